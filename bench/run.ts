@@ -11,6 +11,7 @@ import { type Figure, isMet, toRow, toTable } from './kit/figure.ts'
 import { model } from './model/scenario.ts'
 import { auth } from './scenarios/auth.ts'
 import { bodies } from './scenarios/bodies.ts'
+import { bus } from './scenarios/bus.ts'
 import { fleetOverhead } from './scenarios/fleet-overhead.ts'
 import { fleetViewers } from './scenarios/fleet-viewers.ts'
 import { graph } from './scenarios/graph.ts'
@@ -48,6 +49,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   held: heldCalls,
   stalls,
   bodies,
+  bus,
   'postgres-claims': postgresClaims,
   'postgres-submits': postgresSubmits,
   'postgres-jobs': postgresJobs,

@@ -12,6 +12,7 @@ import { type AssetActions, createAssetActions } from './compose/asset-actions.t
 import { openPools, type RunningPools } from './compose/engines/open-deployments.ts'
 import { type FleetOverrides, openEngines } from './compose/engines/open-engines.ts'
 import { createJobActions, type JobActions } from './compose/job-actions.ts'
+import { toBusGauges } from './compose/metrics/bus-gauges.ts'
 import { type Metrics, openMetrics } from './compose/metrics/open-metrics.ts'
 import { createMinorGc } from './compose/minor-gc.ts'
 import { openSharedAccounts, type SharedAccounts } from './compose/open-accounts.ts'
@@ -98,11 +99,21 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const serviceFile = store.isExclusive ? opening.use(await openServiceFile(config.dataDirectory)) : null
   const onTransferred = createMinorGc({ isOn: config.http.transferGc, collect: overrides.collectMinor })
   let poolWorkers = (): Readonly<Record<string, number>> => ({})
+  let address: string | null = null
   const { role } = config
   const opens = PARTS_OF[role]
   const takesWorkers = await mayJoin(config.fleet, store)
   const node = opening.use(
-    await openServiceNode({ takesWorkers, store, version, role, workers: () => poolWorkers(), clock, log }),
+    await openServiceNode({
+      takesWorkers,
+      store,
+      version,
+      role,
+      workers: () => poolWorkers(),
+      address: () => address,
+      clock,
+      log,
+    }),
   )
   serviceClock.follow(store, node.heartbeat)
   const opened = opening.use(
@@ -124,7 +135,10 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const { resident } = engines
   const { fleet, directory, follow, toCommand, chores: engineChores } = opening.use(engines.opened)
   const metrics = openMetrics({ version, role, errorTypeOf })
-  const bus = opening.use(await openBus(config.bus, { secrets, log }))
+  const bus = opening.use(
+    await openBus(config.bus, { storeConfig: config.store, secrets, store, heartbeat: node.heartbeat, clock, log }),
+  )
+  address = bus.address
   const directories = opening.use(createDirectories({ store, bus, log }))
   const shared =
     config.accounts === null ? null : await openSharedAccounts(config.accounts, { store, directories, clock, log })
@@ -262,7 +276,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     storeAnswers: createStoreProbe(store, () => performance.now()),
     isClockSane: serviceClock.isSane,
     hasRoom: opened.hasRoom,
-    parts: { blobs: opened.answers },
+    parts: { blobs: opened.answers, bus: async () => bus.health()?.isHearing !== false },
   })
   const open = opens.surfaces ? openHttp : openHealthOnly
   const http = opening.use(
@@ -296,7 +310,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     }),
   )
   const { openStreams } = http
-  const gauges = [...http.gauges, ...opened.gauges]
+  const gauges = [...http.gauges, ...opened.gauges, ...toBusGauges(bus)]
   watchGauges(metrics, {
     ...{ node, jobs, fleet, pools, store, openStreams, gauges },
     service: opens.surfaces

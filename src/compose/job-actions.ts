@@ -6,6 +6,7 @@ import type { Log } from '../../lib/log.ts'
 import type { Sealer } from '../../lib/sealer.ts'
 import { createIdleCollection, IDLE_CHECK_MS } from '../../lib/threads/idle-collection.ts'
 import type { Turns } from '../../lib/waiting/turns.ts'
+import { uptimeMs } from '../../lib/waiting/uptime.ts'
 import type { JobsConfig } from '../config/config.ts'
 import type { Blobs } from '../domain/assets/blob-store.ts'
 import { DEFAULT_POOL } from '../domain/deployments/deployment.ts'
@@ -38,11 +39,12 @@ import type { Store } from '../domain/store.ts'
 import { createInspectWorkflow, createPrepareWorkflow } from '../domain/workflows/prepare.ts'
 import type { AssetActions } from './asset-actions.ts'
 import type { AccountRules } from './open-accounts.ts'
+import type { OpenedBus } from './open-bus.ts'
 
 interface JobParts {
   readonly store: Store
   readonly blobs: Blobs
-  readonly bus: EventBus<LiveEvent>
+  readonly bus: EventBus<LiveEvent> & Pick<OpenedBus, 'health'>
   readonly fleet: Fleet
   readonly directory: EngineDirectory
   readonly assets: AssetActions
@@ -102,6 +104,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       // Whoever sees the job knows which process runs it.
       workerId: parts.heartbeat.nodeId,
       pool,
+      isWoken: () => bus.health()?.isHearing === true,
       maxOvertakes: parts.maxOvertakes,
       workers,
       previewOutputs: config.previewOutputs,
@@ -130,7 +133,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       clock,
       log,
     }),
-    ...(fleet.hasLanes ? createLaneChores(lanes, parts.heartbeat) : []),
+    ...(fleet.hasLanes ? createLaneChores(lanes, { heartbeat: parts.heartbeat, bus }) : []),
     { name: 'collect-assets', runs: 'once', everyMs: MINUTE_MS, run: (signal) => parts.assets.collect({ signal }) },
     { name: 'sweep-job-cache', runs: 'each', everyMs: MINUTE_MS, run: async () => reader.sweep() },
     { name: 'idle-collection', runs: 'each', everyMs: IDLE_CHECK_MS, run: async () => collectIdle() },
@@ -238,12 +241,37 @@ function toPoolBus(bus: EventBus<LiveEvent>, pool: string): EventBus<LiveEvent> 
 
 // Beside others, jobs of a kind that is new here wait for as long before this process can claim them.
 const LEARN_MS = { alone: 5000, besideOthers: 1000 }
+// While nothing was queued elsewhere, as far as notices tell, there is nothing to learn.
+const LEARN_ANYWAY_MS = 10_000
 
-function createLaneChores({ learn, endStranded }: LaneKeeper, { isAlone }: Pick<Heartbeat, 'isAlone'>): Chore[] {
+interface LaneChoreDeps {
+  readonly heartbeat: Pick<Heartbeat, 'isAlone'>
+  readonly bus: Pick<JobParts['bus'], 'onChanged' | 'onGap' | 'health'>
+}
+
+function createLaneChores({ learn, endStranded }: LaneKeeper, { heartbeat, bus }: LaneChoreDeps): Chore[] {
+  const { isAlone } = heartbeat
   const everyMs = isAlone ? LEARN_MS.alone : LEARN_MS.besideOthers
+  let isNews = true
+  let learntAtMs = Number.NEGATIVE_INFINITY
+  bus.onChanged(({ move, isRemote }) => {
+    if (isRemote === true && (move === 'queued' || move === 'returned')) isNews = true
+  })
+  bus.onGap(() => {
+    isNews = true
+  })
+
+  async function learnNews(): Promise<void> {
+    const isDue = uptimeMs() - learntAtMs >= LEARN_ANYWAY_MS
+    if (!isNews && !isDue && bus.health()?.isHearing === true) return
+    isNews = false
+    learntAtMs = uptimeMs()
+    await learn()
+  }
+
   return [
     // Each process claims by what it knows of the lanes.
-    { name: 'learn-lanes', runs: 'each', everyMs, run: learn },
+    { name: 'learn-lanes', runs: 'each', everyMs, run: learnNews },
     { name: 'end-stranded', runs: 'once', everyMs: 10_000, run: endStranded },
   ]
 }

@@ -11,7 +11,7 @@ function openProcesses() {
   const store = { nodes: createMemoryNodes().store, isExclusive: false, schemaNumber: 1 }
   const open = (role: Role) =>
     openServiceNode({
-      ...{ store, role, clock, takesWorkers: false },
+      ...{ store, role, clock, takesWorkers: false, address: () => null },
       version: '1',
       workers: () => ({}),
       log: silentLog,

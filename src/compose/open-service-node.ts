@@ -32,6 +32,8 @@ interface ServiceNodeDeps {
   readonly role: Role
   /** How many workers this process has, by pool. */
   readonly workers: () => Readonly<Record<string, number>>
+  /** Where other processes hear live what runs here; null: nowhere, or not yet. */
+  readonly address: () => string | null
   readonly clock: Clock
   readonly log: Log
 }
@@ -44,15 +46,15 @@ export async function openServiceNode(deps: ServiceNodeDeps): Promise<ServiceNod
   const { store, version, role, workers, clock, log } = deps
   const nodeId = newUuidV4()
   let [url, isDraining]: [string | null, boolean] = [null, false]
-  const about = (): NodeAbout => ({
-    version,
-    role,
-    host: hostname(),
-    workers: workers(),
-    schema: store.schemaNumber,
-    ...(url !== null && { url }),
-    ...(isDraining && { isDraining }),
-  })
+  const about = (): NodeAbout => {
+    const address = deps.address()
+    return {
+      ...{ version, role, host: hostname(), workers: workers(), schema: store.schemaNumber },
+      ...(url !== null && { url }),
+      ...(address !== null && { address }),
+      ...(isDraining && { isDraining }),
+    }
+  }
   const own = { id: nodeId, startedAt: clock.now(), isAlone: store.isExclusive, about }
   const listensAt = (address: string) => {
     url = address

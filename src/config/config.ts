@@ -6,6 +6,7 @@
 import { isIP } from 'node:net'
 import { availableParallelism, totalmem } from 'node:os'
 import path from 'node:path'
+import { type BusConfig, toBusConfig } from './bus-config.ts'
 import { ConfigError, quote } from './config-error.ts'
 import { type ConfigFile, readConfigFile } from './config-file.ts'
 import { refuseContradictions } from './contradictions.ts'
@@ -178,9 +179,6 @@ export interface S3BlobsConfig {
   readonly isDirect: boolean
 }
 
-/** `local`: within this process. `notify`: between all processes on one Postgres. */
-export type BusConfig = { readonly kind: 'local' } | { readonly kind: 'notify'; readonly database: PostgresConfig }
-
 export interface LogConfig {
   readonly level: (typeof LOG_LEVELS)[number]
   readonly requests: boolean
@@ -260,6 +258,7 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
       secretKey: values.secretKey[0] ?? null,
       formerSecretKeys: values.secretKey.slice(1),
       databasePassword: toDatabasePassword(values, toAbsolute),
+      busPassword: values.bus?.password ?? null,
       blobsKeys: toBlobsKeys(values, toAbsolute),
       adminToken: values.adminToken,
       signingKeys: values.signingKeys,
@@ -361,7 +360,7 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: bo
     dataDirectory: directory,
     store,
     blobs: toBlobsConfig(values, directory),
-    bus: store.kind === 'postgres' ? { kind: 'notify', database: store } : { kind: 'local' },
+    bus: toBusConfig(values, toAbsolute),
     log: { level: values.logLevel, requests: values.logRequests },
   }
 }

@@ -1,4 +1,5 @@
 /** Settings that cannot stand together. Each is refused at the start with one line that says how to mend it. */
+import { refuseBusContradictions } from './bus-config.ts'
 import { ConfigError, quote } from './config-error.ts'
 import type { SettingName } from './env.ts'
 import { isLoopback } from './readers/read-network.ts'
@@ -51,6 +52,7 @@ export function refuseContradictions(values: SettingValues, origins: SettingOrig
   refuseRoleContradictions(values, origins)
   refuseFleetContradictions(values, origins)
   refuseStoreContradictions(values, origins)
+  refuseBusContradictions(values, origins)
   refuseBlobContradictions(values, origins)
   if (values.adminToken !== null && values.adminToken.reveal() === values.token?.reveal()) {
     throw new ConfigError('adminToken and token are the same; whoever may run jobs must not be able to do everything')

@@ -47,6 +47,8 @@ export interface Secrets {
   readonly formerSecretKeys: readonly Secret<Uint8Array>[]
   /** Of the database; null: it asks for none, or there is no database server. */
   readonly databasePassword: Secret<string> | null
+  /** Of the servers that carry notices; null: they ask for none, or there are none. */
+  readonly busPassword: Secret<string> | null
   /** Of the bucket that holds the bytes, as `id:secret` or `id:secret:token`; null: there is no bucket. */
   readonly blobsKeys: Secret<string> | null
   /** The token of the admin API; null: there is no admin API. */

@@ -13,13 +13,13 @@ import { createDirectories } from '../../src/compose/open-directories.ts'
 import type { Caller } from '../../src/domain/accounts/caller.ts'
 import { openDeployments } from '../../src/domain/deployments/deployments.ts'
 import type { Store } from '../../src/domain/store.ts'
-import { createLoopback } from '../support/loopback-medium.ts'
+import { createLoopback } from '../support/bus/loopback-medium.ts'
 
 const CONFIG = { tiers: { free: {}, pro: { concurrentJobs: 9 } }, tiersFile: null, prices: null, jwt: null }
 
 /** As much of a process as knows accounts and deployments. */
 async function openProcess(store: Store, end: ReturnType<ReturnType<typeof createLoopback>['join']>) {
-  const bus = createWireBus({ medium: end, log: silentLog })
+  const bus = createWireBus({ medium: end, links: end.links, log: silentLog })
   const directories = createDirectories({ store, bus, log: silentLog })
   const shared = await openSharedAccounts(CONFIG, { store, directories, clock: systemClock, log: silentLog })
   const announce = () => directories.announce('deployments')
@@ -155,7 +155,8 @@ test('where nobody else can write, nothing is polled and nobody is told', async 
   }
   const watched = { isExclusive: store.isExclusive, directoryVersions }
   const told: unknown[] = []
-  const bus = createWireBus({ medium: createLoopback().join(), log: silentLog })
+  const end = createLoopback().join()
+  const bus = createWireBus({ medium: end, links: end.links, log: silentLog })
   bus.onDirectory((notice) => told.push(notice))
   await using directories = createDirectories({ store: watched, bus, log: silentLog })
   const shared = await openSharedAccounts(CONFIG, { store, directories, clock: systemClock, log: silentLog })

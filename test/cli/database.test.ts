@@ -50,6 +50,7 @@ describe('atelier doctor', () => {
     assert.match(stdout, /ok {4}connections +\d+ of \d+ in use; each process takes up to 8\n/)
     assert.match(stdout, /ok {4}clock +the server is \d+ ms/)
     assert.match(stdout, /ok {4}upkeep +no bloat/)
+    assert.match(stdout, /ok {4}bus +no process runs now/)
     assert.doesNotMatch(stdout, /notices/, 'a notice came back')
     assert.equal(code, /fail {2}/.test(stdout) ? 1 : 0)
   })

@@ -124,6 +124,13 @@ test('an early refusal reaches a sender that is still sending', async () => {
   }
 })
 
+test('readiness names the parts that it does without, and stays ready', async () => {
+  await using service = await startSurface({ degraded: ['bus'] })
+  const ready = await call(service.url, '/readyz')
+  assert.equal(ready.status, 200)
+  assert.deepEqual(ready.json, { status: 'ready', reason: null, role: 'all', degraded: ['bus'] })
+})
+
 test('readiness tells why not, liveness stays', async () => {
   await using service = await startSurface({ notReadyReason: 'the engine is starting' })
   const ready = await call(service.url, '/readyz')

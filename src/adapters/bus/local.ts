@@ -14,8 +14,9 @@ export function createLocalBus<Event>({ log }: LocalBusOptions): EventBus<Event>
   const directory = createSubscriptions<DirectoryChanged>('directory', log)
   const call = createSubscriptions<CallMoved>('call', log)
   return {
+    hasOthers: false,
     publishChanged: changed.publish,
-    publishLive: (notice) => live.publish(notice, true),
+    publishLive: live.publish,
     publishWork: (pool) => work.publish(pool),
     publishDirectory: directory.publish,
     publishCall: call.publish,

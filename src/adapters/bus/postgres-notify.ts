@@ -3,16 +3,16 @@
  * for a moment and leave in a transaction of their own, because NOTIFY takes a lock of the whole server until its commit: it
  * must never stand inside a transaction that does work. The connection proves itself at the start and now and then, by hearing
  * what it sent: a pooler may swallow LISTEN without a word. Whatever is lost while it is away is not kept: everybody is told
- * that something was lost, and looks again. Pictures do not go this way.
+ * that something was lost, and looks again. What is about a job's run goes over links (live/live-links.ts).
  */
 import { Client, type ClientConfig } from 'pg'
 import { newUuidV4 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
 import { createBackoff } from '../../../lib/waiting/backoff.ts'
 import { settlesWithin, sleep } from '../../../lib/waiting/sleep.ts'
-import type { EventBus } from '../../domain/events/event-bus.ts'
-import type { LiveEvent } from '../../domain/events/live-event.ts'
-import type { Notice } from '../../domain/events/notice-lines.ts'
+import { uptimeMs } from '../../../lib/waiting/uptime.ts'
+import type { BusHealth, ProcessBus } from './bus-health.ts'
+import type { LiveLinks } from './live/live-links.ts'
 import { NoticeBatch } from './notice-batch.ts'
 import { createWireBus, type Medium } from './wire-bus.ts'
 
@@ -21,8 +21,11 @@ interface NotifyOptions {
   /** In place of what the URL says. */
   readonly password?: string | undefined
   readonly ssl?: ClientConfig['ssl']
+  /** The id of this process, which tells what it sent from what others did. */
+  readonly nodeId: string
+  readonly links: LiveLinks
   readonly log: Log
-  /** How long lines gather before they are sent. */
+  /** How long lines gather after others were sent. */
   readonly gatherMs?: number
   /** How often a connection proves itself. */
   readonly proveMs?: number
@@ -30,16 +33,11 @@ interface NotifyOptions {
   readonly deafMs?: number
 }
 
-export interface NotifyBus extends EventBus<LiveEvent>, AsyncDisposable {
-  /** Whether notices of other processes arrive, as far as that is known. */
-  isHearing(): boolean
-  /** True once everything that was said before has come back to this process; false when it does not within three seconds. */
-  prove(): Promise<boolean>
-}
-
 const CHANNEL = 'atelier'
 const SEND = `SELECT pg_notify('${CHANNEL}', payload) FROM unnest($1::text[]) AS payload`
 const GATHER_MS = 20
+/** Postgres refuses payloads of 8000 bytes and more; the sender's name stands before the lines. */
+const MAX_PAYLOAD_BYTES = 7800
 const PROVE_MS = 10_000
 const PROOF_WAIT_MS = 3000
 const DEAF_MS = 1000
@@ -50,28 +48,35 @@ const LOST = '!'
 const PROOF = '? '
 
 /** Resolves once the bus listens, or has tried: a server that is away now is connected to when it is back. */
-export async function openPostgresNotifyBus(options: NotifyOptions): Promise<NotifyBus> {
+export async function openPostgresNotifyBus(options: NotifyOptions): Promise<ProcessBus> {
   const connection = new NotifyConnection(options)
-  const bus = createWireBus({ medium: connection, log: options.log })
+  const { links, log } = options
+  const bus = createWireBus({ medium: connection, links, log })
   await connection.start()
   return {
     ...bus,
-    isHearing: () => connection.isHearing,
+    health: () => ({ ...connection.health(), links: links.stats() }),
     prove: () => connection.prove(),
-    [Symbol.asyncDispose]: () => connection.close(),
+    async [Symbol.asyncDispose]() {
+      bus[Symbol.dispose]()
+      await connection.close()
+      await links[Symbol.asyncDispose]()
+    },
   }
 }
 
 class NotifyConnection implements Medium {
   readonly #options: NotifyOptions
-  /** Tells what this process sent from what others did. */
-  readonly #self = newUuidV4().slice(0, 8)
-  readonly #batch = new NoticeBatch()
+  readonly #self: string
+  readonly #batch = new NoticeBatch(MAX_PAYLOAD_BYTES)
   readonly #ending = new AbortController()
   readonly #proofs = new Map<string, () => void>()
   #receiver: Parameters<Medium['connect']>[0] | null = null
   #client: Client | null = null
   #hears = false
+  #lagMs: number | null = null
+  #reconnects = 0
+  #sentAtMs = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | null = null
   #sending: Promise<void> = Promise.resolve()
   #isSending = false
@@ -79,21 +84,15 @@ class NotifyConnection implements Medium {
 
   constructor(options: NotifyOptions) {
     this.#options = options
+    this.#self = options.nodeId
   }
 
-  get isHearing(): boolean {
-    return this.#hears
+  health(): Omit<BusHealth, 'links'> {
+    return { kind: 'notify', isHearing: this.#hears, lagMs: this.#lagMs, reconnects: this.#reconnects }
   }
 
   connect(receiver: Parameters<Medium['connect']>[0]): void {
     this.#receiver = receiver
-  }
-
-  /** Pictures are too large, and nobody outside of a process reads its runs' logs and own steps. */
-  carries(notice: Notice): boolean {
-    if (notice.kind !== 'live') return true
-    const { event } = notice.notice
-    return event.type !== 'preview' && event.type !== 'log' && !(event.type === 'node_progress' && event.isOwn === true)
   }
 
   send(...[encoded, notice]: Parameters<Medium['send']>): void {
@@ -112,8 +111,11 @@ class NotifyConnection implements Medium {
     const heard = new Promise<void>((resolve) => this.#proofs.set(nonce, resolve))
     try {
       await this.#flush()
+      const askedAtMs = uptimeMs()
       await this.#ask([`${this.#self}\n${PROOF}${nonce}`])
-      return await settlesWithin(heard, PROOF_WAIT_MS)
+      const isHeard = await settlesWithin(heard, PROOF_WAIT_MS)
+      this.#lagMs = isHeard ? uptimeMs() - askedAtMs : null
+      return isHeard
     } catch {
       return false
     } finally {
@@ -128,9 +130,11 @@ class NotifyConnection implements Medium {
     await this.#looping
   }
 
+  /** What follows a pause leaves at once, with all of its turn; what follows soon waits for the next time. */
   #schedule(): void {
     if (this.#timer !== null || this.#isSending || this.#ending.signal.aborted) return
-    this.#timer = setTimeout(() => void this.#flush(), this.#options.gatherMs ?? GATHER_MS)
+    const dueMs = this.#sentAtMs + (this.#options.gatherMs ?? GATHER_MS)
+    this.#timer = setTimeout(() => void this.#flush(), Math.max(0, dueMs - uptimeMs()))
   }
 
   /** One after the other, so that lines arrive in the order in which they were said. Never rejects. */
@@ -146,6 +150,7 @@ class NotifyConnection implements Medium {
     // Nothing is kept for later: when the connection is back, others are told that something was lost.
     if (this.#client === null) return this.#batch.lose()
     this.#isSending = true
+    this.#sentAtMs = uptimeMs()
     const { hasLost } = this.#batch
     const payloads = this.#batch.take().map((lines) => `${this.#self}\n${lines}`)
     if (hasLost) payloads.push(`${this.#self}\n${LOST}`)
@@ -166,12 +171,12 @@ class NotifyConnection implements Medium {
   }
 
   #hear(payload: string): void {
-    const [sender, ...lines] = payload.split('\n')
+    const [sender = '', ...lines] = payload.split('\n')
     for (const line of lines) {
       if (line.startsWith(PROOF)) this.#proofs.get(line.slice(PROOF.length))?.()
       else if (sender === this.#self) continue
       else if (line === LOST) this.#receiver?.onGap()
-      else this.#receiver?.onNotice({ line, bytes: null })
+      else this.#receiver?.onNotice({ line, bytes: null }, sender)
     }
   }
 
@@ -201,6 +206,7 @@ class NotifyConnection implements Medium {
       }
       onTried()
       wasAway = true
+      this.#reconnects++
       if (!signal.aborted)
         log.warn({}, 'the connection for notices is gone; until it is back changes are found by looking')
       await sleep(backoff.nextMs(), signal)

@@ -4,6 +4,7 @@
  * logged, because nobody else can report it. Nobody waits for a listener.
  */
 import type { Log } from '../../../lib/log.ts'
+import { uptimeMs } from '../../../lib/waiting/uptime.ts'
 import type { EventBus, JobLive, LiveTopic, Unsubscribe } from '../../domain/events/event-bus.ts'
 
 type Listener<Notice> = (notice: Notice) => void
@@ -44,41 +45,81 @@ export function createSubscriptions<Notice>(name: string, log: Log): Subscriptio
 
 interface LiveSubscriptions<Event> {
   readonly subscribe: EventBus<Event>['onLive']
-  /** `isOwn`: this process published it. */
-  publish(notice: JobLive<Event>, isOwn: boolean): void
+  /** Of a run in this process. */
+  publish(notice: JobLive<Event>): void
+  /** Of a run in another process, which told it at this uptime of this process. */
+  publishRemote(notice: JobLive<Event>, toldAtMs: number): void
+}
+
+/** What a bus between processes does when somebody begins to listen to a topic. */
+interface LiveWatching<Event> {
+  /** The first listener of a topic came, or its last one left. */
+  onWatched(topic: string): void
+  onUnwatched(topic: string): void
+  /** What was heard about it from other processes before, in order. */
+  past(topic: string): Iterable<JobLive<Event>>
 }
 
 /** Live notices by topic: what nobody here listens to costs two look-ups. */
-export function createLiveSubscriptions<Event>(log: Log): LiveSubscriptions<Event> {
+export function createLiveSubscriptions<Event>(log: Log, watching?: LiveWatching<Event>): LiveSubscriptions<Event> {
   const own = createSubscriptions<JobLive<Event>>('live', log)
-  const byKey = new Map<string, Subscriptions<JobLive<Event>>>()
+  const byKey = new Map<string, Subscriptions<ToldLive<Event>>>()
 
   function subscribe(topic: LiveTopic, listener: Listener<JobLive<Event>>): Unsubscribe {
     if (topic === 'published_here') return own.subscribe(listener)
     const key = 'jobId' in topic ? jobKey(topic.jobId) : accountKey(topic.accountId)
-    const subscriptions = byKey.get(key) ?? createSubscriptions<JobLive<Event>>('live', log)
+    const known = byKey.get(key)
+    const subscriptions = known ?? createSubscriptions<ToldLive<Event>>('live', log)
     byKey.set(key, subscriptions)
-    const stop = subscriptions.subscribe(listener)
+    tellPast(key, listener)
+    const sinceMs = uptimeMs()
+    const stop = subscriptions.subscribe(({ notice, toldAtMs }) =>
+      listener(toldAtMs < sinceMs ? { ...notice, isPast: true } : notice),
+    )
+    if (known === undefined) watching?.onWatched(key)
     return () => {
       stop()
-      if (subscriptions.size === 0 && byKey.get(key) === subscriptions) byKey.delete(key)
+      if (subscriptions.size > 0 || byKey.get(key) !== subscriptions) return
+      byKey.delete(key)
+      watching?.onUnwatched(key)
     }
+  }
+
+  function tellPast(key: string, listener: Listener<JobLive<Event>>): void {
+    const newcomer = createSubscriptions<JobLive<Event>>('live', log)
+    newcomer.subscribe(listener)
+    for (const notice of watching?.past(key) ?? []) newcomer.publish({ ...notice, isPast: true })
+  }
+
+  function tell(told: ToldLive<Event>): void {
+    byKey.get(accountKey(told.notice.accountId))?.publish(told)
+    byKey.get(jobKey(told.notice.jobId))?.publish(told)
   }
 
   return {
     subscribe,
-    publish(notice, isOwn) {
-      if (isOwn) own.publish(notice)
-      byKey.get(accountKey(notice.accountId))?.publish(notice)
-      byKey.get(jobKey(notice.jobId))?.publish(notice)
+    publish(notice) {
+      own.publish(notice)
+      tell({ notice, toldAtMs: Number.POSITIVE_INFINITY })
     },
+    publishRemote: (notice, toldAtMs) => tell({ notice, toldAtMs }),
   }
 }
 
-function jobKey(jobId: string): string {
+interface ToldLive<Event> {
+  readonly notice: JobLive<Event>
+  readonly toldAtMs: number
+}
+
+export function jobKey(jobId: string): string {
   return `j ${jobId}`
 }
 
-function accountKey(accountId: string): string {
+export function accountKey(accountId: string): string {
   return `a ${accountId}`
+}
+
+/** null: the topic is an account. */
+export function jobIdOf(topic: string): string | null {
+  return topic.startsWith('j ') ? topic.slice(2) : null
 }

@@ -1,8 +1,10 @@
 /** Checks of a Postgres database: whether it can be used, what its settings promise, and how it is kept. */
 import { type DatabaseFacts, inspectPostgres } from '../../compose/storage/inspect-postgres.ts'
+import type { BusConfig } from '../../config/bus-config.ts'
 import type { PostgresConfig } from '../../config/config.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import { type Finding, fail, ok, toReason, warn } from './check.ts'
+import { checkBus } from './check-bus.ts'
 
 const WHAT = 'database'
 // Leases tolerate more; beyond it something is wrong with one of the clocks.
@@ -12,7 +14,7 @@ const TESTED_VERSIONS = [15, 16, 17, 18]
 
 export async function checkDatabase(
   config: PostgresConfig,
-  secrets: Pick<Secrets, 'databasePassword' | 'secretKey' | 'formerSecretKeys'>,
+  { secrets, bus }: { readonly secrets: Secrets; readonly bus: BusConfig },
 ): Promise<readonly Finding[]> {
   try {
     const facts = await inspectPostgres(config, secrets)
@@ -26,6 +28,7 @@ export async function checkDatabase(
       ...checkNotices(facts),
       ...checkUpkeep(facts),
       checkSecretKey(facts),
+      ...(await checkBus(bus, { secrets, nodes: facts.nodes })),
     ]
   } catch (error) {
     return [fail(WHAT, toReason(error), 'see docs/scale-out.md')]

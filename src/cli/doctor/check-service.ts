@@ -53,8 +53,8 @@ export function checkSpace({ dataDirectory }: Config): Finding {
   return ok('disk', says)
 }
 
-export async function checkStore({ config: { store }, secrets }: LoadedConfig): Promise<readonly Finding[]> {
-  return store.kind === 'postgres' ? checkDatabase(store, secrets) : [checkFolderStore(store)]
+export async function checkStore({ config: { store, bus }, secrets }: LoadedConfig): Promise<readonly Finding[]> {
+  return store.kind === 'postgres' ? checkDatabase(store, { secrets, bus }) : [checkFolderStore(store)]
 }
 
 function checkFolderStore(store: SqliteConfig): Finding {

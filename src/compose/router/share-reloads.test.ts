@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { systemClock } from '../../../lib/clock.ts'
 import { silentLog } from '../../../lib/log.ts'
-import { createLoopback } from '../../../test/support/loopback-medium.ts'
+import { createLoopback } from '../../../test/support/bus/loopback-medium.ts'
 import { createWireBus } from '../../adapters/bus/wire-bus.ts'
 import type { ReloadOutcome } from './open-models.ts'
 import { shareReloads } from './share-reloads.ts'
@@ -12,7 +12,8 @@ test('a reload in one process is one reload in each; a catalogue with a fault is
   const reloads: string[] = []
   let outcome: ReloadOutcome = { outcome: 'reloaded', models: 1 }
   const open = (name: string) => {
-    const bus = createWireBus({ medium: medium.join(), log: silentLog })
+    const end = medium.join()
+    const bus = createWireBus({ medium: end, links: end.links, log: silentLog })
     const reload = async () => {
       reloads.push(name)
       return outcome

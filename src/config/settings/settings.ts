@@ -16,6 +16,7 @@ import {
 import { DAY, MIB, readBytes, readCount, readDurationMs, SECOND, TIB, YEAR } from '../readers/read-quantity.ts'
 import { readToken } from '../secrets.ts'
 import { ACCOUNT_SETTINGS } from './account-settings.ts'
+import { BUS_SETTINGS } from './bus-settings.ts'
 import { FLEET_SETTINGS } from './fleet-settings.ts'
 import { ROLE_SETTINGS } from './role-settings.ts'
 import { ROUTER_SETTINGS } from './router-settings.ts'
@@ -161,6 +162,7 @@ export const SETTINGS = {
     help: 'Asks for a minor garbage collection with every 32 MiB that are uploaded or downloaded, which saves processor time on large transfers. `off` leaves it to the runtime.',
   },
   ...STORAGE_SETTINGS,
+  ...BUS_SETTINGS,
   workers: {
     group: 'Jobs',
     argument: '<count>',

@@ -11,6 +11,10 @@ export interface JobChanged {
   readonly version: number
   /** Absent when the job did not move in the queue, as with progress. */
   readonly move?: JobMove
+  /**
+   * Only how far the job is has changed: whoever watches the job is told, wherever that is, and nobody else needs to know.
+   */
+  readonly isDetail?: true
   /** Another process told it: nothing about the job was necessarily known here before. */
   readonly isRemote?: true
 }
@@ -26,6 +30,11 @@ export interface JobLive<Event> {
   readonly jobId: string
   readonly accountId: string
   readonly event: Event
+  /**
+   * The run told it before this listener came: it shows how far the run is, and is no news. Only of runs in other processes; what
+   * a run in this process has told is not told again.
+   */
+  readonly isPast?: true
 }
 
 /**
@@ -56,6 +65,8 @@ export interface CallMoved {
 export type Unsubscribe = () => void
 
 export interface EventBus<Event> {
+  /** Whether other processes may publish here, too. */
+  readonly hasOthers: boolean
   publishChanged(notice: JobChanged): void
   publishLive(notice: JobLive<Event>): void
   /** Work may be waiting: a job was queued, or an ended one has freed capacity. Without a pool: in any. */

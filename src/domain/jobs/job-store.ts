@@ -225,5 +225,7 @@ export interface JobStore {
   reserveOutputNumbers(accountId: string, folder: string, prefix: string, count: number): Promise<number>
   /** Whose job this is, for operators; null when there is none. */
   findOwner(jobId: string): Promise<string | null>
+  /** By job, the id of the worker that holds it now; those that nobody holds are not among them. */
+  findHolders(jobIds: readonly string[]): Promise<ReadonlyMap<string, string>>
   countByStatus(): Promise<Readonly<Record<JobStatus, number>>>
 }

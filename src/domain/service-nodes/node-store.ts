@@ -15,6 +15,8 @@ export interface NodeAbout {
   readonly host: string
   /** How many workers it has, by pool. */
   readonly workers: Readonly<Record<string, number>>
+  /** Where other processes hear live what runs there; absent: nowhere. */
+  readonly address?: string
   /** The address of its listener, as it knows it itself; absent: it does not listen yet. */
   readonly url?: string
   /** It is about to end. */

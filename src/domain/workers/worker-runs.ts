@@ -205,7 +205,8 @@ export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
       const { id: jobId, accountId } = job
       for (const { type, sizeBytes } of change.outputs ?? []) observer.outputStored({ jobId, type, sizeBytes })
       if (change.finish === undefined) {
-        bus.publishChanged({ jobId, accountId, version: outcome.version })
+        const isDetail = change.outputs === undefined
+        bus.publishChanged({ jobId, accountId, version: outcome.version, ...(isDetail && { isDetail }) })
         return outcome
       }
       held.forget(lease.leaseId)

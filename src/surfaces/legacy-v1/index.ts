@@ -36,7 +36,7 @@ export function createSurface(parts: SurfaceParts): Surface {
   const answerError = createAnswerError(parts.log)
   const answerPromptError = createAnswerPromptError(answerError)
   const features = toFeatures(parts)
-  const announcedFiles = createAnnouncedFiles(bus)
+  const announcedFiles = createAnnouncedFiles({ bus, countJobs: parts.jobs.countJobs })
   const deps: OperationDeps = {
     ...parts,
     jobClients: createJobClients({ lookUp: (accountId, jobId) => findClient(parts, accountId, jobId) }),

@@ -4,17 +4,38 @@ import { after, before, describe, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { Client } from 'pg'
 import { silentLog } from '../../../lib/log.ts'
-import { type NotifyBus, openPostgresNotifyBus } from '../../../src/adapters/bus/postgres-notify.ts'
+import type { ProcessBus } from '../../../src/adapters/bus/bus-health.ts'
+import { openPostgresNotifyBus } from '../../../src/adapters/bus/postgres-notify.ts'
 import { testEventBus, testSharedBus } from '../../contracts/event-bus.ts'
+import { LinkNetwork } from '../../support/bus/link-network.ts'
 import { startPostgres } from '../../support/postgres/postgres-server.ts'
 import { createBareDatabase, type TestDatabase } from '../../support/postgres/test-database.ts'
 
-const opened: NotifyBus[] = []
+const opened: ProcessBus[] = []
+let nodes = 0
 
-async function open(url: string): Promise<NotifyBus> {
-  const bus = await openPostgresNotifyBus({ url, log: silentLog, gatherMs: 1 })
+/** Closed by its end, or by the end of the tests. */
+async function openBus(url: string, network = new LinkNetwork()): Promise<ProcessBus> {
+  const node = await network.join(`node-${++nodes}`)
+  const bus = await openPostgresNotifyBus({ url, nodeId: node.id, links: node.links, log: silentLog, gatherMs: 1 })
+  return {
+    ...bus,
+    async [Symbol.asyncDispose]() {
+      await bus[Symbol.asyncDispose]()
+      await node[Symbol.asyncDispose]()
+    },
+  }
+}
+
+async function open(url: string, network?: LinkNetwork): Promise<ProcessBus> {
+  const bus = await openBus(url, network)
   opened.push(bus)
   return bus
+}
+
+async function openPair(url: string): Promise<readonly [ProcessBus, ProcessBus]> {
+  const network = new LinkNetwork()
+  return [await open(url, network), await open(url, network)]
 }
 
 /** Notices arrive in the order of their commits: whoever has heard itself has heard what was committed before. */
@@ -23,10 +44,10 @@ async function settle(): Promise<void> {
   for (const bus of [...latest, ...latest]) assert.equal(await bus.prove(), true)
 }
 
-const untilGap = (bus: NotifyBus) => new Promise<void>((resolve) => bus.onGap(resolve))
+const untilGap = (bus: ProcessBus) => new Promise<void>((resolve) => bus.onGap(resolve))
 
-async function untilHearing(bus: NotifyBus): Promise<void> {
-  while (!bus.isHearing()) await turn()
+async function untilHearing(bus: ProcessBus): Promise<void> {
+  while (!bus.health().isHearing) await turn()
 }
 
 describe('the bus over Postgres', () => {
@@ -42,9 +63,8 @@ describe('the bus over Postgres', () => {
   testEventBus({ open: () => open(database.url), settle })
 
   testSharedBus({
-    openPair: async () => [await open(database.url), await open(database.url)],
+    openPair: () => openPair(database.url),
     settle,
-    carriesBytes: false,
   })
 
   test('a connection that is ended is opened again, and whoever uses it is told that something may be lost', async () => {
@@ -68,12 +88,12 @@ describe('the bus over Postgres', () => {
 
 test('what is said while the server is away is not kept, and everybody looks again when it is back', async () => {
   await using server = await startPostgres()
-  await using one = await openPostgresNotifyBus({ url: server.url, log: silentLog, gatherMs: 1 })
-  await using other = await openPostgresNotifyBus({ url: server.url, log: silentLog, gatherMs: 1 })
+  await using one = await openBus(server.url)
+  await using other = await openBus(server.url)
   const heard: string[] = []
   other.onWork((pool) => heard.push(String(pool)))
   await server.stop('immediate')
-  while (one.isHearing() || other.isHearing()) await turn()
+  while (one.health().isHearing || other.health().isHearing) await turn()
   const gaps = [one, other].map(untilGap)
   one.publishWork('lost')
   await server.start()
@@ -87,8 +107,8 @@ test('what is said while the server is away is not kept, and everybody looks aga
 test('a bus whose server is away opens all the same, and listens when it is there', async () => {
   await using server = await startPostgres()
   await server.stop('fast')
-  await using bus = await openPostgresNotifyBus({ url: server.url, log: silentLog, gatherMs: 1 })
-  assert.equal(bus.isHearing(), false)
+  await using bus = await openBus(server.url)
+  assert.equal(bus.health().isHearing, false)
   const heard: unknown[] = []
   bus.onWork((pool) => heard.push(pool))
   bus.publishWork('at home')

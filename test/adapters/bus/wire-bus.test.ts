@@ -1,38 +1,37 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { after, test } from 'node:test'
 import { silentLog } from '../../../lib/log.ts'
 import { createWireBus } from '../../../src/adapters/bus/wire-bus.ts'
 import { testEventBus, testSharedBus } from '../../contracts/event-bus.ts'
-import { createLoopback, type Loopback } from '../../support/loopback-medium.ts'
+import { createLoopback, type Loopback } from '../../support/bus/loopback-medium.ts'
 
-let medium: Loopback = createLoopback()
-const settle = () => medium.settle()
-const join = () => createWireBus({ medium: medium.join(), log: silentLog })
+const loopbacks: Loopback[] = []
+after(() => Promise.all(loopbacks.map((each) => each[Symbol.asyncDispose]())))
 
-testEventBus({
-  open() {
-    medium = createLoopback()
-    return join()
-  },
-  settle,
-})
+function openLoopback(): Loopback {
+  const loopback = createLoopback()
+  loopbacks.push(loopback)
+  return loopback
+}
+
+function openBus(end: ReturnType<Loopback['join']>) {
+  return createWireBus({ medium: end, links: end.links, log: silentLog })
+}
+
+testEventBus({ open: () => openBus(openLoopback().join()), settle: async () => {} })
 
 testSharedBus({
   async openPair() {
-    medium = createLoopback()
-    return [join(), join()]
+    const loopback = openLoopback()
+    return [openBus(loopback.join()), openBus(loopback.join())]
   },
-  settle,
-  carriesBytes: true,
+  settle: async () => loopbacks.at(-1)?.settle(),
 })
 
 test('an end that was cut off hears of the gap, and of nothing that was said meanwhile', async () => {
-  const loopback = createLoopback()
+  const loopback = openLoopback()
   const end = loopback.join()
-  const [one, other] = [
-    createWireBus({ medium: loopback.join(), log: silentLog }),
-    createWireBus({ medium: end, log: silentLog }),
-  ]
+  const [one, other] = [openBus(loopback.join()), openBus(end)]
   const heard: string[] = []
   other.onGap(() => heard.push('gap'))
   other.onWork((pool) => heard.push(String(pool)))
@@ -46,9 +45,9 @@ test('an end that was cut off hears of the gap, and of nothing that was said mea
 })
 
 test('a line that is not understood is passed over', async () => {
-  const loopback = createLoopback()
+  const loopback = openLoopback()
   const raw = loopback.join()
-  const bus = createWireBus({ medium: loopback.join(), log: silentLog })
+  const bus = openBus(loopback.join())
   const heard: unknown[] = []
   bus.onWork((pool) => heard.push(pool))
   const anything = { kind: 'work', pool: undefined } as const

@@ -52,6 +52,19 @@ export function testJobStoreLeases(opener: StoreOpener): void {
       assert.equal(found?.outputsReused, true)
     })
 
+    test('who holds a job is known as long as it is held', async () => {
+      const tenant = await Tenant.create(store())
+      const { job, lease } = await tenant.run()
+      const { id: waiting } = await tenant.submit()
+      const holders = () => store().jobs.findHolders([job.id, waiting, randomUUID(), 'no id'])
+      const [[heldId, workerId]] = [...(await holders())]
+      assert.equal(heldId, job.id)
+      assert.ok(workerId.length > 0)
+      await store().jobs.release([lease], at(1))
+      assert.deepEqual(await holders(), new Map())
+      assert.deepEqual(await store().jobs.findHolders([]), new Map())
+    })
+
     test('what a lease holds is found by it as it was claimed, as long as it holds it, and nothing is changed by looking', async () => {
       const tenant = await Tenant.create(store())
       const inputs = [{ name: 'a.png', hash: hashOf('input'), sizeBytes: 5, contentType: 'image/png' }]

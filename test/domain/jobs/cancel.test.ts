@@ -4,8 +4,8 @@ import { silentLog } from '../../../lib/log.ts'
 import { createWireBus } from '../../../src/adapters/bus/wire-bus.ts'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import type { JobStore } from '../../../src/domain/jobs/job-store.ts'
+import { createLoopback } from '../../support/bus/loopback-medium.ts'
 import { createFakeEngine } from '../../support/engines/fake-engine.ts'
-import { createLoopback } from '../../support/loopback-medium.ts'
 import { ACCOUNT, GATED, HANG, node, openRig, SAVE } from './job-rig.ts'
 import { jobTest } from './job-test.ts'
 
@@ -158,7 +158,7 @@ jobTest('an unknown, foreign or malformed id is not found', async (rig) => {
 
 test('a cancel by another process whose notice was lost stops the run once the gap is known', async () => {
   const end = createLoopback().join()
-  const bus = createWireBus({ medium: end, log: silentLog })
+  const bus = createWireBus({ medium: end, links: end.links, log: silentLog })
   const rig = await openRig({ bus, worker: { renewEveryMs: 1_000_000 } })
   try {
     rig.worker.start()

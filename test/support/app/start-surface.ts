@@ -28,6 +28,7 @@ export interface TestSurfaceOptions {
   readonly api?: Partial<Pick<JobsV2Options, 'ticker' | 'maxBodyBytes'>> & { readonly maxStreamsPerAccount?: number }
   readonly server?: Partial<ServerOptions>
   readonly notReadyReason?: string | null
+  readonly degraded?: readonly string[]
   /** The static token of the local kind. */
   readonly token?: string
   readonly log?: Log
@@ -71,7 +72,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     role: 'all',
     guardMetrics: (request) => gate.authenticate(request, 'bearer'),
     notReadyReason: async () => options.notReadyReason ?? null,
-    degraded: async () => [],
+    degraded: async () => options.degraded ?? [],
     metrics: async () => ({ contentType: 'text/plain; version=0.0.4', text: 'atelier_up 1\n' }),
   })
   const docs = createDocs({ gate, document: spec.document })

@@ -12,6 +12,8 @@ export const ADMIN_TOKEN = 'admin-token-of-this-test'
 export interface RoleProcesses extends AsyncDisposable {
   readonly databaseUrl: string
   api(flags?: readonly string[]): Promise<SpawnedServer>
+  /** Requests and engines in one. */
+  all(flags?: readonly string[]): Promise<SpawnedServer>
   /** `atelier work`; without flags about engines it has the built-in one. */
   worker(flags?: readonly string[]): Promise<SpawnedServer>
 }
@@ -29,6 +31,7 @@ export async function openRoleProcesses(shared: readonly string[] = []): Promise
   return {
     databaseUrl: url,
     api: async (flags = []) => processes.use(await spawnServer(['--role', 'api', ...common, ...flags], env)),
+    all: async (flags = []) => processes.use(await spawnServer([...common, ...flags], env)),
     worker: async (flags = ['--embedded', 'on', '--workers', '2']) =>
       processes.use(await spawnServer([...common, ...flags], env, { command: 'work' })),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),

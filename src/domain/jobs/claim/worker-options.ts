@@ -42,6 +42,8 @@ export interface WorkerDeps
   readonly leaseMs?: number
   readonly renewEveryMs?: number
   readonly pollEveryMs?: number
+  /** Whether notices of work are known to arrive: then it polls seldom. Left out: they cannot be lost, or nobody knows. */
+  readonly isWoken?: () => boolean
   readonly parallelIngests?: number
   /** The pause after the storage had no room. It doubles while that goes on, so that jobs do not spend all attempts at once. */
   readonly storageRetryMs?: number
@@ -71,6 +73,8 @@ export interface WorkerOptions {
   readonly leaseMs: number
   readonly renewEveryMs: number
   readonly pollEveryMs: number
+  readonly wokenPollEveryMs: number
+  readonly isWoken: () => boolean
   readonly parallelIngests: number
   readonly storageRetryMs: number
   readonly maxOvertakes: number
@@ -89,6 +93,9 @@ export function readWorkerOptions(deps: WorkerDeps): WorkerOptions {
     leaseMs: deps.leaseMs ?? 30_000,
     renewEveryMs: deps.renewEveryMs ?? 10_000,
     pollEveryMs: deps.pollEveryMs ?? 1000,
+    // Many idle processes must cost their database next to nothing.
+    wokenPollEveryMs: deps.pollEveryMs ?? 10_000,
+    isWoken: deps.isWoken ?? (() => false),
     parallelIngests: deps.parallelIngests ?? 4,
     storageRetryMs: deps.storageRetryMs ?? 1000,
     maxOvertakes: deps.maxOvertakes ?? MAX_OVERTAKES,

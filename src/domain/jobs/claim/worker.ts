@@ -144,7 +144,8 @@ class ClaimingWorker implements Worker {
 
   /** Between one and two poll intervals, so that many workers do not ask in step. */
   #pollMs(): number {
-    return this.#options.pollEveryMs * (1 + Math.random())
+    const { isWoken, wokenPollEveryMs, pollEveryMs } = this.#options
+    return (isWoken() ? wokenPollEveryMs : pollEveryMs) * (1 + Math.random())
   }
 
   /**

@@ -41,11 +41,17 @@ export function createPreviews({ bus, maxJobs = 256 }: PreviewsDeps): Previews {
 
   return {
     newest: (jobId) => newest.get(jobId) ?? null,
-    listen: (jobId, listener) =>
-      bus.onLive({ jobId }, ({ event }) => {
-        const preview = toPreview(event)
+    listen(jobId, listener) {
+      // What is told while the subscription is made was shown before: it is the newest, and no news.
+      let isListening = false
+      const stop = bus.onLive({ jobId }, (notice) => {
+        keepNewest(notice)
+        const preview = isListening ? toPreview(notice.event) : null
         if (preview !== null) listener(preview)
-      }),
+      })
+      isListening = true
+      return stop
+    },
     [Symbol.dispose]() {
       stop()
       newest.clear()

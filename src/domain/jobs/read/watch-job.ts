@@ -64,10 +64,12 @@ export function createWatchJob(deps: WatchJobDeps): JobWatching {
     async watchJob(accountId, jobId, watcher) {
       const watch = isUuid(jobId) ? await hub.watch({ accountId, jobId }, watcher) : null
       if (watch === null) throw new ServiceError('not_found', 'there is no job with this id')
-      const stopPreviews = previews.listen(jobId, (preview) => watcher.onPreview(preview))
+      // An ended job tells nothing more, and nobody need be asked about it.
+      const hasEnded = isTerminal(watch.snapshot.status)
+      const stopPreviews = hasEnded ? () => {} : previews.listen(jobId, (preview) => watcher.onPreview(preview))
       return {
         job: watch.snapshot,
-        preview: isTerminal(watch.snapshot.status) ? null : previews.newest(jobId),
+        preview: hasEnded ? null : previews.newest(jobId),
         stop() {
           watch.stop()
           stopPreviews()

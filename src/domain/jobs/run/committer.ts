@@ -23,8 +23,8 @@ interface CommitterDeps {
   readonly log: Log
   send(change: RunChange): Promise<CommitOutcome>
   readState(): { readonly progress: Progress; readonly outputsReused: boolean }
-  /** After every commit but the last. */
-  onOutcome(outcome: CommitOutcome): void
+  /** After every commit but the last. `isDetail`: it wrote only how far the run is. */
+  onOutcome(outcome: CommitOutcome, isDetail: boolean): void
   /** Whether trying again after this error can still succeed. */
   mayRetry(error: unknown): boolean
 }
@@ -73,7 +73,7 @@ export function createCommitter({ pace, log, send, readState, onOutcome, mayRetr
   async function flush(): Promise<void> {
     const change = takeChange()
     try {
-      onOutcome(await send(change))
+      onOutcome(await send(change), change.outputs === undefined)
     } catch (error) {
       log.warn({ err: error }, 'a change of a running job could not be written; it is tried again')
       outputs = [...(change.outputs ?? []), ...outputs]

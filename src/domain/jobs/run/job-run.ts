@@ -56,7 +56,7 @@ export class JobRun {
       log: this.#log,
       send: (change) => deps.store.commit(this.lease, change),
       readState: () => this.#listener.readState(),
-      onOutcome: (outcome) => this.#onCommitted(outcome),
+      onOutcome: (outcome, isDetail) => this.#onCommitted(outcome, isDetail),
       mayRetry: (error) => this.#state.holdsLease && this.#holdsUntil(error) > deps.clock.now().getTime(),
     })
     this.#outputs = createRunOutputs(deps, {
@@ -191,14 +191,15 @@ export class JobRun {
   }
 
   /** Every commit also shows whether the lease still stands and whether a cancel came. */
-  #onCommitted(outcome: CommitOutcome): void {
+  #onCommitted(outcome: CommitOutcome, isDetail: boolean): void {
     if (outcome.outcome === 'lost') {
       this.lose()
       return
     }
     const { id: jobId, accountId } = this.claim.job
     this.version = outcome.version
-    this.#deps.bus.publishChanged?.({ jobId, accountId, version: outcome.version })
+    const { version } = outcome
+    this.#deps.bus.publishChanged?.({ jobId, accountId, version, ...(isDetail && { isDetail }) })
     if (outcome.status === 'canceling') this.cancel()
   }
 

@@ -27,10 +27,7 @@ export function getView(api: Api, deps: OperationDeps): void {
       location === null
         ? assets.findByHash(accountId, (hash as string).toLowerCase())
         : assets.find(accountId, location)
-    let asset = await look()
-    // A run has just announced the file, and it is still being stored.
-    while (asset === null && location !== null && (await announcedFiles.waitFor({ accountId, ...location })))
-      asset = await look()
+    const asset = location === null ? await look() : await announcedFiles.find({ accountId, ...location }, look)
     if (asset === null) throw new ServiceError('not_found', 'there is no file of this name')
     return { asset, name: location?.name ?? toBaseName(asset.filePath ?? asset.id) }
   }

@@ -23,6 +23,8 @@ interface FollowJobsDeps {
   readonly jobClients: JobClients
   /** The events of a run are for the client that submitted the job, where one was named; otherwise for the whole account. */
   readonly isPerClient: boolean
+  /** A run that began elsewhere before anybody here listened is known by now: its client may be connected. */
+  readonly onCaughtUp: (accountId: string, jobId: string) => void
   /** Rejects for a job that is gone. */
   readonly findJob: (accountId: string, jobId: string) => Promise<Job>
   readonly log: Log
@@ -34,6 +36,10 @@ const MAX_EARLY_ENDS = 1000
 const MAX_UNENDED = 50_000
 // Messages of a run that wait until the store has said whose it is; beyond this the oldest are dropped.
 const MAX_HELD_BACK = 1000
+// The last event of a run in another process follows its end within the time of one message. When the way is broken it does not.
+const REMOTE_END_MS = 250
+// What a run has told so far comes in one go; when nothing more of it follows, its reader is up to date.
+const CAUGHT_UP_MS = 50
 const RETURNED =
   'This job was given back to the queue; it is started again as soon as a worker is free. What it has shown until now is replaced.'
 
@@ -45,15 +51,18 @@ interface FollowedJobs {
 }
 
 export function followJobs(deps: FollowJobsDeps): FollowedJobs {
-  const { bus, runs, channelOf, jobClients, isPerClient, findJob, log } = deps
-  const endings = new Map<string, NodeJS.Immediate>()
+  const { bus, runs, channelOf, jobClients, isPerClient, findJob, onCaughtUp, log } = deps
+  /** Runs whose last event has not come yet, each with the end of the wait for it. */
+  const endings = new Map<string, () => void>()
+  const catchingUp = new Map<string, NodeJS.Timeout>()
   const earlyEnds = new BoundedSet<string>(MAX_EARLY_ENDS)
   const heldBack = new Map<string, Write[]>()
   const followed = new Map<string, Unsubscribe>()
   /** Jobs that have not ended as far as is known here. */
   const unended = new BoundedMap<string, RunKey>(MAX_UNENDED)
 
-  const moves: Readonly<Record<JobMove, (key: RunKey, channel: AccountChannel | undefined) => void>> = {
+  type Move = (key: RunKey, channel: AccountChannel | undefined, isRemote: boolean) => void
+  const moves: Readonly<Record<JobMove, Move>> = {
     queued(_key, channel) {
       if (channel === undefined) return
       channel.moved(1)
@@ -84,11 +93,11 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
       // ComfyUI sends another status when its queue becomes empty.
       if (channel.waiting === 0) sayStatus(channel)
     },
-    ended(key, channel) {
+    ended(key, channel, isRemote) {
       if (earlyEnds.delete(key.jobId)) return
       channel?.moved(-1)
-      const ending = setImmediate(() => void tellLostEnd(key))
-      endings.set(key.jobId, ending)
+      endings.get(key.jobId)?.()
+      endings.set(key.jobId, waitForEnd(key, isRemote))
     },
   }
 
@@ -99,7 +108,7 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     if (move === undefined) return
     if (move === 'ended' || move === 'dropped') unended.delete(jobId)
     else unended.set(jobId, { jobId, accountId })
-    moves[move]({ jobId, accountId }, channelOf(accountId))
+    moves[move]({ jobId, accountId }, channelOf(accountId), isRemote === true)
   }
 
   /** Notices may have been lost, the end of a run among them: clients that wait for one would wait for ever. */
@@ -118,12 +127,45 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     if (!followed.has(notice.accountId)) onLive(notice)
   }
 
-  function onLive({ jobId, accountId, event }: JobLive<LiveEvent>): void {
+  function onLive({ jobId, accountId, event, isPast }: JobLive<LiveEvent>): void {
     const key = { jobId, accountId }
+    if (isPast === true) {
+      catchUp(key, event)
+      return
+    }
     // Some engines also report a blocked branch as a failure; clients were told when it was blocked.
     if (event.type === 'failed' && event.failure.exceptionType === 'ExecutionBlocked') return
     if (isEnd(event)) tellEnd(key, event, channelOf(accountId))
     else runs.take(key, event, (write) => tell(key, write))
+  }
+
+  /** What a run elsewhere told before anybody here listened: followed, and told to nobody. */
+  function catchUp(key: RunKey, event: LiveEvent): void {
+    if (isEnd(event)) {
+      runs.forget(key.jobId)
+      return
+    }
+    runs.take(key, event, () => {})
+    const { jobId, accountId } = key
+    clearTimeout(catchingUp.get(jobId))
+    const told = setTimeout(() => {
+      catchingUp.delete(jobId)
+      onCaughtUp(accountId, jobId)
+    }, CAUGHT_UP_MS)
+    catchingUp.set(jobId, told)
+  }
+
+  /** Returns the end of the wait. */
+  function waitForEnd(key: RunKey, isRemote: boolean): () => void {
+    let isOver = false
+    const tellIt = () => void tellLostEnd(key, () => isOver)
+    const timer = isRemote ? setTimeout(tellIt, REMOTE_END_MS) : null
+    const next = isRemote ? null : setImmediate(tellIt)
+    return () => {
+      isOver = true
+      if (timer !== null) clearTimeout(timer)
+      if (next !== null) clearImmediate(next)
+    }
   }
 
   /** To the client of this run. While the store is asked who that is, all messages of the run wait. */
@@ -150,8 +192,8 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
   }
 
   function tellEnd(key: RunKey, event: EndEvent, channel: AccountChannel | undefined): void {
-    const ending = endings.get(key.jobId)
-    if (ending !== undefined) clearImmediate(ending)
+    const stopWaiting = endings.get(key.jobId)
+    if (stopWaiting !== undefined) stopWaiting()
     else noteEarlyEnd(key.jobId, channel)
     endings.delete(key.jobId)
     tell(key, runs.end(key, event, channel?.live ?? 0))
@@ -163,9 +205,10 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     earlyEnds.add(jobId)
   }
 
-  async function tellLostEnd(key: RunKey): Promise<void> {
+  async function tellLostEnd(key: RunKey, isTold: () => boolean): Promise<void> {
     try {
       const job = await findJob(key.accountId, key.jobId)
+      if (isTold()) return
       const event = toEndEvent(job)
       const hasRun = runs.has(key.jobId) || job.startedAt !== null
       if (event !== null && (hasRun || job.status === 'expired')) {
@@ -174,6 +217,7 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
       }
     } catch (error) {
       log.debug({ err: error, jobId: key.jobId }, 'the end of a job could not be read')
+      if (isTold()) return
     }
     endings.delete(key.jobId)
     runs.forget(key.jobId)
@@ -194,8 +238,10 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     stop() {
       for (const stop of [...stops, ...followed.values()]) stop()
       followed.clear()
-      for (const ending of endings.values()) clearImmediate(ending)
+      for (const stopWaiting of endings.values()) stopWaiting()
       endings.clear()
+      for (const told of catchingUp.values()) clearTimeout(told)
+      catchingUp.clear()
       heldBack.clear()
     },
   }

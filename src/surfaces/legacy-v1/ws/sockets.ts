@@ -105,7 +105,7 @@ export function createSockets(options: SocketsOptions): Sockets {
   const { jobClients, isPerClient, accountConnections } = options
   const channelOf = (accountId: string) => channels.get(accountId)
   const stopListening = gate.onCredentialsChanged(dismissUnwelcome)
-  const following = followJobs({ bus, runs, findJob, log, channelOf, jobClients, isPerClient })
+  const following = followJobs({ bus, runs, findJob, log, channelOf, jobClients, isPerClient, onCaughtUp })
 
   function hold(accountId: string): AccountChannel {
     const channel = channels.get(accountId) ?? new AccountChannel({ accountId, countJobs })
@@ -193,6 +193,16 @@ export function createSockets(options: SocketsOptions): Sockets {
       if (run.lastNode === null || jobClients.find(run.accountId, run.jobId) !== connection.clientId) continue
       channel.tell(connection, encodeText(stillExecutingMessage(run.lastNode)))
     }
+  }
+
+  /** The same for a run in another process, which is heard of only after the client has connected. */
+  async function onCaughtUp(accountId: string, jobId: string): Promise<void> {
+    const clientId = await jobClients.find(accountId, jobId)
+    const channel = channelOf(accountId)
+    const run = runs.ofAccount(accountId).find((each) => each.jobId === jobId)
+    if (channel === undefined || run === undefined || run.lastNode === null) return
+    for (const connection of channel.readers)
+      if (connection.clientId === clientId) channel.tell(connection, encodeText(stillExecutingMessage(run.lastNode)))
   }
 
   /** Only the first message that is JSON counts, and only as feature flags. */

@@ -1,6 +1,7 @@
 /** Reads what an operator should know about a database server, also while services run on it. Changes nothing. */
 import { once } from 'node:events'
 import { settlesWithin } from '../../../../../lib/waiting/sleep.ts'
+import type { NodeAbout } from '../../../../domain/service-nodes/node-store.ts'
 import { loadMigrations } from '../../migration-files.ts'
 import type { ConnectionOptions } from './connections.ts'
 import { mustBeSupported } from './migrate-database.ts'
@@ -33,6 +34,8 @@ export interface DatabaseFacts {
   readonly oldestSnapshotMs: number
   /** False behind a pooler that hands a connection to somebody else after each transaction. */
   readonly hearsNotices: boolean
+  /** The processes that live on it now. */
+  readonly nodes: readonly { readonly id: string; readonly about: NodeAbout }[]
   /** Replication slots that nobody reads, and that keep the server's log from being removed. */
   readonly idleSlots: readonly string[]
   /** Some of what the service has sealed under its secret key; empty: nothing yet. */
@@ -92,6 +95,11 @@ const READ = {
      UNION ALL (SELECT job_id::text, sealed FROM job_secret ORDER BY job_id DESC LIMIT 3)
      UNION ALL (SELECT job_id::text, sealed FROM job_secret ORDER BY job_id LIMIT 3)`,
   ),
+  hasNodes: statement<[boolean]>('inspect.has-nodes', `SELECT to_regclass('node') IS NOT NULL`),
+  nodes: statement<[string, string]>(
+    'inspect.nodes',
+    `SELECT id, about FROM node WHERE alive_until > extract(epoch FROM clock_timestamp()) * 1000 ORDER BY id`,
+  ),
   idleSlots: statement<[string]>(
     'inspect.idle-slots',
     'SELECT slot_name::text FROM pg_replication_slots WHERE NOT active',
@@ -130,9 +138,16 @@ async function readFacts(session: Session): Promise<DatabaseFacts> {
     bloated: bloated.map(([table, dead, live]) => ({ table, dead, live })),
     oldestSnapshotMs,
     hearsNotices: await hearNotice(session),
+    nodes: await readNodes(session),
     idleSlots: await texts(READ.idleSlots),
     sealed: sealed.map(([context, bytes]) => ({ context, bytes })),
   }
+}
+
+async function readNodes(session: Session): Promise<DatabaseFacts['nodes']> {
+  const [hasNodes] = (await session.get(READ.hasNodes)) ?? [false]
+  const rows = hasNodes ? await session.all(READ.nodes) : []
+  return rows.map(([id, about]) => ({ id, about: JSON.parse(about) as NodeAbout }))
 }
 
 /** The second question, whose statement is prepared and whose round trip is therefore as short as it gets. */

@@ -6,7 +6,14 @@ import { toJob } from '../../rows/job-row.ts'
 import { countByStatus } from '../operations/accounts/account-counters.ts'
 import { cancelJobs, createCancels } from '../operations/jobs/cancel-job.ts'
 import { dropExpired } from '../operations/jobs/drop-expired.ts'
-import { createFindJob, createFindLiveVersion, findLog, findOwner, findWorkflow } from '../operations/jobs/find-job.ts'
+import {
+  createFindJob,
+  createFindLiveVersion,
+  findHolders,
+  findLog,
+  findOwner,
+  findWorkflow,
+} from '../operations/jobs/find-job.ts'
 import { expireJobs, removeJobs } from '../operations/jobs/job-retention.ts'
 import { listJobs } from '../operations/jobs/list-job-rows.ts'
 import { createSubmits } from '../operations/jobs/submit-batches.ts'
@@ -41,7 +48,7 @@ export function createJobCancels({ durable }: Pick<StoreParts, 'durable'>): Pick
 
 type JobReads = Pick<
   JobStore,
-  'find' | 'findLiveVersion' | 'findOwner' | 'findWorkflow' | 'findLog' | 'list' | 'countByStatus'
+  'find' | 'findLiveVersion' | 'findOwner' | 'findHolders' | 'findWorkflow' | 'findLog' | 'list' | 'countByStatus'
 >
 
 function createJobReads({ read }: StoreParts): JobReads {
@@ -55,6 +62,7 @@ function createJobReads({ read }: StoreParts): JobReads {
     findWorkflow: (accountId, jobId, now) => findWorkflow(read, { accountId, jobId, now: now.getTime() }),
     findLog: (accountId, jobId, now) => findLog(read, { accountId, jobId, now: now.getTime() }),
     findOwner: (jobId) => findOwner(read, jobId),
+    findHolders: (jobIds) => findHolders(read, jobIds),
     list: (accountId, query) => listJobs(read, accountId, query),
     countByStatus: () => countByStatus(read),
   }

@@ -25,7 +25,13 @@ import { prepareAccountsWaiting, prepareFindRequest } from './calls/queued-calls
 import { prepareCheckLedger } from './credits/ledger-faults.ts'
 import { prepareBalance, prepareLedgerEntries, prepareOpenHolds, prepareUsage } from './credits/ledger-reads.ts'
 import { prepareFindClaim } from './jobs/claim-job.ts'
-import { prepareFindJob, prepareFindLog, prepareFindOwner, prepareFindWorkflow } from './jobs/find-job.ts'
+import {
+  prepareFindHolders,
+  prepareFindJob,
+  prepareFindLog,
+  prepareFindOwner,
+  prepareFindWorkflow,
+} from './jobs/find-job.ts'
 import { prepareCompleteJob } from './jobs/job-row.ts'
 import { prepareListJobs, prepareListLabelledJobs } from './jobs/list-job-rows.ts'
 import { prepareFindRecord, prepareListHistory, prepareListLive, prepareSelectJobs } from './jobs/read-run-records.ts'
@@ -41,6 +47,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     findJob: prepareFindJob(database, { completeJob }),
     findClaim: prepareFindClaim(database, { completeJob }),
     findOwner: prepareFindOwner(database),
+    findHolders: prepareFindHolders(database),
     findWorkflow: prepareFindWorkflow(database),
     findLog: prepareFindLog(database),
     listJobs: prepareListJobs(database, { completeJob }),

@@ -67,7 +67,15 @@ function toCancelOutcome(answer: CancelAnswer): CancelOutcome {
 
 type JobReads = Pick<
   JobStore,
-  'find' | 'findClaim' | 'findOwner' | 'findWorkflow' | 'findLog' | 'list' | 'findLanes' | 'countByStatus'
+  | 'find'
+  | 'findClaim'
+  | 'findOwner'
+  | 'findHolders'
+  | 'findWorkflow'
+  | 'findLog'
+  | 'list'
+  | 'findLanes'
+  | 'countByStatus'
 >
 
 function createJobReads(read: StoreChannels['read']): JobReads {
@@ -82,6 +90,7 @@ function createJobReads(read: StoreChannels['read']): JobReads {
     findLanes: (known) => read.call('findLanes', known),
     findClaim: async (leaseId) => toClaim(await read.call('findClaim', leaseId), leaseId),
     findOwner: (jobId) => read.call('findOwner', jobId),
+    findHolders: async (jobIds) => new Map(await read.call('findHolders', jobIds)),
     countByStatus: () => read.call('countByStatus', null),
   }
 }

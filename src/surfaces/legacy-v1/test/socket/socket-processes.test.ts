@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silentLog } from '../../../../../lib/log.ts'
+import { createLoopback } from '../../../../../test/support/bus/loopback-medium.ts'
 import { isText } from '../../../../../test/support/clients/test-socket.ts'
-import { createLoopback } from '../../../../../test/support/loopback-medium.ts'
 import { createWireBus } from '../../../../adapters/bus/wire-bus.ts'
 import type { Job } from '../../../../domain/jobs/job.ts'
 import { isEnd, JOB, outline, SAMPLER, startSockets } from './start-sockets.ts'
@@ -18,7 +18,7 @@ const ENDED: Job = {
 async function startTwo() {
   const medium = createLoopback()
   const ends = [medium.join(), medium.join()]
-  const join = (end: (typeof ends)[number]) => createWireBus({ medium: end, log: silentLog })
+  const join = (end: (typeof ends)[number]) => createWireBus({ medium: end, links: end.links, log: silentLog })
   const options = { sockets: { isPerClient: true } }
   const [one, other] = [
     await startSockets({ ...options, bus: join(ends[0]) }),
@@ -29,7 +29,10 @@ async function startTwo() {
     other,
     medium,
     otherEnd: ends[1],
-    [Symbol.asyncDispose]: async () => void (await Promise.all([one.server.close(), other.server.close()])),
+    async [Symbol.asyncDispose]() {
+      await Promise.all([one.server.close(), other.server.close()])
+      await medium[Symbol.asyncDispose]()
+    },
   }
 }
 

@@ -127,6 +127,15 @@ export async function findOwner(read: Queryable, jobId: string): Promise<string 
   return isUuid(jobId) ? ((await read.get(FIND_OWNER, [jobId]))?.[0] ?? null) : null
 }
 
+const FIND_HOLDERS = statement<[jobId: string, workerId: string]>(
+  'jobs.find_holders',
+  'SELECT id, worker_id FROM job WHERE id = ANY($1::uuid[]) AND lease_id IS NOT NULL AND worker_id IS NOT NULL',
+)
+
+export async function findHolders(read: Queryable, jobIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  return new Map(await read.all(FIND_HOLDERS, [jobIds.filter(isUuid)]))
+}
+
 export async function findWorkflow(read: Queryable, { accountId, jobId, now }: JobQuery): Promise<string | null> {
   return isUuid(jobId) ? ((await read.get(FIND_WORKFLOW, [jobId, accountId, now]))?.[0] ?? null) : null
 }

@@ -40,6 +40,15 @@ export function prepareFindOwner(database: DatabaseSync): (jobId: string) => str
   return (jobId) => select.get(jobId)?.[0] ?? null
 }
 
+export function prepareFindHolders(database: DatabaseSync): (jobIds: readonly string[]) => [string, string][] {
+  const select = prepareRows<[jobId: string, workerId: string]>(
+    database,
+    `SELECT id, worker_id FROM job WHERE id IN (SELECT value FROM json_each(?))
+     AND lease_id IS NOT NULL AND worker_id IS NOT NULL`,
+  )
+  return (jobIds) => select.all(JSON.stringify(jobIds))
+}
+
 export function prepareFindWorkflow(database: DatabaseSync): (query: JobQuery) => string | null {
   const select = prepareRows<[string]>(
     database,

@@ -1,0 +1,36 @@
+/** How far each job was told over a link, by the numbers of whoever tells. Only of jobs that a topic asks for. */
+import { BoundedMap } from '../../../../lib/bounded-map.ts'
+import { accountKey, jobIdOf, jobKey } from '../subscriptions.ts'
+
+interface JobRef {
+  readonly jobId: string
+  readonly accountId: string
+}
+
+const MAX_JOBS = 10_000
+
+export class JobMarks {
+  readonly #marks = new BoundedMap<string, { readonly job: JobRef; readonly seq: number }>(MAX_JOBS)
+
+  /** False: no topic asks for it, or it was told before. */
+  advance({ jobId, accountId }: JobRef, seq: number, topics: ReadonlySet<string>): boolean {
+    if (!topics.has(jobKey(jobId)) && !topics.has(accountKey(accountId))) return false
+    if (seq <= (this.#marks.get(jobId)?.seq ?? 0)) return false
+    this.#marks.set(jobId, { job: { jobId, accountId }, seq })
+    return true
+  }
+
+  /** A topic has ended: jobs that no other one asks for begin anew when they are asked for again. Returns their ids. */
+  forget(topic: string, topics: ReadonlySet<string>): string[] {
+    const jobId = jobIdOf(topic)
+    const marks = jobId === null ? [...this.#marks.values()] : [this.#marks.get(jobId)]
+    return marks.flatMap((mark) => {
+      if (mark === undefined) return []
+      const [ofJob, ofAccount] = [jobKey(mark.job.jobId), accountKey(mark.job.accountId)]
+      const isAbout = topic === ofJob || topic === ofAccount
+      if (!isAbout || topics.has(ofJob) || topics.has(ofAccount)) return []
+      this.#marks.delete(mark.job.jobId)
+      return [mark.job.jobId]
+    })
+  }
+}

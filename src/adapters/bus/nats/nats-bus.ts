@@ -1,0 +1,164 @@
+/**
+ * The bus between processes over core NATS. Lines of one turn leave together. The connection proves itself by hearing what it sent;
+ * after it was away, everybody is told that something may have been lost, and looks again.
+ */
+import { setImmediate as turn } from 'node:timers/promises'
+import { newUuidV4 } from '../../../../lib/ids.ts'
+import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
+import { uptimeMs } from '../../../../lib/waiting/uptime.ts'
+import type { BusHealth, ProcessBus } from '../bus-health.ts'
+import { type LinkDirectory, LiveLinks } from '../live/live-links.ts'
+import { NoticeBatch } from '../notice-batch.ts'
+import { createWireBus, type Medium } from '../wire-bus.ts'
+import { NatsLine, type NatsOptions } from './nats-connection.ts'
+import { createNatsTransport } from './nats-transport.ts'
+
+interface NatsBusOptions extends NatsOptions {
+  /** The id of this process. */
+  readonly nodeId: string
+  readonly directory: LinkDirectory
+  readonly proveMs?: number
+}
+
+const SUBJECT = 'notices'
+const MAX_PAYLOAD_BYTES = 32 * 1024
+const PROVE_MS = 10_000
+const PROOF_WAIT_MS = 3000
+const DEAF_MS = 1000
+/** Lines that are not notices: something was lost; a proof. */
+const LOST = '!'
+const PROOF = '? '
+
+export async function openNatsBus(options: NatsBusOptions): Promise<ProcessBus> {
+  const { nodeId, directory, log } = options
+  const line = new NatsLine(options)
+  await line.open()
+  const transport = createNatsTransport(line, nodeId)
+  const links = new LiveLinks({ transport, directory, log })
+  const medium = new NatsMedium(line, options)
+  const bus = createWireBus({ medium, links, log })
+  await medium.start()
+  return {
+    ...bus,
+    health: () => ({ ...medium.health(), links: links.stats() }),
+    prove: () => medium.prove(),
+    async [Symbol.asyncDispose]() {
+      bus[Symbol.dispose]()
+      medium.close()
+      await links[Symbol.asyncDispose]()
+      await transport[Symbol.asyncDispose]()
+      await line[Symbol.asyncDispose]()
+    },
+  }
+}
+
+class NatsMedium implements Medium {
+  readonly #line: NatsLine
+  readonly #self: string
+  readonly #proveMs: number
+  readonly #batch = new NoticeBatch(MAX_PAYLOAD_BYTES)
+  readonly #proofs = new Map<string, () => void>()
+  #receiver: Parameters<Medium['connect']>[0] | null = null
+  #leaving: NodeJS.Immediate | null = null
+  #timer: NodeJS.Timeout | null = null
+  #provenAtMs = 0
+  #hears = false
+  #lagMs: number | null = null
+  #isClosed = false
+
+  constructor(line: NatsLine, { nodeId, proveMs = PROVE_MS }: NatsBusOptions) {
+    this.#line = line
+    this.#self = nodeId
+    this.#proveMs = proveMs
+  }
+
+  connect(receiver: Parameters<Medium['connect']>[0]): void {
+    this.#receiver = receiver
+  }
+
+  send(...[encoded, notice]: Parameters<Medium['send']>): void {
+    this.#batch.add(encoded, notice)
+    this.#leaving ??= setImmediate(() => this.#flush())
+  }
+
+  async start(): Promise<void> {
+    this.#line.hear(SUBJECT, (data) => this.#hear(data))
+    this.#line.watch({
+      onAway: () => {
+        this.#hears = false
+      },
+      onBack: () => void this.#onBack(),
+    })
+    this.#hears = this.#line.isUp && (await this.prove())
+    this.#provenAtMs = uptimeMs()
+    if (!this.#isClosed) this.#timer = setInterval(() => void this.#look(), Math.min(DEAF_MS, this.#proveMs))
+  }
+
+  health(): Omit<BusHealth, 'links'> {
+    return { kind: 'nats', isHearing: this.#hears, lagMs: this.#lagMs, reconnects: this.#line.reconnects }
+  }
+
+  async prove(): Promise<boolean> {
+    const nonce = newUuidV4()
+    const heard = new Promise<void>((resolve) => this.#proofs.set(nonce, resolve))
+    this.#flush()
+    const askedAtMs = uptimeMs()
+    const isSaid = this.#say(`${PROOF}${nonce}`)
+    const isHeard = isSaid && (await settlesWithin(heard, PROOF_WAIT_MS))
+    this.#proofs.delete(nonce)
+    this.#lagMs = isHeard ? uptimeMs() - askedAtMs : null
+    // What was heard with the proof is delivered first.
+    await turn()
+    return isHeard
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#flush()
+    if (this.#timer !== null) clearInterval(this.#timer)
+  }
+
+  async #onBack(): Promise<void> {
+    this.#hears = await this.prove()
+    this.#provenAtMs = uptimeMs()
+    if (this.#isClosed) return
+    this.#say(LOST)
+    this.#receiver?.onGap()
+  }
+
+  /** While nothing is heard, everybody looks again and again. */
+  async #look(): Promise<void> {
+    if (!this.#hears) this.#receiver?.onGap()
+    if (uptimeMs() - this.#provenAtMs < this.#proveMs) return
+    this.#provenAtMs = uptimeMs()
+    this.#hears = await this.prove()
+  }
+
+  #flush(): void {
+    if (this.#leaving !== null) clearImmediate(this.#leaving)
+    this.#leaving = null
+    if (this.#batch.isEmpty) return
+    // Nothing is kept for later: when the connection is back, others are told that something was lost.
+    if (!this.#line.isUp) {
+      this.#batch.take()
+      return
+    }
+    const { hasLost } = this.#batch
+    for (const lines of this.#batch.take()) this.#say(lines)
+    if (hasLost) this.#say(LOST)
+  }
+
+  #say(lines: string): boolean {
+    return this.#line.say(SUBJECT, Buffer.from(`${this.#self}\n${lines}`))
+  }
+
+  #hear(data: Uint8Array): void {
+    const [sender = '', ...lines] = Buffer.from(data).toString().split('\n')
+    for (const line of lines) {
+      if (line.startsWith(PROOF)) this.#proofs.get(line.slice(PROOF.length))?.()
+      else if (sender === this.#self) continue
+      else if (line === LOST) this.#receiver?.onGap()
+      else this.#receiver?.onNotice({ line, bytes: null }, sender)
+    }
+  }
+}

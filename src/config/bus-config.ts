@@ -1,0 +1,110 @@
+/** The bus of a process, and where others reach it, out of its settings; and what does not stand together. */
+import { networkInterfaces } from 'node:os'
+import { ConfigError } from './config-error.ts'
+import type { SettingName } from './env.ts'
+import { isLoopback } from './readers/read-network.ts'
+import type { SettingValues } from './settings/settings.ts'
+
+/** `local`: within one process. `notify`: between all processes on one Postgres. `nats`: through NATS servers. */
+export type BusConfig =
+  | { readonly kind: 'local' }
+  | { readonly kind: 'notify'; readonly listener: ListenerConfig }
+  | {
+      readonly kind: 'nats'
+      readonly servers: readonly string[]
+      readonly isEncrypted: boolean
+      readonly user: string | null
+      /** Absolute. */
+      readonly credentialsFile: string | null
+    }
+
+/** Where other processes of the service reach this one. */
+export interface ListenerConfig {
+  readonly host: string
+  /** null: the usual one, or any when that is taken. */
+  readonly port: number | null
+  /** The address that others are told, for the port that is listened on. */
+  readonly addressAt: (port: number) => string
+}
+
+type ToAbsolute = (name: SettingName, path: string) => string
+
+export function toBusConfig(values: SettingValues, toAbsolute: ToAbsolute): BusConfig {
+  const { database, bus, busCredentialsFile: file } = values
+  if (database === null) return { kind: 'local' }
+  if (bus === null) return { kind: 'notify', listener: toListener(values) }
+  const { servers, isEncrypted, user } = bus
+  const credentialsFile = file === null ? null : toAbsolute('busCredentialsFile', file)
+  return { kind: 'nats', servers, isEncrypted, user, credentialsFile }
+}
+
+function toListener({ host, internalPort: port, advertise }: SettingValues): ListenerConfig {
+  if (advertise !== null) {
+    const { scheme, host: name, port: said } = advertise
+    return {
+      host: name.startsWith('[') ? '::' : EVERYWHERE,
+      port,
+      addressAt: (bound) => `${scheme}://${name}:${said ?? bound}`,
+    }
+  }
+  const name = EVERY_INTERFACE.includes(host) ? findAddress() : host
+  return {
+    host: host === '' ? EVERYWHERE : host,
+    port,
+    addressAt: (bound) => `http://${name.includes(':') ? `[${name}]` : name}:${bound}`,
+  }
+}
+
+const EVERYWHERE = '0.0.0.0'
+const EVERY_INTERFACE = ['', '0.0.0.0', '::']
+
+/** The first address of this machine that others can reach. */
+function findAddress(): string {
+  const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
+  const found = addresses.find(({ family, internal }) => family === 'IPv4' && !internal)
+  return found?.address ?? '127.0.0.1'
+}
+
+interface BusOrigins {
+  readonly where: (name: SettingName) => string
+  readonly isSet: (name: SettingName) => boolean
+  readonly isFlag: (name: SettingName) => boolean
+}
+
+const ONLY_SHARED = ['bus', 'busCredentialsFile', 'internalPort', 'advertise'] as const
+
+export function refuseBusContradictions(values: SettingValues, { where, isSet, isFlag }: BusOrigins): void {
+  const { bus, database } = values
+  const pointless = ONLY_SHARED.find(isSet)
+  if (database === null && pointless !== undefined) {
+    throw new ConfigError(
+      `${pointless} (from ${where(pointless)}) is about processes that share a database, and SQLite serves one process; give --database, or leave it out`,
+    )
+  }
+  if (values.busCredentialsFile !== null && bus === null) {
+    throw new ConfigError(
+      `busCredentialsFile (from ${where('busCredentialsFile')}) is for NATS servers, and bus names none; give --bus, or leave it out`,
+    )
+  }
+  if (bus !== null && (bus.password !== null || bus.user !== null) && isFlag('bus')) {
+    throw new ConfigError(
+      'bus (from --bus) holds a user, which other users of this machine can see; give the whole address in ATELIER_BUS, or --bus-credentials-file',
+    )
+  }
+  if (bus !== null && bus.user !== null && values.busCredentialsFile !== null) {
+    throw new ConfigError(
+      `bus (from ${where('bus')}) holds a user, and busCredentialsFile (from ${where('busCredentialsFile')}) names another; keep one of them`,
+    )
+  }
+  const unused = bus === null ? undefined : (['internalPort', 'advertise'] as const).find(isSet)
+  if (unused !== undefined) {
+    throw new ConfigError(
+      `${unused} (from ${where(unused)}) is about processes that dial each other, and with a bus of NATS they do not; leave it out`,
+    )
+  }
+}
+
+/** Whether only processes on the same machine can reach an address. */
+export function isNearAddress(address: string): boolean {
+  return isLoopback(new URL(address).hostname.replace(/^\[|\]$/g, ''))
+}

@@ -1,0 +1,38 @@
+/** Settings of how the processes of a service hear of each other's jobs. */
+import type { SettingName } from '../env.ts'
+import { readAdvertised, readNats } from '../readers/read-bus.ts'
+import { readPath, readWordOr } from '../readers/read-choice.ts'
+import { readCount } from '../readers/read-quantity.ts'
+import type { Setting } from './setting.ts'
+
+export const BUS_SETTINGS = {
+  bus: {
+    group: 'Network',
+    argument: '<url>',
+    fallback: 'auto',
+    read: readWordOr('auto', null, readNats),
+    help: 'How processes that share a `database` tell each other what happens. `auto`: by the database itself. `nats://host:4222` or `tls://…`, several comma separated: by NATS servers, for some thirty processes and more, or where processes cannot dial each other. A password belongs into the variable or into `busCredentialsFile`, never on a command line. See docs/scale-out.md.',
+    isSecret: true,
+  },
+  busCredentialsFile: {
+    group: 'Network',
+    argument: '<file>',
+    fallback: 'none',
+    read: readWordOr('none', null, readPath),
+    help: 'A file of credentials for the NATS servers of `bus`, as their tools make it (`.creds`).',
+  },
+  internalPort: {
+    group: 'Network',
+    argument: '<port>',
+    fallback: 'auto',
+    read: readWordOr('auto', null, readCount({ min: 0, max: 65_535 })),
+    help: 'Where the other processes of a shared `database` hear live what runs here. Must not be reachable for anybody else. `auto`: 8190, or any when that is taken.',
+  },
+  advertise: {
+    group: 'Network',
+    argument: '<host>',
+    fallback: 'auto',
+    read: readWordOr('auto', null, readAdvertised),
+    help: 'How other processes reach the internal port of this one: a host, an address, or a whole `http://host:port` where something stands in between. With it the port is open on every interface. `auto`: the interfaces of `host`, and an address of this machine; with a loopback `host`, this machine only.',
+  },
+} as const satisfies Partial<Record<SettingName, Setting<unknown>>>
