@@ -8,6 +8,7 @@ import { availableParallelism, cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { compareWith } from './compare.ts'
 import { type Figure, isMet, toRow, toTable } from './kit/figure.ts'
+import { model } from './model/scenario.ts'
 import { auth } from './scenarios/auth.ts'
 import { bodies } from './scenarios/bodies.ts'
 import { fleetOverhead } from './scenarios/fleet-overhead.ts'
@@ -21,6 +22,7 @@ import { poll } from './scenarios/poll.ts'
 import { postgresClaims } from './scenarios/postgres-claims.ts'
 import { postgresJobs } from './scenarios/postgres-jobs.ts'
 import { postgresSubmits } from './scenarios/postgres-submits.ts'
+import { processes } from './scenarios/processes.ts'
 import { router } from './scenarios/router.ts'
 import { s3 } from './scenarios/s3.ts'
 import { sockets } from './scenarios/sockets.ts'
@@ -49,7 +51,9 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   'postgres-claims': postgresClaims,
   'postgres-submits': postgresSubmits,
   'postgres-jobs': postgresJobs,
+  model,
   s3,
+  processes,
 }
 
 const { values, positionals: wanted } = parseArgs({

@@ -295,7 +295,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       log,
     }),
   )
-  const { openStreams, gauges } = http
+  const { openStreams } = http
+  const gauges = [...http.gauges, ...opened.gauges]
   watchGauges(metrics, {
     ...{ node, jobs, fleet, pools, store, openStreams, gauges },
     service: opens.surfaces
@@ -354,12 +355,15 @@ interface PreparedParts {
 
 /** Creates the implicit account of the local kind, and recovers the jobs that an earlier process left unfinished. */
 async function prepareStore(config: Config, { store, jobs, takesWorkers }: PreparedParts): Promise<void> {
-  await store.accounts.put({
-    id: LOCAL_ACCOUNT_ID,
-    // The number of workers bounds what runs at a time, so the only account needs no limit of its own.
-    maxRunning: 1_000_000,
-    maxQueued: config.jobs.maxQueued,
-  })
+  // How much may wait is for those to say that take jobs, not for a worker.
+  if (PARTS_OF[config.role].surfaces) {
+    await store.accounts.put({
+      id: LOCAL_ACCOUNT_ID,
+      // The number of workers bounds what runs at a time, so the only account needs no limit of its own.
+      maxRunning: 1_000_000,
+      maxQueued: config.jobs.maxQueued,
+    })
+  }
   // Nobody else has the store, so whoever held a lease is gone. Beside other processes and joined workers, leases lapse by themselves.
   if (store.isExclusive && !takesWorkers) await jobs.recover({ releaseAll: true })
   await jobs.lanes.start()

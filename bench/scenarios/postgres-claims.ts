@@ -16,7 +16,7 @@ import type { JobStore } from '../../src/domain/jobs/job-store.ts'
 import type { Store } from '../../src/domain/store.ts'
 import { type PostgresServer, startPostgres } from '../../test/support/postgres/postgres-server.ts'
 import type { Figure } from '../kit/figure.ts'
-import { readServerMicros } from '../kit/server-cost.ts'
+import { readFamilyMicros } from '../kit/processor-time.ts'
 
 const CLAIMERS = 8
 // Fewer than wait in the shortest queue; given back between two bursts.
@@ -217,7 +217,7 @@ function toMedian(rates: readonly Rate[]): Rate {
 
 async function measureBurst(server: PostgresServer, claimers: readonly (() => Promise<unknown>)[]): Promise<Rate> {
   let left = BURST
-  const [begun, serverBefore, before] = [performance.now(), readServerMicros(server.pid), process.cpuUsage()]
+  const [begun, serverBefore, before] = [performance.now(), readFamilyMicros(server.pid), process.cpuUsage()]
   await Promise.all(
     claimers.map(async (ask) => {
       while (left > 0) {
@@ -228,7 +228,7 @@ async function measureBurst(server: PostgresServer, claimers: readonly (() => Pr
   )
   const elapsedMs = performance.now() - begun
   const { user, system } = process.cpuUsage(before)
-  const micros = readServerMicros(server.pid) - serverBefore + user + system
+  const micros = readFamilyMicros(server.pid) - serverBefore + user + system
   return { perSecond: (BURST / elapsedMs) * 1000, microsEach: micros / BURST }
 }
 

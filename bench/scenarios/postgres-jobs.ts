@@ -11,7 +11,8 @@ import type { Progress } from '../../src/domain/jobs/job.ts'
 import type { JobStore, Lease } from '../../src/domain/jobs/job-store.ts'
 import { type PostgresServer, startPostgres } from '../../test/support/postgres/postgres-server.ts'
 import type { Figure } from '../kit/figure.ts'
-import { countStatements, readLogPosition, readServerMicros } from '../kit/server-cost.ts'
+import { readFamilyMicros } from '../kit/processor-time.ts'
+import { countStatements, readLogPosition } from '../kit/server-cost.ts'
 
 const ACCOUNTS = 10
 const JOBS = 640
@@ -115,7 +116,7 @@ async function runSteps(
   const leases = new Map<number, Lease>()
   const costs: Partial<Record<StepName, Cost>> = {}
   for (const [name, step] of Object.entries(steps) as [StepName, Step][]) {
-    const [log, micros] = [await readLogPosition(admin), readServerMicros(server.pid)]
+    const [log, micros] = [await readLogPosition(admin), readFamilyMicros(server.pid)]
     const statements = countStatements()
     let next = 0
     await Promise.all(
@@ -130,7 +131,7 @@ async function runSteps(
     costs[name] = {
       statements: (countStatements() - statements) / JOBS,
       logBytes: ((await readLogPosition(admin)) - log) / JOBS,
-      serverMicros: (readServerMicros(server.pid) - micros) / JOBS,
+      serverMicros: (readFamilyMicros(server.pid) - micros) / JOBS,
     }
   }
   return costs as Record<StepName, Cost>

@@ -13,7 +13,8 @@ import { openPostgresStore } from '../../src/adapters/store/postgres/open-postgr
 import type { NewJob } from '../../src/domain/jobs/job-store.ts'
 import { type PostgresServer, startPostgres } from '../../test/support/postgres/postgres-server.ts'
 import type { Figure } from '../kit/figure.ts'
-import { countStatements, readLogPosition, readServerMicros } from '../kit/server-cost.ts'
+import { readFamilyMicros } from '../kit/processor-time.ts'
+import { countStatements, readLogPosition } from '../kit/server-cost.ts'
 
 const AT_ONCE = 64
 const ACCOUNTS = 100
@@ -114,7 +115,7 @@ async function measure(server: PostgresServer, run: (submit: Submitted) => Promi
   const [logBefore, cpuBefore, serverBefore, statementsBefore] = [
     await readLog(),
     process.cpuUsage(),
-    readServerMicros(server.pid),
+    readFamilyMicros(server.pid),
     countStatements(),
   ]
   const start = performance.now()
@@ -125,7 +126,7 @@ async function measure(server: PostgresServer, run: (submit: Submitted) => Promi
   const measured = {
     perSecond: (count / elapsedMs) * 1000,
     clientMicrosEach: (cpu.user + cpu.system) / count,
-    serverMicrosEach: (readServerMicros(server.pid) - serverBefore) / count,
+    serverMicrosEach: (readFamilyMicros(server.pid) - serverBefore) / count,
     walBytesEach: ((await readLog()) - logBefore) / count,
     statementsEach: statementsSent / count,
   }

@@ -2,6 +2,7 @@
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { PoolSignal } from '../../domain/deployments/pool-signals.ts'
 import { ENGINE_STATES, type EngineStatus } from '../../domain/engine/fleet/engine-status.ts'
+import { isStoreAway } from '../../domain/errors.ts'
 import type { JobObserver } from '../../domain/jobs/observer.ts'
 import { JOB_STATUSES, type JobStatus } from '../../domain/jobs/transitions.ts'
 import type { CallObserver } from '../../domain/models/calls/drive-call.ts'
@@ -135,8 +136,9 @@ function addServiceGauges(registry: Registry, { countJobs, poolSignals }: Servic
     labelNames: ['status'],
     registers,
     async collect() {
-      const counts = await countJobs()
-      for (const status of JOB_STATUSES) this.set({ status }, counts[status])
+      this.reset()
+      const counts = await unlessAway(countJobs())
+      if (counts !== null) for (const status of JOB_STATUSES) this.set({ status }, counts[status])
     },
   })
   // All of them are read in one moment, so one look serves them.
@@ -154,9 +156,20 @@ function addServiceGauges(registry: Registry, { countJobs, poolSignals }: Servic
       labelNames: ['pool'],
       registers,
       async collect() {
-        for (const signal of await look()) this.set({ pool: signal.pool }, read(signal))
+        this.reset()
+        for (const signal of (await unlessAway(look())) ?? []) this.set({ pool: signal.pool }, read(signal))
       },
     })
+  }
+}
+
+/** What the store counts is missing while it is away. What this process counts itself is needed then more than ever. */
+async function unlessAway<Figures>(reading: Promise<Figures>): Promise<Figures | null> {
+  try {
+    return await reading
+  } catch (error) {
+    if (isStoreAway(error)) return null
+    throw error
   }
 }
 

@@ -20,8 +20,15 @@ interface BucketBlobs extends AsyncDisposable {
   readonly blobs: Blobs
   readonly place: BlobsPlace
   readonly chores: readonly Chore[]
+  readonly gauges: readonly StorageGauge[]
   /** Whether the bucket answers; never rejects. */
   answers(): Promise<boolean>
+}
+
+export interface StorageGauge {
+  readonly name: string
+  readonly help: string
+  readonly read: () => number
 }
 
 interface BucketBlobsDeps {
@@ -62,6 +69,18 @@ export async function openBucketBlobs(config: S3BlobsConfig, deps: BucketBlobsDe
     chores: [
       { name: 'remove-objects', runs: 'once', everyMs: MINUTE_MS, run: (signal) => collector.removeGarbage(signal) },
       { name: 'sweep-objects', runs: 'once', everyMs: 60 * MINUTE_MS, run: (signal) => collector.sweepOrphans(signal) },
+    ],
+    gauges: [
+      {
+        name: 'atelier_storage_requests',
+        help: 'Requests to the bucket since the start, every try counted.',
+        read: () => bucket.stats().requests,
+      },
+      {
+        name: 'atelier_storage_failures',
+        help: 'Requests to the bucket that got no usable answer.',
+        read: () => bucket.stats().failures,
+      },
     ],
     answers: createProbe(place),
     [Symbol.asyncDispose]: () => open.disposeAsync(),

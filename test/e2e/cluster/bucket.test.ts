@@ -140,6 +140,7 @@ test('while the storage is away every surface says so with a time to come back, 
     return answer.json.degraded === undefined ? null : answer
   })
   assert.deepEqual([ready.status, ready.json.status, ready.json.degraded], [200, 'ready', ['blobs']])
+  assert.ok(/^atelier_storage_failures [1-9]/m.test((await call(service.one.url, '/metrics')).text))
   // The run ends meanwhile: its outputs wait for the storage, and the job for its outputs.
   engine.openGate()
   const before = fake.asked.length

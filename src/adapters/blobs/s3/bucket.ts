@@ -53,7 +53,8 @@ export interface Bucket {
   listUploads(prefix: string): AsyncIterable<readonly UnfinishedUpload[]>
   presign: S3Client['presign']
   readonly patience: Patience
-  isAnswering(): boolean
+  isAnswering: S3Client['isAnswering']
+  stats: S3Client['stats']
 }
 
 interface PutObjectOptions {
@@ -100,6 +101,7 @@ export function createBucket(client: S3Client, options: PatienceOptions = {}): B
     patience,
     presign: client.presign,
     isAnswering: client.isAnswering,
+    stats: client.stats,
     sizeOf,
     async put(key, sendable, { signal, mustBeNew = false } = {}) {
       const headers = { ...toBodyHeaders(sendable), ...(mustBeNew && { 'if-none-match': '*' }) }
