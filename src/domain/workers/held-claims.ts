@@ -8,7 +8,7 @@ import { ServiceError } from '../errors.ts'
 import type { Claim, JobStore, Lease } from '../jobs/job-store.ts'
 
 /** Without the graph, which may be large. */
-type HeldClaim = Omit<Claim, 'workflow' | 'earlierOutputs'>
+export type HeldClaim = Omit<Claim, 'workflow' | 'earlierOutputs'>
 
 export interface HeldClaims {
   learn(claim: Claim): void

@@ -41,7 +41,7 @@ interface Upload {
 }
 
 export interface WorkerFilesDeps {
-  readonly blobs: Pick<BlobStore, 'open' | 'receive'>
+  readonly blobs: Pick<BlobStore, 'open' | 'receive' | 'stat'>
   readonly assets: Pick<AssetStore, 'announceBlob'>
   readonly hasBlob: (accountId: string, hash: string) => Promise<boolean>
   readonly held: HeldClaims
@@ -85,7 +85,10 @@ export function createWorkerFiles(deps: WorkerFilesDeps): WorkerFiles {
     async offer(worker, named, piece) {
       const lease = toLease(worker, named)
       const { job } = await held.mustFind(lease)
-      return (await deps.hasBlob(job.accountId, piece.hash)) ? receipts.give(lease.leaseId, piece) : null
+      if (!(await deps.hasBlob(job.accountId, piece.hash))) return null
+      // The receipt vouches for the size, too.
+      const stored = await blobs.stat(piece.hash)
+      return stored?.sizeBytes === piece.sizeBytes ? receipts.give(lease.leaseId, piece) : null
     },
     async store(worker, named, { hash, source, signal }) {
       const lease = toLease(worker, named)

@@ -3,20 +3,22 @@
  * its own key, moments are the service's own, and changes are told to everybody here, as they are written.
  */
 import type { Clock } from '../../../lib/clock.ts'
+import { uuidFromText } from '../../../lib/ids.ts'
 import { type JsonObject, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { createDoorbell } from '../../../lib/waiting/doorbell.ts'
 import { uptimeMs } from '../../../lib/waiting/uptime.ts'
+import type { AssetStore } from '../assets/asset-store.ts'
 import type { EngineDirectory } from '../engine/directory/engine-directory.ts'
 import type { DistantEngine } from '../engine/fleet/lane-offers.ts'
 import { ServiceError } from '../errors.ts'
 import type { EventBus } from '../events/event-bus.ts'
-import type { Job } from '../jobs/job.ts'
-import type { Claim, CommitOutcome, JobStore, Lease, ReturnedLease } from '../jobs/job-store.ts'
+import type { Job, Output } from '../jobs/job.ts'
+import type { Claim, CommitOutcome, JobStore, Lease, ReturnedLease, RunChange } from '../jobs/job-store.ts'
 import type { JobObserver } from '../jobs/observer.ts'
 import type { ExtraDataKeeper } from '../jobs/submit/extra-data-keeper.ts'
 import { announceTouched } from '../jobs/sweeps/announce-touched.ts'
 import type { JobStatus } from '../jobs/transitions.ts'
-import type { HeldClaims } from './held-claims.ts'
+import type { HeldClaim, HeldClaims } from './held-claims.ts'
 import type { OutputReceipts } from './output-receipts.ts'
 import { type ClaimFields, type ClaimTerms, writeClaim } from './wire/claim-wire.ts'
 import { type ChangeFields, readChange } from './wire/run-wire.ts'
@@ -62,6 +64,7 @@ export interface OutputNumbers {
 export interface WorkerRunsDeps {
   readonly store: Pick<JobStore, 'claim' | 'findClaim' | 'renew' | 'commit' | 'release' | 'reserveOutputNumbers'>
   readonly held: HeldClaims
+  readonly assets: Pick<AssetStore, 'find'>
   readonly receipts: Pick<OutputReceipts, 'mustHold'>
   readonly directory: Pick<EngineDirectory, 'offersOf' | 'hasOther'>
   readonly bus: Pick<EventBus<never>, 'publishChanged' | 'publishWork' | 'onWork'>
@@ -154,6 +157,27 @@ export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
     }
   }
 
+  /**
+   * A worker makes ids for its outputs, and might name a record of somebody else. So what is stored is made of its lease and its id:
+   * the same for a repeated write, and nobody else's. Only outputs of earlier attempts keep the ids that they have.
+   */
+  async function withOwnIds(change: RunChange, { leaseId, jobId }: Lease, claim: HeldClaim | null): Promise<RunChange> {
+    if (change.outputs === undefined) return change
+    const outputs: Output[] = []
+    for (const output of change.outputs) {
+      const isRepeated = claim !== null && claim.job.attempt > 1 && (await isOf(claim.job, output.assetId))
+      outputs.push({
+        ...output,
+        assetId: isRepeated ? output.assetId : uuidFromText(`${leaseId} ${jobId} ${output.assetId}`),
+      })
+    }
+    return { ...change, outputs }
+  }
+
+  async function isOf({ id, accountId }: Job, assetId: string): Promise<boolean> {
+    return (await deps.assets.find(accountId, assetId, clock.now()))?.jobId === id
+  }
+
   async function giveBack(leases: readonly ReturnedLease[]): Promise<number> {
     const touched = await store.release(leases, clock.now())
     for (const { leaseId } of leases) held.forget(leaseId)
@@ -195,7 +219,7 @@ export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
       const change = readChange(fields, now)
       // A repeated end finds no job any more; then there is nobody to tell, and the store says what became of it.
       const claim = await held.mustFind(lease).catch(() => null)
-      const outcome = await store.commit(lease, change)
+      const outcome = await store.commit(lease, await withOwnIds(change, lease, claim))
       if (outcome.outcome === 'lost') {
         held.forget(lease.leaseId)
         return outcome

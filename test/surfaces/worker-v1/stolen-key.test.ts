@@ -38,7 +38,7 @@ async function hold(): Promise<HeldLease> {
   return lease
 }
 
-function outputOf(bytes: Uint8Array, receipt: string): object {
+function outputOf(bytes: Uint8Array, receipt: string) {
   return {
     ...{ asset_id: randomUUID(), node_id: '1', name: 'a.txt', type: 'text', content_type: 'text/plain' },
     ...{ size_bytes: bytes.length, hash: blake3.hash(bytes), receipt },
@@ -185,7 +185,8 @@ describe('a stolen worker key', () => {
     assert.equal(put.status, 200, put.text)
     const { receipt } = put.json
     assert.equal((await worker.finish(second, [outputOf(bytes, receipt)])).status, 403)
-    const done = await worker.finish(first, [outputOf(bytes, receipt)])
+    const sent = outputOf(bytes, receipt)
+    const done = await worker.finish(first, [sent])
     assert.equal(done.json.outcome, 'committed', done.text)
     const job = (await tenant.call(`/api/v2/jobs/${first.jobId}`)).json
     assert.equal(job.status, 'succeeded')
@@ -198,6 +199,11 @@ describe('a stolen worker key', () => {
       size_bytes: bytes.length,
     })
     assert.equal(offer.json.state, 'stored')
+    // An id that it made up is no way to a record of somebody else, nor does a wrong size become one of an output.
+    assert.notEqual(job.outputs[0].id, sent.asset_id)
+    const wrong = { lease_id: second.leaseId, hash, size_bytes: bytes.length + 1 }
+    const lie = await worker.ask('POST', `/jobs/${second.jobId}/blobs`, wrong)
+    assert.deepEqual(lie.json, { state: 'wanted' })
     assert.equal((await worker.finish(second, [outputOf(bytes, offer.json.receipt)])).json.outcome, 'committed')
     // A repeated end is answered as the first one, and a finished lease opens nothing.
     const late = await worker.ask('PUT', `/jobs/${first.jobId}/blobs/${hash}?lease_id=${first.leaseId}`, bytes)
