@@ -1,7 +1,7 @@
 /** Why a saved workflow cannot be turned into a graph: always with the node, or the part of the file, that is at fault. */
 import { refuseWorkflow } from '../graph-refusals.ts'
 
-export type ConvertReason =
+type ConvertReason =
   | 'malformed_file' // not the shape that the editor saves
   | 'file_too_large' // more nodes, slots or levels than any real workflow has
   | 'broken_link' // a link that names a node or a slot that is not there
@@ -9,7 +9,7 @@ export type ConvertReason =
   | 'unknown_class' // no engine describes the class, so nobody knows which value belongs to which input
   | 'needs_browser_extension' // code that a node pack runs inside of the editor's page
 
-export interface RefusedNode {
+interface RefusedNode {
   readonly nodeId: string
   readonly field?: string
 }

@@ -4,18 +4,30 @@
  */
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
-import { loadWorkflow } from './editor/load-workflow.ts'
+import { finishNow, type Work } from '../../../../lib/waiting/turns.ts'
+import { countValues, loadWorkflow } from './editor/load-workflow.ts'
 import { type Prompt, type WriteOptions, writePrompt } from './prompt/write-prompt.ts'
+import { expandGroups } from './saved/expand-groups.ts'
 import { readSavedWorkflow } from './saved/read-saved.ts'
 import { withUniqueIds } from './saved/unique-ids.ts'
 
-export interface ConvertOptions extends WriteOptions {
+interface ConvertOptions extends WriteOptions {
   /** The classes of all engines. */
   readonly catalog: NodeCatalog
 }
 
 /** Throws `invalid_workflow`, with the node at fault. */
 export function convertWorkflow(saved: JsonValue, options: ConvertOptions): Prompt {
-  const workflow = withUniqueIds(readSavedWorkflow(saved))
-  return writePrompt(loadWorkflow(workflow, options.catalog), options)
+  return finishNow(convertWorkflowSteps(saved, options))
+}
+
+/** The same in steps, so that a large file does not hold up other work on this thread. */
+export function* convertWorkflowSteps(saved: JsonValue, options: ConvertOptions): Work<Prompt> {
+  const { catalog } = options
+  const read = readSavedWorkflow(saved)
+  yield
+  const workflow = withUniqueIds(expandGroups(read, (type, converted) => countValues(catalog, type, converted)))
+  const loaded = loadWorkflow(workflow, catalog)
+  yield
+  return writePrompt(loaded, options)
 }

@@ -42,7 +42,7 @@ export interface Slot {
   promoted?: Widget
 }
 
-export interface OutputSlot {
+interface OutputSlot {
   readonly type: string
   links: string[]
 }
@@ -90,7 +90,7 @@ export interface EditorNode {
   readonly savedValue: JsonValue | undefined
 }
 
-export interface Link {
+interface Link {
   readonly id: string
   readonly originId: string
   readonly originSlot: number

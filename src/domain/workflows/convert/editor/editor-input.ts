@@ -26,20 +26,35 @@ export function toEditorInput(name: string, spec: InputSpec, isOptional: boolean
   return { name, type: word, isOptional, options: known, choices }
 }
 
-const orderedByDefinition = new WeakMap<NodeDefinition, readonly EditorInput[]>()
+interface ReadInputs {
+  readonly declared: ReadonlyMap<string, EditorInput>
+  readonly ordered: readonly EditorInput[]
+}
+
+/** A catalog gives the same objects for every file. */
+const known = new WeakMap<NodeDefinition, ReadInputs>()
+
+function inputsOf(definition: NodeDefinition): ReadInputs {
+  let read = known.get(definition)
+  if (read === undefined) {
+    const declared = readDeclared(definition)
+    read = { declared, ordered: orderInputs(declared, definition) }
+    known.set(definition, read)
+  }
+  return read
+}
 
 /** In the order that the class asks for, required inputs first; those that the page adds come last. */
 export function orderedInputs(definition: NodeDefinition): readonly EditorInput[] {
-  let ordered = orderedByDefinition.get(definition)
-  if (ordered === undefined) {
-    ordered = orderInputs(definition)
-    orderedByDefinition.set(definition, ordered)
-  }
-  return ordered
+  return inputsOf(definition).ordered
 }
 
-function orderInputs(definition: NodeDefinition): EditorInput[] {
-  const declared = declaredInputs(definition)
+/** By name, in the order of declaration. */
+export function declaredInputs(definition: NodeDefinition): ReadonlyMap<string, EditorInput> {
+  return inputsOf(definition).declared
+}
+
+function orderInputs(declared: ReadonlyMap<string, EditorInput>, definition: NodeDefinition): EditorInput[] {
   const order = definition.input_order as NodeDefinition['input_order'] | undefined
   const ordered: EditorInput[] = []
   const place = (names: readonly string[] | undefined, isOptional: boolean) => {
@@ -54,8 +69,8 @@ function orderInputs(definition: NodeDefinition): EditorInput[] {
   return [...ordered, ...[...declared.values()].filter((input) => !placed.has(input))]
 }
 
-/** By name, in the order of declaration. An optional input takes the place of a required one of the same name. */
-export function declaredInputs(definition: NodeDefinition): ReadonlyMap<string, EditorInput> {
+/** An optional input takes the place of a required one of the same name. */
+function readDeclared(definition: NodeDefinition): ReadonlyMap<string, EditorInput> {
   const declared = new Map<string, EditorInput>()
   const required = { ...definition.input.required, ...addedByPage(definition) }
   for (const [name, spec] of Object.entries(required)) declared.set(name, toEditorInput(name, spec, false))

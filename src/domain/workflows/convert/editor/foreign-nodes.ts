@@ -47,7 +47,7 @@ export function isDecoration(type: string): boolean {
 }
 
 /** The pack that a node says it comes from; null for ComfyUI itself and where the file does not say. */
-export function packOf(properties: JsonObject): string | null {
+function packOf(properties: JsonObject): string | null {
   const { cnr_id: registered, aux_id: repository } = properties
   if (typeof registered === 'string' && registered !== '') return registered === 'comfy-core' ? null : registered
   return typeof repository === 'string' && repository !== '' ? repository : null

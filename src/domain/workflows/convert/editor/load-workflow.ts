@@ -37,14 +37,19 @@ export interface EditorWorkflow {
   readonly subgraphs: ReadonlyMap<string, Subgraph>
 }
 
+// A few subgraphs with many inputs, shown many times, would fill the memory.
+const MAX_HOST_SLOTS = 200_000
+
 interface Loading {
   readonly catalog: NodeCatalog
   readonly subgraphs: Map<string, Subgraph>
+  /** Of all nodes that show subgraphs. */
+  slots: number
 }
 
 export function loadWorkflow(saved: SavedWorkflow, catalog: NodeCatalog): EditorWorkflow {
   const subgraphs = new Map(saved.subgraphs.map((each) => [each.id, createSubgraph(each)]))
-  const loading: Loading = { catalog, subgraphs }
+  const loading: Loading = { catalog, subgraphs, slots: 0 }
   for (const each of leafFirst(saved.subgraphs)) fillGraph(subgraphs.get(each.id) as Subgraph, each, loading)
   const root: EditorGraph = { nodes: new Map(), links: new Map() }
   fillGraph(root, saved, loading)
@@ -123,8 +128,12 @@ function fillGraph(graph: EditorGraph, saved: SavedGraph, loading: Loading): voi
   }
   for (const each of saved.nodes) {
     const node = graph.nodes.get(each.id) as EditorNode
-    if (node.subgraph !== null) configureHost(node, each)
-    else if (node.kind !== 'class') configureVirtual(node, each)
+    if (node.subgraph !== null) {
+      loading.slots += node.subgraph.inputs.length
+      if (loading.slots > MAX_HOST_SLOTS)
+        refuseConversion('file_too_large', 'the nodes of subgraphs have too many inputs')
+      configureHost(node, each)
+    } else if (node.kind !== 'class') configureVirtual(node, each)
     else {
       const definition = loading.catalog.find(node.type)
       configureNode(node, definition === null ? each : withoutForcedInputs(each, node, definition), graph)
@@ -230,4 +239,23 @@ function mendValues(node: EditorNode): void {
     const choices: readonly JsonValue[] = widget.kind === 'combo' ? (widget.choices?.() ?? []) : []
     if (choices.length > 0 && (widget.value === null || widget.value === undefined)) setWidget(widget, choices[0])
   }
+}
+
+/** How many values a node of a class saves; null when no engine has the class. */
+export function countValues(catalog: NodeCatalog, type: string, converted: ReadonlySet<string>): number | null {
+  if (VIRTUAL_KINDS.has(type)) return type === 'Reroute' ? 0 : null
+  if (catalog.find(type) === null) return null
+  const saved = {
+    id: '',
+    type,
+    title: '',
+    mode: 0,
+    inputs: [],
+    outputs: [],
+    values: null,
+    namedValues: null,
+    properties: {},
+  }
+  const node = createNode(saved, { nodes: new Map(), links: new Map() }, { catalog, subgraphs: new Map(), slots: 0 })
+  return node.widgets.filter(({ name, isSaved }) => isSaved && !converted.has(name)).length
 }

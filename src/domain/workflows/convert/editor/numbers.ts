@@ -4,7 +4,7 @@ import type { EditorInput } from './editor-input.ts'
 
 type Settle = (value: JsonValue | undefined) => JsonValue | undefined
 
-export function toNumber(value: unknown): number | undefined {
+function toNumber(value: unknown): number | undefined {
   if (typeof value === 'number') return value
   if (typeof value === 'bigint') return Number(value)
   return value instanceof NumberText ? value.value : undefined

@@ -18,7 +18,7 @@ export interface Placed {
   readonly id: string
 }
 
-export type Source =
+type Source =
   | { readonly kind: 'output'; readonly nodeId: string; readonly slot: number }
   | { readonly kind: 'widget'; readonly widget: Widget }
 
@@ -30,7 +30,7 @@ interface Way {
   readonly seen: Set<string>
 }
 
-export function placeOf(node: EditorNode, beside: Placed): Placed {
+function placeOf(node: EditorNode, beside: Placed): Placed {
   const id = beside.host === null ? node.id : `${beside.host.id}:${node.id}`
   return { node, graph: beside.graph, host: beside.host, id }
 }

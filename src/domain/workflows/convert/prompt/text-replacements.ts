@@ -91,6 +91,9 @@ function formatDate(pattern: string, date: Date): string {
 
 const ESCAPED = /\\([{}|])/g
 
+// Real prompts nest two or three deep; deeper braces stay as they are.
+const MAX_NESTING = 100
+
 interface Block {
   /** The alternatives that are complete. */
   readonly options: string[]
@@ -112,7 +115,7 @@ export function resolveWildcards(text: string, pick: (count: number) => number):
   for (let at = 0; at < input.length; at++) {
     const character = input[at]
     if (character === '\\') current.text += `\\${input[++at]}`
-    else if (character === '{') {
+    else if (character === '{' && open.length < MAX_NESTING) {
       current = { options: [], text: '' }
       open.push(current)
     } else if (character === '}' && open.length > 0) close()
