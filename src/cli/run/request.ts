@@ -42,7 +42,7 @@ export async function prepareWorkflow(
   { toFile, convert }: Preparing,
 ): Promise<JsonObject> {
   const content = readWorkflowFile(request.file, terminal.cwd)
-  const isNamed = (input: string) => !input.slice(0, Math.max(0, input.indexOf('='))).includes('.')
+  const isNamed = (input: string) => /^[^.=]+=/.test(input)
   // A graph in API format needs no conversion, unless its inputs are set by names that only the conversion knows.
   const needsConversion = isSaved(content) || request.inputs.some(isNamed)
   const conversion = needsConversion ? await convert(content) : null

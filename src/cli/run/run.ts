@@ -20,7 +20,7 @@ export function addRun(program: Command, terminal: Terminal, finish: Finish): vo
   const command = program
     .command('run')
     .description('run a workflow, on a server or right here, and get its outputs')
-    .argument('<workflow>', 'a workflow in API format, as the editor saves it, or a picture that carries one')
+    .argument('<workflow.json>', 'a workflow in API format, as the editor saves it, or a picture that carries one')
     .option(
       '-i, --input <name=value>',
       'set an input by its name (prompt, seed …) or as node.field: a value, or @file',
