@@ -19,6 +19,7 @@ import { openBus } from './compose/open-bus.ts'
 import { openClock, toServiceClock } from './compose/open-clock.ts'
 import { createDirectories } from './compose/open-directories.ts'
 import { openServiceNode, type ServiceNodeParts } from './compose/open-service-node.ts'
+import { mayJoin, openWorkerGateway, openWorkerKeys } from './compose/open-worker-gateway.ts'
 import { createReadiness } from './compose/readiness.ts'
 import { PARTS_OF } from './compose/roles.ts'
 import type { ModelOverrides, ReloadOutcome } from './compose/router/open-models.ts'
@@ -29,6 +30,7 @@ import { bindBlobs } from './compose/storage/bind-blobs.ts'
 import { type BlobOverrides, openBlobs } from './compose/storage/open-blobs.ts'
 import { openSigningKeys } from './compose/storage/open-signing-keys.ts'
 import { openStore, type StoreOverrides } from './compose/storage/open-store.ts'
+import { createStoreChores } from './compose/storage/store-chores.ts'
 import { createStoreProbe } from './compose/storage/store-probe.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
@@ -37,6 +39,7 @@ import { createLocalAuthenticate } from './domain/accounts/caller.ts'
 import { createContentSigner } from './domain/assets/signed-url.ts'
 import { DEFAULT_POOL } from './domain/deployments/deployment.ts'
 import { openDeployments } from './domain/deployments/deployments.ts'
+import { createPoolSignals } from './domain/deployments/pool-signals.ts'
 import type { Engine } from './domain/engine/engine-port.ts'
 import type { Fleet } from './domain/engine/fleet/fleet.ts'
 import type { NodeModels, RunModel } from './domain/engine/model-port.ts'
@@ -99,35 +102,48 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const opens = PARTS_OF[role]
   const node = opening.use(await openServiceNode({ store, version, role, workers: () => poolWorkers(), clock, log }))
   serviceClock.follow(store, node.heartbeat)
-  const opened = await openBlobs(config.blobs, config.assets, {
-    users: store.isExclusive ? null : await findUsers(node),
-    overrides,
-    onTransferred,
-    log,
-  })
-  await bindBlobs(store, config.blobs.directory)
+  const opened = opening.use(
+    await openBlobs(config.blobs, config.assets, {
+      store,
+      secrets,
+      users: store.isExclusive ? null : await findUsers(node),
+      overrides,
+      onTransferred,
+      clock,
+      log,
+    }),
+  )
+  await bindBlobs(store, opened.place)
   // The engine runs models for nodes, and models run workflows on the engine, so one of the two is connected later.
   const nodeModels = Promise.withResolvers<NodeModels>()
   const runModel: RunModel = async (request, signals) => (await nodeModels.promise).run(request, signals)
-  const engines = await openEngines(config, { clock, log, store, node, overrides, runModel })
+  const takesWorkers = await mayJoin(config.fleet, store)
+  const engines = await openEngines(config, { clock, log, store, node, overrides, runModel, takesWorkers })
   const { resident } = engines
-  const { fleet, directory, toCommand, chores: engineChores } = opening.use(engines.opened)
-  const metrics = openMetrics(version, errorTypeOf)
+  const { fleet, directory, follow, toCommand, chores: engineChores } = opening.use(engines.opened)
+  const metrics = openMetrics({ version, role, errorTypeOf })
   const bus = opening.use(await openBus(config.bus, { secrets, log }))
   const directories = opening.use(createDirectories({ store, bus, log }))
   const shared =
     config.accounts === null ? null : await openSharedAccounts(config.accounts, { store, directories, clock, log })
+  const workerKeys = await openWorkerKeys({ store, shared, directories, clock })
   const authenticate =
     overrides.authenticate ?? shared?.authenticate ?? createLocalAuthenticate(secrets.token?.reveal() ?? null)
   const identify = overrides.authenticate ?? shared?.identify ?? authenticate
   const maxUploadBytes = toUploadLimit(config, shared)
   const storageLimitOf = (accountId: string) => shared?.limitsOf(accountId).storageBytes ?? null
-  const assets = createAssetActions(config.assets, { store, opened, maxUploadBytes, storageLimitOf, clock, log })
   const sealer = openSealer(secrets)
+  const assets = createAssetActions(config.assets, {
+    ...{ store, opened, maxUploadBytes, storageLimitOf, sealer, clock, log },
+  })
   const announce = () => directories.announce('deployments')
   const deployments =
     config.deployments === null ? null : await openDeployments({ store: store.deployments, clock, announce })
-  directories.follow({ ...shared?.lists, ...(deployments !== null && { deployments }) })
+  directories.follow({
+    ...shared?.lists,
+    ...(workerKeys.ring !== null && { keys: workerKeys.ring }),
+    ...(deployments !== null && { deployments }),
+  })
   const { maxOvertakes } = config.fleet
   const { observer } = metrics
   const turns = overrides.turns ?? createTurns()
@@ -156,7 +172,13 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       deployments?.mustTakeJobs(pool)
     },
     mustRunModels: async (wish) => (await nodeModels.promise).mustRun(wish),
-    chores: [...engineChores, ...(shared?.chores ?? [])],
+    chores: [
+      ...engineChores,
+      ...(shared?.chores ?? []),
+      ...opened.chores,
+      ...workerKeys.chores,
+      ...createStoreChores(store.upkeep),
+    ],
   })
   if (shared !== null) opening.defer(() => flushKeyUses(shared, log))
   opening.defer(() => jobs.reader.stop())
@@ -170,13 +192,19 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     else if (will === 'cordoned') fleet.cordon(engineId)
     else fleet.resume(engineId)
   })
+  const poolSignals = createPoolSignals({
+    store: store.deployments,
+    deployments,
+    findLive: node.heartbeat.findLive,
+    clock,
+  })
   const { drainTimeoutMs } = config.jobs
   const pools =
     config.deployments === null || deployments === null
       ? null
       : opening.use(
           openPools(config.deployments, {
-            ...{ deployments, store, jobs, bus, drainTimeoutMs, node, clock, log },
+            ...{ deployments, store, jobs, bus, drainTimeoutMs, poolSignals, node, clock, log },
             workersHere: (deployment) => (opens.engines ? countWorkers(config.jobs, deployment) : 0),
           }),
         )
@@ -218,10 +246,21 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     }),
   )
   nodeModels.resolve(router.nodeModels)
+  const gateway =
+    takesWorkers && opens.surfaces
+      ? openWorkerGateway({
+          ...{ store, jobs, assets, bus, directory, follow, runModel, clock, log },
+          keys: workerKeys.keys,
+          signingKeys: keys,
+          blobs: opened.blobs,
+          nodeId: node.heartbeat.nodeId,
+        })
+      : null
   const readiness = createReadiness({
     storeAnswers: createStoreProbe(store, () => performance.now()),
     isClockSane: serviceClock.isSane,
     hasRoom: opened.hasRoom,
+    parts: { blobs: opened.answers },
   })
   const open = opens.surfaces ? openHttp : openHealthOnly
   const http = opening.use(
@@ -241,7 +280,11 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       assets,
       router,
       blobs: opened.blobs,
+      workerKeys: workerKeys.keys,
+      gateway,
       readiness,
+      own: node.own,
+      poolSignals,
       signer,
       metrics,
       turns,
@@ -250,7 +293,13 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       log,
     }),
   )
-  watchGauges(metrics, { store, node, jobs, fleet, pools, openStreams: http.openStreams, gauges: http.gauges })
+  const { openStreams, gauges } = http
+  watchGauges(metrics, {
+    ...{ node, jobs, fleet, pools, store, openStreams, gauges },
+    service: opens.surfaces
+      ? { countJobs: () => store.jobs.countByStatus(), poolSignals: () => poolSignals.list() }
+      : null,
+  })
   const sweeping = new AbortController()
   // Beside other processes, bytes without a record may be bytes whose record is on its way.
   const swept = store.isExclusive ? sweepLeftOvers(assets, sweeping.signal, log) : null
@@ -258,6 +307,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     sweeping.abort()
     await swept
   })
+  node.listensAt(http.url)
   await node.heartbeat.beat()
   node.heartbeat.start()
   jobs.housekeeping.start()
@@ -277,6 +327,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     failed: store.failed,
     async drain() {
       readiness.drain()
+      node.drain()
       await sleep(config.jobs.drainDelayMs)
       const deadline = new Date(clock.now().getTime() + drainTimeoutMs)
       // Where nothing runs that a client could be waiting for, streams are told at once to go elsewhere.
@@ -320,7 +371,8 @@ function openSealer({ secretKey, formerSecretKeys }: Secrets): Sealer | null {
 }
 
 interface GaugeParts {
-  readonly store: Store
+  readonly service: Parameters<Metrics['watch']>[0]['service']
+  readonly store: Pick<Store, 'stats' | 'upkeep'>
   readonly node: ServiceNodeParts
   readonly jobs: JobActions
   readonly fleet: Fleet
@@ -334,11 +386,12 @@ function watchGauges(metrics: Metrics, parts: GaugeParts): void {
     gauges: parts.gauges,
     nodeId: parts.node.heartbeat.nodeId,
     isLeading: () => parts.node.leadership.isHeld(),
-    countJobs: () => parts.store.jobs.countByStatus(),
+    service: parts.service,
     runningHere: () => parts.jobs.worker.stats().running + (parts.pools?.workers.running() ?? 0),
     openStreams: parts.openStreams,
     engines: () => parts.fleet.status(),
     groupCommit: () => parts.store.stats().write,
+    storeHealth: parts.store.upkeep?.health ?? null,
   })
 }
 

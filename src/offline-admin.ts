@@ -11,7 +11,10 @@ import { openSharedAccounts } from './compose/open-accounts.ts'
 import { openStore } from './compose/storage/open-store.ts'
 import type { AccountsConfig, LoadedConfig } from './config/config.ts'
 import { openDeployments } from './domain/deployments/deployments.ts'
+import { createPoolSignals } from './domain/deployments/pool-signals.ts'
+import { createWorkerKeys } from './domain/workers/worker-keys.ts'
 import { createAdminAnswerError } from './surfaces/admin/admin-errors.ts'
+import { createWorkerOperations } from './surfaces/admin/register-operations.ts'
 import { createStaticTokenGuard } from './surfaces/kit/guards/credentials.ts'
 import { createGate } from './surfaces/kit/guards/gate.ts'
 import { openServer } from './surfaces/server.ts'
@@ -51,8 +54,17 @@ export async function openOfflineAdmin(
     guard: createStaticTokenGuard(token),
     actorOf: () => actor,
     workersOf: null,
+    own: null,
+    poolSignals: createPoolSignals({
+      store: store.deployments,
+      deployments,
+      findLive: async () => (await store.nodes.list()).filter(({ aliveUntil }) => aliveUntil > clock.now()),
+      clock,
+    }),
     openStreams: () => 0,
     heldBy: () => 0,
+    // No service runs here, so none has been started without worker keys.
+    operations: [createWorkerOperations({ workerKeys: createWorkerKeys(shared), takesWorkers: true })],
   })
   const host = '127.0.0.1'
   const gate = createGate({

@@ -9,6 +9,8 @@ import { addCredits } from './admin/credits.ts'
 import { addDeployments } from './admin/deployments.ts'
 import { addJobs } from './admin/jobs.ts'
 import { addKeys } from './admin/keys.ts'
+import { addNodes } from './admin/nodes.ts'
+import { addWorkerKeys } from './admin/worker-keys.ts'
 import { addBackground } from './background.ts'
 import { addDoctor } from './doctor/doctor.ts'
 import { addMigrate } from './migrate.ts'
@@ -61,9 +63,11 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     addConvert,
     addAccounts,
     addKeys,
+    addWorkerKeys,
     addCredits,
     addDeployments,
     addJobs,
+    addNodes,
     addDoctor,
     addMigrate,
     addMove,

@@ -23,6 +23,11 @@ export const ENV = {
   databasePasswordFile: 'ATELIER_DATABASE_PASSWORD_FILE',
   databasePool: 'ATELIER_DATABASE_POOL',
   migrate: 'ATELIER_MIGRATE',
+  blobs: 'ATELIER_BLOBS',
+  blobsKeys: 'ATELIER_BLOBS_KEYS',
+  blobsKeysFile: 'ATELIER_BLOBS_KEYS_FILE',
+  blobCache: 'ATELIER_BLOB_CACHE',
+  content: 'ATELIER_CONTENT',
   synchronous: 'ATELIER_SYNCHRONOUS',
   secretKey: 'ATELIER_SECRET_KEY',
   workers: 'ATELIER_WORKERS',
@@ -66,6 +71,7 @@ export const ENV = {
   comfyuiCount: 'ATELIER_COMFYUI_COUNT',
   comfyuiConcurrency: 'ATELIER_COMFYUI_CONCURRENCY',
   embedded: 'ATELIER_EMBEDDED',
+  joins: 'ATELIER_JOINS',
   maxOvertakes: 'ATELIER_MAX_OVERTAKES',
   engineWait: 'ATELIER_ENGINE_WAIT',
   engineLostAfter: 'ATELIER_ENGINE_LOST_AFTER',
@@ -96,6 +102,7 @@ export const ENV = {
 export const OTHER_ENV = {
   configFile: 'ATELIER_CONFIG',
   baseUrl: 'ATELIER_BASE_URL',
+  workerToken: 'ATELIER_WORKER_TOKEN',
 } as const
 
 export type SettingName = keyof typeof ENV

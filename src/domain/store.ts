@@ -7,6 +7,7 @@ import type { AuditEntry, AuditStore } from './accounts/audit.ts'
 import type { KeyStore } from './accounts/keys/key-store.ts'
 import type { UserFileStore } from './accounts/user-files.ts'
 import type { AssetStore } from './assets/asset-store.ts'
+import type { BlobIndex } from './assets/blob-index.ts'
 import type { LedgerStore } from './credits/ledger.ts'
 import type { LimitStore } from './credits/rate-limit.ts'
 import type { DeploymentStore } from './deployments/deployment-store.ts'
@@ -48,6 +49,25 @@ export interface BatchStats {
   readonly pending: number
 }
 
+/** How a shared store stands, for operators. */
+export interface StoreHealth {
+  /** Removed rows that are not reclaimed yet, by table. */
+  readonly deadRows: Readonly<Record<string, number>>
+  /** How many transactions ago the oldest one began that keeps removed rows from being reclaimed. */
+  readonly oldestTransactionAge: number
+  /** How far ahead of now there are partitions for jobs to expire in. */
+  readonly partitionLeadMs: number
+}
+
+/** What a shared store needs now and then. All of it is bounded, may run twice, and ends early at the signal. */
+export interface StoreUpkeep {
+  /** Reclaims removed rows of the tables that change with every job, where there are many; returns these tables. */
+  reclaim(signal?: AbortSignal): Promise<readonly string[]>
+  /** Renews what the server knows of tables that it does not look at by itself. */
+  renewStatistics(signal?: AbortSignal): Promise<void>
+  health(): Promise<StoreHealth>
+}
+
 interface StoreStats {
   readonly write: BatchStats
   readonly read: BatchStats
@@ -56,6 +76,8 @@ interface StoreStats {
 export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   readonly jobs: JobStore
   readonly assets: AssetStore
+  /** null: the store keeps none, so bytes lie in files. */
+  readonly blobIndex: BlobIndex | null
   readonly accounts: AccountStore
   readonly keys: IdempotencyStore
   readonly calls: CallStore
@@ -79,6 +101,8 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   /** Whoever keeps a copy of a list asks for its changes when its version here is above the copy's. */
   directoryVersions(): Promise<DirectoryVersions>
   stats(): StoreStats
+  /** null: the store looks after itself. */
+  readonly upkeep: StoreUpkeep | null
   /**
    * Resolves with the reason when nothing can be stored from now on, and the process should end. Never for an outage that may
    * pass: its operations are refused with `store_unavailable` meanwhile.

@@ -62,6 +62,15 @@ export interface ShownKeyWire extends KeyWire {
   readonly text: string
 }
 
+export interface WorkerKeyWire extends Omit<KeyWire, 'account_id' | 'scopes' | 'previous_until'> {
+  readonly pools: readonly string[]
+}
+
+export interface ShownWorkerKeyWire extends WorkerKeyWire {
+  readonly text: string
+  readonly takes_workers: boolean
+}
+
 export interface GrantWire {
   readonly outcome: string
   readonly balance: BalanceWire
@@ -88,4 +97,21 @@ export interface DeploymentWire {
   readonly use: { readonly queued: number; readonly running: number; readonly workers: number }
   readonly path: string
   readonly host: string | null
+}
+
+export interface NodeWire {
+  readonly id: string
+  readonly state: string
+  readonly role: string
+  readonly version: string
+  readonly host: string
+  readonly url: string | null
+  readonly seen_at: string
+  readonly workers: Readonly<Record<string, number>>
+  readonly holds: {
+    readonly jobs: number
+    readonly calls: number
+    readonly chores: readonly string[]
+    readonly engines: readonly string[]
+  }
 }

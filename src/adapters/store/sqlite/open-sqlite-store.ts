@@ -165,6 +165,7 @@ function createStore(channels: OpenChannels, { clock, lock, failed, schemaNumber
     keys: createIdempotencyStore(channels),
     calls: createCallStore(channels),
     requests: createRequestStore(channels),
+    blobIndex: null,
     sentJournal: null,
     ...createOperatorStores(channels),
     limits: createLimitStore(channels),
@@ -176,6 +177,7 @@ function createStore(channels: OpenChannels, { clock, lock, failed, schemaNumber
     engines: createEngineRegistry(channels),
     // The lock on the folder proves it.
     isExclusive: true,
+    upkeep: null,
     readTime: async () => clock.now(),
     schemaNumber,
     async directoryVersions() {

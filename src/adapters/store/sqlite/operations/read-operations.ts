@@ -6,6 +6,7 @@ import { prepareChangedApiKeys, prepareFindApiKey, prepareListApiKeys } from './
 import { prepareListAudit } from './accounts/audited-writes.ts'
 import { prepareChangedDeployments, prepareListDeployments, preparePoolLoads } from './accounts/deployment-rows.ts'
 import { prepareFindHolder } from './accounts/idempotency-keys.ts'
+import { preparePoolDemands } from './accounts/pool-demands.ts'
 import { prepareDirectoryVersions } from './accounts/shared-counters.ts'
 import { prepareListUserFiles, prepareReadUserFile } from './accounts/user-file-rows.ts'
 import { prepareKnownBlobs, prepareStoredBytes } from './assets/blob-references.ts'
@@ -23,6 +24,7 @@ import { prepareCanPay, prepareStanding } from './calls/call-pool.ts'
 import { prepareAccountsWaiting, prepareFindRequest } from './calls/queued-calls.ts'
 import { prepareCheckLedger } from './credits/ledger-faults.ts'
 import { prepareBalance, prepareLedgerEntries, prepareOpenHolds, prepareUsage } from './credits/ledger-reads.ts'
+import { prepareFindClaim } from './jobs/claim-job.ts'
 import { prepareFindJob, prepareFindLog, prepareFindOwner, prepareFindWorkflow } from './jobs/find-job.ts'
 import { prepareCompleteJob } from './jobs/job-row.ts'
 import { prepareListJobs, prepareListLabelledJobs } from './jobs/list-job-rows.ts'
@@ -30,13 +32,14 @@ import { prepareFindRecord, prepareListHistory, prepareListLive, prepareSelectJo
 import { prepareFindLanes } from './jobs/waiting-lanes.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
 import { prepareFindCatalogs, prepareListEngines } from './nodes/engine-rows.ts'
-import { prepareListNodes } from './nodes/node-rows.ts'
+import { prepareHoldings, prepareListNodes } from './nodes/node-rows.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
   const canPay = prepareCanPay(database)
   const completeJob = prepareCompleteJob(database)
   return {
     findJob: prepareFindJob(database, { completeJob }),
+    findClaim: prepareFindClaim(database, { completeJob }),
     findOwner: prepareFindOwner(database),
     findWorkflow: prepareFindWorkflow(database),
     findLog: prepareFindLog(database),
@@ -84,6 +87,8 @@ export function prepareReadOperations(database: DatabaseSync) {
     changedDeployments: prepareChangedDeployments(database),
     directoryVersions: prepareDirectoryVersions(database),
     poolLoads: preparePoolLoads(database),
+    poolDemands: preparePoolDemands(database),
+    nodeHoldings: prepareHoldings(database),
     listNodes: prepareListNodes(database),
     listEngines: prepareListEngines(database),
     findCatalogs: prepareFindCatalogs(database),
