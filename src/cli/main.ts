@@ -16,6 +16,7 @@ import { addDoctor } from './doctor/doctor.ts'
 import { addMigrate } from './migrate.ts'
 import { addModels } from './models.ts'
 import { addMove } from './move.ts'
+import { addConvert } from './run/convert.ts'
 import { addRun } from './run/run.ts'
 import { addServe } from './serve.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
@@ -59,6 +60,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     addWork,
     addBackground,
     addRun,
+    addConvert,
     addAccounts,
     addKeys,
     addWorkerKeys,

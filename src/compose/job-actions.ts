@@ -36,6 +36,7 @@ import { createRecover } from '../domain/jobs/sweeps/recover-jobs.ts'
 import type { Heartbeat } from '../domain/service-nodes/heartbeat.ts'
 import type { Leadership } from '../domain/service-nodes/leadership.ts'
 import type { Store } from '../domain/store.ts'
+import { createConvertFile } from '../domain/workflows/convert/convert-file.ts'
 import { createInspectWorkflow, createPrepareWorkflow } from '../domain/workflows/prepare.ts'
 import type { AssetActions } from './asset-actions.ts'
 import type { AccountRules } from './open-accounts.ts'
@@ -195,6 +196,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     reader,
     list: createListJobs(shared),
     cancel: createCancelJob(shared),
+    convertFile: createConvertFile({ catalog: workflows.catalog, clock, random: Math.random, turns }),
     // Other processes write here too, and the finest of their notices may be left out.
     watching: createWatchJob({ reader, bus, log, ...(!store.isExclusive && { liveFreshMs: SHARED_FRESH_MS }) }),
     worker,

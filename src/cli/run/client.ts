@@ -6,9 +6,15 @@ import { randomUUID } from 'node:crypto'
 import { openAsBlob } from 'node:fs'
 import path from 'node:path'
 import { typeFromName } from '../../../lib/files/mime.ts'
-import { type JsonObject, type JsonValue, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
+import {
+  type JsonObject,
+  type JsonValue,
+  parseLosslessJson,
+  stringifyLosslessJson,
+} from '../../../lib/json/lossless-json.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { CommandError, EXIT, toPrintable } from '../terminal.ts'
+import { type Conversion, readConversion } from './conversion.ts'
 import { type JobView, readJob, toErrorLines, toFields } from './job-answers.ts'
 
 export interface ClientOptions {
@@ -38,6 +44,8 @@ export interface RunClient {
   /** Uploads a file and returns the reference that stands for it in a workflow. */
   upload(file: string, signal: AbortSignal): Promise<JsonObject>
   submit(workflow: JsonValue, signal: AbortSignal): Promise<JobView>
+  /** A workflow as the editor saves it, in the form that `submit` takes. */
+  convert(content: JsonObject, signal: AbortSignal): Promise<Conversion>
   job(link: string, signal: AbortSignal): Promise<JobView>
   cancel(link: string, signal: AbortSignal): Promise<JobView>
   /** Resolves to the answer whose body is the event stream; throws refusals. */
@@ -132,10 +140,18 @@ export function createRunClient({ baseUrl, token }: ClientOptions): RunClient {
     return { __type: 'core/ASSET', info }
   }
 
+  async function convert(content: JsonObject, signal: AbortSignal): Promise<Conversion> {
+    const headers = { 'Content-Type': 'application/json' }
+    const body = stringifyLosslessJson(content)
+    const response = await call('/workflows/convert', { method: 'POST', headers, body, signal })
+    return readConversion(parseLosslessJson(await response.text()))
+  }
+
   return {
     baseUrl,
     upload,
     submit,
+    convert,
     job: async (link, signal) => readJob(await callForJson(link, { signal })),
     cancel: async (link, signal) => readJob(await callForJson(link, { method: 'POST', signal })),
     events: (link, signal) => call(link, { headers: { Accept: 'text/event-stream' }, signal }),

@@ -1,16 +1,16 @@
 /** What `run` was asked to do, and the workflow with its inputs filled in. */
-import { readFile } from 'node:fs/promises'
-import path from 'node:path'
 import type { JsonObject, JsonValue } from '../../../lib/json/lossless-json.ts'
-import { CommandError, EXIT, type Terminal } from '../terminal.ts'
+import type { Terminal } from '../terminal.ts'
 import type { ClientOptions } from './client.ts'
+import { type Convert, printFindings } from './conversion.ts'
 import type { RunDisplay } from './display.ts'
-import { readInput, readWorkflow, type WorkflowInput, withInputs } from './workflow-inputs.ts'
+import { readWorkflowFile } from './workflow-file.ts'
+import { readInput, type WorkflowInput, withInputs } from './workflow-inputs.ts'
 
 export interface RunRequest {
   /** The workflow file. */
   readonly file: string
-  /** `node.field=value` or `node.field=@file`. */
+  /** `name=value` or `node.field=value`, with `@file` for a value that is a file. */
   readonly inputs: readonly string[]
   /** The folder for outputs. null: a remote run only prints their addresses, a local run writes into the current folder. */
   readonly out: string | null
@@ -29,17 +29,26 @@ export interface RunContext {
   readonly signal: AbortSignal
 }
 
-/** The workflow with its inputs set. `toFile` returns the value that replaces an `@file` in the workflow. */
+interface Preparing {
+  /** Returns the value that replaces an `@file` in the workflow. */
+  readonly toFile: (path: string) => Promise<JsonValue>
+  readonly convert: Convert
+}
+
+/** The workflow in API format, with its inputs set. */
 export async function prepareWorkflow(
   request: RunRequest,
-  cwd: string,
-  toFile: (path: string) => Promise<JsonValue>,
+  terminal: Terminal,
+  { toFile, convert }: Preparing,
 ): Promise<JsonObject> {
-  const text = await readFile(path.resolve(cwd, request.file), 'utf8').catch((error: Error) => {
-    throw new CommandError(`cannot read ${request.file}: ${error.message}`, EXIT.usage)
-  })
-  const workflow = readWorkflow(text, request.file)
-  const inputs = request.inputs.map((input) => readInput(input, workflow))
+  const content = readWorkflowFile(request.file, terminal.cwd)
+  const isNamed = (input: string) => /^[^.=]+=/.test(input)
+  // A graph in API format needs no conversion, unless its inputs are set by names that only the conversion knows.
+  const needsConversion = isSaved(content) || request.inputs.some(isNamed)
+  const conversion = needsConversion ? await convert(content) : null
+  if (conversion !== null) printFindings(conversion, terminal)
+  const workflow = conversion?.workflow ?? content
+  const inputs = request.inputs.map((input) => readInput(input, workflow, conversion?.parameters))
   const values: [WorkflowInput, JsonValue][] = []
   for (const input of inputs) {
     const { value } = input
@@ -47,3 +56,5 @@ export async function prepareWorkflow(
   }
   return withInputs(workflow, values)
 }
+
+const isSaved = (content: JsonObject) => Array.isArray(content['nodes'])

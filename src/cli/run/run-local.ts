@@ -7,6 +7,7 @@ import type { JsonObject } from '../../../lib/json/lossless-json.ts'
 import { type LocalDraft, type LocalOutcome, readLocalRun } from '../../compose/local-run.ts'
 import { loadFromCommandLine } from '../setting-flags.ts'
 import { CommandError, EXIT, printLine, type Terminal, toPrintable } from '../terminal.ts'
+import { convertHere } from './convert-here.ts'
 import type { RunDisplay } from './display.ts'
 import { describeError, type JobErrorView, toErrorLines } from './job-answers.ts'
 import { prepareWorkflow, type RunContext, type RunRequest } from './request.ts'
@@ -29,18 +30,21 @@ interface LocalRun {
 export async function runLocally(request: RunRequest, context: RunContext): Promise<number> {
   const { display, signal, terminal } = context
   const inputs = new Map<string, string>()
-  const workflow = await prepareWorkflow(request, terminal.cwd, async (given) => {
-    const file = path.resolve(terminal.cwd, given)
-    await access(file).catch((error: Error) => {
-      throw new CommandError(`cannot read ${given}: ${error.message}`, EXIT.usage)
-    })
-    inputs.set(given, file)
-    return given
+  await using engine = await openConfigured(terminal)
+  const workflow = await prepareWorkflow(request, terminal, {
+    async toFile(given) {
+      const file = path.resolve(terminal.cwd, given)
+      await access(file).catch((error: Error) => {
+        throw new CommandError(`cannot read ${given}: ${error.message}`, EXIT.usage)
+      })
+      inputs.set(given, file)
+      return given
+    },
+    convert: (content) => convertHere(content, engine.catalog()),
   })
   const sayStop = () =>
     display.say(`${(signal.reason as Error).message}; canceling the run (once more to leave at once)`)
   signal.addEventListener('abort', sayStop, { once: true })
-  await using engine = await openConfigured(terminal)
   try {
     const run = await follow(
       engine,

@@ -12,7 +12,10 @@ import { saveOutput } from './save-outputs.ts'
 export async function runRemotely(request: RunRequest, server: ClientOptions, context: RunContext): Promise<number> {
   const { display, signal, terminal } = context
   const client = createRunClient(server)
-  const workflow = await prepareWorkflow(request, terminal.cwd, (file) => upload(client, file, context))
+  const workflow = await prepareWorkflow(request, terminal, {
+    toFile: (file) => upload(client, file, context),
+    convert: (content) => client.convert(content, signal),
+  })
   const job = await client.submit(workflow, signal)
   display.say(`job ${job.id}`)
   const ended = await followOrCancel(client, job, context)

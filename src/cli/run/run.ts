@@ -1,40 +1,38 @@
 /**
- * `atelier run workflow.json`: uploads the files it names, submits, shows progress, fetches the outputs. Works against any
+ * `atelier run FILE`: converts the workflow if need be, uploads the files it names, submits, shows progress, fetches the outputs. Works against any
  * server of the Jobs API v2; with `--local` the workflow runs in this process instead. Ctrl-C cancels it. Exit 0 when it
  * succeeded, 1 when it did not, 2 for a mistake in the call, 3 when the server cannot be reached.
  */
 import type { Command } from 'commander'
-import { findService } from '../../compose/service-file.ts'
-import { ENV, OTHER_ENV } from '../../config/env.ts'
 import { readDurationMs } from '../../config/readers/read-quantity.ts'
-import { loadFromCommandLine } from '../setting-flags.ts'
 import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
-import { type ClientOptions, RefusedError, readBaseUrl, UnreachableError } from './client.ts'
+import { RefusedError, UnreachableError } from './client.ts'
 import { createDisplay, type RunDisplay } from './display.ts'
 import { type RunRequest, StopError } from './request.ts'
 import { runLocally } from './run-local.ts'
 import { runRemotely } from './run-remote.ts'
+import { addServerFlags, readServer } from './server-flags.ts'
 
-const DEFAULT_BASE_URL = 'http://127.0.0.1:8189'
 const DAY_MS = 86_400_000
 
 export function addRun(program: Command, terminal: Terminal, finish: Finish): void {
   const collect = (item: string, before: string[] | undefined) => [...(before ?? []), item]
-  program
+  const command = program
     .command('run')
     .description('run a workflow, on a server or right here, and get its outputs')
-    .argument('<workflow.json>', 'a workflow in API format')
-    .option('-i, --input <node.field=value>', 'set an input: a value, or @file to upload; repeatable', collect)
+    .argument('<workflow.json>', 'a workflow in API format, as the editor saves it, or a picture that carries one')
+    .option(
+      '-i, --input <name=value>',
+      'set an input by its name (prompt, seed …) or as node.field: a value, or @file',
+      collect,
+    )
     .option('-o, --out <folder>', 'where to write the outputs; without it their addresses are printed')
     .option('--local', 'run it in this process, without a server; input files and outputs are in the current folder')
-    .option('--base-url <url>', `the server (env ${OTHER_ENV.baseUrl}; default ${DEFAULT_BASE_URL})`)
-    .option('--data-dir <folder>', 'instead: the server that holds this data folder')
-    .option('--token <token>', `the bearer token (env ${ENV.token})`)
     .option('--timeout <duration>', 'give up and cancel the job after this long, such as 10m')
     .option('--json', 'print the finished job as JSON on standard output')
-    .action(async (file: string, options: Record<string, unknown>) => {
-      finish(await runWorkflow(toRequest(file, options, terminal), terminal))
-    })
+  addServerFlags(command).action(async (file: string, options: Record<string, unknown>) => {
+    finish(await runWorkflow(toRequest(file, options, terminal), terminal))
+  })
 }
 
 function toRequest(file: string, options: Readonly<Record<string, unknown>>, terminal: Terminal): RunRequest {
@@ -44,37 +42,10 @@ function toRequest(file: string, options: Readonly<Record<string, unknown>>, ter
     file,
     inputs: (options['input'] as string[] | undefined) ?? [],
     out: text('out'),
-    server: options['local'] === true ? refuseServer(options) : toServer(text, terminal),
+    server: readServer(options, terminal),
     timeoutMs: timeout === null ? null : readTimeout(timeout),
     json: options['json'] === true,
   }
-}
-
-const SERVER_FLAGS = { baseUrl: '--base-url', dataDir: '--data-dir', token: '--token' }
-
-/** Refuses flags that name a server together with `--local`. */
-function refuseServer(options: Readonly<Record<string, unknown>>): null {
-  for (const [name, flag] of Object.entries(SERVER_FLAGS)) {
-    if (options[name] !== undefined) {
-      throw new CommandError(`${flag} names a server, and --local runs without one: leave one of them out`, EXIT.usage)
-    }
-  }
-  return null
-}
-
-function toServer(text: (name: string) => string | null, terminal: Terminal): ClientOptions {
-  const { env } = terminal
-  const named = text('baseUrl') ?? findByFolder(text('dataDir'), terminal) ?? env[OTHER_ENV.baseUrl]
-  return { baseUrl: readBaseUrl(named ?? DEFAULT_BASE_URL), token: text('token') ?? env[ENV.token] ?? null }
-}
-
-function findByFolder(dataDir: string | null, terminal: Terminal): string | null {
-  if (dataDir === null) return null
-  const { config } = loadFromCommandLine({ dataDir }, terminal)
-  const service = findService(config)
-  if (service.state === 'running') return service.address.baseUrl
-  const reason = service.state === 'unusable' ? service.message : `no service answers for ${config.dataDirectory}`
-  throw new CommandError(`${reason}; start one with: atelier serve --data-dir ${dataDir}`, EXIT.unreachable)
 }
 
 function readTimeout(text: string): number {

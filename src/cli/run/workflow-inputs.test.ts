@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
+import { type JsonObject, parseLosslessJson, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { CommandError } from '../terminal.ts'
-import { readInput, readWorkflow, withInputs } from './workflow-inputs.ts'
+import { readInput, withInputs } from './workflow-inputs.ts'
 
 const TEXT =
   '{"3":{"class_type":"KSampler","inputs":{"seed":18446744073709551615,"cfg":7.0}},"3.1":{"class_type":"Other","inputs":{}}}'
-const workflow = readWorkflow(TEXT, 'w.json')
+const workflow = parseLosslessJson(TEXT) as JsonObject
 
 function readValueOf(text: string) {
   const { value } = readInput(text, workflow)
@@ -59,9 +59,13 @@ describe('the workflow', () => {
     assert.equal(stringifyLosslessJson(workflow), TEXT, 'the original is untouched')
   })
 
-  test('in the format of the editor, or not JSON, is refused with advice', () => {
-    assert.throws(() => readWorkflow('{"nodes":[],"links":[]}', 'w.json'), /Export \(API\)/)
-    assert.throws(() => readWorkflow('{', 'w.json'), /w\.json is not valid JSON/)
-    assert.throws(() => readWorkflow('[]', 'w.json'), /must be a JSON object/)
+  test('has inputs with names of their own, which come before ids of nodes', () => {
+    const parameters = [{ name: 'seed', node_id: '3', input: 'noise.seed' }]
+    const { nodeId, field } = readInput('seed=5', workflow, parameters)
+    assert.deepEqual([nodeId, field], ['3', 'noise.seed'])
+    assert.throws(
+      () => readInput('sead=5', workflow, parameters),
+      /nor does it name a parameter; the workflow has seed/,
+    )
   })
 })

@@ -1,5 +1,5 @@
 /**
- * `--input node.field=value`, read and put into a workflow. A value is JSON where it is valid JSON (numbers keep every digit),
+ * `--input name=value` and `--input node.field=value`, read and put into a workflow. A value is JSON where it is valid JSON (numbers keep every digit),
  * else text; `@path` stands for a file to upload, `@@text` for text that begins with an @.
  */
 import { isJsonObject, type JsonObject, type JsonValue, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
@@ -19,33 +19,26 @@ function refuse(message: string): never {
   throw new CommandError(toPrintable(message), EXIT.usage)
 }
 
-/** Reads a workflow in API format: an object of nodes. The server validates the graph itself. */
-export function readWorkflow(text: string, name: string): JsonObject {
-  const workflow = parseOrRefuse(text, name)
-  if (!isJsonObject(workflow)) refuse(`${name} does not hold a workflow: it must be a JSON object of nodes`)
-  if (Array.isArray(workflow['nodes']) && Array.isArray(workflow['links'])) {
-    refuse(`${name} is a workflow in the editor's own format; export it with "Export (API)" and try again`)
-  }
-  return workflow
-}
-
-function parseOrRefuse(text: string, name: string): JsonValue {
-  try {
-    return parseLosslessJson(text)
-  } catch (error) {
-    return refuse(`${name} is not valid JSON: ${(error as Error).message}`)
-  }
-}
-
-export function readInput(text: string, workflow: JsonObject): WorkflowInput {
+/** `parameters`: the inputs that have names of their own; such a name comes before the id of a node. */
+export function readInput(text: string, workflow: JsonObject, parameters: readonly JsonObject[] = []): WorkflowInput {
   const equals = text.indexOf('=')
   const target = equals === -1 ? '' : text.slice(0, equals)
+  const byInput = parameters.filter(({ input }) => input === target)
+  const named = parameters.find(({ name }) => name === target) ?? (byInput.length === 1 ? byInput[0] : undefined)
+  if (named !== undefined && typeof named['node_id'] === 'string' && typeof named['input'] === 'string') {
+    return { nodeId: named['node_id'], field: named['input'], value: readInputValue(text.slice(equals + 1)) }
+  }
   // Ids of nodes inside a group contain colons or dots, so the ids in the workflow decide where the id ends.
   const nodeId = Object.keys(workflow)
     .filter((id) => target.startsWith(`${id}.`))
     .sort((a, b) => b.length - a.length)[0]
   if (equals === -1 || !target.includes('.')) {
-    refuse(`--input ${JSON.stringify(text)} is not of the form node.field=value, such as 3.seed=42 or 1.image=@cat.png`)
+    const names = parameters.map(({ name }) => name)
+    const known = names.length > 0 ? `; the workflow has ${names.slice(0, MAX_LISTED).join(', ')}` : ''
+    refuse(
+      `--input ${JSON.stringify(text)} is not of the form node.field=value, such as 3.seed=42 or 1.image=@cat.png, ` +
+        `nor does it name a parameter${known}`,
+    )
   }
   if (nodeId === undefined) {
     refuse(

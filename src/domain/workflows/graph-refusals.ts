@@ -20,10 +20,14 @@ export function refuseWorkflow(message: string, nodeErrors: FieldErrorsByNode = 
   return new ServiceError('invalid_workflow', message, { details: { node_errors: nodeErrors } })
 }
 
+const UI_FORMAT =
+  'this is a workflow as the editor saves it; have it converted first (/api/v2/workflows/convert, or `atelier convert FILE`), ' +
+  'or export it in API format ("Export (API)"), and send that'
+
 /** A GraphError as the refusal that it means; any other error is given back as it is. */
 export function asRefusal(error: unknown): unknown {
   if (!(error instanceof GraphError)) return error
-  if (error.problem === 'ui_format') return new ServiceError('workflow_format_ui', error.message)
+  if (error.problem === 'ui_format') return new ServiceError('workflow_format_ui', UI_FORMAT)
   return refuseWorkflow(error.message, error.nodeErrors)
 }
 

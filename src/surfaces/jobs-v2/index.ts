@@ -9,6 +9,7 @@ import type { JobReader } from '../../domain/jobs/read/job-reader.ts'
 import type { ListJobs } from '../../domain/jobs/read/list-jobs.ts'
 import type { WatchJob } from '../../domain/jobs/read/watch-job.ts'
 import type { Submit } from '../../domain/jobs/submit/submit-job.ts'
+import type { ConvertFile } from '../../domain/workflows/convert/convert-file.ts'
 import type { AccountConnections } from '../kit/connections/account-connections.ts'
 import type { Contract } from '../kit/contracts/contract.ts'
 import { refuseShadowedMethods } from '../kit/contracts/path-methods.ts'
@@ -28,6 +29,7 @@ import {
   assetFromPath,
   headAssetByHash,
 } from './operations/assets-without-upload.ts'
+import { convertWorkflow } from './operations/convert-workflow.ts'
 import { listJobs } from './operations/job-list.ts'
 import { JOBS_BY_ID } from './operations/jobs-by-id.ts'
 import { type PostAssetsDeps, postAssets } from './operations/post-assets.ts'
@@ -62,6 +64,7 @@ export interface JobsV2Options {
     readonly list: ListJobs
     readonly cancel: CancelJob
     readonly watchJob: WatchJob
+    readonly convertFile: ConvertFile
   }
   readonly assets: AssetOperations
 }
@@ -104,6 +107,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
       ;(request as Known)[KNOWN] = { accountId, scopes, pool: poolOf(serviceAddressOf(request), accountId) }
     })
     postJobs(app, { contextOf, jobBytes, submit: jobs.submit, check: spec.check, maxBodyBytes: options.maxBodyBytes })
+    convertWorkflow(app, { contextOf, convertFile: jobs.convertFile, maxBodyBytes: options.maxBodyBytes })
     listJobs(app, { contextOf, jobBytes, turns, list: jobs.list, cursors: createTimeCursors(options.cursorSecret) })
     const byId = { contextOf, jobs: reachable, jobBytes, turns, gate, hub }
     for (const register of JOBS_BY_ID) register(app, byId)
@@ -145,6 +149,7 @@ function scopeOf(request: FastifyRequest): Scope | null {
   const route = request.routeOptions.url ?? ''
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   if (route.includes(`${API_PATH}/assets`)) return isRead ? 'assets:read' : 'assets:write'
+  if (route.includes(`${API_PATH}/workflows`)) return 'jobs:write'
   if (route.includes(`${API_PATH}/jobs`)) return isRead ? 'jobs:read' : 'jobs:write'
   return null
 }

@@ -25,7 +25,7 @@ interface Things {
 export const jobsV2: IsolationSurface = {
   name: 'jobs-v2',
   spec: SPEC,
-  harmless: ['getHealth'],
+  harmless: ['getHealth', 'convertWorkflow'],
   lists: [
     { operation: 'listJobs', path: `${API}/jobs` },
     { operation: 'getOpenapi', path: `${API}/openapi.json` },

@@ -65,7 +65,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     cursorSecret: Buffer.alloc(32, 1),
     contentLinks: createDirectLinks(systemClock),
     ...options.api,
-    jobs: jobs.operations,
+    jobs: { ...jobs.operations, convertFile: noConversion },
     assets: noAssets,
   })
   const operator = createOperatorSurface({
@@ -79,6 +79,10 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
   const surfaces = [api, operator, docs]
   const server = await openServer({ host: '127.0.0.1', port: 0, gate, answerError, surfaces, ...options.server })
   return { url: server.url, server, api, jobs, [Symbol.asyncDispose]: server.close }
+}
+
+async function noConversion(): Promise<never> {
+  throw new ServiceError('invalid_workflow', 'nothing is converted here')
 }
 
 async function unknownAsset(): Promise<never> {

@@ -1,0 +1,84 @@
+/**
+ * From the content of a file to a graph that can be submitted, and what its user should know of it. A graph that is in API format
+ * already passes as it is.
+ */
+import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
+import { readGraph } from '../../../../engine/graph/read-graph.ts'
+import type { Clock } from '../../../../lib/clock.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
+import { createTurns, type Turns, type Work } from '../../../../lib/waiting/turns.ts'
+import { asRefusal } from '../graph-refusals.ts'
+import { refuseConversion } from './convert-refusal.ts'
+import { convertWorkflowSteps } from './convert-workflow.ts'
+import { findMissing, type Missing } from './missing.ts'
+import { findParameters, type Parameter } from './parameters.ts'
+import type { ConvertWarning } from './prompt/write-prompt.ts'
+
+export interface ConvertedFile {
+  /** In API format. */
+  readonly workflow: JsonObject
+  readonly warnings: readonly ConvertWarning[]
+  readonly parameters: readonly Parameter[]
+  readonly missing: Missing
+}
+
+interface ConvertFileDeps {
+  readonly catalog: () => NodeCatalog
+  readonly clock: Clock
+  /** As Math.random. */
+  readonly random: () => number
+  /** Shared with all other long work on this thread; left out: its own. */
+  readonly turns?: Turns
+}
+
+/** Refuses with `invalid_workflow`. */
+export type ConvertFile = (content: JsonValue) => Promise<ConvertedFile>
+
+export function createConvertFile(deps: ConvertFileDeps): ConvertFile {
+  const { turns = createTurns() } = deps
+  return (content) => turns.run(convertSteps(content, deps))
+}
+
+function* convertSteps(content: JsonValue, deps: ConvertFileDeps): Work<ConvertedFile> {
+  const { clock, random } = deps
+  const catalog = deps.catalog()
+  const file = unwrap(content)
+  const isSaved = isJsonObject(file) && Array.isArray(file['nodes'])
+  const { workflow, warnings } = isSaved
+    ? yield* convertWorkflowSteps(file, { catalog, now: clock.now(), random })
+    : { workflow: readSubmitted(file), warnings: [] }
+  yield
+  const graph = toGraph(workflow)
+  yield
+  return { workflow, warnings, parameters: findParameters(graph, catalog), missing: findMissing(graph, catalog) }
+}
+
+/** Also what is sent to submit a job, and what other tools keep: the workflow as a member of something else. */
+function unwrap(content: JsonValue): JsonValue {
+  if (!isJsonObject(content) || Array.isArray(content['nodes'])) return content
+  for (const name of ['workflow', 'prompt']) {
+    const inner = content[name]
+    if (isJsonObject(inner) && inner['class_type'] === undefined) return inner
+  }
+  return content
+}
+
+/** A graph in API format, without the members that are no nodes. */
+function readSubmitted(value: JsonValue): JsonObject {
+  const isNode = (node: JsonValue) => isJsonObject(node) && typeof node['class_type'] === 'string'
+  if (!isJsonObject(value) || !Object.values(value).some(isNode)) {
+    refuseConversion(
+      'malformed_file',
+      'this is no workflow: neither what the editor saves (an object with nodes and links) nor a graph in API format',
+    )
+  }
+  return value
+}
+
+function toGraph(workflow: JsonObject) {
+  try {
+    return readGraph(workflow)
+  } catch (error) {
+    throw asRefusal(error)
+  }
+}

@@ -1,0 +1,33 @@
+/**
+ * Turns a workflow as ComfyUI's editor saves it into the graph that the editor would submit. It does so the way the editor
+ * does: it loads the file into a model of the editor's state, and makes the prompt from that.
+ */
+import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
+import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
+import { finishNow, type Work } from '../../../../lib/waiting/turns.ts'
+import { countValues, loadWorkflow } from './editor/load-workflow.ts'
+import { type Prompt, type WriteOptions, writePrompt } from './prompt/write-prompt.ts'
+import { expandGroups } from './saved/expand-groups.ts'
+import { readSavedWorkflow } from './saved/read-saved.ts'
+import { withUniqueIds } from './saved/unique-ids.ts'
+
+interface ConvertOptions extends WriteOptions {
+  /** The classes of all engines. */
+  readonly catalog: NodeCatalog
+}
+
+/** Throws `invalid_workflow`, with the node at fault. */
+export function convertWorkflow(saved: JsonValue, options: ConvertOptions): Prompt {
+  return finishNow(convertWorkflowSteps(saved, options))
+}
+
+/** The same in steps, so that a large file does not hold up other work on this thread. */
+export function* convertWorkflowSteps(saved: JsonValue, options: ConvertOptions): Work<Prompt> {
+  const { catalog } = options
+  const read = readSavedWorkflow(saved)
+  yield
+  const workflow = withUniqueIds(expandGroups(read, (type, converted) => countValues(catalog, type, converted)))
+  const loaded = loadWorkflow(workflow, catalog)
+  yield
+  return writePrompt(loaded, options)
+}

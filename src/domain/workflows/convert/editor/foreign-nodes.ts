@@ -1,0 +1,103 @@
+/**
+ * Nodes of packs that no engine describes. A pack may also run code of its own inside of the editor's page; what that code makes of
+ * a workflow cannot be known here, and the nodes that need it are refused. Nodes that only decorate the page are left out.
+ */
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
+import { refuseConversion } from '../convert-refusal.ts'
+import type { SavedNode } from '../saved/saved-workflow.ts'
+import type { Widget } from './editor-graph.ts'
+
+interface BrowserPack {
+  readonly pack: string
+  /** What the page does with the node, after "which". */
+  readonly does: string
+}
+
+const SET_GET: BrowserPack = { pack: 'comfyui-kjnodes', does: 'links nodes by name inside of the page' }
+const EVERYWHERE: BrowserPack = { pack: 'cg-use-everywhere', does: 'adds links while the page makes the prompt' }
+const RGTHREE: BrowserPack = { pack: 'rgthree-comfy', does: 'is resolved by the page' }
+
+const NEEDS_PAGE: ReadonlyMap<string, BrowserPack> = new Map([
+  ['SetNode', SET_GET],
+  ['GetNode', SET_GET],
+  ['Anything Everywhere', EVERYWHERE],
+  ['Anything Everywhere?', EVERYWHERE],
+  ['Anything Everywhere3', EVERYWHERE],
+  ['Prompts Everywhere', EVERYWHERE],
+  ['Seed Everywhere', EVERYWHERE],
+  ['Reroute (rgthree)', RGTHREE],
+  ['Node Collector (rgthree)', RGTHREE],
+  ['Random Unmuter (rgthree)', RGTHREE],
+])
+
+const DECORATIONS: ReadonlySet<string> = new Set([
+  'Label (rgthree)',
+  'Bookmark (rgthree)',
+  'Fast Muter (rgthree)',
+  'Fast Bypasser (rgthree)',
+  'Fast Groups Muter (rgthree)',
+  'Fast Groups Bypasser (rgthree)',
+  'Fast Actions Button (rgthree)',
+  'Mute / Bypass Repeater (rgthree)',
+  'Mute / Bypass Relay (rgthree)',
+])
+
+export function isDecoration(type: string): boolean {
+  return DECORATIONS.has(type)
+}
+
+/** The pack that a node says it comes from; null for ComfyUI itself and where the file does not say. */
+function packOf(properties: JsonObject): string | null {
+  const { cnr_id: registered, aux_id: repository } = properties
+  if (typeof registered === 'string' && registered !== '') return registered === 'comfy-core' ? null : registered
+  return typeof repository === 'string' && repository !== '' ? repository : null
+}
+
+export function needsPage(type: string): boolean {
+  return NEEDS_PAGE.has(type)
+}
+
+export function refuseForPage(id: string, type: string, properties: JsonObject): never {
+  const known = NEEDS_PAGE.get(type)
+  const pack = packOf(properties) ?? known?.pack ?? 'an unknown pack'
+  return refuseConversion(
+    'needs_browser_extension',
+    `node ${id} (${type}, from ${pack}) ${known?.does ?? 'is resolved by the page'}, which no converter can do: ` +
+      'connect the nodes directly, or export the workflow from the editor with "Export (API)"',
+    { nodeId: id },
+  )
+}
+
+export function refuseUnknown(id: string, type: string, properties: JsonObject): never {
+  const pack = packOf(properties)
+  const from = pack === null ? '' : `, from ${pack}`
+  const remedy = pack === null ? 'install its pack' : `install ${pack}`
+  return refuseConversion(
+    'unknown_class',
+    `node ${id} has the class ${JSON.stringify(type)}${from}, which no engine here has, and the file does not say which ` +
+      `of its values belongs to which input: ${remedy} on an engine, or remove the node`,
+    { nodeId: id },
+  )
+}
+
+/** The values of a class that nobody describes, if the file itself gives them names; else null. */
+export function namedWidgets({ values, namedValues, inputs }: SavedNode): Widget[] | null {
+  if (isJsonObject(values)) return toWidgets(Object.entries(values))
+  if (namedValues !== null) return toWidgets(Object.entries(namedValues))
+  if (values === null || values.length === 0) return []
+  const names = inputs.flatMap(({ widget }) => widget ?? [])
+  return names.length === values.length ? toWidgets(names.map((name, index) => [name, values[index]])) : null
+}
+
+/** What becomes of a seed after a run is a widget of the editor, and no input of any class. */
+const EDITORS_OWN: ReadonlySet<string> = new Set(['control_after_generate', 'control_filter_list'])
+
+function toWidgets(entries: readonly [string, JsonValue][]): Widget[] {
+  return entries.map(([name, value]) => ({
+    name,
+    kind: 'unknown',
+    value,
+    isSaved: true,
+    isSent: !EDITORS_OWN.has(name),
+  }))
+}

@@ -1,0 +1,252 @@
+/**
+ * Files of older editors list the widgets that a node with a subgraph shows in `properties.proxyWidgets`, with values in that
+ * order. The editor gives the subgraph an input for each of them when it loads such a file, and so does this.
+ */
+import { type JsonValue, parseLosslessJson } from '../../../../../lib/json/lossless-json.ts'
+import { IO_INPUT, type SavedNode } from '../saved/saved-workflow.ts'
+import {
+  cutLink,
+  type EditorNode,
+  findWidget,
+  type IoSlot,
+  type Slot,
+  type Subgraph,
+  setWidget,
+  type Widget,
+} from './editor-graph.ts'
+import { promote, targetsOf } from './promotions.ts'
+
+interface ProxyEntry {
+  readonly nodeId: string
+  readonly name: string
+  /** The name as the file has it. */
+  readonly written: string
+  /** Which of several inner nodes is meant, for a widget that is shown through several levels. */
+  readonly innerId: string | null
+  /** undefined: the file has no value for it. */
+  readonly value: JsonValue | undefined
+}
+
+const MAX_ENTRIES = 1_000
+const MAX_NAME = 1_000
+const PREFIX = /^\s*(\d+)\s*:\s*(.+)$/
+
+/** Turns the old list into inputs of the subgraph, and puts its values in. */
+export function migrateProxies(host: EditorNode, saved: SavedNode): void {
+  const { subgraph } = host
+  const entries = readProxies(saved, host)
+  if (subgraph === null || entries.length === 0) return
+  const left: ProxyEntry[] = []
+  const primitives = new Map<EditorNode, ProxyEntry[]>()
+  // Classified first, all of them: what one entry adds must not change what another means.
+  const plans = entries.map((entry) => [entry, classify(host, subgraph, entry)] as const)
+  for (const [entry, plan] of plans) {
+    if (plan.kind === 'primitive') primitives.set(plan.node, [...(primitives.get(plan.node) ?? []), entry])
+    else if (plan.kind === 'linked') {
+      if (!putByName(host, plan.input, entry.value)) left.push(entry)
+    } else if (plan.kind === 'new') addInputFor(host, subgraph, { ...plan, value: entry.value })
+    else if (plan.kind === 'none') left.push(entry)
+  }
+  for (const [node, cohort] of primitives) bypassPrimitive(host, subgraph, { node, cohort })
+  for (const { nodeId, written, value } of left) {
+    const widget = host.inputs.find(({ name }) => name === written)?.promoted
+    if (nodeId === '-1' && value !== undefined && widget !== undefined) setWidget(widget, value)
+  }
+}
+
+function readProxies(saved: SavedNode, host: EditorNode): ProxyEntry[] {
+  const written = saved.properties['proxyWidgets']
+  const list = typeof written === 'string' ? parseList(written) : written
+  if (!Array.isArray(list)) return []
+  const isEntry = (entry: JsonValue): entry is string[] =>
+    Array.isArray(entry) &&
+    (entry.length === 2 || entry.length === 3) &&
+    entry.every((part) => typeof part === 'string')
+  // One wrong entry spoils the list, as it does in the editor.
+  if (list.length > MAX_ENTRIES || !list.every(isEntry)) return []
+  return list.map(([nodeId, name, innerId], index): ProxyEntry => {
+    const value = Array.isArray(saved.values) ? saved.values[index] : undefined
+    const base = { nodeId, written: name, value: value === null ? undefined : value }
+    if (canShow(host.subgraph, nodeId, name)) return { ...base, name, innerId: innerId ?? null }
+    const stripped = stripPrefixes(name)
+    return { ...base, name: stripped.name, innerId: stripped.innerId ?? innerId ?? null }
+  })
+}
+
+function parseList(text: string): JsonValue {
+  try {
+    return parseLosslessJson(text)
+  } catch {
+    return null
+  }
+}
+
+function stripPrefixes(name: string): { readonly name: string; readonly innerId: string | null } {
+  if (name.length > MAX_NAME) return { name, innerId: null }
+  let rest = name
+  let innerId: string | null = null
+  for (let match = PREFIX.exec(rest); match !== null; match = PREFIX.exec(rest)) [, innerId, rest] = match
+  return { name: rest, innerId }
+}
+
+const MAX_CHAIN = 100
+
+/** Whether the name leads, through however many subgraphs, to a widget. */
+function canShow(subgraph: Subgraph | null, nodeId: string, name: string): boolean {
+  let current = { subgraph, nodeId, name }
+  for (let depth = 0; depth < MAX_CHAIN && current.subgraph !== null; depth++) {
+    const node: EditorNode | undefined = current.subgraph.nodes.get(current.nodeId)
+    if (node === undefined) return false
+    if (node.subgraph === null) return node.widgets.some((widget) => widget.name === current.name)
+    const inner = sourceOf(
+      node.subgraph,
+      node.subgraph.inputs.find((io) => io.name === current.name),
+    )
+    if (inner === null) return false
+    current = { subgraph: node.subgraph, nodeId: inner.node.id, name: inner.name }
+  }
+  return false
+}
+
+/** The first widget, or input of an inner subgraph, that an input of the subgraph leads to. */
+function sourceOf(subgraph: Subgraph, io: IoSlot | undefined): { node: EditorNode; name: string } | null {
+  if (io === undefined) return null
+  for (const { node, slot, widget } of targetsOf(subgraph, io)) {
+    if (node.subgraph !== null) return { node, name: slot.name }
+    if (widget !== undefined) return { node, name: widget.name }
+  }
+  return null
+}
+
+type Plan =
+  | { readonly kind: 'linked'; readonly input: string }
+  | { readonly kind: 'new'; readonly node: EditorNode; readonly widget: Widget }
+  | { readonly kind: 'primitive'; readonly node: EditorNode }
+  | { readonly kind: 'preview' }
+  | { readonly kind: 'none' }
+
+function classify(host: EditorNode, subgraph: Subgraph, { nodeId, name, innerId }: ProxyEntry): Plan {
+  const linked = host.inputs.find(({ io }) => {
+    const source = sourceOf(subgraph, io)
+    return source?.node.id === nodeId && source.name === name
+  })
+  if (linked !== undefined) return { kind: 'linked', input: linked.name }
+  const node = subgraph.nodes.get(nodeId)
+  if (node === undefined) return { kind: 'none' }
+  if (node.kind === 'primitive') return classifyPrimitive(host, subgraph, node)
+  if (name.startsWith('$$')) return { kind: 'preview' }
+  const widget = findSource(node, name, innerId)
+  if (widget === undefined) return { kind: 'none' }
+  return isPreview(widget) ? { kind: 'preview' } : { kind: 'new', node, widget }
+}
+
+function classifyPrimitive(host: EditorNode, subgraph: Subgraph, node: EditorNode): Plan {
+  const passed = node.properties['proxyBypassedToSubgraphInput']
+  if (typeof passed === 'string' && host.inputs.some(({ name }) => name === passed)) {
+    return { kind: 'linked', input: passed }
+  }
+  const hasTarget = (node.outputs[0]?.links ?? []).some((id) => subgraph.links.has(id))
+  return hasTarget ? { kind: 'primitive', node } : { kind: 'none' }
+}
+
+const PREVIEWS: ReadonlySet<string> = new Set(['preview', 'video', 'audioUI'])
+const isPreview = ({ kind, isSaved, isSent }: Widget) => (!isSaved || !isSent) && PREVIEWS.has(kind)
+
+function findSource(node: EditorNode, name: string, innerId: string | null): Widget | undefined {
+  const { subgraph } = node
+  if (subgraph === null) return findWidget(node, name)
+  const slot = node.inputs.find((input) => {
+    const source = sourceOf(subgraph, input.io)
+    if (innerId !== null) return source?.name === name && source.node.id === innerId
+    return input.name === name || source?.name === name
+  })
+  return slot?.promoted ?? findWidget(node, name)
+}
+
+function putByName(host: EditorNode, input: string, value: JsonValue | undefined): boolean {
+  const slots = host.inputs.filter(({ name }) => name === input)
+  const widget = slots.length === 1 ? slots[0].promoted : undefined
+  if (widget !== undefined && value !== undefined) setWidget(widget, value)
+  return widget !== undefined
+}
+
+interface NewInput {
+  readonly node: EditorNode
+  readonly widget: Widget
+  readonly value: JsonValue | undefined
+}
+
+function addInputFor(host: EditorNode, subgraph: Subgraph, { node, widget, value }: NewInput): void {
+  const slot = node.inputs.find(
+    (input) => input.promoted === widget || (input.widget !== null && input.widget === widget.name),
+  )
+  if (slot === undefined) return
+  const io = addIoInput(subgraph, widget.name, slot.type)
+  connect(subgraph, io, { node, slot })
+  showEverywhere(subgraph, io)
+  putByName(host, io.name, value)
+}
+
+function addIoInput(subgraph: Subgraph, baseName: string, type: string): IoSlot {
+  let name = baseName
+  for (let count = 1; subgraph.inputs.some((input) => input.name === name); count++) name = `${baseName}_${count}`
+  const io: IoSlot = { name, type, linkIds: [] }
+  subgraph.inputs.push(io)
+  for (const host of subgraph.hosts) host.inputs.push({ name, type, link: null, widget: name, io })
+  return io
+}
+
+function connect(subgraph: Subgraph, io: IoSlot, { node, slot }: { node: EditorNode; slot: Slot }): void {
+  const old = slot.link
+  cutLink(subgraph, slot)
+  for (const other of subgraph.inputs) {
+    const index = old === null ? -1 : other.linkIds.indexOf(old)
+    if (index !== -1) other.linkIds.splice(index, 1)
+  }
+  const id = `new-${subgraph.links.size}-${subgraph.inputs.length}-${io.linkIds.length}`
+  const originSlot = subgraph.inputs.indexOf(io)
+  subgraph.links.set(id, {
+    id,
+    originId: IO_INPUT,
+    originSlot,
+    targetId: node.id,
+    targetSlot: node.inputs.indexOf(slot),
+  })
+  io.linkIds.push(id)
+  slot.link = id
+}
+
+function showEverywhere(subgraph: Subgraph, io: IoSlot): void {
+  for (const host of subgraph.hosts) {
+    const slot = host.inputs.find((input) => input.io === io)
+    if (slot !== undefined) promote(subgraph, slot)
+  }
+}
+
+interface Bypass {
+  readonly node: EditorNode
+  readonly cohort: readonly ProxyEntry[]
+}
+
+/** A Primitive node that was shown outside gives its place to an input of the subgraph. */
+function bypassPrimitive(host: EditorNode, subgraph: Subgraph, { node, cohort }: Bypass): void {
+  const [output] = node.outputs
+  const links = output.links.map((id) => subgraph.links.get(id))
+  const targets = links.map((link) => {
+    const target = link === undefined ? undefined : subgraph.nodes.get(link.targetId)
+    const slot = target?.inputs.find((input) => input.link === link?.id)
+    return target === undefined || slot === undefined ? null : { node: target, slot }
+  })
+  const fits = (type: string) => type === output.type || type === '*' || output.type === '*'
+  if (cohort.some(({ name }) => name !== cohort[0].name)) return
+  if (targets.some((target) => target === null || !fits(target.slot.type))) return
+  const io = addIoInput(
+    subgraph,
+    node.title !== 'Primitive' && node.title !== '' ? node.title : cohort[0].name,
+    output.type,
+  )
+  for (const target of targets) if (target !== null) connect(subgraph, io, target)
+  output.links = []
+  showEverywhere(subgraph, io)
+  putByName(host, io.name, cohort.find(({ value }) => value !== undefined)?.value)
+}

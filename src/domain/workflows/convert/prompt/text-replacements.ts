@@ -1,0 +1,158 @@
+/**
+ * The texts that the editor fills in when it makes a prompt: `%date:yyyy-MM-dd%` and `%Node.widget%` in the names of files, and
+ * `{day|night}` in prompts, of which one is picked.
+ */
+import { type JsonValue, NumberText } from '../../../../../lib/json/lossless-json.ts'
+import { type EditorNode, findWidget } from '../editor/editor-graph.ts'
+
+/** The classes whose `filename_prefix` is filled in. */
+const SAVING: ReadonlySet<string> = new Set([
+  'SaveImage',
+  'SaveImageAdvanced',
+  'SaveSVGNode',
+  'SaveVideo',
+  'SaveAnimatedWEBP',
+  'SaveWEBM',
+  'SaveAudio',
+  'SaveAudioMP3',
+  'SaveAudioOpus',
+  'SaveAudioAdvanced',
+  'SaveGLB',
+  'Save3DAdvanced',
+  'SaveGaussianSplat',
+  'SavePointCloud',
+  'SaveAnimatedPNG',
+  'CLIPSave',
+  'VAESave',
+  'ModelSave',
+  'LoraSave',
+  'SaveLatent',
+])
+
+export function isFileName(node: EditorNode, widgetName: string): boolean {
+  return widgetName === 'filename_prefix' && SAVING.has(node.type)
+}
+
+// Characters that no file system takes in a name.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is replaced
+const UNSAFE = /[/?<>\\:*|"\x00-\x1F\x7F]/g
+
+export type ReplaceText = (text: string) => string
+
+/** `nodes`: of the whole workflow, subgraphs included; of several with one name the first counts. */
+export function createReplaceText(nodes: readonly EditorNode[], now: Date): ReplaceText {
+  const byAlias = new Map<JsonValue, EditorNode>()
+  const byTitle = new Map<string, EditorNode>()
+  for (const node of nodes) {
+    const alias = aliasOf(node)
+    if (alias !== undefined && !byAlias.has(alias)) byAlias.set(alias, node)
+    if (!byTitle.has(node.title)) byTitle.set(node.title, node)
+  }
+  return (text) =>
+    text.replace(/%([^%]+)%/g, (match, inner: string) => {
+      const parts = inner.split('.')
+      if (parts.length !== 2) {
+        return parts[0].startsWith('date:') ? formatDate(parts[0].slice('date:'.length), now) : match
+      }
+      const node = byAlias.get(parts[0]) ?? byTitle.get(parts[0])
+      const widget = node === undefined ? undefined : findWidget(node, parts[1])
+      return widget === undefined ? match : toText(widget.value).replace(UNSAFE, '_')
+    })
+}
+
+const ALIAS = 'Node name for S&R'
+
+function aliasOf({ kind, type, properties }: EditorNode): JsonValue | undefined {
+  if (Object.hasOwn(properties, ALIAS)) return properties[ALIAS]
+  return kind === 'class' && !SAVING.has(type) ? type : undefined
+}
+
+function toText(value: JsonValue | undefined): string {
+  if (value === null || value === undefined) return ''
+  return value instanceof NumberText ? String(value.value) : String(value)
+}
+
+const DATE_PARTS: Readonly<Record<string, (date: Date) => number>> = {
+  d: (date) => date.getDate(),
+  M: (date) => date.getMonth() + 1,
+  h: (date) => date.getHours(),
+  m: (date) => date.getMinutes(),
+  s: (date) => date.getSeconds(),
+}
+
+function formatDate(pattern: string, date: Date): string {
+  return pattern.replace(/dd?|MM?|hh?|mm?|ss?|yyy?y?/g, (part) => {
+    if (part === 'yy') return String(date.getFullYear()).slice(2)
+    if (part === 'yyyy') return String(date.getFullYear())
+    const read = Object.hasOwn(DATE_PARTS, part[0]) ? DATE_PARTS[part[0]] : undefined
+    return read === undefined ? part : String(read(date)).padStart(part.length, '0')
+  })
+}
+
+const ESCAPED = /\\([{}|])/g
+
+// Real prompts nest two or three deep; deeper braces stay as they are.
+const MAX_NESTING = 100
+
+interface Block {
+  /** The alternatives that are complete. */
+  readonly options: string[]
+  text: string
+}
+
+/** `pick(count)` says which of so many alternatives is taken. Braces without alternatives just vanish, as comments do. */
+export function resolveWildcards(text: string, pick: (count: number) => number): string {
+  const input = withoutComments(text)
+  const outer: Block = { options: [], text: '' }
+  const open: Block[] = []
+  let current = outer
+  const close = () => {
+    const options = [...current.options, current.text]
+    open.pop()
+    current = open.at(-1) ?? outer
+    current.text += options.length === 1 ? options[0] : options[pick(options.length)]
+  }
+  for (let at = 0; at < input.length; at++) {
+    const character = input[at]
+    if (character === '\\') current.text += `\\${input[++at]}`
+    else if (character === '{' && open.length < MAX_NESTING) {
+      current = { options: [], text: '' }
+      open.push(current)
+    } else if (character === '}' && open.length > 0) close()
+    else if (character === '|' && open.length > 0) {
+      current.options.push(current.text)
+      current.text = ''
+    } else current.text += character
+  }
+  // A brace that is never closed ends with the text.
+  while (open.length > 0) close()
+  return outer.text.replace(ESCAPED, '$1')
+}
+
+const LINE_END = /[\n\r\u2028\u2029]/
+
+/** By hand and not by a pattern: a pattern takes quadratic time for openings that are never closed. */
+function withoutComments(text: string): string {
+  let kept = ''
+  let from = 0
+  let hasEnd = true
+  for (let at = text.indexOf('/'); at !== -1; at = text.indexOf('/', at)) {
+    const next = text[at + 1]
+    const end = next === '*' && hasEnd ? text.indexOf('*/', at + 2) : -1
+    if (next === '*' && end === -1) hasEnd = false
+    if (next !== '/' && end === -1) {
+      at++
+      continue
+    }
+    kept += text.slice(from, at)
+    from = next === '/' ? endOfLine(text, at) : end + 2
+    at = from
+  }
+  return kept + text.slice(from)
+}
+
+function endOfLine(text: string, start: number): number {
+  let at = start
+  while (at < text.length && !LINE_END.test(text[at])) at++
+  return at
+}

@@ -1,0 +1,184 @@
+/**
+ * Makes the prompt of a loaded workflow: every node that is neither muted, bypassed nor a helper of the editor, with the values
+ * of its widgets, then its links, which come before values of the same name.
+ */
+import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../../../lib/json/lossless-json.ts'
+import { refuseConversion } from '../convert-refusal.ts'
+import type { EditorGraph, EditorNode, Widget } from '../editor/editor-graph.ts'
+import { needsPage, refuseForPage, refuseUnknown } from '../editor/foreign-nodes.ts'
+import type { EditorWorkflow } from '../editor/load-workflow.ts'
+import { applyPrimitive } from '../editor/primitives.ts'
+import { MODE } from '../saved/saved-workflow.ts'
+import { type Placed, resolveInput } from './resolve-link.ts'
+import { createReplaceText, isFileName, type ReplaceText, resolveWildcards } from './text-replacements.ts'
+
+/** Something in the prompt that may not be what the editor's page would have sent. */
+export interface ConvertWarning {
+  readonly nodeId: string
+  /** null: the node as a whole. */
+  readonly input: string | null
+  readonly message: string
+}
+
+export interface WriteOptions {
+  /** For dates in the names of files. */
+  readonly now: Date
+  /** As Math.random: which of several alternatives in a text is taken. */
+  readonly random: () => number
+}
+
+export interface Prompt {
+  /** In API format. */
+  readonly workflow: JsonObject
+  readonly warnings: readonly ConvertWarning[]
+}
+
+// As many as a graph may have; subgraphs inside of subgraphs multiply.
+const MAX_PLACES = 20_000
+const MAX_DEPTH = 100
+
+interface Writing {
+  readonly random: () => number
+  readonly replaceText: ReplaceText
+  readonly warnings: ConvertWarning[]
+}
+
+export function writePrompt({ root, subgraphs }: EditorWorkflow, { now, random }: WriteOptions): Prompt {
+  const places = [...activePlaces(root)]
+  const replaceText = createReplaceText(listNodes(root), now)
+  for (const graph of [root, ...subgraphs.values()]) {
+    for (const node of graph.nodes.values()) if (node.kind === 'primitive') applyPrimitive(node, graph, replaceText)
+  }
+  const writing: Writing = { random, replaceText, warnings: [] }
+  const written = new Map(places.map((place) => [place.id, writeNode(place, writing)]))
+  for (const inputs of written.values()) dropDeadLinks(inputs, written)
+  const workflow = Object.fromEntries(
+    places.map(({ id, node }) => [
+      id,
+      {
+        inputs: Object.fromEntries(written.get(id) ?? []),
+        class_type: node.type,
+        _meta: { title: node.title || node.type },
+      },
+    ]),
+  )
+  return { workflow, warnings: writing.warnings }
+}
+
+const isOff = ({ mode }: EditorNode) => mode === MODE.muted || mode === MODE.bypassed
+
+/** Inside of a subgraph only the nodes' own modes count: the editor sets those when it switches off what shows them. */
+function* activePlaces(root: EditorGraph): Generator<Placed> {
+  let count = 0
+  const stack: Placed[] = []
+  const enter = (graph: EditorGraph, host: Placed | null) => {
+    const inner = [...graph.nodes.values()].map((node) => {
+      const id = host === null ? node.id : `${host.id}:${node.id}`
+      return { node, graph, host, id }
+    })
+    count += inner.length
+    if (count > MAX_PLACES) refuseConversion('file_too_large', `the workflow has more than ${MAX_PLACES} nodes`)
+    stack.push(...inner.reverse())
+  }
+  enter(root, null)
+  for (let place = stack.pop(); place !== undefined; place = stack.pop()) {
+    const { node, host } = place
+    if (host === null && isOff(node)) continue
+    if (node.subgraph !== null) {
+      checkNesting(place)
+      enter(node.subgraph, place)
+    } else if (isOff(node)) continue
+    else if (needsPage(node.type)) refuseForPage(place.id, node.type, node.properties)
+    else if (node.kind === 'class' || node.kind === 'unknown') yield place
+  }
+}
+
+function checkNesting({ node, host, id }: Placed): void {
+  let depth = 0
+  for (let outer = host; outer !== null; outer = outer.host) {
+    if (outer.node.subgraph === node.subgraph) {
+      refuseConversion('endless_link', `subgraph ${JSON.stringify(node.subgraph?.name)} contains itself`, {
+        nodeId: id,
+      })
+    }
+    if (++depth > MAX_DEPTH)
+      refuseConversion('file_too_large', `subgraphs are more than ${MAX_DEPTH} deep`, { nodeId: id })
+  }
+}
+
+/** Every node of the workflow, those of a subgraph before the first node that shows it. */
+function listNodes(graph: EditorGraph, entered = new Set<EditorGraph>()): EditorNode[] {
+  return [...graph.nodes.values()].flatMap((node) => {
+    const { subgraph } = node
+    if (subgraph === null || entered.has(subgraph)) return [node]
+    entered.add(subgraph)
+    return [...listNodes(subgraph, entered), node]
+  })
+}
+
+type Inputs = Map<string, JsonValue>
+
+function writeNode(place: Placed, writing: Writing): Inputs {
+  const { node } = place
+  if (node.kind === 'unknown') checkUnknown(place, writing)
+  const inputs: Inputs = new Map()
+  for (const widget of node.widgets) {
+    if (widget.name === '' || !widget.isSent) continue
+    const value = sendValue(place, widget, writing)
+    if (value === undefined) inputs.delete(widget.name)
+    else inputs.set(widget.name, wrap(value, widget.kind))
+  }
+  for (const slot of node.inputs) {
+    const source = resolveInput(place, slot)
+    if (source === null) continue
+    if (source.kind === 'output') inputs.set(slot.name, [source.nodeId, source.slot])
+    else if (source.widget.value === undefined) inputs.delete(slot.name)
+    else inputs.set(slot.name, wrap(tidy(source.widget.value), ''))
+  }
+  return inputs
+}
+
+function checkUnknown({ node, id }: Placed, { warnings }: Writing): void {
+  if (node.isUnreadable === true) refuseUnknown(id, node.type, node.properties)
+  const message = `no engine here has the class ${JSON.stringify(node.type)}: its values are taken by the names that the file gives`
+  warnings.push({ nodeId: id, input: null, message })
+}
+
+function sendValue(place: Placed, widget: Widget, writing: Writing): JsonValue | undefined {
+  const { node, id } = place
+  const { value, name } = widget
+  const warn = (message: string) => writing.warnings.push({ nodeId: id, input: name, message })
+  if (widget.drawnByPage !== undefined && !node.inputs.some((slot) => slot.widget === name && slot.link !== null)) {
+    warn(`the editor's page would send ${widget.drawnByPage}; give this input a value of your own`)
+  }
+  if (typeof value !== 'string') return value === undefined ? undefined : tidy(value)
+  if (isFileName(node, name)) return writing.replaceText(value)
+  if (widget.hasWildcards !== true) return value
+  let isPicked = false
+  const text = resolveWildcards(value, (count) => {
+    isPicked = true
+    return Math.min(count - 1, Math.floor(writing.random() * count))
+  })
+  if (isPicked) warn('of the alternatives in {braces} one was taken at random, as the editor does for every run')
+  return text
+}
+
+/** A list in a prompt is a link, so a value that is a list goes in an object. */
+function wrap(value: JsonValue, kind: string): JsonValue {
+  if (!Array.isArray(value)) return value
+  return kind === 'curve' ? { __type__: 'CURVE', __value__: value } : { __value__: value }
+}
+
+/** Whole numbers as the editor writes them: 1 and not 1.0. Those that a double cannot hold keep their digits. */
+function tidy(value: JsonValue): JsonValue {
+  if (value instanceof NumberText) return Number.isSafeInteger(value.value) ? value.value + 0 : value
+  if (Array.isArray(value)) return value.map(tidy)
+  if (!isJsonObject(value)) return value
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, tidy(member)]))
+}
+
+function dropDeadLinks(inputs: Inputs, written: ReadonlyMap<string, Inputs>): void {
+  for (const [name, value] of inputs) {
+    if (Array.isArray(value) && !written.has(String(value[0]))) inputs.delete(name)
+  }
+}

@@ -1,0 +1,156 @@
+/**
+ * Old group nodes, which editors of 2024 had before subgraphs: the workflow keeps their inner nodes in `extra.groupNodes`, and a
+ * node of the type `workflow/NAME` shows them. Each becomes a subgraph of its own, as the editor makes of it today: the inner nodes
+ * get the next free ids, then the node that shows them.
+ */
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
+import { refuseConversion } from '../convert-refusal.ts'
+import { readSavedWorkflow } from './read-saved.ts'
+import {
+  IO_INPUT,
+  IO_OUTPUT,
+  type SavedIoSlot,
+  type SavedLink,
+  type SavedNode,
+  type SavedSubgraph,
+  type SavedWorkflow,
+} from './saved-workflow.ts'
+
+const GROUP_TYPE = /^workflow[/>](.+)$/
+
+/** How many values a node of a class saves, one by one; null when no engine has the class. */
+type CountValues = (classType: string, converted: ReadonlySet<string>) => number | null
+
+export function expandGroups(workflow: SavedWorkflow, countValues: CountValues): SavedWorkflow {
+  if (Object.keys(workflow.groupNodes).length === 0) return workflow
+  let { lastNodeId } = workflow
+  const subgraphs: SavedSubgraph[] = [...workflow.subgraphs]
+  const renamed = new Map<string, string>()
+  const nodes = workflow.nodes.map((node) => {
+    const name = GROUP_TYPE.exec(node.type)?.[1] ?? ''
+    const group = Object.hasOwn(workflow.groupNodes, name) ? workflow.groupNodes[name] : undefined
+    if (group === undefined) return node
+    const { subgraph, last } = toSubgraph(node, readGroup(group, node), { name, lastNodeId, countValues })
+    lastNodeId = last + 1
+    subgraphs.push(subgraph)
+    renamed.set(node.id, String(lastNodeId))
+    return toHost(node, subgraph, String(lastNodeId))
+  })
+  const mend = (id: string) => renamed.get(id) ?? id
+  const links = workflow.links.map((link) => ({
+    ...link,
+    originId: mend(link.originId),
+    targetId: mend(link.targetId),
+  }))
+  return { ...workflow, nodes, links, subgraphs, lastNodeId }
+}
+
+interface Group {
+  readonly nodes: readonly SavedNode[]
+  /** By the places of nodes in the list, not by ids. */
+  readonly links: readonly {
+    readonly from: number
+    readonly fromSlot: number
+    readonly to: number
+    readonly toSlot: number
+  }[]
+  /** Outputs that are linked inside and shown outside as well. */
+  readonly external: ReadonlySet<string>
+}
+
+const keyOf = (node: number, slot: number) => `${node} ${slot}`
+
+function readGroup(value: JsonValue, shown: SavedNode): Group {
+  if (!isJsonObject(value) || !Array.isArray(value.nodes)) {
+    refuseConversion('malformed_file', `the group of node ${shown.id} has no list of nodes`, { nodeId: shown.id })
+  }
+  const written = value.nodes.map((node, index) => ({ ...(isJsonObject(node) ? node : {}), id: index }) as JsonObject)
+  const { nodes } = readSavedWorkflow({ nodes: written, links: [] })
+  const isPlace = (place: JsonValue): place is number => typeof place === 'number' && place >= 0
+  const links = (Array.isArray(value.links) ? value.links : []).flatMap((link) => {
+    const [from, fromSlot, to, toSlot] = Array.isArray(link) ? link : []
+    const isWhole = isPlace(from) && isPlace(fromSlot) && isPlace(to) && isPlace(toSlot)
+    return isWhole ? [{ from, fromSlot, to, toSlot }] : []
+  })
+  const external = (Array.isArray(value.external) ? value.external : []).flatMap((entry) => {
+    const [node, slot] = Array.isArray(entry) ? entry : []
+    return isPlace(node) && isPlace(slot) ? [keyOf(node, slot)] : []
+  })
+  return { nodes, links, external: new Set(external) }
+}
+
+interface Expansion {
+  readonly name: string
+  readonly lastNodeId: number
+  readonly countValues: CountValues
+}
+
+function toSubgraph(
+  shown: SavedNode,
+  { nodes, links, external }: Group,
+  { name, lastNodeId, countValues }: Expansion,
+): { readonly subgraph: SavedSubgraph; readonly last: number } {
+  const idOf = (place: number) => String(lastNodeId + 1 + place)
+  const inner: SavedLink[] = links.map(({ from, fromSlot, to, toSlot }, index) => ({
+    id: `inner ${index}`,
+    originId: idOf(from),
+    originSlot: fromSlot,
+    targetId: idOf(to),
+    targetSlot: toSlot,
+  }))
+  const linkedInputs = new Map(links.map(({ to, toSlot }, index) => [keyOf(to, toSlot), `inner ${index}`]))
+  const linkedOutputs = new Set(links.map(({ from, fromSlot }) => keyOf(from, fromSlot)))
+  const inputs: SavedIoSlot[] = []
+  const outputs: SavedIoSlot[] = []
+  const values = shareValues(shown, nodes, countValues)
+  const placed = nodes.map((node, place): SavedNode => {
+    const own = node.inputs.map((input, slot) => {
+      const known = linkedInputs.get(keyOf(place, slot))
+      if (known !== undefined) return { ...input, link: known }
+      const link = `in ${inputs.length}`
+      inner.push({ id: link, originId: IO_INPUT, originSlot: inputs.length, targetId: idOf(place), targetSlot: slot })
+      inputs.push({ name: link, type: input.type, linkIds: [link] })
+      return { ...input, link }
+    })
+    node.outputs.forEach(({ type }, slot) => {
+      if (linkedOutputs.has(keyOf(place, slot)) && !external.has(keyOf(place, slot))) return
+      const link = `out ${outputs.length}`
+      inner.push({ id: link, originId: idOf(place), originSlot: slot, targetId: IO_OUTPUT, targetSlot: outputs.length })
+      outputs.push({ name: link, type, linkIds: [link] })
+    })
+    return { ...node, id: idOf(place), inputs: own, values: values?.[place] ?? node.values }
+  })
+  const subgraph = { id: `group ${shown.id} ${name}`, name, nodes: placed, links: inner, inputs, outputs }
+  return { subgraph, last: lastNodeId + nodes.length }
+}
+
+/** The values of the group are those of its inner nodes, one behind the other; null when they do not add up. */
+function shareValues(shown: SavedNode, nodes: readonly SavedNode[], countValues: CountValues): JsonValue[][] | null {
+  const { values } = shown
+  if (!Array.isArray(values)) return null
+  const shares: JsonValue[][] = []
+  let next = 0
+  for (const node of nodes) {
+    const converted = new Set(node.inputs.flatMap(({ widget }) => widget ?? []))
+    const count =
+      node.type === 'PrimitiveNode' && Array.isArray(node.values)
+        ? node.values.length
+        : countValues(node.type, converted)
+    if (count === null) return null
+    shares.push(values.slice(next, next + count))
+    next += count
+  }
+  return next === values.length ? shares : null
+}
+
+/** The slots of the old node and of the subgraph come in the same order. */
+function toHost(node: SavedNode, subgraph: SavedSubgraph, id: string): SavedNode {
+  const own = node.inputs.filter(({ widget }) => widget === null)
+  const inputs = subgraph.inputs.map(({ name, type }, index) => ({
+    name,
+    type,
+    link: own[index]?.link ?? null,
+    widget: null,
+  }))
+  return { ...node, id, type: subgraph.id, inputs, values: null, namedValues: null }
+}

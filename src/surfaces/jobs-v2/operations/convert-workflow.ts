@@ -1,0 +1,62 @@
+/**
+ * Turns a workflow as the editor saves it, or a media file that carries one, into a graph that `postJobs` takes. Nothing is
+ * stored. Whatever is wrong with the file is a 422 that says so; only a request that is wrong as such is a 400.
+ */
+import type { IncomingMessage } from 'node:http'
+import type { FastifyInstance } from 'fastify'
+import { memorySource } from '../../../../lib/files/embedded/byte-source.ts'
+import { type EmbeddedTexts, readEmbeddedTexts } from '../../../../lib/files/embedded/embedded-texts.ts'
+import { type JsonValue, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
+import { ServiceError } from '../../../domain/errors.ts'
+import { carriedTexts, withoutOddNumbers } from '../../../domain/workflows/convert/carried-workflow.ts'
+import type { ConvertFile } from '../../../domain/workflows/convert/convert-file.ts'
+import { parseLosslessBody, readBodyBytes } from '../../kit/bodies/json-body.ts'
+import { sendJson } from '../../kit/send-json.ts'
+import type { ContextOf } from '../jobs-operation.ts'
+import { toConvertedView } from '../views/converted-view.ts'
+import { API_PATH } from '../views/links.ts'
+
+interface ConvertWorkflowDeps {
+  readonly contextOf: ContextOf
+  readonly convertFile: ConvertFile
+  readonly maxBodyBytes: number
+}
+
+export function convertWorkflow(app: FastifyInstance, deps: ConvertWorkflowDeps): void {
+  const { contextOf, convertFile, maxBodyBytes } = deps
+  app.post(`${API_PATH}/workflows/convert`, async (request, reply) => {
+    contextOf(request)
+    const bytes = await readBodyBytes(request.raw, { maxBytes: maxBodyBytes })
+    const texts = readEmbeddedTexts(memorySource(bytes))
+    const content = texts === null ? await parseFile(request.raw, bytes) : await parseCarried(request.raw, texts)
+    const converted = await convertFile(content)
+    return sendJson(reply, 200, stringifyLosslessJson(toConvertedView(converted)))
+  })
+}
+
+/** Not JSON, or nested too deep: a fault of the file, not of the request around it. */
+async function parseFile(request: IncomingMessage, bytes: Buffer): Promise<JsonValue> {
+  try {
+    return await parseLosslessBody(request, bytes)
+  } catch (error) {
+    if (!(error instanceof ServiceError) || error.refusal !== 'invalid_request') throw error
+    throw new ServiceError('invalid_workflow', `the file cannot be read as a workflow: ${error.message}`, {
+      details: { node_errors: {} },
+      cause: error,
+    })
+  }
+}
+
+async function parseCarried(request: IncomingMessage, texts: EmbeddedTexts): Promise<JsonValue> {
+  let last: unknown = new ServiceError('invalid_workflow', 'the file carries neither a workflow nor a prompt', {
+    details: { node_errors: {} },
+  })
+  for (const text of carriedTexts(texts)) {
+    try {
+      return await parseFile(request, Buffer.from(withoutOddNumbers(text)))
+    } catch (error) {
+      last = error
+    }
+  }
+  throw last
+}
