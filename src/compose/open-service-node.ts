@@ -27,8 +27,8 @@ export interface ServiceNodeParts extends AsyncDisposable {
 interface ServiceNodeDeps {
   readonly store: Pick<Store, 'nodes' | 'isExclusive' | 'schemaNumber'>
   readonly version: string
-  /** Whether workers of other machines may speak through this process. */
-  readonly takesWorkers: boolean
+  /** Whether workers of other machines may speak through this process; left out: they may not. */
+  readonly takesWorkers?: boolean
   readonly role: Role
   /** How many workers this process has, by pool. */
   readonly workers: () => Readonly<Record<string, number>>
