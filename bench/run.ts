@@ -8,6 +8,7 @@ import { availableParallelism, cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { compareWith } from './compare.ts'
 import { type Figure, isMet, toRow, toTable } from './kit/figure.ts'
+import { model } from './model/scenario.ts'
 import { auth } from './scenarios/auth.ts'
 import { bodies } from './scenarios/bodies.ts'
 import { bus } from './scenarios/bus.ts'
@@ -20,8 +21,11 @@ import { jobOverhead } from './scenarios/job-overhead.ts'
 import { memory } from './scenarios/memory.ts'
 import { poll } from './scenarios/poll.ts'
 import { postgresClaims } from './scenarios/postgres-claims.ts'
+import { postgresJobs } from './scenarios/postgres-jobs.ts'
 import { postgresSubmits } from './scenarios/postgres-submits.ts'
+import { processes } from './scenarios/processes.ts'
 import { router } from './scenarios/router.ts'
+import { s3 } from './scenarios/s3.ts'
 import { sockets } from './scenarios/sockets.ts'
 import { stalls } from './scenarios/stalls.ts'
 import { streams } from './scenarios/streams.ts'
@@ -48,6 +52,10 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   bus,
   'postgres-claims': postgresClaims,
   'postgres-submits': postgresSubmits,
+  'postgres-jobs': postgresJobs,
+  model,
+  s3,
+  processes,
 }
 
 const { values, positionals: wanted } = parseArgs({

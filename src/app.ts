@@ -31,6 +31,7 @@ import { bindBlobs } from './compose/storage/bind-blobs.ts'
 import { type BlobOverrides, openBlobs } from './compose/storage/open-blobs.ts'
 import { openSigningKeys } from './compose/storage/open-signing-keys.ts'
 import { openStore, type StoreOverrides } from './compose/storage/open-store.ts'
+import { createStoreChores } from './compose/storage/store-chores.ts'
 import { createStoreProbe } from './compose/storage/store-probe.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
@@ -101,8 +102,13 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   let address: string | null = null
   const { role } = config
   const opens = PARTS_OF[role]
+  const takesWorkers = await mayJoin(config.fleet, store)
   const node = opening.use(
-    await openServiceNode({ store, version, role, workers: () => poolWorkers(), address: () => address, clock, log }),
+    await openServiceNode({
+      ...{ takesWorkers, store, version, role, clock, log },
+      workers: () => poolWorkers(),
+      address: () => address,
+    }),
   )
   serviceClock.follow(store, node.heartbeat)
   const opened = opening.use(
@@ -120,7 +126,6 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   // The engine runs models for nodes, and models run workflows on the engine, so one of the two is connected later.
   const nodeModels = Promise.withResolvers<NodeModels>()
   const runModel: RunModel = async (request, signals) => (await nodeModels.promise).run(request, signals)
-  const takesWorkers = await mayJoin(config.fleet, store)
   const engines = await openEngines(config, { clock, log, store, node, overrides, runModel, takesWorkers })
   const { resident } = engines
   const { fleet, directory, follow, toCommand, chores: engineChores } = opening.use(engines.opened)
@@ -138,8 +143,10 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const identify = overrides.authenticate ?? shared?.identify ?? authenticate
   const maxUploadBytes = toUploadLimit(config, shared)
   const storageLimitOf = (accountId: string) => shared?.limitsOf(accountId).storageBytes ?? null
-  const assets = createAssetActions(config.assets, { store, opened, maxUploadBytes, storageLimitOf, clock, log })
   const sealer = openSealer(secrets)
+  const assets = createAssetActions(config.assets, {
+    ...{ store, opened, maxUploadBytes, storageLimitOf, sealer, clock, log },
+  })
   const announce = () => directories.announce('deployments')
   const deployments =
     config.deployments === null ? null : await openDeployments({ store: store.deployments, clock, announce })
@@ -176,12 +183,18 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       deployments?.mustTakeJobs(pool)
     },
     mustRunModels: async (wish) => (await nodeModels.promise).mustRun(wish),
-    chores: [...engineChores, ...(shared?.chores ?? []), ...opened.chores, ...workerKeys.chores],
+    chores: [
+      ...engineChores,
+      ...(shared?.chores ?? []),
+      ...opened.chores,
+      ...workerKeys.chores,
+      ...createStoreChores(store.upkeep),
+    ],
   })
   if (shared !== null) opening.defer(() => flushKeyUses(shared, log))
   opening.defer(() => jobs.reader.stop())
   opening.use(jobs.watching)
-  await prepareStore(config, { store, jobs })
+  await prepareStore(config, { store, jobs, takesWorkers })
   opening.use(jobs.worker)
   opening.use(jobs.engineDrain)
   opening.use(jobs.housekeeping)
@@ -251,7 +264,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
           keys: workerKeys.keys,
           signingKeys: keys,
           blobs: opened.blobs,
-          nodeId: node.heartbeat.nodeId,
+          heartbeat: node.heartbeat,
         })
       : null
   const readiness = createReadiness({
@@ -292,7 +305,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     }),
   )
   const { openStreams } = http
-  const gauges = [...http.gauges, ...toBusGauges(bus)]
+  const gauges = [...http.gauges, ...opened.gauges, ...toBusGauges(bus)]
   watchGauges(metrics, {
     ...{ node, jobs, fleet, pools, store, openStreams, gauges },
     service: opens.surfaces
@@ -346,18 +359,22 @@ async function findUsers({ heartbeat }: ServiceNodeParts) {
 interface PreparedParts {
   readonly store: Store
   readonly jobs: JobActions
+  readonly takesWorkers: boolean
 }
 
 /** Creates the implicit account of the local kind, and recovers the jobs that an earlier process left unfinished. */
-async function prepareStore(config: Config, { store, jobs }: PreparedParts): Promise<void> {
-  await store.accounts.put({
-    id: LOCAL_ACCOUNT_ID,
-    // The number of workers bounds what runs at a time, so the only account needs no limit of its own.
-    maxRunning: 1_000_000,
-    maxQueued: config.jobs.maxQueued,
-  })
-  // Nobody else has the store, so whoever held a lease is gone. Beside other processes, leases lapse by themselves.
-  if (store.isExclusive) await jobs.recover({ releaseAll: true })
+async function prepareStore(config: Config, { store, jobs, takesWorkers }: PreparedParts): Promise<void> {
+  // How much may wait is for those to say that take jobs, not for a worker.
+  if (PARTS_OF[config.role].surfaces) {
+    await store.accounts.put({
+      id: LOCAL_ACCOUNT_ID,
+      // The number of workers bounds what runs at a time, so the only account needs no limit of its own.
+      maxRunning: 1_000_000,
+      maxQueued: config.jobs.maxQueued,
+    })
+  }
+  // Nobody else has the store, so whoever held a lease is gone. Beside other processes and joined workers, leases lapse by themselves.
+  if (store.isExclusive && !takesWorkers) await jobs.recover({ releaseAll: true })
   await jobs.lanes.start()
 }
 
@@ -371,7 +388,7 @@ function openSealer({ secretKey, formerSecretKeys }: Secrets): Sealer | null {
 
 interface GaugeParts {
   readonly service: Parameters<Metrics['watch']>[0]['service']
-  readonly store: Pick<Store, 'stats'>
+  readonly store: Pick<Store, 'stats' | 'upkeep'>
   readonly node: ServiceNodeParts
   readonly jobs: JobActions
   readonly fleet: Fleet
@@ -390,6 +407,7 @@ function watchGauges(metrics: Metrics, parts: GaugeParts): void {
     openStreams: parts.openStreams,
     engines: () => parts.fleet.status(),
     groupCommit: () => parts.store.stats().write,
+    storeHealth: parts.store.upkeep?.health ?? null,
   })
 }
 

@@ -62,6 +62,8 @@ export async function startJoinedWorker(
     await openHeartbeat({ store: engines.nodes, nodeId: service.instanceId, about, clock, log }),
   )
   heartbeat.onBeat(service.sampleClock)
+  // Whoever watches its jobs must know where they are told of.
+  service.bus.onLiveNode(() => void heartbeat.beat())
   const { fleet, directory, publish } = await openFleet(config, { service, heartbeat, options, opening })
   const jobs = service.openJobs((engineId) => fleet.describe(engineId))
   const workers = pools.map((pool) =>

@@ -3,6 +3,7 @@ import autocannon from 'autocannon'
 import type { ServerChild } from './server-child.ts'
 
 export interface LoadResult {
+  readonly answered: number
   readonly requestsPerSecond: number
   readonly cpuMicrosPerRequest: number
   readonly p50Ms: number
@@ -44,6 +45,7 @@ export async function measureLoad(server: ServerChild, options: LoadOptions): Pr
       `${options.path}: expected status ${options.expectStatus}, got ${JSON.stringify((result as unknown as { statusCodeStats: unknown }).statusCodeStats)}, errors ${result.errors}`,
     )
   return {
+    answered,
     requestsPerSecond: answered / result.duration,
     cpuMicrosPerRequest: (after.cpuMicros - before.cpuMicros) / answered,
     p50Ms: result.latency.p50,

@@ -9,12 +9,15 @@ import { startApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config/config.ts'
 import type { Engine } from '../../src/domain/engine/engine-port.ts'
 import { readSettings, reportToParent } from '../kit/server-child.ts'
+import { countNotifies, countStatements } from '../kit/server-cost.ts'
 import { startTurnMeter, type TurnMeter } from '../kit/turn-meter.ts'
 import { freshWorkflow } from '../kit/workflows.ts'
 import { createHeldEngine, type HeldEngine, type SamplePace } from './held-engine.ts'
+import { createInstantEngine } from './instant-engine.ts'
 
 interface Settings {
-  readonly engine?: 'held'
+  /** `held` does what the scenario says, `instant` takes no time: both leave the cost of the service itself. */
+  readonly engine?: 'held' | 'instant'
   readonly [flag: string]: unknown
 }
 
@@ -23,7 +26,9 @@ const dataDir = mkdtempSync(join(tmpdir(), 'atelier-bench-'))
 const held = engineKind === 'held' ? createHeldEngine() : null
 const texts = Object.fromEntries(Object.entries(flags).map(([name, value]) => [name, String(value)]))
 const { config, secrets } = loadConfig({ flags: { port: '0', dataDir, ...texts }, env: {}, cwd: dataDir })
-const overrides = held === null ? {} : { engine: held }
+const instant = engineKind === 'instant' ? createInstantEngine() : null
+const override = held ?? instant
+const overrides = override === null ? {} : { engine: override }
 const app = await startApp(config, secrets, { log: silentLog, version: 'bench', overrides })
 
 /** Milliseconds that the engine alone needs for graphs like those that were submitted. */
@@ -55,6 +60,7 @@ reportToParent(app.url, {
       turns ??= startTurnMeter()
       return turns.takeLongestMs()
     }
+    if (command === 'sqlCounts') return { statements: countStatements(), notifies: countNotifies() }
     if (command === 'runEngine') return timeEngine(app.engine as Engine, argument as { first: number; count: number })
     if (command === 'waitForRun') return (held as HeldEngine).started.then(() => true)
     if (command === 'sample') return (held as HeldEngine).sample(argument as SamplePace).then(() => true)

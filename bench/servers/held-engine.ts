@@ -30,7 +30,7 @@ export function createHeldEngine(): HeldEngine {
   }
   return {
     started: start.promise,
-    catalog: () => catalog,
+    catalog: () => BENCH_CATALOG,
     progress: ({ value, max }) => say({ type: 'node_progress', ...NODE, value, max }),
     async sample({ steps, everyMs, previewBytes }) {
       const startedAt = Date.now()
@@ -83,7 +83,8 @@ const DEFINITIONS = new Map([
   ['SaveImage', define('SaveImage', { images: ['IMAGE'] }, true)],
 ])
 
-const catalog: NodeCatalog = {
+/** The two classes of the graphs in kit/workflows.ts, taking anything. */
+export const BENCH_CATALOG: NodeCatalog = {
   find: (classType) => DEFINITIONS.get(classType) ?? null,
   classTypes: () => [...DEFINITIONS.keys()],
   selfCheckedInputs: () => [],

@@ -15,7 +15,7 @@ import { workJoined } from './work-joined.ts'
 const GROUPS: readonly SettingGroup[] = ['Storage', 'Jobs', 'Engine', 'Fleet', 'Router', 'Logs']
 const OTHERS: readonly SettingName[] = ['kind', 'host', 'port', 'allowInsecureBind', 'tiers', 'publicUrl']
 /** About answering clients, whatever their group. */
-const NOT_HERE: readonly SettingName[] = ['synchronous', 'maxQueue', 'drainDelay']
+const NOT_HERE: readonly SettingName[] = ['synchronous', 'maxQueue', 'drainDelay', 'content']
 
 const EXAMPLES = `
 A worker takes jobs from the database of a service and runs them on the engines beside it:

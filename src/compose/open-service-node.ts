@@ -27,6 +27,8 @@ export interface ServiceNodeParts extends AsyncDisposable {
 interface ServiceNodeDeps {
   readonly store: Pick<Store, 'nodes' | 'isExclusive' | 'schemaNumber'>
   readonly version: string
+  /** Whether workers of other machines may speak through this process. */
+  readonly takesWorkers: boolean
   readonly role: Role
   /** How many workers this process has, by pool. */
   readonly workers: () => Readonly<Record<string, number>>
@@ -58,7 +60,7 @@ export async function openServiceNode(deps: ServiceNodeDeps): Promise<ServiceNod
     url = address
   }
   if (store.isExclusive) {
-    const heartbeat = createLoneHeartbeat({ nodeId, about })
+    const heartbeat = createLoneHeartbeat({ nodeId, about, hasGuests: deps.takesWorkers })
     return {
       heartbeat,
       leadership: UNCONTESTED,

@@ -14,6 +14,7 @@ import type { RunModel } from '../domain/engine/model-port.ts'
 import type { EventBus } from '../domain/events/event-bus.ts'
 import type { LiveEvent } from '../domain/events/live-event.ts'
 import type { Chore } from '../domain/jobs/sweeps/housekeeping.ts'
+import type { Heartbeat } from '../domain/service-nodes/heartbeat.ts'
 import type { Store } from '../domain/store.ts'
 import { createOutputReceipts } from '../domain/workers/output-receipts.ts'
 import { createWorkerGateway, type WorkerGateway } from '../domain/workers/worker-gateway.ts'
@@ -68,8 +69,7 @@ interface GatewayParts {
   readonly directory: EngineDirectory
   readonly follow: () => Promise<void>
   readonly runModel: RunModel
-  /** The id of this process. */
-  readonly nodeId: string
+  readonly heartbeat: Heartbeat
   readonly clock: Clock
   readonly log: Log
 }

@@ -87,6 +87,8 @@ test('a bucket needs a database and its keys, once', () => {
   const bucket = { [ENV.blobs]: 's3://my-bytes' }
   assert.match(refusal({ ...bucket, [ENV.database]: undefined }), /needs a Postgres database/)
   assert.match(refusal({ ...bucket, [ENV.blobsKeys]: undefined }), /without its keys.*ATELIER_BLOBS_KEYS/)
+  const upkeep = { flags: {}, cwd, env: { ...BASE, ...bucket, [ENV.blobsKeys]: undefined }, isForUpkeep: true }
+  assert.equal(loadConfig(upkeep).secrets.blobsKeys, null, 'a command that looks after records needs none')
   assert.match(refusal({ ...bucket, [ENV.blobsKeys]: 'only-an-id' }), /is not id:secret/)
   const file = path.join(cwd, 'keys')
   writeFileSync(file, `${KEYS}\n`)

@@ -69,7 +69,8 @@ test('the role worker needs an engine, and something to do', () => {
 })
 
 test('pools are named like deployments', () => {
-  assert.deepEqual(load({ pools: 'default,faces' }).jobs.pools, ['default', 'faces'])
+  assert.deepEqual(load({ kind: 'cloud', pools: 'default,faces' }).jobs.pools, ['default', 'faces'])
+  assert.match(refusal({ pools: 'default,faces' }), /names "faces", and the kind local has the pool default alone/)
   for (const wrong of ['', 'Faces', 'a b']) assert.match(refusal({ pools: wrong }), /^pools = /, wrong)
 })
 

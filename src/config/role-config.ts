@@ -1,5 +1,5 @@
 /** What follows from the role of a process: defaults that depend on it, and settings that do not fit it. */
-import { ConfigError } from './config-error.ts'
+import { ConfigError, quote } from './config-error.ts'
 import type { SettingName } from './env.ts'
 import type { ROLES } from './settings/role-settings.ts'
 import type { SettingValues } from './settings/settings.ts'
@@ -29,7 +29,13 @@ interface RoleOrigins {
 const RUNS: readonly SettingName[] = ['comfyui', 'comfyuiLaunch', 'nodes', 'pools']
 
 export function refuseRoleContradictions(values: SettingValues, origins: RoleOrigins): void {
-  const { role } = values
+  const { role, kind, pools } = values
+  const other = kind === 'local' ? pools?.find((pool) => pool !== 'default') : undefined
+  if (other !== undefined) {
+    throw new ConfigError(
+      `pools (from ${origins.where('pools')}) names ${quote(other)}, and the kind local has the pool default alone; add --kind cloud, or leave it out`,
+    )
+  }
   // Commands that look after the store run nothing, whatever the environment says of the services beside them.
   if (role === 'all' || !origins.runsJobs) return
   const named = `role = "${role}" (from ${origins.where('role')})`

@@ -16,6 +16,7 @@ const sources = readSources(
   'test/**/*.ts',
   'scripts/**/*.ts',
   'bench/**/*.ts',
+  'deploy/**/*.ts',
 )
 
 const isOwn = ({ file }: Source) => /^(lib|engine|src)\//.test(file)
@@ -71,6 +72,7 @@ test('nothing refers to the machine that it was written on', () => {
   const documents = readSources(
     '*.md',
     'docs/**/*.md',
+    'deploy/**/*.{md,yaml,service,conf}',
     'examples/**/*.json',
     'spec/*.json',
     'scripts/*.js',

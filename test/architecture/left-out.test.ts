@@ -24,6 +24,7 @@ const NEEDED = [
   'spec',
   'models',
   'migrations',
+  'deploy',
   'tsconfig.json',
   'package.json',
 ]

@@ -20,7 +20,7 @@ describe('the command line', () => {
     assert.deepEqual(await runAtelier(['--version']), { code: 0, stdout: `${version}\n`, stderr: '' })
     const help = await runAtelier(['--help'])
     assert.equal(help.code, 0)
-    for (const command of ['serve', 'run', 'accounts', 'keys', 'credits', 'deployments', 'doctor', 'migrate'])
+    for (const command of ['serve', 'work', 'run', 'accounts', 'keys', 'credits', 'nodes', 'doctor', 'migrate'])
       assert.match(help.stdout, new RegExp(`^ +${command} `, 'm'))
   })
 

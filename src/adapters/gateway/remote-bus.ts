@@ -20,6 +20,10 @@ export interface RemoteBus extends RunBus, AsyncDisposable {
   flush(): Promise<void>
   /** A change of the job that is heard while this lasts is passed on afterwards: it may be the one that is being made. */
   during<Result>(jobId: string, act: () => Promise<Result>): Promise<Result>
+  /** The node of the service that holds the connection; null: none does. */
+  liveNode(): string | null
+  /** Called when that is another one. */
+  onLiveNode(listener: () => void): void
   /** There is work of this pool here. */
   ringWork(pool: string): void
 }
@@ -34,6 +38,7 @@ interface Heard {
   readonly changed?: { readonly job_id: string; readonly version: number }
   readonly work?: { readonly pool: string | null }
   readonly flushed?: number
+  readonly node?: string
 }
 
 // A reader that is slow loses previews first, then everything.
@@ -58,6 +63,8 @@ export function openRemoteBus({ client, held, log }: RemoteBusDeps): RemoteBus {
   const ending = new AbortController()
   let socket: WebSocket | null = null
   let flushCount = 0
+  let liveNode: string | null = null
+  let tellNode = () => {}
 
   function send(message: object): void {
     if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message))
@@ -68,7 +75,11 @@ export function openRemoteBus({ client, held, log }: RemoteBusDeps): RemoteBus {
     for (const listener of changedListeners) listener({ jobId, accountId, version, isRemote: true })
   }
 
-  function hear({ changed, work, flushed }: Heard): void {
+  function hear({ changed, work, flushed, node }: Heard): void {
+    if (node !== undefined) {
+      liveNode = node
+      tellNode()
+    }
     if (changed !== undefined) {
       const { job_id: jobId, version } = changed
       if (committing.has(jobId)) delayed.set(jobId, Math.max(version, delayed.get(jobId) ?? 0))
@@ -85,6 +96,7 @@ export function openRemoteBus({ client, held, log }: RemoteBusDeps): RemoteBus {
     const opened = new WebSocket(`${url.replace(/^http/, 'ws')}/worker/v1/live`, {
       ...{ headers, handshakeTimeout: HANDSHAKE_MS, perMessageDeflate: false, maxPayload: 1024 * 1024 },
     })
+    const end = () => opened.terminate()
     let silence: NodeJS.Timeout | null = null
     const listen = () => {
       if (silence !== null) clearTimeout(silence)
@@ -114,12 +126,14 @@ export function openRemoteBus({ client, held, log }: RemoteBusDeps): RemoteBus {
     opened.on('error', (error) => log.debug({ err: error }, 'the live connection to the service broke'))
     opened.on('close', (code) => {
       if (code === UNAUTHORIZED) client.confirm()
+      ending.signal.removeEventListener('abort', end)
       if (silence !== null) clearTimeout(silence)
       if (socket === opened) socket = null
+      liveNode = null
       for (const done of flushes.values()) done()
       resolve()
     })
-    ending.signal.addEventListener('abort', () => opened.terminate(), { once: true })
+    ending.signal.addEventListener('abort', end)
     return promise
   }
 
@@ -174,6 +188,10 @@ export function openRemoteBus({ client, held, log }: RemoteBusDeps): RemoteBus {
         // The run takes the answer to its own write first.
         if (version !== undefined) setImmediate(() => tellChanged(jobId, version))
       }
+    },
+    liveNode: () => liveNode,
+    onLiveNode(listener) {
+      tellNode = listener
     },
     ringWork(pool) {
       for (const listener of workListeners) listener(pool, false)

@@ -26,7 +26,10 @@ interface RemoteEngines {
 
 const CATALOG_MS = 120_000
 
-export function createRemoteEngines(client: Pick<GatewayClient, 'call' | 'hello'>): RemoteEngines {
+export function createRemoteEngines(
+  client: Pick<GatewayClient, 'call' | 'hello'>,
+  liveNode: () => string | null,
+): RemoteEngines {
   const catalogs = new Map<string, string>()
   const obeyed = new Map<string, number>()
   let live: readonly string[] = []
@@ -76,7 +79,7 @@ export function createRemoteEngines(client: Pick<GatewayClient, 'call' | 'hello'
         const answer = await client.call<BeatAnswer>({
           method: 'POST',
           path: '/beats',
-          json: { version, host, workers },
+          json: { version, host, workers, live_node: liveNode() },
         })
         live = answer?.live ?? []
       },

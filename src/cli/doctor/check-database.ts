@@ -28,6 +28,7 @@ export async function checkDatabase(
       ...checkNotices(facts),
       ...checkUpkeep(facts),
       ...(await checkBus(bus, { secrets, nodes: facts.nodes })),
+      checkSecretKey(facts),
     ]
   } catch (error) {
     return [fail(WHAT, toReason(error), 'see docs/scale-out.md')]
@@ -123,4 +124,13 @@ function checkUpkeep({ invalidIndexes, halfDetached, bloated, oldestSnapshotMs, 
     )
   }
   return findings.length > 0 ? findings : [ok('upkeep', 'no bloat, no unusable index, no old transaction')]
+}
+
+function checkSecretKey({ secretKeyOpens }: DatabaseFacts): Finding {
+  const what = 'secret key'
+  if (secretKeyOpens === null) return ok(what, 'nothing is sealed under it yet')
+  if (secretKeyOpens) return ok(what, 'it opens what the database holds sealed')
+  const remedy =
+    'set ATELIER_SECRET_KEY to the one of the running processes; when you exchange it, give the former one too, behind the new one and a comma'
+  return fail(what, 'it does not open what the database holds sealed', remedy)
 }

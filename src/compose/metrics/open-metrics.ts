@@ -2,13 +2,16 @@
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { PoolSignal } from '../../domain/deployments/pool-signals.ts'
 import { ENGINE_STATES, type EngineStatus } from '../../domain/engine/fleet/engine-status.ts'
+import { isStoreAway } from '../../domain/errors.ts'
 import type { JobObserver } from '../../domain/jobs/observer.ts'
 import { JOB_STATUSES, type JobStatus } from '../../domain/jobs/transitions.ts'
 import type { CallObserver } from '../../domain/models/calls/drive-call.ts'
+import type { StoreHealth } from '../../domain/store.ts'
 import { withTraces } from '../router/provider-traces.ts'
 import { createCallObserver, type ErrorTypeOf } from './call-metrics.ts'
 import { createExchangeObserver, type ObserveExchange } from './provider-metrics.ts'
 import { createSeries } from './series.ts'
+import { addStoreGauges } from './store-gauges.ts'
 
 export interface Metrics {
   readonly observer: JobObserver
@@ -31,6 +34,8 @@ interface MetricSources {
   /** Which process of the service this is, and whether it does the chores of all of them. */
   readonly nodeId: string
   readonly isLeading: () => boolean
+  /** null: the store has nothing to tell. */
+  readonly storeHealth: (() => Promise<StoreHealth>) | null
   readonly groupCommit: () => { readonly batches: number; readonly operations: number }
 }
 
@@ -108,6 +113,7 @@ function addGauges(registry: Registry, sources: MetricSources): void {
       },
     })
   addEngineGauges(registry, sources.engines)
+  addStoreGauges(registry, sources.storeHealth)
   new Gauge({ name: 'atelier_node', help: 'The id of this process.', labelNames: ['node'], registers }).set(
     { node: sources.nodeId },
     1,
@@ -130,8 +136,9 @@ function addServiceGauges(registry: Registry, { countJobs, poolSignals }: Servic
     labelNames: ['status'],
     registers,
     async collect() {
-      const counts = await countJobs()
-      for (const status of JOB_STATUSES) this.set({ status }, counts[status])
+      this.reset()
+      const counts = await unlessAway(countJobs())
+      if (counts !== null) for (const status of JOB_STATUSES) this.set({ status }, counts[status])
     },
   })
   // All of them are read in one moment, so one look serves them.
@@ -149,9 +156,20 @@ function addServiceGauges(registry: Registry, { countJobs, poolSignals }: Servic
       labelNames: ['pool'],
       registers,
       async collect() {
-        for (const signal of await look()) this.set({ pool: signal.pool }, read(signal))
+        this.reset()
+        for (const signal of (await unlessAway(look())) ?? []) this.set({ pool: signal.pool }, read(signal))
       },
     })
+  }
+}
+
+/** What the store counts is missing while it is away. What this process counts itself is needed then more than ever. */
+async function unlessAway<Figures>(reading: Promise<Figures>): Promise<Figures | null> {
+  try {
+    return await reading
+  } catch (error) {
+    if (isStoreAway(error)) return null
+    throw error
   }
 }
 

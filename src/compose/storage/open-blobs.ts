@@ -18,7 +18,7 @@ import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
 import type { Store } from '../../domain/store.ts'
 import { type BlobsPlace, toFolderPlace } from './bind-blobs.ts'
 import { createRoomProbe, type HasRoom } from './can-write-probe.ts'
-import { openBucketBlobs } from './open-bucket-blobs.ts'
+import { openBucketBlobs, type StorageGauge } from './open-bucket-blobs.ts'
 
 export interface OpenedBlobs extends AsyncDisposable {
   readonly blobs: Blobs
@@ -29,6 +29,7 @@ export interface OpenedBlobs extends AsyncDisposable {
   /** Where the bytes are kept, to be tied to their database before anything is removed. */
   readonly place: BlobsPlace
   readonly chores: readonly Chore[]
+  readonly gauges: readonly StorageGauge[]
   /** Whether the storage answers; requests that need no bytes go on without it. */
   readonly answers: () => Promise<boolean>
 }
@@ -69,6 +70,7 @@ async function openFromFiles(
     hasRoom: createRoomProbe({ directories, name, files, log, now: () => performance.now() }),
     place: toFolderPlace(directory),
     chores: [],
+    gauges: [],
     answers: async () => true,
     async [Symbol.asyncDispose]() {},
   }

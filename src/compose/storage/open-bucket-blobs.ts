@@ -20,8 +20,15 @@ interface BucketBlobs extends AsyncDisposable {
   readonly blobs: Blobs
   readonly place: BlobsPlace
   readonly chores: readonly Chore[]
+  readonly gauges: readonly StorageGauge[]
   /** Whether the bucket answers; never rejects. */
   answers(): Promise<boolean>
+}
+
+export interface StorageGauge {
+  readonly name: string
+  readonly help: string
+  readonly read: () => number
 }
 
 interface BucketBlobsDeps {
@@ -46,7 +53,7 @@ export async function openBucketBlobs(config: S3BlobsConfig, deps: BucketBlobsDe
   const { prefix, cacheDirectory, cacheBytes, isDirect } = config
   const files = opening.use(await openLocalFiles({ directory: cacheDirectory, maxBytes: cacheBytes, users }))
   const blake3 = await openBlake3()
-  const { signDirect, ...blobs } = createS3Blobs({
+  const { signDirect, directUploads, ...blobs } = createS3Blobs({
     ...{ bucket, prefix, index, files, blake3, clock, log },
     ...(deps.onTransferred !== undefined && { onTransferred: deps.onTransferred }),
   })
@@ -57,11 +64,23 @@ export async function openBucketBlobs(config: S3BlobsConfig, deps: BucketBlobsDe
   const collector = createObjectCollector({ bucket, prefix, index, clock, log, graceMs: deps.graceMs, marks })
   const open = opening.move()
   return {
-    blobs: isDirect && signDirect !== undefined ? { ...blobs, signDirect } : blobs,
+    blobs: isDirect ? { ...blobs, ...(signDirect && { signDirect }), ...(directUploads && { directUploads }) } : blobs,
     place,
     chores: [
       { name: 'remove-objects', runs: 'once', everyMs: MINUTE_MS, run: (signal) => collector.removeGarbage(signal) },
       { name: 'sweep-objects', runs: 'once', everyMs: 60 * MINUTE_MS, run: (signal) => collector.sweepOrphans(signal) },
+    ],
+    gauges: [
+      {
+        name: 'atelier_storage_requests',
+        help: 'Requests to the bucket since the start, every try counted.',
+        read: () => bucket.stats().requests,
+      },
+      {
+        name: 'atelier_storage_failures',
+        help: 'Requests to the bucket that got no usable answer.',
+        read: () => bucket.stats().failures,
+      },
     ],
     answers: createProbe(place),
     [Symbol.asyncDispose]: () => open.disposeAsync(),

@@ -5,6 +5,7 @@ import { openS3Client } from '../../adapters/blobs/s3/s3-client.ts'
 import { hasS3Code } from '../../adapters/blobs/s3/s3-error.ts'
 import { readKeys } from '../../adapters/blobs/s3/sign-request.ts'
 import type { S3BlobsConfig } from '../../config/config.ts'
+import { ConfigError } from '../../config/config-error.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import type { BlobsPlace } from './bind-blobs.ts'
 
@@ -14,7 +15,11 @@ interface OpenedBucket extends AsyncDisposable {
 }
 
 export function openBucket(config: S3BlobsConfig, { blobsKeys }: Pick<Secrets, 'blobsKeys'>): OpenedBucket {
-  if (blobsKeys === null) throw new Error('a bucket has keys')
+  if (blobsKeys === null) {
+    throw new ConfigError(
+      'blobs names a bucket without its keys; set ATELIER_BLOBS_KEYS to id:secret, or give --blobs-keys-file',
+    )
+  }
   const client = openS3Client({ address: config, keys: readKeys(blobsKeys.reveal()) })
   const bucket = createBucket(client)
   return { bucket, place: toPlace(bucket, config), [Symbol.asyncDispose]: () => client[Symbol.asyncDispose]() }

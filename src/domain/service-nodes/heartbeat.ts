@@ -6,6 +6,7 @@
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
+import { uptimeMs } from '../../../lib/waiting/uptime.ts'
 import type { NodeAbout, NodeStore, ServiceNode } from './node-store.ts'
 
 export interface Heartbeat extends AsyncDisposable {
@@ -122,15 +123,21 @@ export async function openHeartbeat(deps: HeartbeatDeps): Promise<Heartbeat> {
   }
 }
 
+interface LoneHeartbeatDeps extends Pick<HeartbeatDeps, 'nodeId' | 'about'> {
+  /** Workers speak through this process. While it was away nobody took what they say, so they get a moment after its start. */
+  readonly hasGuests?: boolean
+}
+
 /** For a process that nobody can be beside. */
-export function createLoneHeartbeat({ nodeId, about }: Pick<HeartbeatDeps, 'nodeId' | 'about'>): Heartbeat {
+export function createLoneHeartbeat({ nodeId, about, hasGuests = false }: LoneHeartbeatDeps): Heartbeat {
+  const openedMs = uptimeMs()
   return {
     nodeId,
     isAlone: true,
     onBeat() {},
     async beat() {},
     start() {},
-    steadyForMs: () => Number.POSITIVE_INFINITY,
+    steadyForMs: () => (hasGuests ? uptimeMs() - openedMs : Number.POSITIVE_INFINITY),
     findLive: async () => [{ id: nodeId, about: about() }],
     async [Symbol.asyncDispose]() {},
   }

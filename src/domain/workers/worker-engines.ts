@@ -8,15 +8,18 @@ import { readCatalog } from '../engine/directory/catalog-text.ts'
 import type { EngineDirectory } from '../engine/directory/engine-directory.ts'
 import type { EngineRegistry, EngineWill } from '../engine/directory/engine-registry.ts'
 import { ServiceError } from '../errors.ts'
+import { type Heartbeat, isSteady } from '../service-nodes/heartbeat.ts'
 import type { NodeStore } from '../service-nodes/node-store.ts'
 import { type EngineFields, readEngine } from './wire/engine-wire.ts'
 import type { WorkerIdentity } from './worker-keys.ts'
 import { toEngineId, toEngineName, toInstanceId, toNodeId } from './worker-leases.ts'
 
-export interface WorkerBeat {
+interface WorkerBeat {
   readonly instanceId: string
   readonly version: string
   readonly host: string
+  /** The process of the service that holds its live connection; null: none does. */
+  readonly liveNode: string | null
   /** How many workers it has, by pool. */
   readonly workers: Readonly<Record<string, number>>
 }
@@ -48,8 +51,7 @@ export interface WorkerEnginesDeps {
   readonly clock: Clock
   /** How long a process counts as alive, and an engine as held, without a further word. */
   readonly holdMs: number
-  /** The process that serves the worker: whoever watches its jobs is told by it. */
-  readonly nodeId: string
+  readonly heartbeat: Pick<Heartbeat, 'nodeId' | 'steadyForMs'>
 }
 
 export function createWorkerEngines(deps: WorkerEnginesDeps): WorkerEngines {
@@ -65,10 +67,10 @@ export function createWorkerEngines(deps: WorkerEnginesDeps): WorkerEngines {
   }
 
   return {
-    async beat(worker, { instanceId, version, host, workers }) {
+    async beat(worker, { instanceId, version, host, liveNode, workers }) {
       const now = clock.now()
       const own = Object.fromEntries(Object.entries(workers).filter(([pool]) => worker.pools.has(pool)))
-      const about = { version, host, role: 'worker' as const, workers: own, via: deps.nodeId }
+      const about = { version, host, role: 'worker' as const, workers: own, via: liveNode ?? deps.heartbeat.nodeId }
       await nodes.beat({ id: toNodeId(worker, instanceId), now, aliveUntil: until(now), about })
       const live = (await nodes.list()).filter(({ aliveUntil }) => aliveUntil > now)
       return live.flatMap(({ id }) => toInstanceId(worker, id) ?? [])
@@ -86,7 +88,7 @@ export function createWorkerEngines(deps: WorkerEnginesDeps): WorkerEngines {
         engines: engines.map((fields) => readEngine(fields, toEngineId(worker, fields.name))),
         now,
         until: until(now),
-        takesLapsed: true,
+        takesLapsed: isSteady(deps.heartbeat),
       })
       // Its first claim comes soon, and must find it known.
       const known = new Set(directory.status().map(({ id }) => id))

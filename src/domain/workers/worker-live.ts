@@ -6,6 +6,7 @@ import { isUuid } from '../../../lib/ids.ts'
 import type { EventBus } from '../events/event-bus.ts'
 import type { LiveEvent } from '../events/live-event.ts'
 import type { Lease } from '../jobs/job-store.ts'
+import type { Heartbeat } from '../service-nodes/heartbeat.ts'
 import type { HeldClaims } from './held-claims.ts'
 import { decodeFrame } from './wire/live-frame.ts'
 import type { WorkerIdentity } from './worker-keys.ts'
@@ -15,6 +16,7 @@ type LiveMessage =
   | { readonly changed: { readonly job_id: string; readonly version: number } }
   | { readonly work: { readonly pool: string | null } }
   | { readonly flushed: number }
+  | { readonly node: string }
 
 interface LiveSession {
   /** One live event. What cannot be understood, or is not the worker's, is dropped. */
@@ -31,6 +33,8 @@ export interface WorkerLive {
 export interface WorkerLiveDeps {
   readonly bus: Pick<EventBus<LiveEvent>, 'publishLive' | 'onChanged' | 'onWork'>
   readonly held: HeldClaims
+  /** Whoever watches a job of the worker hears of it in this process. */
+  readonly heartbeat: Pick<Heartbeat, 'nodeId'>
 }
 
 interface Watched {
@@ -43,7 +47,7 @@ const MAX_HELD = 4096
 // What may wait for a look at a lease.
 const MAX_WAITING = 10_000
 
-export function createWorkerLive({ bus, held }: WorkerLiveDeps): WorkerLive {
+export function createWorkerLive({ bus, held, heartbeat }: WorkerLiveDeps): WorkerLive {
   return {
     open(worker, send) {
       const watched = new Map<string, Watched>()
@@ -85,6 +89,7 @@ export function createWorkerLive({ bus, held }: WorkerLiveDeps): WorkerLive {
           if (pool === undefined || worker.pools.has(pool)) send({ work: { pool: pool ?? null } })
         }),
       ]
+      send({ node: heartbeat.nodeId })
       return {
         take: (frame) => later(() => publish(frame)),
         order(text) {

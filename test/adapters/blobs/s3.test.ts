@@ -1,8 +1,9 @@
 /** The blob store on a bucket: the contract, and what only it can show. Storage is a fake that checks signatures and checksums. */
 import assert from 'node:assert/strict'
-import { readdir, readFile, stat } from 'node:fs/promises'
+import { mkdir, readdir, readFile, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { openLocalFiles } from '../../../src/adapters/blobs/s3/local-files.ts'
 import { inChunks, patterned, put, readAll, refusedWith, testBlobStore } from '../../contracts/blob-store.ts'
 import { type FakeS3, startFakeS3, UNAVAILABLE } from '../../support/s3/fake-s3.ts'
 import { openBlobsOn, openTestIndex } from '../../support/s3/open-s3-blobs.ts'
@@ -289,6 +290,27 @@ describe('bytes in a bucket', () => {
     await (await borrow(a))[Symbol.asyncDispose]()
     assert.ok(patterned(1000, 3).equals(await readAll(await store.blobs.open(c))), 'reads use the file that is here')
     assert.deepEqual(store.fake.asked, [])
+  })
+
+  test('a file that somebody removed is fetched anew', async () => {
+    await using store = await open()
+    const stored = await put(store.blobs, patterned(1000))
+    const borrow = () => store.blobs.borrow?.(stored) ?? assert.fail()
+    await (await borrow())[Symbol.asyncDispose]()
+    await rm(join(store.directory, 'this'), { recursive: true })
+    await using file = await borrow()
+    assert.ok(patterned(1000).equals(await readFile(file.path)))
+  })
+
+  test('folders of processes that are gone are removed, and none that may be in use', async () => {
+    await using store = await open()
+    const { directory } = store
+    const hourAgo = new Date(Date.now() - 3_600_000)
+    for (const name of ['dead', 'quiet', 'living']) await mkdir(join(directory, name, 'tmp'), { recursive: true })
+    for (const name of ['dead', 'living']) await utimes(join(directory, name), hourAgo, hourAgo)
+    const users = { own: 'new', live: new Set(['new', 'this', 'living']) }
+    await using _files = await openLocalFiles({ directory, maxBytes: 0, users })
+    assert.deepEqual((await readdir(directory)).sort(), ['living', 'new', 'quiet', 'this'])
   })
 
   test('a fetch that fails leaves no file and is tried anew by the next who asks', async () => {

@@ -44,7 +44,6 @@ export const TERMINAL: ReadonlySet<string> = new Set(['succeeded', 'failed', 'ca
 // Jobs that have not been seen to end. Beyond this the clients look after them before they submit more.
 const MAX_OPEN = 150
 const RETRY_MS = 100
-const STALE_MS = 2000
 const REQUEST_MS = 60_000
 const GIVE_UP_MS = 300_000
 
@@ -174,12 +173,7 @@ export class ClusterClient {
 
   /** A job that was acknowledged must be there, and a terminal state must stay what it was. */
   async readJob(account: ClusterAccount, id: string): Promise<Json> {
-    let answer = await this.ask(account, `/api/v2/jobs/${id}`)
-    // A node that has not heard of the end yet may answer from memory; the documents allow it two seconds.
-    for (let looks = 0; looks < 3 && this.#isBehind(answer); looks += 1) {
-      await pause(STALE_MS)
-      answer = await this.ask(account, `/api/v2/jobs/${id}`)
-    }
+    const answer = await this.ask(account, `/api/v2/jobs/${id}`)
     if (answer.status === 200) this.#note(answer.json)
     else this.#seen.flaws.push(`job ${id} answers ${answer.status} ${JSON.stringify(answer.json)}`)
     return answer.json
@@ -215,10 +209,6 @@ export class ClusterClient {
     } catch {
       return null
     }
-  }
-
-  #isBehind({ status, json }: Answer): boolean {
-    return status === 200 && this.#seen.terminal.has(json.id) && !TERMINAL.has(json.status)
   }
 
   #refuse(what: string, { status, json }: Answer): void {

@@ -1,25 +1,28 @@
 /** Processes that only take requests, and processes that only run jobs: together they are the whole service. */
 import assert from 'node:assert/strict'
+import { tmpdir } from 'node:os'
 import { after, before, describe, test } from 'node:test'
 import { pictureGraph } from '../../support/app/fleet-app.ts'
 import type { SpawnedServer } from '../../support/app/spawn-server.ts'
+import { runInProcess } from '../../support/cli/in-process.ts'
 import { call } from '../../support/clients/call.ts'
 import { openEvents } from '../../support/clients/event-reader.ts'
 import { LegacyClient } from '../../support/clients/legacy-client.ts'
 import { saveGraph } from '../../support/clients/legacy-graphs.ts'
 import { RouterClient, refusedWith } from '../../support/clients/router-client.ts'
-import { openRoleProcesses, submitJob, untilStatus } from '../../support/cluster/role-processes.ts'
+import { openRoleProcesses, type RoleProcesses, submitJob, untilStatus } from '../../support/cluster/role-processes.ts'
 import { type FakeComfy, startFakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 describe('two processes for requests and one for jobs', () => {
   const stack = new AsyncDisposableStack()
+  let processes: RoleProcesses
   let apis: SpawnedServer[] = []
   let worker: SpawnedServer
   let fake: FakeComfy
 
   before(async () => {
-    const processes = stack.use(await openRoleProcesses())
+    processes = stack.use(await openRoleProcesses())
     fake = stack.use(await startFakeComfy({}))
     apis = [await processes.api(), await processes.api()]
     worker = await processes.worker(['--comfyui', fake.url.href])
@@ -68,6 +71,15 @@ describe('two processes for requests and one for jobs', () => {
     assert.deepEqual((await router.run('sandbox/echo', { value: 5 })).json, { output: 5 })
     const local = refusedWith(await router.run('local/text-card', { text: 'Hello' }), 403, 'not_enabled')
     assert.match(local.text, /no built-in engine/)
+  })
+
+  test('a command at the database lists them all', async () => {
+    const env = { ATELIER_DATABASE: processes.databaseUrl }
+    const listed = await runInProcess(['nodes', '--json'], { env, cwd: tmpdir() })
+    assert.equal(listed.code, 0, listed.stderr)
+    const nodes: { readonly role: string; readonly url: string }[] = JSON.parse(listed.stdout).nodes
+    assert.deepEqual(nodes.map(({ role }) => role).sort(), ['api', 'api', 'worker'])
+    assert.deepEqual(nodes.map(({ url }) => url).sort(), [...apis, worker].map(({ url }) => url).sort())
   })
 
   test('a worker answers for its health and nothing else', async () => {

@@ -6,6 +6,7 @@ import { pictureGraph } from '../../support/app/fleet-app.ts'
 import type { SpawnedServer } from '../../support/app/spawn-server.ts'
 import { call } from '../../support/clients/call.ts'
 import { openEvents } from '../../support/clients/event-reader.ts'
+import { RouterClient } from '../../support/clients/router-client.ts'
 import {
   ADMIN_TOKEN,
   askAdmin,
@@ -23,6 +24,13 @@ interface PoolWire {
   readonly workers: number
   readonly wanted_workers: number
   readonly oldest_wait_seconds: number
+}
+
+interface NodeWire {
+  readonly role: string
+  readonly state: string
+  readonly url: string
+  readonly holds: { readonly calls: number }
 }
 
 describe('a service whose workers come and go', () => {
@@ -73,7 +81,7 @@ describe('a service whose workers come and go', () => {
     await untilStatus(api, id, 'running')
     const busy = await untilPool(({ workers }) => workers === 1)
     assert.partialDeepStrictEqual(busy, { queued: 0, running: 1, wanted_workers: 1, oldest_wait_seconds: 0 })
-    const held = await waitUntil(async () => (await nodesNow()).find(({ role }: { role: string }) => role === 'worker'))
+    const held = await waitUntil(async () => (await nodesNow()).find(({ role }: NodeWire) => role === 'worker'))
     assert.partialDeepStrictEqual(held, {
       state: 'alive',
       url: worker.url,
@@ -84,12 +92,12 @@ describe('a service whose workers come and go', () => {
 
     const ended = worker.terminate()
     await waitUntil(async () => (await call(worker.url, '/readyz')).status === 503)
-    await waitUntil(async () => (await nodesNow()).some(({ state }: { state: string }) => state === 'draining'))
+    await waitUntil(async () => (await nodesNow()).some(({ state }: NodeWire) => state === 'draining'))
     fake.release('running')
     assert.equal(await ended, 0)
     assert.equal((await untilStatus(api, id, 'succeeded', 'failed')).status, 'succeeded')
     assert.deepEqual(
-      (await nodesNow()).map(({ role }: { role: string }) => role),
+      (await nodesNow()).map(({ role }: NodeWire) => role),
       ['api'],
       'its row is gone when it is',
     )
@@ -119,7 +127,7 @@ describe('a service whose workers come and go', () => {
     await first.killNow()
     fake.release('running')
     // Its lease lapses within half a minute; then it is dead to the others, and its job waits again.
-    await waitUntil(async () => (await nodesNow()).some(({ state }: { state: string }) => state === 'dead'))
+    await waitUntil(async () => (await nodesNow()).some(({ state }: NodeWire) => state === 'dead'))
     await untilPool(({ wanted_workers, workers }) => wanted_workers === 1 && workers === 0)
     await using second = await work()
     await untilStatus(api, id, 'succeeded')
@@ -148,6 +156,16 @@ describe('a service whose workers come and go', () => {
     assert.equal(await leaving.terminate(), 0)
     assert.ok((await events.rest()).length > 0)
     assert.equal((await call(api.url, `/api/v2/jobs/${id}`)).json.status, 'queued')
+  })
+
+  test('a call of a model that was under way gets its answer from the process that ends', async () => {
+    const leaving = await processes.api(['--drain-timeout', '120s'])
+    const answer = new RouterClient(leaving.url).run('sandbox/echo', { value: 'late', latency_ms: 10_000 })
+    await waitUntil(async () =>
+      (await nodesNow()).some(({ url, holds }: NodeWire) => url === leaving.url && holds.calls === 1),
+    )
+    assert.equal(await leaving.terminate(), 0)
+    assert.deepEqual((await answer).json, { output: 'late' })
   })
 
   test('a pool that nobody knows has no figures, and nobody without the token sees any', async () => {

@@ -60,8 +60,12 @@ test('every surface answers 503 with Retry-After, and works again as soon as the
   assert.match(String(overview.headers['retry-after']), AGAIN)
   assert.equal((await call(url, '/healthz')).status, 200, 'an outage restarts nothing')
   assert.deepEqual(await untilReady(url, 503), { status: 'not_ready', reason: 'store', role: 'all' })
+  const metrics = await call(url, '/metrics')
+  assert.equal(metrics.status, 200, 'a process that loses its store can still be watched')
+  assert.doesNotMatch(metrics.text, /^atelier_(jobs|pool_workers)\{/m)
   outages.isAway = false
   assert.equal((await client.submit({ workflow })).status, 201)
+  assert.match((await call(url, '/metrics')).text, /^atelier_jobs\{status="queued"\} /m)
   assert.equal((await admin('/admin/v1/overview')).status, 200)
   await untilReady(url, 200)
 })

@@ -4,6 +4,7 @@ import { silentLog } from '../../../lib/log.ts'
 import type { ComfyBounds } from '../../../src/adapters/engines/comfyui/comfy-bounds.ts'
 import { openComfyEngine } from '../../../src/adapters/engines/comfyui/comfy-engine.ts'
 import type { Fleet } from '../../../src/domain/engine/fleet/fleet.ts'
+import type { JoinedWorker } from '../../../src/joined-worker.ts'
 import { call } from '../clients/call.ts'
 import { LONG_MS, PATIENT_BOUNDS } from '../engines/comfy-test-bounds.ts'
 import { type FakeComfy, type FakeOptions, startFakeComfy } from '../engines/fake-comfyui/fake-comfyui.ts'
@@ -16,6 +17,8 @@ export interface FleetApp extends AsyncDisposable {
   readonly service: TestApp
   /** Of the process that runs the jobs. */
   readonly fleet: Fleet
+  /** null: the service runs the jobs itself. */
+  readonly worker: JoinedWorker | null
   readonly fakes: readonly FakeComfy[]
   submit(workflow: object): Promise<string>
   /** Polls until the job fulfils the condition; rejects when the job ends without that. */
@@ -88,6 +91,7 @@ export async function startFleetApp({
   return {
     url: service.url,
     service,
+    worker,
     fleet,
     fakes,
     async submit(workflow) {

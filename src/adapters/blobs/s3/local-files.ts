@@ -5,7 +5,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import { createReadStream, createWriteStream } from 'node:fs'
-import { mkdir, readdir, rename, rm, unlink } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -40,6 +40,7 @@ interface Entry {
 }
 
 const READ_BYTES = 256 * 1024
+const ABANDONED_MS = 600_000
 
 export async function openLocalFiles({ directory, maxBytes, users }: LocalFilesOptions): Promise<LocalFiles> {
   const folder = join(directory, users.own)
@@ -82,9 +83,19 @@ export async function openLocalFiles({ directory, maxBytes, users }: LocalFilesO
     }
   }
 
+  /** Somebody may have emptied the folder: a file that is gone is fetched anew. */
+  async function forgetMissing(hash: string): Promise<void> {
+    const entry = entries.get(hash)
+    if (entry?.isReady !== true || (await isThere(entry.path)) || entries.get(hash) !== entry) return
+    entries.delete(hash)
+    totalBytes -= entry.sizeBytes
+    await mkdir(temporary, { recursive: true, mode: 0o700 })
+  }
+
   return {
     temporaryDirectory: temporary,
     async borrow(hash, fetch) {
+      await forgetMissing(hash)
       const entry = entries.get(hash) ?? fetchInto(hash, fetch)
       entry.borrowers++
       entries.delete(hash)
@@ -121,9 +132,20 @@ export async function openLocalFiles({ directory, maxBytes, users }: LocalFilesO
   }
 }
 
+function isThere(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  )
+}
+
 async function removeAbandoned(directory: string, { own, live }: FolderUsers): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o700 })
   for (const name of await readdir(directory)) {
-    if (name === own || !live.has(name)) await rm(join(directory, name), { recursive: true, force: true })
+    if (live.has(name) && name !== own) continue
+    const path = join(directory, name)
+    // A process that could not say for a while that it lives may be using its folder still.
+    const { mtimeMs } = await stat(path).catch(() => ({ mtimeMs: Number.POSITIVE_INFINITY }))
+    if (Date.now() - mtimeMs > ABANDONED_MS) await rm(path, { recursive: true, force: true })
   }
 }

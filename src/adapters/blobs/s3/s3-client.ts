@@ -40,6 +40,8 @@ export interface S3Client extends AsyncDisposable {
   presign(method: string, key: string, options: PresignOptions): Promise<string>
   /** False while the last request got no usable answer. */
   isAnswering(): boolean
+  /** Since the start: every try counts; failures are those that an outage of the storage explains. */
+  stats(): { readonly requests: number; readonly failures: number }
 }
 
 interface PresignOptions {
@@ -71,6 +73,8 @@ export function openS3Client({
   const http = openOutboundClient({ connectionsPerHost: CONNECTIONS, connect: { timeout: CONNECT_MS } })
   let aheadMs = 0
   let answers = true
+  let requests = 0
+  let failures = 0
   const signer = createRequestSigner({
     keys,
     region: address.region,
@@ -80,6 +84,7 @@ export function openS3Client({
   async function ask({ method, key, query = {}, headers = {}, body, signal }: S3Request, wantsStream: boolean) {
     const url = toUrl(address.endpoint, address, key, query)
     const signed = await signer.sign({ method, url, headers })
+    requests++
     const sent = body?.() ?? null
     // A file that cannot be read fails the request; when the request never begins, nobody else would hear of it.
     if (sent instanceof Readable) sent.on('error', () => {})
@@ -122,6 +127,7 @@ export function openS3Client({
       // An answer about one object says that the storage is there.
       if (error instanceof S3Error && error.code !== 'aborted') {
         answers = error.status !== null && error.status < 500 && error.status !== 403 && error.status !== 401
+        if (!answers) failures++
       }
       throw error
     }
@@ -139,6 +145,7 @@ export function openS3Client({
     presign: (method, key, { query, lifetimeSeconds }) =>
       signer.presign(method, toUrl(address.publicEndpoint, address, key, query), lifetimeSeconds),
     isAnswering: () => answers,
+    stats: () => ({ requests, failures }),
     [Symbol.asyncDispose]: () => http[Symbol.asyncDispose](),
   }
 }

@@ -2,7 +2,6 @@
 import type { FastifyInstance } from 'fastify'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { EngineFields } from '../../../domain/workers/wire/engine-wire.ts'
-import type { WorkerBeat } from '../../../domain/workers/worker-engines.ts'
 import { readBodyBytes } from '../../kit/bodies/json-body.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { WORKER_PATH, type WorkerKit } from '../worker-operation.ts'
@@ -10,6 +9,13 @@ import { WORKER_PATH, type WorkerKit } from '../worker-operation.ts'
 interface EngineDeps {
   readonly kit: WorkerKit
   readonly clock: Clock
+}
+
+interface BeatBody {
+  readonly version: string
+  readonly host: string
+  readonly live_node: string | null
+  readonly workers: Readonly<Record<string, number>>
 }
 
 // Thousands of node classes with the names of all weights.
@@ -43,8 +49,8 @@ export function putCatalog(app: FastifyInstance, { kit }: EngineDeps): void {
 
 export function beatWorker(app: FastifyInstance, { kit, clock }: EngineDeps): void {
   app.post(`${WORKER_PATH}/beats`, async (request, reply) => {
-    const body = await kit.readBody<Omit<WorkerBeat, 'instanceId'>>(request, 'Beat')
-    const beat = { ...body, instanceId: kit.instanceOf(request) }
+    const { live_node: liveNode, ...about } = await kit.readBody<BeatBody>(request, 'Beat')
+    const beat = { ...about, liveNode, instanceId: kit.instanceOf(request) }
     const live = await kit.gateway.engines.beat(kit.workerOf(request), beat)
     return sendJson(reply, 200, { live, time_ms: clock.now().getTime() })
   })
