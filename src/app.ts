@@ -105,14 +105,9 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const takesWorkers = await mayJoin(config.fleet, store)
   const node = opening.use(
     await openServiceNode({
-      takesWorkers,
-      store,
-      version,
-      role,
+      ...{ takesWorkers, store, version, role, clock, log },
       workers: () => poolWorkers(),
       address: () => address,
-      clock,
-      log,
     }),
   )
   serviceClock.follow(store, node.heartbeat)

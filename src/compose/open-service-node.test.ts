@@ -11,9 +11,11 @@ function openProcesses() {
   const store = { nodes: createMemoryNodes().store, isExclusive: false, schemaNumber: 1 }
   const open = (role: Role) =>
     openServiceNode({
-      ...{ store, role, clock, takesWorkers: false, address: () => null },
+      ...{ store, role, clock },
       version: '1',
       workers: () => ({}),
+      takesWorkers: false,
+      address: () => null,
       log: silentLog,
     })
   return { clock, store, open }

@@ -27,8 +27,8 @@ export async function checkDatabase(
       checkClock(facts),
       ...checkNotices(facts),
       ...checkUpkeep(facts),
-      checkSecretKey(facts),
       ...(await checkBus(bus, { secrets, nodes: facts.nodes })),
+      checkSecretKey(facts),
     ]
   } catch (error) {
     return [fail(WHAT, toReason(error), 'see docs/scale-out.md')]

@@ -89,16 +89,16 @@ const READ = {
     `SELECT coalesce(extract(epoch FROM max(clock_timestamp() - xact_start)), 0)::float8 * 1000
      FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND datname = current_database() AND pid <> pg_backend_pid()`,
   ),
+  hasNodes: statement<[boolean]>('inspect.has-nodes', `SELECT to_regclass('node') IS NOT NULL`),
+  nodes: statement<[string, string]>(
+    'inspect.nodes',
+    `SELECT id, about FROM node WHERE alive_until > extract(epoch FROM clock_timestamp()) * 1000 ORDER BY id`,
+  ),
   sealed: statement<[context: string, bytes: Uint8Array]>(
     'inspect.sealed',
     `(SELECT key, decode(value, 'base64') FROM meta WHERE key = 'signing_keys')
      UNION ALL (SELECT job_id::text, sealed FROM job_secret ORDER BY job_id DESC LIMIT 3)
      UNION ALL (SELECT job_id::text, sealed FROM job_secret ORDER BY job_id LIMIT 3)`,
-  ),
-  hasNodes: statement<[boolean]>('inspect.has-nodes', `SELECT to_regclass('node') IS NOT NULL`),
-  nodes: statement<[string, string]>(
-    'inspect.nodes',
-    `SELECT id, about FROM node WHERE alive_until > extract(epoch FROM clock_timestamp()) * 1000 ORDER BY id`,
   ),
   idleSlots: statement<[string]>(
     'inspect.idle-slots',
