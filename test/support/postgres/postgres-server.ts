@@ -14,11 +14,23 @@ interface ServerOptions {
   readonly isDurable?: boolean
   /** Further settings of the server. */
   readonly settings?: Readonly<Record<string, string>>
+  /** Fills the empty folder of the server; left out: a new, empty cluster. */
+  readonly fill?: (folder: ServerFolder) => Promise<void>
+}
+
+export interface ServerFolder {
+  readonly data: string
+  /** The user and group that the server runs as, where that is not this process's own. */
+  readonly identity: { readonly uid?: number; readonly gid?: number }
 }
 
 export interface PostgresServer extends AsyncDisposable {
   /** Of the maintenance database. */
   readonly url: string
+  readonly port: number
+  readonly dataFolder: string
+  /** What the server wrote to its log. */
+  log(): string
   readonly pid: number
   /** `immediate` is a crash: nothing is written down, and the next start recovers from the log. */
   stop(mode: 'fast' | 'immediate'): Promise<void>
@@ -30,7 +42,8 @@ const START_GIVE_UP_MS = 120_000
 const LOOK_EVERY_MS = 20
 const SIGNALS = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const
 
-export async function startPostgres({ isDurable = false, settings = {} }: ServerOptions = {}): Promise<PostgresServer> {
+export async function startPostgres(options: ServerOptions = {}): Promise<PostgresServer> {
+  const { isDurable = false, settings = {}, fill = initialise } = options
   const binaries = findPostgresBinaries()
   const owner = findOwner()
   const directory = mkdtempSync(path.join(tmpdir(), 'atelier-postgres-'))
@@ -40,14 +53,11 @@ export async function startPostgres({ isDurable = false, settings = {} }: Server
   const logFile = path.join(directory, 'log')
   const remove = () => rmSync(directory, { recursive: true, force: true })
   const identity = owner ?? {}
-  const made = spawnSync(
-    path.join(binaries, 'initdb'),
-    ['-D', data, '-U', USER, '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-instructions', '--no-sync'],
-    { ...identity, cwd: directory, encoding: 'utf8' },
-  )
-  if (made.status !== 0) {
+  try {
+    await fill({ data, identity })
+  } catch (error) {
     remove()
-    throw new Error(`initdb failed: ${made.error?.message ?? made.stderr}`)
+    throw error
   }
   const port = await findFreePort()
   const all = {
@@ -101,6 +111,9 @@ export async function startPostgres({ isDurable = false, settings = {} }: Server
   await start()
   return {
     url,
+    port,
+    dataFolder: data,
+    log: () => readFileSync(logFile, 'utf8'),
     get pid() {
       return Number(readFileSync(path.join(data, 'postmaster.pid'), 'utf8').split('\n')[0])
     },
@@ -112,6 +125,15 @@ export async function startPostgres({ isDurable = false, settings = {} }: Server
       remove()
     },
   }
+}
+
+async function initialise({ data, identity }: ServerFolder): Promise<void> {
+  const made = spawnSync(
+    path.join(findPostgresBinaries(), 'initdb'),
+    ['-D', data, '-U', USER, '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-instructions', '--no-sync'],
+    { ...identity, cwd: path.dirname(data), encoding: 'utf8' },
+  )
+  if (made.status !== 0) throw new Error(`initdb failed: ${made.error?.message ?? made.stderr}`)
 }
 
 /** Postgres refuses to run as root. */
