@@ -21,12 +21,14 @@ export interface SpawnOptions {
   readonly prefix?: readonly string[]
   /** The program to run instead of that of this checkout. */
   readonly bin?: string
+  /** Hears everything that the process prints. */
+  readonly onOutput?: (text: string) => void
 }
 
 export async function spawnServer(
   flags: readonly string[],
   env: Record<string, string> = {},
-  { prefix = [], bin = BIN }: SpawnOptions = {},
+  { prefix = [], bin = BIN, onOutput = () => {} }: SpawnOptions = {},
 ): Promise<SpawnedServer> {
   const [program, ...args] = [...prefix, process.execPath, bin, 'serve', '--port', '0', ...flags]
   const child = spawn(program, args, {
@@ -34,7 +36,7 @@ export async function spawnServer(
     env: { PATH: process.env['PATH'] ?? '', ...env },
   })
   const exited = once(child, 'exit').then(([code]) => code as number | null)
-  const output = collectOutput(child)
+  const output = collectOutput(child, onOutput)
   const url = await waitForAddress(child, output, exited)
   return {
     url,
@@ -56,10 +58,14 @@ export async function spawnServer(
   }
 }
 
-function collectOutput(child: ChildProcess): { text(): string; onChunk(listener: () => void): void } {
+function collectOutput(
+  child: ChildProcess,
+  onOutput: (text: string) => void,
+): { text(): string; onChunk(listener: () => void): void } {
   let text = ''
   let listener = () => {}
   const collect = (chunk: Buffer) => {
+    onOutput(chunk.toString())
     text = (text + chunk.toString()).slice(-100_000)
     listener()
   }

@@ -29,12 +29,12 @@ export interface FaultProxy extends AsyncDisposable {
 const OPEN: LinkState = { kind: 'open' }
 
 export async function openFaultProxy(options: { readonly target?: number | null } = {}): Promise<FaultProxy> {
-  const proxy = new Proxy(options.target ?? null)
+  const proxy = new TcpProxy(options.target ?? null)
   await proxy.listen()
   return proxy
 }
 
-class Proxy implements FaultProxy {
+class TcpProxy implements FaultProxy {
   port = 0
   #target: number | null
   #state: LinkState = OPEN

@@ -42,14 +42,19 @@ export async function startReplicatedPostgres(settings: Record<string, string> =
   return pair
 }
 
+interface PairOptions {
+  readonly isDurable: boolean
+  readonly settings: Record<string, string>
+}
+
 class ReplicatedPair implements ReplicatedPostgres {
   primary: PostgresServer
   readonly replication: FaultProxy
   failOvers = 0
   #standby: PostgresServer | null = null
-  readonly #options: { readonly isDurable: boolean; readonly settings: Record<string, string> }
+  readonly #options: PairOptions
 
-  constructor(primary: PostgresServer, replication: FaultProxy, options: ReplicatedPair['#options']) {
+  constructor(primary: PostgresServer, replication: FaultProxy, options: PairOptions) {
     this.primary = primary
     this.replication = replication
     this.#options = options

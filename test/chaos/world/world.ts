@@ -1,0 +1,159 @@
+/** Everything that a trial consists of but its clients: Postgres with a standby, nodes, engines, a provider, and the links between them. */
+import { mkdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { openPostgresStore } from '../../../src/adapters/store/postgres/open-postgres-store.ts'
+import { addPaidAccountTo } from '../../support/app/paid-account.ts'
+import { type FaultProxy, openFaultProxy } from '../../support/network/fault-proxy.ts'
+import { type ReplicatedPostgres, startReplicatedPostgres } from '../../support/postgres/replicated-postgres.ts'
+import { createDatabaseOn } from '../../support/postgres/test-database.ts'
+import { waitUntil } from '../../support/wait-until.ts'
+import { EngineServer } from './engine-server.ts'
+import { type ChaosProvider, openChaosProvider } from './provider.ts'
+import { ServiceNode } from './service-node.ts'
+import { writeSettings } from './settings-files.ts'
+
+export interface WorldShape {
+  /** Nodes that clients talk to. */
+  readonly apis: number
+  /** Nodes that drive engines. None: the others run the jobs with the built-in engine. */
+  readonly workers: number
+  readonly engines: number
+}
+
+export interface ChaosAccount {
+  readonly id: string
+  readonly key: string
+  readonly grantedMicros: number
+}
+
+export interface World extends AsyncDisposable {
+  readonly shape: WorldShape
+  readonly folder: string
+  readonly apis: readonly ServiceNode[]
+  readonly workers: readonly ServiceNode[]
+  readonly engines: readonly EngineServer[]
+  readonly postgres: ReplicatedPostgres
+  readonly provider: ChaosProvider
+  readonly providerLink: FaultProxy
+  readonly accounts: readonly ChaosAccount[]
+  readonly deployments: readonly string[]
+  readonly blobsFolder: string
+  /** Of the database of the service on the server that takes writes now. */
+  databaseUrl(): string
+  /** All nodes lead to the server that takes writes now, and lose the connections that they have. */
+  followPostgres(): void
+}
+
+const ACCOUNTS = 4
+const GRANTED_MICROS = 5_000_000_000
+const DEPLOYMENTS = ['alpha', 'beta']
+const ENGINES_PER_WORKER = 2
+// Ended runs and removed uploads leave bytes behind, which the sweep must find while the trial still lasts.
+const BLOB_GRACE = '30s'
+// 32 bytes.
+const SECRET_KEY = Buffer.alloc(32, 7).toString('base64')
+const ADMIN_TOKEN = 'the-administrator-of-a-trial'
+
+export async function openWorld(shape: WorldShape, folder: string): Promise<World> {
+  await using opening = new AsyncDisposableStack()
+  const dataFolder = join(folder, 'data')
+  const logs = join(folder, 'logs')
+  await mkdir(logs, { recursive: true })
+  const postgres = opening.use(await startReplicatedPostgres({ shared_buffers: '64MB' }))
+  const database = await createDatabaseOn(postgres.primary.url)
+  const databaseName = new URL(database.url).pathname.slice(1)
+  const databaseUrl = () => new URL(`/${databaseName}`, postgres.primary.url).href
+  const accounts = await addAccounts(databaseUrl())
+  const provider = opening.use(await openChaosProvider())
+  const providerLink = opening.use(await openFaultProxy({ target: provider.port }))
+  const { flags: settings, providers } = await writeSettings(folder, providerLink.port)
+  const env = {
+    ATELIER_SECRET_KEY: SECRET_KEY,
+    ATELIER_ADMIN_TOKEN: ADMIN_TOKEN,
+    ATELIER_PROVIDERS: providers,
+    NODE_COMPILE_CACHE: join(folder, 'compiled'),
+  }
+  const engines: EngineServer[] = []
+  for (let index = 1; index <= shape.engines; index += 1)
+    engines.push(opening.use(await EngineServer.open(`engine-${index}`, join(logs, `engine-${index}.log`))))
+  await Promise.all(engines.map((engine) => engine.start()))
+
+  const openNode = async (name: string, flags: readonly string[]) => {
+    const common = ['--kind', 'cloud', '--data-dir', dataFolder, '--max-queue', '1000000', '--log-level', 'info']
+    return opening.use(
+      await ServiceNode.open({
+        name,
+        folder: logs,
+        flags: [...common, '--database-pool', '6', '--blob-grace', BLOB_GRACE, ...settings, ...flags],
+        env,
+        databasePort: postgres.primary.port,
+        databaseName,
+      }),
+    )
+  }
+  const apis: ServiceNode[] = []
+  for (let index = 1; index <= shape.apis; index += 1)
+    apis.push(await openNode(`api-${index}`, ['--workers', shape.workers === 0 ? '2' : '0']))
+  const workers: ServiceNode[] = []
+  for (let index = 0; index < shape.workers; index += 1) {
+    const given = enginesOf(index, shape, engines).map(({ url }) => url)
+    workers.push(await openNode(`worker-${index + 1}`, ['--comfyui', given.join(',')]))
+  }
+  const nodes = [...apis, ...workers]
+  await nodes[0]?.start()
+  await Promise.all(nodes.slice(1).map((node) => node.start()))
+  const deployments = shape.workers === 0 ? [] : DEPLOYMENTS
+  for (const id of deployments) await createDeployment(`http://127.0.0.1:${apis[0]?.front.port}`, id)
+  const opened = opening.move()
+  return {
+    shape,
+    folder,
+    apis,
+    workers,
+    engines,
+    postgres,
+    provider,
+    providerLink,
+    accounts,
+    deployments,
+    blobsFolder: join(dataFolder, 'blobs'),
+    databaseUrl,
+    followPostgres() {
+      for (const { database } of nodes) {
+        database.aim(postgres.primary.port)
+        database.drop()
+      }
+    },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  }
+}
+
+/** Each engine is known to two workers, so that another one can drive it when the first is gone. */
+function enginesOf(worker: number, { workers }: WorldShape, engines: readonly EngineServer[]): EngineServer[] {
+  return engines.filter((_, engine) =>
+    Array.from({ length: ENGINES_PER_WORKER }, (_, turn) => (engine + turn) % workers).includes(worker),
+  )
+}
+
+async function addAccounts(databaseUrl: string): Promise<ChaosAccount[]> {
+  await using store = await openPostgresStore({ url: databaseUrl })
+  const overrides = { concurrentJobs: 6, queuedJobs: 100_000, routerConcurrency: 40 }
+  const made: ChaosAccount[] = []
+  for (let index = 0; index < ACCOUNTS; index += 1) {
+    const id = `account-${index}`
+    const { key } = await addPaidAccountTo(store, { id, micros: GRANTED_MICROS, overrides })
+    made.push({ id, key, grantedMicros: GRANTED_MICROS })
+  }
+  return made
+}
+
+async function createDeployment(url: string, id: string): Promise<void> {
+  const headers = { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' }
+  const ask = (path: string, init: RequestInit) => fetch(`${url}/admin/v1${path}`, { ...init, headers })
+  const made = await ask('/deployments', { method: 'POST', body: JSON.stringify({ id, workers: 4 }) })
+  if (made.status !== 201) throw new Error(`the deployment ${id} was refused: ${await made.text()}`)
+  await waitUntil(async () => {
+    const { state } = (await (await ask(`/deployments/${id}`, {})).json()) as { state: string }
+    return state === 'ready'
+  })
+}
