@@ -1,9 +1,12 @@
 /**
  * `npm run bench [scenario …]`: measures every figure of the README, as ratios within this one run. Prints a table and
- * writes bench/results/latest.json. Exits 1 when a bar is missed.
+ * writes bench/results/latest.json. Exits 1 when a bar is missed. With `--compare <commit>` it measures this checkout against
+ * another one instead (compare.ts).
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'
+import { parseArgs } from 'node:util'
+import { compareWith } from './compare.ts'
 import { type Figure, isMet, toRow, toTable } from './kit/figure.ts'
 import { auth } from './scenarios/auth.ts'
 import { bodies } from './scenarios/bodies.ts'
@@ -45,11 +48,19 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   'postgres-submits': postgresSubmits,
 }
 
-const wanted = process.argv.slice(2)
+const { values, positionals: wanted } = parseArgs({
+  allowPositionals: true,
+  options: { compare: { type: 'string' }, rounds: { type: 'string', default: '5' } },
+})
 const unknown = wanted.filter((name) => !(name in SCENARIOS))
 if (unknown.length > 0) {
   console.error(`No scenario ${unknown.join(', ')}; there are ${Object.keys(SCENARIOS).join(', ')}.`)
   process.exit(2)
+}
+
+if (values.compare !== undefined) {
+  compareWith({ commit: values.compare, rounds: readRounds(values.rounds), scenarios: wanted })
+  process.exit()
 }
 
 const figures: Figure[] = []
@@ -69,3 +80,10 @@ const machine = {
 }
 writeFileSync('bench/results/latest.json', `${JSON.stringify({ machine, figures }, null, 2)}\n`)
 process.exitCode = figures.every(isMet) ? 0 : 1
+
+function readRounds(text: string): number {
+  const rounds = Number(text)
+  if (Number.isInteger(rounds) && rounds >= 1 && rounds <= 9) return rounds
+  console.error(`--rounds is a whole number from 1 to 9, not ${text}.`)
+  process.exit(2)
+}

@@ -6,6 +6,7 @@
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { createSealer, type Sealer } from '../lib/sealer.ts'
+import { sleep } from '../lib/waiting/sleep.ts'
 import { createTurns, type Turns } from '../lib/waiting/turns.ts'
 import { type AssetActions, createAssetActions } from './compose/asset-actions.ts'
 import { openPools, type RunningPools } from './compose/engines/open-deployments.ts'
@@ -18,8 +19,11 @@ import { openBus } from './compose/open-bus.ts'
 import { openClock, toServiceClock } from './compose/open-clock.ts'
 import { createDirectories } from './compose/open-directories.ts'
 import { openServiceNode, type ServiceNodeParts } from './compose/open-service-node.ts'
+import { createReadiness } from './compose/readiness.ts'
+import { PARTS_OF } from './compose/roles.ts'
 import type { ModelOverrides, ReloadOutcome } from './compose/router/open-models.ts'
 import { openRouter } from './compose/router/open-router.ts'
+import { countWorkers, isServed } from './compose/served-pools.ts'
 import { openServiceFile } from './compose/service-file.ts'
 import { bindBlobs } from './compose/storage/bind-blobs.ts'
 import { type BlobOverrides, openBlobs } from './compose/storage/open-blobs.ts'
@@ -37,6 +41,7 @@ import type { Engine } from './domain/engine/engine-port.ts'
 import type { Fleet } from './domain/engine/fleet/fleet.ts'
 import type { NodeModels, RunModel } from './domain/engine/model-port.ts'
 import type { Store } from './domain/store.ts'
+import { openHealthOnly } from './open-health.ts'
 import { type HttpOverrides, openHttp, toUploadLimit } from './open-http.ts'
 import type { SurfaceGauge } from './surfaces/kit/surface.ts'
 import { errorTypeOf } from './surfaces/router-v2/router-error-types.ts'
@@ -90,7 +95,9 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const serviceFile = store.isExclusive ? opening.use(await openServiceFile(config.dataDirectory)) : null
   const onTransferred = createMinorGc({ isOn: config.http.transferGc, collect: overrides.collectMinor })
   let poolWorkers = (): Readonly<Record<string, number>> => ({})
-  const node = opening.use(await openServiceNode({ store, version, workers: () => poolWorkers(), clock, log }))
+  const { role } = config
+  const opens = PARTS_OF[role]
+  const node = opening.use(await openServiceNode({ store, version, role, workers: () => poolWorkers(), clock, log }))
   serviceClock.follow(store, node.heartbeat)
   const opened = await openBlobs(config.blobs, config.assets, {
     users: store.isExclusive ? null : await findUsers(node),
@@ -167,8 +174,17 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const pools =
     config.deployments === null || deployments === null
       ? null
-      : opening.use(openPools(config.deployments, { deployments, store, jobs, bus, drainTimeoutMs, node, clock, log }))
-  poolWorkers = () => pools?.workers.counts() ?? { [DEFAULT_POOL]: jobs.worker.stats().workers }
+      : opening.use(
+          openPools(config.deployments, {
+            ...{ deployments, store, jobs, bus, drainTimeoutMs, node, clock, log },
+            workersHere: (deployment) => (opens.engines ? countWorkers(config.jobs, deployment) : 0),
+          }),
+        )
+  const runsCommonPool = opens.engines && config.jobs.workers > 0 && isServed(config.jobs, DEFAULT_POOL)
+  poolWorkers = () => ({
+    ...pools?.workers.counts(),
+    [DEFAULT_POOL]: runsCommonPool && !jobs.worker.stats().isDraining ? config.jobs.workers : 0,
+  })
   const keys = await openSigningKeys({
     configured: secrets.signingKeys,
     kept:
@@ -202,8 +218,14 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     }),
   )
   nodeModels.resolve(router.nodeModels)
+  const readiness = createReadiness({
+    storeAnswers: createStoreProbe(store, () => performance.now()),
+    isClockSane: serviceClock.isSane,
+    hasRoom: opened.hasRoom,
+  })
+  const open = opens.surfaces ? openHttp : openHealthOnly
   const http = opening.use(
-    await openHttp(config, {
+    await open(config, {
       store,
       secrets,
       bus,
@@ -219,9 +241,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       assets,
       router,
       blobs: opened.blobs,
-      hasRoom: opened.hasRoom,
-      isClockSane: serviceClock.isSane,
-      storeAnswers: createStoreProbe(store, () => performance.now()),
+      readiness,
       signer,
       metrics,
       turns,
@@ -243,7 +263,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   jobs.housekeeping.start()
   router.actions.queue.start()
   router.models.watchFolders()
-  if (config.jobs.workers > 0) jobs.worker.start()
+  if (runsCommonPool) jobs.worker.start()
   pools?.start()
   await serviceFile?.announce(http.url, config.http.mountPrefix)
   const running = opening.move()
@@ -256,9 +276,13 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     reloadModels: () => router.reload(),
     failed: store.failed,
     async drain() {
+      readiness.drain()
+      await sleep(config.jobs.drainDelayMs)
       const deadline = new Date(clock.now().getTime() + drainTimeoutMs)
+      // Where nothing runs that a client could be waiting for, streams are told at once to go elsewhere.
+      const closed = opens.engines ? null : http.close()
       await Promise.all([jobs.worker.drain({ deadline }), pools?.drain({ deadline }), router.drain(drainTimeoutMs)])
-      await http.close()
+      await (closed ?? http.close())
     },
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }

@@ -13,6 +13,7 @@ import type { RunningPools } from './compose/engines/open-deployments.ts'
 import type { JobActions } from './compose/job-actions.ts'
 import type { Metrics } from './compose/metrics/open-metrics.ts'
 import type { SharedAccounts } from './compose/open-accounts.ts'
+import type { Readiness } from './compose/readiness.ts'
 import type { Router } from './compose/router/open-router.ts'
 import type { OpenedBlobs } from './compose/storage/open-blobs.ts'
 import type { Config } from './config/config.ts'
@@ -107,7 +108,7 @@ function toPoolOf(deployments: Deployments): PoolOf {
     deploymentId === null ? null : deployments.findFor(accountId, deploymentId).id
 }
 
-interface HttpParts {
+export interface HttpParts {
   readonly store: Store
   readonly version: string
   readonly secrets: Secrets
@@ -124,10 +125,7 @@ interface HttpParts {
   readonly assets: AssetActions
   readonly router: Router
   readonly blobs: OpenedBlobs['blobs']
-  readonly hasRoom: OpenedBlobs['hasRoom']
-  readonly isClockSane: () => boolean
-  /** False while the store is away. */
-  readonly storeAnswers: () => Promise<boolean>
+  readonly readiness: Readiness
   readonly signer: ContentSigner
   readonly metrics: Metrics
   /** Shared by all long work on the main thread. */
@@ -213,12 +211,8 @@ export async function openHttp(config: Config, parts: HttpParts) {
   const operator = createOperatorSurface({
     // Where there are many accounts, only the operator may see figures about all of them.
     guardMetrics: shared === null ? (request) => gate.authenticate(request, 'bearer') : guardAdmin,
-    async notReadyReason() {
-      if (jobs.worker.stats().isDraining) return 'draining'
-      if (!(await parts.storeAnswers())) return 'store'
-      if (!parts.isClockSane()) return 'clock'
-      return (await parts.hasRoom()) ? null : 'storage'
-    },
+    role: config.role,
+    notReadyReason: parts.readiness.notReadyReason,
     metrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),
   })
   const admin =
@@ -232,6 +226,8 @@ export async function openHttp(config: Config, parts: HttpParts) {
     host: http.host,
     port: http.port,
     maxConnections: toConnectionLimit(readOpenFileLimit()),
+    // Where no run is waited for first, this is all the time that requests under way have.
+    ...(config.role === 'api' && { drainMs: config.jobs.drainTimeoutMs }),
     gate,
     surfaces: [
       jobsV2,

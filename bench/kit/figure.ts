@@ -17,19 +17,18 @@ export function toRow(figure: Figure): string[] {
   const sign = figure.direction === 'at_least' ? '>=' : '<='
   return [
     figure.name,
-    format(figure.measured, figure.unit),
-    `${sign} ${format(figure.bar, figure.unit)}`,
+    formatFigure(figure.measured, figure.unit),
+    `${sign} ${formatFigure(figure.bar, figure.unit)}`,
     isMet(figure) ? 'met' : 'MISSED',
   ]
 }
 
-function format(value: number, unit: string): string {
+export function formatFigure(value: number, unit: string): string {
   if (unit === '%') return `${(value * 100).toFixed(0)} %`
   return `${value < 10 ? value.toFixed(2) : value.toFixed(0)} ${unit}`
 }
 
-export function toTable(rows: string[][]): string {
-  const header = ['figure', 'measured', 'bar', '']
+export function toTable(rows: string[][], header = ['figure', 'measured', 'bar', '']): string {
   const all = [header, ...rows]
   const widths = header.map((_, column) => Math.max(...all.map((row) => row[column].length)))
   const line = (row: string[]) => `| ${row.map((cell, column) => cell.padEnd(widths[column])).join(' | ')} |`

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { pipeline } from 'node:stream'
 import { openBlake3 } from '../../lib/files/blake3.ts'
 import { silentLog } from '../../lib/log.ts'
-import { openFsBlobs } from '../../src/adapters/blobs/fs.ts'
+import { openFsBlobs } from '../../src/adapters/blobs/fs/fs-blobs.ts'
 import { createMinorGc } from '../../src/compose/minor-gc.ts'
 import { readSettings, reportToParent } from '../kit/server-child.ts'
 

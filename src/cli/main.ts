@@ -19,6 +19,7 @@ import { addServe } from './serve.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
 import { addVerify } from './verify.ts'
 import { readVersion } from './version.ts'
+import { addWork } from './work.ts'
 
 export async function main(terminal: Terminal): Promise<number> {
   let exitCode: number = EXIT.ok
@@ -53,6 +54,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     .exitOverride()
   const commands = [
     addServe,
+    addWork,
     addBackground,
     addRun,
     addAccounts,

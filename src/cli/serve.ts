@@ -22,7 +22,8 @@ export function addServe(program: Command, terminal: Terminal, finish: Finish): 
   })
 }
 
-async function serve(options: Readonly<Record<string, unknown>>, terminal: Terminal): Promise<number> {
+/** Runs a process of the service until it is told to stop. `options` are flags as commander gives them. */
+export async function serve(options: Readonly<Record<string, unknown>>, terminal: Terminal): Promise<number> {
   const { config, secrets, warnings } = loadFromCommandLine(options, terminal)
   for (const warning of warnings) printLine(terminal.stderr, `atelier: warning: ${warning}`)
   await using service = openLog(config.log, { descriptor: terminal.stderr.fd, isTerminal: terminal.stderr.isTTY })
@@ -126,6 +127,7 @@ function toEngineLine({ fleet }: App): string {
 }
 
 function toBanner(app: App, config: Config, needsToken: boolean): string {
+  if (config.role === 'worker') return toWorkerBanner(app, config)
   // Where there are accounts, callers use the API keys of those (atelier keys create).
   const credential = config.kind === 'local' ? '$ATELIER_TOKEN' : '$KEY'
   const header = needsToken || config.kind !== 'local' ? ` -H "Authorization: Bearer ${credential}"` : ''
@@ -134,9 +136,19 @@ function toBanner(app: App, config: Config, needsToken: boolean): string {
     `Atelier ${readVersion()} is serving at ${base}`,
     ...(config.store.kind === 'postgres' ? [`  database      ${config.store.shown}`] : []),
     `  data folder   ${config.dataDirectory}`,
-    `  engines       ${toEngineLine(app)}`,
+    `  engines       ${config.role === 'api' ? 'those of other processes' : toEngineLine(app)}`,
     `  API reference ${base}/docs`,
     `  try it        curl -s${header} ${base}/api/v2/jobs -d '{"workflow":{"1":{"class_type":"PrimitiveString","inputs":{"value":"hello"}},"2":{"class_type":"PreviewAny","inputs":{"source":["1",0]}}}}'`,
+    '  stop          Ctrl-C',
+  ].join('\n')
+}
+
+function toWorkerBanner(app: App, { store, jobs }: Config): string {
+  return [
+    `Atelier ${readVersion()} is working; its health is at ${app.url}/healthz`,
+    ...(store.kind === 'postgres' ? [`  database      ${store.shown}`] : []),
+    `  engines       ${toEngineLine(app)}`,
+    `  pools         ${jobs.pools?.join(', ') ?? 'all'}`,
     '  stop          Ctrl-C',
   ].join('\n')
 }

@@ -32,6 +32,7 @@ const LISTS: readonly SettingName[] = [
   'importDirs',
   'comfyui',
   'comfyuiLaunch',
+  'pools',
   'catalogs',
 ]
 

@@ -155,7 +155,8 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     mustRunModels: parts.mustRunModels,
     retentionMs: config.retentionMs,
     retryAfterSeconds: estimate.retryAfterSeconds,
-    isClosing: () => worker.stats().isDraining,
+    // Beside other processes, whatever still reaches this one is taken: another one runs it.
+    isClosing: () => store.isExclusive && worker.stats().isDraining,
     ...(fleet.hasLanes && { engineCheck: { verdicts, hasRoomFor: (lane) => fleet.hasRoomFor(lane) } }),
     onRecording(pool) {
       for (const [each, of] of poolWorkers) if (of === pool) each.look()

@@ -1,21 +1,26 @@
-/** This process among those of its service: an id of its own, its beats, and whether it does the chores of all. */
+/** This process among those of its service: an id of its own, its beats, and which work of all it does. */
 import { hostname } from 'node:os'
 import type { Clock } from '../../lib/clock.ts'
 import { newUuidV4 } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
+import type { Role } from '../config/role-config.ts'
 import { createLoneHeartbeat, type Heartbeat, openHeartbeat } from '../domain/service-nodes/heartbeat.ts'
 import { createLeadership, type Leadership, UNCONTESTED } from '../domain/service-nodes/leadership.ts'
+import type { NodeAbout } from '../domain/service-nodes/node-store.ts'
 import type { Store } from '../domain/store.ts'
 
 export interface ServiceNodeParts extends AsyncDisposable {
   readonly heartbeat: Heartbeat
   /** The chores of the whole service are done by the process that holds this. */
   readonly leadership: Leadership
+  /** For further work of the whole service that only some of its processes can do: one of those that ask for it holds it. */
+  contend(name: string): Leadership
 }
 
 interface ServiceNodeDeps {
   readonly store: Pick<Store, 'nodes' | 'isExclusive' | 'schemaNumber'>
   readonly version: string
+  readonly role: Role
   /** How many workers this process has, by pool. */
   readonly workers: () => Readonly<Record<string, number>>
   readonly clock: Clock
@@ -27,23 +32,46 @@ const HOUSEKEEPING = 'housekeeping'
 const LEAD_MS = 15_000
 
 export async function openServiceNode(deps: ServiceNodeDeps): Promise<ServiceNodeParts> {
-  const { store, version, workers, clock, log } = deps
+  const { store, version, role, workers, clock, log } = deps
   const nodeId = newUuidV4()
-  const about = () => ({ version, host: hostname(), workers: workers(), schema: store.schemaNumber })
+  const about = (): NodeAbout => ({ version, role, host: hostname(), workers: workers(), schema: store.schemaNumber })
   if (store.isExclusive) {
     const heartbeat = createLoneHeartbeat({ nodeId, about })
-    return { heartbeat, leadership: UNCONTESTED, [Symbol.asyncDispose]: () => heartbeat[Symbol.asyncDispose]() }
+    return {
+      heartbeat,
+      leadership: UNCONTESTED,
+      contend: () => UNCONTESTED,
+      [Symbol.asyncDispose]: () => heartbeat[Symbol.asyncDispose](),
+    }
   }
   const heartbeat = await openHeartbeat({ store: store.nodes, nodeId, about, clock, log })
-  const leadership = createLeadership({ store: store.nodes, name: HOUSEKEEPING, nodeId, clock, forMs: LEAD_MS })
-  heartbeat.onBeat(() => leadership.renew())
+  const ends: (() => void)[] = []
+
+  function contend(name: string, mayLead: () => Promise<boolean>): Leadership {
+    const leadership = createLeadership({ store: store.nodes, name, nodeId, clock, forMs: LEAD_MS })
+    heartbeat.onBeat(async () => {
+      if (await mayLead()) await leadership.renew()
+    })
+    ends.push(() => leadership.end())
+    return leadership
+  }
+
   return {
     heartbeat,
-    leadership,
+    leadership: contend(HOUSEKEEPING, role === 'worker' ? () => isWithoutServers(heartbeat) : async () => true),
+    contend: (name) => contend(name, async () => true),
     async [Symbol.asyncDispose]() {
       // What it holds is given up with its last beat, in one write.
-      leadership.end()
+      for (const end of ends) end()
       await heartbeat[Symbol.asyncDispose]()
     },
   }
+}
+
+/**
+ * Retention and the rest of the chores follow the settings of the processes that answer clients. A worker knows those settings only
+ * if it was given them, so it does the chores only where no other process is there to do them.
+ */
+async function isWithoutServers(heartbeat: Heartbeat): Promise<boolean> {
+  return (await heartbeat.findLive()).every(({ about }) => about.role === 'worker')
 }

@@ -15,6 +15,7 @@ import { loadBlock } from './readers/read-block.ts'
 import type { TlsMode } from './readers/read-database.ts'
 import { type Cidr, isLoopback } from './readers/read-network.ts'
 import type { KeySource, PoolHook } from './readers/read-remote.ts'
+import { type Role, toConnections, toMigrate } from './role-config.ts'
 import { type RouterConfig, toRouterConfig } from './router-config.ts'
 import { readPasswordFile, Secret, type Secrets } from './secrets.ts'
 import {
@@ -66,6 +67,10 @@ export interface JobsConfig {
   readonly maxRunMs: number | null
   readonly cancelGraceMs: number
   readonly drainTimeoutMs: number
+  /** How long requests are still taken by a process that says it is not ready any more. */
+  readonly drainDelayMs: number
+  /** The pools whose jobs this process runs; null: all. */
+  readonly pools: readonly string[] | null
   readonly previewOutputs: boolean
 }
 
@@ -159,6 +164,7 @@ type DeploymentKind = (typeof KINDS)[number]
 
 export interface Config {
   readonly kind: DeploymentKind
+  readonly role: Role
   readonly http: HttpConfig
   readonly jobs: JobsConfig
   readonly assets: AssetsConfig
@@ -277,7 +283,7 @@ function toWarnings(values: SettingValues, env: Environment): string[] {
   }
   if (values.synchronous === 'normal')
     warnings.push('synchronous = normal: acknowledged jobs may be lost in a power cut')
-  if (values.kind !== 'local' && values.adminToken === null) {
+  if (values.kind !== 'local' && values.adminToken === null && values.role !== 'worker') {
     warnings.push(
       'there is no adminToken, and so no admin API: accounts and keys can only be changed while the service is down',
     )
@@ -290,6 +296,7 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: bo
   const store = toStoreConfig(values, toAbsolute)
   return {
     kind: values.kind,
+    role: values.role,
     http: toHttpConfig(values),
     jobs: {
       workers: values.workers === 'auto' ? autoWorkers(values) : values.workers,
@@ -299,6 +306,8 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: bo
       maxRunMs: values.maxRunTime,
       cancelGraceMs: values.cancelGrace,
       drainTimeoutMs: values.drainTimeout,
+      drainDelayMs: values.drainDelay,
+      pools: values.pools,
       previewOutputs: values.previewOutputs,
     },
     assets: {
@@ -342,8 +351,8 @@ function toStoreConfig(values: SettingValues, toAbsolute: ToAbsolute): StoreConf
     shown,
     tls,
     rootCertificateFile: rootCertificate === null ? null : toAbsolute('database', rootCertificate),
-    maxConnections: values.databasePool,
-    migrate: values.migrate,
+    maxConnections: toConnections(values),
+    migrate: toMigrate(values),
   }
 }
 

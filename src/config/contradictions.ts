@@ -2,6 +2,7 @@
 import { ConfigError, quote } from './config-error.ts'
 import type { SettingName } from './env.ts'
 import { isLoopback } from './readers/read-network.ts'
+import { refuseRoleContradictions } from './role-config.ts'
 import type { SettingValues } from './settings/settings.ts'
 
 interface SettingOrigins {
@@ -47,6 +48,7 @@ export function refuseContradictions(values: SettingValues, origins: SettingOrig
   refuseWrongKind(values, origins)
   refuseOpenBind(values, origins)
   refuseHalfJwt(values, origins)
+  refuseRoleContradictions(values, origins)
   refuseFleetContradictions(values, origins)
   refuseStoreContradictions(values, origins)
   if (values.adminToken !== null && values.adminToken.reveal() === values.token?.reveal()) {
@@ -92,7 +94,7 @@ function refuseFleetContradictions(values: SettingValues, { where, isSet }: Sett
   if (twice !== undefined) {
     throw new ConfigError(`comfyui names ${quote(twice)} twice (from ${where('comfyui')}); name each server once`)
   }
-  if (values.embedded === 'off' && urls.length + commands.length === 0) {
+  if (values.role !== 'api' && values.embedded === 'off' && urls.length + commands.length === 0) {
     throw new ConfigError(
       `embedded = "off" (from ${where('embedded')}) leaves no engine; name a server with --comfyui or --comfyui-launch`,
     )

@@ -1,6 +1,7 @@
 /** The names of all environment variables that Atelier reads. They are written nowhere else. */
 export const ENV = {
   kind: 'ATELIER_KIND',
+  role: 'ATELIER_ROLE',
   host: 'ATELIER_HOST',
   port: 'ATELIER_PORT',
   token: 'ATELIER_TOKEN',
@@ -31,6 +32,8 @@ export const ENV = {
   maxRunTime: 'ATELIER_MAX_RUN_TIME',
   cancelGrace: 'ATELIER_CANCEL_GRACE',
   drainTimeout: 'ATELIER_DRAIN_TIMEOUT',
+  drainDelay: 'ATELIER_DRAIN_DELAY',
+  pools: 'ATELIER_POOLS',
   previewOutputs: 'ATELIER_PREVIEW_OUTPUTS',
   maxUpload: 'ATELIER_MAX_UPLOAD',
   assetRetention: 'ATELIER_ASSET_RETENTION',

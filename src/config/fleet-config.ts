@@ -33,6 +33,11 @@ export function autoWorkers(values: SettingValues): number {
   return (urls.length + launches.length) * concurrency + embedded
 }
 
+function hasEmbedded({ role, embedded, comfyui, comfyuiLaunch }: SettingValues): boolean {
+  if (role === 'api') return false
+  return embedded === 'on' || (embedded === 'auto' && comfyui.length + comfyuiLaunch.length === 0)
+}
+
 export function toFleetConfig(values: SettingValues): FleetConfig {
   const { comfyui: urls, comfyuiLaunch, comfyuiCount } = values
   const launches = comfyuiLaunch.flatMap((command) =>
@@ -42,7 +47,7 @@ export function toFleetConfig(values: SettingValues): FleetConfig {
     urls,
     launches,
     concurrency: values.comfyuiConcurrency,
-    hasEmbedded: values.embedded === 'on' || (values.embedded === 'auto' && urls.length + launches.length === 0),
+    hasEmbedded: hasEmbedded(values),
     maxOvertakes: values.maxOvertakes,
     waitMs: values.engineWait,
     lostAfterMs: values.engineLostAfter,

@@ -12,7 +12,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Client } from 'pg'
 import { openBlake3 } from '../../lib/files/blake3.ts'
 import { silentLog } from '../../lib/log.ts'
-import { openFsBlobs } from '../../src/adapters/blobs/fs.ts'
+import { openFsBlobs } from '../../src/adapters/blobs/fs/fs-blobs.ts'
 import { openSqliteRecords } from '../../src/adapters/store/sqlite/transfer/sqlite-records.ts'
 import type { RecordTarget } from '../../src/domain/transfer/move-records.ts'
 import {

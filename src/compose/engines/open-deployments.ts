@@ -4,7 +4,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import { createCommandHook, createWebhook } from '../../adapters/hooks/pool-event-hooks.ts'
 import type { DeploymentsConfig } from '../../config/config.ts'
-import { DEFAULT_POOL } from '../../domain/deployments/deployment.ts'
+import { DEFAULT_POOL, type Deployment } from '../../domain/deployments/deployment.ts'
 import type { Deployments } from '../../domain/deployments/deployments.ts'
 import { createLifecycle } from '../../domain/deployments/lifecycle.ts'
 import { type CallHook, createPoolHooks, type PoolHooks } from '../../domain/deployments/pool-hooks.ts'
@@ -24,6 +24,8 @@ interface DeploymentParts {
   readonly jobs: Pick<JobActions, 'createPoolWorker' | 'worker'>
   readonly bus: EventBus<LiveEvent>
   readonly drainTimeoutMs: number
+  /** How many workers of a deployment this process is to have. */
+  readonly workersHere: (deployment: Deployment) => number
   readonly node: ServiceNodeParts
   readonly clock: Clock
   readonly log: Log
@@ -39,9 +41,10 @@ export interface RunningPools extends AsyncDisposable {
 }
 
 const LOOK_MS = 1000
+const POOL_HOOKS = 'pool-hooks'
 
 export function openPools(config: DeploymentsConfig, parts: DeploymentParts): RunningPools {
-  const { deployments, store, jobs, bus, drainTimeoutMs, node, clock, log } = parts
+  const { deployments, store, jobs, bus, drainTimeoutMs, workersHere, node, clock, log } = parts
   const workers = createLocalPoolWorkers({ createPoolWorker: jobs.createPoolWorker, commonWorker: jobs.worker })
   const hooks = config.hook === null ? null : createPoolHooks({ call: toCall(config.hook), clock, log })
   const others = createOtherWorkers(node)
@@ -49,15 +52,17 @@ export function openPools(config: DeploymentsConfig, parts: DeploymentParts): Ru
     deployments,
     store: store.deployments,
     workers,
+    workersHere,
     workersElsewhere: others.count,
-    hooks: hooks === null ? null : whileLeading(hooks, node.leadership),
+    // Not with the other chores: whoever does those may have been given no hook.
+    hooks: hooks === null ? null : whileLeading(hooks, node.contend(POOL_HOOKS)),
     clock,
     log,
     idleAfterMs: config.idleAfterMs,
     drainTimeoutMs,
   })
   // Each process looks after its own workers. The states of deployments move only from those that are expected, so that several
-  // processes may move them; hooks are called by the one that leads.
+  // processes may move them; hooks are called by one of those that have them.
   const look: Chore = { name: 'look-after-pools', runs: 'each', everyMs: LOOK_MS, run: lookNow }
   async function lookNow(): Promise<void> {
     await others.refresh()

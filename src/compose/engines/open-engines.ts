@@ -17,6 +17,7 @@ import type { RunModel } from '../../domain/engine/model-port.ts'
 import { isSteady } from '../../domain/service-nodes/heartbeat.ts'
 import type { Store } from '../../domain/store.ts'
 import type { ServiceNodeParts } from '../open-service-node.ts'
+import { PARTS_OF } from '../roles.ts'
 import { claimEngines, type OpenedDirectory } from './open-directory.ts'
 
 const SERVICE_ID_KEY = 'serviceId'
@@ -49,6 +50,7 @@ interface OpenedEngines {
 export async function openEngines(config: Config, parts: FleetParts): Promise<OpenedEngines> {
   const { overrides } = parts
   const claims = claimEngines({ ...parts, recycleLimits: config.fleet.recycle })
+  if (!PARTS_OF[config.role].engines) return { opened: await claims.open([]), resident: null }
   if (overrides.engines !== undefined) return { opened: await claims.open(overrides.engines), resident: null }
   await using opening = new AsyncDisposableStack()
   // The id of this service on ComfyUI servers that it shares with other services.

@@ -5,7 +5,7 @@
  */
 import { join } from 'node:path'
 import type { Log } from '../../../lib/log.ts'
-import type { FileOps } from '../../adapters/blobs/file-ops.ts'
+import type { FileOps } from '../../adapters/blobs/fs/file-ops.ts'
 
 interface RoomProbeOptions {
   readonly directories: readonly string[]

@@ -1,7 +1,7 @@
 /** Reads a stored file whole, to compare it with the hash in its name. */
 import { createReadStream } from 'node:fs'
 import type { Blake3 } from '../../../lib/files/blake3.ts'
-import { hasCode } from '../../adapters/blobs/file-ops.ts'
+import { hasCode } from '../../adapters/blobs/fs/file-ops.ts'
 
 /** null: there is no such file (any more). */
 export async function hashFile(path: string, blake3: Blake3): Promise<{ hash: string; bytes: number } | null> {

@@ -17,6 +17,7 @@ import { DAY, MIB, readBytes, readCount, readDurationMs, SECOND, TIB, YEAR } fro
 import { readToken } from '../secrets.ts'
 import { ACCOUNT_SETTINGS } from './account-settings.ts'
 import { FLEET_SETTINGS } from './fleet-settings.ts'
+import { ROLE_SETTINGS } from './role-settings.ts'
 import { ROUTER_SETTINGS } from './router-settings.ts'
 import type { Setting } from './setting.ts'
 import { STORAGE_SETTINGS } from './storage-settings.ts'
@@ -45,6 +46,7 @@ export const SETTINGS = {
     read: readChoice(KINDS),
     help: 'The kind of deployment. `local` serves one implicit account; `cloud` and `serverless` serve many, with keys, tiers and credits. See docs/accounts.md.',
   },
+  role: ROLE_SETTINGS.role,
   host: {
     group: 'Network',
     argument: '<address>',
@@ -208,6 +210,8 @@ export const SETTINGS = {
     read: readDurationMs({ min: 0, max: 3600 * SECOND }),
     help: 'How long running jobs may take to finish after SIGTERM; then they go back to the queue.',
   },
+  drainDelay: ROLE_SETTINGS.drainDelay,
+  pools: ROLE_SETTINGS.pools,
   previewOutputs: {
     group: 'Jobs',
     argument: '',

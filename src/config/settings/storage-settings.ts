@@ -32,16 +32,16 @@ export const STORAGE_SETTINGS = {
   databasePool: {
     group: 'Storage',
     argument: '<count>',
-    fallback: '8',
-    read: readCount({ min: 4, max: 500 }),
-    help: 'Connections that this process opens to the `database` at most.',
+    fallback: 'auto',
+    read: readWordOr('auto', 'auto', readCount({ min: 4, max: 500 })),
+    help: 'Connections that this process opens to the `database` at most. `auto`: 8, and 4 in the role `worker`.',
   },
   migrate: {
     group: 'Storage',
     argument: '<mode>',
-    fallback: 'auto',
-    read: readChoice(['auto', 'check']),
-    help: '`auto`: a start brings the schema of the `database` up to date. `check`: it is refused until `atelier migrate` has done so.',
+    fallback: 'by role',
+    read: readWordOr('by role', 'by role', readChoice(['auto', 'check'])),
+    help: '`auto`: a start brings the schema of the `database` up to date. `check`: it is refused until `atelier migrate` has done so. `by role`: `auto` in the role `all`, else `check`.',
   },
   synchronous: {
     group: 'Storage',

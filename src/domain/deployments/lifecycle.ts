@@ -24,6 +24,8 @@ interface LifecycleDeps {
   readonly deployments: Deployments
   readonly store: Pick<DeploymentStore, 'loads'>
   readonly workers: PoolWorkers
+  /** How many workers this process is to have for a deployment; left out: as many as it asks for. */
+  readonly workersHere?: (deployment: Deployment) => number
   /** Workers of this pool in other processes; left out: there are none. */
   readonly workersElsewhere?: (pool: string) => number
   readonly hooks: PoolHooks | null
@@ -44,12 +46,15 @@ interface Lifecycle {
 
 export function createLifecycle(deps: LifecycleDeps): Lifecycle {
   const { deployments, store, workers, workersElsewhere = () => 0, hooks, clock, log } = deps
+  const { workersHere = ({ workers: asked }) => asked } = deps
   const hasNone = (pool: string) => workers.count(pool) + workersElsewhere(pool) === 0
   /** Since when a pool has had nothing to do. */
   const idleSince = new Map<string, number>()
 
   const act: Readonly<Record<DeploymentState, (deployment: Deployment, load: PoolLoad) => Promise<void>>> = {
-    async provisioning({ id, workers: wanted }) {
+    async provisioning(deployment) {
+      const { id } = deployment
+      const wanted = workersHere(deployment)
       if (wanted > 0) await workers.start(id, wanted)
       if (workers.count(id) > 0) await deployments.move({ id, from: ['provisioning'], to: 'ready' })
       else if (hasNone(id)) hooks?.wanted({ pool: id, queued: 0, running: 0 })
@@ -72,7 +77,9 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
     },
   }
 
-  async function bringUp({ id, workers: wanted }: Deployment, load: PoolLoad): Promise<void> {
+  async function bringUp(deployment: Deployment, load: PoolLoad): Promise<void> {
+    const { id } = deployment
+    const wanted = workersHere(deployment)
     idleSince.delete(id)
     if (wanted > 0) await workers.start(id, wanted)
     if (hasNone(id)) hooks?.wanted(load)

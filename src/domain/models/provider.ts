@@ -102,6 +102,8 @@ export interface Provider {
   /** The first segment of its models' ids. */
   readonly name: string
   access(accountId: string): ProviderAccess
+  /** Why nobody has access to it in this process, in words for callers; left out: it is not set up. */
+  readonly absence?: string
   /** What is wrong with the model's `adapter` part; empty when nothing is. */
   checkModel(model: Model): readonly string[]
   /**

@@ -4,9 +4,14 @@
  * at a time may do are held like leases: until a moment, and renewed before it. `now` is the store's time, whoever passes it.
  */
 
+/** What a process does: it answers clients, it runs jobs, or both. */
+type NodeRole = 'all' | 'api' | 'worker'
+
 /** What a process tells about itself. */
 export interface NodeAbout {
   readonly version: string
+  /** Absent: it is older than roles, and does everything. */
+  readonly role?: NodeRole
   readonly host: string
   /** How many workers it has, by pool. */
   readonly workers: Readonly<Record<string, number>>

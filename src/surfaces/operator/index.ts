@@ -9,6 +9,8 @@ import type { Surface } from '../kit/surface.ts'
 interface OperatorOptions {
   /** Throws, or rejects, unless this caller may see what everybody does. */
   readonly guardMetrics: (request: IncomingMessage) => unknown
+  /** What this process does in its service, as probes are told. */
+  readonly role: string
   /** null when ready, else a reason that is safe to show. */
   readonly notReadyReason: () => Promise<string | null>
   /** Prometheus text and its media type. */
@@ -17,14 +19,15 @@ interface OperatorOptions {
 
 const PATHS = ['/healthz', '/readyz', '/metrics']
 
-export function createOperatorSurface({ guardMetrics, notReadyReason, metrics }: OperatorOptions): Surface {
+export function createOperatorSurface({ guardMetrics, role, notReadyReason, metrics }: OperatorOptions): Surface {
   return {
     name: 'operator',
     register(app) {
       app.get('/healthz', () => ({ status: 'alive' }))
       app.get('/readyz', async (_request, reply) => {
         const reason = await notReadyReason()
-        return reply.code(reason === null ? 200 : 503).send({ status: reason === null ? 'ready' : 'not_ready', reason })
+        const isReady = reason === null
+        return reply.code(isReady ? 200 : 503).send({ status: isReady ? 'ready' : 'not_ready', reason, role })
       })
       app.get('/metrics', async (request, reply) => {
         await guardMetrics(request.raw)

@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
 import { silentLog } from '../../../lib/log.ts'
-import { diskFileOps, type FileOps } from '../../../src/adapters/blobs/file-ops.ts'
-import { openFsBlobs } from '../../../src/adapters/blobs/fs.ts'
+import { diskFileOps, type FileOps } from '../../../src/adapters/blobs/fs/file-ops.ts'
+import { openFsBlobs } from '../../../src/adapters/blobs/fs/fs-blobs.ts'
 import { inChunks, listAll, patterned, put, readAll, refusedWith, testBlobStore } from '../../contracts/blob-store.ts'
 
 const blake3 = await openBlake3()

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { diskFileOps, type FileOps } from '../../../src/adapters/blobs/file-ops.ts'
+import { diskFileOps, type FileOps } from '../../../src/adapters/blobs/fs/file-ops.ts'
 import { startTestApp } from '../../support/app/start-app.ts'
 import { type Answer, call } from '../../support/clients/call.ts'
 import { CheckedClient } from '../../support/clients/checked-client.ts'
@@ -58,7 +58,7 @@ for (const code of ['ENOSPC', 'EDQUOT']) {
     assert.deepEqual([legacy.status, legacy.json.code], [500, 'internal_error'])
     assert.doesNotMatch(legacy.text, ABOUT_DISKS)
     const notReady = await untilReady(url, 503)
-    assert.deepEqual(notReady.json, { status: 'not_ready', reason: 'storage' })
+    assert.deepEqual(notReady.json, { status: 'not_ready', reason: 'storage', role: 'all' })
     assert.equal((await call(url, '/healthz')).status, 200)
     disk.isFull = false
     await untilReady(url, 200)

@@ -59,7 +59,7 @@ test('every surface answers 503 with Retry-After, and works again as soon as the
   assert.deepEqual([overview.status, overview.json.error.type], [503, 'store_unavailable'])
   assert.match(String(overview.headers['retry-after']), AGAIN)
   assert.equal((await call(url, '/healthz')).status, 200, 'an outage restarts nothing')
-  assert.deepEqual(await untilReady(url, 503), { status: 'not_ready', reason: 'store' })
+  assert.deepEqual(await untilReady(url, 503), { status: 'not_ready', reason: 'store', role: 'all' })
   outages.isAway = false
   assert.equal((await client.submit({ workflow })).status, 201)
   assert.equal((await admin('/admin/v1/overview')).status, 200)

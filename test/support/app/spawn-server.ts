@@ -21,6 +21,8 @@ export interface SpawnOptions {
   readonly prefix?: readonly string[]
   /** The program to run instead of that of this checkout. */
   readonly bin?: string
+  /** The command that serves. */
+  readonly command?: 'serve' | 'work'
   /** Hears everything that the process prints. */
   readonly onOutput?: (text: string) => void
 }
@@ -28,9 +30,9 @@ export interface SpawnOptions {
 export async function spawnServer(
   flags: readonly string[],
   env: Record<string, string> = {},
-  { prefix = [], bin = BIN, onOutput = () => {} }: SpawnOptions = {},
+  { prefix = [], bin = BIN, command = 'serve', onOutput = () => {} }: SpawnOptions = {},
 ): Promise<SpawnedServer> {
-  const [program, ...args] = [...prefix, process.execPath, bin, 'serve', '--port', '0', ...flags]
+  const [program, ...args] = [...prefix, process.execPath, bin, command, '--port', '0', ...flags]
   const child = spawn(program, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { PATH: process.env['PATH'] ?? '', ...env },

@@ -68,6 +68,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     assets: noAssets,
   })
   const operator = createOperatorSurface({
+    role: 'all',
     guardMetrics: (request) => gate.authenticate(request, 'bearer'),
     notReadyReason: async () => options.notReadyReason ?? null,
     metrics: async () => ({ contentType: 'text/plain; version=0.0.4', text: 'atelier_up 1\n' }),

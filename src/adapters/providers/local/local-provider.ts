@@ -13,6 +13,7 @@ export function createLocalProvider(engine: Pick<Engine, 'catalog' | 'run'> | nu
   return {
     name: 'local',
     access: () => (runWorkflow === null ? 'none' : 'service_key'),
+    absence: 'it is a workflow, and this process has no built-in engine to run it on',
     checkModel: (model) => checkLocalModel(model, engine?.catalog() ?? null),
     // A run has no effect outside, so running it again gives the same result.
     deduplicates: () => true,

@@ -97,7 +97,7 @@ export function createAccess({ rules, rate, catalog, providerOf }: AccessDeps): 
       if (adapter === null || key === 'none' || model.state !== 'released') {
         throw new RouterError(
           'not_enabled',
-          `${model.id} is in the catalogue and cannot be run here: its provider is not set up`,
+          `${model.id} is in the catalogue and cannot be run here: ${adapter?.absence ?? 'its provider is not set up'}`,
         )
       }
       return { model, checkInput, provider: adapter, isOwnKey: key === 'own_key' }

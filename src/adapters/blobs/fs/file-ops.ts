@@ -4,7 +4,7 @@
  */
 import fs from 'node:fs'
 import { promisify } from 'node:util'
-import { ServiceError } from '../../domain/errors.ts'
+import { ServiceError } from '../../../domain/errors.ts'
 
 export interface FileOps {
   /** Makes a file that must not exist yet, readable by its owner only, and opens it for writing. */

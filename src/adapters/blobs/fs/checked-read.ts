@@ -6,10 +6,10 @@ import fs from 'node:fs'
 import { Readable } from 'node:stream'
 import { finished } from 'node:stream/promises'
 import { promisify } from 'node:util'
-import { BoundedMap } from '../../../lib/bounded-map.ts'
-import type { Blake3 } from '../../../lib/files/blake3.ts'
-import type { ByteRange } from '../../domain/assets/blob-store.ts'
-import { ServiceError } from '../../domain/errors.ts'
+import { BoundedMap } from '../../../../lib/bounded-map.ts'
+import type { Blake3 } from '../../../../lib/files/blake3.ts'
+import type { ByteRange } from '../../../domain/assets/blob-store.ts'
+import { ServiceError } from '../../../domain/errors.ts'
 
 const readFile = promisify(fs.readFile)
 // Read ahead of a client; it bounds what a stalled download holds.

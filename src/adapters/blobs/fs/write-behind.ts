@@ -4,8 +4,8 @@
  * the end is short. Memory is bounded by the buffers; closing and removing the file is left to the caller.
  */
 
-import type { Blake3Hasher } from '../../../lib/files/blake3.ts'
-import { createSemaphore, type Semaphore } from '../../../lib/waiting/semaphore.ts'
+import type { Blake3Hasher } from '../../../../lib/files/blake3.ts'
+import { createSemaphore, type Semaphore } from '../../../../lib/waiting/semaphore.ts'
 import type { BufferPool } from './buffer-pool.ts'
 import type { FileOps } from './file-ops.ts'
 

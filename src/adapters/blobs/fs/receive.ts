@@ -3,12 +3,12 @@
  * is known to be new; anything larger goes to a temporary file as it arrives. Whatever goes wrong, nothing is left behind.
  */
 
-import type { Blake3 } from '../../../lib/files/blake3.ts'
-import type { PutOptions } from '../../domain/assets/blob-store.ts'
-import { ServiceError } from '../../domain/errors.ts'
+import type { Blake3 } from '../../../../lib/files/blake3.ts'
+import type { PutOptions } from '../../../domain/assets/blob-store.ts'
+import { ServiceError } from '../../../domain/errors.ts'
+import { createInterruptible, type Interruptible } from '../interruptible.ts'
 import type { BufferPool } from './buffer-pool.ts'
 import { type FileOps, toStorageError } from './file-ops.ts'
-import { createInterruptible, type Interruptible } from './interruptible.ts'
 import { createWriteBehind, type WriteBudget } from './write-behind.ts'
 
 export type Received = { readonly hash: string; readonly sizeBytes: number } & (

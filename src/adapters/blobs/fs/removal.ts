@@ -4,7 +4,7 @@
  */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { sleep } from '../../../lib/waiting/sleep.ts'
+import { sleep } from '../../../../lib/waiting/sleep.ts'
 import { type FileOps, hasCode } from './file-ops.ts'
 import type { Shards } from './shards.ts'
 

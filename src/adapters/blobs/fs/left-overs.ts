@@ -5,7 +5,7 @@
  */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { Log } from '../../../lib/log.ts'
+import type { Log } from '../../../../lib/log.ts'
 import type { FileOps } from './file-ops.ts'
 
 /** The processes that use a folder. */

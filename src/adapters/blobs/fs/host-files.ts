@@ -5,8 +5,8 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open, realpath } from 'node:fs/promises'
 import { basename, isAbsolute, normalize, sep } from 'node:path'
-import type { HostFiles } from '../../domain/assets/create/asset-from-path.ts'
-import { invalidField, ServiceError } from '../../domain/errors.ts'
+import type { HostFiles } from '../../../domain/assets/create/asset-from-path.ts'
+import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { hasCode } from './file-ops.ts'
 
 const MAX_PATH_LENGTH = 4096

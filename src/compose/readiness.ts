@@ -1,0 +1,31 @@
+/** Whether this process can do its work. Asked by probes; whether the process lives at all is answered without asking anybody. */
+
+interface ReadinessDeps {
+  /** False while the store is away. */
+  readonly storeAnswers: () => Promise<boolean>
+  readonly isClockSane: () => boolean
+  /** Whether bytes can be stored. */
+  readonly hasRoom: () => Promise<boolean>
+}
+
+export interface Readiness {
+  /** null when ready, else a reason that is safe to show. */
+  notReadyReason(): Promise<string | null>
+  /** From now on this process is not ready: whoever sends it requests shall stop. */
+  drain(): void
+}
+
+export function createReadiness({ storeAnswers, isClockSane, hasRoom }: ReadinessDeps): Readiness {
+  let isDraining = false
+  return {
+    async notReadyReason() {
+      if (isDraining) return 'draining'
+      if (!(await storeAnswers())) return 'store'
+      if (!isClockSane()) return 'clock'
+      return (await hasRoom()) ? null : 'storage'
+    },
+    drain() {
+      isDraining = true
+    },
+  }
+}
