@@ -1,7 +1,7 @@
 /** Stored bytes that no record refers to and that no sweep knows of. */
 import { Client } from 'pg'
-import { diskFileOps } from '../../../src/adapters/blobs/file-ops.ts'
-import { openShards } from '../../../src/adapters/blobs/shards.ts'
+import { diskFileOps } from '../../../src/adapters/blobs/fs/file-ops.ts'
+import { openShards } from '../../../src/adapters/blobs/fs/shards.ts'
 import type { World } from '../world/world.ts'
 import type { Flaw } from './check-told.ts'
 

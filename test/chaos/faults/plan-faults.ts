@@ -45,6 +45,21 @@ export function planFaults({ seed, lastsMs, shape, everyMs, kinds = ALL_KINDS }:
   return planned
 }
 
+interface TurnOptions extends Pick<PlanOptions, 'seed' | 'shape' | 'everyMs'> {
+  readonly kinds: readonly FaultKind[]
+  readonly count: number
+}
+
+/** The kinds one after the other, again and again, at a steady pace and each as short as it can be. */
+export function planInTurn({ seed, shape, kinds, count, everyMs }: TurnOptions): PlannedFault[] {
+  const random = seededRandom(seed)
+  return Array.from({ length: count }, (_, index) => {
+    const kind = kinds[index % kinds.length] as FaultKind
+    const { targets, ms } = FAULTS[kind] as FaultRow
+    return { atMs: (index + 1) * everyMs, kind, target: random.pick(targets(shape)), lastsMs: ms[0] }
+  })
+}
+
 function pickKind(kinds: readonly FaultKind[], random: SeededRandom): FaultKind {
   const total = kinds.reduce((sum, kind) => sum + FAULTS[kind].weight, 0)
   let drawn = random.next() * total

@@ -93,11 +93,11 @@ export async function openWorld(shape: WorldShape, folder: string): Promise<Worl
   }
   const apis: ServiceNode[] = []
   for (let index = 1; index <= shape.apis; index += 1)
-    apis.push(await openNode(`api-${index}`, ['--workers', shape.workers === 0 ? '2' : '0']))
+    apis.push(await openNode(`api-${index}`, shape.workers === 0 ? ['--workers', '2'] : ['--role', 'api']))
   const workers: ServiceNode[] = []
   for (let index = 0; index < shape.workers; index += 1) {
     const given = enginesOf(index, shape, engines).map(({ url }) => url)
-    workers.push(await openNode(`worker-${index + 1}`, ['--comfyui', given.join(',')]))
+    workers.push(await openNode(`worker-${index + 1}`, ['--role', 'worker', '--comfyui', given.join(',')]))
   }
   const nodes = [...apis, ...workers]
   await nodes[0]?.start()
