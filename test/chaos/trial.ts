@@ -49,6 +49,8 @@ export interface TrialReport {
   readonly refused: Readonly<Record<string, number>>
   readonly faults: readonly FaultRecord[]
   readonly failOvers: number
+  /** Results that a client has and nobody was charged for: their nodes were away from the store for longer than a lease (decision 0033). */
+  readonly unpaidResults: number
   readonly flaws: readonly Flaw[]
   readonly evidence: readonly Evidence[]
 }
@@ -76,10 +78,11 @@ export async function runTrial(options: TrialOptions): Promise<TrialReport> {
   const flaws: Flaw[] = [...found, ...of(told, 'flaw').map(({ kind, text, id, at }) => ({ kind, text, id, at }))]
   const { flaws: broken, ends } = await checkTold(world, told)
   flaws.push(...broken, ...(await settle(world)), ...(await checkEngines(world, told)))
-  const nodes = [...world.apis, ...world.workers]
-  await Promise.all(nodes.map((node) => node.terminate()))
-  for (const { deaths } of nodes) for (const text of deaths) flaws.push({ kind: 'died', text, id: null, at: null })
-  flaws.push(...(await checkBooks(world, told)), ...(await checkBytes(world)))
+  await world.stopNodes()
+  for (const { deaths } of [...world.apis, ...world.workers])
+    for (const text of deaths) flaws.push({ kind: 'died', text, id: null, at: null })
+  const { flaws: ofBooks, unpaidResults } = await checkBooks(world, told)
+  flaws.push(...ofBooks, ...(await checkBytes(world)))
   return {
     seed: options.seed,
     shape: options.shape,
@@ -92,6 +95,7 @@ export async function runTrial(options: TrialOptions): Promise<TrialReport> {
     refused: countBy(of(told, 'refused').map(({ word }) => word)),
     faults,
     failOvers: world.postgres.failOvers,
+    unpaidResults,
     flaws,
     evidence: await gatherEvidence({ world, told, faults, flaws }),
   }

@@ -2,6 +2,7 @@
  * Everything that may go wrong, each as a row: what it strikes, for how long, how it begins and how it is mended. A fault that begins
  * always gets its mending, also when the trial ends early.
  */
+import { setTimeout as pause } from 'node:timers/promises'
 import { Client } from 'pg'
 import type { FaultProxy, LinkState } from '../../support/network/fault-proxy.ts'
 import type { SeededRandom } from '../../support/seeded-random.ts'
@@ -52,6 +53,14 @@ function link(of: (world: World, target: string) => FaultProxy, state: LinkState
   }
 }
 
+/** What is open leads nowhere from now on, and nobody is told; whatever is opened works. */
+function forget(of: (world: World, target: string) => FaultProxy): FaultRow['begin'] {
+  return async (world, target) => {
+    of(world, target).forget()
+    return nothing
+  }
+}
+
 const databaseOf = (world: World, name: string) => nodeOf(world, name).database
 const frontOf = (world: World, name: string) => nodeOf(world, name).front
 const engineLinkOf = (world: World, name: string) => engineOf(world, name).link
@@ -88,9 +97,15 @@ export const FAULTS = {
     return () => world.postgres.primary.start()
   }),
   'fail over to the standby': row(postgres, [0, 1000], 3, async (world) => {
-    await world.postgres.failOver()
-    world.followPostgres()
-    return () => world.postgres.addStandby()
+    // After a crash the primary shows commits that the standby may not have yet; whoever fails over looks at that first.
+    await world.postgres.untilInStep()
+    return failOver(world)
+  }),
+  'fail over to a standby that was held up': row(postgres, [0, 1000], 2, async (world, _, random) => {
+    await world.postgres.untilInStep()
+    world.postgres.replication.set({ kind: 'silent' })
+    await pause(random.between(1000, 14_000))
+    return failOver(world)
   }),
   'hold up the standby': row(
     postgres,
@@ -110,10 +125,13 @@ export const FAULTS = {
   'silence between a node and Postgres': row(nodes, [2000, 50_000], 4, link(databaseOf, { kind: 'silent' })),
   'half-open connections to Postgres': row(nodes, [2000, 20_000], 3, link(databaseOf, { kind: 'half-open' })),
   'a slow way to Postgres': row(nodes, [3000, 15_000], 3, link(databaseOf, SLOW)),
+  'forgotten connections to Postgres': row(nodes, [0, 0], 3, forget(databaseOf)),
   'cut clients from a node': row(apis, [1000, 15_000], 4, link(frontOf, { kind: 'cut' })),
   'silence between clients and a node': row(apis, [2000, 30_000], 3, link(frontOf, { kind: 'silent' })),
   'half-open connections of clients': row(apis, [1000, 10_000], 2, link(frontOf, { kind: 'half-open' })),
   'a slow way for clients': row(apis, [3000, 15_000], 2, link(frontOf, SLOW)),
+  'forgotten connections of clients': row(apis, [0, 0], 2, forget(frontOf)),
+  'forgotten connections to an engine': row(engines, [0, 0], 2, forget(engineLinkOf)),
   'cut an engine off': row(engines, [1000, 20_000], 4, link(engineLinkOf, { kind: 'cut' })),
   'silence around an engine': row(engines, [2000, 25_000], 4, link(engineLinkOf, { kind: 'silent' })),
   'a slow way to an engine': row(engines, [3000, 15_000], 2, link(engineLinkOf, SLOW)),
@@ -156,6 +174,15 @@ export const FAULTS = {
 
 function row(targets: FaultRow['targets'], ms: FaultRow['ms'], weight: number, begin: FaultRow['begin']): FaultRow {
   return { targets, ms, weight, begin }
+}
+
+async function failOver(world: World): Promise<() => Promise<void>> {
+  await world.postgres.failOver()
+  world.followPostgres()
+  return async () => {
+    world.postgres.replication.set({ kind: 'open' })
+    await world.postgres.addStandby()
+  }
 }
 
 async function endBackends(world: World, which: string): Promise<void> {

@@ -35,6 +35,9 @@ export async function runCallSession(client: Client, random: SeededRandom): Prom
       isQueued,
       generation: toGeneration(client, key, again),
     })
+  else if (generation !== null && again.status === 409)
+    // Its node was away from the store for longer than its lease: the answer was given, and the key is spent (decision 0033).
+    client.tell({ what: 'refused', word: `${path} 409 after its result` })
   else if (again.status !== answer.status || toGeneration(client, key, again) !== generation)
     client.flaw('doubled', `the key ${key} was answered ${answer.status} ${generation}, then ${describe(again)}`, key)
 }

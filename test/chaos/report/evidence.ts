@@ -30,7 +30,7 @@ const MAX_FLAWS = 10
 const AROUND_MS = 15_000
 const MAX_LINES = 80
 const MAX_LINE = 600
-const WARNING = 40
+const LOUD: ReadonlySet<string> = new Set(['warn', 'error', 'fatal'])
 
 export async function gatherEvidence({ world, told, faults, flaws }: Parts): Promise<Evidence[]> {
   const chosen = flaws.slice(0, MAX_FLAWS).map((flaw) => {
@@ -43,10 +43,10 @@ export async function gatherEvidence({ world, told, faults, flaws }: Parts): Pro
   for (const node of [...world.apis, ...world.workers]) {
     const lines = createInterface({ input: createReadStream(node.logFile) })
     for await (const line of lines) {
-      const { time = 0, level = 0, msg = '' } = parse(line)
+      const { time, level, msg } = parse(line)
       for (const { flaw, from, to, logs } of chosen) {
         const isAbout = flaw.id !== null && line.includes(flaw.id)
-        const isLoud = time >= from && time <= to && (level >= WARNING || msg.startsWith('***'))
+        const isLoud = time >= from && time <= to && (LOUD.has(level) || msg.startsWith('***'))
         if ((isAbout || isLoud) && logs.length < MAX_LINES) logs.push(`${node.name} ${line.slice(0, MAX_LINE)}`)
       }
     }
@@ -64,11 +64,12 @@ export async function gatherEvidence({ world, told, faults, flaws }: Parts): Pro
   }))
 }
 
-function parse(line: string): { time?: number; level?: number; msg?: string } {
+function parse(line: string): { readonly time: number; readonly level: string; readonly msg: string } {
   try {
-    return JSON.parse(line)
+    const { time = 0, level = '', msg = '' } = JSON.parse(line)
+    return { time: new Date(time).getTime(), level, msg }
   } catch {
-    return {}
+    return { time: 0, level: '', msg: '' }
   }
 }
 

@@ -28,7 +28,20 @@ export async function writeReport(report: TrialReport, folder: string): Promise<
 }
 
 export function toMarkdown(report: TrialReport): string {
-  const { seed, shape, acknowledged, ends, refused, faults, failOvers, flaws, evidence, loadMs, tookMs } = report
+  const {
+    seed,
+    shape,
+    acknowledged,
+    ends,
+    refused,
+    faults,
+    failOvers,
+    unpaidResults,
+    flaws,
+    evidence,
+    loadMs,
+    tookMs,
+  } = report
   const count = (kinds: readonly FlawKind[]) => flaws.filter(({ kind }) => kinds.includes(kind)).length
   const minutes = loadMs / 60_000
   const startedMs = Date.parse(report.startedAt)
@@ -56,6 +69,8 @@ export function toMarkdown(report: TrialReport): string {
       ['promise', 'broken'],
       PROMISES.map(([words, kinds]) => [words, `${count(kinds)}`]),
     ),
+    '',
+    `Results of models that a client has and nobody was charged for, because their node was away from the store for longer than a lease: ${unpaidResults}.`,
     '',
     '## What went wrong on purpose',
     '',

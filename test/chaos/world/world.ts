@@ -40,6 +40,8 @@ export interface World extends AsyncDisposable {
   readonly blobsFolder: string
   /** Of the database of the service on the server that takes writes now. */
   databaseUrl(): string
+  /** Ends all nodes as an operator would. */
+  stopNodes(): Promise<void>
   /** All nodes lead to the server that takes writes now, and lose the connections that they have. */
   followPostgres(): void
 }
@@ -84,7 +86,7 @@ export async function openWorld(shape: WorldShape, folder: string): Promise<Worl
       await ServiceNode.open({
         name,
         folder: logs,
-        flags: [...common, '--database-pool', '6', '--blob-grace', BLOB_GRACE, ...settings, ...flags],
+        flags: [...common, '--blob-grace', BLOB_GRACE, ...settings, ...flags],
         env,
         databasePort: postgres.primary.port,
         databaseName,
@@ -118,6 +120,9 @@ export async function openWorld(shape: WorldShape, folder: string): Promise<Worl
     deployments,
     blobsFolder: join(dataFolder, 'blobs'),
     databaseUrl,
+    async stopNodes() {
+      await Promise.all(nodes.map((node) => node.terminate()))
+    },
     followPostgres() {
       for (const { database } of nodes) {
         database.aim(postgres.primary.port)

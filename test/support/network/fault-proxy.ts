@@ -23,6 +23,8 @@ export interface FaultProxy extends AsyncDisposable {
   set(state: LinkState): void
   /** Resets every connection that is open now; new ones are served. */
   drop(): void
+  /** Nothing arrives any more on the connections that are open now, and nobody is ever told; new ones are served. */
+  forget(): void
   connectionCount(): number
 }
 
@@ -65,6 +67,10 @@ class TcpProxy implements FaultProxy {
     for (const pair of this.#pairs) pair.end()
   }
 
+  forget(): void {
+    for (const pair of this.#pairs) pair.forget()
+  }
+
   connectionCount(): number {
     return this.#pairs.size
   }
@@ -97,6 +103,7 @@ class Pair {
   #hasEnded = false
   /** The far side has gone, and the near side does not know. */
   #isOrphan = false
+  #isForgotten = false
 
   constructor(near: Socket, port: number, onEnd: () => void) {
     this.#near = near
@@ -107,9 +114,14 @@ class Pair {
     near.pause()
   }
 
+  forget(): void {
+    this.#isForgotten = true
+    this.#pause()
+  }
+
   set(state: LinkState): void {
     this.#state = state
-    if (this.#hasEnded) return
+    if (this.#hasEnded || this.#isForgotten) return
     if (state.kind === 'cut' || (state.kind === 'open' && this.#isOrphan)) this.end()
     else if (state.kind === 'half-open') this.#orphan()
     else if (state.kind === 'silent') this.#pause()
@@ -160,7 +172,7 @@ class Pair {
         if (to.destroyed || to.write(bytes)) return
         from.pause()
         to.once('drain', () => {
-          if (this.#state.kind === 'open') from.resume()
+          if (this.#state.kind === 'open' && !this.#isForgotten) from.resume()
         })
       })
     })

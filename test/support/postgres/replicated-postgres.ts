@@ -18,7 +18,10 @@ export interface ReplicatedPostgres extends AsyncDisposable {
   /** Between the two; while it is not open, commits wait. */
   readonly replication: FaultProxy
   readonly failOvers: number
-  /** Loses the primary, and promotes the standby. There is none then, and commits wait for nobody, until `addStandby`. */
+  /**
+   * Loses the primary, and promotes the standby with what it has: everything that was acknowledged. There is no standby then, and
+   * commits wait for nobody, until `addStandby`.
+   */
   failOver(): Promise<void>
   addStandby(): Promise<void>
   /** Resolves once every commit is on both. */
@@ -63,7 +66,6 @@ class ReplicatedPair implements ReplicatedPostgres {
   async failOver(): Promise<void> {
     const standby = this.#standby
     if (standby === null) throw new Error('there is no standby that could take over')
-    await this.untilInStep()
     const lost = this.primary
     await lost.stop('immediate')
     await ask(standby.url, 'SELECT pg_promote(true, 60)')
@@ -105,6 +107,8 @@ class ReplicatedPair implements ReplicatedPostgres {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    // A server that ends waits for its standby, unless that is gone.
+    this.replication.set({ kind: 'cut' })
     await this.#standby?.[Symbol.asyncDispose]()
     await this.primary[Symbol.asyncDispose]()
     await this.replication[Symbol.asyncDispose]()
