@@ -2,6 +2,7 @@
  * Everything that may go wrong, each as a row: what it strikes, for how long, how it begins and how it is mended. A fault that begins
  * always gets its mending, also when the trial ends early.
  */
+import { platform } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Client } from 'pg'
 import type { FaultProxy, LinkState } from '../../support/network/fault-proxy.ts'
@@ -96,6 +97,15 @@ export const FAULTS = {
     await world.postgres.primary.stop('immediate')
     return () => world.postgres.primary.start()
   }),
+  'freeze Postgres': row(
+    () => (platform() === 'linux' ? ['postgres'] : []),
+    [1000, 8000],
+    2,
+    async (world) => {
+      const thaw = world.postgres.primary.freeze()
+      return async () => thaw()
+    },
+  ),
   'fail over to the standby': row(postgres, [0, 1000], 3, async (world) => {
     // After a crash the primary shows commits that the standby may not have yet; whoever fails over looks at that first.
     await world.postgres.untilInStep()

@@ -1,7 +1,7 @@
 /** A real Postgres server for tests: in a folder of its own, on a free port of the loopback interface, gone without a trace. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -35,6 +35,8 @@ export interface PostgresServer extends AsyncDisposable {
   /** `immediate` is a crash: nothing is written down, and the next start recovers from the log. */
   stop(mode: 'fast' | 'immediate'): Promise<void>
   start(): Promise<void>
+  /** Stops all its processes as they stand; returns how to let them go on. Linux only. */
+  freeze(): () => void
 }
 
 const USER = 'atelier'
@@ -102,6 +104,10 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
     await exited
   }
 
+  function readPid(): number {
+    return Number(readFileSync(path.join(data, 'postmaster.pid'), 'utf8').split('\n')[0])
+  }
+
   function endNow(): void {
     child?.kill('SIGQUIT')
     remove()
@@ -115,10 +121,17 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
     dataFolder: data,
     log: () => readFileSync(logFile, 'utf8'),
     get pid() {
-      return Number(readFileSync(path.join(data, 'postmaster.pid'), 'utf8').split('\n')[0])
+      return readPid()
     },
     start,
     stop,
+    freeze() {
+      const pids = listFamily(readPid())
+      for (const pid of pids) process.kill(pid, 'SIGSTOP')
+      return () => {
+        for (const pid of pids) process.kill(pid, 'SIGCONT')
+      }
+    },
     async [Symbol.asyncDispose]() {
       await stop('fast')
       process.off('exit', endNow)
@@ -145,6 +158,20 @@ function findOwner(): { readonly uid: number; readonly gid: number } | null {
     if (uid !== undefined && gid !== undefined) return { uid: Number(uid), gid: Number(gid) }
   }
   throw new Error('Postgres does not run as root, and there is no user `postgres` or `nobody` to run it as.')
+}
+
+/** A process and its children: those of a server are not in its group. */
+function listFamily(parent: number): number[] {
+  const isChild = (pid: string) => {
+    try {
+      // The name of the program stands in parentheses and may hold anything; its state and its parent follow.
+      return Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ')[1]) === parent
+    } catch {
+      return false
+    }
+  }
+  const children = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && isChild(name))
+  return [parent, ...children.map(Number)]
 }
 
 async function findFreePort(): Promise<number> {
