@@ -6,6 +6,8 @@ import type { RunningPools } from './compose/engines/open-deployments.ts'
 import type { SharedAccounts } from './compose/open-accounts.ts'
 import type { Config } from './config/config.ts'
 import type { Deployments } from './domain/deployments/deployments.ts'
+import type { PoolSignals } from './domain/deployments/pool-signals.ts'
+import { createNodeReport, type OwnNode } from './domain/service-nodes/node-report.ts'
 import type { Store } from './domain/store.ts'
 import { createAdminAnswerError } from './surfaces/admin/admin-errors.ts'
 import { type AdminOptions, createAdmin } from './surfaces/admin/index.ts'
@@ -19,6 +21,9 @@ interface AdminSurfaceParts extends Pick<AdminOptions, 'guard' | 'actorOf' | 'op
   readonly deployments: Deployments | null
   /** null: this process runs no jobs. */
   readonly workersOf: RunningPools['workers']['count'] | null
+  /** The process that answers; null: it is none of the service. */
+  readonly own: OwnNode | null
+  readonly poolSignals: PoolSignals
   readonly openStreams: () => number
   /** How many event streams and sockets of an account are open in this process. */
   readonly heldBy: (accountId: string) => number
@@ -39,6 +44,7 @@ export function createAdminSurface(config: Config, parts: AdminSurfaceParts): Su
     clock,
     audited: (entry) => store.audited(entry),
     audit: store.audit,
+    nodes: { reportNodes: createNodeReport({ ...openReportParts(parts), clock }), poolSignals: parts.poolSignals },
     overview: {
       kind: config.kind,
       version: parts.version,
@@ -49,6 +55,18 @@ export function createAdminSurface(config: Config, parts: AdminSurfaceParts): Su
     },
     shared: toSharedParts(config, { ...parts, workersOf }),
   })
+}
+
+function openReportParts({ store, own, clock }: AdminSurfaceParts) {
+  return {
+    store: store.nodes,
+    own,
+    async drivenEngines() {
+      const now = clock.now()
+      const engines = (await store.engines.list()).filter(({ nodeId, heldUntil }) => nodeId !== '' && heldUntil > now)
+      return engines.map(({ nodeId, status: { id } }) => ({ nodeId, engineId: id }))
+    },
+  }
 }
 
 function toSharedParts(config: Config, parts: AdminSurfaceParts): SharedParts | null {

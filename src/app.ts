@@ -37,6 +37,7 @@ import { createLocalAuthenticate } from './domain/accounts/caller.ts'
 import { createContentSigner } from './domain/assets/signed-url.ts'
 import { DEFAULT_POOL } from './domain/deployments/deployment.ts'
 import { openDeployments } from './domain/deployments/deployments.ts'
+import { createPoolSignals } from './domain/deployments/pool-signals.ts'
 import type { Engine } from './domain/engine/engine-port.ts'
 import type { Fleet } from './domain/engine/fleet/fleet.ts'
 import type { NodeModels, RunModel } from './domain/engine/model-port.ts'
@@ -112,7 +113,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const engines = await openEngines(config, { clock, log, store, node, overrides, runModel })
   const { resident } = engines
   const { fleet, directory, toCommand, chores: engineChores } = opening.use(engines.opened)
-  const metrics = openMetrics(version, errorTypeOf)
+  const metrics = openMetrics({ version, role, errorTypeOf })
   const bus = opening.use(await openBus(config.bus, { secrets, log }))
   const directories = opening.use(createDirectories({ store, bus, log }))
   const shared =
@@ -170,13 +171,19 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     else if (will === 'cordoned') fleet.cordon(engineId)
     else fleet.resume(engineId)
   })
+  const poolSignals = createPoolSignals({
+    store: store.deployments,
+    deployments,
+    findLive: node.heartbeat.findLive,
+    clock,
+  })
   const { drainTimeoutMs } = config.jobs
   const pools =
     config.deployments === null || deployments === null
       ? null
       : opening.use(
           openPools(config.deployments, {
-            ...{ deployments, store, jobs, bus, drainTimeoutMs, node, clock, log },
+            ...{ deployments, store, jobs, bus, drainTimeoutMs, poolSignals, node, clock, log },
             workersHere: (deployment) => (opens.engines ? countWorkers(config.jobs, deployment) : 0),
           }),
         )
@@ -242,6 +249,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       router,
       blobs: opened.blobs,
       readiness,
+      own: node.own,
+      poolSignals,
       signer,
       metrics,
       turns,
@@ -250,7 +259,13 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       log,
     }),
   )
-  watchGauges(metrics, { store, node, jobs, fleet, pools, openStreams: http.openStreams, gauges: http.gauges })
+  const { openStreams, gauges } = http
+  watchGauges(metrics, {
+    ...{ node, jobs, fleet, pools, store, openStreams, gauges },
+    service: opens.surfaces
+      ? { countJobs: () => store.jobs.countByStatus(), poolSignals: () => poolSignals.list() }
+      : null,
+  })
   const sweeping = new AbortController()
   // Beside other processes, bytes without a record may be bytes whose record is on its way.
   const swept = store.isExclusive ? sweepLeftOvers(assets, sweeping.signal, log) : null
@@ -258,6 +273,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     sweeping.abort()
     await swept
   })
+  node.listensAt(http.url)
   await node.heartbeat.beat()
   node.heartbeat.start()
   jobs.housekeeping.start()
@@ -277,6 +293,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     failed: store.failed,
     async drain() {
       readiness.drain()
+      node.drain()
       await sleep(config.jobs.drainDelayMs)
       const deadline = new Date(clock.now().getTime() + drainTimeoutMs)
       // Where nothing runs that a client could be waiting for, streams are told at once to go elsewhere.
@@ -320,7 +337,8 @@ function openSealer({ secretKey, formerSecretKeys }: Secrets): Sealer | null {
 }
 
 interface GaugeParts {
-  readonly store: Store
+  readonly service: Parameters<Metrics['watch']>[0]['service']
+  readonly store: Pick<Store, 'stats'>
   readonly node: ServiceNodeParts
   readonly jobs: JobActions
   readonly fleet: Fleet
@@ -334,7 +352,7 @@ function watchGauges(metrics: Metrics, parts: GaugeParts): void {
     gauges: parts.gauges,
     nodeId: parts.node.heartbeat.nodeId,
     isLeading: () => parts.node.leadership.isHeld(),
-    countJobs: () => parts.store.jobs.countByStatus(),
+    service: parts.service,
     runningHere: () => parts.jobs.worker.stats().running + (parts.pools?.workers.running() ?? 0),
     openStreams: parts.openStreams,
     engines: () => parts.fleet.status(),

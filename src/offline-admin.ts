@@ -11,6 +11,7 @@ import { openSharedAccounts } from './compose/open-accounts.ts'
 import { openStore } from './compose/storage/open-store.ts'
 import type { AccountsConfig, LoadedConfig } from './config/config.ts'
 import { openDeployments } from './domain/deployments/deployments.ts'
+import { createPoolSignals } from './domain/deployments/pool-signals.ts'
 import { createAdminAnswerError } from './surfaces/admin/admin-errors.ts'
 import { createStaticTokenGuard } from './surfaces/kit/guards/credentials.ts'
 import { createGate } from './surfaces/kit/guards/gate.ts'
@@ -51,6 +52,13 @@ export async function openOfflineAdmin(
     guard: createStaticTokenGuard(token),
     actorOf: () => actor,
     workersOf: null,
+    own: null,
+    poolSignals: createPoolSignals({
+      store: store.deployments,
+      deployments,
+      findLive: async () => (await store.nodes.list()).filter(({ aliveUntil }) => aliveUntil > clock.now()),
+      clock,
+    }),
     openStreams: () => 0,
     heldBy: () => 0,
   })

@@ -23,11 +23,13 @@ import type { PerAccount } from './domain/accounts/limits/tiers.ts'
 import { createUserFiles } from './domain/accounts/user-files.ts'
 import { type ContentSigner, refuseInactive } from './domain/assets/signed-url.ts'
 import type { Deployments } from './domain/deployments/deployments.ts'
+import type { PoolSignals } from './domain/deployments/pool-signals.ts'
 import type { CommandEngine } from './domain/engine/directory/engine-commands.ts'
 import type { EngineDirectory } from './domain/engine/directory/engine-directory.ts'
 import type { EventBus } from './domain/events/event-bus.ts'
 import type { LiveEvent } from './domain/events/live-event.ts'
 import { asChosen, withinAccount } from './domain/jobs/submit/chosen-id.ts'
+import type { OwnNode } from './domain/service-nodes/node-report.ts'
 import type { Store } from './domain/store.ts'
 import { cancelJob } from './surfaces/admin/operations/jobs.ts'
 import { reloadModels } from './surfaces/admin/operations/models.ts'
@@ -126,6 +128,8 @@ export interface HttpParts {
   readonly router: Router
   readonly blobs: OpenedBlobs['blobs']
   readonly readiness: Readiness
+  readonly own: OwnNode
+  readonly poolSignals: PoolSignals
   readonly signer: ContentSigner
   readonly metrics: Metrics
   /** Shared by all long work on the main thread. */

@@ -20,8 +20,8 @@ interface Spread {
   readonly most: number
 }
 
-// One chance in twenty that equal checkouts are told apart; five runs of each can show one in a hundred.
-const SIGNIFICANT = 0.05
+// One chance in fifty that equal checkouts are told apart: a run has twenty figures. Five runs of each are enough to show it.
+const SIGNIFICANT = 0.02
 
 /** Figures that only one of the two has are left out: there is nothing to compare them with. */
 export function compareFigures(before: readonly Run[], after: readonly Run[]): Comparison[] {

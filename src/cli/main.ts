@@ -9,6 +9,7 @@ import { addCredits } from './admin/credits.ts'
 import { addDeployments } from './admin/deployments.ts'
 import { addJobs } from './admin/jobs.ts'
 import { addKeys } from './admin/keys.ts'
+import { addNodes } from './admin/nodes.ts'
 import { addBackground } from './background.ts'
 import { addDoctor } from './doctor/doctor.ts'
 import { addMigrate } from './migrate.ts'
@@ -62,6 +63,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     addCredits,
     addDeployments,
     addJobs,
+    addNodes,
     addDoctor,
     addMigrate,
     addMove,

@@ -6,6 +6,7 @@ import type { Log } from '../../lib/log.ts'
 import type { Role } from '../config/role-config.ts'
 import { createLoneHeartbeat, type Heartbeat, openHeartbeat } from '../domain/service-nodes/heartbeat.ts'
 import { createLeadership, type Leadership, UNCONTESTED } from '../domain/service-nodes/leadership.ts'
+import type { OwnNode } from '../domain/service-nodes/node-report.ts'
 import type { NodeAbout } from '../domain/service-nodes/node-store.ts'
 import type { Store } from '../domain/store.ts'
 
@@ -13,6 +14,12 @@ export interface ServiceNodeParts extends AsyncDisposable {
   readonly heartbeat: Heartbeat
   /** The chores of the whole service are done by the process that holds this. */
   readonly leadership: Leadership
+  /** This process as it reports itself. */
+  readonly own: OwnNode
+  /** Says soon that its listener is there. */
+  listensAt(url: string): void
+  /** Says at once that it is about to end. */
+  drain(): void
   /** For further work of the whole service that only some of its processes can do: one of those that ask for it holds it. */
   contend(name: string): Leadership
 }
@@ -34,13 +41,30 @@ const LEAD_MS = 15_000
 export async function openServiceNode(deps: ServiceNodeDeps): Promise<ServiceNodeParts> {
   const { store, version, role, workers, clock, log } = deps
   const nodeId = newUuidV4()
-  const about = (): NodeAbout => ({ version, role, host: hostname(), workers: workers(), schema: store.schemaNumber })
+  let [url, isDraining]: [string | null, boolean] = [null, false]
+  const about = (): NodeAbout => ({
+    version,
+    role,
+    host: hostname(),
+    workers: workers(),
+    schema: store.schemaNumber,
+    ...(url !== null && { url }),
+    ...(isDraining && { isDraining }),
+  })
+  const own = { id: nodeId, startedAt: clock.now(), isAlone: store.isExclusive, about }
+  const listensAt = (address: string) => {
+    url = address
+  }
   if (store.isExclusive) {
     const heartbeat = createLoneHeartbeat({ nodeId, about })
     return {
       heartbeat,
       leadership: UNCONTESTED,
       contend: () => UNCONTESTED,
+      ...{ own, listensAt },
+      drain() {
+        isDraining = true
+      },
       [Symbol.asyncDispose]: () => heartbeat[Symbol.asyncDispose](),
     }
   }
@@ -60,6 +84,11 @@ export async function openServiceNode(deps: ServiceNodeDeps): Promise<ServiceNod
     heartbeat,
     leadership: contend(HOUSEKEEPING, role === 'worker' ? () => isWithoutServers(heartbeat) : async () => true),
     contend: (name) => contend(name, async () => true),
+    ...{ own, listensAt },
+    drain() {
+      isDraining = true
+      void heartbeat.beat()
+    },
     async [Symbol.asyncDispose]() {
       // What it holds is given up with its last beat, in one write.
       for (const end of ends) end()

@@ -185,3 +185,16 @@ describe('through the service that holds the folder', () => {
     assert.ok(!wrong.stderr.includes('wrong'))
   })
 })
+
+test('nodes lists the process that holds the data folder, and none at a folder that nobody holds', async () => {
+  await using service = await startTestApp({ settings: { adminToken: ADMIN_TOKEN } })
+  const { dataDir: cwd } = service
+  const listed = await runInProcess(['nodes', '--data-dir', cwd, '--admin-token', ADMIN_TOKEN], { cwd })
+  assert.equal(listed.code, 0, listed.stderr)
+  const [head, row, ...others] = listed.stdout.trimEnd().split('\n')
+  assert.match(head, /^node +state +role +version +host +address +seen +workers +holds$/)
+  assert.match(row, /^[0-9a-f]{8} +alive +all +test +\S+ +http:\/\/127\.0\.0\.1:\d+ +0 s ago +default \d+ +/)
+  assert.deepEqual(others, [])
+  const nobody = await runInProcess(['nodes', '--data-dir', dataDir], { cwd: dataDir })
+  assert.match(nobody.stdout, /^no process is known/)
+})

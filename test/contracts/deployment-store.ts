@@ -127,6 +127,42 @@ export function testDeploymentStore(opener: StoreOpener<WholeStoreUnderTest>): v
       })
     })
 
+    test('know how much of the work of their pools could run now, and for how long it has waited', async () => {
+      const busy = await Tenant.create(store(), { maxRunning: 2 })
+      const free = await busy.neighbour({ maxRunning: 3 })
+      const full = await busy.neighbour({ maxRunning: 0 })
+      await busy.run()
+      for (const createdAt of [at(40), at(50), at(60)]) await busy.submit({ createdAt })
+      for (const priority of [9, 0, 5])
+        await free.submit({ priority, createdAt: at(30 - priority), needs: `lane-${priority}` })
+      await full.submit({ createdAt: at(25) })
+      const elsewhere = await Tenant.create(store())
+      assert.deepEqual(await store().deployments.demands([busy.pool, elsewhere.pool]), [
+        { pool: busy.pool, queued: 7, running: 1, runnable: 4, oldestQueuedAt: at(21) },
+        { pool: elsewhere.pool, queued: 0, running: 0, runnable: 0, oldestQueuedAt: null },
+      ])
+      const patient = await Tenant.create(store())
+      await patient.submit({ priority: -3, createdAt: at(5) })
+      for (const priority of [7, 7, 2]) await patient.submit({ priority, createdAt: at(100) })
+      const [{ oldestQueuedAt }] = await store().deployments.demands([patient.pool])
+      assert.deepEqual(oldestQueuedAt, at(5), 'whatever goes before it')
+    })
+
+    test('the processes that hold jobs are known, with how many', async () => {
+      await withStore(opener, async (own) => {
+        const tenant = await Tenant.create(own)
+        await tenant.run()
+        await tenant.run()
+        await tenant.submit()
+        await own.nodes.takeSingleton({ name: 'b', nodeId: 'worker', now: START, until: at(15_000) })
+        await own.nodes.takeSingleton({ name: 'a', nodeId: 'worker', now: START, until: at(15_000) })
+        await own.nodes.takeSingleton({ name: 'c', nodeId: 'another', now: START, until: at(5000) })
+        assert.deepEqual(await own.nodes.holdings(at(5000)), [
+          { nodeId: 'worker', jobs: 2, calls: 0, names: ['a', 'b'] },
+        ])
+      })
+    })
+
     test('a list of one pool holds its jobs only, with every filter', async () => {
       const tenant = await Tenant.create(store())
       const mine = await tenant.submit({ metadata: { a: '1' } })

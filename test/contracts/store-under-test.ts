@@ -19,6 +19,7 @@ import type { IdempotencyStore, KeyClaim } from '../../src/domain/idempotency/id
 import type { Job, JobError, Output } from '../../src/domain/jobs/job.ts'
 import type { JobStore, Lease, NewJob } from '../../src/domain/jobs/job-store.ts'
 import type { RunRecordStore } from '../../src/domain/jobs/read/recorded-jobs.ts'
+import type { NodeStore } from '../../src/domain/service-nodes/node-store.ts'
 
 export interface StoreUnderTest {
   readonly jobs: JobStore
@@ -42,6 +43,7 @@ export interface AuditedStores extends Pick<StoreUnderTest, 'directory' | 'apiKe
 /** With the ports that only a whole store offers. */
 export interface WholeStoreUnderTest extends StoreUnderTest {
   readonly deployments: DeploymentStore
+  readonly nodes: NodeStore
   readonly audit: AuditStore
   audited(entry: AuditEntry): AuditedStores
   readonly records: RunRecordStore

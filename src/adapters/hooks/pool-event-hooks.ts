@@ -40,6 +40,11 @@ export function createCommandHook(program: string): CallHook {
   }
 }
 
-function toBody({ event, pool, queued, running, at }: PoolEvent): string {
-  return JSON.stringify({ event, pool, queued, running, at: at.toISOString() })
+function toBody({ event, pool, queued, running, at, signal }: PoolEvent): string {
+  const figures = signal !== null && {
+    workers: signal.workers,
+    wanted_workers: signal.wantedWorkers,
+    oldest_wait_seconds: signal.oldestWaitMs / 1000,
+  }
+  return JSON.stringify({ event, pool, queued, running, at: at.toISOString(), ...figures })
 }

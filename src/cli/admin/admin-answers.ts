@@ -89,3 +89,20 @@ export interface DeploymentWire {
   readonly path: string
   readonly host: string | null
 }
+
+export interface NodeWire {
+  readonly id: string
+  readonly state: string
+  readonly role: string
+  readonly version: string
+  readonly host: string
+  readonly url: string | null
+  readonly seen_at: string
+  readonly workers: Readonly<Record<string, number>>
+  readonly holds: {
+    readonly jobs: number
+    readonly calls: number
+    readonly chores: readonly string[]
+    readonly engines: readonly string[]
+  }
+}

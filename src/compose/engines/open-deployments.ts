@@ -8,6 +8,7 @@ import { DEFAULT_POOL, type Deployment } from '../../domain/deployments/deployme
 import type { Deployments } from '../../domain/deployments/deployments.ts'
 import { createLifecycle } from '../../domain/deployments/lifecycle.ts'
 import { type CallHook, createPoolHooks, type PoolHooks } from '../../domain/deployments/pool-hooks.ts'
+import type { PoolSignals } from '../../domain/deployments/pool-signals.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { LiveEvent } from '../../domain/events/live-event.ts'
 import { type Chore, createHousekeeping } from '../../domain/jobs/sweeps/housekeeping.ts'
@@ -26,6 +27,7 @@ interface DeploymentParts {
   readonly drainTimeoutMs: number
   /** How many workers of a deployment this process is to have. */
   readonly workersHere: (deployment: Deployment) => number
+  readonly poolSignals: PoolSignals
   readonly node: ServiceNodeParts
   readonly clock: Clock
   readonly log: Log
@@ -46,7 +48,8 @@ const POOL_HOOKS = 'pool-hooks'
 export function openPools(config: DeploymentsConfig, parts: DeploymentParts): RunningPools {
   const { deployments, store, jobs, bus, drainTimeoutMs, workersHere, node, clock, log } = parts
   const workers = createLocalPoolWorkers({ createPoolWorker: jobs.createPoolWorker, commonWorker: jobs.worker })
-  const hooks = config.hook === null ? null : createPoolHooks({ call: toCall(config.hook), clock, log })
+  const signalOf = parts.poolSignals.find
+  const hooks = config.hook === null ? null : createPoolHooks({ call: toCall(config.hook), signalOf, clock, log })
   const others = createOtherWorkers(node)
   const lifecycle = createLifecycle({
     deployments,

@@ -1,5 +1,6 @@
 /** The metrics of the service as Prometheus text. Counters follow the domain's observer; gauges are read at each scrape. */
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import type { PoolSignal } from '../../domain/deployments/pool-signals.ts'
 import { ENGINE_STATES, type EngineStatus } from '../../domain/engine/fleet/engine-status.ts'
 import type { JobObserver } from '../../domain/jobs/observer.ts'
 import { JOB_STATUSES, type JobStatus } from '../../domain/jobs/transitions.ts'
@@ -20,7 +21,8 @@ export interface Metrics {
 }
 
 interface MetricSources {
-  readonly countJobs: () => Promise<Readonly<Record<JobStatus, number>>>
+  /** Figures of the whole service; null: others tell them, and not every worker needs to ask the store for the same. */
+  readonly service: ServiceSources | null
   readonly runningHere: () => number
   readonly openStreams: () => number
   /** Gauges of single surfaces. */
@@ -32,16 +34,29 @@ interface MetricSources {
   readonly groupCommit: () => { readonly batches: number; readonly operations: number }
 }
 
+interface ServiceSources {
+  readonly countJobs: () => Promise<Readonly<Record<JobStatus, number>>>
+  readonly poolSignals: () => Promise<readonly PoolSignal[]>
+}
+
 // From a trivial graph to an hour of video.
 const SECONDS = [0.005, 0.025, 0.1, 0.5, 2.5, 10, 30, 120, 600, 3600]
 
-export function openMetrics(version: string, errorTypeOf: ErrorTypeOf): Metrics {
+interface MetricsOptions {
+  readonly version: string
+  readonly role: string
+  readonly errorTypeOf: ErrorTypeOf
+}
+
+export function openMetrics({ version, role, errorTypeOf }: MetricsOptions): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
-  new Gauge({ name: 'atelier_info', help: 'The running version.', labelNames: ['version'], registers: [registry] }).set(
-    { version },
-    1,
-  )
+  new Gauge({
+    name: 'atelier_info',
+    help: 'The running version, and the role of this process.',
+    labelNames: ['version', 'role'],
+    registers: [registry],
+  }).set({ version, role }, 1)
   return {
     observer: createObserver(registry),
     callObserver: createCallObserver(registry, errorTypeOf),
@@ -82,16 +97,7 @@ function createObserver(registry: Registry): JobObserver {
 
 function addGauges(registry: Registry, sources: MetricSources): void {
   const registers = [registry]
-  new Gauge({
-    name: 'atelier_jobs',
-    help: 'Jobs in the store, by state: the same figures from every process of a service.',
-    labelNames: ['status'],
-    registers,
-    async collect() {
-      const counts = await sources.countJobs()
-      for (const status of JOB_STATUSES) this.set({ status }, counts[status])
-    },
-  })
+  if (sources.service !== null) addServiceGauges(registry, sources.service)
   const add = (name: string, help: string, read: () => number) =>
     new Gauge({
       name,
@@ -115,6 +121,51 @@ function addGauges(registry: Registry, sources: MetricSources): void {
   add('atelier_store_commits', 'Group commits since the start.', () => sources.groupCommit().batches)
   add('atelier_store_operations', 'Writes since the start.', () => sources.groupCommit().operations)
 }
+
+function addServiceGauges(registry: Registry, { countJobs, poolSignals }: ServiceSources): void {
+  const registers = [registry]
+  new Gauge({
+    name: 'atelier_jobs',
+    help: 'Jobs in the store, by state: the same figures from every process of a service.',
+    labelNames: ['status'],
+    registers,
+    async collect() {
+      const counts = await countJobs()
+      for (const status of JOB_STATUSES) this.set({ status }, counts[status])
+    },
+  })
+  // All of them are read in one moment, so one look serves them.
+  let looking: Promise<readonly PoolSignal[]> | null = null
+  function look(): Promise<readonly PoolSignal[]> {
+    looking ??= poolSignals().finally(() => {
+      looking = null
+    })
+    return looking
+  }
+  for (const [name, help, read] of PER_POOL) {
+    new Gauge({
+      name: `atelier_pool_${name}`,
+      help: `${help} The same figures from every process of a service.`,
+      labelNames: ['pool'],
+      registers,
+      async collect() {
+        for (const signal of await look()) this.set({ pool: signal.pool }, read(signal))
+      },
+    })
+  }
+}
+
+const PER_POOL: readonly (readonly [name: string, help: string, read: (signal: PoolSignal) => number])[] = [
+  ['queued_jobs', 'Jobs that wait in a pool, counted to 1000.', ({ queued }) => queued],
+  ['running_jobs', 'Jobs of a pool that run.', ({ running }) => running],
+  ['oldest_wait_seconds', 'For how long the oldest waiting job has waited.', ({ oldestWaitMs }) => oldestWaitMs / 1000],
+  ['workers', 'Jobs of a pool that all processes together can run at once.', ({ workers }) => workers],
+  [
+    'wanted_workers',
+    'Jobs that run, and those that could by the limits of their accounts.',
+    (signal) => signal.wantedWorkers,
+  ],
+]
 
 const PER_ENGINE: readonly (readonly [name: string, help: string, read: (engine: EngineStatus) => number])[] = [
   ['running', 'Jobs that an engine runs.', ({ running }) => running],

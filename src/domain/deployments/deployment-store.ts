@@ -8,6 +8,14 @@ export interface PoolLoad {
   readonly running: number
 }
 
+/** What a pool has to do, for whoever decides how many workers it needs. Counts stop at a bound, too. */
+export interface PoolDemand extends PoolLoad {
+  /** How many of the waiting jobs could run now by the limits of their accounts. */
+  readonly runnable: number
+  /** When the oldest waiting job was submitted; null: none waits. Exact while up to 256 queues (of an account, for the same engines and priority) wait. */
+  readonly oldestQueuedAt: Date | null
+}
+
 export interface DeploymentMove {
   readonly id: string
   readonly from: readonly DeploymentState[]
@@ -42,4 +50,6 @@ export interface DeploymentStore {
   /** Deployments whose version is above `version`, in the order of their changes. */
   changedAfter(version: number, limit: number): Promise<readonly VersionedDeployment[]>
   loads(pools: readonly string[]): Promise<readonly PoolLoad[]>
+  /** Costs more than `loads`: asked now and then, not by every look. */
+  demands(pools: readonly string[]): Promise<readonly PoolDemand[]>
 }

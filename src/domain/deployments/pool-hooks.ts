@@ -9,12 +9,15 @@ import type { Log } from '../../../lib/log.ts'
 import { createBackoff } from '../../../lib/waiting/backoff.ts'
 import { settlesWithin, sleep } from '../../../lib/waiting/sleep.ts'
 import type { PoolLoad } from './deployment-store.ts'
+import type { PoolSignal } from './pool-signals.ts'
 
 type PoolEventName = 'workers_wanted' | 'workers_idle'
 
 export interface PoolEvent extends PoolLoad {
   readonly event: PoolEventName
   readonly at: Date
+  /** How much is wanted, and for how long; null: it could not be read. */
+  readonly signal: PoolSignal | null
 }
 
 /** Must end when the signal does. Rejects when the other side did not take it. */
@@ -29,6 +32,8 @@ export interface PoolHooks extends AsyncDisposable {
 
 export interface PoolHooksDeps {
   readonly call: CallHook
+  /** What is told beside the event; left out: nothing. */
+  readonly signalOf?: (pool: string) => Promise<PoolSignal | null>
   readonly clock: Clock
   readonly log: Log
   readonly attempts?: number
@@ -48,7 +53,17 @@ export function createPoolHooks(deps: PoolHooksDeps): PoolHooks {
   /** What a pool was last told, and when. */
   const told = new Map<string, { readonly event: PoolEventName; readonly at: number }>()
 
-  async function deliver(event: PoolEvent): Promise<void> {
+  async function readSignal(pool: string): Promise<PoolSignal | null> {
+    try {
+      return (await deps.signalOf?.(pool)) ?? null
+    } catch (error) {
+      log.debug({ err: error, pool }, 'a pool hook is called without figures')
+      return null
+    }
+  }
+
+  async function deliver(happened: Omit<PoolEvent, 'signal'>): Promise<void> {
+    const event = { ...happened, signal: deps.signalOf === undefined ? null : await readSignal(happened.pool) }
     const backoff = createBackoff({ firstMs: firstPauseMs, maxMs: 30_000 })
     for (let attempt = 1; attempt <= attempts && !ending.signal.aborted; attempt++) {
       try {

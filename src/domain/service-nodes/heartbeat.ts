@@ -56,6 +56,7 @@ export async function openHeartbeat(deps: HeartbeatDeps): Promise<Heartbeat> {
   const ending = new AbortController()
   let steady: { readonly sinceMs: number; readonly latestMs: number } | null = null
   let loop: Promise<void> | null = null
+  const underway = new Set<Promise<void>>()
 
   async function sayAlive(): Promise<void> {
     const beganMs = clock.now().getTime()
@@ -71,7 +72,13 @@ export async function openHeartbeat(deps: HeartbeatDeps): Promise<Heartbeat> {
     steady = { sinceMs: steady !== null && isSteady ? steady.sinceMs : latestMs, latestMs }
   }
 
-  async function beat(): Promise<void> {
+  function beat(): Promise<void> {
+    const beating = takeSteps().finally(() => underway.delete(beating))
+    underway.add(beating)
+    return beating
+  }
+
+  async function takeSteps(): Promise<void> {
     for (const step of steps) {
       if (ending.signal.aborted) return
       await step().catch((error) =>
@@ -100,12 +107,16 @@ export async function openHeartbeat(deps: HeartbeatDeps): Promise<Heartbeat> {
     steadyForMs: () => (steady === null ? 0 : clock.now().getTime() - steady.sinceMs),
     async findLive() {
       const now = clock.now()
-      return (await store.list()).filter(({ id, aliveUntil }) => id === nodeId || aliveUntil > now)
+      const live = (await store.list()).filter(({ id, aliveUntil }) => id === nodeId || aliveUntil > now)
+      // Of itself it knows more than its latest beat said.
+      return live.map(({ id, about }) => ({ id, about: id === nodeId ? deps.about() : about }))
     },
     async [Symbol.asyncDispose]() {
       if (ending.signal.aborted) return
       ending.abort()
       await loop
+      // A beat that arrived after the end was told would make this process known once more.
+      await Promise.all(underway)
       await store.leave(nodeId).catch((error) => log.warn({ err: error }, 'the end of this process was not told'))
     },
   }

@@ -15,6 +15,10 @@ export interface NodeAbout {
   readonly host: string
   /** How many workers it has, by pool. */
   readonly workers: Readonly<Record<string, number>>
+  /** The address of its listener, as it knows it itself; absent: it does not listen yet. */
+  readonly url?: string
+  /** It is about to end. */
+  readonly isDraining?: boolean
   /** How many migrations its program knows; absent: it is older than this field. */
   readonly schema?: number
 }
@@ -42,6 +46,16 @@ export interface Singleton {
   readonly heldUntil: Date
 }
 
+/** What a process holds of the work of the service. */
+export interface NodeHoldings {
+  readonly nodeId: string
+  /** Jobs and calls of models under its lease. */
+  readonly jobs: number
+  readonly calls: number
+  /** Names of work that only one process does, in order. */
+  readonly names: readonly string[]
+}
+
 interface SingletonRequest {
   readonly name: string
   readonly nodeId: string
@@ -61,6 +75,8 @@ export interface NodeStore {
    * at once exactly one gets it.
    */
   takeSingleton(request: SingletonRequest): Promise<Singleton>
+  /** Of each process that holds anything at `now`, by id. */
+  holdings(now: Date): Promise<readonly NodeHoldings[]>
   /** Removes processes that ended without a word, those whose time was over before this moment; returns how many. */
   forgetNodes(deadBefore: Date): Promise<number>
 }

@@ -36,6 +36,7 @@ function createMemoryNodes() {
       names.set(name, taken)
       return taken
     },
+    holdings: async () => [],
     forgetNodes: async () => 0,
   }
   return { store, state }

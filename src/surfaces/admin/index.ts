@@ -14,6 +14,7 @@ import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
 import { pathOf } from '../kit/request-url.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
 import { ADMIN_PATH, type AdminKit, type AdminOperation, type AuditedStores } from './admin-operation.ts'
+import { getPool, listNodes, listPools, type NodeParts } from './operations/nodes.ts'
 import { type GetOverviewDeps, getOpenapi, getOverview, listAudit } from './operations/service.ts'
 import { registerShared, type SharedParts } from './register-operations.ts'
 
@@ -26,6 +27,7 @@ export interface AdminOptions {
   readonly audit: AuditStore
   /** Who sent this request, for its audit line. */
   readonly actorOf: (request: FastifyRequest) => string
+  readonly nodes: NodeParts
   readonly overview: Omit<GetOverviewDeps, 'accounts' | 'deployments'>
   /** null on the local kind, which has one account and no deployments. */
   readonly shared: SharedParts | null
@@ -81,6 +83,7 @@ export function createAdmin(options: AdminOptions): Surface {
     const { accounts = null, deployments = null } = shared ?? {}
     getOverview(app, { ...options.overview, accounts, deployments })
     listAudit(app, { audit: options.audit })
+    for (const operation of [listNodes, listPools, getPool]) operation(app, options.nodes)
     if (shared !== null) registerShared(app, kit, shared)
     for (const operation of options.operations ?? []) operation(app, kit)
     // Every other address below this path is refused in this envelope, and only to a caller with the token.

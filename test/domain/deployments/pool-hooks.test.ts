@@ -22,7 +22,7 @@ test('a want is told once, again after a while if it lasts, and anew after it wa
   await turn()
   hooks.wanted(LOAD)
   await turn()
-  assert.deepEqual(told, [{ event: 'workers_wanted', ...LOAD, at: clock.now() }])
+  assert.deepEqual(told, [{ event: 'workers_wanted', ...LOAD, at: clock.now(), signal: null }])
   clock.advance(30_000)
   hooks.wanted(LOAD)
   await turn()

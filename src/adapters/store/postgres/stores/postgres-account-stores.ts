@@ -34,6 +34,7 @@ import {
   moveDeployment,
   readPoolLoads,
 } from '../operations/accounts/deployment-rows.ts'
+import { readPoolDemands } from '../operations/accounts/pool-demands.ts'
 import { takeRequests } from '../operations/accounts/request-rates.ts'
 import { takeWindow } from '../operations/accounts/shared-counters.ts'
 import {
@@ -106,6 +107,7 @@ export function createDeploymentStore({ durable, read }: StoreParts): Deployment
     list: () => listDeployments(read),
     changedAfter: (version, limit) => listChangedDeployments(read, version, limit),
     loads: async (pools) => (pools.length === 0 ? [] : readPoolLoads(read, pools)),
+    demands: async (pools) => (pools.length === 0 ? [] : readPoolDemands(read, pools)),
   }
 }
 

@@ -1,6 +1,13 @@
 /** The processes of the service on Postgres. Nothing here needs to survive the server's machine: it is said again in a moment. */
 import type { NodeStore } from '../../../../domain/service-nodes/node-store.ts'
-import { beatNode, forgetNodes, leaveNode, listNodes, takeSingleton } from '../operations/nodes/node-rows.ts'
+import {
+  beatNode,
+  forgetNodes,
+  leaveNode,
+  listNodes,
+  readHoldings,
+  takeSingleton,
+} from '../operations/nodes/node-rows.ts'
 import type { StoreParts } from './store-parts.ts'
 
 const MAX_LOOKS = 5
@@ -17,6 +24,7 @@ export function createNodeStore({ relaxed, read, chore }: StoreParts): NodeStore
       }
       throw new Error(`Nobody holds ${request.name} for long enough to be seen.`)
     },
+    holdings: (now) => readHoldings(chore, now),
     forgetNodes: (deadBefore) => forgetNodes(chore, deadBefore),
   }
 }

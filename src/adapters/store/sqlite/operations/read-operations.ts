@@ -6,6 +6,7 @@ import { prepareChangedApiKeys, prepareFindApiKey, prepareListApiKeys } from './
 import { prepareListAudit } from './accounts/audited-writes.ts'
 import { prepareChangedDeployments, prepareListDeployments, preparePoolLoads } from './accounts/deployment-rows.ts'
 import { prepareFindHolder } from './accounts/idempotency-keys.ts'
+import { preparePoolDemands } from './accounts/pool-demands.ts'
 import { prepareDirectoryVersions } from './accounts/shared-counters.ts'
 import { prepareListUserFiles, prepareReadUserFile } from './accounts/user-file-rows.ts'
 import { prepareKnownBlobs, prepareStoredBytes } from './assets/blob-references.ts'
@@ -30,7 +31,7 @@ import { prepareFindRecord, prepareListHistory, prepareListLive, prepareSelectJo
 import { prepareFindLanes } from './jobs/waiting-lanes.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
 import { prepareFindCatalogs, prepareListEngines } from './nodes/engine-rows.ts'
-import { prepareListNodes } from './nodes/node-rows.ts'
+import { prepareHoldings, prepareListNodes } from './nodes/node-rows.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
   const canPay = prepareCanPay(database)
@@ -84,6 +85,8 @@ export function prepareReadOperations(database: DatabaseSync) {
     changedDeployments: prepareChangedDeployments(database),
     directoryVersions: prepareDirectoryVersions(database),
     poolLoads: preparePoolLoads(database),
+    poolDemands: preparePoolDemands(database),
+    nodeHoldings: prepareHoldings(database),
     listNodes: prepareListNodes(database),
     listEngines: prepareListEngines(database),
     findCatalogs: prepareFindCatalogs(database),

@@ -101,6 +101,7 @@ export function createDeploymentStore({ write, read }: StoreChannels): Deploymen
     list: () => read.call('listDeployments', null),
     changedAfter: (version, limit) => read.call('changedDeployments', { version, limit }),
     loads: async (pools) => (pools.length === 0 ? [] : read.call('poolLoads', pools)),
+    demands: async (pools) => (pools.length === 0 ? [] : read.call('poolDemands', pools)),
   }
 }
 

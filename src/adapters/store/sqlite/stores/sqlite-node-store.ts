@@ -10,6 +10,7 @@ export function createNodeStore({ write, read }: StoreChannels): NodeStore {
     list: () => read.call('listNodes', null),
     takeSingleton: ({ name, nodeId, now, until }) =>
       write.call('takeSingleton', { name, nodeId, now: now.getTime(), until: until.getTime() }),
+    holdings: (now) => read.call('nodeHoldings', now.getTime()),
     forgetNodes: (deadBefore) => write.call('forgetNodes', deadBefore.getTime()),
   }
 }

@@ -2,7 +2,13 @@
  * Which processes live, and which of them does the work that only one may do. Where the time decides, it is never later than the
  * server's own: a process whose clock runs ahead takes nothing that another one still holds.
  */
-import type { NodeAbout, NodeBeat, ServiceNode, Singleton } from '../../../../../domain/service-nodes/node-store.ts'
+import type {
+  NodeAbout,
+  NodeBeat,
+  NodeHoldings,
+  ServiceNode,
+  Singleton,
+} from '../../../../../domain/service-nodes/node-store.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 
 type NodeRow = readonly [id: string, startedAt: number, seenAt: number, aliveUntil: number, about: string]
@@ -38,6 +44,30 @@ export async function listNodes(db: Queryable): Promise<ServiceNode[]> {
     seenAt: new Date(seenAt),
     aliveUntil: new Date(aliveUntil),
     about: JSON.parse(about) as NodeAbout,
+  }))
+}
+
+// Held jobs and running calls are never more than there are workers and connections: counting them all is cheap.
+const HOLDINGS = statement<[nodeId: string, jobs: number, calls: number, names: string[]]>(
+  'nodes.holdings',
+  `SELECT node_id, sum(jobs), sum(calls), array_agg(name ORDER BY name) FILTER (WHERE name IS NOT NULL)
+   FROM (
+     SELECT worker_id AS node_id, count(*) AS jobs, 0 AS calls, NULL AS name FROM job
+     WHERE status IN ('running', 'canceling') AND worker_id IS NOT NULL GROUP BY worker_id
+     UNION ALL
+     SELECT owner, 0, count(*), NULL FROM router_call
+     WHERE state = 'running' AND owner IS NOT NULL AND lease_until > $1 GROUP BY owner
+     UNION ALL
+     SELECT node_id, 0, 0, name FROM singleton WHERE held_until > $1
+   ) AS held GROUP BY node_id ORDER BY node_id`,
+)
+
+export async function readHoldings(db: Queryable, now: Date): Promise<NodeHoldings[]> {
+  return (await db.all(HOLDINGS, [now.getTime()])).map(([nodeId, jobs, calls, names]) => ({
+    nodeId,
+    jobs: Number(jobs),
+    calls: Number(calls),
+    names: names ?? [],
   }))
 }
 

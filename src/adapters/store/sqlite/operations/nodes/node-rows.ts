@@ -1,6 +1,12 @@
 /** Which processes live, and which of them does the work that only one may do. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { NodeAbout, NodeBeat, ServiceNode, Singleton } from '../../../../../domain/service-nodes/node-store.ts'
+import type {
+  NodeAbout,
+  NodeBeat,
+  NodeHoldings,
+  ServiceNode,
+  Singleton,
+} from '../../../../../domain/service-nodes/node-store.ts'
 import { prepareRows } from '../statement.ts'
 
 type NodeRow = [id: string, startedAt: number, seenAt: number, aliveUntil: number, about: string]
@@ -41,6 +47,29 @@ export function prepareListNodes(database: DatabaseSync): (input: null) => Servi
       seenAt: new Date(seenAt),
       aliveUntil: new Date(aliveUntil),
       about: JSON.parse(about) as NodeAbout,
+    }))
+}
+
+export function prepareHoldings(database: DatabaseSync): (now: number) => NodeHoldings[] {
+  const select = prepareRows<[nodeId: string, jobs: number, calls: number, names: string]>(
+    database,
+    `SELECT node_id, sum(jobs), sum(calls), json_group_array(name) FILTER (WHERE name IS NOT NULL)
+     FROM (
+       SELECT worker_id AS node_id, count(*) AS jobs, 0 AS calls, NULL AS name FROM job INDEXED BY job_lease
+       WHERE status IN ('running', 'canceling') AND worker_id IS NOT NULL GROUP BY worker_id
+       UNION ALL
+       SELECT owner, 0, count(*), NULL FROM router_call
+       WHERE state = 'running' AND owner IS NOT NULL AND lease_until > ?1 GROUP BY owner
+       UNION ALL
+       SELECT node_id, 0, 0, name FROM singleton WHERE held_until > ?1
+     ) GROUP BY node_id ORDER BY node_id`,
+  )
+  return (now) =>
+    select.all(now).map(([nodeId, jobs, calls, names]) => ({
+      nodeId,
+      jobs,
+      calls,
+      names: (JSON.parse(names) as string[]).sort(),
     }))
 }
 

@@ -1,0 +1,54 @@
+/** How much work waits in a pool and for how long, for whoever decides how many workers it needs. */
+import type { PoolDemand } from '../../../../../domain/deployments/deployment-store.ts'
+import { type Queryable, statement } from '../../database/statement.ts'
+import { readPoolLoads } from './deployment-rows.ts'
+
+const COUNTED = 1000
+const MAX_QUEUES = 256
+
+const QUEUED = `status = 'queued' AND pool = head.pool`
+const COLUMNS = 'needs, account_id, priority, created_at'
+
+// Steps along `job_lane` from the first job of one queue (the same needs, account and priority) to that of the next: a backlog of
+// any length costs one step per queue. Of an account no more jobs are counted than it may run.
+const DEMANDS = statement<[pool: string, oldestQueuedAt: number, runnable: number]>(
+  'deployments.demands',
+  `WITH RECURSIVE head AS (
+     SELECT asked.pool, first.*, 1 AS depth FROM unnest($1::text[]) AS asked (pool) CROSS JOIN LATERAL (
+       SELECT ${COLUMNS} FROM job WHERE status = 'queued' AND pool = asked.pool
+       ORDER BY needs, account_id, priority DESC, seq LIMIT 1) AS first
+     UNION ALL
+     SELECT head.pool, next.needs, next.account_id, next.priority, next.created_at, head.depth + 1
+     FROM head CROSS JOIN LATERAL (
+       SELECT * FROM (
+         (SELECT ${COLUMNS}, 0 AS step FROM job
+          WHERE ${QUEUED} AND needs = head.needs AND account_id = head.account_id AND priority < head.priority
+          ORDER BY priority DESC, seq LIMIT 1)
+         UNION ALL
+         (SELECT ${COLUMNS}, 1 FROM job
+          WHERE ${QUEUED} AND (needs, account_id) > (head.needs, head.account_id)
+          ORDER BY needs, account_id, priority DESC, seq LIMIT 1)
+       ) AS either ORDER BY step LIMIT 1) AS next
+     WHERE head.depth < ${MAX_QUEUES}
+   ),
+   waiting AS (SELECT pool, account_id, min(created_at) AS oldest FROM head GROUP BY pool, account_id)
+   SELECT waiting.pool, min(waiting.oldest), sum((
+     SELECT count(*) FROM (
+       SELECT 1 FROM job WHERE status = 'queued' AND job.account_id = waiting.account_id AND job.pool = waiting.pool
+       LIMIT least(greatest(load.max_running - load.running, 0), ${COUNTED})) AS counted))
+   FROM waiting JOIN account_load AS load ON load.account_id = waiting.account_id
+   GROUP BY waiting.pool`,
+)
+
+export async function readPoolDemands(db: Queryable, pools: readonly string[]): Promise<PoolDemand[]> {
+  const [loads, rows] = await Promise.all([readPoolLoads(db, pools), db.all(DEMANDS, [pools])])
+  const byPool = new Map(rows.map(([pool, oldest, runnable]) => [pool, { oldest, runnable: Number(runnable) }]))
+  return loads.map((load) => {
+    const found = byPool.get(load.pool)
+    return {
+      ...load,
+      runnable: Math.min(found?.runnable ?? 0, load.queued),
+      oldestQueuedAt: found === undefined ? null : new Date(found.oldest),
+    }
+  })
+}
