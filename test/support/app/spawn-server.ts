@@ -38,6 +38,10 @@ export async function spawnServer(
     env: { PATH: process.env['PATH'] ?? '', ...env },
   })
   const exited = once(child, 'exit').then(([code]) => code as number | null)
+  // A process that ends without a clean-up must not leave the server behind.
+  const endNow = () => void child.kill('SIGKILL')
+  process.on('exit', endNow)
+  exited.then(() => process.off('exit', endNow))
   const output = collectOutput(child, onOutput)
   const url = await waitForAddress(child, output, exited)
   return {
