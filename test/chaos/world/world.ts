@@ -58,6 +58,8 @@ const ADMIN_TOKEN = 'the-administrator-of-a-trial'
 
 export async function openWorld(shape: WorldShape, folder: string): Promise<World> {
   await using opening = new AsyncDisposableStack()
+  // Each process that is started ends with this one, whatever ends it.
+  process.setMaxListeners(100)
   const dataFolder = join(folder, 'data')
   const logs = join(folder, 'logs')
   await mkdir(logs, { recursive: true })

@@ -23,11 +23,12 @@ export interface FaultProxy extends AsyncDisposable {
   set(state: LinkState): void
   /** Resets every connection that is open now; new ones are served. */
   drop(): void
-  /** Nothing arrives any more on the connections that are open now, and nobody is ever told; new ones are served. */
+  /** Nothing arrives any more on the connections that are open now, and nobody is told for minutes; new ones are served. */
   forget(): void
   connectionCount(): number
 }
 
+const KEPT_ALIVE_MS = 120_000
 const OPEN: LinkState = { kind: 'open' }
 
 export async function openFaultProxy(options: { readonly target?: number | null } = {}): Promise<FaultProxy> {
@@ -117,6 +118,8 @@ class Pair {
   forget(): void {
     this.#isForgotten = true
     this.#pause()
+    // The far side asks now and then whether anybody is there, and gets no answer.
+    setTimeout(() => this.end(), KEPT_ALIVE_MS).unref()
   }
 
   set(state: LinkState): void {

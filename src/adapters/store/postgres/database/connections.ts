@@ -84,6 +84,9 @@ const BY_KEY = { enable_seqscan: 'off' }
 // Longer than the server lets a statement and the one before it take.
 const ANSWER_MS = { durable: 15_000, relaxed: 15_000, read: 25_000, chore: 130_000 }
 
+// Seconds. A machine that vanished must not keep its connections, of which a server has few, for the two hours that systems wait.
+const OF_LOST_CLIENTS = { tcp_keepalives_idle: '60', tcp_keepalives_interval: '10', tcp_keepalives_count: '3' }
+
 export function openConnections(options: ConnectionOptions): Connections {
   const total = Math.max(4, options.maxConnections ?? DEFAULT_CONNECTIONS)
   const share = (part: number) => Math.max(1, Math.floor(total * part))
@@ -162,7 +165,7 @@ export function toClientConfig(
     keepAlive: true,
     connectionTimeoutMillis: CONNECT_MS,
     application_name: 'atelier',
-    options: Object.entries(settings)
+    options: Object.entries({ ...OF_LOST_CLIENTS, ...settings })
       .map(([name, value]) => `-c ${name}=${value}`)
       .join(' '),
   }
