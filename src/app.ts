@@ -100,13 +100,18 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const opens = PARTS_OF[role]
   const node = opening.use(await openServiceNode({ store, version, role, workers: () => poolWorkers(), clock, log }))
   serviceClock.follow(store, node.heartbeat)
-  const opened = await openBlobs(config.blobs, config.assets, {
-    users: store.isExclusive ? null : await findUsers(node),
-    overrides,
-    onTransferred,
-    log,
-  })
-  await bindBlobs(store, config.blobs.directory)
+  const opened = opening.use(
+    await openBlobs(config.blobs, config.assets, {
+      store,
+      secrets,
+      users: store.isExclusive ? null : await findUsers(node),
+      overrides,
+      onTransferred,
+      clock,
+      log,
+    }),
+  )
+  await bindBlobs(store, opened.place)
   // The engine runs models for nodes, and models run workflows on the engine, so one of the two is connected later.
   const nodeModels = Promise.withResolvers<NodeModels>()
   const runModel: RunModel = async (request, signals) => (await nodeModels.promise).run(request, signals)
@@ -157,7 +162,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       deployments?.mustTakeJobs(pool)
     },
     mustRunModels: async (wish) => (await nodeModels.promise).mustRun(wish),
-    chores: [...engineChores, ...(shared?.chores ?? [])],
+    chores: [...engineChores, ...(shared?.chores ?? []), ...opened.chores],
   })
   if (shared !== null) opening.defer(() => flushKeyUses(shared, log))
   opening.defer(() => jobs.reader.stop())
@@ -229,6 +234,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     storeAnswers: createStoreProbe(store, () => performance.now()),
     isClockSane: serviceClock.isSane,
     hasRoom: opened.hasRoom,
+    parts: { blobs: opened.answers },
   })
   const open = opens.surfaces ? openHttp : openHealthOnly
   const http = opening.use(

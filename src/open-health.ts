@@ -31,6 +31,7 @@ export async function openHealthOnly(config: Config, parts: HealthParts) {
         : createStaticTokenGuard(secrets.adminToken?.reveal() ?? null),
     role: config.role,
     notReadyReason: readiness.notReadyReason,
+    degraded: readiness.degraded,
     metrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),
   })
   const server = await openServer({

@@ -217,6 +217,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     guardMetrics: shared === null ? (request) => gate.authenticate(request, 'bearer') : guardAdmin,
     role: config.role,
     notReadyReason: parts.readiness.notReadyReason,
+    degraded: parts.readiness.degraded,
     metrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),
   })
   const admin =

@@ -15,6 +15,8 @@ export interface InputSource {
   readonly hash: string
   /** Set when the bytes lie in a file of this machine. */
   readonly localPath: string | null
+  /** Fetches the bytes into a file of this machine, which stays until it is given back. */
+  borrow?(signal: AbortSignal): Promise<{ readonly path: string } & AsyncDisposable>
   read(): AsyncIterable<Uint8Array>
 }
 
@@ -28,12 +30,14 @@ export async function openInputFiles(
 ): Promise<InputFiles> {
   const files: [string, InputFile][] = []
   let folder: string | null = null
+  const borrowed = new AsyncDisposableStack()
   const remove = async () => {
+    await borrowed.disposeAsync()
     if (folder !== null) await rm(folder, { recursive: true, force: true })
   }
   try {
     for (const [name, input] of inputs) {
-      let path = input.localPath
+      let path = input.localPath ?? (input.borrow && borrowed.use(await input.borrow(signal)).path) ?? null
       if (path === null) {
         folder ??= await mkdtemp(join(tmpdir(), 'atelier-inputs-'))
         // The name in the graph is the caller's: the file is named by its place instead.

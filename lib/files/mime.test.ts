@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { extensionFromType, extensionOf, isActiveType, isMediaType, typeFromName } from './mime.ts'
+import { extensionFromType, extensionOf, isActiveType, isInertType, isMediaType, typeFromName } from './mime.ts'
 
 test('a type is found by the extension, whatever its case', () => {
   assert.equal(typeFromName('a/b/Photo.JPEG'), 'image/jpeg')
@@ -54,4 +54,11 @@ test('types that a browser would run are active', () => {
     assert.ok(isActiveType(active), active)
   }
   for (const passive of ['image/png', 'text/plain', 'application/json', 'video/mp4']) assert.ok(!isActiveType(passive))
+})
+
+test('types that nothing runs, and that nothing is mistaken for, are inert', () => {
+  for (const inert of ['image/png', 'IMAGE/JPG', 'video/mp4', 'audio/wav', 'application/octet-stream', 'model/obj'])
+    assert.ok(isInertType(inert), inert)
+  for (const other of ['image/svg+xml', 'text/plain', 'application/pdf', 'text/html', 'image/unheard-of', 'nonsense'])
+    assert.ok(!isInertType(other), other)
 })

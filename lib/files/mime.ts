@@ -121,6 +121,22 @@ export function isActiveType(contentType: string): boolean {
   return ACTIVE_TYPES.has(bare) || bare.endsWith('+xml')
 }
 
+const INERT_FAMILIES: ReadonlySet<string> = new Set(['image', 'video', 'audio', 'model'])
+const INERT_TYPES: ReadonlySet<string> = new Set([
+  'application/octet-stream',
+  'application/zip',
+  'application/x-safetensors',
+  'application/x-latent',
+  'application/x-npy',
+])
+
+/** Types that no browser runs or takes for another, also when nothing tells it not to. */
+export function isInertType(contentType: string): boolean {
+  const bare = toBareType(contentType)
+  const isKnown = EXTENSION_BY_TYPE.has(bare) && !isActiveType(bare)
+  return isKnown && (INERT_TYPES.has(bare) || INERT_FAMILIES.has(bare.split('/', 1)[0] ?? ''))
+}
+
 /** Lower case and without the dot; null when the base name has none, or nothing that looks like one. */
 export function extensionOf(name: string): string | null {
   const found = /[^/.]\.([A-Za-z0-9_]{1,16})$/.exec(name)

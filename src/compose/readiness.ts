@@ -6,16 +6,20 @@ interface ReadinessDeps {
   readonly isClockSane: () => boolean
   /** Whether bytes can be stored. */
   readonly hasRoom: () => Promise<boolean>
+  /** Parts without which some requests fail and others do not, by the name that probes are told. Never reject. */
+  readonly parts: Readonly<Record<string, () => Promise<boolean>>>
 }
 
 export interface Readiness {
   /** null when ready, else a reason that is safe to show. */
   notReadyReason(): Promise<string | null>
+  /** The names of parts that do not answer, while this process goes on with the rest of its work. */
+  degraded(): Promise<readonly string[]>
   /** From now on this process is not ready: whoever sends it requests shall stop. */
   drain(): void
 }
 
-export function createReadiness({ storeAnswers, isClockSane, hasRoom }: ReadinessDeps): Readiness {
+export function createReadiness({ storeAnswers, isClockSane, hasRoom, parts }: ReadinessDeps): Readiness {
   let isDraining = false
   return {
     async notReadyReason() {
@@ -23,6 +27,12 @@ export function createReadiness({ storeAnswers, isClockSane, hasRoom }: Readines
       if (!(await storeAnswers())) return 'store'
       if (!isClockSane()) return 'clock'
       return (await hasRoom()) ? null : 'storage'
+    },
+    async degraded() {
+      const states = await Promise.all(
+        Object.entries(parts).map(async ([name, answers]) => ((await answers()) ? [] : [name])),
+      )
+      return states.flat()
     },
     drain() {
       isDraining = true

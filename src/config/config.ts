@@ -12,12 +12,13 @@ import { refuseContradictions } from './contradictions.ts'
 import { type Environment, findUnknownNames, OTHER_ENV, type SettingName } from './env.ts'
 import { autoWorkers, type FleetConfig, toFleetConfig } from './fleet-config.ts'
 import { loadBlock } from './readers/read-block.ts'
+import { readBucketKeys } from './readers/read-bucket.ts'
 import type { TlsMode } from './readers/read-database.ts'
 import { type Cidr, isLoopback } from './readers/read-network.ts'
 import type { KeySource, PoolHook } from './readers/read-remote.ts'
 import { type Role, toConnections, toMigrate } from './role-config.ts'
 import { type RouterConfig, toRouterConfig } from './router-config.ts'
-import { readPasswordFile, Secret, type Secrets } from './secrets.ts'
+import { readSecretFile, Secret, type Secrets } from './secrets.ts'
 import {
   envOf,
   flagOf,
@@ -150,7 +151,32 @@ export interface PostgresConfig {
   readonly migrate: 'auto' | 'check'
 }
 
-export type BlobsConfig = { readonly kind: 'fs'; readonly directory: string }
+export type BlobsConfig = FsBlobsConfig | S3BlobsConfig
+
+export interface FsBlobsConfig {
+  readonly kind: 'fs'
+  readonly directory: string
+}
+
+export interface S3BlobsConfig {
+  readonly kind: 's3'
+  readonly bucket: string
+  /** '' or 'some/prefix/'. */
+  readonly prefix: string
+  /** Scheme and host of the service, without the bucket. */
+  readonly endpoint: string
+  /** What clients reach the service by. */
+  readonly publicEndpoint: string
+  readonly region: string
+  readonly isPathStyle: boolean
+  /** The address for messages. */
+  readonly shown: string
+  /** For files that a process keeps for a while, absolute. */
+  readonly cacheDirectory: string
+  readonly cacheBytes: number
+  /** Whether clients are sent to the bucket for what they download. */
+  readonly isDirect: boolean
+}
 
 /** `local`: within this process. `notify`: between all processes on one Postgres. */
 export type BusConfig = { readonly kind: 'local' } | { readonly kind: 'notify'; readonly database: PostgresConfig }
@@ -234,6 +260,7 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
       secretKey: values.secretKey[0] ?? null,
       formerSecretKeys: values.secretKey.slice(1),
       databasePassword: toDatabasePassword(values, toAbsolute),
+      blobsKeys: toBlobsKeys(values, toAbsolute),
       adminToken: values.adminToken,
       signingKeys: values.signingKeys,
       providers: toProvidersSecret(values, toAbsolute),
@@ -333,7 +360,7 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: bo
     router: toRouterConfig(values, toAbsolute),
     dataDirectory: directory,
     store,
-    blobs: { kind: 'fs', directory: path.join(directory, 'blobs') },
+    blobs: toBlobsConfig(values, directory),
     bus: store.kind === 'postgres' ? { kind: 'notify', database: store } : { kind: 'local' },
     log: { level: values.logLevel, requests: values.logRequests },
   }
@@ -360,7 +387,31 @@ function toDatabasePassword(
   { database, databasePasswordFile: file }: SettingValues,
   toAbsolute: ToAbsolute,
 ): Secret<string> | null {
-  return file === null ? (database?.password ?? null) : readPasswordFile(toAbsolute('databasePasswordFile', file))
+  return file === null
+    ? (database?.password ?? null)
+    : readSecretFile('databasePasswordFile', toAbsolute('databasePasswordFile', file))
+}
+
+function toBlobsConfig({ blobs, blobCache, content }: SettingValues, dataDirectory: string): BlobsConfig {
+  if (blobs === null) return { kind: 'fs', directory: path.join(dataDirectory, 'blobs') }
+  return {
+    kind: 's3',
+    ...blobs,
+    cacheDirectory: path.join(dataDirectory, 'blob-cache'),
+    cacheBytes: blobCache,
+    isDirect: content === 'direct',
+  }
+}
+
+function toBlobsKeys({ blobsKeys, blobsKeysFile: file }: SettingValues, toAbsolute: ToAbsolute): Secret<string> | null {
+  if (file === null) return blobsKeys
+  const name = 'blobsKeysFile'
+  const keys = readSecretFile(name, toAbsolute(name, file))
+  try {
+    return readBucketKeys(keys.reveal())
+  } catch (error) {
+    throw new ConfigError(`${name} names a file whose first line ${(error as Error).message}`)
+  }
 }
 
 function toAccountsConfig(values: SettingValues, toAbsolute: ToAbsolute): AccountsConfig {

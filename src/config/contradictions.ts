@@ -51,6 +51,7 @@ export function refuseContradictions(values: SettingValues, origins: SettingOrig
   refuseRoleContradictions(values, origins)
   refuseFleetContradictions(values, origins)
   refuseStoreContradictions(values, origins)
+  refuseBlobContradictions(values, origins)
   if (values.adminToken !== null && values.adminToken.reveal() === values.token?.reveal()) {
     throw new ConfigError('adminToken and token are the same; whoever may run jobs must not be able to do everything')
   }
@@ -140,6 +141,34 @@ function refuseStoreContradictions(values: SettingValues, { where, isSet, isFlag
   if (runsJobs && values.secretKey.length === 0) {
     throw new ConfigError(
       'database needs a secretKey, because the credentials of a job must reach whichever process runs it; set ATELIER_SECRET_KEY to the same value for all of them (make one with: openssl rand -base64 32)',
+    )
+  }
+}
+
+const ONLY_WITH_BUCKET = ['blobsKeys', 'blobsKeysFile', 'blobCache', 'content'] as const
+
+function refuseBlobContradictions(values: SettingValues, { where, isSet }: SettingOrigins): void {
+  const { blobs, database, blobsKeys, blobsKeysFile } = values
+  if (blobs === null) {
+    const pointless = ONLY_WITH_BUCKET.find(isSet)
+    if (pointless === undefined) return
+    throw new ConfigError(
+      `${pointless} (from ${where(pointless)}) is about a bucket, and none is named; give --blobs, or leave it out`,
+    )
+  }
+  if (database === null) {
+    throw new ConfigError(
+      `blobs (from ${where('blobs')}) names a bucket, which needs a Postgres database; give --database, or keep the bytes in files`,
+    )
+  }
+  if (blobsKeys === null && blobsKeysFile === null) {
+    throw new ConfigError(
+      `blobs (from ${where('blobs')}) names a bucket without its keys; set ATELIER_BLOBS_KEYS to id:secret, or give --blobs-keys-file`,
+    )
+  }
+  if (blobsKeys !== null && blobsKeysFile !== null) {
+    throw new ConfigError(
+      `blobsKeys (from ${where('blobsKeys')}) and blobsKeysFile (from ${where('blobsKeysFile')}) both hold keys; keep one of them`,
     )
   }
 }

@@ -54,7 +54,7 @@ describe('the address of a database', () => {
       migrate: 'check',
     })
     assert.equal(secrets.databasePassword?.reveal(), PASSWORD)
-    assert.equal(config.blobs.directory, path.join(cwd, '.atelier', 'blobs'), 'bytes stay in files')
+    assert.deepEqual(config.blobs, { kind: 'fs', directory: path.join(cwd, '.atelier', 'blobs') })
   })
 
   test('needs no TLS where nobody can listen, and says so where somebody can', () => {

@@ -47,6 +47,8 @@ export interface Secrets {
   readonly formerSecretKeys: readonly Secret<Uint8Array>[]
   /** Of the database; null: it asks for none, or there is no database server. */
   readonly databasePassword: Secret<string> | null
+  /** Of the bucket that holds the bytes, as `id:secret` or `id:secret:token`; null: there is no bucket. */
+  readonly blobsKeys: Secret<string> | null
   /** The token of the admin API; null: there is no admin API. */
   readonly adminToken: Secret<string> | null
   /** Newest first; none: one is made and kept in the data folder. */
@@ -104,19 +106,15 @@ function readSigningKey(text: string): SigningSecret {
   )
 }
 
-const MAX_PASSWORD_FILE_BYTES = 4096
+const MAX_SECRET_FILE_BYTES = 16_384
 
-/** The first line of a small file. */
-export function readPasswordFile(path: string): Secret<string> {
+/** The first line of a small file that the setting names. */
+export function readSecretFile(setting: string, path: string): Secret<string> {
   const stat = statSync(path, { throwIfNoEntry: false })
-  if (stat?.isFile() !== true || stat.size > MAX_PASSWORD_FILE_BYTES) {
-    throw new ConfigError(
-      `databasePasswordFile names ${quote(path)}, which is no file of at most 4 KiB; correct the path`,
-    )
+  if (stat?.isFile() !== true || stat.size > MAX_SECRET_FILE_BYTES) {
+    throw new ConfigError(`${setting} names ${quote(path)}, which is no file of at most 16 KiB; correct the path`)
   }
   const [line] = readFileSync(path, 'utf8').split(/\r?\n/)
   if (line !== '') return new Secret(line)
-  throw new ConfigError(
-    `databasePasswordFile names ${quote(path)}, whose first line is empty; write the password there`,
-  )
+  throw new ConfigError(`${setting} names ${quote(path)}, whose first line is empty; write the secret there`)
 }

@@ -28,7 +28,7 @@ export type Refusal =
   | 'rate_limited'
   | 'too_many_streams'
   | 'storage_full' // the disk has no room; nothing was kept
-  | 'store_unavailable' // the database does not answer; it passes, and whether a write was made may be unknown
+  | 'store_unavailable' // the database, or the storage of bytes, does not answer; it passes, and whether a write was made may be unknown
   | 'insufficient_credits'
   | 'subscription_inactive' // the account may not run anything until its subscription is active again
   | 'deployment_not_ready' // it can still become ready: retry
@@ -75,6 +75,18 @@ export function storeUnavailable(cause: unknown): ServiceError {
     retryAfterSeconds: OUTAGE_RETRY_SECONDS,
     cause,
   })
+}
+
+/** The same for the storage of bytes. */
+export function storageUnavailable(cause: unknown): ServiceError {
+  return new ServiceError(
+    'store_unavailable',
+    'the storage of files does not answer at the moment; send the request again',
+    {
+      retryAfterSeconds: OUTAGE_RETRY_SECONDS,
+      cause,
+    },
+  )
 }
 
 export function isStoreAway(error: unknown): boolean {

@@ -7,6 +7,7 @@ import type { AuditEntry, AuditStore } from './accounts/audit.ts'
 import type { KeyStore } from './accounts/keys/key-store.ts'
 import type { UserFileStore } from './accounts/user-files.ts'
 import type { AssetStore } from './assets/asset-store.ts'
+import type { BlobIndex } from './assets/blob-index.ts'
 import type { LedgerStore } from './credits/ledger.ts'
 import type { LimitStore } from './credits/rate-limit.ts'
 import type { DeploymentStore } from './deployments/deployment-store.ts'
@@ -56,6 +57,8 @@ interface StoreStats {
 export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   readonly jobs: JobStore
   readonly assets: AssetStore
+  /** null: the store keeps none, so bytes lie in files. */
+  readonly blobIndex: BlobIndex | null
   readonly accounts: AccountStore
   readonly keys: IdempotencyStore
   readonly calls: CallStore

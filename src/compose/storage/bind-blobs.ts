@@ -1,7 +1,7 @@
 /**
  * Ties the stored blobs to their database by an id that both hold. Blobs without a record are removed after a start; with a
  * database that was lost or exchanged by mistake, that would be all of them. So a start over such a pair is refused, before
- * anything is removed. Processes that share a database must share the folder too: one with a folder of its own would not
+ * anything is removed. Processes that share a database must share the bytes too: one with a folder of its own would not
  * find what the others stored.
  */
 import { randomUUID } from 'node:crypto'
@@ -9,7 +9,20 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writeFileWhole } from '../../../lib/files/write-file-whole.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
+import { isStoreAway } from '../../domain/errors.ts'
 import { type MetaStore, type Store, StoreOpenError } from '../../domain/store.ts'
+
+/** Where bytes are kept: a folder or a bucket, which holds an id beside them. */
+export interface BlobsPlace {
+  /** For messages. */
+  readonly shown: string
+  /** What to do when the bytes of a database are not here. */
+  mending(id: string): string
+  /** null: none yet. */
+  readId(): Promise<string | null>
+  /** Of several that write at the same time, it is enough that one comes through. */
+  writeId(id: string): Promise<void>
+}
 
 const META_KEY = 'blobs_id'
 const FILE_NAME = 'id'
@@ -19,26 +32,24 @@ const MAX_LOOKS = 10
 
 type BoundStore = MetaStore & Pick<Store, 'isExclusive'>
 
-export async function bindBlobs(store: BoundStore, directory: string): Promise<void> {
-  const path = join(directory, FILE_NAME)
+export async function bindBlobs(store: BoundStore, place: BlobsPlace): Promise<void> {
   for (let looks = 1; ; looks++) {
-    // The file first: it is written after the database, so an id that is found here is known there.
-    const found = await readId(path)
+    // The place first: it is written after the database, so an id that is found here is known there.
+    const found = await readIdOf(place)
     const known = await store.readMeta(META_KEY)
     if (found !== null && found === known) return
     if (found !== null) {
       throw new StoreOpenError(
         'unusable',
-        `The stored bytes in ${directory} belong to another database than the one beside them and would be removed as left over. ` +
-          'Put their database back, or move that folder away to start afresh.',
+        `The stored bytes in ${place.shown} belong to another database than the one beside them and would be removed as left over. ` +
+          'Put their database back, or move them away to start afresh.',
       )
     }
     if (known === null || store.isExclusive) break
     if (looks === MAX_LOOKS) {
       throw new StoreOpenError(
         'unusable',
-        `The bytes of this database are not in ${directory}. Give every process the folder that holds them (--data-dir); ` +
-          `if they are lost for good, write ${known} into the file ${path}.`,
+        `The bytes of this database are not in ${place.shown}. ${place.mending(known)}`,
       )
     }
     // Perhaps another process is at this moment between its two writes.
@@ -46,15 +57,41 @@ export async function bindBlobs(store: BoundStore, directory: string): Promise<v
   }
   // The database first: after a crash between the two writes, an id on the blobs alone would refuse every start.
   const id = await store.ensureMeta(META_KEY, randomUUID)
-  const aside = `${path}.${randomUUID()}`
-  await writeFileWhole(path, `${id}\n`, { mode: OWNER_ONLY, isDurable: true, aside })
+  await place.writeId(id)
+  if (!store.isExclusive && (await readIdOf(place)) !== id) {
+    throw new StoreOpenError('unusable', `The stored bytes in ${place.shown} were taken by another database just now.`)
+  }
 }
 
-async function readId(path: string): Promise<string | null> {
+async function readIdOf(place: BlobsPlace): Promise<string | null> {
   try {
-    return (await readFile(path, 'utf8')).trim()
+    return await place.readId()
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
-    throw error
+    const { message } = error as Error
+    if (!isStoreAway(error) && (error as Error).name !== 'S3Error') throw error
+    throw new StoreOpenError('unusable', `The stored bytes in ${place.shown} cannot be reached: ${message}`, {
+      cause: error,
+    })
+  }
+}
+
+export function toFolderPlace(directory: string): BlobsPlace {
+  const path = join(directory, FILE_NAME)
+  return {
+    shown: directory,
+    mending: (id) =>
+      `Give every process the folder that holds them (--data-dir); if they are lost for good, write ${id} into the file ${path}.`,
+    async readId() {
+      try {
+        return (await readFile(path, 'utf8')).trim()
+      } catch (error) {
+        if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return null
+        throw error
+      }
+    },
+    async writeId(id) {
+      const aside = `${path}.${randomUUID()}`
+      await writeFileWhole(path, `${id}\n`, { mode: OWNER_ONLY, isDurable: true, aside })
+    },
   }
 }

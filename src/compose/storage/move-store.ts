@@ -3,18 +3,11 @@
  * then records, then the keys that sign addresses; each part goes on where a killed move ended. The store that was left says so to
  * whoever starts a service on it.
  */
-import { createReadStream } from 'node:fs'
-import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
-import { writeFileWhole } from '../../../lib/files/write-file-whole.ts'
-import { silentLog } from '../../../lib/log.ts'
 import type { Sealer } from '../../../lib/sealer.ts'
-import { diskFileOps } from '../../adapters/blobs/fs/file-ops.ts'
-import { openFsBlobs } from '../../adapters/blobs/fs/fs-blobs.ts'
-import { openShards } from '../../adapters/blobs/fs/shards.ts'
 import { openSqliteRecords } from '../../adapters/store/sqlite/transfer/sqlite-records.ts'
-import type { PostgresConfig } from '../../config/config.ts'
+import type { BlobsConfig, PostgresConfig } from '../../config/config.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import {
   type MovedKind,
@@ -25,9 +18,9 @@ import {
   type RecordTarget,
 } from '../../domain/transfer/move-records.ts'
 import { keyOf, RECORD_KINDS, type RecordRow } from '../../domain/transfer/record-kinds.ts'
-import { hashFile } from './hash-file.ts'
 import { sealFolderKeys, unsealIntoFolder } from './open-signing-keys.ts'
 import { toConnection } from './postgres-connection.ts'
+import { openFolderBytes, openStoredBytes, type StoredBytes } from './stored-bytes.ts'
 
 export { MoveError }
 
@@ -36,9 +29,9 @@ interface MovePlan {
   /** The data folder with, or for, an embedded store. */
   readonly folder: string
   readonly database: PostgresConfig
-  /** The data folder of the processes on the database, which holds their bytes. */
-  readonly databaseFolder: string
-  readonly secrets: Pick<Secrets, 'databasePassword'>
+  /** Where the processes on the database keep their bytes. */
+  readonly databaseBlobs: BlobsConfig
+  readonly secrets: Pick<Secrets, 'databasePassword' | 'blobsKeys'>
   /** Under the secret key that both services use. */
   readonly sealer: Sealer
 }
@@ -58,39 +51,72 @@ interface MoveHooks {
 
 /** Throws MoveError or StoreOpenError, with a message for the operator. */
 export async function moveStore(plan: MovePlan, { now, onBatch }: MoveHooks): Promise<Moved> {
-  const { direction, folder, databaseFolder, database } = plan
+  const { direction, folder, databaseBlobs, database, secrets } = plan
   const isInward = direction === 'to_database'
-  const [fromFolder, toFolder] = isInward ? [folder, databaseFolder] : [databaseFolder, folder]
   using local = openSqliteRecords(folder, now)
   const { openPostgresRecords } = await import('../../adapters/store/postgres/transfer/postgres-records.ts')
-  await using remote = await openPostgresRecords(toConnection(database, plan.secrets.databasePassword), now)
+  await using remote = await openPostgresRecords(toConnection(database, secrets.databasePassword), now)
   const [source, target]: [RecordSource, RecordTarget] = isInward ? [local, remote] : [remote, local]
-  const { hashes, bytes } = await moveBytes(join(fromFolder, 'blobs'), join(toFolder, 'blobs'))
+  await using own = openFolderBytes(join(folder, 'blobs'), await openBlake3())
+  await using theirs = await openStoredBytes(databaseBlobs, { store: database, secrets })
+  const [from, to] = isInward ? [own, theirs] : [theirs, own]
+  await mustBeFree(to, await source.readOwn(BLOBS_ID))
+  const { hashes, bytes } = await moveBytes(from, to)
   const kinds = await moveRecords(source, target, {
     now,
     movedTo: isInward ? database.shown : folder,
     onBatch,
     async beforeOpen() {
       await moveSigningKeys(plan, source, target)
-      await bindBytes(target, join(toFolder, 'blobs'))
+      // The id that ties the bytes to their records moved with the records.
+      await bindBytes(to, await target.readOwn(BLOBS_ID))
     },
   })
   return { kinds, files: hashes.size, bytes, missing: await countMissing(target, hashes) }
 }
 
-/** Every file is read whole and compared with its name. */
-async function moveBytes(from: string, to: string): Promise<{ hashes: Set<string>; bytes: number }> {
-  const blake3 = await openBlake3()
-  const stored = from === to ? null : await openFsBlobs({ directory: to, blake3, log: silentLog })
-  const shards = openShards(from, diskFileOps)
+interface BytesPlan {
+  readonly from: BlobsConfig
+  readonly to: BlobsConfig
+  readonly database: PostgresConfig
+  readonly secrets: Pick<Secrets, 'databasePassword' | 'blobsKeys'>
+}
+
+/** Only the bytes, of a service that stays on its database. */
+export async function moveStoredBytes(plan: BytesPlan, now: Date): Promise<Pick<Moved, 'files' | 'bytes' | 'missing'>> {
+  const { database, secrets } = plan
+  const { openPostgresRecords } = await import('../../adapters/store/postgres/transfer/postgres-records.ts')
+  await using records = await openPostgresRecords(toConnection(database, secrets.databasePassword), now)
+  await using from = await openStoredBytes(plan.from, { store: database, secrets })
+  await using to = await openStoredBytes(plan.to, { store: database, secrets })
+  const id = await records.readOwn(BLOBS_ID)
+  await mustBeFree(to, id)
+  const { hashes, bytes } = await moveBytes(from, to)
+  await bindBytes(to, id)
+  return { files: hashes.size, bytes, missing: await countMissing(records, hashes) }
+}
+
+const BLOBS_ID = 'blobs_id'
+
+/** Bytes of another service would look like left-overs to this one. */
+async function mustBeFree({ place }: StoredBytes, id: string | null): Promise<void> {
+  const found = await place.readId()
+  if (found === null || found === id) return
+  throw new MoveError(`${place.shown} holds the bytes of another service; name an empty place`)
+}
+
+/** Every piece is read whole and compared with its name. */
+async function moveBytes(from: StoredBytes, to: StoredBytes): Promise<{ hashes: Set<string>; bytes: number }> {
+  const isElsewhere = from.place.shown !== to.place.shown
+  const target = isElsewhere ? await to.openForWriting() : null
   const found = new Set<string>()
   let bytes = 0
-  for await (const hashes of shards.list()) {
+  for await (const hashes of from.list()) {
     for (const hash of hashes) {
-      const known = (await stored?.stat(hash)) ?? null
-      const read = known ?? (await readOrCopy(shards.pathOf(hash), hash, { blake3, stored }))
+      const known = isElsewhere ? await to.sizeOf(hash) : null
+      if (isElsewhere && known === null) await to.setAside(hash)
+      bytes += known ?? (await readOrCopy(hash, from, target))
       found.add(hash)
-      bytes += read.sizeBytes
     }
   }
   return { hashes: found, bytes }
@@ -113,27 +139,24 @@ async function countMissing(records: RecordReader, hashes: ReadonlySet<string>):
   return missing
 }
 
-interface CopyDeps {
-  readonly blake3: Awaited<ReturnType<typeof openBlake3>>
-  /** null: the bytes stay where they are and are only checked. */
-  readonly stored: Awaited<ReturnType<typeof openFsBlobs>> | null
-}
-
-async function readOrCopy(path: string, hash: string, { blake3, stored }: CopyDeps): Promise<{ sizeBytes: number }> {
-  if (stored === null) {
-    const read = await hashFile(path, blake3)
+/** `target` null: the bytes stay where they are and are only checked. */
+async function readOrCopy(
+  hash: string,
+  from: StoredBytes,
+  target: Awaited<ReturnType<StoredBytes['openForWriting']>> | null,
+): Promise<number> {
+  if (target === null) {
+    const read = await from.measure(hash)
     if (read?.hash !== hash) throw damaged(hash)
-    return { sizeBytes: read.bytes }
+    return read.bytes
   }
-  const pending = await stored.receive(createReadStream(path, { highWaterMark: 1_048_576 }), {
-    maxBytes: Number.POSITIVE_INFINITY,
-  })
+  const pending = await target.receive(from.read(hash), { maxBytes: Number.POSITIVE_INFINITY })
   if (pending.hash !== hash) {
     await pending.discard()
     throw damaged(hash)
   }
   await pending.keep()
-  return { sizeBytes: pending.sizeBytes }
+  return pending.sizeBytes
 }
 
 function damaged(hash: string): MoveError {
@@ -157,10 +180,8 @@ async function moveSigningKeys(
   )
 }
 
-/** The id that ties the bytes to their records moved with the records. */
-async function bindBytes(target: RecordReader, directory: string): Promise<void> {
-  const id = await target.readOwn('blobs_id')
+async function bindBytes({ place, prepare }: StoredBytes, id: string | null): Promise<void> {
   if (id === null) return
-  await mkdir(directory, { recursive: true, mode: 0o700 })
-  await writeFileWhole(join(directory, 'id'), `${id}\n`, { mode: 0o600, isDurable: true })
+  await prepare()
+  await place.writeId(id)
 }

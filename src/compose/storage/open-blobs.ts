@@ -1,25 +1,36 @@
 /** Opens the blob store that the configuration names, and the folders of models and of importable files, if any. */
 import { dirname } from 'node:path'
+import type { Clock } from '../../../lib/clock.ts'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
 import type { Log } from '../../../lib/log.ts'
+import type { FolderUsers } from '../../adapters/blobs/folder-users.ts'
 import { diskFileOps, type FileOps } from '../../adapters/blobs/fs/file-ops.ts'
 import { openFsBlobs } from '../../adapters/blobs/fs/fs-blobs.ts'
 import { openHostFiles } from '../../adapters/blobs/fs/host-files.ts'
-import type { FolderUsers } from '../../adapters/blobs/fs/left-overs.ts'
 import { openModelFiles } from '../../adapters/blobs/fs/model-files.ts'
-import type { AssetsConfig, BlobsConfig } from '../../config/config.ts'
+import type { AssetsConfig, BlobsConfig, FsBlobsConfig, S3BlobsConfig } from '../../config/config.ts'
 import { ConfigError, quote } from '../../config/config-error.ts'
+import type { Secrets } from '../../config/secrets.ts'
 import type { Blobs } from '../../domain/assets/blob-store.ts'
 import type { HostFiles } from '../../domain/assets/create/asset-from-path.ts'
 import type { ModelFiles } from '../../domain/assets/weights/model-placement.ts'
+import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
+import type { Store } from '../../domain/store.ts'
+import { type BlobsPlace, toFolderPlace } from './bind-blobs.ts'
 import { createRoomProbe, type HasRoom } from './can-write-probe.ts'
+import { openBucketBlobs } from './open-bucket-blobs.ts'
 
-export interface OpenedBlobs {
+export interface OpenedBlobs extends AsyncDisposable {
   readonly blobs: Blobs
   readonly modelFiles: ModelFiles | null
   readonly hostFiles: HostFiles | null
   /** Whether anything can be written to the blobs and beside them, to the folder of the database. */
   readonly hasRoom: HasRoom
+  /** Where the bytes are kept, to be tied to their database before anything is removed. */
+  readonly place: BlobsPlace
+  readonly chores: readonly Chore[]
+  /** Whether the storage answers; requests that need no bytes go on without it. */
+  readonly answers: () => Promise<boolean>
 }
 
 export interface BlobOverrides {
@@ -28,29 +39,62 @@ export interface BlobOverrides {
 }
 
 interface BlobsDeps {
+  readonly store: Pick<Store, 'blobIndex' | 'readMeta' | 'writeMeta'>
+  readonly secrets: Pick<Secrets, 'blobsKeys'>
   /** Other processes use the folder too, and the database is elsewhere; null: this one is alone. */
   readonly users: FolderUsers | null
   readonly overrides: BlobOverrides
   readonly onTransferred: (bytes: number) => void
+  readonly clock: Clock
   readonly log: Log
 }
 
-export async function openBlobs(
-  { directory }: BlobsConfig,
+export async function openBlobs(config: BlobsConfig, assets: AssetsConfig, deps: BlobsDeps): Promise<OpenedBlobs> {
+  return config.kind === 's3' ? openFromBucket(config, assets, deps) : openFromFiles(config, assets, deps)
+}
+
+async function openFromFiles(
+  { directory }: FsBlobsConfig,
   { modelsDirectory, importDirectories }: AssetsConfig,
   { users, overrides: { files = diskFileOps }, onTransferred, log }: BlobsDeps,
 ): Promise<OpenedBlobs> {
   const blake3 = await openBlake3()
   const blobs = await openFsBlobs({ directory, blake3, log, files, users, onTransferred })
-  const modelFiles = modelsDirectory === null ? null : await openModelFiles({ modelsDirectory, blobs, blake3 })
-  const hostFiles = importDirectories.length === 0 ? null : await openImportFolders(importDirectories)
   const directories = users !== null ? [blobs.temporaryDirectory] : [blobs.temporaryDirectory, dirname(directory)]
   const name = users === null ? 'room-probe' : `${users.own}.room-probe`
-  const hasRoom = createRoomProbe({ directories, name, files, log, now: () => performance.now() })
-  return { blobs, modelFiles, hostFiles, hasRoom }
+  return {
+    blobs,
+    modelFiles: modelsDirectory === null ? null : await openModelFiles({ modelsDirectory, blobs, blake3 }),
+    hostFiles: await openImportFolders(importDirectories),
+    hasRoom: createRoomProbe({ directories, name, files, log, now: () => performance.now() }),
+    place: toFolderPlace(directory),
+    chores: [],
+    answers: async () => true,
+    async [Symbol.asyncDispose]() {},
+  }
 }
 
-async function openImportFolders(folders: readonly string[]): Promise<HostFiles> {
+/** Models are placed in folders of one machine, and a bucket is for many: the configuration refuses the two together. */
+async function openFromBucket(
+  config: S3BlobsConfig,
+  { importDirectories, blobGraceMs }: AssetsConfig,
+  { store, secrets, users, onTransferred, clock, log }: BlobsDeps,
+): Promise<OpenedBlobs> {
+  const { blobIndex: index } = store
+  if (index === null || users === null) throw new Error('a bucket needs a database that several processes share')
+  const options = { secrets, index, meta: store, users, graceMs: blobGraceMs, onTransferred, clock, log }
+  const opened = await openBucketBlobs(config, options)
+  return {
+    ...opened,
+    modelFiles: null,
+    hostFiles: await openImportFolders(importDirectories),
+    // A bucket has no room of its own to look at; what it refuses as full is refused as full.
+    hasRoom: async () => true,
+  }
+}
+
+async function openImportFolders(folders: readonly string[]): Promise<HostFiles | null> {
+  if (folders.length === 0) return null
   try {
     return await openHostFiles(folders)
   } catch (error) {

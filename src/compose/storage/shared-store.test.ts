@@ -7,7 +7,7 @@ import path from 'node:path'
 import { after, describe, test } from 'node:test'
 import { createSealer } from '../../../lib/sealer.ts'
 import type { MetaStore } from '../../domain/store.ts'
-import { bindBlobs } from './bind-blobs.ts'
+import { bindBlobs, toFolderPlace } from './bind-blobs.ts'
 import { openSigningKeys } from './open-signing-keys.ts'
 
 const root = mkdtempSync(path.join(tmpdir(), 'atelier-shared-'))
@@ -59,27 +59,30 @@ describe('the folder of the bytes', () => {
   test('is bound once, also by processes that start together', async () => {
     const store = { ...createMeta(), isExclusive: false }
     const folder = makeFolder()
-    await Promise.all([bindBlobs(store, folder), bindBlobs(store, folder)])
+    await Promise.all([bindBlobs(store, toFolderPlace(folder)), bindBlobs(store, toFolderPlace(folder))])
     assert.equal((await readFile(path.join(folder, 'id'), 'utf8')).trim(), store.values.get('blobs_id'))
-    await bindBlobs(store, folder)
+    await bindBlobs(store, toFolderPlace(folder))
   })
 
   test('of another database is refused', async () => {
     const folder = makeFolder()
-    await bindBlobs({ ...createMeta(), isExclusive: false }, folder)
-    await assert.rejects(bindBlobs({ ...createMeta(), isExclusive: true }, folder), /belong to another database/)
+    await bindBlobs({ ...createMeta(), isExclusive: false }, toFolderPlace(folder))
+    await assert.rejects(
+      bindBlobs({ ...createMeta(), isExclusive: true }, toFolderPlace(folder)),
+      /belong to another database/,
+    )
   })
 
   test('must be the one that the other processes use, unless only one process can have the store open', async () => {
     const store = { ...createMeta(), isExclusive: false }
-    await bindBlobs(store, makeFolder())
+    await bindBlobs(store, toFolderPlace(makeFolder()))
     const own = makeFolder()
-    await assert.rejects(bindBlobs(store, own), (error: Error) => {
+    await assert.rejects(bindBlobs(store, toFolderPlace(own)), (error: Error) => {
       assert.match(error.message, /are not in .* Give every process the folder that holds them/)
       return error.message.includes(store.values.get('blobs_id') ?? 'no id')
     })
     await writeFile(path.join(own, 'id'), `${store.values.get('blobs_id')}\n`)
-    await bindBlobs(store, own)
-    await bindBlobs({ ...store, isExclusive: true }, makeFolder())
+    await bindBlobs(store, toFolderPlace(own))
+    await bindBlobs({ ...store, isExclusive: true }, toFolderPlace(makeFolder()))
   })
 })

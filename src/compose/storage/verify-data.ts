@@ -1,21 +1,15 @@
 /**
- * Implements `atelier verify`: checks the database, and every stored file against its hash. It may run while the service runs.
+ * Implements `atelier verify`: checks the database, and every stored file or object against its hash. It may run while the service runs.
  * A file that appears or disappears meanwhile is no fault: what looks missing is checked once more at the end, against the
  * records of that moment.
  */
 import { existsSync } from 'node:fs'
-import { mkdir, rename, stat } from 'node:fs/promises'
-import { join } from 'node:path'
-import { openBlake3 } from '../../../lib/files/blake3.ts'
-import { diskFileOps } from '../../adapters/blobs/fs/file-ops.ts'
-import { DAMAGED_FOLDER } from '../../adapters/blobs/fs/fs-blobs.ts'
-import { openShards, type Shards } from '../../adapters/blobs/fs/shards.ts'
 import { storeFiles } from '../../adapters/store/sqlite/database/data-directory.ts'
 import { verifyDatabase } from '../../adapters/store/sqlite/database/verify-database.ts'
 import type { Config, StoreConfig } from '../../config/config.ts'
 import type { Secrets } from '../../config/secrets.ts'
-import { hashFile } from './hash-file.ts'
 import { toConnection } from './postgres-connection.ts'
+import { openStoredBytes, type StoredBytes } from './stored-bytes.ts'
 
 export interface DataFault {
   readonly kind: 'database' | 'damaged' | 'missing'
@@ -30,7 +24,7 @@ interface VerifiedData {
 }
 
 interface VerifyOptions {
-  readonly secrets: Pick<Secrets, 'databasePassword'>
+  readonly secrets: Pick<Secrets, 'databasePassword' | 'blobsKeys'>
   /** Moves damaged files away, so that uploading the same bytes again stores them anew. */
   readonly setAside: boolean
   readonly onFile?: (files: number) => void
@@ -48,14 +42,13 @@ export async function verifyData(
   const readRecords = () => verifyRecords(store, secrets)
   const { problems, blobs: recorded } = await readRecords()
   const faults: DataFault[] = problems.map((what) => ({ kind: 'database', what }))
-  const shards = openShards(blobs.directory, diskFileOps)
-  const blake3 = await openBlake3()
+  await using stored = await openStoredBytes(blobs, { store, secrets })
   const missing = new Set(recorded.keys())
   let files = 0
   let bytes = 0
-  for await (const hashes of shards.list()) {
+  for await (const hashes of stored.list()) {
     for (const hash of hashes) {
-      const read = await hashFile(shards.pathOf(hash), blake3)
+      const read = await stored.measure(hash)
       if (read === null) continue
       missing.delete(hash)
       files += 1
@@ -63,17 +56,11 @@ export async function verifyData(
       onFile(files)
       if (read.hash === hash) continue
       faults.push({ kind: 'damaged', what: hash })
-      if (setAside) await moveAside(shards, blobs.directory, hash)
+      if (setAside) await stored.setAside(hash)
     }
   }
-  faults.push(...(await stillMissing(missing, shards, readRecords)))
+  faults.push(...(await stillMissing(missing, stored, readRecords)))
   return { files, bytes, faults }
-}
-
-async function moveAside(shards: Shards, directory: string, hash: string): Promise<void> {
-  const folder = join(directory, DAMAGED_FOLDER)
-  await mkdir(folder, { recursive: true, mode: 0o700 })
-  await rename(shards.pathOf(hash), join(folder, hash))
 }
 
 type VerifiedRecords = ReturnType<typeof verifyDatabase>
@@ -86,7 +73,7 @@ async function verifyRecords(store: StoreConfig, secrets: VerifyOptions['secrets
 
 async function stillMissing(
   missing: ReadonlySet<string>,
-  shards: Shards,
+  stored: StoredBytes,
   readRecords: () => Promise<VerifiedRecords>,
 ): Promise<DataFault[]> {
   if (missing.size === 0) return []
@@ -94,10 +81,7 @@ async function stillMissing(
   const faults: DataFault[] = []
   for (const hash of missing) {
     if (!recorded.has(hash)) continue
-    const isThere = await stat(shards.pathOf(hash)).then(
-      () => true,
-      () => false,
-    )
+    const isThere = (await stored.measure(hash)) !== null
     if (!isThere) faults.push({ kind: 'missing', what: hash })
   }
   return faults

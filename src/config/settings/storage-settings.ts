@@ -1,8 +1,9 @@
 /** Settings of where records and bytes are kept. */
 import type { SettingName } from '../env.ts'
+import { readBucket, readBucketKeys } from '../readers/read-bucket.ts'
 import { readChoice, readPath, readWordOr } from '../readers/read-choice.ts'
 import { readDatabase } from '../readers/read-database.ts'
-import { readCount } from '../readers/read-quantity.ts'
+import { readBytes, readCount, TIB } from '../readers/read-quantity.ts'
 import { readSecretKeys } from '../secrets.ts'
 import type { Setting } from './setting.ts'
 
@@ -12,7 +13,7 @@ export const STORAGE_SETTINGS = {
     argument: '<folder>',
     fallback: '.atelier',
     read: readPath,
-    help: 'Where everything is kept; with a `database`, the stored bytes. A relative path counts from the config file if it stands there, else from the working directory.',
+    help: 'Where everything is kept; with a `database`, the stored bytes; with a bucket, what is kept of it for a while. A relative path counts from the config file if it stands there, else from the working directory.',
   },
   database: {
     group: 'Storage',
@@ -42,6 +43,42 @@ export const STORAGE_SETTINGS = {
     fallback: 'by role',
     read: readWordOr('by role', 'by role', readChoice(['auto', 'check'])),
     help: '`auto`: a start brings the schema of the `database` up to date. `check`: it is refused until `atelier migrate` has done so. `by role`: `auto` in the role `all`, else `check`.',
+  },
+  blobs: {
+    group: 'Storage',
+    argument: '<url>',
+    fallback: 'files',
+    read: readWordOr('files', null, readBucket),
+    help: 'Where bytes are kept: `files` in the data folder, or a bucket of S3-compatible storage, `s3://bucket/prefix?endpoint=https://host&region=eu-central-1&pathStyle=1`; `publicEndpoint` where clients reach the storage by another address. A bucket needs a `database`. See docs/scale-out.md.',
+  },
+  blobsKeys: {
+    group: 'Storage',
+    argument: null,
+    fallback: 'none',
+    read: readWordOr('none', null, readBucketKeys),
+    help: 'The keys of the bucket that `blobs` names: `id:secret`, or `id:secret:token`.',
+    isSecret: true,
+  },
+  blobsKeysFile: {
+    group: 'Storage',
+    argument: '<file>',
+    fallback: 'none',
+    read: readWordOr('none', null, readPath),
+    help: 'A file whose first line is what `blobsKeys` would be.',
+  },
+  blobCache: {
+    group: 'Storage',
+    argument: '<size>',
+    fallback: '10GiB',
+    read: readBytes({ min: 0, max: TIB }),
+    help: 'With a bucket: how much of it this process keeps in the data folder for engines that read files. `0B` keeps a file only while a run uses it.',
+  },
+  content: {
+    group: 'Storage',
+    argument: '<way>',
+    fallback: 'direct',
+    read: readChoice(['direct', 'proxy']),
+    help: 'With a bucket: `direct` sends downloads of pictures, sound, video and other inert types to the bucket by a redirect that works for five minutes; `proxy` sends all bytes through this process.',
   },
   synchronous: {
     group: 'Storage',

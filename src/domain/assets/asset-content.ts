@@ -5,11 +5,13 @@ import { isUuid } from '../../../lib/ids.ts'
 import { ServiceError } from '../errors.ts'
 import type { Asset } from './asset.ts'
 import type { AssetStore } from './asset-store.ts'
-import type { BlobStore, ByteRange } from './blob-store.ts'
+import type { BlobStore, ByteRange, DirectAnswer } from './blob-store.ts'
 
 export interface AssetContent {
   readonly asset: Asset
   open(range?: ByteRange): Promise<Readable>
+  /** Where whoever holds the address gets the same bytes for a few minutes; null: only here. */
+  readonly signDirect: ((answer: DirectAnswer) => Promise<string>) | null
 }
 
 export type FindAsset = (accountId: string, assetId: string) => Promise<Asset>
@@ -42,7 +44,12 @@ export function createOpenContent(deps: FindAssetDeps & { readonly blobs: BlobSt
         'the bytes of this asset are gone; trying again cannot bring them back',
       )
     }
-    return { asset, open: (range) => deps.blobs.open(asset.hash, range) }
+    const { signDirect } = deps.blobs
+    return {
+      asset,
+      open: (range) => deps.blobs.open(asset.hash, range),
+      signDirect: signDirect === undefined ? null : (answer) => signDirect(asset.hash, answer),
+    }
   }
 }
 

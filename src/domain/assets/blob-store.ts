@@ -24,9 +24,21 @@ export interface PutOptions {
   readonly signal?: AbortSignal
 }
 
+/** Bytes in a file of this machine, which stays there until it is given back. */
+export interface BorrowedFile extends AsyncDisposable {
+  readonly path: string
+}
+
+/** What an address that leads to the bytes themselves promises about the answer. */
+export interface DirectAnswer {
+  readonly method: 'GET' | 'HEAD'
+  readonly contentType: string
+  readonly disposition: string
+}
+
 /**
  * Content-addressed bytes. `receive` never holds more than a few chunks in memory. A full disk is refused with
- * `storage_full`, and a failed or aborted receive leaves nothing behind.
+ * `storage_full`, storage that does not answer with `store_unavailable`, and a failed or aborted receive leaves nothing behind.
  */
 export interface BlobStore {
   receive(source: AsyncIterable<Uint8Array>, options: PutOptions): Promise<PendingBlob>
@@ -36,6 +48,10 @@ export interface BlobStore {
   open(hash: string, range?: ByteRange): Promise<Readable>
   /** Where an engine on this machine may read the bytes; null when they are not in a local file. */
   localPath(hash: string): string | null
+  /** Fetches the bytes into a file of this machine; left out by stores whose bytes lie in local files anyway. */
+  borrow?(hash: string): Promise<BorrowedFile>
+  /** An address where whoever holds it gets the bytes for a few minutes; left out by stores that have none. */
+  signDirect?(hash: string, answer: DirectAnswer): Promise<string>
   /**
    * Removes bytes unless `isKnown` says that they are wanted again: an ingest of the same bytes may run at the same time.
    * It is asked when no `keep` of the same bytes can end before the removal has, so an ingest either shows in the answer

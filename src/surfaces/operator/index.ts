@@ -13,13 +13,16 @@ interface OperatorOptions {
   readonly role: string
   /** null when ready, else a reason that is safe to show. */
   readonly notReadyReason: () => Promise<string | null>
+  /** Parts that do not answer while the rest goes on. */
+  readonly degraded: () => Promise<readonly string[]>
   /** Prometheus text and its media type. */
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>
 }
 
 const PATHS = ['/healthz', '/readyz', '/metrics']
 
-export function createOperatorSurface({ guardMetrics, role, notReadyReason, metrics }: OperatorOptions): Surface {
+export function createOperatorSurface({ guardMetrics, role, ...options }: OperatorOptions): Surface {
+  const { notReadyReason, degraded, metrics } = options
   return {
     name: 'operator',
     register(app) {
@@ -27,7 +30,13 @@ export function createOperatorSurface({ guardMetrics, role, notReadyReason, metr
       app.get('/readyz', async (_request, reply) => {
         const reason = await notReadyReason()
         const isReady = reason === null
-        return reply.code(isReady ? 200 : 503).send({ status: isReady ? 'ready' : 'not_ready', reason, role })
+        const away = await degraded()
+        return reply.code(isReady ? 200 : 503).send({
+          status: isReady ? 'ready' : 'not_ready',
+          reason,
+          role,
+          ...(away.length > 0 && { degraded: away }),
+        })
       })
       app.get('/metrics', async (request, reply) => {
         await guardMetrics(request.raw)

@@ -71,6 +71,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     role: 'all',
     guardMetrics: (request) => gate.authenticate(request, 'bearer'),
     notReadyReason: async () => options.notReadyReason ?? null,
+    degraded: async () => [],
     metrics: async () => ({ contentType: 'text/plain; version=0.0.4', text: 'atelier_up 1\n' }),
   })
   const docs = createDocs({ gate, document: spec.document })

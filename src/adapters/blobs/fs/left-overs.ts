@@ -6,15 +6,8 @@
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../../../../lib/log.ts'
+import type { FolderUsers } from '../folder-users.ts'
 import type { FileOps } from './file-ops.ts'
-
-/** The processes that use a folder. */
-export interface FolderUsers {
-  /** The name of this process. */
-  readonly own: string
-  /** The names of those that live, this one included. */
-  readonly live: ReadonlySet<string>
-}
 
 interface LeftOverDeps {
   readonly files: FileOps

@@ -24,6 +24,7 @@ import {
   createUserFileStore,
 } from './stores/postgres-account-stores.ts'
 import { createAssetStore } from './stores/postgres-asset-store.ts'
+import { createBlobIndex } from './stores/postgres-blob-index.ts'
 import { createCallStore, createRequestStore, createSentJournal } from './stores/postgres-call-stores.ts'
 import { createEngineRegistry } from './stores/postgres-engine-registry.ts'
 import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
@@ -54,6 +55,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   return {
     jobs: createJobStore(parts),
     assets: createAssetStore(parts),
+    blobIndex: createBlobIndex(parts),
     accounts: createAccountStore(parts),
     keys: createIdempotencyStore(parts),
     calls: createCallStore(parts),

@@ -165,6 +165,7 @@ function createStore(channels: OpenChannels, { clock, lock, failed, schemaNumber
     keys: createIdempotencyStore(channels),
     calls: createCallStore(channels),
     requests: createRequestStore(channels),
+    blobIndex: null,
     sentJournal: null,
     ...createOperatorStores(channels),
     limits: createLimitStore(channels),

@@ -136,7 +136,7 @@ export function toIngestError(error: unknown): JobError {
     return toJobError('storage_busy', 'an output could not be kept: too much was being stored at once')
   }
   if (isStoreAway(error)) {
-    return toJobError('storage_busy', 'an output could not be kept: the database did not answer')
+    return toJobError('storage_busy', 'an output could not be kept: the storage did not answer')
   }
   if (isTooLarge(error)) {
     return toJobError('output_too_large', 'the outputs of the job are larger than this service keeps')

@@ -18,7 +18,7 @@ import { type OutputFault, toFault } from '../outputs/run-outputs.ts'
 import { joinExtraData } from '../submit/extra-data-keeper.ts'
 import type { RunDeps } from './run-deps.ts'
 
-type Blobs = Pick<BlobStore, 'open' | 'localPath'>
+type Blobs = Pick<BlobStore, 'open' | 'localPath' | 'borrow'>
 
 interface PrepareDeps extends Pick<RunDeps, 'mustBeActive' | 'turns' | 'extraData' | 'blobs' | 'store' | 'log'> {
   /** Ends the wait for a store that is away. */
@@ -51,7 +51,7 @@ export async function prepareRun(
       attempt: job.attempt,
       graph,
       graphText: workflow,
-      inputs: new Map(inputs.map((input) => [input.name, toEngineInput(input, deps.blobs)])),
+      inputs: new Map(inputs.map((input) => [input.name, toEngineInput(input, deps)])),
       extraData: joinExtraData(notes, credentials),
       reserveOutputNumbers: (folder, prefix, count) =>
         outlastOutage(() => deps.store.reserveOutputNumbers(job.accountId, folder, prefix, count), deps.signal).catch(
@@ -70,14 +70,20 @@ export async function prepareRun(
   }
 }
 
-function toEngineInput({ hash, sizeBytes, contentType }: JobInput, blobs: Blobs): EngineInput {
+/** Bytes that are away with their storage are waited for. */
+function toEngineInput(
+  { hash, sizeBytes, contentType }: JobInput,
+  { blobs, signal }: { readonly blobs: Blobs; readonly signal: AbortSignal },
+): EngineInput {
+  const { borrow } = blobs
   return {
     hash,
     sizeBytes,
     contentType,
     localPath: blobs.localPath(hash),
+    ...(borrow && { borrow: (ending: AbortSignal) => outlastOutage(() => borrow(hash), ending) }),
     async *read() {
-      yield* (await blobs.open(hash)) as AsyncIterable<Uint8Array>
+      yield* (await outlastOutage(() => blobs.open(hash), signal)) as AsyncIterable<Uint8Array>
     },
   }
 }

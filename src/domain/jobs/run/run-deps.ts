@@ -36,7 +36,7 @@ export interface RunDeps {
   readonly storeBlob: StoreBlob
   /** How many bytes the account may still store. */
   readonly storageLeft?: (accountId: string) => Promise<number>
-  readonly blobs: Pick<BlobStore, 'open' | 'localPath'>
+  readonly blobs: Pick<BlobStore, 'open' | 'localPath' | 'borrow'>
   readonly bus: EventBus<LiveEvent>
   readonly extraData: ExtraDataKeeper
   readonly clock: Clock

@@ -1,10 +1,10 @@
 /**
  * Sends the bytes of an asset, whole or one range of them, for GET and HEAD. Whatever it is, it is somebody's upload on our
  * origin: never sniffed, never run, and what a browser would run is only ever downloaded. A client that leaves ends the reading
- * of the file at once.
+ * of the file at once. Where the storage serves bytes itself, clients are sent there for what nothing can run.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { extensionFromType, isActiveType, isMediaType } from '../../../../lib/files/mime.ts'
+import { extensionFromType, isActiveType, isInertType, isMediaType, toBareType } from '../../../../lib/files/mime.ts'
 import type { Asset } from '../../../domain/assets/asset.ts'
 import type { AssetContent } from '../../../domain/assets/asset-content.ts'
 import { ServiceError } from '../../../domain/errors.ts'
@@ -14,7 +14,8 @@ import { readRange } from './range.ts'
 
 const UNKNOWN_TYPE = 'application/octet-stream'
 
-export async function sendContent(request: FastifyRequest, reply: FastifyReply, { asset, open }: AssetContent) {
+export async function sendContent(request: FastifyRequest, reply: FastifyReply, content: AssetContent) {
+  const { asset, open } = content
   const etag = quoteDigest(asset.hash)
   if (matchesEtag(request.headers['if-none-match'], etag)) {
     return reply.code(304).headers(toContentHeaders(asset, etag)).removeHeader('content-type').send()
@@ -27,6 +28,11 @@ export async function sendContent(request: FastifyRequest, reply: FastifyReply, 
       `the range lies outside of the ${asset.sizeBytes} bytes of this asset`,
     )
   }
+  const location = await findDirect(request, content)
+  if (location !== null) {
+    // The address is good for minutes only, and whoever holds it needs no other leave.
+    return reply.code(302).headers({ location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).send()
+  }
   const span = range.kind === 'part' ? range.span : undefined
   // Before any header is set: a refusal must not carry the headers of the content.
   const body = request.method === 'HEAD' ? undefined : await open(span)
@@ -35,6 +41,17 @@ export async function sendContent(request: FastifyRequest, reply: FastifyReply, 
   reply.code(span === undefined ? 200 : 206).header('content-length', String(length))
   if (span !== undefined) reply.header('content-range', `bytes ${span.start}-${span.end}/${asset.sizeBytes}`)
   return reply.send(body)
+}
+
+/**
+ * The storage sends type and disposition as they are signed, but not the headers that keep a browser from running what it gets,
+ * nor those that let a page of another origin read it: what needs them is sent from here.
+ */
+async function findDirect(request: FastifyRequest, { asset, signDirect }: AssetContent): Promise<string | null> {
+  const isReadByPage = request.headers['sec-fetch-mode'] === 'cors' || request.headers.origin !== undefined
+  if (signDirect === null || isReadByPage || !isInertType(asset.contentType)) return null
+  const method = request.method === 'HEAD' ? 'HEAD' : 'GET'
+  return signDirect({ method, contentType: toBareType(asset.contentType), disposition: toDisposition(asset) })
 }
 
 /** A range is meant for the content that the client knows: `If-Range` with anything else asks for the whole. */

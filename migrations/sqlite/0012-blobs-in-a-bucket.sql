@@ -1,0 +1,1 @@
+-- Bytes in a bucket need a database that several processes share; beside SQLite they lie in files, named by their hash.

@@ -1,0 +1,129 @@
+/**
+ * Objects as files of this machine, for engines that read paths. A file is fetched once, however many ask for it, and stays until
+ * room is needed: the one that was used longest ago goes first, and none goes while somebody has it borrowed. The folder belongs to
+ * this process; what a process that died left is removed by the next one.
+ */
+import { randomUUID } from 'node:crypto'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { mkdir, readdir, rename, rm, unlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { BorrowedFile, ByteRange } from '../../../domain/assets/blob-store.ts'
+import type { FolderUsers } from '../folder-users.ts'
+
+export interface LocalFiles extends AsyncDisposable {
+  /** For unfinished files. */
+  readonly temporaryDirectory: string
+  borrow(hash: string, fetch: FetchFile): Promise<BorrowedFile>
+  /** null when there is no file of it here. */
+  openHere(hash: string, range?: ByteRange): Promise<Readable | null>
+}
+
+interface FetchFile {
+  readonly sizeBytes: number
+  read(): Promise<Readable>
+}
+
+interface LocalFilesOptions {
+  readonly directory: string
+  readonly maxBytes: number
+  readonly users: FolderUsers
+}
+
+interface Entry {
+  readonly path: string
+  readonly sizeBytes: number
+  readonly ready: Promise<void>
+  borrowers: number
+  isReady: boolean
+}
+
+const READ_BYTES = 256 * 1024
+
+export async function openLocalFiles({ directory, maxBytes, users }: LocalFilesOptions): Promise<LocalFiles> {
+  const folder = join(directory, users.own)
+  const temporary = join(folder, 'tmp')
+  await removeAbandoned(directory, users)
+  await mkdir(temporary, { recursive: true, mode: 0o700 })
+  // In the order of their last use.
+  const entries = new Map<string, Entry>()
+  let totalBytes = 0
+
+  function fetchInto(hash: string, { sizeBytes, read }: FetchFile): Entry {
+    const path = join(folder, hash)
+    const entry: Entry = { path, sizeBytes, borrowers: 0, isReady: false, ready: write() }
+    async function write(): Promise<void> {
+      const unfinished = join(temporary, randomUUID())
+      try {
+        await pipeline(await read(), createWriteStream(unfinished, { mode: 0o600, flags: 'wx' }))
+        await rename(unfinished, path)
+        entry.isReady = true
+      } catch (error) {
+        if (entries.get(hash) === entry) entries.delete(hash)
+        totalBytes -= sizeBytes
+        await unlink(unfinished).catch(() => {})
+        throw error
+      }
+    }
+    totalBytes += sizeBytes
+    entries.set(hash, entry)
+    return entry
+  }
+
+  async function makeRoom(): Promise<void> {
+    for (const [hash, { isReady, borrowers, path, sizeBytes }] of entries) {
+      if (totalBytes <= maxBytes) return
+      if (!isReady || borrowers > 0) continue
+      entries.delete(hash)
+      totalBytes -= sizeBytes
+      // Whoever has it open reads on to its end.
+      await unlink(path).catch(() => {})
+    }
+  }
+
+  return {
+    temporaryDirectory: temporary,
+    async borrow(hash, fetch) {
+      const entry = entries.get(hash) ?? fetchInto(hash, fetch)
+      entry.borrowers++
+      entries.delete(hash)
+      entries.set(hash, entry)
+      let isOut = true
+      const giveBack = async () => {
+        if (!isOut) return
+        isOut = false
+        entry.borrowers--
+        await makeRoom()
+      }
+      try {
+        await entry.ready
+      } catch (error) {
+        if (entries.get(hash) === entry) entries.delete(hash)
+        throw error
+      }
+      await makeRoom()
+      return { path: entry.path, [Symbol.asyncDispose]: giveBack }
+    },
+    async openHere(hash, range) {
+      const entry = entries.get(hash)
+      if (entry?.isReady !== true) return null
+      const stream = createReadStream(entry.path, { ...range, highWaterMark: READ_BYTES })
+      return new Promise((resolve) => {
+        stream.once('open', () => resolve(stream))
+        stream.once('error', () => resolve(null))
+      })
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.allSettled([...entries.values()].map(({ ready }) => ready))
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+async function removeAbandoned(directory: string, { own, live }: FolderUsers): Promise<void> {
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  for (const name of await readdir(directory)) {
+    if (name === own || !live.has(name)) await rm(join(directory, name), { recursive: true, force: true })
+  }
+}

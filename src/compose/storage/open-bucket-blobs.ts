@@ -1,0 +1,95 @@
+/** The blob store on a bucket, with what belongs to it: files kept for engines, the chores that remove objects, and a probe. */
+import type { Clock } from '../../../lib/clock.ts'
+import { openBlake3 } from '../../../lib/files/blake3.ts'
+import type { Log } from '../../../lib/log.ts'
+import { settlesWithin } from '../../../lib/waiting/sleep.ts'
+import type { FolderUsers } from '../../adapters/blobs/folder-users.ts'
+import { createObjectCollector } from '../../adapters/blobs/s3/collect-objects.ts'
+import { openLocalFiles } from '../../adapters/blobs/s3/local-files.ts'
+import { createS3Blobs } from '../../adapters/blobs/s3/s3-blobs.ts'
+import type { S3BlobsConfig } from '../../config/config.ts'
+import type { Secrets } from '../../config/secrets.ts'
+import type { BlobIndex } from '../../domain/assets/blob-index.ts'
+import type { Blobs } from '../../domain/assets/blob-store.ts'
+import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
+import type { MetaStore } from '../../domain/store.ts'
+import type { BlobsPlace } from './bind-blobs.ts'
+import { openBucket } from './open-bucket.ts'
+
+interface BucketBlobs extends AsyncDisposable {
+  readonly blobs: Blobs
+  readonly place: BlobsPlace
+  readonly chores: readonly Chore[]
+  /** Whether the bucket answers; never rejects. */
+  answers(): Promise<boolean>
+}
+
+interface BucketBlobsDeps {
+  readonly secrets: Pick<Secrets, 'blobsKeys'>
+  readonly index: BlobIndex
+  readonly meta: Pick<MetaStore, 'readMeta' | 'writeMeta'>
+  readonly users: FolderUsers
+  /** How long an object stays after nothing led to it any more. */
+  readonly graceMs: number
+  readonly onTransferred?: (bytes: number) => void
+  readonly clock: Clock
+  readonly log: Log
+}
+
+const MINUTE_MS = 60_000
+const SWEPT_DAY = 'blobs_swept_day'
+
+export async function openBucketBlobs(config: S3BlobsConfig, deps: BucketBlobsDeps): Promise<BucketBlobs> {
+  const { index, meta, users, clock, log } = deps
+  await using opening = new AsyncDisposableStack()
+  const { bucket, place } = opening.use(openBucket(config, deps.secrets))
+  const { prefix, cacheDirectory, cacheBytes, isDirect } = config
+  const files = opening.use(await openLocalFiles({ directory: cacheDirectory, maxBytes: cacheBytes, users }))
+  const blake3 = await openBlake3()
+  const { signDirect, ...blobs } = createS3Blobs({
+    ...{ bucket, prefix, index, files, blake3, clock, log },
+    ...(deps.onTransferred !== undefined && { onTransferred: deps.onTransferred }),
+  })
+  const marks = {
+    read: () => meta.readMeta(SWEPT_DAY),
+    write: (day: string) => meta.writeMeta(SWEPT_DAY, day),
+  }
+  const collector = createObjectCollector({ bucket, prefix, index, clock, log, graceMs: deps.graceMs, marks })
+  const open = opening.move()
+  return {
+    blobs: isDirect && signDirect !== undefined ? { ...blobs, signDirect } : blobs,
+    place,
+    chores: [
+      { name: 'remove-objects', runs: 'once', everyMs: MINUTE_MS, run: (signal) => collector.removeGarbage(signal) },
+      { name: 'sweep-objects', runs: 'once', everyMs: 60 * MINUTE_MS, run: (signal) => collector.sweepOrphans(signal) },
+    ],
+    answers: createProbe(place),
+    [Symbol.asyncDispose]: () => open.disposeAsync(),
+  }
+}
+
+const FRESH_MS = 5_000
+const ANSWER_WITHIN_MS = 3_000
+
+/** One small read, whose answer is reused for a moment: anybody may ask for readiness. */
+function createProbe(place: BlobsPlace): () => Promise<boolean> {
+  let known = { answers: true, at: Number.NEGATIVE_INFINITY }
+  let asking: Promise<boolean> | null = null
+
+  async function ask(): Promise<boolean> {
+    const read = place.readId().then(
+      () => true,
+      () => false,
+    )
+    const answers = (await settlesWithin(read, ANSWER_WITHIN_MS)) && (await read)
+    known = { answers, at: performance.now() }
+    asking = null
+    return answers
+  }
+
+  return async () => {
+    if (performance.now() - known.at < FRESH_MS) return known.answers
+    asking ??= ask()
+    return asking
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * The bytes of a service as commands see them, in a folder or in a bucket: to be listed, read whole and compared, copied from or to,
+ * and tied to a database.
+ */
+import { randomUUID } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { mkdir, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import { systemClock } from '../../../lib/clock.ts'
+import { type Blake3, openBlake3 } from '../../../lib/files/blake3.ts'
+import { silentLog } from '../../../lib/log.ts'
+import { diskFileOps, hasCode } from '../../adapters/blobs/fs/file-ops.ts'
+import { DAMAGED_FOLDER, openFsBlobs } from '../../adapters/blobs/fs/fs-blobs.ts'
+import { openShards } from '../../adapters/blobs/fs/shards.ts'
+import { openLocalFiles } from '../../adapters/blobs/s3/local-files.ts'
+import { createS3Blobs } from '../../adapters/blobs/s3/s3-blobs.ts'
+import { isNotFound } from '../../adapters/blobs/s3/s3-error.ts'
+import type { BlobsConfig, PostgresConfig, S3BlobsConfig, StoreConfig } from '../../config/config.ts'
+import type { Secrets } from '../../config/secrets.ts'
+import type { BlobStore } from '../../domain/assets/blob-store.ts'
+import { type BlobsPlace, toFolderPlace } from './bind-blobs.ts'
+import { hashFile } from './hash-file.ts'
+import { openBucket } from './open-bucket.ts'
+import { toConnection } from './postgres-connection.ts'
+
+export interface StoredBytes extends AsyncDisposable {
+  readonly place: BlobsPlace
+  list(): AsyncIterable<readonly string[]>
+  /** null when they are not there. */
+  sizeOf(hash: string): Promise<number | null>
+  /** What lies there, read to its end; null when nothing does. */
+  measure(hash: string): Promise<{ readonly hash: string; readonly bytes: number } | null>
+  /** Not compared with their hash. */
+  read(hash: string): AsyncIterable<Uint8Array>
+  /** Opens what is needed to store bytes here. */
+  openForWriting(): Promise<Pick<BlobStore, 'receive'>>
+  /** Makes the place, where it has to be made. */
+  prepare(): Promise<void>
+  /** Takes away what there is of bytes that are damaged or missing, so that sending them again stores them anew. */
+  setAside(hash: string): Promise<void>
+}
+
+type BytesSecrets = Pick<Secrets, 'databasePassword' | 'blobsKeys'>
+
+export async function openStoredBytes(
+  config: BlobsConfig,
+  { store, secrets }: { readonly store: StoreConfig; readonly secrets: BytesSecrets },
+): Promise<StoredBytes> {
+  const blake3 = await openBlake3()
+  if (config.kind === 'fs') return openFolderBytes(config.directory, blake3)
+  if (store.kind !== 'postgres') throw new Error('a bucket needs a database')
+  return openBucketBytes(config, { store, secrets, blake3 })
+}
+
+export function openFolderBytes(directory: string, blake3: Blake3): StoredBytes {
+  const shards = openShards(directory, diskFileOps)
+  return {
+    place: toFolderPlace(directory),
+    list: () => shards.list(),
+    sizeOf: (hash) => diskFileOps.sizeOf(shards.pathOf(hash)),
+    measure: (hash) => hashFile(shards.pathOf(hash), blake3),
+    read: (hash) => createReadStream(shards.pathOf(hash), { highWaterMark: 1_048_576 }),
+    openForWriting: () => openFsBlobs({ directory, blake3, log: silentLog }),
+    async prepare() {
+      await mkdir(directory, { recursive: true, mode: 0o700 })
+    },
+    async setAside(hash) {
+      const folder = join(directory, DAMAGED_FOLDER)
+      await mkdir(folder, { recursive: true, mode: 0o700 })
+      await rename(shards.pathOf(hash), join(folder, hash)).catch((error: unknown) => {
+        if (!hasCode(error, 'ENOENT')) throw error
+      })
+    },
+    async [Symbol.asyncDispose]() {},
+  }
+}
+
+interface BucketBytesDeps {
+  readonly store: PostgresConfig
+  readonly secrets: BytesSecrets
+  readonly blake3: Blake3
+}
+
+async function openBucketBytes(config: S3BlobsConfig, deps: BucketBytesDeps): Promise<StoredBytes> {
+  const { store: database, secrets, blake3 } = deps
+  const { openPostgresStore } = await import('../../adapters/store/postgres/open-postgres-store.ts')
+  await using opening = new AsyncDisposableStack()
+  const connection = toConnection(database, secrets.databasePassword)
+  const store = opening.use(await openPostgresStore({ ...connection, migrates: false }))
+  const { blobIndex: index } = store
+  if (index === null) throw new Error('a database keeps an index')
+  const { bucket, place } = opening.use(openBucket(config, secrets))
+  const readRaw = async (hash: string) => {
+    const object = await index.find(hash)
+    return object === null ? null : bucket.get(object.objectKey, null)
+  }
+  const open = opening.move()
+  return {
+    place,
+    list: () => index.list(),
+    async sizeOf(hash) {
+      const object = await index.find(hash)
+      // The index may know of another bucket, from which the bytes were moved away.
+      return object === null ? null : bucket.sizeOf(object.objectKey)
+    },
+    async measure(hash) {
+      try {
+        return await bucket.patience.run(async () => {
+          const stream = await readRaw(hash)
+          if (stream === null) return null
+          const hasher = blake3.createHasher()
+          let bytes = 0
+          for await (const chunk of stream.body as AsyncIterable<Buffer>) {
+            hasher.update(chunk)
+            bytes += chunk.length
+          }
+          return { hash: hasher.digest(), bytes }
+        })
+      } catch (error) {
+        if (isNotFound(error)) return null
+        throw error
+      }
+    },
+    async *read(hash) {
+      const stream = await bucket.patience.run(() => readRaw(hash))
+      if (stream !== null) yield* stream.body as AsyncIterable<Uint8Array>
+    },
+    async openForWriting() {
+      const own = `command-${randomUUID()}`
+      // What running services keep there is theirs.
+      const users = { own, live: { has: () => true } }
+      const files = open.use(await openLocalFiles({ directory: config.cacheDirectory, maxBytes: 0, users }))
+      const { prefix } = config
+      return createS3Blobs({ bucket, prefix, index, files, blake3, clock: systemClock, log: silentLog })
+    },
+    async prepare() {},
+    setAside: (hash) => index.remove(hash, { isKnown: async () => false, now: systemClock.now() }),
+    [Symbol.asyncDispose]: () => open.disposeAsync(),
+  }
+}
