@@ -21,7 +21,7 @@ const [minutes = '10', seedText = String(Date.now() % 1_000_000_007), reports = 
 const seed = Number(seedText)
 const [apis = 4, workers = 4, engines = 6] = values.nodes.split(',').map(Number)
 const [jobs = 9, calls = 2, uploads = 0.9] = values.rates.split(',').map(Number)
-const shape = { apis, workers, engines }
+const shape = { apis, workers, engines, bytes: 'bucket' } as const
 const lastsMs = Number(minutes) * 60_000
 const startedMs = performance.now()
 const say = (line: string) =>

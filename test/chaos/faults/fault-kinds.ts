@@ -30,6 +30,8 @@ const nodes = (shape: WorldShape) => [...apis(shape), ...count('worker', shape.w
 const engines = ({ engines }: WorldShape) => count('engine', engines)
 const postgres = () => ['postgres']
 const provider = () => ['provider']
+const storage = ({ bytes }: WorldShape) => (bytes === 'bucket' ? ['storage'] : [])
+const nodesOfBucket = (shape: WorldShape) => (shape.bytes === 'bucket' ? nodes(shape) : [])
 
 const nothing = async () => {}
 
@@ -63,6 +65,7 @@ function forget(of: (world: World, target: string) => FaultProxy): FaultRow['beg
 }
 
 const databaseOf = (world: World, name: string) => nodeOf(world, name).database
+const storageOf = (world: World, name: string) => nodeOf(world, name).storage
 const frontOf = (world: World, name: string) => nodeOf(world, name).front
 const engineLinkOf = (world: World, name: string) => engineOf(world, name).link
 const SLOW: LinkState = { kind: 'open', delayMs: 200 }
@@ -157,6 +160,30 @@ export const FAULTS = {
     2,
     link((world) => world.providerLink, { kind: 'silent' }),
   ),
+  'a storage that refuses everything': row(storage, [2000, 15_000], 4, async ({ storage: { bucket } }) => {
+    if (bucket !== null) bucket.isDown = true
+    return async () => {
+      if (bucket !== null) bucket.isDown = false
+    }
+  }),
+  'a storage that loses answers': row(storage, [0, 0], 3, async ({ storage: { bucket } }) => {
+    for (const operation of ['put', 'complete_upload', 'put_part', 'delete'] as const)
+      bucket?.fail(operation, { kind: 'lose_answer' }, 3)
+    return nothing
+  }),
+  'a storage that breaks off': row(storage, [0, 0], 3, async ({ storage: { bucket } }) => {
+    for (const operation of ['put', 'get', 'put_part', 'complete_upload'] as const)
+      bucket?.fail(operation, { kind: 'cut' }, 4)
+    return nothing
+  }),
+  'bytes that are damaged on their way': row(storage, [0, 0], 2, async ({ storage: { bucket } }) => {
+    for (const operation of ['put', 'get', 'put_part'] as const) bucket?.fail(operation, { kind: 'damage' }, 3)
+    return nothing
+  }),
+  'cut a node from the storage': row(nodesOfBucket, [1000, 15_000], 3, link(storageOf, { kind: 'cut' })),
+  'silence between a node and the storage': row(nodesOfBucket, [2000, 25_000], 3, link(storageOf, { kind: 'silent' })),
+  'a slow way to the storage': row(nodesOfBucket, [3000, 15_000], 2, link(storageOf, SLOW)),
+  'forgotten connections to the storage': row(nodesOfBucket, [0, 0], 2, forget(storageOf)),
   'a clock that is wrong': row(nodes, [5000, 40_000], 4, async (world, name, random) => {
     const node = nodeOf(world, name)
     node.be({ clockOffsetMs: random.next() < 0.5 ? -30_000 : 30_000 })

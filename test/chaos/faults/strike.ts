@@ -15,7 +15,7 @@ export interface FaultRecord extends PlannedFault {
   readonly error: string | null
 }
 
-const MAX_LATE_MS = 20_000
+const MAX_LATE_MS = 60_000
 
 interface StrikeOptions {
   readonly world: World

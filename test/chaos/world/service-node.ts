@@ -10,6 +10,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { type SpawnedServer, spawnServer } from '../../support/app/spawn-server.ts'
 import { type FaultProxy, openFaultProxy } from '../../support/network/fault-proxy.ts'
 import type { ProcessFaults } from './preload.ts'
+import type { ChaosStorage } from './storage.ts'
 
 const START_AGAIN_MS = 500
 const START_GIVE_UP_MS = 300_000
@@ -22,6 +23,7 @@ export interface NodeOptions {
   readonly env: Readonly<Record<string, string>>
   readonly databasePort: number
   readonly databaseName: string
+  readonly storage: Pick<ChaosStorage, 'settingsFor' | 'port'>
 }
 
 export class ServiceNode implements AsyncDisposable {
@@ -31,6 +33,8 @@ export class ServiceNode implements AsyncDisposable {
   readonly front: FaultProxy
   /** Its way to Postgres. */
   readonly database: FaultProxy
+  /** Its way to the bucket; unused where bytes lie in a folder. */
+  readonly storage: FaultProxy
   /** What it said when it ended without being asked to. */
   readonly deaths: string[] = []
   readonly #options: NodeOptions
@@ -38,18 +42,23 @@ export class ServiceNode implements AsyncDisposable {
   #faults: ProcessFaults = { clockOffsetMs: 0, isDiskFull: false }
   #running: SpawnedServer | null = null
 
-  private constructor(options: NodeOptions, front: FaultProxy, database: FaultProxy) {
+  private constructor(options: NodeOptions, links: Record<'front' | 'database' | 'storage', FaultProxy>) {
     this.name = options.name
     this.#options = options
-    this.front = front
-    this.database = database
+    this.front = links.front
+    this.database = links.database
+    this.storage = links.storage
     this.logFile = join(options.folder, `${options.name}.log`)
     this.#faultsFile = join(options.folder, `${options.name}.faults`)
     this.be({})
   }
 
   static async open(options: NodeOptions): Promise<ServiceNode> {
-    return new ServiceNode(options, await openFaultProxy(), await openFaultProxy({ target: options.databasePort }))
+    return new ServiceNode(options, {
+      front: await openFaultProxy(),
+      database: await openFaultProxy({ target: options.databasePort }),
+      storage: await openFaultProxy({ target: options.storage.port }),
+    })
   }
 
   /** Resolves when it listens. */
@@ -78,11 +87,12 @@ export class ServiceNode implements AsyncDisposable {
   }
 
   #spawn(): Promise<SpawnedServer> {
-    const { databaseName, flags, env } = this.#options
+    const { databaseName, flags, env, storage } = this.#options
+    const bytes = storage.settingsFor(this.name, this.storage)
     const url = `postgres://atelier@127.0.0.1:${this.database.port}/${databaseName}`
     return spawnServer(
-      ['--database', url, ...flags],
-      { ...env, NODE_OPTIONS: `--import=${PRELOAD}`, CHAOS_FAULTS_FILE: this.#faultsFile },
+      ['--database', url, ...bytes.flags, ...flags],
+      { ...env, ...bytes.env, NODE_OPTIONS: `--import=${PRELOAD}`, CHAOS_FAULTS_FILE: this.#faultsFile },
       { onOutput: (text) => appendFileSync(this.logFile, text) },
     )
   }
@@ -130,5 +140,6 @@ export class ServiceNode implements AsyncDisposable {
     await this.kill()
     await this.front[Symbol.asyncDispose]()
     await this.database[Symbol.asyncDispose]()
+    await this.storage[Symbol.asyncDispose]()
   }
 }

@@ -11,6 +11,7 @@ import { EngineServer } from './engine-server.ts'
 import { type ChaosProvider, openChaosProvider } from './provider.ts'
 import { ServiceNode } from './service-node.ts'
 import { writeSettings } from './settings-files.ts'
+import { type BytesPlace, type ChaosStorage, openStorage } from './storage.ts'
 
 export interface WorldShape {
   /** Nodes that clients talk to. */
@@ -18,6 +19,7 @@ export interface WorldShape {
   /** Nodes that drive engines. None: the others run the jobs with the built-in engine. */
   readonly workers: number
   readonly engines: number
+  readonly bytes: BytesPlace
 }
 
 export interface ChaosAccount {
@@ -37,7 +39,7 @@ export interface World extends AsyncDisposable {
   readonly providerLink: FaultProxy
   readonly accounts: readonly ChaosAccount[]
   readonly deployments: readonly string[]
-  readonly blobsFolder: string
+  readonly storage: ChaosStorage
   /** Of the database of the service on the server that takes writes now. */
   databaseUrl(): string
   /** Ends all nodes as an operator would. */
@@ -60,7 +62,6 @@ export async function openWorld(shape: WorldShape, folder: string): Promise<Worl
   await using opening = new AsyncDisposableStack()
   // Each process that is started ends with this one, whatever ends it.
   process.setMaxListeners(100)
-  const dataFolder = join(folder, 'data')
   const logs = join(folder, 'logs')
   await mkdir(logs, { recursive: true })
   const postgres = opening.use(await startReplicatedPostgres({ shared_buffers: '64MB' }))
@@ -68,6 +69,7 @@ export async function openWorld(shape: WorldShape, folder: string): Promise<Worl
   const databaseName = new URL(database.url).pathname.slice(1)
   const databaseUrl = () => new URL(`/${databaseName}`, postgres.primary.url).href
   const accounts = await addAccounts(databaseUrl())
+  const storage = opening.use(await openStorage(shape.bytes, folder))
   const provider = opening.use(await openChaosProvider())
   const providerLink = opening.use(await openFaultProxy({ target: provider.port }))
   const { flags: settings, providers } = await writeSettings(folder, providerLink.port)
@@ -83,7 +85,7 @@ export async function openWorld(shape: WorldShape, folder: string): Promise<Worl
   await Promise.all(engines.map((engine) => engine.start()))
 
   const openNode = async (name: string, flags: readonly string[]) => {
-    const common = ['--kind', 'cloud', '--data-dir', dataFolder, '--max-queue', '1000000', '--log-level', 'info']
+    const common = ['--kind', 'cloud', '--max-queue', '1000000', '--log-level', 'info']
     return opening.use(
       await ServiceNode.open({
         name,
@@ -92,6 +94,7 @@ export async function openWorld(shape: WorldShape, folder: string): Promise<Worl
         env,
         databasePort: postgres.primary.port,
         databaseName,
+        storage,
       }),
     )
   }
@@ -120,7 +123,7 @@ export async function openWorld(shape: WorldShape, folder: string): Promise<Worl
     providerLink,
     accounts,
     deployments,
-    blobsFolder: join(dataFolder, 'blobs'),
+    storage,
     databaseUrl,
     async stopNodes() {
       await Promise.all(nodes.map((node) => node.terminate()))
