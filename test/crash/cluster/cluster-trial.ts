@@ -21,7 +21,7 @@ export interface ClusterTrialOptions {
   readonly say?: (line: string) => void
 }
 
-const RATES = { jobs: 12, calls: 3, uploads: 3 }
+const RATES = { jobs: 6, calls: 2, uploads: 1.5 }
 
 export async function runClusterTrial(options: ClusterTrialOptions): Promise<TrialReport> {
   const { nodes, seed, jobs, kinds, faults: count, everyMs, say = () => {} } = options
