@@ -19,6 +19,7 @@ import { openBus } from './compose/open-bus.ts'
 import { openClock, toServiceClock } from './compose/open-clock.ts'
 import { createDirectories } from './compose/open-directories.ts'
 import { openServiceNode, type ServiceNodeParts } from './compose/open-service-node.ts'
+import { mayJoin, openWorkerGateway, openWorkerKeys } from './compose/open-worker-gateway.ts'
 import { createReadiness } from './compose/readiness.ts'
 import { PARTS_OF } from './compose/roles.ts'
 import type { ModelOverrides, ReloadOutcome } from './compose/router/open-models.ts'
@@ -115,14 +116,16 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   // The engine runs models for nodes, and models run workflows on the engine, so one of the two is connected later.
   const nodeModels = Promise.withResolvers<NodeModels>()
   const runModel: RunModel = async (request, signals) => (await nodeModels.promise).run(request, signals)
-  const engines = await openEngines(config, { clock, log, store, node, overrides, runModel })
+  const takesWorkers = await mayJoin(config.fleet, store)
+  const engines = await openEngines(config, { clock, log, store, node, overrides, runModel, takesWorkers })
   const { resident } = engines
-  const { fleet, directory, toCommand, chores: engineChores } = opening.use(engines.opened)
+  const { fleet, directory, follow, toCommand, chores: engineChores } = opening.use(engines.opened)
   const metrics = openMetrics({ version, role, errorTypeOf })
   const bus = opening.use(await openBus(config.bus, { secrets, log }))
   const directories = opening.use(createDirectories({ store, bus, log }))
   const shared =
     config.accounts === null ? null : await openSharedAccounts(config.accounts, { store, directories, clock, log })
+  const workerKeys = await openWorkerKeys({ store, shared, directories, clock })
   const authenticate =
     overrides.authenticate ?? shared?.authenticate ?? createLocalAuthenticate(secrets.token?.reveal() ?? null)
   const identify = overrides.authenticate ?? shared?.identify ?? authenticate
@@ -133,7 +136,11 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const announce = () => directories.announce('deployments')
   const deployments =
     config.deployments === null ? null : await openDeployments({ store: store.deployments, clock, announce })
-  directories.follow({ ...shared?.lists, ...(deployments !== null && { deployments }) })
+  directories.follow({
+    ...shared?.lists,
+    ...(workerKeys.ring !== null && { keys: workerKeys.ring }),
+    ...(deployments !== null && { deployments }),
+  })
   const { maxOvertakes } = config.fleet
   const { observer } = metrics
   const turns = overrides.turns ?? createTurns()
@@ -162,7 +169,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       deployments?.mustTakeJobs(pool)
     },
     mustRunModels: async (wish) => (await nodeModels.promise).mustRun(wish),
-    chores: [...engineChores, ...(shared?.chores ?? []), ...opened.chores],
+    chores: [...engineChores, ...(shared?.chores ?? []), ...opened.chores, ...workerKeys.chores],
   })
   if (shared !== null) opening.defer(() => flushKeyUses(shared, log))
   opening.defer(() => jobs.reader.stop())
@@ -230,6 +237,16 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     }),
   )
   nodeModels.resolve(router.nodeModels)
+  const gateway =
+    takesWorkers && opens.surfaces
+      ? openWorkerGateway({
+          ...{ store, jobs, assets, bus, directory, follow, runModel, clock, log },
+          keys: workerKeys.keys,
+          signingKeys: keys,
+          blobs: opened.blobs,
+          nodeId: node.heartbeat.nodeId,
+        })
+      : null
   const readiness = createReadiness({
     storeAnswers: createStoreProbe(store, () => performance.now()),
     isClockSane: serviceClock.isSane,
@@ -254,6 +271,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       assets,
       router,
       blobs: opened.blobs,
+      workerKeys: workerKeys.keys,
+      gateway,
       readiness,
       own: node.own,
       poolSignals,

@@ -12,7 +12,9 @@ import { openStore } from './compose/storage/open-store.ts'
 import type { AccountsConfig, LoadedConfig } from './config/config.ts'
 import { openDeployments } from './domain/deployments/deployments.ts'
 import { createPoolSignals } from './domain/deployments/pool-signals.ts'
+import { createWorkerKeys } from './domain/workers/worker-keys.ts'
 import { createAdminAnswerError } from './surfaces/admin/admin-errors.ts'
+import { createWorkerOperations } from './surfaces/admin/register-operations.ts'
 import { createStaticTokenGuard } from './surfaces/kit/guards/credentials.ts'
 import { createGate } from './surfaces/kit/guards/gate.ts'
 import { openServer } from './surfaces/server.ts'
@@ -61,6 +63,8 @@ export async function openOfflineAdmin(
     }),
     openStreams: () => 0,
     heldBy: () => 0,
+    // No service runs here, so none has been started without worker keys.
+    operations: [createWorkerOperations({ workerKeys: createWorkerKeys(shared), takesWorkers: true })],
   })
   const host = '127.0.0.1'
   const gate = createGate({

@@ -10,6 +10,7 @@ import { createAdminSurface } from './admin-surface.ts'
 import { type AssetActions, openPictures } from './compose/asset-actions.ts'
 import { readOpenFileLimit, toConnectionLimit } from './compose/connection-limit.ts'
 import type { RunningPools } from './compose/engines/open-deployments.ts'
+import { readServiceId } from './compose/engines/service-id.ts'
 import type { JobActions } from './compose/job-actions.ts'
 import type { Metrics } from './compose/metrics/open-metrics.ts'
 import type { SharedAccounts } from './compose/open-accounts.ts'
@@ -31,9 +32,11 @@ import type { LiveEvent } from './domain/events/live-event.ts'
 import { asChosen, withinAccount } from './domain/jobs/submit/chosen-id.ts'
 import type { OwnNode } from './domain/service-nodes/node-report.ts'
 import type { Store } from './domain/store.ts'
+import type { WorkerGateway } from './domain/workers/worker-gateway.ts'
+import type { WorkerKeys } from './domain/workers/worker-keys.ts'
 import { cancelJob } from './surfaces/admin/operations/jobs.ts'
 import { reloadModels } from './surfaces/admin/operations/models.ts'
-import { createEngineOperations } from './surfaces/admin/register-operations.ts'
+import { createEngineOperations, createWorkerOperations } from './surfaces/admin/register-operations.ts'
 import { createContentSurface } from './surfaces/content/index.ts'
 import { createDocs } from './surfaces/docs/index.ts'
 import { createJobsV2 } from './surfaces/jobs-v2/index.ts'
@@ -58,6 +61,7 @@ import { openOptionalSurfaces } from './surfaces/optional-surfaces.ts'
 import { createRouterV2 } from './surfaces/router-v2/index.ts'
 import { loadRouterContract } from './surfaces/router-v2/router-contract.ts'
 import { openServer } from './surfaces/server.ts'
+import { createWorkerSurface } from './surfaces/worker-v1/index.ts'
 
 // Longer than any call may take, so that an answer in the last moment still finds its connection open.
 const HOLD_GRACE_MS = 60_000
@@ -93,6 +97,7 @@ function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts):
     actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
     workersOf: pools?.countWorkers ?? null,
     operations: [
+      createWorkerOperations({ workerKeys: parts.workerKeys, takesWorkers: parts.gateway !== null }),
       createEngineOperations({ engines: parts.directory, commandEngine: parts.commandEngine }),
       (app, kit) => reloadModels(app, { kit, reload: parts.router.reload }),
       (app, kit) => cancelJob(app, { kit, jobs: parts.store.jobs, cancel: parts.jobs.cancel }),
@@ -127,6 +132,9 @@ export interface HttpParts {
   readonly assets: AssetActions
   readonly router: Router
   readonly blobs: OpenedBlobs['blobs']
+  readonly workerKeys: WorkerKeys
+  /** null: no worker of another machine may join. */
+  readonly gateway: WorkerGateway | null
   readonly readiness: Readiness
   readonly own: OwnNode
   readonly poolSignals: PoolSignals
@@ -224,6 +232,17 @@ export async function openHttp(config: Config, parts: HttpParts) {
     secrets.adminToken === null
       ? []
       : [openAdmin(config, { ...parts, guardAdmin, openStreams: jobsV2.openStreams, heldBy: accountConnections.count })]
+  const worker =
+    parts.gateway === null
+      ? []
+      : [
+          createWorkerSurface({
+            ...{ gate, clock, log, gateway: parts.gateway, version: parts.version },
+            serviceId: await readServiceId(parts.store),
+            maxModelBytes: config.router.maxBodyBytes,
+            holdMs: config.router.deadlineMs + HOLD_GRACE_MS,
+          }),
+        ]
   const { turns, onTransferred } = parts
   const bodyMemory = createBodyMemory({ ...toBodyLimits(config), turns, onTransferred })
   const optional = await openOptionalSurfaces(toSurfaceParts(config, gate, { ...parts, accountConnections }))
@@ -239,11 +258,12 @@ export async function openHttp(config: Config, parts: HttpParts) {
       routerV2,
       content,
       ...admin,
+      ...worker,
       operator,
       createDocs({
         gate,
         document: spec.document,
-        others: [routerV2, ...optional, ...admin].flatMap(({ reference }) => reference ?? []),
+        others: [routerV2, ...optional, ...admin, ...worker].flatMap(({ reference }) => reference ?? []),
       }),
       ...optional,
     ],
@@ -255,7 +275,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
   })
   const gauges = [
     { name: 'atelier_body_bytes', help: 'Bytes of request bodies in memory.', read: bodyMemory.heldBytes },
-    ...optional.flatMap(({ gauges: own }) => own ?? []),
+    ...[...optional, ...worker].flatMap(({ gauges: own }) => own ?? []),
   ]
   return { ...server, openStreams: jobsV2.openStreams, gauges }
 }

@@ -10,6 +10,7 @@ import { addDeployments } from './admin/deployments.ts'
 import { addJobs } from './admin/jobs.ts'
 import { addKeys } from './admin/keys.ts'
 import { addNodes } from './admin/nodes.ts'
+import { addWorkerKeys } from './admin/worker-keys.ts'
 import { addBackground } from './background.ts'
 import { addDoctor } from './doctor/doctor.ts'
 import { addMigrate } from './migrate.ts'
@@ -60,6 +61,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     addRun,
     addAccounts,
     addKeys,
+    addWorkerKeys,
     addCredits,
     addDeployments,
     addJobs,

@@ -76,7 +76,7 @@ function listenForReload(app: App, { terminal, log }: { terminal: Terminal; log:
   return { [Symbol.dispose]: end }
 }
 
-function listenForStop(terminal: Terminal): { readonly requested: Promise<string>; end(): void } {
+export function listenForStop(terminal: Terminal): { readonly requested: Promise<string>; end(): void } {
   const { promise, resolve } = Promise.withResolvers<string>()
   let isSecond = false
   const end = terminal.onSignal((signal) => {
@@ -103,7 +103,7 @@ const HINTS: Readonly<Record<string, string>> = {
 const MISTAKES: readonly string[] = ['NodeModuleError', 'CommandError', 'CatalogError', 'ProviderSettingsError']
 
 /** Turns failures that an operator can mend into one line; anything else is a defect and keeps its stack. */
-function explainStart(error: unknown): never {
+export function explainStart(error: unknown): never {
   if (error instanceof Error) {
     const code = 'code' in error && typeof error.code === 'string' ? error.code : ''
     const hint = Object.hasOwn(HINTS, code) ? HINTS[code] : null

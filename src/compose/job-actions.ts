@@ -95,7 +95,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       onStored: reader.learn,
       mustBeActive: rules?.mustBeActive,
       fleet,
-      verdicts,
+      verdicts: { ...verdicts, withdraw: (lease, now) => store.jobs.withdraw(lease, now) },
       storeBlob: parts.assets.storeBlob,
       blobs: parts.blobs,
       newId: newUuidV4,
@@ -169,6 +169,15 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     log,
   })
   return {
+    /** What those that serve joined workers share with the workers of this process. */
+    runTerms: {
+      extraData,
+      observer,
+      maxOvertakes: parts.maxOvertakes,
+      maxRunMs: toRunLimit(config.maxRunMs, rules),
+      mustBeActive: rules?.mustBeActive,
+      onStored: reader.learn,
+    },
     engineDrain,
     submit,
     submitPrompt: createSubmitPrompt({

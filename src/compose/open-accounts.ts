@@ -12,7 +12,7 @@ import { type Accounts, openAccounts } from '../domain/accounts/accounts.ts'
 import { createCallers, type VerifyToken } from '../domain/accounts/authenticate.ts'
 import type { Authenticate, Caller, IsWelcome } from '../domain/accounts/caller.ts'
 import { type ApiKeys, createApiKeys } from '../domain/accounts/keys/api-keys.ts'
-import { openKeyRing } from '../domain/accounts/keys/key-ring.ts'
+import { type KeyRing, openKeyRing } from '../domain/accounts/keys/key-ring.ts'
 import { readTiers } from '../domain/accounts/limits/read-limits.ts'
 import { type AccountLimits, DEFAULT_TIERS, mustHaveSubscription } from '../domain/accounts/limits/tiers.ts'
 import { FREE, type PoolPrice, readPrices } from '../domain/credits/prices.ts'
@@ -37,6 +37,7 @@ export interface AccountRules {
 export interface SharedAccounts extends AccountRules {
   readonly accounts: Accounts
   readonly apiKeys: ApiKeys
+  readonly ring: KeyRing
   /** Authenticates the caller and counts the request against its rate. */
   readonly authenticate: Authenticate
   /** The same without counting the request. */
@@ -93,6 +94,7 @@ export async function openSharedAccounts(config: AccountsConfig, parts: AccountP
   return {
     accounts,
     apiKeys: createApiKeys({ store: store.apiKeys, ring, clock }),
+    ring,
     authenticate: withRate(callers.authenticate, limiter),
     identify: callers.authenticate,
     isWelcome: callers.isWelcome,

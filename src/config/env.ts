@@ -71,6 +71,7 @@ export const ENV = {
   comfyuiCount: 'ATELIER_COMFYUI_COUNT',
   comfyuiConcurrency: 'ATELIER_COMFYUI_CONCURRENCY',
   embedded: 'ATELIER_EMBEDDED',
+  joins: 'ATELIER_JOINS',
   maxOvertakes: 'ATELIER_MAX_OVERTAKES',
   engineWait: 'ATELIER_ENGINE_WAIT',
   engineLostAfter: 'ATELIER_ENGINE_LOST_AFTER',
@@ -101,6 +102,7 @@ export const ENV = {
 export const OTHER_ENV = {
   configFile: 'ATELIER_CONFIG',
   baseUrl: 'ATELIER_BASE_URL',
+  workerToken: 'ATELIER_WORKER_TOKEN',
 } as const
 
 export type SettingName = keyof typeof ENV

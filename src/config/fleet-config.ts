@@ -11,6 +11,8 @@ export interface FleetConfig {
   readonly concurrency: number
   /** Whether the built-in engine takes jobs, too. */
   readonly hasEmbedded: boolean
+  /** Whether workers of other machines may join. */
+  readonly joins: 'auto' | 'on' | 'off'
   readonly maxOvertakes: number
   readonly waitMs: number
   readonly lostAfterMs: number
@@ -48,6 +50,7 @@ export function toFleetConfig(values: SettingValues): FleetConfig {
     launches,
     concurrency: values.comfyuiConcurrency,
     hasEmbedded: hasEmbedded(values),
+    joins: values.joins,
     maxOvertakes: values.maxOvertakes,
     waitMs: values.engineWait,
     lostAfterMs: values.engineLostAfter,

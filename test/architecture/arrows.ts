@@ -42,6 +42,7 @@ const DOMAIN_ROWS: readonly (readonly string[])[] = [
   ['workflows'],
   ['engine'],
   ['jobs', 'models', 'deployments'],
+  ['workers'],
   ['store.ts', 'transfer'],
 ]
 

@@ -38,6 +38,7 @@ const CONTRACTS = [
   ['spec/jobs-v2.openapi.json', 'src/surfaces/jobs-v2'],
   ['spec/router.openapi.json', 'src/surfaces/router-v2'],
   ['spec/admin.openapi.json', 'src/surfaces/admin'],
+  ['spec/worker.openapi.json', 'src/surfaces/worker-v1'],
 ] as const
 
 for (const [document, folder] of CONTRACTS) {

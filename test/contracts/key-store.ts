@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { WORKERS_ACCOUNT_ID } from '../../src/domain/accounts/account.ts'
 import { digestOf, newKeyId, newKeyText, type StoredKey } from '../../src/domain/accounts/keys/api-key.ts'
 import { at, START, type StoreOpener, shareStore, Tenant, withStore } from './store-under-test.ts'
 
@@ -28,6 +29,13 @@ export function testKeyStore(opener: StoreOpener): void {
       const all = await store().apiKeys.list(accountId)
       assert.deepEqual(new Set(all.map(({ id }) => id)), new Set([key.id, unbounded.id]))
       assert.equal(await store().apiKeys.find('nowhere'), null)
+    })
+
+    test('are kept without an account where they are keys of workers', async () => {
+      const key = newKey(WORKERS_ACCOUNT_ID, { scopes: ['workers:join:default'] })
+      assert.equal(await store().apiKeys.insert(key), true)
+      assert.deepEqual(await store().apiKeys.find(key.id), key)
+      assert.ok((await store().apiKeys.list(WORKERS_ACCOUNT_ID)).some(({ id }) => id === key.id))
     })
 
     test('keep the digest before a rotation for its time, and the first moment of a revocation', async () => {

@@ -62,6 +62,15 @@ export interface ShownKeyWire extends KeyWire {
   readonly text: string
 }
 
+export interface WorkerKeyWire extends Omit<KeyWire, 'account_id' | 'scopes' | 'previous_until'> {
+  readonly pools: readonly string[]
+}
+
+export interface ShownWorkerKeyWire extends WorkerKeyWire {
+  readonly text: string
+  readonly takes_workers: boolean
+}
+
 export interface GrantWire {
   readonly outcome: string
   readonly balance: BalanceWire

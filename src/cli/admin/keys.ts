@@ -57,8 +57,12 @@ function accountOf(options: Options): string {
 }
 
 /** Accepts the id, or the whole key. */
+export function keyIdOf(given = ''): string {
+  return encodeURIComponent(/^atl_([0-9A-Za-z]{12})_/.exec(given)?.[1] ?? given)
+}
+
 function keyPath(given = ''): string {
-  return `/keys/${encodeURIComponent(/^atl_([0-9A-Za-z]{12})_/.exec(given)?.[1] ?? given)}`
+  return `/keys/${keyIdOf(given)}`
 }
 
 function create(client: AdminClient, options: Options): Promise<ShownKeyWire> {
@@ -76,7 +80,7 @@ function rotate(client: AdminClient, options: Options, [id]: readonly (string | 
   return client.call('POST', `${keyPath(id)}/rotate`, { overlap_seconds: seconds })
 }
 
-function readExpiry(text: string): string {
+export function readExpiry(text: string): string {
   if (/^\d{4}-\d{2}-\d{2}/.test(text) && !Number.isNaN(Date.parse(text))) return new Date(text).toISOString()
   return new Date(Date.now() + readDuration('--expires', text)).toISOString()
 }

@@ -17,6 +17,7 @@ import type { RecycleLimits } from '../../domain/engine/fleet/fleet-member.ts'
 import { createLaneTable } from '../../domain/engine/fleet/lane-table.ts'
 import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
 import type { Store } from '../../domain/store.ts'
+import { isJoinedEngine } from '../../domain/workers/worker-leases.ts'
 import type { ServiceNodeParts } from '../open-service-node.ts'
 
 /** Does what an operator wants with an engine of this process. */
@@ -26,6 +27,8 @@ export interface OpenedDirectory extends AsyncDisposable {
   readonly fleet: Fleet
   readonly directory: EngineDirectory
   readonly chores: readonly Chore[]
+  /** Reads the registry of all engines again. */
+  follow(): Promise<void>
   /** Connects what drains and resumes engines here, which is made later. */
   toCommand(obey: ObeyWill): CommandEngine
 }
@@ -34,6 +37,8 @@ interface DirectoryParts {
   readonly store: Pick<Store, 'engines' | 'nodes'>
   readonly node: Pick<ServiceNodeParts, 'heartbeat'>
   readonly recycleLimits: RecycleLimits
+  /** Whether workers of other machines may join; left out: they may not. */
+  readonly takesWorkers?: boolean
   readonly clock: Clock
   readonly log: Log
 }
@@ -55,6 +60,7 @@ const FORGET_SHARED_MS = 7 * DAY_MS
 const FORGET_OWN_MS = HOUR_MS
 
 export function claimEngines(parts: DirectoryParts): EngineClaims {
+  const { takesWorkers = false } = parts
   const contested = parts.node.heartbeat.isAlone ? null : createEngineLeases(parts.clock)
   const leases = contested ?? ALL_ENGINES
   return {
@@ -64,9 +70,8 @@ export function claimEngines(parts: DirectoryParts): EngineClaims {
       const { heartbeat } = node
       const lanes = createLaneTable()
       // The built-in engine alone runs every job that it accepts: no lanes are needed, and its catalog need not be stored.
-      const hasLanes = contested !== null || engines.some(({ isResident }) => !isResident)
-      const followed =
-        contested === null ? null : createFollowedEngines({ registry: store.engines, leases, clock, log })
+      const hasLanes = contested !== null || takesWorkers || engines.some(({ isResident }) => !isResident)
+      const followed = createFollowed(parts, contested)
       const fleet = createFleet(engines, {
         clock,
         log,
@@ -99,9 +104,11 @@ export function claimEngines(parts: DirectoryParts): EngineClaims {
         ],
         toCommand(obey) {
           followed?.onWill(obey)
-          const registry = contested === null ? null : store.engines
-          return createCommandEngine({ directory, isDriven: leases.isDriven, obey, registry })
+          const registry = followed === null ? null : store.engines
+          const isDriven = (engineId: string) => leases.isDriven(engineId) && !isJoinedEngine(engineId)
+          return createCommandEngine({ directory, isDriven, obey, registry })
         },
+        follow: async () => followed?.refresh(),
         async [Symbol.asyncDispose]() {
           await publisher?.[Symbol.asyncDispose]()
           await fleet[Symbol.asyncDispose]()
@@ -110,6 +117,20 @@ export function claimEngines(parts: DirectoryParts): EngineClaims {
     },
   }
 }
+
+/** What others drive. A process that has the store alone knows of no other engines than those of workers that joined. */
+function createFollowed({ store, takesWorkers, clock, log }: DirectoryParts, contested: EngineLeases | null) {
+  const { engines } = store
+  if (contested !== null) return createFollowedEngines({ registry: engines, leases: contested, clock, log })
+  if (takesWorkers !== true) return null
+  const registry = {
+    list: async () => (await engines.list()).filter(({ status: { id } }) => isJoinedEngine(id)),
+    findCatalogs: engines.findCatalogs,
+  }
+  return createFollowedEngines({ registry, leases: NO_ENGINES, clock, log })
+}
+
+const NO_ENGINES: EngineLeases = { isHeld: () => false, isDriven: () => false }
 
 function toChore(name: string, everyMs: number, run: Chore['run']): Chore {
   return { name, runs: 'each', everyMs, run }

@@ -2,7 +2,6 @@
 
 import { hostname } from 'node:os'
 import type { Clock } from '../../../lib/clock.ts'
-import { newUuidV4 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
 import { type ComfyEngine, type ComfyServer, openComfyEngine } from '../../adapters/engines/comfyui/comfy-engine.ts'
 import { openEmbeddedEngine } from '../../adapters/engines/embedded/engine.ts'
@@ -19,14 +18,15 @@ import type { Store } from '../../domain/store.ts'
 import type { ServiceNodeParts } from '../open-service-node.ts'
 import { PARTS_OF } from '../roles.ts'
 import { claimEngines, type OpenedDirectory } from './open-directory.ts'
-
-const SERVICE_ID_KEY = 'serviceId'
+import { readServiceId } from './service-id.ts'
 
 interface FleetParts {
   readonly clock: Clock
   readonly log: Log
   readonly store: Pick<Store, 'ensureMeta' | 'engines' | 'nodes'>
   readonly node: ServiceNodeParts
+  /** Whether workers of other machines may join; left out: they may not. */
+  readonly takesWorkers?: boolean
   /** Runs a partner's model for a node. */
   readonly runModel: RunModel
   readonly overrides: FleetOverrides
@@ -52,15 +52,45 @@ export async function openEngines(config: Config, parts: FleetParts): Promise<Op
   const claims = claimEngines({ ...parts, recycleLimits: config.fleet.recycle })
   if (!PARTS_OF[config.role].engines) return { opened: await claims.open([]), resident: null }
   if (overrides.engines !== undefined) return { opened: await claims.open(overrides.engines), resident: null }
+  const ownerId = await readServiceId(parts.store)
+  await using listed = await openEngineList(config, { ...parts, ownerId, leases: claims.leases })
+  const opened = await claims.open(listed.engines)
+  await listed.untilHeard()
+  listed.keep()
+  return { opened, resident: listed.resident }
+}
+
+interface EngineList extends AsyncDisposable {
+  readonly engines: readonly FleetEngine[]
+  /** The engine in this process, if there is one. */
+  readonly resident: Engine | null
+  /** Resolves when they have said what they can run, or after the time that a start waits for that. */
+  untilHeard(): Promise<void>
+  /** Somebody else closes the engines. */
+  keep(): void
+}
+
+type ListParts = Pick<FleetParts, 'clock' | 'log' | 'overrides' | 'runModel'> &
+  Pick<ComfyParts, 'node' | 'ownerId' | 'leases'>
+
+/** Every engine that the configuration names, whoever may give it work. */
+export async function openEngineList(config: Config, parts: ListParts): Promise<EngineList> {
   await using opening = new AsyncDisposableStack()
-  // The id of this service on ComfyUI servers that it shares with other services.
-  const ownerId = await parts.store.ensureMeta(SERVICE_ID_KEY, newUuidV4)
-  const comfy = await openComfyEngines(config.fleet, { ...parts, opening, ownerId, leases: claims.leases })
+  const comfy = await openComfyEngines(config.fleet, { ...parts, opening })
   const resident = config.fleet.hasEmbedded ? await openResident(config, parts) : null
-  const opened = await claims.open([...comfy, ...(resident === null ? [] : [resident.member])])
-  await untilHeard(comfy, config.fleet.waitMs)
-  opening.move()
-  return { opened, resident: resident?.engine ?? null }
+  const opened = opening.move()
+  let isKept = false
+  return {
+    engines: [...comfy, ...(resident === null ? [] : [resident.member])],
+    resident: resident?.engine ?? null,
+    untilHeard: () => untilHeard(comfy, config.fleet.waitMs),
+    keep() {
+      isKept = true
+    },
+    async [Symbol.asyncDispose]() {
+      if (!isKept) await opened.disposeAsync()
+    },
+  }
 }
 
 /**
@@ -84,7 +114,7 @@ interface Resident {
   readonly member: FleetEngine
 }
 
-async function openResident(config: Config, parts: FleetParts): Promise<Resident> {
+async function openResident(config: Config, parts: ListParts): Promise<Resident> {
   const { overrides } = parts
   const engine = overrides.engine ?? (await openEmbedded(config, parts))
   const { urls, launches, concurrency } = config.fleet
@@ -102,7 +132,7 @@ const SHARE_OF_JOB = 0.5
 
 function openEmbedded(
   { kind, engine: config }: Config,
-  { clock, log, runModel, overrides }: FleetParts,
+  { clock, log, runModel, overrides }: ListParts,
 ): Promise<Engine> {
   return openEmbeddedEngine({
     threads: config.threads,
@@ -118,7 +148,8 @@ function openEmbedded(
   })
 }
 
-interface ComfyParts extends Pick<FleetParts, 'clock' | 'log' | 'node' | 'overrides'> {
+interface ComfyParts extends Pick<FleetParts, 'clock' | 'log' | 'overrides'> {
+  readonly node: Pick<ServiceNodeParts, 'heartbeat'>
   readonly opening: AsyncDisposableStack
   readonly ownerId: string
   readonly leases: EngineLeases

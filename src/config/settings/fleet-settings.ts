@@ -40,6 +40,13 @@ export const FLEET_SETTINGS = {
     read: readChoice(['auto', 'on', 'off']),
     help: 'Whether the built-in engine takes jobs. `auto`: only when no ComfyUI server is named.',
   },
+  joins: {
+    group: 'Fleet',
+    argument: '<when>',
+    fallback: 'auto',
+    read: readChoice(['auto', 'on', 'off']),
+    help: 'Whether workers on other machines may join with a worker key (`atelier work --join`). `auto`: with Postgres always, else when there is a worker key at the start. See docs/workers.md.',
+  },
   maxOvertakes: {
     group: 'Fleet',
     argument: '<count>',

@@ -9,6 +9,9 @@ export interface Account {
 
 export const LOCAL_ACCOUNT_ID = 'local'
 
+/** Whose the keys of joined workers are: nobody's that could own anything. No account can have this id. */
+export const WORKERS_ACCOUNT_ID = '$workers'
+
 /** `suspended`: every credential of the account is refused; jobs that run go on. */
 export type AccountStatus = 'active' | 'suspended'
 

@@ -75,7 +75,7 @@ interface StoreBlobDeps {
   readonly clock: Clock
 }
 
-interface StoredBlob {
+export interface StoredBlob {
   readonly hash: string
   readonly sizeBytes: number
 }

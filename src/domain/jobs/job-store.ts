@@ -150,6 +150,12 @@ export interface WaitingLane {
   readonly workflow: string
 }
 
+/** What a worker needs of the store: it may be this process's own, or another process's that answers over a wire. */
+export interface RunStore extends Pick<JobStore, 'claim' | 'renew' | 'commit' | 'release'> {
+  /** `lease`: of the run that needs them. A store that is asked directly needs no proof of it. */
+  reserveOutputNumbers(accountId: string, folder: string, prefix: string, count: number, lease: Lease): Promise<number>
+}
+
 export interface JobStore {
   /** One transaction: idempotency key, the pool's deployment (if it is one's), credit hold, queue bound, job row, counters. */
   submit(job: NewJob, claim: KeyClaim | null): Promise<SubmitOutcome>
@@ -169,6 +175,11 @@ export interface JobStore {
    * retention, for clients that know them.
    */
   claim(request: ClaimRequest): Promise<Claim | null>
+  /**
+   * What a lease holds, as its claim was answered; null: nothing, or no longer. For whoever did not get the answer, and for those
+   * that serve a worker without a store. Outputs of earlier attempts are not told a second time.
+   */
+  findClaim(leaseId: string): Promise<Claim | null>
   /** Lanes with waiting jobs that are not among `known`, of all pools, each with the workflow of one of its jobs. */
   findLanes(known: readonly string[]): Promise<readonly WaitingLane[]>
   /** Puts waiting jobs that have no lane into this one, in every pool; returns how many. */

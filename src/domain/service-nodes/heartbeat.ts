@@ -42,7 +42,7 @@ export function isSteady(heartbeat: Pick<Heartbeat, 'steadyForMs'>): boolean {
 }
 
 interface HeartbeatDeps {
-  readonly store: NodeStore
+  readonly store: Pick<NodeStore, 'beat' | 'leave' | 'list'>
   readonly nodeId: string
   readonly about: () => NodeAbout
   readonly clock: Clock

@@ -21,6 +21,8 @@ export interface NodeAbout {
   readonly isDraining?: boolean
   /** How many migrations its program knows; absent: it is older than this field. */
   readonly schema?: number
+  /** The process through which a joined worker speaks; absent: it is no joined worker. */
+  readonly via?: string
 }
 
 export interface ServiceNode {

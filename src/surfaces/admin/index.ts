@@ -45,6 +45,7 @@ const REQUEST_SCHEMAS = [
   'NewDeployment',
   'DeploymentChange',
   'DeploymentStop',
+  'NewWorkerKey',
 ]
 /** Paths that only the kinds with accounts have. */
 const SHARED_PATH = /^\/admin\/v1\/(accounts|keys|tiers|refunds|ledger|deployments)(\/|$)/

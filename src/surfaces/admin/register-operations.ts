@@ -35,6 +35,7 @@ import {
   resumeEngine,
 } from './operations/engines.ts'
 import { createKey, listKeys, revokeKey, rotateKey } from './operations/keys.ts'
+import { createWorkerKey, listWorkerKeys, revokeWorkerKey, type WorkerKeyParts } from './operations/worker-keys.ts'
 
 export interface SharedParts {
   readonly accounts: Accounts
@@ -84,5 +85,14 @@ const ENGINE_OPERATIONS = [listEngines, getEngineCatalog, getEngine, cordonEngin
 export function createEngineOperations(parts: EngineParts): AdminOperation {
   return (app, kit) => {
     for (const register of ENGINE_OPERATIONS) register(app, { ...parts, kit })
+  }
+}
+
+const WORKER_OPERATIONS = [createWorkerKey, listWorkerKeys, revokeWorkerKey]
+
+/** The keys of joined workers: for every kind. */
+export function createWorkerOperations(parts: WorkerKeyParts): AdminOperation {
+  return (app, kit) => {
+    for (const register of WORKER_OPERATIONS) register(app, { ...parts, kit })
   }
 }

@@ -52,6 +52,35 @@ export function testJobStoreLeases(opener: StoreOpener): void {
       assert.equal(found?.outputsReused, true)
     })
 
+    test('what a lease holds is found by it as it was claimed, as long as it holds it, and nothing is changed by looking', async () => {
+      const tenant = await Tenant.create(store())
+      const inputs = [{ name: 'a.png', hash: hashOf('input'), sizeBytes: 5, contentType: 'image/png' }]
+      await tenant.submit({ inputs, notes: '{"a":1}' })
+      const claim = await tenant.claim({ now: START })
+      assert.ok(claim !== null)
+      const { job, leaseId } = claim
+      const lease = { jobId: job.id, leaseId }
+      const output = newOutput()
+      await store().jobs.commit(lease, { outputs: [output] })
+      const found = await store().jobs.findClaim(lease.leaseId)
+      assert.deepEqual(
+        [
+          found?.job.id,
+          found?.job.accountId,
+          found?.leaseId,
+          found?.engineId,
+          found?.workflow,
+          found?.inputs,
+          found?.notes,
+        ],
+        [job.id, tenant.accountId, lease.leaseId, claim.engineId, claim.workflow, inputs, '{"a":1}'],
+      )
+      assert.deepEqual((await tenant.find(job.id))?.outputs, [output])
+      assert.equal(await store().jobs.findClaim(randomUUID()), null)
+      await store().jobs.release([lease], START)
+      assert.equal(await store().jobs.findClaim(lease.leaseId), null)
+    })
+
     test('outputs become assets of the account that live as long as the job, in order and only once', async () => {
       const tenant = await Tenant.create(store())
       const { job, lease } = await tenant.run()

@@ -12,8 +12,13 @@ export const admin: IsolationSurface = {
   lists: [],
   async prepare({ app, other, deployment }) {
     const { json } = await app.admin('GET', `/accounts/${other.id}/keys`)
-    const known: Record<string, string> = { accounts: other.id, keys: json.keys[0].id, deployments: deployment }
-    const unknown: Record<string, string> = { accounts: 'nobody', keys: UNKNOWN_KEY, deployments: 'nowhere' }
+    const worker = await app.admin('POST', '/workers/keys', {})
+    const known: Record<string, string> = {
+      ...{ accounts: other.id, keys: json.keys[0].id, deployments: deployment, workers: worker.json.id },
+    }
+    const unknown: Record<string, string> = {
+      ...{ accounts: 'nobody', keys: UNKNOWN_KEY, deployments: 'nowhere', workers: UNKNOWN_KEY },
+    }
     const cases = readOperations(SPEC).map(({ id, method, path }): IsolationCase => {
       const kind = path.split('/')[3]
       const at = (ids: Record<string, string>) => ({ method, path: path.replace('{id}', ids[kind]) })

@@ -3,15 +3,19 @@ import { systemClock } from '../../../lib/clock.ts'
 import { silentLog } from '../../../lib/log.ts'
 import type { ComfyBounds } from '../../../src/adapters/engines/comfyui/comfy-bounds.ts'
 import { openComfyEngine } from '../../../src/adapters/engines/comfyui/comfy-engine.ts'
+import type { Fleet } from '../../../src/domain/engine/fleet/fleet.ts'
 import { call } from '../clients/call.ts'
 import { LONG_MS, PATIENT_BOUNDS } from '../engines/comfy-test-bounds.ts'
 import { type FakeComfy, type FakeOptions, startFakeComfy } from '../engines/fake-comfyui/fake-comfyui.ts'
 import { waitUntil } from '../wait-until.ts'
+import { ADMIN_TOKEN, joinTestWorker } from './join-worker.ts'
 import { startTestApp, type TestApp } from './start-app.ts'
 
 export interface FleetApp extends AsyncDisposable {
   readonly url: string
   readonly service: TestApp
+  /** Of the process that runs the jobs. */
+  readonly fleet: Fleet
   readonly fakes: readonly FakeComfy[]
   submit(workflow: object): Promise<string>
   /** Polls until the job fulfils the condition; rejects when the job ends without that. */
@@ -32,6 +36,8 @@ export interface FleetAppOptions {
   readonly cancelGraceMs?: number
   readonly concurrency?: number
   readonly adminToken?: string
+  /** The engines belong to a worker that joined the service over HTTP. */
+  readonly isJoined?: boolean
 }
 
 const TERMINAL = ['succeeded', 'failed', 'canceled', 'expired']
@@ -43,6 +49,7 @@ export async function startFleetApp({
   cancelGraceMs = LONG_MS,
   concurrency,
   adminToken,
+  isJoined = false,
 }: FleetAppOptions): Promise<FleetApp> {
   await using opening = new AsyncDisposableStack()
   const fakes: FakeComfy[] = []
@@ -66,11 +73,22 @@ export async function startFleetApp({
     ...(adminToken === undefined ? {} : { adminToken }),
     ...settings,
   }
-  const service = opening.use(await startTestApp({ overrides: { engines }, settings: flags }))
+  const service = opening.use(
+    await startTestApp(
+      isJoined
+        ? { overrides: { engines: [] }, settings: { adminToken: ADMIN_TOKEN, joins: 'on', ...flags } }
+        : { overrides: { engines }, settings: flags },
+    ),
+  )
+  const worker = isJoined
+    ? opening.use(await joinTestWorker(service, { overrides: { engines }, settings: flags }))
+    : null
+  const fleet = worker?.fleet ?? service.app.fleet
   const opened = opening.move()
   return {
     url: service.url,
     service,
+    fleet,
     fakes,
     async submit(workflow) {
       const answer = await call(service.url, '/api/v2/jobs', { method: 'POST', body: JSON.stringify({ workflow }) })

@@ -3,6 +3,7 @@
 import type { Clock } from '../../../../lib/clock.ts'
 import { hasAtMost } from '../../../../lib/text/characters.ts'
 import { invalidField, ServiceError } from '../../errors.ts'
+import { WORKERS_ACCOUNT_ID } from '../account.ts'
 import { isScope, SCOPES } from '../caller.ts'
 import { type ApiKey, digestOf, isKeyId, newKeyId, newKeyText, type StoredKey } from './api-key.ts'
 import type { KeyRing } from './key-ring.ts'
@@ -16,7 +17,7 @@ interface NewKey {
   readonly expiresAt: Date | null
 }
 
-interface ShownKey {
+export interface ShownKey {
   readonly key: ApiKey
   /** To be shown once. */
   readonly text: string
@@ -47,7 +48,7 @@ export function createApiKeys({ store, ring, clock }: ApiKeysDeps): ApiKeys {
   return {
     async create({ accountId, name, scopes, expiresAt }, through = store) {
       const createdAt = clock.now()
-      checkFields({ name, scopes, expiresAt }, createdAt)
+      checkFields({ accountId, name, scopes, expiresAt }, createdAt)
       const id = newKeyId()
       const text = newKeyText(id)
       const key: StoredKey = {
@@ -80,9 +81,11 @@ export function createApiKeys({ store, ring, clock }: ApiKeysDeps): ApiKeys {
   }
 }
 
-function checkFields({ name, scopes, expiresAt }: Omit<NewKey, 'accountId'>, now: Date): void {
+function checkFields({ accountId, name, scopes, expiresAt }: NewKey, now: Date): void {
   if (!hasAtMost(name, NAME_MAX_LENGTH)) throw invalidField('name', `must have at most ${NAME_MAX_LENGTH} characters`)
-  if (scopes?.length === 0 || scopes?.every(isScope) === false) {
+  // Those of workers are made elsewhere, and only there: they are scopes of no account.
+  const isKnown = (scope: string) => accountId === WORKERS_ACCOUNT_ID || isScope(scope)
+  if (scopes?.length === 0 || scopes?.every(isKnown) === false) {
     throw invalidField('scopes', `must be one or more of ${SCOPES.join(', ')}`)
   }
   if (expiresAt !== null && !(expiresAt > now)) throw invalidField('expires_at', 'must lie in the future')

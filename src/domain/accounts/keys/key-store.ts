@@ -15,7 +15,7 @@ interface NewSecret {
 
 /** API keys at rest. Secrets never get here, only their digests. */
 export interface KeyStore {
-  /** false: there is no such account. */
+  /** false: there is no such account. Keys of workers need none. */
   insert(key: StoredKey): Promise<boolean>
   /** The key with its new secret; null when it is unknown or revoked. */
   rotate(secret: NewSecret): Promise<StoredKey | null>

@@ -10,6 +10,7 @@ import { uniteCatalogs } from '../../workflows/union-catalog.ts'
 import type { EngineStatus } from '../fleet/engine-status.ts'
 import { type Availability, findAvailability } from '../fleet/engine-weights.ts'
 import type { Fleet } from '../fleet/fleet.ts'
+import { type DistantEngine, type EngineOffer, offerDistant } from '../fleet/lane-offers.ts'
 import { ANY_LANE, type LaneTable, NO_LANE } from '../fleet/lane-table.ts'
 import type { OtherEngine } from './followed-engines.ts'
 
@@ -19,7 +20,7 @@ export interface ListedEngine extends EngineStatus {
 }
 
 interface DirectoryDeps {
-  readonly fleet: Pick<Fleet, 'hasLanes' | 'engines' | 'status' | 'announce'>
+  readonly fleet: Pick<Fleet, 'hasLanes' | 'engines' | 'status' | 'announce' | 'hasOther'>
   /** The same as the fleet's. */
   readonly lanes: LaneTable
   /** The id of this process. */
@@ -49,6 +50,11 @@ export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] 
     const isSame = united?.of.length === of.length && united.of.every((each, index) => each === of[index])
     if (united === null || !isSame) united = { of, catalog: uniteCatalogs(of) }
     return united.catalog
+  }
+
+  /** Those of this process, as another one would see them. */
+  function asOthers(): OtherEngine[] {
+    return fleet.status().map((engine) => ({ status: engine, catalog: null, drivenBy: nodeId }))
   }
 
   /** What some engine can run is unknown, or no engine is known at all: no graph can be ruled out. */
@@ -88,6 +94,18 @@ export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] 
       lanes.learn(needs.key, needs)
       return needs.key
     },
+    /** What engines of another process that asks for work may be given. One that is not known here yet is offered nothing. */
+    offersOf(engines: readonly Omit<DistantEngine, 'catalog'>[]): EngineOffer[] {
+      const all = others()
+      return engines.flatMap((engine) => {
+        const known = all.find(({ status: { id } }) => id === engine.id)
+        if (known === undefined) return []
+        const rest = [...all.filter((other) => other !== known), ...asOthers()]
+        return [offerDistant({ ...engine, catalog: known.catalog }, { others: rest, lanes })]
+      })
+    },
+    /** Whether an engine other than this one is ready and can run jobs of the lane. */
+    hasOther: (engineId: string, lane: string) => fleet.hasOther(engineId, lane),
     /** Learns a lane from one of its jobs, found in the store. */
     learnLane(lane: string, graph: Graph): void {
       lanes.learn(lane, { ...needsOf(graph, knownCatalogs()), key: lane })

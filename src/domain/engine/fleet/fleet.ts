@@ -16,7 +16,7 @@ import type { EngineStatus } from './engine-status.ts'
 import { createFairLock } from './fair-lock.ts'
 import type { FleetEngine } from './fleet-engine.ts'
 import { FleetMember, type RecycleLimits } from './fleet-member.ts'
-import { type EngineOffer, offerLanes, servedLanes } from './lane-offers.ts'
+import { type DistantEngine, type EngineOffer, offerLanes, servedLanes } from './lane-offers.ts'
 import type { LaneTable } from './lane-table.ts'
 
 export interface FleetOptions {
@@ -138,6 +138,12 @@ class EngineFleet implements AsyncDisposable {
       log: this.#options.log,
       onFreed: () => this.#changed(),
     })
+  }
+
+  /** What another process must know of an engine that it is asked to find work for. */
+  describe(engineId: string): Pick<DistantEngine, 'loadedWeights' | 'brokeLatestRun'> {
+    const member = this.#find(engineId)
+    return { loadedWeights: member.loaded.names(), brokeLatestRun: member.brokeLatestRun }
   }
 
   /** Whether an engine other than this one is ready and can run jobs of the lane, be it free now or later. */

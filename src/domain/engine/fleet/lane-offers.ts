@@ -2,6 +2,7 @@
  * What engines with a free slot offer to the queue: the lanes that each can serve, ranked by how well its loaded weights fit. The
  * store only compares keys and ranks.
  */
+import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { OtherEngine } from '../directory/followed-engines.ts'
 import type { FleetMember } from './fleet-member.ts'
 import type { LaneTable } from './lane-table.ts'
@@ -53,6 +54,37 @@ export function servedLanes(member: Pick<FleetMember, 'catalog'>, lanes: LaneTab
   return catalog === null ? [] : lanes.servedBy(catalog)
 }
 
+/** An engine of another process that asks for work, as that process describes it. */
+export interface DistantEngine {
+  readonly id: string
+  readonly catalog: NodeCatalog | null
+  readonly loadedWeights: readonly string[]
+  readonly brokeLatestRun: boolean
+}
+
+/** What such an engine offers. `others`: all other engines of the service. */
+export function offerDistant(
+  engine: DistantEngine,
+  { others, lanes }: { readonly others: readonly OtherEngine[]; readonly lanes: LaneTable },
+): EngineOffer {
+  const loaded = new Set(engine.loadedWeights)
+  const rankOf = (lane: string): LaneRank => {
+    const weights = lanes.needsOf(lane)?.weights ?? []
+    if (engine.brokeLatestRun) return 3
+    if (weights.every((name) => loaded.has(name))) return 0
+    if (weights.some((name) => loaded.has(name))) return 1
+    return isLoadedBy(others, weights) ? 3 : 2
+  }
+  const served = servedLanes({ catalog: () => engine.catalog }, lanes)
+  return { engineId: engine.id, lanes: served.map((lane) => ({ lane, rank: rankOf(lane) })) }
+}
+
+function isLoadedBy(others: readonly OtherEngine[], weights: readonly string[]): boolean {
+  return others.some(
+    ({ status }) => status.state === 'ready' && weights.every((name) => status.loadedWeights.includes(name)),
+  )
+}
+
 function rankLane(member: FleetMember, lane: string, { all, others, lanes }: OfferContext): LaneRank {
   const weights = lanes.needsOf(lane)?.weights ?? []
   // What it had loaded may be gone, and the job that it broke off should go to another engine.
@@ -62,9 +94,6 @@ function rankLane(member: FleetMember, lane: string, { all, others, lanes }: Off
   const isElsewhere =
     all.some(
       (other) => other !== member && !other.brokeLatestRun && other.state() === 'ready' && other.loaded.hasAll(weights),
-    ) ||
-    others.some(
-      ({ status }) => status.state === 'ready' && weights.every((name) => status.loadedWeights.includes(name)),
-    )
+    ) || isLoadedBy(others, weights)
   return isElsewhere ? 3 : 2
 }

@@ -2,7 +2,7 @@
 import type { NewId } from '../../../../lib/ids.ts'
 import type { Turns } from '../../../../lib/waiting/turns.ts'
 import type { Fleet } from '../../engine/fleet/fleet.ts'
-import type { JobStore } from '../job-store.ts'
+import type { RunStore } from '../job-store.ts'
 import { type JobObserver, silentObserver } from '../observer.ts'
 import type { CommitPace } from '../run/committer.ts'
 import type { RunDeps, RunLimits } from '../run/run-deps.ts'
@@ -25,7 +25,7 @@ export interface WorkerDeps
     | 'mustBeActive'
     | 'verdicts'
   > {
-  readonly store: Pick<JobStore, 'claim' | 'renew' | 'commit' | 'withdraw' | 'release' | 'reserveOutputNumbers'>
+  readonly store: RunStore
   readonly fleet: WorkerFleet
   /** For leases and for the assets of outputs. */
   readonly newId: NewId

@@ -182,7 +182,7 @@ class ClaimingWorker implements Worker {
       this.#bell.ring()
     })
     this.#busy.add(occupied)
-    this.#deps.bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: job.version, move: 'taken' })
+    this.#deps.bus.publishChanged?.({ jobId: job.id, accountId: job.accountId, version: job.version, move: 'taken' })
   }
 
   /** The slot stays taken while its engine is repaired: the next run must not meet one that hangs. */

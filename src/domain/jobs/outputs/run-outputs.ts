@@ -5,6 +5,7 @@
 import { EngineLostError } from '../../engine/engine-lost-error.ts'
 import { toJobError } from '../end/end-of-run.ts'
 import type { Job, JobError, Output } from '../job.ts'
+import type { Lease } from '../job-store.ts'
 import type { Reported } from '../run/apply-engine-event.ts'
 import type { Committer } from '../run/committer.ts'
 import type { RunDeps } from '../run/run-deps.ts'
@@ -33,16 +34,20 @@ export interface RunOutputs {
 
 interface RunOutputsOptions {
   readonly job: Job
+  readonly lease: Lease
   readonly earlier: readonly Output[]
   readonly committer: Pick<Committer, 'addOutput'>
   onFault(cause: unknown, fault: OutputFault): void
 }
 
-export function createRunOutputs(deps: RunDeps, { job, earlier, committer, onFault }: RunOutputsOptions): RunOutputs {
+export function createRunOutputs(
+  deps: RunDeps,
+  { job, lease, earlier, committer, onFault }: RunOutputsOptions,
+): RunOutputs {
   const { observer, outputRules } = deps
   const stop = new AbortController()
   const ingest = createIngest({
-    storeBlob: deps.storeBlob,
+    storeBlob: (source, options) => deps.storeBlob(source, { ...options, lease }),
     newId: deps.newId,
     limit: deps.ingestLimit,
     maxBytes: deps.limits.maxOutputBytes,

@@ -61,6 +61,7 @@ export class JobRun {
     })
     this.#outputs = createRunOutputs(deps, {
       job: claim.job,
+      lease: this.lease,
       earlier: claim.earlierOutputs,
       committer: this.#committer,
       onFault: (cause, fault) => this.#onOutputFault(cause, fault),
@@ -197,7 +198,7 @@ export class JobRun {
     }
     const { id: jobId, accountId } = this.claim.job
     this.version = outcome.version
-    this.#deps.bus.publishChanged({ jobId, accountId, version: outcome.version })
+    this.#deps.bus.publishChanged?.({ jobId, accountId, version: outcome.version })
     if (outcome.status === 'canceling') this.cancel()
   }
 

@@ -7,18 +7,15 @@ import { readGraph, readGraphSteps } from '../../../../engine/graph/read-graph.t
 import { type JsonValue, keepNumber, parseLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import { readJsonSteps } from '../../../../lib/json/read-json-steps.ts'
 import type { Turns, Work } from '../../../../lib/waiting/turns.ts'
-import type { BlobStore } from '../../assets/blob-store.ts'
 import type { EngineInput, EngineRun } from '../../engine/engine-port.ts'
 import { ServiceError } from '../../errors.ts'
 import { outlastOutage } from '../../outage.ts'
 import { toJobError } from '../end/end-of-run.ts'
 import type { JobError, JobInput } from '../job.ts'
-import type { Claim } from '../job-store.ts'
+import type { Claim, Lease } from '../job-store.ts'
 import { type OutputFault, toFault } from '../outputs/run-outputs.ts'
 import { joinExtraData } from '../submit/extra-data-keeper.ts'
-import type { RunDeps } from './run-deps.ts'
-
-type Blobs = Pick<BlobStore, 'open' | 'localPath' | 'borrow'>
+import type { RunDeps, RunInputs } from './run-deps.ts'
 
 interface PrepareDeps extends Pick<RunDeps, 'mustBeActive' | 'turns' | 'extraData' | 'blobs' | 'store' | 'log'> {
   /** Ends the wait for a store that is away. */
@@ -35,6 +32,7 @@ export async function prepareRun(
   deps: PrepareDeps,
 ): Promise<{ readonly run: EngineRun } | { readonly error: JobError }> {
   const { job, workflow, inputs, needsExtraData, sealedExtraData, notes } = claim
+  const lease = { jobId: job.id, leaseId: claim.leaseId }
   try {
     deps.mustBeActive?.(job.accountId)
   } catch (error) {
@@ -51,17 +49,18 @@ export async function prepareRun(
       attempt: job.attempt,
       graph,
       graphText: workflow,
-      inputs: new Map(inputs.map((input) => [input.name, toEngineInput(input, deps)])),
+      inputs: new Map(inputs.map((input) => [input.name, toEngineInput(input, { ...deps, lease })])),
       extraData: joinExtraData(notes, credentials),
       reserveOutputNumbers: (folder, prefix, count) =>
-        outlastOutage(() => deps.store.reserveOutputNumbers(job.accountId, folder, prefix, count), deps.signal).catch(
-          (error: unknown) => {
-            // To the engine this is a node that failed; the reason is ours.
-            const fault = toFault(error)
-            if (fault.mayPass) deps.onOutputFault(error, fault)
-            throw error
-          },
-        ),
+        outlastOutage(
+          () => deps.store.reserveOutputNumbers(job.accountId, folder, prefix, count, lease),
+          deps.signal,
+        ).catch((error: unknown) => {
+          // To the engine this is a node that failed; the reason is ours.
+          const fault = toFault(error)
+          if (fault.mayPass) deps.onOutputFault(error, fault)
+          throw error
+        }),
     }
     return { run }
   } catch (error) {
@@ -73,7 +72,7 @@ export async function prepareRun(
 /** Bytes that are away with their storage are waited for. */
 function toEngineInput(
   { hash, sizeBytes, contentType }: JobInput,
-  { blobs, signal }: { readonly blobs: Blobs; readonly signal: AbortSignal },
+  { blobs, signal, lease }: { readonly blobs: RunInputs; readonly signal: AbortSignal; readonly lease: Lease },
 ): EngineInput {
   const { borrow } = blobs
   return {
@@ -83,7 +82,7 @@ function toEngineInput(
     localPath: blobs.localPath(hash),
     ...(borrow && { borrow: (ending: AbortSignal) => outlastOutage(() => borrow(hash), ending) }),
     async *read() {
-      yield* (await outlastOutage(() => blobs.open(hash), signal)) as AsyncIterable<Uint8Array>
+      yield* (await outlastOutage(() => blobs.open(hash, undefined, lease), signal)) as AsyncIterable<Uint8Array>
     },
   }
 }

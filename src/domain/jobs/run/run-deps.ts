@@ -1,21 +1,46 @@
 /** What a run is given, and what it reports when it is over. */
 
+import type { Readable } from 'node:stream'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { NewId } from '../../../../lib/ids.ts'
 import type { Log } from '../../../../lib/log.ts'
 import type { Semaphore } from '../../../../lib/waiting/semaphore.ts'
 import type { Turns } from '../../../../lib/waiting/turns.ts'
-import type { BlobStore, StoreBlob } from '../../assets/blob-store.ts'
+import type { BlobStore, ByteRange, PutOptions, StoredBlob } from '../../assets/blob-store.ts'
 import type { EngineSlot } from '../../engine/fleet/engine-slot.ts'
 import type { EventBus } from '../../events/event-bus.ts'
 import type { LiveEvent } from '../../events/live-event.ts'
 import type { Job } from '../job.ts'
-import type { JobStore, Lease, ReturnedLease } from '../job-store.ts'
+import type { JobStore, Lease, ReturnedLease, RunStore } from '../job-store.ts'
 import type { JobObserver } from '../observer.ts'
 import type { OutputRules } from '../outputs/output-draft.ts'
 import type { EngineVerdicts } from '../submit/engine-verdicts.ts'
 import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
 import type { CommitPace } from './committer.ts'
+
+/**
+ * What a run tells, and what it is told. Where another process takes its writes, that one tells of changes and of work as it takes
+ * them, and these two are left out.
+ */
+export interface RunBus
+  extends Pick<EventBus<LiveEvent>, 'publishLive' | 'onWork' | 'onChanged' | 'onGap'>,
+    Partial<Pick<EventBus<LiveEvent>, 'publishChanged' | 'publishWork'>> {}
+
+/** Stores an output before its job refers to it. Whose it is matters where the bytes go through another process. */
+export type StoreOutput = (
+  source: AsyncIterable<Uint8Array>,
+  options: PutOptions & { readonly lease: Lease },
+) => Promise<StoredBlob>
+
+/** Where the files lie that graphs name. `lease`: of the run that reads one. */
+export interface RunInputs extends Pick<BlobStore, 'localPath' | 'borrow'> {
+  open(hash: string, range: ByteRange | undefined, lease: Lease): Promise<Readable>
+}
+
+/** Submits of this process that wait for an engine's check of their graph. */
+interface RunVerdicts extends Pick<EngineVerdicts, 'hold' | 'asked' | 'settled' | 'refused'> {
+  readonly withdraw: JobStore['withdraw']
+}
 
 export interface RunLimits {
   readonly maxAttempts: number
@@ -30,15 +55,15 @@ export interface RunLimits {
 }
 
 export interface RunDeps {
-  readonly store: Pick<JobStore, 'commit' | 'withdraw' | 'reserveOutputNumbers'>
+  readonly store: Pick<RunStore, 'commit' | 'reserveOutputNumbers'>
   /** How long beyond its lease a run goes on while the store is away: whoever took its job meanwhile is told by the fence. */
   readonly outageGraceMs: number
-  readonly storeBlob: StoreBlob
+  readonly storeBlob: StoreOutput
   /** How many bytes the account may still store. */
   readonly storageLeft?: (accountId: string) => Promise<number>
-  readonly blobs: Pick<BlobStore, 'open' | 'localPath' | 'borrow'>
-  readonly bus: EventBus<LiveEvent>
-  readonly extraData: ExtraDataKeeper
+  readonly blobs: RunInputs
+  readonly bus: RunBus
+  readonly extraData: Pick<ExtraDataKeeper, 'take' | 'forget'>
   readonly clock: Clock
   readonly log: Log
   readonly newId: NewId
@@ -55,7 +80,7 @@ export interface RunDeps {
   /** The job goes back to the queue. */
   giveBack(lease: ReturnedLease): Promise<void>
   /** Absent: no submit waits for the engine's check of its graph. */
-  readonly verdicts?: EngineVerdicts
+  readonly verdicts?: RunVerdicts
   /** Called with the job as the store has it now, before the change is published. */
   readonly onStored?: (job: Job) => void
 }

@@ -35,26 +35,26 @@ export async function writeEnd(
   run.onVersion(outcome.version)
   extraData.forget(jobId)
   if (outcome.job !== undefined) deps.onStored?.(outcome.job)
-  bus.publishChanged({ jobId, accountId, version: outcome.version, move: 'ended' })
+  bus.publishChanged?.({ jobId, accountId, version: outcome.version, move: 'ended' })
   bus.publishLive({ jobId, accountId, event: toTerminalEvent(status, error, run.heard.terminalEvent) })
-  bus.publishWork()
+  bus.publishWork?.()
   const executionMs = startedAt === null ? null : at.getTime() - startedAt.getTime()
   observer.finished({ jobId, accountId, status, code: error?.code ?? null, executionMs })
   return 'written'
 }
 
-async function withdraw(run: EndingRun, { verdicts, store, clock, extraData, bus }: RunDeps): Promise<boolean> {
+async function withdraw(run: EndingRun, { verdicts, clock, extraData, bus }: RunDeps): Promise<boolean> {
   const { id: jobId, accountId } = run.claim.job
   const { terminalEvent } = run.heard
   const refusal = terminalEvent?.type === 'failed' ? terminalEvent.failure.refusal : undefined
   if (refusal === undefined || verdicts?.hold(jobId) !== true) return false
-  if (!(await store.withdraw(run.lease, clock.now()))) return false
+  if (!(await verdicts.withdraw(run.lease, clock.now()))) return false
   run.committer.stop()
   const version = run.version + 1
   run.onVersion(version)
   extraData.forget(jobId)
-  bus.publishChanged({ jobId, accountId, version, move: 'ended' })
-  bus.publishWork()
+  bus.publishChanged?.({ jobId, accountId, version, move: 'ended' })
+  bus.publishWork?.()
   verdicts.refused(jobId, refusal)
   return true
 }

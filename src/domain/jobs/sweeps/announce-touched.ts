@@ -6,7 +6,8 @@ import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
 import { isTerminal } from '../transitions.ts'
 
 export interface AnnounceDeps {
-  readonly bus: Pick<EventBus<never>, 'publishChanged' | 'publishWork'>
+  /** Left out: whoever made the change tells of it. */
+  readonly bus: Partial<Pick<EventBus<never>, 'publishChanged' | 'publishWork'>>
   readonly extraData: Pick<ExtraDataKeeper, 'forget'>
   readonly observer: JobObserver
 }
@@ -28,8 +29,8 @@ export function announceTouched(
         executionMs: null,
       })
     }
-    bus.publishChanged({ jobId, accountId, version, move: isTerminal(status) ? 'ended' : 'returned' })
+    bus.publishChanged?.({ jobId, accountId, version, move: isTerminal(status) ? 'ended' : 'returned' })
   }
   // A requeued job can be claimed, and an ended one has freed its account's capacity to claim another.
-  if (touched.length > 0) bus.publishWork()
+  if (touched.length > 0) bus.publishWork?.()
 }

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import type { ComfyBounds } from '../../../../src/adapters/engines/comfyui/comfy-bounds.ts'
 import { promptIdOf } from '../../../../src/adapters/engines/comfyui/run/comfy-prompt.ts'
-import { type FleetApp, pictureGraph, startFleetApp } from '../../app/fleet-app.ts'
+import { type FleetApp, type FleetAppOptions, pictureGraph, startFleetApp } from '../../app/fleet-app.ts'
 import { call } from '../../clients/call.ts'
 import { assetRef, CheckedClient } from '../../clients/checked-client.ts'
 import { waitUntil } from '../../wait-until.ts'
@@ -19,8 +19,9 @@ const CANCEL_GRACE_MS = 1_000
 const ATTEMPTS = [1, 2, 3]
 const ROUNDS = [0, 1, 2]
 
-export async function runRow(row: FaultRow): Promise<void> {
+export async function runRow(row: FaultRow, options: Pick<FleetAppOptions, 'isJoined'> = {}): Promise<void> {
   await using app = await startFleetApp({
+    ...options,
     ...(row.within.cancelGraceMs !== undefined && { cancelGraceMs: CANCEL_GRACE_MS }),
     servers: PHASES.flatMap((phase) => {
       const checkpoints = [weightsOf(phase)]
@@ -76,7 +77,7 @@ class Cell {
   }
 
   async run(): Promise<void> {
-    const { fleet } = this.#app.service.app
+    const { fleet } = this.#app
     // The job begins on the faulty server: the other one may join only then.
     fleet.cordon(this.#soundId)
     const graph = await this.#toGraph()
@@ -165,7 +166,7 @@ class Cell {
 
   /** After the job's end: the slot is given back when its engine has been dealt with. */
   async #untilQuarantined(): Promise<void> {
-    const { fleet } = this.#app.service.app
+    const { fleet } = this.#app
     await waitUntil(() => fleet.find(this.#faultyId).state === 'quarantined')
   }
 

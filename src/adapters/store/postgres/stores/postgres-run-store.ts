@@ -1,6 +1,6 @@
 /** The worker's side of the job store: claims, leases and what runs write. */
 import type { JobStore, TouchedJob } from '../../../../domain/jobs/job-store.ts'
-import { createClaimJob } from '../operations/jobs/claim-job.ts'
+import { createClaimJob, findClaim } from '../operations/jobs/claim-job.ts'
 import { createCommitRun } from '../operations/jobs/commit-run.ts'
 import { reserveOutputNumbers } from '../operations/jobs/job-outputs.ts'
 import { reapLeases, releaseLeases, renewLeases } from '../operations/jobs/leases.ts'
@@ -10,7 +10,16 @@ import type { StoreParts } from './store-parts.ts'
 
 type RunWrites = Pick<
   JobStore,
-  'claim' | 'findLanes' | 'joinLane' | 'renew' | 'commit' | 'withdraw' | 'release' | 'reap' | 'reserveOutputNumbers'
+  | 'claim'
+  | 'findClaim'
+  | 'findLanes'
+  | 'joinLane'
+  | 'renew'
+  | 'commit'
+  | 'withdraw'
+  | 'release'
+  | 'reap'
+  | 'reserveOutputNumbers'
 >
 
 // A sweep locks no more jobs than this at a time.
@@ -20,6 +29,7 @@ export function createRunWrites({ durable, relaxed, read, chore, clock }: StoreP
   const commitRun = createCommitRun({ durable, relaxed })
   return {
     claim: createClaimJob(relaxed),
+    findClaim: (leaseId) => findClaim(relaxed, leaseId),
     findLanes: (known) => findLanes(read, known),
     joinLane: (lane) => joinLane(chore, lane),
     renew: (leases, until) => renewLeases(relaxed, leases, until.getTime()),

@@ -24,6 +24,7 @@ import { prepareCanPay, prepareStanding } from './calls/call-pool.ts'
 import { prepareAccountsWaiting, prepareFindRequest } from './calls/queued-calls.ts'
 import { prepareCheckLedger } from './credits/ledger-faults.ts'
 import { prepareBalance, prepareLedgerEntries, prepareOpenHolds, prepareUsage } from './credits/ledger-reads.ts'
+import { prepareFindClaim } from './jobs/claim-job.ts'
 import { prepareFindJob, prepareFindLog, prepareFindOwner, prepareFindWorkflow } from './jobs/find-job.ts'
 import { prepareCompleteJob } from './jobs/job-row.ts'
 import { prepareListJobs, prepareListLabelledJobs } from './jobs/list-job-rows.ts'
@@ -38,6 +39,7 @@ export function prepareReadOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
   return {
     findJob: prepareFindJob(database, { completeJob }),
+    findClaim: prepareFindClaim(database, { completeJob }),
     findOwner: prepareFindOwner(database),
     findWorkflow: prepareFindWorkflow(database),
     findLog: prepareFindLog(database),

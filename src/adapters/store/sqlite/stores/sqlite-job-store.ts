@@ -67,7 +67,7 @@ function toCancelOutcome(answer: CancelAnswer): CancelOutcome {
 
 type JobReads = Pick<
   JobStore,
-  'find' | 'findOwner' | 'findWorkflow' | 'findLog' | 'list' | 'findLanes' | 'countByStatus'
+  'find' | 'findClaim' | 'findOwner' | 'findWorkflow' | 'findLog' | 'list' | 'findLanes' | 'countByStatus'
 >
 
 function createJobReads(read: StoreChannels['read']): JobReads {
@@ -80,6 +80,7 @@ function createJobReads(read: StoreChannels['read']): JobReads {
     findLog: (accountId, jobId, now) => read.call('findLog', { accountId, jobId, now: now.getTime() }),
     list: (accountId, query) => listJobs(read, accountId, query),
     findLanes: (known) => read.call('findLanes', known),
+    findClaim: async (leaseId) => toClaim(await read.call('findClaim', leaseId), leaseId),
     findOwner: (jobId) => read.call('findOwner', jobId),
     countByStatus: () => read.call('countByStatus', null),
   }

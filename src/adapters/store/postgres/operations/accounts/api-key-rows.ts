@@ -1,5 +1,6 @@
 /** API keys at rest: their digests, their life, and a version that tells other processes what is new. */
 
+import { WORKERS_ACCOUNT_ID } from '../../../../../domain/accounts/account.ts'
 import type { StoredKey } from '../../../../../domain/accounts/keys/api-key.ts'
 import type { VersionedKey } from '../../../../../domain/accounts/keys/key-store.ts'
 import { KEY_COLUMNS, type KeyRow, toVersioned } from '../../../rows/api-key-row.ts'
@@ -13,7 +14,8 @@ function toKey(row: KeyRow | undefined): StoredKey | null {
 const INSERT = statement(
   'apiKeys.insert',
   `INSERT INTO api_key (id, account_id, name, scopes, created_at, expires_at, digest, version)
-   SELECT $1, account_id, $3, $4, $5, $6, $7, ${nextVersion('api_key')} FROM account_profile WHERE account_id = $2`,
+   SELECT $1, $2, $3, $4, $5, $6, $7, ${nextVersion('api_key')}
+   WHERE $2 = '${WORKERS_ACCOUNT_ID}' OR EXISTS (SELECT 1 FROM account_profile WHERE account_id = $2)`,
 )
 
 /** false: there is no such account. */

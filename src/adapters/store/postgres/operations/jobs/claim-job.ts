@@ -204,6 +204,11 @@ const FIND_MINE = statement<Held>(
    FROM job WHERE lease_id = $1 AND status IN ('running', 'canceling')`,
 )
 
+export async function findClaim(relaxed: Connected, leaseId: string): Promise<Claim | null> {
+  const held = await relaxed.get(FIND_MINE, [leaseId])
+  return held === undefined ? null : readClaim(relaxed, held, leaseId)
+}
+
 /**
  * After a broken connection nobody knows whether something was taken: asked again, the same lease finds its job. That a lease holds
  * one job is kept by a unique index.
@@ -247,16 +252,24 @@ function toOfferColumns(engines: readonly EngineOffer[]): unknown[][] {
   return [0, 1, 2, 3].map((column) => offers.map((offer) => offer[column]))
 }
 
+/** What an earlier attempt showed is not listed from now on. */
 async function toClaim(relaxed: Connected, held: Held, leaseId: string): Promise<Claim> {
+  const row = held.slice(0, -DETAIL_COUNT) as unknown as JobRow
+  const hold = { jobId: row[COLUMN.id], leaseId, expiresAt: row[COLUMN.expiresAt] }
+  const [claim, earlier] = await Promise.all([
+    readClaim(relaxed, held, leaseId),
+    row[COLUMN.outputsReplaced] === 0 ? [] : unlistOutputs(relaxed, hold),
+  ])
+  return { ...claim, earlierOutputs: earlier.map(toOutput) }
+}
+
+async function readClaim(relaxed: Connected, held: Held, leaseId: string): Promise<Claim> {
   const row = held.slice(0, -DETAIL_COUNT) as unknown as JobRow
   const [needs, engineId, extraDataFlags, inputCount, engineLosses, workflow] = held.slice(
     -DETAIL_COUNT,
   ) as unknown as Details
-  const hold = { jobId: row[COLUMN.id], leaseId, expiresAt: row[COLUMN.expiresAt] }
-  const [companions, earlier] = await Promise.all([
-    extraDataFlags === 0 && inputCount === 0 ? NO_COMPANIONS : findCompanions(relaxed, row[COLUMN.id]),
-    row[COLUMN.outputsReplaced] === 0 ? [] : unlistOutputs(relaxed, hold),
-  ])
+  const hasCompanions = extraDataFlags !== 0 || inputCount !== 0
+  const companions = hasCompanions ? await findCompanions(relaxed, row[COLUMN.id]) : NO_COMPANIONS
   return {
     job: toJob([row, null, null]),
     leaseId,
@@ -265,7 +278,7 @@ async function toClaim(relaxed: Connected, held: Held, leaseId: string): Promise
     workflow: workflow ?? '',
     needsExtraData: (extraDataFlags & HAS_CREDENTIALS) !== 0,
     ...companions,
-    earlierOutputs: earlier.map(toOutput),
+    earlierOutputs: [],
     engineLosses,
   }
 }

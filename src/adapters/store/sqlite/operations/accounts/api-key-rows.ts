@@ -1,6 +1,7 @@
 /** API keys at rest: their digests, their life, and a version that tells other processes what is new. */
 
 import type { DatabaseSync } from 'node:sqlite'
+import { WORKERS_ACCOUNT_ID } from '../../../../../domain/accounts/account.ts'
 import type { StoredKey } from '../../../../../domain/accounts/keys/api-key.ts'
 import type { VersionedKey } from '../../../../../domain/accounts/keys/key-store.ts'
 import { KEY_COLUMNS, type KeyRow, toVersioned } from '../../../rows/api-key-row.ts'
@@ -14,7 +15,7 @@ export function prepareInsertApiKey(database: DatabaseSync): (key: StoredKey) =>
     INSERT INTO api_key (id, account_id, name, scopes, created_at, expires_at, digest, version)
     VALUES (?, ?, ?, ?, ?, ?, ?, ${NEXT_VERSION})`)
   return ({ id, accountId, name, scopes, createdAt, expiresAt, digest }) => {
-    if (exists.get(accountId) === undefined) return false
+    if (accountId !== WORKERS_ACCOUNT_ID && exists.get(accountId) === undefined) return false
     const list = scopes === null ? null : JSON.stringify(scopes)
     insert.run(id, accountId, name, list, createdAt.getTime(), expiresAt?.getTime() ?? null, digest)
     return true

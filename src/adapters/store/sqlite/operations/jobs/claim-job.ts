@@ -78,7 +78,8 @@ export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
 const HOLD = `status = 'running', started_at = ?5, lease_id = ?3, lease_until = ?4, worker_id = ?2,
     attempt = attempt + 1, version = version + 1,
     outputs_replaced = outputs_replaced + output_count, output_count = 0, outputs_reused = 0`
-const RETURNING = `RETURNING ${JOB_COLUMNS}, needs_extra_data, input_count, needs, engine_id, engine_losses`
+const TERM_COLUMNS = 'needs_extra_data, input_count, needs, engine_id, engine_losses'
+const RETURNING = `RETURNING ${JOB_COLUMNS}, ${TERM_COLUMNS}`
 
 // A job whose time is over is left to the sweep that ends it. Of the accounts the one with the fewest running jobs comes first,
 // then the one that was served longest ago: a long queue of one account does not hold up the first job of another.
@@ -137,6 +138,38 @@ type Terms = [extraDataFlags: number, inputCount: number, needs: string, engineI
 type TakenRow = [...JobRow, ...Terms]
 const TERM_COUNT = 5
 
+interface HeldTerms {
+  readonly row: JobRow
+  readonly terms: Terms
+}
+
+/** Reads what lies beside a job that is held. */
+function prepareCompanions(database: DatabaseSync) {
+  const selectWorkflow = prepareRows<[string]>(database, 'SELECT text FROM job_workflow WHERE seq = ?')
+  const selectInputs = prepareRows<InputFields>(
+    database,
+    'SELECT name, hash, size_bytes, content_type FROM job_input WHERE seq = ? ORDER BY position',
+  )
+  // Credentials and notes stay until the job ends: a later attempt needs them too.
+  const selectSecret = prepareRows<[Uint8Array]>(database, 'SELECT sealed FROM job_secret WHERE seq = ?')
+  const selectNotes = prepareRows<[string]>(database, 'SELECT text FROM job_notes WHERE seq = ?')
+  return ({ row: [seq], terms: [extraDataFlags, inputCount] }: HeldTerms) => {
+    const needsExtraData = (extraDataFlags & HAS_CREDENTIALS) !== 0
+    const hasNotes = (extraDataFlags & HAS_NOTES) !== 0
+    return [
+      selectWorkflow.get(seq)?.[0] ?? '',
+      inputCount === 0 ? [] : selectInputs.all(seq),
+      needsExtraData,
+      needsExtraData ? (selectSecret.get(seq)?.[0] ?? null) : null,
+      hasNotes ? (selectNotes.get(seq)?.[0] ?? null) : null,
+    ] as const
+  }
+}
+
+function toHeldTerms(taken: TakenRow): HeldTerms {
+  return { row: taken.slice(0, -TERM_COUNT) as unknown as JobRow, terms: taken.slice(-TERM_COUNT) as Terms }
+}
+
 export function prepareClaim(
   database: DatabaseSync,
   { completeJob }: { readonly completeJob: CompleteJob },
@@ -148,41 +181,41 @@ export function prepareClaim(
   // Numbers every claim. A claim that is undone leaves a gap, which changes no order.
   const [[lastServed]] = prepareRows<[number]>(database, 'SELECT coalesce(max(served), 0) FROM account').all()
   let served = lastServed
-  const selectWorkflow = prepareRows<[string]>(database, 'SELECT text FROM job_workflow WHERE seq = ?')
-  const selectInputs = prepareRows<InputFields>(
-    database,
-    'SELECT name, hash, size_bytes, content_type FROM job_input WHERE seq = ? ORDER BY position',
-  )
-  // Credentials and notes stay until the job ends: a later attempt needs them too.
-  const selectSecret = prepareRows<[Uint8Array]>(database, 'SELECT sealed FROM job_secret WHERE seq = ?')
-  const selectNotes = prepareRows<[string]>(database, 'SELECT text FROM job_notes WHERE seq = ?')
+  const companionsOf = prepareCompanions(database)
   const selectOutputs = prepareOutputs(database)
   const dropOutputs = database.prepare('DELETE FROM job_output WHERE seq = ?')
   return ([pool, workerId, leaseId, leaseUntil, now, engineId, offers, maxOvertakes]) => {
     const hold = [pool, workerId, leaseId, leaseUntil, now] as const
     const taken = engineId === null ? takeFitting.get(...hold, offers, maxOvertakes) : takeAny.get(...hold, engineId)
     if (taken === undefined) return null
-    const [extraDataFlags, inputCount, needs, chosenEngine, engineLosses] = taken.slice(-TERM_COUNT) as Terms
-    const row = taken.slice(0, -TERM_COUNT) as unknown as JobRow
+    const held = toHeldTerms(taken)
+    const { row } = held
+    const [, , needs, chosenEngine, engineLosses] = held.terms
     const [seq, id, accountId] = row
     served += 1
     if (takeRoom.run(served, accountId).changes !== 1)
       throw new Error(`Account ${accountId} has no room for job ${id}.`)
-    const needsExtraData = (extraDataFlags & HAS_CREDENTIALS) !== 0
-    const hasNotes = (extraDataFlags & HAS_NOTES) !== 0
     const earlierOutputs = row[COLUMN.outputsReplaced] > 0 ? selectOutputs(seq) : []
     if (earlierOutputs.length > 0) dropOutputs.run(seq)
-    return [
-      completeJob(row),
-      selectWorkflow.get(seq)?.[0] ?? '',
-      inputCount === 0 ? [] : selectInputs.all(seq),
-      needsExtraData,
-      needsExtraData ? (selectSecret.get(seq)?.[0] ?? null) : null,
-      hasNotes ? (selectNotes.get(seq)?.[0] ?? null) : null,
-      needs,
-      chosenEngine,
-      earlierOutputs,
-      engineLosses,
-    ]
+    return [completeJob(row), ...companionsOf(held), needs, chosenEngine, earlierOutputs, engineLosses]
+  }
+}
+
+export function prepareFindClaim(
+  database: DatabaseSync,
+  { completeJob }: { readonly completeJob: CompleteJob },
+): (leaseId: string) => ClaimAnswer {
+  const select = prepareRows<TakenRow>(
+    database,
+    `SELECT ${JOB_COLUMNS}, ${TERM_COLUMNS} FROM job INDEXED BY job_lease
+     WHERE status IN ('running', 'canceling') AND lease_id = ?`,
+  )
+  const companionsOf = prepareCompanions(database)
+  return (leaseId) => {
+    const found = select.get(leaseId)
+    if (found === undefined) return null
+    const held = toHeldTerms(found)
+    const [, , needs, engineId, engineLosses] = held.terms
+    return [completeJob(held.row), ...companionsOf(held), needs, engineId, [], engineLosses]
   }
 }

@@ -1,0 +1,96 @@
+/** The registry of engines and the list of processes, as far as a joined worker has a part in them. */
+
+import type { EngineRegistry, EngineWill } from '../../domain/engine/directory/engine-registry.ts'
+import { ServiceError } from '../../domain/errors.ts'
+import type { NodeStore } from '../../domain/service-nodes/node-store.ts'
+import { writeEngine } from '../../domain/workers/wire/engine-wire.ts'
+import type { GatewayClient } from './gateway-client.ts'
+
+interface EnginesAnswer {
+  readonly held: readonly string[]
+  readonly wishes: readonly { readonly name: string; readonly will: EngineWill; readonly number: number }[]
+}
+
+interface BeatAnswer {
+  readonly live: readonly string[]
+  readonly time_ms: number
+}
+
+interface RemoteEngines {
+  readonly registry: Pick<EngineRegistry, 'publish' | 'putCatalog' | 'leave'>
+  readonly nodes: Pick<NodeStore, 'beat' | 'leave' | 'list'>
+  /** Called once for each wish of an operator, and with the present ones at the start. */
+  onWish(listener: (engineId: string, will: EngineWill) => void): void
+  readTime(): Promise<Date>
+}
+
+const CATALOG_MS = 120_000
+
+export function createRemoteEngines(client: Pick<GatewayClient, 'call' | 'hello'>): RemoteEngines {
+  const catalogs = new Map<string, string>()
+  const obeyed = new Map<string, number>()
+  let live: readonly string[] = []
+  let tell: (engineId: string, will: EngineWill) => void = () => {}
+
+  async function putCatalog(hash: string, text: string): Promise<void> {
+    catalogs.set(hash, text)
+    const bytes = Buffer.from(text)
+    await client.call({ method: 'PUT', path: `/catalogs/${hash}`, bytes, withinMs: CATALOG_MS })
+  }
+
+  function obey({ name, will, number }: EnginesAnswer['wishes'][number]): void {
+    const before = obeyed.get(name)
+    obeyed.set(name, number)
+    if (before === undefined ? will !== 'open' : before !== number) tell(name, will)
+  }
+
+  /** What an engine can run may have been forgotten while no engine was known to have it. */
+  async function restore(error: unknown): Promise<void> {
+    const hash = error instanceof ServiceError ? error.details?.['catalog_hash'] : undefined
+    const text = typeof hash === 'string' ? catalogs.get(hash) : undefined
+    if (text === undefined) throw error
+    await putCatalog(hash as string, text)
+  }
+
+  async function leave(): Promise<void> {
+    await client.call({ method: 'DELETE', path: '/engines' })
+  }
+
+  return {
+    registry: {
+      putCatalog,
+      async publish({ engines }) {
+        const json = { engines: engines.map(writeEngine) }
+        const publish = () => client.call<EnginesAnswer>({ method: 'PUT', path: '/engines', json })
+        const answer = await publish().catch(async (error: unknown) => {
+          await restore(error)
+          return publish()
+        })
+        for (const wish of answer?.wishes ?? []) obey(wish)
+        return answer?.held ?? []
+      },
+      leave,
+    },
+    nodes: {
+      async beat({ about: { version, host, workers } }) {
+        const answer = await client.call<BeatAnswer>({
+          method: 'POST',
+          path: '/beats',
+          json: { version, host, workers },
+        })
+        live = answer?.live ?? []
+      },
+      leave,
+      async list() {
+        // Those that the service named live; nothing else is known of them.
+        const [then, always] = [new Date(0), new Date(8.64e15)]
+        const about = { version: '', host: '', workers: {} }
+        return live.map((id) => ({ id, startedAt: then, seenAt: then, aliveUntil: always, about }))
+      },
+    },
+    onWish(listener) {
+      tell = listener
+    },
+    readTime: async () => new Date((await client.hello()).time_ms),
+  }
+}

@@ -1,0 +1,130 @@
+/**
+ * Bytes through a service that was joined. Inputs are read on from where a connection broke. Outputs are spooled and hashed, and
+ * sent only if the service wants them: small ones at once, large ones in pieces, each of which is sent until it has arrived.
+ */
+import { Readable } from 'node:stream'
+import type { Blake3 } from '../../../lib/files/blake3.ts'
+import { createBackoff } from '../../../lib/waiting/backoff.ts'
+import { sleep } from '../../../lib/waiting/sleep.ts'
+import { isStoreAway, ServiceError, storeUnavailable } from '../../domain/errors.ts'
+import type { Lease } from '../../domain/jobs/job-store.ts'
+import type { RunInputs, StoreOutput } from '../../domain/jobs/run/run-deps.ts'
+import { outlastOutage } from '../../domain/outage.ts'
+import type { GatewayClient } from './gateway-client.ts'
+import type { HeldJobs } from './held-jobs.ts'
+import { type Spooled, spool } from './spool.ts'
+
+interface RemoteFilesDeps {
+  readonly client: Pick<GatewayClient, 'call' | 'open'>
+  readonly held: HeldJobs
+  readonly blake3: Blake3
+  /** Where large outputs lie until they are sent. */
+  readonly directory: string
+  readonly maxPieceBytes: number
+}
+
+interface RemoteFiles {
+  readonly storeOutput: StoreOutput
+  readonly blobs: RunInputs
+}
+
+interface Receipt {
+  readonly hash: string
+  readonly size_bytes: number
+  readonly receipt: string
+}
+
+type OfferAnswer = { readonly state: 'stored'; readonly receipt: string } | { readonly state: 'wanted' }
+
+const PIECE_BYTES = 8 * 1024 * 1024
+// Few enough that joining them is one request, whatever the size.
+const MAX_PIECES = 2000
+const TRANSFER_MS = 300_000
+const JOIN_MS = 600_000
+const READ_TRIES = 10
+
+export function createRemoteFiles({ client, held, blake3, directory, maxPieceBytes }: RemoteFilesDeps): RemoteFiles {
+  async function offer(lease: Lease, whole: Spooled, pieces?: readonly Receipt[]): Promise<string | null> {
+    const answer = await client.call<OfferAnswer>({
+      method: 'POST',
+      path: `/jobs/${lease.jobId}/blobs`,
+      json: { lease_id: lease.leaseId, hash: whole.hash, size_bytes: whole.sizeBytes, ...(pieces && { pieces }) },
+      withinMs: JOIN_MS,
+    })
+    return answer?.state === 'stored' ? answer.receipt : null
+  }
+
+  async function put({ jobId, leaseId }: Lease, bytes: Uint8Array, hash: string): Promise<Receipt> {
+    const path = `/jobs/${jobId}/blobs/${hash}?lease_id=${leaseId}`
+    const stored = await client.call<Receipt>({ method: 'PUT', path, bytes, withinMs: TRANSFER_MS })
+    if (stored === null) throw storeUnavailable(new Error('an output was not acknowledged'))
+    return stored
+  }
+
+  async function send(lease: Lease, whole: Spooled, signal: AbortSignal): Promise<string> {
+    const { sizeBytes, hash } = whole
+    const pieceBytes = Math.min(maxPieceBytes, Math.max(PIECE_BYTES, Math.ceil(sizeBytes / MAX_PIECES)))
+    if (sizeBytes <= pieceBytes) {
+      const bytes = await whole.read(0, sizeBytes)
+      return (await outlastOutage(() => put(lease, bytes, hash), signal)).receipt
+    }
+    const pieces: Receipt[] = []
+    for (let start = 0; start < sizeBytes; start += pieceBytes) {
+      const bytes = await whole.read(start, pieceBytes)
+      const pieceHash = blake3.hash(bytes)
+      pieces.push(await outlastOutage(() => put(lease, bytes, pieceHash), signal))
+    }
+    const receipt = await outlastOutage(() => offer(lease, whole, pieces), signal)
+    if (receipt === null) throw new ServiceError('hash_mismatch', 'the pieces of an output could not be joined')
+    return receipt
+  }
+
+  /** From `start` on; a connection that breaks is an outage. */
+  async function* readFrom(lease: Lease, hash: string, start: number): AsyncGenerator<Uint8Array> {
+    const path = `/jobs/${lease.jobId}/inputs/${hash}?lease_id=${lease.leaseId}`
+    const range = start === 0 ? {} : { range: `bytes=${start}-` }
+    const { body } = await client.open({ method: 'GET', path, ...range, withinMs: TRANSFER_MS })
+    try {
+      yield* body as AsyncIterable<Uint8Array>
+    } catch (error) {
+      throw storeUnavailable(error)
+    }
+  }
+
+  async function* readInput(hash: string, lease: Lease): AsyncGenerator<Uint8Array> {
+    const sizeBytes = held.mustFindInput(hash)
+    const hasher = blake3.createHasher()
+    const backoff = createBackoff({ firstMs: 250, maxMs: 4000 })
+    let read = 0
+    for (let tries = 1; read < sizeBytes; ) {
+      try {
+        for await (const chunk of readFrom(lease, hash, read)) {
+          read += chunk.byteLength
+          hasher.update(chunk)
+          tries = 1
+          yield chunk
+        }
+        if (read < sizeBytes) throw storeUnavailable(new Error('an input ended early'))
+      } catch (error) {
+        if (!isStoreAway(error) || tries >= READ_TRIES) throw error
+        tries++
+        await sleep(backoff.nextMs())
+      }
+    }
+    if (hasher.digest() !== hash)
+      throw new ServiceError('output_unavailable', 'an input arrived with other bytes than it has')
+  }
+
+  return {
+    async storeOutput(source, { lease, maxBytes, signal = new AbortController().signal }) {
+      await using whole = await spool(source, { directory, blake3, maxBytes, memoryBytes: PIECE_BYTES, signal })
+      const receipt = (await outlastOutage(() => offer(lease, whole), signal)) ?? (await send(lease, whole, signal))
+      held.get(lease.leaseId)?.receipts.set(whole.hash, receipt)
+      return { hash: whole.hash, sizeBytes: whole.sizeBytes }
+    },
+    blobs: {
+      open: async (hash, _range, lease) => Readable.from(readInput(hash, lease)),
+      localPath: () => null,
+    },
+  }
+}

@@ -1,0 +1,155 @@
+/** What a run writes, on its way from a joined worker: progress, outputs and the end. Moments are the service's, not the worker's. */
+import type { JobError, Output, OutputLocation, Progress } from '../../jobs/job.ts'
+import type { RunChange } from '../../jobs/job-store.ts'
+import { type RecordFields, readRecord, writeRecord } from './record-wire.ts'
+
+export interface ProgressFields {
+  readonly value: number
+  readonly nodes_done: number
+  readonly nodes_total: number
+  readonly current_node: string | null
+  readonly current_node_class: string | null
+  readonly step: number | null
+  readonly steps: number | null
+  readonly message: string | null
+}
+
+export interface OutputFields {
+  readonly asset_id: string
+  readonly node_id: string
+  readonly name: string
+  readonly type: Output['type']
+  readonly content_type: string
+  readonly size_bytes: number
+  readonly hash: string
+  readonly location?: {
+    readonly folder: OutputLocation['folder']
+    readonly subfolder: string
+    readonly is_unlisted: boolean
+  }
+}
+
+/** An output with the proof that its bytes were stored under the lease. */
+interface ProvenOutput extends OutputFields {
+  readonly receipt: string
+}
+
+interface ErrorFields {
+  readonly code: string
+  readonly message: string
+  readonly node_id: string | null
+  readonly class_type: string | null
+  readonly traceback: string | null
+}
+
+type Finish = NonNullable<RunChange['finish']>
+
+export interface ChangeFields {
+  readonly progress?: ProgressFields
+  readonly outputs?: readonly ProvenOutput[]
+  readonly outputs_reused?: boolean
+  readonly log?: { readonly text: string; readonly truncated: boolean; readonly complete: boolean }
+  readonly finish?: {
+    readonly status: Finish['status']
+    readonly from: Finish['from']
+    readonly error: ErrorFields | null
+    readonly record: RecordFields | null
+  }
+}
+
+export function writeProgress(progress: Progress): ProgressFields {
+  const { value, step, steps, message } = progress
+  return {
+    ...{ value, step, steps, message },
+    nodes_done: progress.nodesDone,
+    nodes_total: progress.nodesTotal,
+    current_node: progress.currentNode,
+    current_node_class: progress.currentNodeClass,
+  }
+}
+
+export function readProgress(fields: ProgressFields): Progress {
+  const { value, step, steps, message } = fields
+  return {
+    ...{ value, step, steps, message },
+    nodesDone: fields.nodes_done,
+    nodesTotal: fields.nodes_total,
+    currentNode: fields.current_node,
+    currentNodeClass: fields.current_node_class,
+  }
+}
+
+export function writeOutput({ name, type, hash, location, ...output }: Output): OutputFields {
+  return {
+    ...{ name, type, hash },
+    asset_id: output.assetId,
+    node_id: output.nodeId,
+    content_type: output.contentType,
+    size_bytes: output.sizeBytes,
+    ...(location !== undefined && {
+      location: { folder: location.folder, subfolder: location.subfolder, is_unlisted: location.isUnlisted },
+    }),
+  }
+}
+
+export function readOutput({ name, type, hash, location, ...output }: OutputFields): Output {
+  return {
+    ...{ name, type, hash },
+    assetId: output.asset_id,
+    nodeId: output.node_id,
+    contentType: output.content_type,
+    sizeBytes: output.size_bytes,
+    ...(location !== undefined && {
+      location: { folder: location.folder, subfolder: location.subfolder, isUnlisted: location.is_unlisted },
+    }),
+  }
+}
+
+/** `receiptOf`: for an output whose bytes were stored. */
+export function writeChange(change: RunChange, receiptOf: (output: Output) => string): ChangeFields {
+  const { progress, outputs, outputsReused, log, finish } = change
+  return {
+    ...(progress !== undefined && { progress: writeProgress(progress) }),
+    ...(outputs !== undefined && {
+      outputs: outputs.map((output) => ({ ...writeOutput(output), receipt: receiptOf(output) })),
+    }),
+    ...(outputsReused !== undefined && { outputs_reused: outputsReused }),
+    ...(log !== undefined && { log: { text: log.text, truncated: log.truncated, complete: log.complete } }),
+    ...(finish !== undefined && {
+      finish: {
+        status: finish.status,
+        from: finish.from,
+        error: finish.error === null ? null : writeError(finish.error),
+        record: finish.record == null ? null : writeRecord(finish.record),
+      },
+    }),
+  }
+}
+
+/** `now`: when it was received. */
+export function readChange(fields: ChangeFields, now: Date): RunChange {
+  const { progress, outputs, outputs_reused: outputsReused, log, finish } = fields
+  return {
+    ...(progress !== undefined && { progress: readProgress(progress) }),
+    ...(outputs !== undefined && { outputs: outputs.map(({ receipt: _, ...output }) => readOutput(output)) }),
+    ...(outputsReused !== undefined && { outputsReused }),
+    ...(log !== undefined && { log: { ...log, capturedAt: now } }),
+    ...(finish !== undefined && {
+      finish: {
+        status: finish.status,
+        from: finish.from,
+        at: now,
+        error: finish.error === null ? null : readError(finish.error),
+        record: finish.record === null ? null : readRecord(finish.record),
+      },
+    }),
+  }
+}
+
+function writeError({ code, message, nodeId, classType, traceback }: JobError): ErrorFields {
+  return { code, message, node_id: nodeId, class_type: classType, traceback }
+}
+
+function readError({ code, message, node_id: nodeId, class_type: classType, traceback }: ErrorFields): JobError {
+  return { code, message, nodeId, classType, traceback }
+}

@@ -1,0 +1,102 @@
+/**
+ * The bytes that joined workers read and bring. A worker reads the inputs of jobs that it holds and nothing else. What it brings
+ * is stored by its hash: in one piece, or in several that are joined at the end, so that a broken connection costs one piece and
+ * every process can take the next one. Bytes that the job's account has already need not be brought at all.
+ */
+import type { Readable } from 'node:stream'
+import type { Clock } from '../../../lib/clock.ts'
+import type { AssetStore } from '../assets/asset-store.ts'
+import { type BlobStore, type ByteRange, type PendingBlob, settleBlob } from '../assets/blob-store.ts'
+import { ServiceError } from '../errors.ts'
+import type { Lease } from '../jobs/job-store.ts'
+import type { HeldClaims } from './held-claims.ts'
+import type { OutputReceipts, StoredPiece } from './output-receipts.ts'
+import type { WorkerIdentity } from './worker-keys.ts'
+import { toLease } from './worker-leases.ts'
+
+interface InputContent {
+  readonly sizeBytes: number
+  open(range?: ByteRange): Promise<Readable>
+}
+
+export interface ProvenPiece extends StoredPiece {
+  readonly receipt: string
+}
+
+export interface WorkerFiles {
+  /** Throws not_found for anything that is no input of the job that the lease holds. */
+  openInput(worker: WorkerIdentity, lease: Lease, hash: string): Promise<InputContent>
+  /** The receipt, when the account of the job has these bytes already; null: they must be brought. */
+  offer(worker: WorkerIdentity, lease: Lease, piece: StoredPiece): Promise<string | null>
+  /** Throws hash_mismatch, payload_too_large. */
+  store(worker: WorkerIdentity, lease: Lease, upload: Upload): Promise<ProvenPiece>
+  /** Makes one of pieces that were stored under the same lease. */
+  join(worker: WorkerIdentity, lease: Lease, whole: StoredPiece, pieces: readonly ProvenPiece[]): Promise<ProvenPiece>
+}
+
+interface Upload {
+  readonly hash: string
+  readonly source: AsyncIterable<Uint8Array>
+  readonly signal: AbortSignal
+}
+
+export interface WorkerFilesDeps {
+  readonly blobs: Pick<BlobStore, 'open' | 'receive'>
+  readonly assets: Pick<AssetStore, 'announceBlob'>
+  readonly hasBlob: (accountId: string, hash: string) => Promise<boolean>
+  readonly held: HeldClaims
+  readonly receipts: OutputReceipts
+  readonly clock: Clock
+  storageLeft(accountId: string): Promise<number>
+}
+
+/** The largest piece that is taken at once. */
+export const MAX_PIECE_BYTES = 64 * 1024 * 1024
+
+export function createWorkerFiles(deps: WorkerFilesDeps): WorkerFiles {
+  const { blobs, held, receipts } = deps
+
+  async function keep(leaseId: string, pending: PendingBlob, hash: string): Promise<ProvenPiece> {
+    if (pending.hash !== hash) {
+      await pending.discard()
+      throw new ServiceError('hash_mismatch', 'the bytes do not have the hash that was said; send them again')
+    }
+    await settleBlob(pending, deps)
+    const piece = { hash, sizeBytes: pending.sizeBytes }
+    return { ...piece, receipt: receipts.give(leaseId, piece) }
+  }
+
+  async function roomOf(lease: Lease): Promise<number> {
+    const { job } = await held.mustFind(lease)
+    return Math.max(0, await deps.storageLeft(job.accountId))
+  }
+
+  async function* readAll(pieces: readonly StoredPiece[]): AsyncGenerator<Uint8Array> {
+    for (const { hash } of pieces) yield* (await blobs.open(hash)) as AsyncIterable<Uint8Array>
+  }
+
+  return {
+    async openInput(worker, named, hash) {
+      const { inputs } = await held.mustFind(toLease(worker, named))
+      const input = inputs.find((each) => each.hash === hash)
+      if (input === undefined) throw new ServiceError('not_found', 'the job has no such input')
+      return { sizeBytes: input.sizeBytes, open: (range) => blobs.open(hash, range) }
+    },
+    async offer(worker, named, piece) {
+      const lease = toLease(worker, named)
+      const { job } = await held.mustFind(lease)
+      return (await deps.hasBlob(job.accountId, piece.hash)) ? receipts.give(lease.leaseId, piece) : null
+    },
+    async store(worker, named, { hash, source, signal }) {
+      const lease = toLease(worker, named)
+      const maxBytes = Math.min(MAX_PIECE_BYTES, await roomOf(lease))
+      return keep(lease.leaseId, await blobs.receive(source, { maxBytes, signal }), hash)
+    },
+    async join(worker, named, whole, pieces) {
+      const lease = toLease(worker, named)
+      for (const piece of pieces) receipts.mustHold(lease.leaseId, piece, piece.receipt)
+      const maxBytes = Math.min(whole.sizeBytes, await roomOf(lease))
+      return keep(lease.leaseId, await blobs.receive(readAll(pieces), { maxBytes }), whole.hash)
+    },
+  }
+}

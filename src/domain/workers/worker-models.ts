@@ -1,0 +1,46 @@
+/** Partner models for nodes that run on joined workers: the call is made here, so that no provider's key leaves the service. */
+
+import type { ModelAnswer } from '../../../engine/graph/model-call.ts'
+import { type JsonValue, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
+import type { RunModel } from '../engine/model-port.ts'
+import type { Lease } from '../jobs/job-store.ts'
+import { type ExtraDataKeeper, joinExtraData } from '../jobs/submit/extra-data-keeper.ts'
+import type { HeldClaims } from './held-claims.ts'
+import type { WorkerIdentity } from './worker-keys.ts'
+import { toLease } from './worker-leases.ts'
+
+interface NodeCall {
+  readonly model: string
+  /** JSON text: numbers of any length survive. */
+  readonly input: string
+  readonly images: readonly Uint8Array<ArrayBuffer>[]
+  readonly key: string
+}
+
+export type RunNodeModel = (
+  worker: WorkerIdentity,
+  lease: Lease,
+  call: NodeCall,
+  options: { readonly signal: AbortSignal },
+) => Promise<ModelAnswer>
+
+export interface WorkerModelsDeps {
+  readonly held: HeldClaims
+  readonly runModel: RunModel
+  readonly extraData: Pick<ExtraDataKeeper, 'take'>
+}
+
+export function createWorkerModels({ held, runModel, extraData }: WorkerModelsDeps): RunNodeModel {
+  return async function runNodeModel(worker, lease, { model, input, images, key }, { signal }) {
+    const { job, needsExtraData, sealedExtraData, notes } = await held.mustFind(toLease(worker, lease))
+    const credentials = needsExtraData ? extraData.take(job.id, sealedExtraData) : null
+    return runModel(
+      {
+        ...{ model, images, key, accountId: job.accountId, jobId: job.id },
+        input: parseLosslessJson(input) as JsonValue,
+        extraData: joinExtraData(notes, credentials),
+      },
+      { signal },
+    )
+  }
+}

@@ -1,0 +1,235 @@
+/**
+ * The store as joined workers have it: claims that wait for work, leases, and what runs write. Whatever a worker names lies under
+ * its own key, moments are the service's own, and changes are told to everybody here, as they are written.
+ */
+import type { Clock } from '../../../lib/clock.ts'
+import { type JsonObject, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
+import { createDoorbell } from '../../../lib/waiting/doorbell.ts'
+import { uptimeMs } from '../../../lib/waiting/uptime.ts'
+import type { EngineDirectory } from '../engine/directory/engine-directory.ts'
+import type { DistantEngine } from '../engine/fleet/lane-offers.ts'
+import { ServiceError } from '../errors.ts'
+import type { EventBus } from '../events/event-bus.ts'
+import type { Job } from '../jobs/job.ts'
+import type { Claim, CommitOutcome, JobStore, Lease, ReturnedLease } from '../jobs/job-store.ts'
+import type { JobObserver } from '../jobs/observer.ts'
+import type { ExtraDataKeeper } from '../jobs/submit/extra-data-keeper.ts'
+import { announceTouched } from '../jobs/sweeps/announce-touched.ts'
+import type { JobStatus } from '../jobs/transitions.ts'
+import type { HeldClaims } from './held-claims.ts'
+import type { OutputReceipts } from './output-receipts.ts'
+import { type ClaimFields, type ClaimTerms, writeClaim } from './wire/claim-wire.ts'
+import { type ChangeFields, readChange } from './wire/run-wire.ts'
+import type { WorkerIdentity } from './worker-keys.ts'
+import { toEngineId, toEngineName, toLease, toLeaseId, toNodeId } from './worker-leases.ts'
+
+interface WorkerClaim {
+  readonly pool: string
+  readonly instanceId: string
+  /** Made by the worker: asked again after a lost answer, the same one finds its job. */
+  readonly leaseId: string
+  readonly engines: readonly Omit<DistantEngine, 'catalog'>[]
+  readonly waitMs: number
+  /** Aborted when the worker is gone. */
+  readonly signal: AbortSignal
+}
+
+export interface WorkerRuns {
+  /** null: there was no work within the time. Throws forbidden for a pool that the key does not name. */
+  claim(worker: WorkerIdentity, request: WorkerClaim): Promise<ClaimFields | null>
+  /** Those that still stand. */
+  renew(
+    worker: WorkerIdentity,
+    leases: readonly Lease[],
+  ): Promise<readonly { readonly jobId: string; readonly status: JobStatus }[]>
+  /** Throws forbidden for an output whose bytes were not stored under the lease. */
+  commit(worker: WorkerIdentity, lease: Lease, change: ChangeFields): Promise<CommitOutcome>
+  /** A lease whose claim was never answered may be named alone. */
+  release(worker: WorkerIdentity, leases: readonly NamedLease[]): Promise<number>
+  reserveOutputNumbers(worker: WorkerIdentity, lease: Lease, names: OutputNumbers): Promise<number>
+}
+
+export interface NamedLease extends Omit<ReturnedLease, 'jobId'> {
+  readonly jobId: string | null
+}
+
+export interface OutputNumbers {
+  readonly folder: string
+  readonly prefix: string
+  readonly count: number
+}
+
+export interface WorkerRunsDeps {
+  readonly store: Pick<JobStore, 'claim' | 'findClaim' | 'renew' | 'commit' | 'release' | 'reserveOutputNumbers'>
+  readonly held: HeldClaims
+  readonly receipts: Pick<OutputReceipts, 'mustHold'>
+  readonly directory: Pick<EngineDirectory, 'offersOf' | 'hasOther'>
+  readonly bus: Pick<EventBus<never>, 'publishChanged' | 'publishWork' | 'onWork'>
+  readonly extraData: Pick<ExtraDataKeeper, 'take' | 'forget'>
+  readonly observer: JobObserver
+  readonly clock: Clock
+  readonly maxOvertakes: number
+  readonly leaseMs: number
+  /** For a job of this account; null: no limit. */
+  maxRunMs(accountId: string): number | null
+  storageLeft(accountId: string): Promise<number>
+  /** Throws ServiceError where the account may not run anything now. */
+  readonly mustBeActive?: (accountId: string) => void
+  /** Called with the job as the store has it now, before the change is published. */
+  readonly onStored: (job: Job) => void
+}
+
+// A notice may be lost, and lanes and engines are learnt within seconds.
+const LOOK_MS = 2000
+// Of an announcement that all processes hear, each worker makes its own moment.
+const REMOTE_WORK_MS = 50
+
+export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
+  const { store, held, receipts, directory, bus, extraData, observer, clock, leaseMs } = deps
+
+  async function claimOnce(worker: WorkerIdentity, request: WorkerClaim): Promise<Claim | null> {
+    const engines = directory.offersOf(
+      request.engines.map((engine) => ({ ...engine, id: toEngineId(worker, engine.id) })),
+    )
+    if (engines.length === 0) return null
+    const now = clock.now()
+    return store.claim({
+      pool: request.pool,
+      workerId: toNodeId(worker, request.instanceId),
+      leaseId: toLeaseId(worker, request.leaseId),
+      leaseUntil: new Date(now.getTime() + leaseMs),
+      now,
+      engines,
+      maxOvertakes: deps.maxOvertakes,
+    })
+  }
+
+  async function untilClaimed(worker: WorkerIdentity, request: WorkerClaim): Promise<Claim | null> {
+    const { pool, waitMs, signal } = request
+    const again = await store.findClaim(toLeaseId(worker, request.leaseId))
+    if (again !== null) return again
+    const untilMs = uptimeMs() + waitMs
+    const bell = createDoorbell()
+    let soon: NodeJS.Timeout | null = null
+    const stop = bus.onWork((of, isRemote) => {
+      if (of !== undefined && of !== pool) return
+      if (!isRemote) bell.ring()
+      else soon ??= setTimeout(() => bell.ring(), Math.random() * REMOTE_WORK_MS)
+    })
+    try {
+      while (!signal.aborted) {
+        bell.forget()
+        soon = null
+        const claim = await claimOnce(worker, request)
+        const leftMs = untilMs - uptimeMs()
+        if (claim !== null || leftMs <= 0) return claim
+        await bell.wait(Math.min(leftMs, LOOK_MS * (1 + Math.random())), signal)
+      }
+      return null
+    } finally {
+      stop()
+      if (soon !== null) clearTimeout(soon)
+    }
+  }
+
+  async function termsOf({ job, needs, engineId, needsExtraData, sealedExtraData }: Claim): Promise<ClaimTerms> {
+    const credentials = needsExtraData ? extraData.take(job.id, sealedExtraData) : null
+    const left = await deps.storageLeft(job.accountId)
+    return {
+      credentials: credentials === null ? null : stringifyLosslessJson(credentials as JsonObject),
+      maxRunMs: deps.maxRunMs(job.accountId),
+      storageLeftBytes: Number.isFinite(left) ? left : null,
+      refusal: refusalOf(job.accountId),
+      hasOther: directory.hasOther(engineId, needs),
+    }
+  }
+
+  function refusalOf(accountId: string): ClaimTerms['refusal'] {
+    try {
+      deps.mustBeActive?.(accountId)
+      return null
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error
+      return { refusal: error.refusal, message: error.message }
+    }
+  }
+
+  async function giveBack(leases: readonly ReturnedLease[]): Promise<number> {
+    const touched = await store.release(leases, clock.now())
+    for (const { leaseId } of leases) held.forget(leaseId)
+    announceTouched({ bus, extraData, observer }, touched, null)
+    return touched.length
+  }
+
+  return {
+    async claim(worker, request) {
+      if (!worker.pools.has(request.pool)) throw new ServiceError('forbidden', 'this key may take no jobs of this pool')
+      const claim = await untilClaimed(worker, request)
+      if (claim === null) return null
+      // Whoever asked has gone: the job must not wait until its lease has run out.
+      if (request.signal.aborted) {
+        await giveBack([{ jobId: claim.job.id, leaseId: claim.leaseId }])
+        return null
+      }
+      const { job } = claim
+      held.learn(claim)
+      deps.onStored(job)
+      const startedAtMs = (job.startedAt ?? clock.now()).getTime()
+      observer.started({ job, queueMs: Math.max(0, startedAtMs - job.createdAt.getTime()) })
+      bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: job.version, move: 'taken' })
+      return writeClaim(claim, toEngineName(worker, claim.engineId), await termsOf(claim))
+    },
+    renew(worker, leases) {
+      const until = new Date(clock.now().getTime() + leaseMs)
+      return store.renew(
+        leases.map((lease) => toLease(worker, lease)),
+        until,
+      )
+    },
+    async commit(worker, named, fields) {
+      const lease = toLease(worker, named)
+      for (const { hash, size_bytes: sizeBytes, receipt } of fields.outputs ?? []) {
+        receipts.mustHold(lease.leaseId, { hash, sizeBytes }, receipt)
+      }
+      const now = clock.now()
+      const change = readChange(fields, now)
+      // A repeated end finds no job any more; then there is nobody to tell, and the store says what became of it.
+      const claim = await held.mustFind(lease).catch(() => null)
+      const outcome = await store.commit(lease, change)
+      if (outcome.outcome === 'lost') {
+        held.forget(lease.leaseId)
+        return outcome
+      }
+      const job = outcome.job ?? claim?.job
+      if (job === undefined) return outcome
+      const { id: jobId, accountId } = job
+      for (const { type, sizeBytes } of change.outputs ?? []) observer.outputStored({ jobId, type, sizeBytes })
+      if (change.finish === undefined) {
+        bus.publishChanged({ jobId, accountId, version: outcome.version })
+        return outcome
+      }
+      held.forget(lease.leaseId)
+      extraData.forget(jobId)
+      if (outcome.job !== undefined) deps.onStored(outcome.job)
+      bus.publishChanged({ jobId, accountId, version: outcome.version, move: 'ended' })
+      bus.publishWork()
+      const executionMs = job.startedAt === null ? null : now.getTime() - job.startedAt.getTime()
+      const { status, error } = change.finish
+      observer.finished({ jobId, accountId, status, code: error?.code ?? null, executionMs })
+      return outcome
+    },
+    async release(worker, named) {
+      const leases: ReturnedLease[] = []
+      for (const lease of named) {
+        const leaseId = toLeaseId(worker, lease.leaseId)
+        const jobId = lease.jobId ?? (await store.findClaim(leaseId))?.job.id
+        if (jobId !== undefined) leases.push({ ...lease, jobId, leaseId })
+      }
+      return giveBack(leases)
+    },
+    async reserveOutputNumbers(worker, lease, { folder, prefix, count }) {
+      const { job } = await held.mustFind(toLease(worker, lease))
+      return store.reserveOutputNumbers(job.accountId, folder, prefix, count)
+    },
+  }
+}

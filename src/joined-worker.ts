@@ -1,0 +1,206 @@
+/**
+ * A worker on a machine that reaches neither the database nor the storage of its service: engines here, everything else over HTTPS
+ * at whichever node of the service answers. It ends its runs, or gives them back, as any worker does.
+ */
+import { hostname } from 'node:os'
+import { newUuidV4 } from '../lib/ids.ts'
+import type { Log } from '../lib/log.ts'
+import { createTurns } from '../lib/waiting/turns.ts'
+import { type FleetOverrides, openEngineList } from './compose/engines/open-engines.ts'
+import { type JoinedService, type JoinParts, openJoin } from './compose/join/open-join.ts'
+import type { Config } from './config/config.ts'
+import { ConfigError } from './config/config-error.ts'
+import type { JoinConfig } from './config/join-config.ts'
+import { createEngineDirectory, type EngineDirectory } from './domain/engine/directory/engine-directory.ts'
+import { createEngineLeases } from './domain/engine/directory/engine-leases.ts'
+import { createEnginePublisher } from './domain/engine/directory/engine-publisher.ts'
+import { createFleet, type Fleet } from './domain/engine/fleet/fleet.ts'
+import { createLaneTable } from './domain/engine/fleet/lane-table.ts'
+import { ServiceError } from './domain/errors.ts'
+import { createEngineDrain } from './domain/jobs/claim/engine-drain.ts'
+import { createWorker, type Worker } from './domain/jobs/claim/worker.ts'
+import type { WorkerDeps } from './domain/jobs/claim/worker-options.ts'
+import type { RunStore } from './domain/jobs/job-store.ts'
+import { readStoredGraph } from './domain/jobs/run/prepare-run.ts'
+import { openHeartbeat } from './domain/service-nodes/heartbeat.ts'
+
+interface JoinedWorkerOptions extends Pick<JoinParts, 'key' | 'versions' | 'signal'> {
+  readonly log: Log
+  readonly version: string
+  readonly overrides?: FleetOverrides
+  /** Left out: every pool that the key names. */
+  readonly pools?: readonly string[]
+}
+
+export interface JoinedWorker extends AsyncDisposable {
+  /** Made at its start; together with the id of its key it names this process. */
+  readonly instanceId: string
+  readonly pools: readonly string[]
+  readonly fleet: Fleet
+  running(): number
+  /** Asks for no new work, lets runs finish within the configured time and gives the rest back. */
+  drain(): Promise<void>
+  /** Resolves with the reason when the service will never take this worker again. */
+  readonly refused: Promise<Error>
+}
+
+export async function startJoinedWorker(
+  config: Config,
+  join: JoinConfig,
+  options: JoinedWorkerOptions,
+): Promise<JoinedWorker> {
+  const { log, version } = options
+  await using opening = new AsyncDisposableStack()
+  const service = opening.use(await openJoin(join, options))
+  const pools = choosePools(service.hello.pools, options.pools)
+  const { clock, engines } = service
+  const about = () => ({
+    ...{ version, host: hostname() },
+    workers: Object.fromEntries(pools.map((pool) => [pool, config.jobs.workers])),
+  })
+  const heartbeat = opening.use(
+    await openHeartbeat({ store: engines.nodes, nodeId: service.instanceId, about, clock, log }),
+  )
+  heartbeat.onBeat(service.sampleClock)
+  const { fleet, directory, publish } = await openFleet(config, { service, heartbeat, options, opening })
+  const jobs = service.openJobs((engineId) => fleet.describe(engineId))
+  const workers = pools.map((pool) =>
+    createWorker({
+      ...toWorkerDeps(config, { service, fleet }),
+      store: withLanes(jobs, directory),
+      pool,
+      log,
+    }),
+  )
+  opening.defer(() => stopAll(0))
+  const engineDrain = opening.use(
+    createEngineDrain({
+      fleet,
+      evict: async (engineId) => void (await Promise.all(workers.map((worker) => worker.evict(engineId)))),
+      timeoutMs: config.jobs.drainTimeoutMs,
+      log,
+    }),
+  )
+  engines.onWish((engineId, will) => {
+    if (!fleet.status().some(({ id }) => id === engineId)) return
+    if (will === 'draining') engineDrain.drain(engineId)
+    else if (will === 'cordoned') fleet.cordon(engineId)
+    else fleet.resume(engineId)
+  })
+  const unsubscribe = fleet.onChange(() => jobs.offersChanged(fleet.offers()))
+  opening.defer(unsubscribe)
+
+  async function stopAll(withinMs: number): Promise<void> {
+    const deadline = new Date(clock.now().getTime() + withinMs)
+    await jobs.end()
+    await Promise.all(workers.map((worker) => worker.drain({ deadline })))
+  }
+
+  await publish()
+  heartbeat.start()
+  for (const worker of workers) worker.start()
+  const running = opening.move()
+  return {
+    instanceId: service.instanceId,
+    pools,
+    fleet,
+    refused: service.refused,
+    running: () => workers.reduce((sum: number, worker: Worker) => sum + worker.stats().running, 0),
+    drain: () => stopAll(config.jobs.drainTimeoutMs),
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  }
+}
+
+/** Throws ConfigError for a pool that the key does not name. */
+function choosePools(allowed: readonly string[], wanted: readonly string[] = allowed): readonly string[] {
+  const foreign = wanted.find((pool) => !allowed.includes(pool))
+  if (foreign === undefined) return wanted
+  throw new ConfigError(
+    `the key of this worker may take no jobs of the pool ${foreign}; it names ${allowed.join(', ')}`,
+  )
+}
+
+interface FleetParts {
+  readonly service: JoinedService
+  readonly heartbeat: Awaited<ReturnType<typeof openHeartbeat>>
+  readonly options: JoinedWorkerOptions
+  readonly opening: AsyncDisposableStack
+}
+
+async function openFleet(config: Config, { service, heartbeat, options, opening }: FleetParts) {
+  const { clock, engines: remote, hello, runModel } = service
+  const { log, overrides = {} } = options
+  const leases = createEngineLeases(clock)
+  const lanes = createLaneTable()
+  // Prompts of this service on a shared ComfyUI server bear its name, and then that of the process.
+  const ownerId = `${hello.service_id}-${hello.key_id}`
+  const node = { heartbeat }
+  await using listed =
+    overrides.engines === undefined
+      ? await openEngineList(config, { clock, log, node, overrides, runModel, ownerId, leases })
+      : null
+  const fleet = createFleet(overrides.engines ?? listed?.engines ?? [], {
+    ...{ clock, log, lanes, hasLanes: true, isDriven: leases.isDriven, recycleLimits: config.fleet.recycle },
+  })
+  const publisher = createEnginePublisher({ registry: remote.registry, fleet, leases, heartbeat, clock, log })
+  heartbeat.onBeat(publisher.publish)
+  opening.use(fleet)
+  opening.use(publisher)
+  await listed?.untilHeard()
+  listed?.keep()
+  const directory = createEngineDirectory({ fleet, lanes, nodeId: heartbeat.nodeId })
+  return { fleet, directory, publish: publisher.publish }
+}
+
+/** What a job needs is learnt from its graph when it comes: which weights its engine has loaded afterwards follows from that. */
+function withLanes(jobs: RunStore, directory: Pick<EngineDirectory, 'learnLane'>): RunStore {
+  const turns = createTurns()
+  return {
+    ...jobs,
+    async claim(request) {
+      const claim = await jobs.claim(request)
+      if (claim !== null && claim.needs !== '')
+        directory.learnLane(claim.needs, await readStoredGraph(claim.workflow, turns))
+      return claim
+    },
+  }
+}
+
+interface WorkerParts {
+  readonly service: JoinedService
+  readonly fleet: Fleet
+}
+
+function toWorkerDeps(config: Config, { service, fleet }: WorkerParts): Omit<WorkerDeps, 'store' | 'pool' | 'log'> {
+  const { held, files, clock, bus, hello } = service
+  return {
+    ...{ bus, clock, blobs: files.blobs, storeBlob: files.storeOutput, newId: newUuidV4 },
+    fleet: {
+      claimExclusively: (worker, claim) => fleet.claimExclusively(worker, claim),
+      offers: () => fleet.offers(),
+      take: (engineId, lane) => fleet.take(engineId, lane),
+      hasOther: (engineId, lane) => fleet.hasOther(engineId, lane) || held.hasOther(lane),
+      nextRoomMs: () => fleet.nextRoomMs(),
+      onChange: (listener) => fleet.onChange(listener),
+    },
+    workers: config.jobs.workers,
+    leaseMs: hello.lease_ms,
+    previewOutputs: config.jobs.previewOutputs,
+    cancelGraceMs: config.jobs.cancelGraceMs,
+    extraData: {
+      take: (jobId) => held.credentialsOf(jobId),
+      forget: (jobId) => held.forgetCredentials(jobId),
+    },
+    storageLeft: async (accountId) =>
+      held.mustFindAccount(accountId).terms.storageLeftBytes ?? Number.POSITIVE_INFINITY,
+    maxRunMs(accountId) {
+      const limits = [config.jobs.maxRunMs, held.mustFindAccount(accountId).terms.maxRunMs]
+      const bounded = limits.filter((limit) => limit !== null)
+      return bounded.length === 0 ? null : Math.min(...bounded)
+    },
+    mustBeActive(accountId) {
+      const { refusal } = held.mustFindAccount(accountId).terms
+      if (refusal !== null) throw new ServiceError(refusal.refusal, refusal.message)
+    },
+  }
+}

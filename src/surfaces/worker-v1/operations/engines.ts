@@ -1,0 +1,51 @@
+/** The worker's process, its engines and what they can run. */
+import type { FastifyInstance } from 'fastify'
+import type { Clock } from '../../../../lib/clock.ts'
+import type { EngineFields } from '../../../domain/workers/wire/engine-wire.ts'
+import type { WorkerBeat } from '../../../domain/workers/worker-engines.ts'
+import { readBodyBytes } from '../../kit/bodies/json-body.ts'
+import { sendJson } from '../../kit/send-json.ts'
+import { WORKER_PATH, type WorkerKit } from '../worker-operation.ts'
+
+interface EngineDeps {
+  readonly kit: WorkerKit
+  readonly clock: Clock
+}
+
+// Thousands of node classes with the names of all weights.
+const MAX_CATALOG_BYTES = 64 * 1024 * 1024
+const CATALOG_MS = 120_000
+
+export function publishEngines(app: FastifyInstance, { kit }: EngineDeps): void {
+  app.put(`${WORKER_PATH}/engines`, async (request, reply) => {
+    const { engines } = await kit.readBody<{ readonly engines: readonly EngineFields[] }>(request, 'Engines')
+    const worker = kit.workerOf(request)
+    const held = await kit.gateway.engines.publish(worker, kit.instanceOf(request), engines)
+    return sendJson(reply, 200, { held, wishes: await kit.gateway.engines.wishes(worker) })
+  })
+}
+
+export function leaveService(app: FastifyInstance, { kit }: EngineDeps): void {
+  app.delete(`${WORKER_PATH}/engines`, async (request, reply) => {
+    await kit.gateway.engines.leave(kit.workerOf(request), kit.instanceOf(request))
+    return reply.code(204).send()
+  })
+}
+
+export function putCatalog(app: FastifyInstance, { kit }: EngineDeps): void {
+  app.put(`${WORKER_PATH}/catalogs/:hash`, async (request, reply) => {
+    const bytes = await readBodyBytes(request.raw, { maxBytes: MAX_CATALOG_BYTES, deadlineMs: CATALOG_MS })
+    const { hash } = request.params as { readonly hash: string }
+    await kit.gateway.engines.putCatalog(hash, bytes.toString('utf8'))
+    return reply.code(204).send()
+  })
+}
+
+export function beatWorker(app: FastifyInstance, { kit, clock }: EngineDeps): void {
+  app.post(`${WORKER_PATH}/beats`, async (request, reply) => {
+    const body = await kit.readBody<Omit<WorkerBeat, 'instanceId'>>(request, 'Beat')
+    const beat = { ...body, instanceId: kit.instanceOf(request) }
+    const live = await kit.gateway.engines.beat(kit.workerOf(request), beat)
+    return sendJson(reply, 200, { live, time_ms: clock.now().getTime() })
+  })
+}

@@ -1,0 +1,72 @@
+/** Bytes: the inputs of jobs that are held, and what their runs made. */
+import type { FastifyInstance } from 'fastify'
+import { ServiceError } from '../../../domain/errors.ts'
+import type { ProvenPiece } from '../../../domain/workers/worker-files.ts'
+import { readRange } from '../../kit/content/range.ts'
+import { sendJson } from '../../kit/send-json.ts'
+import { hashOf, jobIdOf, leaseOf, untilGone, WORKER_PATH, type WorkerKit } from '../worker-operation.ts'
+
+interface FileDeps {
+  readonly kit: WorkerKit
+}
+
+interface PieceFields {
+  readonly hash: string
+  readonly size_bytes: number
+  readonly receipt: string
+}
+
+interface OfferBody extends Omit<PieceFields, 'receipt'> {
+  readonly lease_id: string
+  readonly pieces?: readonly PieceFields[]
+}
+
+export function readInput(app: FastifyInstance, { kit }: FileDeps): void {
+  app.get(`${WORKER_PATH}/jobs/:id/inputs/:hash`, async (request, reply) => {
+    const { files } = kit.gateway
+    const { sizeBytes, open } = await files.openInput(kit.workerOf(request), leaseOf(request), hashOf(request))
+    const range = readRange(request.headers.range, sizeBytes)
+    if (range.kind === 'unsatisfiable') {
+      reply.header('content-range', `bytes */${sizeBytes}`)
+      throw new ServiceError('range_not_satisfiable', `the range lies outside of the ${sizeBytes} bytes of this input`)
+    }
+    const span = range.kind === 'part' ? range.span : undefined
+    const body = request.method === 'HEAD' ? undefined : await open(span)
+    const length = span === undefined ? sizeBytes : span.end - span.start + 1
+    reply.headers({
+      'content-type': 'application/octet-stream',
+      'content-length': String(length),
+      'accept-ranges': 'bytes',
+      'cache-control': 'no-store',
+    })
+    if (span !== undefined) reply.header('content-range', `bytes ${span.start}-${span.end}/${sizeBytes}`)
+    return reply.code(span === undefined ? 200 : 206).send(body)
+  })
+}
+
+export function offerBlob(app: FastifyInstance, { kit }: FileDeps): void {
+  app.post(`${WORKER_PATH}/jobs/:id/blobs`, async (request, reply) => {
+    const body = await kit.readBody<OfferBody>(request, 'BlobOffer')
+    const lease = { jobId: jobIdOf(request), leaseId: body.lease_id }
+    const whole = { hash: body.hash, sizeBytes: body.size_bytes }
+    const worker = kit.workerOf(request)
+    const { files } = kit.gateway
+    const receipt =
+      body.pieces === undefined
+        ? await files.offer(worker, lease, whole)
+        : (await files.join(worker, lease, whole, body.pieces.map(toPiece))).receipt
+    return sendJson(reply, 200, receipt === null ? { state: 'wanted' } : { state: 'stored', receipt })
+  })
+}
+
+function toPiece({ hash, size_bytes: sizeBytes, receipt }: PieceFields): ProvenPiece {
+  return { hash, sizeBytes, receipt }
+}
+
+export function putBlob(app: FastifyInstance, { kit }: FileDeps): void {
+  app.put(`${WORKER_PATH}/jobs/:id/blobs/:hash`, async (request, reply) => {
+    const upload = { hash: hashOf(request), source: request.raw, signal: untilGone(request, reply) }
+    const stored = await kit.gateway.files.store(kit.workerOf(request), leaseOf(request), upload)
+    return sendJson(reply, 200, { hash: stored.hash, size_bytes: stored.sizeBytes, receipt: stored.receipt })
+  })
+}
