@@ -1,5 +1,6 @@
 /**
- * `npm run test:chaos -- [minutes] [seed] [folder] [--nodes 4,4,6] [--rates 9,2,0.9]`: API nodes, workers and engines under load (jobs, model
+ * `npm run test:chaos -- [minutes] [seed] [folder] [--nodes 4,4,6,1] [--rates 9,2,0.9]`: API nodes, workers, engines and
+ * how many of the workers join over HTTP, under load (jobs, model
  * calls and uploads that begin each second), while whatever can go wrong does, as the seed decides. Ends with 1 when anything that a
  * client was told does not hold. The folder gets the report.
  */
@@ -15,13 +16,13 @@ const FAULT_EVERY_MS = 5000
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
-  options: { nodes: { type: 'string', default: '4,4,6' }, rates: { type: 'string', default: '9,2,0.9' } },
+  options: { nodes: { type: 'string', default: '4,4,6,1' }, rates: { type: 'string', default: '9,2,0.9' } },
 })
 const [minutes = '10', seedText = String(Date.now() % 1_000_000_007), reports = 'chaos-reports'] = positionals
 const seed = Number(seedText)
-const [apis = 4, workers = 4, engines = 6] = values.nodes.split(',').map(Number)
+const [apis = 4, workers = 4, engines = 6, joined = 0] = values.nodes.split(',').map(Number)
 const [jobs = 9, calls = 2, uploads = 0.9] = values.rates.split(',').map(Number)
-const shape = { apis, workers, engines, bytes: 'bucket' } as const
+const shape = { apis, workers, engines, joined, bytes: 'bucket' } as const
 const lastsMs = Number(minutes) * 60_000
 const startedMs = performance.now()
 const say = (line: string) =>

@@ -6,13 +6,14 @@ import { Client } from 'pg'
 import { silentLog } from '../../../lib/log.ts'
 import { type NotifyBus, openPostgresNotifyBus } from '../../../src/adapters/bus/postgres-notify.ts'
 import { testEventBus, testSharedBus } from '../../contracts/event-bus.ts'
+import { openFaultProxy } from '../../support/network/fault-proxy.ts'
 import { startPostgres } from '../../support/postgres/postgres-server.ts'
 import { createBareDatabase, type TestDatabase } from '../../support/postgres/test-database.ts'
 
 const opened: NotifyBus[] = []
 
 async function open(url: string): Promise<NotifyBus> {
-  const bus = await openPostgresNotifyBus({ url, log: silentLog, gatherMs: 1 })
+  const bus = await openPostgresNotifyBus({ url, log: silentLog, gatherMs: 1, proveMs: 200 })
   opened.push(bus)
   return bus
 }
@@ -45,6 +46,20 @@ describe('the bus over Postgres', () => {
     openPair: async () => [await open(database.url), await open(database.url)],
     settle,
     carriesBytes: false,
+  })
+
+  test('a connection that leads nowhere any more is noticed and opened again, and whoever uses it is told', async () => {
+    const url = new URL(database.url)
+    await using proxy = await openFaultProxy({ target: Number(url.port) })
+    url.port = String(proxy.port)
+    const near = await open(url.href)
+    const far = await open(database.url)
+    await untilHearing(near)
+    const gaps = [near, far].map(untilGap)
+    proxy.forget()
+    near.publishWork('lost')
+    await Promise.all(gaps)
+    await untilHearing(near)
   })
 
   test('a connection that is ended is opened again, and whoever uses it is told that something may be lost', async () => {

@@ -49,7 +49,7 @@ export function toMarkdown(report: TrialReport): string {
     `# Chaos, seed ${seed}: ${flaws.length === 0 ? 'passed' : `${flaws.length} flaws`}`,
     '',
     `${minutes.toFixed(1)} minutes of load (${(tookMs / 60_000).toFixed(1)} with start, settling and checks) on ${report.startedAt.slice(0, 10)}:`,
-    `${shape.apis} API nodes, ${shape.workers} workers, ${shape.engines} engines, Postgres with a standby, bytes in ${shape.bytes === 'bucket' ? 'a bucket' : 'a folder'}. Repeat with \`npm run test:chaos ${Math.round(minutes)} ${seed}\`.`,
+    `${shape.apis} API nodes, ${shape.workers} workers (${shape.joined} of them joined over HTTP), ${shape.engines} engines, Postgres with a standby, bytes in ${shape.bytes === 'bucket' ? 'a bucket' : 'a folder'}. Repeat with \`npm run test:chaos ${Math.round(minutes)} ${seed}\`.`,
     '',
     '## What was acknowledged',
     '',

@@ -18,12 +18,20 @@ const PRELOAD = pathToFileURL(fileURLToPath(new URL('./preload.ts', import.meta.
 
 export interface NodeOptions {
   readonly name: string
+  /** Where a worker that reaches neither the database nor the storage joins; left out: the node has both. */
+  readonly joins?: JoinPlace
   readonly folder: string
   readonly flags: readonly string[]
   readonly env: Readonly<Record<string, string>>
   readonly databasePort: number
   readonly databaseName: string
   readonly storage: Pick<ChaosStorage, 'settingsFor' | 'port'>
+}
+
+export interface JoinPlace {
+  /** The addresses of the API nodes. */
+  readonly urls: readonly string[]
+  readonly key: string
 }
 
 export class ServiceNode implements AsyncDisposable {
@@ -87,12 +95,29 @@ export class ServiceNode implements AsyncDisposable {
   }
 
   #spawn(): Promise<SpawnedServer> {
+    return this.#options.joins === undefined ? this.#spawnWithDatabase() : this.#spawnJoined(this.#options.joins)
+  }
+
+  #spawnJoined({ urls, key }: JoinPlace): Promise<SpawnedServer> {
+    const { folder, flags, env } = this.#options
+    return spawnServer(
+      ['--join', urls.join(','), '--data-dir', join(folder, `data-${this.name}`), ...flags],
+      { ...env, ATELIER_WORKER_TOKEN: key, ...this.#faultEnv() },
+      { command: 'work', onOutput: (text) => appendFileSync(this.logFile, text) },
+    )
+  }
+
+  #faultEnv(): Record<string, string> {
+    return { NODE_OPTIONS: `--import=${PRELOAD}`, CHAOS_FAULTS_FILE: this.#faultsFile }
+  }
+
+  #spawnWithDatabase(): Promise<SpawnedServer> {
     const { databaseName, flags, env, storage } = this.#options
     const bytes = storage.settingsFor(this.name, this.storage)
     const url = `postgres://atelier@127.0.0.1:${this.database.port}/${databaseName}`
     return spawnServer(
       ['--database', url, ...bytes.flags, ...flags],
-      { ...env, ...bytes.env, NODE_OPTIONS: `--import=${PRELOAD}`, CHAOS_FAULTS_FILE: this.#faultsFile },
+      { ...env, ...bytes.env, ...this.#faultEnv() },
       { onOutput: (text) => appendFileSync(this.logFile, text) },
     )
   }

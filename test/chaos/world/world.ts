@@ -9,7 +9,7 @@ import { createDatabaseOn } from '../../support/postgres/test-database.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import { EngineServer } from './engine-server.ts'
 import { type ChaosProvider, openChaosProvider } from './provider.ts'
-import { ServiceNode } from './service-node.ts'
+import { type JoinPlace, ServiceNode } from './service-node.ts'
 import { writeSettings } from './settings-files.ts'
 import { type BytesPlace, type ChaosStorage, openStorage } from './storage.ts'
 
@@ -18,6 +18,8 @@ export interface WorldShape {
   readonly apis: number
   /** Nodes that drive engines. None: the others run the jobs with the built-in engine. */
   readonly workers: number
+  /** How many of the workers reach neither Postgres nor the storage, and join over HTTP. */
+  readonly joined: number
   readonly engines: number
   readonly bytes: BytesPlace
 }
@@ -84,33 +86,40 @@ export async function openWorld(shape: WorldShape, folder: string): Promise<Worl
     engines.push(opening.use(await EngineServer.open(`engine-${index}`, join(logs, `engine-${index}.log`))))
   await Promise.all(engines.map((engine) => engine.start()))
 
-  const openNode = async (name: string, flags: readonly string[]) => {
-    const common = ['--kind', 'cloud', '--max-queue', '1000000', '--log-level', 'info']
-    return opening.use(
-      await ServiceNode.open({
-        name,
-        folder: logs,
-        flags: [...common, '--blob-grace', BLOB_GRACE, ...settings, ...flags],
-        env,
-        databasePort: postgres.primary.port,
-        databaseName,
-        storage,
-      }),
-    )
+  const common = ['--log-level', 'info']
+  const parts = { folder: logs, databasePort: postgres.primary.port, databaseName, storage }
+  const openNode = async (name: string, flags: readonly string[], joins?: JoinPlace) => {
+    const ofService = ['--kind', 'cloud', '--blob-grace', BLOB_GRACE, '--max-queue', '1000000', ...settings]
+    const options =
+      joins === undefined
+        ? { flags: [...common, ...ofService, ...flags], env }
+        : { flags: [...common, ...flags], env: {}, joins }
+    return opening.use(await ServiceNode.open({ ...parts, name, ...options }))
   }
   const apis: ServiceNode[] = []
   for (let index = 1; index <= shape.apis; index += 1)
     apis.push(await openNode(`api-${index}`, shape.workers === 0 ? ['--workers', '2'] : ['--role', 'api']))
+  await apis[0]?.start()
+  await Promise.all(apis.slice(1).map((node) => node.start()))
+  const urls = apis.map(({ front }) => `http://127.0.0.1:${front.port}`)
   const workers: ServiceNode[] = []
   for (let index = 0; index < shape.workers; index += 1) {
-    const given = enginesOf(index, shape, engines).map(({ url }) => url)
-    workers.push(await openNode(`worker-${index + 1}`, ['--role', 'worker', '--comfyui', given.join(',')]))
+    const given = [
+      '--comfyui',
+      enginesOf(index, shape, engines)
+        .map(({ url }) => url)
+        .join(','),
+    ]
+    const name = `worker-${index + 1}`
+    const isJoined = index >= shape.workers - shape.joined
+    if (isJoined)
+      workers.push(await openNode(name, given, { urls, key: await createWorkerKey(urls[0] as string, name) }))
+    else workers.push(await openNode(name, ['--role', 'worker', ...given]))
   }
+  await Promise.all(workers.map((node) => node.start()))
   const nodes = [...apis, ...workers]
-  await nodes[0]?.start()
-  await Promise.all(nodes.slice(1).map((node) => node.start()))
   const deployments = shape.workers === 0 ? [] : DEPLOYMENTS
-  for (const id of deployments) await createDeployment(`http://127.0.0.1:${apis[0]?.front.port}`, id)
+  for (const id of deployments) await createDeployment(urls[0] as string, id)
   const opened = opening.move()
   return {
     shape,
@@ -155,6 +164,15 @@ async function addAccounts(databaseUrl: string): Promise<ChaosAccount[]> {
     made.push({ id, key, grantedMicros: GRANTED_MICROS })
   }
   return made
+}
+
+/** Worker keys are for one machine each. */
+async function createWorkerKey(url: string, name: string): Promise<string> {
+  const headers = { authorization: `Bearer ${ADMIN_TOKEN}`, 'content-type': 'application/json' }
+  const body = JSON.stringify({ name })
+  const made = await fetch(`${url}/admin/v1/workers/keys`, { method: 'POST', headers, body })
+  if (made.status !== 201) throw new Error(`a worker key was refused: ${await made.text()}`)
+  return ((await made.json()) as { text: string }).text
 }
 
 async function createDeployment(url: string, id: string): Promise<void> {

@@ -161,7 +161,10 @@ class ResumedRead extends Readable {
       return
     }
     const isRight = this.#at === end + 1 && (this.#hasher === null || this.#hasher.digest() === plan.hash)
-    if (!isRight && !this.#hasPassedOn && !this.#wasDamaged) return this.#startAnew()
+    if (!isRight && !this.#hasPassedOn && !this.#wasDamaged) {
+      this.#startAnew()
+      return
+    }
     if (!isRight) {
       deps.onDamage()
       this.destroy(damaged())
