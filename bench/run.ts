@@ -19,8 +19,10 @@ import { jobOverhead } from './scenarios/job-overhead.ts'
 import { memory } from './scenarios/memory.ts'
 import { poll } from './scenarios/poll.ts'
 import { postgresClaims } from './scenarios/postgres-claims.ts'
+import { postgresJobs } from './scenarios/postgres-jobs.ts'
 import { postgresSubmits } from './scenarios/postgres-submits.ts'
 import { router } from './scenarios/router.ts'
+import { s3 } from './scenarios/s3.ts'
 import { sockets } from './scenarios/sockets.ts'
 import { stalls } from './scenarios/stalls.ts'
 import { streams } from './scenarios/streams.ts'
@@ -46,6 +48,8 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   bodies,
   'postgres-claims': postgresClaims,
   'postgres-submits': postgresSubmits,
+  'postgres-jobs': postgresJobs,
+  s3,
 }
 
 const { values, positionals: wanted } = parseArgs({

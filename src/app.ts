@@ -30,6 +30,7 @@ import { bindBlobs } from './compose/storage/bind-blobs.ts'
 import { type BlobOverrides, openBlobs } from './compose/storage/open-blobs.ts'
 import { openSigningKeys } from './compose/storage/open-signing-keys.ts'
 import { openStore, type StoreOverrides } from './compose/storage/open-store.ts'
+import { createStoreChores } from './compose/storage/store-chores.ts'
 import { createStoreProbe } from './compose/storage/store-probe.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
@@ -131,8 +132,10 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const identify = overrides.authenticate ?? shared?.identify ?? authenticate
   const maxUploadBytes = toUploadLimit(config, shared)
   const storageLimitOf = (accountId: string) => shared?.limitsOf(accountId).storageBytes ?? null
-  const assets = createAssetActions(config.assets, { store, opened, maxUploadBytes, storageLimitOf, clock, log })
   const sealer = openSealer(secrets)
+  const assets = createAssetActions(config.assets, {
+    ...{ store, opened, maxUploadBytes, storageLimitOf, sealer, clock, log },
+  })
   const announce = () => directories.announce('deployments')
   const deployments =
     config.deployments === null ? null : await openDeployments({ store: store.deployments, clock, announce })
@@ -169,7 +172,13 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       deployments?.mustTakeJobs(pool)
     },
     mustRunModels: async (wish) => (await nodeModels.promise).mustRun(wish),
-    chores: [...engineChores, ...(shared?.chores ?? []), ...opened.chores, ...workerKeys.chores],
+    chores: [
+      ...engineChores,
+      ...(shared?.chores ?? []),
+      ...opened.chores,
+      ...workerKeys.chores,
+      ...createStoreChores(store.upkeep),
+    ],
   })
   if (shared !== null) opening.defer(() => flushKeyUses(shared, log))
   opening.defer(() => jobs.reader.stop())
@@ -363,7 +372,7 @@ function openSealer({ secretKey, formerSecretKeys }: Secrets): Sealer | null {
 
 interface GaugeParts {
   readonly service: Parameters<Metrics['watch']>[0]['service']
-  readonly store: Pick<Store, 'stats'>
+  readonly store: Pick<Store, 'stats' | 'upkeep'>
   readonly node: ServiceNodeParts
   readonly jobs: JobActions
   readonly fleet: Fleet
@@ -382,6 +391,7 @@ function watchGauges(metrics: Metrics, parts: GaugeParts): void {
     openStreams: parts.openStreams,
     engines: () => parts.fleet.status(),
     groupCommit: () => parts.store.stats().write,
+    storeHealth: parts.store.upkeep?.health ?? null,
   })
 }
 

@@ -1,7 +1,11 @@
 /**
  * Claims on Postgres with exact limits, fairness and lanes, against the plainest claim that can be written (the oldest job of a pool
- * by SKIP LOCKED, without accounts), and against themselves with a longer backlog. Both return the job with its workflow, and
- * neither waits for the disk. A check in the database refuses the first job beyond a limit.
+ * by SKIP LOCKED, without accounts), and against themselves with a longer backlog. All return the job with its workflow, and none
+ * waits for the disk. A check in the database refuses the first job beyond a limit.
+ *
+ * Eight claim at a time. `together`: in one process, whose store sends claims of the same moment as one statement, as the worker of
+ * a process with free places makes them. `apart`: each in a store of its own, as in eight processes that have one free place; then
+ * nothing is gathered, and all compete for the same accounts. Plain claims are never gathered.
  */
 import { randomUUID } from 'node:crypto'
 import { Client } from 'pg'
@@ -9,8 +13,10 @@ import { silentLog } from '../../lib/log.ts'
 import { openConnections } from '../../src/adapters/store/postgres/database/connections.ts'
 import { openPostgresStore } from '../../src/adapters/store/postgres/open-postgres-store.ts'
 import type { JobStore } from '../../src/domain/jobs/job-store.ts'
-import { startPostgres } from '../../test/support/postgres/postgres-server.ts'
+import type { Store } from '../../src/domain/store.ts'
+import { type PostgresServer, startPostgres } from '../../test/support/postgres/postgres-server.ts'
 import type { Figure } from '../kit/figure.ts'
+import { readServerMicros } from '../kit/server-cost.ts'
 
 const CLAIMERS = 8
 // Fewer than wait in the shortest queue; given back between two bursts.
@@ -19,55 +25,107 @@ const ROUNDS = 9
 const BACKLOGS = [1000, 100_000, 1_000_000] as const
 const DAY_MS = 86_400_000
 const WORKFLOW_LENGTH = 500
+const IDLE_CLAIMS = 200
+
+type Kind = 'together' | 'apart' | 'plain'
+/** One for each claimer. */
+type Claimers = Readonly<Record<Kind, readonly (() => Promise<unknown>)[]>>
+
+interface Queue {
+  readonly backlog: number
+  readonly accounts: number
+}
+
+const SINGLE: Queue = { backlog: 100_000, accounts: 1 }
 
 export async function postgresClaims(): Promise<Figure[]> {
   await using server = await startPostgres({ isDurable: true, settings: { max_wal_size: '8GB' } })
-  const admin = new Client({ connectionString: server.url })
-  await admin.connect()
-  try {
-    await using store = await openPostgresStore({ url: server.url, maxConnections: 4 * CLAIMERS })
-    await using connections = openConnections({ url: server.url, maxConnections: 4 * CLAIMERS, log: silentLog })
-    await prepare(admin, store.jobs, store.accounts)
-    const plain = () => connections.relaxed.get(PLAIN, ['default', Date.now(), randomUUID(), Date.now() + 30_000])
-    const own = () => claim(store.jobs)
-    const single = await measure(admin, { backlog: 100_000, accounts: 1 }, { own, plain })
-    const rates: Record<number, Rates> = {}
-    for (const backlog of BACKLOGS) rates[backlog] = await measure(admin, { backlog, accounts: 10 }, { own, plain })
-    const owns = BACKLOGS.map((backlog) => rates[backlog]?.own ?? 0)
-    const middle = rates[100_000] ?? single
-    return [
-      figure('claims on Postgres against plain SKIP LOCKED claims, one account', single.own / single.plain, 0.7, {
-        single,
-      }),
-      figure('claims on Postgres against plain SKIP LOCKED claims, ten accounts', middle.own / middle.plain, 0.5, {
-        rates,
-      }),
-      figure(
-        'claims on Postgres with 1,000 to 1,000,000 waiting: slowest against fastest',
-        Math.min(...owns) / Math.max(...owns),
-        0.8,
-        {
-          rates,
-        },
-      ),
-    ]
-  } finally {
-    await admin.end()
+  await using opened = new AsyncDisposableStack()
+  const queues: OpenQueue[] = []
+  for (const queue of [SINGLE, ...BACKLOGS.map((backlog) => ({ backlog, accounts: 10 }))]) {
+    queues.push(await openQueue(server, queue, opened))
   }
+  const [single, ...ten] = await measure(server, queues)
+  const middle = ten[BACKLOGS.indexOf(100_000)]
+  if (single === undefined || middle === undefined) throw new Error('Every queue was measured.')
+  const idleMicros = await measureIdle(queues[0] as OpenQueue)
+  const byBacklog = Object.fromEntries(BACKLOGS.map((backlog, index) => [backlog, ten[index]]))
+  return [
+    ...toFigures('one account', single, { together: 0.7, apart: 0.45 }),
+    ...toFigures('ten accounts', middle, { together: 0.7, apart: 0.4 }),
+    ...(['together', 'apart'] as const).map((kind) => {
+      const rates = ten.map((each) => each[kind].perSecond)
+      const micros = ten.map((each) => each[kind].microsEach)
+      const byProcessorTime = Math.min(...micros) / Math.max(...micros)
+      const name = `claims on Postgres ${kind} with 1,000 to 1,000,000 waiting: slowest against fastest`
+      return figure(name, Math.min(...rates) / Math.max(...rates), 0.8, { byBacklog, byProcessorTime, idleMicros })
+    }),
+  ]
+}
+
+interface OpenQueue {
+  readonly admin: Client
+  readonly jobs: JobStore
+  readonly claimers: Claimers
+}
+
+/** In a database of its own. */
+async function openQueue(server: PostgresServer, queue: Queue, opened: AsyncDisposableStack): Promise<OpenQueue> {
+  const name = `queue_${queue.accounts}_${queue.backlog}`
+  const maintenance = new Client({ connectionString: server.url })
+  await maintenance.connect()
+  await maintenance.query(`CREATE DATABASE ${name}`)
+  await maintenance.end()
+  const url = server.url.replace(/[^/]*$/, name)
+  const admin = new Client({ connectionString: url })
+  await admin.connect()
+  opened.defer(() => admin.end())
+  const openStore = async () => opened.use(await openPostgresStore({ url, maxConnections: 4 }))
+  const store = await openStore()
+  await prepare(admin, store)
+  await fill(admin, queue)
+  const stores: Store[] = []
+  for (let index = 0; index < CLAIMERS; index += 1) stores.push(await openStore())
+  const connections = opened.use(openConnections({ url, maxConnections: 4 * CLAIMERS, log: silentLog }))
+  const plain = () => connections.relaxed.get(PLAIN, ['default', Date.now(), randomUUID(), Date.now() + 30_000])
+  const claimers: Claimers = {
+    together: stores.map(() => () => claim(store.jobs)),
+    apart: stores.map(
+      ({ jobs }) =>
+        () =>
+          claim(jobs),
+    ),
+    plain: stores.map(() => plain),
+  }
+  return { admin, jobs: store.jobs, claimers }
+}
+
+function toFigures(queue: string, rates: Rates, bars: Readonly<Record<'together' | 'apart', number>>): Figure[] {
+  const { plain } = rates
+  const toFigure = (kind: 'together' | 'apart') =>
+    figure(
+      `claims on Postgres ${kind} against plain SKIP LOCKED claims, ${queue}`,
+      rates[kind].perSecond / plain.perSecond,
+      bars[kind],
+      { rates, byProcessorTime: plain.microsEach / rates[kind].microsEach },
+    )
+  return [toFigure('together'), toFigure('apart')]
 }
 
 function figure(name: string, measured: number, bar: number, detail: Figure['detail']): Figure {
   return { name, measured, unit: '%', bar, direction: 'at_least', detail }
 }
 
-async function claim(jobs: JobStore): Promise<unknown> {
+async function claim(jobs: JobStore): Promise<void> {
+  if ((await ask(jobs)) === null) throw new Error('There is always a job to claim.')
+}
+
+function ask(jobs: JobStore) {
   const now = new Date()
-  const taken = await jobs.claim({
+  return jobs.claim({
     ...{ pool: 'default', workerId: 'bench', leaseId: randomUUID(), now, leaseUntil: new Date(now.getTime() + 30_000) },
     ...{ engines: [{ engineId: 'engine', lanes: null }], maxOvertakes: 0 },
   })
-  if (taken === null) throw new Error('There is always a job to claim.')
-  return taken
 }
 
 const PLAIN = {
@@ -84,11 +142,7 @@ const SUBMITTED = `
   INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, needs_extra_data, input_count)
   SELECT gen_random_uuid(), 'account-' || (1 + place % $2), 'default', 'queued', 0, 1, $3, 0, 0 FROM generate_series(1, $1) AS place`
 
-async function prepare(
-  admin: Client,
-  jobs: JobStore,
-  accounts: { put(account: object): Promise<void> },
-): Promise<void> {
+async function prepare(admin: Client, { accounts, jobs }: Store): Promise<void> {
   await accounts.put({ id: 'account-1', maxRunning: 1, maxQueued: 10 })
   // The first submit makes the partition that the others are put into.
   const job = {
@@ -105,11 +159,6 @@ async function prepare(
   await admin.query('ALTER TABLE account_load ADD CHECK (running BETWEEN 0 AND max_running)')
   await admin.query('CREATE TABLE plain_job (LIKE job INCLUDING ALL)')
   await admin.query(`CREATE INDEX plain_next ON plain_job (pool, priority DESC, seq) WHERE status = 'queued'`)
-}
-
-interface Queue {
-  readonly backlog: number
-  readonly accounts: number
 }
 
 async function fill(admin: Client, { backlog, accounts }: Queue): Promise<void> {
@@ -129,45 +178,66 @@ async function rows(admin: Client, text: string): Promise<[unknown[], ...unknown
   return (await admin.query({ text, rowMode: 'array' })).rows as [unknown[], ...unknown[][]]
 }
 
-interface Rates {
-  /** Claims per second. */
-  readonly own: number
-  readonly plain: number
+interface Rate {
+  readonly perSecond: number
+  /** Processor time of a claim, the server's and this process's. */
+  readonly microsEach: number
 }
 
-/** Rounds alternate, so that a slow minute of the machine affects both; the median round of each counts. */
-async function measure(
-  admin: Client,
-  queue: Queue,
-  { own, plain }: Record<keyof Rates, () => Promise<unknown>>,
-): Promise<Rates> {
-  await fill(admin, queue)
-  const seconds: Record<keyof Rates, number[]> = { own: [], plain: [] }
+type Rates = Readonly<Record<Kind, Rate>>
+
+const KINDS: readonly Kind[] = ['together', 'apart', 'plain']
+
+/** Rounds go through all queues and kinds in turn, so that a slow minute of the machine affects all; the median round of each counts. */
+async function measure(server: PostgresServer, queues: readonly OpenQueue[]): Promise<Rates[]> {
+  const rounds = queues.map((): Record<Kind, Rate[]> => ({ together: [], apart: [], plain: [] }))
   for (let round = 0; round <= ROUNDS; round += 1) {
-    for (const [name, ask] of [
-      ['own', own],
-      ['plain', plain],
-    ] as const) {
-      const took = await timeBurst(ask)
-      // The first round prepares the statements.
-      if (round > 0) seconds[name].push(took)
+    for (const kind of KINDS) {
+      for (const [index, { admin, claimers }] of queues.entries()) {
+        const rate = await measureBurst(server, claimers[kind])
+        // The first round prepares the statements.
+        if (round > 0) rounds[index]?.[kind].push(rate)
+        await giveBack(admin)
+      }
     }
-    await giveBack(admin)
   }
-  return { own: BURST / median(seconds.own), plain: BURST / median(seconds.plain) }
+  return rounds.map(({ together, apart, plain }) => ({
+    together: toMedian(together),
+    apart: toMedian(apart),
+    plain: toMedian(plain),
+  }))
 }
 
-async function timeBurst(ask: () => Promise<unknown>): Promise<number> {
-  let left = BURST
-  const begun = performance.now()
-  const claimer = async () => {
-    while (left > 0) {
-      left -= 1
-      await ask()
-    }
+function toMedian(rates: readonly Rate[]): Rate {
+  return {
+    perSecond: median(rates.map(({ perSecond }) => perSecond)),
+    microsEach: median(rates.map(({ microsEach }) => microsEach)),
   }
-  await Promise.all(Array.from({ length: CLAIMERS }, claimer))
-  return (performance.now() - begun) / 1000
+}
+
+async function measureBurst(server: PostgresServer, claimers: readonly (() => Promise<unknown>)[]): Promise<Rate> {
+  let left = BURST
+  const [begun, serverBefore, before] = [performance.now(), readServerMicros(server.pid), process.cpuUsage()]
+  await Promise.all(
+    claimers.map(async (ask) => {
+      while (left > 0) {
+        left -= 1
+        await ask()
+      }
+    }),
+  )
+  const elapsedMs = performance.now() - begun
+  const { user, system } = process.cpuUsage(before)
+  const micros = readServerMicros(server.pid) - serverBefore + user + system
+  return { perSecond: (BURST / elapsedMs) * 1000, microsEach: micros / BURST }
+}
+
+/** A claim that finds nothing waiting, one after the other. */
+async function measureIdle({ admin, jobs }: OpenQueue): Promise<number> {
+  await admin.query('TRUNCATE job')
+  const begun = performance.now()
+  for (let count = 0; count < IDLE_CLAIMS; count += 1) await ask(jobs)
+  return ((performance.now() - begun) * 1000) / IDLE_CLAIMS
 }
 
 async function giveBack(admin: Client): Promise<void> {

@@ -3,7 +3,6 @@
  * rows by the same client library: pipelined one by one, and as one statement for each table. The bare ones look nothing up, lock
  * nothing and count nothing; all of them share their commits in the same way.
  */
-import { readdirSync, readFileSync } from 'node:fs'
 import { Client } from 'pg'
 import { createUuidV7, newUuidV4 } from '../../lib/ids.ts'
 import { silentLog } from '../../lib/log.ts'
@@ -14,6 +13,7 @@ import { openPostgresStore } from '../../src/adapters/store/postgres/open-postgr
 import type { NewJob } from '../../src/domain/jobs/job-store.ts'
 import { type PostgresServer, startPostgres } from '../../test/support/postgres/postgres-server.ts'
 import type { Figure } from '../kit/figure.ts'
+import { countStatements, readLogPosition, readServerMicros } from '../kit/server-cost.ts'
 
 const AT_ONCE = 64
 const ACCOUNTS = 100
@@ -104,20 +104,10 @@ function toClaim({ createdAt }: NewJob, key: string) {
   return { key, claimedAt: createdAt, expiresAt: new Date(createdAt.getTime() + DAY_MS) }
 }
 
-let statements = 0
-const ask = Client.prototype.query
-Client.prototype.query = function count(this: Client, ...args: Parameters<typeof ask>) {
-  statements += 1
-  return ask.apply(this, args)
-} as typeof ask
-
 async function measure(server: PostgresServer, run: (submit: Submitted) => Promise<unknown>): Promise<Measured> {
   const sql = new Client({ connectionString: server.url })
   await sql.connect()
-  const readLog = async () => {
-    const { rows } = await sql.query<{ n: string }>(`SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn AS n`)
-    return Number(rows[0].n)
-  }
+  const readLog = () => readLogPosition(sql)
   await sql.query('CHECKPOINT')
   // The pages that the first changes after a checkpoint write whole are not counted.
   await runFor(ROUND_MS / 3, run)
@@ -125,13 +115,13 @@ async function measure(server: PostgresServer, run: (submit: Submitted) => Promi
     await readLog(),
     process.cpuUsage(),
     readServerMicros(server.pid),
-    statements,
+    countStatements(),
   ]
   const start = performance.now()
   const count = await runFor(ROUND_MS, run)
   const elapsedMs = performance.now() - start
   const cpu = process.cpuUsage(cpuBefore)
-  const statementsSent = statements - statementsBefore
+  const statementsSent = countStatements() - statementsBefore
   const measured = {
     perSecond: (count / elapsedMs) * 1000,
     clientMicrosEach: (cpu.user + cpu.system) / count,
@@ -152,30 +142,6 @@ async function runFor(durationMs: number, run: (submit: Submitted) => Promise<un
     }),
   )
   return count
-}
-
-const TICK_MICROS = 10_000
-
-/** The processor time of the server and of all its processes; 0 where the system does not tell. */
-function readServerMicros(pid: number): number {
-  if (process.platform !== 'linux') return 0
-  let ticks = 0
-  for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
-    const fields = readProcess(name)
-    if (Number(name) === pid || Number(fields[1]) === pid) ticks += Number(fields[11]) + Number(fields[12])
-  }
-  return ticks * TICK_MICROS
-}
-
-/** What the system tells of a process behind its name; nothing when it has just ended. */
-function readProcess(pid: string): string[] {
-  try {
-    return readFileSync(`/proc/${pid}/stat`, 'utf8')
-      .replace(/^.*\) /, '')
-      .split(' ')
-  } catch {
-    return []
-  }
 }
 
 function medianOf(results: readonly Measured[]): Measured {

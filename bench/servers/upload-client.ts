@@ -50,11 +50,24 @@ function upload(transfer: Transfer): Promise<{ millis: number; status: number; b
   })
 }
 
-function download(url: string): Promise<{ millis: number; bytes: number }> {
-  const startedAt = performance.now()
+interface Wanted {
+  readonly url: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** Follows redirects, as every client does. */
+function download(
+  { url, headers = {} }: Wanted,
+  startedAt = performance.now(),
+): Promise<{ millis: number; bytes: number }> {
   return new Promise((resolve, reject) => {
-    request(url, (response) => {
+    request(url, { headers }, (response) => {
       let bytes = 0
+      const { location } = response.headers
+      if (location !== undefined) {
+        response.resume()
+        return void download({ url: location }, startedAt).then(resolve, reject)
+      }
       response.on('data', (chunk: Buffer) => {
         bytes += chunk.length
       })
@@ -66,6 +79,6 @@ function download(url: string): Promise<{ millis: number; bytes: number }> {
 }
 
 reportToParent('', {
-  handle: (command, argument) => (command === 'upload' ? upload(argument as Transfer) : download(argument as string)),
+  handle: (command, argument) => (command === 'upload' ? upload(argument as Transfer) : download(argument as Wanted)),
   async close() {},
 })

@@ -3,6 +3,7 @@
 import type { Clock } from '../../lib/clock.ts'
 import { newUuidV4 } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
+import type { Sealer } from '../../lib/sealer.ts'
 import { openPictures as openSharpPictures } from '../adapters/pictures/sharp.ts'
 import type { AssetsConfig } from '../config/config.ts'
 import type { PerAccount } from '../domain/accounts/limits/tiers.ts'
@@ -11,6 +12,7 @@ import { createStoreBlob } from '../domain/assets/blob-store.ts'
 import { createCollect, createSweepOrphans } from '../domain/assets/collect-assets.ts'
 import { createAssetFromHash, createHasBlob } from '../domain/assets/create/asset-from-hash.ts'
 import { createAssetFromPath } from '../domain/assets/create/asset-from-path.ts'
+import { createDirectUploadActions } from '../domain/assets/create/direct-upload.ts'
 import { createUploadAsset } from '../domain/assets/create/upload-asset.ts'
 import { createUploadPolicy } from '../domain/assets/create/upload-policy.ts'
 import { createNamedFiles } from '../domain/assets/named-files.ts'
@@ -26,6 +28,8 @@ interface AssetParts {
   readonly maxUploadBytes: PerAccount
   /** How much an account may store; null: no limit. */
   readonly storageLimitOf: (accountId: string) => number | null
+  /** null: nothing can be sealed, so nothing goes to the storage directly. */
+  readonly sealer: Sealer | null
   readonly clock: Clock
   readonly log: Log
 }
@@ -33,7 +37,7 @@ interface AssetParts {
 export type AssetActions = ReturnType<typeof createAssetActions>
 
 export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
-  const { store, opened, maxUploadBytes, clock, log } = parts
+  const { store, opened, maxUploadBytes, sealer, clock, log } = parts
   const { blobs, modelFiles } = opened
   const { assets, keys } = store
   const quota = createStorageQuota({ assets, clock, limitOf: parts.storageLimitOf })
@@ -47,9 +51,15 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
   }
   const uploads = createUploadPolicy({ ...shared, quota, maxBytes: maxUploadBytes })
   const uploadAsset = createUploadAsset({ ...shared, uploads, keys })
+  const { directUploads } = blobs
   return {
     quota,
     uploadAsset,
+    /** null: uploads come through this process. */
+    directUploads:
+      directUploads === undefined || sealer === null
+        ? null
+        : createDirectUploadActions({ directUploads, sealer, uploadAsset, quota, maxBytes: maxUploadBytes, clock }),
     assetFromPath: createAssetFromPath({ uploadAsset, hostFiles: opened.hostFiles }),
     assetFromHash: createAssetFromHash(shared),
     hasBlob: createHasBlob(shared),

@@ -49,6 +49,25 @@ export interface BatchStats {
   readonly pending: number
 }
 
+/** How a shared store stands, for operators. */
+export interface StoreHealth {
+  /** Removed rows that are not reclaimed yet, by table. */
+  readonly deadRows: Readonly<Record<string, number>>
+  /** How many transactions ago the oldest one began that keeps removed rows from being reclaimed. */
+  readonly oldestTransactionAge: number
+  /** How far ahead of now there are partitions for jobs to expire in. */
+  readonly partitionLeadMs: number
+}
+
+/** What a shared store needs now and then. All of it is bounded, may run twice, and ends early at the signal. */
+export interface StoreUpkeep {
+  /** Reclaims removed rows of the tables that change with every job, where there are many; returns these tables. */
+  reclaim(signal?: AbortSignal): Promise<readonly string[]>
+  /** Renews what the server knows of tables that it does not look at by itself. */
+  renewStatistics(signal?: AbortSignal): Promise<void>
+  health(): Promise<StoreHealth>
+}
+
 interface StoreStats {
   readonly write: BatchStats
   readonly read: BatchStats
@@ -82,6 +101,8 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   /** Whoever keeps a copy of a list asks for its changes when its version here is above the copy's. */
   directoryVersions(): Promise<DirectoryVersions>
   stats(): StoreStats
+  /** null: the store looks after itself. */
+  readonly upkeep: StoreUpkeep | null
   /**
    * Resolves with the reason when nothing can be stored from now on, and the process should end. Never for an outage that may
    * pass: its operations are refused with `store_unavailable` meanwhile.

@@ -1,9 +1,12 @@
 /** The commands of an operator over a Postgres database. */
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, describe, test } from 'node:test'
+import { Client } from 'pg'
+import { createSealer } from '../../lib/sealer.ts'
 import { runInProcess } from '../support/cli/in-process.ts'
 import { createBareDatabase, createTestDatabase } from '../support/postgres/test-database.ts'
 
@@ -49,6 +52,23 @@ describe('atelier doctor', () => {
     assert.match(stdout, /ok {4}upkeep +no bloat/)
     assert.doesNotMatch(stdout, /notices/, 'a notice came back')
     assert.equal(code, /fail {2}/.test(stdout) ? 1 : 0)
+  })
+
+  test('says whether the secret key opens what the database holds sealed', async () => {
+    await using database = await createTestDatabase()
+    const look = async (keys: string) =>
+      (await run(['doctor', '--port', '0'], database.url, { ATELIER_SECRET_KEY: keys })).stdout
+    const [own, other] = ['ab'.repeat(32), 'cd'.repeat(32)]
+    assert.match(await look(own), /ok {4}secret key +nothing is sealed under it yet\n/)
+    const jobId = randomUUID()
+    const sealed = createSealer(Buffer.from(own, 'hex')).seal(Buffer.from('{}'), jobId)
+    const client = new Client({ connectionString: database.url })
+    await client.connect()
+    await client.query('INSERT INTO job_secret (job_id, sealed) VALUES ($1, $2)', [jobId, sealed])
+    await client.end()
+    assert.match(await look(own), /ok {4}secret key +it opens what the database holds sealed\n/)
+    assert.match(await look(`${other},${own}`), /ok {4}secret key +it opens/)
+    assert.match(await look(other), /fail {2}secret key +it does not open .*\n +-> set ATELIER_SECRET_KEY to/)
   })
 
   test('warns of pending migrations, and fails on a server that does not answer', async () => {

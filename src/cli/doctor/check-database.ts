@@ -12,7 +12,7 @@ const TESTED_VERSIONS = [15, 16, 17, 18]
 
 export async function checkDatabase(
   config: PostgresConfig,
-  secrets: Pick<Secrets, 'databasePassword'>,
+  secrets: Pick<Secrets, 'databasePassword' | 'secretKey' | 'formerSecretKeys'>,
 ): Promise<readonly Finding[]> {
   try {
     const facts = await inspectPostgres(config, secrets)
@@ -25,6 +25,7 @@ export async function checkDatabase(
       checkClock(facts),
       ...checkNotices(facts),
       ...checkUpkeep(facts),
+      checkSecretKey(facts),
     ]
   } catch (error) {
     return [fail(WHAT, toReason(error), 'see docs/scale-out.md')]
@@ -120,4 +121,13 @@ function checkUpkeep({ invalidIndexes, halfDetached, bloated, oldestSnapshotMs, 
     )
   }
   return findings.length > 0 ? findings : [ok('upkeep', 'no bloat, no unusable index, no old transaction')]
+}
+
+function checkSecretKey({ secretKeyOpens }: DatabaseFacts): Finding {
+  const what = 'secret key'
+  if (secretKeyOpens === null) return ok(what, 'nothing is sealed under it yet')
+  if (secretKeyOpens) return ok(what, 'it opens what the database holds sealed')
+  const remedy =
+    'set ATELIER_SECRET_KEY to the one of the running processes; when you exchange it, give the former one too, behind the new one and a comma'
+  return fail(what, 'it does not open what the database holds sealed', remedy)
 }

@@ -6,6 +6,7 @@ import { OTHER_ENV } from '../../config/env.ts'
 import { addSettingFlags, loadFromCommandLine } from '../setting-flags.ts'
 import { EXIT, type Finish, printLine, type Terminal, toPrintable } from '../terminal.ts'
 import { type Finding, fail, ok } from './check.ts'
+import { checkBucket } from './check-bucket.ts'
 import { checkEngines } from './check-engines.ts'
 import { checkFfmpeg, checkHashing, checkPackages, checkPictures, checkRuntime } from './check-machine.ts'
 import { checkAddress, checkDataFolder, checkRemote, checkSafety, checkSpace, checkStore } from './check-service.ts'
@@ -35,6 +36,7 @@ async function examineService(options: Readonly<Record<string, unknown>>, termin
     checkDataFolder(config),
     checkSpace(config),
     ...(await checkStore(loaded)),
+    ...(await checkBucket(loaded)),
     await checkAddress(config),
     ...(await checkEngines(config)),
     ...(baseUrl === undefined ? [] : [await checkRemote(baseUrl)]),

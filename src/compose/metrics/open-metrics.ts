@@ -5,10 +5,12 @@ import { ENGINE_STATES, type EngineStatus } from '../../domain/engine/fleet/engi
 import type { JobObserver } from '../../domain/jobs/observer.ts'
 import { JOB_STATUSES, type JobStatus } from '../../domain/jobs/transitions.ts'
 import type { CallObserver } from '../../domain/models/calls/drive-call.ts'
+import type { StoreHealth } from '../../domain/store.ts'
 import { withTraces } from '../router/provider-traces.ts'
 import { createCallObserver, type ErrorTypeOf } from './call-metrics.ts'
 import { createExchangeObserver, type ObserveExchange } from './provider-metrics.ts'
 import { createSeries } from './series.ts'
+import { addStoreGauges } from './store-gauges.ts'
 
 export interface Metrics {
   readonly observer: JobObserver
@@ -31,6 +33,8 @@ interface MetricSources {
   /** Which process of the service this is, and whether it does the chores of all of them. */
   readonly nodeId: string
   readonly isLeading: () => boolean
+  /** null: the store has nothing to tell. */
+  readonly storeHealth: (() => Promise<StoreHealth>) | null
   readonly groupCommit: () => { readonly batches: number; readonly operations: number }
 }
 
@@ -108,6 +112,7 @@ function addGauges(registry: Registry, sources: MetricSources): void {
       },
     })
   addEngineGauges(registry, sources.engines)
+  addStoreGauges(registry, sources.storeHealth)
   new Gauge({ name: 'atelier_node', help: 'The id of this process.', labelNames: ['node'], registers }).set(
     { node: sources.nodeId },
     1,

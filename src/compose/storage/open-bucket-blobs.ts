@@ -46,7 +46,7 @@ export async function openBucketBlobs(config: S3BlobsConfig, deps: BucketBlobsDe
   const { prefix, cacheDirectory, cacheBytes, isDirect } = config
   const files = opening.use(await openLocalFiles({ directory: cacheDirectory, maxBytes: cacheBytes, users }))
   const blake3 = await openBlake3()
-  const { signDirect, ...blobs } = createS3Blobs({
+  const { signDirect, directUploads, ...blobs } = createS3Blobs({
     ...{ bucket, prefix, index, files, blake3, clock, log },
     ...(deps.onTransferred !== undefined && { onTransferred: deps.onTransferred }),
   })
@@ -57,7 +57,7 @@ export async function openBucketBlobs(config: S3BlobsConfig, deps: BucketBlobsDe
   const collector = createObjectCollector({ bucket, prefix, index, clock, log, graceMs: deps.graceMs, marks })
   const open = opening.move()
   return {
-    blobs: isDirect && signDirect !== undefined ? { ...blobs, signDirect } : blobs,
+    blobs: isDirect ? { ...blobs, ...(signDirect && { signDirect }), ...(directUploads && { directUploads }) } : blobs,
     place,
     chores: [
       { name: 'remove-objects', runs: 'once', everyMs: MINUTE_MS, run: (signal) => collector.removeGarbage(signal) },

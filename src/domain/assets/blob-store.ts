@@ -36,6 +36,37 @@ export interface DirectAnswer {
   readonly disposition: string
 }
 
+/** An upload that a client sends to the storage itself. */
+export interface OpenUpload {
+  readonly objectKey: string
+  readonly uploadId: string
+}
+
+export interface SentPart {
+  /** From 1. */
+  readonly number: number
+  /** As the storage answered it. */
+  readonly etag: string
+}
+
+interface CompleteOptions extends PutOptions {
+  readonly parts: readonly SentPart[]
+  /** What all parts together must be. */
+  readonly sizeBytes: number
+}
+
+/** Uploads that go past this process, part by part, by addresses that are good for a while. */
+export interface DirectUploads {
+  begin(): Promise<OpenUpload>
+  signPart(upload: OpenUpload, number: number): Promise<string>
+  /**
+   * Joins the parts and reads the whole once: only what was read here is known by its hash. Refuses with `not_found` what was
+   * completed or given up before, and with `invalid_field` parts that do not make up the whole.
+   */
+  complete(upload: OpenUpload, options: CompleteOptions): Promise<PendingBlob>
+  abandon(upload: OpenUpload): Promise<void>
+}
+
 /**
  * Content-addressed bytes. `receive` never holds more than a few chunks in memory. A full disk is refused with
  * `storage_full`, storage that does not answer with `store_unavailable`, and a failed or aborted receive leaves nothing behind.
@@ -52,6 +83,8 @@ export interface BlobStore {
   borrow?(hash: string): Promise<BorrowedFile>
   /** An address where whoever holds it gets the bytes for a few minutes; left out by stores that have none. */
   signDirect?(hash: string, answer: DirectAnswer): Promise<string>
+  /** Left out by stores that nobody else can send bytes to. */
+  readonly directUploads?: DirectUploads
   /**
    * Removes bytes unless `isKnown` says that they are wanted again: an ingest of the same bytes may run at the same time.
    * It is asked when no `keep` of the same bytes can end before the removal has, so an ingest either shows in the answer

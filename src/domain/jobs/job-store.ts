@@ -162,6 +162,11 @@ export interface JobStore {
 
   /** null for a job that is unknown, not this account's, or past its retention. */
   find(accountId: string, jobId: string, now: Date): Promise<Job | null>
+  /**
+   * Only where other processes write to the store as well: the version of a job while it lives, null once it has ended. It costs
+   * less than `find` and tells whether a copy in memory is still what the store has.
+   */
+  findLiveVersion?(jobId: string): Promise<number | null>
   findWorkflow(accountId: string, jobId: string, now: Date): Promise<string | null>
   findLog(accountId: string, jobId: string, now: Date): Promise<JobLog | null>
   /** Newest first by (createdAt, id). Asks for one more than `limit`, so that the caller knows whether there is a next page. */

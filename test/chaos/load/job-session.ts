@@ -28,8 +28,6 @@ interface Submitted {
 const CANCEL_SHARE = 0.06
 const REPLAY_SHARE = 0.08
 const INPUT_SHARE = 0.1
-const STALE_MS = 2000
-const STALE_LOOKS = 4
 /** The only ways in which one of these jobs may fail: too many of its workers died. */
 const EXCUSED: ReadonlySet<string> = new Set(['worker_lost'])
 
@@ -126,7 +124,6 @@ async function poll(client: Client, url: string, random: SeededRandom): Promise<
   }
 }
 
-/** A node that has not heard of the end yet may answer from memory; the documents allow it two seconds. */
 async function readJob(client: Client, url: string, id: string): Promise<Answer['json'] | null> {
   const answer = await client.ask(url)
   if (answer.status === 200) return answer.json
@@ -135,14 +132,10 @@ async function readJob(client: Client, url: string, id: string): Promise<Answer[
 }
 
 async function checkEnd({ client }: JobParts, { id, prefix, color }: Submitted, url: string): Promise<void> {
-  let job = await readJob(client, url, id)
-  for (let looks = 0; job !== null && !TERMINAL.has(job.status) && looks < STALE_LOOKS; looks += 1) {
-    await pause(STALE_MS)
-    job = await readJob(client, url, id)
-  }
+  const job = await readJob(client, url, id)
   if (job === null) return
   if (!TERMINAL.has(job.status))
-    return client.flaw('stream', `job ${id} was told to have ended, and is ${job.status}`, id)
+    return client.flaw('doubled', `job ${id} was told to have ended, and is ${job.status}`, id)
   client.tell({ what: 'ended', id, end: toEnd(job), error: job.error?.code ?? null })
   if (job.status === 'failed' && !EXCUSED.has(job.error.code))
     client.flaw('lost', `job ${id} failed: ${JSON.stringify(job.error)}`, id)

@@ -1,7 +1,61 @@
 /** Claims: order, fairness, limits that hold under competition, secrets that are handed over once. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { at, START, type StoreOpener, shareStore, Tenant } from '../store-under-test.ts'
+import fc from 'fast-check'
+import type { Claim } from '../../../src/domain/jobs/job-store.ts'
+import { at, START, type StoreOpener, type StoreUnderTest, shareStore, Tenant } from '../store-under-test.ts'
+
+/** How many it may run, how many of its jobs run already, and the priorities of those that wait. */
+interface WaitingAccount {
+  readonly maxRunning: number
+  readonly running: number
+  readonly waiting: readonly number[]
+}
+
+const waitingAccount: fc.Arbitrary<WaitingAccount> = fc.record({
+  maxRunning: fc.integer({ min: 0, max: 5 }),
+  running: fc.integer({ min: 0, max: 2 }),
+  waiting: fc.array(fc.integer({ min: 0, max: 2 }), { maxLength: 5 }),
+})
+
+/** Has the accounts, with their jobs, in a pool of their own. Returns what a claimed job is known by in every such pool. */
+async function prepareQueue(store: StoreUnderTest, accounts: readonly WaitingAccount[]) {
+  const first = await Tenant.create(store)
+  const names = new Map<string, string>()
+  const tenants: Tenant[] = []
+  for (const { maxRunning, running } of accounts) {
+    const tenant = await first.neighbour({ maxRunning })
+    for (let count = 0; count < Math.min(running, maxRunning); count += 1) await tenant.run()
+    tenants.push(tenant)
+  }
+  const longest = Math.max(...accounts.map(({ waiting }) => waiting.length))
+  // Account by account in turn, so that their jobs are mixed in submit order.
+  for (let place = 0; place < longest; place += 1) {
+    for (const [index, tenant] of tenants.entries()) {
+      const priority = accounts[index]?.waiting[place]
+      if (priority === undefined) continue
+      names.set((await tenant.submit({ priority })).id, `${index}/${place}`)
+    }
+  }
+  return { tenant: first, nameOf: (claim: Claim | null) => names.get(claim?.job.id ?? '') ?? 'none' }
+}
+
+async function haveSameClaims(
+  store: StoreUnderTest,
+  accounts: readonly WaitingAccount[],
+  count: number,
+): Promise<void> {
+  const one = await prepareQueue(store, accounts)
+  const singly: string[] = []
+  for (let claims = 0; claims < 2 * count; claims += 1) singly.push(one.nameOf(await one.tenant.claim()))
+  const other = await prepareQueue(store, accounts)
+  const together: string[] = []
+  for (let round = 0; round < 2; round += 1) {
+    const claims = await Promise.all(Array.from({ length: count }, () => other.tenant.claim()))
+    together.push(...claims.map(other.nameOf))
+  }
+  assert.deepEqual(together, singly)
+}
 
 export function testJobStoreClaims(opener: StoreOpener): void {
   describe('claim', () => {
@@ -110,6 +164,17 @@ export function testJobStoreClaims(opener: StoreOpener): void {
       assert.deepEqual(
         await Promise.all(tenants.map((tenant) => tenant.use())),
         [3, 4, 0].map((running) => ({ running, queued: 20 - running })),
+      )
+    })
+
+    test('claims made at the same moment take the jobs that claims one after the other would have taken', async () => {
+      await fc.assert(
+        fc.asyncProperty(
+          fc.array(waitingAccount, { minLength: 1, maxLength: 6 }),
+          fc.integer({ min: 2, max: 12 }),
+          (accounts, count) => haveSameClaims(store(), accounts, count),
+        ),
+        { numRuns: 15 },
       )
     })
 

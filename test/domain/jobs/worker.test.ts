@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { text as readText } from 'node:stream/consumers'
+import { test } from 'node:test'
 import { EngineLostError } from '../../../src/domain/engine/engine-lost-error.ts'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import { createFakeEngine } from '../../support/engines/fake-engine.ts'
-import { ACCOUNT, GATED, HANG, node, SAVE } from './job-rig.ts'
+import { ACCOUNT, GATED, HANG, node, openRig, SAVE } from './job-rig.ts'
 import { jobTest } from './job-test.ts'
 
 jobTest(
@@ -414,3 +415,35 @@ jobTest(
   },
   { engine: createInnocentEngine(5) },
 )
+
+test('a worker with many free places asks for several jobs at once, and for one while it finds nothing', async () => {
+  const atOnce: number[] = []
+  let asked = 0
+  const rig = await openRig({
+    worker: { workers: 8 },
+    wrapStore: (store) => ({
+      ...store,
+      claim(request) {
+        // All that are asked for in one turn.
+        if (asked === 0) {
+          queueMicrotask(() => {
+            atOnce.push(asked)
+            asked = 0
+          })
+        }
+        asked += 1
+        return store.claim(request)
+      },
+    }),
+  })
+  try {
+    const jobs = []
+    for (let count = 0; count < 8; count += 1) jobs.push(await rig.submit(SAVE))
+    rig.worker.start()
+    for (const { id } of jobs) await rig.untilStatus(id, 'succeeded')
+    assert.deepEqual(atOnce.slice(0, 4), [1, 1, 2, 4])
+    assert.equal((await rig.store.accounts.findUse(ACCOUNT))?.running, 0)
+  } finally {
+    await rig.close()
+  }
+})

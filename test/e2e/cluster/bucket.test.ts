@@ -4,11 +4,12 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import sharp from 'sharp'
 import { patterned } from '../../contracts/blob-store.ts'
 import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
 import { runInProcess } from '../../support/cli/in-process.ts'
 import { call } from '../../support/clients/call.ts'
-import { CheckedClient, node, refused } from '../../support/clients/checked-client.ts'
+import { assetRef, CheckedClient, node, refused } from '../../support/clients/checked-client.ts'
 import { createFakeEngine } from '../../support/engines/fake-engine.ts'
 import { createTestDatabase } from '../../support/postgres/test-database.ts'
 import { startFakeS3 } from '../../support/s3/fake-s3.ts'
@@ -164,16 +165,49 @@ test('a bucket of another database is refused, and so is a database whose bytes 
   await assert.rejects(startTestApp({ settings: elsewhere }), /cannot be reached: .*503/)
 })
 
-test('a process that ends leaves nothing in its folder of kept files', async () => {
+test('the doctor tries everything on the bucket, and says what does not work', async () => {
+  await using service = await startTwo()
+  const { fake } = service
+  const env = { ATELIER_SECRET_KEY: SECRET_KEY, ATELIER_BLOBS_KEYS: fake.keys }
+  const examine = async (url = service.database.url) => {
+    const args = ['doctor', '--database', url, '--blobs', fake.blobsUrl, '--port', '0']
+    const { stdout } = await runInProcess(args, { cwd: service.one.dataDir, env })
+    return stdout
+      .split('\n')
+      .filter((line) => /^\S+ +bucket /.test(line))
+      .join()
+  }
+  assert.match(await examine(), /^ok .*put, get, range, presigned, list, delete; its id is that of the database$/)
+  assert.ok(![...fake.objects.keys()].some((key) => key.includes('doctor')), 'nothing is left')
+  await using foreign = await createTestDatabase()
+  assert.match(await examine(foreign.url), /^fail .*holds the bytes of another database$/)
+  fake.fail('list', { kind: 'status', status: 403, code: 'AccessDenied' })
+  assert.match(await examine(), /^fail .*list: GET of the bucket was answered with 403 AccessDenied$/)
+})
+
+test('an engine reads its inputs from files that are fetched once, and none is left when the process ends', async () => {
   await using database = await createTestDatabase()
   await using fake = await startFakeS3()
   const dataDir = await mkdtemp(join(tmpdir(), 'atelier-bucket-'))
   const settings = { database: database.url, secretKey: SECRET_KEY, blobs: fake.blobsUrl, blobsKeys: fake.keys }
   const app = await startTestApp({ dataDir, settings })
   const client = new CheckedClient(app.url)
-  const { id, hash } = await client.uploaded('in.png', patterned(5000))
-  assert.ok(id && hash)
-  assert.equal((await readdir(join(dataDir, 'blob-cache'))).length, 1)
+  const picture = sharp({ create: { width: 64, height: 48, channels: 3, background: '#204060' } })
+  const { id } = await client.uploaded('in.png', await picture.png().toBuffer())
+  fake.asked.length = 0
+  for (const prefix of ['one', 'other']) {
+    await client.run({
+      '1': node('LoadImage', { image: assetRef(id) }),
+      '2': node('SaveImage', { images: ['1', 0], filename_prefix: prefix }),
+    })
+  }
+  assert.equal(fake.asked.filter((operation) => operation === 'get').length, 1, 'the second run finds the file')
+  const [own] = await readdir(join(dataDir, 'blob-cache'))
+  assert.equal(
+    (await readdir(join(dataDir, 'blob-cache', own))).length,
+    2,
+    'the file, and the folder of unfinished ones',
+  )
   await app.app[Symbol.asyncDispose]()
   assert.deepEqual(await readdir(join(dataDir, 'blob-cache')), [])
   await rm(dataDir, { recursive: true })

@@ -19,7 +19,8 @@ export interface Sendable {
 export interface UploadedPart {
   readonly number: number
   readonly etag: string
-  readonly checksum: string
+  /** null: it was sent without one. */
+  readonly checksum: string | null
 }
 
 export interface ObjectStream {
@@ -42,7 +43,8 @@ export interface Bucket {
   sizeOf(key: string): Promise<number | null>
   remove(key: string): Promise<void>
   list(prefix: string): AsyncIterable<readonly ListedObject[]>
-  beginUpload(key: string): Promise<string>
+  /** `isOurs`: every part will carry a checksum of ours. */
+  beginUpload(key: string, options?: { readonly isOurs: boolean }): Promise<string>
   putPart(key: string, upload: PartPlace, part: Sendable, signal?: AbortSignal): Promise<UploadedPart>
   /** `sizeBytes` of the whole: how a lost answer is told from a lost upload. */
   completeUpload(key: string, uploadId: string, whole: WholeUpload): Promise<void>
@@ -136,8 +138,8 @@ export function createBucket(client: S3Client, options: PatienceOptions = {}): B
         after = textsOf(xml, 'IsTruncated')[0] === 'true' ? (textsOf(xml, 'NextContinuationToken')[0] ?? null) : null
       } while (after !== null)
     },
-    async beginUpload(key) {
-      const headers = { ...UNSIGNED, 'x-amz-checksum-algorithm': 'CRC32' }
+    async beginUpload(key, { isOurs } = { isOurs: true }) {
+      const headers = { ...UNSIGNED, ...(isOurs && { 'x-amz-checksum-algorithm': 'CRC32' }) }
       const { body } = await send({ method: 'POST', key, query: { uploads: '' }, headers })
       const [uploadId] = textsOf(body.toString(), 'UploadId')
       if (uploadId === undefined) throw new S3Error('an upload was begun without an id', { status: 200, code: 'NoId' })
@@ -207,9 +209,13 @@ function toBodyHeaders({ sizeBytes, checksum }: Sendable): Readonly<Record<strin
 function toCompletion(parts: readonly UploadedPart[]): string {
   const items = parts.map(
     ({ number, etag, checksum }) =>
-      `<Part><PartNumber>${number}</PartNumber><ETag>${escapeXml(etag)}</ETag><ChecksumCRC32>${checksum}</ChecksumCRC32></Part>`,
+      `<Part><PartNumber>${number}</PartNumber><ETag>${escapeXml(etag)}</ETag>${toChecksumElement(checksum)}</Part>`,
   )
   return `<CompleteMultipartUpload xmlns="http://s3.amazonaws.com/doc/2006-03-01/">${items.join('')}</CompleteMultipartUpload>`
+}
+
+function toChecksumElement(checksum: string | null): string {
+  return checksum === null ? '' : `<ChecksumCRC32>${checksum}</ChecksumCRC32>`
 }
 
 function escapeXml(text: string): string {

@@ -12,6 +12,7 @@ import type { BlobIndex, StoredObject } from '../../../domain/assets/blob-index.
 import type { Blobs, PendingBlob } from '../../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { Bucket } from './bucket.ts'
+import { createDirectUploads } from './direct-uploads.ts'
 import type { LocalFiles } from './local-files.ts'
 import { createParts } from './parts.ts'
 import { createHedge, type Hedge, readObject } from './read-object.ts'
@@ -171,6 +172,10 @@ export function createS3Blobs(options: S3BlobsOptions): Blobs {
       const query = { 'response-content-type': contentType, 'response-content-disposition': disposition }
       return bucket.presign(method, objectKey, { query, lifetimeSeconds: DIRECT_SECONDS })
     },
+    directUploads: createDirectUploads({
+      ...{ bucket, index, blake3, newKey, onTransferred },
+      toPending: (object) => toPending({ kind: 'object', ...object }),
+    }),
     async remove(hash, isKnown) {
       known.delete(hash)
       await index.remove(hash, { isKnown, now: clock.now() })

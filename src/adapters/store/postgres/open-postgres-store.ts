@@ -12,6 +12,7 @@ import { applyMigrations, MIGRATIONS_DIRECTORY } from './database/migrations.ts'
 import { toOpenError } from './database/open-error.ts'
 import { openPartitions } from './database/partitions.ts'
 import { openSession } from './database/session.ts'
+import { createUpkeep } from './database/upkeep.ts'
 import { directoryVersions } from './operations/accounts/shared-counters.ts'
 import { readServerTime } from './operations/nodes/server-time.ts'
 import {
@@ -25,7 +26,7 @@ import {
 } from './stores/postgres-account-stores.ts'
 import { createAssetStore } from './stores/postgres-asset-store.ts'
 import { createBlobIndex } from './stores/postgres-blob-index.ts'
-import { createCallStore, createRequestStore, createSentJournal } from './stores/postgres-call-stores.ts'
+import { createCallStore, createOwnEnds, createRequestStore, createSentJournal } from './stores/postgres-call-stores.ts'
 import { createEngineRegistry } from './stores/postgres-engine-registry.ts'
 import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
 import { createMetaStore } from './stores/postgres-meta-store.ts'
@@ -51,6 +52,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const connections = opening.use(openConnections({ ...options, log }))
   const partitions = openPartitions(connections.chore, options.partitionMs)
   const parts: StoreParts = { ...connections, partitions, clock, log }
+  const toOwnEnd = createOwnEnds()
   const open = opening.move()
   return {
     jobs: createJobStore(parts),
@@ -58,8 +60,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     blobIndex: createBlobIndex(parts),
     accounts: createAccountStore(parts),
     keys: createIdempotencyStore(parts),
-    calls: createCallStore(parts),
-    requests: createRequestStore(parts),
+    calls: createCallStore(parts, toOwnEnd),
+    requests: createRequestStore(parts, toOwnEnd),
     sentJournal: createSentJournal(parts),
     ...createOperatorStores(parts),
     limits: createLimitStore(parts),
@@ -75,6 +77,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     directoryVersions: () => directoryVersions(parts.read),
     ...createMetaStore(parts),
     stats: () => connections.stats(),
+    upkeep: createUpkeep(connections),
     // The server may come back, so nothing here is for good.
     failed: new Promise(() => {}),
     [Symbol.asyncDispose]: () => open.disposeAsync(),

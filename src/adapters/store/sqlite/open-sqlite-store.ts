@@ -177,6 +177,7 @@ function createStore(channels: OpenChannels, { clock, lock, failed, schemaNumber
     engines: createEngineRegistry(channels),
     // The lock on the folder proves it.
     isExclusive: true,
+    upkeep: null,
     readTime: async () => clock.now(),
     schemaNumber,
     async directoryVersions() {

@@ -12,7 +12,7 @@ import type { ModelPlacement } from '../weights/model-placement.ts'
 import { checkSafetensors } from '../weights/safetensors-header.ts'
 import { readContentType, readExpiry, readTags } from './asset-fields.ts'
 import { type FilePath, readFilePath } from './file-path.ts'
-import type { AssetCreation, UploadPolicy } from './upload-policy.ts'
+import type { AssetCreation, UploadPolicy, UploadSource } from './upload-policy.ts'
 
 export interface UploadFields {
   readonly filePath: string
@@ -25,7 +25,7 @@ export interface UploadFields {
 
 export interface UploadRequest {
   readonly accountId: string
-  readonly source: AsyncIterable<Uint8Array>
+  readonly source: UploadSource
   /** As far as they are known before the first byte; null: too little is. */
   readonly fields: UploadFields | null
   /** All of them, once the source has ended; left out: they were known before. */
@@ -103,7 +103,9 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
   return async function uploadAsset(request) {
     const early = request.fields === null ? null : await admit(request.fields)
     await refuseUsedKey(request)
-    const source = isModel(early) ? checkSafetensors(request.source) : request.source
+    const isStream = !('receive' in request.source)
+    const source =
+      isStream && isModel(early) ? checkSafetensors(request.source as AsyncIterable<Uint8Array>) : request.source
     const admission = await uploads.admit(request.accountId, source, { signal: request.signal })
     try {
       return await keep(admission.pending, request, early)

@@ -8,20 +8,19 @@ import { forAccount, type PerAccount } from '../../accounts/limits/tiers.ts'
 import { keyReuse, toKeyClaim } from '../../idempotency/idempotency-key.ts'
 import type { Asset } from '../asset.ts'
 import type { AssetStore } from '../asset-store.ts'
-import type { BlobStore } from '../blob-store.ts'
+import type { BlobStore, PendingBlob, PutOptions } from '../blob-store.ts'
 import type { Admission, StorageQuota } from '../storage-quota.ts'
 import { readExpiry } from './asset-fields.ts'
+
+/** A stream of bytes, or bytes that come by another way and are taken in within the same bounds. */
+export type UploadSource = AsyncIterable<Uint8Array> | { receive(options: PutOptions): Promise<PendingBlob> }
 
 export interface UploadPolicy {
   /**
    * Receives no more than the largest upload of the account, and no more than it may still keep. Throws payload_too_large and
    * storage_full.
    */
-  admit(
-    accountId: string,
-    source: AsyncIterable<Uint8Array>,
-    options: { readonly signal?: AbortSignal },
-  ): Promise<Admission>
+  admit(accountId: string, source: UploadSource, options: { readonly signal?: AbortSignal }): Promise<Admission>
   /** Makes the record of bytes that are stored. Throws idempotency_key_reuse. */
   record(upload: NewUpload): Promise<AssetCreation>
 }
@@ -54,7 +53,7 @@ export function createUploadPolicy(deps: UploadPolicyDeps): UploadPolicy {
   return {
     admit: (accountId, source, { signal }) =>
       quota.admit(accountId, forAccount(deps.maxBytes, accountId), (maxBytes) =>
-        blobs.receive(source, { maxBytes, signal }),
+        'receive' in source ? source.receive({ maxBytes, signal }) : blobs.receive(source, { maxBytes, signal }),
       ),
     async record({ expiresInSeconds, idempotencyKey, ...fields }) {
       const now = clock.now()

@@ -11,7 +11,7 @@ import { createTurns } from '../../../../lib/waiting/turns.ts'
 import type { EngineSlot } from '../../engine/fleet/engine-slot.ts'
 import { isStoreAway } from '../../errors.ts'
 import type { JobChanged } from '../../events/event-bus.ts'
-import type { Claim } from '../job-store.ts'
+import type { Claim, ClaimRequest } from '../job-store.ts'
 import { JobRun } from '../run/job-run.ts'
 import type { RunDeps } from '../run/run-deps.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
@@ -42,6 +42,7 @@ export function createWorker(deps: WorkerDeps): Worker {
 // A full worker waits for a slot to be freed; the time only bounds the wait.
 const FULL_WAIT_MS = 60_000
 const MAX_STORAGE_PAUSE_MS = 30_000
+const MAX_CLAIMS_AT_ONCE = 32
 
 class ClaimingWorker implements Worker {
   readonly #deps: WorkerDeps
@@ -60,6 +61,8 @@ class ClaimingWorker implements Worker {
   #loops: Promise<void>[] = []
   #subscriptions: (() => void)[] = []
   #pauseMs = 0
+  /** Jobs that were claimed since a claim last found nothing. */
+  #takenInRow = 0
   #drained: Promise<void> | null = null
 
   constructor(deps: WorkerDeps) {
@@ -133,7 +136,7 @@ class ClaimingWorker implements Worker {
       }
       const { fleet } = this.#deps
       this.#bell.forget()
-      const isClaimed = await fleet.claimExclusively(this, () => this.#claimOne())
+      const isClaimed = await fleet.claimExclusively(this, () => this.#claimSome())
       // A paused engine may take work again as soon as its pause is over.
       if (!isClaimed) await this.#bell.wait(Math.min(fleet.nextRoomMs() ?? FULL_WAIT_MS, this.#pollMs()), signal)
     }
@@ -144,26 +147,45 @@ class ClaimingWorker implements Worker {
     return this.#options.pollEveryMs * (1 + Math.random())
   }
 
-  async #claimOne(): Promise<boolean> {
-    const { store, fleet, clock, newId, log } = this.#deps
+  /**
+   * As many claims at the same moment as were lately followed by a job, so that a store can take them together. Engines that count
+   * their slots are asked for an offer before each claim. False: there is nothing more to claim now.
+   */
+  async #claimSome(): Promise<boolean> {
+    const { fleet, clock } = this.#deps
     const engines = fleet.offers()
     if (engines.length === 0) return false
+    const hasSlots = engines.some(({ lanes }) => lanes !== null)
+    const free = this.#options.workers - this.#busy.size
+    const count = hasSlots ? 1 : Math.max(1, Math.min(free, this.#takenInRow, MAX_CLAIMS_AT_ONCE))
     const now = clock.now()
     const leaseUntil = new Date(now.getTime() + this.#options.leaseMs)
-    const { pool, workerId, maxOvertakes } = this.#options
-    try {
-      const claim = await store.claim({ pool, workerId, leaseId: newId(), leaseUntil, now, engines, maxOvertakes })
-      this.#storeBackoff.reset()
-      if (claim === null) return false
+    const claims = await Promise.allSettled(
+      Array.from({ length: count }, () => this.#claim({ engines, now, leaseUntil })),
+    )
+    const taken = claims.flatMap((claim) => (claim.status === 'fulfilled' && claim.value !== null ? [claim.value] : []))
+    const failed = claims.find((claim) => claim.status === 'rejected')
+    if (failed === undefined) this.#storeBackoff.reset()
+    else this.#pauseAfter(failed.reason)
+    for (const claim of taken) {
       if (this.#closing.signal.aborted) await this.#leases.giveBack([{ jobId: claim.job.id, leaseId: claim.leaseId }])
       else this.#begin(claim, leaseUntil)
-      return true
-    } catch (error) {
-      if (isStoreAway(error)) log.debug({ err: error }, 'no job can be claimed while the store is away')
-      else log.error({ err: error }, 'claiming a job failed')
-      this.#pauseMs = this.#storeBackoff.nextMs()
-      return true
     }
+    const wasEnough = taken.length === count
+    this.#takenInRow = wasEnough ? this.#takenInRow + count : 0
+    return wasEnough || failed !== undefined
+  }
+
+  #claim(moment: Pick<ClaimRequest, 'engines' | 'now' | 'leaseUntil'>): Promise<Claim | null> {
+    const { pool, workerId, maxOvertakes } = this.#options
+    return this.#deps.store.claim({ pool, workerId, leaseId: this.#deps.newId(), maxOvertakes, ...moment })
+  }
+
+  #pauseAfter(error: unknown): void {
+    const { log } = this.#deps
+    if (isStoreAway(error)) log.debug({ err: error }, 'no job can be claimed while the store is away')
+    else log.error({ err: error }, 'claiming a job failed')
+    this.#pauseMs = this.#storeBackoff.nextMs()
   }
 
   #begin(claim: Claim, leaseUntil: Date): void {

@@ -1,6 +1,10 @@
 /**
  * Reads one job, from the cache while that is current and otherwise from the store; no engine is asked. An id that is not this
  * account's gets exactly the answer of one that does not exist.
+ *
+ * Where other processes write to the store, a notice of what they wrote may be late or lost. There a job that can still change is
+ * served from memory only when the store has the same version of it at this moment: whoever has seen a job end in one process does
+ * not see it alive in another.
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import { isUuid } from '../../../../lib/ids.ts'
@@ -12,7 +16,7 @@ import { isTerminal } from '../transitions.ts'
 import { createJobCache } from './job-cache.ts'
 
 export interface JobReader {
-  /** Synchronous, from the cache only; never a job past its retention. */
+  /** Synchronous, from the cache only and only when that needs no question; never a job past its retention. */
   peek(accountId: string, jobId: string): Job | undefined
   /** Throws `not_found`. */
   find(accountId: string, jobId: string): Promise<Job>
@@ -30,7 +34,7 @@ export interface JobReader {
 }
 
 interface ReaderDeps {
-  readonly store: Pick<JobStore, 'find' | 'findWorkflow' | 'findLog'>
+  readonly store: Pick<JobStore, 'find' | 'findLiveVersion' | 'findWorkflow' | 'findLog'>
   readonly bus: Pick<EventBus<never>, 'onChanged' | 'onGap'>
   readonly clock: Clock
   readonly maxEntries?: number
@@ -47,18 +51,40 @@ export function createJobReader(deps: ReaderDeps): JobReader {
   const cache = createJobCache({ maxEntries, maxBytes, queuedFreshMs, liveFreshMs })
   const stops = [bus.onChanged((notice) => cache.notice(notice.jobId, notice.version)), bus.onGap(() => cache.doubt())]
 
-  function peek(accountId: string, jobId: string): Job | undefined {
+  function findCached(accountId: string, jobId: string): Job | undefined {
     const job = cache.get(jobId, clock.now().getTime())
     return job !== undefined && job.accountId === accountId ? job : undefined
   }
 
+  /** Nobody can have written a newer version without this process knowing. */
+  const isCertain = (job: Job) => store.findLiveVersion === undefined || isTerminal(job.status)
+
+  function peek(accountId: string, jobId: string): Job | undefined {
+    const job = findCached(accountId, jobId)
+    return job !== undefined && isCertain(job) ? job : undefined
+  }
+
   async function find(accountId: string, jobId: string): Promise<Job> {
-    const cached = peek(accountId, jobId)
-    if (cached !== undefined) return cached
+    const cached = findCached(accountId, jobId)
+    if (cached !== undefined && (isCertain(cached) || (await isCurrent(cached)))) return cached
     if (!isUuid(jobId)) throw noSuchJob()
     const now = clock.now()
-    const job = await cache.load(jobId, accountId, () => store.find(accountId, jobId, now), now.getTime())
+    const read = () => store.find(accountId, jobId, now)
+    const job = await (store.findLiveVersion === undefined
+      ? cache.load(jobId, accountId, read, now.getTime())
+      : readAnew(read, now))
     if (job === null) throw noSuchJob()
+    return job
+  }
+
+  async function isCurrent({ id, version }: Job): Promise<boolean> {
+    return (await store.findLiveVersion?.(id)) === version
+  }
+
+  /** A read under way may have begun before a change that this caller knows of: it is not shared. */
+  async function readAnew(read: () => Promise<Job | null>, now: Date): Promise<Job | null> {
+    const job = await read()
+    if (job !== null) cache.learn(job, now.getTime())
     return job
   }
 
@@ -68,7 +94,8 @@ export function createJobReader(deps: ReaderDeps): JobReader {
     async findSince(accountId, jobId, version) {
       // The caller may have heard of this version before the cache's own listener did.
       cache.notice(jobId, version)
-      return find(accountId, jobId)
+      const cached = findCached(accountId, jobId)
+      return cached !== undefined && cached.version >= version && version > 0 ? cached : find(accountId, jobId)
     },
     async workflow(accountId, jobId) {
       const text = isUuid(jobId) ? await store.findWorkflow(accountId, jobId, clock.now()) : null

@@ -7,7 +7,8 @@ import { toBareType } from '../../../../lib/files/mime.ts'
 import type { Log } from '../../../../lib/log.ts'
 import type { StoreBlob } from '../../assets/blob-store.ts'
 import type { StorageQuota } from '../../assets/storage-quota.ts'
-import { ServiceError } from '../../errors.ts'
+import { isStoreAway, ServiceError } from '../../errors.ts'
+import { outlastOutage } from '../../outage.ts'
 import type { Model } from '../catalog/model.ts'
 import { sourcesOf } from '../pricing/price-rule.ts'
 import type { Consumption } from '../pricing/pricing.ts'
@@ -117,6 +118,9 @@ function parse(body: Buffer): unknown {
 /** `isKept`: the result can be replayed to whoever repeats the key. */
 type StoredResult = Omit<CallResult, 'costMicros'> & { readonly isKept: boolean }
 
+// About what a caller who waits for an answer bears on top.
+const OUTAGE_MS = 20_000
+
 /** Small bodies stay in memory, others become a blob; a refusal when they are too large or cannot be stored. */
 export function storeResult(
   deps: KeepResultDeps,
@@ -141,14 +145,19 @@ async function storeBody(
   if (Buffer.isBuffer(body) && body.length > left && !call.isQueued) {
     return { contentType, body: { kind: 'inline', bytes: body }, sizeBytes: body.length, isKept: false }
   }
+  const maxBytes = Math.max(0, Math.min(limits.maxResultBytes, left))
+  // What is in memory can be sent again: somebody pays for it, so storage that is away for a moment must not lose it.
+  const store = () => storeBlob(Buffer.isBuffer(body) ? toChunks(body) : body, { maxBytes })
   try {
-    const source = Buffer.isBuffer(body) ? toChunks(body) : body
-    const maxBytes = Math.max(0, Math.min(limits.maxResultBytes, left))
-    const { hash, sizeBytes } = await storeBlob(source, { maxBytes })
+    const storing = Buffer.isBuffer(body) ? outlastOutage(store, AbortSignal.timeout(OUTAGE_MS)) : store()
+    const { hash, sizeBytes } = await storing
     // No record counts the bytes of a call without a key, and they are on the disk until they are collected.
     if (!call.isKeyed && !call.isQueued) quota.noteUnrecorded(accountId, sizeBytes)
     return { contentType, body: { kind: 'blob', hash }, sizeBytes, isKept: true }
   } catch (error) {
+    if (Buffer.isBuffer(body) && isStoreAway(error) && !call.isQueued) {
+      return { contentType, body: { kind: 'inline', bytes: body }, sizeBytes: body.length, isKept: false }
+    }
     const isFull =
       left < limits.maxResultBytes && error instanceof ServiceError && error.refusal === 'payload_too_large'
     if (isFull) {

@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createGather } from '../../../../src/adapters/store/postgres/database/gather.ts'
+import { Tenant } from '../../../contracts/store-under-test.ts'
+import { withTwoNodes } from './temporary-store.ts'
 
 /** A gather whose batches end when they are told to. */
 function openGather(options: Partial<Parameters<typeof createGather<string, string>>[0]>) {
@@ -55,3 +57,14 @@ test('items of one name never share a batch; items of one lane are never in two 
   await turn()
   assert.deepEqual(laned.items(), ['aa', 'b', 'a'])
 })
+
+test('the figures of a store tell how many operations its largest batch had', () =>
+  withTwoNodes(async ({ stores: [store] }) => {
+    const tenant = await Tenant.create(store)
+    const before = store.stats().write
+    await Promise.all(Array.from({ length: 20 }, () => tenant.submit()))
+    const { operations, batches, largestBatch } = store.stats().write
+    assert.ok(operations - before.operations >= 20, 'each submit is an operation')
+    assert.ok(batches - before.batches < 20, 'they share transactions')
+    assert.equal(largestBatch, 20)
+  }))

@@ -30,6 +30,7 @@ const SMALL_TABLES = [
   'singleton',
   'engine',
   'engine_catalog',
+  'pg_namespace',
 ]
 // Partial indexes over what is under way: never more than workers, or than calls at once.
 const SMALL_INDEXES = ['job_held', 'router_call_running']

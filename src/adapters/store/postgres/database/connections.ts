@@ -43,6 +43,8 @@ export interface Connected extends Queryable {
    * in favour of another one (deadlock, serialization) it runs again from the start, so the body must not have side effects.
    */
   transaction<Result>(body: (tx: Queryable) => Promise<Result>, options?: TransactionOptions<Result>): Promise<Result>
+  /** What is asked next does the work of this many operations, which were gathered. */
+  noteBatch(size: number): void
 }
 
 interface TransactionOptions<Result> {
@@ -115,9 +117,10 @@ export function openConnections(options: ConnectionOptions): Connections {
   }
 }
 
-/** Counts transactions; a statement asked directly is one. */
+/** Counts transactions; a statement asked directly is one. Each is one operation, unless several were gathered for it. */
 interface Tally {
   count<Result>(run: () => Promise<Result>): Promise<Result>
+  noteBatch(size: number): void
   stats(): BatchStats
 }
 
@@ -142,8 +145,12 @@ function createTally(outages: OutageLog): Tally {
       } finally {
         pending -= 1
         batches += 1
-        largestBatch = 1
+        largestBatch = Math.max(largestBatch, 1)
       }
+    },
+    noteBatch(size) {
+      operations += size - 1
+      largestBatch = Math.max(largestBatch, size)
     },
     stats: () => ({ batches, operations, largestBatch, failedOperations, pending }),
   }
@@ -210,6 +217,7 @@ function connectTo(source: Source, tally: Tally): Connected {
     get: (asked, values) => tally.count(() => single((db) => db.get(asked, values))),
     run: (asked, values) => tally.count(() => single((db) => db.run(asked, values))),
     transaction: (body, options) => tally.count(() => runUntilDone(source, body, options)),
+    noteBatch: (size) => tally.noteBatch(size),
   }
 }
 

@@ -5,6 +5,8 @@
 interface GatherOptions<Item, Result> {
   /** One result for each item, in their order. */
   readonly run: (items: readonly Item[]) => Promise<readonly Result[]>
+  /** Told of every batch, for the figures of the store. */
+  readonly onBatch?: (size: number) => void
   readonly maxItems: number
   readonly maxWeight?: number
   readonly weigh?: (item: Item) => number
@@ -28,6 +30,7 @@ interface Waiting<Item, Result> {
 export function createGather<Item, Result>(options: GatherOptions<Item, Result>): (item: Item) => Promise<Result> {
   const {
     run,
+    onBatch = () => {},
     maxItems,
     maxWeight = Number.POSITIVE_INFINITY,
     weigh = () => 0,
@@ -83,6 +86,7 @@ export function createGather<Item, Result>(options: GatherOptions<Item, Result>)
   }
 
   async function runBatch(batch: readonly Waiting<Item, Result>[]): Promise<void> {
+    onBatch(batch.length)
     try {
       const results = await run(batch.map(({ item }) => item))
       for (const [index, { resolve }] of batch.entries()) resolve(results[index] as Result)

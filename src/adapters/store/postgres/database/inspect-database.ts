@@ -35,6 +35,14 @@ export interface DatabaseFacts {
   readonly hearsNotices: boolean
   /** Replication slots that nobody reads, and that keep the server's log from being removed. */
   readonly idleSlots: readonly string[]
+  /** Some of what the service has sealed under its secret key; empty: nothing yet. */
+  readonly sealed: readonly SealedSample[]
+}
+
+interface SealedSample {
+  /** What it is bound to. */
+  readonly context: string
+  readonly bytes: Uint8Array
 }
 
 const SETTINGS = [
@@ -78,6 +86,12 @@ const READ = {
     `SELECT coalesce(extract(epoch FROM max(clock_timestamp() - xact_start)), 0)::float8 * 1000
      FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND datname = current_database() AND pid <> pg_backend_pid()`,
   ),
+  sealed: statement<[context: string, bytes: Uint8Array]>(
+    'inspect.sealed',
+    `(SELECT key, decode(value, 'base64') FROM meta WHERE key = 'signing_keys')
+     UNION ALL (SELECT job_id::text, sealed FROM job_secret ORDER BY job_id DESC LIMIT 3)
+     UNION ALL (SELECT job_id::text, sealed FROM job_secret ORDER BY job_id LIMIT 3)`,
+  ),
   idleSlots: statement<[string]>(
     'inspect.idle-slots',
     'SELECT slot_name::text FROM pg_replication_slots WHERE NOT active',
@@ -102,19 +116,22 @@ async function readFacts(session: Session): Promise<DatabaseFacts> {
   const [connections = 0] = (await session.get(READ.connections)) ?? []
   const [oldestSnapshotMs = 0] = (await session.get(READ.oldestSnapshot)) ?? []
   const bloated = await session.all(READ.bloated)
+  const migrations = await readMigrations(session)
+  const sealed = migrations.applied === 0 ? [] : await session.all(READ.sealed)
   return {
     version,
     settings: Object.fromEntries(await session.all(READ.settings, [SETTINGS])),
     missingRights: [...(mayUse ? [] : ['use']), ...(mayCreate ? [] : ['create tables in'])],
     connections,
     ...(await compareClocks(session)),
-    migrations: await readMigrations(session),
+    migrations,
     invalidIndexes: await texts(READ.invalidIndexes),
     halfDetached: await texts(READ.halfDetached),
     bloated: bloated.map(([table, dead, live]) => ({ table, dead, live })),
     oldestSnapshotMs,
     hearsNotices: await hearNotice(session),
     idleSlots: await texts(READ.idleSlots),
+    sealed: sealed.map(([context, bytes]) => ({ context, bytes })),
   }
 }
 

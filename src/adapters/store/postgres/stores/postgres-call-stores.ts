@@ -1,5 +1,5 @@
 /** Model calls on Postgres: let in, driven and ended by any number of nodes. */
-import type { CallStore } from '../../../../domain/models/calls/call-store.ts'
+import type { CallStore, NewLease } from '../../../../domain/models/calls/call-store.ts'
 import type { SentJournal } from '../../../../domain/models/calls/sent-journal.ts'
 import type { RequestStore } from '../../../../domain/models/queue/request-store.ts'
 import { admitCall } from '../operations/calls/admit-call.ts'
@@ -22,10 +22,11 @@ import type { StoreParts } from './store-parts.ts'
 // Rows of one transaction of a sweep: short enough that nobody waits for its locks.
 const SLICE = 100
 
-export function createCallStore({ durable, relaxed, read, chore }: StoreParts): CallStore {
+export function createCallStore({ durable, relaxed, read, chore }: StoreParts, toOwnEnd: ToOwnEnd): CallStore {
   return {
-    admit(call, limits, options) {
+    admit(call, limits, asked) {
       let tries = 0
+      const options = { ...asked, lease: toOwnEnd(asked.lease) }
       const body = (tx: Parameters<typeof admitCall>[0]) =>
         admitCall(tx, { call, limits, options, isAgain: tries++ > 0 })
       // A call that the first try let in is found by the second.
@@ -38,7 +39,11 @@ export function createCallStore({ durable, relaxed, read, chore }: StoreParts): 
     async release(calls) {
       if (calls.length > 0) await releaseCalls(relaxed, calls)
     },
-    takeLapsed: (options) => takeLapsedCalls(durable, options),
+    takeLapsed(options) {
+      let tries = 0
+      const own = { ...options, lease: toOwnEnd(options.lease) }
+      return durable.transaction((tx) => takeLapsedCalls(tx, own, tries++ > 0), { isRepeatable: true })
+    },
     isRunning: (call) => isCallRunning(read, call),
     standing: (accountId) => readStanding(read, accountId),
     canPay: (accountId, micros) => canPay(read, accountId, micros),
@@ -46,7 +51,7 @@ export function createCallStore({ durable, relaxed, read, chore }: StoreParts): 
   }
 }
 
-export function createRequestStore({ durable, read }: StoreParts): RequestStore {
+export function createRequestStore({ durable, read }: StoreParts, toOwnEnd: ToOwnEnd): RequestStore {
   return {
     enqueue(request, options) {
       let tries = 0
@@ -55,8 +60,11 @@ export function createRequestStore({ durable, read }: StoreParts): RequestStore 
       return durable.transaction(body, { isRepeatable: true })
     },
     find: (accountId, id) => read.transaction((tx) => findRequest(tx, accountId, id), { isSnapshot: true }),
-    take: (accountId, limits, { now, lease }) =>
-      durable.transaction((tx) => takeCall(tx, { accountId, limits, now: now.getTime(), lease })),
+    take(accountId, limits, { now, lease }) {
+      let tries = 0
+      const taking = { accountId, limits, now: now.getTime(), lease: toOwnEnd(lease) }
+      return durable.transaction((tx) => takeCall(tx, { ...taking, isAgain: tries++ > 0 }), { isRepeatable: true })
+    },
     putBack: (call, { isLoss }) => durable.transaction((tx) => putBackCall(tx, call, isLoss)),
     accountsWaiting: () => findAccountsWaiting(read),
     cancel: (accountId, id, at, forgetAt) =>
@@ -94,6 +102,26 @@ export function createSentJournal({ durable, relaxed, log }: StoreParts): SentJo
     forget() {},
     mayHaveLeft: ({ isSent }) => isSent,
     dropEarlier() {},
+  }
+}
+
+type ToOwnEnd = (lease: NewLease) => NewLease
+
+// More than takes are under way at a time.
+const REMEMBERED_ENDS = 1000
+
+/**
+ * Leases of one owner end at different milliseconds, each a little later than asked for where that is needed: so a take whose
+ * answer was lost finds what it has taken.
+ */
+export function createOwnEnds(): ToOwnEnd {
+  const used = new Set<string>()
+  return ({ owner, until }) => {
+    let end = until.getTime()
+    while (used.has(`${owner} ${end}`)) end += 1
+    used.add(`${owner} ${end}`)
+    if (used.size > REMEMBERED_ENDS) used.delete(used.values().next().value as string)
+    return { owner, until: new Date(end) }
   }
 }
 

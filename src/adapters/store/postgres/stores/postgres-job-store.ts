@@ -1,11 +1,12 @@
 /** The job store on Postgres: which operation runs on which connections, and domain values in and out. */
 
+import { isUuid } from '../../../../../lib/ids.ts'
 import type { JobStore } from '../../../../domain/jobs/job-store.ts'
 import { toJob } from '../../rows/job-row.ts'
 import { countByStatus } from '../operations/accounts/account-counters.ts'
-import { cancelJob } from '../operations/jobs/cancel-job.ts'
+import { cancelJobs, createCancels } from '../operations/jobs/cancel-job.ts'
 import { dropExpired } from '../operations/jobs/drop-expired.ts'
-import { createFindJob, findLog, findOwner, findWorkflow } from '../operations/jobs/find-job.ts'
+import { createFindJob, createFindLiveVersion, findLog, findOwner, findWorkflow } from '../operations/jobs/find-job.ts'
 import { expireJobs, removeJobs } from '../operations/jobs/job-retention.ts'
 import { listJobs } from '../operations/jobs/list-job-rows.ts'
 import { createSubmits } from '../operations/jobs/submit-batches.ts'
@@ -13,29 +14,35 @@ import { createRunWrites } from './postgres-run-store.ts'
 import type { StoreParts } from './store-parts.ts'
 
 export function createJobStore(parts: StoreParts): JobStore {
+  const cancel = createCancels(parts.durable)
   return {
     submit: createSubmits(parts),
     ...createRunWrites(parts),
     ...createJobReads(parts),
     ...createJobSweeps(parts),
-    ...createJobCancels(parts),
+    cancel: (accountId, jobId, now) => cancel({ accountId, jobId, now: now.getTime() }),
   }
 }
 
+/** Each in a transaction of its own, which a line of the audit trail may be bound to. */
 export function createJobCancels({ durable }: Pick<StoreParts, 'durable'>): Pick<JobStore, 'cancel'> {
   return {
     async cancel(accountId, jobId, now) {
+      if (!isUuid(jobId)) return { outcome: 'not_found' }
       // null, so that an audit line calls it refused.
       const canceled = await durable.transaction(async (tx) => {
-        const outcome = await cancelJob(tx, { accountId, jobId, now: now.getTime() })
-        return outcome.outcome === 'not_found' ? null : outcome
+        const [outcome] = await cancelJobs(tx, [{ accountId, jobId, now: now.getTime() }], false)
+        return outcome === undefined || outcome.outcome === 'not_found' ? null : outcome
       })
       return canceled ?? { outcome: 'not_found' }
     },
   }
 }
 
-type JobReads = Pick<JobStore, 'find' | 'findOwner' | 'findWorkflow' | 'findLog' | 'list' | 'countByStatus'>
+type JobReads = Pick<
+  JobStore,
+  'find' | 'findLiveVersion' | 'findOwner' | 'findWorkflow' | 'findLog' | 'list' | 'countByStatus'
+>
 
 function createJobReads({ read }: StoreParts): JobReads {
   const findJob = createFindJob(read)
@@ -44,6 +51,7 @@ function createJobReads({ read }: StoreParts): JobReads {
       const stored = await findJob({ accountId, jobId, now: now.getTime() })
       return stored === null ? null : toJob(stored)
     },
+    findLiveVersion: createFindLiveVersion(read),
     findWorkflow: (accountId, jobId, now) => findWorkflow(read, { accountId, jobId, now: now.getTime() }),
     findLog: (accountId, jobId, now) => findLog(read, { accountId, jobId, now: now.getTime() }),
     findOwner: (jobId) => findOwner(read, jobId),

@@ -36,7 +36,8 @@ const DEMANDS = statement<[pool: string, oldestQueuedAt: number, runnable: numbe
      SELECT count(*) FROM (
        SELECT 1 FROM job WHERE status = 'queued' AND job.account_id = waiting.account_id AND job.pool = waiting.pool
        LIMIT least(greatest(load.max_running - load.running, 0), ${COUNTED})) AS counted))
-   FROM waiting JOIN account_load AS load ON load.account_id = waiting.account_id
+   FROM waiting CROSS JOIN LATERAL (
+     SELECT running, max_running FROM account_load WHERE account_load.account_id = waiting.account_id OFFSET 0) AS load
    GROUP BY waiting.pool`,
 )
 

@@ -57,6 +57,16 @@ type TakenRow = [
 
 const NOW = 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
 
+const TAKEN_COLUMNS =
+  'seq, id, account_id, fence, key, queued, model, base_url, started_at, progress, sent, stop_asked, losses'
+
+// No two takes of a process have the same end of their lease, so it tells what an earlier try of the same take has taken.
+const FIND_TAKEN = statement<TakenRow>(
+  'calls.find-taken-over',
+  `SELECT ${TAKEN_COLUMNS} FROM router_call
+   WHERE state = 'running' AND owner = $1 AND lease_until = $2 AND seq <> ALL ($3::bigint[]) ORDER BY seq`,
+)
+
 // Volatile, so as a step of its own: it is asked once, and not for every row.
 const TAKE = statement<TakenRow>(
   'calls.take-lapsed',
@@ -70,17 +80,20 @@ const TAKE = statement<TakenRow>(
    taken AS (
      UPDATE router_call SET owner = $1, lease_until = $5, fence = fence + 1 FROM lapsed
      WHERE router_call.seq = lapsed.seq RETURNING router_call.*)
-   SELECT seq, id, account_id, fence, key, queued, model, base_url, started_at, progress, sent, stop_asked, losses
-   FROM taken ORDER BY seq`,
+   SELECT ${TAKEN_COLUMNS} FROM taken ORDER BY seq`,
 )
 
 export async function takeLapsedCalls(
   db: Queryable,
-  { lease: { owner, until }, lapsedBefore, ownLapsedBefore, except, limit }: Parameters<CallStore['takeLapsed']>[0],
+  options: Parameters<CallStore['takeLapsed']>[0],
+  isAgain: boolean,
 ): Promise<UnfinishedCall[]> {
+  const { owner, until } = options.lease
+  const { lapsedBefore, ownLapsedBefore, except, limit } = options
   const times = [lapsedBefore.getTime(), ownLapsedBefore.getTime()]
   const known = except.map(({ seq }) => seq)
-  const rows = await db.all(TAKE, [owner, ...times, known, until.getTime(), limit])
+  const earlier = isAgain ? await db.all(FIND_TAKEN, [owner, until.getTime(), known]) : []
+  const rows = earlier.length > 0 ? earlier : await db.all(TAKE, [owner, ...times, known, until.getTime(), limit])
   return rows.map((row) => toUnfinishedCall(owner, row))
 }
 

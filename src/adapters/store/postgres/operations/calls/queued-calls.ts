@@ -134,26 +134,46 @@ const START = statement<[fence: number]>(
    WHERE seq = $1 RETURNING fence`,
 )
 
+// No two takes of a process have the same end of their lease, so it tells what an earlier try of the same take has taken.
+const FIND_TAKEN = statement<[...WaitingCall, fence: number]>(
+  'calls.find-taken',
+  `SELECT seq, id, key, model, base_url, spend_micros, costly, i.body, i.hash, hold_micros, stop_asked, fence
+   FROM router_call JOIN router_input AS i USING (seq)
+   WHERE state = 'running' AND queued AND account_id = $1 AND owner = $2 AND lease_until = $3 AND started_at = $4`,
+)
+
 interface Taking {
   readonly accountId: string
   readonly limits: CallLimits
   readonly now: number
   readonly lease: NewLease
+  /** An earlier try may have been committed. */
+  readonly isAgain: boolean
 }
 
-export async function takeCall(tx: Queryable, { accountId, limits, now, lease }: Taking): Promise<TakenRequest | null> {
+export async function takeCall(tx: Queryable, taking: Taking): Promise<TakenRequest | null> {
+  const { accountId, limits, now, lease } = taking
   const load = await lockPool(tx, accountId)
+  const own = taking.isAgain
+    ? await tx.get(FIND_TAKEN, [accountId, lease.owner, lease.until.getTime(), now])
+    : undefined
+  if (own !== undefined) return toTaken(taking, own.slice(0, -1) as WaitingCall, own[own.length - 1] as number)
   const row = await tx.get(NEXT, [accountId])
   if (row === undefined) return null
-  const [seq, id, key, modelId, baseUrl, spendMicros, isCostly, bytes, hash, holdMicros, isStopAsked] = row
+  const [seq, id, , , , spendMicros, isCostly] = row
   if (judgePool(load, { isCostly, spendMicros }, limits) !== 'free') return null
   const [started] = await Promise.all([
     tx.get(START, [seq, now, lease.owner, lease.until.getTime()]),
     enterPool(tx, { accountId, isCostly, spendMicros }),
   ])
   if (started === undefined) throw new Error(`The call ${id} was not started.`)
+  return toTaken(taking, row, started[0])
+}
+
+function toTaken({ accountId, lease }: Taking, row: WaitingCall, fence: number): TakenRequest {
+  const [seq, id, key, modelId, baseUrl, , , bytes, hash, holdMicros, isStopAsked] = row
   return {
-    ref: { seq, id, accountId, owner: lease.owner, fence: started[0] },
+    ref: { seq, id, accountId, owner: lease.owner, fence },
     modelId,
     baseUrl,
     isKeyed: key !== null,

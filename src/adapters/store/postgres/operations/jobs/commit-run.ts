@@ -58,6 +58,7 @@ export function createCommitRun({ durable, relaxed }: Pick<Connections, 'durable
   const nameOf = ({ jobId }: Commit) => jobId
   const commitProgress = createGather<Commit, CommitOutcome>({
     run: (commits) => writeProgress(relaxed, commits),
+    onBatch: relaxed.noteBatch,
     maxItems: MAX_COMMITS,
     maxRunning: 1,
     nameOf,
@@ -67,6 +68,7 @@ export function createCommitRun({ durable, relaxed }: Pick<Connections, 'durable
     durable.transaction((tx) => writeCommits(tx, commits), { isRepeatable: true })
   const commitDurably = createGather<Commit, () => CommitOutcome>({
     run: (commits) => eachAnswered(commits, writeTogether),
+    onBatch: durable.noteBatch,
     maxItems: MAX_COMMITS,
     maxWeight: MAX_BYTES,
     weigh: ({ log, finish }) => (log?.[0].length ?? 0) + (finish?.record?.length ?? 0),

@@ -6,6 +6,7 @@
 import { isUuid } from '../../../../../../lib/ids.ts'
 import type { JobLog } from '../../../../../domain/jobs/job.ts'
 import { COLUMN, type JobRow, type OutputRow, type StoredJob } from '../../../rows/job-row.ts'
+import type { Connected } from '../../database/connections.ts'
 import { createGather } from '../../database/gather.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { DONE_COLUMNS, LIVE_COLUMNS } from './job-row.ts'
@@ -45,9 +46,10 @@ function isVisible(row: JobRow, { accountId, now }: JobQuery): boolean {
 const FOUND_AT_ONCE = 256
 
 /** Jobs that are asked for at the same time are read together. */
-export function createFindJob(read: Queryable): (query: JobQuery) => Promise<StoredJob | null> {
+export function createFindJob(read: Connected): (query: JobQuery) => Promise<StoredJob | null> {
   const find = createGather<JobQuery, StoredJob | null>({
     run: (queries) => findJobs(read, queries),
+    onBatch: read.noteBatch,
     maxItems: FOUND_AT_ONCE,
     maxRunning: 2,
   })
@@ -60,6 +62,24 @@ async function findJobs(read: Queryable, queries: readonly JobQuery[]): Promise<
   return queries.map((query) => {
     const job = stored.get(query.jobId)
     return job !== undefined && isVisible(job[0], query) ? job : null
+  })
+}
+
+const LIVE_VERSIONS = statement<[id: string, version: number]>(
+  'jobs.find_live_versions',
+  'SELECT id, version FROM job WHERE id = ANY($1::uuid[])',
+)
+
+/** Versions that are asked for at the same time are read together. */
+export function createFindLiveVersion(read: Connected): (jobId: string) => Promise<number | null> {
+  return createGather<string, number | null>({
+    async run(jobIds) {
+      const versions = new Map(await read.all(LIVE_VERSIONS, [[...new Set(jobIds)]]))
+      return jobIds.map((jobId) => versions.get(jobId) ?? null)
+    },
+    onBatch: read.noteBatch,
+    maxItems: FOUND_AT_ONCE,
+    maxRunning: 2,
   })
 }
 

@@ -23,6 +23,7 @@ const BATCHES_UNDER_WAY = 2
 export function createSubmits(deps: SubmitDeps): JobStore['submit'] {
   const submit = createGather<Submit, SubmitAnswer>({
     run: (submits) => submitSafely(deps, submits),
+    onBatch: deps.durable.noteBatch,
     maxItems: MAX_SUBMITS,
     maxWeight: MAX_BATCH_LENGTH,
     weigh: ({ job }) => lengthOf(job),

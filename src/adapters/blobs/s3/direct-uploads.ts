@@ -1,0 +1,107 @@
+/**
+ * Uploads that clients send to the bucket themselves. Nothing of them counts before they are completed: then the object is read once,
+ * as if it came through this process, and goes on like any other received bytes. What is never completed is swept from the bucket.
+ */
+import type { Blake3 } from '../../../../lib/files/blake3.ts'
+import type { BlobIndex } from '../../../domain/assets/blob-index.ts'
+import type { DirectUploads, OpenUpload, PendingBlob } from '../../../domain/assets/blob-store.ts'
+import { invalidField, ServiceError } from '../../../domain/errors.ts'
+import type { Bucket } from './bucket.ts'
+import { hasS3Code, isNotFound, toStorageError } from './s3-error.ts'
+
+interface DirectUploadDeps {
+  readonly bucket: Bucket
+  readonly index: Pick<BlobIndex, 'knownObjects'>
+  readonly blake3: Blake3
+  newKey(): string
+  /** Goes on with an object that was read. */
+  toPending(object: { readonly key: string; readonly hash: string; readonly sizeBytes: number }): PendingBlob
+  onTransferred(bytes: number): void
+}
+
+// A client that sends large parts over a slow line needs a while; it may ask for the address again.
+const PART_SECONDS = 3600
+const WRONG_PARTS = ['InvalidPart', 'InvalidPartOrder', 'EntityTooSmall', 'MalformedXML', 'InvalidArgument']
+
+export function createDirectUploads(deps: DirectUploadDeps): DirectUploads {
+  const { bucket, index, blake3, newKey, toPending, onTransferred } = deps
+
+  async function join({ objectKey, uploadId }: OpenUpload, parts: Parts, sizeBytes: number): Promise<void> {
+    // An object that the index knows, or has let go of, belongs to others by now: it must not be recorded a second time.
+    if ((await index.knownObjects([objectKey])).length > 0) throw over()
+    const sent = parts.map((part) => ({ ...part, checksum: null }))
+    try {
+      await bucket.completeUpload(objectKey, uploadId, { parts: sent, sizeBytes })
+    } catch (error) {
+      if (isNotFound(error)) throw over()
+      if (hasS3Code(error, ...WRONG_PARTS)) throw invalidField('parts', 'are not those that were sent')
+      throw error
+    }
+  }
+
+  /** The hash of what lies there. A read that breaks begins anew. */
+  function measure(key: string, signal: AbortSignal | undefined): Promise<string> {
+    return bucket.patience.run(async () => {
+      const { body } = await bucket.get(key, null, signal)
+      const hasher = blake3.createHasher()
+      for await (const chunk of body as AsyncIterable<Buffer>) {
+        onTransferred(chunk.length)
+        hasher.update(chunk)
+      }
+      return hasher.digest()
+    }, signal)
+  }
+
+  return {
+    async begin() {
+      const objectKey = newKey()
+      try {
+        return { objectKey, uploadId: await bucket.beginUpload(objectKey, { isOurs: false }) }
+      } catch (error) {
+        throw toStorageError(error)
+      }
+    },
+    signPart: ({ objectKey, uploadId }, number) =>
+      bucket.presign('PUT', objectKey, {
+        query: { partNumber: String(number), uploadId },
+        lifetimeSeconds: PART_SECONDS,
+      }),
+    async complete(upload, { parts, sizeBytes, maxBytes, signal }) {
+      if (sizeBytes > maxBytes) throw tooLarge(maxBytes)
+      try {
+        signal?.throwIfAborted()
+        await join(upload, parts, sizeBytes)
+        const found = await bucket.sizeOf(upload.objectKey)
+        if (found !== sizeBytes) {
+          await bucket.remove(upload.objectKey)
+          throw invalidField('parts', `make up ${found ?? 0} bytes, and ${sizeBytes} were announced; nothing was kept`)
+        }
+        const hash = await measure(upload.objectKey, signal)
+        const pending = toPending({ key: upload.objectKey, hash, sizeBytes })
+        // Somebody may complete the same upload at the same time, so only the sweep may remove the object.
+        return { ...pending, async discard() {} }
+      } catch (error) {
+        throw toStorageError(error)
+      }
+    },
+    async abandon({ objectKey, uploadId }) {
+      try {
+        await bucket.abandonUpload(objectKey, uploadId)
+      } catch (error) {
+        throw toStorageError(error)
+      }
+    },
+  }
+}
+
+type Parts = Parameters<DirectUploads['complete']>[1]['parts']
+
+function over(): ServiceError {
+  return new ServiceError('not_found', 'this upload was completed or given up before, or is too old')
+}
+
+function tooLarge(maxBytes: number): ServiceError {
+  return new ServiceError('payload_too_large', `the content is larger than the limit of ${maxBytes} bytes`, {
+    details: { max_bytes: maxBytes },
+  })
+}

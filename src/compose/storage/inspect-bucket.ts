@@ -1,0 +1,92 @@
+/** What `atelier doctor` learns of a bucket: whether everything that the service does with it works, by doing each of it once. */
+import { randomUUID } from 'node:crypto'
+import { sendOnce } from '../../../lib/outbound/outbound-client.ts'
+import { toSendable } from '../../adapters/blobs/s3/parts.ts'
+import type { PostgresConfig, S3BlobsConfig } from '../../config/config.ts'
+import type { Secrets } from '../../config/secrets.ts'
+import { openBucket } from './open-bucket.ts'
+import { toConnection } from './postgres-connection.ts'
+
+type BucketStep = 'put' | 'get' | 'range' | 'presigned' | 'list' | 'delete'
+
+export interface BucketFacts {
+  /** The steps that worked, in the order in which they are tried. */
+  readonly worked: readonly BucketStep[]
+  /** What the first step that did not work said; null: all did. */
+  readonly failed: { readonly step: BucketStep; readonly reason: string } | null
+  /** Whose bytes it holds: nobody's yet, those of the configured database, or those of another. */
+  readonly belongs: 'nobody' | 'here' | 'elsewhere' | 'unknown'
+}
+
+const TEXT = 'a bucket that is looked at by atelier doctor'
+const LIMITS = { totalTimeMs: 10_000, maxBytes: 4096 }
+
+export async function inspectBucket(
+  config: S3BlobsConfig,
+  { database, secrets }: InspectOptions,
+): Promise<BucketFacts> {
+  await using opened = openBucket(config, secrets)
+  const { bucket, place } = opened
+  const key = `${config.prefix}doctor/${randomUUID()}`
+  const worked: BucketStep[] = []
+  const steps: readonly (readonly [BucketStep, () => Promise<boolean>])[] = [
+    ['put', () => bucket.put(key, toSendable(TEXT)).then(() => true)],
+    ['get', async () => (await bucket.read(key))?.toString() === TEXT],
+    ['range', async () => (await readPart(await bucket.get(key, 'bytes=2-7'))) === TEXT.slice(2, 8)],
+    [
+      'presigned',
+      async () => {
+        const url = await bucket.presign('GET', key, { query: {}, lifetimeSeconds: 60 })
+        const answer = await sendOnce({ url, method: 'GET', headers: {}, wantsBody: true }, LIMITS)
+        return answer.status === 200 && answer.body.toString() === TEXT
+      },
+    ],
+    [
+      'list',
+      async () => {
+        for await (const page of bucket.list(key)) if (page.some((object) => object.key === key)) return true
+        return false
+      },
+    ],
+    ['delete', () => bucket.remove(key).then(async () => (await bucket.read(key)) === null)],
+  ]
+  for (const [step, work] of steps) {
+    const reason = await work().then(
+      (isRight) => (isRight ? null : 'the answer was not what was stored'),
+      (error: unknown) => (error instanceof Error ? error.message : String(error)),
+    )
+    if (reason !== null) {
+      if (step !== 'put') await bucket.remove(key).catch(() => {})
+      return { worked, failed: { step, reason }, belongs: 'unknown' }
+    }
+    worked.push(step)
+  }
+  const [found, known] = [await place.readId(), await readBlobsId(database, secrets)]
+  if (found === null) return { worked, failed: null, belongs: 'nobody' }
+  return { worked, failed: null, belongs: found === known ? 'here' : 'elsewhere' }
+}
+
+interface InspectOptions {
+  readonly database: PostgresConfig
+  readonly secrets: Pick<Secrets, 'blobsKeys' | 'databasePassword'>
+}
+
+async function readPart({ body }: { readonly body: AsyncIterable<Buffer> }): Promise<string> {
+  let text = ''
+  for await (const chunk of body) text += chunk.toString()
+  return text
+}
+
+/** null: the database has none yet, or cannot be asked, which is said elsewhere. */
+async function readBlobsId(
+  database: PostgresConfig,
+  { databasePassword }: Pick<Secrets, 'databasePassword'>,
+): Promise<string | null> {
+  try {
+    const { openPostgresStore } = await import('../../adapters/store/postgres/open-postgres-store.ts')
+    await using store = await openPostgresStore({ ...toConnection(database, databasePassword), migrates: false })
+    return await store.readMeta('blobs_id')
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,103 @@
+/** Writes whose commit was answered by a broken connection: run again, they find what the first try did. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { test } from 'node:test'
+import { silentLog } from '../../../../lib/log.ts'
+import { type Connections, openConnections } from '../../../../src/adapters/store/postgres/database/connections.ts'
+import { takeLapsedCalls } from '../../../../src/adapters/store/postgres/operations/calls/call-leases.ts'
+import { takeCall } from '../../../../src/adapters/store/postgres/operations/calls/queued-calls.ts'
+import { cancelJobs } from '../../../../src/adapters/store/postgres/operations/jobs/cancel-job.ts'
+import type { CallLimits } from '../../../../src/domain/models/calls/call-store.ts'
+import type { Store } from '../../../../src/domain/store.ts'
+import { newCall } from '../../../contracts/calls/call-store.ts'
+import { at, START, Tenant } from '../../../contracts/store-under-test.ts'
+import { withTwoNodes } from './temporary-store.ts'
+
+const LIMITS: CallLimits = { maxCalls: 4, maxCostlyCalls: 4, ceilingMicros: null }
+const BODY = { kind: 'inline' as const, bytes: new Uint8Array([123, 125]) }
+
+function withConnections(body: (connections: Connections, store: Store) => Promise<void>): Promise<void> {
+  return withTwoNodes(async ({ stores: [store], url }) => {
+    await using connections = openConnections({ url, log: silentLog })
+    await body(connections, store)
+  })
+}
+
+async function enqueue(store: Store, accountId: string): Promise<void> {
+  const request = { ...newCall(accountId, { key: null }), body: BODY, bodyBytes: 2, holdMicros: null }
+  const { outcome } = await store.requests.enqueue(request, { maxWaiting: 5, isValid: true })
+  assert.equal(outcome, 'queued')
+}
+
+test('a take of a queued call that runs again finds the call that it took, and takes no second one', () =>
+  withConnections(async ({ durable }, store) => {
+    const accountId = randomUUID()
+    await enqueue(store, accountId)
+    await enqueue(store, accountId)
+    const taking = { accountId, limits: LIMITS, now: START.getTime(), lease: { owner: 'here', until: at(50) } }
+    const take = (isAgain: boolean) => durable.transaction((tx) => takeCall(tx, { ...taking, isAgain }))
+    const first = await take(false)
+    assert.deepEqual(await take(true), first)
+    assert.notEqual((await take(false))?.ref.id, first?.ref.id)
+    assert.equal((await store.calls.standing(accountId)).runningCalls, 2)
+  }))
+
+test('takes of one moment have leases of their own, so that none finds what another took', () =>
+  withConnections(async ({ read }, store) => {
+    const accountId = randomUUID()
+    for (let count = 0; count < 3; count += 1) await enqueue(store, accountId)
+    const options = { now: START, lease: { owner: 'here', until: at(50) } }
+    const taken = await Promise.all([0, 1, 2].map(() => store.requests.take(accountId, LIMITS, options)))
+    assert.equal(new Set(taken.map((call) => call?.ref.id)).size, 3)
+    const text = `SELECT count(DISTINCT lease_until)::int FROM router_call WHERE state = 'running'`
+    assert.deepEqual(await read.all({ name: 'test.ends', text }), [[3]])
+  }))
+
+test('taking over lapsed calls again finds those that were taken', () =>
+  withConnections(async ({ durable }, store) => {
+    const accountId = randomUUID()
+    await enqueue(store, accountId)
+    await store.requests.take(accountId, LIMITS, { now: START, lease: { owner: 'gone', until: at(50) } })
+    const options = {
+      ...{ lease: { owner: 'here', until: at(500) }, lapsedBefore: at(100), ownLapsedBefore: START },
+      ...{ except: [], limit: 5 },
+    }
+    const take = (isAgain: boolean) => durable.transaction((tx) => takeLapsedCalls(tx, options, isAgain))
+    const first = await take(false)
+    assert.equal(first.length, 1)
+    assert.deepEqual(await take(true), first)
+    assert.deepEqual(await take(false), [])
+  }))
+
+test('a cancel that runs again is still the one that ended the job; a later one finds it ended', () =>
+  withConnections(async ({ durable }, store) => {
+    const tenant = await Tenant.create(store)
+    const job = await tenant.submit()
+    const query = { accountId: tenant.accountId, jobId: job.id, now: at(1).getTime() }
+    const cancel = (isAgain: boolean) => durable.transaction((tx) => cancelJobs(tx, [query], isAgain))
+    const [first] = await cancel(false)
+    assert.equal(first?.outcome, 'canceled')
+    assert.deepEqual(await cancel(true), [first])
+    assert.equal((await cancel(false))[0]?.outcome, 'already_terminal')
+  }))
+
+test('cancels of one moment share a transaction and each gets its own answer', () =>
+  withConnections(async (_, store) => {
+    const tenant = await Tenant.create(store)
+    const stranger = await Tenant.create(store)
+    const { job: running } = await tenant.run()
+    const queued = await Promise.all([tenant.submit(), tenant.submit()])
+    const before = store.stats().write
+    const ids = [running.id, ...queued.map(({ id }) => id), queued[0]?.id ?? '', randomUUID(), 'no-uuid']
+    const outcomes = await Promise.all([
+      ...ids.map((id) => store.jobs.cancel(tenant.accountId, id, at(1))),
+      store.jobs.cancel(stranger.accountId, queued[1]?.id ?? '', at(1)),
+    ])
+    assert.deepEqual(
+      outcomes.map(({ outcome }) => outcome),
+      ['canceling', 'canceled', 'canceled', 'already_terminal', 'not_found', 'not_found', 'not_found'],
+    )
+    // The second cancel of the same job waits for the first one.
+    assert.equal(store.stats().write.batches - before.batches, 2)
+    assert.deepEqual(await tenant.use(), { running: 1, queued: 0 })
+  }))
