@@ -44,12 +44,14 @@ export function toMarkdown(report: TrialReport): string {
   } = report
   const count = (kinds: readonly FlawKind[]) => flaws.filter(({ kind }) => kinds.includes(kind)).length
   const minutes = loadMs / 60_000
+  const nodes = [shape.apis, shape.workers, shape.engines, shape.joined].join()
+  const rates = [report.rates.jobs, report.rates.calls, report.rates.uploads].join()
   const startedMs = Date.parse(report.startedAt)
   const lines = [
     `# Chaos, seed ${seed}: ${flaws.length === 0 ? 'passed' : `${flaws.length} flaws`}`,
     '',
     `${minutes.toFixed(1)} minutes of load (${(tookMs / 60_000).toFixed(1)} with start, settling and checks) on ${report.startedAt.slice(0, 10)}:`,
-    `${shape.apis} API nodes, ${shape.workers} workers (${shape.joined} of them joined over HTTP), ${shape.engines} engines, Postgres with a standby, bytes in ${shape.bytes === 'bucket' ? 'a bucket' : 'a folder'}. Repeat with \`npm run test:chaos ${Math.round(minutes)} ${seed}\`.`,
+    `${shape.apis} API nodes, ${shape.workers} workers (${shape.joined} of them joined over HTTP), ${shape.engines} engines, Postgres with a standby, bytes in ${shape.bytes === 'bucket' ? 'a bucket' : 'a folder'}. Repeat with \`npm run test:chaos -- ${Math.round(minutes)} ${seed} --nodes ${nodes} --rates ${rates}\`.`,
     '',
     '## What was acknowledged',
     '',
