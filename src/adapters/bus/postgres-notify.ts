@@ -5,6 +5,7 @@
  * what it sent: a pooler may swallow LISTEN without a word. Whatever is lost while it is away is not kept: everybody is told
  * that something was lost, and looks again. What is about a job's run goes over links (live/live-links.ts).
  */
+import type { Duplex } from 'node:stream'
 import { Client, type ClientConfig } from 'pg'
 import { newUuidV4 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
@@ -193,7 +194,8 @@ class NotifyConnection implements Medium {
       client.on('notification', ({ payload = '' }) => this.#hear(payload))
       try {
         await client.connect()
-        await client.query(`LISTEN ${CHANNEL}`)
+        if (!(await settlesWithin(client.query(`LISTEN ${CHANNEL}`), CONNECT_MS)))
+          throw new Error('LISTEN is not answered.')
         this.#client = client
         backoff.reset()
         await this.#stayConnected(AbortSignal.any([signal, gone.signal]), { wasAway, onTried })
@@ -203,6 +205,8 @@ class NotifyConnection implements Medium {
         this.#client = null
         this.#hears = false
         await settlesWithin(client.end(), CLOSE_MS)
+        // One that leads nowhere never ends by itself, and whatever was sent on it would wait for ever.
+        streamOf(client).destroy()
       }
       onTried()
       wasAway = true
@@ -213,13 +217,22 @@ class NotifyConnection implements Medium {
     }
   }
 
+  /** A connection that leads nowhere does not even say that it took what was sent. */
+  async #proveInTime(): Promise<boolean> {
+    let isProven = false
+    const proving = this.prove().then((is) => {
+      isProven = is
+    })
+    return (await settlesWithin(proving, 2 * PROOF_WAIT_MS)) && isProven
+  }
+
   /** Returns when the connection is gone, or no longer hears what it has heard before. */
   async #stayConnected(
     signal: AbortSignal,
     { wasAway, onTried }: { readonly wasAway: boolean; readonly onTried: () => void },
   ): Promise<void> {
     const { log, proveMs = PROVE_MS, deafMs = DEAF_MS } = this.#options
-    this.#hears = await this.prove()
+    this.#hears = await this.#proveInTime()
     if (!this.#hears && !signal.aborted)
       log.warn({}, 'LISTEN is not heard, perhaps because of a pooler; changes are found by looking')
     if (wasAway) this.#receiver?.onGap()
@@ -235,11 +248,15 @@ class NotifyConnection implements Medium {
       if (!this.#hears) this.#receiver?.onGap()
       if (sinceProofMs < proveMs) continue
       sinceProofMs = 0
-      const hears = await this.prove()
+      const hears = await this.#proveInTime()
       if (this.#hears && !hears) return
       this.#hears = hears
     }
   }
+}
+
+function streamOf(client: Client): Duplex {
+  return (client as unknown as { readonly connection: { readonly stream: Duplex } }).connection.stream
 }
 
 function toConfig({ url, password, ssl }: NotifyOptions): ClientConfig {

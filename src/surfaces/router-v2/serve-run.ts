@@ -135,9 +135,10 @@ export function mustBeResult({
   spend: RunAnswer['spend']
 }): CallResult {
   if (end.kind === 'result') return end.result
-  const { refusal, message, upstreamStatus, failures } = end.refusal
+  const { refusal, message, upstreamStatus, failures, retryAfterSeconds = null } = end.refusal
   throw new RouterError(refusal, message, {
     upstreamStatus,
+    retryAfterSeconds,
     isReplay,
     spend,
     ...(failures === null ? {} : { failures }),

@@ -170,6 +170,15 @@ describe('bytes in a bucket', () => {
     never.resolve()
   })
 
+  test('bytes that come damaged are read once more while nothing of them was passed on', async () => {
+    await using store = await open()
+    const stored = await put(store.blobs, patterned(1000))
+    store.fake.fail('get', { kind: 'damage' })
+    assert.ok(patterned(1000).equals(await readAll(await store.blobs.open(stored))))
+    store.fake.fail('get', { kind: 'damage' }, 2)
+    await assert.rejects(async () => readAll(await store.blobs.open(stored)), refusedWith('output_unavailable'))
+  })
+
   test('a damaged object breaks the stream before its last byte, and sending the bytes again mends it', async () => {
     await using store = await open()
     const bytes = patterned(300_000)

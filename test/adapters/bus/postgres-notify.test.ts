@@ -8,6 +8,7 @@ import type { ProcessBus } from '../../../src/adapters/bus/bus-health.ts'
 import { openPostgresNotifyBus } from '../../../src/adapters/bus/postgres-notify.ts'
 import { testEventBus, testSharedBus } from '../../contracts/event-bus.ts'
 import { LinkNetwork } from '../../support/bus/link-network.ts'
+import { openFaultProxy } from '../../support/network/fault-proxy.ts'
 import { startPostgres } from '../../support/postgres/postgres-server.ts'
 import { createBareDatabase, type TestDatabase } from '../../support/postgres/test-database.ts'
 
@@ -17,7 +18,14 @@ let nodes = 0
 /** Closed by its end, or by the end of the tests. */
 async function openBus(url: string, network = new LinkNetwork()): Promise<ProcessBus> {
   const node = await network.join(`node-${++nodes}`)
-  const bus = await openPostgresNotifyBus({ url, nodeId: node.id, links: node.links, log: silentLog, gatherMs: 1 })
+  const bus = await openPostgresNotifyBus({
+    url,
+    nodeId: node.id,
+    links: node.links,
+    log: silentLog,
+    gatherMs: 1,
+    proveMs: 200,
+  })
   return {
     ...bus,
     async [Symbol.asyncDispose]() {
@@ -65,6 +73,20 @@ describe('the bus over Postgres', () => {
   testSharedBus({
     openPair: () => openPair(database.url),
     settle,
+  })
+
+  test('a connection that leads nowhere any more is noticed and opened again, and whoever uses it is told', async () => {
+    const url = new URL(database.url)
+    await using proxy = await openFaultProxy({ target: Number(url.port) })
+    url.port = String(proxy.port)
+    const near = await open(url.href)
+    const far = await open(database.url)
+    await untilHearing(near)
+    const gaps = [near, far].map(untilGap)
+    proxy.forget()
+    near.publishWork('lost')
+    await Promise.all(gaps)
+    await untilHearing(near)
   })
 
   test('a connection that is ended is opened again, and whoever uses it is told that something may be lost', async () => {

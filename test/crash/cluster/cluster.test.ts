@@ -1,12 +1,12 @@
 import { test } from 'node:test'
-import { runTrial } from './cluster-trial.ts'
-
-const OPTIONS = { nodes: 3, clients: 6, jobs: 30 }
+import { runClusterTrial } from './cluster-trial.ts'
 
 test('nodes that are killed and connections that are cut lose nothing, run nothing twice and charge nothing twice', async () => {
-  await runTrial({ ...OPTIONS, seed: 1, everyMs: 1500, faults: ['kill', 'cut', 'kill', 'cut'] })
+  const kinds = ['kill a node', 'end connections of Postgres'] as const
+  await runClusterTrial({ nodes: 3, jobs: 30, seed: 1, everyMs: 1500, faults: 4, kinds })
 })
 
 test('a database that crashes under load costs time and nothing else', async () => {
-  await runTrial({ ...OPTIONS, nodes: 2, seed: 2, everyMs: 2000, faults: ['crash', 'crash'] })
+  const kinds = ['crash Postgres'] as const
+  await runClusterTrial({ nodes: 2, jobs: 30, seed: 2, everyMs: 2000, faults: 2, kinds })
 })

@@ -23,12 +23,14 @@ export interface SpawnOptions {
   readonly bin?: string
   /** The command that serves. */
   readonly command?: 'serve' | 'work'
+  /** Hears everything that the process prints. */
+  readonly onOutput?: (text: string) => void
 }
 
 export async function spawnServer(
   flags: readonly string[],
   env: Record<string, string> = {},
-  { prefix = [], bin = BIN, command = 'serve' }: SpawnOptions = {},
+  { prefix = [], bin = BIN, command = 'serve', onOutput = () => {} }: SpawnOptions = {},
 ): Promise<SpawnedServer> {
   const [program, ...args] = [...prefix, process.execPath, bin, command, '--port', '0', ...flags]
   const child = spawn(program, args, {
@@ -36,7 +38,11 @@ export async function spawnServer(
     env: { PATH: process.env['PATH'] ?? '', ...env },
   })
   const exited = once(child, 'exit').then(([code]) => code as number | null)
-  const output = collectOutput(child)
+  // A process that ends without a clean-up must not leave the server behind.
+  const endNow = () => void child.kill('SIGKILL')
+  process.on('exit', endNow)
+  exited.then(() => process.off('exit', endNow))
+  const output = collectOutput(child, onOutput)
   const url = await waitForAddress(child, output, exited)
   return {
     url,
@@ -58,10 +64,14 @@ export async function spawnServer(
   }
 }
 
-function collectOutput(child: ChildProcess): { text(): string; onChunk(listener: () => void): void } {
+function collectOutput(
+  child: ChildProcess,
+  onOutput: (text: string) => void,
+): { text(): string; onChunk(listener: () => void): void } {
   let text = ''
   let listener = () => {}
   const collect = (chunk: Buffer) => {
+    onOutput(chunk.toString())
     text = (text + chunk.toString()).slice(-100_000)
     listener()
   }

@@ -1,7 +1,7 @@
 /** A real Postgres server for tests: in a folder of its own, on a free port of the loopback interface, gone without a trace. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -14,15 +14,29 @@ interface ServerOptions {
   readonly isDurable?: boolean
   /** Further settings of the server. */
   readonly settings?: Readonly<Record<string, string>>
+  /** Fills the empty folder of the server; left out: a new, empty cluster. */
+  readonly fill?: (folder: ServerFolder) => Promise<void>
+}
+
+export interface ServerFolder {
+  readonly data: string
+  /** The user and group that the server runs as, where that is not this process's own. */
+  readonly identity: { readonly uid?: number; readonly gid?: number }
 }
 
 export interface PostgresServer extends AsyncDisposable {
   /** Of the maintenance database. */
   readonly url: string
+  readonly port: number
+  readonly dataFolder: string
+  /** What the server wrote to its log. */
+  log(): string
   readonly pid: number
   /** `immediate` is a crash: nothing is written down, and the next start recovers from the log. */
   stop(mode: 'fast' | 'immediate'): Promise<void>
   start(): Promise<void>
+  /** Stops all its processes as they stand; returns how to let them go on. Linux only. */
+  freeze(): () => void
 }
 
 const USER = 'atelier'
@@ -30,7 +44,8 @@ const START_GIVE_UP_MS = 120_000
 const LOOK_EVERY_MS = 20
 const SIGNALS = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const
 
-export async function startPostgres({ isDurable = false, settings = {} }: ServerOptions = {}): Promise<PostgresServer> {
+export async function startPostgres(options: ServerOptions = {}): Promise<PostgresServer> {
+  const { isDurable = false, settings = {}, fill = initialise } = options
   const binaries = findPostgresBinaries()
   const owner = findOwner()
   const directory = mkdtempSync(path.join(tmpdir(), 'atelier-postgres-'))
@@ -40,14 +55,11 @@ export async function startPostgres({ isDurable = false, settings = {} }: Server
   const logFile = path.join(directory, 'log')
   const remove = () => rmSync(directory, { recursive: true, force: true })
   const identity = owner ?? {}
-  const made = spawnSync(
-    path.join(binaries, 'initdb'),
-    ['-D', data, '-U', USER, '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-instructions', '--no-sync'],
-    { ...identity, cwd: directory, encoding: 'utf8' },
-  )
-  if (made.status !== 0) {
+  try {
+    await fill({ data, identity })
+  } catch (error) {
     remove()
-    throw new Error(`initdb failed: ${made.error?.message ?? made.stderr}`)
+    throw error
   }
   const port = await findFreePort()
   const all = {
@@ -92,6 +104,10 @@ export async function startPostgres({ isDurable = false, settings = {} }: Server
     await exited
   }
 
+  function readPid(): number {
+    return Number(readFileSync(path.join(data, 'postmaster.pid'), 'utf8').split('\n')[0])
+  }
+
   function endNow(): void {
     child?.kill('SIGQUIT')
     remove()
@@ -101,17 +117,36 @@ export async function startPostgres({ isDurable = false, settings = {} }: Server
   await start()
   return {
     url,
+    port,
+    dataFolder: data,
+    log: () => readFileSync(logFile, 'utf8'),
     get pid() {
-      return Number(readFileSync(path.join(data, 'postmaster.pid'), 'utf8').split('\n')[0])
+      return readPid()
     },
     start,
     stop,
+    freeze() {
+      const pids = listFamily(readPid())
+      for (const pid of pids) process.kill(pid, 'SIGSTOP')
+      return () => {
+        for (const pid of pids) process.kill(pid, 'SIGCONT')
+      }
+    },
     async [Symbol.asyncDispose]() {
       await stop('fast')
       process.off('exit', endNow)
       remove()
     },
   }
+}
+
+async function initialise({ data, identity }: ServerFolder): Promise<void> {
+  const made = spawnSync(
+    path.join(findPostgresBinaries(), 'initdb'),
+    ['-D', data, '-U', USER, '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-instructions', '--no-sync'],
+    { ...identity, cwd: path.dirname(data), encoding: 'utf8' },
+  )
+  if (made.status !== 0) throw new Error(`initdb failed: ${made.error?.message ?? made.stderr}`)
 }
 
 /** Postgres refuses to run as root. */
@@ -123,6 +158,20 @@ function findOwner(): { readonly uid: number; readonly gid: number } | null {
     if (uid !== undefined && gid !== undefined) return { uid: Number(uid), gid: Number(gid) }
   }
   throw new Error('Postgres does not run as root, and there is no user `postgres` or `nobody` to run it as.')
+}
+
+/** A process and its children: those of a server are not in its group. */
+function listFamily(parent: number): number[] {
+  const isChild = (pid: string) => {
+    try {
+      // The name of the program stands in parentheses and may hold anything; its state and its parent follow.
+      return Number(readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)?.split(' ')[1]) === parent
+    } catch {
+      return false
+    }
+  }
+  const children = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && isChild(name))
+  return [parent, ...children.map(Number)]
 }
 
 async function findFreePort(): Promise<number> {

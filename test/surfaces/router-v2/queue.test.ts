@@ -118,6 +118,30 @@ test('a running request is asked to stop, and ends as what the provider makes of
   assert.equal(ended.json.error_type, 'cancelled')
 })
 
+test('a request that could not be sent, because its provider is left alone or the journal fails, is sent later', async () => {
+  await using app = await startRouter({ account: { micros: 1_000_000 } })
+  const notNow = refusedBy('unavailable', { retryAfterSeconds: 0.01 } as never)
+  app.provider.answer(notNow, notNow, done({ made: 'at last' }))
+  const { request_id: id } = await submit(app, 'fake/paid', { prompt: 'x' }, 'k')
+  const path = requestPath('fake/paid', id)
+  await untilStatus(app, path, 'COMPLETED')
+  assert.deepEqual((await app.client.call(path)).json, { made: 'at last' })
+  assert.equal(app.provider.submits.length, 3)
+  assert.equal((await app.test.app.store.ledger.balance('payer'))?.available, 960_000)
+})
+
+test('a request that waits for its provider can be called off', async () => {
+  await using app = await startRouter({ account: { micros: 1_000_000 } })
+  app.provider.answer(refusedBy('unavailable', { retryAfterSeconds: 0.01 } as never))
+  const { request_id: id } = await submit(app, 'fake/paid', { prompt: 'x' })
+  const path = requestPath('fake/paid', id)
+  await waitUntil(() => app.provider.submits.length > 2)
+  assert.equal((await app.client.call(`${path}/cancel`, { method: 'PUT' })).status, 202)
+  await untilStatus(app, path, 'COMPLETED')
+  refusedWith(await app.client.call(path), 409, 'cancelled')
+  assert.equal((await app.test.app.store.ledger.balance('payer'))?.available, 1_000_000)
+})
+
 test('failures are told on both reads', async () => {
   await using app = await startRouter()
   app.provider.answer(refusedBy('policy', { upstreamStatus: 200 }))

@@ -98,6 +98,15 @@ for (const [what, outcome, status, type, upstream] of PROVIDER_ANSWERS) {
   })
 }
 
+test('a provider that is left alone for a while says when to come again, and then the same key runs', async () => {
+  await using app = await startRouter()
+  app.provider.answer(refusedBy('unavailable', { retryAfterSeconds: 7 } as never))
+  const refused = refusedWith(await app.client.run('fake/direct', {}, { key: 'k' }), 503, 'service_unavailable')
+  assert.equal(refused.headers['retry-after'], '7')
+  app.provider.answer(done({ the: 'first' }))
+  assert.deepEqual((await app.client.run('fake/direct', {}, { key: 'k' })).json, { the: 'first' })
+})
+
 test("a provider's own list of failures is passed on unchanged", async () => {
   await using app = await startRouter()
   const failures = [{ loc: ['body', 'image'], msg: 'too small', type: 'image_too_small', ctx: { min_width: 512 } }]

@@ -120,18 +120,20 @@ interface ResumedOptions {
 
 class ResumedRead extends Readable {
   readonly #options: ResumedOptions
-  readonly #hasher: ReturnType<Blake3['createHasher']> | null
+  #hasher: ReturnType<Blake3['createHasher']> | null
   readonly #ending = new AbortController()
   readonly #backoff = createBackoff({ firstMs: 100, maxMs: 3_200 })
   #source: Readable
   #at: number
   #resumes = 0
+  #hasPassedOn = false
+  #wasDamaged = false
 
   constructor(first: ObjectStream, options: ResumedOptions) {
     super({ highWaterMark: STREAM_BYTES })
     this.#options = options
     this.#at = options.start
-    this.#hasher = options.isWhole ? options.deps.blake3.createHasher() : null
+    this.#hasher = this.#newHasher()
     this.#source = first.body
     this.#follow(first.body)
     first.body.pause()
@@ -154,10 +156,15 @@ class ResumedRead extends Readable {
     deps.onTransferred(chunk.length)
     this.#hasher?.update(chunk)
     if (this.#at <= end) {
+      this.#hasPassedOn = true
       if (!this.push(chunk)) this.#source.pause()
       return
     }
     const isRight = this.#at === end + 1 && (this.#hasher === null || this.#hasher.digest() === plan.hash)
+    if (!isRight && !this.#hasPassedOn && !this.#wasDamaged) {
+      this.#startAnew()
+      return
+    }
     if (!isRight) {
       deps.onDamage()
       this.destroy(damaged())
@@ -165,6 +172,19 @@ class ResumedRead extends Readable {
     }
     this.push(chunk)
     this.push(null)
+  }
+
+  #newHasher(): ReturnType<Blake3['createHasher']> | null {
+    const { isWhole, deps } = this.#options
+    return isWhole ? deps.blake3.createHasher() : null
+  }
+
+  /** The bytes may have been damaged on their way only. */
+  #startAnew(): void {
+    this.#wasDamaged = true
+    this.#at = this.#options.start
+    this.#hasher = this.#newHasher()
+    void this.#resume(new S3Error('an answer was damaged', { status: null, code: 'broken' }))
   }
 
   async #resume(error: unknown): Promise<void> {

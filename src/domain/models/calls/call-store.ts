@@ -81,6 +81,8 @@ export interface StoredRefusal {
   readonly message: string
   readonly upstreamStatus: number | null
   readonly failures: readonly ValidationFailure[] | null
+  /** When the same key may run; left out where the refusal is the end of the call. */
+  readonly retryAfterSeconds?: number
 }
 
 /** Identifies a stored call. */

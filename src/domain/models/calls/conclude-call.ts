@@ -106,10 +106,16 @@ export function createConcludeRefusal(deps: ConcludeDeps): ConcludeRefusal {
       message: refusal.reason === 'timeout' ? `${refusal.message}; nothing is charged for it` : refusal.message,
       upstreamStatus: refusal.upstreamStatus,
       failures: refusal.reason === 'invalid' ? refusal.failures : null,
+      ...(call.isQueued ? {} : toRetryAfter(refusal)),
     }
     const end: CallEnd = { kind: 'refusal', refusal: stored }
     return finish(call, { fate: fateOf(refusal, call.isQueued), end, chargeMicros: chargeFor(call, refusal) })
   }
+}
+
+function toRetryAfter(refusal: ProviderRefusal): Pick<StoredRefusal, 'retryAfterSeconds'> {
+  if (refusal.reason !== 'unavailable' || refusal.retryAfterSeconds === null) return {}
+  return { retryAfterSeconds: refusal.retryAfterSeconds }
 }
 
 function toRouterRefusal(refusal: ProviderRefusal): RouterRefusal {

@@ -70,6 +70,7 @@ const TOLERATED_POLLS = 5
 const MAX_POLL_PAUSE_MS = 150_000
 const POLL_MS = 120_000
 const MIN_POLL_PAUSE_MS = 10
+const MAX_PAUSE_BEFORE_SENDING_MS = 15_000
 /** By then the next process may have taken up what this one leaves. */
 const STOPPED_FOR_SECONDS = 5
 
@@ -80,7 +81,8 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
 
   async function submit(call: DrivenCall, provider: Provider, dispatch: Dispatch): Promise<void> {
     const startedAt = clock.now()
-    const outcome = await trySubmit(call, provider, dispatch, startedAt).finally(() => dispatch.onSent?.())
+    const outcome = await submitUntilSent(call, provider, dispatch, startedAt).finally(() => dispatch.onSent?.())
+    if (outcome === 'left') return
     if (outcome.outcome === 'accepted') {
       const kept = await keepHandle(call, outcome.handle)
       if (kept === 'lost') return call.live.leaveElsewhere()
@@ -94,6 +96,35 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
         ? await concludeResult(call, outcome.result)
         : await concludeRefusal(call, dispatch.isRepeat ? asRepeat(outcome.refusal) : outcome.refusal)
     end(call, conclusion, startedAt)
+  }
+
+  /**
+   * A queued call that could not be sent has nobody who would send it again, so it keeps its turn and tries until its time is over.
+   * `left`: somebody else has it now, or will.
+   */
+  async function submitUntilSent(
+    call: DrivenCall,
+    provider: Provider,
+    dispatch: Dispatch,
+    startedAt: Date,
+  ): Promise<SubmitOutcome | 'left'> {
+    const { live, isQueued } = call
+    const giveUpAt = startedAt.getTime() + dispatch.deadlineMs
+    while (true) {
+      const outcome = await trySubmit(call, provider, dispatch, startedAt)
+      const pauseMs = isQueued ? toPauseBeforeSending(outcome) : null
+      if (pauseMs === null || clock.now().getTime() + pauseMs >= giveUpAt) return outcome
+      await sleep(pauseMs, live.signal)
+      if (live.isLost) {
+        live.leaveElsewhere()
+        return 'left'
+      }
+      if (live.isAskedToStop) return { outcome: 'refused', refusal: CALLED_OFF }
+      if (stopping.aborted) {
+        leave(call)
+        return 'left'
+      }
+    }
   }
 
   /** Stored before the first poll: from then on the generation cannot be lost. */
@@ -244,6 +275,22 @@ const UNKNOWN_OUTCOME: ProviderRefusal = {
 /** This submit left nothing at the provider; the one before may have. */
 function asRepeat(refusal: ProviderRefusal): ProviderRefusal {
   return refusal.generation === 'none' ? { ...refusal, generation: 'possible' } : refusal
+}
+
+const CALLED_OFF: ProviderRefusal = {
+  reason: 'failed',
+  message: 'the request was cancelled before it ran; nothing was charged',
+  upstreamStatus: null,
+  generation: 'none',
+}
+
+/** null: it was sent, or can never be. */
+function toPauseBeforeSending(outcome: SubmitOutcome): number | null {
+  if (outcome.outcome !== 'refused') return null
+  const { refusal } = outcome
+  if (refusal.reason !== 'unavailable' || refusal.generation !== 'none' || refusal.retryAfterSeconds === null)
+    return null
+  return toPause(Math.min(refusal.retryAfterSeconds * 1000, MAX_PAUSE_BEFORE_SENDING_MS))
 }
 
 const NOT_SENT: ProviderRefusal = {

@@ -4,6 +4,9 @@ import { test } from 'node:test'
 import { silentLog } from '../../../../lib/log.ts'
 import { openConnections } from '../../../../src/adapters/store/postgres/database/connections.ts'
 import { type Queryable, statement } from '../../../../src/adapters/store/postgres/database/statement.ts'
+import { isStoreAway } from '../../../../src/domain/errors.ts'
+import { openFaultProxy } from '../../../support/network/fault-proxy.ts'
+import { startReplicatedPostgres } from '../../../support/postgres/replicated-postgres.ts'
 import { createTestDatabase } from '../../../support/postgres/test-database.ts'
 
 const PID = statement<[number]>('test.pid', 'SELECT pg_backend_pid()')
@@ -55,3 +58,42 @@ test('writes that leave together with the commit are committed, or nothing is wh
     await durable.transaction(async (tx) => tx.run(WRITE_OTHER))
     assert.deepEqual(await read.get(READ), [2])
   }))
+
+test('a transaction fails with what went wrong first, whichever statement was waited for', () =>
+  withConnections(async ({ durable }) => {
+    const wrong = statement('test.wrong', 'SELECT 1 / 0')
+    const both = durable.transaction(async (tx) => {
+      const first = tx.run(wrong)
+      await Promise.allSettled([first, tx.get(READ)]).then(() => tx.get(READ))
+    })
+    await assert.rejects(both, /division by zero/)
+  }))
+
+test('a connection on which no answer comes is given up, and the next one serves', async () => {
+  await using stack = new AsyncDisposableStack()
+  const database = new URL(stack.use(await createTestDatabase()).url)
+  const proxy = stack.use(await openFaultProxy({ target: Number(database.port) }))
+  database.port = String(proxy.port)
+  const connections = stack.use(openConnections({ url: database.href, answerMs: 200, log: silentLog }))
+  const { read, durable } = connections
+  await Promise.all([read.get(READ), durable.transaction((tx) => tx.run(WRITE))])
+  proxy.forget()
+  await assert.rejects(read.get(READ), isStoreAway)
+  assert.deepEqual(await read.get(READ), [1])
+  // It is not known to have been committed, so it is written only by whoever may write twice.
+  await durable.transaction((tx) => tx.run(WRITE_OTHER))
+  assert.deepEqual(await read.get(READ), [2])
+})
+
+test('a commit that the standby does not have yet is not acknowledged, however long that takes', async () => {
+  await using pair = await startReplicatedPostgres()
+  await using connections = openConnections({ url: pair.primary.url, answerMs: 12_000, log: silentLog })
+  const { durable, read } = connections
+  await durable.run(statement('test.table', 'CREATE TABLE meta (key text PRIMARY KEY, value text)'))
+  pair.replication.set({ kind: 'silent' })
+  await assert.rejects(
+    durable.transaction((tx) => tx.run(WRITE)),
+    isStoreAway,
+  )
+  assert.deepEqual(await read.get(READ), [0])
+})

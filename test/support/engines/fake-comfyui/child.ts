@@ -39,6 +39,10 @@ export class FakeComfyChild implements AsyncDisposable {
     const args = [MAIN, '--port', String(this.#port), '--options', JSON.stringify(options), '--log', logPath]
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
     this.#child = child
+    // A test that ends its process without a clean-up must not leave the server behind.
+    const endNow = () => void child.kill('SIGKILL')
+    process.on('exit', endNow)
+    child.once('exit', () => process.off('exit', endNow))
     const { promise, resolve, reject } = Promise.withResolvers<number>()
     let text = ''
     child.stdout?.on('data', (chunk: Buffer) => {

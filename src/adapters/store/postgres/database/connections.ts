@@ -1,9 +1,11 @@
 /**
  * The connections of one process, in pools with different promises: a durable write, a relaxed write (acknowledged before it
- * is on disk, lost only when the server's machine ends) and reads. Limits on time are the server's: a statement that takes too
- * long ends there, and its connection stays usable.
+ * is on disk, lost only when the server's machine ends) and reads. Limits on time are the server's where they can be: a statement
+ * that takes too long ends there, and its connection stays usable. A connection on which no answer comes for longer than that
+ * leads nowhere any more, and is given up.
  */
-import { type ClientConfig, Pool, type PoolClient, type PoolConfig, TypeOverrides } from 'pg'
+import type { Duplex } from 'node:stream'
+import { type ClientConfig, Pool, type PoolClient, type PoolConfig, type QueryConfig, TypeOverrides } from 'pg'
 import type { Log } from '../../../../../lib/log.ts'
 import { isStoreAway } from '../../../../domain/errors.ts'
 import type { BatchStats, Store } from '../../../../domain/store.ts'
@@ -18,6 +20,8 @@ export interface ConnectionOptions {
   readonly ssl?: PoolConfig['ssl']
   /** All pools together. */
   readonly maxConnections?: number
+  /** How long an answer may take before its connection is given up; left out: by the kind of statement. */
+  readonly answerMs?: number
   readonly log: Log
 }
 
@@ -60,6 +64,8 @@ interface TransactionOptions<Result> {
 
 const INT8 = 20
 const MAX_TRIES = 6
+// Whoever waits for a transaction that cannot be done is told so after this time, though it might be tried more often.
+const TRY_FOR_MS = 15_000
 const CONNECT_MS = 5000
 const IDLE_MS = 30_000
 const DEFAULT_CONNECTIONS = 8
@@ -77,24 +83,33 @@ const SHARED_SETTINGS = {
 // table grows.
 const BY_KEY = { enable_seqscan: 'off' }
 
+// Longer than the server lets a statement and the one before it take.
+const ANSWER_MS = { durable: 15_000, relaxed: 15_000, read: 25_000, chore: 130_000 }
+
+// Seconds. A machine that vanished must not keep its connections, of which a server has few, for the two hours that systems wait.
+const OF_LOST_CLIENTS = { tcp_keepalives_idle: '60', tcp_keepalives_interval: '10', tcp_keepalives_count: '3' }
+
 export function openConnections(options: ConnectionOptions): Connections {
   const total = Math.max(4, options.maxConnections ?? DEFAULT_CONNECTIONS)
   const share = (part: number) => Math.max(1, Math.floor(total * part))
   const pools = {
-    durable: openPool(options, share(0.375), { ...BY_KEY, statement_timeout: '10000' }),
+    // The server must not end a COMMIT that takes too long: one that waits for a standby would then count as done without it.
+    durable: openPool(options, share(0.375), { ...BY_KEY, statement_timeout: '0' }),
     relaxed: openPool(options, share(0.25), { ...BY_KEY, statement_timeout: '5000', synchronous_commit: 'off' }),
     read: openPool(options, share(0.25), { ...BY_KEY, statement_timeout: '10000' }),
     chore: openPool(options, share(0.125), { statement_timeout: '60000' }),
   }
+  const toConnected = (name: keyof typeof pools, tally: Tally) =>
+    connectTo({ pool: pools[name], answerMs: options.answerMs ?? ANSWER_MS[name] }, tally)
   const all = Object.values(pools)
   const outages = createOutageLog(options.log)
   const writes = createTally(outages)
   const reads = createTally(outages)
   return {
-    durable: toConnected(pools.durable, writes),
-    relaxed: toConnected(pools.relaxed, writes),
-    read: toConnected(pools.read, reads),
-    chore: toConnected(pools.chore, writes),
+    durable: toConnected('durable', writes),
+    relaxed: toConnected('relaxed', writes),
+    read: toConnected('read', reads),
+    chore: toConnected('chore', writes),
     stats: () => ({ write: writes.stats(), read: reads.stats() }),
     async [Symbol.asyncDispose]() {
       await Promise.all(all.map((pool) => pool.end()))
@@ -157,7 +172,7 @@ export function toClientConfig(
     keepAlive: true,
     connectionTimeoutMillis: CONNECT_MS,
     application_name: 'atelier',
-    options: Object.entries(settings)
+    options: Object.entries({ ...OF_LOST_CLIENTS, ...settings })
       .map(([name, value]) => `-c ${name}=${value}`)
       .join(' '),
   }
@@ -179,11 +194,16 @@ function openPool(options: ConnectionOptions, max: number, settings: Record<stri
   return pool
 }
 
-function toConnected(pool: Pool, tally: Tally): Connected {
+interface Source {
+  readonly pool: Pool
+  readonly answerMs: number
+}
+
+function connectTo(source: Source, tally: Tally): Connected {
   async function single<Result>(ask: (db: Queryable) => Promise<Result>): Promise<Result> {
-    const client = await connect(pool)
+    const client = await connect(source.pool)
     try {
-      const result = await ask(onClient(client))
+      const result = await ask(onClient(impatient(client, source)))
       client.release()
       return result
     } catch (error) {
@@ -196,22 +216,51 @@ function toConnected(pool: Pool, tally: Tally): Connected {
     all: (asked, values) => tally.count(() => single((db) => db.all(asked, values))),
     get: (asked, values) => tally.count(() => single((db) => db.get(asked, values))),
     run: (asked, values) => tally.count(() => single((db) => db.run(asked, values))),
-    transaction: (body, options) => tally.count(() => runUntilDone(pool, body, options)),
+    transaction: (body, options) => tally.count(() => runUntilDone(source, body, options)),
     noteBatch: (size) => tally.noteBatch(size),
   }
 }
 
+interface Impatient extends Pick<PoolClient, 'query'> {
+  /** What failed first; the server answers everything behind that only with that it is not done. */
+  firstError(): unknown
+}
+
+/** The client, but a connection that owes an answer for too long is ended, which fails everything that waits on it. */
+function impatient(client: PoolClient, { answerMs }: Source): Impatient {
+  let firstError: unknown = null
+  const query = (asked: QueryConfig) => {
+    const timer = setTimeout(() => streamOf(client).destroy(), answerMs)
+    const answer = client.query(asked)
+    answer.then(
+      () => clearTimeout(timer),
+      (error: unknown) => {
+        clearTimeout(timer)
+        firstError ??= error
+      },
+    )
+    return answer
+  }
+  return { query: query as PoolClient['query'], firstError: () => firstError }
+}
+
+/** The library has no way to end a connection that does not answer: its own waits for the server to say goodbye. */
+function streamOf(client: PoolClient): Duplex {
+  return (client as unknown as { readonly connection: { readonly stream: Duplex } }).connection.stream
+}
+
 async function runUntilDone<Result>(
-  pool: Pool,
+  source: Source,
   body: (tx: Queryable) => Promise<Result>,
   { isRepeatable = false, isSnapshot = false, last }: TransactionOptions<Result> = {},
 ): Promise<Result> {
   const begin = isSnapshot ? BEGIN_SNAPSHOT : 'BEGIN'
+  const giveUpAt = performance.now() + TRY_FOR_MS
   for (let tries = 1; ; tries += 1) {
-    const outcome = await runOnce(pool, begin, { body, last })
+    const outcome = await runOnce(source, begin, { body, last })
     if (outcome.ok) return outcome.result
-    const mayRunAgain = outcome.wasUndone || isRepeatable
-    if (!mayRunAgain || tries >= MAX_TRIES || !isTransient(outcome.error)) throw toStoreError(outcome.error)
+    const mayRunAgain = (outcome.wasUndone || isRepeatable) && tries < MAX_TRIES && performance.now() < giveUpAt
+    if (!mayRunAgain || !isTransient(outcome.error)) throw toStoreError(outcome.error)
   }
 }
 
@@ -225,30 +274,33 @@ interface Work<Result> {
   readonly last: TransactionOptions<Result>['last'] | undefined
 }
 
-async function runOnce<Result>(pool: Pool, begin: string, { body, last }: Work<Result>): Promise<Outcome<Result>> {
+async function runOnce<Result>(source: Source, begin: string, { body, last }: Work<Result>): Promise<Outcome<Result>> {
   let client: PoolClient
   try {
-    client = await connect(pool)
+    client = await connect(source.pool)
   } catch (error) {
     return { ok: false, error, wasUndone: true }
   }
+  const asked = impatient(client, source)
   let committing: Promise<{ readonly command: string }> | null = null
-  const begun = client.query(begin)
+  const begun = asked.query(begin)
   // Its failure also fails the first statement behind it.
   begun.catch(() => {})
   try {
-    const tx = onClient(client)
+    const tx = onClient(asked)
     const result = await body(tx)
     const sent = last?.(tx, result)
-    committing = client.query('COMMIT')
+    committing = asked.query('COMMIT')
     const [{ command }] = await Promise.all([committing, sent])
     // After a failed statement that nobody waited for, the server answers a COMMIT with ROLLBACK and without an error.
     if (command !== 'COMMIT') throw new Error(`The transaction was answered with ${command}.`)
     client.release()
     return { ok: true, result }
-  } catch (error) {
+  } catch (thrown) {
+    // Statements may be sent without waiting for those before them, so what was waited for may have failed only because of them.
+    const error = isOnlyBehind(thrown) ? (asked.firstError() ?? thrown) : thrown
     const broken = isBroken(error)
-    if (!broken) await (committing ?? client.query('ROLLBACK')).catch(() => {})
+    if (!broken) await (committing ?? asked.query('ROLLBACK')).catch(() => {})
     client.release(broken)
     return { ok: false, error, wasUndone: !(committing !== null && broken) }
   }
@@ -264,6 +316,11 @@ async function connect(pool: Pool): Promise<PoolClient> {
 
 function isTransient(error: unknown): boolean {
   return toFault(error) === 'undone' || isBroken(error) || isStoreAway(error)
+}
+
+/** `in_failed_sql_transaction`: a statement before it has failed. */
+function isOnlyBehind(error: unknown): boolean {
+  return (error as { readonly code?: string } | null)?.code === '25P02'
 }
 
 /** The connection cannot be used any more. */
