@@ -10,7 +10,6 @@ import { loadConfig } from '../../src/config/config.ts'
 import { ENV, OTHER_ENV } from '../../src/config/env.ts'
 import { SETTINGS } from '../../src/config/settings/settings.ts'
 import { runInProcess } from '../support/cli/in-process.ts'
-import { ANNOUNCED } from './announced.ts'
 import {
   podsOf,
   project,
@@ -111,7 +110,7 @@ test('every command and every flag exists', async () => {
     const help = await askHelp(command)
     for (const flag of rest.filter((word) => word.startsWith('--'))) {
       const isThere = new RegExp(`^\\s+(-\\w, )?${flag}\\b`, 'm').test(help)
-      assert.ok(isThere || ANNOUNCED.has(`${command} ${flag}`), `${where}: ${command} ${flag}`)
+      assert.ok(isThere, `${where}: ${command} ${flag}`)
     }
   }
 })
@@ -141,9 +140,7 @@ test('every variable exists, wherever it is written', () => {
     ...STARTED.flatMap(({ where, env }) => Object.keys(env).map((name) => [where, name])),
   ]
   const unknown = found.filter(([, word]) => word.startsWith('ATELIER_') && !NAMES.has(word))
-  const wrong = unknown.filter(
-    ([, word]) => !NOT_OURS.includes(word) && !ANNOUNCED.has(word) && !word.startsWith('ATELIER_TEST_'),
-  )
+  const wrong = unknown.filter(([, word]) => !NOT_OURS.includes(word) && !word.startsWith('ATELIER_TEST_'))
   assert.deepEqual(wrong, [])
 })
 
@@ -216,6 +213,6 @@ test('every path that is asked for is served', async () => {
   const served = ['/healthz', '/readyz', '/metrics', ...Object.keys(admin.paths)]
   const isServed = (name: string, patterns: readonly string[]) =>
     patterns.some((pattern) => new RegExp(`^(/admin/v1)?${pattern.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(name))
-  const wrong = [...asked].filter((name) => !isServed(name, served) && !isServed(name, [...ANNOUNCED]))
+  const wrong = [...asked].filter((name) => !isServed(name, served))
   assert.deepEqual(wrong, [])
 })
