@@ -4,6 +4,8 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { GIVE_UP_MS } from '../wait-until.ts'
 
+// Other lines may name addresses too, of a storage that cannot be reached for instance.
+const STARTED = /(?:is serving at|its health is at|works for) (http:\/\/127\.0\.0\.1:\d+)/
 const BIN = fileURLToPath(new URL('../../../src/bin.ts', import.meta.url))
 
 export interface SpawnedServer extends AsyncDisposable {
@@ -96,7 +98,7 @@ function waitForAddress(
       reject(new Error(`no address within ${GIVE_UP_MS} ms:\n${output.text()}`))
     }, GIVE_UP_MS)
     const look = () => {
-      const url = /http:\/\/127\.0\.0\.1:(\d+)/.exec(output.text())?.[0]
+      const url = STARTED.exec(output.text())?.[1]
       if (url === undefined) return
       clearTimeout(timer)
       resolve(url)
