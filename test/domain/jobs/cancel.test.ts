@@ -6,6 +6,7 @@ import { ServiceError } from '../../../src/domain/errors.ts'
 import type { JobStore } from '../../../src/domain/jobs/job-store.ts'
 import { createLoopback } from '../../support/bus/loopback-medium.ts'
 import { createFakeEngine } from '../../support/engines/fake-engine.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 import { ACCOUNT, GATED, HANG, node, openRig, SAVE } from './job-rig.ts'
 import { jobTest } from './job-test.ts'
 
@@ -116,6 +117,7 @@ test('an engine that ignores the interrupt is given up, recycled and no longer h
     await engine.untilRuns(1)
     await rig.cancelJob(ACCOUNT, id)
     await rig.untilStatus(id, 'canceled')
+    await waitUntil(async () => stuck.length > 0)
     assert.deepEqual(stuck, [id])
     assert.equal(engine.runs.length, 1, 'the slot waits for the engine to be recycled')
     engine.release()
