@@ -19,26 +19,44 @@ const box = (type: string, ...parts: Uint8Array[]) => {
 }
 const read = (bytes: Uint8Array) => readEmbeddedTexts(memorySource(bytes))
 
-function png(): Uint8Array {
-  const body = (text: string) => Buffer.from(text, 'latin1')
+const body = (text: string) => Buffer.from(text, 'latin1')
+const packed = (name: string, text: Uint8Array) => ({
+  type: 'zTXt',
+  body: Buffer.concat([body(`${name}\0\0`), deflateSync(text)]),
+})
+const international = (name: string, text: string, isPacked = false) => ({
+  type: 'iTXt',
+  body: Buffer.concat([
+    body(isPacked ? `${name}\0\u0001\0\0\0` : `${name}\0\0\0en\0\0`),
+    isPacked ? deflateSync(Buffer.from(text)) : Buffer.from(text),
+  ]),
+})
+
+function png(...chunks: { type: string; body: Uint8Array }[]): Uint8Array {
   return writeChunks([
     { type: 'IHDR', body: Buffer.alloc(13) },
     { type: 'tEXt', body: body('plain\0text') },
-    { type: 'zTXt', body: Buffer.concat([body('packed\0\0'), deflateSync(body('small'))]) },
-    { type: 'iTXt', body: Buffer.concat([body('world\0\0\0en\0\0'), Buffer.from(JSON_TEXT)]) },
-    { type: 'iTXt', body: Buffer.concat([body('both\0\u0001\0\0\0'), deflateSync(Buffer.from(JSON_TEXT))]) },
+    ...chunks,
     { type: 'IEND', body: Buffer.alloc(0) },
   ])
 }
 
 function webp(): Buffer {
   const text = Buffer.from(`workflow:${JSON_TEXT}\0`)
-  const entry = Buffer.alloc(12)
-  entry.writeUInt16BE(0x010f, 0)
-  entry.writeUInt16BE(2, 2)
-  entry.writeUInt32BE(text.length, 4)
-  entry.writeUInt32BE(26, 8)
-  const tiff = Buffer.concat([Buffer.from('MM\0*'), u32(8), Buffer.from([0, 1]), entry, u32(0), text])
+  const tiff = Buffer.concat([Buffer.from('MM\0*'), u32(8), Buffer.from([0, 1]), entry(text.length, 26), u32(0), text])
+  return riff(tiff)
+}
+
+function entry(length: number, at: number): Buffer {
+  const bytes = Buffer.alloc(12)
+  bytes.writeUInt16BE(0x010f, 0)
+  bytes.writeUInt16BE(2, 2)
+  bytes.writeUInt32BE(length, 4)
+  bytes.writeUInt32BE(at, 8)
+  return bytes
+}
+
+function riff(tiff: Buffer): Buffer {
   const chunk = (type: string, body: Uint8Array) =>
     Buffer.concat([Buffer.from(type), u32(body.length, true), body, Buffer.alloc(body.length % 2)])
   const chunks = Buffer.concat([chunk('VP8 ', Buffer.alloc(3)), chunk('EXIF', tiff)])
@@ -77,14 +95,14 @@ function safetensors(): Buffer {
 
 test('every kind of file gives its texts', () => {
   assert.deepEqual(
-    read(png()),
+    read(png(packed('prompt', body('small')), international('workflow', JSON_TEXT))),
     new Map([
-      ['plain', 'text'],
-      ['packed', 'small'],
-      ['world', JSON_TEXT],
-      ['both', JSON_TEXT],
+      ['prompt', 'small'],
+      ['workflow', JSON_TEXT],
     ]),
   )
+  assert.deepEqual(read(png(international('workflow', JSON_TEXT, true))), new Map([['workflow', JSON_TEXT]]))
+  assert.deepEqual(read(png({ type: 'tEXt', body: body('prompt\0plain') })), new Map([['prompt', 'plain']]))
   assert.deepEqual(read(webp()), new Map([['workflow', JSON_TEXT]]))
   assert.deepEqual(read(flac()), new Map([['prompt', JSON_TEXT]]))
   for (const isBare of [true, false]) {
@@ -106,7 +124,14 @@ test('anything else is no such file', () => {
 })
 
 test('a file that is cut or damaged anywhere ends the reading, and nothing else', () => {
-  for (const file of [png(), webp(), flac(), mp4(true), mp4(false), safetensors()]) {
+  for (const file of [
+    png(packed('prompt', body('small')), international('workflow', JSON_TEXT, true)),
+    webp(),
+    flac(),
+    mp4(true),
+    mp4(false),
+    safetensors(),
+  ]) {
     for (let at = 0; at < file.length; at++) {
       read(file.subarray(0, at))
       for (const value of [0, 1, 0x7f, 0xff]) {
@@ -122,4 +147,32 @@ test('a text that unpacks to far more than any workflow is left out', () => {
   const bomb = deflateSync(Buffer.alloc(40_000_000))
   const body = Buffer.concat([Buffer.from('workflow\0\0'), bomb])
   assert.deepEqual(read(writeChunks([{ type: 'zTXt', body }])), new Map())
+})
+
+test('of a picture only the first text of each name that counts is unpacked, all within one bound', () => {
+  const million = Buffer.alloc(1_000_000, 'x')
+  const others = Array.from({ length: 40 }, (_, index) => packed(`other ${index}`, million))
+  const texts = read(png(...others, packed('workflow', body('first')), packed('workflow', million)))
+  assert.deepEqual(texts, new Map([['workflow', 'first']]))
+  const half = Buffer.alloc(20_000_000, 'x')
+  assert.deepEqual(read(png(packed('prompt', half), packed('workflow', half))), new Map())
+})
+
+test('a text with zeros inside is trimmed at its end alone', () => {
+  const text = Buffer.concat([body('workflow:a'), Buffer.alloc(1_000_000), body('b\0\0')])
+  const tiff = Buffer.concat([Buffer.from('MM\0*'), u32(8), Buffer.from([0, 1]), entry(text.length, 26), u32(0), text])
+  assert.equal(read(riff(tiff))?.get('workflow')?.length, 1_000_002)
+})
+
+test('entries that all point to the same bytes count once each', () => {
+  const filler = Buffer.alloc(1_000_000, 'x')
+  const texts = (count: number) => {
+    const at = 8 + 2 + 12 * (count + 1) + 4
+    const wanted = body('workflow:{}\0')
+    const entries = [...Array<Buffer>(count).fill(entry(filler.length, at)), entry(wanted.length, at + filler.length)]
+    const head = [Buffer.from('MM\0*'), u32(8), Buffer.from([0, count + 1]), ...entries, u32(0)]
+    return read(riff(Buffer.concat([...head, filler, wanted])))
+  }
+  assert.deepEqual(texts(3), new Map([['workflow', '{}']]))
+  assert.deepEqual(texts(40), new Map())
 })

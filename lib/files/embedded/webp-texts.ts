@@ -7,6 +7,8 @@ const EXIF_MARK = 'Exif\0\0'
 const ENTRY_BYTES = 12
 const ASCII = 2
 const MAX_ENTRIES = 1_000
+// Of all entries together: many may point to the same bytes.
+const MAX_TEXT_BYTES = 33_554_432
 
 export function readWebpTexts(reader: BoundedReader): Map<string, string> {
   for (let at = FIRST_CHUNK; at + CHUNK_HEAD_BYTES <= reader.size; ) {
@@ -31,13 +33,18 @@ function readExif(body: Buffer): Map<string, string> {
   const texts = new Map<string, string>()
   const start = u32(4)
   const count = Math.min(u16(start), MAX_ENTRIES)
+  let left = MAX_TEXT_BYTES
   for (let index = 0; index < count; index++) {
     const entry = start + 2 + index * ENTRY_BYTES
     const length = u32(entry + 4)
     if (u16(entry + 2) !== ASCII) continue
     // Short values lie in the entry itself.
     const at = length <= 4 ? entry + 8 : u32(entry + 8)
-    const text = tiff.toString('utf8', at, at + length).replace(/\0+$/, '')
+    let end = Math.min(at + length, tiff.length)
+    left -= Math.max(0, end - at)
+    if (left < 0) break
+    while (end > at && tiff[end - 1] === 0) end--
+    const text = tiff.toString('utf8', at, end)
     const colon = text.indexOf(':')
     if (colon > 0) texts.set(text.slice(0, colon).toLowerCase(), text.slice(colon + 1))
   }

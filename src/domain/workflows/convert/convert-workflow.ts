@@ -6,7 +6,7 @@ import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { finishNow, type Work } from '../../../../lib/waiting/turns.ts'
 import { countValues, loadWorkflow } from './editor/load-workflow.ts'
-import { type Prompt, type WriteOptions, writePrompt } from './prompt/write-prompt.ts'
+import { type Prompt, type WriteOptions, writePromptSteps } from './prompt/write-prompt.ts'
 import { expandGroups } from './saved/expand-groups.ts'
 import { readSavedWorkflow } from './saved/read-saved.ts'
 import { withUniqueIds } from './saved/unique-ids.ts'
@@ -29,5 +29,5 @@ export function* convertWorkflowSteps(saved: JsonValue, options: ConvertOptions)
   const workflow = withUniqueIds(expandGroups(read, (type, converted) => countValues(catalog, type, converted)))
   const loaded = loadWorkflow(workflow, catalog)
   yield
-  return writePrompt(loaded, options)
+  return yield* writePromptSteps(loaded, options)
 }

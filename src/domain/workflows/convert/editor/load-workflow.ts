@@ -158,7 +158,7 @@ function createNode(saved: SavedNode, graph: EditorGraph, { catalog, subgraphs }
   const subgraph = virtual === undefined ? (subgraphs.get(type) ?? null) : null
   const definition = virtual === undefined && subgraph === null ? catalog.find(type) : null
   const kind = virtual ?? (subgraph !== null ? 'subgraph' : definition !== null ? 'class' : 'unknown')
-  const title = saved.title || (subgraph?.name ?? VIRTUAL_TITLES[type] ?? '')
+  const title = saved.title || (subgraph?.name ?? VIRTUAL_TITLES.get(type) ?? '')
   const node: EditorNode = {
     id,
     type,

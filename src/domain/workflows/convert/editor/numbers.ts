@@ -10,9 +10,12 @@ function toNumber(value: unknown): number | undefined {
   return value instanceof NumberText ? value.value : undefined
 }
 
-/** What JavaScript makes of any value where it needs a number. */
+/** What JavaScript makes of a value where it needs a number. Lists and objects are none, whatever they hold. */
 function coerce(value: JsonValue | undefined): number {
-  return toNumber(value) ?? (value === undefined ? Number.NaN : Number(value))
+  const number = toNumber(value)
+  if (number !== undefined) return number
+  const isScalar = value === null || typeof value === 'string' || typeof value === 'boolean'
+  return isScalar ? Number(value) : Number.NaN
 }
 
 /** JSON has no other numbers. */

@@ -60,7 +60,8 @@ export function putPromotedValues(host: EditorNode, { values, namedValues }: Sav
   const promoted = host.inputs.flatMap(({ promoted: widget }) => (widget === undefined ? [] : [widget]))
   const quarantined = readQuarantine(host)
   promoted.forEach((widget, index) => {
-    const named = namedValues !== null && values === null ? namedValues[widget.name] : undefined
+    const isNamed = namedValues !== null && values === null && Object.hasOwn(namedValues, widget.name)
+    const named = isNamed ? namedValues[widget.name] : undefined
     const value = quarantined.get(widget.name) ?? (Array.isArray(values) ? values[index] : named)
     if (value !== undefined) setWidget(widget, value)
   })

@@ -15,9 +15,9 @@ export function titleOf({ name, display_name: word }: NodeDefinition): string {
   return Object.hasOwn(EDITOR_WORDS, name) ? EDITOR_WORDS[name] : word || name
 }
 
-export const VIRTUAL_TITLES: Readonly<Partial<Record<string, string>>> = {
-  Note: 'Note',
-  MarkdownNote: 'Markdown Note',
-  Reroute: 'Reroute',
-  PrimitiveNode: 'Primitive',
-}
+export const VIRTUAL_TITLES: ReadonlyMap<string, string> = new Map([
+  ['Note', 'Note'],
+  ['MarkdownNote', 'Markdown Note'],
+  ['Reroute', 'Reroute'],
+  ['PrimitiveNode', 'Primitive'],
+])

@@ -6,7 +6,8 @@
 import { refuseConversion } from '../convert-refusal.ts'
 import type { EditorGraph, EditorNode, Slot, Widget } from '../editor/editor-graph.ts'
 import { IO_INPUT, MODE } from '../saved/saved-workflow.ts'
-import { bypassInput } from './slot-types.ts'
+import { createBudget, type Spend } from './budget.ts'
+import { bypassInput, type KnownTypes } from './slot-types.ts'
 
 /** A node in one of the places where its graph is shown. */
 export interface Placed {
@@ -22,12 +23,64 @@ type Source =
   | { readonly kind: 'output'; readonly nodeId: string; readonly slot: number }
   | { readonly kind: 'widget'; readonly widget: Widget }
 
-// Many times the longest real way; the walk is recursive, and must not fill the stack.
-const MAX_STEPS = 2_000
+interface InputStop {
+  readonly kind: 'input'
+  readonly at: Placed
+  readonly slot: Slot
+  /** The type that the end of the link asks for, where a Reroute node stands in between. */
+  readonly type?: string
+}
 
-interface Way {
-  steps: number
-  readonly seen: Set<string>
+interface OutputStop {
+  readonly kind: 'output'
+  readonly at: Placed
+  readonly slot: number
+  readonly type: string
+}
+
+type Stop = InputStop | OutputStop | { readonly kind: 'end'; readonly source: Source | null }
+
+const NOTHING: Stop = { kind: 'end', source: null }
+
+// Of all ways together; many times what real workflows need.
+const MAX_STEPS = 1_000_000
+
+type ResolveInput = (at: Placed, slot: Slot) => Source | null
+
+/** For one workflow that does not change any more: every part of a way is walked once, however many links lead along it. */
+export function createResolveInput(): ResolveInput {
+  const found = new Map<string, Source | null>()
+  const spend = createBudget(MAX_STEPS, 'steps along its links')
+  const keyOf = createKeys()
+  const types: KnownTypes = new Map()
+  return (at, slot) => {
+    const way = new Set<string>()
+    let stop: Stop = { kind: 'input', at, slot }
+    while (stop.kind !== 'end') {
+      spend(1)
+      if (stop.kind === 'input') {
+        stop = fromInput(stop)
+        continue
+      }
+      const key = keyOf(stop)
+      const known = found.get(key)
+      if (way.has(key)) refuseCircle(stop.at)
+      way.add(key)
+      stop = known === undefined ? fromOutput(stop, types, spend) : { kind: 'end', source: known }
+    }
+    for (const key of way) found.set(key, stop.source)
+    return stop.source
+  }
+}
+
+/** Types may be long, and come again and again: a number stands for each. */
+function createKeys(): (stop: OutputStop) => string {
+  const numbers = new Map<string, number>()
+  return ({ at, slot, type }) => {
+    const number = numbers.get(type) ?? numbers.size
+    numbers.set(type, number)
+    return `${at.id} ${slot} ${number}`
+  }
 }
 
 function placeOf(node: EditorNode, beside: Placed): Placed {
@@ -35,31 +88,14 @@ function placeOf(node: EditorNode, beside: Placed): Placed {
   return { node, graph: beside.graph, host: beside.host, id }
 }
 
-export function resolveInput(at: Placed, slot: Slot): Source | null {
-  return followInput(at, slot, { way: { steps: 0, seen: new Set() } })
+function refuseCircle({ node, id }: Placed): never {
+  return refuseConversion('endless_link', `the links at node ${id} (${node.title || node.type}) lead in a circle`, {
+    nodeId: id,
+  })
 }
 
-interface Following {
-  readonly way: Way
-  /** The type that the end of the link asks for, where a Reroute node stands in between. */
-  readonly type?: string
-}
-
-function step({ node, id }: Placed, name: string, way: Way): void {
-  const key = `${id} ${name}`
-  if (++way.steps > MAX_STEPS)
-    refuseConversion('file_too_large', `the links at node ${id} go on for too long`, { nodeId: id })
-  if (way.seen.has(key)) {
-    refuseConversion('endless_link', `the links at node ${id} (${node.title || node.type}) lead in a circle`, {
-      nodeId: id,
-    })
-  }
-  way.seen.add(key)
-}
-
-function followInput(at: Placed, slot: Slot, { way, type }: Following): Source | null {
-  step(at, `in ${at.node.inputs.indexOf(slot)}`, way)
-  if (slot.link === null) return null
+function fromInput({ at, slot, type }: InputStop): Stop {
+  if (slot.link === null) return NOTHING
   const link = at.graph.links.get(slot.link)
   if (link === undefined) {
     return refuseConversion(
@@ -74,12 +110,12 @@ function followInput(at: Placed, slot: Slot, { way, type }: Following): Source |
   if (link.originId === IO_INPUT && at.host !== null) {
     const outer = at.host.node.inputs[link.originSlot]
     if (outer === undefined) return refuseSlot(at, slot)
-    if (outer.link !== null) return followInput(at.host, outer, { way })
-    return outer.promoted === undefined ? null : { kind: 'widget', widget: outer.promoted }
+    if (outer.link !== null) return { kind: 'input', at: at.host, slot: outer }
+    return outer.promoted === undefined ? NOTHING : { kind: 'end', source: { kind: 'widget', widget: outer.promoted } }
   }
   const origin = at.graph.nodes.get(link.originId)
   if (origin === undefined) return refuseSlot(at, slot)
-  return followOutput(placeOf(origin, at), link.originSlot, { way, type: type ?? slot.type })
+  return { kind: 'output', at: placeOf(origin, at), slot: link.originSlot, type: type ?? slot.type }
 }
 
 function refuseSlot(at: Placed, slot: Slot): never {
@@ -89,22 +125,23 @@ function refuseSlot(at: Placed, slot: Slot): never {
   })
 }
 
-function followOutput(at: Placed, slot: number, { way, type }: Required<Following>): Source | null {
+function fromOutput(stop: OutputStop, types: KnownTypes, spend: Spend): Stop {
+  const { at, slot, type } = stop
   const { node } = at
-  step(at, `out ${slot}`, way)
-  if (node.mode === MODE.muted) return null
+  if (node.mode === MODE.muted) return NOTHING
   if (node.mode === MODE.bypassed) {
     if (node.outputs[slot] === undefined) return refuseOutput(at, slot)
-    const input = bypassInput(node, { slot, type, graph: at.graph })
-    return input === null ? null : followInput(at, input, { way })
+    spend(node.inputs.length)
+    const input = bypassInput(node, { slot, type, graph: at.graph, types })
+    return input === null ? NOTHING : { kind: 'input', at, slot: input }
   }
-  if (node.subgraph !== null) return followInside(at, slot, { way, type })
+  if (node.subgraph !== null) return fromInside(stop)
   if (node.kind === 'reroute') {
     const input = node.inputs[slot]
-    return input === undefined || input.link === null ? null : followInput(at, input, { way, type })
+    return input === undefined || input.link === null ? NOTHING : { kind: 'input', at, slot: input, type }
   }
-  if (node.kind === 'primitive' || node.kind === 'note') return null
-  return slot < 0 ? refuseOutput(at, slot) : { kind: 'output', nodeId: at.id, slot }
+  if (node.kind === 'primitive' || node.kind === 'note') return NOTHING
+  return slot < 0 ? refuseOutput(at, slot) : { kind: 'end', source: { kind: 'output', nodeId: at.id, slot } }
 }
 
 function refuseOutput(at: Placed, slot: number): never {
@@ -113,24 +150,21 @@ function refuseOutput(at: Placed, slot: number): never {
   })
 }
 
-function followInside(at: Placed, slot: number, following: Required<Following>): Source | null {
+function fromInside({ at, slot, type }: OutputStop): Stop {
   const { subgraph } = at.node
   const output = subgraph?.outputs[slot]
   if (subgraph === null || output === undefined) return refuseOutput(at, slot)
   const id = output.linkIds.find((each) => subgraph.links.has(each))
   const link = id === undefined ? undefined : subgraph.links.get(id)
-  if (link === undefined) return null
+  if (link === undefined) return NOTHING
   // An input that the subgraph hands straight to an output.
   if (link.originId === IO_INPUT) {
     const outer = at.node.inputs[link.originSlot]
     if (outer === undefined) return refuseOutput(at, slot)
-    return outer.link === null ? null : followInput(at, outer, following)
+    return outer.link === null ? NOTHING : { kind: 'input', at, slot: outer, type }
   }
   const inner = subgraph.nodes.get(link.originId)
   if (inner === undefined) return refuseOutput(at, slot)
-  return followOutput(
-    { node: inner, graph: subgraph, host: at, id: `${at.id}:${inner.id}` },
-    link.originSlot,
-    following,
-  )
+  const place = { node: inner, graph: subgraph, host: at, id: `${at.id}:${inner.id}` }
+  return { kind: 'output', at: place, slot: link.originSlot, type }
 }

@@ -14,19 +14,26 @@ function fits(one: string, other: string): boolean {
     .some((each) => each === ANY || each === '' || others.includes(each) || others.includes(ANY))
 }
 
+/** The types of outputs that were looked up, by graph; one that is being looked up counts as any type. */
+export type KnownTypes = Map<EditorGraph, Map<string, string>>
+
 interface Bypassed {
   readonly slot: number
   /** What the end of the link asks for. */
   readonly type: string
   readonly graph: EditorGraph
+  readonly types: KnownTypes
 }
 
 /** The input in the same place if it fits, else the first of exactly this type, else the first that fits. */
-export function bypassInput(node: EditorNode, { slot, type, graph }: Bypassed): Slot | null {
+export function bypassInput(node: EditorNode, { slot, type, graph, types: byGraph }: Bypassed): Slot | null {
   const { inputs } = node
   if (type === ANY || type === '') return inputs[inputs.length > slot ? slot : 0] ?? null
-  const types = inputTypes(node, graph)
-  const outputType = typeOfOutput(node, slot, { graph, known: new Map() })
+  const known = byGraph.get(graph) ?? new Map<string, string>()
+  byGraph.set(graph, known)
+  const looking = { graph, known }
+  const types = inputTypes(node, looking)
+  const outputType = typeOfOutput({ node, slot }, looking)
   const isGood = (index: number) => fits(types[index], outputType) && fits(types[index], type)
   if (slot < inputs.length && isGood(slot)) return inputs[slot]
   const exact = types.indexOf(type)
@@ -37,16 +44,22 @@ export function bypassInput(node: EditorNode, { slot, type, graph }: Bypassed): 
 
 interface Looking {
   readonly graph: EditorGraph
-  /** The types of outputs that were looked up; one that is being looked up counts as any type. */
   readonly known: Map<string, string>
 }
 
+interface Output {
+  readonly node: EditorNode
+  readonly slot: number
+}
+
+const keyOf = ({ node, slot }: Output) => `${slot} ${node.id}`
+
 /** Inputs that must agree take the type of the others that are connected. */
-function inputTypes(node: EditorNode, graph: EditorGraph): string[] {
+function inputTypes(node: EditorNode, looking: Looking): string[] {
   const types = new Map<Slot, string>()
   for (const template of node.matchTypes.values()) {
     const slots = node.inputs.filter(({ name }) => template.has(name))
-    const connected = slots.map((slot) => typeOfLink(slot, { graph, known: new Map() }))
+    const connected = slots.map((slot) => typeOfLink(slot, looking.graph, (origin) => typeOfOutput(origin, looking)))
     slots.forEach((slot, index) => {
       const others = connected.filter((_, other) => other !== index)
       const common = commonType([...others, template.get(slot.name) ?? ANY])
@@ -56,28 +69,47 @@ function inputTypes(node: EditorNode, graph: EditorGraph): string[] {
   return node.inputs.map((slot) => types.get(slot) ?? slot.type)
 }
 
-function typeOfOutput(node: EditorNode, slot: number, looking: Looking): string {
-  const own = node.outputs[slot]?.type ?? ANY
+/** With a list of what is to be looked up first: a chain may be as long as the file. */
+function typeOfOutput(start: Output, { graph, known }: Looking): string {
+  const waiting = known.has(keyOf(start)) ? [] : [start]
+  for (let output = waiting.at(-1); output !== undefined; output = waiting.at(-1)) {
+    const key = keyOf(output)
+    const isNew = !known.has(key)
+    if (isNew) known.set(key, ANY)
+    const slots = followedInputs(output)
+    const origins = isNew ? (slots ?? []).flatMap((slot) => originOf(slot, graph) ?? []) : []
+    const unknown = origins.filter((origin) => !known.has(keyOf(origin)))
+    if (unknown.length > 0) {
+      waiting.push(...unknown.reverse())
+      continue
+    }
+    waiting.pop()
+    const own = output.node.outputs[output.slot]?.type ?? ANY
+    const types = slots?.map((slot) => typeOfLink(slot, graph, (origin) => known.get(keyOf(origin)) ?? ANY))
+    known.set(key, types === undefined ? own : (commonType(types) ?? own))
+  }
+  return known.get(keyOf(start)) ?? ANY
+}
+
+/** The inputs that give an output its type; undefined when it has one of its own. */
+function followedInputs({ node, slot }: Output): Slot[] | undefined {
   const template = node.matchTypes.get(String(node.outputTemplates[slot]))
-  if (node.kind !== 'reroute' && template === undefined) return own
-  const key = `${slot} ${node.id}`
-  const known = looking.known.get(key)
-  if (known !== undefined) return known
-  looking.known.set(key, ANY)
-  const slots = template === undefined ? node.inputs.slice(0, 1) : node.inputs.filter(({ name }) => template.has(name))
-  const type = commonType(slots.map((each) => typeOfLink(each, looking))) ?? own
-  looking.known.set(key, type)
-  return type
+  if (template !== undefined) return node.inputs.filter(({ name }) => template.has(name))
+  return node.kind === 'reroute' ? node.inputs.slice(0, 1) : undefined
+}
+
+function originOf(slot: Slot, graph: EditorGraph): Output | undefined {
+  const link = slot.link === null ? undefined : graph.links.get(slot.link)
+  const node = link === undefined ? undefined : graph.nodes.get(link.originId)
+  return link === undefined || node === undefined ? undefined : { node, slot: link.originSlot }
 }
 
 /** The type of what is connected; anything when nothing is. */
-function typeOfLink(slot: Slot, looking: Looking): string {
-  const { graph } = looking
+function typeOfLink(slot: Slot, graph: EditorGraph, typeOf: (origin: Output) => string): string {
   const link = slot.link === null ? undefined : graph.links.get(slot.link)
-  if (link === undefined) return ANY
-  if (link.originId === IO_INPUT) return 'inputs' in graph ? ioType(graph, link.originSlot) : ANY
-  const origin = graph.nodes.get(link.originId)
-  return origin === undefined ? ANY : typeOfOutput(origin, link.originSlot, looking)
+  if (link?.originId === IO_INPUT) return 'inputs' in graph ? ioType(graph, link.originSlot) : ANY
+  const origin = originOf(slot, graph)
+  return origin === undefined ? ANY : typeOf(origin)
 }
 
 function ioType(graph: EditorGraph, slot: number): string {

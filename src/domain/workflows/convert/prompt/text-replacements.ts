@@ -4,6 +4,7 @@
  */
 import { type JsonValue, NumberText } from '../../../../../lib/json/lossless-json.ts'
 import { type EditorNode, findWidget } from '../editor/editor-graph.ts'
+import type { Spend } from './budget.ts'
 
 /** The classes whose `filename_prefix` is filled in. */
 const SAVING: ReadonlySet<string> = new Set([
@@ -39,8 +40,14 @@ const UNSAFE = /[/?<>\\:*|"\x00-\x1F\x7F]/g
 
 export type ReplaceText = (text: string) => string
 
+interface ReplaceOptions {
+  readonly now: Date
+  /** Called with the length of every text that is read or put in: texts that take in others could double with each. */
+  readonly spend: Spend
+}
+
 /** `nodes`: of the whole workflow, subgraphs included; of several with one name the first counts. */
-export function createReplaceText(nodes: readonly EditorNode[], now: Date): ReplaceText {
+export function createReplaceText(nodes: readonly EditorNode[], { now, spend }: ReplaceOptions): ReplaceText {
   const byAlias = new Map<JsonValue, EditorNode>()
   const byTitle = new Map<string, EditorNode>()
   for (const node of nodes) {
@@ -48,16 +55,21 @@ export function createReplaceText(nodes: readonly EditorNode[], now: Date): Repl
     if (alias !== undefined && !byAlias.has(alias)) byAlias.set(alias, node)
     if (!byTitle.has(node.title)) byTitle.set(node.title, node)
   }
-  return (text) =>
-    text.replace(/%([^%]+)%/g, (match, inner: string) => {
+  return (text) => {
+    spend(text.length)
+    return text.replace(/%([^%]+)%/g, (match, inner: string) => {
       const parts = inner.split('.')
       if (parts.length !== 2) {
         return parts[0].startsWith('date:') ? formatDate(parts[0].slice('date:'.length), now) : match
       }
       const node = byAlias.get(parts[0]) ?? byTitle.get(parts[0])
-      const widget = node === undefined ? undefined : findWidget(node, parts[1])
-      return widget === undefined ? match : toText(widget.value).replace(UNSAFE, '_')
+      if (node === undefined) return match
+      const widget = findWidget(node, parts[1])
+      const value = widget === undefined ? null : toText(widget.value)
+      spend(node.widgets.length + node.inputs.length + (value?.length ?? 0))
+      return value === null ? match : value.replace(UNSAFE, '_')
     })
+  }
 }
 
 const ALIAS = 'Node name for S&R'
@@ -67,9 +79,11 @@ function aliasOf({ kind, type, properties }: EditorNode): JsonValue | undefined 
   return kind === 'class' && !SAVING.has(type) ? type : undefined
 }
 
-function toText(value: JsonValue | undefined): string {
+/** null for lists and objects, which are nothing to put into a name. */
+function toText(value: JsonValue | undefined): string | null {
   if (value === null || value === undefined) return ''
-  return value instanceof NumberText ? String(value.value) : String(value)
+  if (value instanceof NumberText) return String(value.value)
+  return typeof value === 'object' ? null : String(value)
 }
 
 const DATE_PARTS: Readonly<Record<string, (date: Date) => number>> = {

@@ -3,13 +3,15 @@
  * of its widgets, then its links, which come before values of the same name.
  */
 import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../../../lib/json/lossless-json.ts'
+import type { Work } from '../../../../../lib/waiting/turns.ts'
 import { refuseConversion } from '../convert-refusal.ts'
 import type { EditorGraph, EditorNode, Widget } from '../editor/editor-graph.ts'
 import { needsPage, refuseForPage, refuseUnknown } from '../editor/foreign-nodes.ts'
 import type { EditorWorkflow } from '../editor/load-workflow.ts'
 import { applyPrimitive } from '../editor/primitives.ts'
 import { MODE } from '../saved/saved-workflow.ts'
-import { type Placed, resolveInput } from './resolve-link.ts'
+import { createBudget, type Spend } from './budget.ts'
+import { createResolveInput, type Placed } from './resolve-link.ts'
 import { createReplaceText, isFileName, type ReplaceText, resolveWildcards } from './text-replacements.ts'
 
 /** Something in the prompt that may not be what the editor's page would have sent. */
@@ -36,21 +38,33 @@ export interface Prompt {
 // As many as a graph may have; subgraphs inside of subgraphs multiply.
 const MAX_PLACES = 20_000
 const MAX_DEPTH = 100
+// Texts in a subgraph are there once, and in the prompt for every node that shows it.
+const MAX_CHARACTERS = 33_554_432
 
 interface Writing {
   readonly random: () => number
   readonly replaceText: ReplaceText
+  readonly resolveInput: ReturnType<typeof createResolveInput>
+  /** Takes the length of all that is written. */
+  readonly spend: Spend
   readonly warnings: ConvertWarning[]
 }
 
-export function writePrompt({ root, subgraphs }: EditorWorkflow, { now, random }: WriteOptions): Prompt {
+/** In steps, so that a large file does not hold up other work. */
+export function* writePromptSteps({ root, subgraphs }: EditorWorkflow, { now, random }: WriteOptions): Work<Prompt> {
   const places = [...activePlaces(root)]
-  const replaceText = createReplaceText(listNodes(root), now)
+  const spend = createBudget(MAX_CHARACTERS, 'characters in its texts')
+  const replaceText = createReplaceText(listNodes(root), { now, spend })
   for (const graph of [root, ...subgraphs.values()]) {
     for (const node of graph.nodes.values()) if (node.kind === 'primitive') applyPrimitive(node, graph, replaceText)
   }
-  const writing: Writing = { random, replaceText, warnings: [] }
-  const written = new Map(places.map((place) => [place.id, writeNode(place, writing)]))
+  const resolveInput = createResolveInput()
+  const writing: Writing = { random, replaceText, resolveInput, spend, warnings: [] }
+  const written = new Map<string, Inputs>()
+  for (const place of places) {
+    written.set(place.id, writeNode(place, writing))
+    yield
+  }
   for (const inputs of written.values()) dropDeadLinks(inputs, written)
   const workflow = Object.fromEntries(
     places.map(({ id, node }) => [
@@ -120,10 +134,13 @@ type Inputs = Map<string, JsonValue>
 
 function writeNode(place: Placed, writing: Writing): Inputs {
   const { node } = place
+  const { resolveInput, spend } = writing
+  spend(place.id.length + node.type.length + node.title.length)
   if (node.kind === 'unknown') checkUnknown(place, writing)
   const inputs: Inputs = new Map()
   for (const widget of node.widgets) {
     if (widget.name === '' || !widget.isSent) continue
+    spend(widget.name.length)
     const value = sendValue(place, widget, writing)
     if (value === undefined) inputs.delete(widget.name)
     else inputs.set(widget.name, wrap(value, widget.kind))
@@ -131,9 +148,10 @@ function writeNode(place: Placed, writing: Writing): Inputs {
   for (const slot of node.inputs) {
     const source = resolveInput(place, slot)
     if (source === null) continue
+    spend(slot.name.length + (source.kind === 'output' ? source.nodeId.length : 0))
     if (source.kind === 'output') inputs.set(slot.name, [source.nodeId, source.slot])
     else if (source.widget.value === undefined) inputs.delete(slot.name)
-    else inputs.set(slot.name, wrap(tidy(source.widget.value), ''))
+    else inputs.set(slot.name, wrap(tidy(source.widget.value, spend), ''))
   }
   return inputs
 }
@@ -151,8 +169,9 @@ function sendValue(place: Placed, widget: Widget, writing: Writing): JsonValue |
   if (widget.drawnByPage !== undefined && !node.inputs.some((slot) => slot.widget === name && slot.link !== null)) {
     warn(`the editor's page would send ${widget.drawnByPage}; give this input a value of your own`)
   }
-  if (typeof value !== 'string') return value === undefined ? undefined : tidy(value)
+  if (typeof value !== 'string') return value === undefined ? undefined : tidy(value, writing.spend)
   if (isFileName(node, name)) return writing.replaceText(value)
+  writing.spend(value.length)
   if (widget.hasWildcards !== true) return value
   let isPicked = false
   const text = resolveWildcards(value, (count) => {
@@ -170,11 +189,17 @@ function wrap(value: JsonValue, kind: string): JsonValue {
 }
 
 /** Whole numbers as the editor writes them: 1 and not 1.0. Those that a double cannot hold keep their digits. */
-function tidy(value: JsonValue): JsonValue {
+function tidy(value: JsonValue, spend: Spend): JsonValue {
+  spend(typeof value === 'string' ? value.length : 1)
   if (value instanceof NumberText) return Number.isSafeInteger(value.value) ? value.value + 0 : value
-  if (Array.isArray(value)) return value.map(tidy)
+  if (Array.isArray(value)) return value.map((each) => tidy(each, spend))
   if (!isJsonObject(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, tidy(member)]))
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => {
+      spend(name.length)
+      return [name, tidy(member, spend)]
+    }),
+  )
 }
 
 function dropDeadLinks(inputs: Inputs, written: ReadonlyMap<string, Inputs>): void {

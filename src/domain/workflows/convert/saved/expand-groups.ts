@@ -5,7 +5,7 @@
  */
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
 import { refuseConversion } from '../convert-refusal.ts'
-import { readSavedWorkflow } from './read-saved.ts'
+import { MAX_LINKS, MAX_NODES, readSavedWorkflow } from './read-saved.ts'
 import {
   IO_INPUT,
   IO_OUTPUT,
@@ -23,14 +23,15 @@ type CountValues = (classType: string, converted: ReadonlySet<string>) => number
 
 export function expandGroups(workflow: SavedWorkflow, countValues: CountValues): SavedWorkflow {
   if (Object.keys(workflow.groupNodes).length === 0) return workflow
+  const groupOf = readGroups(workflow)
   let { lastNodeId } = workflow
   const subgraphs: SavedSubgraph[] = [...workflow.subgraphs]
   const renamed = new Map<string, string>()
   const nodes = workflow.nodes.map((node) => {
-    const name = GROUP_TYPE.exec(node.type)?.[1] ?? ''
-    const group = Object.hasOwn(workflow.groupNodes, name) ? workflow.groupNodes[name] : undefined
+    const name = nameOf(node)
+    const group = groupOf.get(name)
     if (group === undefined) return node
-    const { subgraph, last } = toSubgraph(node, readGroup(group, node), { name, lastNodeId, countValues })
+    const { subgraph, last } = toSubgraph(node, group, { name, lastNodeId, countValues })
     lastNodeId = last + 1
     subgraphs.push(subgraph)
     renamed.set(node.id, String(lastNodeId))
@@ -56,6 +57,31 @@ interface Group {
   }[]
   /** Outputs that are linked inside and shown outside as well. */
   readonly external: ReadonlySet<string>
+  /** Inputs and outputs of all nodes; each may need a link of its own. */
+  readonly slots: number
+}
+
+const nameOf = ({ type }: SavedNode): string => GROUP_TYPE.exec(type)?.[1] ?? ''
+
+/** Those that are shown, each read once. What all nodes that show them would become together counts before any is made. */
+function readGroups(workflow: SavedWorkflow): ReadonlyMap<string, Group> {
+  const groups = new Map<string, Group>()
+  const graphs = [workflow, ...workflow.subgraphs]
+  let nodes = graphs.reduce((sum, graph) => sum + graph.nodes.length, 0)
+  let links = graphs.reduce((sum, graph) => sum + graph.links.length, 0)
+  for (const shown of workflow.nodes) {
+    const name = nameOf(shown)
+    if (!Object.hasOwn(workflow.groupNodes, name)) continue
+    const group = groups.get(name) ?? readGroup(workflow.groupNodes[name], shown)
+    groups.set(name, group)
+    nodes += group.nodes.length
+    links += group.links.length + group.slots
+    if (nodes > MAX_NODES || links > MAX_LINKS) {
+      const message = `the groups of the file have more than ${MAX_NODES} nodes or ${MAX_LINKS} links together`
+      refuseConversion('file_too_large', message, { nodeId: shown.id })
+    }
+  }
+  return groups
 }
 
 const keyOf = (node: number, slot: number) => `${node} ${slot}`
@@ -76,7 +102,8 @@ function readGroup(value: JsonValue, shown: SavedNode): Group {
     const [node, slot] = Array.isArray(entry) ? entry : []
     return isPlace(node) && isPlace(slot) ? [keyOf(node, slot)] : []
   })
-  return { nodes, links, external: new Set(external) }
+  const slots = nodes.reduce((sum, { inputs, outputs }) => sum + inputs.length + outputs.length, 0)
+  return { nodes, links, external: new Set(external), slots }
 }
 
 interface Expansion {

@@ -16,13 +16,16 @@ import type {
 } from './saved-workflow.ts'
 
 // Many times what real workflows have; all later work is bounded by these.
-const MAX_NODES = 20_000
-const MAX_LINKS = 100_000
+export const MAX_NODES = 20_000
+export const MAX_LINKS = 100_000
 const MAX_SLOTS = 1_000
 const MAX_SUBGRAPHS = 2_000
 const MAX_ID_LENGTH = 128
 const MAX_NAME_LENGTH = 1_000
 const MAX_NESTING = 100
+
+/** Higher ids are no numbers to count on from: near 2^53 adding one changes nothing. */
+export const MAX_COUNTED_ID = 2_147_483_647
 
 interface Counts {
   nodes: number
@@ -180,10 +183,10 @@ function readLink(value: JsonValue, place: string): SavedLink {
 /** The wildcard for anything that is no type; a list of choices is what old editors wrote for a combo. */
 function readType(value: JsonValue | undefined): string {
   if (Array.isArray(value)) return 'COMBO'
-  return typeof value === 'string' && value !== '' ? value : '*'
+  return typeof value === 'string' && value !== '' && value.length <= MAX_NAME_LENGTH ? value : '*'
 }
 
-function readId(value: JsonValue | undefined): string | null {
+export function readId(value: JsonValue | undefined): string | null {
   if (typeof value === 'string' && value.length <= MAX_ID_LENGTH) return value
   if (typeof value === 'number' || typeof value === 'bigint') return String(value)
   return value instanceof NumberText ? String(value.value) : null
@@ -200,7 +203,7 @@ function readSlotIndex(value: JsonValue | undefined): number {
 }
 
 function readCount(value: JsonValue | undefined): number | null {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : null
+  return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= MAX_COUNTED_ID ? value : null
 }
 
 function readList(value: JsonValue | undefined, place: string): readonly JsonValue[] {

@@ -2,7 +2,8 @@
  * Gives nodes of subgraphs ids that no other node of the file has. The editor does so when it loads a file, because it keeps
  * the values of all widgets in one place; the prompt then carries the new ids. Counting on must happen exactly as it does there.
  */
-import { isJsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
+import type { JsonValue } from '../../../../../lib/json/lossless-json.ts'
+import { MAX_COUNTED_ID, readId } from './read-saved.ts'
 import type { SavedLink, SavedNode, SavedWorkflow } from './saved-workflow.ts'
 
 type Renamed = ReadonlyMap<string, string>
@@ -39,9 +40,11 @@ function renameNode(node: SavedNode, { renamed, used, counter }: Renaming): Save
   if (!used.has(node.id)) {
     used.add(node.id)
     const numeric = Number(node.id)
-    if (Number.isSafeInteger(numeric) && String(numeric) === node.id) counter.last = Math.max(counter.last, numeric)
+    const isCounted = Number.isInteger(numeric) && numeric <= MAX_COUNTED_ID && String(numeric) === node.id
+    if (isCounted) counter.last = Math.max(counter.last, numeric)
     return node
   }
+  // Ends: it only counts up, so it steps over each id in use at most once.
   do counter.last++
   while (used.has(String(counter.last)))
   const id = String(counter.last)
@@ -62,7 +65,7 @@ function renameProxies(node: SavedNode, renamed: Renamed | undefined): SavedNode
   const rename = (entry: JsonValue): JsonValue => {
     if (!Array.isArray(entry)) return entry
     const [id, ...rest] = entry
-    const newId = isJsonObject(id) ? undefined : renamed.get(String(id))
+    const newId = renamed.get(readId(id) ?? '')
     return newId === undefined ? entry : [newId, ...rest]
   }
   return { ...node, properties: { ...node.properties, proxyWidgets: proxies.map(rename) } }
