@@ -185,6 +185,17 @@ test('snapshots that arrive out of order are ignored', async () => {
   assert.deepEqual(names(await reader.rest()), ['status canceled'])
 })
 
+for (const version of [8, 3]) {
+  test(`an end with version ${version} ends the stream of a reader who has seen version 8`, async () => {
+    await using service = await startSurface()
+    service.jobs.put(makeJob({ version: 8, progress: makeProgress(0.5) }))
+    using reader = openEvents(service.url, EVENTS)
+    await take(reader, 2)
+    service.jobs.put(makeJob({ version, status: 'succeeded', outputs: [makeOutput()] }))
+    assert.deepEqual(names(await reader.rest()).slice(-2), ['output', 'status succeeded'])
+  })
+}
+
 test('a job that is removed while it is watched ends as expired', async () => {
   await using service = await startSurface()
   service.jobs.put(makeJob({ outputs: [makeOutput()] }))

@@ -208,22 +208,30 @@ test('after a gap in the notices everything that can still change is read again'
   watch?.stop()
 })
 
-test('an end is told although a crash of the store has undone higher versions that were seen', async () => {
-  const things = createThings()
-  const source: WatchSource<string, Thing> = {
-    ...things.source,
-    read: async (key) => things.now.get(key) ?? null,
-    freshMs: () => 1_000_000,
-  }
-  const hub = createWatchHub(source, { log: silentLog, tickMs: 2 })
-  things.put('a', 8)
-  const ended = Promise.withResolvers<Thing>()
-  const watch = await hub.watch('a', { onSnapshot: ended.resolve, onGone() {} })
-  things.now.set('a', { version: 3, position: 0, isEnd: true })
-  hub.noticeAll()
-  assert.deepEqual(await ended.promise, { version: 3, position: 0, isEnd: true })
-  watch?.stop()
-})
+for (const [what, version] of [
+  ['a higher version', 3],
+  ['the same version', 8],
+] as const) {
+  test(`an end is told although a crash of the store has undone ${what} that was seen`, async () => {
+    const { things, hub } = open()
+    things.put('a', 8)
+    const watcher = createWatcher()
+    const watching = hub.watch('a', watcher)
+    await things.settle()
+    const watch = await watching
+    await turn()
+    const end = { version, position: 0, isEnd: true }
+    things.now.set('a', end)
+    // Any later notice makes the record be read again, as its age does in time.
+    hub.notice('a', 9)
+    await things.settle()
+    assert.deepEqual(watcher.seen, [end])
+    hub.notice('a', 10)
+    await things.settle()
+    assert.deepEqual(watcher.seen, [end], 'once')
+    watch?.stop()
+  })
+}
 
 test('one watcher that throws costs its neighbours nothing', async () => {
   const { things, hub } = open()

@@ -103,6 +103,12 @@ export function createTopic<Key, Snapshot>(
     return source.versionOf(found) < source.versionOf(known) && !source.isFinal(found)
   }
 
+  /** An end is news even with a version that was seen: a crash may have undone that one, and the end has taken its number. */
+  function isNews(given: Snapshot, found: Snapshot): boolean {
+    if (source.versionOf(found) !== source.versionOf(given)) return true
+    return source.isFinal(found) !== source.isFinal(given) || source.isNews(given, found)
+  }
+
   function accept(found: Snapshot): void {
     const freshMs = source.freshMs(found)
     dueAtMs = freshMs === null ? Number.POSITIVE_INFINITY : uptimeMs() + freshMs
@@ -113,9 +119,7 @@ export function createTopic<Key, Snapshot>(
 
   function give(subscriber: Subscriber<Snapshot>, found: Snapshot): void {
     if (subscriber.given === null) return
-    if (isOlder(found, subscriber.given)) return
-    const isSame = source.versionOf(found) === source.versionOf(subscriber.given)
-    if (isSame && !source.isNews(subscriber.given, found)) return
+    if (isOlder(found, subscriber.given) || !isNews(subscriber.given, found)) return
     subscriber.given = found
     guard(() => subscriber.watcher.onSnapshot(found))
   }

@@ -98,7 +98,8 @@ export function createJobFrames(base: ViewBase, now: () => number): JobFrames {
   }
 
   function take(next: Job): readonly Buffer[] {
-    if (hasEnded() || (job !== null && next.version < job.version)) return []
+    // An end counts with a lower version, too: a crash of the store may have undone progress that was told.
+    if (hasEnded() || (job !== null && next.version < job.version && !isTerminal(next.status))) return []
     const before = job
     job = next
     const outputs = takeOutputs(next)
