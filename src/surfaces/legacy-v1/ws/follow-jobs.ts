@@ -5,20 +5,22 @@
  */
 import { BoundedMap, BoundedSet } from '../../../../lib/bounded-map.ts'
 import type { Log } from '../../../../lib/log.ts'
+import type { Ticker } from '../../../../lib/waiting/uptime.ts'
 import type { EventBus, JobChanged, JobLive, JobMove, Unsubscribe } from '../../../domain/events/event-bus.ts'
 import type { LiveEvent } from '../../../domain/events/live-event.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
-import { isTerminal } from '../../../domain/jobs/transitions.ts'
 import { failureOf } from '../jobs/prompt-view.ts'
 import type { JobClients } from '../prompts/job-clients.ts'
 import type { AccountChannel } from './account-channel.ts'
 import type { Batch } from './batch.ts'
+import { createEndLook } from './end-look.ts'
 import { notificationMessage, statusMessage } from './messages.ts'
 import type { EndEvent, RunKey, RunMessages } from './run-messages.ts'
 
 interface FollowJobsDeps {
-  readonly bus: Pick<EventBus<LiveEvent>, 'onChanged' | 'onLive' | 'onGap'>
+  readonly bus: Pick<EventBus<LiveEvent>, 'hasOthers' | 'onChanged' | 'onLive' | 'onGap'>
   readonly runs: RunMessages
+  readonly ticker: Ticker
   readonly channelOf: (accountId: string) => AccountChannel | undefined
   readonly jobClients: JobClients
   /** The events of a run are for the client that submitted the job, where one was named; otherwise for the whole account. */
@@ -32,8 +34,8 @@ interface FollowJobsDeps {
 
 // Ends whose move has not come yet. Our bus sends the move first, so there are none unless the order is lost.
 const MAX_EARLY_ENDS = 1000
-// A job whose end is never told would stay here: the oldest ones make room.
-const MAX_UNENDED = 50_000
+// Jobs whose end is known: what comes about them afterwards is late.
+const MAX_ENDS = 10_000
 // Messages of a run that wait until the store has said whose it is; beyond this the oldest are dropped.
 const MAX_HELD_BACK = 1000
 // The last event of a run in another process follows its end within the time of one message. When the way is broken it does not.
@@ -51,15 +53,16 @@ interface FollowedJobs {
 }
 
 export function followJobs(deps: FollowJobsDeps): FollowedJobs {
-  const { bus, runs, channelOf, jobClients, isPerClient, findJob, onCaughtUp, log } = deps
+  const { bus, runs, ticker, channelOf, jobClients, isPerClient, findJob, onCaughtUp, log } = deps
   /** Runs whose last event has not come yet, each with the end of the wait for it. */
   const endings = new Map<string, () => void>()
   const catchingUp = new Map<string, NodeJS.Timeout>()
   const earlyEnds = new BoundedSet<string>(MAX_EARLY_ENDS)
   const heldBack = new Map<string, Write[]>()
   const followed = new Map<string, Unsubscribe>()
-  /** Jobs that have not ended as far as is known here. */
-  const unended = new BoundedMap<string, RunKey>(MAX_UNENDED)
+  /** By job, whether its end was found by looking: the notice may still come. */
+  const ends = new BoundedMap<string, boolean>(MAX_ENDS)
+  const look = createEndLook({ ticker, findJob, isFollowed: (accountId) => followed.has(accountId), onEnd: onFoundEnd })
 
   type Move = (key: RunKey, channel: AccountChannel | undefined, isRemote: boolean) => void
   const moves: Readonly<Record<JobMove, Move>> = {
@@ -106,20 +109,25 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     // it: then the job's record is read once there is news to tell.
     if (move === 'queued' && isRemote === undefined && !jobClients.has(jobId)) jobClients.remember(jobId, null)
     if (move === undefined) return
-    if (move === 'ended' || move === 'dropped') unended.delete(jobId)
-    else unended.set(jobId, { jobId, accountId })
-    moves[move]({ jobId, accountId }, channelOf(accountId), isRemote === true)
+    const key = { jobId, accountId }
+    if (move !== 'ended' && move !== 'dropped') {
+      ends.delete(jobId)
+      look.note(key, move === 'taken' && isRemote === undefined)
+    } else {
+      if (ends.get(jobId) === true) return
+      noteEnd(jobId, false)
+    }
+    moves[move](key, channelOf(accountId), isRemote === true)
   }
 
-  /** Notices may have been lost, the end of a run among them: clients that wait for one would wait for ever. */
-  async function lookForEnds(): Promise<void> {
-    for (const { jobId, accountId } of [...unended.values()]) {
-      if (!followed.has(accountId)) continue
-      const job = await findJob(accountId, jobId).catch(() => null)
-      const hasEnded = job !== null && isTerminal(job.status)
-      if (hasEnded && unended.has(jobId))
-        onChanged({ jobId, accountId, version: job.version, move: 'ended', isRemote: true })
-    }
+  function noteEnd(jobId: string, isFound: boolean): void {
+    look.forget(jobId)
+    ends.set(jobId, isFound)
+  }
+
+  function onFoundEnd(key: RunKey): void {
+    noteEnd(key.jobId, true)
+    moves.ended(key, channelOf(key.accountId), true)
   }
 
   /** Runs in this process are followed without a socket too: a client that connects in the middle is told how far its run is. */
@@ -129,12 +137,15 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
 
   function onLive({ jobId, accountId, event, isPast }: JobLive<LiveEvent>): void {
     const key = { jobId, accountId }
+    // Its moves may have come before this process listened.
+    if (followed.has(accountId) && !isEnd(event) && !ends.has(jobId) && !look.has(jobId)) look.note(key, false)
     if (isPast === true) {
       catchUp(key, event)
       return
     }
     // Some engines also report a blocked branch as a failure; clients were told when it was blocked.
     if (event.type === 'failed' && event.failure.exceptionType === 'ExecutionBlocked') return
+    if (ends.get(jobId) === true && !endings.has(jobId)) return
     if (isEnd(event)) tellEnd(key, event, channelOf(accountId))
     else runs.take(key, event, (write) => tell(key, write))
   }
@@ -226,18 +237,21 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     if (channel !== undefined) sayStatus(channel)
   }
 
-  const stops = [bus.onChanged(onChanged), bus.onLive('published_here', onOwn), bus.onGap(() => void lookForEnds())]
+  const stops = [bus.onChanged(onChanged), bus.onLive('published_here', onOwn), bus.onGap(look.lookAtAll)]
   return {
     follow(accountId) {
       if (!followed.has(accountId)) followed.set(accountId, bus.onLive({ accountId }, onLive))
+      if (bus.hasOthers) look.start()
     },
     unfollow(accountId) {
       followed.get(accountId)?.()
       followed.delete(accountId)
+      if (followed.size === 0) look.stop()
     },
     stop() {
       for (const stop of [...stops, ...followed.values()]) stop()
       followed.clear()
+      look.stop()
       for (const stopWaiting of endings.values()) stopWaiting()
       endings.clear()
       for (const told of catchingUp.values()) clearTimeout(told)

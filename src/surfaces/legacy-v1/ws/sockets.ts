@@ -32,7 +32,7 @@ import { createRunMessages } from './run-messages.ts'
 export interface SocketsOptions {
   readonly gate: Gate
   readonly answerError: AnswerError
-  readonly bus: Pick<EventBus<LiveEvent>, 'onChanged' | 'onLive' | 'onGap'>
+  readonly bus: Pick<EventBus<LiveEvent>, 'hasOthers' | 'onChanged' | 'onLive' | 'onGap'>
   readonly clock: Clock
   readonly ticker: Ticker
   readonly log: Log
@@ -105,7 +105,7 @@ export function createSockets(options: SocketsOptions): Sockets {
   const { jobClients, isPerClient, accountConnections } = options
   const channelOf = (accountId: string) => channels.get(accountId)
   const stopListening = gate.onCredentialsChanged(dismissUnwelcome)
-  const following = followJobs({ bus, runs, findJob, log, channelOf, jobClients, isPerClient, onCaughtUp })
+  const following = followJobs({ bus, runs, ticker, findJob, log, channelOf, jobClients, isPerClient, onCaughtUp })
 
   function hold(accountId: string): AccountChannel {
     const channel = channels.get(accountId) ?? new AccountChannel({ accountId, countJobs })

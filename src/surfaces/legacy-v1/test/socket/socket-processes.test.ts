@@ -91,3 +91,36 @@ test('the end of a run that was lost on the way is told once the gap is known, a
   other.ticker.advance(5000)
   await there.until((frame) => isText(frame, 'status') && outline([frame])[0] === 'status 1')
 })
+
+for (const [what, hears] of [
+  ['whose moves were heard', true],
+  ['that was taken before anybody here listened', false],
+] as const) {
+  test(`the end of a run ${what} is told although its worker died before it could say so, and told once`, async () => {
+    await using rigs = await startTwo()
+    const { one, other, medium } = rigs
+    if (!hears) for (const event of SAMPLER.slice(0, 3)) one.say(JOB, event)
+    const there = await other.connect('token=ada&clientId=')
+    if (hears) for (const move of ['queued', 'taken'] as const) one.move(JOB, move)
+    for (const event of SAMPLER.slice(3)) one.say(JOB, event)
+    await there.until((frame) => isText(frame, 'progress'))
+    await medium.settle()
+    other.jobs.set(JOB, { ...ENDED, id: JOB })
+    other.ticker.advance(5000)
+    await there.until(isEnd)
+    // The notice was late, and not lost.
+    one.move(JOB, 'ended')
+    one.say(JOB, { type: 'succeeded' })
+    one.say('5c6f54d3-c688-4185-a929-0a18c0b13fd2', { type: 'started', nodesTotal: 1 })
+    await there.until((frame) => isText(frame, 'execution_start') && frame.data['prompt_id'] !== JOB)
+    assert.equal(there.frames.filter(isEnd).length, 1)
+  })
+}
+
+test('a process alone sets no timer for ends that others might not tell', async () => {
+  await using alone = await startSockets()
+  await using rigs = await startTwo()
+  await alone.connect('token=ada')
+  await rigs.other.connect('token=ada')
+  assert.equal(rigs.other.ticker.count() - alone.ticker.count(), 1)
+})
