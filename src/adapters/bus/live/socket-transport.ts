@@ -4,8 +4,7 @@
  * encrypted unless something in front of it does so.
  */
 import { createServer, type IncomingMessage, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import type { Duplex } from 'node:stream'
+import type { AddressInfo, Socket } from 'node:net'
 import { WebSocket, WebSocketServer } from 'ws'
 import type { Greeting, LinkAuth } from './link-auth.ts'
 import type { Channel, ChannelEvents, Peer, Transport } from './transport.ts'
@@ -29,6 +28,7 @@ const MAX_FRAME_BYTES = 1024 * 1024
 const MAX_PAYLOAD_BYTES = 2 * MAX_FRAME_BYTES
 const MAX_SOCKETS = 4096
 const HEADERS_MS = 5000
+const REFUSE_MS = 5000
 
 export async function openSocketTransport(options: SocketTransportOptions): Promise<SocketTransport> {
   const { auth } = options
@@ -44,7 +44,7 @@ export async function openSocketTransport(options: SocketTransportOptions): Prom
   server.on('upgrade', (request, socket, head) => {
     socket.on('error', () => socket.destroy())
     const caller = request.url === PATH ? auth.check(request.headers.authorization) : null
-    if (caller === null || open === null) return refuse(socket)
+    if (caller === null || open === null) return refuse(socket as Socket)
     const { from, proof } = caller
     proofs.set(request, proof)
     const accept = open
@@ -156,8 +156,11 @@ function listen(ws: WebSocket, begin: (channel: Channel) => ChannelEvents): void
   })
 }
 
-function refuse(socket: Duplex): void {
-  socket.end('HTTP/1.1 401 Unauthorized\r\nconnection: close\r\ncontent-length: 0\r\n\r\n')
+/** Whoever is refused may neither read the answer nor hang up, and must not keep a place from others. */
+function refuse(socket: Socket): void {
+  socket.setTimeout(REFUSE_MS, () => socket.destroy())
+  socket.write('HTTP/1.1 401 Unauthorized\r\nconnection: close\r\ncontent-length: 0\r\n\r\n')
+  socket.destroySoon()
 }
 
 async function startListening(server: Server, { host, port }: SocketTransportOptions): Promise<void> {

@@ -153,6 +153,8 @@ export class NatsLine implements AsyncDisposable {
       name: 'atelier',
       timeout: OPEN_MS,
       maxReconnectAttempts: -1,
+      // A user may be refused for a while, as during a change of credentials; the client would give up for good.
+      ignoreAuthErrorAbort: true,
       reconnectTimeWait: RETRY_MS,
       reconnectJitter: RETRY_MS,
       pingInterval: PING_MS,
@@ -160,8 +162,21 @@ export class NatsLine implements AsyncDisposable {
       ...(isEncrypted === true && { tls: {} }),
       ...(user !== undefined && { user }),
       ...(password !== undefined && { pass: password }),
-      ...(credentialsFile !== undefined && { authenticator: credsAuthenticator(readFileSync(credentialsFile)) }),
+      ...(credentialsFile !== undefined && { authenticator: credsAuthenticator(createFileReader(credentialsFile)) }),
     }
+  }
+}
+
+/** Reads it anew for each attempt, because credentials are changed; while it is being replaced, what was there before counts. */
+function createFileReader(file: string): () => Uint8Array {
+  let bytes = readFileSync(file)
+  return () => {
+    try {
+      bytes = readFileSync(file)
+    } catch {
+      // The next attempt reads it again.
+    }
+    return bytes
   }
 }
 

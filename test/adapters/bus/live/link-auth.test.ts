@@ -123,3 +123,19 @@ test('the listener answers nothing but links', async () => {
   assert.match(await ask(`GET /live HTTP/1.1\r\n${upgrade}${key}Authorization: Bearer x\r\n\r\n`), / 401 /)
   assert.equal(accepted(), 0)
 })
+
+test('a stranger who is refused and does not hang up keeps no connection', async () => {
+  const transport = await openSocketTransport({ auth: authOf('one'), host: '127.0.0.1', port: 0 })
+  const stranger = connect({ host: '127.0.0.1', port: transport.port, allowHalfOpen: true })
+  stranger.on('error', () => {})
+  stranger.write('GET /live HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n')
+  let answer = ''
+  stranger.on('data', (bytes) => {
+    answer += bytes
+  })
+  await once(stranger, 'end')
+  assert.match(answer, /^HTTP\/1\.1 401 /)
+  // Ends only once the listener has no connection left.
+  await transport[Symbol.asyncDispose]()
+  stranger.destroy()
+})

@@ -1,5 +1,6 @@
 /** The bus over a real NATS server: as every bus, as every shared bus, and when the server goes. */
 import assert from 'node:assert/strict'
+import { createServer } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { silentLog } from '../../../../lib/log.ts'
 import type { ProcessBus } from '../../../../src/adapters/bus/bus-health.ts'
@@ -139,6 +140,26 @@ test('a bus whose server is away opens all the same, and listens when it is ther
   bus.onWork((pool) => heard.push(pool))
   bus.publishWork('at home')
   assert.deepEqual(heard, ['at home'])
+  await server.start()
+  await waitUntil(() => bus.health().isHearing)
+})
+
+test('a server that refuses the user for a while does not end the bus', { skip }, async () => {
+  await using server = await startNats(program)
+  await using bus = await openBus({ server })
+  await server.kill()
+  let refused = 0
+  const refusing = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.write(`INFO {"server_id":"x","version":"2.15.1","max_payload":1048576,"headers":true}\r\n`)
+    socket.once('data', () => {
+      refused++
+      socket.end(`-ERR 'Authorization Violation'\r\n`)
+    })
+  })
+  refusing.listen(server.port, '127.0.0.1')
+  await waitUntil(() => refused >= 4)
+  refusing.close()
   await server.start()
   await waitUntil(() => bus.health().isHearing)
 })
