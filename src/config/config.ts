@@ -13,7 +13,7 @@ import { refuseContradictions } from './contradictions.ts'
 import { type Environment, findUnknownNames, OTHER_ENV, type SettingName } from './env.ts'
 import { autoWorkers, type FleetConfig, toFleetConfig } from './fleet-config.ts'
 import { loadBlock } from './readers/read-block.ts'
-import { readBucketKeys } from './readers/read-bucket.ts'
+import { type BucketAddress, readBucketKeys } from './readers/read-bucket.ts'
 import type { TlsMode } from './readers/read-database.ts'
 import { type Cidr, isLoopback } from './readers/read-network.ts'
 import type { KeySource, PoolHook } from './readers/read-remote.ts'
@@ -159,19 +159,8 @@ export interface FsBlobsConfig {
   readonly directory: string
 }
 
-export interface S3BlobsConfig {
+export interface S3BlobsConfig extends BucketAddress {
   readonly kind: 's3'
-  readonly bucket: string
-  /** '' or 'some/prefix/'. */
-  readonly prefix: string
-  /** Scheme and host of the service, without the bucket. */
-  readonly endpoint: string
-  /** What clients reach the service by. */
-  readonly publicEndpoint: string
-  readonly region: string
-  readonly isPathStyle: boolean
-  /** The address for messages. */
-  readonly shown: string
   /** For files that a process keeps for a while, absolute. */
   readonly cacheDirectory: string
   readonly cacheBytes: number

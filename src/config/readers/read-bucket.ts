@@ -2,7 +2,7 @@
 import { Secret } from '../secrets.ts'
 import { isLoopback } from './read-network.ts'
 
-interface BucketAddress {
+export interface BucketAddress {
   readonly bucket: string
   /** '' or 'some/prefix/'. */
   readonly prefix: string

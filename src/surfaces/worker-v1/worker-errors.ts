@@ -1,45 +1,10 @@
-/** Refusals in the envelope of the worker protocol. The table is total; anything that is not a refusal is a defect and logged once. */
+/** Refusals in the envelope of the worker protocol. Anything that is not a refusal is a defect and logged once. */
 import type { Log } from '../../../lib/log.ts'
-import { type Refusal, type RefusalDetails, ServiceError } from '../../domain/errors.ts'
+import { type RefusalDetails, ServiceError } from '../../domain/errors.ts'
 import { DEFECT_MESSAGE, toRetryAfter } from '../kit/answer-errors.ts'
 import { toMalformedRequest } from '../kit/guards/http-refusals.ts'
+import { REFUSAL_STATUS } from '../kit/refusal-status.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
-
-const STATUS: Readonly<Record<Refusal, number>> = {
-  invalid_request: 400,
-  invalid_field: 422,
-  invalid_metadata_filter: 400,
-  invalid_cursor: 400,
-  metadata_invalid: 422,
-  unauthorized: 401,
-  forbidden: 403,
-  forbidden_origin: 403,
-  forbidden_host: 403,
-  not_found: 404,
-  wrong_method: 405,
-  blob_not_found: 404,
-  output_unavailable: 404,
-  hash_mismatch: 409,
-  asset_in_use: 409,
-  payload_too_large: 413,
-  range_not_satisfiable: 416,
-  invalid_workflow: 422,
-  workflow_format_ui: 422,
-  missing_asset: 422,
-  idempotency_key_reuse: 422,
-  queue_full: 429,
-  rate_limited: 429,
-  too_many_streams: 429,
-  storage_full: 507,
-  store_unavailable: 503,
-  insufficient_credits: 402,
-  subscription_inactive: 403,
-  deployment_not_ready: 429,
-  deployment_stopped: 422,
-  link_invalid: 403,
-  overloaded: 503,
-  shutting_down: 503,
-}
 
 /** The worker speaks a version that this node does not, or asks for a WebSocket's address without one. */
 export class UpgradeRequired extends Error {
@@ -67,7 +32,7 @@ export function createAnswerWorkerError(log: Log): AnswerError {
 }
 
 function answerRefusal({ refusal, message, details, retryAfterSeconds }: ServiceError, requestId: string): ErrorAnswer {
-  const answer = toAnswer(STATUS[refusal], { type: refusal, message, details, requestId })
+  const answer = toAnswer(REFUSAL_STATUS[refusal], { type: refusal, message, details, requestId })
   const headers = { ...answer.headers }
   if (answer.status === 401) headers['WWW-Authenticate'] = 'Bearer'
   if (answer.status === 429 || answer.status === 503) headers['Retry-After'] = toRetryAfter(retryAfterSeconds)
