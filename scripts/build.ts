@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url'
 
 const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const dist = path.join(project, 'dist')
-const DATA = ['spec', 'models', 'migrations', 'package.json']
+const DATA = ['spec', 'models', 'migrations', 'console/dist', 'package.json']
 
 function compile(settings: string): void {
   const compiler = path.join(project, 'node_modules/typescript/bin/tsc')

@@ -9,6 +9,7 @@ import { createSealer, type Sealer } from '../lib/sealer.ts'
 import { sleep } from '../lib/waiting/sleep.ts'
 import { createTurns, type Turns } from '../lib/waiting/turns.ts'
 import { type AssetActions, createAssetActions } from './compose/asset-actions.ts'
+import { openSignIn } from './compose/console-parts.ts'
 import { openPools, type RunningPools } from './compose/engines/open-deployments.ts'
 import { type FleetOverrides, openEngines } from './compose/engines/open-engines.ts'
 import { createJobActions, type JobActions } from './compose/job-actions.ts'
@@ -232,6 +233,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
         : { in: 'store', store, sealer },
   })
   const signer = createContentSigner(keys, clock)
+  const signIn = openSignIn({ store, secrets, shared, identify, signingKeys: keys, clock })
   const router = opening.use(
     await openRouter(config.router, {
       secrets,
@@ -297,6 +299,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       own: node.own,
       poolSignals,
       signer,
+      signIn,
       metrics,
       turns,
       onTransferred,

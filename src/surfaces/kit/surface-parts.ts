@@ -20,6 +20,7 @@ import type { RunRecords } from '../../domain/jobs/read/recorded-jobs.ts'
 import type { ChooseJobId } from '../../domain/jobs/submit/chosen-id.ts'
 import type { SubmitPrompt } from '../../domain/jobs/submit/submit-prompt.ts'
 import type { AccountConnections } from './connections/account-connections.ts'
+import type { ConsoleParts } from './console-parts.ts'
 import type { Gate } from './guards/gate.ts'
 import type { Surface } from './surface.ts'
 
@@ -60,6 +61,7 @@ export interface SurfaceParts {
   }
   /** Bounds what an account holds open, on this surface and on all others together. */
   readonly accountConnections: AccountConnections
+  readonly console: ConsoleParts
   readonly limits: {
     readonly maxBodyBytes: number
     readonly maxUploadBytes: number

@@ -1,0 +1,31 @@
+/** Every operation of the console's API, and the scope that a request needs for it. */
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { Scope } from '../../domain/accounts/caller.ts'
+import type { ConsoleDeps } from './console-operation.ts'
+import { getOpenapi } from './operations/about.ts'
+import { createSession, endSession, getSession } from './operations/session.ts'
+
+type Register = (app: FastifyInstance, deps: ConsoleDeps) => void
+
+/** For those who are not signed in as well. */
+export const OPEN_OPERATIONS: readonly Register[] = [getSession, createSession, endSession]
+
+export const OPERATIONS: readonly Register[] = [getOpenapi]
+
+/** The schemas of the contract that bodies are checked against. */
+export const REQUEST_SCHEMAS: readonly string[] = []
+
+/** By the first word of a route: jobs unless it stands here. */
+const KIND_OF_ROUTE: Readonly<Record<string, 'assets' | 'models' | null>> = {
+  'openapi.json': null,
+}
+
+/** Known from the route alone, so that it is checked before anything is looked up. null: every caller may. */
+export function scopeOf(request: FastifyRequest): Scope | null {
+  const isRead = request.method === 'GET' || request.method === 'HEAD'
+  const [, first = ''] = /\/console\/v1\/([^/]+)/.exec(request.routeOptions.url ?? '') ?? []
+  const kind = KIND_OF_ROUTE[first]
+  if (kind === null) return null
+  if (kind === 'models') return isRead ? 'models:read' : 'models:run'
+  return `${kind ?? 'jobs'}:${isRead ? 'read' : 'write'}`
+}

@@ -1,0 +1,32 @@
+/** What the console is given beside the parts of every optional surface: who is signed in, and what this service offers. */
+
+import type { Micros } from '../../../lib/text/usd.ts'
+import type { Caller } from '../../domain/accounts/caller.ts'
+import type { SignIn } from '../../domain/accounts/sign-in.ts'
+
+/** What the page shows of the account that is signed in. */
+export interface AccountStanding {
+  readonly id: string
+  readonly name: string
+  /** null: the local kind has none. */
+  readonly tier: string | null
+  readonly running: number
+  readonly queued: number
+  /** null: as many as there are workers. */
+  readonly maxRunning: number | null
+  readonly maxQueued: number
+  /** null: the account is not metered. */
+  readonly credit: { readonly available: Micros; readonly held: Micros } | null
+}
+
+export interface ConsoleParts {
+  readonly kind: 'local' | 'cloud' | 'serverless'
+  readonly signIn: SignIn
+  /** Whoever may use the service is its operator: the local kind without an admin token. */
+  readonly isEveryoneOperator: boolean
+  readonly hasAdmin: boolean
+  readonly hasRouter: boolean
+  readonly standingOf: (caller: Caller) => Promise<AccountStanding>
+  /** Hosts other than ours that addresses of outputs lead to. */
+  readonly contentOrigins: readonly string[]
+}
