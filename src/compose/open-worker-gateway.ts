@@ -40,7 +40,7 @@ interface WorkerKeyParts {
   readonly clock: Clock
 }
 
-interface OpenedWorkerKeys {
+export interface OpenedWorkerKeys {
   readonly keys: WorkerKeys
   /** To be followed where nothing else follows it; null: somebody does. */
   readonly ring: KeyRing | null

@@ -17,9 +17,10 @@ import type { HostFiles } from '../../domain/assets/create/asset-from-path.ts'
 import type { ModelFiles } from '../../domain/assets/weights/model-placement.ts'
 import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
 import type { Store } from '../../domain/store.ts'
+import type { NamedGauge } from '../metrics/open-metrics.ts'
 import { type BlobsPlace, toFolderPlace } from './bind-blobs.ts'
 import { createRoomProbe, type HasRoom } from './can-write-probe.ts'
-import { openBucketBlobs, type StorageGauge } from './open-bucket-blobs.ts'
+import { openBucketBlobs } from './open-bucket-blobs.ts'
 
 export interface OpenedBlobs extends AsyncDisposable {
   readonly blobs: Blobs
@@ -30,7 +31,7 @@ export interface OpenedBlobs extends AsyncDisposable {
   /** Where the bytes are kept, to be tied to their database before anything is removed. */
   readonly place: BlobsPlace
   readonly chores: readonly Chore[]
-  readonly gauges: readonly StorageGauge[]
+  readonly gauges: readonly NamedGauge[]
   /** Whether the storage answers; requests that need no bytes go on without it. */
   readonly answers: () => Promise<boolean>
 }

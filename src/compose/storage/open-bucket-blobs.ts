@@ -13,6 +13,7 @@ import type { BlobIndex } from '../../domain/assets/blob-index.ts'
 import type { Blobs } from '../../domain/assets/blob-store.ts'
 import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
 import type { MetaStore } from '../../domain/store.ts'
+import type { NamedGauge } from '../metrics/open-metrics.ts'
 import type { BlobsPlace } from './bind-blobs.ts'
 import { openBucket } from './open-bucket.ts'
 
@@ -20,15 +21,9 @@ interface BucketBlobs extends AsyncDisposable {
   readonly blobs: Blobs
   readonly place: BlobsPlace
   readonly chores: readonly Chore[]
-  readonly gauges: readonly StorageGauge[]
+  readonly gauges: readonly NamedGauge[]
   /** Whether the bucket answers; never rejects. */
   answers(): Promise<boolean>
-}
-
-export interface StorageGauge {
-  readonly name: string
-  readonly help: string
-  readonly read: () => number
 }
 
 interface BucketBlobsDeps {
