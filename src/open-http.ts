@@ -8,8 +8,8 @@ import type { Log } from '../lib/log.ts'
 import type { Turns } from '../lib/waiting/turns.ts'
 import { createAdminSurface } from './admin-surface.ts'
 import { type AssetActions, openPictures } from './compose/asset-actions.ts'
-import { createStandingOf } from './compose/console-parts.ts'
 import { readOpenFileLimit, toConnectionLimit } from './compose/connection-limit.ts'
+import { createStandingOf } from './compose/console-parts.ts'
 import type { RunningPools } from './compose/engines/open-deployments.ts'
 import { readServiceId } from './compose/engines/service-id.ts'
 import type { JobActions } from './compose/job-actions.ts'
@@ -76,11 +76,6 @@ export interface HttpOverrides {
   readonly surfaceParts?: (parts: SurfaceParts) => SurfaceParts
 }
 
-export function toUploadLimit({ assets }: Config, shared: SharedAccounts | null): PerAccount {
-  if (shared === null) return assets.maxUploadBytes
-  return (accountId) => Math.min(assets.maxUploadBytes, shared.limitsOf(accountId).uploadBytes ?? assets.maxUploadBytes)
-}
-
 function toStreamLimit({ http }: Config, shared: SharedAccounts | null): PerAccount {
   if (shared === null) return http.maxStreams
   return (accountId) => Math.min(http.maxStreams, shared.limitsOf(accountId).streams)
@@ -134,6 +129,7 @@ export interface HttpParts {
   readonly assets: AssetActions
   readonly router: Router
   readonly blobs: OpenedBlobs['blobs']
+  readonly maxUploadBytes: PerAccount
   readonly workerKeys: WorkerKeys
   /** null: no worker of another machine may join. */
   readonly gateway: WorkerGateway | null
@@ -200,7 +196,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     upstream: config.kind === 'local' ? (config.fleet.urls[0] ?? 'embedded') : null,
     poolOf: deployments === null ? undefined : toPoolOf(deployments),
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
-    assets: { ...assets, maxUploadBytes: toUploadLimit(config, shared) },
+    assets: { ...assets, maxUploadBytes: parts.maxUploadBytes },
   })
   const routerV2 = createRouterV2({
     ...router.actions,
@@ -224,7 +220,12 @@ export async function openHttp(config: Config, parts: HttpParts) {
     openContent: assets.openContent,
   })
   const isEveryoneOperator = config.kind === 'local' && secrets.adminToken === null
-  const guardAdmin = createOperatorGuard({ gate, signIn: parts.signIn, isEveryoneOperator, adminToken: secrets.adminToken?.reveal() ?? null })
+  const guardAdmin = createOperatorGuard({
+    gate,
+    signIn: parts.signIn,
+    isEveryoneOperator,
+    adminToken: secrets.adminToken?.reveal() ?? null,
+  })
   const operator = createOperatorSurface({
     // Where there are many accounts, only the operator may see figures about all of them.
     guardMetrics: shared === null ? (request) => gate.authenticate(request, 'bearer') : guardAdmin,
@@ -250,7 +251,9 @@ export async function openHttp(config: Config, parts: HttpParts) {
         ]
   const { turns, onTransferred } = parts
   const bodyMemory = createBodyMemory({ ...toBodyLimits(config), turns, onTransferred })
-  const optional = await openOptionalSurfaces(toSurfaceParts(config, gate, { ...parts, accountConnections, isEveryoneOperator }))
+  const optional = await openOptionalSurfaces(
+    toSurfaceParts(config, gate, { ...parts, accountConnections, isEveryoneOperator }),
+  )
   const server = await openServer({
     host: http.host,
     port: http.port,
