@@ -61,7 +61,7 @@ export interface ClaimRequest {
 }
 
 /** Claims that one worker makes in the same moment, as if one after the other. */
-export interface SeveralClaims extends Omit<ClaimRequest, 'leaseId' | 'engines'> {
+interface SeveralClaims extends Omit<ClaimRequest, 'leaseId' | 'engines'> {
   readonly leaseIds: readonly string[]
   /** What the engines offer once these were chosen for them. */
   offersAfter(chosen: readonly ChosenLane[]): readonly EngineOffer[]

@@ -14,7 +14,7 @@ export interface QueueLook {
 }
 
 /** The first jobs of an account in a lane, in the order in which they are taken; at least one. */
-export interface Head {
+interface Head {
   readonly lane: string
   readonly accountId: string
   readonly jobs: readonly WaitingJob[]

@@ -32,7 +32,7 @@ type LookRow = readonly [
 const look = (heads: string, end: string) => `
   WITH RECURSIVE ${heads}
   SELECT ${end}, turn.last, room.* FROM (
-    SELECT CASE WHEN is_called THEN last_value ELSE 0 END AS last FROM claim_turn) AS turn
+    SELECT coalesce(pg_sequence_last_value('claim_turn'), 0) AS last) AS turn
   LEFT JOIN (
     SELECT head.needs, head.account_id, running, served, max_running, waiting.jobs FROM head ${ROOM_OF_HEAD}
     CROSS JOIN LATERAL (
