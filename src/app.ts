@@ -188,7 +188,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       ...(shared?.chores ?? []),
       ...opened.chores,
       ...workerKeys.chores,
-      ...createStoreChores(store.upkeep),
+      ...createStoreChores(store.upkeep, { clock, retentionMs: config.jobs.retentionMs }),
     ],
   })
   if (shared !== null) opening.defer(() => flushKeyUses(shared, log))
