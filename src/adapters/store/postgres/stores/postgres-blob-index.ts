@@ -9,6 +9,7 @@ import {
   OLD_GARBAGE,
   removeObject,
   replaceObject,
+  THROW_AWAY_MANY,
   TOUCH_OBJECT,
 } from '../operations/assets/blob-objects.ts'
 import type { StoreParts } from './store-parts.ts'
@@ -51,6 +52,9 @@ export function createBlobIndex({ relaxed, read, chore }: Pick<StoreParts, 'rela
     },
     async forgetGarbage(objectKeys) {
       if (objectKeys.length > 0) await chore.run(FORGET_GARBAGE, [objectKeys])
+    },
+    async throwAway(objectKeys, now) {
+      if (objectKeys.length > 0) await chore.run(THROW_AWAY_MANY, [objectKeys, now.getTime()])
     },
     async knownObjects(objectKeys) {
       if (objectKeys.length === 0) return []
