@@ -151,9 +151,12 @@ export interface TouchedJob {
   readonly status: JobStatus
 }
 
-export interface WaitingLane {
+export interface LanePlace {
   readonly pool: string
   readonly lane: string
+}
+
+export interface WaitingLane extends LanePlace {
   readonly workflow: string
 }
 
@@ -194,8 +197,11 @@ export interface JobStore {
    * that serve a worker without a store. Outputs of earlier attempts are not told a second time.
    */
   findClaim(leaseId: string): Promise<Claim | null>
-  /** Lanes with waiting jobs that are not among `known`, of all pools, each with the workflow of one of its jobs. */
-  findLanes(known: readonly string[]): Promise<readonly WaitingLane[]>
+  /**
+   * Lanes with waiting jobs that are not among `known`, of all pools, each with the workflow of one of its jobs: the first ones by
+   * pool and lane. `after`: those that come behind this one.
+   */
+  findLanes(known: readonly string[], after?: LanePlace): Promise<readonly WaitingLane[]>
   /** Puts waiting jobs that have no lane into this one, in every pool; returns how many. */
   joinLane(lane: string): Promise<number>
   /** Extends leases in one statement and returns the job ids of those still held, with their status (a cancel may have come). */

@@ -329,6 +329,36 @@ test('lanes of jobs that waited across a restart are learnt from the jobs', asyn
   }
 })
 
+test('where more kinds of jobs wait than are kept in memory, each has its turn', async () => {
+  const weights = Array.from({ length: 130 }, (_, index) => `${index}.safetensors`)
+  const before = await openRig({ engines: [createFakeFleetEngine({ id: 'one', weights })], maxQueued: 1000 })
+  const jobs: { readonly id: string; readonly lane: string; readonly weights: string }[] = []
+  for (const name of weights) {
+    const graph = withWeights(name)
+    const lane = before.engines.laneOf(readGraph(graph))
+    jobs.push({ id: (await before.submit(graph)).id, lane, weights: name })
+  }
+  await before.crash()
+  const inOrder = jobs.sort((one, other) => (one.lane < other.lane ? -1 : 1))
+  const chosen = [0, 64, 129].map((place) => inOrder[place])
+  // What the engine that is there now cannot run goes on waiting.
+  const engines = [createFakeFleetEngine({ id: 'one', weights: chosen.map((job) => job.weights) })]
+  const rig = await openRig({ directory: before.directory, engines, lanes: { maxLanes: 10 } })
+  try {
+    rig.worker.start()
+    // Half of what is kept is exchanged in each pass.
+    for (let pass = 0; pass < 130 / 5 + 2; pass += 1) {
+      await rig.lanes.learn()
+      assert.ok(rig.engines.knownLanes().length <= 10)
+      const known = chosen.filter(({ lane }) => rig.engines.knownLanes().includes(lane))
+      await Promise.all(known.map(({ id }) => rig.untilStatus(id, 'succeeded')))
+    }
+    for (const { id } of chosen) assert.equal((await rig.reader.find(ACCOUNT, id)).status, 'succeeded')
+  } finally {
+    await rig.close()
+  }
+})
+
 /** Takes several claims at once, as a store does for which that costs less. `asked`: how many each time. */
 function takingSeveral(asked: number[]): RigOptions['wrapStore'] {
   return (store) => ({

@@ -112,6 +112,7 @@ export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] 
       fleet.announce()
     },
     knownLanes: (): readonly string[] => lanes.lanes(),
+    maxLanes: lanes.maxLanes,
     /** What the engine that comes nearest to running a graph lacks for it; empty when some engine can run it. */
     findLacks(graph: Graph): readonly Lack[] {
       if (!hasLanes) return []

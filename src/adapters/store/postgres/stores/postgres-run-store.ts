@@ -31,7 +31,7 @@ export function createRunWrites({ durable, relaxed, read, chore, clock }: StoreP
   return {
     ...createClaims(relaxed),
     findClaim: (leaseId) => findClaim(relaxed, leaseId),
-    findLanes: (known) => findLanes(read, known),
+    findLanes: (known, after) => findLanes(read, known, after),
     joinLane: (lane) => joinLane(chore, lane),
     renew: (leases, until) => renewLeases(relaxed, leases, until.getTime()),
     commit: (lease, change) => commitRun(lease, change, clock.now()),
