@@ -162,6 +162,8 @@ export interface WaitingLane extends LanePlace {
 
 /** What a worker needs of the store: it may be this process's own, or another process's that answers over a wire. */
 export interface RunStore extends Pick<JobStore, 'claim' | 'claimSeveral' | 'renew' | 'commit' | 'release'> {
+  /** Left out by a store that asks again by itself until a claim is answered. */
+  readonly findClaim?: JobStore['findClaim']
   /** `lease`: of the run that needs them. A store that is asked directly needs no proof of it. */
   reserveOutputNumbers(accountId: string, folder: string, prefix: string, count: number, lease: Lease): Promise<number>
 }

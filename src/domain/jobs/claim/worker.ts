@@ -136,6 +136,7 @@ class ClaimingWorker implements Worker {
       }
       const { fleet } = this.#deps
       this.#bell.forget()
+      await this.#leases.returnUnanswered()
       const isClaimed = await fleet.claimExclusively(this, (isShared) => this.#claimSome(isShared))
       // A paused engine may take work again as soon as its pause is over.
       if (!isClaimed) await this.#bell.wait(Math.min(fleet.nextRoomMs() ?? FULL_WAIT_MS, this.#pollMs()), signal)
@@ -173,6 +174,10 @@ class ClaimingWorker implements Worker {
     const failed = claims.find((claim) => claim.status === 'rejected')
     if (failed === undefined) this.#storeBackoff.reset()
     else this.#pauseAfter(failed.reason)
+    this.#leases.noteUnanswered(
+      leaseIds.filter((_, index) => claims[index]?.status === 'rejected'),
+      leaseUntil,
+    )
     for (const claim of taken) {
       if (this.#closing.signal.aborted) await this.#leases.giveBack([{ jobId: claim.job.id, leaseId: claim.leaseId }])
       else this.#begin(claim, leaseUntil)
@@ -250,6 +255,7 @@ class ClaimingWorker implements Worker {
       await sleep(this.#options.renewEveryMs, this.#drainOver.signal)
       if (this.#drainOver.signal.aborted) return
       await this.#leases.tryToRenew([...this.#runs.values()])
+      await this.#leases.returnUnanswered()
     }
   }
 
@@ -257,6 +263,7 @@ class ClaimingWorker implements Worker {
     this.#closing.abort()
     const [claimLoop, renewLoop] = this.#loops
     await claimLoop
+    await this.#leases.returnUnanswered()
     const slots = Promise.all(this.#busy)
     if (!(await settlesWithin(slots, deadline.getTime() - this.#deps.clock.now().getTime()))) {
       const runs = [...this.#runs.values()]
