@@ -126,9 +126,6 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   // The engine runs models for nodes, and models run workflows on the engine, so one of the two is connected later.
   const nodeModels = Promise.withResolvers<NodeModels>()
   const runModel: RunModel = async (request, signals) => (await nodeModels.promise).run(request, signals)
-  const engines = await openEngines(config, { clock, log, store, node, overrides, runModel, takesWorkers })
-  const { resident } = engines
-  const { fleet, directory, follow, toCommand, chores: engineChores } = opening.use(engines.opened)
   const metrics = openMetrics({ version, role, errorTypeOf })
   const bus = opening.use(
     await openBus(config.bus, { storeConfig: config.store, secrets, store, heartbeat: node.heartbeat, clock, log }),
@@ -138,6 +135,12 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const shared =
     config.accounts === null ? null : await openSharedAccounts(config.accounts, { store, directories, clock, log })
   const workerKeys = await openWorkerKeys({ store, shared, directories, clock })
+  const engines = await openEngines(config, {
+    ...{ clock, log, store, node, overrides, runModel, takesWorkers },
+    workerKeys: workerKeys.keys,
+  })
+  const { resident } = engines
+  const { fleet, directory, follow, toCommand, chores: engineChores } = opening.use(engines.opened)
   const authenticate =
     overrides.authenticate ?? shared?.authenticate ?? createLocalAuthenticate(secrets.token?.reveal() ?? null)
   const identify = overrides.authenticate ?? shared?.identify ?? authenticate
@@ -260,7 +263,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const gateway =
     takesWorkers && opens.surfaces
       ? openWorkerGateway({
-          ...{ store, jobs, assets, bus, directory, follow, runModel, clock, log },
+          ...{ store, jobs, assets, bus, directory, follow, runModel, turns, clock, log },
           keys: workerKeys.keys,
           signingKeys: keys,
           blobs: opened.blobs,

@@ -29,6 +29,8 @@ interface NewWorkerKey {
 export interface WorkerKeys {
   /** Throws `unauthorized`, in one wording whatever is wrong. */
   identify(text: string | null): WorkerIdentity
+  /** Who shows the key with this id; null: no such key would be accepted. */
+  find(keyId: string): WorkerIdentity | null
   /** Whether the key would still be accepted. */
   isGood(worker: WorkerIdentity): boolean
   /** Throws invalid_field. */
@@ -39,7 +41,7 @@ export interface WorkerKeys {
 }
 
 interface WorkerKeysDeps {
-  readonly ring: Pick<KeyRing, 'identify' | 'isGood'>
+  readonly ring: Pick<KeyRing, 'identify' | 'isGood' | 'find'>
   readonly apiKeys: Pick<ApiKeys, 'create' | 'find' | 'list' | 'revoke'>
 }
 
@@ -52,9 +54,13 @@ export function createWorkerKeys({ ring, apiKeys }: WorkerKeysDeps): WorkerKeys 
   return {
     identify(text) {
       if (text === null) throw refused()
-      const caller = ring.identify(text)
-      if (caller.accountId !== WORKERS_ACCOUNT_ID || caller.keyId === null) throw refused()
-      return { keyId: caller.keyId, pools: new Set(poolsOf([...(caller.scopes ?? [])])), caller }
+      const worker = toIdentity(ring.identify(text))
+      if (worker === null) throw refused()
+      return worker
+    },
+    find(keyId) {
+      const caller = ring.find(keyId)
+      return caller === null ? null : toIdentity(caller)
     },
     isGood: ({ caller }) => ring.isGood(caller),
     async create({ name, pools, expiresAt }, through) {
@@ -71,6 +77,11 @@ export function createWorkerKeys({ ring, apiKeys }: WorkerKeysDeps): WorkerKeys 
     },
     list: () => apiKeys.list(WORKERS_ACCOUNT_ID),
   }
+}
+
+function toIdentity(caller: Caller): WorkerIdentity | null {
+  if (caller.accountId !== WORKERS_ACCOUNT_ID || caller.keyId === null) return null
+  return { keyId: caller.keyId, pools: new Set(poolsOf([...(caller.scopes ?? [])])), caller }
 }
 
 /** The pools that a key may take jobs of. */

@@ -230,7 +230,8 @@ test('a job goes to another engine than the one that broke it off, though its we
   const engines = [createFakeFleetEngine({ id: 'one', weights }), createFakeFleetEngine({ id: 'two', weights })]
   const lanes = createLaneTable()
   await using fleet = createFleet(engines, { clock: systemClock, log: silentLog, hasLanes: true, lanes, retryMs: 0 })
-  const lane = createEngineDirectory({ fleet, lanes, nodeId: 'here' }).laneOf(readGraph(withWeights('a.safetensors')))
+  const directory = createEngineDirectory({ fleet, lanes, nodeId: 'here' })
+  const lane = directory.laneOf(readGraph(withWeights('a.safetensors')), 'main')
   const rankOf = (engineId: string) =>
     fleet
       .offers()
