@@ -16,6 +16,10 @@ export function addWorkerKeys(program: Command, terminal: Terminal, finish: Fini
       .command('create')
       .description('create a key for a worker; it is shown once')
       .option('--pools <list>', 'whose jobs it may take, comma separated; default: default')
+      .option(
+        '--credentials',
+        'its runs get the credentials that came with their jobs: partner nodes of ComfyUI need them',
+      )
       .option('--name <text>', 'a name for people, such as that of the machine')
       .option('--expires <when>', 'a duration such as 90d, or a date such as 2027-01-01'),
     { ask: create, show: showNew },
@@ -45,17 +49,19 @@ function create(client: AdminClient, options: Options): Promise<ShownWorkerKeyWi
   const [pools, name, expires] = [textOf(options, 'pools'), textOf(options, 'name'), textOf(options, 'expires')]
   return client.call('POST', '/workers/keys', {
     ...(pools !== null && { pools: pools.split(',').map((pool) => pool.trim()) }),
+    ...(options['credentials'] === true && { credentials: true }),
     ...(name !== null && { name }),
     ...(expires !== null && { expires_at: readExpiry(expires) }),
   })
 }
 
-function showNew({ text, id, pools, expires_at, takes_workers }: ShownWorkerKeyWire): string {
+function showNew({ text, id, pools, credentials, expires_at, takes_workers }: ShownWorkerKeyWire): string {
   return toPairs([
     ['key', text],
     ['', 'keep it now: it is shown once and stored nowhere'],
     ['id', id],
     ['pools', pools],
+    ['credentials', credentials ? 'its runs get those of their jobs' : 'none'],
     ['expires', expires_at ?? 'never'],
     ...(takes_workers ? [] : ([['', 'restart the service: it was started without worker keys']] as const)),
   ])

@@ -15,6 +15,8 @@ export interface WorkerIdentity {
   readonly keyId: string
   /** Names that may be taken jobs of. */
   readonly pools: ReadonlySet<string>
+  /** Whether runs get the credentials that their submits brought. */
+  readonly hasCredentials: boolean
   /** The very object that the ring gave out. */
   readonly caller: Caller
 }
@@ -22,6 +24,7 @@ export interface WorkerIdentity {
 interface NewWorkerKey {
   readonly name: string
   readonly pools: readonly string[]
+  readonly hasCredentials: boolean
   readonly expiresAt: Date | null
 }
 
@@ -46,6 +49,7 @@ interface WorkerKeysDeps {
 }
 
 const SCOPE = 'workers:join:'
+const CREDENTIALS_SCOPE = 'workers:credentials'
 const POOL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 const MAX_POOLS = 100
 
@@ -63,11 +67,12 @@ export function createWorkerKeys({ ring, apiKeys }: WorkerKeysDeps): WorkerKeys 
       return caller === null ? null : toIdentity(caller)
     },
     isGood: ({ caller }) => ring.isGood(caller),
-    async create({ name, pools, expiresAt }, through) {
+    async create({ name, pools, hasCredentials, expiresAt }, through) {
       if (pools.length === 0 || pools.length > MAX_POOLS || !pools.every((pool) => POOL.test(pool))) {
         throw invalidField('pools', `must be 1 to ${MAX_POOLS} names of pools: small letters, digits and dashes`)
       }
       const scopes = [...new Set(pools)].map((pool) => `${SCOPE}${pool}`)
+      if (hasCredentials) scopes.push(CREDENTIALS_SCOPE)
       return apiKeys.create({ accountId: WORKERS_ACCOUNT_ID, name, scopes, expiresAt }, through)
     },
     async revoke(keyId, through) {
@@ -81,10 +86,16 @@ export function createWorkerKeys({ ring, apiKeys }: WorkerKeysDeps): WorkerKeys 
 
 function toIdentity(caller: Caller): WorkerIdentity | null {
   if (caller.accountId !== WORKERS_ACCOUNT_ID || caller.keyId === null) return null
-  return { keyId: caller.keyId, pools: new Set(poolsOf([...(caller.scopes ?? [])])), caller }
+  const scopes = [...(caller.scopes ?? [])]
+  return { keyId: caller.keyId, pools: new Set(poolsOf(scopes)), hasCredentials: givesCredentials(scopes), caller }
 }
 
 /** The pools that a key may take jobs of. */
 export function poolsOf(scopes: readonly string[] | null): string[] {
   return (scopes ?? []).filter((scope) => scope.startsWith(SCOPE)).map((scope) => scope.slice(SCOPE.length))
+}
+
+/** Whether runs under a key get the credentials that their submits brought. */
+export function givesCredentials(scopes: readonly string[] | null): boolean {
+  return scopes?.includes(CREDENTIALS_SCOPE) === true
 }
