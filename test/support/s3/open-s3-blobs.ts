@@ -6,6 +6,7 @@ import { type Clock, systemClock } from '../../../lib/clock.ts'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { createBucket } from '../../../src/adapters/blobs/s3/bucket.ts'
+import type { LaneOptions } from '../../../src/adapters/blobs/s3/connection-lanes.ts'
 import { openLocalFiles } from '../../../src/adapters/blobs/s3/local-files.ts'
 import type { PatienceOptions } from '../../../src/adapters/blobs/s3/patience.ts'
 import { createHedge } from '../../../src/adapters/blobs/s3/read-object.ts'
@@ -30,6 +31,8 @@ interface S3UnderTestOptions {
   readonly partMemoryBytes?: number
   readonly hedgeAfterMs?: number
   readonly silentMs?: number
+  readonly answerMs?: number
+  readonly lanes?: LaneOptions
 }
 
 const blake3 = await openBlake3()
@@ -51,8 +54,9 @@ export async function openBlobsOn(
 ) {
   const directory = await mkdtemp(join(tmpdir(), 'atelier-s3-'))
   const address = { ...place, publicEndpoint: place.endpoint, region: 'us-east-1', isPathStyle: true }
-  const { silentMs = 10_000, partMemoryBytes } = options
-  const client = openS3Client({ address, keys: readKeys(place.keys), silentMs })
+  const { silentMs = 10_000, partMemoryBytes, answerMs, lanes } = options
+  const bounds = { silentMs, ...(answerMs !== undefined && { answerMs }), ...(lanes !== undefined && { lanes }) }
+  const client = openS3Client({ address, keys: readKeys(place.keys), ...bounds })
   const bucket = createBucket(client, patience)
   const files = await openLocalFiles({
     directory,

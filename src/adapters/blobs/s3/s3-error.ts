@@ -30,7 +30,8 @@ const TOO_MANY = 429
 /** Whether the same request may succeed a moment later. */
 export function mayPass(error: unknown): boolean {
   if (!(error instanceof S3Error)) return false
-  if (error.status === null) return error.code !== 'aborted'
+  // Who waited in vain for a connection has waited long enough.
+  if (error.status === null) return error.code !== 'aborted' && error.code !== 'busy'
   if (FULL.has(error.code) || error.status === NO_ROOM) return false
   return error.status >= 500 || error.status === TOO_MANY || PASSING.has(error.code)
 }
@@ -53,5 +54,5 @@ export function toStorageError(error: unknown): unknown {
     return new ServiceError('storage_full', 'the storage is full; nothing was kept', { cause: error })
   }
   const isClosedToUs = error.status === 401 || error.status === 403 || error.code === 'NoSuchBucket'
-  return mayPass(error) || isClosedToUs ? storageUnavailable(error) : error
+  return mayPass(error) || isClosedToUs || error.code === 'busy' ? storageUnavailable(error) : error
 }
