@@ -18,6 +18,10 @@ export function addWorkerKeys(program: Command, terminal: Terminal, finish: Fini
       .command('create')
       .description('create a key for a worker; it is shown once')
       .option('--pools <list>', 'whose jobs it may take, comma separated; default: default')
+      .option(
+        '--credentials',
+        'its runs get the credentials that came with their jobs: partner nodes of ComfyUI need them',
+      )
       .option('--name <text>', 'a name for people, such as that of the machine')
       .option(...EXPIRES_OPTION),
     { ask: create, show: showNew },
@@ -37,14 +41,18 @@ export function addWorkerKeys(program: Command, terminal: Terminal, finish: Fini
 }
 
 function create(client: AdminClient, options: Options): Promise<ShownWorkerKeyWire> {
-  return client.call('POST', KEYS_PATH, toKeyBody(options, 'pools'))
+  return client.call('POST', KEYS_PATH, {
+    ...toKeyBody(options, 'pools'),
+    ...(options['credentials'] === true && { credentials: true }),
+  })
 }
 
-function showNew({ text, id, pools, expires_at, takes_workers }: ShownWorkerKeyWire): string {
+function showNew({ text, id, pools, credentials, expires_at, takes_workers }: ShownWorkerKeyWire): string {
   return toPairs([
     ...toShownOnce(text),
     ['id', id],
     ['pools', pools],
+    ['credentials', credentials ? 'its runs get those of their jobs' : 'none'],
     ['expires', expires_at ?? 'never'],
     ...(takes_workers ? [] : ([['', 'restart the service: it was started without worker keys']] as const)),
   ])

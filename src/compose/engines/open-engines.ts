@@ -16,6 +16,7 @@ import { toResidentEngine } from '../../domain/engine/fleet/resident-engine.ts'
 import type { RunModel } from '../../domain/engine/model-port.ts'
 import { isSteady } from '../../domain/service-nodes/heartbeat.ts'
 import type { Store } from '../../domain/store.ts'
+import type { WorkerKeys } from '../../domain/workers/worker-keys.ts'
 import type { ServiceNodeParts } from '../open-service-node.ts'
 import { PARTS_OF } from '../roles.ts'
 import { claimEngines, type OpenedDirectory } from './open-directory.ts'
@@ -28,6 +29,8 @@ interface FleetParts {
   readonly node: ServiceNodeParts
   /** Whether workers of other machines may join; left out: they may not. */
   readonly takesWorkers?: boolean
+  /** Of those workers. */
+  readonly workerKeys: Pick<WorkerKeys, 'find'>
   /** Runs a partner's model for a node. */
   readonly runModel: RunModel
   readonly overrides: FleetOverrides

@@ -97,18 +97,28 @@ export function prepareFindCatalogs(database: DatabaseSync): (hashes: readonly s
   return (hashes) => select.all(JSON.stringify(hashes))
 }
 
+export function prepareMeasureCatalogs(database: DatabaseSync): (hashes: readonly string[]) => [string, number][] {
+  const select = prepareRows<[hash: string, bytes: number]>(
+    database,
+    'SELECT hash, octet_length(text) FROM engine_catalog WHERE hash IN (SELECT value FROM json_each(?))',
+  )
+  return (hashes) => select.all(JSON.stringify(hashes))
+}
+
 interface ForgetInput {
   readonly sharedBefore: number
   readonly ownBefore: number
+  readonly engineIds: readonly string[]
 }
 
 export function prepareForgetEngines(database: DatabaseSync): (input: ForgetInput) => number {
-  const remove = database.prepare('DELETE FROM engine WHERE seen_at < iif(is_shared = 1, ?1, ?2)')
+  const remove = database.prepare(`
+    DELETE FROM engine WHERE seen_at < iif(is_shared = 1, ?1, ?2) OR id IN (SELECT value FROM json_each(?3))`)
   const removeCatalogs = database.prepare(`
     DELETE FROM engine_catalog
     WHERE hash NOT IN (SELECT catalog_hash FROM engine WHERE catalog_hash IS NOT NULL)`)
-  return ({ sharedBefore, ownBefore }) => {
-    const removed = Number(remove.run(sharedBefore, ownBefore).changes)
+  return ({ sharedBefore, ownBefore, engineIds }) => {
+    const removed = Number(remove.run(sharedBefore, ownBefore, JSON.stringify(engineIds)).changes)
     removeCatalogs.run()
     return removed
   }
