@@ -51,7 +51,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   await using opening = new AsyncDisposableStack()
   const schemaNumber = await prepareSchema(options, clock)
   const connections = opening.use(openConnections({ ...options, log }))
-  const partitions = openPartitions(connections.chore, options.partitionMs)
+  // Submits may have to wait for it: a chore that takes a minute must not come in between.
+  const partitions = openPartitions(connections.durable, options.partitionMs)
   const parts: StoreParts = { ...connections, partitions, clock, log }
   const toOwnEnd = createOwnEnds()
   const open = opening.move()
@@ -78,7 +79,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     directoryVersions: () => directoryVersions(parts.read),
     ...createMetaStore(parts),
     stats: () => connections.stats(),
-    upkeep: createUpkeep(connections),
+    upkeep: createUpkeep({ ...connections, partitions }),
     // The server may come back, so nothing here is for good.
     failed: new Promise(() => {}),
     [Symbol.asyncDispose]: () => open.disposeAsync(),

@@ -62,6 +62,8 @@ function impatient(client: PoolClient, { answerMs }: PatientPool): Impatient {
       (error: unknown) => {
         clearTimeout(timer)
         firstError ??= error
+        // For the log: the server does not say which one it was.
+        if (error instanceof Error && asked.name) Object.assign(error, { statement: asked.name })
       },
     )
     return answer
