@@ -162,7 +162,7 @@ function withLanes(jobs: RunStore, directory: Pick<EngineDirectory, 'learnLane'>
     async claim(request) {
       const claim = await jobs.claim(request)
       if (claim !== null && claim.needs !== '')
-        directory.learnLane(claim.needs, await readStoredGraph(claim.workflow, turns))
+        directory.learnLane(claim.needs, await readStoredGraph(claim.workflow, turns), claim.job.pool)
       return claim
     },
   }

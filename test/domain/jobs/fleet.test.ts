@@ -232,7 +232,8 @@ test('a job goes to another engine than the one that broke it off, though its we
   const engines = [createFakeFleetEngine({ id: 'one', weights }), createFakeFleetEngine({ id: 'two', weights })]
   const lanes = createLaneTable()
   await using fleet = createFleet(engines, { clock: systemClock, log: silentLog, hasLanes: true, lanes, retryMs: 0 })
-  const lane = createEngineDirectory({ fleet, lanes, nodeId: 'here' }).laneOf(readGraph(withWeights('a.safetensors')))
+  const directory = createEngineDirectory({ fleet, lanes, nodeId: 'here' })
+  const lane = directory.laneOf(readGraph(withWeights('a.safetensors')), 'main')
   const rankOf = (engineId: string) =>
     fleet
       .offers()
@@ -335,7 +336,7 @@ test('where more kinds of jobs wait than are kept in memory, each has its turn',
   const jobs: { readonly id: string; readonly lane: string; readonly weights: string }[] = []
   for (const name of weights) {
     const graph = withWeights(name)
-    const lane = before.engines.laneOf(readGraph(graph))
+    const lane = before.engines.laneOf(readGraph(graph), 'main')
     jobs.push({ id: (await before.submit(graph)).id, lane, weights: name })
   }
   await before.crash()

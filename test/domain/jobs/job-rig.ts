@@ -192,7 +192,7 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
         text: stringifyLosslessJson(workflow as JsonObject),
         graph: readGraph(workflow as JsonObject),
         inputs: [],
-        needs: engines.laneOf(readGraph(workflow as JsonObject)),
+        needs: engines.laneOf(readGraph(workflow as JsonObject), 'main'),
       }),
       pool: 'main',
       retentionMs: RETENTION_MS,

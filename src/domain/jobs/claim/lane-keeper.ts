@@ -66,13 +66,13 @@ export function createLaneKeeper(deps: LaneDeps): LaneKeeper {
     return true
   }
 
-  async function learnOne({ lane, workflow }: WaitingLane): Promise<void> {
+  async function learnOne({ lane, workflow, pool }: WaitingLane): Promise<void> {
     try {
-      directory.learnLane(lane, await readStoredGraph(workflow, turns))
+      directory.learnLane(lane, await readStoredGraph(workflow, turns), pool)
     } catch (error) {
       // An empty graph has no needs, so every engine may claim the job, and its run fails with the reason.
       deps.log.error({ err: error, lane }, 'a waiting workflow could not be read')
-      directory.learnLane(lane, new Map())
+      directory.learnLane(lane, new Map(), pool)
     }
   }
 

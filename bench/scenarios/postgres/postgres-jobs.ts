@@ -5,14 +5,14 @@
  */
 import { randomUUID } from 'node:crypto'
 import { Client } from 'pg'
-import { createUuidV7 } from '../../lib/ids.ts'
-import { openPostgresStore } from '../../src/adapters/store/postgres/open-postgres-store.ts'
-import type { Progress } from '../../src/domain/jobs/job.ts'
-import type { JobStore, Lease } from '../../src/domain/jobs/job-store.ts'
-import { type PostgresServer, startPostgres } from '../../test/support/postgres/postgres-server.ts'
-import type { Figure } from '../kit/figure.ts'
-import { readFamilyMicros } from '../kit/processor-time.ts'
-import { countStatements, readLogPosition } from '../kit/server-cost.ts'
+import { createUuidV7 } from '../../../lib/ids.ts'
+import { openPostgresStore } from '../../../src/adapters/store/postgres/open-postgres-store.ts'
+import type { Progress } from '../../../src/domain/jobs/job.ts'
+import type { JobStore, Lease } from '../../../src/domain/jobs/job-store.ts'
+import { type PostgresServer, startPostgres } from '../../../test/support/postgres/postgres-server.ts'
+import type { Figure } from '../../kit/figure.ts'
+import { readFamilyMicros } from '../../kit/processor-time.ts'
+import { countStatements, readLogPosition } from '../../kit/server-cost.ts'
 
 const ACCOUNTS = 10
 const JOBS = 640

@@ -9,14 +9,14 @@
  */
 import { randomUUID } from 'node:crypto'
 import { Client } from 'pg'
-import { silentLog } from '../../lib/log.ts'
-import { openConnections } from '../../src/adapters/store/postgres/database/connections.ts'
-import { openPostgresStore } from '../../src/adapters/store/postgres/open-postgres-store.ts'
-import type { JobStore } from '../../src/domain/jobs/job-store.ts'
-import type { Store } from '../../src/domain/store.ts'
-import { type PostgresServer, startPostgres } from '../../test/support/postgres/postgres-server.ts'
-import type { Figure } from '../kit/figure.ts'
-import { readFamilyMicros } from '../kit/processor-time.ts'
+import { silentLog } from '../../../lib/log.ts'
+import { openConnections } from '../../../src/adapters/store/postgres/database/connections.ts'
+import { openPostgresStore } from '../../../src/adapters/store/postgres/open-postgres-store.ts'
+import type { JobStore } from '../../../src/domain/jobs/job-store.ts'
+import type { Store } from '../../../src/domain/store.ts'
+import { type PostgresServer, startPostgres } from '../../../test/support/postgres/postgres-server.ts'
+import type { Figure } from '../../kit/figure.ts'
+import { readFamilyMicros } from '../../kit/processor-time.ts'
 
 const CLAIMERS = 8
 // Fewer than wait in the shortest queue; given back between two bursts.
