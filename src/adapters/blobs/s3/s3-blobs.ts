@@ -179,7 +179,7 @@ export function createS3Blobs(options: S3BlobsOptions): Blobs {
       return bucket.presign(method, objectKey, { query, lifetimeSeconds: DIRECT_SECONDS })
     },
     directUploads: createDirectUploads({
-      ...{ bucket, index, blake3, newKey, onTransferred },
+      ...{ bucket, index, blake3, hedge, clock, newKey, onTransferred },
       toPending: (object) => toPending({ kind: 'object', ...object }),
     }),
     async remove(hash, isKnown) {

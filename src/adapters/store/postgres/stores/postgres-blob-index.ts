@@ -3,6 +3,7 @@ import type { BlobIndex, StoredObject } from '../../../../domain/assets/blob-ind
 import {
   FIND_OBJECT,
   FORGET_GARBAGE,
+  HASH_OF_OBJECT,
   KEEP_OBJECT,
   KNOWN_OBJECTS,
   LIST_HASHES,
@@ -52,6 +53,9 @@ export function createBlobIndex({ relaxed, read, chore }: Pick<StoreParts, 'rela
     },
     async forgetGarbage(objectKeys) {
       if (objectKeys.length > 0) await chore.run(FORGET_GARBAGE, [objectKeys])
+    },
+    async hashOf(objectKey) {
+      return (await read.get(HASH_OF_OBJECT, [objectKey]))?.[0] ?? null
     },
     async throwAway(objectKeys, now) {
       if (objectKeys.length > 0) await chore.run(THROW_AWAY_MANY, [objectKeys, now.getTime()])
