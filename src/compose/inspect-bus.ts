@@ -1,7 +1,7 @@
 /** What `atelier doctor` learns of the bus: whether this machine reaches every process of the service, or its NATS servers. */
 import { silentLog } from '../../lib/log.ts'
 import { settlesWithin } from '../../lib/waiting/sleep.ts'
-import type { BusConfig } from '../config/bus-config.ts'
+import type { BusConfig } from '../config/blocks/bus-config.ts'
 import type { Secrets } from '../config/secrets.ts'
 import type { NodeAbout } from '../domain/service-nodes/node-store.ts'
 import { toLinkKeys } from './link-keys.ts'
@@ -48,13 +48,14 @@ export async function inspectBus(config: BusConfig, { secrets, nodes }: InspectO
 
 async function reachesNats(
   { servers, isEncrypted, user, credentialsFile }: Extract<BusConfig, { kind: 'nats' }>,
-  { busPassword }: InspectOptions['secrets'],
+  secrets: InspectOptions['secrets'],
 ): Promise<boolean> {
   const { NatsLine } = await import('../adapters/bus/nats/nats-connection.ts')
   await using line = new NatsLine({
-    ...{ servers, isEncrypted, cluster: 'doctor', log: silentLog },
+    ...{ servers, isEncrypted, cluster: 'doctor', nodeId: 'doctor', log: silentLog },
+    ...{ keys: toLinkKeys(secrets), now: () => new Date() },
     user: user ?? undefined,
-    password: busPassword?.reveal(),
+    password: secrets.busPassword?.reveal(),
     credentialsFile: credentialsFile ?? undefined,
   })
   await settlesWithin(line.open(), WITHIN_MS)

@@ -5,8 +5,8 @@ import type { Log } from '../../lib/log.ts'
 import type { BusHealth } from '../adapters/bus/bus-health.ts'
 import type { LinkDirectory } from '../adapters/bus/live/live-links.ts'
 import { createLocalBus } from '../adapters/bus/local.ts'
-import { type BusConfig, isNearAddress, type ListenerConfig } from '../config/bus-config.ts'
-import type { PostgresConfig, StoreConfig } from '../config/config.ts'
+import { type BusConfig, isNearAddress, type ListenerConfig } from '../config/blocks/bus-config.ts'
+import type { PostgresConfig, StoreConfig } from '../config/blocks/store-config.ts'
 import type { Secrets } from '../config/secrets.ts'
 import type { EventBus } from '../domain/events/event-bus.ts'
 import type { LiveEvent } from '../domain/events/live-event.ts'
@@ -46,7 +46,7 @@ export async function openBus(config: BusConfig, deps: BusDeps): Promise<OpenedB
 }
 
 async function openNats(config: Extract<BusConfig, { kind: 'nats' }>, deps: BusDeps): Promise<OpenedBus> {
-  const { secrets, store, heartbeat, log } = deps
+  const { secrets, store, heartbeat, clock, log } = deps
   const { openNatsBus } = await import('../adapters/bus/nats/nats-bus.ts')
   const bus = await openNatsBus({
     servers: config.servers,
@@ -56,6 +56,8 @@ async function openNats(config: Extract<BusConfig, { kind: 'nats' }>, deps: BusD
     credentialsFile: config.credentialsFile ?? undefined,
     cluster: await readServiceId(store),
     nodeId: heartbeat.nodeId,
+    keys: toLinkKeys(secrets),
+    now: () => clock.now(),
     directory: createLinkDirectory(deps),
     log,
   })

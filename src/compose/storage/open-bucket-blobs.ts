@@ -8,12 +8,13 @@ import type { FileOps } from '../../adapters/blobs/fs/file-ops.ts'
 import { createObjectCollector } from '../../adapters/blobs/s3/collect-objects.ts'
 import { openLocalFiles } from '../../adapters/blobs/s3/local-files.ts'
 import { createS3Blobs } from '../../adapters/blobs/s3/s3-blobs.ts'
-import type { S3BlobsConfig } from '../../config/config.ts'
+import type { S3BlobsConfig } from '../../config/blocks/blobs-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import type { BlobIndex } from '../../domain/assets/blob-index.ts'
 import type { Blobs } from '../../domain/assets/blob-store.ts'
 import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
 import type { MetaStore } from '../../domain/store.ts'
+import type { NamedGauge } from '../metrics/open-metrics.ts'
 import type { BlobsPlace } from './bind-blobs.ts'
 import { openBucket } from './open-bucket.ts'
 
@@ -21,15 +22,9 @@ interface BucketBlobs extends AsyncDisposable {
   readonly blobs: Blobs
   readonly place: BlobsPlace
   readonly chores: readonly Chore[]
-  readonly gauges: readonly StorageGauge[]
+  readonly gauges: readonly NamedGauge[]
   /** Whether the bucket answers; never rejects. */
   answers(): Promise<boolean>
-}
-
-export interface StorageGauge {
-  readonly name: string
-  readonly help: string
-  readonly read: () => number
 }
 
 interface BucketBlobsDeps {
