@@ -95,6 +95,22 @@ describe('two processes on one bucket', () => {
     })
   }
 
+  for (const size of [1000, 9 * MIB]) {
+    test(`${size} bytes that are gone are mended by sending them again, through whichever process`, async () => {
+      await using two = await openTwo()
+      const bytes = patterned(size)
+      const stored = await put(two.one, bytes)
+      two.fake.objects.clear()
+      await assert.rejects(two.one.open(stored), refusedWith('output_unavailable'))
+      await put(two.other, bytes)
+      for (const blobs of [two.one, two.other]) assert.ok(bytes.equals(await readAll(await blobs.open(stored))))
+      assert.equal(two.fake.objects.size, 1)
+      two.pass(HOUR_MS)
+      await put(two.one, bytes)
+      assert.equal(two.fake.objects.size, 1, 'what is there is left as it is')
+    })
+  }
+
   test('a removal that cannot ask removes nothing', async () => {
     await using two = await openTwo()
     const stored = await put(two.one, patterned(100))

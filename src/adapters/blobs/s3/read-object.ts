@@ -14,7 +14,8 @@ import { mayPass, S3Error, toStorageError } from './s3-error.ts'
 
 interface ReadPlan {
   readonly key: string
-  readonly hash: string
+  /** null: not known yet, so nothing is compared. */
+  readonly hash: string | null
   /** Of the whole object. */
   readonly sizeBytes: number
   readonly range?: ByteRange | undefined
@@ -180,8 +181,8 @@ class ResumedRead extends Readable {
   }
 
   #newHasher(): ReturnType<Blake3['createHasher']> | null {
-    const { isWhole, deps } = this.#options
-    return isWhole ? deps.blake3.createHasher() : null
+    const { isWhole, plan, deps } = this.#options
+    return isWhole && plan.hash !== null ? deps.blake3.createHasher() : null
   }
 
   /** The bytes may have been damaged on their way only. */

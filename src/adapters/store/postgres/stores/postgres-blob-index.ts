@@ -4,6 +4,7 @@ import { createGather } from '../database/gather.ts'
 import {
   FIND_OBJECT,
   FORGET_GARBAGE,
+  HASH_OF_OBJECT,
   KNOWN_OBJECTS,
   keepObjects,
   LIST_HASHES,
@@ -61,6 +62,9 @@ export function createBlobIndex({ durable, relaxed, read, chore }: StoreParts): 
     },
     async forgetGarbage(objectKeys) {
       if (objectKeys.length > 0) await chore.run(FORGET_GARBAGE, [objectKeys])
+    },
+    async hashOf(objectKey) {
+      return (await read.get(HASH_OF_OBJECT, [objectKey]))?.[0] ?? null
     },
     async throwAway(objectKeys, now) {
       if (objectKeys.length > 0) await chore.run(THROW_AWAY_MANY, [objectKeys, now.getTime()])

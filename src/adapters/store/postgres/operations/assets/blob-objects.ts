@@ -11,6 +11,11 @@ export const FIND_OBJECT = statement<ObjectRow>(
   'SELECT object_key, size_bytes FROM blob WHERE hash = $1',
 )
 
+export const HASH_OF_OBJECT = statement<[hash: string]>(
+  'objects.hash-of',
+  'SELECT hash FROM blob WHERE object_key = $1',
+)
+
 const KEEP = statement<[hash: string, ...ObjectRow]>(
   'objects.keep',
   `INSERT INTO blob (hash, object_key, size_bytes, since)
