@@ -22,7 +22,8 @@ export interface Answer {
 type Init = RequestInit | (() => RequestInit)
 
 export const TERMINAL: ReadonlySet<string> = new Set(['succeeded', 'failed', 'canceled', 'expired'])
-const REQUEST_MS = 40_000
+// Longer than anything takes on a node that is well; whoever waits for one that is not asks another.
+const REQUEST_MS = 20_000
 const GIVE_UP_MS = 420_000
 const RETRY_MS = 150
 const MAX_RETRY_MS = 2000
