@@ -91,6 +91,9 @@ export class Client {
       const json = isJson ? JSON.parse(Buffer.from(bytes).toString()) : null
       if (response.status === 503 && response.headers.get('retry-after') === null)
         this.flaw('contract', `${path} answers 503 without Retry-After: ${Buffer.from(bytes)}`)
+      // A disk that is full is told; anything else that is answered so is a defect.
+      if (response.status === 500 && !/full/i.test(JSON.stringify(json)))
+        this.flaw('contract', `${path} answers 500: ${Buffer.from(bytes)}`)
       return { status: response.status, headers: response.headers, bytes, json }
     } catch {
       return null
