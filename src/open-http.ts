@@ -74,11 +74,6 @@ export interface HttpOverrides {
   readonly surfaceParts?: (parts: SurfaceParts) => SurfaceParts
 }
 
-export function toUploadLimit({ assets }: Config, shared: SharedAccounts | null): PerAccount {
-  if (shared === null) return assets.maxUploadBytes
-  return (accountId) => Math.min(assets.maxUploadBytes, shared.limitsOf(accountId).uploadBytes ?? assets.maxUploadBytes)
-}
-
 function toStreamLimit({ http }: Config, shared: SharedAccounts | null): PerAccount {
   if (shared === null) return http.maxStreams
   return (accountId) => Math.min(http.maxStreams, shared.limitsOf(accountId).streams)
@@ -132,6 +127,7 @@ export interface HttpParts {
   readonly assets: AssetActions
   readonly router: Router
   readonly blobs: OpenedBlobs['blobs']
+  readonly maxUploadBytes: PerAccount
   readonly workerKeys: WorkerKeys
   /** null: no worker of another machine may join. */
   readonly gateway: WorkerGateway | null
@@ -196,7 +192,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     upstream: config.kind === 'local' ? (config.fleet.urls[0] ?? 'embedded') : null,
     poolOf: deployments === null ? undefined : toPoolOf(deployments),
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
-    assets: { ...assets, maxUploadBytes: toUploadLimit(config, shared) },
+    assets: { ...assets, maxUploadBytes: parts.maxUploadBytes },
   })
   const routerV2 = createRouterV2({
     ...router.actions,

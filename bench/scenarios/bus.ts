@@ -140,11 +140,11 @@ async function hearSocket({ url }: SpawnedServer, clientId: string) {
   return { arrivals, ended: ended.promise, close: () => ws.close() }
 }
 
-/** Steps that are far enough apart for every one to be shown: a stream shows two a second. */
+/** As many steps as a stream shows, two a second: whatever holds one of them up is seen in those that follow it. */
 async function measureStreams({ here, taker, runner }: Cluster): Promise<Way[]> {
   const ways: Way[] = []
   for (let job = 0; job < STREAM_JOBS; job++) {
-    const id = await new LegacyClient(taker.url).accepted(graphOf(1000 + job, 8, 700))
+    const id = await new LegacyClient(taker.url).accepted(graphOf(1000 + job, 12, 500))
     const [near, far] = await Promise.all([runner, here].map((server) => hearStream(server, id)))
     const { extraMs, missing } = compare(near, far)
     // The first one opens the way for all that follow. Where a stream begins depends on when it was opened.

@@ -3,11 +3,13 @@ export function uptimeMs(): number {
   return performance.now()
 }
 
-/** A clock with repeated calls; tests advance it by hand. */
+/** A clock with calls that come later; tests advance it by hand. */
 export interface Ticker {
   now(): number
   /** Returns a function that ends it. */
   every(intervalMs: number, run: () => void): () => void
+  /** Once. Returns a function that prevents it. */
+  after(delayMs: number, run: () => void): () => void
 }
 
 export const systemTicker: Ticker = {
@@ -15,5 +17,9 @@ export const systemTicker: Ticker = {
   every(intervalMs, run) {
     const timer = setInterval(run, intervalMs)
     return () => clearInterval(timer)
+  },
+  after(delayMs, run) {
+    const timer = setTimeout(run, delayMs)
+    return () => clearTimeout(timer)
   },
 }

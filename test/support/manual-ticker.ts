@@ -9,26 +9,29 @@ export interface ManualTicker extends Ticker {
 
 export function createManualTicker(): ManualTicker {
   interface Entry {
-    readonly intervalMs: number
+    /** null: it comes once. */
+    readonly intervalMs: number | null
     readonly run: () => void
     dueAt: number
   }
   const entries = new Set<Entry>()
   let now = 1000
+  const add = (entry: Entry) => {
+    entries.add(entry)
+    return () => void entries.delete(entry)
+  }
   return {
     now: () => now,
-    every(intervalMs, run) {
-      const entry = { intervalMs, run, dueAt: now + intervalMs }
-      entries.add(entry)
-      return () => void entries.delete(entry)
-    },
+    every: (intervalMs, run) => add({ intervalMs, run, dueAt: now + intervalMs }),
+    after: (delayMs, run) => add({ intervalMs: null, run, dueAt: now + delayMs }),
     advance(ms) {
       const end = now + ms
       for (;;) {
         const due = [...entries].filter((entry) => entry.dueAt <= end).sort((a, b) => a.dueAt - b.dueAt)[0]
         if (due === undefined) break
         now = due.dueAt
-        due.dueAt += due.intervalMs
+        if (due.intervalMs === null) entries.delete(due)
+        else due.dueAt += due.intervalMs
         due.run()
       }
       now = end

@@ -3,7 +3,7 @@
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import { createCommandHook, createWebhook } from '../../adapters/hooks/pool-event-hooks.ts'
-import type { DeploymentsConfig } from '../../config/config.ts'
+import type { DeploymentsConfig } from '../../config/blocks/deployments-config.ts'
 import { DEFAULT_POOL, type Deployment } from '../../domain/deployments/deployment.ts'
 import type { Deployments } from '../../domain/deployments/deployments.ts'
 import { createLifecycle } from '../../domain/deployments/lifecycle.ts'

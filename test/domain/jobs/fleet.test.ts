@@ -7,7 +7,9 @@ import type { JsonObject } from '../../../lib/json/lossless-json.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { createEngineDirectory } from '../../../src/domain/engine/directory/engine-directory.ts'
 import { createFleet, NEVER_RECYCLE } from '../../../src/domain/engine/fleet/fleet.ts'
+import type { ChosenLane } from '../../../src/domain/engine/fleet/lane-offers.ts'
 import { createLaneTable } from '../../../src/domain/engine/fleet/lane-table.ts'
+import type { Claim } from '../../../src/domain/jobs/job-store.ts'
 import {
   createFakeFleetEngine,
   type FakeFleetEngine,
@@ -326,3 +328,43 @@ test('lanes of jobs that waited across a restart are learnt from the jobs', asyn
     await rig.close()
   }
 })
+
+/** Takes several claims at once, as a store does for which that costs less. `asked`: how many each time. */
+function takingSeveral(asked: number[]): RigOptions['wrapStore'] {
+  return (store) => ({
+    ...store,
+    async claimSeveral({ leaseIds, offersAfter, ...request }) {
+      asked.push(leaseIds.length)
+      const chosen: ChosenLane[] = []
+      const settled: PromiseSettledResult<Claim | null>[] = []
+      for (const leaseId of leaseIds) {
+        const claim = await store.claim({ ...request, leaseId, engines: offersAfter(chosen) })
+        if (claim !== null) chosen.push({ engineId: claim.engineId, lane: claim.needs })
+        settled.push({ status: 'fulfilled', value: claim })
+      }
+      return settled
+    },
+  })
+}
+
+const asked: number[] = []
+
+fleetTest(
+  'a worker with free slots claims several jobs at once, and no engine is given more than it has slots',
+  [
+    { id: 'one', concurrency: 6 },
+    { id: 'two', concurrency: 2 },
+  ],
+  async ({ rig, engines }) => {
+    const jobs: string[] = []
+    for (let count = 0; count < 12; count += 1) jobs.push((await rig.submit(GATED)).id)
+    rig.worker.start()
+    const [one, two] = engines
+    await Promise.all([one.fake.untilRuns(6), two.fake.untilRuns(2)])
+    assert.ok(Math.max(...asked) >= 4, `${asked}`)
+    assert.deepEqual([one.fake.runs.length, two.fake.runs.length], [6, 2])
+    for (const { fake } of engines) for (const _ of jobs) fake.openGate()
+    for (const id of jobs) await rig.untilStatus(id, 'succeeded')
+  },
+  { maxRunning: 100, worker: { workers: 20 }, wrapStore: takingSeveral(asked) },
+)

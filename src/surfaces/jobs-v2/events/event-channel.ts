@@ -4,6 +4,7 @@
  */
 
 import type { Work } from '../../../../lib/waiting/turns.ts'
+import type { Ticker } from '../../../../lib/waiting/uptime.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import type { JobWatcher, Preview } from '../../../domain/jobs/read/watch-job.ts'
 import type { EventStream, StreamSource } from '../../kit/streams/event-stream.ts'
@@ -12,9 +13,7 @@ import { createJobFrames } from './job-frames.ts'
 
 interface ChannelOptions {
   readonly base: ViewBase
-  readonly now: () => number
-  /** A frame was held back to keep the pace: call `flush` again soon. */
-  readonly onPending: (channel: EventChannel) => void
+  readonly ticker: Ticker
   readonly onLeft: (stream: EventStream) => void
 }
 
@@ -24,13 +23,14 @@ export interface EventChannel extends StreamSource, JobWatcher {
   /** The first snapshot; readers join after it. */
   begin(job: Job, preview: Preview | null): void
   join(stream: EventStream): void
-  /** Sends the frames that are due; true when more are waiting. */
-  flush(): boolean
+  /** Nobody is left to be told anything. */
+  close(): void
 }
 
-export function createEventChannel({ base, now, onPending, onLeft }: ChannelOptions): EventChannel {
-  const frames = createJobFrames(base, now)
+export function createEventChannel({ base, ticker, onLeft }: ChannelOptions): EventChannel {
+  const frames = createJobFrames(base, ticker.now)
   const streams = new Set<EventStream>()
+  let wait: { readonly untilMs: number; stop(): void } | null = null
 
   function spread(news: readonly Buffer[]): void {
     if (news.length === 0 || streams.size === 0) return
@@ -49,17 +49,27 @@ export function createEventChannel({ base, now, onPending, onLeft }: ChannelOpti
     else if (stream.send(bytes)) stream.delivered = frames.outputFrameCount()
   }
 
-  function flush(): boolean {
+  /** What keeps the pace by waiting leaves when its time has come, and not when somebody looks: it would come later and later. */
+  function flush(): void {
     spread(frames.due())
-    return frames.isWaiting()
+    const dueMs = frames.dueInMs()
+    if (dueMs === null) return
+    const untilMs = ticker.now() + dueMs
+    if (wait !== null && wait.untilMs <= untilMs) return
+    wait?.stop()
+    const stop = ticker.after(Math.ceil(dueMs), () => {
+      wait = null
+      flush()
+    })
+    wait = { untilMs, stop }
   }
 
   function tell(news: readonly Buffer[]): void {
     spread(news)
-    if (flush()) onPending(channel)
+    flush()
   }
 
-  const channel: EventChannel = {
+  return {
     prepare: frames.prepare,
     begin(job, preview) {
       if (preview !== null) frames.offerPreview(preview)
@@ -74,7 +84,7 @@ export function createEventChannel({ base, now, onPending, onLeft }: ChannelOpti
       streams.delete(stream)
       onLeft(stream)
     },
-    flush,
+    close: () => wait?.stop(),
     onSnapshot: (job) => tell(frames.take(job)),
     onPreview(preview) {
       frames.offerPreview(preview)
@@ -82,5 +92,4 @@ export function createEventChannel({ base, now, onPending, onLeft }: ChannelOpti
     },
     onGone: () => tell(frames.takeGone()),
   }
-  return channel
 }

@@ -1,6 +1,6 @@
 /**
  * Opens event streams: one domain watch per job and link base, shared by all its readers, a bound per account, and one timer
- * for everything that happens by time. The limit is checked before the job is looked up, so that a refusal tells nothing
+ * that looks after all of them. The limit is checked before the job is looked up, so that a refusal tells nothing
  * about the job. A stream counts against the limit until its socket closes, however that comes about.
  */
 import type { ServerResponse } from 'node:http'
@@ -53,28 +53,21 @@ interface Shared {
   readers: number
 }
 
-const TICK_MS = 125
-const CHECK_EVERY_TICKS = 8
+const CHECK_EVERY_MS = 1000
 
 export function createEventHub(options: HubOptions): EventHub {
   const { watchJob, accountConnections, isWelcome, contentLinks, ticker, turns } = options
   const channels = new Map<string, Shared>()
-  const pending = new Set<EventChannel>()
   const streams = new Map<EventStream, Caller>()
   let stopTicking: (() => void) | null = null
-  let ticks = 0
   let isClosed = false
   const stopListening = options.onCredentialsChanged(dismissUnwelcome)
 
-  function tick(): void {
-    for (const channel of pending) if (!channel.flush()) pending.delete(channel)
-    ticks++
-    if (ticks % CHECK_EVERY_TICKS === 0) for (const [stream, caller] of streams) check(stream, caller)
-  }
-
-  function check(stream: EventStream, caller: Caller): void {
-    if (!isWelcome(caller)) stream.end()
-    stream.check()
+  function checkAll(): void {
+    for (const [stream, caller] of streams) {
+      if (!isWelcome(caller)) stream.end()
+      stream.check()
+    }
   }
 
   /** The streams of callers whose credential is no longer good end. */
@@ -86,8 +79,7 @@ export function createEventHub(options: HubOptions): EventHub {
     const { accountId } = reach
     const channel = createEventChannel({
       base: { origin: base.origin, mountPrefix: base.mountPrefix, contentLinks },
-      now: ticker.now,
-      onPending: (waiting) => pending.add(waiting),
+      ticker,
       onLeft: (stream) => {
         streams.delete(stream)
         giveBack(shared, accountId)
@@ -114,7 +106,7 @@ export function createEventHub(options: HubOptions): EventHub {
     shared.readers--
     if (shared.readers > 0) return
     if (channels.get(shared.key) === shared) channels.delete(shared.key)
-    pending.delete(shared.channel)
+    shared.channel.close()
     // A watch that never began has nothing to end; its failure was reported to whoever waited for it.
     shared.ready.then(
       (stop) => stop(),
@@ -143,7 +135,7 @@ export function createEventHub(options: HubOptions): EventHub {
         giveBack(shared, accountId)
         return
       }
-      stopTicking ??= ticker.every(TICK_MS, tick)
+      stopTicking ??= ticker.every(CHECK_EVERY_MS, checkAll)
       socket.cork()
       socket.write(encodeStreamHead(request.headers))
       const stream = new EventStream(socket, shared.channel, ticker)

@@ -3,7 +3,7 @@
  *
  * Order: status, then outputs as they are committed, each once; the terminal status last. Of a job that has ended a reader
  * gets the outputs that it lacks and the terminal status, and no state that is no longer true. Progress never falls, and
- * progress and previews come at most twice a second. When a new attempt has replaced one whose outputs were told, a reset comes
+ * progress and previews come twice a second in the long run. When a new attempt has replaced one whose outputs were told, a reset comes
  * before its outputs. Later readers get the reset as well: they may have been told of the earlier outputs over another
  * connection.
  */
@@ -26,7 +26,8 @@ interface JobFrames {
   offerPreview(preview: Preview): void
   /** Frames of progress and preview that are due. */
   due(): readonly Buffer[]
-  isWaiting(): boolean
+  /** When frames that wait are due; null: none wait. */
+  dueInMs(): number | null
   hasEnded(): boolean
   /** How many frames about outputs there were: a reader that was told everything has been given as many. */
   outputFrameCount(): number
@@ -132,7 +133,10 @@ export function createJobFrames(base: ViewBase, now: () => number): JobFrames {
     takeGone: () => (job === null ? [] : take({ ...job, status: 'expired', queuePosition: null })),
     offerPreview: preview.offer,
     due: () => (hasEnded() ? [] : [...asList(progress.take()), ...asList(preview.take())]),
-    isWaiting: () => !hasEnded() && (progress.isWaiting() || preview.isWaiting()),
+    dueInMs() {
+      const waits = hasEnded() ? [] : [progress.dueInMs(), preview.dueInMs()].filter((wait) => wait !== null)
+      return waits.length === 0 ? null : Math.min(...waits)
+    },
     hasEnded,
     outputFrameCount: () => staleFrames + outputFrames.length,
     present(given) {
