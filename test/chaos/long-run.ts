@@ -1,5 +1,5 @@
 /**
- * `npm run test:chaos -- [minutes] [seed] [folder] [--nodes 4,4,6,1] [--rates 9,2.2,0.9] [--at-least 0,0,0] [--bus notify|nats]`: API nodes,
+ * `npm run test:chaos -- [minutes] [seed] [folder] [--nodes 4,4,6,1] [--rates 9,2.2,0.9] [--at-least 0,0,0] [--bus notify|nats] [--keep]`: API nodes,
  * workers, engines and how many of the workers join over HTTP, under load (jobs, model calls and uploads that begin each second; at least
  * so many of each in all), while whatever can go wrong does, as the seed decides. Even seeds have NATS between the nodes, odd ones Postgres and live links. Ends with 1 when anything
  * that a client was told does not hold. The folder gets the report.
@@ -21,6 +21,7 @@ const { positionals, values } = parseArgs({
   allowPositionals: true,
   options: {
     bus: { type: 'string' },
+    keep: { type: 'boolean', default: false },
     nodes: { type: 'string', default: '4,4,6,1' },
     rates: { type: 'string', default: '9,2.2,0.9' },
     'at-least': { type: 'string', default: '0,0,0' },
@@ -47,7 +48,7 @@ const page = await writeReport(report, reports)
 const { flaws } = report
 for (const { kind, text } of flaws) console.log(`${kind}: ${text.slice(0, 500)}`)
 console.log(`${flaws.length === 0 ? 'everything that a client was told holds' : `${flaws.length} flaws`}: ${page}`)
-if (flaws.length === 0) await rm(work, { recursive: true, force: true })
+if (flaws.length === 0 && !values.keep) await rm(work, { recursive: true, force: true })
 else console.log(`logs and journal: ${work}`)
 process.exit(flaws.length === 0 ? 0 : 1)
 
