@@ -1,8 +1,10 @@
 /**
- * `npm run test:chaos -- [minutes] [seed] [folder] [--nodes 4,4,6,1] [--rates 9,2.2,0.9] [--at-least 0,0,0] [--bus notify|nats] [--keep]`: API nodes,
- * workers, engines and how many of the workers join over HTTP, under load (jobs, model calls and uploads that begin each second; at least
- * so many of each in all), while whatever can go wrong does, as the seed decides. Even seeds have NATS between the nodes, odd ones Postgres and live links. Ends with 1 when anything
- * that a client was told does not hold. The folder gets the report.
+ * `npm run test:chaos -- [minutes] [seed] [folder] [--nodes 4,4,6,1] [--rates 9,2.2,0.9] [--at-least 0,0,0] [--bus notify|nats] [--keep]`
+ *
+ * API nodes, workers, engines and how many of the workers join over HTTP, under load (jobs, model calls and uploads that begin each
+ * second; at least so many of each in all), while whatever can go wrong does, as the seed decides. Even seeds have NATS between the
+ * nodes, odd ones Postgres and live links. Ends with 1 when anything that a client was told does not hold. The folder gets the report;
+ * logs and journal are kept when something is wrong, or when asked for.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

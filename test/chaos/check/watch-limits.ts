@@ -11,13 +11,13 @@ const LOOK_EVERY_MS = 1000
 const GIVE_UP_MS = 5000
 
 const ABOVE = `
-  SELECT 'jobs' AS what, account_id AS id, count(*)::int AS found, $1::int AS most FROM job
-    WHERE status IN ('running', 'canceling') GROUP BY account_id HAVING count(*) > $1
-  UNION ALL SELECT 'jobs by its counter', account_id, running, $1 FROM account_load WHERE running > $1
-  UNION ALL SELECT 'calls', account_id, count(*)::int, $2 FROM router_call
-    WHERE state = 'running' GROUP BY account_id HAVING count(*) > $2
-  UNION ALL SELECT 'calls by its counter', account_id, running::int, $2 FROM router_account WHERE running > $2
-  UNION ALL SELECT 'credit', account_id, available::int, 0 FROM credit_account WHERE available < 0`
+  SELECT 'jobs' AS what, account_id AS id, count(*)::float8 AS found, $1::float8 AS most FROM job
+    WHERE status IN ('running', 'canceling') GROUP BY account_id HAVING count(*) > $1::float8
+  UNION ALL SELECT 'jobs by its counter', account_id, running, $1::float8 FROM account_load WHERE running > $1::float8
+  UNION ALL SELECT 'calls', account_id, count(*), $2::float8 FROM router_call
+    WHERE state = 'running' GROUP BY account_id HAVING count(*) > $2::float8
+  UNION ALL SELECT 'calls by its counter', account_id, running, $2::float8 FROM router_account WHERE running > $2::float8
+  UNION ALL SELECT 'micro-dollars', account_id, available, 0 FROM credit_account WHERE available < 0`
 
 export interface Watched {
   readonly flaws: readonly Flaw[]
@@ -28,13 +28,18 @@ export interface Watched {
 export async function watchLimits(world: World, signal: AbortSignal): Promise<Watched> {
   const flaws: Flaw[] = []
   let looks = 0
+  let lastError: unknown = null
   while (!signal.aborted) {
-    const rows = await look(world).catch(() => null)
+    const rows = await look(world).catch((error) => {
+      lastError = error
+      return null
+    })
     if (rows !== null) looks += 1
     for (const { what, id, found, most } of rows ?? [])
       flaws.push({ kind: 'over a limit', text: `${id} has ${found} ${what}, and may have ${most}`, id, at: Date.now() })
     await pause(LOOK_EVERY_MS, undefined, { signal }).catch(() => {})
   }
+  if (looks === 0) flaws.push({ kind: 'over a limit', text: `nobody could look: ${lastError}`, id: null, at: null })
   return { flaws, looks }
 }
 
