@@ -162,7 +162,7 @@ function withLanes(jobs: RunStore, directory: Pick<EngineDirectory, 'learnLane'>
     async claim(request) {
       const claim = await jobs.claim(request)
       if (claim !== null && claim.needs !== '')
-        directory.learnLane(claim.needs, await readStoredGraph(claim.workflow, turns))
+        directory.learnLane(claim.needs, await readStoredGraph(claim.workflow, turns), claim.job.pool)
       return claim
     },
   }
@@ -179,7 +179,7 @@ function toWorkerDeps(config: Config, { service, fleet }: WorkerParts): Omit<Wor
     ...{ bus, clock, blobs: files.blobs, storeBlob: files.storeOutput, newId: newUuidV4 },
     fleet: {
       claimExclusively: (worker, claim) => fleet.claimExclusively(worker, claim),
-      offers: () => fleet.offers(),
+      offers: (chosen) => fleet.offers(chosen),
       take: (engineId, lane) => fleet.take(engineId, lane),
       hasOther: (engineId, lane) => fleet.hasOther(engineId, lane) || held.hasOther(lane),
       nextRoomMs: () => fleet.nextRoomMs(),

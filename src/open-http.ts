@@ -23,6 +23,7 @@ import type { Authenticate } from './domain/accounts/caller.ts'
 import type { PerAccount } from './domain/accounts/limits/tiers.ts'
 import { createUserFiles } from './domain/accounts/user-files.ts'
 import { type ContentSigner, refuseInactive } from './domain/assets/signed-url.ts'
+import { DEFAULT_POOL } from './domain/deployments/deployment.ts'
 import type { Deployments } from './domain/deployments/deployments.ts'
 import type { PoolSignals } from './domain/deployments/pool-signals.ts'
 import type { CommandEngine } from './domain/engine/directory/engine-commands.ts'
@@ -72,11 +73,6 @@ export interface HttpOverrides {
   readonly authenticate?: Authenticate
   /** Changes what optional surfaces are given. */
   readonly surfaceParts?: (parts: SurfaceParts) => SurfaceParts
-}
-
-export function toUploadLimit({ assets }: Config, shared: SharedAccounts | null): PerAccount {
-  if (shared === null) return assets.maxUploadBytes
-  return (accountId) => Math.min(assets.maxUploadBytes, shared.limitsOf(accountId).uploadBytes ?? assets.maxUploadBytes)
 }
 
 function toStreamLimit({ http }: Config, shared: SharedAccounts | null): PerAccount {
@@ -132,6 +128,7 @@ export interface HttpParts {
   readonly assets: AssetActions
   readonly router: Router
   readonly blobs: OpenedBlobs['blobs']
+  readonly maxUploadBytes: PerAccount
   readonly workerKeys: WorkerKeys
   /** null: no worker of another machine may join. */
   readonly gateway: WorkerGateway | null
@@ -196,7 +193,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     upstream: config.kind === 'local' ? (config.fleet.urls[0] ?? 'embedded') : null,
     poolOf: deployments === null ? undefined : toPoolOf(deployments),
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
-    assets: { ...assets, maxUploadBytes: toUploadLimit(config, shared) },
+    assets: { ...assets, maxUploadBytes: parts.maxUploadBytes },
   })
   const routerV2 = createRouterV2({
     ...router.actions,
@@ -296,7 +293,7 @@ function toSurfaceParts(
     version,
     isOneAccountForAll: shared === null,
     bus,
-    catalog: () => directory.catalog(),
+    catalog: () => directory.catalog(DEFAULT_POOL),
     jobs: { ...jobs, chooseId: shared === null ? asChosen : withinAccount },
     isAtLimit: async (accountId) =>
       shared !== null &&

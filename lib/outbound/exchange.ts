@@ -36,7 +36,10 @@ export interface TotalLimits extends CommonLimits {
 
 /** For bodies of any length: only silence ends them. Waiting for a free connection does not count as silence. */
 interface SilenceLimits extends CommonLimits {
+  /** Until the answer begins, counted anew whenever something of the request goes out. */
   readonly silentHeadMs: number
+  /** The same once all of the request went out. Left out: as before. */
+  readonly answerMs?: number
   readonly silentBodyMs: number
 }
 
@@ -73,7 +76,8 @@ interface ExchangeErrorOptions {
 }
 
 const STREAM_HIGH_WATER_BYTES = 256 * 1024
-const SILENCE: ReadonlySet<unknown> = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])
+const SILENT = 'the server fell silent'
+const SILENCE = 'UND_ERR_BODY_TIMEOUT'
 
 export function exchange(
   dispatcher: Dispatcher,
@@ -91,7 +95,7 @@ export function exchange(
         headers: request.headers,
         body: request.body ?? null,
         // The timers of this handler replace those of the transport, which would abort a model that takes six minutes.
-        headersTimeout: 'silentHeadMs' in limits ? limits.silentHeadMs : 0,
+        headersTimeout: 0,
         bodyTimeout: 'silentBodyMs' in limits ? limits.silentBodyMs : 0,
       },
       handler,
@@ -136,12 +140,24 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
     if (this.#failure !== null) controller.abort(this.#failure)
+    else if ('silentHeadMs' in this.#limits) this.#cutAfter(this.#limits.silentHeadMs, SILENT)
+  }
+
+  onBodySent(): void {
+    if ('silentHeadMs' in this.#limits && this.#status === null) this.#timer?.refresh()
+  }
+
+  onRequestSent(): void {
+    // An answer may have come before its question was whole.
+    if (!('silentHeadMs' in this.#limits) || this.#status !== null || this.#isOver) return
+    this.#cutAfter(this.#limits.answerMs ?? this.#limits.silentHeadMs, SILENT)
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200) return
     this.#status = status
     this.#headers = headers
+    if ('silentHeadMs' in this.#limits) clearTimeout(this.#timer)
     if ('bodyTimeMs' in this.#limits) this.#cutAfter(this.#limits.bodyTimeMs, 'the answer took too long')
     const announced = Number(headers['content-length'] ?? 0)
     if (announced > this.#limits.maxBytes) this.#cut('too_large', `the answer announces ${announced} bytes`)
@@ -185,8 +201,8 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
 
   #toFailure(cause: Error & { readonly code?: unknown }): ExchangeError {
     const wasSent = this.#controller !== null
-    if (SILENCE.has(cause.code)) {
-      return new ExchangeError('timeout', 'the server fell silent', { wasSent, status: this.#status, cause })
+    if (cause.code === SILENCE) {
+      return new ExchangeError('timeout', SILENT, { wasSent, status: this.#status, cause })
     }
     const message = wasSent ? 'the connection broke before the answer was whole' : 'the server cannot be reached'
     return new ExchangeError(wasSent ? 'broken' : 'unreachable', message, { wasSent, status: this.#status, cause })

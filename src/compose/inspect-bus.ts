@@ -1,7 +1,7 @@
 /** What `atelier doctor` learns of the bus: whether this machine reaches every process of the service, or its NATS servers. */
 import { silentLog } from '../../lib/log.ts'
 import { settlesWithin } from '../../lib/waiting/sleep.ts'
-import type { BusConfig } from '../config/bus-config.ts'
+import type { BusConfig } from '../config/blocks/bus-config.ts'
 import type { Secrets } from '../config/secrets.ts'
 import type { NodeAbout } from '../domain/service-nodes/node-store.ts'
 import { toLinkKeys } from './link-keys.ts'

@@ -8,7 +8,7 @@ import type { Log } from '../../lib/log.ts'
 import type { Heartbeat } from '../domain/service-nodes/heartbeat.ts'
 import type { Store } from '../domain/store.ts'
 
-interface ServiceClock {
+export interface ServiceClock {
   readonly clock: Clock
   /** Sets the clock by the store's before anything depends on it. */
   begin(store: Pick<Store, 'readTime'>): Promise<void>

@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import type { Clock } from '../../lib/clock.ts'
 import { newUuidV4 } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
-import type { Role } from '../config/role-config.ts'
+import type { Role } from '../config/blocks/role-config.ts'
 import { createLoneHeartbeat, type Heartbeat, openHeartbeat } from '../domain/service-nodes/heartbeat.ts'
 import { createLeadership, type Leadership, UNCONTESTED } from '../domain/service-nodes/leadership.ts'
 import type { OwnNode } from '../domain/service-nodes/node-report.ts'
@@ -60,7 +60,10 @@ export async function openServiceNode(deps: ServiceNodeDeps): Promise<ServiceNod
     url = address
   }
   if (store.isExclusive) {
-    const heartbeat = createLoneHeartbeat({ nodeId, about, hasGuests: deps.takesWorkers })
+    const heartbeat = createLoneHeartbeat({
+      ...{ nodeId, about },
+      ...(deps.takesWorkers === true && { guests: { store: store.nodes, clock } }),
+    })
     return {
       heartbeat,
       leadership: UNCONTESTED,

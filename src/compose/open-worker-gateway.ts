@@ -4,7 +4,8 @@
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
-import type { FleetConfig } from '../config/fleet-config.ts'
+import type { Turns } from '../../lib/waiting/turns.ts'
+import type { FleetConfig } from '../config/blocks/fleet-config.ts'
 import { WORKERS_ACCOUNT_ID } from '../domain/accounts/account.ts'
 import { createApiKeys } from '../domain/accounts/keys/api-keys.ts'
 import { type KeyRing, openKeyRing } from '../domain/accounts/keys/key-ring.ts'
@@ -40,7 +41,7 @@ interface WorkerKeyParts {
   readonly clock: Clock
 }
 
-interface OpenedWorkerKeys {
+export interface OpenedWorkerKeys {
   readonly keys: WorkerKeys
   /** To be followed where nothing else follows it; null: somebody does. */
   readonly ring: KeyRing | null
@@ -70,6 +71,7 @@ interface GatewayParts {
   readonly follow: () => Promise<void>
   readonly runModel: RunModel
   readonly heartbeat: Heartbeat
+  readonly turns: Turns
   readonly clock: Clock
   readonly log: Log
 }

@@ -32,7 +32,7 @@ type ServiceCondition =
   | { readonly state: 'running'; readonly address: ServiceAddress }
   | { readonly state: 'unusable'; readonly message: string }
 
-interface ServiceFile extends AsyncDisposable {
+export interface ServiceFile extends AsyncDisposable {
   announce(url: string, mountPrefix: string): Promise<void>
 }
 

@@ -1,17 +1,13 @@
 /** Settings that cannot stand together. Each is refused at the start with one line that says how to mend it. */
-import { refuseBusContradictions } from './bus-config.ts'
+import { refuseBusContradictions } from './blocks/bus-config.ts'
+import { refuseRoleContradictions } from './blocks/role-config.ts'
 import { ConfigError, quote } from './config-error.ts'
 import type { SettingName } from './env.ts'
 import { isLoopback } from './readers/read-network.ts'
-import { refuseRoleContradictions } from './role-config.ts'
+import type { FoundSettings } from './settings/setting-sources.ts'
 import type { SettingValues } from './settings/settings.ts'
 
-interface SettingOrigins {
-  /** How messages name the source of a setting. */
-  readonly where: (name: SettingName) => string
-  readonly isSet: (name: SettingName) => boolean
-  /** Whether it stands on the command line, which other users of the machine can see. */
-  readonly isFlag: (name: SettingName) => boolean
+interface SettingOrigins extends Pick<FoundSettings, 'where' | 'isSet' | 'isFlag'> {
   /** Whether settings about accounts apply: in the kinds that have accounts, and for commands that change them. */
   readonly hasAccounts: boolean
   /** False for commands that only look after what is stored. */

@@ -9,7 +9,7 @@ import { systemClock } from '../../lib/clock.ts'
 import { silentLog } from '../../lib/log.ts'
 import { openSqliteStore } from '../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { openSharedAccounts } from '../../src/compose/open-accounts.ts'
-import type { AccountsConfig } from '../../src/config/config.ts'
+import type { AccountsConfig } from '../../src/config/blocks/accounts-config.ts'
 import { ConfigError } from '../../src/config/config-error.ts'
 import { startShared } from '../support/app/start-shared.ts'
 

@@ -1,7 +1,7 @@
 /** Checks of how processes hear of each other: whether each can be reached for live news, or the NATS servers can. */
 import { inspectBus } from '../../compose/inspect-bus.ts'
 import type { DatabaseFacts } from '../../compose/storage/inspect-postgres.ts'
-import type { BusConfig } from '../../config/bus-config.ts'
+import type { BusConfig } from '../../config/blocks/bus-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import { type Finding, fail, ok, warn } from './check.ts'
 

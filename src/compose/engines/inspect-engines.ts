@@ -3,7 +3,7 @@
 import { systemClock } from '../../../lib/clock.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { openComfyEngine } from '../../adapters/engines/comfyui/comfy-engine.ts'
-import type { FleetConfig } from '../../config/fleet-config.ts'
+import type { FleetConfig } from '../../config/blocks/fleet-config.ts'
 import { installedWeights } from '../../domain/engine/fleet/engine-weights.ts'
 
 export type EngineCondition =

@@ -3,7 +3,7 @@
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import { createCommandHook, createWebhook } from '../../adapters/hooks/pool-event-hooks.ts'
-import type { DeploymentsConfig } from '../../config/config.ts'
+import type { DeploymentsConfig } from '../../config/blocks/deployments-config.ts'
 import { DEFAULT_POOL, type Deployment } from '../../domain/deployments/deployment.ts'
 import type { Deployments } from '../../domain/deployments/deployments.ts'
 import { createLifecycle } from '../../domain/deployments/lifecycle.ts'
@@ -112,7 +112,6 @@ function createOtherWorkers({ heartbeat }: Pick<ServiceNodeParts, 'heartbeat'>) 
   let others: readonly Pick<ServiceNode, 'id' | 'about'>[] = []
   return {
     async refresh(): Promise<void> {
-      if (heartbeat.isAlone) return
       others = (await heartbeat.findLive()).filter(({ id }) => id !== heartbeat.nodeId)
     },
     count: (pool: string) => others.reduce((sum, { about }) => sum + (about.workers[pool] ?? 0), 0),

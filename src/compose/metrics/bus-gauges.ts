@@ -1,12 +1,7 @@
 /** How the bus between processes is doing, as gauges; none where there is no other process. */
 import type { BusHealth } from '../../adapters/bus/bus-health.ts'
 import type { OpenedBus } from '../open-bus.ts'
-
-interface BusGauge {
-  readonly name: string
-  readonly help: string
-  readonly read: () => number
-}
+import type { NamedGauge } from './open-metrics.ts'
 
 const GAUGES: readonly (readonly [name: string, help: string, read: (health: BusHealth) => number])[] = [
   ['hearing', '1 while notices of other processes arrive, else 0.', ({ isHearing }) => (isHearing ? 1 : 0)],
@@ -24,7 +19,7 @@ const GAUGES: readonly (readonly [name: string, help: string, read: (health: Bus
   ['readers_given_up', 'Links that were closed because the reader was slow.', ({ links }) => links.readersGivenUp],
 ]
 
-export function toBusGauges(bus: Pick<OpenedBus, 'health'>): readonly BusGauge[] {
+export function toBusGauges(bus: Pick<OpenedBus, 'health'>): readonly NamedGauge[] {
   const health = bus.health()
   if (health === null) return []
   return GAUGES.map(([name, help, read]) => ({

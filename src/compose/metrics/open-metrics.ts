@@ -23,13 +23,19 @@ export interface Metrics {
   watch(sources: MetricSources): void
 }
 
+export interface NamedGauge {
+  readonly name: string
+  readonly help: string
+  readonly read: () => number
+}
+
 interface MetricSources {
   /** Figures of the whole service; null: others tell them, and not every worker needs to ask the store for the same. */
   readonly service: ServiceSources | null
   readonly runningHere: () => number
   readonly openStreams: () => number
-  /** Gauges of single surfaces. */
-  readonly gauges?: readonly { readonly name: string; readonly help: string; readonly read: () => number }[]
+  /** Gauges of single parts. */
+  readonly gauges?: readonly NamedGauge[]
   readonly engines: () => readonly EngineStatus[]
   /** Which process of the service this is, and whether it does the chores of all of them. */
   readonly nodeId: string

@@ -3,7 +3,7 @@ import { silentLog } from '../../../lib/log.ts'
 import { readEmbeddedCatalog } from '../../adapters/engines/embedded/engine.ts'
 import { checkLocalModel } from '../../adapters/providers/local/local-rules.ts'
 import { checkSandboxModel } from '../../adapters/providers/sandbox/sandbox-provider.ts'
-import type { EngineConfig } from '../../config/config.ts'
+import type { EngineConfig } from '../../config/blocks/engine-config.ts'
 import type { Model } from '../../domain/models/catalog/model.ts'
 import { BUILT_IN_CATALOG, type CatalogProblem, judgeFiles, readCatalogFolders } from './open-models.ts'
 

@@ -15,7 +15,7 @@ import {
 import { type CatalogProblem, type ReadCatalog, readCatalog } from '../../adapters/providers/catalog/read-catalog.ts'
 import type { Network } from '../../adapters/providers/outbound/network.ts'
 import { createCompileSchema } from '../../adapters/schemas/ajv-input.ts'
-import type { RouterConfig } from '../../config/router-config.ts'
+import type { RouterConfig } from '../../config/blocks/router-config.ts'
 import type { CallStore } from '../../domain/models/calls/call-store.ts'
 import type { HostAssets } from '../../domain/models/calls/keep-result.ts'
 import { type CompileSchema, createCheckInput } from '../../domain/models/catalog/check-input.ts'

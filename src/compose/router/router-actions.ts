@@ -3,7 +3,7 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { createUuidV7 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
-import type { RouterConfig } from '../../config/router-config.ts'
+import type { RouterConfig } from '../../config/blocks/router-config.ts'
 import { type AccountLimits, BASE_LIMITS } from '../../domain/accounts/limits/tiers.ts'
 import type { Blobs } from '../../domain/assets/blob-store.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'

@@ -1,7 +1,7 @@
 /** What `atelier doctor` learns of a Postgres database. */
 import { createSealer } from '../../../lib/sealer.ts'
 import type { DatabaseFacts as StoredFacts } from '../../adapters/store/postgres/database/inspect-database.ts'
-import type { PostgresConfig } from '../../config/config.ts'
+import type { PostgresConfig } from '../../config/blocks/store-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import { toConnection } from './postgres-connection.ts'
 

@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
 import type { Sealer } from '../../../lib/sealer.ts'
 import { openSqliteRecords } from '../../adapters/store/sqlite/transfer/sqlite-records.ts'
-import type { BlobsConfig, PostgresConfig } from '../../config/config.ts'
+import type { BlobsConfig } from '../../config/blocks/blobs-config.ts'
+import type { PostgresConfig } from '../../config/blocks/store-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import {
   type MovedKind,

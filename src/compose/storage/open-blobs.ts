@@ -8,7 +8,8 @@ import { diskFileOps, type FileOps } from '../../adapters/blobs/fs/file-ops.ts'
 import { openFsBlobs } from '../../adapters/blobs/fs/fs-blobs.ts'
 import { openHostFiles } from '../../adapters/blobs/fs/host-files.ts'
 import { openModelFiles } from '../../adapters/blobs/fs/model-files.ts'
-import type { AssetsConfig, BlobsConfig, FsBlobsConfig, S3BlobsConfig } from '../../config/config.ts'
+import type { AssetsConfig } from '../../config/blocks/assets-config.ts'
+import type { BlobsConfig, FsBlobsConfig, S3BlobsConfig } from '../../config/blocks/blobs-config.ts'
 import { ConfigError, quote } from '../../config/config-error.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import type { Blobs } from '../../domain/assets/blob-store.ts'
@@ -16,9 +17,10 @@ import type { HostFiles } from '../../domain/assets/create/asset-from-path.ts'
 import type { ModelFiles } from '../../domain/assets/weights/model-placement.ts'
 import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
 import type { Store } from '../../domain/store.ts'
+import type { NamedGauge } from '../metrics/open-metrics.ts'
 import { type BlobsPlace, toFolderPlace } from './bind-blobs.ts'
 import { createRoomProbe, type HasRoom } from './can-write-probe.ts'
-import { openBucketBlobs, type StorageGauge } from './open-bucket-blobs.ts'
+import { openBucketBlobs } from './open-bucket-blobs.ts'
 
 export interface OpenedBlobs extends AsyncDisposable {
   readonly blobs: Blobs
@@ -29,7 +31,7 @@ export interface OpenedBlobs extends AsyncDisposable {
   /** Where the bytes are kept, to be tied to their database before anything is removed. */
   readonly place: BlobsPlace
   readonly chores: readonly Chore[]
-  readonly gauges: readonly StorageGauge[]
+  readonly gauges: readonly NamedGauge[]
   /** Whether the storage answers; requests that need no bytes go on without it. */
   readonly answers: () => Promise<boolean>
 }
@@ -80,11 +82,11 @@ async function openFromFiles(
 async function openFromBucket(
   config: S3BlobsConfig,
   { importDirectories, blobGraceMs }: AssetsConfig,
-  { store, secrets, users, onTransferred, clock, log }: BlobsDeps,
+  { store, secrets, users, overrides: { files: disk = diskFileOps }, onTransferred, clock, log }: BlobsDeps,
 ): Promise<OpenedBlobs> {
   const { blobIndex: index } = store
   if (index === null || users === null) throw new Error('a bucket needs a database that several processes share')
-  const options = { secrets, index, meta: store, users, graceMs: blobGraceMs, onTransferred, clock, log }
+  const options = { secrets, index, meta: store, users, disk, graceMs: blobGraceMs, onTransferred, clock, log }
   const opened = await openBucketBlobs(config, options)
   return {
     ...opened,

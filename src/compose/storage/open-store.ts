@@ -3,7 +3,7 @@
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import { openSqliteStore } from '../../adapters/store/sqlite/open-sqlite-store.ts'
-import type { PostgresConfig, StoreConfig } from '../../config/config.ts'
+import type { PostgresConfig, StoreConfig } from '../../config/blocks/store-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import { type Store, StoreOpenError } from '../../domain/store.ts'
 import { toConnection } from './postgres-connection.ts'

@@ -15,7 +15,8 @@ import { openShards } from '../../adapters/blobs/fs/shards.ts'
 import { openLocalFiles } from '../../adapters/blobs/s3/local-files.ts'
 import { createS3Blobs } from '../../adapters/blobs/s3/s3-blobs.ts'
 import { isNotFound } from '../../adapters/blobs/s3/s3-error.ts'
-import type { BlobsConfig, PostgresConfig, S3BlobsConfig, StoreConfig } from '../../config/config.ts'
+import type { BlobsConfig, S3BlobsConfig } from '../../config/blocks/blobs-config.ts'
+import type { PostgresConfig, StoreConfig } from '../../config/blocks/store-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import type { BlobStore } from '../../domain/assets/blob-store.ts'
 import { type BlobsPlace, toFolderPlace } from './bind-blobs.ts'
@@ -129,9 +130,12 @@ async function openBucketBytes(config: S3BlobsConfig, deps: BucketBytesDeps): Pr
       const own = `command-${randomUUID()}`
       // What running services keep there is theirs.
       const users = { own, live: { has: () => true } }
-      const files = open.use(await openLocalFiles({ directory: config.cacheDirectory, maxBytes: 0, users }))
+      const disk = diskFileOps
+      const files = open.use(
+        await openLocalFiles({ directory: config.cacheDirectory, maxBytes: 0, users, files: disk }),
+      )
       const { prefix } = config
-      return createS3Blobs({ bucket, prefix, index, files, blake3, clock: systemClock, log: silentLog })
+      return createS3Blobs({ bucket, prefix, index, files, disk, blake3, clock: systemClock, log: silentLog })
     },
     async prepare() {},
     setAside: (hash) => index.remove(hash, { isKnown: async () => false, now: systemClock.now() }),

@@ -135,11 +135,15 @@ export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
     }
   }
 
-  async function termsOf({ job, needs, engineId, needsExtraData, sealedExtraData }: Claim): Promise<ClaimTerms> {
+  /** Credentials of a job are a secret of its account: a machine elsewhere gets them only where the operator said so. */
+  async function termsOf(worker: WorkerIdentity, claim: Claim): Promise<ClaimTerms> {
+    const { job, needs, engineId, needsExtraData, sealedExtraData } = claim
     const credentials = needsExtraData ? extraData.take(job.id, sealedExtraData) : null
+    const areWithheld = credentials !== null && !worker.hasCredentials
     const left = await deps.storageLeft(job.accountId)
     return {
-      credentials: credentials === null ? null : stringifyLosslessJson(credentials as JsonObject),
+      needsCredentials: needsExtraData && !areWithheld,
+      credentials: credentials === null || areWithheld ? null : stringifyLosslessJson(credentials as JsonObject),
       maxRunMs: deps.maxRunMs(job.accountId),
       storageLeftBytes: Number.isFinite(left) ? left : null,
       refusal: refusalOf(job.accountId),
@@ -201,7 +205,7 @@ export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
       const startedAtMs = (job.startedAt ?? clock.now()).getTime()
       observer.started({ job, queueMs: Math.max(0, startedAtMs - job.createdAt.getTime()) })
       bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: job.version, move: 'taken' })
-      return writeClaim(claim, toEngineName(worker, claim.engineId), await termsOf(claim))
+      return writeClaim(claim, toEngineName(worker, claim.engineId), await termsOf(worker, claim))
     },
     renew(worker, leases) {
       const until = new Date(clock.now().getTime() + leaseMs)

@@ -6,6 +6,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { crc32 } from 'node:zlib'
+import { sleep } from '../../../lib/waiting/sleep.ts'
 import { checkSignature } from './check-signature.ts'
 
 export type S3Operation =
@@ -20,13 +21,18 @@ export type S3Operation =
   | 'abort_upload'
   | 'list_uploads'
 
-/** `cut` breaks the connection (a download half-way); `lose_answer` does the work first; `damage` flips a byte on its way. */
+/**
+ * `cut` breaks the connection (a download half-way); `lose_answer` does the work first; `damage` flips a byte on its way; `sip` takes
+ * the body in slowly, with so many pauses; `keep_alive` says 200 and sends blanks until it knows how the work ends.
+ */
 export type S3Fault =
   | { readonly kind: 'status'; readonly status: number; readonly code: string }
   | { readonly kind: 'cut' }
   | { readonly kind: 'lose_answer' }
   | { readonly kind: 'damage' }
   | { readonly kind: 'stall'; readonly until: Promise<unknown> }
+  | { readonly kind: 'sip'; readonly pauses: number; readonly pauseMs: number }
+  | { readonly kind: 'keep_alive'; readonly blanks: number; readonly everyMs: number; readonly code: string | null }
 
 interface PlannedFault {
   readonly operation: S3Operation
@@ -130,7 +136,7 @@ export async function startFakeS3(options: FakeOptions = {}): Promise<FakeS3> {
       return refuse(response, fault.status, fault.code)
     }
     if (fault?.kind === 'cut' && operation !== 'get') return void request.destroy()
-    const sent = await collect(request)
+    const sent = await (fault?.kind === 'sip' ? sip(request, fault) : collect(request))
     if (fault?.kind === 'damage' && sent.length > 0) sent[0] ^= 1
     const signatureFault = checkSignature(request, at, { id: ID, secret: SECRET, region, now })
     if (signatureFault !== null) return refuse(response, 403, signatureFault)
@@ -143,6 +149,7 @@ export async function startFakeS3(options: FakeOptions = {}): Promise<FakeS3> {
     })
     if (fault?.kind === 'lose_answer') return void request.socket.destroy()
     if (answer.status >= 400) return refuse(response, answer.status, answer.code ?? String(answer.status))
+    if (fault?.kind === 'keep_alive') return keepAlive(response, answer.body ?? Buffer.alloc(0), fault)
     response.writeHead(answer.status, answer.headers)
     if (operation === 'head' || answer.body === undefined) return void response.end()
     if (operation === 'get' && fault?.kind === 'cut') {
@@ -309,6 +316,33 @@ function collect(request: IncomingMessage): Promise<Buffer> {
     request.on('end', () => resolve(Buffer.concat(chunks)))
     request.on('error', reject)
   })
+}
+
+/** Reads a share of the body, then nothing for a while, and so on. */
+async function sip(request: IncomingMessage, { pauses, pauseMs }: S3Fault & { kind: 'sip' }): Promise<Buffer> {
+  const share = Math.ceil(Number(request.headers['content-length']) / (pauses + 1))
+  const chunks: Buffer[] = []
+  let [taken, paused] = [0, 0]
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    chunks.push(chunk)
+    taken += chunk.length
+    for (; paused < pauses && taken >= share * (paused + 1); paused++) await sleep(pauseMs)
+  }
+  return Buffer.concat(chunks)
+}
+
+/** As the first service does while it joins many parts: it has said 200 and may fail all the same. */
+async function keepAlive(
+  response: ServerResponse,
+  result: Buffer,
+  { blanks, everyMs, code }: S3Fault & { kind: 'keep_alive' },
+): Promise<void> {
+  response.writeHead(200, { 'content-type': 'application/xml' })
+  for (let count = 0; count < blanks; count++) {
+    response.write(count === 0 ? ' '.repeat(10_000) : ' ')
+    await sleep(everyMs)
+  }
+  response.end(code === null ? result : `<Error><Code>${code}</Code></Error>`)
 }
 
 function etagOf(bytes: Buffer): string {

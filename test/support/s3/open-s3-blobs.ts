@@ -5,7 +5,9 @@ import { join } from 'node:path'
 import { type Clock, systemClock } from '../../../lib/clock.ts'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
 import { silentLog } from '../../../lib/log.ts'
+import { diskFileOps, type FileOps } from '../../../src/adapters/blobs/fs/file-ops.ts'
 import { createBucket } from '../../../src/adapters/blobs/s3/bucket.ts'
+import type { LaneOptions } from '../../../src/adapters/blobs/s3/connection-lanes.ts'
 import { openLocalFiles } from '../../../src/adapters/blobs/s3/local-files.ts'
 import type { PatienceOptions } from '../../../src/adapters/blobs/s3/patience.ts'
 import { createHedge } from '../../../src/adapters/blobs/s3/read-object.ts'
@@ -30,6 +32,9 @@ interface S3UnderTestOptions {
   readonly partMemoryBytes?: number
   readonly hedgeAfterMs?: number
   readonly silentMs?: number
+  readonly answerMs?: number
+  readonly lanes?: LaneOptions
+  readonly disk?: FileOps
 }
 
 const blake3 = await openBlake3()
@@ -46,24 +51,28 @@ export async function openBlobsOn(
     clock = systemClock,
     cacheBytes = 2 ** 30,
     hedgeAfterMs = NEVER_MS,
+    disk = diskFileOps,
     ...options
   }: S3UnderTestOptions = {},
 ) {
   const directory = await mkdtemp(join(tmpdir(), 'atelier-s3-'))
   const address = { ...place, publicEndpoint: place.endpoint, region: 'us-east-1', isPathStyle: true }
-  const { silentMs = 10_000, partMemoryBytes } = options
-  const client = openS3Client({ address, keys: readKeys(place.keys), silentMs })
+  const { silentMs = 10_000, partMemoryBytes, answerMs, lanes } = options
+  const bounds = { silentMs, ...(answerMs !== undefined && { answerMs }), ...(lanes !== undefined && { lanes }) }
+  const client = openS3Client({ address, keys: readKeys(place.keys), ...bounds })
   const bucket = createBucket(client, patience)
   const files = await openLocalFiles({
     directory,
     maxBytes: cacheBytes,
     users: { own: 'this', live: new Set(['this']) },
+    files: disk,
   })
   const blobs = createS3Blobs({
     bucket,
     prefix: place.prefix ?? '',
     index,
     files,
+    disk,
     blake3,
     clock,
     log: silentLog,

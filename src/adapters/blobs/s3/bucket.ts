@@ -81,6 +81,8 @@ interface UnfinishedUpload {
 
 // Stands in for the hash of a body that its checksum protects.
 const UNSIGNED = { 'x-amz-content-sha256': 'UNSIGNED-PAYLOAD' }
+// Joining thousands of parts takes minutes, and not every service says meanwhile that it is at work.
+const COMPLETE_MS = 300_000
 const XML = { ...UNSIGNED, 'content-type': 'application/xml' }
 
 export function createBucket(client: S3Client, options: PatienceOptions = {}): Bucket {
@@ -162,13 +164,14 @@ export function createBucket(client: S3Client, options: PatienceOptions = {}): B
     },
     async completeUpload(key, uploadId, { parts, sizeBytes }) {
       const xml = toCompletion(parts)
-      const request: S3Request = { method: 'POST', key, query: { uploadId }, headers: XML, body: () => xml }
+      const how = { method: 'POST', query: { uploadId }, headers: XML, answerMs: COMPLETE_MS } as const
+      const request: S3Request = { ...how, key, body: () => xml }
       try {
         await patience.run(async () => {
           const { body } = await client.send(request)
-          // The service keeps the connection alive while it works, and may fail after it has said 200.
-          const text = body.toString('utf8', 0, 4096)
-          if (!text.includes('<Error>')) return
+          // The service keeps the connection alive with blanks while it works, and may fail after it has said 200.
+          const text = body.toString()
+          if (text.trim() !== '' && !/<Error[\s>]/.test(text)) return
           const [code = 'InternalError'] = textsOf(text, 'Code')
           throw new S3Error(`an upload could not be completed: ${code}`, { status: 500, code })
         })

@@ -6,6 +6,7 @@
 import { Readable } from 'node:stream'
 import { type ExchangeAnswer, ExchangeError } from '../../../../lib/outbound/exchange.ts'
 import { openOutboundClient } from '../../../../lib/outbound/outbound-client.ts'
+import { createLanes, type LaneOptions } from './connection-lanes.ts'
 import { textsOf } from './read-xml.ts'
 import { hasS3Code, S3Error } from './s3-error.ts'
 import { type BucketKeys, createRequestSigner } from './sign-request.ts'
@@ -29,6 +30,8 @@ export interface S3Request {
   /** Asked for each try. */
   readonly body?: () => string | Uint8Array | Readable
   readonly signal?: AbortSignal
+  /** How long the storage may think about it; left out: as long as about any other. */
+  readonly answerMs?: number
 }
 
 export interface S3Client extends AsyncDisposable {
@@ -53,24 +56,34 @@ interface S3ClientOptions {
   readonly address: BucketAddress
   readonly keys: BucketKeys
   readonly now?: () => Date
-  /** Silence that counts as an outage. */
+  /** Silence that counts as an outage: no byte goes out or comes in. */
   readonly silentMs?: number
+  /** The same after a body has gone out, the end of which may still be on its way. */
+  readonly answerMs?: number
+  readonly lanes?: LaneOptions
 }
 
 // Bodies are as large as their answers may be; everything else that storage says is short.
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024
 const CONNECT_MS = 3_000
 const SILENT_MS = 10_000
-// Two parts each of a dozen uploads, and as many downloads.
-const CONNECTIONS = 64
+// The system takes in megabytes before it sends them, which over a narrow line is a minute.
+const ANSWER_MS = 60_000
+// What is sent at once; the next piece shows that this one went.
+const PIECE_BYTES = 256 * 1024
 
 export function openS3Client({
   address,
   keys,
   now = () => new Date(),
   silentMs = SILENT_MS,
+  answerMs = ANSWER_MS,
+  ...options
 }: S3ClientOptions): S3Client {
-  const http = openOutboundClient({ connectionsPerHost: CONNECTIONS, connect: { timeout: CONNECT_MS } })
+  const lanes = createLanes(options.lanes)
+  // The lanes decide who waits; the transport has a connection for everyone who comes.
+  const connectionsPerHost = lanes.reads.connections + lanes.writes.connections
+  const http = openOutboundClient({ connectionsPerHost, connect: { timeout: CONNECT_MS } })
   let aheadMs = 0
   let answers = true
   let requests = 0
@@ -81,19 +94,34 @@ export function openS3Client({
     now: () => new Date(now().getTime() + aheadMs),
   })
 
-  async function ask({ method, key, query = {}, headers = {}, body, signal }: S3Request, wantsStream: boolean) {
+  async function ask(request: S3Request, wantsStream: boolean): Promise<ExchangeAnswer> {
+    const giveBack = await (wantsStream ? lanes.reads : lanes.writes).take(request.signal)
+    try {
+      const answer = await exchange(request, wantsStream)
+      if (answer.body instanceof Readable) answer.body.once('close', giveBack)
+      else giveBack()
+      return answer
+    } catch (error) {
+      giveBack()
+      throw error instanceof ExchangeError ? toS3Error(error) : error
+    }
+  }
+
+  async function exchange(request: S3Request, wantsStream: boolean): Promise<ExchangeAnswer> {
+    const { method, key, query = {}, headers = {}, signal } = request
     const url = toUrl(address.endpoint, address, key, query)
     const signed = await signer.sign({ method, url, headers })
     requests++
-    const sent = body?.() ?? null
+    const body = toPieces(request.body?.() ?? null)
     // A file that cannot be read fails the request; when the request never begins, nobody else would hear of it.
-    if (sent instanceof Readable) sent.on('error', () => {})
+    if (body instanceof Readable) body.on('error', () => {})
     try {
       return await http.send(
-        { origin: url.origin, path: `${url.pathname}${url.search}`, method, headers: signed, body: sent },
+        { origin: url.origin, path: `${url.pathname}${url.search}`, method, headers: signed, body },
         {
           silentHeadMs: silentMs,
-          silentBodyMs: silentMs,
+          silentBodyMs: request.answerMs ?? silentMs,
+          answerMs: request.answerMs ?? (body === null ? silentMs : answerMs),
           ...(signal !== undefined && { signal }),
           // A HEAD announces the size of what it does not send.
           maxBytes: wantsStream || method === 'HEAD' ? Number.POSITIVE_INFINITY : MAX_ANSWER_BYTES,
@@ -101,8 +129,8 @@ export function openS3Client({
         },
       )
     } catch (error) {
-      if (sent instanceof Readable) sent.destroy()
-      throw error instanceof ExchangeError ? toS3Error(error) : error
+      if (body instanceof Readable) body.destroy()
+      throw error
     }
   }
 
@@ -124,8 +152,8 @@ export function openS3Client({
       answers = true
       return answer
     } catch (error) {
-      // An answer about one object says that the storage is there.
-      if (error instanceof S3Error && error.code !== 'aborted') {
+      // An answer about one object says that the storage is there; who was not asked has not failed.
+      if (error instanceof S3Error && error.code !== 'aborted' && error.code !== 'busy') {
         answers = error.status !== null && error.status < 500 && error.status !== 403 && error.status !== 401
         if (!answers) failures++
       }
@@ -148,6 +176,14 @@ export function openS3Client({
     stats: () => ({ requests, failures }),
     [Symbol.asyncDispose]: () => http[Symbol.asyncDispose](),
   }
+}
+
+/** Bytes that lie in memory go out piece by piece: only so does it show that they go. */
+function toPieces(body: string | Uint8Array | Readable | null): string | Uint8Array | Readable | null {
+  if (!(body instanceof Uint8Array) || body.length <= PIECE_BYTES) return body
+  const count = Math.ceil(body.length / PIECE_BYTES)
+  const pieces = Array.from({ length: count }, (_, at) => body.subarray(at * PIECE_BYTES, (at + 1) * PIECE_BYTES))
+  return Readable.from(pieces, { objectMode: true, highWaterMark: 1 })
 }
 
 function toUrl(

@@ -1,5 +1,6 @@
 /** The asset store on Postgres. */
 import type { AssetOrigin, AssetStore } from '../../../../domain/assets/asset-store.ts'
+import { createGather } from '../database/gather.ts'
 import { readStoredBytes } from '../operations/assets/account-storage.ts'
 import { toAsset } from '../operations/assets/asset-row.ts'
 import { findKnownBlobs, offerBlobs, retireBlobs } from '../operations/assets/blob-references.ts'
@@ -21,14 +22,26 @@ import type { StoreParts } from './store-parts.ts'
 const FIND_BY_PATH: Readonly<Record<AssetOrigin, FindAssets>> = { upload: findUploadsByPath, output: findOutputsByPath }
 // Rows of one transaction of a sweep: short enough that nobody waits for its locks.
 const SLICE = 500
+const ANNOUNCED_AT_ONCE = 64
 
-export function createAssetStore({ durable, relaxed, read, chore }: StoreParts): AssetStore {
+export function createAssetStore({ durable, read, chore }: StoreParts): AssetStore {
+  // Durable: whoever stores bytes outlives a crash of the server, and a sweep must not take them before their record is written.
+  const announce = createGather({
+    run: async (offered: readonly (Parameters<typeof offerBlobs>[1][number] & { readonly now: number })[]) => {
+      await offerBlobs(durable, offered, Math.max(...offered.map(({ now }) => now)))
+      return offered
+    },
+    onBatch: durable.noteBatch,
+    maxItems: ANNOUNCED_AT_ONCE,
+    maxRunning: 2,
+  })
   async function findAll(find: FindAssets, query: AssetsQuery) {
     return query.wanted.length === 0 ? [] : (await find(read, query)).map(toAsset)
   }
   return {
-    // Relaxed: bytes whose announcement is lost with the server's machine are left over, and the next sweep finds them.
-    announceBlob: (hash, sizeBytes, now) => offerBlobs(relaxed, [{ hash, sizeBytes }], now.getTime()),
+    async announceBlob(hash, sizeBytes, now) {
+      await announce({ hash, sizeBytes, now: now.getTime() })
+    },
     mint: (request) => durable.transaction((tx) => mintAsset(tx, request)),
     async find(accountId, assetId, now) {
       const [asset] = await findAll(findAssets, { accountId, wanted: [assetId], now: now.getTime() })

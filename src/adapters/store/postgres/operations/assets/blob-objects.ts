@@ -11,12 +11,32 @@ export const FIND_OBJECT = statement<ObjectRow>(
   'SELECT object_key, size_bytes FROM blob WHERE hash = $1',
 )
 
-export const KEEP_OBJECT = statement<ObjectRow>(
+const KEEP = statement<[hash: string, ...ObjectRow]>(
   'objects.keep',
-  `INSERT INTO blob (hash, object_key, size_bytes, since) VALUES ($1, $2, $3, $4)
+  `INSERT INTO blob (hash, object_key, size_bytes, since)
+   SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) AS kept(hash, object_key, size_bytes, since) ORDER BY hash
    ON CONFLICT (hash) DO UPDATE SET since = greatest(blob.since, excluded.since)
-   RETURNING object_key, size_bytes`,
+   RETURNING hash, object_key, size_bytes`,
 )
+
+interface KeptObject {
+  readonly hash: string
+  readonly objectKey: string
+  readonly sizeBytes: number
+  readonly now: number
+}
+
+/** Each hash once. Returns what is recorded for each of them, in their order. */
+export async function keepObjects(db: Queryable, kept: readonly KeptObject[]): Promise<ObjectRow[]> {
+  const columns = [
+    kept.map(({ hash }) => hash),
+    kept.map(({ objectKey }) => objectKey),
+    kept.map(({ sizeBytes }) => sizeBytes),
+    kept.map(({ now }) => now),
+  ]
+  const rows = new Map((await db.all(KEEP, columns)).map(([hash, ...row]) => [hash, row]))
+  return kept.map(({ hash, objectKey, sizeBytes }) => rows.get(hash) ?? [objectKey, sizeBytes])
+}
 
 export const TOUCH_OBJECT = statement<ObjectRow>(
   'objects.touch',
@@ -55,12 +75,13 @@ interface Replacement {
 export async function replaceObject(
   tx: Queryable,
   hash: string,
-  replacement: Replacement,
+  { bad, ...replacement }: Replacement,
 ): Promise<ObjectRow | undefined> {
-  const { objectKey, sizeBytes, bad, now } = replacement
+  const { now } = replacement
   const [present = null] = (await tx.get(LOCK, [hash])) ?? []
   if (present === bad) await letGo(tx, hash, bad, now)
-  return tx.get(KEEP_OBJECT, [hash, objectKey, sizeBytes, now])
+  const [row] = await keepObjects(tx, [{ hash, ...replacement }])
+  return row
 }
 
 export const LIST_HASHES = statement<[hash: string]>(
@@ -74,6 +95,11 @@ export const OLD_GARBAGE = statement<[objectKey: string]>(
 export const FORGET_GARBAGE = statement(
   'objects.forget-garbage',
   'DELETE FROM blob_garbage WHERE object_key = ANY ($1::text[])',
+)
+export const THROW_AWAY_MANY = statement(
+  'objects.throw-away-many',
+  `INSERT INTO blob_garbage (object_key, since) SELECT DISTINCT object_key, $2::bigint FROM unnest($1::text[]) AS thrown(object_key)
+   ON CONFLICT (object_key) DO UPDATE SET since = excluded.since`,
 )
 export const KNOWN_OBJECTS = statement<[objectKey: string]>(
   'objects.known',

@@ -1,9 +1,9 @@
 /** The bus of a process, and where others reach it, out of its settings; and what does not stand together. */
 import { networkInterfaces } from 'node:os'
-import { ConfigError } from './config-error.ts'
-import type { SettingName } from './env.ts'
-import { isLoopback } from './readers/read-network.ts'
-import type { SettingValues } from './settings/settings.ts'
+import { ConfigError } from '../config-error.ts'
+import { isLoopback } from '../readers/read-network.ts'
+import type { FoundSettings, ToAbsolute } from '../settings/setting-sources.ts'
+import type { SettingValues } from '../settings/settings.ts'
 
 /** `local`: within one process. `notify`: between all processes on one Postgres. `nats`: through NATS servers. */
 export type BusConfig =
@@ -26,8 +26,6 @@ export interface ListenerConfig {
   /** The address that others are told, for the port that is listened on. */
   readonly addressAt: (port: number) => string
 }
-
-type ToAbsolute = (name: SettingName, path: string) => string
 
 export function toBusConfig(values: SettingValues, toAbsolute: ToAbsolute): BusConfig {
   const { database, bus, busCredentialsFile: file } = values
@@ -65,11 +63,7 @@ function findAddress(): string {
   return found?.address ?? '127.0.0.1'
 }
 
-interface BusOrigins {
-  readonly where: (name: SettingName) => string
-  readonly isSet: (name: SettingName) => boolean
-  readonly isFlag: (name: SettingName) => boolean
-}
+type BusOrigins = Pick<FoundSettings, 'where' | 'isSet' | 'isFlag'>
 
 const ONLY_SHARED = ['bus', 'busCredentialsFile', 'internalPort', 'advertise'] as const
 

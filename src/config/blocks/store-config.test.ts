@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { inspect } from 'node:util'
-import { type ConfigSources, loadConfig } from './config.ts'
-import { ConfigError } from './config-error.ts'
-import { ENV } from './env.ts'
+import { type ConfigSources, loadConfig } from '../config.ts'
+import { ConfigError } from '../config-error.ts'
+import { ENV } from '../env.ts'
 
 const KEY = 'ab'.repeat(32)
 const PASSWORD = 'hunter2 is/secret'

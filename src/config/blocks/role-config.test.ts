@@ -1,9 +1,9 @@
 /** The role of a process: what it takes on by itself, and which settings do not fit it. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type ConfigSources, loadConfig } from './config.ts'
-import { ConfigError } from './config-error.ts'
-import { ENV } from './env.ts'
+import { type ConfigSources, loadConfig } from '../config.ts'
+import { ConfigError } from '../config-error.ts'
+import { ENV } from '../env.ts'
 
 const SHARED = { [ENV.database]: 'postgres://a@127.0.0.1/shop', [ENV.secretKey]: 'ab'.repeat(32) }
 

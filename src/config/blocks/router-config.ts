@@ -1,6 +1,8 @@
-/** The bounds of the Model Router, and the folders of its catalogue. */
-import type { SettingName } from './env.ts'
-import type { SettingValues } from './settings/settings.ts'
+/** The bounds of the Model Router, the folders of its catalogue, and the keys of its providers. */
+import { loadBlock } from '../readers/read-block.ts'
+import { Secret } from '../secrets.ts'
+import type { ToAbsolute } from '../settings/setting-sources.ts'
+import type { SettingValues } from '../settings/settings.ts'
 
 export interface RouterConfig {
   /** Absolute. */
@@ -21,8 +23,6 @@ export interface RouterConfig {
   readonly hasSandbox: boolean
 }
 
-type ToAbsolute = (name: SettingName, path: string) => string
-
 export function toRouterConfig(values: SettingValues, toAbsolute: ToAbsolute): RouterConfig {
   return {
     catalogs: values.catalogs.map((folder) => toAbsolute('catalogs', folder)),
@@ -39,4 +39,9 @@ export function toRouterConfig(values: SettingValues, toAbsolute: ToAbsolute): R
     creditsPerUsd: values.creditsPerUsd,
     hasSandbox: values.sandboxModels,
   }
+}
+
+export function toProvidersSecret({ providers }: SettingValues, toAbsolute: ToAbsolute): Secret<string> | null {
+  const value = loadBlock(providers, { name: 'providers', toAbsolute })
+  return value === null ? null : new Secret(JSON.stringify(value))
 }

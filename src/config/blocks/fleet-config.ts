@@ -1,6 +1,6 @@
 /** The configuration of the fleet: ComfyUI servers, their bounds, and whether the built-in engine takes part. */
 import { availableParallelism } from 'node:os'
-import type { SettingValues } from './settings/settings.ts'
+import type { SettingValues } from '../settings/settings.ts'
 
 /** ComfyUI servers, and how they are supervised. */
 export interface FleetConfig {

@@ -1,8 +1,9 @@
 /** What follows from the role of a process: defaults that depend on it, and settings that do not fit it. */
-import { ConfigError, quote } from './config-error.ts'
-import type { SettingName } from './env.ts'
-import type { ROLES } from './settings/role-settings.ts'
-import type { SettingValues } from './settings/settings.ts'
+import { ConfigError, quote } from '../config-error.ts'
+import type { SettingName } from '../env.ts'
+import type { ROLES } from '../settings/role-settings.ts'
+import type { FoundSettings } from '../settings/setting-sources.ts'
+import type { SettingValues } from '../settings/settings.ts'
 
 export type Role = (typeof ROLES)[number]
 
@@ -19,9 +20,7 @@ export function toMigrate({ role, migrate }: SettingValues): 'auto' | 'check' {
   return role === 'all' ? 'auto' : 'check'
 }
 
-interface RoleOrigins {
-  readonly where: (name: SettingName) => string
-  readonly isSet: (name: SettingName) => boolean
+interface RoleOrigins extends Pick<FoundSettings, 'where' | 'isSet'> {
   readonly runsJobs: boolean
 }
 

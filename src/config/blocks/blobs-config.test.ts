@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import { inspect } from 'node:util'
-import { type ConfigSources, loadConfig } from './config.ts'
-import { ConfigError } from './config-error.ts'
-import { ENV } from './env.ts'
+import { type ConfigSources, loadConfig } from '../config.ts'
+import { ConfigError } from '../config-error.ts'
+import { ENV } from '../env.ts'
 
 const KEYS = 'AKIDEXAMPLE:wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY'
 let cwd: string

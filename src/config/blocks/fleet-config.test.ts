@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { loadConfig } from './config.ts'
-import { ConfigError } from './config-error.ts'
+import { loadConfig } from '../config.ts'
+import { ConfigError } from '../config-error.ts'
 
 function load(flags: Readonly<Record<string, unknown>>, env: Readonly<Record<string, string>> = {}) {
   return loadConfig({ flags, env, cwd: import.meta.dirname }).config

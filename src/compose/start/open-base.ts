@@ -1,0 +1,99 @@
+/** What everything else stands on: time, the store, this process among those of its service, and the stored bytes. */
+import type { Clock } from '../../../lib/clock.ts'
+import type { Log } from '../../../lib/log.ts'
+import type { Config } from '../../config/config.ts'
+import type { Secrets } from '../../config/secrets.ts'
+import type { Store } from '../../domain/store.ts'
+import { createMinorGc } from '../minor-gc.ts'
+import { openClock, type ServiceClock, toServiceClock } from '../open-clock.ts'
+import { openServiceNode, type ServiceNodeParts } from '../open-service-node.ts'
+import { mayJoin } from '../open-worker-gateway.ts'
+import { openServiceFile, type ServiceFile } from '../service-file.ts'
+import { bindBlobs } from '../storage/bind-blobs.ts'
+import { type BlobOverrides, type OpenedBlobs, openBlobs } from '../storage/open-blobs.ts'
+import { openStore, type StoreOverrides } from '../storage/open-store.ts'
+
+export interface BaseOverrides extends BlobOverrides, StoreOverrides {
+  readonly clock?: Clock
+  /** For tests: a store that can be away. */
+  readonly wrapStore?: (store: Store) => Store
+  /** For tests: called in place of the garbage collector. */
+  readonly collectMinor?: () => void
+}
+
+interface BaseOptions {
+  readonly log: Log
+  readonly version: string
+  readonly overrides: BaseOverrides
+  readonly opening: AsyncDisposableStack
+}
+
+/** What this process says of itself in its beats, as soon as it is known. */
+interface NodeFigures {
+  /** How many workers it has, by pool. */
+  workers: () => Readonly<Record<string, number>>
+  /** Where other processes hear live what runs here; null: nowhere, or not yet. */
+  address: string | null
+}
+
+export interface Base {
+  readonly clock: Clock
+  readonly isClockSane: ServiceClock['isSane']
+  readonly store: Store
+  /** Commands on this machine find the one service of a data folder by it; null: there may be several. */
+  readonly serviceFile: ServiceFile | null
+  /** Whether workers of other machines may join. */
+  readonly takesWorkers: boolean
+  readonly node: ServiceNodeParts
+  readonly figures: NodeFigures
+  readonly opened: OpenedBlobs
+  /** Told of every chunk of a body that comes or goes. */
+  readonly onTransferred: (bytes: number) => void
+  readonly log: Log
+}
+
+export async function openBase(config: Config, secrets: Secrets, options: BaseOptions): Promise<Base> {
+  const { log, version, overrides, opening } = options
+  const { role } = config
+  const serviceClock =
+    overrides.clock === undefined
+      ? openClock({ isFollowed: config.store.kind === 'postgres', log })
+      : toServiceClock(overrides.clock)
+  const { clock } = serviceClock
+  const keptStore = opening.use(
+    await openStore(config.store, { retentionMs: config.jobs.retentionMs, secrets, overrides, clock, log }),
+  )
+  const store = overrides.wrapStore?.(keptStore) ?? keptStore
+  await serviceClock.begin(store)
+  const serviceFile = store.isExclusive ? opening.use(await openServiceFile(config.dataDirectory)) : null
+  const onTransferred = createMinorGc({ isOn: config.http.transferGc, collect: overrides.collectMinor })
+  const takesWorkers = await mayJoin(config.fleet, store)
+  const figures: NodeFigures = { workers: () => ({}), address: null }
+  const node = opening.use(
+    await openServiceNode({
+      ...{ takesWorkers, store, version, role, clock, log },
+      workers: () => figures.workers(),
+      address: () => figures.address,
+    }),
+  )
+  serviceClock.follow(store, node.heartbeat)
+  const opened = opening.use(
+    await openBlobs(config.blobs, config.assets, {
+      store,
+      secrets,
+      users: store.isExclusive ? null : await findUsers(node),
+      overrides,
+      onTransferred,
+      clock,
+      log,
+    }),
+  )
+  await bindBlobs(store, opened.place)
+  const { isSane: isClockSane } = serviceClock
+  return { clock, isClockSane, store, serviceFile, takesWorkers, node, figures, opened, onTransferred, log }
+}
+
+/** The processes of the service, as users of its folder of blobs. */
+async function findUsers({ heartbeat }: ServiceNodeParts) {
+  return { own: heartbeat.nodeId, live: new Set((await heartbeat.findLive()).map(({ id }) => id)) }
+}

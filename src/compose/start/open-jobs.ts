@@ -1,0 +1,141 @@
+/** Jobs and those who run them: the operations, the workers of this process in every pool that it serves, and the chores. */
+import type { Sealer } from '../../../lib/sealer.ts'
+import type { Turns } from '../../../lib/waiting/turns.ts'
+import type { Config } from '../../config/config.ts'
+import { LOCAL_ACCOUNT_ID } from '../../domain/accounts/account.ts'
+import { DEFAULT_POOL } from '../../domain/deployments/deployment.ts'
+import { createPoolSignals, type PoolSignals } from '../../domain/deployments/pool-signals.ts'
+import type { CommandEngine } from '../../domain/engine/directory/engine-commands.ts'
+import type { NodeModels } from '../../domain/engine/model-port.ts'
+import type { JobObserver } from '../../domain/jobs/observer.ts'
+import type { AssetActions } from '../asset-actions.ts'
+import { openPools, type RunningPools } from '../engines/open-deployments.ts'
+import type { OpenedDirectory } from '../engines/open-directory.ts'
+import { createJobActions, type JobActions } from '../job-actions.ts'
+import type { OpenedBus } from '../open-bus.ts'
+import { PARTS_OF } from '../roles.ts'
+import { countWorkers, isServed } from '../served-pools.ts'
+import { createStoreChores } from '../storage/store-chores.ts'
+import type { Base } from './open-base.ts'
+import type { Callers } from './open-callers.ts'
+
+interface JobPhaseParts {
+  readonly base: Base
+  readonly callers: Callers
+  readonly engines: OpenedDirectory
+  readonly bus: OpenedBus
+  readonly assets: AssetActions
+  readonly sealer: Sealer | null
+  readonly observer: JobObserver
+  readonly mustRunModels: NodeModels['mustRun']
+  readonly turns: Turns
+  readonly opening: AsyncDisposableStack
+}
+
+export interface OpenedJobs {
+  readonly jobs: JobActions
+  readonly commandEngine: CommandEngine
+  readonly poolSignals: PoolSignals
+  /** null: the local kind, which has the common pool alone. */
+  readonly pools: RunningPools | null
+  /** Begins to claim jobs. */
+  start(): void
+}
+
+export async function openJobs(config: Config, parts: JobPhaseParts): Promise<OpenedJobs> {
+  const { base, callers, engines, bus, opening } = parts
+  const { deployments } = callers
+  const jobs = createJobs(config, parts)
+  opening.defer(() => jobs.reader.stop())
+  opening.use(jobs.watching)
+  await prepareStore(config, { ...base, jobs })
+  opening.use(jobs.worker)
+  opening.use(jobs.engineDrain)
+  opening.use(jobs.housekeeping)
+  const poolSignals = createPoolSignals({
+    store: base.store.deployments,
+    deployments,
+    findLive: base.node.heartbeat.findLive,
+    clock: base.clock,
+  })
+  const opens = PARTS_OF[config.role]
+  const pools =
+    config.deployments === null || deployments === null
+      ? null
+      : opening.use(
+          openPools(config.deployments, {
+            ...{ ...base, deployments, jobs, bus, poolSignals },
+            drainTimeoutMs: config.jobs.drainTimeoutMs,
+            workersHere: (deployment) => (opens.engines ? countWorkers(config.jobs, deployment) : 0),
+          }),
+        )
+  const runsCommonPool = opens.engines && config.jobs.workers > 0 && isServed(config.jobs, DEFAULT_POOL)
+  base.figures.workers = () => ({
+    ...pools?.workers.counts(),
+    [DEFAULT_POOL]: runsCommonPool && !jobs.worker.stats().isDraining ? config.jobs.workers : 0,
+  })
+  return {
+    jobs,
+    commandEngine: toCommandEngine(engines, jobs),
+    poolSignals,
+    pools,
+    start() {
+      if (runsCommonPool) jobs.worker.start()
+      pools?.start()
+    },
+  }
+}
+
+function createJobs(config: Config, { base, callers, engines, ...parts }: JobPhaseParts): JobActions {
+  const { store, opened, node, clock, log } = base
+  const { shared, workerKeys, deployments } = callers
+  const { fleet, directory, chores: engineChores } = engines
+  return createJobActions(config.jobs, {
+    ...{ ...parts, store, fleet, directory, clock, log },
+    blobs: opened.blobs,
+    maxOvertakes: config.fleet.maxOvertakes,
+    heartbeat: node.heartbeat,
+    leadership: node.leadership,
+    rules: shared,
+    mustTakeJobs: deployments?.mustTakeJobs,
+    async refuseClosedPool(pool) {
+      await deployments?.refresh()
+      deployments?.mustTakeJobs(pool)
+    },
+    chores: [
+      ...engineChores,
+      ...(shared?.chores ?? []),
+      ...opened.chores,
+      ...workerKeys.chores,
+      ...createStoreChores(store.upkeep, { clock, retentionMs: config.jobs.retentionMs }),
+    ],
+  })
+}
+
+interface PreparedParts extends Pick<Base, 'store' | 'takesWorkers'> {
+  readonly jobs: JobActions
+}
+
+/** Creates the implicit account of the local kind, and recovers the jobs that an earlier process left unfinished. */
+async function prepareStore(config: Config, { store, jobs, takesWorkers }: PreparedParts): Promise<void> {
+  // Only a process that takes jobs knows how many may wait; the settings of a worker do not say.
+  if (PARTS_OF[config.role].surfaces) {
+    await store.accounts.put({
+      id: LOCAL_ACCOUNT_ID,
+      // The number of workers bounds what runs at a time, so the only account needs no limit of its own.
+      maxRunning: 1_000_000,
+      maxQueued: config.jobs.maxQueued,
+    })
+  }
+  // Nobody else has the store, so whoever held a lease is gone. Beside other processes and joined workers, leases lapse by themselves.
+  if (store.isExclusive && !takesWorkers) await jobs.recover({ releaseAll: true })
+  await jobs.lanes.start()
+}
+
+function toCommandEngine({ toCommand, fleet }: OpenedDirectory, jobs: JobActions): CommandEngine {
+  return toCommand((engineId, will) => {
+    if (will === 'draining') jobs.engineDrain.drain(engineId)
+    else if (will === 'cordoned') fleet.cordon(engineId)
+    else fleet.resume(engineId)
+  })
+}

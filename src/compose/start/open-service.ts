@@ -1,0 +1,138 @@
+/**
+ * Opens everything of the service but its listener, in the order of the dependencies. Whatever must be closed again is put on the
+ * stack of the caller, who closes it in the reverse order.
+ */
+import type { Log } from '../../../lib/log.ts'
+import { createSealer, type Sealer } from '../../../lib/sealer.ts'
+import { createTurns, type Turns } from '../../../lib/waiting/turns.ts'
+import type { Config } from '../../config/config.ts'
+import type { Secrets } from '../../config/secrets.ts'
+import type { Authenticate } from '../../domain/accounts/caller.ts'
+import { type ContentSigner, createContentSigner, type SigningKey } from '../../domain/assets/signed-url.ts'
+import type { Engine } from '../../domain/engine/engine-port.ts'
+import type { NodeModels, RunModel } from '../../domain/engine/model-port.ts'
+import type { WorkerGateway } from '../../domain/workers/worker-gateway.ts'
+import { type AssetActions, createAssetActions } from '../asset-actions.ts'
+import type { OpenedDirectory } from '../engines/open-directory.ts'
+import { type FleetOverrides, openEngines } from '../engines/open-engines.ts'
+import type { Metrics } from '../metrics/open-metrics.ts'
+import { type OpenedBus, openBus } from '../open-bus.ts'
+import { createDirectories } from '../open-directories.ts'
+import { openWorkerGateway } from '../open-worker-gateway.ts'
+import { PARTS_OF } from '../roles.ts'
+import type { ModelOverrides } from '../router/open-models.ts'
+import { openRouter, type Router } from '../router/open-router.ts'
+import { openSigningKeys } from '../storage/open-signing-keys.ts'
+import { type Base, type BaseOverrides, openBase } from './open-base.ts'
+import { type Callers, openCallers } from './open-callers.ts'
+import { type OpenedJobs, openJobs } from './open-jobs.ts'
+
+export interface ServiceOverrides extends FleetOverrides, BaseOverrides {
+  /** For tests that observe how long work on the main thread is cut into slices. */
+  readonly turns?: Turns
+  /** For tests: other providers, and a store that can fail at a chosen step. */
+  readonly models?: ModelOverrides
+  /** For tests: finds the account that a credential belongs to. */
+  readonly authenticate?: Authenticate
+}
+
+interface ServiceOptions {
+  readonly log: Log
+  readonly version: string
+  readonly metrics: Metrics
+  readonly overrides: ServiceOverrides
+  readonly opening: AsyncDisposableStack
+}
+
+interface OpenedService {
+  readonly base: Base
+  readonly callers: Callers
+  readonly engines: OpenedDirectory
+  /** The engine in this process, if there is one. */
+  readonly resident: Engine | null
+  readonly bus: OpenedBus
+  readonly assets: AssetActions
+  readonly running: OpenedJobs
+  readonly router: Router
+  readonly signer: ContentSigner
+  /** null: no worker of another machine may join, or this process takes no requests. */
+  readonly gateway: WorkerGateway | null
+  /** Shared by all long work on the main thread. */
+  readonly turns: Turns
+}
+
+export async function openService(config: Config, secrets: Secrets, options: ServiceOptions): Promise<OpenedService> {
+  const { log, metrics, overrides, opening } = options
+  const base = await openBase(config, secrets, options)
+  const { store, node, opened, clock } = base
+  // The engine runs models for nodes, and models run workflows on the engine, so one of the two is connected later.
+  const nodeModels = Promise.withResolvers<NodeModels>()
+  const runModel: RunModel = async (request, signals) => (await nodeModels.promise).run(request, signals)
+  const bus = opening.use(
+    await openBus(config.bus, { storeConfig: config.store, secrets, store, heartbeat: node.heartbeat, clock, log }),
+  )
+  base.figures.address = bus.address
+  const directories = opening.use(createDirectories({ store, bus, log }))
+  const { authenticate } = overrides
+  const callers = await openCallers(config, { ...base, secrets, directories, authenticate, opening })
+  const workerKeys = callers.workerKeys.keys
+  const { opened: openedEngines, resident } = await openEngines(config, { ...base, workerKeys, overrides, runModel })
+  const engines = opening.use(openedEngines)
+  const sealer = openSealer(secrets)
+  const assets = createAssetActions(config.assets, { ...base, ...callers, sealer })
+  const turns = overrides.turns ?? createTurns()
+  const running = await openJobs(config, {
+    ...{ base, callers, engines, bus, assets, sealer, turns, opening },
+    observer: metrics.observer,
+    mustRunModels: async (wish) => (await nodeModels.promise).mustRun(wish),
+  })
+  const signingKeys = await openSigningKeys({
+    configured: secrets.signingKeys,
+    kept:
+      store.isExclusive || sealer === null
+        ? { in: 'folder', directory: config.dataDirectory }
+        : { in: 'store', store, sealer },
+  })
+  const signer = createContentSigner(signingKeys, clock)
+  const router = opening.use(
+    await openRouter(config.router, {
+      ...{ ...callers, secrets, bus, store, opened, assets, signer, clock, log },
+      directory: config.dataDirectory,
+      nodeId: node.heartbeat.nodeId,
+      leadership: node.leadership,
+      engine: resident,
+      brands: config.http.brand,
+      baseUrl: `${config.http.publicUrl ?? ''}${config.http.mountPrefix}`,
+      observer: metrics.callObserver,
+      observeExchange: metrics.observeExchange,
+      overrides: overrides.models ?? {},
+    }),
+  )
+  nodeModels.resolve(router.nodeModels)
+  const service = { base, callers, engines, resident, bus, assets, running, router, signer, turns }
+  const hasGateway = base.takesWorkers && PARTS_OF[config.role].surfaces
+  return { ...service, gateway: hasGateway ? openGateway(service, { runModel, signingKeys }) : null }
+}
+
+function openGateway(
+  { base, callers, engines, running, assets, bus, turns }: Omit<OpenedService, 'gateway'>,
+  parts: { readonly runModel: RunModel; readonly signingKeys: readonly SigningKey[] },
+): WorkerGateway {
+  const { store, node, opened, clock, log } = base
+  const { directory, follow } = engines
+  return openWorkerGateway({
+    ...{ ...parts, store, assets, bus, directory, follow, turns, clock, log },
+    jobs: running.jobs,
+    keys: callers.workerKeys.keys,
+    blobs: opened.blobs,
+    heartbeat: node.heartbeat,
+  })
+}
+
+function openSealer({ secretKey, formerSecretKeys }: Secrets): Sealer | null {
+  if (secretKey === null) return null
+  return createSealer(
+    secretKey.reveal(),
+    formerSecretKeys.map((key) => key.reveal()),
+  )
+}

@@ -1,0 +1,35 @@
+/** How many jobs run and wait, and how long each of them may take. */
+import type { SettingValues } from '../settings/settings.ts'
+import { autoWorkers } from './fleet-config.ts'
+
+export interface JobsConfig {
+  /** Jobs that run at once. */
+  readonly workers: number
+  readonly maxQueued: number
+  readonly retentionMs: number
+  readonly expiredGraceMs: number
+  /** null: no limit. */
+  readonly maxRunMs: number | null
+  readonly cancelGraceMs: number
+  readonly drainTimeoutMs: number
+  /** How long requests are still taken by a process that says it is not ready any more. */
+  readonly drainDelayMs: number
+  /** The pools whose jobs this process runs; null: all. */
+  readonly pools: readonly string[] | null
+  readonly previewOutputs: boolean
+}
+
+export function toJobsConfig(values: SettingValues): JobsConfig {
+  return {
+    workers: values.workers === 'auto' ? autoWorkers(values) : values.workers,
+    maxQueued: values.maxQueue,
+    retentionMs: values.retention,
+    expiredGraceMs: values.expiredGrace,
+    maxRunMs: values.maxRunTime,
+    cancelGraceMs: values.cancelGrace,
+    drainTimeoutMs: values.drainTimeout,
+    drainDelayMs: values.drainDelay,
+    pools: values.pools,
+    previewOutputs: values.previewOutputs,
+  }
+}
