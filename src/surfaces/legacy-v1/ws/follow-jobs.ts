@@ -233,6 +233,8 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
       log.debug({ err: error, jobId: key.jobId }, 'the end of a job could not be read')
       if (isTold()) return
     }
+    // Nothing was told: the last event may still come.
+    ends.delete(key.jobId)
     endings.delete(key.jobId)
     runs.forget(key.jobId)
     jobClients.forget(key.jobId)
