@@ -5,6 +5,7 @@
 import { hostname } from 'node:os'
 import { newUuidV4 } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
+import { settlesWithin } from '../lib/waiting/sleep.ts'
 import { createTurns } from '../lib/waiting/turns.ts'
 import { type FleetOverrides, openEngineList } from './compose/engines/open-engines.ts'
 import { type JoinedService, type JoinParts, openJoin } from './compose/join/open-join.ts'
@@ -23,6 +24,9 @@ import type { WorkerDeps } from './domain/jobs/claim/worker-options.ts'
 import type { RunStore } from './domain/jobs/job-store.ts'
 import { readStoredGraph } from './domain/jobs/run/prepare-run.ts'
 import { openHeartbeat } from './domain/service-nodes/heartbeat.ts'
+
+// What was given out and not taken back goes back to the queue with its lease.
+const TAKE_BACK_MS = 5000
 
 interface JoinedWorkerOptions extends Pick<JoinParts, 'key' | 'versions' | 'signal'> {
   readonly log: Log
@@ -94,8 +98,10 @@ export async function startJoinedWorker(
 
   async function stopAll(withinMs: number): Promise<void> {
     const deadline = new Date(clock.now().getTime() + withinMs)
-    await jobs.end()
+    // Questions that wait are taken back meanwhile; a service that does not answer must not hold up the end.
+    const ended = jobs.end()
     await Promise.all(workers.map((worker) => worker.drain({ deadline })))
+    await settlesWithin(ended, TAKE_BACK_MS)
   }
 
   await publish()
