@@ -42,6 +42,8 @@ export interface JoinedWorker extends AsyncDisposable {
   readonly pools: readonly string[]
   readonly fleet: Fleet
   running(): number
+  /** Its service takes what it says, and it does not drain. */
+  isReady(): boolean
   /** Asks for no new work, lets runs finish within the configured time and gives the rest back. */
   drain(): Promise<void>
   /** Resolves with the reason when the service will never take this worker again. */
@@ -96,7 +98,9 @@ export async function startJoinedWorker(
   const unsubscribe = fleet.onChange(() => jobs.offersChanged(fleet.offers()))
   opening.defer(unsubscribe)
 
+  let isStopping = false
   async function stopAll(withinMs: number): Promise<void> {
+    isStopping = true
     const deadline = new Date(clock.now().getTime() + withinMs)
     // Questions that wait are taken back meanwhile; a service that does not answer must not hold up the end.
     const ended = jobs.end()
@@ -114,6 +118,7 @@ export async function startJoinedWorker(
     fleet,
     refused: service.refused,
     running: () => workers.reduce((sum: number, worker: Worker) => sum + worker.stats().running, 0),
+    isReady: () => !isStopping && heartbeat.steadyForMs() > 0,
     drain: () => stopAll(config.jobs.drainTimeoutMs),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
