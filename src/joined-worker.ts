@@ -190,7 +190,7 @@ function toWorkerDeps(config: Config, { service, fleet }: WorkerParts): Omit<Wor
     ...{ bus, clock, blobs: files.blobs, storeBlob: files.storeOutput, newId: newUuidV4 },
     fleet: {
       claimExclusively: (worker, claim) => fleet.claimExclusively(worker, claim),
-      offers: () => fleet.offers(),
+      offers: (chosen) => fleet.offers(chosen),
       take: (engineId, lane) => fleet.take(engineId, lane),
       hasOther: (engineId, lane) => fleet.hasOther(engineId, lane) || held.hasOther(lane),
       nextRoomMs: () => fleet.nextRoomMs(),

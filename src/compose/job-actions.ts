@@ -274,7 +274,7 @@ function createLaneChores({ learn, endStranded }: LaneKeeper, { heartbeat, bus }
     if (!isNews && !isDue && bus.health()?.isHearing === true) return
     isNews = false
     learntAtMs = uptimeMs()
-    await learn()
+    if (await learn()) isNews = true
   }
 
   return [

@@ -46,6 +46,11 @@ interface Upload {
   readonly signal: AbortSignal
 }
 
+interface Expected {
+  readonly hash: string
+  readonly clock: Clock
+}
+
 export interface WorkerFilesDeps {
   readonly blobs: Pick<BlobStore, 'open' | 'receive' | 'stat'>
   readonly assets: Pick<AssetStore, 'announceBlob'>
@@ -58,16 +63,23 @@ export interface WorkerFilesDeps {
 
 /** The largest piece that is taken at once. */
 export const MAX_PIECE_BYTES = 64 * 1024 * 1024
+// What is as large may be one of many pieces, and they come over a narrow line one by one: all must be there when the last one is.
+// Smaller ones are whole, or the last.
+const MIN_PIECE_BYTES = 8 * 1024 * 1024
+const PIECE_LIFE_MS = 6 * 3_600_000
 
 export function createWorkerFiles(deps: WorkerFilesDeps): WorkerFiles {
   const { blobs, held, receipts } = deps
 
-  async function keep(leaseId: string, pending: PendingBlob, hash: string): Promise<ProvenPiece> {
+  /** Counts pieces as if they came later, so that they are collected later. */
+  const laterClock = { now: () => new Date(deps.clock.now().getTime() + PIECE_LIFE_MS) }
+
+  async function keep(leaseId: string, pending: PendingBlob, { hash, clock }: Expected): Promise<ProvenPiece> {
     if (pending.hash !== hash) {
       await pending.discard()
       throw new ServiceError('hash_mismatch', 'the bytes do not have the hash that was said; send them again')
     }
-    await settleBlob(pending, deps)
+    await settleBlob(pending, { assets: deps.assets, clock })
     const piece = { hash, sizeBytes: pending.sizeBytes }
     return { ...piece, receipt: receipts.give(leaseId, piece) }
   }
@@ -99,7 +111,9 @@ export function createWorkerFiles(deps: WorkerFilesDeps): WorkerFiles {
     async store(worker, named, { hash, source, signal }) {
       const lease = toLease(worker, named)
       const maxBytes = Math.min(MAX_PIECE_BYTES, await roomOf(lease))
-      return keep(lease.leaseId, await blobs.receive(source, { maxBytes, signal }), hash)
+      const pending = await blobs.receive(source, { maxBytes, signal })
+      const clock = pending.sizeBytes >= MIN_PIECE_BYTES ? laterClock : deps.clock
+      return keep(lease.leaseId, pending, { hash, clock })
     },
     async join(worker, named, { whole, pieces, signal }) {
       const lease = toLease(worker, named)
@@ -110,7 +124,8 @@ export function createWorkerFiles(deps: WorkerFilesDeps): WorkerFiles {
       }
       const maxBytes = await roomOf(lease)
       if (whole.sizeBytes > maxBytes) throw new ServiceError('payload_too_large', `more than ${maxBytes} bytes`)
-      return keep(lease.leaseId, await blobs.receive(readAll(pieces), { maxBytes, signal }), whole.hash)
+      const pending = await blobs.receive(readAll(pieces), { maxBytes, signal })
+      return keep(lease.leaseId, pending, { hash: whole.hash, clock: deps.clock })
     },
   }
 }

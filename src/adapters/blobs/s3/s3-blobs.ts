@@ -11,6 +11,7 @@ import type { Log } from '../../../../lib/log.ts'
 import type { BlobIndex, StoredObject } from '../../../domain/assets/blob-index.ts'
 import type { Blobs, PendingBlob } from '../../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../../domain/errors.ts'
+import type { FileOps } from '../fs/file-ops.ts'
 import type { Bucket } from './bucket.ts'
 import { createDirectUploads } from './direct-uploads.ts'
 import type { LocalFiles } from './local-files.ts'
@@ -28,6 +29,7 @@ interface S3BlobsOptions {
   readonly blake3: Blake3
   readonly clock: Clock
   readonly log: Log
+  readonly disk: FileOps
   readonly hedge?: Hedge
   readonly partMemoryBytes?: number
   /** Told of every chunk of larger pieces that is stored or read, so that its buffer may be freed soon. */
@@ -44,9 +46,9 @@ const DIRECT_SECONDS = 300
 export const OBJECTS = 'up/'
 
 export function createS3Blobs(options: S3BlobsOptions): Blobs {
-  const { bucket, prefix, index, files, blake3, clock, log, onTransferred = () => {} } = options
+  const { bucket, prefix, index, files, disk, blake3, clock, log, onTransferred = () => {} } = options
   const { hedge = createHedge(), partMemoryBytes = PART_MEMORY_BYTES } = options
-  const parts = createParts({ directory: files.temporaryDirectory, memoryBytes: partMemoryBytes })
+  const parts = createParts({ directory: files.temporaryDirectory, memoryBytes: partMemoryBytes, files: disk })
   const known = new BoundedMap<string, StoredObject>(MAX_KNOWN_OBJECTS)
   // Objects that were found damaged or gone: whoever sends the same bytes again replaces them.
   const suspects = new BoundedMap<string, string>(MAX_SUSPECTS)
@@ -165,7 +167,11 @@ export function createS3Blobs(options: S3BlobsOptions): Blobs {
     localPath: () => null,
     async borrow(hash) {
       const { sizeBytes } = known.get(hash) ?? (await find(hash))
-      return files.borrow(hash, { sizeBytes, read: () => open(hash) })
+      try {
+        return await files.borrow(hash, { sizeBytes, read: () => open(hash) })
+      } catch (error) {
+        throw toStorageError(error)
+      }
     },
     async signDirect(hash, { method, contentType, disposition }) {
       const { objectKey } = known.get(hash) ?? (await find(hash))

@@ -136,6 +136,7 @@ export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] 
       fleet.announce()
     },
     knownLanes: (): readonly string[] => lanes.lanes(),
+    maxLanes: lanes.maxLanes,
     /** What the engine that comes nearest to running a graph lacks for it; empty when some engine can run it. */
     findLacks(graph: Graph, pool: string): readonly Lack[] {
       if (!hasLanes) return []

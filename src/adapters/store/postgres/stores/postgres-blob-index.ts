@@ -10,6 +10,7 @@ import {
   OLD_GARBAGE,
   removeObject,
   replaceObject,
+  THROW_AWAY_MANY,
   TOUCH_OBJECT,
 } from '../operations/assets/blob-objects.ts'
 import type { StoreParts } from './store-parts.ts'
@@ -60,6 +61,9 @@ export function createBlobIndex({ durable, relaxed, read, chore }: StoreParts): 
     },
     async forgetGarbage(objectKeys) {
       if (objectKeys.length > 0) await chore.run(FORGET_GARBAGE, [objectKeys])
+    },
+    async throwAway(objectKeys, now) {
+      if (objectKeys.length > 0) await chore.run(THROW_AWAY_MANY, [objectKeys, now.getTime()])
     },
     async knownObjects(objectKeys) {
       if (objectKeys.length === 0) return []

@@ -96,6 +96,11 @@ export const FORGET_GARBAGE = statement(
   'objects.forget-garbage',
   'DELETE FROM blob_garbage WHERE object_key = ANY ($1::text[])',
 )
+export const THROW_AWAY_MANY = statement(
+  'objects.throw-away-many',
+  `INSERT INTO blob_garbage (object_key, since) SELECT DISTINCT object_key, $2::bigint FROM unnest($1::text[]) AS thrown(object_key)
+   ON CONFLICT (object_key) DO UPDATE SET since = excluded.since`,
+)
 export const KNOWN_OBJECTS = statement<[objectKey: string]>(
   'objects.known',
   `SELECT object_key FROM blob WHERE object_key = ANY ($1::text[])

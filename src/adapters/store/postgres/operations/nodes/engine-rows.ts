@@ -2,14 +2,14 @@
  * The engines that any process knows of, who drives them, and what they can run. Who may drive one is decided by a time that is never
  * later than the server's own, as in node-rows.ts.
  */
-import { readEngineAbout, writeEngineAbout } from '../../../../../domain/engine/directory/engine-about.ts'
+import { writeEngineAbout } from '../../../../../domain/engine/directory/engine-about.ts'
 import type {
   EngineRecord,
   EngineRegistry,
   EngineWill,
   Publication,
 } from '../../../../../domain/engine/directory/engine-registry.ts'
-import type { EngineRow } from '../../../rows/engine-row.ts'
+import { type EngineRow, toEngineRecord } from '../../../rows/engine-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { toText } from '../../database/texts.ts'
 import { NO_LATER_THAN_NOW } from './node-rows.ts'
@@ -62,19 +62,7 @@ const LIST = statement<EngineRow>(
 )
 
 export async function listEngines(db: Queryable): Promise<EngineRecord[]> {
-  return (await db.all(LIST)).map((row) => {
-    const [id, nodeId, heldUntil, isShared, catalogHash, state, concurrency, about, seenAt, will, willNumber] = row
-    return {
-      nodeId,
-      heldUntil: new Date(heldUntil),
-      isShared: isShared === 1,
-      catalogHash,
-      status: readEngineAbout({ id, state, concurrency }, about),
-      seenAt: new Date(seenAt),
-      will,
-      willNumber,
-    }
-  })
+  return (await db.all(LIST)).map(toEngineRecord)
 }
 
 const SET_WILL = statement(

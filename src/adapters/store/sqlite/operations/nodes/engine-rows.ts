@@ -1,9 +1,9 @@
 /** The engines that any process knows of, who drives them, and what they can run. */
 import type { DatabaseSync } from 'node:sqlite'
-import { readEngineAbout, writeEngineAbout } from '../../../../../domain/engine/directory/engine-about.ts'
+import { writeEngineAbout } from '../../../../../domain/engine/directory/engine-about.ts'
 import type { EngineRecord, EngineWill, Publication } from '../../../../../domain/engine/directory/engine-registry.ts'
 import type { EngineState } from '../../../../../domain/engine/fleet/engine-status.ts'
-import type { EngineRow } from '../../../rows/engine-row.ts'
+import { type EngineRow, toEngineRecord } from '../../../rows/engine-row.ts'
 import { prepareRows } from '../statement.ts'
 
 interface PublishedFields {
@@ -70,21 +70,7 @@ const COLUMNS = `id, node_id, held_until, is_shared, catalog_hash, state, concur
 
 export function prepareListEngines(database: DatabaseSync): (input: null) => EngineRecord[] {
   const select = prepareRows<EngineRow>(database, `SELECT ${COLUMNS} FROM engine ORDER BY id`)
-  return () => select.all().map(toRecord)
-}
-
-function toRecord(row: EngineRow): EngineRecord {
-  const [id, nodeId, heldUntil, isShared, catalogHash, state, concurrency, about, seenAt, will, willNumber] = row
-  return {
-    nodeId,
-    heldUntil: new Date(heldUntil),
-    isShared: isShared === 1,
-    catalogHash,
-    status: readEngineAbout({ id, state, concurrency }, about),
-    seenAt: new Date(seenAt),
-    will,
-    willNumber,
-  }
+  return () => select.all().map(toEngineRecord)
 }
 
 export function prepareSetEngineWill(
