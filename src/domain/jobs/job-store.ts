@@ -211,6 +211,7 @@ export interface JobStore {
     leases: readonly Lease[],
     until: Date,
   ): Promise<readonly { readonly jobId: string; readonly status: JobStatus }[]>
+  /** A repeated end, of the same status under the same lease, is answered as the first one was, and changes nothing. */
   commit(lease: Lease, change: RunChange): Promise<CommitOutcome>
   /**
    * Takes a running job back as if it had never been submitted, with its key and its hold, before its submit was answered.

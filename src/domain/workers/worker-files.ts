@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream'
 import type { Clock } from '../../../lib/clock.ts'
 import type { AssetStore } from '../assets/asset-store.ts'
 import { type BlobStore, type ByteRange, type PendingBlob, settleBlob } from '../assets/blob-store.ts'
-import { ServiceError } from '../errors.ts'
+import { invalidField, ServiceError } from '../errors.ts'
 import type { Lease } from '../jobs/job-store.ts'
 import type { HeldClaims } from './held-claims.ts'
 import type { OutputReceipts, StoredPiece } from './output-receipts.ts'
@@ -30,8 +30,14 @@ export interface WorkerFiles {
   offer(worker: WorkerIdentity, lease: Lease, piece: StoredPiece): Promise<string | null>
   /** Throws hash_mismatch, payload_too_large. */
   store(worker: WorkerIdentity, lease: Lease, upload: Upload): Promise<ProvenPiece>
-  /** Makes one of pieces that were stored under the same lease. */
-  join(worker: WorkerIdentity, lease: Lease, whole: StoredPiece, pieces: readonly ProvenPiece[]): Promise<ProvenPiece>
+  /** Makes one of pieces that were stored under the same lease. Throws hash_mismatch, invalid_field, payload_too_large. */
+  join(worker: WorkerIdentity, lease: Lease, parts: JoinedPieces): Promise<ProvenPiece>
+}
+
+interface JoinedPieces {
+  readonly whole: StoredPiece
+  readonly pieces: readonly ProvenPiece[]
+  readonly signal: AbortSignal
 }
 
 interface Upload {
@@ -109,11 +115,16 @@ export function createWorkerFiles(deps: WorkerFilesDeps): WorkerFiles {
       const clock = pending.sizeBytes >= MIN_PIECE_BYTES ? laterClock : deps.clock
       return keep(lease.leaseId, pending, { hash, clock })
     },
-    async join(worker, named, whole, pieces) {
+    async join(worker, named, { whole, pieces, signal }) {
       const lease = toLease(worker, named)
       for (const piece of pieces) receipts.mustHold(lease.leaseId, piece, piece.receipt)
-      const maxBytes = Math.min(whole.sizeBytes, await roomOf(lease))
-      const pending = await blobs.receive(readAll(pieces), { maxBytes })
+      // Nothing is read that cannot come out right.
+      if (pieces.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) !== whole.sizeBytes) {
+        throw invalidField('pieces', `must have ${whole.sizeBytes} bytes together`)
+      }
+      const maxBytes = await roomOf(lease)
+      if (whole.sizeBytes > maxBytes) throw new ServiceError('payload_too_large', `more than ${maxBytes} bytes`)
+      const pending = await blobs.receive(readAll(pieces), { maxBytes, signal })
       return keep(lease.leaseId, pending, { hash: whole.hash, clock: deps.clock })
     },
   }

@@ -176,7 +176,8 @@ test('pieces of a joined worker are there when the last of them comes, hours lat
   await collect()
   const last = await send(whole.subarray(8 * 1024 * 1024))
   const joined = { hash: blake3.hash(whole), sizeBytes: whole.length }
-  assert.equal((await files.join(worker, lease, joined, [first, last])).hash, joined.hash)
+  const asked = { whole: joined, pieces: [first, last], signal: new AbortController().signal }
+  assert.equal((await files.join(worker, lease, asked)).hash, joined.hash)
   time.now += 20 * GRACE_MS
   await collect()
   assert.equal(await blobs.stat(first.hash), null, 'and then they go')
