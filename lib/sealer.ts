@@ -14,6 +14,8 @@ export interface Sealer {
   seal(plain: Uint8Array, context: string): Uint8Array
   /** null when the bytes were not sealed under one of the keys and this context, or were changed. */
   open(sealed: Uint8Array, context: string): Uint8Array | null
+  /** What a former key sealed, sealed under the present one; null: the present one did, or none of the keys. */
+  renew(sealed: Uint8Array, context: string): Uint8Array | null
 }
 
 /** The key seals; the former ones only open what they sealed before the key was exchanged. */
@@ -22,23 +24,33 @@ export function createSealer(key: Uint8Array, former: readonly Uint8Array[] = []
   if (keys.some(({ byteLength }) => byteLength !== SEALER_KEY_BYTES)) {
     throw new RangeError(`a sealing key has ${SEALER_KEY_BYTES} bytes`)
   }
+  const seal = (plain: Uint8Array, context: string) => sealWith(key, plain, context)
   return {
-    seal(plain, context) {
-      const nonce = randomBytes(NONCE_BYTES)
-      const cipher = createCipheriv('aes-256-gcm', key, nonce)
-      cipher.setAAD(Buffer.from(context))
-      const body = Buffer.concat([cipher.update(plain), cipher.final()])
-      return Buffer.concat([Buffer.of(VERSION), nonce, cipher.getAuthTag(), body])
-    },
-    open(sealed, context) {
-      if (sealed.byteLength < HEADER_BYTES || sealed[0] !== VERSION) return null
-      for (const each of keys) {
-        const plain = openWith(each, sealed, context)
-        if (plain !== null) return plain
-      }
-      return null
+    seal,
+    open: (sealed, context) => openWithAny(keys, sealed, context),
+    renew(sealed, context) {
+      if (openWithAny([key], sealed, context) !== null) return null
+      const plain = openWithAny(former, sealed, context)
+      return plain === null ? null : seal(plain, context)
     },
   }
+}
+
+function sealWith(key: Uint8Array, plain: Uint8Array, context: string): Uint8Array {
+  const nonce = randomBytes(NONCE_BYTES)
+  const cipher = createCipheriv('aes-256-gcm', key, nonce)
+  cipher.setAAD(Buffer.from(context))
+  const body = Buffer.concat([cipher.update(plain), cipher.final()])
+  return Buffer.concat([Buffer.of(VERSION), nonce, cipher.getAuthTag(), body])
+}
+
+function openWithAny(keys: readonly Uint8Array[], sealed: Uint8Array, context: string): Uint8Array | null {
+  if (sealed.byteLength < HEADER_BYTES || sealed[0] !== VERSION) return null
+  for (const key of keys) {
+    const plain = openWith(key, sealed, context)
+    if (plain !== null) return plain
+  }
+  return null
 }
 
 function openWith(key: Uint8Array, sealed: Uint8Array, context: string): Uint8Array | null {

@@ -17,7 +17,8 @@ const ON_BOTH_STORES = ['test/e2e/jobs/**/*.test.ts', 'test/e2e/assets/**/*.test
 const isTestOfModule = (file: string) => /^(lib|engine|src)\//.test(file) && !file.includes('/test/')
 // Ends a run that hangs, and nothing else: the slowest files start and kill whole servers, which takes minutes on a busy machine.
 const TEST_TIMEOUT_MS = 900_000
-// While one file waits for disk or a child process, another computes. With more files at once, timings become unreliable.
+// While one file waits for disk, a timer or a child process, others compute: most files leave a core idle for half of their time.
+const FILES_PER_CORE = 2
 const MAX_CONCURRENCY = 4
 const SLOWEST_SHOWN = 20
 
@@ -71,7 +72,7 @@ function toTestSets(extra: readonly string[]): TestSet[] {
 }
 
 function testArguments({ flags, patterns }: TestSet, summaryFile: string): string[] {
-  const concurrency = Math.min(MAX_CONCURRENCY, Math.max(2, availableParallelism()))
+  const concurrency = Math.min(MAX_CONCURRENCY, FILES_PER_CORE * availableParallelism())
   return [
     '--test',
     `--test-concurrency=${concurrency}`,
@@ -133,6 +134,9 @@ async function runTestsOnPostgres(extra: readonly string[]): Promise<boolean> {
   }
   await using _ = server
   process.env['ATELIER_TEST_POSTGRES'] = server.url
+  // Reading and compiling the sources is half of what a short file does. Every process and thread of the run shares the result, and
+  // so does the next run: an entry counts only for the very text that it was made of.
+  process.env['NODE_COMPILE_CACHE'] ??= path.join(project, 'node_modules', '.cache', 'atelier')
   return runTests(extra)
 }
 

@@ -5,6 +5,7 @@
 import { hostname } from 'node:os'
 import { newUuidV4 } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
+import { settlesWithin } from '../lib/waiting/sleep.ts'
 import { createTurns } from '../lib/waiting/turns.ts'
 import { type FleetOverrides, openEngineList } from './compose/engines/open-engines.ts'
 import { type JoinedService, type JoinParts, openJoin } from './compose/join/open-join.ts'
@@ -24,6 +25,9 @@ import type { RunStore } from './domain/jobs/job-store.ts'
 import { readStoredGraph } from './domain/jobs/run/prepare-run.ts'
 import { openHeartbeat } from './domain/service-nodes/heartbeat.ts'
 
+// What was given out and not taken back goes back to the queue with its lease.
+const TAKE_BACK_MS = 5000
+
 interface JoinedWorkerOptions extends Pick<JoinParts, 'key' | 'versions' | 'signal'> {
   readonly log: Log
   readonly version: string
@@ -38,6 +42,8 @@ export interface JoinedWorker extends AsyncDisposable {
   readonly pools: readonly string[]
   readonly fleet: Fleet
   running(): number
+  /** Its service takes what it says, and it does not drain. */
+  isReady(): boolean
   /** Asks for no new work, lets runs finish within the configured time and gives the rest back. */
   drain(): Promise<void>
   /** Resolves with the reason when the service will never take this worker again. */
@@ -92,10 +98,14 @@ export async function startJoinedWorker(
   const unsubscribe = fleet.onChange(() => jobs.offersChanged(fleet.offers()))
   opening.defer(unsubscribe)
 
+  let isStopping = false
   async function stopAll(withinMs: number): Promise<void> {
+    isStopping = true
     const deadline = new Date(clock.now().getTime() + withinMs)
-    await jobs.end()
+    // Questions that wait are taken back meanwhile; a service that does not answer must not hold up the end.
+    const ended = jobs.end()
     await Promise.all(workers.map((worker) => worker.drain({ deadline })))
+    await settlesWithin(ended, TAKE_BACK_MS)
   }
 
   await publish()
@@ -108,6 +118,7 @@ export async function startJoinedWorker(
     fleet,
     refused: service.refused,
     running: () => workers.reduce((sum: number, worker: Worker) => sum + worker.stats().running, 0),
+    isReady: () => !isStopping && heartbeat.steadyForMs() > 0,
     drain: () => stopAll(config.jobs.drainTimeoutMs),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
@@ -162,7 +173,7 @@ function withLanes(jobs: RunStore, directory: Pick<EngineDirectory, 'learnLane'>
     async claim(request) {
       const claim = await jobs.claim(request)
       if (claim !== null && claim.needs !== '')
-        directory.learnLane(claim.needs, await readStoredGraph(claim.workflow, turns))
+        directory.learnLane(claim.needs, await readStoredGraph(claim.workflow, turns), claim.job.pool)
       return claim
     },
   }
@@ -179,7 +190,7 @@ function toWorkerDeps(config: Config, { service, fleet }: WorkerParts): Omit<Wor
     ...{ bus, clock, blobs: files.blobs, storeBlob: files.storeOutput, newId: newUuidV4 },
     fleet: {
       claimExclusively: (worker, claim) => fleet.claimExclusively(worker, claim),
-      offers: () => fleet.offers(),
+      offers: (chosen) => fleet.offers(chosen),
       take: (engineId, lane) => fleet.take(engineId, lane),
       hasOther: (engineId, lane) => fleet.hasOther(engineId, lane) || held.hasOther(lane),
       nextRoomMs: () => fleet.nextRoomMs(),

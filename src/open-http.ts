@@ -25,6 +25,7 @@ import type { PerAccount } from './domain/accounts/limits/tiers.ts'
 import type { SignIn } from './domain/accounts/sign-in.ts'
 import { createUserFiles } from './domain/accounts/user-files.ts'
 import { type ContentSigner, refuseInactive } from './domain/assets/signed-url.ts'
+import { DEFAULT_POOL } from './domain/deployments/deployment.ts'
 import type { Deployments } from './domain/deployments/deployments.ts'
 import type { PoolSignals } from './domain/deployments/pool-signals.ts'
 import type { CommandEngine } from './domain/engine/directory/engine-commands.ts'
@@ -314,7 +315,7 @@ function toSurfaceParts(
     version,
     isOneAccountForAll: shared === null,
     bus,
-    catalog: () => directory.catalog(),
+    catalog: () => directory.catalog(DEFAULT_POOL),
     jobs: { ...jobs, chooseId: shared === null ? asChosen : withinAccount },
     isAtLimit: async (accountId) =>
       shared !== null &&

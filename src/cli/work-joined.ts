@@ -3,7 +3,8 @@
  * in order at the first SIGTERM or Ctrl-C, and by itself when the service refuses its key or speaks none of its versions.
  */
 import { loadConfig } from '../config/config.ts'
-import { type JoinFlags, readJoin } from '../config/join-config.ts'
+import { isMeantForJoined, type JoinConfig, type JoinFlags, readJoin } from '../config/join-config.ts'
+import type { JoinedWorker } from '../joined-worker.ts'
 import { openLog } from './open-log.ts'
 import { explainStart, listenForStop } from './serve.ts'
 import { CommandError, EXIT, printLine, type Terminal } from './terminal.ts'
@@ -15,15 +16,20 @@ export async function workJoined(
   terminal: Terminal,
 ): Promise<number> {
   const { join, key } = readJoin(flags, terminal.env)
-  const { config, warnings } = loadConfig({ flags: settings, env: terminal.env, cwd: terminal.cwd })
+  const { config, warnings } = loadConfig({
+    ...{ flags: settings, env: terminal.env, cwd: terminal.cwd },
+    isMeant: isMeantForJoined,
+  })
   for (const warning of warnings) printLine(terminal.stderr, `atelier: warning: ${warning}`)
   await using logs = openLog(config.log, { descriptor: terminal.stderr.fd, isTerminal: terminal.stderr.isTTY })
   const { log } = logs
   const stop = listenForStop(terminal)
   const stopped = new AbortController()
   void stop.requested.then(() => stopped.abort())
+  let joined: JoinedWorker | null = null
   try {
     const { startJoinedWorker } = await import('../joined-worker.ts')
+    await using health = await openHealth(join, () => joined?.isReady() === true)
     const { pools } = config.jobs
     const options = { key, log, version: readVersion(), signal: stopped.signal, ...(pools !== null && { pools }) }
     const starting = startJoinedWorker(config, join, options)
@@ -32,6 +38,7 @@ export async function workJoined(
       return explainJoin(error)
     })
     if (worker === null) return EXIT.ok
+    joined = worker
     const engines = worker.fleet.status().map(({ id, state }) => (state === 'ready' ? id : `${id} (${state})`))
     printLine(
       terminal.stdout,
@@ -39,6 +46,7 @@ export async function workJoined(
         `Atelier ${readVersion()} works for ${join.urls.join(', ')}`,
         `  pools         ${worker.pools.join(', ')}`,
         `  engines       ${engines.join(', ')}`,
+        ...(health === null ? [] : [`  health        ${health.url}/healthz`]),
         '  stop          Ctrl-C',
       ].join('\n'),
     )
@@ -51,6 +59,13 @@ export async function workJoined(
   } finally {
     stop.end()
   }
+}
+
+/** Open from the start on: a worker that waits for its service lives. */
+async function openHealth({ health = null }: JoinConfig, isReady: () => boolean) {
+  if (health === null) return null
+  const { openJoinedHealth } = await import('../joined-health.ts')
+  return openJoinedHealth(health, isReady).catch(explainStart)
 }
 
 /** What the service says is for whoever started the worker; anything else is a failure of the start. */

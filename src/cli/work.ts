@@ -43,11 +43,15 @@ export function addWork(program: Command, terminal: Terminal, finish: Finish): v
       '--allow-plain-http',
       'join an address without TLS that is not of this machine, on a network that you trust',
     )
+    .option(
+      '--health <address>',
+      'where a joined worker answers /healthz and /readyz: a port, or host and port; default: nowhere',
+    )
     .addHelpText('after', EXAMPLES)
     .action(async (options: Record<string, unknown>) => {
-      const { join, token, tokenFile, allowPlainHttp, ...settings } = options
+      const { join, token, tokenFile, allowPlainHttp, health, ...settings } = options
       if (typeof join !== 'string') return finish(await serve({ ...settings, role: 'worker' }, terminal))
-      finish(await workJoined({ join, token, tokenFile, allowPlainHttp } as JoinFlags, settings, terminal))
+      finish(await workJoined({ join, token, tokenFile, allowPlainHttp, health } as JoinFlags, settings, terminal))
     })
 }
 

@@ -59,7 +59,7 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
     directUploads:
       directUploads === undefined || sealer === null
         ? null
-        : createDirectUploadActions({ directUploads, sealer, uploadAsset, quota, maxBytes: maxUploadBytes, clock }),
+        : createDirectUploadActions({ ...shared, directUploads, sealer, uploadAsset, quota, maxBytes: maxUploadBytes }),
     assetFromPath: createAssetFromPath({ uploadAsset, hostFiles: opened.hostFiles }),
     assetFromHash: createAssetFromHash(shared),
     hasBlob: createHasBlob(shared),

@@ -48,13 +48,14 @@ export async function inspectBus(config: BusConfig, { secrets, nodes }: InspectO
 
 async function reachesNats(
   { servers, isEncrypted, user, credentialsFile }: Extract<BusConfig, { kind: 'nats' }>,
-  { busPassword }: InspectOptions['secrets'],
+  secrets: InspectOptions['secrets'],
 ): Promise<boolean> {
   const { NatsLine } = await import('../adapters/bus/nats/nats-connection.ts')
   await using line = new NatsLine({
-    ...{ servers, isEncrypted, cluster: 'doctor', log: silentLog },
+    ...{ servers, isEncrypted, cluster: 'doctor', nodeId: 'doctor', log: silentLog },
+    ...{ keys: toLinkKeys(secrets), now: () => new Date() },
     user: user ?? undefined,
-    password: busPassword?.reveal(),
+    password: secrets.busPassword?.reveal(),
     credentialsFile: credentialsFile ?? undefined,
   })
   await settlesWithin(line.open(), WITHIN_MS)

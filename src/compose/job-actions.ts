@@ -141,7 +141,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     ...parts.chores,
   ]
   const workflows = {
-    catalog: () => directory.catalog(),
+    catalog: directory.catalog,
     assets: store.assets,
     turns,
     clock,
@@ -187,6 +187,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     submitPrompt: createSubmitPrompt({
       inspectWorkflow: createInspectWorkflow(workflows),
       catalog: workflows.catalog,
+      pool: DEFAULT_POOL,
       submit,
       turns,
       ...(fleet.hasLanes && { placement: directory }),
@@ -196,7 +197,12 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     reader,
     list: createListJobs(shared),
     cancel: createCancelJob(shared),
-    convertFile: createConvertFile({ catalog: workflows.catalog, clock, random: Math.random, turns }),
+    convertFile: createConvertFile({
+      catalog: (pool) => directory.catalog(pool ?? DEFAULT_POOL),
+      random: Math.random,
+      clock,
+      turns,
+    }),
     // Other processes write here too, and the finest of their notices may be left out.
     watching: createWatchJob({ reader, bus, log, ...(!store.isExclusive && { liveFreshMs: SHARED_FRESH_MS }) }),
     worker,
@@ -268,7 +274,7 @@ function createLaneChores({ learn, endStranded }: LaneKeeper, { heartbeat, bus }
     if (!isNews && !isDue && bus.health()?.isHearing === true) return
     isNews = false
     learntAtMs = uptimeMs()
-    await learn()
+    if (await learn()) isNews = true
   }
 
   return [

@@ -15,7 +15,7 @@ type LocalConversion =
 export async function convertLocally(content: JsonValue, catalog: NodeCatalog): Promise<LocalConversion> {
   const convertFile = createConvertFile({ catalog: () => catalog, clock: systemClock, random: Math.random })
   try {
-    return { kind: 'converted', file: await convertFile(content) }
+    return { kind: 'converted', file: await convertFile(content, null) }
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error
     const nodeErrors = (error.details?.['node_errors'] ?? {}) as JsonObject

@@ -46,7 +46,7 @@ export async function openBus(config: BusConfig, deps: BusDeps): Promise<OpenedB
 }
 
 async function openNats(config: Extract<BusConfig, { kind: 'nats' }>, deps: BusDeps): Promise<OpenedBus> {
-  const { secrets, store, heartbeat, log } = deps
+  const { secrets, store, heartbeat, clock, log } = deps
   const { openNatsBus } = await import('../adapters/bus/nats/nats-bus.ts')
   const bus = await openNatsBus({
     servers: config.servers,
@@ -56,6 +56,8 @@ async function openNats(config: Extract<BusConfig, { kind: 'nats' }>, deps: BusD
     credentialsFile: config.credentialsFile ?? undefined,
     cluster: await readServiceId(store),
     nodeId: heartbeat.nodeId,
+    keys: toLinkKeys(secrets),
+    now: () => clock.now(),
     directory: createLinkDirectory(deps),
     log,
   })

@@ -60,7 +60,10 @@ export async function openServiceNode(deps: ServiceNodeDeps): Promise<ServiceNod
     url = address
   }
   if (store.isExclusive) {
-    const heartbeat = createLoneHeartbeat({ nodeId, about, hasGuests: deps.takesWorkers })
+    const heartbeat = createLoneHeartbeat({
+      ...{ nodeId, about },
+      ...(deps.takesWorkers === true && { guests: { store: store.nodes, clock } }),
+    })
     return {
       heartbeat,
       leadership: UNCONTESTED,

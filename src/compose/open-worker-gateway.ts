@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
+import type { Turns } from '../../lib/waiting/turns.ts'
 import type { FleetConfig } from '../config/blocks/fleet-config.ts'
 import { WORKERS_ACCOUNT_ID } from '../domain/accounts/account.ts'
 import { createApiKeys } from '../domain/accounts/keys/api-keys.ts'
@@ -70,6 +71,7 @@ interface GatewayParts {
   readonly follow: () => Promise<void>
   readonly runModel: RunModel
   readonly heartbeat: Heartbeat
+  readonly turns: Turns
   readonly clock: Clock
   readonly log: Log
 }

@@ -4,13 +4,17 @@
  */
 import { readFileSync } from 'node:fs'
 import { ConfigError, quote } from './config-error.ts'
-import { type Environment, OTHER_ENV } from './env.ts'
+import { type Environment, OTHER_ENV, type SettingName } from './env.ts'
 import { isLoopback } from './readers/read-network.ts'
 import { Secret } from './secrets.ts'
+import type { SettingGroup } from './settings/setting.ts'
+import { SETTINGS } from './settings/settings.ts'
 
 export interface JoinConfig {
   /** Of nodes of one service, without a slash at the end. */
   readonly urls: readonly string[]
+  /** Where its health can be asked for; null or left out: nowhere. */
+  readonly health?: { readonly host: string; readonly port: number } | null
 }
 
 export interface JoinFlags {
@@ -19,6 +23,8 @@ export interface JoinFlags {
   readonly token?: string
   readonly tokenFile?: string
   readonly allowPlainHttp?: boolean
+  /** A port, or host and port. */
+  readonly health?: string
 }
 
 /** Throws ConfigError with one line. */
@@ -27,7 +33,26 @@ export function readJoin(
   env: Environment,
 ): { readonly join: JoinConfig; readonly key: Secret<string> } {
   const urls = flags.join.split(',').map((text) => readUrl(text.trim(), flags.allowPlainHttp === true))
-  return { join: { urls }, key: new Secret(readKey(flags, env)) }
+  const health = flags.health === undefined ? null : readHealth(flags.health)
+  return { join: { urls, health }, key: new Secret(readKey(flags, env)) }
+}
+
+const GROUPS: ReadonlySet<SettingGroup> = new Set(['Jobs', 'Engine', 'Fleet', 'Logs'])
+
+/** A joined worker runs jobs on engines. It has neither a store nor callers, so settings about those must not keep it from starting. */
+export function isMeantForJoined(name: SettingName): boolean {
+  return GROUPS.has(SETTINGS[name].group)
+}
+
+const ADDRESS = /^(?:(\[[0-9a-f:.]+\]|[^:]+):)?(\d{1,5})$/i
+const MAX_PORT = 65_535
+
+function readHealth(text: string): { readonly host: string; readonly port: number } {
+  const [, host = '127.0.0.1', port = ''] = ADDRESS.exec(text) ?? []
+  if (port === '' || Number(port) > MAX_PORT) {
+    throw new ConfigError(`--health ${quote(text)} must be a port, or an address such as 0.0.0.0:8190`)
+  }
+  return { host: host.replace(/^\[(.*)\]$/, '$1'), port: Number(port) }
 }
 
 function readUrl(text: string, allowsPlain: boolean): string {

@@ -65,6 +65,8 @@ export interface StoreUpkeep {
   reclaim(signal?: AbortSignal): Promise<readonly string[]>
   /** Renews what the server knows of tables that it does not look at by itself. */
   renewStatistics(signal?: AbortSignal): Promise<void>
+  /** Makes room for what will expire in this time, before the first of it is written. */
+  prepareExpiries(time: { readonly from: Date; readonly to: Date }): Promise<void>
   health(): Promise<StoreHealth>
 }
 

@@ -21,7 +21,7 @@ const FAULTS: readonly PlannedFault[] = [
 ]
 
 test('a service that is killed, cut off, misled and failed over keeps every promise that it gave', async () => {
-  const shape = { apis: 2, workers: 2, engines: 3, joined: 1, bytes: 'bucket' } as const
+  const shape = { apis: 2, workers: 2, engines: 3, joined: 1, bytes: 'bucket', bus: 'notify' } as const
   const rates = { jobs: 4, calls: 2, uploads: 1 }
   const report = await runTrial({ seed: 1, shape, rates, faults: FAULTS, lastsMs: 25_000 })
   assert.deepEqual(report.flaws, [], JSON.stringify(report.evidence, null, 1))

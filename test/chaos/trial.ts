@@ -12,8 +12,10 @@ import { fileURLToPath } from 'node:url'
 import { Client } from 'pg'
 import { checkBooks } from './check/check-books.ts'
 import { checkBytes } from './check/check-bytes.ts'
+import { checkCancels } from './check/check-cancels.ts'
 import { checkEngines } from './check/check-engines.ts'
 import { checkTold, type Flaw, of } from './check/check-told.ts'
+import { watchLimits } from './check/watch-limits.ts'
 import type { PlannedFault } from './faults/plan-faults.ts'
 import { type FaultRecord, strike } from './faults/strike.ts'
 import type { LoadNews, LoadPlan, LoadRates } from './load/main.ts'
@@ -28,8 +30,8 @@ export interface TrialOptions {
   readonly faults: readonly PlannedFault[]
   /** The load goes on for so long, */
   readonly lastsMs: number
-  /** and until so many jobs are acknowledged. */
-  readonly minJobs?: number
+  /** and until so much is acknowledged. */
+  readonly atLeast?: LoadRates
   readonly say?: (line: string) => void
   /** Keeps logs and journal here; left out: they go with the trial. */
   readonly keepIn?: string
@@ -49,8 +51,12 @@ export interface TrialReport {
   readonly refused: Readonly<Record<string, number>>
   readonly faults: readonly FaultRecord[]
   readonly failOvers: number
-  /** Results that a client has and nobody was charged for: their nodes were away from the store for longer than a lease (decision 0033). */
-  readonly unpaidResults: number
+  /** Ids of jobs that were given up after as many attempts as a job has: all its workers died. */
+  readonly givenUp: readonly string[]
+  /** Keys of calls whose result a client has and nobody was charged for: their nodes were away from the store for longer than a lease. */
+  readonly unpaid: readonly string[]
+  /** How often the limits of accounts were looked at. */
+  readonly looksAtLimits: number
   readonly flaws: readonly Flaw[]
   readonly evidence: readonly Evidence[]
 }
@@ -59,6 +65,9 @@ const LOAD_MAIN = fileURLToPath(new URL('./load/main.ts', import.meta.url))
 const CLIENTS_GIVE_UP_MS = 600_000
 const SETTLE_GIVE_UP_MS = 300_000
 const NEWS_EVERY_MS = 30_000
+const LOOK_EVERY_MS = 500
+const NOTHING = { jobs: 0, calls: 0, uploads: 0 }
+const KINDS = ['jobs', 'calls', 'uploads'] as const
 
 export async function runTrial(options: TrialOptions): Promise<TrialReport> {
   const folder = options.keepIn ?? (await mkdtemp(join(tmpdir(), 'atelier-chaos-')))
@@ -71,17 +80,24 @@ export async function runTrial(options: TrialOptions): Promise<TrialReport> {
   say(`the world is open after ${seconds(performance.now() - startedMs)}`)
   const journalPath = join(folder, 'told.ndjson')
   const loadStartedMs = performance.now()
+  const ending = new AbortController()
+  const watching = watchLimits(world, ending.signal)
   const { faults, flaws: found } = await runLoad(world, options, journalPath)
   const loadMs = performance.now() - loadStartedMs
   const told = readJournal(journalPath)
   say(`the load is over: ${JSON.stringify(countTold(told))}`)
   const flaws: Flaw[] = [...found, ...of(told, 'flaw').map(({ kind, text, id, at }) => ({ kind, text, id, at }))]
-  const { flaws: broken, ends } = await checkTold(world, told)
-  flaws.push(...broken, ...(await settle(world)), ...(await checkEngines(world, told)))
+  const { flaws: broken, ends, excused: givenUp } = await checkTold(world, told)
+  flaws.push(...broken, ...(await settle(world)))
+  ending.abort()
+  const { flaws: above, looks } = await watching
+  const { flaws: ofEngines, finished } = await checkEngines(world, told)
+  flaws.push(...above, ...ofEngines)
+  flaws.push(...checkCancels({ told, ends, finished: world.engines.length === 0 ? null : finished }))
   await world.stopNodes()
   for (const { deaths } of [...world.apis, ...world.workers])
     for (const text of deaths) flaws.push({ kind: 'died', text, id: null, at: null })
-  const { flaws: ofBooks, unpaidResults } = await checkBooks(world, told)
+  const { flaws: ofBooks, unpaid } = await checkBooks(world, { told, excused: givenUp })
   flaws.push(...ofBooks, ...(await checkBytes(world)))
   return {
     seed: options.seed,
@@ -91,11 +107,13 @@ export async function runTrial(options: TrialOptions): Promise<TrialReport> {
     loadMs: Math.round(loadMs),
     tookMs: Math.round(performance.now() - startedMs),
     acknowledged: countTold(told),
-    ends: Object.fromEntries(ends),
+    ends: countBy([...ends.values()]),
     refused: countBy(of(told, 'refused').map(({ word }) => word)),
     faults,
     failOvers: world.postgres.failOvers,
-    unpaidResults,
+    givenUp,
+    unpaid,
+    looksAtLimits: looks,
     flaws,
     evidence: await gatherEvidence({ world, told, faults, flaws }),
   }
@@ -104,7 +122,7 @@ export async function runTrial(options: TrialOptions): Promise<TrialReport> {
 /** Clients and faults together; resolves when the last client has what it wanted. */
 async function runLoad(
   world: World,
-  { seed, rates, faults, lastsMs, minJobs = 0, say = () => {} }: TrialOptions,
+  { seed, rates, faults, lastsMs, atLeast = NOTHING, say = () => {} }: TrialOptions,
   journalPath: string,
 ): Promise<{ faults: FaultRecord[]; flaws: Flaw[] }> {
   const plan: LoadPlan = {
@@ -120,12 +138,13 @@ async function runLoad(
   await writeFile(planFile, JSON.stringify(plan), { mode: 0o600 })
   const child = fork(LOAD_MAIN, [planFile], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const exited = once(child, 'exit')
-  let news: LoadNews = { begun: { jobs: 0, calls: 0, uploads: 0 }, open: { jobs: 0, calls: 0, uploads: 0 } }
+  let news: LoadNews = { begun: NOTHING, open: NOTHING, acknowledged: NOTHING }
+  const isEnough = () => KINDS.every((kind) => news.acknowledged[kind] >= atLeast[kind])
   child.on('message', (message) => {
     news = message as LoadNews
   })
   const reporter = setInterval(
-    () => say(`begun ${JSON.stringify(news.begun)}, open ${JSON.stringify(news.open)}`),
+    () => say(`acknowledged ${JSON.stringify(news.acknowledged)}, open ${JSON.stringify(news.open)}`),
     NEWS_EVERY_MS,
   )
   const ending = new AbortController()
@@ -134,11 +153,13 @@ async function runLoad(
     const endAt = performance.now() + lastsMs
     const records = await strike({ world, faults, signal: ending.signal, say })
     await pause(Math.max(0, endAt - performance.now()), undefined, { signal: ending.signal }).catch(() => {})
-    while (child.connected && of(readJournal(journalPath), 'job').length < minJobs) await pause(500)
+    while (child.connected && !isEnough()) await pause(LOOK_EVERY_MS)
     if (child.connected) child.send('stop')
     const isOver = await Promise.race([exited.then(() => true), pause(CLIENTS_GIVE_UP_MS, false, { ref: false })])
-    if (isOver) return { faults: records, flaws: [] }
-    const text = `clients never came to an end: ${JSON.stringify(news.open)} sessions are open`
+    const text = isOver
+      ? `the clients ended with ${child.exitCode ?? child.signalCode}`
+      : `clients never came to an end: ${JSON.stringify(news.open)} sessions are open`
+    if (isOver && child.exitCode === 0) return { faults: records, flaws: [] }
     return { faults: records, flaws: [{ kind: 'lost', text, id: null, at: Date.now() }] }
   } finally {
     clearInterval(reporter)

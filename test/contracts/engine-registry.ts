@@ -146,6 +146,22 @@ export function testEngineRegistry(opener: EngineRegistryPair): void {
       assert.equal(await other.forget({ sharedBefore: at(-15_000), ownBefore: at(-15_000) }), 1)
       assert.deepEqual(await one.findCatalogs(all), new Map([['kept', '{"kept":1}']]))
       assert.deepEqual(await one.findCatalogs([]), new Map())
+      assert.deepEqual(await one.measureCatalogs(all), new Map([['kept', 10]]))
+      assert.deepEqual(await one.measureCatalogs([]), new Map())
+    })
+
+    test('are forgotten when they are named, however lately they were seen, and no other is', async () => {
+      const [one, other] = views()
+      const [kept, named] = [newEngine(), newEngine({ catalogHash: 'of named' })]
+      await one.putCatalog('of named', '{"ä":1}')
+      assert.deepEqual(await other.measureCatalogs(['of named']), new Map([['of named', 8]]))
+      await one.publish({
+        ...{ nodeId: 'first', engines: [kept, named], now: START, until: at(30_000), takesLapsed: true },
+      })
+      const engineIds = [named.status.id, 'nobody']
+      assert.equal(await other.forget({ sharedBefore: at(-60_000), ownBefore: at(-60_000), engineIds }), 1)
+      assert.deepEqual([await find(one, named.status.id), (await one.findCatalogs(['of named'])).size], [null, 0])
+      assert.notEqual(await find(one, kept.status.id), null)
     })
   })
 }

@@ -121,6 +121,12 @@ export interface ClaimOptions {
 
 const ANYTHING: readonly EngineOffer[] = [{ engineId: 'engine', lanes: null }]
 
+/** A job, and the offer of an engine that may take it, as the service has them where several processes share a store. */
+export const ONE_LANE = {
+  job: { needs: 'lane' },
+  engines: [{ engineId: 'engine', lanes: [{ lane: 'lane', rank: 0 }] }],
+} as const
+
 /** An account with a pool of its own, and the few steps that most tests take. */
 export class Tenant {
   readonly store: StoreUnderTest

@@ -11,6 +11,7 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { openSqliteStore } from '../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { addPaidAccount } from '../support/app/paid-account.ts'
+import { findCompileCache } from '../support/cli/compile-cache.ts'
 import { CheckedClient, node } from '../support/clients/checked-client.ts'
 import { RouterClient } from '../support/clients/router-client.ts'
 import { CRASH_STEPS, type CrashStep } from './router-steps.ts'
@@ -53,8 +54,7 @@ interface ChildOptions {
 }
 
 async function startChild(dataDir: string, providerUrl: string, options: ChildOptions = {}): Promise<Child> {
-  // Most of a start is reading sources, the same every time.
-  const env = { PATH: process.env['PATH'] ?? '', NODE_COMPILE_CACHE: join(dataDir, 'compiled'), ...options.env }
+  const env = { PATH: process.env['PATH'] ?? '', ...findCompileCache(dataDir), ...options.env }
   const flags = options.runsJobs === true ? [dataDir, providerUrl, 'jobs'] : [dataDir, providerUrl]
   const child = fork(CHILD, flags, { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const [url] = (await once(child, 'message')) as [string]

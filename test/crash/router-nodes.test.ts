@@ -12,6 +12,7 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { openPostgresStore } from '../../src/adapters/store/postgres/open-postgres-store.ts'
 import { addPaidAccountTo } from '../support/app/paid-account.ts'
+import { findCompileCache } from '../support/cli/compile-cache.ts'
 import { RouterClient } from '../support/clients/router-client.ts'
 import { createTestDatabase } from '../support/postgres/test-database.ts'
 import type { CrashStep } from './router-steps.ts'
@@ -63,7 +64,7 @@ test('a process that is killed leaves its calls to another, which answers every 
   const { key: apiKey, accountId } = await addPaidAccountTo(store, { micros: CREDIT })
   const env = {
     PATH: process.env['PATH'] ?? '',
-    NODE_COMPILE_CACHE: join(dataDir, 'compiled'),
+    ...findCompileCache(dataDir),
     ATELIER_DATABASE: database.url,
     ATELIER_SECRET_KEY: randomBytes(32).toString('hex'),
   }

@@ -63,6 +63,7 @@ function withStore(body: (store: Store, clock: FixedClock) => Promise<void>): Pr
   })
 }
 
+const POOL = 'default'
 const checkpoint = (name: string) => readGraph({ '1': { class_type: 'FakeCheckpoint', inputs: { ckpt_name: name } } })
 
 test('a process without engines validates by those of the others, and a lane is stranded only when nobody serves it', () =>
@@ -75,11 +76,11 @@ test('a process without engines validates by those of the others, and a lane is 
     await worker.turn()
     await api.turn()
     assert.equal(directory.isCatalogOpen(), false)
-    assert.ok(directory.catalog().classTypes().includes('FakeCheckpoint'))
-    assert.deepEqual(directory.findLacks(checkpoint('a.safetensors')), [])
-    assert.equal(directory.findLacks(checkpoint('b.safetensors')).length, 1)
-    const lane = directory.laneOf(checkpoint('a.safetensors'))
-    assert.equal(worker.opened.directory.laneOf(checkpoint('a.safetensors')), lane)
+    assert.ok(directory.catalog(POOL).classTypes().includes('FakeCheckpoint'))
+    assert.deepEqual(directory.findLacks(checkpoint('a.safetensors'), POOL), [])
+    assert.equal(directory.findLacks(checkpoint('b.safetensors'), POOL).length, 1)
+    const lane = directory.laneOf(checkpoint('a.safetensors'), POOL)
+    assert.equal(worker.opened.directory.laneOf(checkpoint('a.safetensors'), POOL), lane)
     assert.deepEqual(directory.strandedLanes(), [])
     assert.deepEqual(
       directory.status().map(({ id, state, drivenBy, weights }) => [id, state, drivenBy, weights]),
@@ -188,5 +189,5 @@ test('a process that is alone remembers what its servers could run, and asks nob
     await before[Symbol.asyncDispose]()
     await using after = await open(createFakeFleetEngine({ id: 'gpu:8188', state: 'lost' }))
     assert.equal(after.directory.isCatalogOpen(), false)
-    assert.deepEqual(after.directory.findLacks(checkpoint('a.safetensors')), [])
+    assert.deepEqual(after.directory.findLacks(checkpoint('a.safetensors'), POOL), [])
   }))

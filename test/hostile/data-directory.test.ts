@@ -5,8 +5,14 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { verifyDatabase } from '../../src/adapters/store/sqlite/database/verify-database.ts'
-import { startTestApp, type TestApp } from '../support/app/start-app.ts'
+import { startTestApp, type TestApp, type TestAppOptions } from '../support/app/start-app.ts'
 import { runAtelier } from '../support/cli/atelier.ts'
+import { createFakeEngine } from '../support/engines/fake-engine.ts'
+
+/** Without the built-in engine, whose threads take most of a start, and which few of these tests need. */
+function startStoreApp(options: TestAppOptions = {}): Promise<TestApp> {
+  return startTestApp({ ...options, overrides: { engine: createFakeEngine() } })
+}
 
 async function uploadText(app: TestApp, text: string): Promise<{ readonly id: string; readonly hash: string }> {
   const form = new FormData()
@@ -20,7 +26,7 @@ async function uploadText(app: TestApp, text: string): Promise<{ readonly id: st
 
 /** A service over its own folder, which outlives it for as long as the body runs. */
 async function withStoppedApp(body: (dataDir: string, asset: { id: string; hash: string }) => Promise<void>) {
-  const app = await startTestApp()
+  const app = await startStoreApp()
   const { dataDir } = app
   try {
     const asset = await uploadText(app, 'worth keeping')
@@ -46,7 +52,7 @@ test('stored bytes survive a start beside a database that does not know them', (
   withStoppedApp(async (dataDir, { hash }) => {
     await removeDatabase(dataDir)
     for (const time of ['first', 'second']) {
-      await assert.rejects(startTestApp({ dataDir }), /belong to another database/, `${time} start`)
+      await assert.rejects(startStoreApp({ dataDir }), /belong to another database/, `${time} start`)
     }
     assert.equal(await readFile(pathOf(dataDir, hash), 'utf8'), 'worth keeping')
   }))
@@ -55,10 +61,10 @@ test('with its own database back, the service goes on', () =>
   withStoppedApp(async (dataDir, { id }) => {
     const database = await readFile(join(dataDir, 'atelier.db'))
     await removeDatabase(dataDir)
-    await assert.rejects(startTestApp({ dataDir }), /belong to another database/)
+    await assert.rejects(startStoreApp({ dataDir }), /belong to another database/)
     await removeDatabase(dataDir)
     await writeFile(join(dataDir, 'atelier.db'), database)
-    await using app = await startTestApp({ dataDir })
+    await using app = await startStoreApp({ dataDir })
     const content = await fetch(`${app.url}/api/v2/assets/${id}/content`)
     assert.equal(await content.text(), 'worth keeping')
   }))
@@ -66,7 +72,7 @@ test('with its own database back, the service goes on', () =>
 test('an emptied folder of bytes keeps nobody from starting', () =>
   withStoppedApp(async (dataDir, { id }) => {
     await rm(join(dataDir, 'blobs'), { recursive: true })
-    await using app = await startTestApp({ dataDir })
+    await using app = await startStoreApp({ dataDir })
     assert.equal((await fetch(`${app.url}/api/v2/assets/${id}/content`)).status, 404)
     assert.equal((await uploadText(app, 'something new')).hash.slice(0, 7), 'blake3:')
   }))
@@ -74,7 +80,7 @@ test('an emptied folder of bytes keeps nobody from starting', () =>
 test('a damaged database is named, with what to do', () =>
   withStoppedApp(async (dataDir) => {
     await writeFile(join(dataDir, 'atelier.db'), 'this is no database '.repeat(500))
-    await assert.rejects(startTestApp({ dataDir }), {
+    await assert.rejects(startStoreApp({ dataDir }), {
       name: 'StoreOpenError',
       message: /atelier\.db is damaged .*backup/,
     })
@@ -85,7 +91,7 @@ test('foreign things among the unfinished files do not matter', () =>
     await mkdir(join(dataDir, 'blobs', 'tmp', 'a-folder'))
     await writeFile(join(dataDir, 'blobs', 'tmp', 'left-over'), 'half')
     await writeFile(join(dataDir, 'blobs', 'README'), 'not ours')
-    await using app = await startTestApp({ dataDir })
+    await using app = await startStoreApp({ dataDir })
     assert.deepEqual(await readdir(join(dataDir, 'blobs', 'tmp')), ['a-folder'])
     assert.equal((await fetch(`${app.url}/api/v2/assets/${id}/content`)).status, 200)
   }))
@@ -117,7 +123,7 @@ async function download(url: string, headers: Record<string, string> = {}): Prom
 
 for (const size of [13, 100_000, 20_000_000]) {
   test(`${size} bytes that were damaged on the disk are never served as whole, and sending them again mends them`, async () => {
-    await using app = await startTestApp()
+    await using app = await startStoreApp()
     const bytes = new Uint8Array(size).map((_, index) => index % 251)
     const { id, hash } = await uploadBytes(app, bytes)
     const url = `${app.url}/api/v2/assets/${id}/content`
@@ -137,7 +143,7 @@ for (const size of [13, 100_000, 20_000_000]) {
 }
 
 test('the refusal of damaged bytes carries nothing of them', async () => {
-  await using app = await startTestApp()
+  await using app = await startStoreApp()
   const { id, hash } = await uploadBytes(app, new Uint8Array(1000).fill(7))
   await flipBit(pathOf(app.dataDir, hash))
   const answer = await fetch(`${app.url}/api/v2/assets/${id}/content`)
@@ -145,7 +151,7 @@ test('the refusal of damaged bytes carries nothing of them', async () => {
 })
 
 test('a part of damaged bytes is not served either', async () => {
-  await using app = await startTestApp()
+  await using app = await startStoreApp()
   const { id, hash } = await uploadBytes(app, new Uint8Array(1_000_000).fill(7))
   await flipBit(pathOf(app.dataDir, hash))
   const part = await download(`${app.url}/api/v2/assets/${id}/content`, { range: 'bytes=0-99' })
@@ -200,11 +206,11 @@ test('what cannot be mended ends the service, and the next start says what is da
     assert.equal(submitted.status, 500)
     assert.match((await app.app.failed).message, /damaged/)
     await app.app[Symbol.asyncDispose]()
-    await assert.rejects(startTestApp({ dataDir }), { name: 'StoreOpenError', message: /damaged .*backup/ })
+    await assert.rejects(startStoreApp({ dataDir }), { name: 'StoreOpenError', message: /damaged .*backup/ })
   }))
 
 test('verify finds what is damaged and what is missing, beside a running service too', async () => {
-  await using app = await startTestApp()
+  await using app = await startStoreApp()
   const verify = (...flags: string[]) => runAtelier(['verify', '--data-dir', app.dataDir, ...flags])
   const kept = await uploadText(app, 'kept')
   const damaged = await uploadText(app, 'damaged')

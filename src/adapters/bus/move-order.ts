@@ -1,51 +1,69 @@
 /**
  * Moves of jobs may come twice, by the medium that everybody hears and over the link to the process that runs the job, and each is
- * heard once. Over the link they stand in order with everything else about the job, so where there is one, the copy of the medium
- * waits for it; not for long, because the link may be slow or about to break.
+ * heard once. Over the link they stand in order with everything else about the job. So where there is one, the end of a run that
+ * the medium tells waits for its copy there, as long as the link is open and not for long; that the job has a newer version is
+ * told at once, for those who only read it.
  */
 import { BoundedSet } from '../../../lib/bounded-map.ts'
-import type { JobChanged } from '../../domain/events/event-bus.ts'
+import type { JobChanged, JobMove } from '../../domain/events/event-bus.ts'
 
 interface MoveOrderDeps {
   deliver(notice: JobChanged): void
-  readonly holdMs?: number
-  readonly maxHoldMs?: number
+}
+
+/** What is known of the link over which a move comes as well. */
+interface LinkState {
+  isOpen(): boolean
+  /** Whether something large is on its way there. */
+  isArriving(): boolean
 }
 
 interface Held {
   readonly notice: JobChanged
-  readonly isArriving: () => boolean
+  readonly link: LinkState
   timer: NodeJS.Timeout
   heldMs: number
 }
 
-const HOLD_MS = 500
+const LOOK_MS = 500
+// A link that is open brings everything, however busy both sides are; one that leads nowhere is noticed about as soon.
+const MAX_HOLD_MS = 5000
 // While something large that was told before is still on its way.
-const MAX_HOLD_MS = 30_000
+const MAX_ARRIVING_MS = 30_000
+/** A link that is new tells what was long ago: by then the medium has told it, or everybody has looked again. */
+const OLD_MS = 2000
 const MAX_KNOWN = 20_000
 
+/** What follows everything that a run has told. */
+const ENDS_OF_RUNS: ReadonlySet<JobMove> = new Set(['ended', 'returned'])
+
 export class MoveOrder implements Disposable {
-  readonly #deps: Required<MoveOrderDeps>
+  readonly #deps: MoveOrderDeps
   readonly #known = new BoundedSet<string>(MAX_KNOWN)
   readonly #held = new Map<string, Held>()
 
   constructor(deps: MoveOrderDeps) {
-    this.#deps = { holdMs: HOLD_MS, maxHoldMs: MAX_HOLD_MS, ...deps }
+    this.#deps = deps
   }
 
-  /** `link`: what is known of the link over which it comes as well; null: there is none. */
-  byMedium(notice: JobChanged, link: { isArriving(): boolean } | null): void {
+  /** `link`: null: there is none. */
+  byMedium(notice: JobChanged, link: LinkState | null): void {
     const key = keyOf(notice)
     if (key === null) this.#deps.deliver(notice)
     else if (this.#known.has(key) || this.#held.has(key)) return
-    else if (link === null) this.#deliver(key, notice)
-    else this.#held.set(key, { notice, isArriving: link.isArriving, heldMs: 0, timer: this.#wait(key) })
+    else if (link === null || !this.#mustWait(notice)) this.#deliver(key, notice)
+    else {
+      this.#held.set(key, { notice, link, heldMs: 0, timer: this.#wait(key) })
+      this.#deps.deliver(toVersion(notice))
+    }
   }
 
-  byLink(notice: JobChanged): void {
+  byLink(notice: JobChanged, ageMs: number): void {
     const key = keyOf(notice)
     if (key === null) this.#deps.deliver(notice)
-    else if (!this.#known.has(key)) this.#deliver(key, notice)
+    else if (this.#known.has(key)) return
+    else if (ageMs > OLD_MS && !this.#held.has(key)) this.#deps.deliver(toVersion(notice))
+    else this.#deliver(key, notice)
   }
 
   /** A link broke: whatever waited for one is delivered. */
@@ -58,15 +76,21 @@ export class MoveOrder implements Disposable {
     this.#held.clear()
   }
 
+  #mustWait({ jobId, move }: JobChanged): boolean {
+    if (move !== undefined && ENDS_OF_RUNS.has(move)) return true
+    return this.#held.size > 0 && [...this.#held.values()].some(({ notice }) => notice.jobId === jobId)
+  }
+
   #wait(key: string): NodeJS.Timeout {
-    const { holdMs, maxHoldMs } = this.#deps
     return setTimeout(() => {
       const held = this.#held.get(key)
       if (held === undefined) return
-      held.heldMs += holdMs
-      if (held.isArriving() && held.heldMs < maxHoldMs) held.timer = this.#wait(key)
+      held.heldMs += LOOK_MS
+      const { link, heldMs } = held
+      const mayCome = link.isOpen() && heldMs < (link.isArriving() ? MAX_ARRIVING_MS : MAX_HOLD_MS)
+      if (mayCome) held.timer = this.#wait(key)
       else this.#deliver(key, held.notice)
-    }, holdMs)
+    }, LOOK_MS)
   }
 
   #deliver(key: string, notice: JobChanged): void {
@@ -81,4 +105,8 @@ export class MoveOrder implements Disposable {
 /** null: it only says that there is a newer version, which may be said as often as one likes. */
 function keyOf({ jobId, version, move }: JobChanged): string | null {
   return move === undefined ? null : `${jobId} ${version} ${move}`
+}
+
+function toVersion({ jobId, accountId, version }: JobChanged): JobChanged {
+  return { jobId, accountId, version }
 }

@@ -28,9 +28,6 @@ interface MediumReceiver {
   onGap(): void
 }
 
-/** A link that is new tells what was long ago: by then the medium has told it, or everybody has looked again. */
-const OLD_MOVE_MS = 2000
-
 interface WireBusOptions {
   readonly medium: Medium
   readonly links: LiveLinks
@@ -72,8 +69,8 @@ export function createWireBus({ medium, links, log }: WireBusOptions): EventBus<
     if (told.kind === 'changed') {
       const { jobId, accountId, move } = told.notice
       if (move === 'taken') links.noteHolder(jobId, from, accountKey(accountId))
-      const isLinked = links.hears(from, [jobKey(jobId), accountKey(accountId)])
-      moves.byMedium(told.notice, isLinked ? { isArriving: () => links.isReceivingFrom(from) } : null)
+      const isOpen = () => links.hears(from, [jobKey(jobId), accountKey(accountId)])
+      moves.byMedium(told.notice, isOpen() ? { isOpen, isArriving: () => links.isReceivingFrom(from) } : null)
     } else if (told.kind === 'work') work.publish({ pool: told.pool, isRemote: true })
     else if (told.kind === 'directory') directory.publish(told.notice)
     else if (told.kind === 'call') call.publish(told.notice)
@@ -81,7 +78,7 @@ export function createWireBus({ medium, links, log }: WireBusOptions): EventBus<
 
   function hearLink(told: JobNotice, ageMs: number): void {
     if (told.kind === 'changed') {
-      moves.byLink(ageMs > OLD_MOVE_MS ? toVersion(told.notice) : told.notice)
+      moves.byLink(told.notice, ageMs)
       return
     }
     const toldAtMs = uptimeMs() - ageMs
@@ -132,8 +129,4 @@ export function createWireBus({ medium, links, log }: WireBusOptions): EventBus<
     onGap: (listener) => gap.subscribe(() => listener()),
     [Symbol.dispose]: () => moves[Symbol.dispose](),
   }
-}
-
-function toVersion({ jobId, accountId, version }: JobChanged): JobChanged {
-  return { jobId, accountId, version }
 }

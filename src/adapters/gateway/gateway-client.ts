@@ -57,11 +57,15 @@ interface GatewayClientOptions {
 }
 
 const CALL_MS = 30_000
+const CONFIRM_MS = 10_000
 const IDLE_MS = 60_000
 const KEEP_ALIVE_MS = 30_000
 // A key that was made a moment ago may be unknown to a node for two seconds; one that was revoked stays refused.
-const CONFIRM_AFTER_MS = [400, 900]
-const AWAY = new Set([429, 502, 503, 504])
+const CONFIRM_AFTER_MS = [400, 900, 1500]
+// What a node says of itself, and not of what it was asked for.
+const AWAY: ReadonlySet<string> = new Set(['store_unavailable', 'overloaded', 'shutting_down'])
+// Said by whatever stands before the nodes.
+const AWAY_STATUS = new Set([429, 502, 503, 504])
 
 export function openGatewayClient(options: GatewayClientOptions): GatewayClient {
   const { urls, key, instanceId, log } = options
@@ -117,13 +121,13 @@ export function openGatewayClient(options: GatewayClientOptions): GatewayClient 
     const text = await response.body.text()
     const { type, message, details } = readError(text)
     const { statusCode } = response
-    if (AWAY.has(statusCode)) {
+    if (type === null ? AWAY_STATUS.has(statusCode) : AWAY.has(type)) {
       at = (at + 1) % urls.length
       return storeUnavailable(new Error(`${statusCode}: ${message}`))
     }
     if (statusCode === 401) confirm()
     if (statusCode === 426) void renegotiate()
-    const refusal = (statusCode === 401 ? 'unauthorized' : type) as Refusal
+    const refusal = (statusCode === 401 ? 'unauthorized' : (type ?? 'invalid_request')) as Refusal
     return new ServiceError(refusal, message, details === null ? {} : { details })
   }
 
@@ -156,22 +160,28 @@ export function openGatewayClient(options: GatewayClientOptions): GatewayClient 
     for (const pauseMs of CONFIRM_AFTER_MS) {
       await sleep(pauseMs)
       if (isClosed) return
-      try {
-        const response = await request(`${urls[at]}/worker/v1/hello`, {
-          ...{ dispatcher: agent, headers: headersNow(), signal: AbortSignal.timeout(CALL_MS) },
-        })
-        await response.body.dump()
-        // Whatever else is wrong with it, it is not the key.
-        if (response.statusCode !== 401) return
-      } catch {
-        // A node that does not answer says nothing about the key.
-        return
-      }
+      const answers = await Promise.all(urls.map(askAt))
+      // Whatever else is wrong with it, it is not the key. Nor do those that do not answer say anything about it.
+      if (answers.some((status) => status !== null && status !== 401) || !answers.includes(401)) return
     }
     log.error({}, 'the service refuses the key of this worker: it is wrong, expired or revoked')
     ended.resolve(
       new ServiceError('unauthorized', 'the service refuses the key of this worker: it is wrong, expired or revoked'),
     )
+  }
+
+  /** The status with which a node answers to the key; null: it does not answer. */
+  async function askAt(url: string): Promise<number | null> {
+    try {
+      const { statusCode, body } = await request(`${url}/worker/v1/hello`, {
+        ...{ dispatcher: agent, headers: headersNow(), signal: AbortSignal.timeout(CONFIRM_MS) },
+      })
+      await body.dump()
+      // Something before the node that cannot reach it knows nothing about the key.
+      return AWAY_STATUS.has(statusCode) ? null : statusCode
+    } catch {
+      return null
+    }
   }
 
   async function renegotiate(): Promise<void> {
@@ -206,18 +216,20 @@ export function openGatewayClient(options: GatewayClientOptions): GatewayClient 
   }
 }
 
-function readError(text: string): { type: string; message: string; details: Readonly<Record<string, unknown>> | null } {
+interface ReadError {
+  /** null: something in between has answered. */
+  readonly type: string | null
+  readonly message: string
+  readonly details: Readonly<Record<string, unknown>> | null
+}
+
+function readError(text: string): ReadError {
   try {
     const { error } = JSON.parse(text) as {
       error: { type: string; message: string; details?: Record<string, unknown> }
     }
     return { type: String(error.type), message: String(error.message), details: error.details ?? null }
   } catch {
-    // Something in between has answered.
-    return {
-      type: 'invalid_request',
-      message: 'the service answered with something else than its protocol',
-      details: null,
-    }
+    return { type: null, message: 'the service answered with something else than its protocol', details: null }
   }
 }

@@ -6,7 +6,7 @@ import { Readable } from 'node:stream'
 import type { Blake3 } from '../../../lib/files/blake3.ts'
 import { createBackoff } from '../../../lib/waiting/backoff.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
-import { isStoreAway, ServiceError, storeUnavailable } from '../../domain/errors.ts'
+import { isStoreAway, type Refusal, ServiceError, storeUnavailable } from '../../domain/errors.ts'
 import type { Lease } from '../../domain/jobs/job-store.ts'
 import type { RunInputs, StoreOutput } from '../../domain/jobs/run/run-deps.ts'
 import { outlastOutage } from '../../domain/outage.ts'
@@ -34,29 +34,52 @@ interface Receipt {
   readonly receipt: string
 }
 
-type OfferAnswer = { readonly state: 'stored'; readonly receipt: string } | { readonly state: 'wanted' }
+type OfferAnswer =
+  | { readonly state: 'stored'; readonly receipt: string }
+  | { readonly state: 'wanted' }
+  | { readonly state: 'failed'; readonly error: { readonly type: string; readonly message: string } }
+
+interface Piece {
+  readonly bytes: Uint8Array
+  readonly hash: string
+  readonly signal: AbortSignal
+}
+
+interface Offer {
+  readonly whole: Spooled
+  readonly pieces?: readonly Receipt[]
+  readonly signal: AbortSignal
+}
 
 const PIECE_BYTES = 8 * 1024 * 1024
 // Few enough that joining them is one request, whatever the size.
 const MAX_PIECES = 2000
 const TRANSFER_MS = 300_000
-const JOIN_MS = 600_000
+// Blanks come while it lasts, and their absence ends it earlier.
+const JOIN_MS = 3_600_000
 const READ_TRIES = 10
 
 export function createRemoteFiles({ client, held, blake3, directory, maxPieceBytes }: RemoteFilesDeps): RemoteFiles {
-  async function offer(lease: Lease, whole: Spooled, pieces?: readonly Receipt[]): Promise<string | null> {
+  async function offer(lease: Lease, { whole, pieces, signal }: Offer): Promise<string | null> {
     const answer = await client.call<OfferAnswer>({
       method: 'POST',
       path: `/jobs/${lease.jobId}/blobs`,
       json: { lease_id: lease.leaseId, hash: whole.hash, size_bytes: whole.sizeBytes, ...(pieces && { pieces }) },
-      withinMs: JOIN_MS,
+      withinMs: pieces === undefined ? TRANSFER_MS : JOIN_MS,
+      signal,
     })
+    if (answer?.state === 'failed') {
+      const { type, message } = answer.error
+      throw type === 'store_unavailable'
+        ? storeUnavailable(new Error(message))
+        : new ServiceError(type as Refusal, message)
+    }
     return answer?.state === 'stored' ? answer.receipt : null
   }
 
-  async function put({ jobId, leaseId }: Lease, bytes: Uint8Array, hash: string): Promise<Receipt> {
+  async function put({ jobId, leaseId }: Lease, { bytes, hash, signal }: Piece): Promise<Receipt> {
     const path = `/jobs/${jobId}/blobs/${hash}?lease_id=${leaseId}`
-    const stored = await client.call<Receipt>({ method: 'PUT', path, bytes, withinMs: TRANSFER_MS })
+    const stored = await client.call<Receipt>({ method: 'PUT', path, bytes, withinMs: TRANSFER_MS, signal })
     if (stored === null) throw storeUnavailable(new Error('an output was not acknowledged'))
     return stored
   }
@@ -66,15 +89,15 @@ export function createRemoteFiles({ client, held, blake3, directory, maxPieceByt
     const pieceBytes = Math.min(maxPieceBytes, Math.max(PIECE_BYTES, Math.ceil(sizeBytes / MAX_PIECES)))
     if (sizeBytes <= pieceBytes) {
       const bytes = await whole.read(0, sizeBytes)
-      return (await outlastOutage(() => put(lease, bytes, hash), signal)).receipt
+      return (await outlastOutage(() => put(lease, { bytes, hash, signal }), signal)).receipt
     }
     const pieces: Receipt[] = []
     for (let start = 0; start < sizeBytes; start += pieceBytes) {
       const bytes = await whole.read(start, pieceBytes)
-      const pieceHash = blake3.hash(bytes)
-      pieces.push(await outlastOutage(() => put(lease, bytes, pieceHash), signal))
+      const piece = { bytes, hash: blake3.hash(bytes), signal }
+      pieces.push(await outlastOutage(() => put(lease, piece), signal))
     }
-    const receipt = await outlastOutage(() => offer(lease, whole, pieces), signal)
+    const receipt = await outlastOutage(() => offer(lease, { whole, pieces, signal }), signal)
     if (receipt === null) throw new ServiceError('hash_mismatch', 'the pieces of an output could not be joined')
     return receipt
   }
@@ -118,7 +141,8 @@ export function createRemoteFiles({ client, held, blake3, directory, maxPieceByt
   return {
     async storeOutput(source, { lease, maxBytes, signal = new AbortController().signal }) {
       await using whole = await spool(source, { directory, blake3, maxBytes, memoryBytes: PIECE_BYTES, signal })
-      const receipt = (await outlastOutage(() => offer(lease, whole), signal)) ?? (await send(lease, whole, signal))
+      const receipt =
+        (await outlastOutage(() => offer(lease, { whole, signal }), signal)) ?? (await send(lease, whole, signal))
       held.get(lease.leaseId)?.receipts.set(whole.hash, receipt)
       return { hash: whole.hash, sizeBytes: whole.sizeBytes }
     },

@@ -64,6 +64,7 @@ export interface ShownKeyWire extends KeyWire {
 
 export interface WorkerKeyWire extends Omit<KeyWire, 'account_id' | 'scopes' | 'previous_until'> {
   readonly pools: readonly string[]
+  readonly credentials: boolean
 }
 
 export interface ShownWorkerKeyWire extends WorkerKeyWire {

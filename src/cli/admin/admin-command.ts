@@ -13,7 +13,7 @@ interface AdminCommand<Answer extends object> {
   readonly judge?: (answer: Answer) => number
 }
 
-interface CommandParts {
+export interface CommandParts {
   readonly terminal: Terminal
   readonly finish: Finish
 }

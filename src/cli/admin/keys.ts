@@ -4,7 +4,7 @@ import { readDurationMs } from '../../config/readers/read-quantity.ts'
 import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
 import { pathOf } from './accounts.ts'
 import type { KeyWire, ShownKeyWire } from './admin-answers.ts'
-import { addAdminCommand, type Options } from './admin-command.ts'
+import { addAdminCommand, type CommandParts, type Options } from './admin-command.ts'
 import { type AdminClient, textOf } from './connect.ts'
 import { toPairs, toTable } from './layout.ts'
 
@@ -21,7 +21,7 @@ export function addKeys(program: Command, terminal: Terminal, finish: Finish): v
       .requiredOption('--account <id>', 'whose key it is')
       .option('--scopes <list>', 'what it may do, comma separated, such as jobs:read,jobs:write; default: everything')
       .option('--name <text>', 'a name for people')
-      .option('--expires <when>', 'a duration such as 90d, or a date such as 2027-01-01'),
+      .option(...EXPIRES_OPTION),
     { ask: create, show: showNew },
     parts,
   )
@@ -42,10 +42,18 @@ export function addKeys(program: Command, terminal: Terminal, finish: Finish): v
     parts,
   )
 
+  const revoke = keys.command('revoke').description('revoke a key: it is refused from now on')
+  addRevoke(revoke, '/keys', parts)
+}
+
+export const EXPIRES_OPTION = ['--expires <when>', 'a duration such as 90d, or a date such as 2027-01-01'] as const
+
+/** Revokes one of the keys below a path of the admin API. */
+export function addRevoke(command: Command, path: string, parts: CommandParts): void {
   addAdminCommand(
-    keys.command('revoke').description('revoke a key: it is refused from now on').argument('<id>', 'the key’s id'),
+    command.argument('<id>', 'the key’s id'),
     {
-      ask: (client, _options, [id]) => client.call<KeyWire>('POST', `${keyPath(id)}/revoke`),
+      ask: (client, _options, [id]) => client.call<{ id: string }>('POST', `${path}/${keyIdOf(id)}/revoke`),
       show: ({ id }) => `revoked ${id}`,
     },
     parts,
@@ -57,30 +65,31 @@ function accountOf(options: Options): string {
 }
 
 /** Accepts the id, or the whole key. */
-export function keyIdOf(given = ''): string {
+function keyIdOf(given = ''): string {
   return encodeURIComponent(/^atl_([0-9A-Za-z]{12})_/.exec(given)?.[1] ?? given)
 }
 
-function keyPath(given = ''): string {
-  return `/keys/${keyIdOf(given)}`
+function create(client: AdminClient, options: Options): Promise<ShownKeyWire> {
+  return client.call('POST', `${pathOf(accountOf(options))}/keys`, toKeyBody(options, 'scopes'))
 }
 
-function create(client: AdminClient, options: Options): Promise<ShownKeyWire> {
-  const [scopes, name, expires] = [textOf(options, 'scopes'), textOf(options, 'name'), textOf(options, 'expires')]
-  return client.call('POST', `${pathOf(accountOf(options))}/keys`, {
-    ...(scopes !== null && { scopes: scopes.split(',').map((scope) => scope.trim()) }),
+/** The body of a new key, with the list of what it may do or reach. */
+export function toKeyBody(options: Options, list: 'scopes' | 'pools'): Readonly<Record<string, unknown>> {
+  const [items, name, expires] = [textOf(options, list), textOf(options, 'name'), textOf(options, 'expires')]
+  return {
+    ...(items !== null && { [list]: items.split(',').map((item) => item.trim()) }),
     ...(name !== null && { name }),
     ...(expires !== null && { expires_at: readExpiry(expires) }),
-  })
+  }
 }
 
 function rotate(client: AdminClient, options: Options, [id]: readonly (string | undefined)[]): Promise<ShownKeyWire> {
   const overlap = textOf(options, 'overlap')
   const seconds = overlap === null ? 0 : Math.round(readDuration('--overlap', overlap) / 1000)
-  return client.call('POST', `${keyPath(id)}/rotate`, { overlap_seconds: seconds })
+  return client.call('POST', `/keys/${keyIdOf(id)}/rotate`, { overlap_seconds: seconds })
 }
 
-export function readExpiry(text: string): string {
+function readExpiry(text: string): string {
   if (/^\d{4}-\d{2}-\d{2}/.test(text) && !Number.isNaN(Date.parse(text))) return new Date(text).toISOString()
   return new Date(Date.now() + readDuration('--expires', text)).toISOString()
 }
@@ -95,8 +104,7 @@ function readDuration(flag: string, text: string): number {
 
 function showNew({ text, id, account_id, scopes, expires_at, previous_until }: ShownKeyWire): string {
   return toPairs([
-    ['key', text],
-    ['', 'keep it now: it is shown once and stored nowhere'],
+    ...toShownOnce(text),
     ['id', id],
     ['account', account_id],
     ['scopes', scopes ?? 'everything'],
@@ -105,14 +113,33 @@ function showNew({ text, id, account_id, scopes, expires_at, previous_until }: S
   ])
 }
 
+export function toShownOnce(text: string) {
+  return [
+    ['key', text],
+    ['', 'keep it now: it is shown once and stored nowhere'],
+  ] as const
+}
+
 function showList({ keys }: { readonly keys: readonly KeyWire[] }): string {
-  const rows = keys.map(({ id, name, scopes, created_at, expires_at, last_used_at, revoked_at }) => [
+  return toKeyTable(
+    keys.map((key) => ({ ...key, may: key.scopes ?? 'everything' })),
+    'scopes',
+  )
+}
+
+type ListedKey = Omit<KeyWire, 'account_id' | 'scopes' | 'previous_until'> & {
+  readonly may: string | readonly string[]
+}
+
+/** The keys, with a column that says what each of them may do or reach. */
+export function toKeyTable(keys: readonly ListedKey[], column: 'scopes' | 'pools'): string {
+  const rows = keys.map(({ id, name, may, created_at, expires_at, last_used_at, revoked_at }) => [
     id,
     name,
-    scopes ?? 'everything',
+    may,
     created_at,
     revoked_at === null ? (expires_at ?? 'never') : 'revoked',
     last_used_at,
   ])
-  return toTable(['id', 'name', 'scopes', 'created', 'expires', 'last used'], rows, { empty: 'no keys' })
+  return toTable(['id', 'name', column, 'created', 'expires', 'last used'], rows, { empty: 'no keys' })
 }

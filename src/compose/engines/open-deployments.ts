@@ -112,7 +112,6 @@ function createOtherWorkers({ heartbeat }: Pick<ServiceNodeParts, 'heartbeat'>) 
   let others: readonly Pick<ServiceNode, 'id' | 'about'>[] = []
   return {
     async refresh(): Promise<void> {
-      if (heartbeat.isAlone) return
       others = (await heartbeat.findLive()).filter(({ id }) => id !== heartbeat.nodeId)
     },
     count: (pool: string) => others.reduce((sum, { about }) => sum + (about.workers[pool] ?? 0), 0),

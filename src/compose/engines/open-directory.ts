@@ -17,7 +17,8 @@ import type { RecycleLimits } from '../../domain/engine/fleet/fleet-member.ts'
 import { createLaneTable } from '../../domain/engine/fleet/lane-table.ts'
 import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
 import type { Store } from '../../domain/store.ts'
-import { isJoinedEngine } from '../../domain/workers/worker-leases.ts'
+import type { WorkerKeys } from '../../domain/workers/worker-keys.ts'
+import { keyIdOf } from '../../domain/workers/worker-leases.ts'
 import type { ServiceNodeParts } from '../open-service-node.ts'
 
 /** Does what an operator wants with an engine of this process. */
@@ -39,6 +40,8 @@ interface DirectoryParts {
   readonly recycleLimits: RecycleLimits
   /** Whether workers of other machines may join; left out: they may not. */
   readonly takesWorkers?: boolean
+  /** Of those workers; left out: there are none. */
+  readonly workerKeys?: Pick<WorkerKeys, 'find'>
   readonly clock: Clock
   readonly log: Log
 }
@@ -100,12 +103,12 @@ export function claimEngines(parts: DirectoryParts): EngineClaims {
         chores: [
           ...(followed === null ? [] : [toChore('follow-engines', FOLLOW_MS, followed.refresh)]),
           ...(publisher === null ? [] : [toChore('publish-engines', PUBLISH_MS, publisher.publish)]),
-          ...(publisher === null ? [] : [createForgetChore(store, clock)]),
+          ...(publisher === null ? [] : [createForgetChore(parts)]),
         ],
         toCommand(obey) {
           followed?.onWill(obey)
           const registry = followed === null ? null : store.engines
-          const isDriven = (engineId: string) => leases.isDriven(engineId) && !isJoinedEngine(engineId)
+          const isDriven = (engineId: string) => leases.isDriven(engineId) && keyIdOf(engineId) === null
           return createCommandEngine({ directory, isDriven, obey, registry })
         },
         follow: async () => followed?.refresh(),
@@ -119,15 +122,20 @@ export function claimEngines(parts: DirectoryParts): EngineClaims {
 }
 
 /** What others drive. A process that has the store alone knows of no other engines than those of workers that joined. */
-function createFollowed({ store, takesWorkers, clock, log }: DirectoryParts, contested: EngineLeases | null) {
+function createFollowed(parts: DirectoryParts, contested: EngineLeases | null) {
+  const { store, takesWorkers, workerKeys, clock, log } = parts
   const { engines } = store
-  if (contested !== null) return createFollowedEngines({ registry: engines, leases: contested, clock, log })
+  const poolsOf = (engineId: string) => {
+    const keyId = keyIdOf(engineId)
+    return keyId === null ? 'every' : (workerKeys?.find(keyId)?.pools ?? null)
+  }
+  if (contested !== null) return createFollowedEngines({ registry: engines, leases: contested, poolsOf, clock, log })
   if (takesWorkers !== true) return null
   const registry = {
-    list: async () => (await engines.list()).filter(({ status: { id } }) => isJoinedEngine(id)),
+    list: async () => (await engines.list()).filter(({ status: { id } }) => keyIdOf(id) !== null),
     findCatalogs: engines.findCatalogs,
   }
-  return createFollowedEngines({ registry, leases: NO_ENGINES, clock, log })
+  return createFollowedEngines({ registry, leases: NO_ENGINES, poolsOf, clock, log })
 }
 
 const NO_ENGINES: EngineLeases = { isHeld: () => false, isDriven: () => false }
@@ -136,14 +144,22 @@ function toChore(name: string, everyMs: number, run: Chore['run']): Chore {
   return { name, runs: 'each', everyMs, run }
 }
 
-function createForgetChore({ engines, nodes }: DirectoryParts['store'], clock: Clock): Chore {
+function createForgetChore({ store: { engines, nodes }, workerKeys, clock }: DirectoryParts): Chore {
+  const isOrphaned = (engineId: string) => {
+    const keyId = keyIdOf(engineId)
+    return keyId !== null && (workerKeys?.find(keyId) ?? null) === null
+  }
   return {
     name: 'forget-engines',
     runs: 'once',
     everyMs: HOUR_MS,
     async run() {
       const before = (ms: number) => new Date(clock.now().getTime() - ms)
-      await engines.forget({ sharedBefore: before(FORGET_SHARED_MS), ownBefore: before(FORGET_OWN_MS) })
+      const orphaned = (await engines.list()).map(({ status: { id } }) => id).filter(isOrphaned)
+      await engines.forget({
+        ...{ sharedBefore: before(FORGET_SHARED_MS), ownBefore: before(FORGET_OWN_MS) },
+        engineIds: orphaned,
+      })
       await nodes.forgetNodes(before(DAY_MS))
     },
   }

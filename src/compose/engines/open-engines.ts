@@ -3,7 +3,8 @@
 import { hostname } from 'node:os'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
-import { type ComfyEngine, type ComfyServer, openComfyEngine } from '../../adapters/engines/comfyui/comfy-engine.ts'
+import { type ComfyEngine, openComfyEngine } from '../../adapters/engines/comfyui/comfy-engine.ts'
+import type { ComfyServer } from '../../adapters/engines/comfyui/comfy-options.ts'
 import { openEmbeddedEngine } from '../../adapters/engines/embedded/engine.ts'
 import type { FleetConfig } from '../../config/blocks/fleet-config.ts'
 import { readChildEnvironment, readThreadEnvironment } from '../../config/child-environment.ts'
@@ -15,6 +16,7 @@ import { toResidentEngine } from '../../domain/engine/fleet/resident-engine.ts'
 import type { RunModel } from '../../domain/engine/model-port.ts'
 import { isSteady } from '../../domain/service-nodes/heartbeat.ts'
 import type { Store } from '../../domain/store.ts'
+import type { WorkerKeys } from '../../domain/workers/worker-keys.ts'
 import type { ServiceNodeParts } from '../open-service-node.ts'
 import { PARTS_OF } from '../roles.ts'
 import { claimEngines, type OpenedDirectory } from './open-directory.ts'
@@ -27,6 +29,8 @@ interface FleetParts {
   readonly node: ServiceNodeParts
   /** Whether workers of other machines may join; left out: they may not. */
   readonly takesWorkers?: boolean
+  /** Of those workers. */
+  readonly workerKeys: Pick<WorkerKeys, 'find'>
   /** Runs a partner's model for a node. */
   readonly runModel: RunModel
   readonly overrides: FleetOverrides

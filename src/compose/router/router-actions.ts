@@ -62,6 +62,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
   const followed = createFollowedCalls({ store: store.calls, live })
   const drive = createDriveCall({
     store: store.calls,
+    requests: store.requests,
     hostAssets: models.hostAssets,
     storeBlob: parts.assets.storeBlob,
     quota: parts.assets.quota,

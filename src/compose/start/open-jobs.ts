@@ -107,7 +107,7 @@ function createJobs(config: Config, { base, callers, engines, ...parts }: JobPha
       ...(shared?.chores ?? []),
       ...opened.chores,
       ...workerKeys.chores,
-      ...createStoreChores(store.upkeep),
+      ...createStoreChores(store.upkeep, { clock, retentionMs: config.jobs.retentionMs }),
     ],
   })
 }

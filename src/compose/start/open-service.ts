@@ -71,8 +71,6 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   // The engine runs models for nodes, and models run workflows on the engine, so one of the two is connected later.
   const nodeModels = Promise.withResolvers<NodeModels>()
   const runModel: RunModel = async (request, signals) => (await nodeModels.promise).run(request, signals)
-  const { opened: openedEngines, resident } = await openEngines(config, { ...base, overrides, runModel })
-  const engines = opening.use(openedEngines)
   const bus = opening.use(
     await openBus(config.bus, { storeConfig: config.store, secrets, store, heartbeat: node.heartbeat, clock, log }),
   )
@@ -80,6 +78,9 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   const directories = opening.use(createDirectories({ store, bus, log }))
   const { authenticate } = overrides
   const callers = await openCallers(config, { ...base, secrets, directories, authenticate, opening })
+  const workerKeys = callers.workerKeys.keys
+  const { opened: openedEngines, resident } = await openEngines(config, { ...base, workerKeys, overrides, runModel })
+  const engines = opening.use(openedEngines)
   const sealer = openSealer(secrets)
   const assets = createAssetActions(config.assets, { ...base, ...callers, sealer })
   const turns = overrides.turns ?? createTurns()
@@ -118,13 +119,13 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
 }
 
 function openGateway(
-  { base, callers, engines, running, assets, bus }: Omit<OpenedService, 'gateway'>,
+  { base, callers, engines, running, assets, bus, turns }: Omit<OpenedService, 'gateway'>,
   parts: { readonly runModel: RunModel; readonly signingKeys: readonly SigningKey[] },
 ): WorkerGateway {
   const { store, node, opened, clock, log } = base
   const { directory, follow } = engines
   return openWorkerGateway({
-    ...{ ...parts, store, assets, bus, directory, follow, clock, log },
+    ...{ ...parts, store, assets, bus, directory, follow, turns, clock, log },
     jobs: running.jobs,
     keys: callers.workerKeys.keys,
     blobs: opened.blobs,

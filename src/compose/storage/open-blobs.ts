@@ -82,11 +82,11 @@ async function openFromFiles(
 async function openFromBucket(
   config: S3BlobsConfig,
   { importDirectories, blobGraceMs }: AssetsConfig,
-  { store, secrets, users, onTransferred, clock, log }: BlobsDeps,
+  { store, secrets, users, overrides: { files: disk = diskFileOps }, onTransferred, clock, log }: BlobsDeps,
 ): Promise<OpenedBlobs> {
   const { blobIndex: index } = store
   if (index === null || users === null) throw new Error('a bucket needs a database that several processes share')
-  const options = { secrets, index, meta: store, users, graceMs: blobGraceMs, onTransferred, clock, log }
+  const options = { secrets, index, meta: store, users, disk, graceMs: blobGraceMs, onTransferred, clock, log }
   const opened = await openBucketBlobs(config, options)
   return {
     ...opened,

@@ -4,6 +4,7 @@ import { openBlake3 } from '../../../lib/files/blake3.ts'
 import type { Log } from '../../../lib/log.ts'
 import { settlesWithin } from '../../../lib/waiting/sleep.ts'
 import type { FolderUsers } from '../../adapters/blobs/folder-users.ts'
+import type { FileOps } from '../../adapters/blobs/fs/file-ops.ts'
 import { createObjectCollector } from '../../adapters/blobs/s3/collect-objects.ts'
 import { openLocalFiles } from '../../adapters/blobs/s3/local-files.ts'
 import { createS3Blobs } from '../../adapters/blobs/s3/s3-blobs.ts'
@@ -31,6 +32,8 @@ interface BucketBlobsDeps {
   readonly index: BlobIndex
   readonly meta: Pick<MetaStore, 'readMeta' | 'writeMeta'>
   readonly users: FolderUsers
+  /** The disk of this machine, for what does not fit into memory and for engines. */
+  readonly disk: FileOps
   /** How long an object stays after nothing led to it any more. */
   readonly graceMs: number
   readonly onTransferred?: (bytes: number) => void
@@ -42,14 +45,16 @@ const MINUTE_MS = 60_000
 const SWEPT_DAY = 'blobs_swept_day'
 
 export async function openBucketBlobs(config: S3BlobsConfig, deps: BucketBlobsDeps): Promise<BucketBlobs> {
-  const { index, meta, users, clock, log } = deps
+  const { index, meta, users, disk, clock, log } = deps
   await using opening = new AsyncDisposableStack()
   const { bucket, place } = opening.use(openBucket(config, deps.secrets))
   const { prefix, cacheDirectory, cacheBytes, isDirect } = config
-  const files = opening.use(await openLocalFiles({ directory: cacheDirectory, maxBytes: cacheBytes, users }))
+  const files = opening.use(
+    await openLocalFiles({ directory: cacheDirectory, maxBytes: cacheBytes, users, files: disk }),
+  )
   const blake3 = await openBlake3()
   const { signDirect, directUploads, ...blobs } = createS3Blobs({
-    ...{ bucket, prefix, index, files, blake3, clock, log },
+    ...{ bucket, prefix, index, files, disk, blake3, clock, log },
     ...(deps.onTransferred !== undefined && { onTransferred: deps.onTransferred }),
   })
   const marks = {

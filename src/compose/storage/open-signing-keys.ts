@@ -48,12 +48,21 @@ async function readFolder(directory: string): Promise<readonly SigningKey[]> {
 async function readStore(store: MetaStore, sealer: Sealer): Promise<readonly SigningKey[]> {
   const stored = await store.ensureMeta(META_KEY, () => sealSigningKeys(makeKey(), sealer))
   const text = unsealSigningKeys(stored, sealer)
-  if (text !== null) return toKeys(text)
+  if (text !== null) {
+    await renewSeal(store, stored, sealer)
+    return toKeys(text)
+  }
   throw new StoreOpenError(
     'unusable',
     'The secret key is not the one that the other processes of this database use: what they sealed does not open. ' +
       'Set ATELIER_SECRET_KEY to theirs; when you exchange it, give the former one too, behind the new one and a comma.',
   )
+}
+
+/** After the secret key was exchanged. Of processes that do this together each writes the same, so that none need give way. */
+async function renewSeal(store: MetaStore, stored: string, sealer: Sealer): Promise<void> {
+  const renewed = sealer.renew(Buffer.from(stored, 'base64'), META_KEY)
+  if (renewed !== null) await store.writeMeta(META_KEY, Buffer.from(renewed).toString('base64'))
 }
 
 function sealSigningKeys(text: string, sealer: Sealer): string {

@@ -1,6 +1,6 @@
 /** Turns the settings of a Postgres database into what its adapter connects with. */
 import { readFileSync } from 'node:fs'
-import type { ConnectionOptions } from '../../adapters/store/postgres/database/connections.ts'
+import type { ConnectionOptions } from '../../adapters/store/postgres/database/pool.ts'
 import type { PostgresConfig } from '../../config/blocks/store-config.ts'
 import { ConfigError, quote } from '../../config/config-error.ts'
 import type { Secret } from '../../config/secrets.ts'

@@ -44,14 +44,35 @@ describe('signing keys in a shared store', () => {
     }
   })
 
-  test('open under a former secret key, and a wrong one is refused with what to do', async () => {
+  test('are refused to a process with a wrong secret key, with what to do', async () => {
     const store = createMeta()
-    const before = await openWith(store, createSealer(key))
-    assert.deepEqual(await openWith(store, createSealer(newKey, [key])), before)
+    await openWith(store, createSealer(key))
     await assert.rejects(
       openWith(store, createSealer(newKey)),
       /Set ATELIER_SECRET_KEY to theirs.*give the former one too/,
     )
+  })
+})
+
+describe('when the secret key is exchanged, signing keys in a shared store', () => {
+  const [key, newKey] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
+  const openWith = (store: MetaStore, sealer: ReturnType<typeof createSealer>) =>
+    openSigningKeys({ configured: [], kept: { in: 'store', store, sealer } })
+
+  test('are sealed anew by the first process that has both, so that the former one can be dropped', async () => {
+    const store = createMeta()
+    const before = await openWith(store, createSealer(key))
+    assert.deepEqual(await openWith(store, createSealer(newKey, [key])), before)
+    assert.deepEqual(await openWith(store, createSealer(newKey)), before)
+    await assert.rejects(openWith(store, createSealer(key)), /Set ATELIER_SECRET_KEY to theirs/)
+  })
+
+  test('are left as they are by processes whose key has not changed', async () => {
+    const store = createMeta()
+    await openWith(store, createSealer(newKey, [key]))
+    const stored = [...store.values]
+    await openWith(store, createSealer(newKey, [key]))
+    assert.deepEqual([...store.values], stored)
   })
 })
 

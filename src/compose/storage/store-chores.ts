@@ -1,10 +1,19 @@
 /** What a store that several processes share needs now and then. An embedded one looks after itself. */
+import type { Clock } from '../../../lib/clock.ts'
 import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
 import type { StoreUpkeep } from '../../domain/store.ts'
 
-const MINUTE_MS = 60_000
+interface StoreChoreOptions {
+  readonly clock: Clock
+  /** How long jobs are kept. */
+  readonly retentionMs: number
+}
 
-export function createStoreChores(upkeep: StoreUpkeep | null): Chore[] {
+const MINUTE_MS = 60_000
+// Time enough to mend whatever keeps the chore from being done.
+const AHEAD_MS = 2 * 24 * 60 * MINUTE_MS
+
+export function createStoreChores(upkeep: StoreUpkeep | null, { clock, retentionMs }: StoreChoreOptions): Chore[] {
   if (upkeep === null) return []
   return [
     { name: 'reclaim-rows', runs: 'once', everyMs: MINUTE_MS, run: (signal) => upkeep.reclaim(signal) },
@@ -13,6 +22,15 @@ export function createStoreChores(upkeep: StoreUpkeep | null): Chore[] {
       runs: 'once',
       everyMs: 60 * MINUTE_MS,
       run: (signal) => upkeep.renewStatistics(signal),
+    },
+    {
+      name: 'prepare-expiries',
+      runs: 'once',
+      everyMs: 60 * MINUTE_MS,
+      async run() {
+        const fromMs = clock.now().getTime() + retentionMs
+        await upkeep.prepareExpiries({ from: new Date(fromMs), to: new Date(fromMs + AHEAD_MS) })
+      },
     },
   ]
 }

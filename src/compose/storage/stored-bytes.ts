@@ -130,9 +130,12 @@ async function openBucketBytes(config: S3BlobsConfig, deps: BucketBytesDeps): Pr
       const own = `command-${randomUUID()}`
       // What running services keep there is theirs.
       const users = { own, live: { has: () => true } }
-      const files = open.use(await openLocalFiles({ directory: config.cacheDirectory, maxBytes: 0, users }))
+      const disk = diskFileOps
+      const files = open.use(
+        await openLocalFiles({ directory: config.cacheDirectory, maxBytes: 0, users, files: disk }),
+      )
       const { prefix } = config
-      return createS3Blobs({ bucket, prefix, index, files, blake3, clock: systemClock, log: silentLog })
+      return createS3Blobs({ bucket, prefix, index, files, disk, blake3, clock: systemClock, log: silentLog })
     },
     async prepare() {},
     setAside: (hash) => index.remove(hash, { isKnown: async () => false, now: systemClock.now() }),

@@ -42,6 +42,8 @@ test('the internal port is open where the service is, or everywhere when others 
   assert.deepEqual(listenerOf({ advertise: 'fd00::7' }), ['::', null, 'http://[fd00::7]:9'])
   assert.deepEqual(listenerOf({ advertise: 'https://w7.example.com' }), ['0.0.0.0', null, 'https://w7.example.com:443'])
   assert.deepEqual(listenerOf({ advertise: 'http://w7:8190' })[2], 'http://w7:8190')
+  assert.deepEqual(listenerOf({ advertise: 'http://127.0.0.1:8190' }), ['127.0.0.1', null, 'http://127.0.0.1:8190'])
+  assert.equal(listenerOf({ advertise: '::1' })[0], '::1')
   for (const advertise of ['http://w7/path', 'ftp://w7', '', 'a b', 'http://u@w7'])
     assert.match(refusal({ advertise }), /^advertise = .*give for example 10\.0\.0\.5/)
 })

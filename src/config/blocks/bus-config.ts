@@ -39,8 +39,10 @@ export function toBusConfig(values: SettingValues, toAbsolute: ToAbsolute): BusC
 function toListener({ host, internalPort: port, advertise }: SettingValues): ListenerConfig {
   if (advertise !== null) {
     const { scheme, host: name, port: said } = advertise
+    // Where something on this machine stands in between, nobody else needs to reach the port.
+    const nearHost = isNearAddress(`http://${name}`) ? name.replace(/^\[|\]$/g, '') : null
     return {
-      host: name.startsWith('[') ? '::' : EVERYWHERE,
+      host: nearHost ?? (name.startsWith('[') ? '::' : EVERYWHERE),
       port,
       addressAt: (bound) => `${scheme}://${name}:${said ?? bound}`,
     }

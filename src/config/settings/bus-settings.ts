@@ -33,6 +33,6 @@ export const BUS_SETTINGS = {
     argument: '<host>',
     fallback: 'auto',
     read: readWordOr('auto', null, readAdvertised),
-    help: 'How other processes reach the internal port of this one: a host, an address, or a whole `http://host:port` where something stands in between. With it the port is open on every interface. `auto`: the interfaces of `host`, and an address of this machine; with a loopback `host`, this machine only.',
+    help: 'How other processes reach the internal port of this one: a host, an address, or a whole `http://host:port` where something stands in between. With it the port is open on every interface, or only on this machine when that is where it leads to. `auto`: the interfaces of `host`, and an address of this machine; with a loopback `host`, this machine only.',
   },
 } as const satisfies Partial<Record<SettingName, Setting<unknown>>>

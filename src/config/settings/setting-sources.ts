@@ -15,6 +15,8 @@ export interface SettingSources {
   readonly flags: Flags
   readonly env: Environment
   readonly cwd: string
+  /** The settings that mean something for what is started; all others count as if they were not set. Left out: all do. */
+  readonly isMeant?: (name: SettingName) => boolean
 }
 
 /** Makes the path in a setting absolute: relative to the config file when it stands there, else to the working directory. */
@@ -55,14 +57,16 @@ export function toFlagText(flag: unknown, separator = ','): string | null {
   return Array.isArray(flag) ? flag.join(separator) : String(flag)
 }
 
-function findSource(name: SettingName, { flags, env }: SettingSources, file: ConfigFile | null): Source {
+function findSource(name: SettingName, { flags, env, isMeant }: SettingSources, file: ConfigFile | null): Source {
+  const unset: Source = { from: 'default', text: SETTINGS[name].fallback, label: 'the default' }
+  if (isMeant?.(name) === false) return unset
   const flagText = toFlagText(flags[name], separatorOf(name))
   if (flagText !== null) return { from: 'flag', text: flagText, label: flagOf(name) ?? name }
   const envText = env[envOf(name)]
   if (envText !== undefined) return { from: 'environment', text: envText, label: envOf(name) }
   const fileText = file?.texts.get(name)
   if (file !== null && fileText !== undefined) return { from: 'file', text: fileText, label: path.basename(file.path) }
-  return { from: 'default', text: SETTINGS[name].fallback, label: 'the default' }
+  return unset
 }
 
 function readValue(name: SettingName, source: Source): unknown {

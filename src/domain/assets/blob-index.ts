@@ -31,6 +31,10 @@ export interface BlobIndex {
   /** Objects that were let go of before then. */
   garbage(before: Date, limit: number): Promise<string[]>
   forgetGarbage(objectKeys: readonly string[]): Promise<void>
+  /** Makes objects garbage as of now, also those that are garbage already: they could not be removed and are tried again later. */
+  throwAway(objectKeys: readonly string[], now: Date): Promise<void>
+  /** The hash whose bytes this object holds; null: it is not recorded. */
+  hashOf(objectKey: string): Promise<string | null>
   /** Which of these objects are recorded, or waiting as garbage. */
   knownObjects(objectKeys: readonly string[]): Promise<string[]>
 }

@@ -58,10 +58,12 @@ interface CompleteOptions extends PutOptions {
 /** Uploads that go past this process, part by part, by addresses that are good for a while. */
 export interface DirectUploads {
   begin(): Promise<OpenUpload>
-  signPart(upload: OpenUpload, number: number): Promise<string>
+  /** An address that takes a PUT of exactly so many bytes. */
+  signPart(upload: OpenUpload, part: { readonly number: number; readonly sizeBytes: number }): Promise<string>
   /**
-   * Joins the parts and reads the whole once: only what was read here is known by its hash. Refuses with `not_found` what was
-   * completed or given up before, and with `invalid_field` parts that do not make up the whole.
+   * Joins the parts and reads the whole once: only what was read here is known by its hash. May be repeated until the bytes are
+   * kept and after that. Refuses with `not_found` what was given up or collected, and with `invalid_field` parts that do not make
+   * up the whole.
    */
   complete(upload: OpenUpload, options: CompleteOptions): Promise<PendingBlob>
   abandon(upload: OpenUpload): Promise<void>

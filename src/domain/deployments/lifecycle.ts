@@ -56,8 +56,8 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
       const { id } = deployment
       const wanted = workersHere(deployment)
       if (wanted > 0) await workers.start(id, wanted)
-      if (workers.count(id) > 0) await deployments.move({ id, from: ['provisioning'], to: 'ready' })
-      else if (hasNone(id)) hooks?.wanted({ pool: id, queued: 0, running: 0 })
+      if (hasNone(id)) hooks?.wanted({ pool: id, queued: 0, running: 0 })
+      else await deployments.move({ id, from: ['provisioning'], to: 'ready' })
     },
     async ready(deployment, load) {
       if (load.queued > 0) await bringUp(deployment, load)

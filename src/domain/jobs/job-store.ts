@@ -5,7 +5,7 @@
  * cancel, release, reap and expire choose the next state from the present one. All of these moves stand in transitions.ts.
  */
 import type { PoolPrice } from '../credits/prices.ts'
-import type { EngineOffer } from '../engine/fleet/lane-offers.ts'
+import type { ChosenLane, EngineOffer } from '../engine/fleet/lane-offers.ts'
 import type { KeyClaim, KeyHolder } from '../idempotency/idempotency-key.ts'
 import type { Job, JobError, JobInput, JobLog, Output, Progress, Submission } from './job.ts'
 import type { RunRecord } from './run/run-record.ts'
@@ -58,6 +58,13 @@ export interface ClaimRequest {
    * A job is overtaken, for the sake of loaded weights, by at most this many jobs that were submitted after it.
    */
   readonly maxOvertakes: number
+}
+
+/** Claims that one worker makes in the same moment, as if one after the other. */
+interface SeveralClaims extends Omit<ClaimRequest, 'leaseId' | 'engines'> {
+  readonly leaseIds: readonly string[]
+  /** What the engines offer once these were chosen for them. */
+  offersAfter(chosen: readonly ChosenLane[]): readonly EngineOffer[]
 }
 
 export interface Claim {
@@ -144,14 +151,19 @@ export interface TouchedJob {
   readonly status: JobStatus
 }
 
-export interface WaitingLane {
+export interface LanePlace {
   readonly pool: string
   readonly lane: string
+}
+
+export interface WaitingLane extends LanePlace {
   readonly workflow: string
 }
 
 /** What a worker needs of the store: it may be this process's own, or another process's that answers over a wire. */
-export interface RunStore extends Pick<JobStore, 'claim' | 'renew' | 'commit' | 'release'> {
+export interface RunStore extends Pick<JobStore, 'claim' | 'claimSeveral' | 'renew' | 'commit' | 'release'> {
+  /** Left out by a store that asks again by itself until a claim is answered. */
+  readonly findClaim?: JobStore['findClaim']
   /** `lease`: of the run that needs them. A store that is asked directly needs no proof of it. */
   reserveOutputNumbers(accountId: string, folder: string, prefix: string, count: number, lease: Lease): Promise<number>
 }
@@ -180,13 +192,18 @@ export interface JobStore {
    * retention, for clients that know them.
    */
   claim(request: ClaimRequest): Promise<Claim | null>
+  /** Only where that costs less than as many single claims: one answer for each lease, in their order. Never rejects. */
+  claimSeveral?(request: SeveralClaims): Promise<readonly PromiseSettledResult<Claim | null>[]>
   /**
    * What a lease holds, as its claim was answered; null: nothing, or no longer. For whoever did not get the answer, and for those
    * that serve a worker without a store. Outputs of earlier attempts are not told a second time.
    */
   findClaim(leaseId: string): Promise<Claim | null>
-  /** Lanes with waiting jobs that are not among `known`, of all pools, each with the workflow of one of its jobs. */
-  findLanes(known: readonly string[]): Promise<readonly WaitingLane[]>
+  /**
+   * Lanes with waiting jobs that are not among `known`, of all pools, each with the workflow of one of its jobs: the first ones by
+   * pool and lane. `after`: those that come behind this one.
+   */
+  findLanes(known: readonly string[], after?: LanePlace): Promise<readonly WaitingLane[]>
   /** Puts waiting jobs that have no lane into this one, in every pool; returns how many. */
   joinLane(lane: string): Promise<number>
   /** Extends leases in one statement and returns the job ids of those still held, with their status (a cancel may have come). */
@@ -194,6 +211,7 @@ export interface JobStore {
     leases: readonly Lease[],
     until: Date,
   ): Promise<readonly { readonly jobId: string; readonly status: JobStatus }[]>
+  /** A repeated end, of the same status under the same lease, is answered as the first one was, and changes nothing. */
   commit(lease: Lease, change: RunChange): Promise<CommitOutcome>
   /**
    * Takes a running job back as if it had never been submitted, with its key and its hold, before its submit was answered.

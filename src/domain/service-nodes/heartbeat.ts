@@ -124,21 +124,30 @@ export async function openHeartbeat(deps: HeartbeatDeps): Promise<Heartbeat> {
 }
 
 interface LoneHeartbeatDeps extends Pick<HeartbeatDeps, 'nodeId' | 'about'> {
-  /** Workers speak through this process. While it was away nobody took what they say, so they get a moment after its start. */
-  readonly hasGuests?: boolean
+  /**
+   * Workers speak through this process, and are found here. While it was away nobody took what they say, so they get a moment after
+   * its start. Left out: there are none.
+   */
+  readonly guests?: { readonly store: Pick<NodeStore, 'list'>; readonly clock: Clock }
 }
 
 /** For a process that nobody can be beside. */
-export function createLoneHeartbeat({ nodeId, about, hasGuests = false }: LoneHeartbeatDeps): Heartbeat {
+export function createLoneHeartbeat({ nodeId, about, guests }: LoneHeartbeatDeps): Heartbeat {
   const openedMs = uptimeMs()
+
+  async function findGuests(): Promise<readonly ServiceNode[]> {
+    const now = guests?.clock.now() ?? new Date(0)
+    return ((await guests?.store.list()) ?? []).filter(({ aliveUntil }) => aliveUntil > now)
+  }
+
   return {
     nodeId,
     isAlone: true,
     onBeat() {},
     async beat() {},
     start() {},
-    steadyForMs: () => (hasGuests ? uptimeMs() - openedMs : Number.POSITIVE_INFINITY),
-    findLive: async () => [{ id: nodeId, about: about() }],
+    steadyForMs: () => (guests === undefined ? Number.POSITIVE_INFINITY : uptimeMs() - openedMs),
+    findLive: async () => [{ id: nodeId, about: about() }, ...(await findGuests())],
     async [Symbol.asyncDispose]() {},
   }
 }

@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream'
 import type { Clock } from '../../../lib/clock.ts'
 import type { AssetStore } from '../assets/asset-store.ts'
 import { type BlobStore, type ByteRange, type PendingBlob, settleBlob } from '../assets/blob-store.ts'
-import { ServiceError } from '../errors.ts'
+import { invalidField, ServiceError } from '../errors.ts'
 import type { Lease } from '../jobs/job-store.ts'
 import type { HeldClaims } from './held-claims.ts'
 import type { OutputReceipts, StoredPiece } from './output-receipts.ts'
@@ -30,14 +30,25 @@ export interface WorkerFiles {
   offer(worker: WorkerIdentity, lease: Lease, piece: StoredPiece): Promise<string | null>
   /** Throws hash_mismatch, payload_too_large. */
   store(worker: WorkerIdentity, lease: Lease, upload: Upload): Promise<ProvenPiece>
-  /** Makes one of pieces that were stored under the same lease. */
-  join(worker: WorkerIdentity, lease: Lease, whole: StoredPiece, pieces: readonly ProvenPiece[]): Promise<ProvenPiece>
+  /** Makes one of pieces that were stored under the same lease. Throws hash_mismatch, invalid_field, payload_too_large. */
+  join(worker: WorkerIdentity, lease: Lease, parts: JoinedPieces): Promise<ProvenPiece>
+}
+
+interface JoinedPieces {
+  readonly whole: StoredPiece
+  readonly pieces: readonly ProvenPiece[]
+  readonly signal: AbortSignal
 }
 
 interface Upload {
   readonly hash: string
   readonly source: AsyncIterable<Uint8Array>
   readonly signal: AbortSignal
+}
+
+interface Expected {
+  readonly hash: string
+  readonly clock: Clock
 }
 
 export interface WorkerFilesDeps {
@@ -52,16 +63,23 @@ export interface WorkerFilesDeps {
 
 /** The largest piece that is taken at once. */
 export const MAX_PIECE_BYTES = 64 * 1024 * 1024
+// What is as large may be one of many pieces, and they come over a narrow line one by one: all must be there when the last one is.
+// Smaller ones are whole, or the last.
+const MIN_PIECE_BYTES = 8 * 1024 * 1024
+const PIECE_LIFE_MS = 6 * 3_600_000
 
 export function createWorkerFiles(deps: WorkerFilesDeps): WorkerFiles {
   const { blobs, held, receipts } = deps
 
-  async function keep(leaseId: string, pending: PendingBlob, hash: string): Promise<ProvenPiece> {
+  /** Counts pieces as if they came later, so that they are collected later. */
+  const laterClock = { now: () => new Date(deps.clock.now().getTime() + PIECE_LIFE_MS) }
+
+  async function keep(leaseId: string, pending: PendingBlob, { hash, clock }: Expected): Promise<ProvenPiece> {
     if (pending.hash !== hash) {
       await pending.discard()
       throw new ServiceError('hash_mismatch', 'the bytes do not have the hash that was said; send them again')
     }
-    await settleBlob(pending, deps)
+    await settleBlob(pending, { assets: deps.assets, clock })
     const piece = { hash, sizeBytes: pending.sizeBytes }
     return { ...piece, receipt: receipts.give(leaseId, piece) }
   }
@@ -93,13 +111,21 @@ export function createWorkerFiles(deps: WorkerFilesDeps): WorkerFiles {
     async store(worker, named, { hash, source, signal }) {
       const lease = toLease(worker, named)
       const maxBytes = Math.min(MAX_PIECE_BYTES, await roomOf(lease))
-      return keep(lease.leaseId, await blobs.receive(source, { maxBytes, signal }), hash)
+      const pending = await blobs.receive(source, { maxBytes, signal })
+      const clock = pending.sizeBytes >= MIN_PIECE_BYTES ? laterClock : deps.clock
+      return keep(lease.leaseId, pending, { hash, clock })
     },
-    async join(worker, named, whole, pieces) {
+    async join(worker, named, { whole, pieces, signal }) {
       const lease = toLease(worker, named)
       for (const piece of pieces) receipts.mustHold(lease.leaseId, piece, piece.receipt)
-      const maxBytes = Math.min(whole.sizeBytes, await roomOf(lease))
-      return keep(lease.leaseId, await blobs.receive(readAll(pieces), { maxBytes }), whole.hash)
+      // Nothing is read that cannot come out right.
+      if (pieces.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0) !== whole.sizeBytes) {
+        throw invalidField('pieces', `must have ${whole.sizeBytes} bytes together`)
+      }
+      const maxBytes = await roomOf(lease)
+      if (whole.sizeBytes > maxBytes) throw new ServiceError('payload_too_large', `more than ${maxBytes} bytes`)
+      const pending = await blobs.receive(readAll(pieces), { maxBytes, signal })
+      return keep(lease.leaseId, pending, { hash: whole.hash, clock: deps.clock })
     },
   }
 }

@@ -1,5 +1,6 @@
 /** Everything that a joined worker may do, as one value for the surface that it speaks to. */
 import { createHeldClaims } from './held-claims.ts'
+import { createLeasedModels } from './leased-models.ts'
 import { createWorkerEngines, type WorkerEngines, type WorkerEnginesDeps } from './worker-engines.ts'
 import { createWorkerFiles, MAX_PIECE_BYTES, type WorkerFiles, type WorkerFilesDeps } from './worker-files.ts'
 import type { WorkerKeys } from './worker-keys.ts'
@@ -20,7 +21,7 @@ export interface WorkerGateway {
 type GatewayDeps = Omit<WorkerRunsDeps, 'held' | 'leaseMs'> &
   Omit<WorkerFilesDeps, 'held'> &
   Omit<WorkerEnginesDeps, 'holdMs' | 'directory'> &
-  Omit<WorkerModelsDeps, 'held'> &
+  Omit<WorkerModelsDeps, 'held' | 'models'> &
   Omit<WorkerLiveDeps, 'held' | 'bus'> & {
     readonly keys: WorkerKeys
     readonly bus: WorkerRunsDeps['bus'] & WorkerLiveDeps['bus']
@@ -40,6 +41,6 @@ export function createWorkerGateway(deps: GatewayDeps): WorkerGateway {
     files: createWorkerFiles({ ...deps, held }),
     engines: createWorkerEngines({ ...deps, holdMs: LEASE_MS }),
     live: createWorkerLive({ ...deps, held }),
-    runModel: createWorkerModels({ ...deps, held }),
+    runModel: createWorkerModels({ ...deps, held, models: createLeasedModels(deps) }),
   }
 }

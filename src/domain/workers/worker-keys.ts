@@ -15,6 +15,8 @@ export interface WorkerIdentity {
   readonly keyId: string
   /** Names that may be taken jobs of. */
   readonly pools: ReadonlySet<string>
+  /** Whether runs get the credentials that their submits brought. */
+  readonly hasCredentials: boolean
   /** The very object that the ring gave out. */
   readonly caller: Caller
 }
@@ -22,6 +24,7 @@ export interface WorkerIdentity {
 interface NewWorkerKey {
   readonly name: string
   readonly pools: readonly string[]
+  readonly hasCredentials: boolean
   readonly expiresAt: Date | null
 }
 
@@ -29,6 +32,8 @@ interface NewWorkerKey {
 export interface WorkerKeys {
   /** Throws `unauthorized`, in one wording whatever is wrong. */
   identify(text: string | null): WorkerIdentity
+  /** Who shows the key with this id; null: no such key would be accepted. */
+  find(keyId: string): WorkerIdentity | null
   /** Whether the key would still be accepted. */
   isGood(worker: WorkerIdentity): boolean
   /** Throws invalid_field. */
@@ -39,11 +44,12 @@ export interface WorkerKeys {
 }
 
 interface WorkerKeysDeps {
-  readonly ring: Pick<KeyRing, 'identify' | 'isGood'>
+  readonly ring: Pick<KeyRing, 'identify' | 'isGood' | 'find'>
   readonly apiKeys: Pick<ApiKeys, 'create' | 'find' | 'list' | 'revoke'>
 }
 
 const SCOPE = 'workers:join:'
+const CREDENTIALS_SCOPE = 'workers:credentials'
 const POOL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 const MAX_POOLS = 100
 
@@ -52,16 +58,21 @@ export function createWorkerKeys({ ring, apiKeys }: WorkerKeysDeps): WorkerKeys 
   return {
     identify(text) {
       if (text === null) throw refused()
-      const caller = ring.identify(text)
-      if (caller.accountId !== WORKERS_ACCOUNT_ID || caller.keyId === null) throw refused()
-      return { keyId: caller.keyId, pools: new Set(poolsOf([...(caller.scopes ?? [])])), caller }
+      const worker = toIdentity(ring.identify(text))
+      if (worker === null) throw refused()
+      return worker
+    },
+    find(keyId) {
+      const caller = ring.find(keyId)
+      return caller === null ? null : toIdentity(caller)
     },
     isGood: ({ caller }) => ring.isGood(caller),
-    async create({ name, pools, expiresAt }, through) {
+    async create({ name, pools, hasCredentials, expiresAt }, through) {
       if (pools.length === 0 || pools.length > MAX_POOLS || !pools.every((pool) => POOL.test(pool))) {
         throw invalidField('pools', `must be 1 to ${MAX_POOLS} names of pools: small letters, digits and dashes`)
       }
       const scopes = [...new Set(pools)].map((pool) => `${SCOPE}${pool}`)
+      if (hasCredentials) scopes.push(CREDENTIALS_SCOPE)
       return apiKeys.create({ accountId: WORKERS_ACCOUNT_ID, name, scopes, expiresAt }, through)
     },
     async revoke(keyId, through) {
@@ -73,7 +84,18 @@ export function createWorkerKeys({ ring, apiKeys }: WorkerKeysDeps): WorkerKeys 
   }
 }
 
+function toIdentity(caller: Caller): WorkerIdentity | null {
+  if (caller.accountId !== WORKERS_ACCOUNT_ID || caller.keyId === null) return null
+  const scopes = [...(caller.scopes ?? [])]
+  return { keyId: caller.keyId, pools: new Set(poolsOf(scopes)), hasCredentials: givesCredentials(scopes), caller }
+}
+
 /** The pools that a key may take jobs of. */
 export function poolsOf(scopes: readonly string[] | null): string[] {
   return (scopes ?? []).filter((scope) => scope.startsWith(SCOPE)).map((scope) => scope.slice(SCOPE.length))
+}
+
+/** Whether runs under a key get the credentials that their submits brought. */
+export function givesCredentials(scopes: readonly string[] | null): boolean {
+  return scopes?.includes(CREDENTIALS_SCOPE) === true
 }

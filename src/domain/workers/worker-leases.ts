@@ -36,9 +36,9 @@ export function toEngineName({ keyId }: Key, engineId: string): string {
   return engineId.endsWith(`@${keyId}`) ? engineId.slice(0, -keyId.length - 1) : engineId
 }
 
-const JOINED = /@[0-9A-Za-z]{12}$/
+const JOINED = /@([0-9A-Za-z]{12})$/
 
-/** Whether an engine belongs to a joined worker. */
-export function isJoinedEngine(engineId: string): boolean {
-  return JOINED.test(engineId)
+/** The key of the joined worker that an engine belongs to; null: it is one of the service's own. */
+export function keyIdOf(engineId: string): string | null {
+  return JOINED.exec(engineId)?.[1] ?? null
 }

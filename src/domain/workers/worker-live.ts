@@ -1,11 +1,14 @@
 /**
  * What a joined worker tells live, and what it is told. Its events are published here as those of a run in this process would be,
- * once the lease that it names was found to hold the job. It hears of changes of those jobs, and of work in its pools.
+ * as long as the lease that it names holds the job; the last word may follow the end. It hears of changes of those jobs, and of work
+ * in its pools.
  */
 import { isUuid } from '../../../lib/ids.ts'
-import type { EventBus } from '../events/event-bus.ts'
+import { isStoreAway } from '../errors.ts'
+import type { EventBus, JobMove } from '../events/event-bus.ts'
 import type { LiveEvent } from '../events/live-event.ts'
 import type { Lease } from '../jobs/job-store.ts'
+import { toBounded } from '../jobs/run/run-notices.ts'
 import type { Heartbeat } from '../service-nodes/heartbeat.ts'
 import type { HeldClaims } from './held-claims.ts'
 import { decodeFrame } from './wire/live-frame.ts'
@@ -40,14 +43,30 @@ export interface WorkerLiveDeps {
 interface Watched {
   readonly leaseId: string
   readonly accountId: string
+  /** Only the last word may still come. */
+  isEnded: boolean
+  /** It came before the end was heard of here. */
+  lastWord: LiveEvent | null
 }
 
 // As many as one process may run at once.
 const MAX_HELD = 4096
-// What may wait for a look at a lease.
+// What may wait for a look at a lease, of one connection and of all that show the same key.
 const MAX_WAITING = 10_000
+const MAX_WAITING_BYTES = 64 * 1024 * 1024
 
 export function createWorkerLive({ bus, held, heartbeat }: WorkerLiveDeps): WorkerLive {
+  const waitingBytes = new Map<string, number>()
+
+  /** False: no more fits. */
+  function hold(keyId: string, bytes: number): boolean {
+    const sum = (waitingBytes.get(keyId) ?? 0) + bytes
+    if (sum > MAX_WAITING_BYTES) return false
+    if (sum > 0) waitingBytes.set(keyId, sum)
+    else waitingBytes.delete(keyId)
+    return true
+  }
+
   return {
     open(worker, send) {
       const watched = new Map<string, Watched>()
@@ -56,34 +75,72 @@ export function createWorkerLive({ bus, held, heartbeat }: WorkerLiveDeps): Work
       let last: Promise<void> = Promise.resolve()
 
       /** One after the other: an event must not overtake the look at its lease, nor the answer to a flush its events. */
-      function later(act: () => void | Promise<void>): void {
-        if (waiting >= MAX_WAITING) return
+      function later(act: () => void | Promise<void>, bytes = 0): void {
+        if (waiting >= MAX_WAITING || !hold(worker.keyId, bytes)) return
         waiting++
         last = last
           .then(() => (isOver ? undefined : act()))
           .catch(() => {})
           .finally(() => {
             waiting--
+            hold(worker.keyId, -bytes)
           })
       }
 
       async function watch(named: Lease): Promise<void> {
+        if (watched.size >= MAX_HELD) {
+          for (const [jobId, { lastWord }] of watched) if (lastWord !== null) watched.delete(jobId)
+        }
         if (watched.size >= MAX_HELD) return
         const lease = toLease(worker, named)
         const { job } = await held.mustFind(lease)
-        watched.set(job.id, { leaseId: lease.leaseId, accountId: job.accountId })
+        watched.set(job.id, { leaseId: lease.leaseId, accountId: job.accountId, isEnded: false, lastWord: null })
       }
 
-      function publish(frame: Buffer): void {
+      async function publish(frame: Buffer): Promise<void> {
         const decoded = decodeFrame(frame)
-        const known = decoded === null ? undefined : watched.get(decoded.lease.jobId)
-        if (decoded === null || known?.leaseId !== toLeaseId(worker, decoded.lease.leaseId)) return
-        bus.publishLive({ jobId: decoded.lease.jobId, accountId: known.accountId, event: decoded.event })
+        const event = decoded === null ? null : toBounded(decoded.event)
+        if (decoded === null || event === null) return
+        const { lease } = decoded
+        const { jobId } = lease
+        const known = watched.get(jobId)
+        if (known?.leaseId !== toLeaseId(worker, lease.leaseId)) return
+        const { accountId } = known
+        const isLast = isEnd(event)
+        if (known.isEnded ? isLast : await isHeld({ jobId, leaseId: known.leaseId })) {
+          bus.publishLive({ jobId, accountId, event })
+        } else if (isLast) known.lastWord = event
+        else watched.delete(jobId)
+        if (known.isEnded) watched.delete(jobId)
+      }
+
+      /** Nobody else takes a job while the store is away. */
+      async function isHeld(lease: Lease): Promise<boolean> {
+        try {
+          await held.mustFind(lease)
+          return true
+        } catch (error) {
+          return isStoreAway(error)
+        }
+      }
+
+      function hearMove(jobId: string, known: Watched, move: JobMove): void {
+        // The lease may be over: whoever says the next word has to show it.
+        held.forget(known.leaseId)
+        if (move !== 'ended') return
+        known.isEnded = true
+        const { accountId, lastWord } = known
+        if (lastWord === null) return
+        watched.delete(jobId)
+        bus.publishLive({ jobId, accountId, event: lastWord })
       }
 
       const stops = [
-        bus.onChanged(({ jobId, version }) => {
-          if (watched.has(jobId)) send({ changed: { job_id: jobId, version } })
+        bus.onChanged(({ jobId, version, move }) => {
+          const known = watched.get(jobId)
+          if (known === undefined) return
+          send({ changed: { job_id: jobId, version } })
+          if (move !== undefined) hearMove(jobId, known, move)
         }),
         bus.onWork((pool) => {
           if (pool === undefined || worker.pools.has(pool)) send({ work: { pool: pool ?? null } })
@@ -91,13 +148,14 @@ export function createWorkerLive({ bus, held, heartbeat }: WorkerLiveDeps): Work
       ]
       send({ node: heartbeat.nodeId })
       return {
-        take: (frame) => later(() => publish(frame)),
+        take: (frame) => later(() => publish(frame), frame.length),
         order(text) {
           const order = readOrder(text)
           if (order === null) return false
           for (const lease of order.hold) later(() => watch(lease))
           later(() => {
-            for (const jobId of order.drop) watched.delete(jobId)
+            // A last word that waits for the end outlasts the worker's interest in the job.
+            for (const jobId of order.drop) if (watched.get(jobId)?.lastWord === null) watched.delete(jobId)
           })
           const { flush } = order
           if (flush !== null) later(() => send({ flushed: flush }))
@@ -110,6 +168,10 @@ export function createWorkerLive({ bus, held, heartbeat }: WorkerLiveDeps): Work
       }
     },
   }
+}
+
+function isEnd({ type }: LiveEvent): boolean {
+  return type === 'succeeded' || type === 'failed' || type === 'interrupted'
 }
 
 interface Order {

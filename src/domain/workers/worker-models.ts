@@ -6,6 +6,7 @@ import type { RunModel } from '../engine/model-port.ts'
 import type { Lease } from '../jobs/job-store.ts'
 import { type ExtraDataKeeper, joinExtraData } from '../jobs/submit/extra-data-keeper.ts'
 import type { HeldClaims } from './held-claims.ts'
+import type { LeasedModels } from './leased-models.ts'
 import type { WorkerIdentity } from './worker-keys.ts'
 import { toLease } from './worker-leases.ts'
 
@@ -26,13 +27,16 @@ export type RunNodeModel = (
 
 export interface WorkerModelsDeps {
   readonly held: HeldClaims
+  readonly models: LeasedModels
   readonly runModel: RunModel
   readonly extraData: Pick<ExtraDataKeeper, 'take'>
 }
 
-export function createWorkerModels({ held, runModel, extraData }: WorkerModelsDeps): RunNodeModel {
-  return async function runNodeModel(worker, lease, { model, input, images, key }, { signal }) {
-    const { job, needsExtraData, sealedExtraData, notes } = await held.mustFind(toLease(worker, lease))
+export function createWorkerModels({ held, models, runModel, extraData }: WorkerModelsDeps): RunNodeModel {
+  return async function runNodeModel(worker, named, { model, input, images, key }, { signal }) {
+    const lease = toLease(worker, named)
+    const { job, needsExtraData, sealedExtraData, notes } = await held.mustFind(lease)
+    await models.mustName(lease, { model, key })
     const credentials = needsExtraData ? extraData.take(job.id, sealedExtraData) : null
     return runModel(
       {

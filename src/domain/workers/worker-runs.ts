@@ -2,6 +2,7 @@
  * The store as joined workers have it: claims that wait for work, leases, and what runs write. Whatever a worker names lies under
  * its own key, moments are the service's own, and changes are told to everybody here, as they are written.
  */
+import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { uuidFromText } from '../../../lib/ids.ts'
 import { type JsonObject, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
@@ -84,11 +85,13 @@ export interface WorkerRunsDeps {
 
 // A notice may be lost, and lanes and engines are learnt within seconds.
 const LOOK_MS = 2000
+const MAX_EARLIER = 500
 // Of an announcement that all processes hear, each worker makes its own moment.
 const REMOTE_WORK_MS = 50
 
 export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
   const { store, held, receipts, directory, bus, extraData, observer, clock, leaseMs } = deps
+  const earlier = new BoundedMap<string, Claim['earlierOutputs']>(MAX_EARLIER)
 
   async function claimOnce(worker: WorkerIdentity, request: WorkerClaim): Promise<Claim | null> {
     const engines = directory.offersOf(
@@ -107,9 +110,18 @@ export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
     })
   }
 
+  /** What the lease got before, and nobody was told: its time begins anew, because only now somebody hears of it. */
+  async function refind(leaseId: string): Promise<Claim | null> {
+    const claim = await store.findClaim(leaseId)
+    if (claim === null) return null
+    const until = new Date(clock.now().getTime() + leaseMs)
+    const held = await store.renew([{ jobId: claim.job.id, leaseId }], until)
+    return held.length === 0 ? null : { ...claim, earlierOutputs: earlier.get(leaseId) ?? [] }
+  }
+
   async function untilClaimed(worker: WorkerIdentity, request: WorkerClaim): Promise<Claim | null> {
     const { pool, waitMs, signal } = request
-    const again = await store.findClaim(toLeaseId(worker, request.leaseId))
+    const again = await refind(toLeaseId(worker, request.leaseId))
     if (again !== null) return again
     const untilMs = uptimeMs() + waitMs
     const bell = createDoorbell()
@@ -135,11 +147,15 @@ export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
     }
   }
 
-  async function termsOf({ job, needs, engineId, needsExtraData, sealedExtraData }: Claim): Promise<ClaimTerms> {
+  /** Credentials of a job are a secret of its account: a machine elsewhere gets them only where the operator said so. */
+  async function termsOf(worker: WorkerIdentity, claim: Claim): Promise<ClaimTerms> {
+    const { job, needs, engineId, needsExtraData, sealedExtraData } = claim
     const credentials = needsExtraData ? extraData.take(job.id, sealedExtraData) : null
+    const areWithheld = credentials !== null && !worker.hasCredentials
     const left = await deps.storageLeft(job.accountId)
     return {
-      credentials: credentials === null ? null : stringifyLosslessJson(credentials as JsonObject),
+      needsCredentials: needsExtraData && !areWithheld,
+      credentials: credentials === null || areWithheld ? null : stringifyLosslessJson(credentials as JsonObject),
       maxRunMs: deps.maxRunMs(job.accountId),
       storageLeftBytes: Number.isFinite(left) ? left : null,
       refusal: refusalOf(job.accountId),
@@ -196,12 +212,14 @@ export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
         return null
       }
       const { job } = claim
+      // The store tells them once, and the answer may be lost.
+      if (claim.earlierOutputs.length > 0) earlier.set(claim.leaseId, claim.earlierOutputs)
       held.learn(claim)
       deps.onStored(job)
       const startedAtMs = (job.startedAt ?? clock.now()).getTime()
       observer.started({ job, queueMs: Math.max(0, startedAtMs - job.createdAt.getTime()) })
       bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: job.version, move: 'taken' })
-      return writeClaim(claim, toEngineName(worker, claim.engineId), await termsOf(claim))
+      return writeClaim(claim, toEngineName(worker, claim.engineId), await termsOf(worker, claim))
     },
     renew(worker, leases) {
       const until = new Date(clock.now().getTime() + leaseMs)
@@ -217,7 +235,7 @@ export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
       }
       const now = clock.now()
       const change = readChange(fields, now)
-      // A repeated end finds no job any more; then there is nobody to tell, and the store says what became of it.
+      // A repeated end finds no job any more; then the store says what became of it.
       const claim = await held.mustFind(lease).catch(() => null)
       const outcome = await store.commit(lease, await withOwnIds(change, lease, claim))
       if (outcome.outcome === 'lost') {
@@ -238,6 +256,8 @@ export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
       if (outcome.job !== undefined) deps.onStored(outcome.job)
       bus.publishChanged({ jobId, accountId, version: outcome.version, move: 'ended' })
       bus.publishWork()
+      // It was counted when it was written.
+      if (claim === null) return outcome
       const executionMs = job.startedAt === null ? null : now.getTime() - job.startedAt.getTime()
       const { status, error } = change.finish
       observer.finished({ jobId, accountId, status, code: error?.code ?? null, executionMs })

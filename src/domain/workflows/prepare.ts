@@ -49,18 +49,19 @@ interface PreparedWorkflow {
   readonly isEngineJudged: boolean
 }
 
-/** Where a graph could run, among engines that differ. */
+/** Where a graph could run, among engines that differ; not every engine runs jobs of every pool. */
 export interface Placement {
   /** What the engine that comes nearest does not have; empty when some engine has everything. */
-  findLacks(graph: Graph): readonly Lack[]
+  findLacks(graph: Graph, pool: string): readonly Lack[]
   /** Some engine has not said yet what it can run: it may have a class or a choice that no other has. */
-  isCatalogOpen(): boolean
+  isCatalogOpen(pool: string): boolean
   /** The lane of the queue in which such graphs wait. */
-  laneOf(graph: Graph): string
+  laneOf(graph: Graph, pool: string): string
 }
 
 interface PrepareDeps {
-  readonly catalog: () => NodeCatalog
+  /** What can run in a pool. */
+  readonly catalog: (pool: string) => NodeCatalog
   readonly assets: AssetFinder
   readonly clock: Clock
   /** Shared with all other long work on this thread; left out: its own. */
@@ -72,6 +73,8 @@ interface PrepareDeps {
 }
 
 interface InspectOptions {
+  /** In which the job will wait. */
+  readonly pool: string
   /** Only these output nodes are to run. */
   readonly targets?: readonly string[]
   /** Files are named as by callers who think in subfolders, though names are flat. */
@@ -81,16 +84,20 @@ interface InspectOptions {
 export type InspectWorkflow = (
   accountId: string,
   workflow: JsonValue | undefined,
-  options?: InspectOptions,
+  options: InspectOptions,
 ) => Promise<InspectedWorkflow>
 
-type PrepareWorkflow = (accountId: string, workflow: JsonValue | undefined) => Promise<PreparedWorkflow>
+type PrepareWorkflow = (
+  accountId: string,
+  workflow: JsonValue | undefined,
+  options: Pick<InspectOptions, 'pool'>,
+) => Promise<PreparedWorkflow>
 
 /** Resolves and validates, and leaves it to the caller what a node error means. Refuses only what has no meaning at all. */
 export function createInspectWorkflow(deps: PrepareDeps): InspectWorkflow {
   const { catalog: currentCatalog, assets, clock, nodeRules, turns = createTurns() } = deps
-  return async function inspectWorkflow(accountId, workflow, { targets, hasFlatNames } = {}) {
-    const catalog = currentCatalog()
+  return async function inspectWorkflow(accountId, workflow, { pool, targets, hasFlatNames }) {
+    const catalog = currentCatalog(pool)
     const rules = nodeRules?.(accountId) ?? null
     const { submitted, found, named } = await turns.run(readSteps(workflow, catalog, rules))
     const refs = [...found.refs.values()]
@@ -155,19 +162,19 @@ function* readGraphOf(workflow: JsonValue | undefined): Work<Graph> {
 export function createPrepareWorkflow(deps: PrepareDeps): PrepareWorkflow {
   const { turns = createTurns() } = deps
   const inspectWorkflow = createInspectWorkflow({ ...deps, turns })
-  return async function prepareWorkflow(accountId, workflow) {
-    const { result, inputs } = await inspectWorkflow(accountId, workflow)
+  return async function prepareWorkflow(accountId, workflow, { pool }) {
+    const { result, inputs } = await inspectWorkflow(accountId, workflow, { pool })
     const { graph, goodOutputs: outputs } = result
     const { placement } = deps
-    const refusal = placement === undefined ? toRefusal(result) : toPlacedRefusal(result, placement)
+    const refusal = placement === undefined ? toRefusal(result) : toPlacedRefusal(result, placement, pool)
     if (refusal !== null) throw refusal
     return {
       text: await turns.run(writeGraphSteps(graph)),
       graph,
       inputs,
       outputs,
-      needs: placement?.laneOf(graph) ?? '',
-      isEngineJudged: hasOwnJudges(graph, deps.catalog()),
+      needs: placement?.laneOf(graph, pool) ?? '',
+      isEngineJudged: hasOwnJudges(graph, deps.catalog(pool)),
     }
   }
 }
@@ -178,9 +185,9 @@ export function hasOwnJudges(graph: Graph, catalog: NodeCatalog): boolean {
   return false
 }
 
-function toPlacedRefusal(result: ValidationResult, placement: Placement): ServiceError | null {
-  if (placement.isCatalogOpen()) return toRefusal(withoutUnknowns(result))
-  const lacks = placement.findLacks(result.graph)
+function toPlacedRefusal(result: ValidationResult, placement: Placement, pool: string): ServiceError | null {
+  if (placement.isCatalogOpen(pool)) return toRefusal(withoutUnknowns(result))
+  const lacks = placement.findLacks(result.graph, pool)
   return lacks.length === 0 ? toRefusal(result) : toLackRefusal(result, lacks)
 }
 

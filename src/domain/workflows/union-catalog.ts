@@ -2,14 +2,19 @@
  * What several engines can run together. A class is described as the first engine that has it describes it, with the choices
  * of all the others added to its lists: a value is valid when some engine offers it. United class by class, when first asked
  * for; whether one engine has everything that a graph needs is a question for needs.ts.
+ *
+ * Guests are engines of machines that the service does not trust. They add classes that no other engine has, and choices; what a
+ * class of the service's own engines is they cannot change.
  */
 import type { InputSpec, NodeCatalog, NodeDefinition } from '../../../engine/graph/node-catalog.ts'
 
 const CATEGORIES = ['required', 'optional'] as const
 
-export function uniteCatalogs(catalogs: readonly NodeCatalog[]): NodeCatalog {
+export function uniteCatalogs(own: readonly NodeCatalog[], guests: readonly NodeCatalog[] = []): NodeCatalog {
+  const catalogs = [...own, ...guests]
   if (catalogs.length === 1) return catalogs[0]
   const united = new Map<string, NodeDefinition | null>()
+  const isOwn = (classType: string) => own.some((catalog) => catalog.find(classType) !== null)
   const owner = (classType: string) => catalogs.find((catalog) => catalog.find(classType) !== null)
 
   function find(classType: string): NodeDefinition | null {
@@ -26,7 +31,8 @@ export function uniteCatalogs(catalogs: readonly NodeCatalog[]): NodeCatalog {
     find,
     classTypes: () => [...new Set(catalogs.flatMap((catalog) => catalog.classTypes()))],
     selfCheckedInputs: (classType) => owner(classType)?.selfCheckedInputs(classType) ?? [],
-    judgesItself: (classType) => catalogs.some((catalog) => catalog.judgesItself?.(classType) === true),
+    judgesItself: (classType) =>
+      (isOwn(classType) ? own : guests).some((catalog) => catalog.judgesItself?.(classType) === true),
     fileInputs(classType) {
       const catalog = owner(classType)
       return catalog?.fileInputs?.(classType) ?? catalog?.selfCheckedInputs(classType) ?? []

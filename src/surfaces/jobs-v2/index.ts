@@ -30,6 +30,7 @@ import {
   headAssetByHash,
 } from './operations/assets-without-upload.ts'
 import { convertWorkflow } from './operations/convert-workflow.ts'
+import { DIRECT_UPLOADS, type DirectUploadDeps } from './operations/direct-uploads.ts'
 import { listJobs } from './operations/job-list.ts'
 import { JOBS_BY_ID } from './operations/jobs-by-id.ts'
 import { type PostAssetsDeps, postAssets } from './operations/post-assets.ts'
@@ -70,13 +71,16 @@ export interface JobsV2Options {
 }
 
 /** What the operations on assets need between them. */
-type AssetOperations = Omit<PostAssetsDeps & AssetsWithoutUploadDeps & AssetsByIdDeps, 'contextOf' | 'contentLinks'>
+type AssetOperations = Omit<
+  PostAssetsDeps & AssetsWithoutUploadDeps & DirectUploadDeps & AssetsByIdDeps,
+  'contextOf' | 'contentLinks'
+>
 
 export interface JobsV2Surface extends Surface {
   openStreams: EventHub['openStreams']
 }
 
-const ASSET_OPERATIONS = [postAssets, assetFromHash, assetFromPath, headAssetByHash, ...ASSETS_BY_ID]
+const ASSET_OPERATIONS = [postAssets, assetFromHash, assetFromPath, headAssetByHash, ...DIRECT_UPLOADS, ...ASSETS_BY_ID]
 
 const KNOWN = Symbol('known of the caller')
 type Known = FastifyRequest & { [KNOWN]?: JobReach & Pick<RequestContext, 'scopes'> }

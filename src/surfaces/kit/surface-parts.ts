@@ -16,6 +16,7 @@ import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { LiveEvent } from '../../domain/events/live-event.ts'
 import type { CancelJob } from '../../domain/jobs/end/cancel-job.ts'
 import type { JobReader } from '../../domain/jobs/read/job-reader.ts'
+import type { ListJobs } from '../../domain/jobs/read/list-jobs.ts'
 import type { RunRecords } from '../../domain/jobs/read/recorded-jobs.ts'
 import type { ChooseJobId } from '../../domain/jobs/submit/chosen-id.ts'
 import type { SubmitPrompt } from '../../domain/jobs/submit/submit-prompt.ts'
@@ -43,6 +44,7 @@ export interface SurfaceParts {
     readonly chooseId: ChooseJobId
     readonly cancel: CancelJob
     readonly reader: Pick<JobReader, 'find' | 'workflow' | 'log'>
+    readonly list: ListJobs
     /** How many jobs of the account run and wait; null: the store has never heard of it. */
     countJobs(accountId: string): Promise<AccountUse | null>
     /** What a run told its readers, and the account's jobs in the order of their queue. */

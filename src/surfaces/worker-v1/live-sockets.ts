@@ -37,6 +37,12 @@ const PING_EVERY = 15
 const MAX_WAITING_BYTES = 1024 * 1024
 // The most that a run tells by itself, previews included, times many slots.
 const MAX_FRAMES_PER_CHECK = 5000
+// Of all sockets of a key together. What comes beyond it in a second is lost, as previews may be.
+const MAX_BYTES_PER_CHECK = 64 * 1024 * 1024
+// In messages that have not come whole yet, of all sockets of a key together: enough for a large picture of each of a few.
+const MAX_UNFINISHED_BYTES = 128 * 1024 * 1024
+// One for each process of a key.
+const MAX_SOCKETS = 128
 const GOING_AWAY = 1001
 const POLICY = 1008
 /** Of our own range: the key is no longer accepted. */
@@ -44,14 +50,22 @@ const UNAUTHORIZED = 4401
 
 interface Open {
   readonly worker: WorkerIdentity
+  readonly wire: Upgrade['socket']
   frames: number
+  /** Of whole messages, since it was opened. */
+  taken: number
   isAlive: boolean
+}
+
+interface Joining extends Pick<Open, 'worker' | 'wire'> {
+  readonly end: () => void
 }
 
 export function createLiveSockets(deps: LiveSocketsDeps): LiveSockets {
   const { gateway, log } = deps
   const handshakes = new WebSocketServer({ noServer: true, maxPayload: MAX_FRAME_BYTES, perMessageDeflate: false })
   const sockets = new Map<WebSocket, Open>()
+  const bytesOf = new Map<string, number>()
   const path = `${deps.gate.mountPrefix}${WORKER_PATH}/live`
   let checks = 0
   let timer: NodeJS.Timeout | null = null
@@ -59,6 +73,8 @@ export function createLiveSockets(deps: LiveSocketsDeps): LiveSockets {
 
   function checkAll(): void {
     checks++
+    bytesOf.clear()
+    endUnfinished()
     for (const [socket, open] of sockets) {
       open.frames = 0
       if (!gateway.keys.isGood(open.worker)) socket.close(UNAUTHORIZED, 'the key is no longer accepted')
@@ -70,8 +86,25 @@ export function createLiveSockets(deps: LiveSocketsDeps): LiveSockets {
     }
   }
 
-  function join(socket: WebSocket, worker: WorkerIdentity, end: () => void): void {
-    const open: Open = { worker, frames: 0, isAlive: true }
+  /** Many large messages that never end must not fill the memory. */
+  function endUnfinished(): void {
+    const unfinishedOf = new Map<string, number>()
+    for (const [socket, { worker, wire, taken }] of sockets) {
+      const sum = (unfinishedOf.get(worker.keyId) ?? 0) + Math.max(0, wire.bytesRead - taken)
+      if (sum > MAX_UNFINISHED_BYTES) socket.terminate()
+      else unfinishedOf.set(worker.keyId, sum)
+    }
+  }
+
+  /** False: the key has told enough in this second. */
+  function count({ keyId }: WorkerIdentity, bytes: number): boolean {
+    const sum = (bytesOf.get(keyId) ?? 0) + bytes
+    bytesOf.set(keyId, sum)
+    return sum <= MAX_BYTES_PER_CHECK
+  }
+
+  function join(socket: WebSocket, { worker, wire, end }: Joining): void {
+    const open: Open = { worker, wire, frames: 0, taken: wire.bytesRead, isAlive: true }
     const session = gateway.live.open(worker, (message) => {
       if (socket.readyState === socket.OPEN && socket.bufferedAmount < MAX_WAITING_BYTES) {
         socket.send(JSON.stringify(message))
@@ -85,6 +118,8 @@ export function createLiveSockets(deps: LiveSocketsDeps): LiveSockets {
     socket.on('message', (data: Buffer, isBinary: boolean) => {
       open.frames++
       if (open.frames > MAX_FRAMES_PER_CHECK) return socket.close(POLICY, 'too many messages')
+      open.taken += data.length + headBytes(data.length)
+      if (!count(worker, data.length) && isBinary) return
       if (isBinary) session.take(data)
       else if (!session.order(data.toString('utf8'))) socket.close(POLICY, 'a message cannot be understood')
     })
@@ -103,12 +138,14 @@ export function createLiveSockets(deps: LiveSocketsDeps): LiveSockets {
     if (isClosed) throw new ServiceError('shutting_down', 'the service is shutting down; connect again in a moment')
     const worker = deps.identify(request)
     mustSpeak(request, deps.protocolVersions)
+    const others = [...sockets.values()].filter((each) => each.worker.keyId === worker.keyId).length
+    if (others >= MAX_SOCKETS) throw new ServiceError('rate_limited', `a key may have ${MAX_SOCKETS} live connections`)
     const end = deps.load.begin(worker.keyId)
     socket.setTimeout(0)
     let isJoined = false
     handshakes.handleUpgrade(request, socket, head, (ws) => {
       isJoined = true
-      join(ws, worker, end)
+      join(ws, { worker, wire: socket, end })
     })
     if (!isJoined) end()
   }
@@ -121,4 +158,10 @@ export function createLiveSockets(deps: LiveSocketsDeps): LiveSockets {
       for (const socket of sockets.keys()) socket.close(GOING_AWAY)
     },
   }
+}
+
+/** Of a message that a client sends: two bytes, the mask, and a longer length where that is needed. */
+function headBytes(length: number): number {
+  if (length < 126) return 6
+  return length < 65_536 ? 8 : 14
 }

@@ -5,7 +5,7 @@
 import { ServiceError } from '../../domain/errors.ts'
 
 export interface WorkerLoad {
-  /** Throws rate_limited. Returns the end of the request. */
+  /** Throws overloaded. Returns the end of the request. */
   begin(keyId: string): () => void
 }
 
@@ -24,7 +24,8 @@ export function createWorkerLoad(nowMs: () => number): WorkerLoad {
   const loads = new Map<string, KeyLoad>()
 
   function refused(message: string): ServiceError {
-    return new ServiceError('rate_limited', message, { retryAfterSeconds: 1 })
+    // Not `rate_limited`: a worker waits for this to pass, and would not for a limit of an account.
+    return new ServiceError('overloaded', message, { retryAfterSeconds: 1 })
   }
 
   return {

@@ -95,6 +95,22 @@ describe('two processes on one bucket', () => {
     })
   }
 
+  for (const size of [1000, 9 * MIB]) {
+    test(`${size} bytes that are gone are mended by sending them again, through whichever process`, async () => {
+      await using two = await openTwo()
+      const bytes = patterned(size)
+      const stored = await put(two.one, bytes)
+      two.fake.objects.clear()
+      await assert.rejects(two.one.open(stored), refusedWith('output_unavailable'))
+      await put(two.other, bytes)
+      for (const blobs of [two.one, two.other]) assert.ok(bytes.equals(await readAll(await blobs.open(stored))))
+      assert.equal(two.fake.objects.size, 1)
+      two.pass(HOUR_MS)
+      await put(two.one, bytes)
+      assert.equal(two.fake.objects.size, 1, 'what is there is left as it is')
+    })
+  }
+
   test('a removal that cannot ask removes nothing', async () => {
     await using two = await openTwo()
     const stored = await put(two.one, patterned(100))
@@ -154,6 +170,40 @@ describe('the housekeeper', () => {
     assert.equal(two.fake.objects.size, 0)
   })
 
+  test('removes everything else when one object cannot be removed, and tries that one again later', async () => {
+    await using two = await openTwo()
+    for (const fault of [
+      { kind: 'status', status: 403, code: 'AccessDenied' },
+      { kind: 'status', status: 500, code: 'InternalError' },
+    ] as const) {
+      for (const seed of [1, 2, 3, 4]) await two.one.remove(await put(two.one, patterned(10, seed)), async () => false)
+      two.pass(HOUR_MS + 1)
+      two.fake.fail('delete', fault, fault.status === 403 ? 1 : 4)
+      assert.equal(await two.collector.removeGarbage(NEVER), 3)
+      assert.equal(two.fake.objects.size, 1)
+      assert.equal(await two.collector.removeGarbage(NEVER), 0, 'not before its time')
+      two.pass(HOUR_MS + 1)
+      assert.equal(await two.collector.removeGarbage(NEVER), 1)
+    }
+    two.fake.objects.set('a/b/up/2026-03-09/stuck', { bytes: Buffer.from('x'), contentType: 'x' })
+    two.pass(3 * 24 * HOUR_MS)
+    two.fake.fail('delete', { kind: 'status', status: 403, code: 'AccessDenied' })
+    assert.equal(await two.collector.sweepOrphans(NEVER), 0)
+    two.pass(HOUR_MS + 1)
+    assert.equal(await two.collector.removeGarbage(NEVER), 1, 'its day is swept once only')
+  })
+
+  test('leaves objects alone until they are two days old, whatever the time of the day', async () => {
+    await using two = await openTwo()
+    const midnight = Date.parse('2026-03-11T00:00:00Z')
+    two.pass(midnight - 1000 - Date.parse('2026-03-10T12:00:00Z'))
+    two.fake.objects.set('a/b/up/2026-03-10/young', { bytes: Buffer.from('x'), contentType: 'x' })
+    two.pass(48 * HOUR_MS)
+    assert.equal(await two.collector.sweepOrphans(NEVER), 0)
+    two.pass(2000)
+    assert.equal(await two.collector.sweepOrphans(NEVER), 1)
+  })
+
   test('lists each day once, two days later, and removes what never came into the index', async () => {
     await using two = await openTwo()
     const kept = await put(two.one, patterned(100, 1))
@@ -162,7 +212,7 @@ describe('the housekeeper', () => {
     const orphans = ['a/b/up/2026-03-10/x', 'a/b/up/2026-03-10/y', 'a/b/up/2026-03-11/z']
     for (const key of [...orphans, 'a/b/id', 'elsewhere/up/2026-03-10/x'])
       two.fake.objects.set(key, { bytes: Buffer.from('x'), contentType: 'x' })
-    two.pass(3 * 24 * HOUR_MS)
+    two.pass(4 * 24 * HOUR_MS)
     await two.one.remove(garbage, async () => false)
     assert.equal(await two.collector.sweepOrphans(NEVER), 3)
     assert.deepEqual(

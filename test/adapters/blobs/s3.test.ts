@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { mkdir, readdir, readFile, rm, stat, utimes } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { diskFileOps } from '../../../src/adapters/blobs/fs/file-ops.ts'
 import { openLocalFiles } from '../../../src/adapters/blobs/s3/local-files.ts'
 import { inChunks, patterned, put, readAll, refusedWith, testBlobStore } from '../../contracts/blob-store.ts'
 import { type FakeS3, startFakeS3, UNAVAILABLE } from '../../support/s3/fake-s3.ts'
@@ -150,6 +151,24 @@ describe('bytes in a bucket', () => {
     assert.ok(bytes.subarray(100, 5_000_001).equals(part))
   })
 
+  test('a download may break many times while it gets on', async () => {
+    await using store = await open()
+    const bytes = patterned(9 * MIB)
+    const stored = await put(store.blobs, bytes)
+    // Each time half of the rest comes.
+    store.fake.fail('get', { kind: 'cut' }, 12)
+    assert.ok(bytes.equals(await readAll(await store.blobs.open(stored))))
+  })
+
+  test('downloads that break are taken up within the budget that all requests share', async () => {
+    await using store = await open({ patience: { firstPauseMs: 1, maxPauseMs: 1, budget: 3 } })
+    const stored = await put(store.blobs, patterned(9 * MIB))
+    store.fake.fail('get', { kind: 'cut' }, 20)
+    store.fake.asked.length = 0
+    await assert.rejects(async () => readAll(await store.blobs.open(stored)), refusedWith('store_unavailable'))
+    assert.equal(store.fake.asked.length, 4)
+  })
+
   test('a download that falls silent is taken up again', async () => {
     await using store = await open({ silentMs: 100 })
     const stored = await put(store.blobs, patterned(1000))
@@ -231,6 +250,19 @@ describe('bytes in a bucket', () => {
     await assert.rejects(put(store.blobs, patterned(10)), refusedWith('storage_full'))
     store.fake.fail('put_part', { kind: 'status', status: 400, code: 'QuotaExceeded' }, 9)
     await assert.rejects(put(store.blobs, patterned(20 * MIB)), refusedWith('storage_full'))
+  })
+
+  test('a disk without room is refused as full, wherever it is needed, and leaves nothing behind', async () => {
+    const noRoom = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC' })
+    const disk = { ...diskFileOps, write: () => Promise.reject(noRoom) }
+    await using store = await open({ disk, partMemoryBytes: 100_000 })
+    await assert.rejects(put(store.blobs, patterned(200_000)), refusedWith('storage_full'))
+    await assert.rejects(put(store.blobs, patterned(20 * MIB)), refusedWith('storage_full'))
+    const stored = await put(store.blobs, patterned(1000))
+    await assert.rejects(store.blobs.borrow?.(stored) ?? assert.fail(), refusedWith('storage_full'))
+    assert.equal(store.fake.objects.size, 1)
+    assert.equal(store.fake.uploads.size, 0)
+    assert.deepEqual(await readdir(join(store.directory, 'this', 'tmp')), [])
   })
 
   test('a clock that differs is mended by the time that the storage tells', async () => {
@@ -318,7 +350,7 @@ describe('bytes in a bucket', () => {
     for (const name of ['dead', 'quiet', 'living']) await mkdir(join(directory, name, 'tmp'), { recursive: true })
     for (const name of ['dead', 'living']) await utimes(join(directory, name), hourAgo, hourAgo)
     const users = { own: 'new', live: new Set(['new', 'this', 'living']) }
-    await using _files = await openLocalFiles({ directory, maxBytes: 0, users })
+    await using _files = await openLocalFiles({ directory, maxBytes: 0, users, files: diskFileOps })
     assert.deepEqual((await readdir(directory)).sort(), ['living', 'new', 'quiet', 'this'])
   })
 

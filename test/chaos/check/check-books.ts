@@ -2,8 +2,8 @@
 import { Client } from 'pg'
 import { openPostgresStore } from '../../../src/adapters/store/postgres/open-postgres-store.ts'
 import type { FlawKind, ToldAt } from '../load/told.ts'
-import { FILM_MICROS, PAINT_MICROS } from '../world/settings-files.ts'
 import type { World } from '../world/world.ts'
+import { type Add, checkCallCharges, checkJobCharges } from './check-charges.ts'
 import { type Flaw, of } from './check-told.ts'
 
 /** Each counts what must not be there. */
@@ -27,12 +27,6 @@ const NONE: readonly (readonly [FlawKind, what: string, sql: string])[] = [
     `SELECT reference AS id FROM ledger_entry WHERE kind = 'settle' AND reference LIKE 'job:%' AND charged > 0
        AND NOT EXISTS (SELECT 1 FROM job_done WHERE 'job:' || id = reference)`,
   ],
-  [
-    'books',
-    'jobs that succeeded and were not paid for',
-    `SELECT id FROM job_done WHERE status = 'succeeded' AND NOT EXISTS (
-       SELECT 1 FROM ledger_entry WHERE kind = 'settle' AND reference = 'job:' || job_done.id)`,
-  ],
   ['left over', 'jobs in the queue', "SELECT id || ' ' || status AS id FROM job"],
   ['left over', 'credentials of ended jobs', 'SELECT job_id AS id FROM job_secret'],
   ['left over', 'notes of ended jobs', 'SELECT job_id AS id FROM job_notes'],
@@ -48,12 +42,23 @@ const NONE: readonly (readonly [FlawKind, what: string, sql: string])[] = [
 
 export interface CheckedBooks {
   readonly flaws: readonly Flaw[]
-  readonly unpaidResults: number
+  /** Keys of calls whose results were given away and not charged. */
+  readonly unpaid: readonly string[]
 }
 
-export async function checkBooks(world: World, told: readonly ToldAt[]): Promise<CheckedBooks> {
+const MAX_ATTEMPTS = 3
+/** Of jobs that were given up and of results that nobody paid for. */
+const MAX_EXCUSED_SHARE = 0.01
+const MIN_EXCUSED = 3
+
+interface BooksParts {
+  readonly told: readonly ToldAt[]
+  /** Jobs that were given up because too many of their workers died. */
+  readonly excused: readonly string[]
+}
+
+export async function checkBooks(world: World, { told, excused }: BooksParts): Promise<CheckedBooks> {
   const flaws: Flaw[] = []
-  let unpaidResults = 0
   const add = (kind: FlawKind, text: string, id: string | null = null) => flaws.push({ kind, text, id, at: null })
   const client = new Client({ connectionString: world.databaseUrl() })
   await client.connect()
@@ -63,14 +68,21 @@ export async function checkBooks(world: World, told: readonly ToldAt[]): Promise
       if (rows.length > 0) add(kind, `${rows.length} ${what}, such as ${rows[0].id}`, rows[0].id)
     }
     await checkLedger(world, add)
-    unpaidResults = await checkCalls(world, told, client, add)
+    await checkBalances(world, client, add)
+    await checkJobCharges(client, add)
+    await checkExcuses(excused, client, add)
+    const unpaid = await checkCallCharges(world, told, { client, add })
+    mustBeFew('jobs were given up', excused.length, { of: of(told, 'job').length, add })
+    mustBeFew('results were given away', unpaid.length, { of: of(told, 'call').length, add })
+    return { flaws, unpaid }
   } finally {
     await client.end()
   }
-  return { flaws, unpaidResults }
 }
 
-type Add = (kind: FlawKind, text: string, id?: string | null) => void
+function mustBeFew(what: string, count: number, { of: all, add }: { readonly of: number; readonly add: Add }): void {
+  if (count > Math.max(MIN_EXCUSED, all * MAX_EXCUSED_SHARE)) add('too many excuses', `${count} of ${all} ${what}`)
+}
 
 async function checkLedger(world: World, add: Add): Promise<void> {
   await using store = await openPostgresStore({ url: world.databaseUrl(), migrates: false })
@@ -81,42 +93,25 @@ async function checkLedger(world: World, add: Add): Promise<void> {
   if (repaired !== 0) add('books', `${repaired} counters differ from the rows that they count`)
 }
 
-/**
- * Every call that gave a result is paid for at most once, no other is, and the provider made nothing twice. A node that is cut off from the
- * store for longer than its leases gives its callers what it has, and charges nobody. Resolves with how many that were.
- */
-async function checkCalls(world: World, told: readonly ToldAt[], client: Client, add: Add): Promise<number> {
-  let unpaid = 0
-  // A key whose call made nothing may have been tried again: its last outcome counts.
-  const calls = new Map(of(told, 'call').map((call) => [call.key, call]))
-  const made = [...calls.values()].filter(({ generation }) => generation !== null)
-  const generations = new Set(made.map(({ generation }) => generation))
-  if (generations.size !== made.length) add('doubled', 'two calls were given the same generation')
+/** What was granted is what is left and what was charged. */
+async function checkBalances(world: World, client: Client, add: Add): Promise<void> {
   const { rows } = await client.query(
-    `SELECT account_id, count(*)::int AS calls, sum(charged)::bigint AS charged
-     FROM ledger_entry WHERE kind = 'settle' AND reference LIKE 'call:%' AND charged > 0 GROUP BY account_id`,
+    `SELECT account_id, available::float8, (
+       SELECT coalesce(sum(charged), 0)::float8 FROM ledger_entry AS entry WHERE entry.account_id = credit_account.account_id
+     ) AS charged FROM credit_account`,
   )
   for (const { id, grantedMicros } of world.accounts) {
-    const paid = rows.find(({ account_id }) => account_id === id) ?? { calls: 0, charged: 0 }
-    const own = made.filter(({ account }) => account === id)
-    const due = own.reduce((sum, { model }) => sum + (model === 'paint' ? PAINT_MICROS : FILM_MICROS), 0)
-    unpaid += Math.max(0, own.length - paid.calls)
-    if (paid.calls > own.length || Number(paid.charged) > due)
-      add(
-        'double charge',
-        `${id} paid ${paid.charged} for ${paid.calls} calls, and had ${own.length} results worth ${due}`,
-      )
-    const all = await client.query(
-      `SELECT coalesce(sum(charged), 0)::bigint AS charged FROM ledger_entry WHERE account_id = $1 AND kind = 'settle'`,
-      [id],
-    )
-    const balance = await client.query('SELECT available FROM credit_account WHERE account_id = $1', [id])
-    if (Number(balance.rows[0].available) !== grantedMicros - Number(all.rows[0].charged))
-      add('books', `the balance of ${id} is ${balance.rows[0].available}`)
+    const { available, charged } = rows.find(({ account_id }) => account_id === id) ?? { available: 0, charged: 0 }
+    if (available !== grantedMicros - charged)
+      add('books', `${id} was granted ${grantedMicros}, paid ${charged} and has ${available}`)
   }
-  for (const key of world.provider.keys()) {
-    const times = world.provider.generationsOf(key).length
-    if (times > 1) add('doubled', `the provider was made to generate ${times} times for ${key}`, key)
-  }
-  return unpaid
+}
+
+/** What may happen must be rare, and each time it happens there must be its reason. */
+async function checkExcuses(excused: readonly string[], client: Client, add: Add): Promise<void> {
+  const { rows } = await client.query('SELECT id, attempt FROM job_done WHERE id = ANY ($1::uuid[]) AND attempt < $2', [
+    excused,
+    MAX_ATTEMPTS,
+  ])
+  for (const { id, attempt } of rows) add('lost', `job ${id} was given up after ${attempt} attempts`, id)
 }

@@ -7,12 +7,15 @@ import { type Flaw, of } from './check-told.ts'
 const MAX_ATTEMPTS = 3
 const MAX_ROUNDS = 3
 
-export async function checkEngines(world: World, told: readonly ToldAt[]): Promise<Flaw[]> {
+export interface CheckedEngines {
+  readonly flaws: readonly Flaw[]
+  /** Jobs of which an engine has finished an attempt. */
+  readonly finished: ReadonlySet<string>
+}
+
+export async function checkEngines(world: World, told: readonly ToldAt[]): Promise<CheckedEngines> {
   const flaws: Flaw[] = []
-  const jobs = new Map<string, string>()
-  for (const { id } of of(told, 'job'))
-    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1)
-      for (let round = 0; round < MAX_ROUNDS; round += 1) jobs.set(promptIdOf({ jobId: id, attempt, round }), id)
+  const jobs = toJobsByPrompt(told)
   const begun = new Map<string, number>()
   const ended = new Map<string, number>()
   for (const engine of world.engines) {
@@ -34,5 +37,13 @@ export async function checkEngines(world: World, told: readonly ToldAt[]): Promi
         flaws.push({ kind: 'doubled', text: `one attempt of job ${id} was ${word} ${times} times`, id, at: null })
     }
   }
-  return flaws
+  return { flaws, finished: new Set([...ended.keys()].flatMap((promptId) => jobs.get(promptId) ?? [])) }
+}
+
+function toJobsByPrompt(told: readonly ToldAt[]): ReadonlyMap<string, string> {
+  const jobs = new Map<string, string>()
+  for (const { id } of of(told, 'job'))
+    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1)
+      for (let round = 0; round < MAX_ROUNDS; round += 1) jobs.set(promptIdOf({ jobId: id, attempt, round }), id)
+  return jobs
 }

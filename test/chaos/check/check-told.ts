@@ -23,13 +23,19 @@ const AT_ONCE = 8
 /** The only way in which one of these jobs may fail: too many of its workers died. */
 const EXCUSED = 'worker_lost'
 
-export async function checkTold(
-  world: World,
-  told: readonly ToldAt[],
-): Promise<{ flaws: Flaw[]; ends: Map<string, number> }> {
+export interface CheckedTold {
+  readonly flaws: readonly Flaw[]
+  /** How each job ended, by its id. */
+  readonly ends: ReadonlyMap<string, string>
+  /** Jobs that failed as they may. */
+  readonly excused: readonly string[]
+}
+
+export async function checkTold(world: World, told: readonly ToldAt[]): Promise<CheckedTold> {
   const blake3 = await openBlake3()
   const flaws: Flaw[] = []
-  const ends = new Map<string, number>()
+  const ends = new Map<string, string>()
+  const excused: string[] = []
   const fronts = world.apis.map(({ front }) => `http://127.0.0.1:${front.port}`)
   const journal = { tell: (line: Told) => line.what === 'flaw' && add(line.kind, line.text, line.id) }
   const clients = new Map(
@@ -48,14 +54,13 @@ export async function checkTold(
     const { status, json: job } = await client.ask(`/api/v2/jobs/${id}`)
     if (status !== 200) return add('lost', `job ${id} answers ${status} ${JSON.stringify(job)}`, id)
     if (!TERMINAL.has(job.status)) return add('lost', `job ${id} is ${job.status} when everything is over`, id)
-    const end = job.status === 'failed' ? `failed: ${job.error.code}` : job.status
-    ends.set(end, (ends.get(end) ?? 0) + 1)
+    ends.set(id, job.status)
     const before = ended.get(id)
     if (before !== undefined && before.end !== toEnd(job))
       add('doubled', `job ${id} was ${before.end}, and is ${toEnd(job)}`, id)
     if (label !== null && job.metadata?.label !== label) add('lost', `job ${id} has other metadata than its own`, id)
-    if (job.status === 'failed' && job.error.code !== EXCUSED)
-      add('lost', `job ${id} failed: ${JSON.stringify(job.error)}`, id)
+    if (job.status === 'failed' && job.error.code === EXCUSED) excused.push(id)
+    else if (job.status === 'failed') add('lost', `job ${id} failed: ${JSON.stringify(job.error)}`, id)
     if (job.status === 'succeeded' && job.outputs.length !== 1)
       add('doubled', `job ${id} has ${job.outputs.length} outputs`, id)
     for (const output of job.outputs) {
@@ -92,7 +97,7 @@ export async function checkTold(
       for (let check = checks.pop(); check !== undefined; check = checks.pop()) await check()
     }),
   )
-  return { flaws, ends }
+  return { flaws, ends, excused }
 }
 
 export function of<What extends Told['what']>(told: readonly ToldAt[], what: What): OfKind<What>[] {

@@ -31,6 +31,9 @@ const engines = ({ engines }: WorldShape) => count('engine', engines)
 const postgres = () => ['postgres']
 const provider = () => ['provider']
 const storage = ({ bytes }: WorldShape) => (bytes === 'bucket' ? ['storage'] : [])
+/** A worker that joins hears everything from the node that it asks. */
+const nodesOfBus = (shape: WorldShape) => [...apis(shape), ...count('worker', shape.workers - shape.joined)]
+const nats = ({ bus }: WorldShape) => (bus === 'nats' ? ['nats'] : [])
 const nodesOfBucket = (shape: WorldShape) => (shape.bytes === 'bucket' ? nodes(shape) : [])
 
 const nothing = async () => {}
@@ -66,6 +69,7 @@ function forget(of: (world: World, target: string) => FaultProxy): FaultRow['beg
 
 const databaseOf = (world: World, name: string) => nodeOf(world, name).database
 const storageOf = (world: World, name: string) => nodeOf(world, name).storage
+const busOf = (world: World, name: string) => nodeOf(world, name).bus
 const frontOf = (world: World, name: string) => nodeOf(world, name).front
 const engineLinkOf = (world: World, name: string) => engineOf(world, name).link
 const SLOW: LinkState = { kind: 'open', delayMs: 200 }
@@ -185,6 +189,18 @@ export const FAULTS = {
   'silence between a node and the storage': row(nodesOfBucket, [2000, 25_000], 3, link(storageOf, { kind: 'silent' })),
   'a slow way to the storage': row(nodesOfBucket, [3000, 15_000], 2, link(storageOf, SLOW)),
   'forgotten connections to the storage': row(nodesOfBucket, [0, 0], 2, forget(storageOf)),
+  'cut a node from the bus': row(nodesOfBus, [1000, 15_000], 3, link(busOf, { kind: 'cut' })),
+  'silence between a node and the bus': row(nodesOfBus, [2000, 25_000], 3, link(busOf, { kind: 'silent' })),
+  'a slow way to the bus': row(nodesOfBus, [3000, 15_000], 2, link(busOf, SLOW)),
+  'forgotten connections to the bus': row(nodesOfBus, [0, 0], 2, forget(busOf)),
+  'kill NATS': row(nats, [0, 8000], 3, async ({ bus }) => {
+    await bus.nats?.kill()
+    return async () => bus.nats?.start()
+  }),
+  'freeze NATS': row(nats, [1000, 15_000], 2, async ({ bus }) => {
+    bus.nats?.pause()
+    return async () => bus.nats?.resume()
+  }),
   'a clock that is wrong': row(nodes, [5000, 40_000], 4, async (world, name, random) => {
     const node = nodeOf(world, name)
     node.be({ clockOffsetMs: random.next() < 0.5 ? -30_000 : 30_000 })

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { FAULTS } from './fault-kinds.ts'
 import { planFaults } from './plan-faults.ts'
 
-const SHAPE = { apis: 4, workers: 4, engines: 6, joined: 1, bytes: 'bucket' } as const
+const SHAPE = { apis: 4, workers: 4, engines: 6, joined: 1, bytes: 'bucket', bus: 'nats' } as const
 const HOUR = { lastsMs: 3_600_000, shape: SHAPE, everyMs: 5000 }
 
 test('the same seed plans the same faults, another one others', () => {
@@ -26,7 +26,7 @@ test('a world without engines has no faults of engines', () => {
   const planned = planFaults({
     seed: 1,
     ...HOUR,
-    shape: { apis: 2, workers: 0, engines: 0, joined: 0, bytes: 'files' },
+    shape: { apis: 2, workers: 0, engines: 0, joined: 0, bytes: 'files', bus: 'notify' },
   })
   assert.equal(
     planned.some(({ target }) => /engine|worker/.test(target)),

@@ -23,7 +23,9 @@ const WORDS: Readonly<Record<string, Word>> = {
 const PING_MS = 5000
 const SILENCE_MS = 20_000
 const RETRY_MS = 500
-const ASK_EVERY_MS = 1000
+const LOOK_EVERY_MS = 500
+// Whoever hears nothing asks now and then: a socket need not tell of a prompt that was taken out of the queue.
+const ASK_EVERY_MS = 5000
 // A job that has ended by all that can be read must be told to a socket that is open: at the latest by the next look of its node.
 const PATIENCE_MS = 60_000
 
@@ -80,10 +82,14 @@ export function openAccountSocket(client: Client): AccountSocket {
   async function hear(id: string, ask: () => Promise<{ readonly status: string } | null>): Promise<void> {
     const lifeThen = life
     let endedAtMs: number | null = null
+    let askedAtMs = performance.now()
     for (;;) {
-      await pause(ASK_EVERY_MS)
+      await pause(LOOK_EVERY_MS)
       const word = heard.get(id)
-      const job = word === undefined && life === lifeThen && endedAtMs !== null ? null : await ask()
+      const isQuiet = word === undefined && life === lifeThen
+      if (isQuiet && performance.now() - askedAtMs < ASK_EVERY_MS) continue
+      askedAtMs = performance.now()
+      const job = isQuiet && endedAtMs !== null ? null : await ask()
       const isEnded = job !== null && TERMINAL.has(job.status)
       if (word !== undefined && isEnded) {
         client.tell({ what: 'watched', id, by: 'socket' })

@@ -22,7 +22,8 @@ export interface Answer {
 type Init = RequestInit | (() => RequestInit)
 
 export const TERMINAL: ReadonlySet<string> = new Set(['succeeded', 'failed', 'canceled', 'expired'])
-const REQUEST_MS = 40_000
+// Longer than anything takes on a node that is well; whoever waits for one that is not asks another.
+const REQUEST_MS = 20_000
 const GIVE_UP_MS = 420_000
 const RETRY_MS = 150
 const MAX_RETRY_MS = 2000
@@ -90,6 +91,9 @@ export class Client {
       const json = isJson ? JSON.parse(Buffer.from(bytes).toString()) : null
       if (response.status === 503 && response.headers.get('retry-after') === null)
         this.flaw('contract', `${path} answers 503 without Retry-After: ${Buffer.from(bytes)}`)
+      // A disk that is full is told; anything else that is answered so is a defect.
+      if (response.status === 500 && !/full/i.test(JSON.stringify(json)))
+        this.flaw('contract', `${path} answers 500: ${Buffer.from(bytes)}`)
       return { status: response.status, headers: response.headers, bytes, json }
     } catch {
       return null

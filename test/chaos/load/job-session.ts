@@ -39,7 +39,8 @@ export async function runJobSession(parts: JobParts): Promise<void> {
   if (submitted === null) return
   const { id, prefix } = submitted
   const url = `${prefix}/api/v2/jobs/${id}`
-  const canceled = random.next() < CANCEL_SHARE ? cancelSoon(client, url, random.between(0, 1500)) : null
+  const canceled =
+    random.next() < CANCEL_SHARE ? cancelSoon(client, url, { id, afterMs: random.between(0, 1500) }) : null
   if (isHeard) await socket.hear(id, () => readJob(client, url, id))
   else if (random.next() < 0.45) await followStream(client, url, id)
   else await poll(client, url, random)
@@ -105,22 +106,23 @@ async function submitPrompt(client: Client, workflow: object, color: number | nu
   return { id, prefix: '', color }
 }
 
-async function cancelSoon(client: Client, url: string, afterMs: number): Promise<void> {
+interface Cancel {
+  readonly id: string
+  readonly afterMs: number
+}
+
+async function cancelSoon(client: Client, url: string, { id, afterMs }: Cancel): Promise<void> {
   await pause(afterMs)
   const answer = await client.ask(`${url}/cancel`, { method: 'POST' })
-  if (answer.status !== 200)
-    client.flaw(
-      'lost',
-      `the cancel at ${url} answers ${answer.status} ${JSON.stringify(answer.json)}`,
-      url.split('/').at(-1),
-    )
+  if (answer.status === 200) client.tell({ what: 'cancel', id, status: answer.json.status })
+  else client.flaw('lost', `the cancel of job ${id} answers ${answer.status} ${JSON.stringify(answer.json)}`, id)
 }
 
 async function poll(client: Client, url: string, random: SeededRandom): Promise<void> {
   for (;;) {
     const answer = await client.ask(url)
     if (answer.status !== 200 || TERMINAL.has(answer.json.status)) return
-    await pause(random.between(200, 900))
+    await pause(random.between(400, 1200))
   }
 }
 
@@ -159,7 +161,7 @@ function pictureGraph(color: number, hasEngines: boolean, random: SeededRandom):
   const empty = { class_type: 'EmptyImage', inputs: { width: 8, height: 8, batch_size: 1, color } }
   const save = (from: string) => ({ class_type: 'SaveImage', inputs: { images: [from, 0], filename_prefix: 'chaos' } })
   if (!hasEngines) return { '1': empty, '2': save('1') }
-  const inputs = { steps: random.between(1, 6), ms: random.between(5, 80), preview: true, image: ['1', 0] }
+  const inputs = { steps: random.between(1, 6), ms: random.between(5, 50), preview: true, image: ['1', 0] }
   return { '1': empty, '2': { class_type: 'DemoSteps', inputs }, '3': save('2') }
 }
 

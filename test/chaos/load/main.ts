@@ -9,7 +9,7 @@ import { openAccountSocket } from './account-socket.ts'
 import { runCallSession } from './call-session.ts'
 import { Client, type LoadAccount } from './client.ts'
 import { runJobSession } from './job-session.ts'
-import { openJournal } from './told.ts'
+import { type Journal, openJournal, type Told } from './told.ts'
 import { runUploadSession, type Twins } from './upload-session.ts'
 
 export interface LoadPlan {
@@ -32,16 +32,18 @@ export interface LoadRates {
 export interface LoadNews {
   readonly begun: Readonly<Record<keyof LoadRates, number>>
   readonly open: Readonly<Record<keyof LoadRates, number>>
+  readonly acknowledged: Readonly<Record<keyof LoadRates, number>>
 }
 
 // In this many seconds' worth of sessions an outage is ridden out; then clients wait for each other.
-const MAX_OPEN_SECONDS = 25
+const MAX_OPEN_SECONDS = 40
 const MIN_OPEN = 12
 const NEWS_MS = 1000
 const KEPT_ASSETS = 50
 
 const plan = JSON.parse(readFileSync(process.argv[2] as string, 'utf8')) as LoadPlan
-const journal = openJournal(plan.journalPath)
+const acknowledged = { jobs: 0, calls: 0, uploads: 0 }
+const journal = countingJournal(openJournal(plan.journalPath))
 const begun = { jobs: 0, calls: 0, uploads: 0 }
 const open = { jobs: 0, calls: 0, uploads: 0 }
 const stopping = new AbortController()
@@ -92,15 +94,26 @@ async function keepUp(kind: keyof LoadRates): Promise<void> {
   await Promise.all(underWay)
 }
 
+function countingJournal({ tell }: Journal): Journal {
+  const kinds: Partial<Record<Told['what'], keyof LoadRates>> = { job: 'jobs', call: 'calls', asset: 'uploads' }
+  return {
+    tell(told) {
+      const kind = kinds[told.what]
+      if (kind !== undefined) acknowledged[kind] += 1
+      tell(told)
+    },
+  }
+}
+
 process.on('message', (message) => {
   if (message === 'stop') stopping.abort()
 })
 // Without whoever started them, clients have nobody to report to.
 process.on('disconnect', () => process.exit(1))
-const news = setInterval(() => process.send?.({ begun, open } satisfies LoadNews), NEWS_MS)
+const news = setInterval(() => process.send?.({ begun, open, acknowledged } satisfies LoadNews), NEWS_MS)
 await Promise.all((Object.keys(SESSIONS) as (keyof LoadRates)[]).map(keepUp))
 clearInterval(news)
 for (const { socket } of callers) socket.close()
-process.send?.({ begun, open } satisfies LoadNews)
+process.send?.({ begun, open, acknowledged } satisfies LoadNews)
 process.disconnect()
 process.exit(0)

@@ -19,6 +19,10 @@ export type FlawKind =
   | 'left over'
   /** Bytes that no record knows and no sweep will find. */
   | 'orphan'
+  /** An account had more under way than it may. */
+  | 'over a limit'
+  /** What may happen to a few happened to many. */
+  | 'too many excuses'
   /** A process of the service ended without being asked to. */
   | 'died'
   /** An answer that the documents do not allow. */
@@ -38,6 +42,8 @@ export type Told =
       readonly color: number | null
     }
   | { readonly what: 'ended'; readonly id: string; readonly end: string; readonly error: string | null }
+  /** A cancel was acknowledged; the job was said to be so. */
+  | { readonly what: 'cancel'; readonly id: string; readonly status: string }
   | { readonly what: 'watched'; readonly id: string; readonly by: 'stream' | 'socket' | 'polls' }
   | { readonly what: 'asset'; readonly id: string; readonly account: string; readonly sha256: string }
   /** The client asked for its removal; whether it took place may not be known. */

@@ -4,9 +4,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { SeededRandom } from '../../support/seeded-random.ts'
 import type { Client } from './client.ts'
 
-const LARGE_SHARE = 0.05
-const MAX_SMALL_BYTES = 120_000
-const MAX_LARGE_BYTES = 6_000_000
+const LARGE_SHARE = 0.02
+const MAX_SMALL_BYTES = 100_000
+// Some of them go to a bucket in parts.
+const MAX_LARGE_BYTES = 12_000_000
 const REMOVED_SHARE = 0.25
 const READ_SHARE = 0.6
 const TWIN_SHARE = 0.15

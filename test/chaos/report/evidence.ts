@@ -34,7 +34,7 @@ const LOUD: ReadonlySet<string> = new Set(['warn', 'error', 'fatal'])
 
 export async function gatherEvidence({ world, told, faults, flaws }: Parts): Promise<Evidence[]> {
   const chosen = flaws.slice(0, MAX_FLAWS).map((flaw) => {
-    const own = flaw.id === null ? [] : told.filter((line) => 'id' in line && line.id === flaw.id)
+    const own = flaw.id === null ? [] : told.filter((line) => isAboutLine(line, flaw.id))
     const times = [...own.map(({ at }) => at), ...(flaw.at === null ? [] : [flaw.at])]
     const from = Math.min(...times) - AROUND_MS
     const to = Math.max(...times) + AROUND_MS
@@ -62,6 +62,10 @@ export async function gatherEvidence({ world, told, faults, flaws }: Parts): Pro
     logs,
     rows: rows[index] ?? [],
   }))
+}
+
+function isAboutLine(line: ToldAt, id: string | null): boolean {
+  return ('id' in line && line.id === id) || ('key' in line && line.key === id)
 }
 
 function parse(line: string): { readonly time: number; readonly level: string; readonly msg: string } {

@@ -16,6 +16,8 @@ const PROMISES: readonly (readonly [words: string, kinds: readonly FlawKind[]])[
   ['bytes without a record', ['orphan']],
   ['processes that ended by themselves', ['died']],
   ['answers against the documents', ['contract']],
+  ['accounts with more under way than they may have', ['over a limit']],
+  ['excuses beyond the few that are allowed', ['too many excuses']],
 ]
 
 /** Resolves with the path of the page. */
@@ -36,7 +38,9 @@ export function toMarkdown(report: TrialReport): string {
     refused,
     faults,
     failOvers,
-    unpaidResults,
+    givenUp,
+    unpaid,
+    looksAtLimits,
     flaws,
     evidence,
     loadMs,
@@ -51,7 +55,7 @@ export function toMarkdown(report: TrialReport): string {
     `# Chaos, seed ${seed}: ${flaws.length === 0 ? 'passed' : `${flaws.length} flaws`}`,
     '',
     `${minutes.toFixed(1)} minutes of load (${(tookMs / 60_000).toFixed(1)} with start, settling and checks) on ${report.startedAt.slice(0, 10)}:`,
-    `${shape.apis} API nodes, ${shape.workers} workers (${shape.joined} of them joined over HTTP), ${shape.engines} engines, Postgres with a standby, bytes in ${shape.bytes === 'bucket' ? 'a bucket' : 'a folder'}. Repeat with \`npm run test:chaos -- ${Math.round(minutes)} ${seed} --nodes ${nodes} --rates ${rates}\`.`,
+    `${shape.apis} API nodes, ${shape.workers} workers (${shape.joined} of them joined over HTTP), ${shape.engines} engines, Postgres with a standby, ${shape.bus === 'nats' ? 'a NATS server' : 'notices of Postgres and live links'} between nodes, bytes in ${shape.bytes === 'bucket' ? 'a bucket' : 'a folder'}. Repeat with \`npm run test:chaos -- ${Math.round(minutes)} ${seed} --nodes ${nodes} --rates ${rates} --bus ${shape.bus}\`.`,
     '',
     '## What was acknowledged',
     '',
@@ -72,7 +76,11 @@ export function toMarkdown(report: TrialReport): string {
       PROMISES.map(([words, kinds]) => [words, `${count(kinds)}`]),
     ),
     '',
-    `Results of models that a client has and nobody was charged for, because their node was away from the store for longer than a lease: ${unpaidResults}.`,
+    `Limits of accounts were looked at ${looksAtLimits} times.`,
+    '',
+    `Jobs that were given up because every one of their three workers died: ${toList(givenUp)}.`,
+    '',
+    `Calls whose result a client has and nobody was charged for, because their node was away from the store for longer than a lease: ${toList(unpaid)}.`,
     '',
     '## What went wrong on purpose',
     '',
@@ -116,6 +124,10 @@ export function toMarkdown(report: TrialReport): string {
     lines.push(...rows, ...logs, '```')
   }
   return `${lines.join('\n')}\n`
+}
+
+function toList(ids: readonly string[]): string {
+  return ids.length === 0 ? 'none' : `${ids.length} (${ids.join(', ')})`
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string[] {

@@ -9,6 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { type SpawnedServer, spawnServer } from '../../support/app/spawn-server.ts'
 import { type FaultProxy, openFaultProxy } from '../../support/network/fault-proxy.ts'
+import type { BusLink, ChaosBus } from './bus.ts'
 import type { ProcessFaults } from './preload.ts'
 import type { ChaosStorage } from './storage.ts'
 
@@ -26,6 +27,14 @@ export interface NodeOptions {
   readonly databasePort: number
   readonly databaseName: string
   readonly storage: Pick<ChaosStorage, 'settingsFor' | 'port'>
+  readonly bus: Pick<ChaosBus, 'attach'>
+}
+
+interface Links {
+  readonly front: FaultProxy
+  readonly database: FaultProxy
+  readonly storage: FaultProxy
+  readonly bus: BusLink
 }
 
 export interface JoinPlace {
@@ -43,16 +52,21 @@ export class ServiceNode implements AsyncDisposable {
   readonly database: FaultProxy
   /** Its way to the bucket; unused where bytes lie in a folder. */
   readonly storage: FaultProxy
+  /** Its way to the others; unused by a worker that joins. */
+  readonly bus: FaultProxy
   /** What it said when it ended without being asked to. */
   readonly deaths: string[] = []
   readonly #options: NodeOptions
+  readonly #busFlags: readonly string[]
   readonly #faultsFile: string
   #faults: ProcessFaults = { clockOffsetMs: 0, isDiskFull: false }
   #running: SpawnedServer | null = null
 
-  private constructor(options: NodeOptions, links: Record<'front' | 'database' | 'storage', FaultProxy>) {
+  private constructor(options: NodeOptions, links: Links) {
     this.name = options.name
     this.#options = options
+    this.#busFlags = links.bus.flags
+    this.bus = links.bus.proxy
     this.front = links.front
     this.database = links.database
     this.storage = links.storage
@@ -66,6 +80,7 @@ export class ServiceNode implements AsyncDisposable {
       front: await openFaultProxy(),
       database: await openFaultProxy({ target: options.databasePort }),
       storage: await openFaultProxy({ target: options.storage.port }),
+      bus: await options.bus.attach(),
     })
   }
 
@@ -116,7 +131,7 @@ export class ServiceNode implements AsyncDisposable {
     const bytes = storage.settingsFor(this.name, this.storage)
     const url = `postgres://atelier@127.0.0.1:${this.database.port}/${databaseName}`
     return spawnServer(
-      ['--database', url, ...bytes.flags, ...flags],
+      ['--database', url, ...this.#busFlags, ...bytes.flags, ...flags],
       { ...env, ...bytes.env, ...this.#faultEnv() },
       { onOutput: (text) => appendFileSync(this.logFile, text) },
     )
@@ -166,5 +181,6 @@ export class ServiceNode implements AsyncDisposable {
     await this.front[Symbol.asyncDispose]()
     await this.database[Symbol.asyncDispose]()
     await this.storage[Symbol.asyncDispose]()
+    await this.bus[Symbol.asyncDispose]()
   }
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 
 export const PAINT_MICROS = 40_000
 export const FILM_MICROS = 100_000
+export const JOB_PRICE = { perSecondMicros: 1000, minimumMicros: 500, holdMicros: 2000 }
 
 export async function writeSettings(
   folder: string,
@@ -37,7 +38,7 @@ export async function writeSettings(
   })
   const base_url = `http://127.0.0.1:${providerPort}`
   await put('providers.json', { chaos: { key: 'none', base_url }, '*': { allow_private_network: true } })
-  await put('prices.json', { pools: { '*': { perSecondMicros: 1000, minimumMicros: 500, holdMicros: 2000 } } })
+  await put('prices.json', { pools: { '*': JOB_PRICE } })
   const file = (name: string) => join(folder, name)
   return { flags: ['--catalogs', file('models'), '--prices', file('prices.json')], providers: file('providers.json') }
 }

@@ -7,6 +7,7 @@ import { type FaultProxy, openFaultProxy } from '../../support/network/fault-pro
 import { type ReplicatedPostgres, startReplicatedPostgres } from '../../support/postgres/replicated-postgres.ts'
 import { createDatabaseOn } from '../../support/postgres/test-database.ts'
 import { waitUntil } from '../../support/wait-until.ts'
+import { type BusKind, type ChaosBus, openBus } from './bus.ts'
 import { EngineServer } from './engine-server.ts'
 import { type ChaosProvider, openChaosProvider } from './provider.ts'
 import { type JoinPlace, ServiceNode } from './service-node.ts'
@@ -22,6 +23,7 @@ export interface WorldShape {
   readonly joined: number
   readonly engines: number
   readonly bytes: BytesPlace
+  readonly bus: BusKind
 }
 
 export interface ChaosAccount {
@@ -40,8 +42,11 @@ export interface World extends AsyncDisposable {
   readonly provider: ChaosProvider
   readonly providerLink: FaultProxy
   readonly accounts: readonly ChaosAccount[]
+  /** Of each account. */
+  readonly limits: typeof LIMITS
   readonly deployments: readonly string[]
   readonly storage: ChaosStorage
+  readonly bus: ChaosBus
   /** Of the database of the service on the server that takes writes now. */
   databaseUrl(): string
   /** Ends all nodes as an operator would. */
@@ -52,10 +57,12 @@ export interface World extends AsyncDisposable {
 
 const ACCOUNTS = 4
 const GRANTED_MICROS = 5_000_000_000
+const LIMITS = { concurrentJobs: 6, queuedJobs: 100_000, routerConcurrency: 40, streams: 1000 }
 const DEPLOYMENTS = ['alpha', 'beta']
 const ENGINES_PER_WORKER = 2
-// Ended runs and removed uploads leave bytes behind, which the sweep must find while the trial still lasts.
-const BLOB_GRACE = '30s'
+// Ended runs and removed uploads leave bytes behind, which the sweep must find while the trial still lasts; longer than a lease and the
+// time after it, in which a worker may still be about to write the record of what it stored.
+const BLOB_GRACE = '2m'
 // 32 bytes.
 const SECRET_KEY = Buffer.alloc(32, 7).toString('base64')
 const ADMIN_TOKEN = 'the-administrator-of-a-trial'
@@ -72,6 +79,7 @@ export async function openWorld(shape: WorldShape, folder: string): Promise<Worl
   const databaseUrl = () => new URL(`/${databaseName}`, postgres.primary.url).href
   const accounts = await addAccounts(databaseUrl())
   const storage = opening.use(await openStorage(shape.bytes, folder))
+  const bus = opening.use(await openBus(shape.bus))
   const provider = opening.use(await openChaosProvider())
   const providerLink = opening.use(await openFaultProxy({ target: provider.port }))
   const { flags: settings, providers } = await writeSettings(folder, providerLink.port)
@@ -87,7 +95,7 @@ export async function openWorld(shape: WorldShape, folder: string): Promise<Worl
   await Promise.all(engines.map((engine) => engine.start()))
 
   const common = ['--log-level', 'info']
-  const parts = { folder: logs, databasePort: postgres.primary.port, databaseName, storage }
+  const parts = { folder: logs, databasePort: postgres.primary.port, databaseName, storage, bus }
   const openNode = async (name: string, flags: readonly string[], joins?: JoinPlace) => {
     const ofService = ['--kind', 'cloud', '--blob-grace', BLOB_GRACE, '--max-queue', '1000000', ...settings]
     const options =
@@ -131,8 +139,10 @@ export async function openWorld(shape: WorldShape, folder: string): Promise<Worl
     provider,
     providerLink,
     accounts,
+    limits: LIMITS,
     deployments,
     storage,
+    bus,
     databaseUrl,
     async stopNodes() {
       await Promise.all(nodes.map((node) => node.terminate()))
@@ -156,11 +166,10 @@ function enginesOf(worker: number, { workers }: WorldShape, engines: readonly En
 
 async function addAccounts(databaseUrl: string): Promise<ChaosAccount[]> {
   await using store = await openPostgresStore({ url: databaseUrl })
-  const overrides = { concurrentJobs: 6, queuedJobs: 100_000, routerConcurrency: 40 }
   const made: ChaosAccount[] = []
   for (let index = 0; index < ACCOUNTS; index += 1) {
     const id = `account-${index}`
-    const { key } = await addPaidAccountTo(store, { id, micros: GRANTED_MICROS, overrides })
+    const { key } = await addPaidAccountTo(store, { id, micros: GRANTED_MICROS, overrides: LIMITS })
     made.push({ id, key, grantedMicros: GRANTED_MICROS })
   }
   return made

@@ -2,21 +2,46 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import type { Claim } from '../../../src/domain/jobs/job-store.ts'
+import type { LaneRank } from '../../../src/domain/engine/fleet/lane-offers.ts'
+import type { Claim, ClaimRequest } from '../../../src/domain/jobs/job-store.ts'
 import { at, START, type StoreOpener, type StoreUnderTest, shareStore, Tenant } from '../store-under-test.ts'
 
-/** How many it may run, how many of its jobs run already, and the priorities of those that wait. */
+const LANES = ['a', 'b', 'c'] as const
+
+interface WaitingJob {
+  readonly priority: number
+  readonly lane: (typeof LANES)[number]
+}
+
+/** How many it may run, how many of its jobs run already, and those that wait. */
 interface WaitingAccount {
   readonly maxRunning: number
   readonly running: number
-  readonly waiting: readonly number[]
+  readonly waiting: readonly WaitingJob[]
 }
+
+/** What one claim is made with. */
+type Asked = Pick<ClaimRequest, 'engines' | 'maxOvertakes'>
 
 const waitingAccount: fc.Arbitrary<WaitingAccount> = fc.record({
   maxRunning: fc.integer({ min: 0, max: 5 }),
   running: fc.integer({ min: 0, max: 2 }),
-  waiting: fc.array(fc.integer({ min: 0, max: 2 }), { maxLength: 5 }),
+  waiting: fc.array(fc.record({ priority: fc.integer({ min: 0, max: 2 }), lane: fc.constantFrom(...LANES) }), {
+    maxLength: 5,
+  }),
 })
+
+const laneOffer = fc.record({
+  lane: fc.constantFrom(...LANES),
+  rank: fc.constantFrom<LaneRank>(0, 1, 2, 3),
+})
+const askedWithLanes: fc.Arbitrary<Asked> = fc.record({
+  engines: fc
+    .array(fc.uniqueArray(laneOffer, { selector: ({ lane }) => lane }), { minLength: 1, maxLength: 3 })
+    .map((engines) => engines.map((lanes, index) => ({ engineId: `engine-${index}`, lanes }))),
+  maxOvertakes: fc.constantFrom(0, 1, 3, 10),
+})
+const ANYTHING: Asked = { engines: [{ engineId: 'engine', lanes: null }], maxOvertakes: 0 }
 
 /** Has the accounts, with their jobs, in a pool of their own. Returns what a claimed job is known by in every such pool. */
 async function prepareQueue(store: StoreUnderTest, accounts: readonly WaitingAccount[]) {
@@ -32,26 +57,29 @@ async function prepareQueue(store: StoreUnderTest, accounts: readonly WaitingAcc
   // Account by account in turn, so that their jobs are mixed in submit order.
   for (let place = 0; place < longest; place += 1) {
     for (const [index, tenant] of tenants.entries()) {
-      const priority = accounts[index]?.waiting[place]
-      if (priority === undefined) continue
-      names.set((await tenant.submit({ priority })).id, `${index}/${place}`)
+      const job = accounts[index]?.waiting[place]
+      if (job === undefined) continue
+      const { id } = await tenant.submit({ priority: job.priority, needs: job.lane })
+      names.set(id, `${index}/${place}`)
     }
   }
-  return { tenant: first, nameOf: (claim: Claim | null) => names.get(claim?.job.id ?? '') ?? 'none' }
+  const nameOf = (claim: Claim | null) =>
+    claim === null ? 'none' : `${names.get(claim.job.id)} on ${claim.engineId} for ${claim.needs}`
+  return { tenant: first, nameOf }
 }
 
 async function haveSameClaims(
   store: StoreUnderTest,
   accounts: readonly WaitingAccount[],
-  count: number,
+  asked: readonly Asked[],
 ): Promise<void> {
   const one = await prepareQueue(store, accounts)
   const singly: string[] = []
-  for (let claims = 0; claims < 2 * count; claims += 1) singly.push(one.nameOf(await one.tenant.claim()))
+  for (const each of [...asked, ...asked]) singly.push(one.nameOf(await one.tenant.claim(each)))
   const other = await prepareQueue(store, accounts)
   const together: string[] = []
   for (let round = 0; round < 2; round += 1) {
-    const claims = await Promise.all(Array.from({ length: count }, () => other.tenant.claim()))
+    const claims = await Promise.all(asked.map((each) => other.tenant.claim(each)))
     together.push(...claims.map(other.nameOf))
   }
   assert.deepEqual(together, singly)
@@ -167,14 +195,21 @@ export function testJobStoreClaims(opener: StoreOpener): void {
       )
     })
 
+    const accounts = fc.array(waitingAccount, { minLength: 1, maxLength: 6 })
+
     test('claims made at the same moment take the jobs that claims one after the other would have taken', async () => {
+      const asked = fc.integer({ min: 2, max: 12 }).map((count) => Array.from({ length: count }, () => ANYTHING))
       await fc.assert(
-        fc.asyncProperty(
-          fc.array(waitingAccount, { minLength: 1, maxLength: 6 }),
-          fc.integer({ min: 2, max: 12 }),
-          (accounts, count) => haveSameClaims(store(), accounts, count),
-        ),
+        fc.asyncProperty(accounts, asked, (...queue) => haveSameClaims(store(), ...queue)),
         { numRuns: 15 },
+      )
+    })
+
+    test('so do claims for engines that serve certain lanes, each with its own', async () => {
+      const asked = fc.array(askedWithLanes, { minLength: 2, maxLength: 12 })
+      await fc.assert(
+        fc.asyncProperty(accounts, asked, (...queue) => haveSameClaims(store(), ...queue)),
+        { numRuns: 30 },
       )
     })
 

@@ -167,6 +167,11 @@ export function testJobStoreLanes(opener: StoreOpener): void {
           { pool: `${pool}-2`, lane: `${lane}-d`, workflow: '{"4":{}}' },
         ],
       )
+      const behind = await store().jobs.findLanes([], { pool, lane: `${lane}-b` })
+      assert.deepEqual(
+        behind.filter((each) => each.lane.startsWith(lane)).map((each) => each.lane),
+        [`${lane}-c`, `${lane}-d`],
+      )
     })
 
     test('jobs that stand in no lane can be put into one; an engine that takes everything takes them all', () =>

@@ -52,6 +52,29 @@ export function testJobStoreLeases(opener: StoreOpener): void {
       assert.equal(found?.outputsReused, true)
     })
 
+    test('an end whose answer was lost counts when it is asked again; another end of the same run does not', async () => {
+      const tenant = await Tenant.create(store())
+      const { job, lease } = await tenant.run()
+      const finish = { status: 'succeeded', from: ['running'], at: at(5), error: null } as const
+      const change = { outputs: [newOutput()], finish }
+      const outcome = await store().jobs.commit(lease, change)
+      assert.equal(outcome.outcome, 'committed')
+      const found = await tenant.find(job.id)
+      assert.deepEqual(await store().jobs.commit(lease, change), outcome)
+      // Whoever asks again may have looked at the clock again.
+      assert.deepEqual(await store().jobs.commit(lease, { ...change, finish: { ...finish, at: at(6) } }), outcome)
+      for (const other of [
+        { ...lease, leaseId: randomUUID() },
+        { ...lease, jobId: randomUUID() },
+      ])
+        assert.deepEqual(await store().jobs.commit(other, change), { outcome: 'lost' })
+      const failed = { status: 'failed', from: ['running'], at: at(5), error: LOST } as const
+      assert.deepEqual(await store().jobs.commit(lease, { finish: failed }), { outcome: 'lost' })
+      assert.deepEqual(await store().jobs.commit(lease, { progress: PROGRESS }), { outcome: 'lost' })
+      assert.deepEqual(await tenant.find(job.id), found)
+      assert.deepEqual(await tenant.use(), { running: 0, queued: 0 })
+    })
+
     test('who holds a job is known as long as it is held', async () => {
       const tenant = await Tenant.create(store())
       const { job, lease } = await tenant.run()

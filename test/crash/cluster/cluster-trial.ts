@@ -25,10 +25,18 @@ const RATES = { jobs: 6, calls: 2, uploads: 1.5 }
 
 export async function runClusterTrial(options: ClusterTrialOptions): Promise<TrialReport> {
   const { nodes, seed, jobs, kinds, faults: count, everyMs, say = () => {} } = options
-  const shape = { apis: nodes, workers: 0, engines: 0, joined: 0, bytes: 'files' } as const
+  const shape = { apis: nodes, workers: 0, engines: 0, joined: 0, bytes: 'files', bus: 'notify' } as const
   const faults = planInTurn({ seed, shape, kinds, count, everyMs })
   const lastsMs = count * everyMs
-  const report = await runTrial({ seed, shape, rates: RATES, faults, lastsMs, minJobs: jobs, say })
+  const report = await runTrial({
+    seed,
+    shape,
+    rates: RATES,
+    faults,
+    lastsMs,
+    atLeast: { jobs, calls: 0, uploads: 0 },
+    say,
+  })
   assert.deepEqual(report.flaws, [])
   return report
 }

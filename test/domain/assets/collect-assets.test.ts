@@ -14,6 +14,10 @@ import { createUploadAsset } from '../../../src/domain/assets/create/upload-asse
 import { createUploadPolicy } from '../../../src/domain/assets/create/upload-policy.ts'
 import { createStorageQuota } from '../../../src/domain/assets/storage-quota.ts'
 import { createModelPlacement } from '../../../src/domain/assets/weights/model-placement.ts'
+import type { HeldClaims } from '../../../src/domain/workers/held-claims.ts'
+import { createOutputReceipts } from '../../../src/domain/workers/output-receipts.ts'
+import { createWorkerFiles } from '../../../src/domain/workers/worker-files.ts'
+import type { WorkerIdentity } from '../../../src/domain/workers/worker-keys.ts'
 import { inChunks, listAll, patterned, put } from '../../contracts/blob-store.ts'
 
 const UNLIMITED = { maxBytes: Number.MAX_SAFE_INTEGER }
@@ -148,4 +152,33 @@ test('a store that cannot announce keeps no bytes', async () => {
   for (const size of [100, 200_000])
     await assert.rejects(storeBlob(inChunks(patterned(size, 12), 999), UNLIMITED), /gone/)
   assert.deepEqual(await listAll(blobs), before)
+})
+
+test('pieces of a joined worker are there when the last of them comes, hours later', async () => {
+  const { assets, blobs, collect, time, clock } = parts
+  const held = { learn() {}, forget() {}, mustFind: async () => ({ job: { accountId: 'local' }, inputs: [] }) }
+  const files = createWorkerFiles({
+    ...{ assets, blobs, clock, storageLeft: async () => Number.MAX_SAFE_INTEGER },
+    hasBlob: async () => false,
+    held: held as unknown as HeldClaims,
+    receipts: createOutputReceipts([{ id: 'k', secret: Buffer.alloc(32, 1) }]),
+  })
+  const worker = { keyId: 'k' } as WorkerIdentity
+  const lease = { jobId: 'j', leaseId: 'l' }
+  const whole = patterned(8 * 1024 * 1024 + 1000, 77)
+  const blake3 = await openBlake3()
+  const send = (bytes: Buffer) => {
+    const upload = { hash: blake3.hash(bytes), source: inChunks(bytes, 65_536), signal: new AbortController().signal }
+    return files.store(worker, lease, upload)
+  }
+  const first = await send(whole.subarray(0, 8 * 1024 * 1024))
+  time.now += 5 * GRACE_MS
+  await collect()
+  const last = await send(whole.subarray(8 * 1024 * 1024))
+  const joined = { hash: blake3.hash(whole), sizeBytes: whole.length }
+  const asked = { whole: joined, pieces: [first, last], signal: new AbortController().signal }
+  assert.equal((await files.join(worker, lease, asked)).hash, joined.hash)
+  time.now += 20 * GRACE_MS
+  await collect()
+  assert.equal(await blobs.stat(first.hash), null, 'and then they go')
 })

@@ -29,13 +29,19 @@ async function openTwo() {
   const { index, store } = opening.use(await openTestIndex())
   const fake = opening.use(await startFakeS3())
   const sealer = createSealer(Buffer.alloc(32, 7))
+  let mintFails = false
+  const mint: typeof store.assets.mint = async (request) => {
+    if (!mintFails) return store.assets.mint(request)
+    mintFails = false
+    throw new Error('the store is away')
+  }
   const start = async () => {
     const { blobs } = opening.use(
       await openBlobsOn({ endpoint: fake.url, bucket: 'test-bytes', keys: fake.keys }, index, { clock }),
     )
     const quota = createStorageQuota({ assets: store.assets, clock, limitOf: () => null })
     const shared = {
-      assets: store.assets,
+      assets: { ...store.assets, mint },
       blobs,
       clock,
       newId: newUuidV4,
@@ -54,6 +60,9 @@ async function openTwo() {
   const open = opening.move()
   return {
     ...{ fake, index, store, one, other },
+    failNextMint() {
+      mintFails = true
+    },
     pass(ms: number) {
       nowMs += ms
     },
@@ -69,7 +78,7 @@ async function send({ other }: Two, token: string, bytes: Buffer, partBytes: num
   const numbers = Array.from({ length: count }, (_, index) => index + 1)
   const urls = await other.actions.signParts({ accountId: 'a', token }, numbers)
   return Promise.all(
-    urls.map(async (url, index) => {
+    urls.map(async ({ url }, index) => {
       const body = new Uint8Array(bytes.subarray(index * partBytes, (index + 1) * partBytes))
       const answer = await fetch(url, { method: 'PUT', body })
       assert.equal(answer.status, 200, await answer.text())
@@ -97,9 +106,65 @@ describe('a direct upload', () => {
     })
     assert.deepEqual([asset.sizeBytes, asset.filePath, createdNew], [bytes.length, 'large.bin', true])
     assert.ok(bytes.equals(await readAll(await two.one.blobs.open(asset.hash))))
-    const again = two.one.actions.complete({ accountId: 'a', token, parts, idempotencyKey: null })
-    await assert.rejects(again, refusedWith('not_found'), 'an upload is completed once')
+    const again = await two.one.actions.complete({ accountId: 'a', token, parts, idempotencyKey: 'k' })
+    assert.deepEqual([again.asset, again.createdNew], [asset, false], 'the answer may have been lost')
+    await two.store.assets.remove('a', asset.id, new Date('2026-03-10T12:00:00Z'))
+    await two.one.blobs.remove(asset.hash, async () => false)
+    const late = two.one.actions.complete({ accountId: 'a', token, parts, idempotencyKey: null })
+    await assert.rejects(late, refusedWith('not_found'), 'bytes that were let go of stay so')
+  })
+
+  test('is completed once however often that is asked for, also at the same time by several processes', async () => {
+    await using two = await openTwo()
+    const bytes = patterned(17 * MIB)
+    const begun = await two.one.actions.begin({ accountId: 'a', sizeBytes: bytes.length, fields: FIELDS })
+    const { token, partBytes } = begun
+    const parts = await send(two, token, bytes, partBytes)
+    const complete = ({ actions }: Two['one']) =>
+      actions.complete({ accountId: 'a', token, parts, idempotencyKey: null })
+    const made = await Promise.all([two.one, two.other, two.one, two.other].map(complete))
+    assert.equal(new Set(made.map(({ asset }) => asset.id)).size, 1)
+    assert.ok(bytes.equals(await readAll(await two.one.blobs.open(made[0]?.asset.hash ?? ''))))
+  })
+
+  test('whose record could not be written is completed by the next who asks, and not read again', async () => {
+    await using two = await openTwo()
+    const bytes = patterned(17 * MIB)
+    const begun = await two.one.actions.begin({ accountId: 'a', sizeBytes: bytes.length, fields: FIELDS })
+    const parts = await send(two, begun.token, bytes, begun.partBytes)
+    const complete = () => two.one.actions.complete({ accountId: 'a', token: begun.token, parts, idempotencyKey: null })
+    two.failNextMint()
+    await assert.rejects(complete(), /the store is away/)
+    two.fake.asked.length = 0
+    const { asset } = await complete()
+    assert.deepEqual(two.fake.asked, [])
     assert.ok(bytes.equals(await readAll(await two.one.blobs.open(asset.hash))))
+  })
+
+  test('survives answers that are lost and reads that break', async () => {
+    await using two = await openTwo()
+    const bytes = patterned(17 * MIB)
+    const begun = await two.one.actions.begin({ accountId: 'a', sizeBytes: bytes.length, fields: FIELDS })
+    const parts = await send(two, begun.token, bytes, begun.partBytes)
+    two.fake.fail('complete_upload', { kind: 'lose_answer' })
+    two.fake.fail('get', { kind: 'cut' }, 2)
+    const { asset } = await two.one.actions.complete({
+      accountId: 'a',
+      token: begun.token,
+      parts,
+      idempotencyKey: null,
+    })
+    assert.equal(asset.sizeBytes, bytes.length)
+  })
+
+  test('takes no part that is larger or smaller than announced', async () => {
+    await using two = await openTwo()
+    const { token } = await two.one.actions.begin({ accountId: 'a', sizeBytes: 1000, fields: FIELDS })
+    const [part] = await two.one.actions.signParts({ accountId: 'a', token }, [1])
+    for (const size of [999, 1001, 1000]) {
+      const { status } = await fetch(part?.url ?? '', { method: 'PUT', body: new Uint8Array(size) })
+      assert.equal(status, size === 1000 ? 200 : 403, `${size}`)
+    }
   })
 
   test('of bytes that are there already ends with one object', async () => {
@@ -128,18 +193,17 @@ describe('a direct upload', () => {
   test('that is not what was announced is refused and makes no record', async () => {
     await using two = await openTwo()
     const bytes = patterned(1000)
-    const isRefused = async (sizeBytes: number, fields: typeof FIELDS | { expectedHash: string }, refusal: string) => {
-      const { token, partBytes } = await two.one.actions.begin({
-        accountId: 'a',
-        sizeBytes,
-        fields: { ...FIELDS, ...fields },
-      })
-      const parts = await send(two, token, bytes, partBytes)
-      const completing = two.one.actions.complete({ accountId: 'a', token, parts, idempotencyKey: null })
-      await assert.rejects(completing, refusedWith(refusal))
-    }
-    await isRefused(999, FIELDS, 'invalid_field')
-    await isRefused(1000, { expectedHash: '0'.repeat(64) }, 'hash_mismatch')
+    const begin = (sizeBytes: number, expectedHash: string | null) =>
+      two.one.actions.begin({ accountId: 'a', sizeBytes, fields: { ...FIELDS, expectedHash } })
+    const complete = (token: string, parts: readonly { number: number; etag: string }[]) =>
+      two.one.actions.complete({ accountId: 'a', token, parts, idempotencyKey: null })
+    // A storage that does not look at the length that was signed.
+    const longer = await begin(999, null)
+    for (const { parts } of two.fake.uploads.values()) parts.set(1, { bytes, etag: '"e"' })
+    await assert.rejects(complete(longer.token, [{ number: 1, etag: '"e"' }]), refusedWith('invalid_field'))
+    const other = await begin(1000, '0'.repeat(64))
+    const sent = await send(two, other.token, bytes, other.partBytes)
+    await assert.rejects(complete(other.token, sent), refusedWith('hash_mismatch'))
     const { token } = await two.one.actions.begin({ accountId: 'a', sizeBytes: 1000, fields: FIELDS })
     for (const parts of [[], [{ number: 2, etag: '"x"' }], [{ number: 1, etag: '"x"' }]]) {
       const completing = two.one.actions.complete({ accountId: 'a', token, parts, idempotencyKey: null })

@@ -189,7 +189,7 @@ describe('without workers of our own', () => {
     assert.deepEqual(news(), [])
   })
 
-  test('nobody is asked for workers that another process has', async () => {
+  test('workers of another process make it ready, and nobody is asked for more while they are there', async () => {
     const { lifecycle, deployments, load, elsewhere, news } = await createLifecycleRig({ withHooks: true })
     elsewhere.set('default', 1)
     elsewhere.set('demo', 1)
@@ -197,8 +197,11 @@ describe('without workers of our own', () => {
     await deployments.create({ ...DEMO, workers: 0 })
     await lifecycle.look()
     assert.deepEqual(news(), [])
+    assert.equal(deployments.find('demo')?.state, 'ready')
     elsewhere.clear()
+    load.set('demo', { queued: 1, running: 0 })
+    await deployments.create({ ...DEMO, id: 'other', workers: 0 })
     await lifecycle.look()
-    assert.deepEqual(news(), ['wanted default 1', 'wanted demo 0'])
+    assert.deepEqual(news(), ['wanted default 1', 'wanted demo 1', 'wanted other 0'])
   })
 })

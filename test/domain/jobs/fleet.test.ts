@@ -7,7 +7,9 @@ import type { JsonObject } from '../../../lib/json/lossless-json.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { createEngineDirectory } from '../../../src/domain/engine/directory/engine-directory.ts'
 import { createFleet, NEVER_RECYCLE } from '../../../src/domain/engine/fleet/fleet.ts'
+import type { ChosenLane } from '../../../src/domain/engine/fleet/lane-offers.ts'
 import { createLaneTable } from '../../../src/domain/engine/fleet/lane-table.ts'
+import type { Claim } from '../../../src/domain/jobs/job-store.ts'
 import {
   createFakeFleetEngine,
   type FakeFleetEngine,
@@ -230,7 +232,8 @@ test('a job goes to another engine than the one that broke it off, though its we
   const engines = [createFakeFleetEngine({ id: 'one', weights }), createFakeFleetEngine({ id: 'two', weights })]
   const lanes = createLaneTable()
   await using fleet = createFleet(engines, { clock: systemClock, log: silentLog, hasLanes: true, lanes, retryMs: 0 })
-  const lane = createEngineDirectory({ fleet, lanes, nodeId: 'here' }).laneOf(readGraph(withWeights('a.safetensors')))
+  const directory = createEngineDirectory({ fleet, lanes, nodeId: 'here' })
+  const lane = directory.laneOf(readGraph(withWeights('a.safetensors')), 'main')
   const rankOf = (engineId: string) =>
     fleet
       .offers()
@@ -326,3 +329,73 @@ test('lanes of jobs that waited across a restart are learnt from the jobs', asyn
     await rig.close()
   }
 })
+
+test('where more kinds of jobs wait than are kept in memory, each has its turn', async () => {
+  const weights = Array.from({ length: 130 }, (_, index) => `${index}.safetensors`)
+  const before = await openRig({ engines: [createFakeFleetEngine({ id: 'one', weights })], maxQueued: 1000 })
+  const jobs: { readonly id: string; readonly lane: string; readonly weights: string }[] = []
+  for (const name of weights) {
+    const graph = withWeights(name)
+    const lane = before.engines.laneOf(readGraph(graph), 'main')
+    jobs.push({ id: (await before.submit(graph)).id, lane, weights: name })
+  }
+  await before.crash()
+  const inOrder = jobs.sort((one, other) => (one.lane < other.lane ? -1 : 1))
+  const chosen = [0, 64, 129].map((place) => inOrder[place])
+  // What the engine that is there now cannot run goes on waiting.
+  const engines = [createFakeFleetEngine({ id: 'one', weights: chosen.map((job) => job.weights) })]
+  const rig = await openRig({ directory: before.directory, engines, lanes: { maxLanes: 10 } })
+  try {
+    rig.worker.start()
+    // Half of what is kept is exchanged in each pass.
+    for (let pass = 0; pass < 130 / 5 + 2; pass += 1) {
+      await rig.lanes.learn()
+      assert.ok(rig.engines.knownLanes().length <= 10)
+      const known = chosen.filter(({ lane }) => rig.engines.knownLanes().includes(lane))
+      await Promise.all(known.map(({ id }) => rig.untilStatus(id, 'succeeded')))
+    }
+    for (const { id } of chosen) assert.equal((await rig.reader.find(ACCOUNT, id)).status, 'succeeded')
+  } finally {
+    await rig.close()
+  }
+})
+
+/** Takes several claims at once, as a store does for which that costs less. `asked`: how many each time. */
+function takingSeveral(asked: number[]): RigOptions['wrapStore'] {
+  return (store) => ({
+    ...store,
+    async claimSeveral({ leaseIds, offersAfter, ...request }) {
+      asked.push(leaseIds.length)
+      const chosen: ChosenLane[] = []
+      const settled: PromiseSettledResult<Claim | null>[] = []
+      for (const leaseId of leaseIds) {
+        const claim = await store.claim({ ...request, leaseId, engines: offersAfter(chosen) })
+        if (claim !== null) chosen.push({ engineId: claim.engineId, lane: claim.needs })
+        settled.push({ status: 'fulfilled', value: claim })
+      }
+      return settled
+    },
+  })
+}
+
+const asked: number[] = []
+
+fleetTest(
+  'a worker with free slots claims several jobs at once, and no engine is given more than it has slots',
+  [
+    { id: 'one', concurrency: 6 },
+    { id: 'two', concurrency: 2 },
+  ],
+  async ({ rig, engines }) => {
+    const jobs: string[] = []
+    for (let count = 0; count < 12; count += 1) jobs.push((await rig.submit(GATED)).id)
+    rig.worker.start()
+    const [one, two] = engines
+    await Promise.all([one.fake.untilRuns(6), two.fake.untilRuns(2)])
+    assert.ok(Math.max(...asked) >= 4, `${asked}`)
+    assert.deepEqual([one.fake.runs.length, two.fake.runs.length], [6, 2])
+    for (const { fake } of engines) for (const _ of jobs) fake.openGate()
+    for (const id of jobs) await rig.untilStatus(id, 'succeeded')
+  },
+  { maxRunning: 100, worker: { workers: 20 }, wrapStore: takingSeveral(asked) },
+)

@@ -50,6 +50,7 @@ export interface RigOptions {
   /** A fleet instead of the one engine; jobs then wait in lanes. */
   readonly engines?: readonly FakeFleetEngine[]
   readonly fleet?: Partial<Omit<FleetOptions, 'lanes'>>
+  readonly lanes?: { readonly maxLanes: number }
   readonly worker?: Partial<WorkerDeps>
   readonly observer?: Partial<JobObserver>
   readonly storeBlob?: (real: StoreBlob) => StoreBlob
@@ -147,7 +148,7 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
   const resident = toResidentEngine(engine, { id: 'fake', concurrency: options.worker?.workers ?? 1 })
   const member = options.recycle === undefined ? resident : toSupervised(resident, options.recycle)
   const hasLanes = options.engines !== undefined
-  const laneTable = createLaneTable()
+  const laneTable = createLaneTable(options.lanes)
   const fleet = createFleet(options.engines ?? [member], {
     clock,
     log,
@@ -191,7 +192,7 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
         text: stringifyLosslessJson(workflow as JsonObject),
         graph: readGraph(workflow as JsonObject),
         inputs: [],
-        needs: engines.laneOf(readGraph(workflow as JsonObject)),
+        needs: engines.laneOf(readGraph(workflow as JsonObject), 'main'),
       }),
       pool: 'main',
       retentionMs: RETENTION_MS,
@@ -202,6 +203,7 @@ async function openParts(directory: string, opened: SqliteStore, options: RigOpt
     listJobs: createListJobs(shared),
     recover: createRecover(shared),
     expiry: createExpiry(shared),
+    engines,
     lanes: createLaneKeeper({ ...shared, directory: engines, newId: newUuidV4 }),
     watching: createWatchJob({ reader, bus, log, tickMs: 20, queuedFreshMs: 40 }),
     worker,

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newUuidV4 } from '../../../lib/ids.ts'
+import { ServiceError } from '../../../src/domain/errors.ts'
 import type { JobStore } from '../../../src/domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../src/domain/jobs/transitions.ts'
 import { createFakeEngine } from '../../support/engines/fake-engine.ts'
@@ -40,6 +41,43 @@ test('a worker that lost its lease stops and changes nothing', async () => {
     await rig.close()
   }
 })
+
+/** The first claim takes a job and is not answered. `whenTaken`: at once, or only after the worker has looked for it. */
+function losingFirstClaim(whenTaken: 'at once' | 'later'): (store: JobStore) => JobStore {
+  return (store) => {
+    let isLost = false
+    let takeLater = async (): Promise<unknown> => null
+    return {
+      ...store,
+      async claim(request) {
+        if (isLost) return store.claim(request)
+        isLost = true
+        if (whenTaken === 'at once') await store.claim(request)
+        else takeLater = () => store.claim(request)
+        throw new ServiceError('store_unavailable', 'the connection was cut')
+      },
+      async findClaim(leaseId) {
+        const found = await store.findClaim(leaseId)
+        await takeLater()
+        takeLater = async () => null
+        return found
+      },
+    }
+  }
+}
+
+for (const whenTaken of ['at once', 'later'] as const) {
+  test(`a claim whose answer is lost costs the job no attempt, also when it takes it ${whenTaken}`, async () => {
+    const rig = await openRig({ wrapStore: losingFirstClaim(whenTaken), worker: { renewEveryMs: 20 } })
+    try {
+      const { id } = await rig.submit(SAVE)
+      rig.worker.start()
+      assert.equal((await rig.untilStatus(id, 'succeeded')).attempt, 1)
+    } finally {
+      await rig.close()
+    }
+  })
+}
 
 test('the last write of an old owner is refused by the store', async () => {
   const clock = createFixedClock()

@@ -65,7 +65,7 @@ function storeOf(...assets: Asset[]) {
 function prepareWith(...assets: Asset[]) {
   const store = storeOf(...assets)
   const prepare = createPrepareWorkflow({ catalog: () => catalog, assets: store, clock: { now: () => NOW } })
-  return { store, prepare: (workflow: JsonValue | undefined) => prepare(MINE, workflow) }
+  return { store, prepare: (workflow: JsonValue | undefined) => prepare(MINE, workflow, { pool: 'default' }) }
 }
 
 function loads(...images: JsonValue[]): JsonObject {
@@ -347,8 +347,8 @@ test('inspection leaves partly valid workflows to its caller', async () => {
     1: { class_type: 'PreviewAny', inputs: { source: 1 } },
     2: { class_type: 'PreviewAny', inputs: {} },
   }
-  const { result } = await inspect(MINE, workflow)
+  const { result } = await inspect(MINE, workflow, { pool: 'default' })
   assert.deepEqual(result.goodOutputs, ['1'])
   assert.deepEqual(Object.keys(result.nodeErrors), ['2'])
-  assert.deepEqual((await inspect(MINE, workflow, { targets: ['1'] })).result.nodeErrors, {})
+  assert.deepEqual((await inspect(MINE, workflow, { pool: 'default', targets: ['1'] })).result.nodeErrors, {})
 })

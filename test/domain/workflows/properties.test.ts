@@ -68,7 +68,7 @@ test('whatever is submitted is either prepared or refused, and its text is JSON'
   await fc.assert(
     fc.asyncProperty(workflow, async (submitted) => {
       try {
-        const { text, graph } = await prepareWorkflow('any', submitted)
+        const { text, graph } = await prepareWorkflow('any', submitted, { pool: 'default' })
         assert.deepEqual(readGraph(parseLosslessJson(text)), new Map(graph))
       } catch (error) {
         assert.ok(error instanceof ServiceError, String((error as Error).stack))

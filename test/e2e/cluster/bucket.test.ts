@@ -74,6 +74,46 @@ test('an upload through one and a job that the other ran are read through both, 
   }
 })
 
+test('a large file goes to the bucket past the service, and becomes an asset like any other', async () => {
+  await using service = await startTwo()
+  const bytes = patterned(17 * 1024 * 1024 + 5)
+  const post = (client: CheckedClient, step: string, body: object) =>
+    client.call(`/api/v2/assets/uploads${step}`, { method: 'POST', body: JSON.stringify(body) })
+  const fields = { content_type: 'image/png', file_path: 'huge.png', tags: ['a'], expires_in: 3600 }
+  for (const wrong of [{}, { ...fields, size_bytes: 'x' }, { ...fields, size_bytes: 0 }, { size_bytes: 5 }])
+    refused(await post(service.client, '', wrong), 422, 'invalid_request')
+  const begun = await post(service.client, '', { ...fields, size_bytes: bytes.length })
+  assert.equal(begun.status, 201)
+  const { upload_id, part_size, part_count, parts } = begun.json
+  assert.deepEqual([part_size, part_count, parts.length], [16 * 1024 * 1024, 2, 2])
+  const anew = await post(service.there, '/parts', { upload_id, numbers: [2] })
+  assert.deepEqual([anew.status, anew.json.parts[0].number, anew.json.parts[0].size_bytes], [200, 2, 1024 * 1024 + 5])
+  const sent: { number: number; etag: string }[] = []
+  for (const { number, size_bytes, url } of [parts[0], anew.json.parts[0]]) {
+    const start = (number - 1) * part_size
+    const answer = await fetch(url, {
+      method: 'PUT',
+      body: new Uint8Array(bytes.subarray(start, start + size_bytes)),
+    })
+    assert.equal(answer.status, 200)
+    sent.push({ number, etag: answer.headers.get('etag') ?? '' })
+  }
+  for (const wrong of [{ parts: sent }, { upload_id }, { upload_id, parts: [{ number: 1 }] }, { upload_id, parts: [] }])
+    refused(await post(service.there, '/complete', wrong), 422, 'invalid_request')
+  refused(await post(service.there, '/complete', { upload_id: 'x', parts: sent }), 404, 'not_found')
+  const made = await post(service.there, '/complete', { upload_id, parts: sent })
+  assert.deepEqual([made.status, made.json.size_bytes, made.json.file_path], [201, bytes.length, 'huge.png'])
+  const again = await post(service.client, '/complete', { upload_id, parts: sent })
+  assert.deepEqual([again.status, again.json.id, again.json.created_new], [200, made.json.id, false])
+  const content = await call(service.one.url, `/api/v2/assets/${made.json.id}/content`, {
+    headers: { 'sec-fetch-mode': 'cors' },
+  })
+  assert.ok(bytes.equals(content.bytes))
+  const other = await post(service.client, '', { ...fields, size_bytes: 10 })
+  assert.equal((await post(service.there, '/abandon', { upload_id: other.json.upload_id })).status, 204)
+  assert.equal(service.fake.uploads.size, 0)
+})
+
 test('what a browser could run is never sent by the storage, nor anything when that is not wanted', async () => {
   {
     await using service = await startTwo()

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { Client } from 'pg'
 import type { Claim } from '../../../src/domain/jobs/job-store.ts'
-import { at, START, Tenant } from '../../contracts/store-under-test.ts'
+import { at, ONE_LANE, START, Tenant } from '../../contracts/store-under-test.ts'
 import { askAll, shareCluster } from '../../support/cluster/share-cluster.ts'
 import type { Cluster } from '../../support/cluster/store-process.ts'
 
@@ -13,7 +13,7 @@ type RemoteStore = Cluster['stores'][number]
 function claimFrom({ jobs }: RemoteStore, pool: string, now = START): Promise<Claim | null> {
   return jobs.claim({
     ...{ pool, workerId: 'worker', leaseId: randomUUID(), leaseUntil: new Date(now.getTime() + 30_000), now },
-    ...{ engines: [{ engineId: 'engine', lanes: null }], maxOvertakes: 10 },
+    ...{ engines: ONE_LANE.engines, maxOvertakes: 0 },
   })
 }
 
@@ -30,7 +30,7 @@ describe('three processes on one database claim', () => {
     const tenants = [first, await first.neighbour({ maxRunning: 2 }), await first.neighbour({ maxRunning: 3 })]
     const limits = new Map(tenants.map(({ accountId }, index) => [accountId, index + 1]))
     const each = 20
-    await Promise.all(tenants.flatMap((tenant) => Array.from({ length: each }, () => tenant.submit())))
+    await Promise.all(tenants.flatMap((tenant) => Array.from({ length: each }, () => tenant.submit(ONE_LANE.job))))
     const left = new Map(tenants.map(({ accountId }) => [accountId, each]))
     const held = new Map(tenants.map(({ accountId }) => [accountId, 0]))
     const isDone = () => [...left.values()].every((count) => count === 0)
@@ -41,8 +41,12 @@ describe('three processes on one database claim', () => {
         if (claim === null) continue
         const { accountId } = claim.job
         held.set(accountId, (held.get(accountId) ?? 0) + 1)
-        assert.ok((held.get(accountId) ?? 0) <= (limits.get(accountId) ?? 0), 'more at once than the limit')
-        held.set(accountId, (held.get(accountId) ?? 0) - 1)
+        // While it waits here, the others claim.
+        assert.equal((await store.jobs.find(accountId, claim.job.id, START))?.status, 'running')
+        const atOnce = held.get(accountId) ?? 0
+        assert.ok(atOnce <= (limits.get(accountId) ?? 0), 'more at once than the limit')
+        // Counted as ended before the store is told: it must not hand out the room earlier than that.
+        held.set(accountId, atOnce - 1)
         assert.equal((await succeed(store, claim)).outcome, 'committed')
         left.set(accountId, (left.get(accountId) ?? 0) - 1)
       }
@@ -75,7 +79,7 @@ describe('three processes on one database claim', () => {
     const priorities = [0, 5, 0, 9, 5, 9, 0, 5, 9, 0, 5, 9, 0, 0, 9]
     const ids = new Map<string, number>()
     for (const [place, priority] of priorities.entries()) {
-      const { id } = await tenant.submit({ priority })
+      const { id } = await tenant.submit({ ...ONE_LANE.job, priority })
       ids.set(id, place)
     }
     const expected = [...priorities.keys()].sort((a, b) => priorities[b] - priorities[a] || a - b)
@@ -92,7 +96,7 @@ describe('three processes on one database claim', () => {
     const tenants = [first, await first.neighbour({ maxRunning: 100 }), await first.neighbour({ maxRunning: 100 })]
     const backlogs = [60, 30, 12]
     for (const [index, tenant] of tenants.entries()) {
-      await Promise.all(Array.from({ length: backlogs[index] }, () => tenant.submit()))
+      await Promise.all(Array.from({ length: backlogs[index] }, () => tenant.submit(ONE_LANE.job)))
     }
     const shares = new Map(tenants.map(({ accountId }) => [accountId, 0]))
     for (let round = 0; round < 10; round += 1) {

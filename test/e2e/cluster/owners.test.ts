@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { Client } from 'pg'
 import type { Claim } from '../../../src/domain/jobs/job-store.ts'
-import { at, LOST, START, Tenant } from '../../contracts/store-under-test.ts'
+import { at, LOST, ONE_LANE, START, Tenant } from '../../contracts/store-under-test.ts'
 import { shareCluster } from '../../support/cluster/share-cluster.ts'
 import { type Cluster, startStoreProcess } from '../../support/cluster/store-process.ts'
 import { seededRandom } from '../../support/seeded-random.ts'
@@ -18,7 +18,7 @@ const LEASE_MS = 30_000
 function claimFrom({ jobs }: RemoteStore, pool: string, now: Date): Promise<Claim | null> {
   return jobs.claim({
     ...{ pool, workerId: 'worker', leaseId: randomUUID(), leaseUntil: new Date(now.getTime() + LEASE_MS), now },
-    ...{ engines: [{ engineId: 'engine', lanes: null }], maxOvertakes: 10 },
+    ...{ engines: ONE_LANE.engines, maxOvertakes: 10 },
   })
 }
 
@@ -35,7 +35,7 @@ describe('of three processes on one database', () => {
   test('one is killed at any moment: every job ends once, under one owner, and is paid once', async () => {
     const [first, second] = cluster().stores
     const tenant = await Tenant.metered(first, { maxRunning: 100, micros: JOBS * 2000 })
-    await Promise.all(Array.from({ length: JOBS }, () => tenant.submit({ price: PRICE })))
+    await Promise.all(Array.from({ length: JOBS }, () => tenant.submit({ ...ONE_LANE.job, price: PRICE })))
     const owners = new Map<string, string>()
     const taken: Claim[] = []
     let clock = START.getTime()
@@ -70,7 +70,7 @@ describe('of three processes on one database', () => {
       await Promise.all([victim.kill(), work(first), work(second)])
       await ends
       await reapAll()
-      await Promise.all(Array.from({ length: 4 }, () => tenant.submit({ price: PRICE })))
+      await Promise.all(Array.from({ length: 4 }, () => tenant.submit({ ...ONE_LANE.job, price: PRICE })))
     }
     // The server may still be busy with what the dead had sent.
     for (let use = await tenant.use(); use?.running !== 0 || use.queued !== 0; use = await tenant.use()) {
@@ -118,7 +118,7 @@ describe('of three processes on one database', () => {
       const tenant = random.pick(tenants)
       const choice = random.next()
       if (choice < 0.35) {
-        const job = tenant.newJob({ price: PRICE })
+        const job = tenant.newJob({ ...ONE_LANE.job, price: PRICE })
         const { outcome } = await store.jobs.submit(job, null)
         if (outcome === 'queued') jobIds.push([tenant.accountId, job.id])
       } else if (choice < 0.6) {

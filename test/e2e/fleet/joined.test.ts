@@ -29,25 +29,29 @@ describe('a joined worker', () => {
     assert.equal(last.status ?? last.job?.status, 'succeeded', JSON.stringify(last))
   })
 
-  test('gets the credentials of its jobs, and those of nobody else', async () => {
-    const engine = createFakeEngine()
-    await using app = await startTestApp({
-      settings: { joins: 'on', adminToken: ADMIN_TOKEN },
-      overrides: { engines: [] },
+  for (const credentials of [true, false]) {
+    const gets = credentials ? 'gets the credentials of its jobs' : 'gets no credentials'
+    test(`whose key was made ${credentials ? 'with' : 'without'} them ${gets}, and the job runs`, async () => {
+      const engine = createFakeEngine()
+      await using app = await startTestApp({
+        settings: { joins: 'on', adminToken: ADMIN_TOKEN },
+        overrides: { engines: [] },
+      })
+      const key = (await createWorkerKey(app.url, credentials ? { credentials } : {})).text
+      await using _worker = await joinTestWorker(app, { key, overrides: { engine }, settings: { embedded: 'on' } })
+      const extraData = { api_key_comfy_org: 'sk-secret', extra_pnginfo: { workflow: { seed: 12345678901234567890n } } }
+      const text = JSON.stringify(extraData, (_key, value) => (typeof value === 'bigint' ? `#${value}#` : value))
+      const body = `{"workflow":{"1":{"class_type":"FakeSave","inputs":{}}},"extra_data":${text.replaceAll(/"#(\d+)#"/g, '$1')}}`
+      const made = await waitUntil(async () => {
+        const answer = await call(app.url, '/api/v2/jobs', { method: 'POST', body })
+        return answer.status === 201 ? answer : null
+      })
+      await waitUntil(async () => (await call(app.url, `/api/v2/jobs/${made.json.id}`)).json.status === 'succeeded')
+      const [run] = engine.runs
+      assert.equal(run?.extraData?.['api_key_comfy_org'], credentials ? 'sk-secret' : undefined)
+      assert.deepEqual(run?.extraData?.['extra_pnginfo'], extraData.extra_pnginfo)
     })
-    await using _worker = await joinTestWorker(app, { overrides: { engine }, settings: { embedded: 'on' } })
-    const extraData = { api_key_comfy_org: 'sk-secret', extra_pnginfo: { workflow: { seed: 12345678901234567890n } } }
-    const text = JSON.stringify(extraData, (_key, value) => (typeof value === 'bigint' ? `#${value}#` : value))
-    const body = `{"workflow":{"1":{"class_type":"FakeSave","inputs":{}}},"extra_data":${text.replaceAll(/"#(\d+)#"/g, '$1')}}`
-    const made = await waitUntil(async () => {
-      const answer = await call(app.url, '/api/v2/jobs', { method: 'POST', body })
-      return answer.status === 201 ? answer : null
-    })
-    await waitUntil(async () => (await call(app.url, `/api/v2/jobs/${made.json.id}`)).json.status === 'succeeded')
-    const [run] = engine.runs
-    assert.equal(run?.extraData?.['api_key_comfy_org'], 'sk-secret')
-    assert.deepEqual(run?.extraData?.['extra_pnginfo'], extraData.extra_pnginfo)
-  })
+  }
 
   test('obeys an operator who cordons its engine', async () => {
     await using app = await startFleetApp({ isJoined: true, servers: [{}] })

@@ -97,6 +97,21 @@ async function byContent({ other, deployment }: World, { jobs, assets, hashes }:
       { method: 'POST', path: `${API}/assets/from-path`, body: JSON.stringify({ path: `/${asset.foreign}` }) },
       { method: 'POST', path: `${API}/assets/from-path`, body: JSON.stringify({ path: `/${asset.unknown}` }) },
     ),
+    // Without a bucket nobody can begin one; with one they are sealed for their account (test/domain/assets/direct-upload.test.ts).
+    pair(
+      'beginDirectUpload',
+      'a file path that somebody has',
+      direct('', { size_bytes: 10, content_type: 'image/png', file_path: 'theirs.png' }),
+      direct('', { size_bytes: 10, content_type: 'image/png', file_path: 'nobody.png' }),
+    ),
+    ...(['signDirectUploadParts', 'completeDirectUpload', 'abandonDirectUpload'] as const).map((operation) =>
+      pair(
+        operation,
+        'an upload by its id',
+        direct(DIRECT_STEPS[operation], { upload_id: asset.foreign, numbers: [1], parts: [{ number: 1, etag: 'x' }] }),
+        direct(DIRECT_STEPS[operation], { upload_id: asset.unknown, numbers: [1], parts: [{ number: 1, etag: 'x' }] }),
+      ),
+    ),
     pair(
       'postJobs',
       'a workflow that names an asset',
@@ -183,6 +198,16 @@ async function byContent({ other, deployment }: World, { jobs, assets, hashes }:
       { method: 'GET', path: `${API}/assets/${asset.unknown}/content`, headers: { range: 'bytes=999-' } },
     ),
   ]
+}
+
+const DIRECT_STEPS = {
+  signDirectUploadParts: '/parts',
+  completeDirectUpload: '/complete',
+  abandonDirectUpload: '/abandon',
+} as const
+
+function direct(step: string, body: object): IsolationRequest {
+  return { method: 'POST', path: `${API}/assets/uploads${step}`, body: JSON.stringify(body) }
 }
 
 function byHash(hash: string): object {

@@ -94,6 +94,7 @@ const noAssets: JobsV2Options['assets'] = {
   uploadAsset: unknownAsset,
   assetFromHash: unknownAsset,
   assetFromPath: unknownAsset,
+  directUploads: null,
   hasBlob: async () => false,
   findAsset: unknownAsset,
   removeAsset: unknownAsset,

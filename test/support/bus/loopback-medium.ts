@@ -15,6 +15,9 @@ interface LoopbackEnd extends Medium {
   cut(): void
   /** Ends the loss; this end is told that there was one. */
   mend(): void
+  /** What comes to this end over links is late from now on, and what comes by the medium is not. */
+  lag(): void
+  catchUp(): void
 }
 
 export interface Loopback extends AsyncDisposable {
@@ -28,6 +31,8 @@ interface End {
   receive(line: Buffer, from: string): void
   open: Parameters<Transport['accept']>[0] | null
   isCut: boolean
+  /** What is late; null: nothing is. */
+  late: (() => void)[] | null
 }
 
 export function createLoopback(): Loopback {
@@ -72,6 +77,7 @@ export function createLoopback(): Loopback {
     const end: End = {
       id,
       isCut: false,
+      late: null,
       open: null,
       receive: (line, from) => receiver?.onNotice({ line: line.toString(), bytes: null }, from),
     }
@@ -99,6 +105,13 @@ export function createLoopback(): Loopback {
       mend() {
         end.isCut = false
         receiver?.onGap()
+      },
+      lag() {
+        end.late ??= []
+      },
+      catchUp() {
+        for (const deliver of end.late ?? []) arrive(deliver)
+        end.late = null
       },
     }
   }
@@ -138,7 +151,10 @@ function openPipe(one: End, other: End, arrive: (deliver: () => void) => void): 
       send(frame) {
         if (one.isCut || other.isCut) return
         const copy = Buffer.from(frame)
-        arrive(() => (isClosed ? undefined : events[1 - own]?.onFrame(copy)))
+        const deliver = () => (isClosed ? undefined : events[1 - own]?.onFrame(copy))
+        const { late } = own === 0 ? other : one
+        if (late !== null) late.push(deliver)
+        else arrive(deliver)
       },
       close,
     },

@@ -64,6 +64,9 @@ export async function startNats(program: string, config = ''): Promise<NatsServe
   const store = mkdtempSync(path.join(tmpdir(), 'atelier-nats-'))
   writeFileSync(path.join(store, 'nats.conf'), config)
   let child: ChildProcess | null = null
+  // A test that ends its process without a clean-up must not leave the server behind.
+  const endNow = () => void child?.kill('SIGKILL')
+  process.on('exit', endNow)
 
   async function start(): Promise<void> {
     const args = ['-a', '127.0.0.1', '-p', `${port}`, '-c', 'nats.conf']
@@ -88,6 +91,7 @@ export async function startNats(program: string, config = ''): Promise<NatsServe
     resume: () => void child?.kill('SIGCONT'),
     async [Symbol.asyncDispose]() {
       await kill()
+      process.off('exit', endNow)
       rmSync(store, { recursive: true, force: true })
     },
   }

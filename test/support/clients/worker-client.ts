@@ -1,5 +1,6 @@
 /** A joined worker by hand: one request after the other, as a program that somebody else wrote would send them. */
 import { randomUUID } from 'node:crypto'
+import type { ObjectInfo } from '../../../engine/graph/object-info.ts'
 import { writeCatalog } from '../../../src/domain/engine/directory/catalog-text.ts'
 import { fakeCatalog } from '../engines/fake-catalog.ts'
 import { type Answer, call } from './call.ts'
@@ -9,7 +10,10 @@ export interface HeldLease {
   readonly leaseId: string
 }
 
-const INFO = Object.fromEntries(fakeCatalog.classTypes().map((name) => [name, fakeCatalog.find(name)!]))
+/** The classes of the fake engine. */
+export const INFO: ObjectInfo = Object.fromEntries(
+  fakeCatalog.classTypes().map((name) => [name, fakeCatalog.find(name)!]),
+)
 
 export class WorkerClient {
   readonly instanceId = randomUUID()
@@ -36,15 +40,21 @@ export class WorkerClient {
 
   /** Publishes one engine with the classes of the fake engine. */
   async publish(name = 'gpu', fields: object = {}): Promise<Answer> {
-    const { hash, text } = writeCatalog(INFO, null)
-    await this.ask('PUT', `/catalogs/${hash}`, Buffer.from(text))
-    const engine = {
+    return this.publishClasses(INFO, [name], fields)
+  }
+
+  /** Publishes engines with classes of their own; those of the fake engine are in `INFO`. */
+  async publishClasses(info: ObjectInfo, names: readonly string[] = ['gpu'], fields: object = {}): Promise<Answer> {
+    const { hash, text } = writeCatalog(info, null)
+    const put = await this.ask('PUT', `/catalogs/${hash}`, Buffer.from(text))
+    if (put.status !== 204) return put
+    const toEngine = (name: string) => ({
       ...{ name, is_shared: false, catalog_hash: hash, state: 'ready', reason: null, is_supervised: false },
       ...{ concurrency: 1, running: 0, node_classes: 1, weights: 0, loaded_weights: [], version: null, reconnects: 0 },
       ...{ memory_bytes: null, started_at: null, last_error: null, ...fields },
       counts: { jobs: 0, failures: 0, losses: 0, switches: 0, recycles: 0 },
-    }
-    return this.ask('PUT', '/engines', { engines: [engine] })
+    })
+    return this.ask('PUT', '/engines', { engines: names.map(toEngine) })
   }
 
   claim(fields: object = {}): Promise<Answer> {

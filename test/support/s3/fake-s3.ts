@@ -56,6 +56,9 @@ export interface FakeS3 extends AsyncDisposable {
   /** What `--blobs` is given. */
   readonly blobsUrl: string
   readonly keys: string
+  readonly bucket: string
+  /** '' or ending with a slash. */
+  readonly prefix: string
   readonly objects: Map<string, StoredObject>
   readonly uploads: Map<string, Upload>
   /** Every request that came, by operation. */
@@ -102,6 +105,8 @@ export async function startFakeS3(options: FakeOptions = {}): Promise<FakeS3> {
     url,
     blobsUrl: `s3://${bucket}${prefix === '' ? '' : `/${prefix}`}?endpoint=${url}&region=${region}&pathStyle=1`,
     keys: `${ID}:${SECRET}`,
+    bucket,
+    prefix: prefix === '' ? '' : `${prefix}/`,
     objects,
     uploads,
     asked,

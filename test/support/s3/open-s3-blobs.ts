@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { type Clock, systemClock } from '../../../lib/clock.ts'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
 import { silentLog } from '../../../lib/log.ts'
+import { diskFileOps, type FileOps } from '../../../src/adapters/blobs/fs/file-ops.ts'
 import { createBucket } from '../../../src/adapters/blobs/s3/bucket.ts'
 import type { LaneOptions } from '../../../src/adapters/blobs/s3/connection-lanes.ts'
 import { openLocalFiles } from '../../../src/adapters/blobs/s3/local-files.ts'
@@ -33,6 +34,7 @@ interface S3UnderTestOptions {
   readonly silentMs?: number
   readonly answerMs?: number
   readonly lanes?: LaneOptions
+  readonly disk?: FileOps
 }
 
 const blake3 = await openBlake3()
@@ -49,6 +51,7 @@ export async function openBlobsOn(
     clock = systemClock,
     cacheBytes = 2 ** 30,
     hedgeAfterMs = NEVER_MS,
+    disk = diskFileOps,
     ...options
   }: S3UnderTestOptions = {},
 ) {
@@ -62,12 +65,14 @@ export async function openBlobsOn(
     directory,
     maxBytes: cacheBytes,
     users: { own: 'this', live: new Set(['this']) },
+    files: disk,
   })
   const blobs = createS3Blobs({
     bucket,
     prefix: place.prefix ?? '',
     index,
     files,
+    disk,
     blake3,
     clock,
     log: silentLog,

@@ -130,6 +130,26 @@ test('a request that could not be sent, because its provider is left alone or th
   assert.equal((await app.test.app.store.ledger.balance('payer'))?.available, 960_000)
 })
 
+test('a request that waits for its provider outlasts any number of restarts', async () => {
+  const first = await startRouter({ account: { micros: 1_000_000 } })
+  first.provider.answer(refusedBy('unavailable', { retryAfterSeconds: 0.01 } as never))
+  const { request_id: id } = await submit(first, 'fake/paid', { prompt: 'x' })
+  let app = first
+  try {
+    for (let restarts = 0; restarts < 4; restarts += 1) {
+      const tries = app.provider.submits.length
+      await waitUntil(() => app.provider.submits.length > tries + 1)
+      app = await app.restart()
+    }
+    app.provider.answer(done({ made: 'at last' }))
+    const path = requestPath('fake/paid', id)
+    await untilStatus(app, path, 'COMPLETED')
+    assert.deepEqual((await app.client.call(path)).json, { made: 'at last' })
+  } finally {
+    await app[Symbol.asyncDispose]()
+  }
+})
+
 test('a request that waits for its provider can be called off', async () => {
   await using app = await startRouter({ account: { micros: 1_000_000 } })
   app.provider.answer(refusedBy('unavailable', { retryAfterSeconds: 0.01 } as never))

@@ -1,12 +1,15 @@
 /** Partner models for nodes that run on a joined worker: the service calls them, and the worker never sees a provider's key. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { NodeDefinition } from '../../../engine/graph/node-catalog.ts'
 import { ADMIN_TOKEN, createWorkerKey } from '../../support/app/join-worker.ts'
 import { startTestApp } from '../../support/app/start-app.ts'
 import { MODELS } from '../../support/app/start-router.ts'
 import { call } from '../../support/clients/call.ts'
-import { WorkerClient } from '../../support/clients/worker-client.ts'
+import { INFO, WorkerClient } from '../../support/clients/worker-client.ts'
 import { createFakeProvider } from '../../support/providers/fake-provider.ts'
+
+const MODEL_INPUTS = { model: ['STRING', {}] as const, input: ['STRING', {}] as const }
 
 test('a model runs for a job that is held, once per key, and for no other', async () => {
   const provider = createFakeProvider({})
@@ -15,22 +18,43 @@ test('a model runs for a job that is held, once per key, and for no other', asyn
     overrides: { engines: [], models: { providers: [provider], models: MODELS } },
   })
   const worker = new WorkerClient(app.url, (await createWorkerKey(app.url)).text)
-  await worker.publish()
-  const body = JSON.stringify({ workflow: { '1': { class_type: 'FakeSave', inputs: { text: 'x' } } } })
+  const save = INFO['FakeSave'] as NodeDefinition
+  const info = {
+    ...INFO,
+    RunModel: { ...save, input: { optional: MODEL_INPUTS } },
+    Text: { ...save, output: ['STRING'], output_is_list: [false], output_name: ['text'] },
+  }
+  assert.equal((await worker.publishClasses(info)).status, 200)
+  const workflow = {
+    '1': { class_type: 'RunModel', inputs: { model: 'fake/direct ', input: '{}' } },
+    '2': { class_type: 'RunModel', inputs: { model: 'fake/nothing', input: '{}' } },
+    '3': { class_type: 'Text', inputs: { text: 'fake/polled' } },
+    '4': { class_type: 'RunModel', inputs: { model: ['3', 0], input: '{}' } },
+  }
+  const body = JSON.stringify({ workflow })
   assert.equal((await call(app.url, '/api/v2/jobs', { method: 'POST', body })).status, 201)
   const lease = await worker.take()
   const run = (model: string, key: string) => {
     const asked = { lease_id: lease.leaseId, model, input: '{"seed":12345678901234567890}', images: [], key }
     return worker.ask('POST', `/jobs/${lease.jobId}/models`, asked)
   }
-  const first = await run('fake/direct', 'node 1')
+  const first = await run('fake/direct', '1.0')
   assert.equal(first.status, 200, first.text)
   assert.equal(typeof first.json.output, 'string')
-  const again = await run('fake/direct', 'node 1')
+  const again = await run('fake/direct', '1.0')
   assert.deepEqual([again.status, again.json], [200, first.json])
   assert.equal(provider.submits.length, 1)
-  assert.ok((await run('fake/nothing', 'node 2')).status >= 400)
+  assert.ok([404, 422].includes((await run('fake/nothing', '2.0')).status))
+  // Neither a model that the graph does not name, nor one more call than its nodes make.
+  for (const [model, key] of [
+    ...[['fake/polled', '1.0'] as const, ['fake/direct', '2.0'] as const, ['fake/other', '4.0'] as const],
+    ...[['fake/direct', '3.0'] as const, ['fake/direct', '1'] as const, ['fake/direct', '1.1000'] as const],
+  ]) {
+    const answer = await run(model, key)
+    assert.deepEqual([answer.status, answer.json.error.type], [403, 'forbidden'], `${model} ${key}`)
+  }
+  assert.equal(provider.submits.length, 1)
   await worker.finish(lease)
-  assert.equal((await run('fake/direct', 'node 3')).status, 404)
+  assert.equal((await run('fake/direct', '1.1')).status, 404)
   assert.equal(provider.submits.length, 1)
 })

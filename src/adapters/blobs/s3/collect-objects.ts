@@ -1,13 +1,14 @@
 /**
  * Removes objects that nobody can want any more: those that the index has let go of, after a grace, and those that never came
- * into it because a process died in between. The latter are found by listing each day's objects once, two days later: no upload
- * takes as long.
+ * into it because a process died in between. The latter are found by listing each day's objects once, when the youngest of them is
+ * two days old: no upload takes as long. What cannot be removed is tried again later and keeps nothing else from going.
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
 import type { BlobIndex } from '../../../domain/assets/blob-index.ts'
 import type { Bucket } from './bucket.ts'
 import { OBJECTS } from './s3-blobs.ts'
+import { mayPass } from './s3-error.ts'
 
 interface CollectDeps {
   readonly bucket: Bucket
@@ -34,15 +35,37 @@ interface ObjectCollector {
 
 const PORTION = 200
 const DAY_MS = 86_400_000
-const SWEPT_AFTER_DAYS = 2
+const SWEPT_AFTER_MS = 2 * DAY_MS
+// Storage that fails so often in a row is away.
+const MAX_FAILURES_IN_A_ROW = 3
 // After a pause as long as this, what is older is left to the operator.
 const MAX_DAYS = 30
 
 export function createObjectCollector(deps: CollectDeps): ObjectCollector {
   const { bucket, prefix, index, clock, log, graceMs, marks } = deps
 
-  async function removeAll(keys: readonly string[]): Promise<void> {
-    for (const key of keys) await bucket.remove(key)
+  /** Does it to each and returns those where it failed; throws when storage seems to be away. */
+  async function forEach<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<Item[]> {
+    const failed: Item[] = []
+    let inARow = 0
+    for (const item of items) {
+      try {
+        await work(item)
+        inARow = 0
+      } catch (error) {
+        failed.push(item)
+        if (mayPass(error) && (++inARow === MAX_FAILURES_IN_A_ROW || failed.length === items.length)) throw error
+        log.error({ err: error, item }, 'something in the bucket could not be removed; it is tried again later')
+      }
+    }
+    return failed
+  }
+
+  /** Returns those that went. The others become garbage as of now. */
+  async function removeAll(keys: readonly string[]): Promise<string[]> {
+    const failed = new Set(await forEach(keys, (key) => bucket.remove(key)))
+    await index.throwAway([...failed], clock.now())
+    return keys.filter((key) => !failed.has(key))
   }
 
   async function sweepDay(day: string, signal: AbortSignal): Promise<number> {
@@ -51,9 +74,7 @@ export function createObjectCollector(deps: CollectDeps): ObjectCollector {
       if (signal.aborted) return swept
       const keys = objects.map(({ key }) => key)
       const wanted = new Set(await index.knownObjects(keys))
-      const orphans = keys.filter((key) => !wanted.has(key))
-      await removeAll(orphans)
-      swept += orphans.length
+      swept += (await removeAll(keys.filter((key) => !wanted.has(key)))).length
     }
     return swept
   }
@@ -61,12 +82,10 @@ export function createObjectCollector(deps: CollectDeps): ObjectCollector {
   async function abandonUploads(before: Date, signal: AbortSignal): Promise<number> {
     let abandoned = 0
     for await (const uploads of bucket.listUploads(`${prefix}${OBJECTS}`)) {
-      for (const { key, uploadId, begunAt } of uploads) {
-        if (signal.aborted) return abandoned
-        if (!(begunAt < before) || uploadId === '') continue
-        await bucket.abandonUpload(key, uploadId)
-        abandoned++
-      }
+      if (signal.aborted) return abandoned
+      const old = uploads.filter(({ uploadId, begunAt }) => begunAt < before && uploadId !== '')
+      const failed = await forEach(old, ({ key, uploadId }) => bucket.abandonUpload(key, uploadId))
+      abandoned += old.length - failed.length
     }
     return abandoned
   }
@@ -76,22 +95,24 @@ export function createObjectCollector(deps: CollectDeps): ObjectCollector {
       let removed = 0
       while (!signal.aborted) {
         const keys = await index.garbage(new Date(clock.now().getTime() - graceMs), PORTION)
-        await removeAll(keys)
+        const gone = await removeAll(keys)
         // Only now: a crash in between removes them once more, and that is harmless.
-        await index.forgetGarbage(keys)
-        removed += keys.length
+        await index.forgetGarbage(gone)
+        removed += gone.length
         if (keys.length < PORTION) break
       }
       if (removed > 0) log.info({ removed }, 'removed objects that nothing refers to')
       return removed
     },
     async sweepOrphans(signal) {
-      const last = toDay(clock.now(), -SWEPT_AFTER_DAYS)
+      // The last day whose youngest object is old enough.
+      const before = new Date(clock.now().getTime() - SWEPT_AFTER_MS)
+      const last = toDay(before, -1)
       const marked = await marks.read()
       if (marked !== null && marked >= last) return 0
-      const oldest = toDay(clock.now(), -SWEPT_AFTER_DAYS - MAX_DAYS)
+      const oldest = toDay(before, -1 - MAX_DAYS)
       const from = marked === null || marked < oldest ? oldest : toDay(new Date(`${marked}T00:00:00Z`), 1)
-      let swept = await abandonUploads(new Date(clock.now().getTime() - SWEPT_AFTER_DAYS * DAY_MS), signal)
+      let swept = await abandonUploads(before, signal)
       for (let day = from; day <= last; day = toDay(new Date(`${day}T00:00:00Z`), 1)) {
         swept += await sweepDay(day, signal)
         if (signal.aborted) return swept

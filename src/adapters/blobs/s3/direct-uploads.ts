@@ -2,16 +2,20 @@
  * Uploads that clients send to the bucket themselves. Nothing of them counts before they are completed: then the object is read once,
  * as if it came through this process, and goes on like any other received bytes. What is never completed is swept from the bucket.
  */
+import type { Clock } from '../../../../lib/clock.ts'
 import type { Blake3 } from '../../../../lib/files/blake3.ts'
 import type { BlobIndex } from '../../../domain/assets/blob-index.ts'
 import type { DirectUploads, OpenUpload, PendingBlob } from '../../../domain/assets/blob-store.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import type { Bucket } from './bucket.ts'
+import { type Hedge, readObject } from './read-object.ts'
 import { hasS3Code, isNotFound, toStorageError } from './s3-error.ts'
 
 interface DirectUploadDeps {
   readonly bucket: Bucket
-  readonly index: Pick<BlobIndex, 'knownObjects'>
+  readonly index: Pick<BlobIndex, 'knownObjects' | 'hashOf' | 'touch'>
+  readonly hedge: Hedge
+  readonly clock: Clock
   readonly blake3: Blake3
   newKey(): string
   /** Goes on with an object that was read. */
@@ -24,10 +28,10 @@ const PART_SECONDS = 3600
 const WRONG_PARTS = ['InvalidPart', 'InvalidPartOrder', 'EntityTooSmall', 'MalformedXML', 'InvalidArgument']
 
 export function createDirectUploads(deps: DirectUploadDeps): DirectUploads {
-  const { bucket, index, blake3, newKey, toPending, onTransferred } = deps
+  const { bucket, index, blake3, clock, newKey, toPending } = deps
 
   async function join({ objectKey, uploadId }: OpenUpload, parts: Parts, sizeBytes: number): Promise<void> {
-    // An object that the index knows, or has let go of, belongs to others by now: it must not be recorded a second time.
+    // What the index has let go of is about to be removed: it must not be recorded a second time.
     if ((await index.knownObjects([objectKey])).length > 0) throw over()
     const sent = parts.map((part) => ({ ...part, checksum: null }))
     try {
@@ -39,17 +43,26 @@ export function createDirectUploads(deps: DirectUploadDeps): DirectUploads {
     }
   }
 
-  /** The hash of what lies there. A read that breaks begins anew. */
-  function measure(key: string, signal: AbortSignal | undefined): Promise<string> {
-    return bucket.patience.run(async () => {
-      const { body } = await bucket.get(key, null, signal)
-      const hasher = blake3.createHasher()
-      for await (const chunk of body as AsyncIterable<Buffer>) {
-        onTransferred(chunk.length)
-        hasher.update(chunk)
-      }
-      return hasher.digest()
-    }, signal)
+  /** The hash of what lies there. A read that breaks goes on where it was. */
+  async function measure(key: string, sizeBytes: number, signal: AbortSignal | undefined): Promise<string> {
+    const source = await readObject({ key, hash: null, sizeBytes }, { ...deps, onDamage: () => {} })
+    const hasher = blake3.createHasher()
+    for await (const chunk of source as AsyncIterable<Buffer>) {
+      signal?.throwIfAborted()
+      hasher.update(chunk)
+    }
+    return hasher.digest()
+  }
+
+  /** The answer to an earlier completion may be lost, or its record could not be written: the bytes are kept all the same. */
+  async function findKept({ objectKey }: OpenUpload, sizeBytes: number): Promise<PendingBlob | null> {
+    const hash = await index.hashOf(objectKey)
+    if (hash === null) return null
+    const keep = async () => {
+      const object = await index.touch(hash, clock.now())
+      if (object?.objectKey !== objectKey) throw over()
+    }
+    return { hash, sizeBytes, keep, async discard() {} }
   }
 
   return {
@@ -61,27 +74,31 @@ export function createDirectUploads(deps: DirectUploadDeps): DirectUploads {
         throw toStorageError(error)
       }
     },
-    signPart: ({ objectKey, uploadId }, number) =>
+    signPart: ({ objectKey, uploadId }, { number, sizeBytes }) =>
       bucket.presign('PUT', objectKey, {
         query: { partNumber: String(number), uploadId },
+        headers: { 'content-length': String(sizeBytes) },
         lifetimeSeconds: PART_SECONDS,
       }),
     async complete(upload, { parts, sizeBytes, maxBytes, signal }) {
       if (sizeBytes > maxBytes) throw tooLarge(maxBytes)
       try {
         signal?.throwIfAborted()
+        const kept = await findKept(upload, sizeBytes)
+        if (kept !== null) return kept
         await join(upload, parts, sizeBytes)
         const found = await bucket.sizeOf(upload.objectKey)
         if (found !== sizeBytes) {
           await bucket.remove(upload.objectKey)
           throw invalidField('parts', `make up ${found ?? 0} bytes, and ${sizeBytes} were announced; nothing was kept`)
         }
-        const hash = await measure(upload.objectKey, signal)
+        const hash = await measure(upload.objectKey, sizeBytes, signal)
         const pending = toPending({ key: upload.objectKey, hash, sizeBytes })
         // Somebody may complete the same upload at the same time, so only the sweep may remove the object.
         return { ...pending, async discard() {} }
       } catch (error) {
-        throw toStorageError(error)
+        // Another process completes it too, found the same bytes elsewhere, and removed these.
+        throw isNotFound(error) ? over() : toStorageError(error)
       }
     },
     async abandon({ objectKey, uploadId }) {

@@ -4,13 +4,13 @@
  * this process; what a process that died left is removed by the next one.
  */
 import { randomUUID } from 'node:crypto'
-import { createReadStream, createWriteStream } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { mkdir, readdir, rename, rm, stat, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Readable } from 'node:stream'
-import { pipeline } from 'node:stream/promises'
 import type { BorrowedFile, ByteRange } from '../../../domain/assets/blob-store.ts'
 import type { FolderUsers } from '../folder-users.ts'
+import type { FileOps } from '../fs/file-ops.ts'
 
 export interface LocalFiles extends AsyncDisposable {
   /** For unfinished files. */
@@ -29,6 +29,7 @@ interface LocalFilesOptions {
   readonly directory: string
   readonly maxBytes: number
   readonly users: FolderUsers
+  readonly files: FileOps
 }
 
 interface Entry {
@@ -42,7 +43,7 @@ interface Entry {
 const READ_BYTES = 256 * 1024
 const ABANDONED_MS = 600_000
 
-export async function openLocalFiles({ directory, maxBytes, users }: LocalFilesOptions): Promise<LocalFiles> {
+export async function openLocalFiles({ directory, maxBytes, users, files }: LocalFilesOptions): Promise<LocalFiles> {
   const folder = join(directory, users.own)
   const temporary = join(folder, 'tmp')
   await removeAbandoned(directory, users)
@@ -57,7 +58,7 @@ export async function openLocalFiles({ directory, maxBytes, users }: LocalFilesO
     async function write(): Promise<void> {
       const unfinished = join(temporary, randomUUID())
       try {
-        await pipeline(await read(), createWriteStream(unfinished, { mode: 0o600, flags: 'wx' }))
+        await writeFile(unfinished, await read(), files)
         await rename(unfinished, path)
         entry.isReady = true
       } catch (error) {
@@ -129,6 +130,19 @@ export async function openLocalFiles({ directory, maxBytes, users }: LocalFilesO
       await Promise.allSettled([...entries.values()].map(({ ready }) => ready))
       await rm(folder, { recursive: true, force: true })
     },
+  }
+}
+
+async function writeFile(path: string, source: Readable, files: FileOps): Promise<void> {
+  const fd = await files.create(path)
+  try {
+    let position = 0
+    for await (const chunk of source as AsyncIterable<Buffer>) {
+      await files.write(fd, chunk, { length: chunk.length, position })
+      position += chunk.length
+    }
+  } finally {
+    await files.close(fd)
   }
 }
 

@@ -5,9 +5,9 @@
  */
 import { randomUUID } from 'node:crypto'
 import { createReadStream } from 'node:fs'
-import { type FileHandle, open, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
+import type { FileOps } from '../fs/file-ops.ts'
 import type { Sendable } from './bucket.ts'
 
 export interface Part extends Sendable {
@@ -26,6 +26,8 @@ export interface PartBuilder {
 
 export interface Parts {
   begin(maxBytes: number): PartBuilder
+  /** The memory that all parts hold, and that is kept at hand for the next ones. */
+  readonly heldBytes: number
 }
 
 /** Short bytes that are at hand. */
@@ -43,32 +45,43 @@ function toChecksum(sum: number): string {
 interface PartsOptions {
   /** For parts that do not fit into memory. It must exist. */
   readonly directory: string
-  /** For all parts that lie in memory. */
+  /** For all parts that lie in memory, and for buffers that wait for the next. */
   readonly memoryBytes: number
+  readonly files: FileOps
 }
 
+// As many as one upload uses at a time: two under way, one being filled, and the beginning of the next.
+const MAX_IDLE = 4
 // Most pieces are small: a part begins with little and is moved once when it outgrows that.
 const FIRST_BYTES = 64 * 1024
-const MAX_IDLE = 3
 
-export function createParts({ directory, memoryBytes }: PartsOptions): Parts {
-  let takenBytes = 0
-  const idle = new Map<number, Buffer[]>()
+export function createParts({ directory, memoryBytes, files }: PartsOptions): Parts {
+  let heldBytes = 0
+  // The one that was given back last comes last.
+  const idle: Buffer[] = []
 
   function take(sizeBytes: number): Buffer | null {
-    if (takenBytes + sizeBytes > memoryBytes) return null
-    takenBytes += sizeBytes
-    return idle.get(sizeBytes)?.pop() ?? Buffer.allocUnsafeSlow(sizeBytes)
+    const at = idle.findLastIndex(({ length }) => length === sizeBytes)
+    if (at >= 0) return idle.splice(at, 1)[0] ?? null
+    while (heldBytes + sizeBytes > memoryBytes) {
+      const dropped = idle.shift()
+      if (dropped === undefined) return null
+      heldBytes -= dropped.length
+    }
+    heldBytes += sizeBytes
+    return Buffer.allocUnsafeSlow(sizeBytes)
   }
 
   function giveBack(buffer: Buffer): void {
-    takenBytes -= buffer.length
-    const same = idle.get(buffer.length) ?? []
-    idle.set(buffer.length, same)
-    if (same.length < MAX_IDLE) same.push(buffer)
+    idle.push(buffer)
+    if (idle.length <= MAX_IDLE) return
+    heldBytes -= idle.shift()?.length ?? 0
   }
 
   return {
+    get heldBytes() {
+      return heldBytes
+    },
     begin(maxBytes) {
       let buffer = take(Math.min(FIRST_BYTES, maxBytes))
       let file: Promise<SpooledPart> | null = null
@@ -82,12 +95,14 @@ export function createParts({ directory, memoryBytes }: PartsOptions): Parts {
         if (buffer !== null && larger !== null) larger.set(buffer.subarray(0, sizeBytes))
         const outgrown = buffer
         buffer = larger
-        if (larger === null) {
-          file = openSpool(join(directory, randomUUID()))
+        try {
+          if (larger !== null) return
+          file = openSpool(join(directory, randomUUID()), files)
           const spool = await file
           if (outgrown !== null) await spool.append(outgrown.subarray(0, sizeBytes))
+        } finally {
+          if (outgrown !== null) giveBack(outgrown)
         }
-        if (outgrown !== null) giveBack(outgrown)
       }
 
       async function free(): Promise<void> {
@@ -138,25 +153,24 @@ interface SpooledPart {
   remove(): Promise<void>
 }
 
-const OWNER_ONLY = 0o600
-
-async function openSpool(path: string): Promise<SpooledPart> {
-  const handle: FileHandle = await open(path, 'wx', OWNER_ONLY)
-  let isOpen = true
+async function openSpool(path: string, files: FileOps): Promise<SpooledPart> {
+  const fd = await files.create(path)
+  let [isOpen, sizeBytes] = [true, 0]
   async function close(): Promise<void> {
     if (!isOpen) return
     isOpen = false
-    await handle.close()
+    await files.close(fd)
   }
   return {
     async append(bytes) {
-      for (let at = 0; at < bytes.length; ) at += (await handle.write(bytes, at)).bytesWritten
+      await files.write(fd, bytes, { length: bytes.length, position: sizeBytes })
+      sizeBytes += bytes.length
     },
     close,
     read: () => createReadStream(path, { highWaterMark: 256 * 1024 }),
     async remove() {
       await close()
-      await unlink(path).catch(() => {})
+      await files.unlink(path).catch(() => {})
     },
   }
 }

@@ -2,7 +2,7 @@
  * How often a request to the storage is tried. Each has a few tries with growing, jittered pauses; all together have a budget of
  * retries that successes fill up again, so that storage in trouble is not asked several times as much as storage in health.
  */
-import { createBackoff } from '../../../../lib/waiting/backoff.ts'
+import { type Backoff, createBackoff } from '../../../../lib/waiting/backoff.ts'
 import { sleep } from '../../../../lib/waiting/sleep.ts'
 import { mayPass } from './s3-error.ts'
 
@@ -11,6 +11,8 @@ export interface Patience {
   run<Result>(operation: () => Promise<Result>, signal?: AbortSignal): Promise<Result>
   /** Whether one more request may be spent on something that is already under way; if so, it is. */
   spend(): boolean
+  /** The pauses between such requests. */
+  newBackoff(): Backoff
 }
 
 export interface PatienceOptions {
@@ -38,10 +40,13 @@ export function createPatience(options: PatienceOptions = {}): Patience {
     return true
   }
 
+  const newBackoff = () => createBackoff({ firstMs: firstPauseMs, maxMs: maxPauseMs, random })
+
   return {
     spend,
+    newBackoff,
     async run(operation, signal) {
-      const backoff = createBackoff({ firstMs: firstPauseMs, maxMs: maxPauseMs, random })
+      const backoff = newBackoff()
       const begunAt = now()
       for (let tries = 1; ; tries++) {
         try {

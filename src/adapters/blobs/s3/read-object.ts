@@ -1,11 +1,11 @@
 /**
  * Reads an object as one stream, whatever happens to its connections: a stream that breaks or falls silent goes on where it was,
- * a few times. A first answer that is late is asked for a second time and the faster of the two is used, within a budget. A whole
+ * as long as it gets on and the budget of retries lasts. A first answer that is late is asked for a second time and the faster of the two is used, within a budget. A whole
  * read is compared with its hash on the way, and the last chunk is let through only when all of them were right.
  */
 import { Readable } from 'node:stream'
 import type { Blake3 } from '../../../../lib/files/blake3.ts'
-import { createBackoff } from '../../../../lib/waiting/backoff.ts'
+import type { Backoff } from '../../../../lib/waiting/backoff.ts'
 import { sleep } from '../../../../lib/waiting/sleep.ts'
 import type { ByteRange } from '../../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../../domain/errors.ts'
@@ -14,7 +14,8 @@ import { mayPass, S3Error, toStorageError } from './s3-error.ts'
 
 interface ReadPlan {
   readonly key: string
-  readonly hash: string
+  /** null: not known yet, so nothing is compared. */
+  readonly hash: string | null
   /** Of the whole object. */
   readonly sizeBytes: number
   readonly range?: ByteRange | undefined
@@ -83,7 +84,9 @@ export function createHedge({ afterMs = HEDGE_AFTER_MS }: { readonly afterMs?: n
   }
 }
 
+// In a row, without getting on by as much as this in between.
 const MAX_RESUMES = 8
+const PROGRESS_BYTES = 256 * 1024
 const STREAM_BYTES = 256 * 1024
 
 /** Throws when the object cannot be opened; what breaks later breaks the stream. */
@@ -122,10 +125,11 @@ class ResumedRead extends Readable {
   readonly #options: ResumedOptions
   #hasher: ReturnType<Blake3['createHasher']> | null
   readonly #ending = new AbortController()
-  readonly #backoff = createBackoff({ firstMs: 100, maxMs: 3_200 })
+  readonly #backoff: Backoff
   #source: Readable
   #at: number
   #resumes = 0
+  #resumedAt = 0
   #hasPassedOn = false
   #wasDamaged = false
 
@@ -133,6 +137,8 @@ class ResumedRead extends Readable {
     super({ highWaterMark: STREAM_BYTES })
     this.#options = options
     this.#at = options.start
+    this.#resumedAt = options.start
+    this.#backoff = options.deps.bucket.patience.newBackoff()
     this.#hasher = this.#newHasher()
     this.#source = first.body
     this.#follow(first.body)
@@ -175,8 +181,8 @@ class ResumedRead extends Readable {
   }
 
   #newHasher(): ReturnType<Blake3['createHasher']> | null {
-    const { isWhole, deps } = this.#options
-    return isWhole ? deps.blake3.createHasher() : null
+    const { isWhole, plan, deps } = this.#options
+    return isWhole && plan.hash !== null ? deps.blake3.createHasher() : null
   }
 
   /** The bytes may have been damaged on their way only. */
@@ -194,8 +200,14 @@ class ResumedRead extends Readable {
       .removeAllListeners('end')
       .on('error', () => {})
       .destroy()
+    if (this.#at - this.#resumedAt >= PROGRESS_BYTES) {
+      this.#resumes = 0
+      this.#backoff.reset()
+    }
+    this.#resumedAt = this.#at
     let last = error
-    while (mayPass(last) && this.#resumes < MAX_RESUMES) {
+    const { patience } = this.#options.deps.bucket
+    while (mayPass(last) && this.#resumes < MAX_RESUMES && patience.spend()) {
       this.#resumes++
       await sleep(this.#backoff.nextMs(), this.#ending.signal)
       if (this.destroyed) return

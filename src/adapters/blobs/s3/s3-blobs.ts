@@ -11,6 +11,7 @@ import type { Log } from '../../../../lib/log.ts'
 import type { BlobIndex, StoredObject } from '../../../domain/assets/blob-index.ts'
 import type { Blobs, PendingBlob } from '../../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../../domain/errors.ts'
+import type { FileOps } from '../fs/file-ops.ts'
 import type { Bucket } from './bucket.ts'
 import { createDirectUploads } from './direct-uploads.ts'
 import type { LocalFiles } from './local-files.ts'
@@ -28,6 +29,7 @@ interface S3BlobsOptions {
   readonly blake3: Blake3
   readonly clock: Clock
   readonly log: Log
+  readonly disk: FileOps
   readonly hedge?: Hedge
   readonly partMemoryBytes?: number
   /** Told of every chunk of larger pieces that is stored or read, so that its buffer may be freed soon. */
@@ -38,18 +40,23 @@ interface S3BlobsOptions {
 const PART_MEMORY_BYTES = 48 * 1024 * 1024
 const MAX_KNOWN_OBJECTS = 10_000
 const MAX_SUSPECTS = 1_000
+// An object that was there so lately need not be looked for before other bytes are spared because of it.
+const SEEN_FOR_MS = 600_000
 // A redirect is followed at once; a large download may go on after the end.
 const DIRECT_SECONDS = 300
 /** The folder of all objects that hold bytes, by day. */
 export const OBJECTS = 'up/'
 
 export function createS3Blobs(options: S3BlobsOptions): Blobs {
-  const { bucket, prefix, index, files, blake3, clock, log, onTransferred = () => {} } = options
+  const { bucket, prefix, index, files, disk, blake3, clock, log, onTransferred = () => {} } = options
   const { hedge = createHedge(), partMemoryBytes = PART_MEMORY_BYTES } = options
-  const parts = createParts({ directory: files.temporaryDirectory, memoryBytes: partMemoryBytes })
+  const parts = createParts({ directory: files.temporaryDirectory, memoryBytes: partMemoryBytes, files: disk })
   const known = new BoundedMap<string, StoredObject>(MAX_KNOWN_OBJECTS)
-  // Objects that were found damaged or gone: whoever sends the same bytes again replaces them.
+  // Objects that this process found damaged or gone: whoever sends it the same bytes again replaces them. Other processes find out
+  // for themselves what is gone, because they look before they rely on it.
   const suspects = new BoundedMap<string, string>(MAX_SUSPECTS)
+  const seen = new BoundedMap<string, number>(MAX_KNOWN_OBJECTS)
+  const see = (objectKey: string) => seen.set(objectKey, clock.now().getTime())
   const newKey = () => `${prefix}${OBJECTS}${clock.now().toISOString().slice(0, 10)}/${randomUUID()}`
   const deps = { bucket, parts, blake3, newKey, onTransferred }
 
@@ -65,11 +72,22 @@ export function createS3Blobs(options: S3BlobsOptions): Blobs {
     log.error({ hash, objectKey }, `stored bytes are ${what}; sending them again mends this`)
   }
 
+  /** Whether the storage still has the object, as far as it can be asked. */
+  async function isThere({ objectKey, sizeBytes }: StoredObject): Promise<boolean> {
+    const seenAt = seen.get(objectKey) ?? Number.NEGATIVE_INFINITY
+    if (clock.now().getTime() - seenAt < SEEN_FOR_MS || !bucket.isAnswering()) return true
+    const found = await bucket.sizeOf(objectKey).catch(() => sizeBytes)
+    if (found === sizeBytes) see(objectKey)
+    return found === sizeBytes
+  }
+
   async function readAt(hash: string, object: StoredObject, range?: { readonly start: number; readonly end: number }) {
-    return readObject(
+    const stream = await readObject(
       { key: object.objectKey, sizeBytes: object.sizeBytes, hash, range },
       { bucket, blake3, hedge, onTransferred, onDamage: () => suspect(hash, object, 'damaged in the bucket') },
     )
+    see(object.objectKey)
+    return stream
   }
 
   async function open(hash: string, range?: { readonly start: number; readonly end: number }) {
@@ -102,7 +120,14 @@ export function createS3Blobs(options: S3BlobsOptions): Blobs {
 
   function toPending(received: Received): PendingBlob {
     const { hash, sizeBytes } = received
-    const isWanted = async () => suspects.get(hash) !== undefined || (await index.find(hash)) === null
+    async function isWanted(): Promise<boolean> {
+      if (suspects.get(hash) !== undefined) return true
+      const object = await index.find(hash)
+      if (object === null) return true
+      if (await isThere(object)) return false
+      suspect(hash, object, 'missing in the bucket')
+      return true
+    }
     // New bytes are sent while the caller is still busy announcing them. A failure here shows again in `keep`.
     const sent: Promise<string | null> =
       received.kind === 'object'
@@ -122,7 +147,10 @@ export function createS3Blobs(options: S3BlobsOptions): Blobs {
       const own = { objectKey, sizeBytes }
       const bad = suspects.get(hash)
       const now = clock.now()
-      const stored = bad === undefined ? await index.keep(hash, own, now) : await index.replace(hash, own, { bad, now })
+      see(objectKey)
+      const kept = bad === undefined ? await index.keep(hash, own, now) : await index.replace(hash, own, { bad, now })
+      // Ours may only go when the other one is there.
+      const stored = (await isThere(kept)) ? kept : await index.replace(hash, own, { bad: kept.objectKey, now })
       suspects.delete(hash)
       known.set(hash, stored)
       if (stored.objectKey !== objectKey) await dropObject(objectKey)
@@ -165,7 +193,11 @@ export function createS3Blobs(options: S3BlobsOptions): Blobs {
     localPath: () => null,
     async borrow(hash) {
       const { sizeBytes } = known.get(hash) ?? (await find(hash))
-      return files.borrow(hash, { sizeBytes, read: () => open(hash) })
+      try {
+        return await files.borrow(hash, { sizeBytes, read: () => open(hash) })
+      } catch (error) {
+        throw toStorageError(error)
+      }
     },
     async signDirect(hash, { method, contentType, disposition }) {
       const { objectKey } = known.get(hash) ?? (await find(hash))
@@ -173,7 +205,7 @@ export function createS3Blobs(options: S3BlobsOptions): Blobs {
       return bucket.presign(method, objectKey, { query, lifetimeSeconds: DIRECT_SECONDS })
     },
     directUploads: createDirectUploads({
-      ...{ bucket, index, blake3, newKey, onTransferred },
+      ...{ bucket, index, blake3, hedge, clock, newKey, onTransferred },
       toPending: (object) => toPending({ kind: 'object', ...object }),
     }),
     async remove(hash, isKnown) {

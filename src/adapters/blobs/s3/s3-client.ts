@@ -49,6 +49,8 @@ export interface S3Client extends AsyncDisposable {
 
 interface PresignOptions {
   readonly query: Readonly<Record<string, string>>
+  /** What whoever uses the address must send as it is here. */
+  readonly headers?: Readonly<Record<string, string>>
   readonly lifetimeSeconds: number
 }
 
@@ -170,8 +172,10 @@ export function openS3Client({
       const answer = await tracked(request, true)
       return { ...answer, body: answer.body as Readable }
     },
-    presign: (method, key, { query, lifetimeSeconds }) =>
-      signer.presign(method, toUrl(address.publicEndpoint, address, key, query), lifetimeSeconds),
+    presign(method, key, { query, headers = {}, lifetimeSeconds }) {
+      const url = toUrl(address.publicEndpoint, address, key, query)
+      return signer.presign({ method, url, headers }, lifetimeSeconds)
+    },
     isAnswering: () => answers,
     stats: () => ({ requests, failures }),
     [Symbol.asyncDispose]: () => http[Symbol.asyncDispose](),

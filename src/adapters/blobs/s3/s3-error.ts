@@ -1,5 +1,6 @@
 /** What can go wrong between us and a bucket, and what the service says about it. */
 import { ServiceError, storageUnavailable } from '../../../domain/errors.ts'
+import { toStorageError as toDiskRefusal } from '../fs/file-ops.ts'
 
 /** `status` null: no answer came. `code` is the service's own word, or what broke. */
 export class S3Error extends Error {
@@ -46,10 +47,12 @@ export function hasS3Code(error: unknown, ...codes: readonly string[]): boolean 
 
 /**
  * What callers are told. Keys that are refused and a bucket that is gone count as storage that is away: nobody but the operator
- * can mend them, the log says what they are, and nothing is lost meanwhile. Whatever else is thrown stays as it is.
+ * can mend them, the log says what they are, and nothing is lost meanwhile. Files of this machine have no more room than its disk.
+ * Whatever else is thrown stays as it is.
  */
 export function toStorageError(error: unknown): unknown {
-  if (!(error instanceof S3Error) || error.code === 'aborted') return error
+  if (!(error instanceof S3Error)) return toDiskRefusal(error)
+  if (error.code === 'aborted') return error
   if (FULL.has(error.code) || error.status === NO_ROOM) {
     return new ServiceError('storage_full', 'the storage is full; nothing was kept', { cause: error })
   }

@@ -16,8 +16,8 @@ interface UnsignedRequest {
 interface RequestSigner {
   /** All headers of the request, signed and signing. */
   sign(request: UnsignedRequest): Promise<Readonly<Record<string, string>>>
-  /** The whole address, good for so long. */
-  presign(method: string, url: URL, lifetimeSeconds: number): Promise<string>
+  /** The whole address, good for so long, with exactly these headers. */
+  presign(request: UnsignedRequest, lifetimeSeconds: number): Promise<string>
 }
 
 interface SignerOptions {
@@ -57,10 +57,13 @@ export function createRequestSigner({ keys, region, now }: SignerOptions): Reque
       const signed = await new AwsV4Signer({ ...toOptions(), method, url: url.href, headers: { ...headers } }).sign()
       return Object.fromEntries(signed.headers)
     },
-    async presign(method, url, lifetimeSeconds) {
+    async presign({ method, url, headers }, lifetimeSeconds) {
       const whole = new URL(url)
       whole.searchParams.set('X-Amz-Expires', String(lifetimeSeconds))
-      const signed = await new AwsV4Signer({ ...toOptions(), method, url: whole.href, signQuery: true }).sign()
+      // All of them: left to itself the library would not sign the length.
+      const query = { signQuery: true, allHeaders: true }
+      const request = { method, url: whole.href, headers: { ...headers } }
+      const signed = await new AwsV4Signer({ ...toOptions(), ...request, ...query }).sign()
       // The signature counts blanks as %20, and so must whoever reads the address; URLSearchParams writes them as plus.
       return signed.url.href.replaceAll('+', '%20')
     },

@@ -1,6 +1,7 @@
-/** How far each job was told over a link, by the numbers of whoever tells. Only of jobs that a topic asks for. */
+/** How far each job was told over a link, by the numbers of whoever tells. Only of jobs that run, and that a topic asks for. */
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import { accountKey, jobIdOf, jobKey } from '../subscriptions.ts'
+import { isOfRun, type JobNotice } from './told-notice.ts'
 
 interface JobRef {
   readonly jobId: string
@@ -13,10 +14,12 @@ export class JobMarks {
   readonly #marks = new BoundedMap<string, { readonly job: JobRef; readonly seq: number }>(MAX_JOBS)
 
   /** False: no topic asks for it, or it was told before. */
-  advance({ jobId, accountId }: JobRef, seq: number, topics: ReadonlySet<string>): boolean {
+  advance(notice: JobNotice, seq: number, topics: ReadonlySet<string>): boolean {
+    const { jobId, accountId } = notice.notice
     if (!topics.has(jobKey(jobId)) && !topics.has(accountKey(accountId))) return false
     if (seq <= (this.#marks.get(jobId)?.seq ?? 0)) return false
-    this.#marks.set(jobId, { job: { jobId, accountId }, seq })
+    // Nobody tells the others again, and they would take the places of those that run.
+    if (isOfRun(notice)) this.#marks.set(jobId, { job: { jobId, accountId }, seq })
     return true
   }
 

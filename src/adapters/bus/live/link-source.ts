@@ -47,7 +47,7 @@ export class LinkSource implements ChannelEvents {
   }
 
   offer(told: ToldNotice): void {
-    if (this.#toldUntil.advance(told, told.seq, this.#topics)) this.#outbox.push(told)
+    if (this.#toldUntil.advance(told.notice, told.seq, this.#topics)) this.#outbox.push(told)
   }
 
   /** Gives a reader up that has been silent for too long: its side may be gone without a word. */

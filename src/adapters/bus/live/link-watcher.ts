@@ -191,7 +191,7 @@ export class LinkWatcher {
   #hear({ seq, ageMs, notice: encoded }: Extract<SourceFrame, { kind: 'told' }>): void {
     const notice = decodeNotice(encoded)
     if (notice === null || (notice.kind !== 'changed' && notice.kind !== 'live')) return
-    if (this.#heardUntil.advance(notice.notice, seq, this.#heard)) this.#deps.onTold(notice, ageMs)
+    if (this.#heardUntil.advance(notice, seq, this.#heard)) this.#deps.onTold(notice, ageMs)
   }
 
   #begin({ stream, bytes }: Extract<SourceFrame, { kind: 'large' }>): void {

@@ -1,10 +1,11 @@
 /**
  * What running jobs have told so far, for whoever comes late or comes back: all that happened, of each node its newest step, and
  * the newest preview. Bounded; of a job that told more than fits the oldest goes first. A job that has ended is kept for a while,
- * because somebody may be about to come back for its end.
+ * because somebody may be about to come back for its end; where there are too many jobs, ended ones go first. Jobs that only wait
+ * are not kept: however many are submitted, they take nothing from those that run.
  */
-import { accountKey, jobKey } from '../subscriptions.ts'
-import type { ToldNotice } from './told-notice.ts'
+import { accountKey, jobIdOf, jobKey } from '../subscriptions.ts'
+import { isOfRun, type ToldNotice } from './told-notice.ts'
 
 interface LogBounds {
   readonly maxJobs?: number
@@ -25,12 +26,14 @@ interface JobEntries {
 
 export class LiveLog {
   readonly #bounds: Required<LogBounds>
-  readonly #jobs = new Map<string, JobEntries>()
+  readonly #running = new Map<string, JobEntries>()
+  /** In the order in which they ended. */
+  readonly #ended = new Map<string, JobEntries>()
   #bytes = 0
 
   constructor(bounds: LogBounds = {}) {
     this.#bounds = {
-      maxJobs: bounds.maxJobs ?? 256,
+      maxJobs: bounds.maxJobs ?? 2048,
       maxJobEntries: bounds.maxJobEntries ?? 1000,
       maxJobBytes: bounds.maxJobBytes ?? 16 * 1024 * 1024,
       maxBytes: bounds.maxBytes ?? 64 * 1024 * 1024,
@@ -39,44 +42,62 @@ export class LiveLog {
   }
 
   add(told: ToldNotice): void {
-    const { maxJobs, maxBytes } = this.#bounds
+    const { jobId } = told
     // The next attempt begins anew; what the last one told has no meaning for it.
-    if (told.isStart) this.#forget(told.jobId)
-    const job = this.#jobs.get(told.jobId) ?? this.#begin(told)
+    if (told.isStart || (told.isTaking && this.#ended.has(jobId))) this.#forget(jobId)
+    const job = this.#running.get(jobId) ?? this.#ended.get(jobId) ?? this.#begin(told)
+    if (job === null) return
     const key = told.key ?? `${told.seq}`
     this.#drop(job, key)
     job.entries.set(key, told)
     job.bytes += told.bytes
     this.#bytes += told.bytes
-    if (told.isEnd) job.endedAtMs = told.atMs
     this.#bound(job)
+    if (told.isEnd) this.#end(jobId, job, told.atMs)
     this.#forgetEnded(told.atMs)
-    while (this.#jobs.size > maxJobs || (this.#bytes > maxBytes && this.#jobs.size > 1)) {
-      const [oldest] = this.#jobs.keys()
-      if (oldest === undefined) return
-      this.#forget(oldest)
-    }
+    this.#makeRoom()
   }
 
   /** By job, each in the order in which it was told. */
   *of(topic: string): IterableIterator<ToldNotice> {
-    for (const [jobId, { accountId, entries }] of this.#jobs) {
-      if (topic === jobKey(jobId) || topic === accountKey(accountId)) yield* entries.values()
+    const jobId = jobIdOf(topic)
+    for (const jobs of [this.#ended, this.#running]) {
+      if (jobId !== null) yield* jobs.get(jobId)?.entries.values() ?? []
+      else for (const job of jobs.values()) if (topic === accountKey(job.accountId)) yield* job.entries.values()
     }
   }
 
   /** Drops the jobs of a topic that no other topic is about. */
   forget(topic: string, isWatched: (topic: string) => boolean): void {
-    for (const [jobId, { accountId }] of [...this.#jobs]) {
+    for (const [jobId, { accountId }] of [...this.#ended, ...this.#running]) {
       const [ofJob, ofAccount] = [jobKey(jobId), accountKey(accountId)]
       if ((topic === ofJob || topic === ofAccount) && !isWatched(ofJob) && !isWatched(ofAccount)) this.#forget(jobId)
     }
   }
 
-  #begin({ jobId, accountId }: ToldNotice): JobEntries {
+  /** null: it does not run. */
+  #begin({ jobId, accountId, isEnd, notice }: ToldNotice): JobEntries | null {
+    if (!isOfRun(notice) || (isEnd && notice.kind === 'changed')) return null
     const job: JobEntries = { entries: new Map(), accountId, bytes: 0, endedAtMs: Number.POSITIVE_INFINITY }
-    this.#jobs.set(jobId, job)
+    this.#running.set(jobId, job)
     return job
+  }
+
+  #end(jobId: string, job: JobEntries, atMs: number): void {
+    job.endedAtMs = atMs
+    this.#running.delete(jobId)
+    this.#ended.delete(jobId)
+    this.#ended.set(jobId, job)
+  }
+
+  #makeRoom(): void {
+    const { maxJobs, maxBytes } = this.#bounds
+    const count = () => this.#ended.size + this.#running.size
+    while (count() > maxJobs || (this.#bytes > maxBytes && count() > 1)) {
+      const [oldest] = this.#ended.size > 0 ? this.#ended.keys() : this.#running.keys()
+      if (oldest === undefined) return
+      this.#forget(oldest)
+    }
   }
 
   #bound(job: JobEntries): void {
@@ -96,13 +117,13 @@ export class LiveLog {
   }
 
   #forget(jobId: string): void {
-    this.#bytes -= this.#jobs.get(jobId)?.bytes ?? 0
-    this.#jobs.delete(jobId)
+    this.#bytes -= (this.#running.get(jobId) ?? this.#ended.get(jobId))?.bytes ?? 0
+    this.#running.delete(jobId)
+    this.#ended.delete(jobId)
   }
 
-  /** Jobs end about in the order in which they began, so that looking at the oldest few is enough. */
   #forgetEnded(nowMs: number): void {
-    for (const [jobId, { endedAtMs }] of this.#jobs) {
+    for (const [jobId, { endedAtMs }] of this.#ended) {
       if (endedAtMs + this.#bounds.endedMs > nowMs) return
       this.#forget(jobId)
     }

@@ -56,8 +56,16 @@ export class ToldNotice {
     return this.notice.kind === 'live' && this.notice.notice.event.type === 'started'
   }
 
+  /** A worker has taken the job: a run begins. */
+  get isTaking(): boolean {
+    return this.notice.kind === 'changed' && this.notice.notice.move === 'taken'
+  }
+
+  /** The run is over, whatever becomes of the job. */
   get isEnd(): boolean {
-    return this.notice.kind === 'live' && ENDS.has(this.notice.notice.event.type)
+    const { notice } = this
+    if (notice.kind === 'live') return ENDS.has(notice.notice.event.type)
+    return notice.notice.move === 'ended' || notice.notice.move === 'returned'
   }
 }
 
@@ -68,6 +76,11 @@ export function isForOthers(notice: JobNotice): boolean {
   if (notice.kind === 'changed') return true
   const { event } = notice.notice
   return event.type !== 'log' && !(event.type === 'node_progress' && event.isOwn === true)
+}
+
+/** Not of a job that waits, which has nothing to tell but that, and may be one of very many. */
+export function isOfRun(notice: JobNotice): boolean {
+  return notice.kind === 'live' || (notice.notice.move !== 'queued' && notice.notice.move !== 'dropped')
 }
 
 function weightOf(notice: JobNotice): Weight {

@@ -14,8 +14,6 @@ import { NatsLine, type NatsOptions } from './nats-connection.ts'
 import { createNatsTransport } from './nats-transport.ts'
 
 interface NatsBusOptions extends NatsOptions {
-  /** The id of this process. */
-  readonly nodeId: string
   readonly directory: LinkDirectory
   readonly proveMs?: number
 }
@@ -82,7 +80,7 @@ class NatsMedium implements Medium {
   }
 
   async start(): Promise<void> {
-    this.#line.hear(SUBJECT, (data) => this.#hear(data))
+    this.#line.hear(SUBJECT, (data, from) => this.#hear(data, from))
     this.#line.watch({
       onAway: () => {
         this.#hears = false
@@ -149,12 +147,11 @@ class NatsMedium implements Medium {
   }
 
   #say(lines: string): boolean {
-    return this.#line.say(SUBJECT, Buffer.from(`${this.#self}\n${lines}`))
+    return this.#line.say(SUBJECT, Buffer.from(lines))
   }
 
-  #hear(data: Uint8Array): void {
-    const [sender = '', ...lines] = Buffer.from(data).toString().split('\n')
-    for (const line of lines) {
+  #hear(data: Uint8Array, sender: string): void {
+    for (const line of Buffer.from(data).toString().split('\n')) {
       if (line.startsWith(PROOF)) this.#proofs.get(line.slice(PROOF.length))?.()
       else if (sender === this.#self) continue
       else if (line === LOST) this.#receiver?.onGap()

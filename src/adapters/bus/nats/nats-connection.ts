@@ -2,13 +2,15 @@
  * One connection to the NATS servers of a service, which is opened again whenever it breaks. Nothing is kept while it is away:
  * whoever uses it is told when it goes and when it is back. Only the core protocol is used; nothing is stored there.
  */
-import { readFileSync } from 'node:fs'
-import { type ConnectionOptions, connect, credsAuthenticator, type NatsConnection } from '@nats-io/transport-node'
+import { type Authenticator, type ConnectionOptions, connect, type NatsConnection } from '@nats-io/transport-node'
 import type { Log } from '../../../../lib/log.ts'
 import { createBackoff } from '../../../../lib/waiting/backoff.ts'
 import { settlesWithin, sleep } from '../../../../lib/waiting/sleep.ts'
+import { uptimeMs } from '../../../../lib/waiting/uptime.ts'
+import { createFileAuthenticator } from './nats-credentials.ts'
+import { createMessageProof, type MessageProof, type ProofOptions } from './nats-proof.ts'
 
-export interface NatsOptions {
+export interface NatsOptions extends ProofOptions {
   /** `host:port` each. */
   readonly servers: readonly string[]
   readonly isEncrypted?: boolean
@@ -26,7 +28,11 @@ interface NatsEvents {
   onBack(): void
 }
 
+type Listener = (data: Uint8Array, from: string) => void
+
 const OPEN_MS = 5000
+// A connection that lasted this long was a good one: the next attempt need not wait.
+const STEADY_MS = 10_000
 const CLOSE_MS = 1000
 const RETRY_MS = 250
 const PING_MS = 5000
@@ -37,14 +43,21 @@ export class NatsLine implements AsyncDisposable {
   readonly #options: NatsOptions
   readonly #ending = new AbortController()
   readonly #events = new Set<NatsEvents>()
-  readonly #subjects = new Map<string, (data: Uint8Array) => void>()
+  readonly #subjects = new Map<string, Listener>()
+  readonly #proof: MessageProof
+  readonly #authenticator: Authenticator | null
+  readonly #opened = Promise.withResolvers<void>()
   #connection: NatsConnection | null = null
   #isUp = false
   #reconnects = 0
-  #opening: Promise<void> = Promise.resolve()
+  #looping: Promise<void> = Promise.resolve()
+  #hasWarned = false
 
   constructor(options: NatsOptions) {
     this.#options = options
+    this.#proof = createMessageProof(options)
+    const { credentialsFile } = options
+    this.#authenticator = credentialsFile === undefined ? null : createFileAuthenticator(credentialsFile)
   }
 
   get isUp(): boolean {
@@ -57,7 +70,7 @@ export class NatsLine implements AsyncDisposable {
 
   /** What the servers carry in one message. */
   get maxPayloadBytes(): number {
-    return this.#connection?.info?.max_payload ?? LEAST_PAYLOAD_BYTES
+    return (this.#connection?.info?.max_payload ?? LEAST_PAYLOAD_BYTES) - this.#proof.maxHeadBytes
   }
 
   watch(events: NatsEvents): void {
@@ -66,11 +79,12 @@ export class NatsLine implements AsyncDisposable {
 
   /** Resolves once it is connected, or has tried for a while: servers that are away now are connected to when they are back. */
   async open(): Promise<void> {
-    this.#opening = this.#keepTrying()
-    await settlesWithin(this.#opening, OPEN_MS)
+    this.#looping = this.#keepConnected()
+    await settlesWithin(this.#opened.promise, OPEN_MS)
   }
 
-  hear(subject: string, listener: (data: Uint8Array) => void): void {
+  /** Only what processes of this service say is heard. */
+  hear(subject: string, listener: Listener): void {
     this.#subjects.set(subject, listener)
     if (this.#connection !== null) this.#subscribe(this.#connection, subject, listener)
   }
@@ -79,7 +93,8 @@ export class NatsLine implements AsyncDisposable {
   say(subject: string, data: Uint8Array): boolean {
     if (!this.#isUp || this.#connection === null) return false
     try {
-      this.#connection.publish(this.#toSubject(subject), data)
+      const full = this.#toSubject(subject)
+      this.#connection.publish(full, this.#proof.seal(full, data))
       return true
     } catch (error) {
       this.#options.log.debug({ err: error }, 'NATS takes no message')
@@ -91,40 +106,60 @@ export class NatsLine implements AsyncDisposable {
     this.#ending.abort()
     if (this.#isUp && this.#connection !== null) await settlesWithin(this.#connection.flush(), CLOSE_MS)
     await this.#connection?.close()
-    await this.#opening
+    await this.#looping
   }
 
-  /** The client connects again by itself once it was connected; until then this does. */
-  async #keepTrying(): Promise<void> {
+  /**
+   * The client mends a connection that breaks by itself. Until there is one, and when the client gives one up for good (it does so
+   * when credentials cannot be read, for one), it is opened anew here.
+   */
+  async #keepConnected(): Promise<void> {
+    const { log } = this.#options
     const { signal } = this.#ending
     const backoff = createBackoff({ firstMs: 100, maxMs: 5000 })
     let hasFailed = false
     while (!signal.aborted) {
+      const beganMs = uptimeMs()
       try {
         const connection = await connect(this.#toOptions())
         if (signal.aborted) return await connection.close()
-        this.#connection = connection
-        for (const [subject, listener] of this.#subjects) this.#subscribe(connection, subject, listener)
-        this.#isUp = true
-        void this.#follow(connection)
-        if (hasFailed) for (const { onBack } of this.#events) onBack()
-        return
+        this.#begin(connection, hasFailed)
+        const error = await connection.closed()
+        if (signal.aborted) return
+        log.warn({ reason: reasonOf(error) }, 'the connection to NATS was given up; it is opened anew')
       } catch (error) {
-        if (!hasFailed) this.#options.log.warn({ reason: reasonOf(error) }, 'NATS cannot be reached; it is tried again')
-        hasFailed = true
-        await sleep(backoff.nextMs(), signal)
+        if (!hasFailed) log.warn({ reason: reasonOf(error) }, 'NATS cannot be reached; it is tried again')
       }
+      hasFailed = true
+      this.#goAway()
+      if (uptimeMs() - beganMs > STEADY_MS) backoff.reset()
+      await sleep(backoff.nextMs(), signal)
     }
+  }
+
+  #begin(connection: NatsConnection, isBack: boolean): void {
+    if (this.#connection !== null) this.#reconnects++
+    this.#connection = connection
+    for (const [subject, listener] of this.#subjects) this.#subscribe(connection, subject, listener)
+    this.#isUp = true
+    void this.#follow(connection)
+    if (isBack) for (const { onBack } of this.#events) onBack()
+    this.#opened.resolve()
+  }
+
+  #goAway(): void {
+    if (!this.#isUp) return
+    this.#isUp = false
+    for (const { onAway } of this.#events) onAway()
   }
 
   async #follow(connection: NatsConnection): Promise<void> {
     const { log } = this.#options
     for await (const { type } of connection.status()) {
-      if (this.#ending.signal.aborted) return
+      if (this.#ending.signal.aborted || connection !== this.#connection) return
       if (type === 'disconnect' && this.#isUp) {
-        this.#isUp = false
         log.warn({}, 'the connection to NATS is gone; until it is back changes are found by looking')
-        for (const { onAway } of this.#events) onAway()
+        this.#goAway()
       } else if (type === 'reconnect') {
         this.#isUp = true
         this.#reconnects++
@@ -134,12 +169,28 @@ export class NatsLine implements AsyncDisposable {
     }
   }
 
-  #subscribe(connection: NatsConnection, subject: string, listener: (data: Uint8Array) => void): void {
-    const callback = (error: Error | null, { data }: { readonly data: Uint8Array }) => {
-      if (error === null) listener(data)
-      else this.#options.log.warn({ reason: error.message, subject }, 'NATS does not let this process listen')
+  #subscribe(connection: NatsConnection, subject: string, listener: Listener): void {
+    const full = this.#toSubject(subject)
+    const callback = (error: Error | null, message: { readonly data: Uint8Array }) => {
+      if (error !== null) {
+        this.#options.log.warn({ reason: error.message, subject }, 'NATS does not let this process listen')
+        return
+      }
+      const proven = this.#proof.open(full, message.data)
+      if (proven !== null) listener(proven.data, proven.from)
+      else this.#warnOfStrangers(subject)
     }
-    connection.subscribe(this.#toSubject(subject), { callback })
+    connection.subscribe(full, { callback })
+  }
+
+  /** Once: whoever floods the subject must not flood the log as well. */
+  #warnOfStrangers(subject: string): void {
+    if (this.#hasWarned) return
+    this.#hasWarned = true
+    this.#options.log.warn(
+      { subject },
+      'what somebody says through NATS is not proven to be of this service; it is ignored',
+    )
   }
 
   #toSubject(subject: string): string {
@@ -147,7 +198,7 @@ export class NatsLine implements AsyncDisposable {
   }
 
   #toOptions(): ConnectionOptions {
-    const { servers, isEncrypted, user, password, credentialsFile } = this.#options
+    const { servers, isEncrypted, user, password } = this.#options
     return {
       servers: [...servers],
       name: 'atelier',
@@ -162,21 +213,8 @@ export class NatsLine implements AsyncDisposable {
       ...(isEncrypted === true && { tls: {} }),
       ...(user !== undefined && { user }),
       ...(password !== undefined && { pass: password }),
-      ...(credentialsFile !== undefined && { authenticator: credsAuthenticator(createFileReader(credentialsFile)) }),
+      ...(this.#authenticator !== null && { authenticator: this.#authenticator }),
     }
-  }
-}
-
-/** Reads it anew for each attempt, because credentials are changed; while it is being replaced, what was there before counts. */
-function createFileReader(file: string): () => Uint8Array {
-  let bytes = readFileSync(file)
-  return () => {
-    try {
-      bytes = readFileSync(file)
-    } catch {
-      // The next attempt reads it again.
-    }
-    return bytes
   }
 }
 

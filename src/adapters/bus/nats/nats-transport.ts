@@ -1,6 +1,6 @@
 /**
- * Live links as messages between two processes through NATS, so that they need not dial each other. A message names who sent it,
- * the link and its number in it: core NATS may lose messages, and a link in which one is missing is closed, so that its reader
+ * Live links as messages between two processes through NATS, so that they need not dial each other. A message names the link and
+ * its number in it: core NATS may lose messages, and a link in which one is missing is closed, so that its reader
  * comes back for what it lacks.
  */
 import { newUuidV4 } from '../../../../lib/ids.ts'
@@ -11,7 +11,6 @@ import type { NatsLine } from './nats-connection.ts'
 const KINDS = ['dial', 'take', 'frame', 'end'] as const
 
 interface Message {
-  readonly from: string
   readonly link: string
   readonly kind: (typeof KINDS)[number]
   readonly number: number
@@ -37,7 +36,7 @@ export function createNatsTransport(line: NatsLine, self: string): Transport {
   let open: Parameters<Transport['accept']>[0] | null = null
 
   function say(to: string, link: string, kind: Message['kind'], number = 0, frame?: Uint8Array): boolean {
-    const head = Buffer.from(`${self} ${link} ${kind} ${number}\n`)
+    const head = Buffer.from(`${link} ${kind} ${number}\n`)
     return line.say(`link.${to}`, frame === undefined ? head : Buffer.concat([head, frame]))
   }
 
@@ -69,7 +68,7 @@ export function createNatsTransport(line: NatsLine, self: string): Transport {
     return link
   }
 
-  function take({ from, link: id, kind, number, frame }: Message): void {
+  function take({ link: id, kind, number, frame }: Message, from: string): void {
     const link = links.get(id)
     if (kind === 'dial' && link === undefined && open !== null) {
       const taken = begin(id, from)
@@ -84,9 +83,9 @@ export function createNatsTransport(line: NatsLine, self: string): Transport {
     else link.events?.onFrame(frame)
   }
 
-  line.hear(`link.${self}`, (data) => {
+  line.hear(`link.${self}`, (data, from) => {
     const message = readMessage(data)
-    if (message !== null) take(message)
+    if (message !== null) take(message, from)
   })
   line.watch({
     onAway() {
@@ -129,8 +128,8 @@ function readMessage(data: Uint8Array): Message | null {
   const bytes = Buffer.from(data.buffer, data.byteOffset, data.byteLength)
   const end = bytes.indexOf(LINE_END)
   if (end < 0 || end > HEAD_BYTES) return null
-  const [from, link, word, number] = bytes.toString('utf8', 0, end).split(' ')
+  const [link, word, number] = bytes.toString('utf8', 0, end).split(' ')
   const kind = KINDS.find((each) => each === word)
-  if (from === undefined || link === undefined || kind === undefined || !/^\d{1,15}$/.test(number ?? '')) return null
-  return { from, link, kind, number: Number(number), frame: bytes.subarray(end + 1) }
+  if (link === undefined || kind === undefined || !/^\d{1,15}$/.test(number ?? '')) return null
+  return { link, kind, number: Number(number), frame: bytes.subarray(end + 1) }
 }

@@ -3,7 +3,6 @@
  * `/history` and `/queue` decide how a run ends; the socket brings progress, previews and printed lines. A supervised server
  * is one that we start, restart and end; everything else is the same for both kinds.
  */
-import { randomUUID } from 'node:crypto'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { ObjectInfo } from '../../../../engine/graph/object-info.ts'
 import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
@@ -14,58 +13,22 @@ import { EngineLostError } from '../../../domain/engine/engine-lost-error.ts'
 import type { EngineRun, RunOptions } from '../../../domain/engine/engine-port.ts'
 import type { EngineHealth, FleetEngine } from '../../../domain/engine/fleet/fleet-engine.ts'
 import { type ComfyBounds, DEFAULT_BOUNDS } from './comfy-bounds.ts'
+import type { ComfyEngineOptions } from './comfy-options.ts'
 import { createRemover, type Remover } from './files/remove-files.ts'
 import { createStage, type Stage } from './files/stage-inputs.ts'
+import { type ChangeListeners, createChangeListeners } from './health/change-listeners.ts'
 import { createFitness, type Fitness } from './health/fitness.ts'
 import { openServerMonitor, type ServerMonitor } from './health/server-monitor.ts'
 import { createUnusableWarning } from './health/unusable-warning.ts'
-import { type LaunchOptions, openSupervisor, type Supervisor } from './launch/supervisor.ts'
+import { openSupervisor, type Supervisor } from './launch/supervisor.ts'
 import { createForgetter, type Forgetter } from './run/forget-runs.ts'
+import { createPromptOwner, type PromptOwner } from './run/prompt-owner.ts'
 import { type RunDeps, runOnServer } from './run/run-on-server.ts'
 import { createStopper, type Stopper } from './run/stop-run.ts'
 import { type ComfyApi, createComfyApi } from './wire/comfy-api.ts'
-import { type ComfyHttp, credentialsOf, openComfyHttp } from './wire/comfy-http.ts'
-import { type EngineSocket, openSocket } from './wire/comfy-socket.ts'
-import { createLineSource, type LineSource } from './wire/line-source.ts'
-import { createMessageDispatcher, type MessageDispatcher } from './wire/message-dispatcher.ts'
+import { type ComfyHttp, credentialsOf, openComfyHttp, withoutCredentials } from './wire/comfy-http.ts'
+import { type LiveFeed, openLiveFeed } from './wire/live-feed.ts'
 import type { Device } from './wire/read-server-info.ts'
-
-export type ComfyServer =
-  | {
-      readonly kind: 'remote'
-      /** May carry a path, and a name and password for a proxy. */
-      readonly url: URL
-      /** Sent with every call, for example a proxy's token. */
-      readonly headers?: Readonly<Record<string, string>>
-    }
-  | ({ readonly kind: 'supervised' } & LaunchOptions)
-
-interface ComfyEngineOptions {
-  readonly server: ComfyServer
-  /** Stays the same when we restart; absent: the address. */
-  readonly id?: string
-  /**
-   * Names this service towards servers that it shares with others. What an earlier process left on a server under this name is
-   * ended there; without a name, nothing is.
-   */
-  readonly ownerId?: string
-  /** Names the present process of this service: prompts under this name are not left over, whichever of its engines posted them. */
-  readonly instanceId?: string
-  /** Other processes of this service, whose prompts are not left over while they live; left out: there can be none. */
-  readonly siblings?: Siblings
-  /** How many runs it is given at a time; ComfyUI itself runs one and keeps the others waiting. */
-  readonly concurrency?: number
-  readonly bounds?: Partial<ComfyBounds>
-  readonly log: Log
-  readonly clock: Clock
-}
-
-interface Siblings {
-  /** The names of the processes that live, this one included. */
-  findLive(): Promise<ReadonlySet<string>>
-  /** Whether this process may end what dead ones left: it is the one that gives this server work. */
-  mayEndOrphans(): boolean
-}
 
 interface ComfyDetails {
   /** Without credentials. */
@@ -107,24 +70,19 @@ class ComfyServerEngine implements ComfyEngine {
   readonly #bounds: ComfyBounds
   readonly #log: Log
   readonly #shownUrl: string
-  readonly #ownerPrefix: string
-  readonly #clientPrefix: string
-  readonly #ownerId: string | null
-  readonly #siblings: Siblings | null
+  readonly #owner: PromptOwner
   readonly #supervisor: Supervisor | null
   readonly #http: ComfyHttp
   readonly #api: ComfyApi
-  readonly #dispatcher: MessageDispatcher
-  readonly #lines: LineSource
+  readonly #feed: LiveFeed
   readonly #remover: Remover
   readonly #stage: Stage
   readonly #stopper: Stopper
   readonly #forgetter: Forgetter
   readonly #fitness: Fitness
   readonly #monitor: ServerMonitor
-  readonly #socket: EngineSocket
   readonly #silentClasses = new Set<string>()
-  readonly #listeners = new Set<() => void>()
+  readonly #changes: ChangeListeners = createChangeListeners()
   readonly #warnIfUnusable: () => void
   readonly #runs = new Set<Promise<void>>()
   readonly #closing = new AbortController()
@@ -139,20 +97,17 @@ class ComfyServerEngine implements ComfyEngine {
     this.id = options.id ?? this.#shownUrl
     this.concurrency = options.concurrency ?? 1
     this.#log = options.log.child({ engine: this.id })
-    this.#ownerId = options.ownerId ?? null
-    this.#siblings = options.siblings ?? null
-    this.#ownerPrefix = this.#ownerId === null ? 'atelier-' : `atelier-${this.#ownerId}-`
-    this.#clientPrefix = `${this.#ownerPrefix}${options.instanceId ?? randomUUID()}-`
+    this.#owner = createPromptOwner(options)
     this.#supervisor = supervisor
     this.#http = openComfyHttp({ url, headers, connectMs: bounds.callMs })
     this.#api = createComfyApi(this.#http, bounds)
-    this.#dispatcher = createMessageDispatcher({ ...bounds, onPrinted: (entries) => this.#lines.printed.hear(entries) })
-    this.#lines = createLineSource({
-      api: this.#api,
-      dispatcher: this.#dispatcher,
-      clock: options.clock,
-      log: this.#log,
+    this.#feed = openLiveFeed({
+      ...{ api: this.#api, url, bounds, clock: options.clock, log: this.#log },
+      headers: { ...headers, ...credentialsOf(url) },
       isOurs: supervisor !== null,
+      newClientId: this.#owner.newClientId,
+      onHeard: () => this.#monitor.heard(),
+      onClose: () => this.#monitor.askNow(),
     })
     this.#stopper = createStopper(this.#api)
     this.#forgetter = createForgetter({ api: this.#api, bounds, log: this.#log })
@@ -173,7 +128,6 @@ class ComfyServerEngine implements ComfyEngine {
       isOurs: supervisor !== null,
       signal: this.#closing.signal,
     })
-    this.#socket = this.#openSocket(url, { ...headers, ...credentialsOf(url) })
     if (supervisor === null) return
     this.recycle = () => supervisor.recycle()
     this.#supervise(supervisor)
@@ -186,7 +140,7 @@ class ComfyServerEngine implements ComfyEngine {
       clock,
       log: this.#log,
       isOurs: this.#supervisor !== null,
-      isBusy: () => this.#dispatcher.attached() > 0,
+      isBusy: () => this.#feed.dispatcher.attached() > 0,
       onConnected: ({ isAnother }) => this.#prepareServer(isAnother),
       onAnswer: async () => {
         await this.#fitness.check()
@@ -196,29 +150,9 @@ class ComfyServerEngine implements ComfyEngine {
     })
   }
 
-  #openSocket(url: URL, headers: Readonly<Record<string, string>>): EngineSocket {
-    return openSocket({
-      url,
-      headers,
-      bounds: this.#bounds,
-      log: this.#log,
-      newClientId: () => `${this.#clientPrefix}${randomUUID()}`,
-      isIdNeeded: () => this.#dispatcher.attached() > 0,
-      onMessage: (message) => {
-        this.#dispatcher.receive(message)
-        this.#monitor.heard()
-      },
-      onOpen: (clientId) => {
-        this.#lines.subscribe(clientId)
-        this.#monitor.heard()
-      },
-      onClose: this.#monitor.askNow,
-    })
-  }
-
   #supervise(supervisor: Supervisor): void {
     supervisor.start({
-      onLine: (line) => this.#lines.hearProcess(line),
+      onLine: (line) => this.#feed.lines.hearProcess(line),
       onStart: this.#monitor.askNow,
       onEnd: (reason) => {
         this.#gone.abort('the process of the engine has ended')
@@ -233,7 +167,7 @@ class ComfyServerEngine implements ComfyEngine {
       api: this.#api,
       bounds: this.#bounds,
       stopper: this.#stopper,
-      findOrphanRule: () => this.#findOrphanRule(),
+      findOrphanRule: this.#owner.findOrphanRule,
       onChange: () => {
         this.#onChange()
         this.#monitor.askNow()
@@ -244,18 +178,10 @@ class ComfyServerEngine implements ComfyEngine {
     })
   }
 
-  /** A prompt with the service's name is left over when the process whose name it has is another one and does not live. */
-  async #findOrphanRule(): Promise<(clientId: string) => boolean> {
-    const live = (await this.#siblings?.findLive()) ?? new Set()
-    const liveOnes = [this.#clientPrefix, ...[...live].map((instanceId) => `${this.#ownerPrefix}${instanceId}-`)]
-    return (clientId) =>
-      clientId.startsWith(this.#ownerPrefix) && !liveOnes.some((prefix) => clientId.startsWith(prefix))
-  }
-
   /** Runs before the server is given any work. */
   async #prepareServer(isAnother: boolean): Promise<void> {
     if (isAnother) this.#fitness.startAnew()
-    if (this.#ownerId !== null && this.#siblings?.mayEndOrphans() !== false) await this.#fitness.adoptOrphans()
+    if (this.#owner.mayEndOrphans()) await this.#fitness.adoptOrphans()
     await this.#fitness.check()
   }
 
@@ -279,7 +205,7 @@ class ComfyServerEngine implements ComfyEngine {
 
   #onChange(): void {
     if (!this.#closing.signal.aborted) this.#warnIfUnusable()
-    for (const listener of this.#listeners) listener()
+    this.#changes.notify()
   }
 
   health(): EngineHealth {
@@ -290,7 +216,7 @@ class ComfyServerEngine implements ComfyEngine {
       version,
       lastError,
       unfit: this.#fitness.unfit(),
-      reconnects: this.#socket.reconnects(),
+      reconnects: this.#feed.socket.reconnects(),
       memoryBytes: this.#supervisor?.memoryBytes() ?? null,
       startedAt: this.#supervisor?.startedAt() ?? null,
     }
@@ -300,8 +226,8 @@ class ComfyServerEngine implements ComfyEngine {
     const { catalogAt, device } = this.#monitor.state()
     return {
       url: this.#shownUrl,
-      queueRemaining: this.#dispatcher.queueRemaining(),
-      socket: this.#socket.state(),
+      queueRemaining: this.#feed.dispatcher.queueRemaining(),
+      socket: this.#feed.socket.state(),
       catalogAt,
       device,
     }
@@ -316,23 +242,12 @@ class ComfyServerEngine implements ComfyEngine {
   }
 
   onChange(listener: () => void): () => void {
-    this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
+    return this.#changes.add(listener)
   }
 
   async untilReady(signal?: AbortSignal): Promise<void> {
     const over = AbortSignal.any([this.#closing.signal, ...(signal === undefined ? [] : [signal])])
-    await new Promise<void>((resolve) => {
-      const look = () => {
-        if (this.#monitor.state().state !== 'ready' && !over.aborted) return
-        this.#listeners.delete(look)
-        over.removeEventListener('abort', look)
-        resolve()
-      }
-      this.#listeners.add(look)
-      over.addEventListener('abort', look)
-      look()
-    })
+    await this.#changes.until(() => this.#monitor.state().state === 'ready', over)
   }
 
   async *run(engineRun: EngineRun, { signal }: RunOptions): AsyncGenerator<EngineEvent> {
@@ -341,7 +256,7 @@ class ComfyServerEngine implements ComfyEngine {
     this.#runs.add(ended.promise)
     try {
       // Lines of the process are kept nowhere else, so the run waits until they are listened to.
-      if (this.#supervisor !== null) await this.#lines.settled()
+      if (this.#supervisor !== null) await this.#feed.lines.settled()
       yield* runOnServer(this.#runDeps(), engineRun, { signal: AbortSignal.any([signal, this.#closing.signal]) })
     } finally {
       this.#runs.delete(ended.promise)
@@ -353,11 +268,11 @@ class ComfyServerEngine implements ComfyEngine {
     return {
       api: this.#api,
       bounds: this.#bounds,
-      dispatcher: this.#dispatcher,
-      prints: this.#lines.printed,
+      dispatcher: this.#feed.dispatcher,
+      prints: this.#feed.lines.printed,
       remover: this.#remover,
       closing: this.#closing.signal,
-      socket: this.#socket,
+      socket: this.#feed.socket,
       stage: this.#stage,
       stopper: this.#stopper,
       forgetter: this.#forgetter,
@@ -366,7 +281,7 @@ class ComfyServerEngine implements ComfyEngine {
       log: this.#log,
       catalog: this.#monitor.state().catalog,
       gone: this.#gone.signal,
-      printedAfterMs: this.#lines.lagMs(),
+      printedAfterMs: this.#feed.lines.lagMs(),
       onUnexpectedRefusal: this.#monitor.refresh,
       onForgotten: () => this.#startAnew('it has forgotten a run'),
     }
@@ -388,19 +303,10 @@ class ComfyServerEngine implements ComfyEngine {
     // Runs that could not be stopped would otherwise ask on, without a connection, until they give up by themselves.
     this.#gone.abort('the engine was closed')
     await this.#monitor.close()
-    await this.#socket.close()
+    await this.#feed.socket.close()
     await settlesWithin(this.#forgetter.close(), FORGET_WITHIN_MS)
     await this.#supervisor?.close()
     await this.#http[Symbol.asyncDispose]()
     this.#onChange()
   }
-}
-
-function withoutCredentials(url: URL): string {
-  const shown = new URL(url)
-  shown.username = ''
-  shown.password = ''
-  shown.search = ''
-  shown.hash = ''
-  return shown.href.replace(/\/+$/, '')
 }

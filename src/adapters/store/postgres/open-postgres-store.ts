@@ -6,11 +6,12 @@ import { type Clock, systemClock } from '../../../../lib/clock.ts'
 import { type Log, silentLog } from '../../../../lib/log.ts'
 import type { OperatorStores, Store } from '../../../domain/store.ts'
 import { loadMigrations } from '../migration-files.ts'
-import { type ConnectionOptions, openConnections } from './database/connections.ts'
+import { openConnections } from './database/connections.ts'
 import { mustBeMigrated, mustBeSupported } from './database/migrate-database.ts'
 import { applyMigrations, MIGRATIONS_DIRECTORY } from './database/migrations.ts'
 import { toOpenError } from './database/open-error.ts'
 import { openPartitions } from './database/partitions.ts'
+import type { ConnectionOptions } from './database/pool.ts'
 import { openSession } from './database/session.ts'
 import { createUpkeep } from './database/upkeep.ts'
 import { directoryVersions } from './operations/accounts/shared-counters.ts'
@@ -50,7 +51,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   await using opening = new AsyncDisposableStack()
   const schemaNumber = await prepareSchema(options, clock)
   const connections = opening.use(openConnections({ ...options, log }))
-  const partitions = openPartitions(connections.chore, options.partitionMs)
+  // Submits may have to wait for it: a chore that takes a minute must not come in between.
+  const partitions = openPartitions(connections.durable, options.partitionMs)
   const parts: StoreParts = { ...connections, partitions, clock, log }
   const toOwnEnd = createOwnEnds()
   const open = opening.move()
@@ -77,7 +79,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     directoryVersions: () => directoryVersions(parts.read),
     ...createMetaStore(parts),
     stats: () => connections.stats(),
-    upkeep: createUpkeep(connections),
+    upkeep: createUpkeep({ ...connections, partitions }),
     // The server may come back, so nothing here is for good.
     failed: new Promise(() => {}),
     [Symbol.asyncDispose]: () => open.disposeAsync(),

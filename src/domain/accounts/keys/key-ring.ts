@@ -18,6 +18,8 @@ export interface KeyRing {
   resume(keyId: string, digest: Uint8Array): Caller | null
   /** Whether the key for which `identify` returned this very caller object would still be accepted. */
   isGood(caller: Caller): boolean
+  /** Whose key has this id; null: there is none that would be accepted. */
+  find(keyId: string): Caller | null
   /** Makes or changes a key in the store: from then on what it answers counts. null: nothing was changed. */
   change(write: () => Promise<StoredKey | null>): Promise<StoredKey | null>
   /** Of the newest change that is known here. */
@@ -117,6 +119,10 @@ function createKeyRing({ store, clock, onChanged, announce }: KeyRingDeps): KeyR
       const now = clock.now().getTime()
       if (now >= key.expiresAt) return false
       return caller === key.caller || (caller === key.previousCaller && now < key.previousUntil)
+    },
+    find(keyId) {
+      const key = live.get(keyId)
+      return key === undefined || clock.now().getTime() >= key.expiresAt ? null : key.caller
     },
     refresh: () => list.refresh(),
     async flushUses() {

@@ -31,6 +31,8 @@ export interface UploadRequest {
   /** All of them, once the source has ended; left out: they were known before. */
   readonly finalFields?: () => UploadFields
   readonly idempotencyKey: string | null
+  /** Of the record that it becomes; left out: a new one. */
+  readonly assetId?: string
   readonly signal?: AbortSignal
 }
 
@@ -85,7 +87,7 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
     early: AdmittedFields | null,
   ): Promise<AssetCreation> {
     const { filePath, contentType, tags, expiresInSeconds } = await judge(pending, request, early)
-    const { accountId, idempotencyKey } = request
+    const { accountId, assetId, idempotencyKey } = request
     await settleBlob(pending, { assets, clock })
     const { hash, sizeBytes } = pending
     const { model } = filePath
@@ -93,7 +95,7 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
     const undo = model === null ? null : await placement.place(model, { hash, sizeBytes })
     try {
       const fields = { hash, sizeBytes, contentType, filePath: filePath.path, tags, expiresInSeconds }
-      return await uploads.record({ ...fields, accountId, idempotencyKey })
+      return await uploads.record({ ...fields, accountId, idempotencyKey, ...(assetId !== undefined && { assetId }) })
     } catch (error) {
       await undo?.()
       throw error

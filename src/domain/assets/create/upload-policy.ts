@@ -29,6 +29,8 @@ interface NewUpload extends Pick<Asset, 'accountId' | 'hash' | 'sizeBytes' | 'co
   /** null: as long as uploads live that do not say. */
   readonly expiresInSeconds: number | null
   readonly idempotencyKey: string | null
+  /** Left out: a new one. */
+  readonly assetId?: string
 }
 
 export interface AssetCreation {
@@ -55,11 +57,11 @@ export function createUploadPolicy(deps: UploadPolicyDeps): UploadPolicy {
       quota.admit(accountId, forAccount(deps.maxBytes, accountId), (maxBytes) =>
         'receive' in source ? source.receive({ maxBytes, signal }) : blobs.receive(source, { maxBytes, signal }),
       ),
-    async record({ expiresInSeconds, idempotencyKey, ...fields }) {
+    async record({ expiresInSeconds, idempotencyKey, assetId = newId(), ...fields }) {
       const now = clock.now()
       const expiresAt = readExpiry(expiresInSeconds, { now, defaultMs: retentionMs })
       const outcome = await assets.mint({
-        asset: { ...fields, id: newId(), createdAt: now, expiresAt, jobId: null },
+        asset: { ...fields, id: assetId, createdAt: now, expiresAt, jobId: null },
         keyClaim: toKeyClaim(idempotencyKey, now),
         mustOwnHash: false,
       })

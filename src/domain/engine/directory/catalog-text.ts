@@ -38,7 +38,11 @@ export function writeCatalog(info: ObjectInfo, own: NodeCatalog | null): Catalog
 }
 
 export function readCatalog(text: string): StoredCatalog {
-  const stored = parseLosslessJson(text) as unknown as Readonly<Record<string, unknown>>
+  return toStoredCatalog(parseLosslessJson(text) as unknown as Readonly<Record<string, unknown>>)
+}
+
+/** `stored`: the text, parsed. */
+export function toStoredCatalog(stored: Readonly<Record<string, unknown>>): StoredCatalog {
   if (!Object.hasOwn(stored, FACTS)) return { info: stored as ObjectInfo, catalog: catalogOf(stored as ObjectInfo) }
   const { [FACTS]: facts, ...info } = stored
   return { info: info as ObjectInfo, catalog: withFacts(info as ObjectInfo, facts as Facts) }

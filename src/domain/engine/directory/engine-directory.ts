@@ -1,9 +1,11 @@
 /**
  * What the engines of the whole service can run, wherever they are: graphs are validated against it, jobs get their lanes from it,
- * and a job waits only if some engine can run it. Which engine has a free slot here is the fleet's business.
+ * and a job waits only if some engine can run it. Which engine has a free slot here is the fleet's business. What engines of joined
+ * workers can run counts for jobs of their own pools alone.
  */
 import type { Graph } from '../../../../engine/graph/graph.ts'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
+import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import { ServiceError } from '../../errors.ts'
 import { findLacks, type Lack, meets, needsOf } from '../../workflows/needs.ts'
 import { uniteCatalogs } from '../../workflows/union-catalog.ts'
@@ -29,37 +31,59 @@ interface DirectoryDeps {
   readonly others?: () => readonly OtherEngine[]
 }
 
+/** What was united to one catalog, and the outcome. */
+interface Union {
+  readonly own: readonly NodeCatalog[]
+  readonly guests: readonly NodeCatalog[]
+  readonly catalog: NodeCatalog
+}
+
+// One per pool that is in use; uniting again costs little.
+const MAX_UNIONS = 256
+
 export type EngineDirectory = ReturnType<typeof createEngineDirectory>
 
 export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] }: DirectoryDeps) {
   const { hasLanes } = fleet
-  let united: { readonly of: readonly NodeCatalog[]; readonly catalog: NodeCatalog } | null = null
+  const unions = new BoundedMap<string, Union>(MAX_UNIONS)
 
-  /** Of every engine that is known; null for one that has never been reached. */
-  function allCatalogs(): readonly (NodeCatalog | null)[] {
-    return [...fleet.engines().map((engine) => engine.catalog()), ...others().map(({ catalog }) => catalog)]
+  /** Of the service's own engines; null for one that has never been reached. */
+  function ownCatalogs(): readonly (NodeCatalog | null)[] {
+    const elsewhere = others().filter(({ pools }) => pools === 'every')
+    return [...fleet.engines().map((engine) => engine.catalog()), ...elsewhere.map(({ catalog }) => catalog)]
   }
 
-  function knownCatalogs(): readonly NodeCatalog[] {
-    return [...new Set(allCatalogs())].filter((catalog) => catalog !== null)
+  /** Of the engines of joined workers that may run jobs of a pool; left out: of any. */
+  function guestCatalogs(pool?: string): readonly (NodeCatalog | null)[] {
+    return others().flatMap(({ pools, catalog }) =>
+      pools !== 'every' && (pool === undefined || pools.has(pool)) ? [catalog] : [],
+    )
   }
 
-  /** What the engines can run together, those that are away just now included. */
-  function catalog(): NodeCatalog {
-    const of = knownCatalogs()
-    const isSame = united?.of.length === of.length && united.of.every((each, index) => each === of[index])
-    if (united === null || !isSame) united = { of, catalog: uniteCatalogs(of) }
-    return united.catalog
+  /** Those that are known, the service's own first: what a class is, the first one that has it says. */
+  function knownCatalogs(pool?: string): readonly NodeCatalog[] {
+    return toKnown([...ownCatalogs(), ...guestCatalogs(pool)])
+  }
+
+  /** What the engines can run together for jobs of a pool, those that are away just now included. */
+  function catalog(pool: string): NodeCatalog {
+    const own = toKnown(ownCatalogs())
+    const guests = toKnown(guestCatalogs(pool))
+    const known = unions.get(pool)
+    if (known !== undefined && isEqual(known.own, own) && isEqual(known.guests, guests)) return known.catalog
+    const united = uniteCatalogs(own, guests)
+    unions.set(pool, { own, guests, catalog: united })
+    return united
   }
 
   /** Those of this process, as another one would see them. */
   function asOthers(): OtherEngine[] {
-    return fleet.status().map((engine) => ({ status: engine, catalog: null, drivenBy: nodeId }))
+    return fleet.status().map((engine) => ({ status: engine, catalog: null, drivenBy: nodeId, pools: 'every' }))
   }
 
   /** What some engine can run is unknown, or no engine is known at all: no graph can be ruled out. */
-  function isCatalogOpen(): boolean {
-    const all = allCatalogs()
+  function isCatalogOpen(pool?: string): boolean {
+    const all = [...ownCatalogs(), ...guestCatalogs(pool)]
     return all.length === 0 || all.includes(null)
   }
 
@@ -88,9 +112,9 @@ export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] 
       return engine
     },
     /** The lane of a graph's jobs. */
-    laneOf(graph: Graph): string {
+    laneOf(graph: Graph, pool: string): string {
       if (!hasLanes) return NO_LANE
-      const needs = needsOf(graph, knownCatalogs())
+      const needs = needsOf(graph, knownCatalogs(pool))
       lanes.learn(needs.key, needs)
       return needs.key
     },
@@ -107,17 +131,18 @@ export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] 
     /** Whether an engine other than this one is ready and can run jobs of the lane. */
     hasOther: (engineId: string, lane: string) => fleet.hasOther(engineId, lane),
     /** Learns a lane from one of its jobs, found in the store. */
-    learnLane(lane: string, graph: Graph): void {
-      lanes.learn(lane, { ...needsOf(graph, knownCatalogs()), key: lane })
+    learnLane(lane: string, graph: Graph, pool: string): void {
+      lanes.learn(lane, { ...needsOf(graph, knownCatalogs(pool)), key: lane })
       fleet.announce()
     },
     knownLanes: (): readonly string[] => lanes.lanes(),
+    maxLanes: lanes.maxLanes,
     /** What the engine that comes nearest to running a graph lacks for it; empty when some engine can run it. */
-    findLacks(graph: Graph): readonly Lack[] {
+    findLacks(graph: Graph, pool: string): readonly Lack[] {
       if (!hasLanes) return []
-      const catalogs = knownCatalogs()
+      const catalogs = knownCatalogs(pool)
       const needs = needsOf(graph, catalogs)
-      if (catalogs.some((each) => meets(each, needs)) || isCatalogOpen()) return []
+      if (catalogs.some((each) => meets(each, needs)) || isCatalogOpen(pool)) return []
       const lacks = catalogs.map((each) => findLacks(graph, each, catalogs))
       return lacks.reduce((least, each) => (each.length < least.length ? each : least), lacks[0] ?? [])
     },
@@ -131,8 +156,8 @@ export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] 
     explainStranded(lane: string): string {
       const needs = lanes.needsOf(lane)
       if (needs === null) return 'no engine can run this job'
-      const all = catalog()
-      const classes = needs.classes.filter((classType) => all.find(classType) === null)
+      const all = knownCatalogs()
+      const classes = needs.classes.filter((classType) => all.every((each) => each.find(classType) === null))
       const names =
         classes.length > 0
           ? classes
@@ -150,4 +175,12 @@ export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] 
       ])
     },
   }
+}
+
+function toKnown(catalogs: readonly (NodeCatalog | null)[]): readonly NodeCatalog[] {
+  return [...new Set(catalogs)].filter((catalog) => catalog !== null)
+}
+
+function isEqual(one: readonly NodeCatalog[], other: readonly NodeCatalog[]): boolean {
+  return one.length === other.length && one.every((each, index) => each === other[index])
 }

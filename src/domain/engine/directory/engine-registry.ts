@@ -40,6 +40,13 @@ export interface Publication {
   readonly takesLapsed: boolean
 }
 
+interface ForgottenEngines {
+  readonly sharedBefore: Date
+  readonly ownBefore: Date
+  /** These whatever their age; left out: none. */
+  readonly engineIds?: readonly string[]
+}
+
 export interface EngineRegistry {
   /**
    * Takes each engine that nobody else holds at `now`, or renews it, and writes what is said of it. Returns the ids of those that
@@ -56,9 +63,11 @@ export interface EngineRegistry {
   putCatalog(hash: string, text: string): Promise<void>
   /** Those that are stored. */
   findCatalogs(hashes: readonly string[]): Promise<ReadonlyMap<string, string>>
+  /** How many bytes those have that are stored, without reading them. */
+  measureCatalogs(hashes: readonly string[]): Promise<ReadonlyMap<string, number>>
   /**
-   * Removes engines that were last seen before a moment (those that belong to one process alone before another), and what only
-   * they could run; returns how many.
+   * Removes engines that were last seen before a moment (those that belong to one process alone before another), those that are
+   * named, and what only they could run; returns how many.
    */
-  forget(options: { readonly sharedBefore: Date; readonly ownBefore: Date }): Promise<number>
+  forget(options: ForgottenEngines): Promise<number>
 }

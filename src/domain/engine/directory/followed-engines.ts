@@ -10,6 +10,9 @@ import { readCatalog } from './catalog-text.ts'
 import type { EngineLeases } from './engine-leases.ts'
 import type { EngineRecord, EngineRegistry, EngineWill } from './engine-registry.ts'
 
+/** Whose jobs an engine may run. Those of the service's own processes may run all. */
+type EnginePools = 'every' | ReadonlySet<string>
+
 /** An engine that is not driven here. */
 export interface OtherEngine {
   readonly status: EngineStatus
@@ -17,6 +20,7 @@ export interface OtherEngine {
   readonly catalog: NodeCatalog | null
   /** The process that drives it; null: none at the moment. */
   readonly drivenBy: string | null
+  readonly pools: EnginePools
 }
 
 interface FollowedEngines {
@@ -32,11 +36,14 @@ interface FollowedEngines {
 interface FollowDeps {
   readonly registry: Pick<EngineRegistry, 'list' | 'findCatalogs'>
   readonly leases: EngineLeases
+  /** null: the engine belongs to nobody any more, and counts for nothing. Left out: every engine is the service's own. */
+  readonly poolsOf?: (engineId: string) => EnginePools | null
   readonly clock: Clock
   readonly log: Log
 }
 
-export function createFollowedEngines({ registry, leases, clock, log }: FollowDeps): FollowedEngines {
+export function createFollowedEngines(deps: FollowDeps): FollowedEngines {
+  const { registry, leases, clock, log, poolsOf = () => 'every' } = deps
   const catalogs = new Map<string, NodeCatalog>()
   const obeyed = new Map<string, number>()
   let others: readonly OtherEngine[] = []
@@ -56,13 +63,18 @@ export function createFollowedEngines({ registry, leases, clock, log }: FollowDe
     }
   }
 
-  function toOther({ status, catalogHash, nodeId, heldUntil }: EngineRecord): OtherEngine {
+  function toOther({ status, catalogHash, nodeId, heldUntil }: EngineRecord): OtherEngine[] {
+    const pools = poolsOf(status.id)
+    if (pools === null) return []
     const isDriven = nodeId !== '' && heldUntil > clock.now()
-    return {
-      status: isDriven ? status : { ...status, state: 'lost', running: 0 },
-      catalog: catalogHash === null ? null : (catalogs.get(catalogHash) ?? null),
-      drivenBy: isDriven ? nodeId : null,
-    }
+    return [
+      {
+        status: isDriven ? status : { ...status, state: 'lost', running: 0 },
+        catalog: catalogHash === null ? null : (catalogs.get(catalogHash) ?? null),
+        drivenBy: isDriven ? nodeId : null,
+        pools,
+      },
+    ]
   }
 
   function obey({ status: { id }, will, willNumber }: EngineRecord): void {
@@ -82,10 +94,10 @@ export function createFollowedEngines({ registry, leases, clock, log }: FollowDe
       tellWill = listener
     },
     async refresh() {
-      const records = await registry.list()
+      const records = (await registry.list()).filter(({ status: { id } }) => poolsOf(id) !== null)
       await readCatalogs(records)
       const before = others
-      others = records.filter(({ status }) => !leases.isHeld(status.id)).map(toOther)
+      others = records.filter(({ status }) => !leases.isHeld(status.id)).flatMap(toOther)
       for (const { status } of others) obeyed.delete(status.id)
       for (const record of records) if (leases.isHeld(record.status.id)) obey(record)
       if (!isSame(before, others)) tellChange()

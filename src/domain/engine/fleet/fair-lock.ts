@@ -4,8 +4,11 @@
  * is not always the first to be served.
  */
 interface FairLock {
-  /** `work` resolves to whether it had success. `asker` identifies who asks and is the same in every call. */
-  run(asker: object, work: () => Promise<boolean>): Promise<boolean>
+  /**
+   * `work` resolves to whether it had success, and is told whether there are others. `asker` identifies who asks and is the same in
+   * every call.
+   */
+  run(asker: object, work: (isShared: boolean) => Promise<boolean>): Promise<boolean>
 }
 
 interface Waiting {
@@ -51,7 +54,7 @@ export function createFairLock(): FairLock {
       }
       await promise
       try {
-        const isServed = await work()
+        const isServed = await work(isShared)
         if (isServed) served.set(asker, ++successes)
         return isServed
       } finally {

@@ -25,7 +25,19 @@ interface MemberOptions extends SuspensionOptions {
   readonly isDriven: () => boolean
 }
 
-export class FleetMember {
+/** What an offer depends on. */
+export interface OfferingMember {
+  readonly id: string
+  readonly running: number
+  readonly loaded: LoadedWeights
+  readonly brokeLatestRun: boolean
+  catalog(): NodeCatalog | null
+  state(): EngineState
+  hasRoom(): boolean
+  recycleReason(): string | null
+}
+
+export class FleetMember implements OfferingMember {
   readonly engine: FleetEngine
   readonly loaded: LoadedWeights
   readonly #options: MemberOptions
@@ -181,12 +193,28 @@ export class FleetMember {
     this.#suspension.quarantine(reason)
   }
 
-  /** Why its process should be replaced before the next job, or null. */
-  recycleReason(): string | null {
+  /** As it will be once runs with these weights have begun on it. */
+  after(runs: readonly (readonly string[])[]): OfferingMember {
+    if (runs.length === 0) return this
+    const running = this.#running + runs.length
+    return {
+      id: this.id,
+      running,
+      loaded: this.loaded.after(runs),
+      brokeLatestRun: this.brokeLatestRun,
+      catalog: () => this.catalog(),
+      state: () => this.state(),
+      hasRoom: () => running < this.engine.concurrency && this.isAvailable(),
+      recycleReason: () => this.recycleReason(runs.length),
+    }
+  }
+
+  /** Why its process should be replaced before the next job, or null. `begun`: jobs that are about to begin on it. */
+  recycleReason(begun = 0): string | null {
     if (!this.isSupervised || this.#recycling !== null) return null
     const { maxJobs, maxMemoryBytes, maxAgeMs } = this.#options.recycleLimits
     const { memoryBytes, startedAt } = this.engine.health()
-    if (maxJobs !== null && this.#jobsOfProcess >= maxJobs) return `it has run ${this.#jobsOfProcess} jobs`
+    if (maxJobs !== null && this.#jobsOfProcess + begun >= maxJobs) return `it has run ${this.#jobsOfProcess} jobs`
     if (maxMemoryBytes !== null && memoryBytes !== null && memoryBytes > maxMemoryBytes) {
       return `it occupies ${Math.round(memoryBytes / 2 ** 20)} MiB`
     }

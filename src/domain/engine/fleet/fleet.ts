@@ -16,7 +16,7 @@ import type { EngineStatus } from './engine-status.ts'
 import { createFairLock } from './fair-lock.ts'
 import type { FleetEngine } from './fleet-engine.ts'
 import { FleetMember, type RecycleLimits } from './fleet-member.ts'
-import { type DistantEngine, type EngineOffer, offerLanes, servedLanes } from './lane-offers.ts'
+import { type ChosenLane, type DistantEngine, type EngineOffer, offerLanes, servedLanes } from './lane-offers.ts'
 import type { LaneTable } from './lane-table.ts'
 
 export interface FleetOptions {
@@ -103,8 +103,11 @@ class EngineFleet implements AsyncDisposable {
     return this.#members
   }
 
-  /** Engines with a free slot, each with the lanes it serves. Those that would have to unload least come first. */
-  offers(): EngineOffer[] {
+  /**
+   * Engines with a free slot, each with the lanes it serves. Those that would have to unload least come first. `chosen`: lanes whose
+   * next jobs are about to begin.
+   */
+  offers(chosen: readonly ChosenLane[] = []): EngineOffer[] {
     for (const member of this.#members) {
       this.#update(member)
       this.#recycleWhenDue(member)
@@ -113,16 +116,23 @@ class EngineFleet implements AsyncDisposable {
       // How much runs in this process is bounded by the workers of each pool, not by slots.
       return this.#members.filter((member) => member.isAvailable()).map(({ id }) => ({ engineId: id, lanes: null }))
     }
-    const free = this.#members.filter((member) => member.hasRoom() && member.recycleReason() === null)
-    return offerLanes(free, { all: this.#members, others: this.#others(), lanes: this.#lanes })
+    const all = this.#members.map((member) => member.after(this.#weightsOf(member, chosen)))
+    const free = all.filter((member) => member.hasRoom() && member.recycleReason() === null)
+    return offerLanes(free, { all, others: this.#others(), lanes: this.#lanes })
+  }
+
+  #weightsOf({ id }: FleetMember, chosen: readonly ChosenLane[]): (readonly string[])[] {
+    const own = chosen.filter(({ engineId }) => engineId === id)
+    return own.map(({ lane }) => this.#lanes.needsOf(lane)?.weights ?? [])
   }
 
   /**
-   * One claim at a time: between an offer and the run that follows from it nobody else may offer the same slot. Workers of several
-   * pools that want the same slots are served in rotation. Without lanes the pools share no slots, and nobody waits.
+   * One worker at a time: between an offer and the run that follows from it nobody else may offer the same slot. Workers of several
+   * pools that want the same slots are served in rotation; `isShared`: there are such, so each takes one job in its turn. Without
+   * lanes the pools share no slots, and nobody waits.
    */
-  claimExclusively(worker: object, claim: () => Promise<boolean>): Promise<boolean> {
-    return this.#options.hasLanes ? this.#claimLock.run(worker, claim) : claim()
+  claimExclusively(worker: object, claim: (isShared: boolean) => Promise<boolean>): Promise<boolean> {
+    return this.#options.hasLanes ? this.#claimLock.run(worker, claim) : claim(false)
   }
 
   /** How long until the first paused engine may take work again; null: no engine is paused. */

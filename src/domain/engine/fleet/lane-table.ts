@@ -1,7 +1,7 @@
 /**
  * The known lanes and what their jobs need: a lane holds the waiting jobs that need the same classes and weights of an engine.
  * Which engine serves which lane is worked out once per lane and catalog. There are as many lanes as kinds of graphs; beyond
- * the bound the least recently learnt one is forgotten, and learnt again from the store.
+ * the bound the least recently learnt one is forgotten, and learnt again from the store when its turn comes.
  */
 
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
@@ -13,6 +13,8 @@ export const ANY_LANE = '*'
 export const NO_LANE = ''
 
 export interface LaneTable {
+  /** How many it keeps. */
+  readonly maxLanes: number
   /** Remembers what the jobs of a lane need. */
   learn(lane: string, needs: Needs): void
   needsOf(lane: string): Needs | null
@@ -21,12 +23,37 @@ export interface LaneTable {
   servedBy(catalog: NodeCatalog): readonly string[]
 }
 
+/** Which of the lanes of one moment an engine serves. */
+interface Verdicts {
+  readonly version: number
+  readonly isServed: ReadonlyMap<string, boolean>
+  readonly lanes: readonly string[]
+}
+
 export function createLaneTable({ maxLanes = 1000 } = {}): LaneTable {
   const known = new Map<string, Needs | null>([[ANY_LANE, null]])
   // Per catalog object: a refreshed catalog is a new one.
-  let served = new WeakMap<NodeCatalog, string[]>()
+  const verdicts = new WeakMap<NodeCatalog, Verdicts>()
+  let version = 0
+
+  /** Only lanes that are new to a catalog are held against it. */
+  function judge(catalog: NodeCatalog): Verdicts {
+    const before = verdicts.get(catalog)
+    if (before?.version === version) return before
+    const isServed = new Map(
+      [...known].map(([lane, needs]) => [
+        lane,
+        before?.isServed.get(lane) ?? (needs === null || meets(catalog, needs)),
+      ]),
+    )
+    const lanes = [...known.keys()].filter((lane) => isServed.get(lane) === true)
+    const judged = { version, isServed, lanes }
+    verdicts.set(catalog, judged)
+    return judged
+  }
 
   return {
+    maxLanes,
     learn(lane, needs) {
       const isNew = !known.has(lane)
       known.delete(lane)
@@ -35,17 +62,10 @@ export function createLaneTable({ maxLanes = 1000 } = {}): LaneTable {
         const oldest = [...known.keys()].find((each) => each !== ANY_LANE && each !== lane)
         if (oldest !== undefined) known.delete(oldest)
       }
-      if (isNew) served = new WeakMap()
+      if (isNew) version += 1
     },
     needsOf: (lane) => known.get(lane) ?? null,
     lanes: () => [...known.keys()],
-    servedBy(catalog) {
-      let lanes = served.get(catalog)
-      if (lanes === undefined) {
-        lanes = [...known].filter(([, needs]) => needs === null || meets(catalog, needs)).map(([lane]) => lane)
-        served.set(catalog, lanes)
-      }
-      return lanes
-    },
+    servedBy: (catalog) => judge(catalog).lanes,
   }
 }

@@ -9,7 +9,7 @@ import { createTurns, type Turns } from '../../../../lib/waiting/turns.ts'
 import type { EngineDirectory } from '../../engine/directory/engine-directory.ts'
 import { ANY_LANE } from '../../engine/fleet/lane-table.ts'
 import { toJobError } from '../end/end-of-run.ts'
-import type { Claim, JobStore, TouchedJob, WaitingLane } from '../job-store.ts'
+import type { Claim, JobStore, LanePlace, TouchedJob, WaitingLane } from '../job-store.ts'
 import { readStoredGraph } from '../run/prepare-run.ts'
 import { type AnnounceDeps, announceTouched } from '../sweeps/announce-touched.ts'
 
@@ -17,7 +17,7 @@ interface LaneDeps extends AnnounceDeps {
   readonly store: Pick<JobStore, 'findLanes' | 'joinLane' | 'claim' | 'commit'>
   readonly directory: Pick<
     EngineDirectory,
-    'hasLanes' | 'knownLanes' | 'learnLane' | 'strandedLanes' | 'explainStranded'
+    'hasLanes' | 'knownLanes' | 'maxLanes' | 'learnLane' | 'strandedLanes' | 'explainStranded'
   >
   readonly clock: Clock
   readonly newId: NewId
@@ -29,36 +29,62 @@ interface LaneDeps extends AnnounceDeps {
 export interface LaneKeeper {
   /** Once, before the first claim. */
   start(): Promise<void>
-  learn(): Promise<void>
+  /** True: more lanes wait than it has looked at. The next call goes on behind them. */
+  learn(): Promise<boolean>
   /** Ends jobs whose lane was stranded at the last call too: a catalog that lacks a class for a moment must not cost a job. */
   endStranded(): Promise<number>
 }
 
-const MAX_ROUNDS = 100
 const LEASE_MS = 30_000
+/** Beyond this many, jobs of a stranded lane may have to wait for two further looks. */
+const MAX_STRANDED = 10_000
 /** The id of no engine and no worker: jobs are claimed here only to be ended. */
 const NOBODY = 'none'
 
 export function createLaneKeeper(deps: LaneDeps): LaneKeeper {
   const { store, directory, clock, turns = createTurns() } = deps
   let strandedBefore = new Set<string>()
+  let learntLast: LanePlace | undefined
 
-  async function learn(): Promise<void> {
-    if (!directory.hasLanes) return
-    for (let round = 0; round < MAX_ROUNDS; round++) {
-      const found = await store.findLanes(directory.knownLanes())
-      if (found.length === 0) return
+  /**
+   * Where more lanes wait than can be kept, a call learns half as many as can, behind those of the call before: so each lane has its
+   * turn, and is kept for the time of two calls at least.
+   */
+  async function learn(): Promise<boolean> {
+    if (!directory.hasLanes) return false
+    const most = Math.max(1, Math.floor(directory.maxLanes / 2))
+    let isLastRound = learntLast === undefined
+    for (let left = most; left > 0; ) {
+      const found = (await store.findLanes(directory.knownLanes(), learntLast)).slice(0, left)
       for (const lane of found) await learnOne(lane)
+      left -= found.length
+      learntLast = found.at(-1)
+      if (found.length > 0) continue
+      if (isLastRound) return false
+      isLastRound = true
     }
+    return true
   }
 
-  async function learnOne({ lane, workflow }: WaitingLane): Promise<void> {
+  async function learnOne({ lane, workflow, pool }: WaitingLane): Promise<void> {
     try {
-      directory.learnLane(lane, await readStoredGraph(workflow, turns))
+      directory.learnLane(lane, await readStoredGraph(workflow, turns), pool)
     } catch (error) {
       // An empty graph has no needs, so every engine may claim the job, and its run fails with the reason.
       deps.log.error({ err: error, lane }, 'a waiting workflow could not be read')
-      directory.learnLane(lane, new Map())
+      directory.learnLane(lane, new Map(), pool)
+    }
+  }
+
+  /** The pools in which jobs of these lanes wait. */
+  async function findPools(lanes: readonly string[]): Promise<ReadonlySet<string>> {
+    const others = directory.knownLanes().filter((lane) => !lanes.includes(lane))
+    const pools = new Set<string>()
+    for (let last: LanePlace | undefined; ; ) {
+      const found = await store.findLanes(others, last)
+      for (const { pool, lane } of found) if (lanes.includes(lane)) pools.add(pool)
+      last = found.at(-1)
+      if (last === undefined) return pools
     }
   }
 
@@ -98,10 +124,12 @@ export function createLaneKeeper(deps: LaneDeps): LaneKeeper {
     async endStranded() {
       const stranded = directory.strandedLanes()
       const lanes = stranded.filter((lane) => strandedBefore.has(lane))
-      strandedBefore = new Set(stranded)
+      // What was stranded and is not known at the moment is judged again when it is.
+      const known = new Set(directory.knownLanes())
+      const unjudged = [...strandedBefore].filter((lane) => !known.has(lane))
+      strandedBefore = new Set([...stranded, ...unjudged].slice(0, MAX_STRANDED))
       if (lanes.length === 0) return 0
-      const others = directory.knownLanes().filter((lane) => !lanes.includes(lane))
-      const pools = new Set((await store.findLanes(others)).map(({ pool }) => pool))
+      const pools = await findPools(lanes)
       let count = 0
       for (const pool of pools) while (await endOne(pool, lanes)) count++
       if (count > 0) deps.log.warn({ count }, 'jobs that no engine can run any more were ended')

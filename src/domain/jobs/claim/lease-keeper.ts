@@ -14,6 +14,8 @@ type LeasedRun = Pick<JobRun, 'lease' | 'leaseUntil' | 'lose' | 'cancel'>
 export class LeaseKeeper {
   readonly #deps: WorkerDeps
   readonly #options: WorkerOptions
+  /** Lease ids of claims that failed, each with the moment when its lease runs out. */
+  readonly #unanswered = new Map<string, Date>()
 
   constructor(deps: WorkerDeps, options: WorkerOptions) {
     this.#deps = deps
@@ -52,15 +54,42 @@ export class LeaseKeeper {
     }
   }
 
+  /** Claims that failed: whether they took a job is not known. */
+  noteUnanswered(leaseIds: readonly string[], until: Date): void {
+    if (this.#deps.store.findClaim === undefined) return
+    for (const leaseId of leaseIds) this.#unanswered.set(leaseId, until)
+  }
+
+  /**
+   * Gives back what such claims took, with the attempt. A claim may take its job even after it has failed here, so each is looked for
+   * until its lease would have run out. Never rejects.
+   */
+  async returnUnanswered(): Promise<void> {
+    const { store, clock, log } = this.#deps
+    for (const [leaseId, until] of this.#unanswered) {
+      try {
+        const claim = await store.findClaim?.(leaseId)
+        if (claim) await this.#release([{ jobId: claim.job.id, leaseId }])
+        if (claim || until <= clock.now()) this.#unanswered.delete(leaseId)
+      } catch (error) {
+        log.debug({ err: error }, 'a claim that was not answered could not be looked for')
+        return
+      }
+    }
+  }
+
   /** Gives jobs back to the queue. Never rejects. */
   async giveBack(leases: readonly ReturnedLease[]): Promise<void> {
     if (leases.length === 0) return
-    const { store, clock, log } = this.#deps
     try {
-      const touched = await store.release(leases, clock.now())
-      announceTouched({ ...this.#deps, observer: this.#options.observer }, touched, null)
+      await this.#release(leases)
     } catch (error) {
-      log.error({ err: error }, 'leases could not be given back; they run out by themselves')
+      this.#deps.log.error({ err: error }, 'leases could not be given back; they run out by themselves')
     }
+  }
+
+  async #release(leases: readonly ReturnedLease[]): Promise<void> {
+    const touched = await this.#deps.store.release(leases, this.#deps.clock.now())
+    announceTouched({ ...this.#deps, observer: this.#options.observer }, touched, null)
   }
 }

@@ -136,7 +136,8 @@ class ClaimingWorker implements Worker {
       }
       const { fleet } = this.#deps
       this.#bell.forget()
-      const isClaimed = await fleet.claimExclusively(this, () => this.#claimSome())
+      await this.#leases.returnUnanswered()
+      const isClaimed = await fleet.claimExclusively(this, (isShared) => this.#claimSome(isShared))
       // A paused engine may take work again as soon as its pause is over.
       if (!isClaimed) await this.#bell.wait(Math.min(fleet.nextRoomMs() ?? FULL_WAIT_MS, this.#pollMs()), signal)
     }
@@ -150,36 +151,46 @@ class ClaimingWorker implements Worker {
 
   /**
    * As many claims at the same moment as were lately followed by a job, so that a store can take them together. Engines that count
-   * their slots are asked for an offer before each claim. False: there is nothing more to claim now.
+   * their slots make an offer for each claim: together only in a store that asks them between two. False: there is nothing more to
+   * claim now.
    */
-  async #claimSome(): Promise<boolean> {
-    const { fleet, clock } = this.#deps
+  async #claimSome(isShared: boolean): Promise<boolean> {
+    const { fleet, clock, store } = this.#deps
     const engines = fleet.offers()
     if (engines.length === 0) return false
     const hasSlots = engines.some(({ lanes }) => lanes !== null)
+    const isSingle = hasSlots && (isShared || store.claimSeveral === undefined)
     const free = this.#options.workers - this.#busy.size
-    const count = hasSlots ? 1 : Math.max(1, Math.min(free, this.#takenInRow, MAX_CLAIMS_AT_ONCE))
+    const count = isSingle ? 1 : Math.max(1, Math.min(free, this.#takenInRow, MAX_CLAIMS_AT_ONCE))
     const now = clock.now()
     const leaseUntil = new Date(now.getTime() + this.#options.leaseMs)
-    const claims = await Promise.allSettled(
-      Array.from({ length: count }, () => this.#claim({ engines, now, leaseUntil })),
-    )
+    const leaseIds = Array.from({ length: count }, () => this.#deps.newId())
+    const moment = { now, leaseUntil, ...this.#claimant() }
+    const claims =
+      hasSlots && count > 1 && store.claimSeveral !== undefined
+        ? await store.claimSeveral({ ...moment, leaseIds, offersAfter: (chosen) => fleet.offers(chosen) })
+        : await Promise.allSettled(leaseIds.map((leaseId) => store.claim({ ...moment, leaseId, engines })))
     const taken = claims.flatMap((claim) => (claim.status === 'fulfilled' && claim.value !== null ? [claim.value] : []))
     const failed = claims.find((claim) => claim.status === 'rejected')
     if (failed === undefined) this.#storeBackoff.reset()
     else this.#pauseAfter(failed.reason)
+    this.#leases.noteUnanswered(
+      leaseIds.filter((_, index) => claims[index]?.status === 'rejected'),
+      leaseUntil,
+    )
     for (const claim of taken) {
       if (this.#closing.signal.aborted) await this.#leases.giveBack([{ jobId: claim.job.id, leaseId: claim.leaseId }])
       else this.#begin(claim, leaseUntil)
     }
     const wasEnough = taken.length === count
-    this.#takenInRow = wasEnough ? this.#takenInRow + count : 0
+    // Slots may be fewer than claims.
+    this.#takenInRow = wasEnough || (hasSlots && taken.length > 0) ? this.#takenInRow + taken.length : 0
     return wasEnough || failed !== undefined
   }
 
-  #claim(moment: Pick<ClaimRequest, 'engines' | 'now' | 'leaseUntil'>): Promise<Claim | null> {
+  #claimant(): Pick<ClaimRequest, 'pool' | 'workerId' | 'maxOvertakes'> {
     const { pool, workerId, maxOvertakes } = this.#options
-    return this.#deps.store.claim({ pool, workerId, leaseId: this.#deps.newId(), maxOvertakes, ...moment })
+    return { pool, workerId, maxOvertakes }
   }
 
   #pauseAfter(error: unknown): void {
@@ -244,6 +255,7 @@ class ClaimingWorker implements Worker {
       await sleep(this.#options.renewEveryMs, this.#drainOver.signal)
       if (this.#drainOver.signal.aborted) return
       await this.#leases.tryToRenew([...this.#runs.values()])
+      await this.#leases.returnUnanswered()
     }
   }
 
@@ -251,6 +263,7 @@ class ClaimingWorker implements Worker {
     this.#closing.abort()
     const [claimLoop, renewLoop] = this.#loops
     await claimLoop
+    await this.#leases.returnUnanswered()
     const slots = Promise.all(this.#busy)
     if (!(await settlesWithin(slots, deadline.getTime() - this.#deps.clock.now().getTime()))) {
       const runs = [...this.#runs.values()]

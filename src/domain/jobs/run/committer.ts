@@ -6,6 +6,8 @@
 import type { Log } from '../../../../lib/log.ts'
 import { sleep } from '../../../../lib/waiting/sleep.ts'
 import { uptimeMs } from '../../../../lib/waiting/uptime.ts'
+import { type Refusal, ServiceError } from '../../errors.ts'
+import { toJobError } from '../end/end-of-run.ts'
 import type { JobLog, Output, Progress } from '../job.ts'
 import type { CommitOutcome, RunChange } from '../job-store.ts'
 
@@ -29,15 +31,30 @@ interface CommitterDeps {
   mayRetry(error: unknown): boolean
 }
 
+type Finish = NonNullable<RunChange['finish']>
+
 export interface Committer {
   addOutput(output: Output): void
   progressed(): void
-  finish(finish: NonNullable<RunChange['finish']>, log: JobLog | null): Promise<CommitOutcome>
+  /** Answers with the end that was written: an end that the store will never take is replaced by a failure that says so. */
+  finish(finish: Finish, log: JobLog | null): Promise<{ readonly outcome: CommitOutcome; readonly finish: Finish }>
   /** From here on nothing is written. */
   stop(): void
 }
 
+type EndChange = RunChange & { readonly finish: Finish }
+
 const RETRY_MS = 500
+/** After so many tries a refusal that is no outage counts as the last word. */
+const MAX_TRIES = 20
+// They pass, however often they come.
+const PASSING: ReadonlySet<Refusal> = new Set([
+  ...(['store_unavailable', 'storage_full', 'rate_limited', 'overloaded', 'shutting_down'] as const),
+])
+// The same write will never be taken.
+const FINAL: ReadonlySet<Refusal> = new Set([
+  ...(['invalid_request', 'invalid_field', 'forbidden', 'payload_too_large', 'hash_mismatch'] as const),
+])
 const LINGER_MS_PER_OUTPUT = 0.05
 
 export function createCommitter({ pace, log, send, readState, onOutcome, mayRetry }: CommitterDeps): Committer {
@@ -117,17 +134,39 @@ export function createCommitter({ pace, log, send, readState, onOutcome, mayRetr
     async finish(finish, jobLog) {
       close()
       if (inFlight !== null) await inFlight
-      const change: RunChange = { ...takeChange(), ...(jobLog !== null && { log: jobLog }), finish }
-      while (true) {
+      let change: EndChange = { ...takeChange(), ...(jobLog !== null && { log: jobLog }), finish }
+      for (let tries = 1; ; tries++) {
         try {
-          return await send(change)
+          return { outcome: await send(change), finish: change.finish }
         } catch (error) {
-          if (!mayRetry(error)) return { outcome: 'lost' }
-          log.warn({ err: error }, 'the end of a job could not be written; it is tried again')
-          await sleep(RETRY_MS)
+          const lost = { outcome: { outcome: 'lost' }, finish: change.finish } as const
+          if (!mayRetry(error)) return lost
+          if (isHopeless(error, tries)) {
+            log.error({ err: error }, 'the end of a job is refused for good')
+            if (change.finish !== finish) return lost
+            change = { finish: withoutResults(finish, error) }
+            tries = 0
+          } else {
+            log.warn({ err: error }, 'the end of a job could not be written; it is tried again')
+            await sleep(RETRY_MS)
+          }
         }
       }
     },
     stop: close,
   }
+}
+
+/** A store of this process refuses nothing for good; a service that was joined does. */
+function isHopeless(error: unknown, tries: number): boolean {
+  if (!(error instanceof ServiceError) || PASSING.has(error.refusal)) return false
+  return FINAL.has(error.refusal) || tries >= MAX_TRIES
+}
+
+/** The same end without what may have been refused. Nobody is told of a success whose results are missing. */
+function withoutResults(finish: Finish, error: unknown): Finish {
+  const bare = { ...finish, record: null }
+  if (finish.status !== 'succeeded') return { ...bare, error: finish.error && { ...finish.error, traceback: null } }
+  const why = error instanceof ServiceError ? error.message : 'they could not be written'
+  return { ...bare, status: 'failed', error: toJobError('output_unavailable', `the results were refused: ${why}`) }
 }

@@ -15,7 +15,8 @@ export function publishLive(bus: Pick<EventBus<LiveEvent>, 'publishLive'>, job: 
   if (bounded !== null) bus.publishLive({ jobId: job.id, accountId: job.accountId, event: bounded })
 }
 
-function toBounded(event: LiveEvent): LiveEvent | null {
+/** null: it is larger than anybody who watches should have to hold. */
+export function toBounded(event: LiveEvent): LiveEvent | null {
   if (event.type === 'preview') {
     const maxBytes = event.isResult === true ? MAX_RESULT_BYTES : MAX_PREVIEW_BYTES
     return event.bytes.byteLength <= maxBytes ? event : null

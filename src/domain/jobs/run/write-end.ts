@@ -21,7 +21,7 @@ type FinishVerdict = Extract<RunVerdict, { verdict: 'finish' }>
 
 /** `refused`: the lease was lost, and nothing was written. */
 export async function writeEnd(
-  { status, from, error }: FinishVerdict,
+  { status: reached, from, error: reason }: FinishVerdict,
   run: EndingRun,
   deps: RunDeps,
 ): Promise<'written' | 'refused'> {
@@ -30,8 +30,11 @@ export async function writeEnd(
   const { id: jobId, accountId, startedAt } = run.claim.job
   const at = clock.now()
   const record = run.heard.recorder.finish(at.getTime())
-  const outcome = await run.committer.finish({ status, from, at, error, record }, toJobLog(run.heard.fold.log, at))
+  const end = { status: reached, from, at, error: reason, record }
+  const { outcome, finish } = await run.committer.finish(end, toJobLog(run.heard.fold.log, at))
   if (outcome.outcome === 'lost') return 'refused'
+  const status = finish.status === reached ? reached : 'failed'
+  const { error } = finish
   run.onVersion(outcome.version)
   extraData.forget(jobId)
   if (outcome.job !== undefined) deps.onStored?.(outcome.job)

@@ -73,7 +73,11 @@ interface SubmitDeps {
   readonly bus: Pick<EventBus<never>, 'publishChanged' | 'publishWork'>
   readonly clock: Clock
   readonly newJobId: NewId
-  readonly prepareWorkflow: (accountId: string, workflow: JsonValue | undefined) => Promise<PreparedJob>
+  readonly prepareWorkflow: (
+    accountId: string,
+    workflow: JsonValue | undefined,
+    options: { readonly pool: string },
+  ) => Promise<PreparedJob>
   readonly extraData: Pick<ExtraDataKeeper, 'hold' | 'forget'>
   /** Shared with all other long work on this thread; left out: its own. */
   readonly turns?: Turns
@@ -121,7 +125,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
     }
     const pool = request.pool ?? deps.pool
     const price = deps.admit?.(request.accountId, pool) ?? null
-    const prepared = request.prepared ?? (await prepareWorkflow(request.accountId, request.workflow))
+    const prepared = request.prepared ?? (await prepareWorkflow(request.accountId, request.workflow, { pool }))
     await refuseModels(request, prepared.graph)
     deps.mustTakeJobs?.(pool)
     const chosenId = request.id ?? null

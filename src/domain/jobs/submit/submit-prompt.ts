@@ -39,32 +39,36 @@ export type SubmitPrompt = (request: PromptRequest) => Promise<PromptOutcome>
 interface SubmitPromptDeps {
   readonly inspectWorkflow: InspectWorkflow
   readonly submit: Submit
-  readonly catalog: () => NodeCatalog
+  readonly catalog: (pool: string) => NodeCatalog
+  /** In which prompts wait. */
+  readonly pool: string
   readonly turns: Turns
   /** Absent: whatever the catalog has, every engine can run. */
   readonly placement?: Placement
 }
 
 export function createSubmitPrompt(deps: SubmitPromptDeps): SubmitPrompt {
-  const { inspectWorkflow, submit, catalog, turns, placement } = deps
+  const { inspectWorkflow, submit, catalog, turns, placement, pool } = deps
   return async function submitPrompt(request) {
     const { accountId, targets } = request
     const inspected = await inspectWorkflow(accountId, request.workflow, {
+      pool,
       hasFlatNames: true,
       ...(targets !== null && { targets }),
     })
     const { inputs } = inspected
-    const result = placement?.isCatalogOpen() === true ? withoutUnknowns(inspected.result) : inspected.result
+    const result = placement?.isCatalogOpen(pool) === true ? withoutUnknowns(inspected.result) : inspected.result
     if (result.error !== null) return { outcome: 'rejected', error: result.error, nodeErrors: result.nodeErrors }
     const isWhole = targets === null && Object.keys(result.nodeErrors).length === 0
     const whole = await turns.run(writeGraphSteps(result.graph))
     const graph = isWhole ? result.graph : pruneGraph(result.graph, result.goodOutputs)
-    const lacks = placement === undefined || placement.isCatalogOpen() ? [] : placement.findLacks(graph)
+    const lacks = placement === undefined || placement.isCatalogOpen(pool) ? [] : placement.findLacks(graph, pool)
     if (lacks.length > 0) throw toLackRefusal(result, lacks)
     const text = isWhole ? whole : await turns.run(writeGraphSteps(graph))
     const submitted = submit({
       accountId,
       scopes: request.scopes,
+      pool,
       workflow: undefined,
       extraData: request.extraData,
       metadata: {},
@@ -75,8 +79,8 @@ export function createSubmitPrompt(deps: SubmitPromptDeps): SubmitPrompt {
         text,
         graph,
         inputs,
-        needs: placement?.laneOf(graph) ?? '',
-        isEngineJudged: hasOwnJudges(graph, catalog()),
+        needs: placement?.laneOf(graph, pool) ?? '',
+        isEngineJudged: hasOwnJudges(graph, catalog(pool)),
       },
       submission: { ...request.submission, outputs: result.goodOutputs, wholeWorkflow: isWhole ? null : whole },
     })

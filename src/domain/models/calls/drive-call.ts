@@ -7,6 +7,7 @@ import { sleep } from '../../../../lib/waiting/sleep.ts'
 import type { EventBus } from '../../events/event-bus.ts'
 import type { Json, JsonRecord } from '../catalog/model.ts'
 import type { Provider, ProviderRefusal, ProviderTask, SubmitOutcome } from '../provider.ts'
+import type { RequestStore } from '../queue/request-store.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
 import type { CallLeases } from './call-leases.ts'
 import type { CallStore } from './call-store.ts'
@@ -38,6 +39,7 @@ export interface CallObserver {
 
 interface DriveDeps extends ConcludeDeps {
   readonly store: Pick<CallStore, 'finish' | 'keepProgress'>
+  readonly requests: Pick<RequestStore, 'putBack'>
   readonly observer: CallObserver
   readonly journal: Pick<SentJournal, 'record' | 'retract' | 'forget'>
   readonly leases: Pick<CallLeases, 'letGo'>
@@ -73,6 +75,7 @@ const MIN_POLL_PAUSE_MS = 10
 const MAX_PAUSE_BEFORE_SENDING_MS = 15_000
 /** By then the next process may have taken up what this one leaves. */
 const STOPPED_FOR_SECONDS = 5
+const STOPPING = 'the service is stopping'
 
 export function createDriveCall(deps: DriveDeps): DriveCall {
   const { store, clock, observer, journal, leases, log, stopping } = deps
@@ -121,9 +124,20 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
       }
       if (live.isAskedToStop) return { outcome: 'refused', refusal: CALLED_OFF }
       if (stopping.aborted) {
-        leave(call)
+        await leaveUnsent(call)
         return 'left'
       }
+    }
+  }
+
+  /** Waits in the queue again, for the next process. A stop is no loss, of which a call survives only a few. */
+  async function leaveUnsent({ live }: DrivenCall): Promise<void> {
+    try {
+      await deps.requests.putBack(live.ref, { isLoss: false })
+      live.abandon('unavailable', STOPPING, STOPPED_FOR_SECONDS)
+    } catch (error) {
+      log.warn({ err: error, callId: live.ref.id }, 'a request could not be put back; another process finds it')
+      leave({ live })
     }
   }
 
@@ -225,9 +239,9 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
   }
 
   /** The row keeps its handle; the next process collects. */
-  function leave({ live }: DrivenCall): void {
+  function leave({ live }: Pick<DrivenCall, 'live'>): void {
     leases.letGo(live.ref)
-    live.abandon('unavailable', 'the service is stopping', STOPPED_FOR_SECONDS)
+    live.abandon('unavailable', STOPPING, STOPPED_FOR_SECONDS)
   }
 
   async function abandon(call: DrivenCall, startedAt: Date): Promise<void> {

@@ -13,7 +13,9 @@ import {
 
 /** What a worker with a store would ask the service for. */
 export interface ClaimTerms {
-  /** The credentials of the submit as JSON text, opened for this worker; null: there are none, or they are lost. */
+  /** The run must have the credentials of its submit. */
+  readonly needsCredentials: boolean
+  /** These as JSON text, opened for this worker; null: there are none for it, or they are lost. */
   readonly credentials: string | null
   /** How long the run may take; null: as long as it takes. */
   readonly maxRunMs: number | null
@@ -75,7 +77,7 @@ export function writeClaim(claim: Claim, engine: string, terms: ClaimTerms): Cla
     inputs: claim.inputs.map(({ name, hash, sizeBytes, contentType }) => ({
       ...{ name, hash, size_bytes: sizeBytes, content_type: contentType },
     })),
-    needs_credentials: claim.needsExtraData,
+    needs_credentials: terms.needsCredentials,
     credentials: terms.credentials,
     notes: claim.notes,
     earlier_outputs: claim.earlierOutputs.map((output) => writeOutput(output)),
@@ -107,6 +109,7 @@ export function readClaim(fields: ClaimFields, leaseId: string): { readonly clai
       engineLosses: fields.engine_losses,
     },
     terms: {
+      needsCredentials: fields.needs_credentials,
       credentials: fields.credentials,
       maxRunMs: fields.max_run_ms,
       storageLeftBytes: fields.storage_left_bytes,
@@ -117,9 +120,11 @@ export function readClaim(fields: ClaimFields, leaseId: string): { readonly clai
 }
 
 function writeJob(job: Job): JobFields {
-  const { id, pool, priority, metadata, attempt, version, status } = job
+  const { id, pool, priority, attempt, version, status } = job
   return {
-    ...{ id, pool, priority, metadata, attempt, version, status },
+    ...{ id, pool, priority, attempt, version, status },
+    // No run looks at what its submitter noted for itself.
+    metadata: {},
     account_id: job.accountId,
     created_at: job.createdAt.toISOString(),
     started_at: job.startedAt?.toISOString() ?? null,

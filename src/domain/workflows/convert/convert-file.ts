@@ -23,7 +23,8 @@ export interface ConvertedFile {
 }
 
 interface ConvertFileDeps {
-  readonly catalog: () => NodeCatalog
+  /** What can run in a pool; null: in the common one. */
+  readonly catalog: (pool: string | null) => NodeCatalog
   readonly clock: Clock
   /** As Math.random. */
   readonly random: () => number
@@ -31,17 +32,19 @@ interface ConvertFileDeps {
   readonly turns?: Turns
 }
 
-/** Refuses with `invalid_workflow`. */
-export type ConvertFile = (content: JsonValue) => Promise<ConvertedFile>
+/** `pool`: where it is to run; null: in the common one. Refuses with `invalid_workflow`. */
+export type ConvertFile = (content: JsonValue, pool: string | null) => Promise<ConvertedFile>
 
 export function createConvertFile(deps: ConvertFileDeps): ConvertFile {
   const { turns = createTurns() } = deps
-  return (content) => turns.run(convertSteps(content, deps))
+  return (content, pool) => turns.run(convertSteps(content, { ...deps, catalog: deps.catalog(pool) }))
 }
 
-function* convertSteps(content: JsonValue, deps: ConvertFileDeps): Work<ConvertedFile> {
-  const { clock, random } = deps
-  const catalog = deps.catalog()
+interface ConvertContext extends Pick<ConvertFileDeps, 'clock' | 'random'> {
+  readonly catalog: NodeCatalog
+}
+
+function* convertSteps(content: JsonValue, { catalog, clock, random }: ConvertContext): Work<ConvertedFile> {
   const file = unwrap(content)
   const isSaved = isJsonObject(file) && Array.isArray(file['nodes'])
   const { workflow, warnings } = isSaved

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { ApiKey, StoredKey } from '../../../domain/accounts/keys/api-key.ts'
 import type { KeyStore } from '../../../domain/accounts/keys/key-store.ts'
-import { poolsOf, type WorkerKeys } from '../../../domain/workers/worker-keys.ts'
+import { givesCredentials, poolsOf, type WorkerKeys } from '../../../domain/workers/worker-keys.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
 
@@ -19,6 +19,7 @@ interface WorkerKeyDeps extends WorkerKeyParts {
 interface NewWorkerKeyBody {
   readonly name?: string
   readonly pools?: readonly string[]
+  readonly credentials?: boolean
   readonly expires_at?: string | null
 }
 
@@ -27,15 +28,15 @@ const DEFAULT_POOLS = ['default']
 export function createWorkerKey(app: FastifyInstance, { kit, workerKeys, takesWorkers }: WorkerKeyDeps): void {
   app.post(`${ADMIN_PATH}/workers/keys`, async (request, reply) => {
     const body = await kit.readBody<NewWorkerKeyBody>(request, 'NewWorkerKey')
-    const { name = '', pools = DEFAULT_POOLS, expires_at: expires = null } = body
+    const { name = '', pools = DEFAULT_POOLS, credentials = false, expires_at: expires = null } = body
     const through = (key: string): KeyStore => {
-      const details = { key, name, pools, expires_at: expires }
+      const details = { key, name, pools, credentials, expires_at: expires }
       return kit.audited(request, { action: 'worker_key.create', subject: key, details }).apiKeys
     }
     // The id of the key is known when it is stored, and belongs into its audit line.
     const store = { ...through(''), insert: (key: StoredKey) => through(key.id).insert(key) }
     const expiresAt = expires === null ? null : new Date(expires)
-    const { key, text } = await workerKeys.create({ name, pools, expiresAt }, store)
+    const { key, text } = await workerKeys.create({ name, pools, hasCredentials: credentials, expiresAt }, store)
     return sendJson(reply, 201, { ...toWorkerKeyView(key), text, takes_workers: takesWorkers })
   })
 }
@@ -59,6 +60,7 @@ function toWorkerKeyView({ id, name, scopes, createdAt, expiresAt, revokedAt, la
   return {
     ...{ id, name },
     pools: poolsOf(scopes),
+    credentials: givesCredentials(scopes),
     created_at: createdAt.toISOString(),
     expires_at: expiresAt?.toISOString() ?? null,
     revoked_at: revokedAt?.toISOString() ?? null,

@@ -1,14 +1,14 @@
 /** Assets of bytes that are here already: asked for by hash, and made by hash or from a file on this machine. */
-import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { isJsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
+import type { FastifyInstance } from 'fastify'
+import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
 import type { AssetFromHash, HasBlob } from '../../../domain/assets/create/asset-from-hash.ts'
 import type { AssetFromPath } from '../../../domain/assets/create/asset-from-path.ts'
-import { invalidField, ServiceError } from '../../../domain/errors.ts'
-import { readJsonBody } from '../../kit/bodies/json-body.ts'
+import { invalidField } from '../../../domain/errors.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import { readWireHash, toAssetView, toLinked } from '../views/asset-view.ts'
 import { API_PATH, type ContentLinks } from '../views/links.ts'
+import { readAssetBody } from './asset-body.ts'
 
 export interface AssetsWithoutUploadDeps {
   readonly contextOf: ContextOf
@@ -17,8 +17,6 @@ export interface AssetsWithoutUploadDeps {
   readonly assetFromPath: AssetFromPath
   readonly contentLinks: ContentLinks
 }
-
-const MAX_BODY_BYTES = 64 * 1024
 
 /** Does the caller have these bytes already? 200 or 404, without a body; malformed and foreign hashes look unknown. */
 export function headAssetByHash(
@@ -71,42 +69,3 @@ function readHash(value: JsonValue | undefined): string {
   if (hash === null) throw invalidField('hash', 'must be blake3: followed by 64 hexadecimal digits')
   return hash
 }
-
-/** What the bodies of both have in common. */
-interface AssetBody {
-  member(name: string): JsonValue | undefined
-  /** null when it is left out, or null itself. */
-  text(name: string): string | null
-  common(): { readonly tags: readonly string[]; readonly expiresInSeconds: number | null }
-}
-
-async function readAssetBody(request: FastifyRequest): Promise<AssetBody> {
-  const body = await readJsonBody(request, { maxBytes: MAX_BODY_BYTES })
-  if (!isJsonObject(body)) throw new ServiceError('invalid_request', 'the body must be a JSON object')
-  const member = (name: string) => (Object.hasOwn(body, name) ? body[name] : undefined)
-
-  /** null counts as left out. */
-  function optional<Value extends JsonValue>(
-    name: string,
-    is: (value: JsonValue) => value is Value,
-    problem: string,
-  ): Value | null {
-    const value = member(name) ?? null
-    if (value === null) return null
-    if (!is(value)) throw invalidField(name, problem)
-    return value
-  }
-
-  return {
-    member,
-    text: (name) => optional(name, isText, 'must be a text'),
-    common: () => ({
-      tags: optional('tags', isTexts, 'must be a list of texts') ?? [],
-      expiresInSeconds: optional('expires_in', isNumber, 'must be a whole number of seconds'),
-    }),
-  }
-}
-
-const isText = (value: JsonValue) => typeof value === 'string'
-const isNumber = (value: JsonValue) => typeof value === 'number'
-const isTexts = (value: JsonValue): value is string[] => Array.isArray(value) && value.every(isText)

@@ -25,11 +25,11 @@ interface ConvertWorkflowDeps {
 export function convertWorkflow(app: FastifyInstance, deps: ConvertWorkflowDeps): void {
   const { contextOf, convertFile, maxBodyBytes } = deps
   app.post(`${API_PATH}/workflows/convert`, async (request, reply) => {
-    contextOf(request)
+    const { pool } = contextOf(request)
     const bytes = await readBodyBytes(request.raw, { maxBytes: maxBodyBytes })
     const texts = readEmbeddedTexts(memorySource(bytes))
     const content = texts === null ? await parseFile(request.raw, bytes) : await parseCarried(request.raw, texts)
-    const converted = await convertFile(content)
+    const converted = await convertFile(content, pool)
     return sendJson(reply, 200, stringifyLosslessJson(toConvertedView(converted)))
   })
 }

@@ -29,6 +29,8 @@ interface FollowJobsDeps {
   readonly onCaughtUp: (accountId: string, jobId: string) => void
   /** Rejects for a job that is gone. */
   readonly findJob: (accountId: string, jobId: string) => Promise<Job>
+  /** Ids of jobs that workers hold, wherever they are. */
+  readonly listRunning: (accountId: string) => Promise<readonly string[]>
   readonly log: Log
 }
 
@@ -53,7 +55,7 @@ interface FollowedJobs {
 }
 
 export function followJobs(deps: FollowJobsDeps): FollowedJobs {
-  const { bus, runs, ticker, channelOf, jobClients, isPerClient, findJob, onCaughtUp, log } = deps
+  const { bus, runs, ticker, channelOf, jobClients, isPerClient, findJob, listRunning, onCaughtUp, log } = deps
   /** Runs whose last event has not come yet, each with the end of the wait for it. */
   const endings = new Map<string, () => void>()
   const catchingUp = new Map<string, NodeJS.Timeout>()
@@ -137,15 +139,16 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
 
   function onLive({ jobId, accountId, event, isPast }: JobLive<LiveEvent>): void {
     const key = { jobId, accountId }
+    // Its end was told, from its record perhaps: clients take what follows an end for the beginning of something new.
+    if (ends.has(jobId) && !endings.has(jobId)) return
     // Its moves may have come before this process listened.
-    if (followed.has(accountId) && !isEnd(event) && !ends.has(jobId) && !look.has(jobId)) look.note(key, false)
+    if (followed.has(accountId) && !isEnd(event) && !look.has(jobId)) look.note(key, false)
     if (isPast === true) {
       catchUp(key, event)
       return
     }
     // Some engines also report a blocked branch as a failure; clients were told when it was blocked.
     if (event.type === 'failed' && event.failure.exceptionType === 'ExecutionBlocked') return
-    if (ends.get(jobId) === true && !endings.has(jobId)) return
     if (isEnd(event)) tellEnd(key, event, channelOf(accountId))
     else runs.take(key, event, (write) => tell(key, write))
   }
@@ -230,6 +233,8 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
       log.debug({ err: error, jobId: key.jobId }, 'the end of a job could not be read')
       if (isTold()) return
     }
+    // Nothing was told: the last event may still come.
+    ends.delete(key.jobId)
     endings.delete(key.jobId)
     runs.forget(key.jobId)
     jobClients.forget(key.jobId)
@@ -237,11 +242,29 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     if (channel !== undefined) sayStatus(channel)
   }
 
-  const stops = [bus.onChanged(onChanged), bus.onLive('published_here', onOwn), bus.onGap(look.lookAtAll)]
+  /** Jobs that run elsewhere and have told nothing that was heard here: their ends may not be told either. */
+  async function noteRunning(accountId: string): Promise<void> {
+    try {
+      for (const jobId of await listRunning(accountId))
+        if (!ends.has(jobId) && !look.has(jobId)) look.note({ jobId, accountId }, false)
+    } catch (error) {
+      log.debug({ err: error }, 'the running jobs of an account could not be listed')
+    }
+  }
+
+  async function onGap(): Promise<void> {
+    await Promise.all([...followed.keys()].map(noteRunning))
+    look.lookAtAll()
+  }
+
+  const stops = [bus.onChanged(onChanged), bus.onLive('published_here', onOwn), bus.onGap(() => void onGap())]
   return {
     follow(accountId) {
-      if (!followed.has(accountId)) followed.set(accountId, bus.onLive({ accountId }, onLive))
-      if (bus.hasOthers) look.start()
+      if (followed.has(accountId)) return
+      followed.set(accountId, bus.onLive({ accountId }, onLive))
+      if (!bus.hasOthers) return
+      look.start()
+      void noteRunning(accountId)
     },
     unfollow(accountId) {
       followed.get(accountId)?.()

@@ -31,6 +31,7 @@ export function openSockets(
     log,
     countJobs: jobs.countJobs,
     findJob: jobs.reader.find,
+    listRunning: (accountId) => listRunning(jobs, accountId),
     jobClients,
     isPerClient: parts.isOneAccountForAll,
     features,
@@ -38,6 +39,15 @@ export function openSockets(
     accountConnections: parts.accountConnections,
   })
   return { upgrades: sockets.upgrades, gauges: gaugesOf(sockets), drain: sockets.close }
+}
+
+// As many as one look reads. An account with more has news of the others soon.
+const MAX_RUNNING = 320
+
+async function listRunning({ list }: SurfaceParts['jobs'], accountId: string): Promise<readonly string[]> {
+  const statuses = ['running', 'canceling'] as const
+  const { jobs } = await list(accountId, { statuses, metadata: {}, limit: MAX_RUNNING, cursor: null })
+  return jobs.map(({ id }) => id)
 }
 
 function gaugesOf(sockets: Pick<Sockets, 'stats'>): readonly SurfaceGauge[] {

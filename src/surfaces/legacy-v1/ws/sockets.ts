@@ -39,6 +39,8 @@ export interface SocketsOptions {
   /** Jobs of an account that are running and waiting; null: there is no such account yet. */
   readonly countJobs: ConstructorParameters<typeof AccountChannel>[0]['countJobs']
   readonly findJob: (accountId: string, jobId: string) => Promise<Job>
+  /** Ids of jobs that workers hold, wherever they are. */
+  readonly listRunning: (accountId: string) => Promise<readonly string[]>
   readonly jobClients: JobClients
   /** The events of a run are sent only to the client that submitted it, where one was named; otherwise to the whole account. */
   readonly isPerClient: boolean
@@ -78,7 +80,7 @@ const PING_EVERY_MS = 5_000
 const CREDENTIALS_EVERY_MS = 1_000
 
 export function createSockets(options: SocketsOptions): Sockets {
-  const { gate, answerError, bus, clock, ticker, log, countJobs, findJob } = options
+  const { gate, answerError, bus, clock, ticker, log, countJobs, findJob, listRunning } = options
   const channels = new Map<string, AccountChannel>()
   const connections = new Map<SocketConnection, Caller>()
   const limits = { ...CONNECTION_LIMITS, ...options.limits }
@@ -105,7 +107,8 @@ export function createSockets(options: SocketsOptions): Sockets {
   const { jobClients, isPerClient, accountConnections } = options
   const channelOf = (accountId: string) => channels.get(accountId)
   const stopListening = gate.onCredentialsChanged(dismissUnwelcome)
-  const following = followJobs({ bus, runs, ticker, findJob, log, channelOf, jobClients, isPerClient, onCaughtUp })
+  const stored = { findJob, listRunning, jobClients }
+  const following = followJobs({ ...stored, bus, runs, ticker, log, channelOf, isPerClient, onCaughtUp })
 
   function hold(accountId: string): AccountChannel {
     const channel = channels.get(accountId) ?? new AccountChannel({ accountId, countJobs })

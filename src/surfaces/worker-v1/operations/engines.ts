@@ -1,6 +1,7 @@
 /** The worker's process, its engines and what they can run. */
 import type { FastifyInstance } from 'fastify'
 import type { Clock } from '../../../../lib/clock.ts'
+import { MAX_CATALOG_BYTES } from '../../../domain/workers/guest-catalog.ts'
 import type { EngineFields } from '../../../domain/workers/wire/engine-wire.ts'
 import { readBodyBytes } from '../../kit/bodies/json-body.ts'
 import { sendJson } from '../../kit/send-json.ts'
@@ -18,16 +19,13 @@ interface BeatBody {
   readonly workers: Readonly<Record<string, number>>
 }
 
-// Thousands of node classes with the names of all weights.
-const MAX_CATALOG_BYTES = 64 * 1024 * 1024
 const CATALOG_MS = 120_000
 
 export function publishEngines(app: FastifyInstance, { kit }: EngineDeps): void {
   app.put(`${WORKER_PATH}/engines`, async (request, reply) => {
     const { engines } = await kit.readBody<{ readonly engines: readonly EngineFields[] }>(request, 'Engines')
-    const worker = kit.workerOf(request)
-    const held = await kit.gateway.engines.publish(worker, kit.instanceOf(request), engines)
-    return sendJson(reply, 200, { held, wishes: await kit.gateway.engines.wishes(worker) })
+    const { held, wishes } = await kit.gateway.engines.publish(kit.workerOf(request), kit.instanceOf(request), engines)
+    return sendJson(reply, 200, { held, wishes })
   })
 }
 
@@ -42,7 +40,7 @@ export function putCatalog(app: FastifyInstance, { kit }: EngineDeps): void {
   app.put(`${WORKER_PATH}/catalogs/:hash`, async (request, reply) => {
     const bytes = await readBodyBytes(request.raw, { maxBytes: MAX_CATALOG_BYTES, deadlineMs: CATALOG_MS })
     const { hash } = request.params as { readonly hash: string }
-    await kit.gateway.engines.putCatalog(hash, bytes.toString('utf8'))
+    await kit.gateway.engines.putCatalog(kit.workerOf(request), hash, bytes)
     return reply.code(204).send()
   })
 }

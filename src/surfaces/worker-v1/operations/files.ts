@@ -4,6 +4,7 @@ import { ServiceError } from '../../../domain/errors.ts'
 import type { ProvenPiece } from '../../../domain/workers/worker-files.ts'
 import { readRange } from '../../kit/content/range.ts'
 import { sendJson } from '../../kit/send-json.ts'
+import { answerSlowly } from '../slow-answer.ts'
 import { hashOf, jobIdOf, leaseOf, untilGone, WORKER_PATH, type WorkerKit } from '../worker-operation.ts'
 
 interface FileDeps {
@@ -51,11 +52,13 @@ export function offerBlob(app: FastifyInstance, { kit }: FileDeps): void {
     const whole = { hash: body.hash, sizeBytes: body.size_bytes }
     const worker = kit.workerOf(request)
     const { files } = kit.gateway
-    const receipt =
-      body.pieces === undefined
-        ? await files.offer(worker, lease, whole)
-        : (await files.join(worker, lease, whole, body.pieces.map(toPiece))).receipt
-    return sendJson(reply, 200, receipt === null ? { state: 'wanted' } : { state: 'stored', receipt })
+    if (body.pieces === undefined) {
+      const receipt = await files.offer(worker, lease, whole)
+      return sendJson(reply, 200, receipt === null ? { state: 'wanted' } : { state: 'stored', receipt })
+    }
+    const parts = { whole, pieces: body.pieces.map(toPiece), signal: untilGone(request, reply) }
+    const joined = files.join(worker, lease, parts).then(({ receipt }) => ({ state: 'stored', receipt }))
+    return answerSlowly(reply, joined)
   })
 }
 

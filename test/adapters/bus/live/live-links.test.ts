@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { LiveLinks } from '../../../../src/adapters/bus/live/live-links.ts'
+import type { JobMove } from '../../../../src/domain/events/event-bus.ts'
 import type { LiveEvent } from '../../../../src/domain/events/live-event.ts'
 import { openFaultyWire } from '../../../support/bus/faulty-wire.ts'
 import { LinkNetwork } from '../../../support/bus/link-network.ts'
@@ -17,6 +18,10 @@ function tell(links: LiveLinks, event: LiveEvent, jobId = 'job'): void {
 
 function text(links: LiveLinks, words: string): void {
   tell(links, { type: 'node_text', ...NODE, text: words })
+}
+
+function move(links: LiveLinks, jobId: string, version: number, made: JobMove): void {
+  links.publish({ kind: 'changed', notice: { jobId, accountId: 'ada', version, move: made } })
 }
 
 function hear(links: LiveLinks) {
@@ -74,6 +79,22 @@ test('nobody watches: nobody is dialled and nothing is sent; a link that is no l
   reader.links.unwatch('j job')
   await waitUntil(() => !reader.links.hears('source', ['j job']))
   assert.deepEqual([heard, wire.opened], [['unheard', 'of another job'], 1])
+})
+
+test('what a running job has told outlasts thousands of submits, and of jobs that end', async () => {
+  await using pair = await openPair()
+  const { source, reader, heard } = pair
+  move(source.links, 'job', 1, 'taken')
+  text(source.links, 'first')
+  for (let index = 0; index < 3000; index++) move(source.links, `submitted-${index}`, 1, 'queued')
+  for (let index = 0; index < 3000; index++) {
+    move(source.links, `ended-${index}`, 2, 'taken')
+    tell(source.links, { type: 'succeeded' }, `ended-${index}`)
+  }
+  text(source.links, 'last')
+  reader.links.watch('j job')
+  await waitUntil(() => heard.includes('last'))
+  assert.deepEqual(heard, ['version 1', 'first', 'last'])
 })
 
 test('a way that is cut is opened again, and nothing that was told meanwhile is missing or comes twice', async () => {

@@ -1,7 +1,11 @@
 /** The bus over a real NATS server: as every bus, as every shared bus, and when the server goes. */
 import assert from 'node:assert/strict'
+import { mkdtempDisposableSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { connect, nkeys } from '@nats-io/transport-node'
 import { silentLog } from '../../../../lib/log.ts'
 import type { ProcessBus } from '../../../../src/adapters/bus/bus-health.ts'
 import { openNatsBus } from '../../../../src/adapters/bus/nats/nats-bus.ts'
@@ -22,13 +26,20 @@ interface BusOptions {
   readonly cluster?: string
   readonly peers?: string[]
   readonly user?: { readonly name: string; readonly password: string }
+  readonly credentialsFile?: string
+  readonly keys?: readonly Uint8Array[]
 }
+
+const KEY = new Uint8Array(32).fill(7)
+const NEW_KEY = new Uint8Array(32).fill(8)
 
 async function openBus({
   server,
   cluster = `service-${++services}`,
   peers = [],
   user,
+  credentialsFile,
+  keys = [KEY],
 }: BusOptions): Promise<ProcessBus> {
   const nodeId = `node-${++nodes}`
   peers.push(nodeId)
@@ -37,8 +48,8 @@ async function openBus({
     servers: [`127.0.0.1:${server.port}`],
     user: user?.name,
     password: user?.password,
-    cluster,
-    nodeId,
+    ...{ credentialsFile, cluster, nodeId, keys },
+    now: () => new Date(),
     proveMs: 200,
     directory: {
       listPeers: async () => others().map((id) => ({ id, address: null })),
@@ -160,6 +171,64 @@ test('a server that refuses the user for a while does not end the bus', { skip }
   refusing.listen(server.port, '127.0.0.1')
   await waitUntil(() => refused >= 4)
   refusing.close()
+  await server.start()
+  await waitUntil(() => bus.health().isHearing)
+})
+
+test('what a stranger says is not heard, nor what somebody says again', { skip }, async () => {
+  await using server = await startNats(program)
+  const shared = { server, cluster: 'open', peers: [] }
+  await using one = await openBus(shared)
+  await using other = await openBus(shared)
+  await using stranger = await openBus({ ...shared, keys: [NEW_KEY], peers: [] })
+  const heard: unknown[] = []
+  other.onWork((pool) => heard.push(pool))
+  const raw = await connect({ servers: [`127.0.0.1:${server.port}`] })
+  const said: Uint8Array[] = []
+  raw.subscribe('atelier.open.notices', { callback: (_error, { data }) => void said.push(data) })
+  await raw.flush()
+  stranger.publishWork('of a stranger')
+  one.publishWork('once')
+  await waitUntil(() => heard.length === 1 && said.some((data) => Buffer.from(data).includes('once')))
+  for (const data of [...said, Buffer.from('w unproven'), Buffer.from('node-1\nw unproven')])
+    raw.publish('atelier.open.notices', data)
+  await raw.flush()
+  one.publishWork('last')
+  await waitUntil(() => heard.includes('last'))
+  assert.deepEqual(heard, ['once', 'last'])
+  await raw.close()
+})
+
+test('processes hear each other while one has the new secret key already and the other only the old one', {
+  skip,
+}, async () => {
+  await using server = await startNats(program)
+  const shared = { server, cluster: 'changing', peers: [] }
+  await using changed = await openBus({ ...shared, keys: [NEW_KEY, KEY] })
+  await using unchanged = await openBus(shared)
+  const heard: unknown[] = []
+  changed.onWork((pool) => heard.push(pool))
+  unchanged.onWork((pool) => heard.push(pool))
+  changed.publishWork('new')
+  unchanged.publishWork('old')
+  await waitUntil(() => heard.length === 4)
+  assert.deepEqual(heard.toSorted(), ['new', 'new', 'old', 'old'])
+})
+
+test('a file of credentials that is half written when the server comes back does not end the bus', {
+  skip,
+}, async () => {
+  using folder = mkdtempDisposableSync(path.join(tmpdir(), 'atelier-creds-'))
+  const credentialsFile = path.join(folder.path, 'user.creds')
+  const seed = new TextDecoder().decode(nkeys.createUser().getSeed())
+  const whole = `-----BEGIN NATS USER JWT-----\nnot.looked.at\n------END NATS USER JWT------\n\n-----BEGIN USER NKEY SEED-----\n${seed}\n------END USER NKEY SEED------\n`
+  writeFileSync(credentialsFile, whole)
+  await using server = await startNats(program)
+  await using bus = await openBus({ server, credentialsFile })
+  assert.equal(bus.health().isHearing, true)
+  await server.kill()
+  await waitUntil(() => !bus.health().isHearing)
+  writeFileSync(credentialsFile, whole.slice(0, 60))
   await server.start()
   await waitUntil(() => bus.health().isHearing)
 })

@@ -192,19 +192,6 @@ test('a claim whose answer was lost finds its job when it is asked again', () =>
     assert.deepEqual(await tenant.use(), { running: 1, queued: 1 })
   }))
 
-test('an end whose answer was lost counts when it is asked again; another end of the same run does not', () =>
-  withTwoNodes(async ({ stores }) => {
-    const tenant = await Tenant.create(stores[0])
-    const { lease } = await tenant.run()
-    const finish = { status: 'succeeded', from: ['running'], at: at(5), error: null } as const
-    const change = { outputs: [newOutput()], finish }
-    const outcome = await stores[0].jobs.commit(lease, change)
-    assert.equal(outcome.outcome, 'committed')
-    assert.deepEqual(await stores[1].jobs.commit(lease, change), outcome)
-    assert.deepEqual(await tenant.succeed(lease, at(6)), { outcome: 'lost' })
-    assert.deepEqual(await tenant.use(), { running: 0, queued: 0 })
-  }))
-
 test('a node whose clock is ahead takes no lease that is alive', () =>
   withTwoNodes(async ({ stores }) => {
     const tenant = await Tenant.create(stores[0])

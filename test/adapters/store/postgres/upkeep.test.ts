@@ -2,16 +2,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Registry } from 'prom-client'
+import { systemClock } from '../../../../lib/clock.ts'
 import { addStoreGauges } from '../../../../src/compose/metrics/store-gauges.ts'
 import { createStoreChores } from '../../../../src/compose/storage/store-chores.ts'
 import { Tenant } from '../../../contracts/store-under-test.ts'
 import { withTwoNodes } from './temporary-store.ts'
 
 const REMOVED = 1500
+const CHORES = { clock: systemClock, retentionMs: 86_400_000 }
 
 test('the room of removed rows is reclaimed where there are many, and nowhere else', () =>
   withTwoNodes(async ({ stores: [store], query }) => {
-    const [reclaim] = createStoreChores(store.upkeep)
+    const [reclaim] = createStoreChores(store.upkeep, CHORES)
     const run = () => reclaim?.run(AbortSignal.timeout(60_000))
     await query('ALTER TABLE account_load SET (autovacuum_enabled = false)')
     await query('ALTER TABLE account SET (autovacuum_enabled = false)')
@@ -29,7 +31,7 @@ test('the room of removed rows is reclaimed where there are many, and nowhere el
 
 test('statistics of partitioned parents are renewed, which the server never does by itself', () =>
   withTwoNodes(async ({ stores: [store], query }) => {
-    const [, renew] = createStoreChores(store.upkeep)
+    const [, renew] = createStoreChores(store.upkeep, CHORES)
     const tenant = await Tenant.create(store)
     await tenant.submit()
     const known = `SELECT count(*)::int FROM pg_stats WHERE tablename = 'job_text'`

@@ -16,6 +16,7 @@ import type { EngineRun, RunOptions } from '../../../../domain/engine/engine-por
 import { createOutputCleanup, type OutputCleanup } from '../files/output-cleanup.ts'
 import type { Remover } from '../files/remove-files.ts'
 import { createReporter } from '../files/report-outputs.ts'
+import { RunInputs } from '../files/run-inputs.ts'
 import { InputTooLargeError, type Stage } from '../files/stage-inputs.ts'
 import type { Fitness } from '../health/fitness.ts'
 import { silenceError, watchLiveness } from '../health/liveness-watch.ts'
@@ -26,16 +27,9 @@ import { createRedact, earlierPromptIds, promptIdOf, toServerExtraData } from '.
 import { createEventQueue } from './event-queue.ts'
 import { type FollowDeps, RunFollower } from './follow-run.ts'
 import type { Forgetter } from './forget-runs.ts'
-import { type Refusal, toRefusal } from './graph-refusal.ts'
+import { toRefusal } from './graph-refusal.ts'
 import { type FailureBounds, toFailure } from './node-failure.ts'
-import {
-  CACHE_BREAKER_INPUT,
-  countReachable,
-  createRestore,
-  type FreshOutputs,
-  namesToUpload,
-  rewriteGraph,
-} from './rewrite-graph.ts'
+import { CACHE_BREAKER_INPUT, countReachable, createRestore, type FreshOutputs, rewriteGraph } from './rewrite-graph.ts'
 import { ForwardingListener, RunEmitter } from './run-emitter.ts'
 import {
   beganLate,
@@ -103,13 +97,9 @@ class Attempt {
   readonly #failureBounds: FailureBounds
   readonly #emitter: RunEmitter
   readonly #cleanup: OutputCleanup
+  readonly #inputs: RunInputs
   /** Output nodes that were run once more because no report of them came. */
   #repeated: readonly string[] = []
-  /** Names of the uploaded inputs on the server. */
-  #staged: ReadonlySet<string> = new Set()
-  #isUploadedAgain = false
-  /** Their names on the server, by the names in the graph. */
-  #stagedNames: ReadonlyMap<string, string> = new Map()
 
   constructor(deps: RunDeps, run: EngineRun, { stop, emit }: AttemptOptions) {
     const { api, bounds, catalog, log } = deps
@@ -117,13 +107,14 @@ class Attempt {
     this.#deps = deps
     this.#run = run
     this.#stop = stop
+    this.#inputs = new RunInputs(deps, run)
     this.#folder = `atelier/${jobId}-${attempt}`
     const redact = createRedact(run.extraData)
     this.#failureBounds = { ...bounds, redact }
     const onUnreadable = (error: unknown) => log.warn({ err: error, jobId }, 'an output could not be read')
     this.#cleanup = createOutputCleanup({ ...deps, folder: this.#folder, ...bounds })
     const cleanup = this.#cleanup
-    const names = () => ({ folder: this.#folder, staged: this.#stagedNames, extraInput: CACHE_BREAKER_INPUT })
+    const names = () => ({ folder: this.#folder, staged: this.#inputs.names, extraInput: CACHE_BREAKER_INPUT })
     const toReport = createReporter({
       api,
       bounds,
@@ -142,7 +133,7 @@ class Attempt {
     try {
       await this.#emitter.end(await this.#rounds().catch((error) => this.#toEnd(error)))
     } finally {
-      this.#deps.stage.release(this.#stagedNames)
+      this.#inputs.release()
       await this.#cleanup.runEnded()
     }
   }
@@ -208,16 +199,12 @@ class Attempt {
   }
 
   async #prepareGraph(fresh: FreshOutputs | null, silent: AbortSignal): Promise<string> {
-    const { catalog, stage } = this.#deps
-    const { graph, inputs } = this.#run
-    const names = namesToUpload(graph, catalog, new Set(inputs.keys()))
-    const wanted = new Map([...inputs].filter(([name]) => names.has(name)))
-    const staged = await stage.upload(wanted, AbortSignal.any([this.#stop, silent])).catch((error) => {
+    const { graph } = this.#run
+    const { catalog } = this.#deps
+    await this.#inputs.upload(AbortSignal.any([this.#stop, silent])).catch((error) => {
       throw silent.aborted ? silenceError(this.#deps) : error
     })
-    this.#staged = new Set(staged.values())
-    this.#deps.stage.release(this.#stagedNames)
-    this.#stagedNames = staged
+    const { names: staged } = this.#inputs
     const rewritten = rewriteGraph(graph, { catalog, staged, folder: this.#folder, fresh })
     return this.#turns.run(writeGraphSteps(rewritten))
   }
@@ -229,23 +216,12 @@ class Attempt {
   }
 
   async #refuse({ body, isQueued, promptId }: Extract<Submitted, { kind: 'refused' }>): Promise<RoundEnd> {
-    const restore = createRestore({ staged: this.#stagedNames, folder: this.#folder })
+    const restore = createRestore({ staged: this.#inputs.names, folder: this.#folder })
     const refusal = toRefusal(body, this.#failureBounds, restore)
     if (isQueued) await this.#takeBack(promptId)
-    else if (this.#mayUploadAgain(refusal)) return { type: 'again', why: 'files' }
+    else if (this.#inputs.mayUploadAgain(refusal)) return { type: 'again', why: 'files' }
     this.#deps.onUnexpectedRefusal()
     return { type: 'failed', failure: refusal.failure }
-  }
-
-  /** True when the refusal is about files that we uploaded, and they can be uploaded in another way. */
-  #mayUploadAgain({ isAboutFiles, unknownChoices }: Refusal): boolean {
-    const { stage } = this.#deps
-    if (this.#isUploadedAgain || this.#staged.size === 0) return false
-    this.#isUploadedAgain = true
-    const isNoChoice = unknownChoices.some((name) => this.#staged.has(name))
-    if (isNoChoice) stage.flatten()
-    else if (isAboutFiles) stage.forget()
-    return isNoChoice || isAboutFiles
   }
 
   /** Stops a graph of which only a part was accepted: a part of a job is not the job. */

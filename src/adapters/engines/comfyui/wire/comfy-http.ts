@@ -160,6 +160,16 @@ export function credentialsOf({ username, password }: URL): Record<string, strin
   return { authorization: `Basic ${Buffer.from(text).toString('base64')}` }
 }
 
+/** An address that may be shown. */
+export function withoutCredentials(url: URL): string {
+  const shown = new URL(url)
+  shown.username = ''
+  shown.password = ''
+  shown.search = ''
+  shown.hash = ''
+  return shown.href.replace(/\/+$/, '')
+}
+
 function readBody(text: string): { readonly isJson: true; readonly body: JsonValue } | { readonly isJson: false } {
   if (text === '') return { isJson: true, body: null }
   try {

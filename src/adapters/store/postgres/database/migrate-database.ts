@@ -2,9 +2,9 @@
 import { type Clock, systemClock } from '../../../../../lib/clock.ts'
 import { StoreOpenError } from '../../../../domain/store.ts'
 import { loadMigrations, type Migration } from '../../migration-files.ts'
-import type { ConnectionOptions } from './connections.ts'
 import { applyMigrations, MIGRATIONS_DIRECTORY, planMigrations, readSchema } from './migrations.ts'
 import { toOpenError } from './open-error.ts'
+import type { ConnectionOptions } from './pool.ts'
 import { openSession } from './session.ts'
 import { type Queryable, statement } from './statement.ts'
 

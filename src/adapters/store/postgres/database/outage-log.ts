@@ -1,14 +1,38 @@
-/** Tells the log once that the server is away, and once that it is back: thousands of operations meet the same outage. */
+/**
+ * Tells the log once that the server is away, and once that it is back: thousands of operations meet the same outage. A statement
+ * that the server ended because it took too long is no outage, though whoever asked for it is told to come again; a chore that always
+ * ends so would otherwise never be noticed.
+ */
 import type { Log } from '../../../../../lib/log.ts'
+import { uptimeMs } from '../../../../../lib/waiting/uptime.ts'
 import { isStoreAway } from '../../../../domain/errors.ts'
+import { isTimeout } from './postgres-error.ts'
 
 export interface OutageLog {
   answered(): void
   failed(error: unknown): void
 }
 
-export function createOutageLog(log: Log): OutageLog {
+const TELL_EVERY_MS = 60_000
+
+export function createOutageLog(log: Log, now: () => number = uptimeMs): OutageLog {
   let isAway = false
+  let toldAtMs = Number.NEGATIVE_INFINITY
+  /** Since that was last told. */
+  let timeouts = 0
+
+  function tellTimeout(err: unknown): void {
+    timeouts += 1
+    if (now() - toldAtMs < TELL_EVERY_MS) return
+    const { statement } = err as { readonly statement?: string }
+    log.warn(
+      { err, statement, count: timeouts },
+      'the database ended a statement that took too long or waited too long for a lock',
+    )
+    toldAtMs = now()
+    timeouts = 0
+  }
+
   return {
     answered() {
       if (!isAway) return
@@ -16,9 +40,12 @@ export function createOutageLog(log: Log): OutageLog {
       log.info({}, 'the database answers again')
     },
     failed(error) {
-      if (isAway || !isStoreAway(error)) return
+      if (!isStoreAway(error)) return
+      const { cause } = error as Error
+      if (isTimeout(cause)) return tellTimeout(cause)
+      if (isAway) return
       isAway = true
-      log.error({ err: (error as Error).cause }, 'the database does not answer; requests are refused until it does')
+      log.error({ err: cause }, 'the database does not answer; requests are refused until it does')
     },
   }
 }

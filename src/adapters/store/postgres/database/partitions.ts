@@ -1,7 +1,7 @@
 /**
  * The partitions of everything that is kept until a job's retention ends: all parents have the same ranges of expiry. A range is
- * made by the first node that needs it, and known to the others by the table `job_partition`. Whoever finds a range missing
- * (it was dropped, or made a moment ago) makes it and tries again.
+ * made by a chore some days before it is needed, and known to all nodes by the table `job_partition`. Whoever finds a range missing
+ * (it was dropped, or the chore did not run) makes it and tries again.
  */
 import type { Connected } from './connections.ts'
 import { type Queryable, statement } from './statement.ts'
@@ -17,6 +17,8 @@ export interface PartitionRange {
 export interface Partitions {
   /** To be called before rows with this expiry are written; costs nothing once the range is known. */
   ensure(expiresAt: number): Promise<void> | undefined
+  /** Makes the ranges of this time, its end included. */
+  prepare(from: number, to: number): Promise<void>
   /** Forgets what is known of the range that holds this expiry, which another node has dropped. */
   forget(expiresAt: number): void
 }
@@ -36,16 +38,15 @@ export function openPartitions(connected: Connected, widthMs = DAY_MS): Partitio
 
   async function make(expiresAt: number): Promise<void> {
     if (isKnown(expiresAt)) return
+    known = await listPartitions(connected)
+    if (isKnown(expiresAt)) return
     known = await connected.transaction(
       async (tx) => {
         await lockPartitions(tx)
         const ranges = await listPartitions(tx)
         if (ranges.some(({ from, to }) => expiresAt >= from && expiresAt < to)) return ranges
         const range = toRange(expiresAt, widthMs, ranges)
-        for (const table of PARTITIONED_TABLES) {
-          const text = `CREATE TABLE ${partitionName(table, range)} PARTITION OF ${table} FOR VALUES FROM (${range.from}) TO (${range.to})`
-          await tx.run({ name: '', text })
-        }
+        for (const table of PARTITIONED_TABLES) await addPartition(tx, table, range)
         await tx.run(ADD, [range.from, range.to])
         return [...ranges, range]
       },
@@ -53,17 +54,40 @@ export function openPartitions(connected: Connected, widthMs = DAY_MS): Partitio
     )
   }
 
+  function ensure(expiresAt: number): Promise<void> | undefined {
+    if (isKnown(expiresAt)) return undefined
+    const made = making.then(() => make(expiresAt))
+    making = made.catch(() => {})
+    return made
+  }
+
   return {
-    ensure(expiresAt) {
-      if (isKnown(expiresAt)) return undefined
-      const made = making.then(() => make(expiresAt))
-      making = made.catch(() => {})
-      return made
+    ensure,
+    async prepare(from, to) {
+      for (let at = from; at <= to; ) {
+        await ensure(at)
+        at = known.find((range) => at >= range.from && at < range.to)?.to ?? at + widthMs
+      }
     },
     forget(expiresAt) {
       known = known.filter(({ from, to }) => expiresAt < from || expiresAt >= to)
     },
   }
+}
+
+/**
+ * Made beside its parent and then attached: a table that is created as a partition shuts everybody out of the parent, and waits for
+ * whoever reads it, while everybody else waits behind that.
+ */
+async function addPartition(
+  tx: Queryable,
+  parent: (typeof PARTITIONED_TABLES)[number],
+  range: PartitionRange,
+): Promise<void> {
+  const name = partitionName(parent, range)
+  await tx.run({ name: '', text: `CREATE TABLE ${name} (LIKE ${parent} INCLUDING ALL)` })
+  const bounds = `FROM (${range.from}) TO (${range.to})`
+  await tx.run({ name: '', text: `ALTER TABLE ${parent} ATTACH PARTITION ${name} FOR VALUES ${bounds}` })
 }
 
 /** Until the end of the transaction nobody else makes or drops partitions. */

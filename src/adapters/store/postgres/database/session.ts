@@ -4,7 +4,7 @@
  * whoever comes behind does not wait for both.
  */
 import { Client } from 'pg'
-import { type ConnectionOptions, toClientConfig } from './connections.ts'
+import { type ConnectionOptions, toClientConfig } from './pool.ts'
 import { toStoreError } from './postgres-error.ts'
 import { onClient, type Queryable } from './statement.ts'
 

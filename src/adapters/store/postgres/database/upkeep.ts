@@ -5,7 +5,7 @@
  */
 import type { StoreUpkeep } from '../../../../domain/store.ts'
 import type { Connected } from './connections.ts'
-import { PARTITIONED_TABLES } from './partitions.ts'
+import { PARTITIONED_TABLES, type Partitions } from './partitions.ts'
 import { statement } from './statement.ts'
 
 /** Small, and changed with every job. */
@@ -32,7 +32,13 @@ const LEAD = statement<[leadMs: number]>(
   `SELECT greatest(0, max(upper) - (extract(epoch FROM clock_timestamp()) * 1000)::bigint) FROM job_partition`,
 )
 
-export function createUpkeep({ read, chore }: { readonly read: Connected; readonly chore: Connected }): StoreUpkeep {
+interface UpkeepParts {
+  readonly read: Connected
+  readonly chore: Connected
+  readonly partitions: Pick<Partitions, 'prepare'>
+}
+
+export function createUpkeep({ read, chore, partitions }: UpkeepParts): StoreUpkeep {
   // Cannot be prepared by name, and must not run inside a transaction.
   const run = (text: string) => chore.run({ name: '', text })
   return {
@@ -55,6 +61,7 @@ export function createUpkeep({ read, chore }: { readonly read: Connected; readon
         await run(`ANALYZE (SKIP_LOCKED) ${table}`)
       }
     },
+    prepareExpiries: ({ from, to }) => partitions.prepare(from.getTime(), to.getTime()),
     async health() {
       const [dead, oldest, lead] = await Promise.all([read.all(DEAD, [BUSY_TABLES]), read.get(OLDEST), read.get(LEAD)])
       return {

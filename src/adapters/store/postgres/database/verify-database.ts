@@ -1,5 +1,5 @@
 /** Reads which bytes the records refer to, to check them from outside, also while services run. */
-import type { ConnectionOptions } from './connections.ts'
+import type { ConnectionOptions } from './pool.ts'
 import { openSession } from './session.ts'
 import { statement } from './statement.ts'
 

@@ -4,12 +4,14 @@ import { createGather } from '../database/gather.ts'
 import {
   FIND_OBJECT,
   FORGET_GARBAGE,
+  HASH_OF_OBJECT,
   KNOWN_OBJECTS,
   keepObjects,
   LIST_HASHES,
   OLD_GARBAGE,
   removeObject,
   replaceObject,
+  THROW_AWAY_MANY,
   TOUCH_OBJECT,
 } from '../operations/assets/blob-objects.ts'
 import type { StoreParts } from './store-parts.ts'
@@ -60,6 +62,12 @@ export function createBlobIndex({ durable, relaxed, read, chore }: StoreParts): 
     },
     async forgetGarbage(objectKeys) {
       if (objectKeys.length > 0) await chore.run(FORGET_GARBAGE, [objectKeys])
+    },
+    async hashOf(objectKey) {
+      return (await read.get(HASH_OF_OBJECT, [objectKey]))?.[0] ?? null
+    },
+    async throwAway(objectKeys, now) {
+      if (objectKeys.length > 0) await chore.run(THROW_AWAY_MANY, [objectKeys, now.getTime()])
     },
     async knownObjects(objectKeys) {
       if (objectKeys.length === 0) return []

@@ -5,6 +5,7 @@ import {
   forgetEngines,
   leaveEngines,
   listEngines,
+  measureCatalogs,
   publishEngines,
   putCatalog,
   setEngineWill,
@@ -20,6 +21,9 @@ export function createEngineRegistry({ durable, relaxed, read, chore }: StorePar
     putCatalog: (hash, text) => putCatalog(durable, hash, text),
     async findCatalogs(hashes) {
       return new Map(hashes.length === 0 ? [] : await findCatalogs(read, hashes))
+    },
+    async measureCatalogs(hashes) {
+      return new Map(hashes.length === 0 ? [] : await measureCatalogs(read, hashes))
     },
     forget: (options) => chore.transaction((tx) => forgetEngines(tx, options)),
   }

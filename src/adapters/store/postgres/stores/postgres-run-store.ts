@@ -1,6 +1,6 @@
 /** The worker's side of the job store: claims, leases and what runs write. */
 import type { JobStore, TouchedJob } from '../../../../domain/jobs/job-store.ts'
-import { createClaimJob, findClaim } from '../operations/jobs/claim-job.ts'
+import { createClaims, findClaim } from '../operations/jobs/claim-job.ts'
 import { createCommitRun } from '../operations/jobs/commit-run.ts'
 import { reserveOutputNumbers } from '../operations/jobs/job-outputs.ts'
 import { reapLeases, releaseLeases, renewLeases } from '../operations/jobs/leases.ts'
@@ -11,6 +11,7 @@ import type { StoreParts } from './store-parts.ts'
 type RunWrites = Pick<
   JobStore,
   | 'claim'
+  | 'claimSeveral'
   | 'findClaim'
   | 'findLanes'
   | 'joinLane'
@@ -28,9 +29,9 @@ const REAPED_AT_ONCE = 100
 export function createRunWrites({ durable, relaxed, read, chore, clock }: StoreParts): RunWrites {
   const commitRun = createCommitRun({ durable, relaxed })
   return {
-    claim: createClaimJob(relaxed),
+    ...createClaims(relaxed),
     findClaim: (leaseId) => findClaim(relaxed, leaseId),
-    findLanes: (known) => findLanes(read, known),
+    findLanes: (known, after) => findLanes(read, known, after),
     joinLane: (lane) => joinLane(chore, lane),
     renew: (leases, until) => renewLeases(relaxed, leases, until.getTime()),
     commit: (lease, change) => commitRun(lease, change, clock.now()),

@@ -14,11 +14,12 @@ import {
   type RecordValue,
 } from '../../../../domain/transfer/record-kinds.ts'
 import { loadMigrations } from '../../migration-files.ts'
-import { type ConnectionOptions, openConnections } from '../database/connections.ts'
+import { openConnections } from '../database/connections.ts'
 import { mustBeMigrated, mustBeSupported } from '../database/migrate-database.ts'
 import { applyMigrations, MIGRATIONS_DIRECTORY } from '../database/migrations.ts'
 import { toOpenError } from '../database/open-error.ts'
 import { openPartitions } from '../database/partitions.ts'
+import type { ConnectionOptions } from '../database/pool.ts'
 import { openSession, type Session } from '../database/session.ts'
 import { statement } from '../database/statement.ts'
 import { repairCounters } from '../operations/accounts/account-counters.ts'

@@ -37,7 +37,7 @@ import { prepareListJobs, prepareListLabelledJobs } from './jobs/list-job-rows.t
 import { prepareFindRecord, prepareListHistory, prepareListLive, prepareSelectJobs } from './jobs/read-run-records.ts'
 import { prepareFindLanes } from './jobs/waiting-lanes.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
-import { prepareFindCatalogs, prepareListEngines } from './nodes/engine-rows.ts'
+import { prepareFindCatalogs, prepareListEngines, prepareMeasureCatalogs } from './nodes/engine-rows.ts'
 import { prepareHoldings, prepareListNodes } from './nodes/node-rows.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
@@ -99,6 +99,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     listNodes: prepareListNodes(database),
     listEngines: prepareListEngines(database),
     findCatalogs: prepareFindCatalogs(database),
+    measureCatalogs: prepareMeasureCatalogs(database),
   }
 }
 

@@ -1,6 +1,6 @@
 /** The asset store on SQLite, as the main thread sees it. */
 import type { AssetOrigin, AssetStore } from '../../../../domain/assets/asset-store.ts'
-import { toAsset } from '../operations/assets/asset-row.ts'
+import { readAssetRow } from '../../rows/asset-row.ts'
 import type { AssetsQuery } from '../operations/assets/find-assets.ts'
 import { toMintInput, toMintOutcome } from '../operations/assets/mint-asset.ts'
 import { inSlices, SLICE, type StoreChannels } from './store-channels.ts'
@@ -16,7 +16,7 @@ export function createAssetStore({ write, read }: StoreChannels): AssetStore {
   async function findAll(operation: FindOperation, query: AssetsQuery) {
     if (query.wanted.length === 0) return []
     const rows = await read.call(operation, query)
-    return rows.map(toAsset)
+    return rows.map(readAssetRow)
   }
   return {
     announceBlob: (hash, sizeBytes, now) => write.call('announceBlob', { hash, sizeBytes, now: now.getTime() }),
@@ -32,15 +32,15 @@ export function createAssetStore({ write, read }: StoreChannels): AssetStore {
       findAll(FIND_BY_PATH[origin], { accountId, wanted: filePaths, now: now.getTime() }),
     async findInFolders(accountId, { folders, limit, now }) {
       const rows = await read.call('findInFolders', { accountId, folders, limit, now: now.getTime() })
-      return rows.map(toAsset)
+      return rows.map(readAssetRow)
     },
     async findOutputIn(accountId, { filePath, subfolder, now }) {
       const row = await read.call('findOutputsIn', { accountId, filePath, subfolder, now: now.getTime() })
-      return row === null ? null : toAsset(row)
+      return row === null ? null : readAssetRow(row)
     },
     async listFiles(accountId, { now, ...query }) {
       const rows = await read.call('listFiles', { accountId, ...query, now: now.getTime() })
-      return rows.map(toAsset)
+      return rows.map(readAssetRow)
     },
     findNewestByHash: (accountId, wanted, now) =>
       findAll('findNewestByHash', { accountId, wanted, now: now.getTime() }),

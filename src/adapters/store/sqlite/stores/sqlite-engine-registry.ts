@@ -13,7 +13,12 @@ export function createEngineRegistry({ write, read }: StoreChannels): EngineRegi
     async findCatalogs(hashes) {
       return new Map(hashes.length === 0 ? [] : await read.call('findCatalogs', hashes))
     },
-    forget: ({ sharedBefore, ownBefore }) =>
-      write.call('forgetEngines', { sharedBefore: sharedBefore.getTime(), ownBefore: ownBefore.getTime() }),
+    async measureCatalogs(hashes) {
+      return new Map(hashes.length === 0 ? [] : await read.call('measureCatalogs', hashes))
+    },
+    forget: ({ sharedBefore, ownBefore, engineIds = [] }) =>
+      write.call('forgetEngines', {
+        ...{ sharedBefore: sharedBefore.getTime(), ownBefore: ownBefore.getTime(), engineIds },
+      }),
   }
 }

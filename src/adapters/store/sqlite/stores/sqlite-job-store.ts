@@ -78,6 +78,8 @@ type JobReads = Pick<
   | 'countByStatus'
 >
 
+const FIRST_LANE = { pool: '', lane: '' }
+
 function createJobReads(read: StoreChannels['read']): JobReads {
   return {
     async find(accountId, jobId, now) {
@@ -87,7 +89,7 @@ function createJobReads(read: StoreChannels['read']): JobReads {
     findWorkflow: (accountId, jobId, now) => read.call('findWorkflow', { accountId, jobId, now: now.getTime() }),
     findLog: (accountId, jobId, now) => read.call('findLog', { accountId, jobId, now: now.getTime() }),
     list: (accountId, query) => listJobs(read, accountId, query),
-    findLanes: (known) => read.call('findLanes', known),
+    findLanes: (known, after = FIRST_LANE) => read.call('findLanes', { known, after }),
     findClaim: async (leaseId) => toClaim(await read.call('findClaim', leaseId), leaseId),
     findOwner: (jobId) => read.call('findOwner', jobId),
     findHolders: async (jobIds) => new Map(await read.call('findHolders', jobIds)),

@@ -1,9 +1,11 @@
 /** A job that one process takes and runs, heard on the sockets of another process over a shared bus. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
 import { silentLog } from '../../../../../lib/log.ts'
 import { createLoopback } from '../../../../../test/support/bus/loopback-medium.ts'
 import { isText } from '../../../../../test/support/clients/test-socket.ts'
+import { waitUntil } from '../../../../../test/support/wait-until.ts'
 import { createWireBus } from '../../../../adapters/bus/wire-bus.ts'
 import type { Job } from '../../../../domain/jobs/job.ts'
 import { isEnd, JOB, outline, SAMPLER, startSockets } from './start-sockets.ts'
@@ -116,6 +118,59 @@ for (const [what, hears] of [
     assert.equal(there.frames.filter(isEnd).length, 1)
   })
 }
+
+test('the end of a run is told that was silent since somebody here listened, and whose end nobody told', async () => {
+  await using rigs = await startTwo()
+  const { other } = rigs
+  other.jobs.set(JOB, { ...ENDED, id: JOB, status: 'running' })
+  const there = await other.connect('token=ada&clientId=')
+  // The list of what runs has come.
+  await turn()
+  other.jobs.set(JOB, { ...ENDED, id: JOB })
+  other.ticker.advance(5000)
+  await there.until(isEnd)
+})
+
+test('events that come late over a slow link come before the end of their run, which comes once', async () => {
+  await using rigs = await startTwo()
+  const { one, other, medium, otherEnd } = rigs
+  const there = await other.connect('token=ada&clientId=')
+  for (const move of ['queued', 'taken'] as const) one.move(JOB, move)
+  for (const event of SAMPLER.slice(0, 3)) one.say(JOB, event)
+  await there.until((frame) => isText(frame, 'executing'))
+  await medium.settle()
+  otherEnd.lag()
+  for (const event of SAMPLER.slice(3)) one.say(JOB, event)
+  other.jobs.set(JOB, { ...ENDED, id: JOB })
+  one.move(JOB, 'ended')
+  one.say(JOB, { type: 'succeeded' })
+  await medium.settle()
+  otherEnd.catchUp()
+  await there.until(isEnd)
+  const told = outline(there.frames)
+  assert.ok(told.includes('progress'), told.join('\n'))
+  assert.ok(told.indexOf('progress') < told.indexOf('execution_success'), told.join('\n'))
+})
+
+test('what comes after the end of a run was told from its record is told to nobody, and the queue is not counted down twice', async () => {
+  await using rigs = await startTwo()
+  const { one, other, medium } = rigs
+  other.waiting.set('ada', 1)
+  const there = await other.connect('token=ada&clientId=')
+  for (const move of ['queued', 'taken'] as const) one.move(JOB, move)
+  for (const event of SAMPLER.slice(0, 3)) one.say(JOB, event)
+  await there.until((frame) => isText(frame, 'executing'))
+  other.jobs.set(JOB, { ...ENDED, id: JOB })
+  one.move(JOB, 'ended')
+  await there.until(isEnd)
+  const before = there.frames.length
+  for (const event of SAMPLER.slice(3)) one.say(JOB, event)
+  one.say(JOB, { type: 'succeeded' })
+  await medium.settle()
+  one.move('5c6f54d3-c688-4185-a929-0a18c0b13fd2', 'queued')
+  await waitUntil(() => there.frames.length > before)
+  assert.deepEqual(outline(there.frames.slice(before)), ['status 2'])
+})
 
 test('a process alone sets no timer for ends that others might not tell', async () => {
   await using alone = await startSockets()

@@ -96,6 +96,7 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
       if (job === undefined) throw new ServiceError('not_found', 'there is no job with this id')
       return job
     },
+    listRunning: async () => [...jobs.values()].filter(({ status }) => status === 'running').map(({ id }) => id),
     jobClients,
     isPerClient: false,
     features: () => TEST_FEATURES,

@@ -1,27 +1,10 @@
 /** Accounts of the cloud and serverless kinds: the record beside the counters, and the balance of those that pay. */
 import { MAX_MICROS } from '../../../../../../lib/text/usd.ts'
-import type { AccountRecord, AccountStatus } from '../../../../../domain/accounts/account.ts'
+import type { AccountRecord } from '../../../../../domain/accounts/account.ts'
 import type { EnforcedLimits, VersionedAccount } from '../../../../../domain/accounts/account-store.ts'
-import type { LimitOverrides } from '../../../../../domain/accounts/limits/tiers.ts'
+import { PROFILE_COLUMNS, type ProfileRow, toVersionedAccount } from '../../../rows/account-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { lockVersions, nextVersion } from '../../database/versions.ts'
-
-type ProfileRow = [
-  id: string,
-  name: string,
-  tier: string,
-  overrides: string,
-  status: AccountStatus,
-  createdAt: number,
-  version: number,
-]
-
-const COLUMNS = 'account_id, name, tier, overrides, status, created_at, version'
-
-function toVersioned([id, name, tier, overrides, status, createdAt, version]: ProfileRow): VersionedAccount {
-  const limits = JSON.parse(overrides) as LimitOverrides
-  return { account: { id, name, tier, overrides: limits, status, createdAt: new Date(createdAt) }, version }
-}
 
 const INSERT_SUBMITS = statement(
   'accounts.insertSubmits',
@@ -33,7 +16,7 @@ const INSERT_LOAD = statement(
 )
 const INSERT_PROFILE = statement(
   'accounts.insertProfile',
-  `INSERT INTO account_profile (${COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, ${nextVersion('account_profile')})`,
+  `INSERT INTO account_profile (${PROFILE_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, ${nextVersion('account_profile')})`,
 )
 
 /** false: the id is taken. */
@@ -117,18 +100,21 @@ export async function enforceLimits(
   ])
 }
 
-const FIND = statement<ProfileRow>('accounts.find', `SELECT ${COLUMNS} FROM account_profile WHERE account_id = $1`)
+const FIND = statement<ProfileRow>(
+  'accounts.find',
+  `SELECT ${PROFILE_COLUMNS} FROM account_profile WHERE account_id = $1`,
+)
 
 export async function findAccount(db: Queryable, accountId: string): Promise<AccountRecord | null> {
   const row = await db.get(FIND, [accountId])
-  return row === undefined ? null : toVersioned(row).account
+  return row === undefined ? null : toVersionedAccount(row).account
 }
 
 const CHANGED = statement<ProfileRow>(
   'accounts.changed',
-  `SELECT ${COLUMNS} FROM account_profile WHERE version > $1 ORDER BY version LIMIT $2`,
+  `SELECT ${PROFILE_COLUMNS} FROM account_profile WHERE version > $1 ORDER BY version LIMIT $2`,
 )
 
 export async function listChangedAccounts(db: Queryable, version: number, limit: number): Promise<VersionedAccount[]> {
-  return (await db.all(CHANGED, [version, limit])).map(toVersioned)
+  return (await db.all(CHANGED, [version, limit])).map(toVersionedAccount)
 }

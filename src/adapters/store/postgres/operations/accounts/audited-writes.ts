@@ -5,6 +5,7 @@ import {
   type AuditRecord,
   toAuditOutcome,
 } from '../../../../../domain/accounts/audit.ts'
+import { AUDIT_COLUMNS, type AuditRow, toAuditRecord } from '../../../rows/audit-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 
 const INSERT = statement(
@@ -18,32 +19,17 @@ export async function addAuditLine(tx: Queryable, entry: AuditEntry, result?: un
   await tx.run(INSERT, [actor, action, subject, at.getTime(), JSON.stringify(details), toAuditOutcome(result)])
 }
 
-type AuditRow = [
-  seq: number,
-  actor: string,
-  action: string,
-  subject: string,
-  at: number,
-  details: string,
-  outcome: string,
-]
-
-const COLUMNS = 'seq, actor, action, subject, at, details, outcome'
 const LIST = statement<AuditRow>(
   'audit.list',
-  `SELECT ${COLUMNS} FROM audit_log WHERE seq < $1 ORDER BY seq DESC LIMIT $2`,
+  `SELECT ${AUDIT_COLUMNS} FROM audit_log WHERE seq < $1 ORDER BY seq DESC LIMIT $2`,
 )
 const LIST_OF_SUBJECT = statement<AuditRow>(
   'audit.listOfSubject',
-  `SELECT ${COLUMNS} FROM audit_log WHERE subject = $3 AND seq < $1 ORDER BY seq DESC LIMIT $2`,
+  `SELECT ${AUDIT_COLUMNS} FROM audit_log WHERE subject = $3 AND seq < $1 ORDER BY seq DESC LIMIT $2`,
 )
 
 export async function listAuditLines(db: Queryable, { limit, before, subject }: AuditQuery): Promise<AuditRecord[]> {
   const page = [before ?? Number.MAX_SAFE_INTEGER, limit]
   const rows = await (subject === null ? db.all(LIST, page) : db.all(LIST_OF_SUBJECT, [...page, subject]))
-  return rows.map(([seq, actor, action, of, at, details, outcome]) => ({
-    ...{ seq, actor, action, subject: of, outcome },
-    at: new Date(at),
-    details: JSON.parse(details) as Record<string, unknown>,
-  }))
+  return rows.map(toAuditRecord)
 }

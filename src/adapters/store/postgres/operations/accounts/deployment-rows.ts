@@ -1,34 +1,18 @@
 /** Deployments and the load of their pools. */
-import type { Deployment, DeploymentState } from '../../../../../domain/deployments/deployment.ts'
+import type { Deployment } from '../../../../../domain/deployments/deployment.ts'
 import type {
   DeploymentMove,
   DeploymentSettings,
   PoolLoad,
   VersionedDeployment,
 } from '../../../../../domain/deployments/deployment-store.ts'
+import { DEPLOYMENT_COLUMNS, type DeploymentRow, toDeployment } from '../../../rows/deployment-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { lockVersions, nextVersion } from '../../database/versions.ts'
 
-type DeploymentRow = [
-  id: string,
-  accountId: string | null,
-  state: DeploymentState,
-  workers: number,
-  idleAfterMs: number | null,
-  createdAt: number,
-  changedAt: number,
-]
-
-const COLUMNS = 'id, account_id, state, workers, idle_after, created_at, changed_at'
-
-function toDeployment([id, accountId, state, workers, idleAfterMs, createdAt, changedAt]: DeploymentRow): Deployment {
-  const [created, changed] = [new Date(createdAt), new Date(changedAt)]
-  return { id, accountId, state, workers, idleAfterMs, createdAt: created, changedAt: changed }
-}
-
 const INSERT = statement(
   'deployments.insert',
-  `INSERT INTO deployment (${COLUMNS}, version) VALUES ($1, $2, $3, $4, $5, $6, $7, ${nextVersion('deployment')})
+  `INSERT INTO deployment (${DEPLOYMENT_COLUMNS}, version) VALUES ($1, $2, $3, $4, $5, $6, $7, ${nextVersion('deployment')})
    ON CONFLICT (id) DO NOTHING`,
 )
 
@@ -45,7 +29,7 @@ const LOCK = statement('deployments.lock', 'SELECT 1 FROM deployment WHERE id = 
 const MOVE = statement<DeploymentRow>(
   'deployments.move',
   `UPDATE deployment SET state = $2, changed_at = $3, version = ${nextVersion('deployment')}
-   WHERE id = $1 AND state = ANY($4::text[]) RETURNING ${COLUMNS}`,
+   WHERE id = $1 AND state = ANY($4::text[]) RETURNING ${DEPLOYMENT_COLUMNS}`,
 )
 
 export async function moveDeployment(tx: Queryable, move: DeploymentMove): Promise<Deployment | null> {
@@ -77,7 +61,7 @@ export async function findClosedPools(tx: Queryable, pools: readonly string[]): 
 const CONFIGURE = statement<DeploymentRow>(
   'deployments.configure',
   `UPDATE deployment SET workers = $2, idle_after = $3, changed_at = $4, version = ${nextVersion('deployment')}
-   WHERE id = $1 RETURNING ${COLUMNS}`,
+   WHERE id = $1 RETURNING ${DEPLOYMENT_COLUMNS}`,
 )
 
 export async function configureDeployment(
@@ -89,7 +73,7 @@ export async function configureDeployment(
   return row === undefined ? null : toDeployment(row)
 }
 
-const LIST = statement<DeploymentRow>('deployments.list', `SELECT ${COLUMNS} FROM deployment ORDER BY id`)
+const LIST = statement<DeploymentRow>('deployments.list', `SELECT ${DEPLOYMENT_COLUMNS} FROM deployment ORDER BY id`)
 
 export async function listDeployments(db: Queryable): Promise<Deployment[]> {
   return (await db.all(LIST)).map(toDeployment)
@@ -97,7 +81,7 @@ export async function listDeployments(db: Queryable): Promise<Deployment[]> {
 
 const CHANGED = statement<[...DeploymentRow, version: number]>(
   'deployments.changed',
-  `SELECT ${COLUMNS}, version FROM deployment WHERE version > $1 ORDER BY version LIMIT $2`,
+  `SELECT ${DEPLOYMENT_COLUMNS}, version FROM deployment WHERE version > $1 ORDER BY version LIMIT $2`,
 )
 
 export async function listChangedDeployments(

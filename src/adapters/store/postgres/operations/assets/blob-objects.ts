@@ -11,6 +11,11 @@ export const FIND_OBJECT = statement<ObjectRow>(
   'SELECT object_key, size_bytes FROM blob WHERE hash = $1',
 )
 
+export const HASH_OF_OBJECT = statement<[hash: string]>(
+  'objects.hash-of',
+  'SELECT hash FROM blob WHERE object_key = $1',
+)
+
 const KEEP = statement<[hash: string, ...ObjectRow]>(
   'objects.keep',
   `INSERT INTO blob (hash, object_key, size_bytes, since)
@@ -95,6 +100,11 @@ export const OLD_GARBAGE = statement<[objectKey: string]>(
 export const FORGET_GARBAGE = statement(
   'objects.forget-garbage',
   'DELETE FROM blob_garbage WHERE object_key = ANY ($1::text[])',
+)
+export const THROW_AWAY_MANY = statement(
+  'objects.throw-away-many',
+  `INSERT INTO blob_garbage (object_key, since) SELECT DISTINCT object_key, $2::bigint FROM unnest($1::text[]) AS thrown(object_key)
+   ON CONFLICT (object_key) DO UPDATE SET since = excluded.since`,
 )
 export const KNOWN_OBJECTS = statement<[objectKey: string]>(
   'objects.known',

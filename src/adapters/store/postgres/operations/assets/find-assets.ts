@@ -3,7 +3,7 @@
  * past its life is gone for every reader, swept or not.
  */
 import { type Queryable, statement } from '../../database/statement.ts'
-import { type AssetRow, OUTPUT_COLUMNS, UPLOAD_COLUMNS } from './asset-row.ts'
+import { type NumberedAssetRow, OUTPUT_COLUMNS, UPLOAD_COLUMNS } from './asset-row.ts'
 
 export interface AssetsQuery {
   readonly accountId: string
@@ -12,14 +12,14 @@ export interface AssetsQuery {
   readonly now: number
 }
 
-export type FindAssets = (db: Queryable, query: AssetsQuery) => Promise<AssetRow[]>
+export type FindAssets = (db: Queryable, query: AssetsQuery) => Promise<NumberedAssetRow[]>
 
 const IS_ALIVE = '(expires_at IS NULL OR expires_at > $3)'
 
 /** For each wanted value the newest of its records; `sources` select from one table each. */
 function findEach(name: string, sources: readonly string[]): FindAssets {
   const newest = sources.map((source) => `(${source} AND account_id = $1 AND ${IS_ALIVE} ORDER BY seq DESC LIMIT 1)`)
-  const select = statement<AssetRow>(
+  const select = statement<NumberedAssetRow>(
     `assets.${name}`,
     `SELECT found.* FROM (SELECT DISTINCT value FROM unnest($2::text[]) AS value) AS wanted CROSS JOIN LATERAL (
        SELECT * FROM (${newest.join(' UNION ALL ')}) AS each ORDER BY seq DESC LIMIT 1) AS found
@@ -36,7 +36,7 @@ export const findUploadsByPath = findEach('find-uploads-by-path', [upload('file_
 export const findOutputsByPath = findEach('find-outputs-by-path', [output('file_path = wanted.value')])
 export const findNewestByHash = findEach('find-by-hash', [upload('hash = wanted.value'), output('hash = wanted.value')])
 
-const FIND_OUTPUT_IN = statement<AssetRow>(
+const FIND_OUTPUT_IN = statement<NumberedAssetRow>(
   'assets.find-output-in',
   `SELECT ${OUTPUT_COLUMNS} FROM (
      SELECT * FROM output WHERE account_id = $1 AND file_path = $2 ORDER BY seq DESC LIMIT 1000) AS recent
@@ -51,7 +51,7 @@ interface SubfolderQuery {
 }
 
 /** The newest output of this path that an engine put into this subfolder, among the newest thousand of the path. */
-export async function findOutputIn(db: Queryable, query: SubfolderQuery): Promise<AssetRow | null> {
+export async function findOutputIn(db: Queryable, query: SubfolderQuery): Promise<NumberedAssetRow | null> {
   return (await db.get(FIND_OUTPUT_IN, [query.accountId, query.filePath, query.now, query.subfolder])) ?? null
 }
 
@@ -68,7 +68,7 @@ interface FilesQuery {
 const WALKED_PATHS = 20_000
 
 function listOf(origin: 'upload' | 'output', columns: string, table: string) {
-  return statement<AssetRow>(
+  return statement<NumberedAssetRow>(
     `assets.list-${origin}s`,
     `SELECT * FROM (
        SELECT DISTINCT ON (file_path) ${columns} FROM (
@@ -88,7 +88,7 @@ const LISTS = {
 }
 
 /** The newest record of each path, the newest first. */
-export function listFiles(db: Queryable, query: FilesQuery): Promise<AssetRow[]> {
+export function listFiles(db: Queryable, query: FilesQuery): Promise<NumberedAssetRow[]> {
   const { accountId, origin, prefix, limit, now } = query
   return db.all(LISTS[origin], [accountId, prefix, now, limit])
 }
@@ -101,7 +101,7 @@ interface FoldersQuery {
 }
 
 // '0' is the character behind '/', so that a range of the index holds what lies below the folder.
-const FIND_IN_FOLDERS = statement<AssetRow>(
+const FIND_IN_FOLDERS = statement<NumberedAssetRow>(
   'assets.find-in-folders',
   `SELECT found.* FROM unnest($2::text[]) AS folder CROSS JOIN LATERAL (
      SELECT DISTINCT ON (file_path) ${UPLOAD_COLUMNS} FROM asset
@@ -111,6 +111,6 @@ const FIND_IN_FOLDERS = statement<AssetRow>(
    ORDER BY found.seq DESC LIMIT $4`,
 )
 
-export function findInFolders(db: Queryable, query: FoldersQuery): Promise<AssetRow[]> {
+export function findInFolders(db: Queryable, query: FoldersQuery): Promise<NumberedAssetRow[]> {
   return db.all(FIND_IN_FOLDERS, [query.accountId, query.folders, query.now, query.limit])
 }

@@ -5,7 +5,7 @@
 import type { MintOutcome, MintRequest } from '../../../../../domain/assets/asset-store.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { addRecords } from './account-storage.ts'
-import { type AssetRow, toAsset, UPLOAD_COLUMNS } from './asset-row.ts'
+import { type NumberedAssetRow, toAsset, UPLOAD_COLUMNS } from './asset-row.ts'
 
 const LOCK = statement<[number]>('assets.lock-account', 'SELECT 1 FROM account WHERE id = $1 FOR NO KEY UPDATE')
 const FIND_HOLDER = statement<[jobId: string | null, assetId: string | null]>(
@@ -23,7 +23,7 @@ const OWNS_HASH = statement<[boolean]>(
      OR EXISTS (SELECT 1 FROM output WHERE hash = $1 AND account_id = $2 AND expires_at > $3)`,
 )
 // The same record already: made the newest and kept at least as long as asked.
-const RENEW = statement<AssetRow>(
+const RENEW = statement<NumberedAssetRow>(
   'assets.renew',
   `WITH same AS MATERIALIZED (
      SELECT id AS same_id FROM asset WHERE account_id = $1 AND hash = $2 AND file_path IS NOT DISTINCT FROM $3 AND tags = $4

@@ -1,6 +1,7 @@
 /** What the ledger can tell: balances, entries by page, open holds, the use of a period. */
 import type { Micros } from '../../../../../../lib/text/usd.ts'
 import type { Balance, EntryKind, Hold, LedgerEntry, Usage } from '../../../../../domain/credits/ledger.ts'
+import { ENTRY_COLUMNS, type EntryRow, toLedgerEntry } from '../../../rows/ledger-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 
 const BALANCE = statement<[available: Micros, held: Micros, floor: Micros]>(
@@ -20,22 +21,9 @@ interface EntriesInput {
   readonly kinds: readonly EntryKind[]
 }
 
-const ENTRIES = statement<
-  [
-    seq: number,
-    accountId: string,
-    kind: EntryKind,
-    reference: string,
-    granted: Micros,
-    available: Micros,
-    held: Micros,
-    charged: Micros,
-    at: number,
-    memo: string,
-  ]
->(
+const ENTRIES = statement<EntryRow>(
   'ledger.entries',
-  `SELECT seq, account_id, kind, reference, granted, available, held, charged, at, memo FROM ledger_entry
+  `SELECT ${ENTRY_COLUMNS} FROM ledger_entry
    WHERE account_id = $1 AND seq < $2 AND kind = ANY($3::text[]) ORDER BY seq DESC LIMIT $4`,
 )
 
@@ -44,10 +32,7 @@ export async function listEntries(
   { accountId, before, limit, kinds }: EntriesInput,
 ): Promise<LedgerEntry[]> {
   const rows = await db.all(ENTRIES, [accountId, before, kinds, limit])
-  return rows.map(([seq, account, kind, reference, granted, available, held, charged, at, memo]) => ({
-    ...{ seq, accountId: account, kind, reference, granted, available, held, charged, memo },
-    at: new Date(at),
-  }))
+  return rows.map(toLedgerEntry)
 }
 
 const OPEN_HOLDS = statement<[id: string, micros: Micros, heldAt: number]>(

@@ -258,19 +258,15 @@ async function writeLogs(tx: Queryable, standing: readonly Standing[]): Promise<
 
 const FIND_ENDED = statement<JobRow>(
   'runs.find_ended',
-  `SELECT done.* FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[]) AS asked(job_id, lease_id, ended_as, ended_at)
+  `SELECT done.* FROM unnest($1::uuid[], $2::text[], $3::text[]) AS asked(job_id, lease_id, ended_as)
    CROSS JOIN LATERAL (
      SELECT ${DONE_COLUMNS} FROM job_done WHERE id = asked.job_id AND lease_id = asked.lease_id
-       AND status = asked.ended_as AND completed_at = asked.ended_at OFFSET 0) AS done`,
+       AND status = asked.ended_as OFFSET 0) AS done`,
 )
 
-/** The very same end was written before, and only its answer was lost. */
+/** The same end was written before, and only its answer was lost. A lease makes one end, whenever it is said to have been. */
 async function findEnded(tx: Queryable, over: readonly Commit[]): Promise<Map<string, CommitOutcome>> {
-  const rows = await tx.all(FIND_ENDED, [
-    ...toFence(over),
-    over.map(({ finish }) => finish?.status),
-    over.map(({ finish }) => finish?.at),
-  ])
+  const rows = await tx.all(FIND_ENDED, [...toFence(over), over.map(({ finish }) => finish?.status)])
   const outputs = await findOutputsOf(tx, rows)
   return new Map(
     rows.map((row) => [row[COLUMN.id], toEndOutcome([row, outputs.get(row[COLUMN.id]) ?? null, null])] as const),

@@ -1,9 +1,10 @@
 /** The lanes of a pool's queue: found by stepping from one to the next through the index, never by walking the jobs in them. */
-import type { WaitingLane } from '../../../../../domain/jobs/job-store.ts'
+import type { LanePlace, WaitingLane } from '../../../../../domain/jobs/job-store.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 
 // An answer stays small; the caller asks again for the rest.
 const MAX_FOUND = 100
+const BEGINNING: LanePlace = { pool: '', lane: '' }
 
 const firstOf = (condition: string) => `
   SELECT pool, needs, id, expires_at FROM job WHERE status = 'queued' ${condition} ORDER BY pool, needs LIMIT 1`
@@ -12,7 +13,7 @@ const firstOf = (condition: string) => `
 const FIND = statement<[pool: string, lane: string, workflow: string]>(
   'lanes.find',
   `WITH RECURSIVE lane AS (
-     (${firstOf('')})
+     (${firstOf('AND (pool, needs) > ($2, $3)')})
      UNION ALL
      SELECT further.* FROM lane CROSS JOIN LATERAL (
        ${firstOf('AND (pool, needs) > (lane.pool, lane.needs)')}) AS further)
@@ -21,8 +22,12 @@ const FIND = statement<[pool: string, lane: string, workflow: string]>(
    WHERE lane.needs <> '' AND lane.needs <> ALL($1::text[]) LIMIT ${MAX_FOUND}`,
 )
 
-export async function findLanes(db: Queryable, known: readonly string[]): Promise<WaitingLane[]> {
-  return (await db.all(FIND, [known])).map(([pool, lane, workflow]) => ({ pool, lane, workflow }))
+export async function findLanes(
+  db: Queryable,
+  known: readonly string[],
+  { pool, lane }: LanePlace = BEGINNING,
+): Promise<WaitingLane[]> {
+  return (await db.all(FIND, [known, pool, lane])).map(([pool, lane, workflow]) => ({ pool, lane, workflow }))
 }
 
 // Each step is short, so that claims never wait for it long; a job that somebody is taking or ending just now is left out.

@@ -2,9 +2,14 @@
  * The engines that any process knows of, who drives them, and what they can run. Who may drive one is decided by a time that is never
  * later than the server's own, as in node-rows.ts.
  */
-import { readEngineAbout, writeEngineAbout } from '../../../../../domain/engine/directory/engine-about.ts'
-import type { EngineRecord, EngineWill, Publication } from '../../../../../domain/engine/directory/engine-registry.ts'
-import type { EngineRow } from '../../../rows/engine-row.ts'
+import { writeEngineAbout } from '../../../../../domain/engine/directory/engine-about.ts'
+import type {
+  EngineRecord,
+  EngineRegistry,
+  EngineWill,
+  Publication,
+} from '../../../../../domain/engine/directory/engine-registry.ts'
+import { type EngineRow, toEngineRecord } from '../../../rows/engine-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { toText } from '../../database/texts.ts'
 import { NO_LATER_THAN_NOW } from './node-rows.ts'
@@ -57,19 +62,7 @@ const LIST = statement<EngineRow>(
 )
 
 export async function listEngines(db: Queryable): Promise<EngineRecord[]> {
-  return (await db.all(LIST)).map((row) => {
-    const [id, nodeId, heldUntil, isShared, catalogHash, state, concurrency, about, seenAt, will, willNumber] = row
-    return {
-      nodeId,
-      heldUntil: new Date(heldUntil),
-      isShared: isShared === 1,
-      catalogHash,
-      status: readEngineAbout({ id, state, concurrency }, about),
-      seenAt: new Date(seenAt),
-      will,
-      willNumber,
-    }
-  })
+  return (await db.all(LIST)).map(toEngineRecord)
 }
 
 const SET_WILL = statement(
@@ -99,9 +92,19 @@ export function findCatalogs(db: Queryable, hashes: readonly string[]): Promise<
   return db.all(FIND_CATALOGS, [hashes])
 }
 
+const MEASURE_CATALOGS = statement<[hash: string, bytes: number]>(
+  'engines.measure_catalogs',
+  'SELECT hash, octet_length(text) FROM engine_catalog WHERE hash = ANY($1)',
+)
+
+export function measureCatalogs(db: Queryable, hashes: readonly string[]): Promise<[hash: string, bytes: number][]> {
+  return db.all(MEASURE_CATALOGS, [hashes])
+}
+
 const FORGET = statement(
   'engines.forget',
-  'DELETE FROM engine WHERE seen_at < CASE is_shared WHEN 1 THEN $1::bigint ELSE $2::bigint END',
+  `DELETE FROM engine
+   WHERE seen_at < CASE is_shared WHEN 1 THEN $1::bigint ELSE $2::bigint END OR id = ANY($3::text[])`,
 )
 const FORGET_CATALOGS = statement(
   'engines.forget_catalogs',
@@ -110,9 +113,9 @@ const FORGET_CATALOGS = statement(
 
 export async function forgetEngines(
   db: Queryable,
-  { sharedBefore, ownBefore }: { readonly sharedBefore: Date; readonly ownBefore: Date },
+  { sharedBefore, ownBefore, engineIds = [] }: Parameters<EngineRegistry['forget']>[0],
 ): Promise<number> {
-  const removed = await db.run(FORGET, [sharedBefore.getTime(), ownBefore.getTime()])
+  const removed = await db.run(FORGET, [sharedBefore.getTime(), ownBefore.getTime(), engineIds])
   await db.run(FORGET_CATALOGS)
   return removed
 }

@@ -1,9 +1,9 @@
 /** Accounts of the cloud and serverless kinds: the record beside the counters, and the balance of those that pay. */
 import type { DatabaseSync } from 'node:sqlite'
 import { MAX_MICROS } from '../../../../../../lib/text/usd.ts'
-import type { AccountRecord, AccountStatus } from '../../../../../domain/accounts/account.ts'
+import type { AccountRecord } from '../../../../../domain/accounts/account.ts'
 import type { EnforcedLimits, VersionedAccount } from '../../../../../domain/accounts/account-store.ts'
-import type { LimitOverrides } from '../../../../../domain/accounts/limits/tiers.ts'
+import { PROFILE_COLUMNS, type ProfileRow, toVersionedAccount } from '../../../rows/account-row.ts'
 import { prepareRows } from '../statement.ts'
 
 interface AccountInput {
@@ -18,23 +18,7 @@ interface ReplaceInput extends AccountInput {
 
 type EnforceInput = readonly (EnforcedLimits & { readonly accountId: string })[]
 
-type ProfileRow = [
-  id: string,
-  name: string,
-  tier: string,
-  overrides: string,
-  status: AccountStatus,
-  createdAt: number,
-  version: number,
-]
-
-const COLUMNS = 'account_id, name, tier, overrides, status, created_at, version'
 const NEXT_VERSION = '(SELECT coalesce(max(version), 0) + 1 FROM account_profile)'
-
-function toVersioned([id, name, tier, overrides, status, createdAt, version]: ProfileRow): VersionedAccount {
-  const limits = JSON.parse(overrides) as LimitOverrides
-  return { account: { id, name, tier, overrides: limits, status, createdAt: new Date(createdAt) }, version }
-}
 
 export function prepareCreateAccount(database: DatabaseSync): (input: AccountInput) => boolean {
   const insertHot = database.prepare(`
@@ -88,10 +72,13 @@ function prepareEnforceOne(database: DatabaseSync): (accountId: string, limits: 
 }
 
 export function prepareFindAccount(database: DatabaseSync): (accountId: string) => AccountRecord | null {
-  const select = prepareRows<ProfileRow>(database, `SELECT ${COLUMNS} FROM account_profile WHERE account_id = ?`)
+  const select = prepareRows<ProfileRow>(
+    database,
+    `SELECT ${PROFILE_COLUMNS} FROM account_profile WHERE account_id = ?`,
+  )
   return (accountId) => {
     const row = select.get(accountId)
-    return row === undefined ? null : toVersioned(row).account
+    return row === undefined ? null : toVersionedAccount(row).account
   }
 }
 
@@ -100,7 +87,7 @@ export function prepareChangedAccounts(
 ): (query: { readonly version: number; readonly limit: number }) => VersionedAccount[] {
   const select = prepareRows<ProfileRow>(
     database,
-    `SELECT ${COLUMNS} FROM account_profile WHERE version > ? ORDER BY version LIMIT ?`,
+    `SELECT ${PROFILE_COLUMNS} FROM account_profile WHERE version > ? ORDER BY version LIMIT ?`,
   )
-  return ({ version, limit }) => select.all(version, limit).map(toVersioned)
+  return ({ version, limit }) => select.all(version, limit).map(toVersionedAccount)
 }

@@ -9,6 +9,7 @@ import {
   type AuditRecord,
   toAuditOutcome,
 } from '../../../../../domain/accounts/audit.ts'
+import { AUDIT_COLUMNS, type AuditRow, toAuditRecord } from '../../../rows/audit-row.ts'
 import type { Operations } from '../../threads/store-thread-protocol.ts'
 import { prepareRows } from '../statement.ts'
 
@@ -56,37 +57,18 @@ export function prepareAudited(database: DatabaseSync, operations: Operations): 
   }
 }
 
-type AuditRow = [
-  seq: number,
-  actor: string,
-  action: string,
-  subject: string,
-  at: number,
-  details: string,
-  outcome: string,
-]
-
 export function prepareListAudit(database: DatabaseSync): (query: AuditQuery) => AuditRecord[] {
-  const columns = 'seq, actor, action, subject, at, details, outcome'
   const select = prepareRows<AuditRow>(
     database,
-    `SELECT ${columns} FROM audit_log WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2`,
+    `SELECT ${AUDIT_COLUMNS} FROM audit_log WHERE seq < ?1 ORDER BY seq DESC LIMIT ?2`,
   )
   const selectSubject = prepareRows<AuditRow>(
     database,
-    `SELECT ${columns} FROM audit_log WHERE subject = ?3 AND seq < ?1 ORDER BY seq DESC LIMIT ?2`,
+    `SELECT ${AUDIT_COLUMNS} FROM audit_log WHERE subject = ?3 AND seq < ?1 ORDER BY seq DESC LIMIT ?2`,
   )
   return ({ limit, before, subject }) => {
     const from = before ?? Number.MAX_SAFE_INTEGER
     const rows = subject === null ? select.all(from, limit) : selectSubject.all(from, limit, subject)
-    return rows.map(([seq, actor, action, of, at, details, outcome]) => ({
-      seq,
-      actor,
-      action,
-      subject: of,
-      at: new Date(at),
-      details: JSON.parse(details) as Record<string, unknown>,
-      outcome,
-    }))
+    return rows.map(toAuditRecord)
   }
 }

@@ -1,12 +1,13 @@
 /** Deployments and the load of their pools. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { Deployment, DeploymentState } from '../../../../../domain/deployments/deployment.ts'
+import type { Deployment } from '../../../../../domain/deployments/deployment.ts'
 import type {
   DeploymentMove,
   DeploymentSettings,
   PoolLoad,
   VersionedDeployment,
 } from '../../../../../domain/deployments/deployment-store.ts'
+import { DEPLOYMENT_COLUMNS, type DeploymentRow, toDeployment } from '../../../rows/deployment-row.ts'
 import { prepareRows } from '../statement.ts'
 
 interface VersionQuery {
@@ -14,27 +15,11 @@ interface VersionQuery {
   readonly limit: number
 }
 
-type DeploymentRow = [
-  id: string,
-  accountId: string | null,
-  state: DeploymentState,
-  workers: number,
-  idleAfterMs: number | null,
-  createdAt: number,
-  changedAt: number,
-]
-
-const COLUMNS = 'id, account_id, state, workers, idle_after, created_at, changed_at'
 const NEXT_VERSION = '(SELECT coalesce(max(version), 0) + 1 FROM deployment)'
-
-function toDeployment([id, accountId, state, workers, idleAfterMs, createdAt, changedAt]: DeploymentRow): Deployment {
-  const [created, changed] = [new Date(createdAt), new Date(changedAt)]
-  return { id, accountId, state, workers, idleAfterMs, createdAt: created, changedAt: changed }
-}
 
 export function prepareCreateDeployment(database: DatabaseSync): (deployment: Deployment) => boolean {
   const insert = database.prepare(`
-    INSERT INTO deployment (${COLUMNS}, version) VALUES (?, ?, ?, ?, ?, ?, ?, ${NEXT_VERSION}) ON CONFLICT (id) DO NOTHING`)
+    INSERT INTO deployment (${DEPLOYMENT_COLUMNS}, version) VALUES (?, ?, ?, ?, ?, ?, ?, ${NEXT_VERSION}) ON CONFLICT (id) DO NOTHING`)
   return ({ id, accountId, state, workers, idleAfterMs, createdAt, changedAt }) => {
     const times = [createdAt.getTime(), changedAt.getTime()]
     return insert.run(id, accountId, state, workers, idleAfterMs, ...times).changes === 1
@@ -45,7 +30,7 @@ export function prepareMoveDeployment(database: DatabaseSync): (move: Deployment
   const update = prepareRows<DeploymentRow>(
     database,
     `UPDATE deployment SET state = ?2, changed_at = ?3, version = ${NEXT_VERSION}
-     WHERE id = ?1 AND state IN (SELECT value FROM json_each(?4)) RETURNING ${COLUMNS}`,
+     WHERE id = ?1 AND state IN (SELECT value FROM json_each(?4)) RETURNING ${DEPLOYMENT_COLUMNS}`,
   )
   const loads = preparePoolLoads(database)
   return ({ id, from, to, at, onlyWhenEmpty = false }) => {
@@ -61,7 +46,7 @@ export function prepareConfigureDeployment(
   const update = prepareRows<DeploymentRow>(
     database,
     `UPDATE deployment SET workers = ?2, idle_after = ?3, changed_at = ?4, version = ${NEXT_VERSION}
-     WHERE id = ?1 RETURNING ${COLUMNS}`,
+     WHERE id = ?1 RETURNING ${DEPLOYMENT_COLUMNS}`,
   )
   return ({ id, workers, idleAfterMs, at }) => {
     const row = update.get(id, workers, idleAfterMs, at.getTime())
@@ -70,14 +55,14 @@ export function prepareConfigureDeployment(
 }
 
 export function prepareListDeployments(database: DatabaseSync): (input: null) => Deployment[] {
-  const select = prepareRows<DeploymentRow>(database, `SELECT ${COLUMNS} FROM deployment ORDER BY id`)
+  const select = prepareRows<DeploymentRow>(database, `SELECT ${DEPLOYMENT_COLUMNS} FROM deployment ORDER BY id`)
   return () => select.all().map(toDeployment)
 }
 
 export function prepareChangedDeployments(database: DatabaseSync): (query: VersionQuery) => VersionedDeployment[] {
   const select = prepareRows<[...DeploymentRow, version: number]>(
     database,
-    `SELECT ${COLUMNS}, version FROM deployment WHERE version > ? ORDER BY version LIMIT ?`,
+    `SELECT ${DEPLOYMENT_COLUMNS}, version FROM deployment WHERE version > ? ORDER BY version LIMIT ?`,
   )
   return ({ version, limit }) =>
     select.all(version, limit).map((row) => {

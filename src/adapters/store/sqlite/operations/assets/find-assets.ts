@@ -1,7 +1,8 @@
 /** Reads of asset records, all within one account. Of each wanted value the record that was minted last, and that one first. */
 import type { DatabaseSync } from 'node:sqlite'
+import type { AssetRow } from '../../../rows/asset-row.ts'
 import { prepareRows } from '../statement.ts'
-import { ASSET_COLUMNS, type AssetRow, IS_ALIVE } from './asset-row.ts'
+import { ASSET_COLUMNS, IS_ALIVE } from './asset-row.ts'
 
 export interface AssetsQuery {
   readonly accountId: string

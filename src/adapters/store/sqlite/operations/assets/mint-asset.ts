@@ -5,9 +5,10 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { MintOutcome, MintRequest } from '../../../../../domain/assets/asset-store.ts'
 import type { KeyHolder } from '../../../../../domain/idempotency/idempotency-key.ts'
+import { type AssetRow, readAssetRow } from '../../../rows/asset-row.ts'
 import { prepareClaimKey, prepareFindHolder } from '../accounts/idempotency-keys.ts'
 import { prepareRows } from '../statement.ts'
-import { ASSET_COLUMNS, type AssetRow, IS_ALIVE, toAsset, toAssetRow } from './asset-row.ts'
+import { ASSET_COLUMNS, IS_ALIVE, toAssetRow } from './asset-row.ts'
 
 interface MintInput {
   readonly asset: AssetRow
@@ -35,7 +36,7 @@ export function toMintInput({ asset, keyClaim, mustOwnHash }: MintRequest): Mint
 
 export function toMintOutcome(answer: MintAnswer): MintOutcome {
   if (answer.outcome !== 'minted' && answer.outcome !== 'existing') return answer
-  return { ...answer, asset: toAsset(answer.asset) }
+  return { ...answer, asset: readAssetRow(answer.asset) }
 }
 
 export function prepareMint(database: DatabaseSync): (input: MintInput) => MintAnswer {

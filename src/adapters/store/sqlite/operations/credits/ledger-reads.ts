@@ -1,7 +1,8 @@
 /** What the ledger can tell: balances, entries by page, open holds, the use of a period. */
 import type { DatabaseSync } from 'node:sqlite'
 import type { Micros } from '../../../../../../lib/text/usd.ts'
-import type { Balance, EntryKind, Hold, LedgerEntry, Usage } from '../../../../../domain/credits/ledger.ts'
+import type { Balance, Hold, LedgerEntry, Usage } from '../../../../../domain/credits/ledger.ts'
+import { ENTRY_COLUMNS, type EntryRow, toLedgerEntry } from '../../../rows/ledger-row.ts'
 import { prepareRows } from '../statement.ts'
 
 export function prepareBalance(database: DatabaseSync): (accountId: string) => Balance | null {
@@ -23,33 +24,14 @@ interface EntriesInput {
   readonly kinds: string
 }
 
-type EntryRow = [
-  seq: number,
-  accountId: string,
-  kind: EntryKind,
-  reference: string,
-  granted: Micros,
-  available: Micros,
-  held: Micros,
-  charged: Micros,
-  at: number,
-  memo: string,
-]
-
 export function prepareLedgerEntries(database: DatabaseSync): (input: EntriesInput) => LedgerEntry[] {
   const select = prepareRows<EntryRow>(
     database,
-    `SELECT seq, account_id, kind, reference, granted, available, held, charged, at, memo
+    `SELECT ${ENTRY_COLUMNS}
      FROM ledger_entry INDEXED BY ledger_entry_account
      WHERE account_id = ? AND seq < ? AND kind IN (SELECT value FROM json_each(?)) ORDER BY seq DESC LIMIT ?`,
   )
-  return ({ accountId, before, kinds, limit }) =>
-    select
-      .all(accountId, before, kinds, limit)
-      .map(([seq, account, kind, reference, granted, available, held, charged, at, memo]) => ({
-        ...{ seq, accountId: account, kind, reference, granted, available, held, charged, memo },
-        at: new Date(at),
-      }))
+  return ({ accountId, before, kinds, limit }) => select.all(accountId, before, kinds, limit).map(toLedgerEntry)
 }
 
 export function prepareOpenHolds(

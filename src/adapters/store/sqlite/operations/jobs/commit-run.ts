@@ -7,12 +7,12 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { CommitOutcome, Lease, RunChange } from '../../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
-import { COLUMN, type StoredJob, toJob } from '../../../rows/job-row.ts'
+import { COLUMN, type JobRow, type StoredJob, toJob } from '../../../rows/job-row.ts'
 import { type Finish, toFinish } from '../../../rows/run-finish.ts'
 import { prepareRows } from '../statement.ts'
 import { type EndJob, prepareEndJob } from './end-job.ts'
 import { type NewOutputRow, prepareAddOutputs, toNewOutputRow } from './job-outputs.ts'
-import type { CompleteJob } from './job-row.ts'
+import { type CompleteJob, JOB_COLUMNS } from './job-row.ts'
 import { prepareAddRun } from './write-run-records.ts'
 
 type LogFields = readonly [text: string, truncated: number, capturedAt: number, complete: number]
@@ -65,6 +65,10 @@ export function prepareCommit(
     `SELECT seq, account_id, status, expires_at, output_count FROM job
      WHERE id = ? AND lease_id = ? AND status IN ('running', 'canceling')`,
   )
+  const selectEnded = prepareRows<JobRow>(
+    database,
+    `SELECT ${JOB_COLUMNS} FROM job WHERE id = ? AND lease_id = ? AND status = ?`,
+  )
   const update = prepareRows<[version: number]>(
     database,
     `UPDATE job SET progress = coalesce(?2, progress), outputs_reused = coalesce(?3, outputs_reused),
@@ -75,10 +79,17 @@ export function prepareCommit(
   const addOutputs = prepareAddOutputs(database)
   const addRun = prepareAddRun(database)
   const endJob: EndJob = prepareEndJob(database)
+
+  /** The same end was written before, and only its answer was lost. */
+  function findEnded({ jobId, leaseId }: CommitInput, { status }: Finish): CommitAnswer {
+    const row = selectEnded.get(jobId, leaseId, status)
+    return row === undefined ? null : { version: row[COLUMN.version], status, ended: completeJob(row) }
+  }
+
   return (input) => {
     const { progress, outputsReused, log, finish } = input
     const held = selectHeld.get(input.jobId, input.leaseId)
-    if (held === undefined) return null
+    if (held === undefined) return finish === null ? null : findEnded(input, finish)
     const [seq, accountId, status, expiresAt, outputsBefore] = held
     if (finish !== null && !finish.from.includes(status)) return null
     const owner = { seq, jobId: input.jobId, accountId, expiresAt, outputCount: outputsBefore }
@@ -89,7 +100,7 @@ export function prepareCommit(
     if (finish === null) return { version, status, ended: null }
     const { status: to, at, error, record } = finish
     if (record !== null) addRun(seq, record)
-    const row = endJob({ seq, accountId, from: status, to, at, error })
+    const row = endJob({ seq, accountId, from: status, to, at, error, keepsLease: true })
     return { version: row[COLUMN.version], status: to, ended: completeJob(row) }
   }
 }

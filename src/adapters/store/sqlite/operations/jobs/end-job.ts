@@ -22,6 +22,8 @@ interface JobEnd {
   readonly to: EndStatus
   readonly at: number
   readonly error: string | null
+  /** It is the worker's own end: asked again under the same lease, the store knows it. */
+  readonly keepsLease?: boolean
   /** The service lost the run: nobody pays for it, whatever the job ends as. */
   readonly isLost?: boolean
 }
@@ -37,7 +39,8 @@ const TERM_COUNT = 4
 export function prepareEndJob(database: DatabaseSync): EndJob {
   const update = prepareRows<[...JobRow, ...Terms]>(
     database,
-    `UPDATE job SET status = ?2, completed_at = ?3, error = ?4, lease_id = NULL, lease_until = NULL, version = version + 1
+    `UPDATE job SET status = ?2, completed_at = ?3, error = ?4, lease_id = iif(?5, lease_id, NULL), lease_until = NULL,
+       version = version + 1
      WHERE seq = ?1
      RETURNING ${JOB_COLUMNS}, ${TERMS}`,
   )
@@ -54,7 +57,7 @@ export function prepareEndJob(database: DatabaseSync): EndJob {
   const closeHold = prepareCloseHold(database)
   return (end) => {
     const { seq, accountId, from, to, at, error } = end
-    const ended = update.get(seq, to, at, error)
+    const ended = update.get(seq, to, at, error, Number(end.keepsLease ?? false))
     if (ended === undefined) throw new Error(`No job at ${seq}.`)
     const row = ended.slice(0, -TERM_COUNT) as unknown as JobRow
     const terms = ended.slice(-TERM_COUNT) as Terms

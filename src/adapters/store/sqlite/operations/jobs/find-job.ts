@@ -44,7 +44,7 @@ export function prepareFindHolders(database: DatabaseSync): (jobIds: readonly st
   const select = prepareRows<[jobId: string, workerId: string]>(
     database,
     `SELECT id, worker_id FROM job WHERE id IN (SELECT value FROM json_each(?))
-     AND lease_id IS NOT NULL AND worker_id IS NOT NULL`,
+     AND status IN ('running', 'canceling') AND lease_id IS NOT NULL AND worker_id IS NOT NULL`,
   )
   return (jobIds) => select.all(JSON.stringify(jobIds))
 }

@@ -1,9 +1,9 @@
 /** The engines that any process knows of, who drives them, and what they can run. */
 import type { DatabaseSync } from 'node:sqlite'
-import { readEngineAbout, writeEngineAbout } from '../../../../../domain/engine/directory/engine-about.ts'
+import { writeEngineAbout } from '../../../../../domain/engine/directory/engine-about.ts'
 import type { EngineRecord, EngineWill, Publication } from '../../../../../domain/engine/directory/engine-registry.ts'
 import type { EngineState } from '../../../../../domain/engine/fleet/engine-status.ts'
-import type { EngineRow } from '../../../rows/engine-row.ts'
+import { type EngineRow, toEngineRecord } from '../../../rows/engine-row.ts'
 import { prepareRows } from '../statement.ts'
 
 interface PublishedFields {
@@ -70,21 +70,7 @@ const COLUMNS = `id, node_id, held_until, is_shared, catalog_hash, state, concur
 
 export function prepareListEngines(database: DatabaseSync): (input: null) => EngineRecord[] {
   const select = prepareRows<EngineRow>(database, `SELECT ${COLUMNS} FROM engine ORDER BY id`)
-  return () => select.all().map(toRecord)
-}
-
-function toRecord(row: EngineRow): EngineRecord {
-  const [id, nodeId, heldUntil, isShared, catalogHash, state, concurrency, about, seenAt, will, willNumber] = row
-  return {
-    nodeId,
-    heldUntil: new Date(heldUntil),
-    isShared: isShared === 1,
-    catalogHash,
-    status: readEngineAbout({ id, state, concurrency }, about),
-    seenAt: new Date(seenAt),
-    will,
-    willNumber,
-  }
+  return () => select.all().map(toEngineRecord)
 }
 
 export function prepareSetEngineWill(
@@ -111,18 +97,28 @@ export function prepareFindCatalogs(database: DatabaseSync): (hashes: readonly s
   return (hashes) => select.all(JSON.stringify(hashes))
 }
 
+export function prepareMeasureCatalogs(database: DatabaseSync): (hashes: readonly string[]) => [string, number][] {
+  const select = prepareRows<[hash: string, bytes: number]>(
+    database,
+    'SELECT hash, octet_length(text) FROM engine_catalog WHERE hash IN (SELECT value FROM json_each(?))',
+  )
+  return (hashes) => select.all(JSON.stringify(hashes))
+}
+
 interface ForgetInput {
   readonly sharedBefore: number
   readonly ownBefore: number
+  readonly engineIds: readonly string[]
 }
 
 export function prepareForgetEngines(database: DatabaseSync): (input: ForgetInput) => number {
-  const remove = database.prepare('DELETE FROM engine WHERE seen_at < iif(is_shared = 1, ?1, ?2)')
+  const remove = database.prepare(`
+    DELETE FROM engine WHERE seen_at < iif(is_shared = 1, ?1, ?2) OR id IN (SELECT value FROM json_each(?3))`)
   const removeCatalogs = database.prepare(`
     DELETE FROM engine_catalog
     WHERE hash NOT IN (SELECT catalog_hash FROM engine WHERE catalog_hash IS NOT NULL)`)
-  return ({ sharedBefore, ownBefore }) => {
-    const removed = Number(remove.run(sharedBefore, ownBefore).changes)
+  return ({ sharedBefore, ownBefore, engineIds }) => {
+    const removed = Number(remove.run(sharedBefore, ownBefore, JSON.stringify(engineIds)).changes)
     removeCatalogs.run()
     return removed
   }

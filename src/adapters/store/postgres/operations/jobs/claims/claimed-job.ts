@@ -33,8 +33,11 @@ export type ClaimedRow = readonly [
   workflow: string | null,
 ]
 
+export const LANE_COLUMN = 13
+export const ENGINE_COLUMN = 14
+
 /** What an earlier attempt showed is not listed from now on. */
-export async function toClaim(db: Queryable, row: ClaimedRow, { pool }: ClaimRequest): Promise<Claim> {
+export async function toClaim(db: Queryable, row: ClaimedRow, { pool }: Pick<ClaimRequest, 'pool'>): Promise<Claim> {
   const [leaseId, jobId, , , , , , expiresAt, , , outputsReplaced] = row
   const [claim, earlier] = await Promise.all([
     readClaim(db, row, { pool, outputsReused: 0 }),

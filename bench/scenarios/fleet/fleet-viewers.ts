@@ -1,8 +1,8 @@
 /** A thousand viewers of one job: how many sockets its ComfyUI server sees. */
 
-import { startFleetApp } from '../../test/support/app/fleet-app.ts'
-import { openEvents } from '../../test/support/clients/event-reader.ts'
-import type { Figure } from '../kit/figure.ts'
+import { startFleetApp } from '../../../test/support/app/fleet-app.ts'
+import { openEvents } from '../../../test/support/clients/event-reader.ts'
+import type { Figure } from '../../kit/figure.ts'
 
 const VIEWERS = 1000
 

@@ -5,18 +5,21 @@
  */
 import { randomUUID } from 'node:crypto'
 import { Client } from 'pg'
-import { createUuidV7 } from '../../lib/ids.ts'
-import { openPostgresStore } from '../../src/adapters/store/postgres/open-postgres-store.ts'
-import type { Progress } from '../../src/domain/jobs/job.ts'
-import type { JobStore, Lease } from '../../src/domain/jobs/job-store.ts'
-import { type PostgresServer, startPostgres } from '../../test/support/postgres/postgres-server.ts'
-import type { Figure } from '../kit/figure.ts'
-import { readFamilyMicros } from '../kit/processor-time.ts'
-import { countStatements, readLogPosition } from '../kit/server-cost.ts'
+import { createUuidV7 } from '../../../lib/ids.ts'
+import { openPostgresStore } from '../../../src/adapters/store/postgres/open-postgres-store.ts'
+import type { Progress } from '../../../src/domain/jobs/job.ts'
+import type { JobStore, Lease } from '../../../src/domain/jobs/job-store.ts'
+import { type PostgresServer, startPostgres } from '../../../test/support/postgres/postgres-server.ts'
+import type { Figure } from '../../kit/figure.ts'
+import { readFamilyMicros } from '../../kit/processor-time.ts'
+import { countStatements, readLogPosition } from '../../kit/server-cost.ts'
 
 const ACCOUNTS = 10
 const JOBS = 640
 const DAY_MS = 86_400_000
+// As the engines of the service offer: it has lanes wherever several processes share a database.
+const LANE = 'lane'
+const ENGINES = [{ engineId: 'engine', lanes: [{ lane: LANE, rank: 0 }] }] as const
 const WORKFLOW = JSON.stringify({ 1: { class_type: 'Text', inputs: { text: 'some words of a prompt, '.repeat(80) } } })
 const PROGRESS: Progress = {
   ...{ value: 0.5, nodesDone: 1, nodesTotal: 2, currentNode: '3', currentNodeClass: 'KSampler' },
@@ -65,7 +68,7 @@ function createSteps(jobs: JobStore): Record<StepName, Step> {
         {
           ...{ id: newJobId(), accountId: `account-${index % ACCOUNTS}`, pool: 'default', priority: 0, metadata: {} },
           ...{ createdAt, expiresAt: new Date(createdAt.getTime() + DAY_MS), workflow: WORKFLOW, inputs: [] },
-          ...{ needsExtraData: false, sealedExtraData: null, needs: '' },
+          ...{ needsExtraData: false, sealedExtraData: null, needs: LANE },
         },
         { key: randomUUID(), claimedAt: createdAt, expiresAt: new Date(createdAt.getTime() + DAY_MS) },
       )
@@ -73,8 +76,8 @@ function createSteps(jobs: JobStore): Record<StepName, Step> {
     claim: async (leases, index) => {
       const now = new Date()
       const claim = await jobs.claim({
-        ...{ pool: 'default', workerId: 'bench', leaseId: randomUUID(), now, maxOvertakes: 0 },
-        ...{ leaseUntil: new Date(now.getTime() + 30_000), engines: [{ engineId: 'engine', lanes: null }] },
+        ...{ pool: 'default', workerId: 'bench', leaseId: randomUUID(), now, maxOvertakes: 64 },
+        ...{ leaseUntil: new Date(now.getTime() + 30_000), engines: ENGINES },
       })
       if (claim === null) throw new Error('There is a job for every claim.')
       leases.set(index, { jobId: claim.job.id, leaseId: claim.leaseId })

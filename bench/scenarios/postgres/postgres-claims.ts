@@ -9,14 +9,14 @@
  */
 import { randomUUID } from 'node:crypto'
 import { Client } from 'pg'
-import { silentLog } from '../../lib/log.ts'
-import { openConnections } from '../../src/adapters/store/postgres/database/connections.ts'
-import { openPostgresStore } from '../../src/adapters/store/postgres/open-postgres-store.ts'
-import type { JobStore } from '../../src/domain/jobs/job-store.ts'
-import type { Store } from '../../src/domain/store.ts'
-import { type PostgresServer, startPostgres } from '../../test/support/postgres/postgres-server.ts'
-import type { Figure } from '../kit/figure.ts'
-import { readFamilyMicros } from '../kit/processor-time.ts'
+import { silentLog } from '../../../lib/log.ts'
+import { openConnections } from '../../../src/adapters/store/postgres/database/connections.ts'
+import { openPostgresStore } from '../../../src/adapters/store/postgres/open-postgres-store.ts'
+import type { JobStore } from '../../../src/domain/jobs/job-store.ts'
+import type { Store } from '../../../src/domain/store.ts'
+import { type PostgresServer, startPostgres } from '../../../test/support/postgres/postgres-server.ts'
+import type { Figure } from '../../kit/figure.ts'
+import { readFamilyMicros } from '../../kit/processor-time.ts'
 
 const CLAIMERS = 8
 // Fewer than wait in the shortest queue; given back between two bursts.
@@ -26,6 +26,10 @@ const BACKLOGS = [1000, 100_000, 1_000_000] as const
 const DAY_MS = 86_400_000
 const WORKFLOW_LENGTH = 500
 const IDLE_CLAIMS = 200
+// As the engines of the service offer: it has lanes wherever several processes share a database.
+const LANE = 'lane'
+const ENGINES = [{ engineId: 'engine', lanes: [{ lane: LANE, rank: 0 }] }] as const
+const MAX_OVERTAKES = 64
 
 type Kind = 'together' | 'apart' | 'plain'
 /** One for each claimer. */
@@ -124,7 +128,7 @@ function ask(jobs: JobStore) {
   const now = new Date()
   return jobs.claim({
     ...{ pool: 'default', workerId: 'bench', leaseId: randomUUID(), now, leaseUntil: new Date(now.getTime() + 30_000) },
-    ...{ engines: [{ engineId: 'engine', lanes: null }], maxOvertakes: 0 },
+    ...{ engines: ENGINES, maxOvertakes: MAX_OVERTAKES },
   })
 }
 
@@ -138,9 +142,13 @@ const PLAIN = {
     RETURNING *, (SELECT workflow FROM job_text WHERE job_id = plain_job.id AND expires_at = plain_job.expires_at)`,
 }
 
+// Ids ascend in submit order, as those of the service do: jobs that are claimed one after the other lie side by side in its indexes.
 const SUBMITTED = `
-  INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, needs_extra_data, input_count)
-  SELECT gen_random_uuid(), 'account-' || (1 + place % $2), 'default', 'queued', 0, 1, $3, 0, 0 FROM generate_series(1, $1) AS place`
+  INSERT INTO job (id, account_id, pool, needs, status, priority, created_at, expires_at, needs_extra_data, input_count)
+  SELECT (lpad(to_hex(1700000000000 + place), 12, '0') || '7' || substr(md5(place::text), 1, 3) || '8' ||
+      substr(md5(place::text), 4, 15))::uuid,
+    'account-' || (1 + place % $2), 'default', '${LANE}', 'queued', 0, 1, $3, 0, 0
+  FROM generate_series(1, $1) AS place`
 
 async function prepare(admin: Client, { accounts, jobs }: Store): Promise<void> {
   await accounts.put({ id: 'account-1', maxRunning: 1, maxQueued: 10 })
@@ -152,7 +160,7 @@ async function prepare(admin: Client, { accounts, jobs }: Store): Promise<void> 
     priority: 0,
     metadata: {},
     workflow: '{}',
-    needs: '',
+    needs: LANE,
   }
   const rest = { inputs: [], needsExtraData: false, sealedExtraData: null }
   await jobs.submit({ ...job, ...rest, createdAt: new Date(), expiresAt: new Date(Date.now() + DAY_MS) }, null)

@@ -4,17 +4,17 @@
  * nothing and count nothing; all of them share their commits in the same way.
  */
 import { Client } from 'pg'
-import { createUuidV7, newUuidV4 } from '../../lib/ids.ts'
-import { silentLog } from '../../lib/log.ts'
-import { openConnections } from '../../src/adapters/store/postgres/database/connections.ts'
-import { createGather } from '../../src/adapters/store/postgres/database/gather.ts'
-import { openPartitions } from '../../src/adapters/store/postgres/database/partitions.ts'
-import { openPostgresStore } from '../../src/adapters/store/postgres/open-postgres-store.ts'
-import type { NewJob } from '../../src/domain/jobs/job-store.ts'
-import { type PostgresServer, startPostgres } from '../../test/support/postgres/postgres-server.ts'
-import type { Figure } from '../kit/figure.ts'
-import { readFamilyMicros } from '../kit/processor-time.ts'
-import { countStatements, readLogPosition } from '../kit/server-cost.ts'
+import { createUuidV7, newUuidV4 } from '../../../lib/ids.ts'
+import { silentLog } from '../../../lib/log.ts'
+import { openConnections } from '../../../src/adapters/store/postgres/database/connections.ts'
+import { createGather } from '../../../src/adapters/store/postgres/database/gather.ts'
+import { openPartitions } from '../../../src/adapters/store/postgres/database/partitions.ts'
+import { openPostgresStore } from '../../../src/adapters/store/postgres/open-postgres-store.ts'
+import type { NewJob } from '../../../src/domain/jobs/job-store.ts'
+import { type PostgresServer, startPostgres } from '../../../test/support/postgres/postgres-server.ts'
+import type { Figure } from '../../kit/figure.ts'
+import { readFamilyMicros } from '../../kit/processor-time.ts'
+import { countStatements, readLogPosition } from '../../kit/server-cost.ts'
 
 const AT_ONCE = 64
 const ACCOUNTS = 100

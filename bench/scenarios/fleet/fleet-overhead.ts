@@ -3,9 +3,9 @@
  * alternation. The direct client waits for the end on the socket; the service also stores the outputs before it reports the end.
  */
 import { WebSocket } from 'ws'
-import { submitJob, waitForEnd } from '../kit/client-steps.ts'
-import type { Figure } from '../kit/figure.ts'
-import { forkServer } from '../kit/server-child.ts'
+import { submitJob, waitForEnd } from '../../kit/client-steps.ts'
+import type { Figure } from '../../kit/figure.ts'
+import { forkServer } from '../../kit/server-child.ts'
 
 const WARM_UP = 30
 const JOBS = 200

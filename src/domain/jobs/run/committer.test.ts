@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { silentLog } from '../../../../lib/log.ts'
+import { type Refusal, ServiceError } from '../../errors.ts'
+import type { RunChange } from '../job-store.ts'
+import { createCommitter } from './committer.ts'
+
+const PROGRESS = {
+  ...{ value: 1, nodesDone: 1, nodesTotal: 1, currentNode: null, currentNodeClass: null },
+  ...{ step: null, steps: null, message: null },
+}
+const SUCCEEDED = { status: 'succeeded', from: ['running'], at: new Date(0), error: null, record: null } as const
+
+function openCommitter(refusals: readonly Refusal[]) {
+  const sent: RunChange[] = []
+  const committer = createCommitter({
+    pace: { progressEveryMs: 1000, firstProgressMs: 1000, outputLingerMs: 1000 },
+    log: silentLog,
+    async send(change) {
+      sent.push(change)
+      const refusal = refusals[sent.length - 1]
+      if (refusal !== undefined) throw new ServiceError(refusal, 'no such receipt')
+      return { outcome: 'committed', version: 3, status: change.finish?.status ?? 'running' }
+    },
+    readState: () => ({ progress: PROGRESS, outputsReused: false }),
+    onOutcome() {},
+    mayRetry: () => true,
+  })
+  return { committer, sent }
+}
+
+test('an end that is refused for good becomes a failure without results, which says why', async () => {
+  const { committer, sent } = openCommitter(['forbidden'])
+  const { outcome, finish } = await committer.finish(SUCCEEDED, null)
+  assert.equal(outcome.outcome, 'committed')
+  assert.deepEqual([finish.status, finish.error?.code], ['failed', 'output_unavailable'])
+  assert.match(finish.error?.message ?? '', /no such receipt/)
+  assert.deepEqual(sent[1], { finish })
+})
+
+test('a failure that is refused for good is lost when not even its bare end is taken', async () => {
+  const error = { code: 'x', message: 'broke', nodeId: null, classType: null, traceback: 'long' }
+  const { committer, sent } = openCommitter(['payload_too_large', 'payload_too_large'])
+  const { outcome } = await committer.finish({ ...SUCCEEDED, status: 'failed', error }, null)
+  assert.deepEqual(outcome, { outcome: 'lost' })
+  assert.deepEqual(sent[1]?.finish?.error, { ...error, traceback: null })
+  assert.equal(sent.length, 2)
+})
+
+test('an end that finds nobody is written again as it was', async () => {
+  const { committer, sent } = openCommitter(['store_unavailable'])
+  const { finish } = await committer.finish(SUCCEEDED, null)
+  assert.equal(finish, SUCCEEDED)
+  assert.deepEqual(sent[0], sent[1])
+})

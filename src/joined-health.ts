@@ -1,0 +1,38 @@
+/** Where whoever looks after the machine of a joined worker asks whether it lives, and whether its service takes it. Nothing else is told there. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { JoinConfig } from './config/join-config.ts'
+
+interface JoinedHealth extends AsyncDisposable {
+  readonly url: string
+}
+
+const TIMEOUT_MS = 10_000
+
+/** `isReady`: whether jobs can be taken. Throws where the address is taken. */
+export async function openJoinedHealth(
+  { host, port }: NonNullable<JoinConfig['health']>,
+  isReady: () => boolean,
+): Promise<JoinedHealth> {
+  const server = createServer({ requestTimeout: TIMEOUT_MS, maxHeaderSize: 8192 }, ({ method, url = '' }, response) => {
+    const answer = (status: number, said: object) =>
+      response.writeHead(status, { 'content-type': 'application/json', connection: 'close' }).end(JSON.stringify(said))
+    if (method !== 'GET' && method !== 'HEAD') return answer(405, { status: 'refused' })
+    if (url === '/healthz') return answer(200, { status: 'alive' })
+    if (url !== '/readyz') return answer(404, { status: 'unknown' })
+    return isReady() ? answer(200, { status: 'ready' }) : answer(503, { status: 'not_ready' })
+  })
+  server.maxConnections = 100
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, resolve)
+  })
+  const { address, port: bound, family } = server.address() as AddressInfo
+  return {
+    url: `http://${family === 'IPv6' ? `[${address}]` : address}:${bound}`,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}

@@ -1,0 +1,98 @@
+/** What a worker asks twice, because the first answer did not reach it. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, before, describe, test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { openBlake3 } from '../../../lib/files/blake3.ts'
+import { ADMIN_TOKEN, createWorkerKey } from '../../support/app/join-worker.ts'
+import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
+import { call } from '../../support/clients/call.ts'
+import { WorkerClient } from '../../support/clients/worker-client.ts'
+
+const LEASE_MS = 30_000
+const ERROR = { code: 'worker_lost', message: 'lost', nodeId: null, classType: null, traceback: null }
+const blake3 = await openBlake3()
+
+describe('asked again', () => {
+  let app: TestApp
+  let worker: WorkerClient
+
+  before(async () => {
+    app = await startTestApp({ settings: { joins: 'on', adminToken: ADMIN_TOKEN }, overrides: { engines: [] } })
+    worker = new WorkerClient(app.url, (await createWorkerKey(app.url)).text)
+    assert.equal((await worker.publish()).status, 200)
+  })
+  after(() => app[Symbol.asyncDispose]())
+
+  async function submit(): Promise<string> {
+    const body = JSON.stringify({ workflow: { '1': { class_type: 'FakeSave', inputs: { text: 'x' } } } })
+    const { status, json, text } = await call(app.url, '/api/v2/jobs', { method: 'POST', body })
+    assert.equal(status, 201, text)
+    return json.id
+  }
+
+  const claim = (leaseId: string) => worker.claim({ lease_id: leaseId, wait_ms: 10_000 })
+
+  test('a claim finds its job, which is held for as long as one that was just taken', async () => {
+    await submit()
+    const leaseId = randomUUID()
+    const first = await claim(leaseId)
+    const between = Date.now()
+    while (Date.now() <= between + 1) await turn()
+    const second = await claim(leaseId)
+    assert.deepEqual([first.status, second.status, second.json.job.id], [200, 200, first.json.job.id])
+    const lapsedBefore = new Date(between + LEASE_MS)
+    const reaped = await app.app.store.jobs.reap({ now: new Date(), lapsedBefore, maxAttempts: 3, error: ERROR })
+    assert.deepEqual(reaped, [])
+    await worker.finish({ jobId: first.json.job.id, leaseId })
+  })
+
+  test('a claim tells what an earlier attempt had made, as the first answer did', async () => {
+    const jobId = await submit()
+    const [one, two] = [randomUUID(), randomUUID()]
+    assert.equal((await claim(one)).json.job.id, jobId)
+    const bytes = Buffer.from('an output')
+    const hash = blake3.hash(bytes)
+    const put = await worker.ask('PUT', `/jobs/${jobId}/blobs/${hash}?lease_id=${one}`, bytes)
+    const output = {
+      ...{ asset_id: randomUUID(), node_id: '1', name: 'a.txt', type: 'text', content_type: 'text/plain' },
+      ...{ size_bytes: bytes.length, hash, receipt: put.json.receipt },
+    }
+    await worker.ask('POST', `/jobs/${jobId}/commits`, { lease_id: one, change: { outputs: [output] } })
+    await worker.ask('POST', '/release', { leases: [{ job_id: jobId, lease_id: one, is_spent: true }] })
+    const answers = [await claim(two), await claim(two)]
+    assert.deepEqual(
+      answers.map(({ json }) => json.earlier_outputs.length),
+      [1, 1],
+    )
+    assert.deepEqual(answers[1]?.json.earlier_outputs, answers[0]?.json.earlier_outputs)
+    await worker.finish({ jobId, leaseId: two })
+  })
+
+  test('an end is answered as the first one was, and another one is refused', async () => {
+    const jobId = await submit()
+    const lease = { jobId, leaseId: randomUUID() }
+    await claim(lease.leaseId)
+    const first = await worker.finish(lease)
+    assert.deepEqual([first.json.outcome, first.json.status], ['committed', 'succeeded'])
+    assert.deepEqual((await worker.finish(lease)).json, first.json)
+    const finish = { status: 'canceled', from: ['running'], error: null, record: null }
+    const other = await worker.ask('POST', `/jobs/${jobId}/commits`, { lease_id: lease.leaseId, change: { finish } })
+    assert.deepEqual(other.json, { outcome: 'lost' })
+  })
+
+  test('pieces that are not as long together as what they are to be are refused unread', async () => {
+    const jobId = await submit()
+    const lease = { jobId, leaseId: randomUUID() }
+    await claim(lease.leaseId)
+    const bytes = Buffer.from('one piece')
+    const hash = blake3.hash(bytes)
+    const { json: piece } = await worker.ask('PUT', `/jobs/${jobId}/blobs/${hash}?lease_id=${lease.leaseId}`, bytes)
+    const whole = { lease_id: lease.leaseId, hash: blake3.hash(Buffer.concat([bytes, bytes])) }
+    const join = (sizeBytes: number) =>
+      worker.ask('POST', `/jobs/${jobId}/blobs`, { ...whole, size_bytes: sizeBytes, pieces: [piece, piece] })
+    assert.equal((await join(bytes.length)).status, 422)
+    assert.equal((await join(2 * bytes.length)).json.state, 'stored')
+    await worker.finish(lease)
+  })
+})
