@@ -4,7 +4,7 @@
  * of the checkout, so that every relative path in the code means the same in both.
  */
 import { spawnSync } from 'node:child_process'
-import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -36,4 +36,5 @@ compile('tsconfig.build.json')
 // Types only of what other programs may import.
 compile('tsconfig.types.json')
 renameThreadModules()
-for (const name of DATA) cpSync(path.join(project, name), path.join(dist, name), { recursive: true })
+for (const name of DATA.filter((name) => existsSync(path.join(project, name))))
+  cpSync(path.join(project, name), path.join(dist, name), { recursive: true })
