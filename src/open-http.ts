@@ -335,6 +335,13 @@ function toSurfaceParts(
       hasAdmin: parts.isEveryoneOperator || parts.secrets.adminToken !== null,
       hasRouter: parts.router.models.catalog().size > 0,
       standingOf: createStandingOf(config, store, shared),
+      summaries: store.summaries,
+      watchJob: jobs.watching.watchJob,
+      openContent: assets.openContent,
+      liveRuns: jobs.liveRuns,
+      engines: () => directory.status(),
+      availability: () => directory.availability(),
+      cursorSecret: parts.router.cursorSecret,
       contentOrigins: config.blobs.kind === 's3' ? [config.blobs.publicEndpoint] : [],
     },
     limits: {
