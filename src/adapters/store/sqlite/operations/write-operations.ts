@@ -51,7 +51,7 @@ import {
   preparePutCatalog,
   prepareSetEngineWill,
 } from './nodes/engine-rows.ts'
-import { prepareBeatNode, prepareForgetNodes, prepareLeaveNode, prepareTakeSingleton } from './nodes/node-rows.ts'
+import { prepareBeatNode, prepareForgetNodes, prepareLeaveNode } from './nodes/node-rows.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
@@ -113,7 +113,6 @@ export function prepareWriteOperations(database: DatabaseSync) {
     beatNode: prepareBeatNode(database),
     leaveNode: prepareLeaveNode(database),
     forgetNodes: prepareForgetNodes(database),
-    takeSingleton: prepareTakeSingleton(database),
     publishEngines: preparePublishEngines(database),
     leaveEngines: prepareLeaveEngines(database),
     setEngineWill: prepareSetEngineWill(database),
@@ -141,7 +140,6 @@ export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperat
   'takeLapsedCalls',
   'reservePromptNumbers',
   'beatNode',
-  'takeSingleton',
   'publishEngines',
 ])
 
@@ -180,7 +178,6 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'audited',
   'beatNode',
   'leaveNode',
-  'takeSingleton',
   'leaveEngines',
   'forgetEngines',
 ])
