@@ -154,9 +154,13 @@ export function testDeploymentStore(opener: StoreOpener<WholeStoreUnderTest>): v
         await tenant.run()
         await tenant.run()
         await tenant.submit()
-        await own.nodes.takeSingleton({ name: 'b', nodeId: 'worker', now: START, until: at(15_000) })
-        await own.nodes.takeSingleton({ name: 'a', nodeId: 'worker', now: START, until: at(15_000) })
-        await own.nodes.takeSingleton({ name: 'c', nodeId: 'another', now: START, until: at(5000) })
+        const beat = (id: string, names: readonly string[], untilMs: number) =>
+          own.nodes.beat({
+            ...{ id, now: START, aliveUntil: at(30_000), about: { version: '1', host: 'here', workers: {} } },
+            wanted: names.map((name) => ({ name, until: at(untilMs) })),
+          })
+        await beat('worker', ['b', 'a'], 15_000)
+        await beat('another', ['c'], 5000)
         assert.deepEqual(await own.nodes.holdings(at(5000)), [
           { nodeId: 'worker', jobs: 2, calls: 0, names: ['a', 'b'] },
         ])

@@ -51,7 +51,7 @@ import {
   preparePutCatalog,
   prepareSetEngineWill,
 } from './nodes/engine-rows.ts'
-import { prepareBeatNode, prepareForgetNodes, prepareLeaveNode, prepareTakeSingleton } from './nodes/node-rows.ts'
+import { prepareBeatNode, prepareBeatNode, prepareForgetNodes, prepareForgetNodes, prepareLeaveNode, prepareLeaveNode, prepareTakeSingleton } from './nodes/node-rows.ts'
 import { prepareSweepRecipes } from './search/search-jobs.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
@@ -115,7 +115,6 @@ export function prepareWriteOperations(database: DatabaseSync) {
     beatNode: prepareBeatNode(database),
     leaveNode: prepareLeaveNode(database),
     forgetNodes: prepareForgetNodes(database),
-    takeSingleton: prepareTakeSingleton(database),
     publishEngines: preparePublishEngines(database),
     leaveEngines: prepareLeaveEngines(database),
     setEngineWill: prepareSetEngineWill(database),
@@ -143,7 +142,6 @@ export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperat
   'takeLapsedCalls',
   'reservePromptNumbers',
   'beatNode',
-  'takeSingleton',
   'publishEngines',
 ])
 
@@ -183,7 +181,6 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'audited',
   'beatNode',
   'leaveNode',
-  'takeSingleton',
   'leaveEngines',
   'forgetEngines',
 ])
