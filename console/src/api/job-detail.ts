@@ -42,6 +42,8 @@ export interface Attempt {
 
 export interface JobDetail extends Omit<Summary, 'error'> {
   readonly client: string | null
+  /** Whether the client sent the editor's positions along. */
+  readonly has_layout: boolean
   readonly inputs: readonly {
     readonly name: string
     readonly size_bytes: number | null

@@ -7,14 +7,19 @@ import { NotFoundPage } from './not-found/not-found-page.tsx'
 
 type Parameters = Readonly<Record<string, string>>
 
-const PAGES: readonly (readonly [pattern: string, title: string, page: ComponentType<Parameters>])[] = [
+type Row = readonly [pattern: string, title: string, page: ComponentType<Parameters>]
+
+const JobsPage = lazy<Parameters>(() => import('./jobs/jobs-page.tsx').then((module) => module.JobsPage))
+const JobPage = lazy<Parameters>(() => import('./job/job-page.tsx').then((module) => module.JobPage))
+const SettingsPage = lazy<Parameters>(() =>
+  import('./settings/settings-page.tsx').then((module) => module.SettingsPage),
+)
+
+const PAGES: readonly Row[] = [
   ['/', 'Home', HomePage],
-  ['/jobs', 'Jobs', lazy(() => import('./jobs/jobs-page.tsx').then(({ JobsPage }) => JobsPage))],
-  [
-    '/settings',
-    'Settings',
-    lazy(() => import('./settings/settings-page.tsx').then(({ SettingsPage }) => SettingsPage)),
-  ],
+  ['/jobs', 'Jobs', JobsPage],
+  ['/jobs/:id', 'Job', JobPage],
+  ['/settings', 'Settings', SettingsPage],
 ]
 
 interface FoundPage {

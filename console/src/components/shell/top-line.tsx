@@ -29,7 +29,11 @@ export function TopLine() {
       <div class="top-line-space" />
       {account != null && <LiveDot />}
       {account != null && (
-        <a class="account-line" href={hrefOf(session.value?.features.accounts === true ? '/account' : '/settings')}>
+        <a
+          class="account-line"
+          aria-label={`Account ${account.name}`}
+          href={hrefOf(session.value?.features.accounts === true ? '/account' : '/settings')}
+        >
           <Words text={account.name} />
           {account.credit !== null && <Money usd={account.credit.available_usd} />}
         </a>
