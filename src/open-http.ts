@@ -334,6 +334,8 @@ function toSurfaceParts(
       hasAdmin: parts.isEveryoneOperator || parts.secrets.adminToken !== null,
       hasRouter: parts.router.models.catalog().size > 0,
       standingOf: createStandingOf(config, store, shared),
+      summaries: store.summaries,
+      cursorSecret: parts.router.cursorSecret,
       contentOrigins: config.blobs.kind === 's3' ? [config.blobs.publicEndpoint] : [],
     },
     limits: {

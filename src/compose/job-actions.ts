@@ -129,6 +129,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       expiry,
       keys: store.keys,
       accounts: store.accounts,
+      summaries: store.summaries,
       extraData,
       heartbeat: parts.heartbeat,
       clock,

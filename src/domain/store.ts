@@ -16,6 +16,7 @@ import type { DirectoryVersions } from './events/follow-directories.ts'
 import type { IdempotencyStore } from './idempotency/idempotency-key.ts'
 import type { JobStore } from './jobs/job-store.ts'
 import type { RunRecordStore } from './jobs/read/recorded-jobs.ts'
+import type { SummaryStore } from './jobs/summaries/summary-store.ts'
 import type { CallStore } from './models/calls/call-store.ts'
 import type { SentJournal } from './models/calls/sent-journal.ts'
 import type { RequestStore } from './models/queue/request-store.ts'
@@ -89,6 +90,7 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   /** The same stores; whatever is written through them is written together with this line, or not at all. */
   audited(entry: AuditEntry): OperatorStores
   readonly records: RunRecordStore
+  readonly summaries: SummaryStore
   readonly userFiles: UserFileStore
   readonly nodes: NodeStore
   readonly engines: EngineRegistry

@@ -19,6 +19,7 @@ import type { IdempotencyStore, KeyClaim } from '../../src/domain/idempotency/id
 import type { Job, JobError, Output } from '../../src/domain/jobs/job.ts'
 import type { JobStore, Lease, NewJob } from '../../src/domain/jobs/job-store.ts'
 import type { RunRecordStore } from '../../src/domain/jobs/read/recorded-jobs.ts'
+import type { SummaryStore } from '../../src/domain/jobs/summaries/summary-store.ts'
 import type { NodeStore } from '../../src/domain/service-nodes/node-store.ts'
 
 export interface StoreUnderTest {
@@ -47,6 +48,7 @@ export interface WholeStoreUnderTest extends StoreUnderTest {
   readonly audit: AuditStore
   audited(entry: AuditEntry): AuditedStores
   readonly records: RunRecordStore
+  readonly summaries: SummaryStore
   readonly userFiles: UserFileStore
   directoryVersions(): Promise<DirectoryVersions>
 }

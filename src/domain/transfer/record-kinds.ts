@@ -58,6 +58,7 @@ const KINDS = [
     columns: ['id', 'account_id', 'path', 'size_bytes', 'created_at', 'modified_at', 'bytes'],
   },
   { name: 'idempotency_key', keyLength: 2, columns: ['account_id', 'key', 'expires_at', 'job_id', 'asset_id'] },
+  { name: 'job_recipe', keyLength: 2, columns: ['account_id', 'recipe', 'title', 'terms', 'expires_at'] },
   { name: 'blob_candidate', keyLength: 1, columns: ['hash', 'size_bytes', 'since'] },
   { name: 'engine_catalog', keyLength: 1, columns: ['hash', 'text'] },
   {
@@ -86,6 +87,9 @@ const KINDS = [
       ...[
         'progress',
         'error',
+        'recipe',
+        'code',
+        'attempts',
         'workflow',
         'workflow_id',
         'submission',
@@ -94,7 +98,7 @@ const KINDS = [
         'log_text',
         'log_truncated',
       ],
-      ...['log_captured_at', 'log_complete', 'sealed', 'notes'],
+      ...['log_captured_at', 'log_complete', 'log_marks', 'sealed', 'notes'],
     ],
   },
   { name: 'job_input', keyLength: 2, columns: ['job_id', 'position', 'name', 'hash', 'size_bytes', 'content_type'] },

@@ -3,6 +3,7 @@
 import type { Micros } from '../../../lib/text/usd.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
 import type { SignIn } from '../../domain/accounts/sign-in.ts'
+import type { SummaryStore } from '../../domain/jobs/summaries/summary-store.ts'
 
 /** What the page shows of the account that is signed in. */
 export interface AccountStanding {
@@ -27,6 +28,8 @@ export interface ConsoleParts {
   readonly hasAdmin: boolean
   readonly hasRouter: boolean
   readonly standingOf: (caller: Caller) => Promise<AccountStanding>
+  readonly summaries: Pick<SummaryStore, 'search' | 'findMany' | 'count'>
+  readonly cursorSecret: Uint8Array
   /** Hosts other than ours that addresses of outputs lead to. */
   readonly contentOrigins: readonly string[]
 }

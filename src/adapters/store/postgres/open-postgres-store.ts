@@ -33,6 +33,7 @@ import { createMetaStore } from './stores/postgres-meta-store.ts'
 import { createNodeStore } from './stores/postgres-node-store.ts'
 import { createAccountStore, createIdempotencyStore } from './stores/postgres-queue-stores.ts'
 import { createRunRecordStore } from './stores/postgres-run-record-store.ts'
+import { createSummaryStore } from './stores/postgres-summary-store.ts'
 import { type StoreParts, toAuditedParts } from './stores/store-parts.ts'
 
 interface PostgresStoreOptions extends Omit<ConnectionOptions, 'log'> {
@@ -68,6 +69,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     audit: createAuditStore(parts),
     audited: (entry) => createOperatorStores(toAuditedParts(parts, entry)),
     records: createRunRecordStore(parts),
+    summaries: createSummaryStore(parts),
     userFiles: createUserFileStore(parts),
     nodes: createNodeStore(parts),
     engines: createEngineRegistry(parts),

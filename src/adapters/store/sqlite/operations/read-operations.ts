@@ -39,6 +39,7 @@ import { prepareFindLanes } from './jobs/waiting-lanes.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
 import { prepareFindCatalogs, prepareListEngines } from './nodes/engine-rows.ts'
 import { prepareHoldings, prepareListNodes } from './nodes/node-rows.ts'
+import { prepareCountJobs, prepareFindSummaries, prepareSearchJobs } from './search/search-jobs.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
   const canPay = prepareCanPay(database)
@@ -53,6 +54,9 @@ export function prepareReadOperations(database: DatabaseSync) {
     listJobs: prepareListJobs(database, { completeJob }),
     listLabelledJobs: prepareListLabelledJobs(database, { completeJob }),
     findLanes: prepareFindLanes(database),
+    searchJobs: prepareSearchJobs(database),
+    findSummaries: prepareFindSummaries(database),
+    countJobs: prepareCountJobs(database),
     countByStatus: prepareCountByStatus(database),
     findAssets: prepareFindAssets(database),
     findUploadsByPath: prepareFindUploadsByPath(database),

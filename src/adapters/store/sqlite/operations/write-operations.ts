@@ -52,6 +52,7 @@ import {
   prepareSetEngineWill,
 } from './nodes/engine-rows.ts'
 import { prepareBeatNode, prepareForgetNodes, prepareLeaveNode, prepareTakeSingleton } from './nodes/node-rows.ts'
+import { prepareSweepRecipes } from './search/search-jobs.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
@@ -67,6 +68,7 @@ export function prepareWriteOperations(database: DatabaseSync) {
     reap: prepareReap(database),
     expireJobs: prepareExpireJobs(database),
     removeJobs: prepareRemoveJobs(database),
+    sweepRecipes: prepareSweepRecipes(database),
     reserveOutputNumbers: prepareReserveOutputNumbers(database),
     announceBlob: prepareOfferBlob(database),
     mint: prepareMint(database),
@@ -158,6 +160,7 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'reap',
   'expireJobs',
   'removeJobs',
+  'sweepRecipes',
   'removeAsset',
   'expireAssets',
   'retireBlobs',

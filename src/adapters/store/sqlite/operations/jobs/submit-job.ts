@@ -9,6 +9,7 @@ import type { KeyClaim, KeyHolder } from '../../../../../domain/idempotency/idem
 import type { NewJob, SubmitOutcome } from '../../../../../domain/jobs/job-store.ts'
 import { toQueuedJob } from '../../../../../domain/jobs/submit/queued-job.ts'
 import type { HoldInput } from '../../../rows/hold-inputs.ts'
+import type { RecipeFields } from '../../../rows/known-recipes.ts'
 import { prepareIsPoolClosed } from '../accounts/deployment-rows.ts'
 import { prepareClaimKey, prepareFindHolder } from '../accounts/idempotency-keys.ts'
 import { prepareLedger } from '../credits/ledger-holds.ts'
@@ -40,6 +41,7 @@ interface Submit {
   readonly submission: SubmissionRow | null
   readonly needs: string
   readonly notes: string | null
+  readonly recipe: RecipeFields | null
 }
 
 /** The queue position, the holder of the key, null when the queue is full, or why there is no job. */
@@ -56,13 +58,14 @@ const SUBMIT = createPacking<Submit>({
   ...{ id: true, accountId: true, pool: true, priority: true, createdAt: true, expiresAt: true, metadata: true },
   ...{ workflow: true, inputs: true, extraDataFlags: true, sealedExtraData: true, submission: true, notes: true },
   ...{ key: true, keyClaimedAt: true, keyExpiresAt: true, price: true, hasChosenId: true, needs: true },
+  recipe: true,
 })
 
-export function toSubmitInput(job: NewJob, claim: KeyClaim | null): Packed<Submit> {
+export function toSubmitInput(job: NewJob, claim: KeyClaim | null, recipe: RecipeFields | null): Packed<Submit> {
   const { id, accountId, pool, priority, workflow, needs, sealedExtraData, price = null, notes = null } = job
   const metadata = JSON.stringify(job.metadata)
   return SUBMIT.pack({
-    ...{ id, accountId, pool, priority, workflow, needs, sealedExtraData, notes },
+    ...{ id, accountId, pool, priority, workflow, needs, sealedExtraData, notes, recipe },
     createdAt: job.createdAt.getTime(),
     expiresAt: job.expiresAt.getTime(),
     metadata: metadata === '{}' ? null : metadata,
@@ -93,6 +96,7 @@ export function prepareSubmit(database: DatabaseSync): (input: Packed<Submit>) =
   const newestPosition = prepareNewestPosition(database)
   const isTaken = prepareIsTaken(database)
   const isPoolClosed = prepareIsPoolClosed(database)
+  const keepRecipe = prepareKeepRecipe(database)
   const addSubmission = prepareAddSubmission(database)
   return (input) => {
     const submit = SUBMIT.unpack(input)
@@ -110,8 +114,18 @@ export function prepareSubmit(database: DatabaseSync): (input: Packed<Submit>) =
     if (hold !== null) ledger.hold(hold)
     if (key !== null) claimKey({ accountId, key, expiresAt: submit.keyExpiresAt, jobId: id, assetId: null })
     const seq = insertJob(submit)
+    if (submit.recipe !== null) keepRecipe(accountId, submit.recipe)
     if (submission !== null) addSubmission(seq, submission)
     return newestPosition({ seq, accountId, pool, priority }, queued)
+  }
+}
+
+function prepareKeepRecipe(database: DatabaseSync): (accountId: string, recipe: RecipeFields) => void {
+  const upsert = database.prepare(`
+    INSERT INTO job_recipe (account_id, recipe, title, terms, expires_at) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (account_id, recipe) DO UPDATE SET expires_at = max(expires_at, excluded.expires_at)`)
+  return (accountId, [key, title, terms, expiresAt]) => {
+    if (title !== null && terms !== null) upsert.run(accountId, key, title, terms, expiresAt)
   }
 }
 
@@ -139,8 +153,8 @@ function prepareTakeQueueRoom(database: DatabaseSync): (accountId: string) => nu
 function prepareInsertJob(database: DatabaseSync): (submit: Submit) => number {
   const insertJob = database.prepare(`
     INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, metadata, needs_extra_data, input_count,
-      price_second, price_minimum, needs)
-    VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+      price_second, price_minimum, needs, recipe)
+    VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
   const insertWorkflow = database.prepare('INSERT INTO job_workflow (seq, text) VALUES (?, ?)')
   const insertInput = database.prepare(`
     INSERT INTO job_input (seq, position, name, hash, size_bytes, content_type) VALUES (?, ?, ?, ?, ?, ?)`)
@@ -164,6 +178,7 @@ function prepareInsertJob(database: DatabaseSync): (submit: Submit) => number {
       perSecondMicros,
       minimumMicros,
       submit.needs,
+      submit.recipe?.[0] ?? null,
     )
     const seq = Number(inserted.lastInsertRowid)
     insertWorkflow.run(seq, submit.workflow)

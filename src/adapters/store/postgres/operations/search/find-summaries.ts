@@ -1,0 +1,50 @@
+/** Jobs in short, by their ids. */
+import { isUuid } from '../../../../../../lib/ids.ts'
+import { SUMMARY_MESSAGE_LENGTH } from '../../../../../domain/jobs/summaries/summary-store.ts'
+import type { StoredSummary, SummaryRow } from '../../../rows/summary-row.ts'
+import { type Queryable, statement } from '../../database/statement.ts'
+import { findPositions } from '../jobs/queue-position.ts'
+
+const SHARED = `seq, id, account_id, pool, status, priority, created_at, started_at`
+const MORE = `expires_at, attempt, version, output_count, engine_id, metadata, progress`
+
+// A text cannot hold the character 0, not even out of JSON.
+const FAILURE = `replace(error, '\\u0000', '\\ufffd')::json`
+
+const FIND = statement<SummaryRow>(
+  'search.summaries',
+  `WITH found AS MATERIALIZED (
+     SELECT ${SHARED}, NULL::bigint AS completed_at, ${MORE}, NULL::text AS error, recipe
+     FROM job WHERE id = ANY($1::uuid[]) AND account_id = $2
+     UNION ALL
+     SELECT ${SHARED}, completed_at, ${MORE}, error, recipe
+     FROM job_done WHERE id = ANY($1::uuid[]) AND account_id = $2 AND (expires_at > $3 OR status = 'expired'))
+   SELECT ${SHARED}, completed_at, ${MORE},
+     CASE WHEN error IS NOT NULL THEN (
+       SELECT json_build_array(failure ->> 'code', left(failure ->> 'message', ${SUMMARY_MESSAGE_LENGTH}),
+         failure ->> 'nodeId', failure ->> 'classType')::text FROM (SELECT ${FAILURE} AS failure) AS read) END,
+     (SELECT title FROM job_recipe WHERE job_recipe.account_id = found.account_id AND job_recipe.recipe = found.recipe),
+     CASE WHEN completed_at IS NOT NULL THEN (
+       SELECT charged FROM ledger_entry WHERE reference = 'job:' || found.id AND kind IN ('settle', 'release') LIMIT 1) END,
+     CASE WHEN output_count > 0 THEN (
+       SELECT output.id FROM output WHERE job_id = found.id AND output.expires_at = found.expires_at
+         AND position IS NOT NULL AND type = 'image' ORDER BY position LIMIT 1) END
+   FROM found`,
+)
+
+export async function findSummaries(
+  read: Queryable,
+  accountId: string,
+  jobIds: readonly string[],
+  now: number,
+): Promise<StoredSummary[]> {
+  const known = jobIds.filter(isUuid)
+  if (known.length === 0) return []
+  const rows = await read.all(FIND, [known, accountId, now])
+  const waiting = rows.filter(([, , , , status]) => status === 'queued')
+  const positions = await findPositions(
+    read,
+    waiting.map(([seq, , owner, pool, , priority]) => ({ seq, accountId: owner, pool, priority })),
+  )
+  return rows.map((row) => [row, row[4] === 'queued' ? (positions.get(row[0]) ?? 1) : null])
+}
