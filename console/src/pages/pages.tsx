@@ -11,6 +11,10 @@ type Row = readonly [pattern: string, title: string, page: ComponentType<Paramet
 
 const JobsPage = lazy<Parameters>(() => import('./jobs/jobs-page.tsx').then((module) => module.JobsPage))
 const JobPage = lazy<Parameters>(() => import('./job/job-page.tsx').then((module) => module.JobPage))
+const DiffPage = lazy<Parameters>(() => import('./diff/diff-page.tsx').then((module) => module.DiffPage))
+const RunPage = lazy<Parameters>(() => import('./run/run-page.tsx').then((module) => module.RunPage))
+const GalleryPage = lazy<Parameters>(() => import('./gallery/gallery-page.tsx').then((module) => module.GalleryPage))
+const AssetsPage = lazy<Parameters>(() => import('./assets/assets-page.tsx').then((module) => module.AssetsPage))
 const SettingsPage = lazy<Parameters>(() =>
   import('./settings/settings-page.tsx').then((module) => module.SettingsPage),
 )
@@ -19,6 +23,11 @@ const PAGES: readonly Row[] = [
   ['/', 'Home', HomePage],
   ['/jobs', 'Jobs', JobsPage],
   ['/jobs/:id', 'Job', JobPage],
+  ['/jobs/:a/diff/:b', 'Two jobs', DiffPage],
+  ['/run', 'Run', RunPage],
+  ['/run/:saved', 'Run', RunPage],
+  ['/gallery', 'Gallery', GalleryPage],
+  ['/assets', 'Assets', AssetsPage],
   ['/settings', 'Settings', SettingsPage],
 ]
 

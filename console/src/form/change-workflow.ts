@@ -1,0 +1,15 @@
+/** Puts new values into the text of a workflow. Everything else, numbers above all, stays as it was written. Pure. */
+import { isJsonObject, parseLosslessJson, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
+import type { InputChange } from '../api/jobs.ts'
+
+export function changeWorkflow(text: string, changes: readonly InputChange[]): string {
+  const workflow = parseLosslessJson(text)
+  if (!isJsonObject(workflow)) return text
+  for (const { node, input, valueText } of changes) {
+    const found = workflow[node]
+    if (!isJsonObject(found)) continue
+    const { inputs } = found
+    if (isJsonObject(inputs)) inputs[input] = parseLosslessJson(valueText)
+  }
+  return stringifyLosslessJson(workflow)
+}
