@@ -15,6 +15,25 @@ const DiffPage = lazy<Parameters>(() => import('./diff/diff-page.tsx').then((mod
 const RunPage = lazy<Parameters>(() => import('./run/run-page.tsx').then((module) => module.RunPage))
 const GalleryPage = lazy<Parameters>(() => import('./gallery/gallery-page.tsx').then((module) => module.GalleryPage))
 const AssetsPage = lazy<Parameters>(() => import('./assets/assets-page.tsx').then((module) => module.AssetsPage))
+const ModelsPage = lazy<Parameters>(() => import('./models/models-page.tsx').then((module) => module.ModelsPage))
+const ModelPage = lazy<Parameters>(() => import('./models/model-page.tsx').then((module) => module.ModelPage))
+const AccountPage = lazy<Parameters>(() => import('./account/account-page.tsx').then((module) => module.AccountPage))
+const UsagePage = lazy<Parameters>(() => import('./account/usage-page.tsx').then((module) => module.UsagePage))
+const KeysPage = lazy<Parameters>(() => import('./account/keys-page.tsx').then((module) => module.KeysPage))
+const OverviewPage = lazy<Parameters>(() =>
+  import('./operator/overview-page.tsx').then((module) => module.OverviewPage),
+)
+const EnginesPage = lazy<Parameters>(() => import('./operator/engines-page.tsx').then((module) => module.EnginesPage))
+const AccountsPage = lazy<Parameters>(() =>
+  import('./operator/accounts-page.tsx').then((module) => module.AccountsPage),
+)
+const OneAccountPage = lazy<Parameters>(() =>
+  import('./operator/accounts-page.tsx').then((module) => module.OneAccountPage),
+)
+const DeploymentsPage = lazy<Parameters>(() =>
+  import('./operator/deployments-page.tsx').then((module) => module.DeploymentsPage),
+)
+const AuditPage = lazy<Parameters>(() => import('./operator/audit-page.tsx').then((module) => module.AuditPage))
 const SettingsPage = lazy<Parameters>(() =>
   import('./settings/settings-page.tsx').then((module) => module.SettingsPage),
 )
@@ -28,6 +47,17 @@ const PAGES: readonly Row[] = [
   ['/run/:saved', 'Run', RunPage],
   ['/gallery', 'Gallery', GalleryPage],
   ['/assets', 'Assets', AssetsPage],
+  ['/models', 'Models', ModelsPage],
+  ['/models/:provider/:model', 'Model', ModelPage],
+  ['/account', 'Account', AccountPage],
+  ['/account/usage', 'Usage', UsagePage],
+  ['/account/keys', 'Keys', KeysPage],
+  ['/operator', 'Operator', OverviewPage],
+  ['/operator/engines', 'Engines', EnginesPage],
+  ['/operator/accounts', 'Accounts', AccountsPage],
+  ['/operator/accounts/:id', 'Account', OneAccountPage],
+  ['/operator/deployments', 'Deployments', DeploymentsPage],
+  ['/operator/audit', 'Audit', AuditPage],
   ['/settings', 'Settings', SettingsPage],
 ]
 

@@ -13,7 +13,9 @@ export async function assertAccessible(page: Page, state: string): Promise<void>
   await page.evaluate(axe.source)
   const violations = await page.evaluate<readonly Violation[]>('axe.run().then((found) => found.violations)')
   const told = violations.flatMap(({ id, nodes }) =>
-    nodes.slice(0, 3).map(({ html, failureSummary = '' }) => `${id}: ${html.slice(0, 160)} ${failureSummary.slice(0, 200)}`),
+    nodes
+      .slice(0, 3)
+      .map(({ html, failureSummary = '' }) => `${id}: ${html.slice(0, 160)} ${failureSummary.slice(0, 200)}`),
   )
   assert.deepEqual(told, [], `axe on ${state}`)
 }

@@ -2,9 +2,9 @@
 import { useState } from 'preact/hooks'
 import { assetReference, uploadFile } from '../../api/assets.ts'
 import { ApiError } from '../../api/client.ts'
-import { Icon } from '../../components/icon.tsx'
 import { Words } from '../../components/words.tsx'
-import { type Field, randomSeed } from '../../form/workflow-fields.ts'
+import { FieldControl } from '../../form/field-control.tsx'
+import type { Field } from '../../form/workflow-fields.ts'
 import { toMarkedText } from '../../text/marks.ts'
 import { files, keyOf, reading, setFile, setTyped, textOf } from './run-state.ts'
 
@@ -18,7 +18,15 @@ export function FieldInput({ field }: { readonly field: Field }) {
         <Words text={field.input} />
       </label>
       <div class="field-control">
-        <Control field={field} id={id} isWrong={problem !== null} about={about === '' ? undefined : about} />
+        {field.kind === 'file' ? (
+          <FileControl field={field} id={id} about={about === '' ? undefined : about} />
+        ) : (
+          <FieldControl
+            {...{ field, id, isWrong: problem !== null, about: about === '' ? undefined : about }}
+            text={textOf(field)}
+            onText={(text) => setTyped(field, text)}
+          />
+        )}
       </div>
       {problem !== null && (
         <p id={`${id}-problem`} class="failed-text field-note">
@@ -34,77 +42,14 @@ export function FieldInput({ field }: { readonly field: Field }) {
   )
 }
 
-interface ControlProps {
+/** A file of this machine is uploaded at once; the name of one that the service has can be typed. */
+interface FileControlProps {
   readonly field: Field
   readonly id: string
-  readonly isWrong: boolean
   readonly about: string | undefined
 }
 
-function Control({ field, id, isWrong, about }: ControlProps) {
-  const text = textOf(field)
-  const set = (value: string) => setTyped(field, value)
-  const common = { id, 'aria-invalid': isWrong, 'aria-describedby': about }
-  if (field.kind === 'multiline' || field.kind === 'json')
-    return (
-      <textarea
-        {...common}
-        rows={Math.min(8, Math.max(2, Math.ceil(text.length / 60)))}
-        spellcheck={false}
-        value={text}
-        onInput={(event) => set(event.currentTarget.value)}
-      />
-    )
-  if (field.kind === 'switch')
-    return (
-      <input
-        {...common}
-        type="checkbox"
-        checked={text === 'true'}
-        onChange={(event) => set(String(event.currentTarget.checked))}
-      />
-    )
-  if (field.kind === 'choice') {
-    const choices = field.choices.includes(text) ? field.choices : [text, ...field.choices]
-    return (
-      <select {...common} value={text} onChange={(event) => set(event.currentTarget.value)}>
-        {choices.map((choice) => (
-          <option key={choice} value={choice}>
-            {toMarkedText(choice)}
-          </option>
-        ))}
-      </select>
-    )
-  }
-  if (field.kind === 'file') return <FileControl field={field} id={id} about={about} />
-  const isNumber = field.kind === 'integer' || field.kind === 'number'
-  return (
-    <>
-      <input
-        {...common}
-        type="text"
-        inputMode={field.kind === 'integer' ? 'numeric' : isNumber ? 'decimal' : 'text'}
-        spellcheck={false}
-        value={text}
-        onInput={(event) => set(event.currentTarget.value)}
-      />
-      {field.isSeed && (
-        <button
-          type="button"
-          class="icon-button"
-          aria-label="Random seed"
-          title="Random seed"
-          onClick={() => set(randomSeed(field, crypto.getRandomValues(new BigUint64Array(1))[0]))}
-        >
-          <Icon name="again" />
-        </button>
-      )}
-    </>
-  )
-}
-
-/** A file of this machine is uploaded at once; the name of one that the service has can be typed. */
-function FileControl({ field, id, about }: Pick<ControlProps, 'field' | 'id' | 'about'>) {
+function FileControl({ field, id, about }: FileControlProps) {
   const [state, setState] = useState<'idle' | 'busy' | string>('idle')
   const chosen = files.value.get(keyOf(field))
   async function take(file: File | undefined): Promise<void> {
