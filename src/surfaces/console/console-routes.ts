@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Scope } from '../../domain/accounts/caller.ts'
 import type { ConsoleDeps } from './console-operation.ts'
 import { getOpenapi } from './operations/about.ts'
+import { getEvents } from './operations/events.ts'
 import { listJobs } from './operations/jobs.ts'
 import { createSession, endSession, getSession } from './operations/session.ts'
 
@@ -11,7 +12,7 @@ type Register = (app: FastifyInstance, deps: ConsoleDeps) => void
 /** For those who are not signed in as well. */
 export const OPEN_OPERATIONS: readonly Register[] = [getSession, createSession, endSession]
 
-export const OPERATIONS: readonly Register[] = [getOpenapi, listJobs]
+export const OPERATIONS: readonly Register[] = [getOpenapi, listJobs, getEvents]
 
 /** The schemas of the contract that bodies are checked against. */
 export const REQUEST_SCHEMAS: readonly string[] = []
