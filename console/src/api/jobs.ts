@@ -50,6 +50,10 @@ export function getWorkflow(id: string, signal?: AbortSignal): Promise<string> {
   return getText(`/api/v2/jobs/${encodeURIComponent(id)}/workflow`, signal)
 }
 
+export function cancelJob(id: string): Promise<unknown> {
+  return send('POST', `/api/v2/jobs/${encodeURIComponent(id)}/cancel`)
+}
+
 export function cancelJobs(ids: readonly string[]): Promise<{ readonly count: number }> {
   return send('POST', `${JOBS}/cancel`, { ids })
 }

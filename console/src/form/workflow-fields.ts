@@ -4,7 +4,7 @@
  * Pure.
  */
 import { type JsonValue, NumberText, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
-import type { InputSpec, NodeClasses } from '../api/nodes.ts'
+import type { InputSpec, NodeClasses } from '../api/node-classes.ts'
 import type { GraphNode, WorkflowGraph } from '../graph/workflow-graph.ts'
 
 export type FieldKind = 'text' | 'multiline' | 'integer' | 'number' | 'switch' | 'choice' | 'file' | 'json'

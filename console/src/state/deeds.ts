@@ -1,7 +1,7 @@
 /** What a person can do to jobs, with the words that they are asked and told. */
 import { ApiError, send } from '../api/client.ts'
 import { type JobFilter, toQuery } from '../api/filter.ts'
-import { cancelByFilter, cancelJobs, rerun } from '../api/jobs.ts'
+import { cancelByFilter, cancelJob, cancelJobs, rerun } from '../api/jobs.ts'
 import { isCancelable } from '../api/summary.ts'
 import { confirm } from '../components/overlay/confirm.tsx'
 import { showToast } from '../components/overlay/toast.tsx'
@@ -25,7 +25,7 @@ async function tell<Value>(deed: () => Promise<Value>): Promise<Value | null> {
 export async function cancelOne(id: string): Promise<void> {
   const job = jobOf(id)
   const undo = job?.status === 'running' ? showStatus(id, 'canceling') : () => undefined
-  const done = await tell(() => cancelJobs([id]))
+  const done = await tell(() => cancelJob(id))
   if (done === null) undo()
 }
 

@@ -7,6 +7,7 @@ import { Loaded } from '../../components/loaded.tsx'
 import { CompareSlider } from '../../components/media/compare-slider.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
 import { StatusPill } from '../../components/status-pill.tsx'
+import { TableWrap } from '../../components/table/table-wrap.tsx'
 import { Words } from '../../components/words.tsx'
 import { spanMs } from '../../graph/scene.ts'
 import { readWorkflow } from '../../graph/workflow-graph.ts'
@@ -77,7 +78,7 @@ function Differences({ diff }: { readonly diff: WorkflowDiff }) {
         <p class="dim">Both ran the same workflow.</p>
       )}
       {inputs.length > 0 && (
-        <div class="table-wrap">
+        <TableWrap label="Inputs that differ">
           <table class="plain-table diff-table">
             <thead>
               <tr>
@@ -102,7 +103,7 @@ function Differences({ diff }: { readonly diff: WorkflowDiff }) {
               ))}
             </tbody>
           </table>
-        </div>
+        </TableWrap>
       )}
       {[
         ['A', onlyA],
@@ -135,7 +136,7 @@ function Times({ left, right }: { readonly left: Side; readonly right: Side }) {
   return (
     <section aria-labelledby="diff-times">
       <h2 id="diff-times">Times</h2>
-      <div class="table-wrap">
+      <TableWrap label="Times">
         <table class="plain-table">
           <thead>
             <tr>
@@ -164,7 +165,7 @@ function Times({ left, right }: { readonly left: Side; readonly right: Side }) {
             ))}
           </tbody>
         </table>
-      </div>
+      </TableWrap>
     </section>
   )
 }

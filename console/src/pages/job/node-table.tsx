@@ -1,6 +1,7 @@
 /** The nodes as a table: the equal of the picture, in the same order, with state and time. */
 import type { NodeSpan } from '../../api/job-detail.ts'
 import { Duration } from '../../components/figures.tsx'
+import { TableWrap } from '../../components/table/table-wrap.tsx'
 import { Words } from '../../components/words.tsx'
 import type { WorkflowGraph } from '../../graph/workflow-graph.ts'
 import { NodeStateWord } from './node-state.tsx'
@@ -18,7 +19,7 @@ const MAX_ROWS = 500
 export function NodeTable({ graph, spans, chosen, onChoose }: NodeTableProps) {
   const rows = graph.nodes.slice(0, MAX_ROWS)
   return (
-    <div class="table-wrap">
+    <TableWrap label="Nodes">
       <table class="plain-table">
         <caption class="unseen">Nodes</caption>
         <thead>
@@ -74,6 +75,6 @@ export function NodeTable({ graph, spans, chosen, onChoose }: NodeTableProps) {
           The first {MAX_ROWS} of {graph.nodes.length}; the search above finds the others.
         </p>
       )}
-    </div>
+    </TableWrap>
   )
 }

@@ -17,6 +17,7 @@ import { Loaded } from '../../components/loaded.tsx'
 import { confirm } from '../../components/overlay/confirm.tsx'
 import { showToast } from '../../components/overlay/toast.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
+import { TableWrap } from '../../components/table/table-wrap.tsx'
 import { Words } from '../../components/words.tsx'
 import { hrefOf } from '../../routes.ts'
 import { useResource } from '../../state/resource.ts'
@@ -37,7 +38,7 @@ export function AccountsPage() {
               </p>
             </EmptyState>
           ) : (
-            <div class="table-wrap">
+            <TableWrap label="Accounts">
               <table class="plain-table">
                 <thead>
                   <tr>
@@ -66,7 +67,7 @@ export function AccountsPage() {
                   ))}
                 </tbody>
               </table>
-            </div>
+            </TableWrap>
           )
         }
       </Loaded>

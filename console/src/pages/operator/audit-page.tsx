@@ -4,6 +4,7 @@ import { EmptyState } from '../../components/empty-state.tsx'
 import { Moment } from '../../components/figures.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
+import { TableWrap } from '../../components/table/table-wrap.tsx'
 import { Words } from '../../components/words.tsx'
 import { useResource } from '../../state/resource.ts'
 import { OperatorTabs } from './operator-tabs.tsx'
@@ -19,7 +20,7 @@ export function AuditPage() {
           records.length === 0 ? (
             <EmptyState title="Nothing was changed yet" />
           ) : (
-            <div class="table-wrap">
+            <TableWrap label="Changes">
               <table class="plain-table">
                 <thead>
                   <tr>
@@ -52,7 +53,7 @@ export function AuditPage() {
                   ))}
                 </tbody>
               </table>
-            </div>
+            </TableWrap>
           )
         }
       </Loaded>

@@ -7,7 +7,7 @@ import { confirm } from '../../components/overlay/confirm.tsx'
 import { showToast } from '../../components/overlay/toast.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
 import { Words } from '../../components/words.tsx'
-import { plural } from '../../text/format.ts'
+import { formatCount, plural } from '../../text/format.ts'
 import { OperatorTabs } from './operator-tabs.tsx'
 import { usePolled } from './use-polled.ts'
 
@@ -19,7 +19,7 @@ export function DeploymentsPage() {
       deed === 'start' ||
       (await confirm({
         title: `Stop ${id}?`,
-        text: `${plural(use.running, 'job')} running go on to their end; ${plural(use.queued, 'waiting job')} stay until it is started again. New ones are refused.`,
+        text: `${plural(use.running, 'job')} that run and ${formatCount(use.queued)} that wait go on to their end; new ones are refused.`,
         deed: 'Stop',
         isDangerous: true,
       }))

@@ -2,6 +2,7 @@
 import { getOverview, listEngines, listPools } from '../../api/admin.ts'
 import { Loaded } from '../../components/loaded.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
+import { TableWrap } from '../../components/table/table-wrap.tsx'
 import { Words } from '../../components/words.tsx'
 import { hrefOf } from '../../routes.ts'
 import { formatCount, formatSpan, plural } from '../../text/format.ts'
@@ -52,7 +53,7 @@ export function OverviewPage() {
                 <Figure value={overview.streams} word="streams" />
               </div>
               <h2>Pools</h2>
-              <div class="table-wrap">
+              <TableWrap label="Pools">
                 <table class="plain-table">
                   <thead>
                     <tr>
@@ -91,7 +92,7 @@ export function OverviewPage() {
                     ))}
                   </tbody>
                 </table>
-              </div>
+              </TableWrap>
               <h2>Engines</h2>
               <ul class="plain-list">
                 {engines

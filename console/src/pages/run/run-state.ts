@@ -2,7 +2,7 @@
 import { computed, signal } from '@preact/signals'
 import { getForm } from '../../api/forms.ts'
 import { getWorkflow, type InputChange } from '../../api/jobs.ts'
-import type { NodeClasses } from '../../api/nodes.ts'
+import type { NodeClasses } from '../../api/node-classes.ts'
 import { changeWorkflow } from '../../form/change-workflow.ts'
 import { type Field, type FieldGroup, readField, showValue, toFieldGroups } from '../../form/workflow-fields.ts'
 import { readWorkflow } from '../../graph/workflow-graph.ts'
