@@ -4,6 +4,8 @@ import type { Scope } from '../../domain/accounts/caller.ts'
 import type { ConsoleDeps } from './console-operation.ts'
 import { getOpenapi } from './operations/about.ts'
 import { getEvents } from './operations/events.ts'
+import { getJob, getJobLayout, getJobLogs, getJobNodes } from './operations/job.ts'
+import { getJobLive } from './operations/job-live.ts'
 import { listJobs } from './operations/jobs.ts'
 import { createSession, endSession, getSession } from './operations/session.ts'
 
@@ -12,7 +14,16 @@ type Register = (app: FastifyInstance, deps: ConsoleDeps) => void
 /** For those who are not signed in as well. */
 export const OPEN_OPERATIONS: readonly Register[] = [getSession, createSession, endSession]
 
-export const OPERATIONS: readonly Register[] = [getOpenapi, listJobs, getEvents]
+export const OPERATIONS: readonly Register[] = [
+  getOpenapi,
+  listJobs,
+  getEvents,
+  getJob,
+  getJobNodes,
+  getJobLayout,
+  getJobLogs,
+  getJobLive,
+]
 
 /** The schemas of the contract that bodies are checked against. */
 export const REQUEST_SCHEMAS: readonly string[] = []
