@@ -16,7 +16,7 @@ export interface Output {
 
 export interface Wait {
   readonly position: number | null
-  readonly reason: string
+  readonly reason: 'account_limit' | 'no_engine' | 'engines_away' | 'engines_busy' | 'behind_others'
   readonly needs: { readonly classes: readonly string[]; readonly weights: readonly string[] }
   readonly engines: readonly WaitEngine[]
   readonly limit: { readonly running: number; readonly max_running: number } | null
@@ -35,7 +35,7 @@ export interface WaitEngine {
 export interface Attempt {
   readonly number: number
   readonly engine: string | null
-  readonly from: string
+  readonly from: string | null
   readonly to: string | null
   readonly why: string
 }
@@ -54,7 +54,7 @@ export interface JobDetail extends Omit<Summary, 'error'> {
   readonly attempts: readonly Attempt[]
   readonly price: { readonly held_usd: string | null; readonly charged_usd: string | null } | null
   readonly wait: Wait | null
-  readonly error: (JobError & { readonly traceback: string | null; readonly others_with_code: number }) | null
+  readonly error: (JobError & { readonly traceback: string | null; readonly others_with_code: number | null }) | null
   readonly links: { readonly raw: string; readonly workflow: string; readonly log: string }
 }
 

@@ -1,4 +1,5 @@
 /** Questions about jobs and what can be done to them. */
+import type { InputChange } from '../form/change-workflow.ts'
 import { getJson, getText, send } from './client.ts'
 import { type JobFilter, toQuery } from './filter.ts'
 import type { EditorLayout, JobDetail, LogPage, NodeSpans } from './job-detail.ts'
@@ -64,13 +65,6 @@ export function cancelByFilter(
   { onlyWaiting, dryRun }: { readonly onlyWaiting: boolean; readonly dryRun: boolean },
 ): Promise<{ readonly count: number }> {
   return send('POST', `${JOBS}/cancel`, { filter, only_waiting: onlyWaiting, ...(dryRun && { dry_run: true }) })
-}
-
-export interface InputChange {
-  readonly node: string
-  readonly input: string
-  /** JSON text, so that a number keeps all its digits on the way. */
-  readonly valueText: string
 }
 
 export function rerun(id: string, changes: readonly InputChange[]): Promise<Summary> {

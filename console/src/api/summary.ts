@@ -24,7 +24,7 @@ export interface Summary {
   readonly expires_at: string
   /** 0 to 1. */
   readonly value: number | null
-  readonly node: { readonly id: string; readonly class_type: string } | null
+  readonly node: { readonly id: string; readonly class_type: string | null } | null
   readonly step: number | null
   readonly steps: number | null
   readonly error: JobError | null

@@ -1,6 +1,12 @@
 /** Puts new values into the text of a workflow. Everything else, numbers above all, stays as it was written. Pure. */
 import { isJsonObject, parseLosslessJson, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
-import type { InputChange } from '../api/jobs.ts'
+
+export interface InputChange {
+  readonly node: string
+  readonly input: string
+  /** JSON text, so that a number keeps all its digits on the way. */
+  readonly valueText: string
+}
 
 export function changeWorkflow(text: string, changes: readonly InputChange[]): string {
   const workflow = parseLosslessJson(text)

@@ -5,6 +5,7 @@
 import { effect, type Signal, signal } from '@preact/signals'
 import { useEffect, useState } from 'preact/hooks'
 import type { LogLine, NodeSpan } from '../api/job-detail.ts'
+import { isEnded, type JobStatus } from '../api/summary.ts'
 import { isPaused } from './live/live.ts'
 import { isWatched } from './live/presence.ts'
 import { takeStreamSlot } from './live/shared-stream.ts'
@@ -12,8 +13,11 @@ import { openStream } from './live/stream.ts'
 
 const POLL_MS = 2000
 
+/** What moved at a node; its class and title are known from before. */
+export type NodeChange = Pick<NodeSpan, 'id' | 'state' | 'started_at' | 'ended_at' | 'step' | 'steps'>
+
 export interface JobLiveHandlers {
-  readonly onNode?: (span: NodeSpan) => void
+  readonly onNode?: (change: NodeChange) => void
   readonly onLog?: (line: LogLine) => void
   /** Something of the job itself changed: ask for it again. */
   readonly onChange?: () => void
@@ -39,6 +43,7 @@ function follow(id: string, handlers: JobLiveHandlers, preview: Signal<string | 
   let close = () => {}
   let release = () => {}
   let isLive = false
+  let hasEnded = false
   const poll = setInterval(() => {
     if (!isLive && !isPaused.value) handlers.onChange?.()
   }, POLL_MS)
@@ -49,6 +54,7 @@ function follow(id: string, handlers: JobLiveHandlers, preview: Signal<string | 
     release = slot
     close = openStream({
       path: `/console/v1/jobs/${encodeURIComponent(id)}/live`,
+      isOver: () => hasEnded,
       onState(state) {
         isLive = state === 'live' || state === 'ended'
         if (state === 'live') handlers.onChange?.()
@@ -56,9 +62,12 @@ function follow(id: string, handlers: JobLiveHandlers, preview: Signal<string | 
       onFrame({ event, data }) {
         if (isPaused.value) return
         if (event === 'preview') preview.value = toImage(JSON.parse(data) as PreviewFrame)
-        else if (event === 'node') handlers.onNode?.(JSON.parse(data) as NodeSpan)
+        else if (event === 'node') handlers.onNode?.(JSON.parse(data) as NodeChange)
         else if (event === 'log') handlers.onLog?.(JSON.parse(data) as LogLine)
-        else if (event === 'status' || event === 'output') handlers.onChange?.()
+        else if (event === 'status') {
+          hasEnded = isEnded((JSON.parse(data) as { status: JobStatus }).status)
+          handlers.onChange?.()
+        } else if (event === 'output') handlers.onChange?.()
       },
     })
   }

@@ -15,7 +15,7 @@ export function jobTrail(job: Summary): string {
   if (job.status === 'running' || job.status === 'canceling') {
     if (job.node === null) return 'starts'
     const steps = job.steps === null || job.steps <= 1 ? '' : ` ${job.step ?? 0}/${job.steps}`
-    return `${job.node.class_type}${steps}`
+    return `${job.node.class_type ?? `node ${job.node.id}`}${steps}`
   }
   if (job.status === 'failed') return job.error === null ? 'failed' : job.error.code
   if (job.status === 'succeeded') return job.outputs === 0 ? 'no outputs' : plural(job.outputs, 'output')

@@ -33,9 +33,9 @@ export function FailureBox({ detail }: { readonly detail: JobDetail }) {
           </span>
         )}
         <span class="chip">{error.code}</span>
-        {error.others_with_code > 0 && (
+        {(error.others_with_code ?? 0) > 0 && (
           <a href={hrefOf(`/jobs?status=failed&since=7d&code=${encodeURIComponent(error.code)}`)}>
-            {plural(error.others_with_code, 'other')} this week →
+            {plural(error.others_with_code ?? 0, 'other')} this week →
           </a>
         )}
       </p>

@@ -43,8 +43,10 @@ export function useJob(id: string): WatchedJob {
   const status = summary?.status ?? job.data.value?.status
   const isOver = status !== undefined && isEnded(status)
   const preview = useJobLive(isOver || job.data.value === null ? null : id, {
-    onNode: (span) => {
-      parts.spans.value = new Map(parts.spans.value).set(span.id, span)
+    onNode: (change) => {
+      const known = parts.spans.value.get(change.id)
+      if (known === undefined) return again()
+      parts.spans.value = new Map(parts.spans.value).set(change.id, { ...known, ...change })
     },
     onLog: (line) => {
       parts.newLines.value = [...parts.newLines.value, line]

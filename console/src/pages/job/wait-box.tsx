@@ -4,13 +4,25 @@ import { ordinal } from '../../components/jobs/job-name.tsx'
 import { Words } from '../../components/words.tsx'
 import { formatEstimate } from '../../text/format.ts'
 
+const REASONS: Readonly<Record<Wait['reason'], string>> = {
+  account_limit: 'The account runs as many jobs as it may at once.',
+  no_engine: 'No engine can run it.',
+  engines_away: 'The engines that can run it are away.',
+  engines_busy: 'The engines that can run it are busy.',
+  behind_others: 'Others stand before it.',
+}
+
+export function waitReason({ reason }: Wait): string {
+  return REASONS[reason] ?? reason
+}
+
 export function WaitBox({ wait }: { readonly wait: Wait }) {
-  const { position, reason, needs, engines, limit, estimate_seconds: estimate } = wait
+  const { position, needs, engines, limit, estimate_seconds: estimate } = wait
   return (
     <div class="wait card" role="group" aria-label="Why it waits">
       <p class="wait-reason">
         {position !== null && <strong>{ordinal(position)} in the queue. </strong>}
-        <Words text={reason} />
+        <Words text={waitReason(wait)} />
         {estimate !== null && <span class="number"> About {formatEstimate(estimate).slice(1)} to go.</span>}
       </p>
       {needs.weights.length > 0 && (

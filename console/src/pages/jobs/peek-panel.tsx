@@ -15,6 +15,7 @@ import { hrefOf, setQuery } from '../../routes.ts'
 import { cancelOne } from '../../state/deeds.ts'
 import { jobOf } from '../../state/live/live.ts'
 import { useResource } from '../../state/resource.ts'
+import { waitReason } from '../job/wait-box.tsx'
 
 interface PeekPanelProps {
   readonly id: string
@@ -65,7 +66,7 @@ export function PeekPanel({ id, onMove }: PeekPanelProps) {
                   <Words text={job.error.message} />
                 </p>
               )}
-              {job.wait !== null && <p>{job.wait.reason}</p>}
+              {job.wait !== null && <p>{waitReason(job.wait)}</p>}
               <MetaChips metadata={job.metadata} />
               <KeyValue
                 pairs={[

@@ -1,9 +1,9 @@
 /** What the form holds: the workflow, what was typed over it, and where it came from. In memory only. */
 import { computed, signal } from '@preact/signals'
 import { getForm } from '../../api/forms.ts'
-import { getWorkflow, type InputChange } from '../../api/jobs.ts'
+import { getWorkflow } from '../../api/jobs.ts'
 import type { NodeClasses } from '../../api/node-classes.ts'
-import { changeWorkflow } from '../../form/change-workflow.ts'
+import { changeWorkflow, type InputChange } from '../../form/change-workflow.ts'
 import { type Field, type FieldGroup, readField, showValue, toFieldGroups } from '../../form/workflow-fields.ts'
 import { readWorkflow } from '../../graph/workflow-graph.ts'
 
