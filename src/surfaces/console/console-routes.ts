@@ -5,6 +5,7 @@ import type { ConsoleDeps } from './console-operation.ts'
 import { getOpenapi } from './operations/about.ts'
 import { getEvents } from './operations/events.ts'
 import { getJob, getJobLayout, getJobLogs, getJobNodes } from './operations/job.ts'
+import { cancelJobs, rerunJob } from './operations/job-actions.ts'
 import { getJobLive } from './operations/job-live.ts'
 import { listJobs } from './operations/jobs.ts'
 import { createSession, endSession, getSession } from './operations/session.ts'
@@ -23,6 +24,8 @@ export const OPERATIONS: readonly Register[] = [
   getJobLayout,
   getJobLogs,
   getJobLive,
+  cancelJobs,
+  rerunJob,
 ]
 
 /** The schemas of the contract that bodies are checked against. */

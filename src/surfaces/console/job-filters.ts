@@ -1,4 +1,5 @@
 /** The filters over jobs as a query and as a body spell them. Names that are not known are refused: a typing error must not widen what is acted on. */
+import { isJsonObject, type JsonValue } from '../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { isMetadataKey, isMetadataValue } from '../../domain/jobs/submit/job-metadata.ts'
 import type { SummaryFilter } from '../../domain/jobs/summaries/summary-store.ts'
@@ -25,6 +26,18 @@ export function readFields(url: string): Fields {
     pairs.map(([name]) => name),
   )
   return new Map<string, string>(pairs as QueryPair[])
+}
+
+/** The members of an object that hold a text. */
+export function readFilterBody(value: JsonValue | undefined): SummaryFilter {
+  if (!isJsonObject(value)) throw refused('filter must be an object')
+  const entries = Object.entries(value).map(([name, text]): [string, string] => {
+    if (typeof text !== 'string') throw refused(`filter.${name} must be a text`)
+    const isKnown = (FILTERS as readonly string[]).includes(name) || name.startsWith(META)
+    if (!isKnown) throw refused(`there is no filter ${name}`)
+    return [name, text]
+  })
+  return readFilter(new Map(entries))
 }
 
 /** Fields that are no filter are left to the caller. */
