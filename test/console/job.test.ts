@@ -13,7 +13,7 @@ const FAIL = {
 }
 const HANG = { '2': { class_type: 'FakeHang', inputs: {} } }
 const LOG = {
-  '1': { class_type: 'FakeLog', inputs: { text: 'a line <b>bold</b> of the log', times: 40 } },
+  '1': { class_type: 'FakeLog', inputs: { text: 'a line <b>bold</b> of the log\n', times: 40 } },
   '2': { class_type: 'FakeGate', inputs: {} },
   '3': { class_type: 'FakeValue', inputs: { value: 18_446_744_073_709_552_000, key: 'seed' } },
 }

@@ -1,4 +1,5 @@
 /** Questions about jobs and what can be done to them. */
+import { isJsonObject, parseLosslessJson, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import type { InputChange } from '../form/change-workflow.ts'
 import { getJson, getText, send } from './client.ts'
 import { type JobFilter, toQuery } from './filter.ts'
@@ -47,8 +48,9 @@ export function getLogs(
 }
 
 /** As text: the numbers of a workflow may be longer than a double. */
-export function getWorkflow(id: string, signal?: AbortSignal): Promise<string> {
-  return getText(`/api/v2/jobs/${encodeURIComponent(id)}/workflow`, signal)
+export async function getWorkflow(id: string, signal?: AbortSignal): Promise<string> {
+  const answer = parseLosslessJson(await getText(`/api/v2/jobs/${encodeURIComponent(id)}/workflow`, signal))
+  return stringifyLosslessJson(isJsonObject(answer) && isJsonObject(answer['workflow']) ? answer['workflow'] : {})
 }
 
 export function cancelJob(id: string): Promise<unknown> {
@@ -61,7 +63,7 @@ export function cancelJobs(ids: readonly string[]): Promise<{ readonly count: nu
 
 /** With `dryRun` nothing happens: the answer says how many it would hit. */
 export function cancelByFilter(
-  filter: Readonly<Record<string, unknown>>,
+  filter: Readonly<Record<string, string>>,
   { onlyWaiting, dryRun }: { readonly onlyWaiting: boolean; readonly dryRun: boolean },
 ): Promise<{ readonly count: number }> {
   return send('POST', `${JOBS}/cancel`, { filter, only_waiting: onlyWaiting, ...(dryRun && { dry_run: true }) })

@@ -63,15 +63,11 @@ export async function cancelWaiting(filter: JobFilter): Promise<void> {
   if (done !== null) showToast(`${plural(done.count, 'waiting job')} canceled.`)
 }
 
-function filterBody(filter: JobFilter): Readonly<Record<string, unknown>> {
-  const { statuses, metadata } = filter
-  const words = Object.fromEntries(toQuery({ ...filter, statuses: [], metadata: {} }, serverNow()))
-  delete words['sort']
-  return {
-    ...words,
-    ...(statuses.length > 0 && { status: statuses }),
-    ...(Object.keys(metadata).length > 0 && { meta: metadata }),
-  }
+/** The same names as in the question for the list. */
+function filterBody(filter: JobFilter): Readonly<Record<string, string>> {
+  const body = Object.fromEntries(toQuery(filter, serverNow()))
+  delete body['sort']
+  return body
 }
 
 /** The same again, unchanged: gives the new job's id. */

@@ -33,7 +33,7 @@ export function useJob(id: string): WatchedJob {
     const [detail, nodes] = await Promise.all([getJob(id, abort), getNodes(id, abort).catch(() => null)])
     takeSnapshot([detail])
     if (nodes !== null) {
-      parts.spans.value = new Map(nodes.nodes.map((span) => [span.id, span]))
+      parts.spans.value = new Map(nodes.nodes.map((span) => [span.id, withEnd(span, detail)]))
       parts.isCut.value = nodes.is_cut
     }
     return detail
@@ -59,6 +59,11 @@ export function useJob(id: string): WatchedJob {
     if (known !== null && summary !== undefined && mark !== `${known.status} ${known.outputs} ${known.attempt}`) again()
   }, [mark])
   return { job, summary, preview, ...parts }
+}
+
+/** A node that did not run to its end ended with its job. */
+function withEnd(span: NodeSpan, { completed_at: completedAt }: JobDetail): NodeSpan {
+  return span.state === 'running' || span.ended_at !== null ? span : { ...span, ended_at: completedAt }
 }
 
 function throttle(deed: () => void, ms: number): () => void {
