@@ -336,6 +336,7 @@ function toSurfaceParts(
       standingOf: createStandingOf(config, store, shared),
       summaries: store.summaries,
       watchJob: jobs.watching.watchJob,
+      openContent: assets.openContent,
       liveRuns: jobs.liveRuns,
       engines: () => directory.status(),
       availability: () => directory.availability(),

@@ -8,6 +8,8 @@ import { getJob, getJobLayout, getJobLogs, getJobNodes } from './operations/job.
 import { cancelJobs, rerunJob } from './operations/job-actions.ts'
 import { getJobLive } from './operations/job-live.ts'
 import { listJobs } from './operations/jobs.ts'
+import { deleteForm, getForm, listAssets, listForms, listNodes, putForm } from './operations/library.ts'
+import { getJobOutputsZip, getThumbnail, listOutputs } from './operations/outputs.ts'
 import { createSession, endSession, getSession } from './operations/session.ts'
 
 type Register = (app: FastifyInstance, deps: ConsoleDeps) => void
@@ -26,6 +28,15 @@ export const OPERATIONS: readonly Register[] = [
   getJobLive,
   cancelJobs,
   rerunJob,
+  listOutputs,
+  getJobOutputsZip,
+  getThumbnail,
+  listNodes,
+  listAssets,
+  listForms,
+  getForm,
+  putForm,
+  deleteForm,
 ]
 
 /** The schemas of the contract that bodies are checked against. */
@@ -34,6 +45,8 @@ export const REQUEST_SCHEMAS: readonly string[] = []
 /** By the first word of a route: jobs unless it stands here. */
 const KIND_OF_ROUTE: Readonly<Record<string, 'assets' | 'models' | null>> = {
   'openapi.json': null,
+  assets: 'assets',
+  thumbnails: 'assets',
 }
 
 /** Known from the route alone, so that it is checked before anything is looked up. null: every caller may. */

@@ -7,11 +7,13 @@ import { JOB_STATUSES, type JobStatus } from '../../domain/jobs/transitions.ts'
 import { type QueryPair, readQuery, refuseRepeated } from '../kit/request-url.ts'
 
 const MAX_LENGTH = 200
+const DEFAULT_LIMIT = 50
+const MAX_LIMIT = 100
 const MAX_PAIRS = 3
 const META = 'meta.'
 const FILTERS = ['status', 'q', 'since', 'until', 'code', 'class', 'weights', 'engine', 'pool'] as const
 
-export type Fields = ReadonlyMap<string, string>
+type Fields = ReadonlyMap<string, string>
 
 function refused(message: string): ServiceError {
   return new ServiceError('invalid_request', message)
@@ -89,4 +91,11 @@ function readLabels(fields: Fields): Record<string, string> {
   for (const [key, value] of labels)
     if (!isMetadataKey(key) || !isMetadataValue(value)) throw refused(`${META}${key} is no pair that a job could carry`)
   return Object.fromEntries(labels)
+}
+
+export function readLimit(fields: Fields): number {
+  const text = fields.get('limit') ?? String(DEFAULT_LIMIT)
+  const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0
+  if (limit >= 1 && limit <= MAX_LIMIT) return limit
+  throw refused(`limit must be an integer from 1 to ${MAX_LIMIT}`)
 }

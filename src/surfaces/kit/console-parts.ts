@@ -3,6 +3,7 @@
 import type { Micros } from '../../../lib/text/usd.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
 import type { SignIn } from '../../domain/accounts/sign-in.ts'
+import type { OpenContent } from '../../domain/assets/asset-content.ts'
 import type { ListedEngine } from '../../domain/engine/directory/engine-directory.ts'
 import type { LiveRuns } from '../../domain/jobs/read/live-runs.ts'
 import type { WatchJob } from '../../domain/jobs/read/watch-job.ts'
@@ -39,6 +40,7 @@ export interface ConsoleParts {
   readonly standingOf: (caller: Caller) => Promise<AccountStanding>
   readonly summaries: Pick<SummaryStore, 'search' | 'findMany' | 'findDetails' | 'count'>
   readonly watchJob: WatchJob
+  readonly openContent: OpenContent
   readonly liveRuns: Pick<LiveRuns, 'read' | 'follow'>
   /** Of the whole service. */
   readonly engines: () => readonly ListedEngine[]

@@ -25,7 +25,7 @@ export interface LiveRuns extends Disposable {
   follow(jobId: string): FollowedRun
 }
 
-export interface FollowedRun {
+interface FollowedRun {
   now(): LiveRun
   stop(): void
 }

@@ -53,7 +53,7 @@ interface Shared {
   readers: number
 }
 
-export const TICK_MS = 125
+const TICK_MS = 125
 const CHECK_EVERY_TICKS = 4
 
 export function createConsoleStreams(options: StreamsOptions): ConsoleStreams {

@@ -8,7 +8,7 @@ import type { NodeFacts } from './job-view.ts'
 
 const MAX_NODES = 10_000
 
-export interface ShownRun {
+interface ShownRun {
   readonly spans: readonly NodeSpan[]
   readonly isCut: boolean
 }

@@ -115,7 +115,7 @@ export function prepareFindSummaries(
 }
 
 /** The summary, and what stands beside it: attempts, terms, what was held. */
-export type StoredDetails = readonly [
+type StoredDetails = readonly [
   summary: StoredSummary,
   attempts: string | null,
   terms: string | null,
