@@ -3,7 +3,14 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 
-const SOURCES = ['console/src', 'console/styles', 'console/icon.svg', 'scripts/build-console.ts', 'package-lock.json']
+const SOURCES = [
+  'console/src',
+  'console/styles',
+  'console/icon.svg',
+  'lib/json',
+  'scripts/build-console.ts',
+  'package-lock.json',
+]
 
 function filesBelow(directory) {
   return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {

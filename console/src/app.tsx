@@ -17,10 +17,11 @@ export function App() {
     )
   }
   if (path.value === '/sign-in' || (!current.signed_in && !current.operator)) return <SignInPage />
-  const { Page, parameters } = findPage(path.value)
+  const { Page, title, parameters } = findPage(path.value)
+  document.title = `${title} · Atelier`
   return (
     <Shell>
-      <Page {...parameters} />
+      <Page key={path.value} {...parameters} />
     </Shell>
   )
 }

@@ -26,7 +26,7 @@ export class ApiError extends Error {
 interface RequestOptions {
   readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** JSON text is sent as it is, so that numbers of any length survive; everything else as JSON. */
-  readonly body?: string | Blob | object
+  readonly body?: string | Blob | FormData | object
   readonly headers?: Readonly<Record<string, string>>
   readonly signal?: AbortSignal | undefined
 }
@@ -34,7 +34,8 @@ interface RequestOptions {
 /** Below the service's base, such as `/console/v1/session`. */
 export async function request(path: string, options: RequestOptions = {}): Promise<Response> {
   const { method = 'GET', body, headers, signal } = options
-  const isRaw = typeof body === 'string' || body instanceof Blob || body === undefined
+  const isFile = body instanceof Blob || body instanceof FormData
+  const isRaw = typeof body === 'string' || isFile || body === undefined
   let response: Response
   try {
     response = await fetch(BASE + path, {
@@ -42,10 +43,11 @@ export async function request(path: string, options: RequestOptions = {}): Promi
       credentials: 'same-origin',
       headers: {
         ...(method !== 'GET' && { 'X-Atelier-Console': '1' }),
-        ...(body !== undefined && !(body instanceof Blob) && { 'Content-Type': 'application/json' }),
+        // The browser itself names the type of a form, with the mark that divides its parts.
+        ...(body !== undefined && !isFile && { 'Content-Type': 'application/json' }),
         ...headers,
       },
-      ...(body !== undefined && { body: isRaw ? body : JSON.stringify(body) }),
+      ...(body !== undefined && { body: isRaw ? (body as BodyInit) : JSON.stringify(body) }),
       ...(signal !== undefined && { signal }),
     })
   } catch (error) {

@@ -1,54 +1,24 @@
+import { useState } from 'preact/hooks'
 import { hrefOf, path } from '../../routes.ts'
-import { type Session, session } from '../../state/session.ts'
-import { Icon, type IconName } from '../icon.tsx'
-
-interface NavPlace {
-  readonly to: string
-  readonly label: string
-  readonly icon: IconName
-  /** Left out: always there. */
-  readonly isThere?: (current: Session) => boolean
-}
-
-const PLACES: readonly NavPlace[] = [
-  { to: '/', label: 'Home', icon: 'home' },
-  { to: '/jobs', label: 'Jobs', icon: 'list', isThere: hasAccount },
-  { to: '/run', label: 'Run', icon: 'play', isThere: hasAccount },
-  { to: '/gallery', label: 'Gallery', icon: 'picture', isThere: hasAccount },
-  {
-    to: '/models',
-    label: 'Models',
-    icon: 'spark',
-    isThere: (current) => hasAccount(current) && current.features.models,
-  },
-  { to: '/assets', label: 'Assets', icon: 'file', isThere: hasAccount },
-  {
-    to: '/account',
-    label: 'Account',
-    icon: 'person',
-    isThere: (current) => hasAccount(current) && current.features.accounts,
-  },
-  { to: '/operator', label: 'Operator', icon: 'gauge', isThere: ({ operator }) => operator },
-  { to: '/settings', label: 'Settings', icon: 'gear' },
-]
-
-function hasAccount({ signed_in }: Session): boolean {
-  return signed_in
-}
+import { session } from '../../state/session.ts'
+import { Icon } from '../icon.tsx'
+import { PLACES } from './places.ts'
 
 export function NavBar() {
   const { value: current } = session
+  const [isMoreOpen, setMoreOpen] = useState(false)
   if (current === null) return null
   const isHere = (to: string) =>
     to === '/' ? path.value === '/' : path.value === to || path.value.startsWith(`${to}/`)
+  const there = PLACES.filter(({ isThere = () => true }) => isThere(current))
   return (
-    <nav class="nav" aria-label="Places">
+    <nav class={`nav ${isMoreOpen ? 'more-open' : ''}`} aria-label="Places">
       <a class="brand" href={hrefOf('/')}>
         Atelier
       </a>
-      <ul>
-        {PLACES.filter(({ isThere = () => true }) => isThere(current)).map(({ to, label, icon }) => (
-          <li key={to}>
+      <ul onClick={() => setMoreOpen(false)}>
+        {there.map(({ to, label, icon, isFirst = false }) => (
+          <li key={to} class={isFirst ? '' : 'later'}>
             <a href={hrefOf(to)} aria-current={isHere(to) ? 'page' : undefined} title={label}>
               <Icon name={icon} />
               <span>{label}</span>
@@ -56,6 +26,11 @@ export function NavBar() {
           </li>
         ))}
       </ul>
+      <button type="button" class="nav-more" aria-expanded={isMoreOpen} onClick={() => setMoreOpen(!isMoreOpen)}>
+        <Icon name="dots" />
+        <span>More</span>
+      </button>
+      {current.kind === 'local' && !current.needs_credential && <p class="local-note dim">local, no token</p>}
     </nav>
   )
 }

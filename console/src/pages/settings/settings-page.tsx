@@ -1,6 +1,7 @@
 /** Choices of this browser, signing out, and what this service is. */
 import type { Signal } from '@preact/signals'
 import { BASE, BUILD } from '../../base.ts'
+import { KeyValue } from '../../components/key-value.tsx'
 import { navigate } from '../../routes.ts'
 import { density, shortcuts, theme, zone } from '../../state/preferences.ts'
 import { session, signOut } from '../../state/session.ts'
@@ -67,20 +68,19 @@ export function SettingsPage() {
         </div>
       )}
       <h2>About</h2>
-      <dl class="key-value">
-        <dt>Atelier</dt>
-        <dd>{current?.version}</dd>
-        <dt>Kind</dt>
-        <dd>{current?.kind}</dd>
-        <dt>Page</dt>
-        <dd>
-          <code>{BUILD}</code>
-        </dd>
-        <dt>API</dt>
-        <dd>
-          <a href={`${BASE}/docs`}>Reference</a>
-        </dd>
-      </dl>
+      <KeyValue
+        pairs={[
+          ['Atelier', current?.version],
+          ['Kind', current?.kind],
+          ['Page', <code key="build">{BUILD}</code>],
+          [
+            'API',
+            <a key="docs" href={`${BASE}/docs`}>
+              Reference
+            </a>,
+          ],
+        ]}
+      />
     </section>
   )
 }
