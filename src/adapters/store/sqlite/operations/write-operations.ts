@@ -51,7 +51,6 @@ import {
   preparePutCatalog,
   prepareSetEngineWill,
 } from './nodes/engine-rows.ts'
-import { prepareBeatNode, prepareBeatNode, prepareForgetNodes, prepareForgetNodes, prepareLeaveNode, prepareLeaveNode, prepareTakeSingleton } from './nodes/node-rows.ts'
 import { prepareSweepRecipes } from './search/search-jobs.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
