@@ -51,6 +51,7 @@ import {
   preparePutCatalog,
   prepareSetEngineWill,
 } from './nodes/engine-rows.ts'
+import { prepareBeatNode, prepareForgetNodes, prepareLeaveNode } from './nodes/node-rows.ts'
 import { prepareSweepRecipes } from './search/search-jobs.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
