@@ -5,13 +5,14 @@ import type { ConsoleDeps } from './console-operation.ts'
 import { getOpenapi } from './operations/about.ts'
 import { listJobs } from './operations/jobs.ts'
 import { createSession, endSession, getSession } from './operations/session.ts'
+import { getUsage } from './operations/usage.ts'
 
 type Register = (app: FastifyInstance, deps: ConsoleDeps) => void
 
 /** For those who are not signed in as well. */
 export const OPEN_OPERATIONS: readonly Register[] = [getSession, createSession, endSession]
 
-export const OPERATIONS: readonly Register[] = [getOpenapi, listJobs]
+export const OPERATIONS: readonly Register[] = [getOpenapi, listJobs, getUsage]
 
 /** The schemas of the contract that bodies are checked against. */
 export const REQUEST_SCHEMAS: readonly string[] = []

@@ -2,7 +2,9 @@
 
 import type { Micros } from '../../../lib/text/usd.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
+import type { ApiKeys } from '../../domain/accounts/keys/api-keys.ts'
 import type { SignIn } from '../../domain/accounts/sign-in.ts'
+import type { ReportUsage } from '../../domain/credits/usage-report.ts'
 import type { SummaryStore } from '../../domain/jobs/summaries/summary-store.ts'
 
 /** What the page shows of the account that is signed in. */
@@ -29,6 +31,9 @@ export interface ConsoleParts {
   readonly hasRouter: boolean
   readonly standingOf: (caller: Caller) => Promise<AccountStanding>
   readonly summaries: Pick<SummaryStore, 'search' | 'findMany' | 'count'>
+  readonly reportUsage: ReportUsage
+  /** null: the local kind, which has none. */
+  readonly keys: ApiKeys | null
   readonly cursorSecret: Uint8Array
   /** Hosts other than ours that addresses of outputs lead to. */
   readonly contentOrigins: readonly string[]
