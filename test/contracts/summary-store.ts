@@ -8,6 +8,7 @@ import { type JobSummary, NO_FILTER, type SummaryFilter } from '../../src/domain
 import {
   at,
   DAY_MS,
+  LOST,
   newJobId,
   newOutput,
   START,
@@ -227,6 +228,35 @@ export function testSummaryStore(opener: StoreOpener<WholeStoreUnderTest>): void
       const found = await store().summaries.findMany(tenant.accountId, [mine, live, randomUUID(), 'x'], START)
       assert.deepEqual(found.map(({ id }) => id).toSorted(), [mine, live].toSorted())
       assert.deepEqual(await store().summaries.findMany(other.accountId, [mine, live], START), [])
+    })
+
+    test('details tell of attempts that ended before the job, of its terms and of what was held', async () => {
+      const { tenant, accountId, submit } = await newTenant()
+      const id = await submit()
+      const details = () => store().summaries.findDetails(accountId, id, NOW)
+      assert.deepEqual((await details())?.attempts, [])
+      assert.deepEqual([(await details())?.terms, (await details())?.held], [POSTCARD.terms, null])
+      const first = await claim(tenant)
+      await store().jobs.release([{ ...first, isSpent: true }], at(3000))
+      await claim(tenant)
+      await store().jobs.reap({ now: at(40_000), maxAttempts: 3, error: LOST })
+      const attempts = (await details())?.attempts ?? []
+      assert.deepEqual(
+        attempts.map(({ number, engineId, why }) => [number, engineId, why]),
+        [
+          [1, 'engine', 'engine_lost'],
+          [2, 'engine', 'worker_lost'],
+        ],
+      )
+      assert.deepEqual([attempts[0]?.from, attempts[0]?.to], [at(1000), at(3000)])
+      const last = await claim(tenant)
+      const log = { text: 'x\n', truncated: false, capturedAt: at(5), complete: true, marks: '{"total":1,"marks":[]}' }
+      const finish = { status: 'succeeded', from: ['running'], at: at(50_000), error: null } as const
+      await store().jobs.commit(last, { log, finish })
+      assert.equal((await details())?.attempts.length, 2)
+      assert.deepEqual(await store().jobs.findLog(accountId, id, NOW), log)
+      const other = await newTenant()
+      assert.equal(await store().summaries.findDetails(other.accountId, id, NOW), null)
     })
 
     test('recipes go once no job can have them', async () => {

@@ -3,7 +3,13 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Scope } from '../../domain/accounts/caller.ts'
 import type { ConsoleDeps } from './console-operation.ts'
 import { getOpenapi } from './operations/about.ts'
+import { getEvents } from './operations/events.ts'
+import { getJob, getJobLayout, getJobLogs, getJobNodes } from './operations/job.ts'
+import { cancelJobs, rerunJob } from './operations/job-actions.ts'
+import { getJobLive } from './operations/job-live.ts'
 import { listJobs } from './operations/jobs.ts'
+import { deleteForm, getForm, listAssets, listForms, listNodes, putForm } from './operations/library.ts'
+import { getJobOutputsZip, getThumbnail, listOutputs } from './operations/outputs.ts'
 import { createSession, endSession, getSession } from './operations/session.ts'
 import { getUsage } from './operations/usage.ts'
 
@@ -12,7 +18,28 @@ type Register = (app: FastifyInstance, deps: ConsoleDeps) => void
 /** For those who are not signed in as well. */
 export const OPEN_OPERATIONS: readonly Register[] = [getSession, createSession, endSession]
 
-export const OPERATIONS: readonly Register[] = [getOpenapi, listJobs, getUsage]
+export const OPERATIONS: readonly Register[] = [
+  getOpenapi,
+  listJobs,
+  getEvents,
+  getJob,
+  getJobNodes,
+  getJobLayout,
+  getJobLogs,
+  getJobLive,
+  cancelJobs,
+  rerunJob,
+  listOutputs,
+  getJobOutputsZip,
+  getThumbnail,
+  listNodes,
+  listAssets,
+  listForms,
+  getForm,
+  putForm,
+  deleteForm,
+  getUsage,
+]
 
 /** The schemas of the contract that bodies are checked against. */
 export const REQUEST_SCHEMAS: readonly string[] = []
@@ -20,6 +47,8 @@ export const REQUEST_SCHEMAS: readonly string[] = []
 /** By the first word of a route: jobs unless it stands here. */
 const KIND_OF_ROUTE: Readonly<Record<string, 'assets' | 'models' | null>> = {
   'openapi.json': null,
+  assets: 'assets',
+  thumbnails: 'assets',
 }
 
 /** Known from the route alone, so that it is checked before anything is looked up. null: every caller may. */

@@ -11,6 +11,7 @@ import { refuseShadowedMethods, wrongMethod } from '../kit/contracts/path-method
 import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
 import { PUBLIC_PAGE, sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
 import { pathOf } from '../kit/request-url.ts'
+import { encodeFrame } from '../kit/streams/sse.ts'
 import { mount, type Surface } from '../kit/surface.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
 import { createConsoleAnswerError } from './console-errors.ts'
@@ -18,6 +19,7 @@ import { openPageFiles, type PageFile } from './console-files.ts'
 import { CONSOLE_API, CONSOLE_PATH, type ConsoleDeps } from './console-operation.ts'
 import { PAGE_HEADERS, readTheme, renderConsolePage, toPolicy } from './console-page.ts'
 import { OPEN_OPERATIONS, OPERATIONS, REQUEST_SCHEMAS, scopeOf } from './console-routes.ts'
+import { createConsoleStreams } from './streams/console-streams.ts'
 
 const SOURCE = new URL('../../../spec/console.openapi.json', import.meta.url)
 const FOR_EVER = 'public, max-age=31536000, immutable'
@@ -29,7 +31,12 @@ export function createSurface(parts: SurfaceParts): Surface {
   const answerError = createConsoleAnswerError(log)
   const spec = openContract({ source: SOURCE, requestSchemas: REQUEST_SCHEMAS, needsCredentials: gate.hasCredentials })
   const files = openPageFiles()
-  const deps: ConsoleDeps = { ...parts, files, check: spec.check, specFor: spec.textFor, callerOf }
+  const streams = createConsoleStreams({
+    accountConnections: parts.accountConnections,
+    isWelcome: gate.isWelcome,
+    onCredentialsChanged: gate.onCredentialsChanged,
+  })
+  const deps: ConsoleDeps = { ...parts, files, streams, check: spec.check, specFor: spec.textFor, callerOf }
   if (files.current() === null)
     log.info({}, 'the console is not there: its page was never built (npm run build:console)')
 
@@ -101,7 +108,7 @@ export function createSurface(parts: SurfaceParts): Surface {
     home: () => (files.current() === null ? null : CONSOLE_PATH),
     allowedMethods,
     answerErrorFor: (path) => (allowedMethods(path).length > 0 ? answerError : null),
-    drain() {},
+    drain: () => streams.close(encodeFrame('notice', JSON.stringify({ kind: 'drain' }))),
   }
 }
 

@@ -1,4 +1,5 @@
 /** The filters over jobs as a query and as a body spell them. Names that are not known are refused: a typing error must not widen what is acted on. */
+import { isJsonObject, type JsonValue } from '../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { isMetadataKey, isMetadataValue } from '../../domain/jobs/submit/job-metadata.ts'
 import type { SummaryFilter } from '../../domain/jobs/summaries/summary-store.ts'
@@ -6,11 +7,13 @@ import { JOB_STATUSES, type JobStatus } from '../../domain/jobs/transitions.ts'
 import { type QueryPair, readQuery, refuseRepeated } from '../kit/request-url.ts'
 
 const MAX_LENGTH = 200
+const DEFAULT_LIMIT = 50
+const MAX_LIMIT = 100
 const MAX_PAIRS = 3
 const META = 'meta.'
 const FILTERS = ['status', 'q', 'since', 'until', 'code', 'class', 'weights', 'engine', 'pool'] as const
 
-export type Fields = ReadonlyMap<string, string>
+type Fields = ReadonlyMap<string, string>
 
 function refused(message: string): ServiceError {
   return new ServiceError('invalid_request', message)
@@ -25,6 +28,18 @@ export function readFields(url: string): Fields {
     pairs.map(([name]) => name),
   )
   return new Map<string, string>(pairs as QueryPair[])
+}
+
+/** The members of an object that hold a text. */
+export function readFilterBody(value: JsonValue | undefined): SummaryFilter {
+  if (!isJsonObject(value)) throw refused('filter must be an object')
+  const entries = Object.entries(value).map(([name, text]): [string, string] => {
+    if (typeof text !== 'string') throw refused(`filter.${name} must be a text`)
+    const isKnown = (FILTERS as readonly string[]).includes(name) || name.startsWith(META)
+    if (!isKnown) throw refused(`there is no filter ${name}`)
+    return [name, text]
+  })
+  return readFilter(new Map(entries))
 }
 
 /** Fields that are no filter are left to the caller. */
@@ -76,4 +91,11 @@ function readLabels(fields: Fields): Record<string, string> {
   for (const [key, value] of labels)
     if (!isMetadataKey(key) || !isMetadataValue(value)) throw refused(`${META}${key} is no pair that a job could carry`)
   return Object.fromEntries(labels)
+}
+
+export function readLimit(fields: Fields): number {
+  const text = fields.get('limit') ?? String(DEFAULT_LIMIT)
+  const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0
+  if (limit >= 1 && limit <= MAX_LIMIT) return limit
+  throw refused(`limit must be an integer from 1 to ${MAX_LIMIT}`)
 }

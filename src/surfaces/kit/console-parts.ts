@@ -4,7 +4,11 @@ import type { Micros } from '../../../lib/text/usd.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
 import type { ApiKeys } from '../../domain/accounts/keys/api-keys.ts'
 import type { SignIn } from '../../domain/accounts/sign-in.ts'
+import type { OpenContent } from '../../domain/assets/asset-content.ts'
 import type { ReportUsage } from '../../domain/credits/usage-report.ts'
+import type { ListedEngine } from '../../domain/engine/directory/engine-directory.ts'
+import type { LiveRuns } from '../../domain/jobs/read/live-runs.ts'
+import type { WatchJob } from '../../domain/jobs/read/watch-job.ts'
 import type { SummaryStore } from '../../domain/jobs/summaries/summary-store.ts'
 
 /** What the page shows of the account that is signed in. */
@@ -22,6 +26,12 @@ export interface AccountStanding {
   readonly credit: { readonly available: Micros; readonly held: Micros } | null
 }
 
+/** By class and by weights file, the engines that have it. */
+export interface EngineAvailability {
+  readonly classes: ReadonlyMap<string, readonly string[]>
+  readonly weights: ReadonlyMap<string, readonly string[]>
+}
+
 export interface ConsoleParts {
   readonly kind: 'local' | 'cloud' | 'serverless'
   readonly signIn: SignIn
@@ -30,10 +40,16 @@ export interface ConsoleParts {
   readonly hasAdmin: boolean
   readonly hasRouter: boolean
   readonly standingOf: (caller: Caller) => Promise<AccountStanding>
-  readonly summaries: Pick<SummaryStore, 'search' | 'findMany' | 'count'>
   readonly reportUsage: ReportUsage
   /** null: the local kind, which has none. */
   readonly keys: ApiKeys | null
+  readonly summaries: Pick<SummaryStore, 'search' | 'findMany' | 'findDetails' | 'count'>
+  readonly watchJob: WatchJob
+  readonly openContent: OpenContent
+  readonly liveRuns: Pick<LiveRuns, 'read' | 'follow'>
+  /** Of the whole service. */
+  readonly engines: () => readonly ListedEngine[]
+  readonly availability: () => EngineAvailability
   readonly cursorSecret: Uint8Array
   /** Hosts other than ours that addresses of outputs lead to. */
   readonly contentOrigins: readonly string[]

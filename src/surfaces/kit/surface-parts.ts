@@ -18,6 +18,7 @@ import type { CancelJob } from '../../domain/jobs/end/cancel-job.ts'
 import type { JobReader } from '../../domain/jobs/read/job-reader.ts'
 import type { RunRecords } from '../../domain/jobs/read/recorded-jobs.ts'
 import type { ChooseJobId } from '../../domain/jobs/submit/chosen-id.ts'
+import type { Submit } from '../../domain/jobs/submit/submit-job.ts'
 import type { SubmitPrompt } from '../../domain/jobs/submit/submit-prompt.ts'
 import type { AccountConnections } from './connections/account-connections.ts'
 import type { ConsoleParts } from './console-parts.ts'
@@ -39,6 +40,7 @@ export interface SurfaceParts {
   readonly bus: EventBus<LiveEvent>
   readonly catalog: () => NodeCatalog
   readonly jobs: {
+    readonly submit: Submit
     readonly submitPrompt: SubmitPrompt
     readonly chooseId: ChooseJobId
     readonly cancel: CancelJob

@@ -3,7 +3,7 @@ import type { JobLog } from '../job.ts'
 import type { Claim, Lease } from '../job-store.ts'
 import type { Committer } from './committer.ts'
 import type { EngineListener } from './engine-listener.ts'
-import { type LogTail, readLog } from './log-tail.ts'
+import { readLog } from './log-tail.ts'
 import type { RunDeps } from './run-deps.ts'
 import { toTerminalEvent } from './run-notices.ts'
 
@@ -12,7 +12,7 @@ export interface EndingRun {
   readonly lease: Lease
   readonly version: number
   readonly committer: Committer
-  readonly heard: Pick<EngineListener, 'fold' | 'recorder' | 'terminalEvent'>
+  readonly heard: Pick<EngineListener, 'fold' | 'recorder' | 'marks' | 'terminalEvent'>
   /** Called before the notice of this version is published. */
   onVersion(version: number): void
 }
@@ -30,7 +30,7 @@ export async function writeEnd(
   const { id: jobId, accountId, startedAt } = run.claim.job
   const at = clock.now()
   const record = run.heard.recorder.finish(at.getTime())
-  const outcome = await run.committer.finish({ status, from, at, error, record }, toJobLog(run.heard.fold.log, at))
+  const outcome = await run.committer.finish({ status, from, at, error, record }, toJobLog(run.heard, at))
   if (outcome.outcome === 'lost') return 'refused'
   run.onVersion(outcome.version)
   extraData.forget(jobId)
@@ -59,7 +59,8 @@ async function withdraw(run: EndingRun, { verdicts, clock, extraData, bus }: Run
   return true
 }
 
-function toJobLog(tail: LogTail, capturedAt: Date): JobLog | null {
-  const { text, truncated } = readLog(tail)
-  return text === '' && !truncated ? null : { text, truncated, capturedAt, complete: true }
+function toJobLog({ fold, marks }: EndingRun['heard'], capturedAt: Date): JobLog | null {
+  const { text, truncated } = readLog(fold.log)
+  if (text === '' && !truncated) return null
+  return { text, truncated, capturedAt, complete: true, marks: marks.finish() }
 }

@@ -39,6 +39,26 @@ interface SummaryError {
   readonly classType: string | null
 }
 
+/** An attempt that ended before its job did. */
+export interface JobAttempt {
+  readonly number: number
+  readonly engineId: string | null
+  readonly from: Date | null
+  readonly to: Date
+  /** `returned`: its worker gave it back, as in a drain. `engine_fault`: it failed for what may have been its engine's reason. */
+  readonly why: 'worker_lost' | 'engine_lost' | 'engine_fault' | 'returned'
+}
+
+/** What is told of one job beside its summary. */
+export interface JobDetails {
+  readonly summary: JobSummary
+  readonly attempts: readonly JobAttempt[]
+  /** Of its recipe; null: it has none. */
+  readonly terms: string | null
+  /** What was set aside for it; null: it costs nothing. */
+  readonly held: Micros | null
+}
+
 export const SUMMARY_MESSAGE_LENGTH = 200
 
 /** null: whatever it is. */
@@ -88,6 +108,7 @@ export interface SummaryStore {
   search(accountId: string, query: SummaryQuery): Promise<SummaryPage>
   /** Those of the account that are there, in no order. */
   findMany(accountId: string, jobIds: readonly string[], now: Date): Promise<readonly JobSummary[]>
+  findDetails(accountId: string, jobId: string, now: Date): Promise<JobDetails | null>
   /** How many fit, whatever their status; null: more than are counted for one question. */
   count(accountId: string, filter: SummaryFilter, now: Date): Promise<StatusCounts | null>
   /** Removes recipes that no job has any more; returns how many. */

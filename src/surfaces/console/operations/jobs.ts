@@ -5,11 +5,8 @@ import type { SummaryQuery } from '../../../domain/jobs/summaries/summary-store.
 import { createTimeCursors } from '../../kit/cursor.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
-import { type Fields, nameFilter, readFields, readFilter } from '../job-filters.ts'
+import { nameFilter, readFields, readFilter, readLimit } from '../job-filters.ts'
 import { toSummaryView } from '../views/summary-view.ts'
-
-const DEFAULT_LIMIT = 50
-const MAX_LIMIT = 100
 
 export function listJobs(app: FastifyInstance, { callerOf, console: parts, clock }: ConsoleDeps): void {
   const cursors = createTimeCursors(parts.cursorSecret)
@@ -39,11 +36,4 @@ export function listJobs(app: FastifyInstance, { callerOf, console: parts, clock
 function readOrder(text = 'newest'): SummaryQuery['order'] {
   if (text === 'newest' || text === 'oldest') return text
   throw new ServiceError('invalid_request', 'sort must be newest or oldest')
-}
-
-function readLimit(fields: Fields): number {
-  const text = fields.get('limit') ?? String(DEFAULT_LIMIT)
-  const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0
-  if (limit >= 1 && limit <= MAX_LIMIT) return limit
-  throw new ServiceError('invalid_request', `limit must be an integer from 1 to ${MAX_LIMIT}`)
 }

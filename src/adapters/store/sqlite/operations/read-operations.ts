@@ -40,7 +40,7 @@ import { prepareFindLanes } from './jobs/waiting-lanes.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
 import { prepareFindCatalogs, prepareListEngines } from './nodes/engine-rows.ts'
 import { prepareHoldings, prepareListNodes } from './nodes/node-rows.ts'
-import { prepareCountJobs, prepareFindSummaries, prepareSearchJobs } from './search/search-jobs.ts'
+import { prepareCountJobs, prepareFindDetails, prepareFindSummaries, prepareSearchJobs } from './search/search-jobs.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
   const canPay = prepareCanPay(database)
@@ -57,6 +57,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     findLanes: prepareFindLanes(database),
     searchJobs: prepareSearchJobs(database),
     findSummaries: prepareFindSummaries(database),
+    findDetails: prepareFindDetails(database),
     countJobs: prepareCountJobs(database),
     countByStatus: prepareCountByStatus(database),
     findAssets: prepareFindAssets(database),

@@ -5,6 +5,7 @@ import type {
   SummaryQuery,
   SummaryStore,
 } from '../../../../domain/jobs/summaries/summary-store.ts'
+import { toAttempts } from '../../rows/attempt-fields.ts'
 import { toSummary } from '../../rows/summary-row.ts'
 import type { PageKey } from '../../search/merge-walks.ts'
 import { AFTER_NONE, BEFORE_NONE, type StoredFilter } from '../operations/search/search-jobs.ts'
@@ -36,6 +37,12 @@ export function createSummaryStore({ write, read }: StoreChannels): SummaryStore
     async findMany(accountId, jobIds, now) {
       const found = await read.call('findSummaries', { accountId, jobIds, now: now.getTime() })
       return found.map(toSummary)
+    },
+    async findDetails(accountId, jobId, now) {
+      const found = await read.call('findDetails', { accountId, jobId, now: now.getTime() })
+      if (found === null) return null
+      const [summary, attempts, terms, held] = found
+      return { summary: toSummary(summary), attempts: toAttempts(attempts), terms, held }
     },
     count: (accountId, filter, now) =>
       read.call('countJobs', { accountId, filter: toStoredFilter(filter), now: now.getTime() }),

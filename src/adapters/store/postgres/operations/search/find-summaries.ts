@@ -32,6 +32,28 @@ const FIND = statement<SummaryRow>(
    FROM found`,
 )
 
+type Beside = readonly [attempts: string | null, terms: string | null, held: number | null]
+
+const FIND_BESIDE = statement<Beside>(
+  'search.beside',
+  `SELECT attempts,
+     (SELECT terms FROM job_recipe WHERE job_recipe.account_id = found.account_id AND job_recipe.recipe = found.recipe),
+     (SELECT held FROM ledger_entry WHERE reference = 'job:' || found.id AND kind = 'hold')
+   FROM (SELECT id, account_id, recipe, attempts FROM job WHERE id = $1
+     UNION ALL SELECT id, account_id, recipe, attempts FROM job_done WHERE id = $1) AS found`,
+)
+
+export async function findDetails(
+  read: Queryable,
+  accountId: string,
+  jobId: string,
+  now: number,
+): Promise<readonly [StoredSummary, ...Beside] | null> {
+  const [summary] = await findSummaries(read, accountId, [jobId], now)
+  const beside = summary === undefined ? undefined : await read.get(FIND_BESIDE, [jobId])
+  return summary === undefined || beside === undefined ? null : [summary, ...beside]
+}
+
 export async function findSummaries(
   read: Queryable,
   accountId: string,

@@ -196,7 +196,7 @@ function noCounts(): Record<JobStatus, number> {
 const SWEEP = statement(
   'search.sweep_recipes',
   `DELETE FROM job_recipe WHERE (account_id, recipe) IN (
-     SELECT account_id, recipe FROM job_recipe WHERE expires_at <= $1 ORDER BY account_id, recipe LIMIT $2)`,
+     SELECT account_id, recipe FROM job_recipe WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`,
 )
 
 export function sweepRecipes(db: Queryable, now: Date, limit: number): Promise<number> {

@@ -114,6 +114,32 @@ export function prepareFindSummaries(
     complete(jobIds.map((jobId) => select.get(jobId, accountId, now)).filter((row) => row !== undefined))
 }
 
+/** The summary, and what stands beside it: attempts, terms, what was held. */
+type StoredDetails = readonly [
+  summary: StoredSummary,
+  attempts: string | null,
+  terms: string | null,
+  held: number | null,
+]
+
+export function prepareFindDetails(
+  database: DatabaseSync,
+): (input: { readonly accountId: string; readonly jobId: string; readonly now: number }) => StoredDetails | null {
+  const findSummaries = prepareFindSummaries(database)
+  const select = prepareRows<[attempts: string | null, terms: string | null, held: number | null]>(
+    database,
+    `SELECT attempts,
+       (SELECT terms FROM job_recipe WHERE job_recipe.account_id = job.account_id AND job_recipe.recipe = job.recipe),
+       (SELECT held FROM ledger_entry WHERE reference = 'job:' || job.id AND kind = 'hold')
+     FROM job WHERE id = ?`,
+  )
+  return ({ accountId, jobId, now }) => {
+    const [summary] = findSummaries({ accountId, jobIds: [jobId], now })
+    const beside = summary === undefined ? undefined : select.get(jobId)
+    return summary === undefined || beside === undefined ? null : [summary, ...beside]
+  }
+}
+
 interface CountInput {
   readonly accountId: string
   readonly filter: StoredFilter
