@@ -25,6 +25,7 @@ import type { PerAccount } from './domain/accounts/limits/tiers.ts'
 import type { SignIn } from './domain/accounts/sign-in.ts'
 import { createUserFiles } from './domain/accounts/user-files.ts'
 import { type ContentSigner, refuseInactive } from './domain/assets/signed-url.ts'
+import { createReportUsage } from './domain/credits/usage-report.ts'
 import { DEFAULT_POOL } from './domain/deployments/deployment.ts'
 import type { Deployments } from './domain/deployments/deployments.ts'
 import type { PoolSignals } from './domain/deployments/pool-signals.ts'
@@ -336,6 +337,8 @@ function toSurfaceParts(
       hasRouter: parts.router.models.catalog().size > 0,
       standingOf: createStandingOf(config, store, shared),
       summaries: store.summaries,
+      reportUsage: createReportUsage(store.ledger, clock),
+      keys: shared?.apiKeys ?? null,
       watchJob: jobs.watching.watchJob,
       openContent: assets.openContent,
       liveRuns: jobs.liveRuns,

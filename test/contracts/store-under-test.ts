@@ -20,6 +20,8 @@ import type { Job, JobError, Output } from '../../src/domain/jobs/job.ts'
 import type { JobStore, Lease, NewJob } from '../../src/domain/jobs/job-store.ts'
 import type { RunRecordStore } from '../../src/domain/jobs/read/recorded-jobs.ts'
 import type { SummaryStore } from '../../src/domain/jobs/summaries/summary-store.ts'
+import type { CallStore } from '../../src/domain/models/calls/call-store.ts'
+import type { RequestStore } from '../../src/domain/models/queue/request-store.ts'
 import type { NodeStore } from '../../src/domain/service-nodes/node-store.ts'
 
 export interface StoreUnderTest {
@@ -49,6 +51,8 @@ export interface WholeStoreUnderTest extends StoreUnderTest {
   audited(entry: AuditEntry): AuditedStores
   readonly records: RunRecordStore
   readonly summaries: SummaryStore
+  readonly calls: CallStore
+  readonly requests: RequestStore
   readonly userFiles: UserFileStore
   directoryVersions(): Promise<DirectoryVersions>
 }

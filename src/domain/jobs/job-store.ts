@@ -31,6 +31,8 @@ export interface NewJob {
   readonly notes?: string | null
   /** Held and stored with the job, which is charged by it at its end; absent: the job costs nothing. */
   readonly price?: PoolPrice | null
+  /** The API key that it came with; what it costs is noted under it. */
+  readonly keyId?: string | null
   /** The id was chosen by the caller, so it may be taken. */
   readonly hasChosenId?: boolean
   readonly submission?: Submission | null

@@ -44,9 +44,16 @@ const KINDS = [
   {
     name: 'ledger_entry',
     keyLength: 1,
-    columns: ['seq', 'account_id', 'kind', 'reference', 'granted', 'available', 'held', 'charged', 'at', 'memo'],
+    columns: [
+      ...['seq', 'account_id', 'kind', 'reference', 'granted', 'available', 'held', 'charged', 'at', 'memo'],
+      ...['pool', 'model', 'key_id'],
+    ],
   },
-  { name: 'ledger_hold', keyLength: 1, columns: ['id', 'account_id', 'micros', 'held_at'] },
+  {
+    name: 'ledger_hold',
+    keyLength: 1,
+    columns: ['id', 'account_id', 'micros', 'held_at', 'pool', 'model', 'key_id'],
+  },
   { name: 'audit_log', keyLength: 1, columns: ['seq', 'actor', 'action', 'subject', 'at', 'details', 'outcome'] },
   { name: 'rate_limit', keyLength: 1, columns: ['account_id', 'booked_until'] },
   { name: 'prompt_number', keyLength: 1, columns: ['account_id', 'next'] },

@@ -48,7 +48,7 @@ const REQUEST_SCHEMAS = [
   'NewWorkerKey',
 ]
 /** Paths that only the kinds with accounts have. */
-const SHARED_PATH = /^\/admin\/v1\/(accounts|keys|tiers|refunds|ledger|deployments)(\/|$)/
+const SHARED_PATH = /^\/admin\/v1\/(accounts|keys|tiers|refunds|ledger|usage|deployments)(\/|$)/
 // Room for tens of thousands of node class names in the limits of one account.
 const MAX_BODY_BYTES = 4 * 1024 * 1024
 

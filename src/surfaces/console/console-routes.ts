@@ -11,6 +11,7 @@ import { listJobs } from './operations/jobs.ts'
 import { deleteForm, getForm, listAssets, listForms, listNodes, putForm } from './operations/library.ts'
 import { getJobOutputsZip, getThumbnail, listOutputs } from './operations/outputs.ts'
 import { createSession, endSession, getSession } from './operations/session.ts'
+import { getUsage } from './operations/usage.ts'
 
 type Register = (app: FastifyInstance, deps: ConsoleDeps) => void
 
@@ -37,6 +38,7 @@ export const OPERATIONS: readonly Register[] = [
   getForm,
   putForm,
   deleteForm,
+  getUsage,
 ]
 
 /** The schemas of the contract that bodies are checked against. */

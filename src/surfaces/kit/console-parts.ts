@@ -2,8 +2,10 @@
 
 import type { Micros } from '../../../lib/text/usd.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
+import type { ApiKeys } from '../../domain/accounts/keys/api-keys.ts'
 import type { SignIn } from '../../domain/accounts/sign-in.ts'
 import type { OpenContent } from '../../domain/assets/asset-content.ts'
+import type { ReportUsage } from '../../domain/credits/usage-report.ts'
 import type { ListedEngine } from '../../domain/engine/directory/engine-directory.ts'
 import type { LiveRuns } from '../../domain/jobs/read/live-runs.ts'
 import type { WatchJob } from '../../domain/jobs/read/watch-job.ts'
@@ -38,6 +40,9 @@ export interface ConsoleParts {
   readonly hasAdmin: boolean
   readonly hasRouter: boolean
   readonly standingOf: (caller: Caller) => Promise<AccountStanding>
+  readonly reportUsage: ReportUsage
+  /** null: the local kind, which has none. */
+  readonly keys: ApiKeys | null
   readonly summaries: Pick<SummaryStore, 'search' | 'findMany' | 'findDetails' | 'count'>
   readonly watchJob: WatchJob
   readonly openContent: OpenContent

@@ -66,10 +66,12 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
   ledger_entry: [
     {
       ...{ seq: 4, account_id: 'ann', kind: 'grant', reference: 'g1', granted: -7_000_100, available: 7_000_000 },
-      ...{ held: 100, charged: 0, at: 3, memo: 'welcome' },
+      ...{ held: 100, charged: 0, at: 3, memo: 'welcome', pool: null, model: null, key_id: null },
     },
   ],
-  ledger_hold: [{ id: `job:${LIVE}`, account_id: 'ann', micros: 100, held_at: 3 }],
+  ledger_hold: [
+    { id: `job:${LIVE}`, account_id: 'ann', micros: 100, held_at: 3, pool: 'default', model: null, key_id: 'key' },
+  ],
   audit_log: [{ seq: 2, actor: 'me', action: 'grant', subject: 'ann', at: 3, details: '{}', outcome: 'done' }],
   rate_limit: [{ account_id: 'ann', booked_until: 1_700_000_000_000_000 }],
   prompt_number: [{ account_id: 'ann', next: 12 }],

@@ -30,6 +30,8 @@ export interface SubmitRequest {
   readonly accountId: string
   /** What the credential that submits may do; null: everything its account may. */
   readonly scopes: ReadonlySet<string> | null
+  /** The API key that it came with, if any. */
+  readonly keyId?: string | null
   /** Left out or null: the common pool. */
   readonly pool?: string | null
   readonly workflow: JsonValue | undefined
@@ -157,6 +159,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
         sealedExtraData,
         notes: notesText,
         price,
+        keyId: request.keyId ?? null,
         hasChosenId: chosenId !== null,
         submission: request.submission ?? null,
       })

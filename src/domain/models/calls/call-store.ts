@@ -30,6 +30,8 @@ export interface NewCall extends CallKey {
   readonly id: string
   readonly accountId: string
   readonly modelId: string
+  /** The API key that it came with; what it costs is noted under it. */
+  readonly keyId?: string | null
   /** What addresses of ours in its result begin with. */
   readonly baseUrl: string
   readonly createdAt: Date

@@ -34,6 +34,7 @@ import type { RequestStore, StoredRequest, TakenRequest } from './request-store.
 interface QueueRequest {
   readonly opened: OpenedModel
   readonly accountId: string
+  readonly keyId?: string | null
   readonly key: string | null
   readonly fingerprint: string
   readonly body: Buffer

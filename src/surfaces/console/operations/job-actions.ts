@@ -108,7 +108,7 @@ function readIds(value: JsonValue): string[] {
 export function rerunJob(app: FastifyInstance, deps: ConsoleDeps): void {
   const { callerOf, jobs, console: parts, clock, limits } = deps
   app.post(`${CONSOLE_API}/jobs/:id/rerun`, async (request, reply) => {
-    const { accountId, scopes } = callerOf(request)
+    const { accountId, scopes, keyId } = callerOf(request)
     const jobId = jobIdOf(request)
     const body = await readJsonBody(request, { maxBytes: limits.maxBodyBytes })
     if (!isJsonObject(body)) throw new ServiceError('invalid_request', 'the body must be a JSON object')
@@ -119,7 +119,7 @@ export function rerunJob(app: FastifyInstance, deps: ConsoleDeps): void {
     const workflow = applyChanges(parseLosslessJson(text), body['changes'])
     const metadata = body['metadata'] === undefined ? before.metadata : readMetadata(body['metadata'])
     const job = await jobs.submit({
-      ...{ accountId, scopes, workflow, metadata, priority: before.priority },
+      ...{ accountId, scopes, keyId, workflow, metadata, priority: before.priority },
       pool: before.pool === DEFAULT_POOL ? null : before.pool,
       ...{ extraData: null, idempotencyKey: null },
     })

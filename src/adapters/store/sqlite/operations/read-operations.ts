@@ -22,6 +22,7 @@ import {
 import { prepareHasLapsedCalls, prepareIsCallRunning } from './calls/call-leases.ts'
 import { prepareCanPay, prepareStanding } from './calls/call-pool.ts'
 import { prepareAccountsWaiting, prepareFindRequest } from './calls/queued-calls.ts'
+import { prepareCharges } from './credits/ledger-charges.ts'
 import { prepareCheckLedger } from './credits/ledger-faults.ts'
 import { prepareBalance, prepareLedgerEntries, prepareOpenHolds, prepareUsage } from './credits/ledger-reads.ts'
 import { prepareFindClaim } from './jobs/claim-job.ts'
@@ -93,6 +94,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     ledgerEntries: prepareLedgerEntries(database),
     openHolds: prepareOpenHolds(database),
     usage: prepareUsage(database),
+    charges: prepareCharges(database),
     checkLedger: prepareCheckLedger(database),
     listAudit: prepareListAudit(database),
     listDeployments: prepareListDeployments(database),

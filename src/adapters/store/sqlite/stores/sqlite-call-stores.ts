@@ -58,6 +58,7 @@ export function createRequestStore({ write, read }: StoreChannels): RequestStore
       return write.call('enqueueCall', {
         ...rest,
         model: modelId,
+        keyId: request.keyId ?? null,
         now: createdAt.getTime(),
         expiresAt: expiresAt.getTime(),
         costly: Number(isCostly),

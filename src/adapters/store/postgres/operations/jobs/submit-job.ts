@@ -139,9 +139,10 @@ async function findOurs(tx: Queryable, submits: readonly Submit[]): Promise<Set<
   )
 }
 
-function toHold({ id, accountId, price, createdAt }: NewJob): HoldInput | null {
+function toHold({ id, accountId, pool, keyId = null, price, createdAt }: NewJob): HoldInput | null {
   if (price == null) return null
-  return { holdId: jobHoldId(id), accountId, micros: price.holdMicros, at: createdAt.getTime() }
+  const labels = { pool, model: null, keyId }
+  return { holdId: jobHoldId(id), accountId, micros: price.holdMicros, at: createdAt.getTime(), labels }
 }
 
 interface Decision {

@@ -37,6 +37,8 @@ interface Submit {
   readonly keyClaimedAt: number
   readonly keyExpiresAt: number
   readonly price: PriceFields | null
+  /** The API key that it came with. */
+  readonly keyId: string | null
   readonly hasChosenId: boolean
   readonly submission: SubmissionRow | null
   readonly needs: string
@@ -58,7 +60,7 @@ const SUBMIT = createPacking<Submit>({
   ...{ id: true, accountId: true, pool: true, priority: true, createdAt: true, expiresAt: true, metadata: true },
   ...{ workflow: true, inputs: true, extraDataFlags: true, sealedExtraData: true, submission: true, notes: true },
   ...{ key: true, keyClaimedAt: true, keyExpiresAt: true, price: true, hasChosenId: true, needs: true },
-  recipe: true,
+  ...{ recipe: true, keyId: true },
 })
 
 export function toSubmitInput(job: NewJob, claim: KeyClaim | null, recipe: RecipeFields | null): Packed<Submit> {
@@ -74,6 +76,7 @@ export function toSubmitInput(job: NewJob, claim: KeyClaim | null, recipe: Recip
     key: claim === null ? null : claim.key,
     keyClaimedAt: claim === null ? 0 : claim.claimedAt.getTime(),
     keyExpiresAt: claim === null ? 0 : claim.expiresAt.getTime(),
+    keyId: price === null ? null : (job.keyId ?? null),
     price: price === null ? null : [price.perSecondMicros, price.minimumMicros, price.holdMicros],
     hasChosenId: job.hasChosenId === true,
     submission: job.submission == null ? null : toSubmissionRow(job.submission),
@@ -129,10 +132,11 @@ function prepareKeepRecipe(database: DatabaseSync): (accountId: string, recipe: 
   }
 }
 
-function toHold({ id, accountId, price, createdAt }: Submit): HoldInput | null {
+function toHold({ id, accountId, pool, keyId, price, createdAt }: Submit): HoldInput | null {
   if (price === null) return null
   const [, , holdMicros] = price
-  return { holdId: jobHoldId(id), accountId, micros: holdMicros, at: createdAt }
+  const labels = { pool, model: null, keyId }
+  return { holdId: jobHoldId(id), accountId, micros: holdMicros, at: createdAt, labels }
 }
 
 /** How many jobs of the account wait now, or null when its queue is full. */
