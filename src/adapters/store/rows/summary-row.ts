@@ -1,11 +1,15 @@
 /** A job in short as both stores select it, and the way to a `JobSummary`. */
-import type { Progress } from '../../../domain/jobs/job.ts'
+import type { JobError, Progress } from '../../../domain/jobs/job.ts'
 import { titleOf } from '../../../domain/jobs/summaries/job-recipe.ts'
-import type { JobSummary } from '../../../domain/jobs/summaries/summary-store.ts'
+import { type JobSummary, SUMMARY_MESSAGE_LENGTH } from '../../../domain/jobs/summaries/summary-store.ts'
 import type { JobStatus } from '../../../domain/jobs/transitions.ts'
 import { toDate } from './row-date.ts'
 
-type ErrorFields = readonly [code: string, message: string, nodeId: string | null, classType: string | null]
+/**
+ * Where the traceback begins in the JSON of an error, as a literal of SQL; it is the last member. Inside of a text every quote has a
+ * backslash before it, so these letters stand nowhere else.
+ */
+export const TRACEBACK = `',"traceback":'`
 
 export type SummaryRow = readonly [
   seq: number,
@@ -24,7 +28,7 @@ export type SummaryRow = readonly [
   engineId: string | null,
   metadata: string | null,
   progress: string | null,
-  /** JSON. */
+  /** JSON, without its traceback. */
   error: string | null,
   recipeTitle: string | null,
   chargedMicros: number | null,
@@ -46,11 +50,11 @@ export function toSummary([row, queuePosition]: StoredSummary): JobSummary {
     completedAt: toDate(completedAt),
     expiresAt: new Date(expiresAt),
     progress: progress === null ? null : (JSON.parse(progress) as Progress),
-    error: errorText === null ? null : toError(JSON.parse(errorText) as ErrorFields),
+    error: errorText === null ? null : toError(JSON.parse(errorText) as JobError),
     thumb: thumbId === null ? null : { assetId: thumbId },
   }
 }
 
-function toError([code, message, nodeId, classType]: ErrorFields): JobSummary['error'] {
-  return { code, message, nodeId, classType }
+function toError({ code, message, nodeId, classType }: JobError): JobSummary['error'] {
+  return { code, message: message.slice(0, SUMMARY_MESSAGE_LENGTH), nodeId, classType }
 }

@@ -1,15 +1,14 @@
 /** Jobs in short, by their ids. */
 import { isUuid } from '../../../../../../lib/ids.ts'
-import { SUMMARY_MESSAGE_LENGTH } from '../../../../../domain/jobs/summaries/summary-store.ts'
-import type { StoredSummary, SummaryRow } from '../../../rows/summary-row.ts'
+import { type StoredSummary, type SummaryRow, TRACEBACK } from '../../../rows/summary-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { findPositions } from '../jobs/queue-position.ts'
 
 const SHARED = `seq, id, account_id, pool, status, priority, created_at, started_at`
 const MORE = `expires_at, attempt, version, output_count, engine_id, metadata, progress`
 
-// A text cannot hold the character 0, not even out of JSON.
-const FAILURE = `replace(error, '\\u0000', '\\ufffd')::json`
+// The end of the error is its traceback, which nobody reads in a list.
+const FAILURE = `CASE WHEN strpos(error, ${TRACEBACK}) > 0 THEN left(error, strpos(error, ${TRACEBACK}) - 1) || '}' ELSE error END`
 
 const FIND = statement<SummaryRow>(
   'search.summaries',
@@ -20,9 +19,7 @@ const FIND = statement<SummaryRow>(
      SELECT ${SHARED}, completed_at, ${MORE}, error, recipe
      FROM job_done WHERE id = ANY($1::uuid[]) AND account_id = $2 AND (expires_at > $3 OR status = 'expired'))
    SELECT ${SHARED}, completed_at, ${MORE},
-     CASE WHEN error IS NOT NULL THEN (
-       SELECT json_build_array(failure ->> 'code', left(failure ->> 'message', ${SUMMARY_MESSAGE_LENGTH}),
-         failure ->> 'nodeId', failure ->> 'classType')::text FROM (SELECT ${FAILURE} AS failure) AS read) END,
+     ${FAILURE},
      (SELECT title FROM job_recipe WHERE job_recipe.account_id = found.account_id AND job_recipe.recipe = found.recipe),
      CASE WHEN completed_at IS NOT NULL THEN (
        SELECT charged FROM ledger_entry WHERE reference = 'job:' || found.id AND kind IN ('settle', 'release') LIMIT 1) END,

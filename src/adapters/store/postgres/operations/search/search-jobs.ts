@@ -22,7 +22,8 @@ import { type EntryRow, LIVE, RANGES, type SearchOrder } from './search-statemen
 import { findTerms } from './search-terms.ts'
 
 const BEFORE_NONE: PageKey = [Number.MAX_SAFE_INTEGER, 'ffffffff-ffff-ffff-ffff-ffffffffffff']
-const AFTER_NONE: PageKey = [Number.MIN_SAFE_INTEGER, '00000000-0000-0000-0000-000000000000']
+const LOWEST_ID = '00000000-0000-0000-0000-000000000000'
+const AFTER_NONE: PageKey = [Number.MIN_SAFE_INTEGER, LOWEST_ID]
 
 // A filter that hardly fits ends its page early; whoever wants more asks for the next one.
 const MAX_ROUNDS = 10
@@ -48,7 +49,7 @@ export async function searchJobs(read: Queryable, accountId: string, query: Summ
   const plan = toSearchPlan(filter, found, { isEngineIndexed })
   const now = query.now.getTime()
   const entries: EntryRow[] = []
-  let behind: PageKey | null = after === null ? (order === 'newest' ? BEFORE_NONE : AFTER_NONE) : toKey(after)
+  let behind: PageKey | null = after === null ? toStart(filter, order) : toKey(after)
   for (let round = 0; round < MAX_ROUNDS && behind !== null && entries.length < limit; round += 1) {
     const left = limit - entries.length
     const walks = await walkAll(read, { accountId, filter, found, plan, order, behind, limit: left, now })
@@ -63,6 +64,12 @@ export async function searchJobs(read: Queryable, accountId: string, query: Summ
     .filter((summary) => summary !== undefined)
     .map(toSummary)
   return { summaries, next: behind === null ? null : { createdAt: new Date(behind[0]), id: behind[1] } }
+}
+
+/** Where the walks begin: a server that is given two bounds on the same side may begin at the wider one. */
+function toStart({ since, until }: SummaryFilter, order: SearchOrder): PageKey {
+  if (order === 'newest') return until === null ? BEFORE_NONE : [until.getTime(), LOWEST_ID]
+  return since === null ? AFTER_NONE : [since.getTime(), LOWEST_ID]
 }
 
 function toKey({ createdAt, id }: NonNullable<SummaryQuery['after']>): PageKey {
@@ -170,7 +177,7 @@ export async function countJobs(
   const isPlain = plan.ranges.every((range) => range.by === 'status' && !isSelective(plan, range))
   if (isPlain && filter.since === null && filter.until === null) return readCounters(read, accountId)
   const asked: Asked = {
-    ...{ accountId, filter: all, found, plan, order: 'newest', behind: BEFORE_NONE, now: now.getTime() },
+    ...{ accountId, filter: all, found, plan, order: 'newest', behind: toStart(all, 'newest'), now: now.getTime() },
     ...{ limit: COUNTED_JOBS, minWalk: COUNTED_JOBS },
   }
   const walks = await walkAll(read, asked)

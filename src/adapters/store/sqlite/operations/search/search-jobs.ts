@@ -1,12 +1,8 @@
 /** Jobs in short: a page of those that fit a filter, some by their ids, and how many fit. */
 import type { DatabaseSync } from 'node:sqlite'
-import {
-  type StatusCounts,
-  SUMMARY_MESSAGE_LENGTH,
-  type SummaryFilter,
-} from '../../../../../domain/jobs/summaries/summary-store.ts'
+import type { StatusCounts, SummaryFilter } from '../../../../../domain/jobs/summaries/summary-store.ts'
 import { JOB_STATUSES, type JobStatus } from '../../../../../domain/jobs/transitions.ts'
-import type { StoredSummary, SummaryRow } from '../../../rows/summary-row.ts'
+import { type StoredSummary, type SummaryRow, TRACEBACK } from '../../../rows/summary-row.ts'
 import { mergeWalks, type PageKey, type Walk } from '../../../search/merge-walks.ts'
 import { isSelective, type SearchRange, toSearchPlan, toWalkLength } from '../../../search/search-plan.ts'
 import { IS_RETAINED } from '../jobs/find-job.ts'
@@ -37,9 +33,7 @@ interface SearchAnswer {
 
 const SUMMARY_COLUMNS = `seq, id, account_id, pool, status, priority, created_at, started_at, completed_at, expires_at, attempt,
   version, output_count, engine_id, metadata, progress,
-  iif(error IS NULL, NULL, json_array(json_extract(error, '$.code'),
-    substr(json_extract(error, '$.message'), 1, ${SUMMARY_MESSAGE_LENGTH}), json_extract(error, '$.nodeId'),
-    json_extract(error, '$.classType'))),
+  iif(instr(error, ${TRACEBACK}) > 0, substr(error, 1, instr(error, ${TRACEBACK}) - 1) || '}', error),
   (SELECT title FROM job_recipe WHERE job_recipe.account_id = job.account_id AND job_recipe.recipe = job.recipe),
   iif(price_second IS NULL OR completed_at IS NULL, NULL, (
     SELECT charged FROM ledger_entry WHERE reference = 'job:' || job.id AND kind IN ('settle', 'release') LIMIT 1)),
