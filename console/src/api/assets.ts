@@ -2,23 +2,18 @@
 import { getJson, request, send } from './client.ts'
 
 export interface AssetRow {
-  readonly id: string
+  readonly asset_id: string
   readonly name: string
   readonly content_type: string
   readonly size_bytes: number
   readonly created_at: string
   readonly expires_at: string | null
-  readonly used_by: number
   readonly url: string
 }
 
-export interface AssetPage {
-  readonly assets: readonly AssetRow[]
-  readonly next_cursor: string | null
-}
-
-export function listAssets(query: URLSearchParams, signal?: AbortSignal): Promise<AssetPage> {
-  return getJson<AssetPage>(`/console/v1/assets?${query}`, signal)
+/** The newest of each name. */
+export function listAssets(limit: number, signal?: AbortSignal): Promise<{ readonly assets: readonly AssetRow[] }> {
+  return getJson(`/console/v1/assets?limit=${limit}`, signal)
 }
 
 export function removeAsset(id: string): Promise<null> {

@@ -3,7 +3,7 @@ import { getJson, getText, send } from './client.ts'
 
 export interface SavedForm {
   readonly name: string
-  readonly updated_at: string
+  readonly modified_at: string
 }
 
 export interface FormDocument {

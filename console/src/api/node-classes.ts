@@ -22,37 +22,42 @@ export interface NodeClass {
 
 export type NodeClasses = ReadonlyMap<string, NodeClass>
 
+/** The form of ComfyUI's object_info: `[type or choices, options]` by name, those that are needed and those that are not. */
 export function readNodeClasses(text: string): NodeClasses {
   const document = parseLosslessJson(text)
-  const nodes = isJsonObject(document) ? document['nodes'] : null
-  return new Map(isJsonObject(nodes) ? Object.entries(nodes).map(([name, value]) => [name, toClass(value)]) : [])
+  const classes = isJsonObject(document) ? document['classes'] : null
+  return new Map(isJsonObject(classes) ? Object.entries(classes).map(([name, value]) => [name, toClass(value)]) : [])
 }
 
 function toClass(value: JsonValue): NodeClass {
-  const { display_name: displayName, inputs } = isJsonObject(value) ? value : {}
-  const specs = Array.isArray(inputs) ? inputs.flatMap((input) => toSpec(input)) : []
+  const { display_name: displayName, input } = isJsonObject(value) ? value : {}
+  const { required, optional } = isJsonObject(input) ? input : {}
+  const specs = [...toSpecs(required, true), ...toSpecs(optional, false)]
   return {
     displayName: typeof displayName === 'string' ? displayName : null,
     inputs: new Map(specs.map((spec) => [spec.name, spec])),
   }
 }
 
-function toSpec(value: JsonValue): readonly InputSpec[] {
-  if (!isJsonObject(value) || typeof value['name'] !== 'string') return []
-  const { choices, type, upload, tooltip } = value
-  return [
-    {
-      name: value['name'],
-      type: typeof type === 'string' ? type : '*',
-      isRequired: value['is_required'] === true,
-      preset: value['default'],
-      min: value['min'],
-      max: value['max'],
-      step: value['step'],
+function toSpecs(inputs: JsonValue | undefined, isRequired: boolean): readonly InputSpec[] {
+  if (!isJsonObject(inputs)) return []
+  return Object.entries(inputs).map(([name, spec]) => {
+    const [type, given] = Array.isArray(spec) ? spec : [spec, undefined]
+    const options = isJsonObject(given) ? given : {}
+    const choices = Array.isArray(type) ? type : options['options']
+    const upload = (['image', 'video', 'audio'] as const).find((media) => options[`${media}_upload`] === true)
+    return {
+      name,
+      isRequired,
+      type: typeof type === 'string' ? type : 'COMBO',
+      preset: options['default'],
+      min: options['min'],
+      max: options['max'],
+      step: options['step'],
       choices: Array.isArray(choices) ? choices.map(String) : null,
-      isMultiline: value['is_multiline'] === true,
-      upload: typeof upload === 'string' ? upload : null,
-      tooltip: typeof tooltip === 'string' ? tooltip : null,
-    },
-  ]
+      isMultiline: options['multiline'] === true,
+      upload: upload ?? null,
+      tooltip: typeof options['tooltip'] === 'string' ? options['tooltip'] : null,
+    }
+  })
 }

@@ -1,13 +1,16 @@
 /** Where a workflow comes from: a file, pasted text, or one that was saved. */
 import { useState } from 'preact/hooks'
 import { ApiError } from '../../api/client.ts'
-import { listForms } from '../../api/forms.ts'
+import { listForms, removeForm } from '../../api/forms.ts'
 import { convertWorkflow } from '../../api/workflows.ts'
 import { ErrorBox } from '../../components/error-box.tsx'
 import { FileDrop } from '../../components/file-drop.tsx'
+import { Icon } from '../../components/icon.tsx'
+import { confirm } from '../../components/overlay/confirm.tsx'
 import { Words } from '../../components/words.tsx'
 import { hrefOf } from '../../routes.ts'
 import { useResource } from '../../state/resource.ts'
+import { toMarkedText } from '../../text/marks.ts'
 import { EXAMPLE_WORKFLOW } from '../home/example.ts'
 import { open } from './run-state.ts'
 
@@ -24,6 +27,22 @@ export function OpenWorkflow() {
         name,
         notes: [...missing.map((what) => `No engine has ${what}.`), ...warnings],
       })
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      setProblem(error)
+    }
+  }
+  async function remove(name: string): Promise<void> {
+    const isMeant = await confirm({
+      title: `Remove “${toMarkedText(name)}”?`,
+      text: 'The saved workflow is removed. Jobs that it ran stay.',
+      deed: 'Remove',
+      isDangerous: true,
+    })
+    if (!isMeant) return
+    try {
+      await removeForm(name)
+      forms.reload()
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
       setProblem(error)
@@ -76,6 +95,14 @@ export function OpenWorkflow() {
                 <a href={hrefOf(`/run/${encodeURIComponent(name)}`)}>
                   <Words text={name} />
                 </a>
+                <button
+                  type="button"
+                  class="icon-button"
+                  aria-label={`Remove ${toMarkedText(name)}`}
+                  onClick={() => void remove(name)}
+                >
+                  <Icon name="cross" />
+                </button>
               </li>
             ))}
           </ul>

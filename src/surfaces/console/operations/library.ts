@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
-import { isJsonObject, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
+import { isJsonObject, type JsonValue, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { readJsonBody } from '../../kit/bodies/json-body.ts'
 import { matchesEtag, quoteDigest } from '../../kit/content/etag.ts'
@@ -34,7 +34,8 @@ function write(of: NodeCatalog) {
       return [[classType, { input, input_order, output, output_name, display_name, category, output_node }]]
     }),
   )
-  const text = JSON.stringify({ classes })
+  // Bounds of seeds are longer than a double.
+  const text = stringifyLosslessJson({ classes } as unknown as JsonValue)
   return { of, text, etag: quoteDigest(hash('sha256', text, 'hex').slice(0, 32)) }
 }
 
