@@ -19,7 +19,7 @@ export function prepareGlance(database: DatabaseSync): (now: number) => StoreGla
     `SELECT ${newest('account_profile')}, ${newest('api_key')}, ${newest('deployment')},
        (SELECT json_group_array(json_array(id, node_id, is_shared, state, concurrency, catalog_hash, will_number, about))
         FROM engine),
-       EXISTS (SELECT 1 FROM router_call WHERE state = 'waiting'),
+       EXISTS (SELECT 1 FROM router_call WHERE state = 'waiting' AND account_id >= ''),
        EXISTS (SELECT 1 FROM router_call WHERE state = 'running' AND (owner IS NULL OR lease_until < ?))`,
   )
   return (now) => {
