@@ -102,8 +102,8 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   readTime(): Promise<Date>
   /** How many migrations this program knows: what a newer one may only take away once no older one runs. */
   readonly schemaNumber: number
-  /** Whoever keeps a copy of a list asks for its changes when its version here is above the copy's. */
-  directoryVersions(): Promise<DirectoryVersions>
+  /** What a process looks at every other second, in one small read, to know what it need not look at. */
+  glance(): Promise<StoreGlance>
   stats(): StoreStats
   /** null: the store looks after itself. */
   readonly upkeep: StoreUpkeep | null
@@ -112,6 +112,17 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
    * pass: its operations are refused with `store_unavailable` meanwhile.
    */
   readonly failed: Promise<Error>
+}
+
+export interface StoreGlance {
+  /** Whoever keeps a copy of a list asks for its changes when its version here is above the copy's. */
+  readonly versions: DirectoryVersions
+  /** Another text than before: something that is said of an engine has changed, beside that its process still holds it. */
+  readonly engines: string
+  /** Calls of models wait to be taken. */
+  readonly hasWaitingCalls: boolean
+  /** Calls of models run under leases that have lapsed, or under none. */
+  readonly hasLapsedCalls: boolean
 }
 
 /** `contracted_schema`: a newer version has removed what this one needs. `pending_migrations`: this start may not run them. */

@@ -79,7 +79,9 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   const { authenticate } = overrides
   const callers = await openCallers(config, { ...base, secrets, directories, authenticate, opening })
   const workerKeys = callers.workerKeys.keys
-  const { opened: openedEngines, resident } = await openEngines(config, { ...base, workerKeys, overrides, runModel })
+  const glance = directories.latest
+  const fleetParts = { ...base, workerKeys, glance, overrides, runModel }
+  const { opened: openedEngines, resident } = await openEngines(config, fleetParts)
   const engines = opening.use(openedEngines)
   const sealer = openSealer(secrets)
   const assets = createAssetActions(config.assets, { ...base, ...callers, sealer })
@@ -100,7 +102,7 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   const signIn = openSignIn({ ...callers, store, secrets, signingKeys, clock })
   const router = opening.use(
     await openRouter(config.router, {
-      ...{ ...callers, secrets, bus, store, opened, assets, signer, clock, log },
+      ...{ ...callers, secrets, bus, store, glance, opened, assets, signer, clock, log },
       directory: config.dataDirectory,
       nodeId: node.heartbeat.nodeId,
       leadership: node.leadership,

@@ -14,7 +14,7 @@ import { openPartitions } from './database/partitions.ts'
 import type { ConnectionOptions } from './database/pool.ts'
 import { openSession } from './database/session.ts'
 import { createUpkeep } from './database/upkeep.ts'
-import { directoryVersions } from './operations/accounts/shared-counters.ts'
+import { glance } from './operations/nodes/glance.ts'
 import { readServerTime } from './operations/nodes/server-time.ts'
 import {
   createAccountDirectory,
@@ -78,7 +78,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     isExclusive: false,
     readTime: () => readServerTime(connections.read),
     schemaNumber,
-    directoryVersions: () => directoryVersions(parts.read),
+    glance: () => glance(parts.read),
     ...createMetaStore(parts),
     stats: () => connections.stats(),
     upkeep: createUpkeep({ ...connections, partitions }),

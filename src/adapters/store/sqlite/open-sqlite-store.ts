@@ -182,10 +182,7 @@ function createStore(channels: OpenChannels, { clock, lock, failed, schemaNumber
     upkeep: null,
     readTime: async () => clock.now(),
     schemaNumber,
-    async directoryVersions() {
-      const [accounts, keys, deployments] = await read.call('directoryVersions', null)
-      return { accounts, keys, deployments }
-    },
+    glance: () => read.call('glance', clock.now().getTime()),
     readMeta: (key) => read.call('readMeta', key),
     writeMeta: (key, value) => write.call('writeMeta', { key, value }),
     ensureMeta: async (key, make) =>

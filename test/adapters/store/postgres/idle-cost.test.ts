@@ -46,3 +46,9 @@ test('a beat is one transaction, whatever names the process wants, and brings ba
   const told = times.at(-1)?.getTime() ?? assert.fail('the server has a clock')
   assert.ok(before.getTime() <= told && told <= (await store.readTime()).getTime())
 })
+
+test('whether lists, engines and calls have changed is one transaction', async () => {
+  await using opened = await openStore()
+  const { store, count } = opened
+  assert.equal(await count(() => store.glance()), 1)
+})

@@ -7,7 +7,6 @@ import { prepareListAudit } from './accounts/audited-writes.ts'
 import { prepareChangedDeployments, prepareListDeployments, preparePoolLoads } from './accounts/deployment-rows.ts'
 import { prepareFindHolder } from './accounts/idempotency-keys.ts'
 import { preparePoolDemands } from './accounts/pool-demands.ts'
-import { prepareDirectoryVersions } from './accounts/shared-counters.ts'
 import { prepareListUserFiles, prepareReadUserFile } from './accounts/user-file-rows.ts'
 import { prepareKnownBlobs, prepareStoredBytes } from './assets/blob-references.ts'
 import {
@@ -39,6 +38,7 @@ import { prepareFindRecord, prepareListHistory, prepareListLive, prepareSelectJo
 import { prepareFindLanes } from './jobs/waiting-lanes.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
 import { prepareFindCatalogs, prepareListEngines, prepareMeasureCatalogs } from './nodes/engine-rows.ts'
+import { prepareGlance } from './nodes/glance.ts'
 import { prepareHoldings, prepareListNodes } from './nodes/node-rows.ts'
 import { prepareCountJobs, prepareFindDetails, prepareFindSummaries, prepareSearchJobs } from './search/search-jobs.ts'
 
@@ -99,7 +99,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     listAudit: prepareListAudit(database),
     listDeployments: prepareListDeployments(database),
     changedDeployments: prepareChangedDeployments(database),
-    directoryVersions: prepareDirectoryVersions(database),
+    glance: prepareGlance(database),
     poolLoads: preparePoolLoads(database),
     poolDemands: preparePoolDemands(database),
     nodeHoldings: prepareHoldings(database),
