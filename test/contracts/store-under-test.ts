@@ -48,8 +48,6 @@ export interface WholeStoreUnderTest extends StoreUnderTest {
   readonly deployments: DeploymentStore
   readonly nodes: NodeStore
   readonly engines: Store['engines']
-  readonly calls: Store['calls']
-  readonly requests: Store['requests']
   readonly audit: AuditStore
   audited(entry: AuditEntry): AuditedStores
   readonly records: RunRecordStore
