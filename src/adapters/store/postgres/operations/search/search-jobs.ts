@@ -202,8 +202,8 @@ function noCounts(): Record<JobStatus, number> {
 
 const SWEEP = statement(
   'search.sweep_recipes',
-  `DELETE FROM job_recipe WHERE (account_id, recipe) IN (
-     SELECT account_id, recipe FROM job_recipe WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)`,
+  `DELETE FROM job_recipe WHERE ctid = ANY(ARRAY(
+     SELECT ctid FROM job_recipe WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2)) AND expires_at <= $1`,
 )
 
 export function sweepRecipes(db: Queryable, now: Date, limit: number): Promise<number> {
