@@ -42,9 +42,9 @@ export function getLayout(id: string, signal?: AbortSignal): Promise<EditorLayou
 
 export function getLogs(
   id: string,
-  { after, limit, signal }: { readonly after: number; readonly limit: number; readonly signal?: AbortSignal },
+  { after, limit, signal }: { readonly after: number | null; readonly limit: number; readonly signal?: AbortSignal },
 ): Promise<LogPage> {
-  return getJson<LogPage>(at(id, `/logs?after=${after}&limit=${limit}`), signal)
+  return getJson<LogPage>(at(id, `/logs?limit=${limit}${after === null ? '' : `&after=${after}`}`), signal)
 }
 
 /** As text: the numbers of a workflow may be longer than a double. */

@@ -57,7 +57,11 @@ export async function signOut({ everywhere = false }: { readonly everywhere?: bo
 /** Only while somebody looks: a page that nobody sees lets its session lapse. */
 export function keepSessionAlive(): void {
   setInterval(() => {
-    if (document.visibilityState === 'visible' && session.value?.signed_in === true) void loadSession()
+    if (
+      document.visibilityState === 'visible' &&
+      (session.value?.signed_in === true || session.value?.operator === true)
+    )
+      void loadSession()
   }, SIGN_OF_LIFE_MS)
 }
 

@@ -3,6 +3,7 @@
  * compressed. They lie in memory, a few hundred kilobytes. A build that replaces them while the service runs is seen at the next page.
  */
 import { readFileSync, statSync } from 'node:fs'
+import { uptimeMs } from '../../../lib/waiting/uptime.ts'
 
 export interface PageBuild {
   /** Names the build; another one means that the page should be loaded again. */
@@ -29,6 +30,8 @@ interface Manifest {
   readonly files: Readonly<Record<string, { readonly type: string; readonly compressed: boolean }>>
 }
 
+// Pages and streams ask all the time; a new build may be seen a moment later.
+const LOOK_MS = 1000
 const DIRECTORY = new URL('../../../console/dist/', import.meta.url)
 
 export interface PageFiles {
@@ -40,13 +43,25 @@ export function openPageFiles(directory: URL = DIRECTORY): PageFiles {
   const manifestUrl = new URL('manifest.json', directory)
   let seen = ''
   let build: PageBuild | null = null
+  let nextLookAt = Number.NEGATIVE_INFINITY
+
+  function look(): void {
+    const stat = statSync(manifestUrl, { throwIfNoEntry: false })
+    const mark = stat === undefined ? '' : `${stat.mtimeMs} ${stat.size}`
+    if (mark === seen) return
+    build = stat === undefined ? null : readBuild(directory, manifestUrl)
+    seen = mark
+  }
+
   return {
     current() {
-      const stat = statSync(manifestUrl, { throwIfNoEntry: false })
-      const mark = stat === undefined ? '' : `${stat.mtimeMs} ${stat.size}`
-      if (mark !== seen) {
-        build = stat === undefined ? null : readBuild(directory, manifestUrl)
-        seen = mark
+      const now = uptimeMs()
+      if (now < nextLookAt) return build
+      nextLookAt = now + LOOK_MS
+      try {
+        look()
+      } catch {
+        // In the middle of another build: the one that is known stays until the next look.
       }
       return build
     },

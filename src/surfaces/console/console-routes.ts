@@ -51,12 +51,14 @@ const KIND_OF_ROUTE: Readonly<Record<string, 'assets' | 'models' | null>> = {
   thumbnails: 'assets',
 }
 
-/** Known from the route alone, so that it is checked before anything is looked up. null: every caller may. */
-export function scopeOf(request: FastifyRequest): Scope | null {
+/** Known from the route alone, so that they are checked before anything is looked up. None: every caller may. */
+export function scopesOf(request: FastifyRequest): readonly Scope[] {
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   const [, first = ''] = /\/console\/v1\/([^/]+)/.exec(request.routeOptions.url ?? '') ?? []
   const kind = KIND_OF_ROUTE[first]
-  if (kind === null) return null
-  if (kind === 'models') return isRead ? 'models:read' : 'models:run'
-  return `${kind ?? 'jobs'}:${isRead ? 'read' : 'write'}`
+  if (kind === null) return []
+  if (kind === 'models') return [isRead ? 'models:read' : 'models:run']
+  const own: Scope = `${kind ?? 'jobs'}:${isRead ? 'read' : 'write'}`
+  // It hands out the bytes themselves.
+  return (request.routeOptions.url ?? '').endsWith('/outputs.zip') ? [own, 'assets:read'] : [own]
 }

@@ -18,7 +18,7 @@ import { createConsoleAnswerError } from './console-errors.ts'
 import { openPageFiles, type PageFile } from './console-files.ts'
 import { CONSOLE_API, CONSOLE_PATH, type ConsoleDeps } from './console-operation.ts'
 import { PAGE_HEADERS, readTheme, renderConsolePage, toPolicy } from './console-page.ts'
-import { OPEN_OPERATIONS, OPERATIONS, REQUEST_SCHEMAS, scopeOf } from './console-routes.ts'
+import { OPEN_OPERATIONS, OPERATIONS, REQUEST_SCHEMAS, scopesOf } from './console-routes.ts'
 import { createConsoleStreams } from './streams/console-streams.ts'
 
 const SOURCE = new URL('../../../spec/console.openapi.json', import.meta.url)
@@ -47,8 +47,7 @@ export function createSurface(parts: SurfaceParts): Surface {
       guarded.decorateRequest(CALLER, undefined)
       guarded.addHook('onRequest', async (request) => {
         const caller = await gate.authenticate(request.raw, 'bearer')
-        const scope = scopeOf(request)
-        if (scope !== null) mustHaveScope(caller, scope)
+        for (const scope of scopesOf(request)) mustHaveScope(caller, scope)
         ;(request as AuthenticatedRequest)[CALLER] = caller
       })
       for (const register of OPERATIONS) register(guarded, deps)

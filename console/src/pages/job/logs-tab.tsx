@@ -95,7 +95,8 @@ function useLog({ id, completed_at: completedAt }: JobDetail, watched: WatchedJo
   useEffect(() => {
     const controller = new AbortController()
     const ask = async () => {
-      let after = lines.peek().at(-1)?.n ?? 0
+      // Lines are counted from 0, and `after` is the last one that is here.
+      let after = lines.peek().at(-1)?.n ?? null
       for (let more = true; more; ) {
         const page = await getLogs(id, { after, limit: PAGE, signal: controller.signal })
         lines.value = addLines(lines.value, page.lines)

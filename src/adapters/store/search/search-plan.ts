@@ -109,10 +109,11 @@ function toHeldRanges(statuses: readonly JobStatus[]): SearchRange[] {
 }
 
 // Ids begin with their time: fewer letters would be a range of hours.
-const ID_BEGINNING = /^[0-9a-f]{8}[0-9a-f-]{0,28}$/
+const ID_BEGINNING = /^[0-9a-f]{8,32}$/
 
 function toTextRanges(text: string, found: NonNullable<FoundTerms['text']>): SearchRange[] {
-  const id = text.toLowerCase()
+  // With its hyphens or without.
+  const id = text.toLowerCase().replaceAll('-', '')
   const ranges: SearchRange[] = [
     ...(ID_BEGINNING.test(id) ? [{ by: 'id', values: toIdRange(id) } as const] : []),
     { by: 'code', values: [text] },
@@ -122,9 +123,12 @@ function toTextRanges(text: string, found: NonNullable<FoundTerms['text']>): Sea
   return ranges.slice(0, MAX_RANGES)
 }
 
-const LOWEST_ID = '00000000-0000-0000-0000-000000000000'
-const HIGHEST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff'
+const ID_DIGITS = 32
 
 function toIdRange(beginning: string): [from: string, to: string] {
-  return [beginning + LOWEST_ID.slice(beginning.length), beginning + HIGHEST_ID.slice(beginning.length)]
+  return [toId(beginning.padEnd(ID_DIGITS, '0')), toId(beginning.padEnd(ID_DIGITS, 'f'))]
+}
+
+function toId(digits: string): string {
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
 }

@@ -119,14 +119,14 @@ export function getThumbnail(app: FastifyInstance, { callerOf, console: parts, p
     const content = await parts.openContent(accountId, assetId)
     const { hash, sizeBytes, contentType } = content.asset
     const etag = quoteDigest(`${hash}-${width}`)
-    reply.headers({ etag, 'cache-control': FOR_EVER, 'x-content-type-options': 'nosniff' })
-    if (matchesEtag(request.headers['if-none-match'], etag)) return reply.code(304).send()
+    const lasting = { etag, 'cache-control': FOR_EVER }
+    if (matchesEtag(request.headers['if-none-match'], etag)) return reply.code(304).headers(lasting).send()
     if (!contentType.startsWith('image/') || sizeBytes > MAX_SOURCE_BYTES)
       throw new ServiceError('not_found', 'there is no small picture of this asset')
     const name = `${hash} ${width}`
     const bytes = made.get(name) ?? (await decoding.run(() => shrink(content.open, Number(width))))
     made.set(name, bytes)
-    return reply.header('content-type', 'image/webp').send(Buffer.from(bytes))
+    return reply.headers({ ...lasting, 'content-type': 'image/webp' }).send(Buffer.from(bytes))
   })
 
   async function shrink(open: () => Promise<Readable>, width: number): Promise<Uint8Array> {
