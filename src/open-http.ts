@@ -94,7 +94,8 @@ function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts):
     ...parts,
     guard: guardAdmin,
     actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
-    workersOf: pools?.countWorkers ?? null,
+    // Without deployments there is the common pool alone, and this process knows what it runs of it.
+    workersOf: pools?.countWorkers ?? ((pool) => parts.own.about().workers[pool] ?? 0),
     operations: [
       createWorkerOperations({ workerKeys: parts.workerKeys, takesWorkers: parts.gateway !== null }),
       createEngineOperations({ engines: parts.directory, commandEngine: parts.commandEngine }),

@@ -1,6 +1,5 @@
 /** The statement behind the list of calls, the same for both stores but for its parameters, and how its rows are read. */
 import type { CallStatus, ListedCall } from '../../../domain/models/calls/call-list.ts'
-import type { StoredRefusal } from '../../../domain/models/calls/call-store.ts'
 
 export type CallListRow = [
   seq: number,
@@ -41,6 +40,6 @@ export function toListedCall(row: CallListRow): ListedCall {
     ...{ seq, id, modelId, status, isQueued: Boolean(queued), costMicros },
     createdAt: new Date(createdAt),
     finishedAt: finishedAt === null ? null : new Date(finishedAt),
-    refusal: refusal === null ? null : (JSON.parse(refusal) as StoredRefusal),
+    refusal: refusal === null ? null : (JSON.parse(refusal) as ListedCall['refusal']),
   }
 }

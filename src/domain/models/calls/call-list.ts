@@ -1,6 +1,6 @@
 /** The calls of an account that are on record: those that wait or run, those of the queue, and those that came with a key. */
 import type { Micros } from '../../../../lib/text/usd.ts'
-import type { StoredRefusal } from './call-store.ts'
+import type { RouterRefusal } from '../router-error.ts'
 
 /** `gone`: its result has aged out. `interrupted`: nobody knows whether a generation exists. */
 export const CALL_STATUSES = ['queued', 'running', 'succeeded', 'failed', 'canceled', 'interrupted', 'gone'] as const
@@ -17,7 +17,7 @@ export interface ListedCall {
   readonly finishedAt: Date | null
   /** null: not known, or not reported. */
   readonly costMicros: Micros | null
-  readonly refusal: StoredRefusal | null
+  readonly refusal: { readonly refusal: RouterRefusal; readonly message: string } | null
 }
 
 export interface CallListQuery {
