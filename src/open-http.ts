@@ -21,6 +21,7 @@ import type { OpenedBlobs } from './compose/storage/open-blobs.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import type { Authenticate, Caller } from './domain/accounts/caller.ts'
+import { createOwnKeys } from './domain/accounts/keys/own-keys.ts'
 import type { PerAccount } from './domain/accounts/limits/tiers.ts'
 import type { SignIn } from './domain/accounts/sign-in.ts'
 import { createUserFiles } from './domain/accounts/user-files.ts'
@@ -94,7 +95,8 @@ function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts):
     ...parts,
     guard: guardAdmin,
     actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
-    workersOf: pools?.countWorkers ?? null,
+    // Without deployments there is the common pool alone, and this process knows what it runs of it.
+    workersOf: pools?.countWorkers ?? ((pool) => parts.own.about().workers[pool] ?? 0),
     operations: [
       createWorkerOperations({ workerKeys: parts.workerKeys, takesWorkers: parts.gateway !== null }),
       createEngineOperations({ engines: parts.directory, commandEngine: parts.commandEngine }),
@@ -338,7 +340,11 @@ function toSurfaceParts(
       standingOf: createStandingOf(config, store, shared),
       summaries: store.summaries,
       reportUsage: createReportUsage(store.ledger, clock),
-      keys: shared?.apiKeys ?? null,
+      keys:
+        shared === null
+          ? null
+          : createOwnKeys({ apiKeys: shared.apiKeys, audited: (entry) => store.audited(entry), clock }),
+      models: { access: parts.router.actions.access, calls: store.calls },
       watchJob: jobs.watching.watchJob,
       openContent: assets.openContent,
       liveRuns: jobs.liveRuns,

@@ -81,7 +81,11 @@ function digest(text: string): Buffer {
 }
 
 /** What a credential may be limited to within its account. */
-export const SCOPES = ['jobs:read', 'jobs:write', 'assets:read', 'assets:write', 'models:read', 'models:run'] as const
+export const SCOPES = [
+  ...(['jobs:read', 'jobs:write', 'assets:read', 'assets:write', 'models:read', 'models:run'] as const),
+  // To see, make and revoke keys of the account.
+  'keys:write',
+] as const
 export type Scope = (typeof SCOPES)[number]
 
 export function isScope(text: string): text is Scope {

@@ -8,7 +8,9 @@ import { getJob, getJobLayout, getJobLogs, getJobNodes } from './operations/job.
 import { cancelJobs, rerunJob } from './operations/job-actions.ts'
 import { getJobLive } from './operations/job-live.ts'
 import { listJobs } from './operations/jobs.ts'
+import { createKey, listKeys, revokeKey, rotateKey } from './operations/keys.ts'
 import { deleteForm, getForm, listAssets, listForms, listNodes, putForm } from './operations/library.ts'
+import { listCalls, listModels } from './operations/models.ts'
 import { getJobOutputsZip, getThumbnail, listOutputs } from './operations/outputs.ts'
 import { createSession, endSession, getSession } from './operations/session.ts'
 import { getUsage } from './operations/usage.ts'
@@ -39,16 +41,25 @@ export const OPERATIONS: readonly Register[] = [
   putForm,
   deleteForm,
   getUsage,
+  listModels,
+  listCalls,
+  listKeys,
+  createKey,
+  rotateKey,
+  revokeKey,
 ]
 
 /** The schemas of the contract that bodies are checked against. */
 export const REQUEST_SCHEMAS: readonly string[] = []
 
 /** By the first word of a route: jobs unless it stands here. */
-const KIND_OF_ROUTE: Readonly<Record<string, 'assets' | 'models' | null>> = {
+const KIND_OF_ROUTE: Readonly<Record<string, 'assets' | 'models' | 'keys' | null>> = {
   'openapi.json': null,
   assets: 'assets',
   thumbnails: 'assets',
+  models: 'models',
+  calls: 'models',
+  keys: 'keys',
 }
 
 /** Known from the route alone, so that they are checked before anything is looked up. None: every caller may. */
@@ -57,6 +68,8 @@ export function scopesOf(request: FastifyRequest): readonly Scope[] {
   const [, first = ''] = /\/console\/v1\/([^/]+)/.exec(request.routeOptions.url ?? '') ?? []
   const kind = KIND_OF_ROUTE[first]
   if (kind === null) return []
+  // Who may see keys may make them as well: their names say little to anybody else.
+  if (kind === 'keys') return ['keys:write']
   if (kind === 'models') return [isRead ? 'models:read' : 'models:run']
   const own: Scope = `${kind ?? 'jobs'}:${isRead ? 'read' : 'write'}`
   // It hands out the bytes themselves.

@@ -2,7 +2,7 @@
 
 import type { Micros } from '../../../lib/text/usd.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
-import type { ApiKeys } from '../../domain/accounts/keys/api-keys.ts'
+import type { OwnKeys } from '../../domain/accounts/keys/own-keys.ts'
 import type { SignIn } from '../../domain/accounts/sign-in.ts'
 import type { OpenContent } from '../../domain/assets/asset-content.ts'
 import type { ReportUsage } from '../../domain/credits/usage-report.ts'
@@ -10,6 +10,8 @@ import type { ListedEngine } from '../../domain/engine/directory/engine-director
 import type { LiveRuns } from '../../domain/jobs/read/live-runs.ts'
 import type { WatchJob } from '../../domain/jobs/read/watch-job.ts'
 import type { SummaryStore } from '../../domain/jobs/summaries/summary-store.ts'
+import type { Access } from '../../domain/models/access/model-access.ts'
+import type { CallStore } from '../../domain/models/calls/call-store.ts'
 
 /** What the page shows of the account that is signed in. */
 export interface AccountStanding {
@@ -32,6 +34,11 @@ export interface EngineAvailability {
   readonly weights: ReadonlyMap<string, readonly string[]>
 }
 
+export interface ModelParts {
+  readonly access: Pick<Access, 'catalogFor' | 'whyNot'>
+  readonly calls: Pick<CallStore, 'list'>
+}
+
 export interface ConsoleParts {
   readonly kind: 'local' | 'cloud' | 'serverless'
   readonly signIn: SignIn
@@ -42,7 +49,8 @@ export interface ConsoleParts {
   readonly standingOf: (caller: Caller) => Promise<AccountStanding>
   readonly reportUsage: ReportUsage
   /** null: the local kind, which has none. */
-  readonly keys: ApiKeys | null
+  readonly keys: OwnKeys | null
+  readonly models: ModelParts
   readonly summaries: Pick<SummaryStore, 'search' | 'findMany' | 'findDetails' | 'count'>
   readonly watchJob: WatchJob
   readonly openContent: OpenContent

@@ -20,6 +20,7 @@ import {
 } from './assets/find-assets.ts'
 import { prepareHasLapsedCalls, prepareIsCallRunning } from './calls/call-leases.ts'
 import { prepareCanPay, prepareStanding } from './calls/call-pool.ts'
+import { prepareListCalls } from './calls/list-calls.ts'
 import { prepareAccountsWaiting, prepareFindRequest } from './calls/queued-calls.ts'
 import { prepareCharges } from './credits/ledger-charges.ts'
 import { prepareCheckLedger } from './credits/ledger-faults.ts'
@@ -95,6 +96,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     openHolds: prepareOpenHolds(database),
     usage: prepareUsage(database),
     charges: prepareCharges(database),
+    listCalls: prepareListCalls(database),
     checkLedger: prepareCheckLedger(database),
     listAudit: prepareListAudit(database),
     listDeployments: prepareListDeployments(database),

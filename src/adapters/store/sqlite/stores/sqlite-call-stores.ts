@@ -40,6 +40,7 @@ export function createCallStore({ write, read }: StoreChannels): CallStore {
       const taken = await write.call('takeLapsedCalls', { ...lapsed, leaseUntil: until.getTime(), limit })
       return taken.map((row) => toUnfinishedCall(owner, row))
     },
+    list: (accountId, query) => read.call('listCalls', { accountId, ...query }),
     isRunning: ({ seq, id }) => read.call('isCallRunning', { seq, id }),
     async standing(accountId) {
       const [runningCalls, committedMicros] = await read.call('callStanding', accountId)
