@@ -89,16 +89,11 @@ test('the lockfile holds the binaries of both Linux platforms', () => {
 test('every package that the lockfile names is in the lockfile', () => {
   const missing = Object.entries(locked).flatMap(([place, entry]) =>
     Object.keys({ ...entry.dependencies, ...entry.optionalDependencies })
-      .filter((name) => !isReachable(place, name) && !isOtherBundler(name))
+      .filter((name) => !isReachable(place, name))
       .map((name) => `${name} (wanted by ${place || 'package.json'})`),
   )
   assert.deepEqual(missing, [])
 })
-
-/** The bundler for platforms that no Node is brought along for. Without it the console is not built there, and the service says so. */
-function isOtherBundler(name: string): boolean {
-  return name.startsWith('@rolldown/binding-') && !/^@rolldown\/binding-linux-(?:x64|arm64)-gnu$/.test(name)
-}
 
 /** As Node looks a package up: beside the one that wants it, then further out. */
 function isReachable(place: string, name: string): boolean {
