@@ -7,8 +7,8 @@ import { performance } from 'node:perf_hooks'
 import type { Clock } from './clock.ts'
 
 interface FollowedClock extends Clock {
-  /** Asks for the other time once and sets the clock by it, unless the answer took too long to mean anything. */
-  sample(read: () => Promise<Date>): Promise<void>
+  /** Asks for the other time once and sets the clock by it, unless there is none, or the answer took too long to mean anything. */
+  sample(read: () => Promise<Date | null>): Promise<void>
   /** By how much the two newest samples contradict each other, beyond what their round trips explain. */
   driftMs(): number
 }
@@ -42,12 +42,12 @@ export function createFollowedClock(start: Date, options: FollowedClockOptions =
     },
     async sample(read) {
       const askedMs = monotonicMs()
-      const other = (await read()).getTime()
+      const other = await read()
       const answeredMs = monotonicMs()
       const roundTripMs = answeredMs - askedMs
-      if (roundTripMs > maxRoundTripMs) return
+      if (other === null || roundTripMs > maxRoundTripMs) return
       // The other clock was read somewhere on the way: in the middle, give or take half of it.
-      const sample: Sample = { offsetMs: other - (askedMs + answeredMs) / 2, roundTripMs }
+      const sample: Sample = { offsetMs: other.getTime() - (askedMs + answeredMs) / 2, roundTripMs }
       if (newest === null) shownMs = Number.NEGATIVE_INFINITY
       else driftMs = toDrift(newest, sample)
       newest = sample

@@ -4,13 +4,13 @@
  * of the checkout, so that every relative path in the code means the same in both.
  */
 import { spawnSync } from 'node:child_process'
-import { cpSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const dist = path.join(project, 'dist')
-const DATA = ['spec', 'models', 'migrations', 'package.json']
+const DATA = ['spec', 'models', 'migrations', 'console/dist', 'package.json']
 
 function compile(settings: string): void {
   const compiler = path.join(project, 'node_modules/typescript/bin/tsc')
@@ -36,4 +36,5 @@ compile('tsconfig.build.json')
 // Types only of what other programs may import.
 compile('tsconfig.types.json')
 renameThreadModules()
-for (const name of DATA) cpSync(path.join(project, name), path.join(dist, name), { recursive: true })
+for (const name of DATA.filter((name) => existsSync(path.join(project, name))))
+  cpSync(path.join(project, name), path.join(dist, name), { recursive: true })

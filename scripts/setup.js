@@ -8,6 +8,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, realpathSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
+import { digestConsole, isConsoleBuilt } from './console-digest.js'
 import { bundledNodePath, findNode, projectDirectory, REQUIRED_MAJOR } from './local-node.js'
 
 const lockfile = path.join(projectDirectory, 'package-lock.json')
@@ -155,6 +156,15 @@ function explainMissingNode() {
   )
 }
 
+/** A service without its console still serves: what went wrong is said, and the start goes on. */
+function buildConsole(node) {
+  const digest = digestConsole(projectDirectory)
+  if (digest === null || isConsoleBuilt(projectDirectory, digest)) return
+  const script = path.join(projectDirectory, 'scripts', 'build-console.ts')
+  const result = spawnSync(node, [script], { cwd: projectDirectory, stdio: ['ignore', 2, 2] })
+  if (result.status !== 0) say('The console could not be built (see above); the service starts without it.')
+}
+
 function main() {
   if (!isReady()) {
     const installed = whileLocked(() => {
@@ -165,9 +175,13 @@ function main() {
     })
     if (!installed) return 1
   }
-  if (findNode() !== null) return 0
-  explainMissingNode()
-  return 1
+  const node = findNode()
+  if (node === null) {
+    explainMissingNode()
+    return 1
+  }
+  buildConsole(node)
+  return 0
 }
 
 process.exitCode = main()

@@ -150,6 +150,11 @@ async function main(extra: readonly string[]): Promise<number> {
       command: process.execPath,
       args: [path.join(modules, '@biomejs/biome/bin/biome'), 'ci', ...colors, '.'],
     },
+    {
+      title: 'types of the console',
+      command: process.execPath,
+      args: [path.join(modules, 'typescript/bin/tsc'), '-p', 'console'],
+    },
     { title: 'types', command: process.execPath, args: [path.join(modules, 'typescript/bin/tsc'), '--noEmit'] },
   ]
   const ok = checks.every(runStage) && (await runTestsOnPostgres(extra))

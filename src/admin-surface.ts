@@ -5,6 +5,7 @@ import type { Log } from '../lib/log.ts'
 import type { RunningPools } from './compose/engines/open-deployments.ts'
 import type { SharedAccounts } from './compose/open-accounts.ts'
 import type { Config } from './config/config.ts'
+import { createReportUsage } from './domain/credits/usage-report.ts'
 import type { Deployments } from './domain/deployments/deployments.ts'
 import type { PoolSignals } from './domain/deployments/pool-signals.ts'
 import { createNodeReport, type OwnNode } from './domain/service-nodes/node-report.ts'
@@ -76,6 +77,7 @@ function toSharedParts(config: Config, parts: AdminSurfaceParts): SharedParts | 
     accounts: shared.accounts,
     apiKeys: shared.apiKeys,
     ledger: store.ledger,
+    reportUsage: createReportUsage(store.ledger, parts.clock),
     use: store.accounts,
     streamsOf: parts.heldBy,
     deployments,

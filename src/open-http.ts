@@ -9,6 +9,7 @@ import type { Turns } from '../lib/waiting/turns.ts'
 import { createAdminSurface } from './admin-surface.ts'
 import { type AssetActions, openPictures } from './compose/asset-actions.ts'
 import { readOpenFileLimit, toConnectionLimit } from './compose/connection-limit.ts'
+import { createStandingOf } from './compose/console-parts.ts'
 import type { RunningPools } from './compose/engines/open-deployments.ts'
 import { readServiceId } from './compose/engines/service-id.ts'
 import type { JobActions } from './compose/job-actions.ts'
@@ -19,10 +20,13 @@ import type { Router } from './compose/router/open-router.ts'
 import type { OpenedBlobs } from './compose/storage/open-blobs.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
-import type { Authenticate } from './domain/accounts/caller.ts'
+import type { Authenticate, Caller } from './domain/accounts/caller.ts'
+import { createOwnKeys } from './domain/accounts/keys/own-keys.ts'
 import type { PerAccount } from './domain/accounts/limits/tiers.ts'
+import type { SignIn } from './domain/accounts/sign-in.ts'
 import { createUserFiles } from './domain/accounts/user-files.ts'
 import { type ContentSigner, refuseInactive } from './domain/assets/signed-url.ts'
+import { createReportUsage } from './domain/credits/usage-report.ts'
 import { DEFAULT_POOL } from './domain/deployments/deployment.ts'
 import type { Deployments } from './domain/deployments/deployments.ts'
 import type { PoolSignals } from './domain/deployments/pool-signals.ts'
@@ -47,13 +51,13 @@ import type { PoolOf } from './surfaces/jobs-v2/reachable-jobs.ts'
 import { createDirectLinks, createSignedLinks } from './surfaces/jobs-v2/views/links.ts'
 import { type BodyMemoryOptions, createBodyMemory } from './surfaces/kit/bodies/body-memory.ts'
 import { type AccountConnections, createAccountConnections } from './surfaces/kit/connections/account-connections.ts'
-import { createStaticTokenGuard, type StaticTokenGuard } from './surfaces/kit/guards/credentials.ts'
 import {
   createDeploymentHosts,
   createRouteDeployment,
   type DeploymentHosts,
 } from './surfaces/kit/guards/deployment-address.ts'
 import { createGate, type Gate } from './surfaces/kit/guards/gate.ts'
+import { createOperatorGuard, type OperatorGuard } from './surfaces/kit/guards/operator-guard.ts'
 import type { Surface } from './surfaces/kit/surface.ts'
 import type { SurfaceParts } from './surfaces/kit/surface-parts.ts'
 import { openTracing } from './surfaces/kit/tracing.ts'
@@ -81,7 +85,7 @@ function toStreamLimit({ http }: Config, shared: SharedAccounts | null): PerAcco
 }
 
 interface AdminParts extends HttpParts {
-  readonly guardAdmin: StaticTokenGuard
+  readonly guardAdmin: OperatorGuard
   readonly openStreams: () => number
   readonly heldBy: AccountConnections['count']
 }
@@ -91,7 +95,8 @@ function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts):
     ...parts,
     guard: guardAdmin,
     actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
-    workersOf: pools?.countWorkers ?? null,
+    // Without deployments there is the common pool alone, and this process knows what it runs of it.
+    workersOf: pools?.countWorkers ?? ((pool) => parts.own.about().workers[pool] ?? 0),
     operations: [
       createWorkerOperations({ workerKeys: parts.workerKeys, takesWorkers: parts.gateway !== null }),
       createEngineOperations({ engines: parts.directory, commandEngine: parts.commandEngine }),
@@ -136,6 +141,7 @@ export interface HttpParts {
   readonly own: OwnNode
   readonly poolSignals: PoolSignals
   readonly signer: ContentSigner
+  readonly signIn: SignIn
   readonly metrics: Metrics
   /** Shared by all long work on the main thread. */
   readonly turns: Turns
@@ -159,6 +165,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     bindHost: http.host,
     hasCredentials: shared !== null || secrets.token !== null,
     authenticate,
+    resume: createResume(parts),
     ...(parts.overrides.authenticate === undefined && {
       isWelcome: shared?.isWelcome,
       onCredentialsChanged: shared?.onCredentialsChanged,
@@ -216,7 +223,13 @@ export async function openHttp(config: Config, parts: HttpParts) {
     verify: shared === null ? signer.verify : refuseInactive(signer.verify, isActive),
     openContent: assets.openContent,
   })
-  const guardAdmin = createStaticTokenGuard(secrets.adminToken?.reveal() ?? null)
+  const isEveryoneOperator = config.kind === 'local' && secrets.adminToken === null
+  const guardAdmin = createOperatorGuard({
+    gate,
+    signIn: parts.signIn,
+    isEveryoneOperator,
+    adminToken: secrets.adminToken?.reveal() ?? null,
+  })
   const operator = createOperatorSurface({
     // Where there are many accounts, only the operator may see figures about all of them.
     guardMetrics: shared === null ? (request) => gate.authenticate(request, 'bearer') : guardAdmin,
@@ -226,7 +239,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     metrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),
   })
   const admin =
-    secrets.adminToken === null
+    secrets.adminToken === null && !isEveryoneOperator
       ? []
       : [openAdmin(config, { ...parts, guardAdmin, openStreams: jobsV2.openStreams, heldBy: accountConnections.count })]
   const worker =
@@ -242,7 +255,9 @@ export async function openHttp(config: Config, parts: HttpParts) {
         ]
   const { turns, onTransferred } = parts
   const bodyMemory = createBodyMemory({ ...toBodyLimits(config), turns, onTransferred })
-  const optional = await openOptionalSurfaces(toSurfaceParts(config, gate, { ...parts, accountConnections }))
+  const optional = await openOptionalSurfaces(
+    toSurfaceParts(config, gate, { ...parts, accountConnections, isEveryoneOperator }),
+  )
   const server = await openServer({
     host: http.host,
     port: http.port,
@@ -260,6 +275,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
       createDocs({
         gate,
         document: spec.document,
+        home: () => optional.map(({ home }) => home?.() ?? null).find((path) => path !== null) ?? null,
         others: [routerV2, ...optional, ...admin, ...worker].flatMap(({ reference }) => reference ?? []),
       }),
       ...optional,
@@ -277,11 +293,20 @@ export async function openHttp(config: Config, parts: HttpParts) {
   return { ...server, openStreams: jobsV2.openStreams, gauges }
 }
 
+/** The caller of a session; it counts as one request of its account, as with any other credential. */
+function createResume({ signIn, shared }: HttpParts): (text: string) => Promise<Caller | null> {
+  return async (text) => {
+    const session = await signIn.openAccount(text)
+    if (session === null) return null
+    return shared === null ? session.caller : shared.countRequest(session.caller)
+  }
+}
+
 /** What the surfaces that may be left out receive. */
 function toSurfaceParts(
   config: Config,
   gate: Gate,
-  parts: HttpParts & Pick<SurfaceParts, 'accountConnections'>,
+  parts: HttpParts & Pick<SurfaceParts, 'accountConnections'> & { readonly isEveryoneOperator: boolean },
 ): SurfaceParts {
   const { accountConnections, shared, signer, store, bus, directory, jobs, assets, version, turns, clock, log } = parts
   const given: SurfaceParts = {
@@ -306,6 +331,28 @@ function toSurfaceParts(
       servesBytes: config.kind === 'local',
     },
     accountConnections,
+    console: {
+      kind: config.kind,
+      signIn: parts.signIn,
+      isEveryoneOperator: parts.isEveryoneOperator,
+      hasAdmin: parts.isEveryoneOperator || parts.secrets.adminToken !== null,
+      hasRouter: parts.router.models.catalog().size > 0,
+      standingOf: createStandingOf(config, store, shared),
+      summaries: store.summaries,
+      reportUsage: createReportUsage(store.ledger, clock),
+      keys:
+        shared === null
+          ? null
+          : createOwnKeys({ apiKeys: shared.apiKeys, audited: (entry) => store.audited(entry), clock }),
+      models: { access: parts.router.actions.access, calls: store.calls },
+      watchJob: jobs.watching.watchJob,
+      openContent: assets.openContent,
+      liveRuns: jobs.liveRuns,
+      engines: () => directory.status(),
+      availability: () => directory.availability(),
+      cursorSecret: parts.router.cursorSecret,
+      contentOrigins: config.blobs.kind === 's3' ? [config.blobs.publicEndpoint] : [],
+    },
     limits: {
       maxBodyBytes: config.http.maxBodyBytes,
       maxUploadBytes: config.assets.maxUploadBytes,

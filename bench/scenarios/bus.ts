@@ -58,7 +58,7 @@ async function measureWay(): Promise<Figure[]> {
       name: 'transactions of an idle process',
       measured: idle / 3,
       unit: '/s',
-      bar: 3.5,
+      bar: 2,
       direction: 'at_most',
       detail: { processes: 3, overMs: IDLE_MS },
     },

@@ -22,6 +22,7 @@ import { createCancelJob } from '../domain/jobs/end/cancel-job.ts'
 import { combineObservers, type JobObserver } from '../domain/jobs/observer.ts'
 import { createJobReader } from '../domain/jobs/read/job-reader.ts'
 import { createListJobs } from '../domain/jobs/read/list-jobs.ts'
+import { createLiveRuns } from '../domain/jobs/read/live-runs.ts'
 import { createRunRecords } from '../domain/jobs/read/recorded-jobs.ts'
 import { createWatchJob } from '../domain/jobs/read/watch-job.ts'
 import { createEngineVerdicts } from '../domain/jobs/submit/engine-verdicts.ts'
@@ -129,6 +130,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       expiry,
       keys: store.keys,
       accounts: store.accounts,
+      summaries: store.summaries,
       extraData,
       heartbeat: parts.heartbeat,
       clock,
@@ -205,6 +207,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     }),
     // Other processes write here too, and the finest of their notices may be left out.
     watching: createWatchJob({ reader, bus, log, ...(!store.isExclusive && { liveFreshMs: SHARED_FRESH_MS }) }),
+    liveRuns: createLiveRuns({ bus, clock }),
     worker,
     createPoolWorker,
     recover,

@@ -10,7 +10,7 @@ import type { AccountsConfig, JwtConfig } from '../config/blocks/accounts-config
 import { ConfigError } from '../config/config-error.ts'
 import { type Accounts, openAccounts } from '../domain/accounts/accounts.ts'
 import { createCallers, type VerifyToken } from '../domain/accounts/authenticate.ts'
-import type { Authenticate, Caller, IsWelcome } from '../domain/accounts/caller.ts'
+import type { Authenticate, Caller, CredentialProofs, IsWelcome } from '../domain/accounts/caller.ts'
 import { type ApiKeys, createApiKeys } from '../domain/accounts/keys/api-keys.ts'
 import { type KeyRing, openKeyRing } from '../domain/accounts/keys/key-ring.ts'
 import { readTiers } from '../domain/accounts/limits/read-limits.ts'
@@ -43,6 +43,10 @@ export interface SharedAccounts extends AccountRules {
   /** The same without counting the request. */
   readonly identify: Authenticate
   readonly isWelcome: IsWelcome
+  /** For sessions: they find their caller again by what is kept of its credential. */
+  readonly proofs: CredentialProofs
+  /** Counts a request of this caller against its rate. */
+  readonly countRequest: (caller: Caller) => Caller | Promise<Caller>
   /** Calls the listener soon after a key or an account has changed: whoever was welcome may not be any more. */
   onCredentialsChanged(listener: () => void): () => void
   readonly chores: readonly Chore[]
@@ -90,14 +94,17 @@ export async function openSharedAccounts(config: AccountsConfig, parts: AccountP
     clock,
   })
   const callers = createCallers({ keys: ring, findAccount: (id) => accounts.find(id), verifyToken, clock })
+  const countRequest = createCountRequest(limiter)
   const mustBeActive = (accountId: string) => mustHaveSubscription(accounts.limitsOf(accountId))
   return {
     accounts,
     apiKeys: createApiKeys({ store: store.apiKeys, ring, clock }),
     ring,
-    authenticate: withRate(callers.authenticate, limiter),
+    authenticate: withRate(callers.authenticate, countRequest),
     identify: callers.authenticate,
     isWelcome: callers.isWelcome,
+    proofs: callers.proofs,
+    countRequest,
     onCredentialsChanged: changes.listen,
     lists: { accounts, keys: ring },
     limitsOf: (accountId) => accounts.limitsOf(accountId),
@@ -156,12 +163,15 @@ function toRate({ requestsPerMinute, requestBurst }: AccountLimits) {
   return requestsPerMinute === null ? null : { perMinute: requestsPerMinute, burst: requestBurst }
 }
 
-/** The rate is checked as soon as the caller is known, before anything is looked up, so that a 429 reveals nothing. */
-function withRate(identify: Authenticate, limiter: RateLimiter): Authenticate {
-  function count(caller: Caller): Caller | Promise<Caller> {
+function createCountRequest(limiter: RateLimiter): SharedAccounts['countRequest'] {
+  return (caller) => {
     const taken = limiter.take(caller.accountId)
     return taken === undefined ? caller : taken.then(() => caller)
   }
+}
+
+/** The rate is checked as soon as the caller is known, before anything is looked up, so that a 429 reveals nothing. */
+function withRate(identify: Authenticate, count: SharedAccounts['countRequest']): Authenticate {
   return (credential) => {
     const caller = identify(credential)
     return caller instanceof Promise ? caller.then(count) : count(caller)

@@ -1,8 +1,9 @@
 /**
  * The lists that this process keeps in memory, followed in a store that other processes write to as well. Where nobody else can
- * write, nothing is polled and nobody is told.
+ * write, nothing is polled and nobody is told. The read that compares their versions also says what else need not be looked at.
  */
 import type { Log } from '../../lib/log.ts'
+import { uptimeMs } from '../../lib/waiting/uptime.ts'
 import type { EventBus } from '../domain/events/event-bus.ts'
 import {
   type DirectoryFollower,
@@ -11,10 +12,10 @@ import {
   type StoredDirectory,
 } from '../domain/events/follow-directories.ts'
 import { createHousekeeping } from '../domain/jobs/sweeps/housekeeping.ts'
-import type { Store } from '../domain/store.ts'
+import type { Store, StoreGlance } from '../domain/store.ts'
 
 interface DirectoriesParts {
-  readonly store: Pick<Store, 'isExclusive' | 'directoryVersions'>
+  readonly store: Pick<Store, 'isExclusive' | 'glance'>
   readonly bus: Pick<EventBus<never>, 'onDirectory' | 'onGap' | 'publishDirectory'>
   readonly log: Log
 }
@@ -24,14 +25,27 @@ export interface Directories extends AsyncDisposable {
   announce(directory: StoredDirectory): Promise<void>
   /** From now on these lists are kept up to date. Called once, before anything is served. */
   follow(lists: Readonly<Partial<Record<StoredDirectory, FollowedDirectory>>>): void
+  /** What the store showed a moment ago; null: nobody looked at it lately. */
+  latest(): StoreGlance | null
 }
 
 // A change elsewhere holds here within two seconds, even when its notice is lost: at most a tenth is added as jitter, and the
 // read itself takes a moment.
 const LOOK_MS = 1600
+// Two looks: after one that failed, whoever relies on it looks for itself.
+const LATELY_MS = 2 * LOOK_MS
 
 export function createDirectories({ store, bus, log }: DirectoriesParts): Directories {
   let follower: DirectoryFollower | null = null
+  let seen: { readonly glance: StoreGlance; readonly atMs: number } | null = null
+
+  async function readVersions() {
+    const atMs = uptimeMs()
+    const glance = await store.glance()
+    seen = { glance, atMs }
+    return glance.versions
+  }
+
   const looking = createHousekeeping({
     tasks: [{ name: 'follow-directories', runs: 'each', everyMs: LOOK_MS, run: async () => follower?.look() }],
     log,
@@ -40,9 +54,10 @@ export function createDirectories({ store, bus, log }: DirectoriesParts): Direct
     announce: async (directory) => follower?.announce(directory),
     follow(lists) {
       if (store.isExclusive || Object.keys(lists).length === 0) return
-      follower = followDirectories({ bus, readVersions: () => store.directoryVersions(), lists, log })
+      follower = followDirectories({ bus, readVersions, lists, log })
       looking.start()
     },
+    latest: () => (seen !== null && uptimeMs() - seen.atMs <= LATELY_MS ? seen.glance : null),
     async [Symbol.asyncDispose]() {
       follower?.[Symbol.dispose]()
       await looking[Symbol.asyncDispose]()

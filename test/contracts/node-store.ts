@@ -50,23 +50,42 @@ export function testNodeStore(opener: NodeStorePair): void {
     test('hold a name one at a time: until its time is over, or its holder leaves', async () => {
       const [one, other] = views()
       const [name, first, second] = [randomUUID(), randomUUID(), randomUUID()]
-      const take = (view: NodeStore, nodeId: string, nowMs: number) =>
-        view.takeSingleton({ name, nodeId, now: at(nowMs), until: at(nowMs + 15_000) })
-      const held = (nodeId: string, sinceMs: number, untilMs: number) => ({
-        name,
-        nodeId,
-        heldSince: at(sinceMs),
-        heldUntil: at(untilMs),
-      })
-      assert.deepEqual(await take(one, first, 0), held(first, 0, 15_000))
-      assert.deepEqual(await take(other, second, 14_999), held(first, 0, 15_000))
-      assert.deepEqual(await take(one, first, 5000), held(first, 0, 20_000), 'renewed')
-      assert.deepEqual(await take(other, second, 20_000), held(second, 20_000, 35_000), 'its time was over')
-      assert.deepEqual(await take(one, first, 20_000), held(second, 20_000, 35_000))
+      const take = async (view: NodeStore, id: string, nowMs: number) => {
+        const wanted = [{ name, until: at(nowMs + 15_000) }]
+        const { held } = await view.beat({ id, now: at(nowMs), aliveUntil: at(nowMs + 30_000), about: ABOUT, wanted })
+        return held.includes(name)
+      }
+      const holders = async (nowMs: number) =>
+        (await one.holdings(at(nowMs))).filter(({ names }) => names.includes(name)).map(({ nodeId }) => nodeId)
+      assert.equal(await take(one, first, 0), true)
+      assert.equal(await take(other, second, 14_999), false)
+      assert.equal(await take(one, first, 5000), true, 'renewed')
+      assert.equal(await take(other, second, 19_999), false)
+      assert.deepEqual(await holders(19_999), [first])
+      assert.equal(await take(other, second, 20_000), true, 'its time was over')
+      assert.equal(await take(one, first, 20_000), false)
       await one.leave(first)
-      assert.deepEqual(await take(one, first, 20_001), held(second, 20_000, 35_000), 'it was not its to give up')
+      assert.equal(await take(one, first, 20_001), false, 'it was not its to give up')
+      assert.deepEqual([await holders(34_999), await holders(35_000)], [[second], []])
       await other.leave(second)
-      assert.deepEqual(await take(one, first, 20_002), held(first, 20_002, 35_002))
+      assert.equal(await take(one, first, 20_002), true)
+    })
+
+    test('take several names with one beat, and are told which of them they hold', async () => {
+      const [one, other] = views()
+      const [free, taken, first, second] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()]
+      const beat = (view: NodeStore, id: string, names: readonly string[]) =>
+        view.beat({
+          ...{ id, now: START, aliveUntil: at(30_000), about: ABOUT },
+          wanted: names.map((name) => ({ name, until: at(15_000) })),
+        })
+      assert.deepEqual((await beat(one, first, [])).held, [])
+      assert.deepEqual((await beat(one, first, [taken])).held, [taken])
+      assert.deepEqual((await beat(other, second, [taken, free])).held, [free])
+      assert.ok(
+        (await other.list()).some(({ id }) => id === second),
+        'it lives whatever it got',
+      )
     })
 
     test('of whom many want one name at once, exactly one gets it', async () => {
@@ -74,12 +93,16 @@ export function testNodeStore(opener: NodeStorePair): void {
       const name = randomUUID()
       const wanted = Array.from({ length: 20 }, (_, index) => {
         const [view, nodeId] = [index % 2 === 0 ? one : other, randomUUID()]
-        return view.takeSingleton({ name, nodeId, now: START, until: at(15_000) }).then((held) => ({ nodeId, held }))
+        const beat = { id: nodeId, now: START, aliveUntil: at(30_000), about: ABOUT }
+        return view.beat({ ...beat, wanted: [{ name, until: at(15_000) }] }).then(({ held }) => ({ nodeId, held }))
       })
-      const answers = await Promise.all(wanted)
-      const winners = answers.filter(({ nodeId, held }) => held.nodeId === nodeId)
+      const winners = (await Promise.all(wanted)).filter(({ held }) => held.includes(name))
       assert.equal(winners.length, 1)
-      assert.deepEqual(new Set(answers.map(({ held }) => held.nodeId)), new Set([winners[0].nodeId]))
+      const holders = (await other.holdings(START)).filter(({ names }) => names.includes(name))
+      assert.deepEqual(
+        holders.map(({ nodeId }) => nodeId),
+        winners.map(({ nodeId }) => nodeId),
+      )
     })
   })
 }

@@ -14,12 +14,15 @@ import type { LedgerStore } from '../../src/domain/credits/ledger.ts'
 import type { LimitStore } from '../../src/domain/credits/rate-limit.ts'
 import type { DeploymentStore } from '../../src/domain/deployments/deployment-store.ts'
 import type { EngineOffer } from '../../src/domain/engine/fleet/lane-offers.ts'
-import type { DirectoryVersions } from '../../src/domain/events/follow-directories.ts'
 import type { IdempotencyStore, KeyClaim } from '../../src/domain/idempotency/idempotency-key.ts'
 import type { Job, JobError, Output } from '../../src/domain/jobs/job.ts'
 import type { JobStore, Lease, NewJob } from '../../src/domain/jobs/job-store.ts'
 import type { RunRecordStore } from '../../src/domain/jobs/read/recorded-jobs.ts'
+import type { SummaryStore } from '../../src/domain/jobs/summaries/summary-store.ts'
+import type { CallStore } from '../../src/domain/models/calls/call-store.ts'
+import type { RequestStore } from '../../src/domain/models/queue/request-store.ts'
 import type { NodeStore } from '../../src/domain/service-nodes/node-store.ts'
+import type { Store } from '../../src/domain/store.ts'
 
 export interface StoreUnderTest {
   readonly jobs: JobStore
@@ -44,11 +47,15 @@ export interface AuditedStores extends Pick<StoreUnderTest, 'directory' | 'apiKe
 export interface WholeStoreUnderTest extends StoreUnderTest {
   readonly deployments: DeploymentStore
   readonly nodes: NodeStore
+  readonly engines: Store['engines']
   readonly audit: AuditStore
   audited(entry: AuditEntry): AuditedStores
   readonly records: RunRecordStore
+  readonly summaries: SummaryStore
+  readonly calls: CallStore
+  readonly requests: RequestStore
   readonly userFiles: UserFileStore
-  directoryVersions(): Promise<DirectoryVersions>
+  glance: Store['glance']
 }
 
 export interface StoreOpener<Store extends StoreUnderTest = StoreUnderTest> {

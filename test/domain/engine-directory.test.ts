@@ -11,7 +11,7 @@ import { NEVER_RECYCLE } from '../../src/domain/engine/fleet/fleet.ts'
 import type { FleetEngine } from '../../src/domain/engine/fleet/fleet-engine.ts'
 import { toResidentEngine } from '../../src/domain/engine/fleet/resident-engine.ts'
 import { createLoneHeartbeat, type Heartbeat, openHeartbeat } from '../../src/domain/service-nodes/heartbeat.ts'
-import type { Store } from '../../src/domain/store.ts'
+import type { Store, StoreGlance } from '../../src/domain/store.ts'
 import { withDirectory } from '../adapters/store/sqlite/temporary-store.ts'
 import { createFakeEngine } from '../support/engines/fake-engine.ts'
 import { createFakeFleetEngine } from '../support/engines/fake-fleet-engine.ts'
@@ -28,10 +28,15 @@ interface Process extends AsyncDisposable {
 
 const about = () => ({ version: '1', host: 'here', workers: {} })
 
-async function openProcess(store: Store, clock: FixedClock, engines: readonly FleetEngine[]): Promise<Process> {
+async function openProcess(
+  store: Pick<Store, 'engines' | 'nodes'>,
+  clock: FixedClock,
+  engines: readonly FleetEngine[],
+  glance?: () => StoreGlance | null,
+): Promise<Process> {
   const heartbeat = await openHeartbeat({ store: store.nodes, nodeId: randomUUID(), about, clock, log: silentLog })
   const parts = { store, node: { heartbeat }, recycleLimits: NEVER_RECYCLE, clock, log: silentLog }
-  const opened = await claimEngines(parts).open(engines)
+  const opened = await claimEngines({ ...parts, ...(glance && { glance }) }).open(engines)
   const wills: [string, EngineWill][] = []
   const command = opened.toCommand((engineId, will) => {
     wills.push([engineId, will])
@@ -190,4 +195,56 @@ test('a process that is alone remembers what its servers could run, and asks nob
     await using after = await open(createFakeFleetEngine({ id: 'gpu:8188', state: 'lost' }))
     assert.equal(after.directory.isCatalogOpen(), false)
     assert.deepEqual(after.directory.findLacks(checkpoint('a.safetensors'), POOL), [])
+  }))
+
+test('a process with nothing new to say or to see asks the registry every second beat, and at once when there is something', () =>
+  withStore(async (store, clock) => {
+    const asked: string[] = []
+    const { engines, nodes } = store
+    const counted: Store['engines'] = {
+      ...engines,
+      async list() {
+        asked.push('list')
+        return engines.list()
+      },
+      async publish(publication) {
+        asked.push('publish')
+        return engines.publish(publication)
+      },
+    }
+    const own = createFakeFleetEngine({ id: 'gpu:8188' })
+    let glance: StoreGlance | null = null
+    const parts = { engines: counted, nodes }
+    await using one = await openProcess(parts, clock, [own], () => glance)
+    await using other = await openProcess(store, clock, [createFakeFleetEngine({ id: 'gpu:8189' })])
+    async function askedAfterMs(passedMs: number): Promise<string[]> {
+      clock.advance(passedMs)
+      await other.turn()
+      glance = await store.glance()
+      asked.length = 0
+      await one.turn()
+      return [...asked]
+    }
+    await askedAfterMs(0)
+    // What it says itself is a change, too.
+    await askedAfterMs(5000)
+    await askedAfterMs(5000)
+    const idle = [
+      await askedAfterMs(5000),
+      await askedAfterMs(5000),
+      await askedAfterMs(5000),
+      await askedAfterMs(5000),
+    ]
+    assert.deepEqual(idle.flat().sort(), ['list', 'list', 'publish', 'publish'])
+    await askedAfterMs(5000)
+    assert.deepEqual(await askedAfterMs(1), [])
+    await engines.setWill('gpu:8188', 'cordoned')
+    assert.deepEqual(await askedAfterMs(1), ['list'])
+    assert.deepEqual(one.wills, [['gpu:8188', 'cordoned']])
+    assert.deepEqual(await askedAfterMs(1), ['publish'], 'it is cordoned')
+    await askedAfterMs(1)
+    assert.deepEqual(await askedAfterMs(1), [])
+    glance = null
+    await one.turn()
+    assert.deepEqual(asked, ['list'], 'without a glance it looks for itself')
   }))

@@ -20,7 +20,13 @@ after(() => packed[Symbol.dispose]())
 
 test('the packed file is named by its version and holds the program, its data and its papers, and no sources or tests', () => {
   assert.equal(path.basename(packed.file), `atelier-${version}.tgz`)
-  for (const name of ['dist/src/bin.js', 'dist/engine/graph/graph.js', 'dist/spec/jobs-v2.openapi.json', 'LICENSE']) {
+  for (const name of [
+    'dist/src/bin.js',
+    'dist/engine/graph/graph.js',
+    'dist/spec/jobs-v2.openapi.json',
+    'dist/console/dist/manifest.json',
+    'LICENSE',
+  ]) {
     assert.ok(packed.names.includes(name), name)
   }
   const unwanted = packed.names.filter(
@@ -44,6 +50,9 @@ test('the installed command serves, and runs a workflow with a node of the user 
   cpSync(path.join(project, 'examples/nodes'), nodes, { recursive: true })
   const flags = ['--data-dir', path.join(packed.folder, 'data'), '--nodes', nodes]
   await using server = await spawnServer(flags, {}, { bin })
+  const page = await (await fetch(`${server.url}/console`)).text()
+  const [, script] = /src="([^"]+)"/.exec(page) ?? []
+  assert.equal((await fetch(`${server.url}${script}`)).status, 200, page)
   const workflow = path.join(project, 'examples/vignette.json')
   const results = path.join(packed.folder, 'results')
   const run = await runIn(packed.folder, [process.execPath, bin, 'run', workflow, '--out', results], {

@@ -19,6 +19,7 @@ const COPIED = [
   'spec',
   'models',
   'migrations',
+  'console',
   'scripts',
   'package.json',
   'package-lock.json',

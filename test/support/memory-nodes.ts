@@ -1,9 +1,9 @@
-import type { NodeBeat, NodeStore, Singleton } from '../../src/domain/service-nodes/node-store.ts'
+import type { NodeBeat, NodeStore } from '../../src/domain/service-nodes/node-store.ts'
 
 /** One store for several processes, which can be away. */
 export function createMemoryNodes() {
   const nodes = new Map<string, NodeBeat>()
-  const names = new Map<string, Singleton>()
+  const names = new Map<string, { readonly nodeId: string; readonly until: Date }>()
   const state = { isAway: false }
   const reach = () => {
     if (state.isAway) throw new Error('the store is away')
@@ -11,7 +11,14 @@ export function createMemoryNodes() {
   const store: NodeStore = {
     async beat(beat) {
       reach()
-      nodes.set(beat.id, beat)
+      const { id: nodeId, now, wanted = [] } = beat
+      nodes.set(nodeId, beat)
+      const free = wanted.filter(({ name }) => {
+        const held = names.get(name)
+        return held === undefined || held.nodeId === nodeId || held.until <= now
+      })
+      for (const { name, until } of free) names.set(name, { nodeId, until })
+      return { time: null, held: free.map(({ name }) => name) }
     },
     async leave(nodeId) {
       reach()
@@ -20,15 +27,7 @@ export function createMemoryNodes() {
     },
     async list() {
       reach()
-      return [...nodes.values()].map(({ now, ...rest }) => ({ ...rest, startedAt: now, seenAt: now }))
-    },
-    async takeSingleton({ name, nodeId, now, until }) {
-      reach()
-      const held = names.get(name)
-      if (held !== undefined && held.nodeId !== nodeId && held.heldUntil > now) return held
-      const taken = { name, nodeId, heldSince: now, heldUntil: until }
-      names.set(name, taken)
-      return taken
+      return [...nodes.values()].map(({ now, wanted: _wanted, ...rest }) => ({ ...rest, startedAt: now, seenAt: now }))
     },
     holdings: async () => [],
     forgetNodes: async () => 0,

@@ -67,6 +67,6 @@ test('every API has a page, each leads to the others, and its document can be ha
 })
 
 test('a service without an admin API has no page of it', async () => {
-  await using app = await startTestApp()
+  await using app = await startTestApp({ settings: { kind: 'cloud' } })
   assert.equal((await call(app.url, '/docs/admin')).status, 404)
 })

@@ -55,13 +55,16 @@ export class NoticeBatch {
     this.#clear()
   }
 
-  /** All lines, packed into as few texts as they fit in; empties the batch. */
-  take(): string[] {
+  /**
+   * All lines, packed into as few texts as they fit in; empties the batch. A line that is longer than `maxBytes`, where that is less
+   * than was said when the batch was made, is a text of its own.
+   */
+  take(maxBytes = this.#maxPayloadBytes): string[] {
     const payloads: string[] = []
     let payload: string[] = []
     let size = 0
     for (const { line, bytes } of this.#lines.values()) {
-      if (size + bytes > this.#maxPayloadBytes) {
+      if (payload.length > 0 && size + bytes > maxBytes) {
         payloads.push(payload.join('\n'))
         payload = []
         size = 0

@@ -4,7 +4,6 @@
  * logged, because nobody else can report it. Nobody waits for a listener.
  */
 import type { Log } from '../../../lib/log.ts'
-import { uptimeMs } from '../../../lib/waiting/uptime.ts'
 import type { EventBus, JobLive, LiveTopic, Unsubscribe } from '../../domain/events/event-bus.ts'
 
 type Listener<Notice> = (notice: Notice) => void
@@ -58,6 +57,8 @@ interface LiveWatching<Event> {
   onUnwatched(topic: string): void
   /** What was heard about it from other processes before, in order. */
   past(topic: string): Iterable<JobLive<Event>>
+  /** The uptime of this process. */
+  now(): number
 }
 
 /** Live notices by topic: what nobody here listens to costs two look-ups. */
@@ -72,7 +73,7 @@ export function createLiveSubscriptions<Event>(log: Log, watching?: LiveWatching
     const subscriptions = known ?? createSubscriptions<ToldLive<Event>>('live', log)
     byKey.set(key, subscriptions)
     tellPast(key, listener)
-    const sinceMs = uptimeMs()
+    const sinceMs = watching?.now() ?? 0
     const stop = subscriptions.subscribe(({ notice, toldAtMs }) =>
       listener(toldAtMs < sinceMs ? { ...notice, isPast: true } : notice),
     )

@@ -32,9 +32,12 @@ interface WireBusOptions {
   readonly medium: Medium
   readonly links: LiveLinks
   readonly log: Log
+  /** For tests: in place of the uptime of this process. */
+  readonly now?: () => number
 }
 
-export function createWireBus({ medium, links, log }: WireBusOptions): EventBus<LiveEvent> & Disposable {
+export function createWireBus(options: WireBusOptions): EventBus<LiveEvent> & Disposable {
+  const { medium, links, log, now = uptimeMs } = options
   const changed = createSubscriptions<JobChanged>('changed', log)
   const work = createSubscriptions<{ readonly pool: string | undefined; readonly isRemote: boolean }>('work', log)
   const directory = createSubscriptions<DirectoryChanged>('directory', log)
@@ -52,6 +55,7 @@ export function createWireBus({ medium, links, log }: WireBusOptions): EventBus<
     *past(topic) {
       for (const { notice } of heard.of(topic)) if (notice.kind === 'live') yield notice.notice
     },
+    now,
   })
   const moves = new MoveOrder({ deliver: (notice) => changed.publish({ ...notice, isRemote: true }) })
   let heardCount = 0
@@ -81,7 +85,7 @@ export function createWireBus({ medium, links, log }: WireBusOptions): EventBus<
       moves.byLink(told.notice, ageMs)
       return
     }
-    const toldAtMs = uptimeMs() - ageMs
+    const toldAtMs = now() - ageMs
     heard.add(new ToldNotice(++heardCount, toldAtMs, told))
     live.publishRemote(told.notice, toldAtMs)
   }

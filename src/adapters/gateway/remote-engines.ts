@@ -82,6 +82,8 @@ export function createRemoteEngines(
           json: { version, host, workers, live_node: liveNode() },
         })
         live = answer?.live ?? []
+        // Names of work are for processes of the service, and the time is asked for on its own.
+        return { time: null, held: [] }
       },
       leave,
       async list() {

@@ -44,7 +44,9 @@ export async function runLocally(request: RunRequest, context: RunContext): Prom
   })
   const sayStop = () =>
     display.say(`${(signal.reason as Error).message}; canceling the run (once more to leave at once)`)
-  signal.addEventListener('abort', sayStop, { once: true })
+  // The time may have been over before the engine was there.
+  if (signal.aborted) sayStop()
+  else signal.addEventListener('abort', sayStop, { once: true })
   try {
     const run = await follow(
       engine,

@@ -16,7 +16,7 @@ import type { FleetEngine } from '../../domain/engine/fleet/fleet-engine.ts'
 import type { RecycleLimits } from '../../domain/engine/fleet/fleet-member.ts'
 import { createLaneTable } from '../../domain/engine/fleet/lane-table.ts'
 import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
-import type { Store } from '../../domain/store.ts'
+import type { Store, StoreGlance } from '../../domain/store.ts'
 import type { WorkerKeys } from '../../domain/workers/worker-keys.ts'
 import { keyIdOf } from '../../domain/workers/worker-leases.ts'
 import type { ServiceNodeParts } from '../open-service-node.ts'
@@ -42,6 +42,8 @@ interface DirectoryParts {
   readonly takesWorkers?: boolean
   /** Of those workers; left out: there are none. */
   readonly workerKeys?: Pick<WorkerKeys, 'find'>
+  /** What the store showed a moment ago; left out, or null: it was not looked at. */
+  readonly glance?: () => StoreGlance | null
   readonly clock: Clock
   readonly log: Log
 }
@@ -88,7 +90,7 @@ export function claimEngines(parts: DirectoryParts): EngineClaims {
       const publisher = hasLanes
         ? createEnginePublisher({ registry: store.engines, fleet, leases: contested, heartbeat, clock, log })
         : null
-      if (publisher !== null) heartbeat.onBeat(publisher.publish)
+      if (publisher !== null) heartbeat.onBeat(publisher.publishNews)
       followed?.onChange(() => fleet.announce())
       await followed?.refresh()
       const directory = createEngineDirectory({
@@ -101,7 +103,7 @@ export function claimEngines(parts: DirectoryParts): EngineClaims {
         fleet,
         directory,
         chores: [
-          ...(followed === null ? [] : [toChore('follow-engines', FOLLOW_MS, followed.refresh)]),
+          ...(followed === null ? [] : [toChore('follow-engines', FOLLOW_MS, followed.look)]),
           ...(publisher === null ? [] : [toChore('publish-engines', PUBLISH_MS, publisher.publish)]),
           ...(publisher === null ? [] : [createForgetChore(parts)]),
         ],
@@ -129,7 +131,10 @@ function createFollowed(parts: DirectoryParts, contested: EngineLeases | null) {
     const keyId = keyIdOf(engineId)
     return keyId === null ? 'every' : (workerKeys?.find(keyId)?.pools ?? null)
   }
-  if (contested !== null) return createFollowedEngines({ registry: engines, leases: contested, poolsOf, clock, log })
+  if (contested !== null) {
+    const readSign = () => parts.glance?.()?.engines ?? null
+    return createFollowedEngines({ registry: engines, leases: contested, poolsOf, readSign, clock, log })
+  }
   if (takesWorkers !== true) return null
   const registry = {
     list: async () => (await engines.list()).filter(({ status: { id } }) => keyIdOf(id) !== null),

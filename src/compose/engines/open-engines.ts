@@ -15,7 +15,7 @@ import type { FleetEngine } from '../../domain/engine/fleet/fleet-engine.ts'
 import { toResidentEngine } from '../../domain/engine/fleet/resident-engine.ts'
 import type { RunModel } from '../../domain/engine/model-port.ts'
 import { isSteady } from '../../domain/service-nodes/heartbeat.ts'
-import type { Store } from '../../domain/store.ts'
+import type { Store, StoreGlance } from '../../domain/store.ts'
 import type { WorkerKeys } from '../../domain/workers/worker-keys.ts'
 import type { ServiceNodeParts } from '../open-service-node.ts'
 import { PARTS_OF } from '../roles.ts'
@@ -31,6 +31,8 @@ interface FleetParts {
   readonly takesWorkers?: boolean
   /** Of those workers. */
   readonly workerKeys: Pick<WorkerKeys, 'find'>
+  /** What the store showed a moment ago; null: it was not looked at. */
+  readonly glance: () => StoreGlance | null
   /** Runs a partner's model for a node. */
   readonly runModel: RunModel
   readonly overrides: FleetOverrides

@@ -33,6 +33,8 @@ interface OpenRouterParts extends Pick<ProviderContext, 'signer' | 'observeExcha
   readonly engine: Engine | null
   readonly secrets: Pick<Secrets, 'providers'>
   readonly store: Store
+  /** What the store showed a moment ago; null: it was not looked at. */
+  readonly glance: RouterParts['glance']
   readonly opened: OpenedBlobs
   readonly assets: AssetActions
   readonly shared: Pick<SharedAccounts, 'limitsOf'> | null
@@ -98,6 +100,7 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
     observer: parts.observer,
     journal,
     nodeId: parts.nodeId,
+    glance: parts.glance,
     bus: parts.bus,
     clock,
     log,

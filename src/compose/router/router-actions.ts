@@ -21,7 +21,7 @@ import { createRecoverCalls } from '../../domain/models/calls/recover-calls.ts'
 import { createEstimateModel, createRunModel } from '../../domain/models/calls/run-call.ts'
 import type { SentJournal } from '../../domain/models/calls/sent-journal.ts'
 import { createModelQueue } from '../../domain/models/queue/model-queue.ts'
-import type { Store } from '../../domain/store.ts'
+import type { Store, StoreGlance } from '../../domain/store.ts'
 import type { AssetActions } from '../asset-actions.ts'
 import type { OpenedModels } from './open-models.ts'
 
@@ -36,6 +36,8 @@ export interface RouterParts {
   readonly journal: SentJournal
   /** Names this process among all that use the store. */
   readonly nodeId: string
+  /** What the store showed a moment ago; null: it was not looked at. */
+  readonly glance: () => Pick<StoreGlance, 'hasWaitingCalls' | 'hasLapsedCalls'> | null
   readonly bus: Pick<EventBus<never>, 'publishCall' | 'onCall' | 'onGap'>
   readonly clock: Clock
   readonly log: Log
@@ -98,12 +100,16 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     maxWaitMs: config.maxWaitMs,
     maxBodyBytes: config.maxBodyBytes,
     keepMs: DAY_MS,
+    mayHaveWaiting: () => parts.glance()?.hasWaitingCalls !== false,
   })
   const recovery = createRecoverCalls({ ...shared, store: store.calls, requests: store.requests, journal, clock })
+  const takeUp = async () => {
+    if (parts.glance()?.hasLapsedCalls !== false) await recovery.look()
+  }
   const chores: Chore[] = [
     { name: 'sweep-model-calls', runs: 'once', everyMs: 10 * MINUTE_MS, run: () => store.calls.sweep(clock.now()) },
     { name: 'renew-model-calls', runs: 'each', everyMs: RENEW_EVERY_MS, run: leases.renew },
-    { name: 'take-up-model-calls', runs: 'each', everyMs: LOOK_FOR_LAPSED_MS, run: recovery.look },
+    { name: 'take-up-model-calls', runs: 'each', everyMs: LOOK_FOR_LAPSED_MS, run: takeUp },
   ]
   /** The write that renews tells which calls are to stop. */
   const renewNow = () => void leases.renew().catch((error) => log.debug({ err: error }, 'renewing failed'))

@@ -74,9 +74,9 @@ export async function openBase(config: Config, secrets: Secrets, options: BaseOp
       ...{ takesWorkers, store, version, role, clock, log },
       workers: () => figures.workers(),
       address: () => figures.address,
+      sampleTime: serviceClock.sample,
     }),
   )
-  serviceClock.follow(store, node.heartbeat)
   const opened = opening.use(
     await openBlobs(config.blobs, config.assets, {
       store,

@@ -48,6 +48,7 @@ export async function openJobs(config: Config, parts: JobPhaseParts): Promise<Op
   const jobs = createJobs(config, parts)
   opening.defer(() => jobs.reader.stop())
   opening.use(jobs.watching)
+  opening.use(jobs.liveRuns)
   await prepareStore(config, { ...base, jobs })
   opening.use(jobs.worker)
   opening.use(jobs.engineDrain)

@@ -8,11 +8,13 @@ import { createTurns, type Turns } from '../../../lib/waiting/turns.ts'
 import type { Config } from '../../config/config.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import type { Authenticate } from '../../domain/accounts/caller.ts'
+import type { SignIn } from '../../domain/accounts/sign-in.ts'
 import { type ContentSigner, createContentSigner, type SigningKey } from '../../domain/assets/signed-url.ts'
 import type { Engine } from '../../domain/engine/engine-port.ts'
 import type { NodeModels, RunModel } from '../../domain/engine/model-port.ts'
 import type { WorkerGateway } from '../../domain/workers/worker-gateway.ts'
 import { type AssetActions, createAssetActions } from '../asset-actions.ts'
+import { openSignIn } from '../console-parts.ts'
 import type { OpenedDirectory } from '../engines/open-directory.ts'
 import { type FleetOverrides, openEngines } from '../engines/open-engines.ts'
 import type { Metrics } from '../metrics/open-metrics.ts'
@@ -55,6 +57,7 @@ interface OpenedService {
   readonly running: OpenedJobs
   readonly router: Router
   readonly signer: ContentSigner
+  readonly signIn: SignIn
   /** null: no worker of another machine may join, or this process takes no requests. */
   readonly gateway: WorkerGateway | null
   /** Shared by all long work on the main thread. */
@@ -76,7 +79,9 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   const { authenticate } = overrides
   const callers = await openCallers(config, { ...base, secrets, directories, authenticate, opening })
   const workerKeys = callers.workerKeys.keys
-  const { opened: openedEngines, resident } = await openEngines(config, { ...base, workerKeys, overrides, runModel })
+  const glance = directories.latest
+  const fleetParts = { ...base, workerKeys, glance, overrides, runModel }
+  const { opened: openedEngines, resident } = await openEngines(config, fleetParts)
   const engines = opening.use(openedEngines)
   const sealer = openSealer(secrets)
   const assets = createAssetActions(config.assets, { ...base, ...callers, sealer })
@@ -94,9 +99,10 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
         : { in: 'store', store, sealer },
   })
   const signer = createContentSigner(signingKeys, clock)
+  const signIn = openSignIn({ ...callers, store, secrets, signingKeys, clock })
   const router = opening.use(
     await openRouter(config.router, {
-      ...{ ...callers, secrets, bus, store, opened, assets, signer, clock, log },
+      ...{ ...callers, secrets, bus, store, glance, opened, assets, signer, clock, log },
       directory: config.dataDirectory,
       nodeId: node.heartbeat.nodeId,
       leadership: node.leadership,
@@ -109,7 +115,7 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
     }),
   )
   nodeModels.resolve(router.nodeModels)
-  const service = { base, callers, engines, resident, bus, assets, running, router, signer, turns }
+  const service = { base, callers, engines, resident, bus, assets, running, router, signer, signIn, turns }
   const hasGateway = base.takesWorkers && PARTS_OF[config.role].surfaces
   return { ...service, gateway: hasGateway ? openGateway(service, { runModel, signingKeys }) : null }
 }

@@ -7,7 +7,7 @@ import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { ServiceError } from '../errors.ts'
 import type { AccountRecord } from './account.ts'
-import type { Authenticate, Caller, IsWelcome } from './caller.ts'
+import type { Authenticate, Caller, CredentialProof, CredentialProofs, IsWelcome } from './caller.ts'
 import { digestOf, KEY_PREFIX } from './keys/api-key.ts'
 import { type KeyRing, refusedCredential } from './keys/key-ring.ts'
 
@@ -23,7 +23,7 @@ export interface VerifiedToken {
 export type VerifyToken = (token: string) => Promise<VerifiedToken | null>
 
 interface AuthenticateDeps {
-  readonly keys: Pick<KeyRing, 'identify' | 'isGood'>
+  readonly keys: Pick<KeyRing, 'identify' | 'resume' | 'isGood'>
   readonly findAccount: (accountId: string) => AccountRecord | null
   /** null: API keys only. */
   readonly verifyToken: VerifyToken | null
@@ -35,6 +35,7 @@ interface AuthenticateDeps {
 interface Callers {
   readonly authenticate: Authenticate
   readonly isWelcome: IsWelcome
+  readonly proofs: CredentialProofs
 }
 
 interface RememberedToken {
@@ -49,7 +50,8 @@ export function createCallers(deps: AuthenticateDeps): Callers {
   const { keys, findAccount, verifyToken, clock } = deps
   /** Until when the tokens of callers count. */
   const tokenEnds = new WeakMap<Caller, number>()
-  const identifyToken = verifyToken === null ? null : createTokenCheck(verifyToken, { ...deps, tokenEnds })
+  const remembered = new BoundedMap<string, RememberedToken>(deps.maxRememberedTokens ?? 10_000)
+  const identifyToken = verifyToken === null ? null : createTokenCheck(verifyToken, { ...deps, tokenEnds, remembered })
 
   function admit(caller: Caller): Caller {
     const account = findAccount(caller.accountId)
@@ -71,16 +73,44 @@ export function createCallers(deps: AuthenticateDeps): Callers {
       if (caller.keyId !== null) return keys.isGood(caller)
       return clock.now().getTime() < (tokenEnds.get(caller) ?? 0)
     },
+    proofs: {
+      prove(credential, caller) {
+        const { accountId, keyId, scopes } = caller
+        const expiresAt = tokenEnds.get(caller) ?? 0
+        return {
+          digest: digestOf(credential).toString('base64'),
+          keyId,
+          token: keyId === null ? { accountId, scopes: scopes === null ? null : [...scopes], expiresAt } : null,
+        }
+      },
+      resume({ digest, keyId, token }) {
+        const caller = keyId === null ? resumeToken(digest, token) : keys.resume(keyId, Buffer.from(digest, 'base64'))
+        return caller !== null && findAccount(caller.accountId)?.status === 'active' ? caller : null
+      },
+    },
+  }
+
+  /** A token was checked when its session began; it is not there to be checked again. */
+  function resumeToken(digest: string, token: CredentialProof['token']): Caller | null {
+    if (token === null || verifyToken === null || clock.now().getTime() >= token.expiresAt) return null
+    const known = remembered.get(digest)
+    if (known !== undefined) return known.caller
+    const { accountId, scopes, expiresAt } = token
+    const caller: Caller = { accountId, keyId: null, scopes: scopes === null ? null : new Set(scopes) }
+    tokenEnds.set(caller, expiresAt)
+    remembered.set(digest, { caller, expiresAt })
+    return caller
   }
 }
 
 interface TokenCheckDeps extends AuthenticateDeps {
   readonly tokenEnds: WeakMap<Caller, number>
+  /** By digest. */
+  readonly remembered: BoundedMap<string, RememberedToken>
 }
 
 function createTokenCheck(verify: VerifyToken, deps: TokenCheckDeps): (token: string) => Caller | Promise<Caller> {
-  const { clock, tokenEnds, maxRememberedTokens = 10_000, maxChecksAtOnce = 256 } = deps
-  const remembered = new BoundedMap<string, RememberedToken>(maxRememberedTokens)
+  const { clock, tokenEnds, remembered, maxChecksAtOnce = 256 } = deps
   const underway = new Map<string, Promise<Caller>>()
 
   async function check(token: string, digest: string): Promise<Caller> {

@@ -23,6 +23,31 @@ export type Authenticate = (credential: string | null) => Caller | Promise<Calle
  */
 export type IsWelcome = (caller: Caller) => boolean
 
+/**
+ * What a session keeps of the credential that began it: enough to find its caller again for as long as the credential is good, and
+ * nothing that could be shown in its place.
+ */
+export interface CredentialProof {
+  /** SHA-256 of its text, in base64. */
+  readonly digest: string
+  readonly keyId: string | null
+  /** Of a token that was signed elsewhere: whom it speaks for. */
+  readonly token: {
+    readonly accountId: string
+    readonly scopes: readonly string[] | null
+    /** Milliseconds since 1970. */
+    readonly expiresAt: number
+  } | null
+}
+
+/** Finds callers again without their credentials. */
+export interface CredentialProofs {
+  /** `caller` is what the credential was found to be worth just now. */
+  prove(credential: string, caller: Caller): CredentialProof
+  /** null: the credential would no longer be accepted. */
+  resume(proof: CredentialProof): Caller | null
+}
+
 const LOCAL_CALLER: Caller = { accountId: LOCAL_ACCOUNT_ID, keyId: null, scopes: null }
 
 /**
@@ -38,12 +63,29 @@ export function createLocalAuthenticate(token: string | null): (credential: stri
   }
 }
 
+/** The same for sessions of the local kind; null: there is no token, and a session would mean nothing. */
+export function createLocalProofs(token: string | null): CredentialProofs | null {
+  if (token === null) return null
+  const expected = digest(token)
+  return {
+    prove: (credential) => ({ digest: digest(credential).toString('base64'), keyId: null, token: null }),
+    resume(proof) {
+      const shown = Buffer.from(proof.digest, 'base64')
+      return shown.length === expected.length && timingSafeEqual(shown, expected) ? LOCAL_CALLER : null
+    },
+  }
+}
+
 function digest(text: string): Buffer {
   return hash('sha256', text, 'buffer')
 }
 
 /** What a credential may be limited to within its account. */
-export const SCOPES = ['jobs:read', 'jobs:write', 'assets:read', 'assets:write', 'models:read', 'models:run'] as const
+export const SCOPES = [
+  ...(['jobs:read', 'jobs:write', 'assets:read', 'assets:write', 'models:read', 'models:run'] as const),
+  // To see, make and revoke keys of the account.
+  'keys:write',
+] as const
 export type Scope = (typeof SCOPES)[number]
 
 export function isScope(text: string): text is Scope {

@@ -11,6 +11,7 @@
  * unmetered (the local kind): holds succeed and leave no trace.
  */
 import type { Micros } from '../../../lib/text/usd.ts'
+import type { ChargeQuery, Charges } from './charges.ts'
 
 /** `revoke` takes granted credit back; `refund` gives back what was charged. */
 export type EntryKind = 'grant' | 'revoke' | 'hold' | 'settle' | 'release' | 'refund'
@@ -134,6 +135,8 @@ export interface LedgerStore {
   /** Open holds, oldest first. */
   holds(accountId: string, limit: number): Promise<readonly Hold[]>
   usage(accountId: string, period: { readonly from: Date; readonly to: Date }): Promise<Usage>
+  /** What was charged, by day and by what it was for. */
+  charges(query: ChargeQuery): Promise<Charges>
   /** Recomputes balances and holds from the entries and compares. Changes nothing; costs as much as there are entries. */
   check(): Promise<LedgerReport>
 }

@@ -32,7 +32,8 @@ export interface JobLive<Event> {
   readonly event: Event
   /**
    * The run told it before this listener came: it shows how far the run is, and is no news. Only of runs in other processes; what
-   * a run in this process has told is not told again.
+   * a run in this process has told is not told again. How long a notice was on its way is not known: what was told a moment before
+   * the listener came may pass for news, and no news ever counts as past.
    */
   readonly isPast?: true
 }

@@ -9,6 +9,7 @@ import type { ChosenLane, EngineOffer } from '../engine/fleet/lane-offers.ts'
 import type { KeyClaim, KeyHolder } from '../idempotency/idempotency-key.ts'
 import type { Job, JobError, JobInput, JobLog, Output, Progress, Submission } from './job.ts'
 import type { RunRecord } from './run/run-record.ts'
+import type { JobRecipe } from './summaries/job-recipe.ts'
 import type { JobStatus } from './transitions.ts'
 
 export interface NewJob {
@@ -30,11 +31,15 @@ export interface NewJob {
   readonly notes?: string | null
   /** Held and stored with the job, which is charged by it at its end; absent: the job costs nothing. */
   readonly price?: PoolPrice | null
+  /** The API key that it came with; what it costs is noted under it. */
+  readonly keyId?: string | null
   /** The id was chosen by the caller, so it may be taken. */
   readonly hasChosenId?: boolean
   readonly submission?: Submission | null
   /** What it needs of an engine, as the key of its lane; '' where every engine of the pool runs everything. */
   readonly needs: string
+  /** What it shares with other jobs of its workflow; left out: it is not found by its workflow. */
+  readonly recipe?: JobRecipe | null
 }
 
 export type SubmitOutcome =

@@ -75,6 +75,8 @@ export interface JobLog {
   readonly truncated: boolean
   readonly capturedAt: Date
   readonly complete: boolean
+  /** Which node printed which lines, as JSON (log-lines.ts); left out or null: not known. */
+  readonly marks?: string | null
 }
 
 /** A file that the graph names, pinned when the job was submitted. */

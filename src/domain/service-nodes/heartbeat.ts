@@ -7,7 +7,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { uptimeMs } from '../../../lib/waiting/uptime.ts'
-import type { NodeAbout, NodeStore, ServiceNode } from './node-store.ts'
+import type { NodeAbout, NodeStore, ServiceNode, WantedName } from './node-store.ts'
 
 export interface Heartbeat extends AsyncDisposable {
   /** The id of this process. */
@@ -24,6 +24,19 @@ export interface Heartbeat extends AsyncDisposable {
   steadyForMs(): number
   /** The processes that live now, this one included. */
   findLive(): Promise<readonly Pick<ServiceNode, 'id' | 'about'>[]>
+}
+
+/** Wants a name of work that one process does for all, with every beat. */
+export interface Contender {
+  /** null: not this time. */
+  want(): Promise<WantedName | null>
+  told(wanted: WantedName, isHeld: boolean): void
+}
+
+/** Of a process that others may be beside. */
+interface SharedHeartbeat extends Heartbeat {
+  /** From the next beat on. */
+  contend(contender: Contender): void
 }
 
 const BEAT_MS = 5000
@@ -47,12 +60,15 @@ interface HeartbeatDeps {
   readonly nodeId: string
   readonly about: () => NodeAbout
   readonly clock: Clock
+  /** Sets the clock by the time that each beat brings back; left out: it is set otherwise. */
+  readonly sampleTime?: (read: () => Promise<Date | null>) => Promise<void>
   readonly log: Log
 }
 
 /** Resolves once this process is known to the others. */
-export async function openHeartbeat(deps: HeartbeatDeps): Promise<Heartbeat> {
-  const { store, nodeId, clock, log } = deps
+export async function openHeartbeat(deps: HeartbeatDeps): Promise<SharedHeartbeat> {
+  const { store, nodeId, clock, log, sampleTime = async (read) => void (await read()) } = deps
+  const contenders: Contender[] = []
   const steps: (() => Promise<void>)[] = [() => sayAlive()]
   const ending = new AbortController()
   let steady: { readonly sinceMs: number; readonly latestMs: number } | null = null
@@ -60,17 +76,38 @@ export async function openHeartbeat(deps: HeartbeatDeps): Promise<Heartbeat> {
   const underway = new Set<Promise<void>>()
 
   async function sayAlive(): Promise<void> {
-    const beganMs = clock.now().getTime()
+    const wishes = await collectWishes()
+    const now = clock.now()
+    const aliveUntil = new Date(now.getTime() + ALIVE_MS)
+    const wanted = wishes.map(([, wish]) => wish)
+    let held: readonly string[] = []
     try {
-      const aliveUntil = new Date(beganMs + ALIVE_MS)
-      await store.beat({ id: nodeId, now: new Date(beganMs), aliveUntil, about: deps.about() })
+      await sampleTime(async () => {
+        const answer = await store.beat({ id: nodeId, now, aliveUntil, about: deps.about(), wanted })
+        held = answer.held
+        return answer.time
+      })
     } catch (error) {
       steady = null
       throw error
     }
+    for (const [contender, wish] of wishes) contender.told(wish, held.includes(wish.name))
     const latestMs = clock.now().getTime()
     const isSteady = steady !== null && latestMs - steady.latestMs <= GAP_MS
     steady = { sinceMs: steady !== null && isSteady ? steady.sinceMs : latestMs, latestMs }
+  }
+
+  async function collectWishes(): Promise<(readonly [Contender, WantedName])[]> {
+    const wishes: (readonly [Contender, WantedName])[] = []
+    for (const contender of contenders) {
+      // Who cannot tell whether it wants a name does without it; that this process lives must be said all the same.
+      const wish = await contender.want().catch((error) => {
+        log.warn({ err: error }, 'whether this process should do work of all is not known; the next beat tries again')
+        return null
+      })
+      if (wish !== null) wishes.push([contender, wish])
+    }
+    return wishes
   }
 
   function beat(): Promise<void> {
@@ -101,6 +138,7 @@ export async function openHeartbeat(deps: HeartbeatDeps): Promise<Heartbeat> {
     nodeId,
     isAlone: false,
     onBeat: (step) => void steps.push(step),
+    contend: (contender) => void contenders.push(contender),
     beat,
     start() {
       loop ??= keepBeating()

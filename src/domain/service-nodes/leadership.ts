@@ -4,7 +4,7 @@
  * may be repeated; nothing else may rely on this alone.
  */
 import type { Clock } from '../../../lib/clock.ts'
-import type { NodeStore } from './node-store.ts'
+import type { Contender } from './heartbeat.ts'
 
 export interface Leadership {
   /** Whether this process may begin a step of the work now. */
@@ -13,9 +13,7 @@ export interface Leadership {
   signal(): AbortSignal | null
 }
 
-interface ContestedLeadership extends Leadership {
-  /** Takes the name if it is free, and renews it if it is ours. To be repeated several times per `forMs`. */
-  renew(): Promise<void>
+interface ContestedLeadership extends Leadership, Contender {
   /** From now on it is not held here. The name stays ours until it lapses, or until this process is known to have left. */
   end(): void
 }
@@ -24,17 +22,18 @@ interface ContestedLeadership extends Leadership {
 export const UNCONTESTED: Leadership = { isHeld: () => true, signal: () => null }
 
 interface LeadershipDeps {
-  readonly store: Pick<NodeStore, 'takeSingleton'>
   readonly name: string
-  readonly nodeId: string
   readonly clock: Clock
-  /** How long the name is held without being renewed. */
+  /** How long the name is held without being renewed: several beats. */
   readonly forMs: number
+  /** Whether this process should do the work now; left out: whenever nobody else does. */
+  readonly mayLead?: () => Promise<boolean>
 }
 
 const LOST = AbortSignal.abort()
 
-export function createLeadership({ store, name, nodeId, clock, forMs }: LeadershipDeps): ContestedLeadership {
+export function createLeadership(deps: LeadershipDeps): ContestedLeadership {
+  const { name, clock, forMs, mayLead = async () => true } = deps
   let term: AbortController | null = null
   let heldUntilMs = 0
   let timer: NodeJS.Timeout | null = null
@@ -61,13 +60,14 @@ export function createLeadership({ store, name, nodeId, clock, forMs }: Leadersh
   return {
     isHeld: () => term !== null && clock.now().getTime() < heldUntilMs,
     signal: () => term?.signal ?? LOST,
-    async renew() {
+    async want() {
       loseWhenLapsed()
-      const now = clock.now()
-      const until = new Date(now.getTime() + forMs)
-      const held = await store.takeSingleton({ name, nodeId, now, until })
+      if (isOver || !(await mayLead())) return null
+      return { name, until: new Date(clock.now().getTime() + forMs) }
+    },
+    told({ until }, isHeld) {
       if (isOver) return
-      if (held.nodeId === nodeId) hold(held.heldUntil.getTime(), clock.now().getTime())
+      if (isHeld) hold(until.getTime(), clock.now().getTime())
       else lose()
     },
     end() {

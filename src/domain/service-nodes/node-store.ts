@@ -40,14 +40,20 @@ export interface NodeBeat {
   readonly now: Date
   readonly aliveUntil: Date
   readonly about: NodeAbout
+  /** Names of work that the process takes, or renews, if nobody else holds them at `now`; left out: none. */
+  readonly wanted?: readonly WantedName[]
 }
 
-/** Who holds the name of some work. */
-export interface Singleton {
+export interface WantedName {
   readonly name: string
-  readonly nodeId: string
-  readonly heldSince: Date
-  readonly heldUntil: Date
+  readonly until: Date
+}
+
+export interface BeatAnswer {
+  /** The time of the store; null: it has no clock of its own. */
+  readonly time: Date | null
+  /** Which of the wanted names the process holds now. */
+  readonly held: readonly string[]
 }
 
 /** What a process holds of the work of the service. */
@@ -60,25 +66,16 @@ export interface NodeHoldings {
   readonly names: readonly string[]
 }
 
-interface SingletonRequest {
-  readonly name: string
-  readonly nodeId: string
-  readonly now: Date
-  readonly until: Date
-}
-
 export interface NodeStore {
-  /** Says that a process lives; the first time it makes the process known. */
-  beat(beat: NodeBeat): Promise<void>
+  /**
+   * Says that a process lives; the first time it makes the process known. Takes the names that it wants in the same write, so that
+   * of two who want one at once exactly one gets it, and a beat asks the store once.
+   */
+  beat(beat: NodeBeat): Promise<BeatAnswer>
   /** A process ends in order: it is no longer known, and what it held is free. */
   leave(nodeId: string): Promise<void>
   /** All that are known, those whose time is over included, by id. */
   list(): Promise<readonly ServiceNode[]>
-  /**
-   * Takes or renews a name, if nobody else holds it at `now`. Answers who holds it then: one statement, so that of two who ask
-   * at once exactly one gets it.
-   */
-  takeSingleton(request: SingletonRequest): Promise<Singleton>
   /** Of each process that holds anything at `now`, by id. */
   holdings(now: Date): Promise<readonly NodeHoldings[]>
   /** Removes processes that ended without a word, those whose time was over before this moment; returns how many. */

@@ -11,8 +11,14 @@ const about = () => ({ version: '1', host: 'here', workers: {} })
 test('of two processes one leads; the other does so once the first is gone, and at once when it leaves', async () => {
   const clock = createFixedClock()
   const { store } = createMemoryNodes()
-  const lead = (nodeId: string) => createLeadership({ store, name: 'work', nodeId, clock, forMs: 15_000 })
-  const [one, two] = [lead('one'), lead('two')]
+  await using stack = new AsyncDisposableStack()
+  async function lead(nodeId: string) {
+    const beats = stack.use(await openHeartbeat({ store, nodeId, about, clock, log: silentLog }))
+    const leadership = createLeadership({ name: 'work', clock, forMs: 15_000 })
+    beats.contend(leadership)
+    return { ...leadership, renew: () => beats.beat() }
+  }
+  const [one, two] = [await lead('one'), await lead('two')]
   assert.deepEqual([one.isHeld(), two.isHeld()], [false, false])
   await one.renew()
   await two.renew()

@@ -44,9 +44,16 @@ const KINDS = [
   {
     name: 'ledger_entry',
     keyLength: 1,
-    columns: ['seq', 'account_id', 'kind', 'reference', 'granted', 'available', 'held', 'charged', 'at', 'memo'],
+    columns: [
+      ...['seq', 'account_id', 'kind', 'reference', 'granted', 'available', 'held', 'charged', 'at', 'memo'],
+      ...['pool', 'model', 'key_id'],
+    ],
   },
-  { name: 'ledger_hold', keyLength: 1, columns: ['id', 'account_id', 'micros', 'held_at'] },
+  {
+    name: 'ledger_hold',
+    keyLength: 1,
+    columns: ['id', 'account_id', 'micros', 'held_at', 'pool', 'model', 'key_id'],
+  },
   { name: 'audit_log', keyLength: 1, columns: ['seq', 'actor', 'action', 'subject', 'at', 'details', 'outcome'] },
   { name: 'rate_limit', keyLength: 1, columns: ['account_id', 'booked_until'] },
   { name: 'prompt_number', keyLength: 1, columns: ['account_id', 'next'] },
@@ -58,6 +65,7 @@ const KINDS = [
     columns: ['id', 'account_id', 'path', 'size_bytes', 'created_at', 'modified_at', 'bytes'],
   },
   { name: 'idempotency_key', keyLength: 2, columns: ['account_id', 'key', 'expires_at', 'job_id', 'asset_id'] },
+  { name: 'job_recipe', keyLength: 2, columns: ['account_id', 'recipe', 'title', 'terms', 'expires_at'] },
   { name: 'blob_candidate', keyLength: 1, columns: ['hash', 'size_bytes', 'since'] },
   { name: 'engine_catalog', keyLength: 1, columns: ['hash', 'text'] },
   {
@@ -86,6 +94,9 @@ const KINDS = [
       ...[
         'progress',
         'error',
+        'recipe',
+        'code',
+        'attempts',
         'workflow',
         'workflow_id',
         'submission',
@@ -94,7 +105,7 @@ const KINDS = [
         'log_text',
         'log_truncated',
       ],
-      ...['log_captured_at', 'log_complete', 'sealed', 'notes'],
+      ...['log_captured_at', 'log_complete', 'log_marks', 'sealed', 'notes'],
     ],
   },
   { name: 'job_input', keyLength: 2, columns: ['job_id', 'position', 'name', 'hash', 'size_bytes', 'content_type'] },

@@ -9,8 +9,8 @@ import { ServiceError } from '../../domain/errors.ts'
 import { readJsonBody } from '../kit/bodies/json-body.ts'
 import { openContract } from '../kit/contracts/contract.ts'
 import { wrongMethod } from '../kit/contracts/path-methods.ts'
-import type { StaticTokenGuard } from '../kit/guards/credentials.ts'
 import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import type { OperatorGuard } from '../kit/guards/operator-guard.ts'
 import { pathOf } from '../kit/request-url.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
 import { ADMIN_PATH, type AdminKit, type AdminOperation, type AuditedStores } from './admin-operation.ts'
@@ -19,7 +19,7 @@ import { type GetOverviewDeps, getOpenapi, getOverview, listAudit } from './oper
 import { registerShared, type SharedParts } from './register-operations.ts'
 
 export interface AdminOptions {
-  readonly guard: StaticTokenGuard
+  readonly guard: OperatorGuard
   readonly answerError: AnswerError
   readonly clock: AdminKit['clock']
   /** The stores with an audit line bound to their writes. */
@@ -48,7 +48,7 @@ const REQUEST_SCHEMAS = [
   'NewWorkerKey',
 ]
 /** Paths that only the kinds with accounts have. */
-const SHARED_PATH = /^\/admin\/v1\/(accounts|keys|tiers|refunds|ledger|deployments)(\/|$)/
+const SHARED_PATH = /^\/admin\/v1\/(accounts|keys|tiers|refunds|ledger|usage|deployments)(\/|$)/
 // Room for tens of thousands of node class names in the limits of one account.
 const MAX_BODY_BYTES = 4 * 1024 * 1024
 
@@ -78,7 +78,7 @@ export function createAdmin(options: AdminOptions): Surface {
     app.addHook('onRequest', async (request) => {
       if (serviceAddressOf(request).deploymentId !== null)
         throw new ServiceError('not_found', 'there is nothing under this address')
-      guard(request.raw)
+      await guard(request.raw)
     })
     getOpenapi(app, { specFor: spec.textFor })
     const { accounts = null, deployments = null } = shared ?? {}

@@ -4,6 +4,7 @@ import type { AccountStore } from '../../domain/accounts/account-store.ts'
 import type { Accounts } from '../../domain/accounts/accounts.ts'
 import type { ApiKeys } from '../../domain/accounts/keys/api-keys.ts'
 import type { LedgerStore } from '../../domain/credits/ledger.ts'
+import type { ReportUsage } from '../../domain/credits/usage-report.ts'
 import type { Deployments } from '../../domain/deployments/deployments.ts'
 import type { AdminKit, AdminOperation } from './admin-operation.ts'
 import {
@@ -35,12 +36,14 @@ import {
   resumeEngine,
 } from './operations/engines.ts'
 import { createKey, listKeys, revokeKey, rotateKey } from './operations/keys.ts'
+import { getUsage } from './operations/usage.ts'
 import { createWorkerKey, listWorkerKeys, revokeWorkerKey, type WorkerKeyParts } from './operations/worker-keys.ts'
 
 export interface SharedParts {
   readonly accounts: Accounts
   readonly apiKeys: ApiKeys
   readonly ledger: LedgerStore
+  readonly reportUsage: ReportUsage
   readonly use: Pick<AccountStore, 'findUse'>
   readonly streamsOf: (accountId: string) => number
   readonly deployments: Deployments
@@ -60,6 +63,7 @@ const SHARED_OPERATIONS = [
   grantCredits,
   refundCharge,
   checkLedger,
+  getUsage,
   createKey,
   listKeys,
   rotateKey,

@@ -5,7 +5,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { OpenContent } from '../../domain/assets/asset-content.ts'
 import { CONTENT_PATH, type VerifyContentUrl } from '../../domain/assets/signed-url.ts'
-import { sendContent } from '../kit/content/send-content.ts'
+import { DOWNLOAD, sendContent } from '../kit/content/send-content.ts'
 import type { Gate } from '../kit/guards/gate.ts'
 import { PUBLIC_PAGE, sendError } from '../kit/guards/guard-hooks.ts'
 import { ANY_ORIGIN } from '../kit/guards/security-headers.ts'
@@ -21,6 +21,11 @@ interface ContentSurfaceOptions {
 
 const METHODS = ['GET', 'HEAD']
 
+/** Not signed: whoever may see the bytes may save them. */
+function withoutDownload(query: string): string {
+  return query.endsWith(`&${DOWNLOAD}`) ? query.slice(0, -DOWNLOAD.length - 1) : query
+}
+
 export function createContentSurface({ gate, answerError, verify, openContent }: ContentSurfaceOptions): Surface {
   function register(app: FastifyInstance): void {
     app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
@@ -31,7 +36,7 @@ export function createContentSurface({ gate, answerError, verify, openContent }:
       config: PUBLIC_PAGE,
       handler: async (request, reply) => {
         const { id } = request.params as { id: string }
-        const grant = verify(id, rawQueryOf(request.raw.url ?? ''))
+        const grant = verify(id, withoutDownload(rawQueryOf(request.raw.url ?? '')))
         const content = await openContent(grant.accountId, grant.assetId)
         reply.header(ANY_ORIGIN[0], ANY_ORIGIN[1])
         return sendContent(request, reply, content)

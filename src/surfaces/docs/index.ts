@@ -15,6 +15,8 @@ interface DocsOptions {
   /** The contract of the jobs, where the root leads. */
   readonly document: object
   readonly others?: readonly Reference[]
+  /** Where the root leads instead; null: to the reference. */
+  readonly home?: () => string | null
 }
 
 // Only our own style, known by its digest; no script, no image, no frame, no form.
@@ -27,7 +29,7 @@ const JOBS_PAGE = {
   examplePath: '/api/v2/health',
 }
 
-export function createDocs({ gate, document, others = [] }: DocsOptions): Surface {
+export function createDocs({ gate, document, others = [], home = () => null }: DocsOptions): Surface {
   const pages: readonly Reference[] = [{ ...JOBS_PAGE, document }, ...others]
 
   function register(app: FastifyInstance): void {
@@ -49,7 +51,7 @@ export function createDocs({ gate, document, others = [] }: DocsOptions): Surfac
       })
     }
     app.get('/', { config: PUBLIC_PAGE }, (request, reply) =>
-      reply.redirect(`${serviceAddressOf(request).mountPrefix}${pages[0].path}`),
+      reply.redirect(`${serviceAddressOf(request).mountPrefix}${home() ?? pages[0].path}`),
     )
   }
   const paths = [

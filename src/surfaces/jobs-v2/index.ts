@@ -83,7 +83,7 @@ export interface JobsV2Surface extends Surface {
 const ASSET_OPERATIONS = [postAssets, assetFromHash, assetFromPath, headAssetByHash, ...DIRECT_UPLOADS, ...ASSETS_BY_ID]
 
 const KNOWN = Symbol('known of the caller')
-type Known = FastifyRequest & { [KNOWN]?: JobReach & Pick<RequestContext, 'scopes'> }
+type Known = FastifyRequest & { [KNOWN]?: JobReach & Pick<RequestContext, 'scopes' | 'keyId'> }
 
 export function createJobsV2(options: JobsV2Options): JobsV2Surface {
   const { gate, spec, answerError, jobs, contentLinks } = options
@@ -107,8 +107,8 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
       const caller = await gate.authenticate(request.raw, 'bearer')
       const scope = scopeOf(request)
       if (scope !== null) mustHaveScope(caller, scope)
-      const { accountId, scopes } = caller
-      ;(request as Known)[KNOWN] = { accountId, scopes, pool: poolOf(serviceAddressOf(request), accountId) }
+      const { accountId, scopes, keyId } = caller
+      ;(request as Known)[KNOWN] = { accountId, scopes, keyId, pool: poolOf(serviceAddressOf(request), accountId) }
     })
     postJobs(app, { contextOf, jobBytes, submit: jobs.submit, check: spec.check, maxBodyBytes: options.maxBodyBytes })
     convertWorkflow(app, { contextOf, convertFile: jobs.convertFile, maxBodyBytes: options.maxBodyBytes })

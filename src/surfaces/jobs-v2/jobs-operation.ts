@@ -8,6 +8,8 @@ import type { JobReach } from './reachable-jobs.ts'
 export interface RequestContext extends JobReach {
   /** What the credential may do; null: everything its account may. */
   readonly scopes: ReadonlySet<string> | null
+  /** The API key that was shown, if any. */
+  readonly keyId: string | null
   readonly requestId: string
   /** Scheme and authority that the caller used (or the configured public base), without a trailing slash. */
   readonly origin: string

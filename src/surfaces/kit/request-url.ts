@@ -55,6 +55,36 @@ export function refuseRepeated(pairs: readonly QueryPair[], names: readonly stri
   if (repeated !== null) throw new ServiceError('invalid_request', `${repeated} is given more than once`)
 }
 
+const MAX_SHOWN_NAME = 64
+
+/** Every parameter at most once, none that the operation does not name. Throws invalid_request. */
+export function readParameters(url: string, names: readonly string[]): ReadonlyMap<string, string> {
+  const pairs = readQuery(url)
+  if (pairs === null) throw malformed('the query holds a raw ";" or a bad percent escape')
+  const unknown = pairs.find(([name]) => !names.includes(name))?.[0]
+  if (unknown !== undefined)
+    throw malformed(`${unknown.slice(0, MAX_SHOWN_NAME)} is no parameter here; there are ${names.join(', ')}`)
+  refuseRepeated(pairs, names)
+  return new Map(pairs)
+}
+
+/** A whole number from 1 to `max`. Throws invalid_request. */
+export function readNumber(
+  parameters: ReadonlyMap<string, string>,
+  name: string,
+  { fallback, max }: { readonly fallback: number; readonly max: number },
+): number {
+  const text = parameters.get(name)
+  if (text === undefined) return fallback
+  const value = /^\d{1,16}$/.test(text) ? Number(text) : 0
+  if (value >= 1 && value <= max) return value
+  throw malformed(`${name} must be a whole number from 1 to ${max}`)
+}
+
+function malformed(message: string): ServiceError {
+  return new ServiceError('invalid_request', message)
+}
+
 function decode(text: string): string | null {
   try {
     return decodeURIComponent(text.replaceAll('+', ' '))

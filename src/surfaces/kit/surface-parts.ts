@@ -19,8 +19,10 @@ import type { JobReader } from '../../domain/jobs/read/job-reader.ts'
 import type { ListJobs } from '../../domain/jobs/read/list-jobs.ts'
 import type { RunRecords } from '../../domain/jobs/read/recorded-jobs.ts'
 import type { ChooseJobId } from '../../domain/jobs/submit/chosen-id.ts'
+import type { Submit } from '../../domain/jobs/submit/submit-job.ts'
 import type { SubmitPrompt } from '../../domain/jobs/submit/submit-prompt.ts'
 import type { AccountConnections } from './connections/account-connections.ts'
+import type { ConsoleParts } from './console-parts.ts'
 import type { Gate } from './guards/gate.ts'
 import type { Surface } from './surface.ts'
 
@@ -39,6 +41,7 @@ export interface SurfaceParts {
   readonly bus: EventBus<LiveEvent>
   readonly catalog: () => NodeCatalog
   readonly jobs: {
+    readonly submit: Submit
     readonly submitPrompt: SubmitPrompt
     readonly chooseId: ChooseJobId
     readonly cancel: CancelJob
@@ -62,6 +65,7 @@ export interface SurfaceParts {
   }
   /** Bounds what an account holds open, on this surface and on all others together. */
   readonly accountConnections: AccountConnections
+  readonly console: ConsoleParts
   readonly limits: {
     readonly maxBodyBytes: number
     readonly maxUploadBytes: number

@@ -61,6 +61,7 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
     return runModel({
       opened,
       accountId: caller.accountId,
+      keyId: caller.keyId,
       requestId: requestIdOf(request),
       key,
       fingerprint: key === null ? '' : fingerprintOf(request, body),

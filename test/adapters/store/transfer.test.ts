@@ -37,7 +37,8 @@ const JOB: Sample = {
   ...{ needs: '', engine_id: 'gpu', engine_losses: 0, price_second: null, price_minimum: null, is_hidden: 0 },
   ...{ metadata: '{"a":"ü"}', progress: '{"value":0.5}', error: null, workflow: '{"1":{"seed":18446744073709551615}}' },
   ...{ workflow_id: null, submission: null, run: null, log_text: null, log_truncated: null, log_captured_at: null },
-  ...{ log_complete: null, sealed: null, notes: null, completed_at: null },
+  ...{ log_complete: null, log_marks: null, sealed: null, notes: null, completed_at: null },
+  ...{ recipe: 'r1', code: null, attempts: null },
 }
 
 const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly Sample[]>> = {
@@ -65,10 +66,12 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
   ledger_entry: [
     {
       ...{ seq: 4, account_id: 'ann', kind: 'grant', reference: 'g1', granted: -7_000_100, available: 7_000_000 },
-      ...{ held: 100, charged: 0, at: 3, memo: 'welcome' },
+      ...{ held: 100, charged: 0, at: 3, memo: 'welcome', pool: null, model: null, key_id: null },
     },
   ],
-  ledger_hold: [{ id: `job:${LIVE}`, account_id: 'ann', micros: 100, held_at: 3 }],
+  ledger_hold: [
+    { id: `job:${LIVE}`, account_id: 'ann', micros: 100, held_at: 3, pool: 'default', model: null, key_id: 'key' },
+  ],
   audit_log: [{ seq: 2, actor: 'me', action: 'grant', subject: 'ann', at: 3, details: '{}', outcome: 'done' }],
   rate_limit: [{ account_id: 'ann', booked_until: 1_700_000_000_000_000 }],
   prompt_number: [{ account_id: 'ann', next: 12 }],
@@ -85,6 +88,7 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
       bytes: bytes('\u0000ab'),
     },
   ],
+  job_recipe: [{ account_id: 'ann', recipe: 'r1', title: 'Postcard', terms: '\nc:KSampler\n', expires_at: 90_000 }],
   idempotency_key: [
     { account_id: 'ann', key: 'k', expires_at: 9, job_id: LIVE, asset_id: null },
     { account_id: 'ann', key: 'l', expires_at: 9, job_id: null, asset_id: 'up' },
@@ -127,6 +131,7 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
     {
       ...JOB,
       ...{ id: DONE, seq: 12, status: 'failed', completed_at: 2000, error: '{"code":"x"}', run: '{}', log_text: 'log' },
+      ...{ code: 'x', attempts: '[[1,"gpu1",5,6,"engine_lost"]]', log_marks: '[[0,5,"7"]]' },
       ...{ log_truncated: 1, log_captured_at: 1999, log_complete: 0 },
     },
     { ...JOB, id: HIDDEN, seq: 13, status: 'succeeded', completed_at: 2500, expires_at: 40 * DAY, is_hidden: 1 },

@@ -82,6 +82,42 @@ export function testCallStore(store: () => CallStoreUnderTest): void {
     return [found?.available, found?.held]
   }
 
+  test('calls on record are listed by their account, newest first, by model and state', async () => {
+    const [accountId, other] = [await store().addAccount(1_000_000), await store().addAccount(1_000_000)]
+    const [done, failed, running] = [
+      newCall(accountId),
+      newCall(accountId, { modelId: 'fake/other' }),
+      newCall(accountId),
+    ]
+    await store().calls.finish(await admitted(done), ending())
+    const refusal = { refusal: 'policy', message: 'no', upstreamStatus: 400, failures: null } as const
+    await store().calls.finish(
+      await admitted(failed),
+      ending({ end: { kind: 'refusal', refusal }, chargeMicros: null, at: at(2000) }),
+    )
+    await admitted(running)
+    // Without a key nothing is left of it.
+    await store().calls.finish(await admitted(newCall(accountId, { key: null })), ending())
+    const list = async (asked: object = {}, whose = accountId) =>
+      store().calls.list(whose, { before: null, limit: 10, modelId: null, status: null, ...asked })
+    const all = await list()
+    assert.deepEqual(
+      all.map(({ id, status, isQueued }) => [id, status, isQueued]),
+      [
+        [running.id, 'running', false],
+        [failed.id, 'failed', false],
+        [done.id, 'succeeded', false],
+      ],
+    )
+    assert.deepEqual([all[1]?.refusal, all[1]?.finishedAt, all[2]?.costMicros], [refusal, at(2000), PRICE])
+    assert.deepEqual([all[0]?.createdAt, all[0]?.finishedAt, all[0]?.costMicros], [at(0), null, null])
+    const idsOf = async (asked: object) => (await list(asked)).map(({ id }) => id)
+    assert.deepEqual(await idsOf({ modelId: 'fake/other' }), [failed.id])
+    assert.deepEqual(await idsOf({ status: 'succeeded' }), [done.id])
+    assert.deepEqual(await idsOf({ before: all[1]?.seq ?? null, limit: 1 }), [done.id])
+    assert.deepEqual(await list({}, other), [])
+  })
+
   /** What this node takes of the calls whose leases are over a minute from now; other tests may have left some. */
   const takeLapsed = (owner: string, limit = 10_000) => {
     const times = { lapsedBefore: at(60_000), ownLapsedBefore: at(60_000), lease: leaseOf(owner, 3_600_000) }

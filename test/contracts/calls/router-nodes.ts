@@ -10,7 +10,7 @@ import type { CallStore } from '../../../src/domain/models/calls/call-store.ts'
 import type { RunAnswer } from '../../../src/domain/models/calls/run-call.ts'
 import type { RequestStore } from '../../../src/domain/models/queue/request-store.ts'
 import { RouterError } from '../../../src/domain/models/router-error.ts'
-import type { Store } from '../../../src/domain/store.ts'
+import type { Store, StoreGlance } from '../../../src/domain/store.ts'
 import { ACCOUNT, createMemoryJournal, openRouterNode, type RouterNode } from '../../support/app/router-nodes.ts'
 import { PRICE } from '../../support/app/start-router.ts'
 import { createFixedClock, type FixedClock } from '../../support/fixed-clock.ts'
@@ -53,6 +53,8 @@ interface NodesOptions {
   /** Of the first node. */
   readonly wrapCalls?: (calls: CallStore) => CallStore
   readonly wrapRequests?: (requests: RequestStore) => RequestStore
+  /** Of both. */
+  readonly glance?: () => Pick<StoreGlance, 'hasWaitingCalls' | 'hasLapsedCalls'> | null
   readonly settings?: Readonly<Record<string, string>>
 }
 
@@ -73,6 +75,7 @@ export function testRouterNodes({ open }: NodesUnderTest): void {
       clock,
       bus,
       journal: opened.stores[0].sentJournal ?? createMemoryJournal(),
+      ...(options.glance && { glance: options.glance }),
     }
     const settings = options.settings ?? {}
     const { wrapCalls, wrapRequests } = options
@@ -316,6 +319,35 @@ export function testRouterNodes({ open }: NodesUnderTest): void {
       assert.equal(await stateOf(store, id), 'waiting')
       a.offer(MODELS)
       await a.submit('fake/free', {})
+      await waitUntil(() => provider.submits.length === 2)
+    })
+  })
+
+  test('abandoned calls are looked for only when a glance shows some, and what is queued is taken whatever it showed', async () => {
+    let looks = 0
+    const wrapCalls = (calls: CallStore): CallStore => ({
+      ...calls,
+      takeLapsed(options) {
+        looks += 1
+        return calls.takeLapsed(options)
+      },
+    })
+    let glance: { hasWaitingCalls: boolean; hasLapsedCalls: boolean } | null = null
+    await withNodes({ wrapCalls, glance: () => glance }, async ({ a, b, provider }) => {
+      glance = { hasWaitingCalls: false, hasLapsedCalls: false }
+      await a.look()
+      assert.equal(looks, 0)
+      glance = { hasWaitingCalls: false, hasLapsedCalls: true }
+      await a.look()
+      glance = null
+      await a.look()
+      assert.equal(looks, 2)
+      glance = { hasWaitingCalls: false, hasLapsedCalls: false }
+      a.actions.queue.start()
+      await a.submit('fake/free', {})
+      await waitUntil(() => provider.submits.length === 1)
+      await b.submit('fake/free', {})
+      b.actions.queue.start()
       await waitUntil(() => provider.submits.length === 2)
     })
   })

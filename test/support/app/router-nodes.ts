@@ -3,7 +3,11 @@ import { randomUUID } from 'node:crypto'
 import { silentLog } from '../../../lib/log.ts'
 import { createLocalBus } from '../../../src/adapters/bus/local.ts'
 import { createCompileSchema } from '../../../src/adapters/schemas/ajv-input.ts'
-import { createRouterActions, type RouterActions } from '../../../src/compose/router/router-actions.ts'
+import {
+  createRouterActions,
+  type RouterActions,
+  type RouterParts,
+} from '../../../src/compose/router/router-actions.ts'
 import { loadConfig } from '../../../src/config/config.ts'
 import type { CallStore } from '../../../src/domain/models/calls/call-store.ts'
 import type { RunAnswer } from '../../../src/domain/models/calls/run-call.ts'
@@ -28,6 +32,8 @@ interface RouterNodeOptions {
   readonly journal?: SentJournal
   readonly wrapCalls?: (calls: CallStore) => CallStore
   readonly wrapRequests?: (requests: RequestStore) => RequestStore
+  /** Left out: the store is not glanced at. */
+  readonly glance?: RouterParts['glance']
 }
 
 export interface RouterNode extends AsyncDisposable {
@@ -77,6 +83,7 @@ export function openRouterNode(options: RouterNodeOptions): RouterNode {
     },
     limitsOf: null,
     observer: { ended() {}, answered() {}, polled() {}, unresolved() {} },
+    glance: options.glance ?? (() => null),
     journal: options.journal ?? store.sentJournal ?? createMemoryJournal(),
     nodeId: randomUUID(),
     bus: options.bus ?? createLocalBus<never>({ log: silentLog }),

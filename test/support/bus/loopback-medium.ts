@@ -35,7 +35,8 @@ interface End {
   late: (() => void)[] | null
 }
 
-export function createLoopback(): Loopback {
+/** `now`: in place of the uptime of the processes. */
+export function createLoopback({ now }: { readonly now?: () => number } = {}): Loopback {
   const ends = new Map<string, End>()
   const links: LiveLinks[] = []
   let arriving: Promise<void> = Promise.resolve()
@@ -91,6 +92,7 @@ export function createLoopback(): Loopback {
         findHolders: async (jobIds) => new Map(jobIds.map((jobId) => [jobId, others().slice(0, 1)])),
       },
       log: silentLog,
+      ...(now !== undefined && { now }),
     })
     links.push(own)
     return {

@@ -39,6 +39,8 @@ interface LinksDeps {
   readonly log: Log
   readonly bounds?: Partial<OutboxBounds>
   readonly timing?: Partial<LinkTiming>
+  /** For tests: in place of the uptime of this process. */
+  readonly now?: () => number
 }
 
 interface LinkReceiver {
@@ -53,6 +55,7 @@ const LOOK_EVERY_MS = 5000
 export class LiveLinks implements AsyncDisposable {
   readonly #deps: LinksDeps
   readonly #timing: LinkTiming
+  readonly #now: () => number
   readonly #log = new LiveLog()
   readonly #sources = new Set<LinkSource>()
   readonly #watchers = new Map<string, LinkWatcher>()
@@ -70,6 +73,7 @@ export class LiveLinks implements AsyncDisposable {
 
   constructor(deps: LinksDeps) {
     this.#deps = deps
+    this.#now = deps.now ?? uptimeMs
     this.#timing = { ...LINK_TIMING, ...deps.timing }
     const bounds = { ...OUTBOX_BOUNDS, ...deps.bounds }
     const pieceBytes = Math.min(bounds.pieceBytes, deps.transport.maxFrameBytes)
@@ -83,7 +87,7 @@ export class LiveLinks implements AsyncDisposable {
   /** What this process tells about a job. */
   publish(notice: JobNotice): void {
     if (!isForOthers(notice)) return
-    const told = new ToldNotice(++this.#seq, uptimeMs(), notice)
+    const told = new ToldNotice(++this.#seq, this.#now(), notice)
     this.#log.add(told)
     for (const source of this.#sources) source.offer(told)
   }
@@ -211,7 +215,7 @@ export class LiveLinks implements AsyncDisposable {
       peer,
       transport: this.#deps.transport,
       timing: this.#timing,
-      now: uptimeMs,
+      now: this.#now,
       log: this.#deps.log,
       onTold: (notice, ageMs) => this.#receiver?.onTold(notice, ageMs),
       onLost: () => {
@@ -243,7 +247,7 @@ export class LiveLinks implements AsyncDisposable {
       channel,
       log: this.#log,
       bounds,
-      now: uptimeMs,
+      now: this.#now,
       silentMs: this.#timing.silentMs * 3,
       onPreviewDropped: () => {
         this.#counts.previewsDropped++

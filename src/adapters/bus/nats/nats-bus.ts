@@ -4,6 +4,7 @@
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { newUuidV4 } from '../../../../lib/ids.ts'
+import type { Log } from '../../../../lib/log.ts'
 import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
 import { uptimeMs } from '../../../../lib/waiting/uptime.ts'
 import type { BusHealth, ProcessBus } from '../bus-health.ts'
@@ -19,6 +20,7 @@ interface NatsBusOptions extends NatsOptions {
 }
 
 const SUBJECT = 'notices'
+/** Less where a server carries less in one message. */
 const MAX_PAYLOAD_BYTES = 32 * 1024
 const PROVE_MS = 10_000
 const PROOF_WAIT_MS = 3000
@@ -54,6 +56,7 @@ class NatsMedium implements Medium {
   readonly #line: NatsLine
   readonly #self: string
   readonly #proveMs: number
+  readonly #log: Log
   readonly #batch = new NoticeBatch(MAX_PAYLOAD_BYTES)
   readonly #proofs = new Map<string, () => void>()
   #receiver: Parameters<Medium['connect']>[0] | null = null
@@ -64,10 +67,11 @@ class NatsMedium implements Medium {
   #lagMs: number | null = null
   #isClosed = false
 
-  constructor(line: NatsLine, { nodeId, proveMs = PROVE_MS }: NatsBusOptions) {
+  constructor(line: NatsLine, { nodeId, proveMs = PROVE_MS, log }: NatsBusOptions) {
     this.#line = line
     this.#self = nodeId
     this.#proveMs = proveMs
+    this.#log = log
   }
 
   connect(receiver: Parameters<Medium['connect']>[0]): void {
@@ -141,8 +145,16 @@ class NatsMedium implements Medium {
       this.#batch.take()
       return
     }
-    const { hasLost } = this.#batch
-    for (const lines of this.#batch.take()) this.#say(lines)
+    let { hasLost } = this.#batch
+    // Another server, with another limit, may have been connected to since the last time.
+    for (const lines of this.#batch.take(Math.min(MAX_PAYLOAD_BYTES, this.#line.maxPayloadBytes))) {
+      if (this.#say(lines)) continue
+      hasLost = true
+      this.#log.warn(
+        { bytes: lines.length },
+        'notices could not be sent through NATS; other processes are told to look',
+      )
+    }
     if (hasLost) this.#say(LOST)
   }
 

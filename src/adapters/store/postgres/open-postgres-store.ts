@@ -14,7 +14,7 @@ import { openPartitions } from './database/partitions.ts'
 import type { ConnectionOptions } from './database/pool.ts'
 import { openSession } from './database/session.ts'
 import { createUpkeep } from './database/upkeep.ts'
-import { directoryVersions } from './operations/accounts/shared-counters.ts'
+import { glance } from './operations/nodes/glance.ts'
 import { readServerTime } from './operations/nodes/server-time.ts'
 import {
   createAccountDirectory,
@@ -34,6 +34,7 @@ import { createMetaStore } from './stores/postgres-meta-store.ts'
 import { createNodeStore } from './stores/postgres-node-store.ts'
 import { createAccountStore, createIdempotencyStore } from './stores/postgres-queue-stores.ts'
 import { createRunRecordStore } from './stores/postgres-run-record-store.ts'
+import { createSummaryStore } from './stores/postgres-summary-store.ts'
 import { type StoreParts, toAuditedParts } from './stores/store-parts.ts'
 
 interface PostgresStoreOptions extends Omit<ConnectionOptions, 'log'> {
@@ -70,13 +71,14 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     audit: createAuditStore(parts),
     audited: (entry) => createOperatorStores(toAuditedParts(parts, entry)),
     records: createRunRecordStore(parts),
+    summaries: createSummaryStore(parts),
     userFiles: createUserFileStore(parts),
     nodes: createNodeStore(parts),
     engines: createEngineRegistry(parts),
     isExclusive: false,
     readTime: () => readServerTime(connections.read),
     schemaNumber,
-    directoryVersions: () => directoryVersions(parts.read),
+    glance: () => glance(parts.read),
     ...createMetaStore(parts),
     stats: () => connections.stats(),
     upkeep: createUpkeep({ ...connections, partitions }),

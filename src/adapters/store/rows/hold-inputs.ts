@@ -1,5 +1,6 @@
 /** What the steps of a hold are told: taking it, settling it, giving it back. */
 import type { Micros } from '../../../../lib/text/usd.ts'
+import type { ChargeLabels } from '../../../domain/credits/charges.ts'
 
 export interface HoldInput {
   /** Such as `job:<id>` or `call:<id>`. */
@@ -7,6 +8,8 @@ export interface HoldInput {
   readonly accountId: string
   readonly micros: Micros
   readonly at: number
+  /** What it is for: whatever is charged of it says so as well. */
+  readonly labels: ChargeLabels
 }
 
 export interface SettleInput {

@@ -29,6 +29,7 @@ import { createEngineRegistry } from './stores/sqlite-engine-registry.ts'
 import { createJobCancels, createJobStore } from './stores/sqlite-job-store.ts'
 import { createNodeStore } from './stores/sqlite-node-store.ts'
 import { createRunRecordStore } from './stores/sqlite-run-record-store.ts'
+import { createSummaryStore } from './stores/sqlite-summary-store.ts'
 import { type StoreChannels, toAuditedChannels } from './stores/store-channels.ts'
 import { type Channel, DamagedError, openChannel } from './threads/channel.ts'
 import type { ReaderData } from './threads/reader-thread.ts'
@@ -172,6 +173,7 @@ function createStore(channels: OpenChannels, { clock, lock, failed, schemaNumber
     audit: createAuditStore(channels),
     audited: (entry) => createOperatorStores(toAuditedChannels(channels, entry)),
     records: createRunRecordStore(channels),
+    summaries: createSummaryStore(channels),
     userFiles: createUserFileStore(channels),
     nodes: createNodeStore(channels),
     engines: createEngineRegistry(channels),
@@ -180,10 +182,7 @@ function createStore(channels: OpenChannels, { clock, lock, failed, schemaNumber
     upkeep: null,
     readTime: async () => clock.now(),
     schemaNumber,
-    async directoryVersions() {
-      const [accounts, keys, deployments] = await read.call('directoryVersions', null)
-      return { accounts, keys, deployments }
-    },
+    glance: () => read.call('glance', clock.now().getTime()),
     readMeta: (key) => read.call('readMeta', key),
     writeMeta: (key, value) => write.call('writeMeta', { key, value }),
     ensureMeta: async (key, make) =>

@@ -14,6 +14,8 @@ import type { KeyStore, VersionedKey } from './key-store.ts'
 export interface KeyRing {
   /** Whose key this is. Throws unauthorized, in one wording whatever is wrong. */
   identify(text: string): Caller
+  /** The caller that `identify` returns for the text with this digest; null: that text would be refused now. */
+  resume(keyId: string, digest: Uint8Array): Caller | null
   /** Whether the key for which `identify` returned this very caller object would still be accepted. */
   isGood(caller: Caller): boolean
   /** Whose key has this id; null: there is none that would be accepted. */
@@ -103,6 +105,13 @@ function createKeyRing({ store, clock, onChanged, announce }: KeyRingDeps): KeyR
       key.lastUsed = now
       used.add(id)
       return isCurrent ? key.caller : key.previousCaller
+    },
+    resume(keyId, digest) {
+      const key = live.get(keyId)
+      const now = clock.now().getTime()
+      if (key === undefined || now >= key.expiresAt) return null
+      if (isEqual(digest, key.digest)) return key.caller
+      return isEqual(digest, key.previousDigest) && now < key.previousUntil ? key.previousCaller : null
     },
     isGood(caller) {
       const key = live.get(caller.keyId ?? '')

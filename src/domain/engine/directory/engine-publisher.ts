@@ -25,10 +25,14 @@ interface PublisherDeps {
 interface EnginePublisher extends AsyncDisposable {
   /** Publishes now, after whatever publication is under way. What an engine can run is published when it changes, too. */
   publish(): Promise<void>
+  /** For every beat: publishes unless all that is to be said was said lately, and all engines are held here. */
+  publishNews(): Promise<void>
 }
 
 /** As long as a job's lease: after it, another process may drive the engine. */
 const HOLD_MS = 30_000
+/** Every second beat, and well before holds lapse. Less than two beats, so that a late one does not make it every third. */
+const SAID_LATELY_MS = 8000
 /** A catalog is put again now and then: it may have been removed while no engine was known to have it. */
 const PUT_AGAIN_MS = 3_600_000
 
@@ -43,6 +47,7 @@ export function createEnginePublisher(deps: PublisherDeps): EnginePublisher {
   let latest: Promise<void> = Promise.resolve()
   let isOver = false
   let known: readonly (NodeCatalog | null)[] = []
+  let said: { readonly words: string; readonly atMs: number } | null = null
 
   function toText(info: ObjectInfo, own: NodeCatalog | null): CatalogText {
     const text = texts.get(info) ?? writeCatalog(info, own)
@@ -57,24 +62,29 @@ export function createEnginePublisher(deps: PublisherDeps): EnginePublisher {
     putAt.set(hash, nowMs)
   }
 
-  async function publishNow(): Promise<void> {
+  async function publishNow({ onlyNews }: { readonly onlyNews: boolean }): Promise<void> {
     if (isOver) return
     known = fleet.engines().map((engine) => engine.catalog())
     // Alone, the built-in engine need not be remembered: it is there when the process is.
-    const said = fleet.publishable().filter(({ own }) => leases !== null || own === null)
+    const publishable = fleet.publishable().filter(({ own }) => leases !== null || own === null)
     const engines: PublishedEngine[] = []
-    for (const { isShared, info, own, status } of said) {
+    for (const { isShared, info, own, status } of publishable) {
       const catalog = info === null ? null : toText(info, own)
       if (catalog !== null) await putOnce(catalog)
       engines.push({ isShared, status, catalogHash: catalog?.hash ?? null })
     }
     const now = clock.now()
     const until = leases === null ? AT_ONCE : new Date(now.getTime() + HOLD_MS)
+    const words = JSON.stringify(engines)
+    const isSaid = said !== null && said.words === words && now.getTime() - said.atMs < SAID_LATELY_MS
+    if (isSaid && onlyNews && engines.every(({ status }) => leases?.isDriven(status.id) ?? true)) return
+    said = null
     const held = await registry.publish({ nodeId, engines, now, until, takesLapsed: isSteady(heartbeat) })
+    said = { words, atMs: now.getTime() }
     if (leases === null) return
     const taken = leases.hold(held, until)
     await Promise.all(
-      said
+      publishable
         .filter(({ status }) => taken.includes(status.id))
         .map(({ status, takeOver }) => takeOne(status.id, takeOver)),
     )
@@ -92,11 +102,13 @@ export function createEnginePublisher(deps: PublisherDeps): EnginePublisher {
     }
   }
 
-  function publish(): Promise<void> {
-    const published = latest.then(publishNow)
+  function publishInTurn(options: { readonly onlyNews: boolean }): Promise<void> {
+    const published = latest.then(() => publishNow(options))
     latest = published.catch(() => {})
     return published
   }
+
+  const publish = () => publishInTurn({ onlyNews: false })
 
   const unsubscribe = fleet.onChange(() => {
     const catalogs = fleet.engines().map((engine) => engine.catalog())
@@ -107,6 +119,7 @@ export function createEnginePublisher(deps: PublisherDeps): EnginePublisher {
 
   return {
     publish,
+    publishNews: () => publishInTurn({ onlyNews: true }),
     async [Symbol.asyncDispose]() {
       isOver = true
       unsubscribe()

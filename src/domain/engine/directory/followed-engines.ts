@@ -1,5 +1,5 @@
 /**
- * The engines that other processes drive, as the registry has them: a copy in memory, read again every two seconds. What an
+ * The engines that other processes drive, as the registry has them: a copy in memory, looked after every two seconds. What an
  * operator wants of an engine that is driven here arrives on the same way.
  */
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
@@ -27,6 +27,8 @@ interface FollowedEngines {
   list(): readonly OtherEngine[]
   /** Reads the registry. */
   refresh(): Promise<void>
+  /** Reads it if anything in it has changed since it was read last, or if that was some time ago. */
+  look(): Promise<void>
   /** Called after a change of what exists elsewhere. */
   onChange(listener: () => void): void
   /** Called once for each wish about an engine that is driven here, and with the present wish when this process took it. */
@@ -38,16 +40,30 @@ interface FollowDeps {
   readonly leases: EngineLeases
   /** null: the engine belongs to nobody any more, and counts for nothing. Left out: every engine is the service's own. */
   readonly poolsOf?: (engineId: string) => EnginePools | null
+  /** Another text than before when something in the registry has changed; null: that is not known. Left out: it never is. */
+  readonly readSign?: () => string | null
   readonly clock: Clock
   readonly log: Log
 }
 
+/** What the registry looked like when it was read. */
+interface Reading {
+  /** null: not known, or not all of it counted here. */
+  readonly sign: string | null
+  /** It is out of date then, whatever the sign says: a hold that was not renewed lapses. */
+  readonly againAtMs: number
+}
+
+/** That an engine is still held is no change; it is read again well before the hold lapses (30 s). */
+const READ_ANYWAY_MS = 10_000
+
 export function createFollowedEngines(deps: FollowDeps): FollowedEngines {
-  const { registry, leases, clock, log, poolsOf = () => 'every' } = deps
+  const { registry, leases, clock, log, poolsOf = () => 'every', readSign = () => null } = deps
   const catalogs = new Map<string, NodeCatalog>()
   const obeyed = new Map<string, number>()
   let others: readonly OtherEngine[] = []
   let tellChange = () => {}
+  let read: Reading | null = null
   let tellWill: (engineId: string, will: EngineWill) => void = () => {}
 
   async function readCatalogs(records: readonly EngineRecord[]): Promise<void> {
@@ -85,6 +101,23 @@ export function createFollowedEngines(deps: FollowDeps): FollowedEngines {
     if (isNews) tellWill(id, will)
   }
 
+  async function refresh(): Promise<void> {
+    // Asked first: what changes while the registry is read is a change since then.
+    const [sign, now] = [readSign(), clock.now()]
+    const all = await registry.list()
+    const records = all.filter(({ status: { id } }) => poolsOf(id) !== null)
+    await readCatalogs(records)
+    const before = others
+    others = records.filter(({ status }) => !leases.isHeld(status.id)).flatMap(toOther)
+    for (const { status } of others) obeyed.delete(status.id)
+    for (const record of records) if (leases.isHeld(record.status.id)) obey(record)
+    const lapses = all.filter(({ heldUntil }) => heldUntil > now).map(({ heldUntil }) => heldUntil.getTime())
+    // Whom an engine belongs to may become known here after the engine itself.
+    const isWhole = records.length === all.length
+    read = { sign: isWhole ? sign : null, againAtMs: Math.min(now.getTime() + READ_ANYWAY_MS, ...lapses) }
+    if (!isSame(before, others)) tellChange()
+  }
+
   return {
     list: () => others,
     onChange(listener) {
@@ -93,14 +126,12 @@ export function createFollowedEngines(deps: FollowDeps): FollowedEngines {
     onWill(listener) {
       tellWill = listener
     },
-    async refresh() {
-      const records = (await registry.list()).filter(({ status: { id } }) => poolsOf(id) !== null)
-      await readCatalogs(records)
-      const before = others
-      others = records.filter(({ status }) => !leases.isHeld(status.id)).flatMap(toOther)
-      for (const { status } of others) obeyed.delete(status.id)
-      for (const record of records) if (leases.isHeld(record.status.id)) obey(record)
-      if (!isSame(before, others)) tellChange()
+    refresh,
+    async look() {
+      const sign = readSign()
+      const isAsRead = read !== null && sign !== null && sign === read.sign && clock.now().getTime() < read.againAtMs
+      const allCount = others.every(({ status: { id } }) => poolsOf(id) !== null)
+      if (!isAsRead || !allCount) await refresh()
     },
   }
 }

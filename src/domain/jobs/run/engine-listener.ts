@@ -12,6 +12,7 @@ import type { Job, Progress } from '../job.ts'
 import type { RunOutputs } from '../outputs/run-outputs.ts'
 import { applyEngineEvent, type RunFold, startFold } from './apply-engine-event.ts'
 import type { Committer } from './committer.ts'
+import { createLogMarks, type LogMarks } from './log-lines.ts'
 import { toProgress } from './progress.ts'
 import type { RunDeps } from './run-deps.ts'
 import type { RunMove } from './run-moves.ts'
@@ -30,6 +31,8 @@ interface ListenerOptions {
 
 export class EngineListener {
   readonly recorder: RunRecorder = createRunRecorder()
+  readonly marks: LogMarks = createLogMarks()
+  readonly #atWork = new Set<string>()
   readonly #deps: Pick<RunDeps, 'bus' | 'clock' | 'limits' | 'turns' | 'verdicts'>
   readonly #options: ListenerOptions
   #fold: RunFold = startFold({ graph: new Map(), earlierProgress: null })
@@ -88,13 +91,23 @@ export class EngineListener {
     }
   }
 
+  /** What is printed is the work of the node that began last. */
+  #noteLog(event: EngineEvent, nowMs: number): void {
+    if (event.type === 'node_started') this.#atWork.add(event.displayNodeId)
+    else if (event.type === 'node_finished') this.#atWork.delete(event.displayNodeId)
+    else if (event.type === 'log') this.marks.note(event.text, nowMs, [...this.#atWork].at(-1) ?? null)
+    else if (event.type === 'node_blocked') this.marks.note('\n', nowMs, event.displayNodeId)
+  }
+
   #take(event: EngineEvent): void {
     const { job, outputs, committer, move } = this.#options
     const { bus, clock, limits, verdicts } = this.#deps
     const before = this.#fold
     const after = applyEngineEvent(before, event)
     this.#fold = after
-    this.recorder.take(event, clock.now().getTime())
+    const nowMs = clock.now().getTime()
+    this.recorder.take(event, nowMs)
+    this.#noteLog(event, nowMs)
     if (event.type === 'started') verdicts?.settled(job.id)
     if (after.outcome !== null) this.#terminalEvent = event
     else publishLive(bus, job, event)

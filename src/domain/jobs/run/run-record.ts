@@ -4,6 +4,7 @@
  */
 import type { EngineEvent, EngineFailure } from '../../../../engine/graph/run-event.ts'
 import type { LiveReport } from '../../events/live-event.ts'
+import { createNodeSpans, type SpanFields, toSpanFields } from './node-spans.ts'
 import { copyHead } from './report-text.ts'
 
 /** A file as the engine named it, or a plain value. */
@@ -39,6 +40,10 @@ export interface RunRecord {
   readonly stoppedAt: { readonly nodeId: string; readonly classType: string } | null
   readonly failure: RunFailure | null
   readonly endedAtMs: number
+  /** When each node ran; left out: it was not noted. */
+  readonly spans?: readonly SpanFields[]
+  /** There were more nodes than are told of. */
+  readonly areSpansCut?: true
 }
 
 /** The record as it grows. Mutable, because a run has thousands of events and exactly one owner. */
@@ -64,6 +69,7 @@ export function createRunRecorder(): RunRecorder {
   let stoppedAt: RunRecord['stoppedAt'] = null
   let room = MAX_SHOWN_LENGTH
   let items = 0
+  const spans = createNodeSpans()
 
   function show(event: Extract<EngineEvent, { type: 'node_report' }>): void {
     const { nodeId, displayNodeId, parentNodeId, report } = event
@@ -82,6 +88,7 @@ export function createRunRecorder(): RunRecorder {
 
   return {
     take(event, atMs) {
+      spans.take(event, atMs)
       if (event.type === 'started') startedAtMs = atMs
       else if (event.type === 'cached') cached = { nodeIds: event.nodeIds, atMs }
       else if (event.type === 'node_started') running.set(event.nodeId, event.classType)
@@ -104,6 +111,8 @@ export function createRunRecorder(): RunRecorder {
         stoppedAt,
         failure,
         endedAtMs: atMs,
+        spans: spans.list().map(toSpanFields),
+        ...(spans.isCut() && { areSpansCut: true }),
       }
     },
   }

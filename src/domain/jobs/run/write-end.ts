@@ -3,7 +3,7 @@ import type { JobLog } from '../job.ts'
 import type { Claim, Lease } from '../job-store.ts'
 import type { Committer } from './committer.ts'
 import type { EngineListener } from './engine-listener.ts'
-import { type LogTail, readLog } from './log-tail.ts'
+import { readLog } from './log-tail.ts'
 import type { RunDeps } from './run-deps.ts'
 import { toTerminalEvent } from './run-notices.ts'
 
@@ -12,7 +12,7 @@ export interface EndingRun {
   readonly lease: Lease
   readonly version: number
   readonly committer: Committer
-  readonly heard: Pick<EngineListener, 'fold' | 'recorder' | 'terminalEvent'>
+  readonly heard: Pick<EngineListener, 'fold' | 'recorder' | 'marks' | 'terminalEvent'>
   /** Called before the notice of this version is published. */
   onVersion(version: number): void
 }
@@ -31,7 +31,7 @@ export async function writeEnd(
   const at = clock.now()
   const record = run.heard.recorder.finish(at.getTime())
   const end = { status: reached, from, at, error: reason, record }
-  const { outcome, finish } = await run.committer.finish(end, toJobLog(run.heard.fold.log, at))
+  const { outcome, finish } = await run.committer.finish(end, toJobLog(run.heard, at))
   if (outcome.outcome === 'lost') return 'refused'
   const status = finish.status === reached ? reached : 'failed'
   const { error } = finish
@@ -62,7 +62,8 @@ async function withdraw(run: EndingRun, { verdicts, clock, extraData, bus }: Run
   return true
 }
 
-function toJobLog(tail: LogTail, capturedAt: Date): JobLog | null {
-  const { text, truncated } = readLog(tail)
-  return text === '' && !truncated ? null : { text, truncated, capturedAt, complete: true }
+function toJobLog({ fold, marks }: EndingRun['heard'], capturedAt: Date): JobLog | null {
+  const { text, truncated } = readLog(fold.log)
+  if (text === '' && !truncated) return null
+  return { text, truncated, capturedAt, complete: true, marks: marks.finish() }
 }

@@ -9,7 +9,7 @@ import { findModelNodes } from '../../../../engine/graph/model-nodes.ts'
 import type { GraphRefusal } from '../../../../engine/graph/validate/validation-result.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { NewId } from '../../../../lib/ids.ts'
-import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
+import { isJsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
 import { createTurns, type Turns } from '../../../../lib/waiting/turns.ts'
 import type { PoolPrice } from '../../credits/prices.ts'
@@ -21,6 +21,7 @@ import { toEngineRefusal } from '../../workflows/graph-refusals.ts'
 import type { Job, JobInput, Submission } from '../job.ts'
 import type { JobStore, NewJob } from '../job-store.ts'
 import { type JobObserver, silentObserver } from '../observer.ts'
+import { toRecipe } from '../summaries/job-recipe.ts'
 import type { EngineVerdicts, Expectation } from './engine-verdicts.ts'
 import type { ExtraData, ExtraDataKeeper } from './extra-data-keeper.ts'
 import { splitExtraData } from './split-extra-data.ts'
@@ -29,6 +30,8 @@ export interface SubmitRequest {
   readonly accountId: string
   /** What the credential that submits may do; null: everything its account may. */
   readonly scopes: ReadonlySet<string> | null
+  /** The API key that it came with, if any. */
+  readonly keyId?: string | null
   /** Left out or null: the common pool. */
   readonly pool?: string | null
   readonly workflow: JsonValue | undefined
@@ -151,10 +154,12 @@ export function createSubmit(deps: SubmitDeps): Submit {
         workflow: prepared.text,
         inputs: prepared.inputs,
         needs: prepared.needs,
+        recipe: toRecipe(prepared.graph, workflowNameOf(request.extraData)),
         needsExtraData: credentials !== null,
         sealedExtraData,
         notes: notesText,
         price,
+        keyId: request.keyId ?? null,
         hasChosenId: chosenId !== null,
         submission: request.submission ?? null,
       })
@@ -215,6 +220,14 @@ export function createSubmit(deps: SubmitDeps): Submit {
         })
     }
   }
+}
+
+/** What an editor calls the workflow that it sent along. */
+function workflowNameOf(data: ExtraData | null): string | null {
+  const info = data?.['extra_pnginfo'] as JsonValue | undefined
+  const workflow = isJsonObject(info) ? info['workflow'] : null
+  const name = isJsonObject(workflow) ? (workflow['name'] ?? workflow['title']) : null
+  return typeof name === 'string' ? name : null
 }
 
 function isPriority(value: unknown): value is number {

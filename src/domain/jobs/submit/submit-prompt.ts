@@ -18,6 +18,7 @@ import { EngineRefusedError, type Submit } from './submit-job.ts'
 interface PromptRequest {
   readonly accountId: string
   readonly scopes: ReadonlySet<string> | null
+  readonly keyId?: string | null
   readonly id: string | null
   readonly workflow: JsonValue | undefined
   /** Output nodes; null: all. */
@@ -69,6 +70,7 @@ export function createSubmitPrompt(deps: SubmitPromptDeps): SubmitPrompt {
       accountId,
       scopes: request.scopes,
       pool,
+      keyId: request.keyId ?? null,
       workflow: undefined,
       extraData: request.extraData,
       metadata: {},

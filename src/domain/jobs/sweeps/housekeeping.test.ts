@@ -68,16 +68,11 @@ test('ending waits for the chore under way and starts no other', async () => {
 
 test('chores of the service run while this process leads, and are told when it no longer does; its own run always', async () => {
   const clock = createFixedClock()
-  const held = { nodeId: 'we' }
-  const leadership = createLeadership({
-    name: 'housekeeping',
-    nodeId: 'we',
-    clock,
-    forMs: 15_000,
-    store: {
-      takeSingleton: async ({ name, now, until }) => ({ name, ...held, heldSince: now, heldUntil: until }),
-    },
-  })
+  const leadership = createLeadership({ name: 'housekeeping', clock, forMs: 15_000 })
+  const beat = async (isHeld: boolean) => {
+    const wanted = (await leadership.want()) ?? assert.fail('it always wants to lead')
+    leadership.told(wanted, isHeld)
+  }
   const began = Promise.withResolvers<AbortSignal>()
   const finish = Promise.withResolvers<void>()
   let runs = 0
@@ -113,11 +108,10 @@ test('chores of the service run while this process leads, and are told when it n
   await nextOwnRun()
   await nextOwnRun()
   assert.equal(runs, 0, 'somebody else may lead')
-  await leadership.renew()
+  await beat(true)
   const signal = await began.promise
   assert.equal(signal.aborted, false)
-  held.nodeId = 'another'
-  await leadership.renew()
+  await beat(false)
   assert.equal(signal.aborted, true)
   finish.resolve()
   await nextOwnRun()

@@ -6,6 +6,7 @@ import type { AccountStore } from '../../accounts/account-store.ts'
 import type { IdempotencyStore } from '../../idempotency/idempotency-key.ts'
 import { type Heartbeat, isSteady } from '../../service-nodes/heartbeat.ts'
 import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
+import type { SummaryStore } from '../summaries/summary-store.ts'
 import type { Expiry } from './expire-jobs.ts'
 import type { Chore } from './housekeeping.ts'
 import type { Recover } from './recover-jobs.ts'
@@ -15,6 +16,7 @@ interface ChoreDeps {
   readonly expiry: Expiry
   readonly keys: Pick<IdempotencyStore, 'sweepKeys'>
   readonly accounts: Pick<AccountStore, 'repairCounters'>
+  readonly summaries: Pick<SummaryStore, 'sweepRecipes'>
   readonly extraData: Pick<ExtraDataKeeper, 'sweep'>
   readonly heartbeat: Pick<Heartbeat, 'steadyForMs'>
   readonly clock: Clock
@@ -23,9 +25,10 @@ interface ChoreDeps {
 
 const SECOND_MS = 1000
 const MINUTE_MS = 60 * SECOND_MS
+const SWEPT_RECIPES = 10_000
 
 export function createJobChores(deps: ChoreDeps): Chore[] {
-  const { recover, expiry, keys, accounts, extraData, clock, log } = deps
+  const { recover, expiry, keys, accounts, summaries, extraData, clock, log } = deps
   return [
     {
       name: 'reap-leases',
@@ -35,6 +38,12 @@ export function createJobChores(deps: ChoreDeps): Chore[] {
     },
     { name: 'expire-jobs', runs: 'once', everyMs: 5 * SECOND_MS, run: (signal) => expiry.expireLive(signal) },
     { name: 'remove-jobs', runs: 'once', everyMs: MINUTE_MS, run: (signal) => expiry.removeOld(signal) },
+    {
+      name: 'sweep-recipes',
+      runs: 'once',
+      everyMs: 60 * MINUTE_MS,
+      run: () => summaries.sweepRecipes(clock.now(), SWEPT_RECIPES),
+    },
     { name: 'forget-credentials', runs: 'each', everyMs: MINUTE_MS, run: async () => extraData.sweep(clock.now()) },
     { name: 'sweep-keys', runs: 'once', everyMs: 10 * MINUTE_MS, run: () => keys.sweepKeys(clock.now()) },
     {

@@ -39,6 +39,8 @@ export interface Access {
   find(caller: Caller, provider: string, model: string): Promise<Pick<OpenedModel, 'model' | 'checkInput'>>
   /** The same, for a model that is to run. */
   open(caller: Caller, provider: string, model: string): Promise<OpenedModel>
+  /** Why nobody of the account could run this model here, in words; null: it runs. */
+  whyNot(caller: Caller, model: Model): string | null
   /** Throws forbidden for a model that exists and that this account may not use. Counts no request. */
   mustBeEntitled(caller: Caller, id: string): void
 }
@@ -50,6 +52,7 @@ interface AccessDeps {
   readonly providerOf: (name: string) => Provider | null
 }
 
+const NOT_SET_UP = 'its provider is not set up'
 const SHOWN_LENGTH = PROVIDER_MAX_LENGTH + 1 + MODEL_MAX_LENGTH
 
 export function createAccess({ rules, rate, catalog, providerOf }: AccessDeps): Access {
@@ -73,7 +76,15 @@ export function createAccess({ rules, rate, catalog, providerOf }: AccessDeps): 
     return found
   }
 
+  function whyNot({ accountId }: Caller, model: Model): string | null {
+    const adapter = providerOf(model.provider)
+    if (adapter === null) return NOT_SET_UP
+    if (adapter.access(accountId) === 'none') return adapter.absence ?? NOT_SET_UP
+    return model.state === 'released' ? null : 'it is not released yet'
+  }
+
   return {
+    whyNot,
     async catalogFor(caller) {
       refuseWhenOff(caller)
       await rate.take(caller.accountId)
@@ -97,7 +108,7 @@ export function createAccess({ rules, rate, catalog, providerOf }: AccessDeps): 
       if (adapter === null || key === 'none' || model.state !== 'released') {
         throw new RouterError(
           'not_enabled',
-          `${model.id} is in the catalogue and cannot be run here: ${adapter?.absence ?? 'its provider is not set up'}`,
+          `${model.id} is in the catalogue and cannot be run here: ${adapter?.absence ?? NOT_SET_UP}`,
         )
       }
       return { model, checkInput, provider: adapter, isOwnKey: key === 'own_key' }

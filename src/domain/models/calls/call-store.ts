@@ -6,11 +6,13 @@
  * Several nodes may share one store. A running call is held by one of them, for the time of a lease that it renews. Every write
  * about a running call names its holder: a node that has lost a call changes nothing and is told so.
  */
+
 import type { Micros } from '../../../../lib/text/usd.ts'
 import type { BlobStore } from '../../assets/blob-store.ts'
 import type { Json } from '../catalog/model.ts'
 import type { Quote } from '../pricing/pricing.ts'
 import type { RouterRefusal, ValidationFailure } from '../router-error.ts'
+import type { CallListQuery, ListedCall } from './call-list.ts'
 
 /** A key within an account, and what the request looked like that used it. */
 interface CallKey {
@@ -30,6 +32,8 @@ export interface NewCall extends CallKey {
   readonly id: string
   readonly accountId: string
   readonly modelId: string
+  /** The API key that it came with; what it costs is noted under it. */
+  readonly keyId?: string | null
   /** What addresses of ours in its result begin with. */
   readonly baseUrl: string
   readonly createdAt: Date
@@ -204,6 +208,8 @@ export interface CallStore {
   /** Takes running calls over, in order: those that nobody holds, and those whose leases have lapsed. */
   takeLapsed(options: TakeLapsedOptions): Promise<readonly UnfinishedCall[]>
   isRunning(call: CallRef): Promise<boolean>
+  /** Newest first. */
+  list(accountId: string, query: CallListQuery): Promise<readonly ListedCall[]>
   /** What the account has under way. */
   standing(accountId: string): Promise<Standing>
   /** Whether the account could pay so much; true for one that is not metered. */

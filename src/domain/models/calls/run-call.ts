@@ -18,6 +18,8 @@ import { type DrivenCall, type Listener, LiveCall, type LiveCalls, TakenElsewher
 interface RunRequest {
   readonly opened: OpenedModel
   readonly accountId: string
+  /** The API key that it came with; left out: none. */
+  readonly keyId?: string | null
   readonly requestId: string
   readonly key: string | null
   readonly fingerprint: string
@@ -183,6 +185,7 @@ export function toNewCall(
     key: request.key,
     fingerprint: request.fingerprint,
     modelId: model.id,
+    keyId: request.keyId ?? null,
     baseUrl: request.baseUrl,
     createdAt,
     expiresAt: new Date(createdAt.getTime() + keyLifeMs),

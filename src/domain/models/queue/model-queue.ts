@@ -34,6 +34,7 @@ import type { RequestStore, StoredRequest, TakenRequest } from './request-store.
 interface QueueRequest {
   readonly opened: OpenedModel
   readonly accountId: string
+  readonly keyId?: string | null
   readonly key: string | null
   readonly fingerprint: string
   readonly body: Buffer
@@ -76,6 +77,8 @@ interface ModelQueueDeps extends NewCallDeps {
   readonly maxWaitMs: number
   readonly maxBodyBytes: number
   readonly keepMs: number
+  /** Whether requests may wait in the store that this node was not told of: false spares it a look. */
+  readonly mayHaveWaiting: () => boolean
 }
 
 // Every submit and every end here wakes the loop. The timer finds what other nodes left, limits that changed, and requests that
@@ -168,6 +171,7 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
   }
 
   async function look(): Promise<void> {
+    if (!mayWait && !deps.mayHaveWaiting()) return
     mayWait = false
     const accountIds = await store.accountsWaiting()
     if (accountIds.length === 0) return

@@ -8,10 +8,11 @@ import type { AccountChange, Accounts } from '../../../domain/accounts/accounts.
 import { readOverrides } from '../../../domain/accounts/limits/read-limits.ts'
 import type { LedgerStore } from '../../../domain/credits/ledger.ts'
 import { ServiceError } from '../../../domain/errors.ts'
+import { readNumber } from '../../kit/request-url.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { toAccountView, toBalanceView, toEntryView, toHoldView, toUsageView } from '../account-view.ts'
 import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
-import { readLimit, readNumber, readParameters } from '../page-query.ts'
+import { readLimit, readParameters } from '../page-query.ts'
 
 interface AccountOperationDeps {
   readonly kit: AdminKit

@@ -1,7 +1,7 @@
 /** What can be asked of one asset. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { FindAsset, OpenContent, RemoveAsset } from '../../../domain/assets/asset-content.ts'
-import { sendContent } from '../../kit/content/send-content.ts'
+import { asksToDownload, DOWNLOAD, sendContent } from '../../kit/content/send-content.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import { toAssetView, toLinked } from '../views/asset-view.ts'
@@ -48,7 +48,11 @@ function getAssetContent(app: FastifyInstance, { contextOf, openContent, content
       const content = await openContent(context.accountId, idOf(request))
       if (!contentLinks.areSigned) return sendContent(request, reply, content)
       const { url } = contentLinks.fresh(toLinked(content.asset), context)
-      return reply.code(302).header('location', url).send()
+      const ending = asksToDownload(request.raw.url ?? '') ? `&${DOWNLOAD}` : ''
+      return reply
+        .code(302)
+        .header('location', url + ending)
+        .send()
     },
   })
 }

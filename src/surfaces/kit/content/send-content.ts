@@ -8,17 +8,27 @@ import { extensionFromType, isActiveType, isInertType, isMediaType, toBareType }
 import type { Asset } from '../../../domain/assets/asset.ts'
 import type { AssetContent } from '../../../domain/assets/asset-content.ts'
 import { ServiceError } from '../../../domain/errors.ts'
+import { lenientQueryOf } from '../request-url.ts'
 import { toFileNameParameters } from './content-disposition.ts'
 import { matchesEtag, quoteDigest } from './etag.ts'
 import { readRange } from './range.ts'
 
 const UNKNOWN_TYPE = 'application/octet-stream'
 
+/** What is added to the address of content to have it saved rather than shown. */
+export const DOWNLOAD = 'download=1'
+
+/** Whether the bytes shall be saved, whatever a browser could show of them. */
+export function asksToDownload(url: string): boolean {
+  return lenientQueryOf(url).get('download') === '1'
+}
+
 export async function sendContent(request: FastifyRequest, reply: FastifyReply, content: AssetContent) {
   const { asset, open } = content
   const etag = quoteDigest(asset.hash)
+  const isDownload = asksToDownload(request.raw.url ?? '')
   if (matchesEtag(request.headers['if-none-match'], etag)) {
-    return reply.code(304).headers(toContentHeaders(asset, etag)).removeHeader('content-type').send()
+    return reply.code(304).headers(toContentHeaders(asset, { etag, isDownload })).removeHeader('content-type').send()
   }
   const range = readRange(usableRange(request, etag), asset.sizeBytes)
   if (range.kind === 'unsatisfiable') {
@@ -36,7 +46,7 @@ export async function sendContent(request: FastifyRequest, reply: FastifyReply, 
   const span = range.kind === 'part' ? range.span : undefined
   // Before any header is set: a refusal must not carry the headers of the content.
   const body = request.method === 'HEAD' ? undefined : await open(span)
-  reply.headers(toContentHeaders(asset, etag))
+  reply.headers(toContentHeaders(asset, { etag, isDownload }))
   const length = span === undefined ? asset.sizeBytes : span.end - span.start + 1
   reply.code(span === undefined ? 200 : 206).header('content-length', String(length))
   if (span !== undefined) reply.header('content-range', `bytes ${span.start}-${span.end}/${asset.sizeBytes}`)
@@ -51,7 +61,8 @@ async function findDirect(request: FastifyRequest, { asset, signDirect }: AssetC
   const isReadByPage = request.headers['sec-fetch-mode'] === 'cors' || request.headers.origin !== undefined
   if (signDirect === null || isReadByPage || !isInertType(asset.contentType)) return null
   const method = request.method === 'HEAD' ? 'HEAD' : 'GET'
-  return signDirect({ method, contentType: toBareType(asset.contentType), disposition: toDisposition(asset) })
+  const disposition = toDisposition(asset, asksToDownload(request.raw.url ?? ''))
+  return signDirect({ method, contentType: toBareType(asset.contentType), disposition })
 }
 
 /** A range is meant for the content that the client knows: `If-Range` with anything else asks for the whole. */
@@ -60,11 +71,16 @@ function usableRange(request: FastifyRequest, etag: string): string | undefined 
   return condition === undefined || condition === etag ? request.headers.range : undefined
 }
 
-function toContentHeaders(asset: Asset, etag: string): Readonly<Record<string, string>> {
+interface Sending {
+  readonly etag: string
+  readonly isDownload: boolean
+}
+
+function toContentHeaders(asset: Asset, { etag, isDownload }: Sending): Readonly<Record<string, string>> {
   return {
     // The type of an output is whatever its engine said.
     'content-type': isMediaType(asset.contentType) ? asset.contentType : UNKNOWN_TYPE,
-    'content-disposition': toDisposition(asset),
+    'content-disposition': toDisposition(asset, isDownload),
     'accept-ranges': 'bytes',
     etag,
     // The bytes of an id never change, but the record may go: ask each time, and get a 304.
@@ -74,8 +90,8 @@ function toContentHeaders(asset: Asset, etag: string): Readonly<Record<string, s
   }
 }
 
-function toDisposition(asset: Asset): string {
-  const kind = isActiveType(asset.contentType) ? 'attachment' : 'inline'
+function toDisposition(asset: Asset, isDownload: boolean): string {
+  const kind = isDownload || isActiveType(asset.contentType) ? 'attachment' : 'inline'
   const name = asset.filePath?.split('/').at(-1) ?? `${asset.id}.${extensionFromType(asset.contentType) ?? 'bin'}`
   const ascii = name.replace(/[^\x20-\x7e]|["\\%]/g, '_')
   return `${kind}; ${toFileNameParameters(name, ascii, ascii === name)}`

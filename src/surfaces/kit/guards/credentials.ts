@@ -27,7 +27,7 @@ export function readCredential(request: IncomingMessage, rule: CredentialRule): 
 }
 
 /** Throws unauthorized. */
-export type StaticTokenGuard = (request: IncomingMessage) => void
+type StaticTokenGuard = (request: IncomingMessage) => void
 
 /**
  * One fixed bearer token, for routes that no account has a key to; null: nobody gets in. Compares digests, so the time says

@@ -16,6 +16,7 @@ import { createTrustedProxies, type ProxyNetwork, readForwarded } from './forwar
 import { createHostGuard, type HostParts, readHost } from './host-guard.ts'
 import { originRefusal } from './origin-guard.ts'
 import { ANY_ORIGIN, SAME_ORIGIN_ONLY, SECURITY_HEADERS } from './security-headers.ts'
+import { readSession } from './session-cookie.ts'
 
 export interface GateOptions {
   /** Header name parts, first the canonical one. */
@@ -25,6 +26,8 @@ export interface GateOptions {
   /** Whether callers must show a credential: decides whether foreign Host names are a danger. */
   readonly hasCredentials: boolean
   readonly authenticate: Authenticate
+  /** Finds the caller of a request that shows no credential by the session of its browser; left out: there are no sessions. */
+  readonly resume?: (text: string) => Promise<Caller | null>
   /** Left out: a credential that was accepted once stays good for as long as the service runs. */
   readonly isWelcome?: IsWelcome
   /** Calls the listener when that may have changed for somebody; left out: it never does at a moment that is known. */
@@ -100,7 +103,9 @@ export function createGate(options: GateOptions): Gate {
   function authenticate(request: Known, rule: CredentialRule): Caller | Promise<Caller> {
     const known = request[CALLER]
     if (known !== undefined) return known
-    const caller = options.authenticate(readCredential(request, rule))
+    const credential = readCredential(request, rule)
+    const session = credential === null && options.resume !== undefined ? sessionOf(request) : null
+    const caller = session === null ? options.authenticate(credential) : resume(session)
     request[CALLER] = caller
     if (caller instanceof Promise) {
       // Whoever asked first may have handed the request on instead of waiting; the next one meets the same refusal.
@@ -110,6 +115,17 @@ export function createGate(options: GateOptions): Gate {
       )
     } else nameCaller(request, caller.accountId)
     return caller
+  }
+
+  /** A credential that cannot be read is one, too: whoever shows one means to be judged by it. */
+  function sessionOf(request: IncomingMessage): string | null {
+    const { authorization, cookie, 'x-api-key': key } = request.headers
+    if (cookie === undefined || authorization !== undefined || key !== undefined) return null
+    return readSession(request, addressOf(request), 'account')
+  }
+
+  async function resume(session: string): Promise<Caller> {
+    return (await options.resume?.(session)) ?? options.authenticate(null)
   }
 
   const common = [...SECURITY_HEADERS, ...(cors.isConfigured ? VARY : [])]

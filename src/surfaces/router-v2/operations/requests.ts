@@ -40,8 +40,8 @@ function submitRequest(app: FastifyInstance, deps: RequestsDeps): void {
     const key = readKey(request.raw)
     const { body, input } = await readCallInput(request.raw, maxBodyBytes)
     const fingerprint = key === null ? '' : fingerprintOf(request.raw, body)
-    const { accountId } = caller
-    const call = { opened, accountId, key, fingerprint, body, input, baseUrl }
+    const { accountId, keyId } = caller
+    const call = { opened, accountId, keyId, key, fingerprint, body, input, baseUrl }
     const { requestId, position, isReplay } = await queue.submit(call)
     if (isReplay) reply.header('idempotent-replayed', 'true')
     return sendJson(reply, 201, {

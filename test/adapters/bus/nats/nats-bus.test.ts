@@ -251,3 +251,27 @@ test('a server with a small limit carries large pictures all the same, and one t
   await waitUntil(() => heard.length === 1)
   assert.ok(heard[0].type === 'preview' && Buffer.from(bytes).equals(heard[0].bytes))
 })
+
+test('notices of one moment arrive whatever a server carries in one message, and others are told of those it cannot carry', {
+  skip,
+}, async () => {
+  await using server = await startNats(program, 'max_payload: 1024\n')
+  const shared = { server, cluster: 'small', peers: [] }
+  await using one = await openBus(shared)
+  await using other = await openBus(shared)
+  const [heard, gaps]: [string[], string[]] = [[], []]
+  other.onChanged(({ jobId }) => void heard.push(jobId))
+  other.onGap(() => void gaps.push(heard.at(-1) ?? ''))
+  const publish = (jobId: string, accountId = 'account') =>
+    one.publishChanged({ jobId, accountId, version: 1, move: 'queued' })
+  const jobIds = Array.from({ length: 300 }, (_, index) => `job-${index}-${'x'.repeat(60)}`)
+  for (const jobId of jobIds) publish(jobId)
+  await waitUntil(() => heard.length === jobIds.length)
+  assert.deepEqual([heard, gaps], [jobIds, []])
+  publish('before')
+  // Each of these is three characters on the way.
+  publish('%'.repeat(200), '%'.repeat(200))
+  publish('behind')
+  await waitUntil(() => gaps.length === 1)
+  assert.deepEqual([heard.slice(jobIds.length), gaps], [['before', 'behind'], ['behind']])
+})

@@ -1,5 +1,6 @@
 import { testAccountDirectory } from '../../../contracts/account-directory.ts'
 import { testAuditStore } from '../../../contracts/audit-store.ts'
+import { testCharges } from '../../../contracts/charges.ts'
 import { testDeploymentStore } from '../../../contracts/deployment-store.ts'
 import { testKeyStore } from '../../../contracts/key-store.ts'
 import { testLedgerStore } from '../../../contracts/ledger-store.ts'
@@ -11,6 +12,7 @@ testAccountDirectory(postgresOpener)
 testKeyStore(postgresOpener)
 testUserFileStore(postgresOpener)
 testLedgerStore(postgresOpener)
+testCharges(postgresOpener, { runs: 12 })
 testLimitStore(postgresOpener)
 testAuditStore(postgresOpener)
 testDeploymentStore(postgresOpener)

@@ -21,6 +21,7 @@ import {
   settleMany,
 } from '../../../../src/adapters/store/postgres/operations/credits/ledger-holds.ts'
 import { readBalance } from '../../../../src/adapters/store/postgres/operations/credits/ledger-reads.ts'
+import { NO_LABELS } from '../../../../src/domain/credits/charges.ts'
 import { createTestDatabase } from '../../../support/postgres/test-database.ts'
 import { seededRandom } from '../../../support/seeded-random.ts'
 
@@ -55,6 +56,7 @@ describe('the ledger under several processes', () => {
         accountId,
         micros: 100,
         at: 1,
+        labels: NO_LABELS,
       }))
       const held = await Promise.all(
         holds.map((input, index) => nodes[index % NODES].durable.transaction((tx) => hold(tx, input))),
@@ -68,7 +70,7 @@ describe('the ledger under several processes', () => {
       const outcomes = await Promise.all(
         nodes.map(({ durable }) =>
           durable.transaction(async (tx) => {
-            const input = { holdId: `call:${randomUUID()}`, accountId, micros: 150, at: 1 }
+            const input = { holdId: `call:${randomUUID()}`, accountId, micros: 150, at: 1, labels: NO_LABELS }
             return (await canHold(tx, input)) ? await hold(tx, input) : 'refused'
           }),
         ),
@@ -78,7 +80,7 @@ describe('the ledger under several processes', () => {
 
   test('the same hold, taken and closed by every process at once, moves money once', () =>
     withNodes({ accounts: 1, micros: 1000 }, async (nodes, [accountId]) => {
-      const input = { holdId: 'call:one', accountId, micros: 300, at: 1 }
+      const input = { holdId: 'call:one', accountId, micros: 300, at: 1, labels: NO_LABELS }
       const each = <Result>(body: (node: Connections, index: number) => Promise<Result>) =>
         Promise.all([...nodes, ...nodes].map(body))
       assert.deepEqual(await each(({ durable }) => durable.transaction((tx) => hold(tx, input))), Array(6).fill(true))
@@ -112,7 +114,10 @@ describe('the ledger under several processes', () => {
 
   test('a batch holds what can be paid, in its order, and closes some of each', () =>
     withNodes({ accounts: 2, micros: 100 }, async ([{ durable, read }], [first, second]) => {
-      const input = (holdId: string, accountId: string, micros: number) => ({ holdId, accountId, micros, at: 1 })
+      const input = (holdId: string, accountId: string, micros: number) => ({
+        ...{ holdId, accountId, micros, at: 1 },
+        labels: NO_LABELS,
+      })
       const held = await durable.transaction((tx) =>
         holdMany(tx, [
           ...[input('a', first, 100), input('b', first, 60), input('c', second, 10), input('d', first, 50)],
@@ -148,7 +153,9 @@ describe('the ledger under several processes', () => {
         ),
       )
       assert.deepEqual(granted.map(({ outcome }) => outcome).sort(), ['granted', ...Array(5).fill('repeated')])
-      await nodes[0].durable.transaction((tx) => hold(tx, { holdId: 'h', accountId: first, micros: 50, at: 1 }))
+      await nodes[0].durable.transaction((tx) =>
+        hold(tx, { holdId: 'h', accountId: first, micros: 50, at: 1, labels: NO_LABELS }),
+      )
       await nodes[0].durable.transaction((tx) => settle(tx, { holdId: 'h', micros: 40, at: 1, memo: '' }))
       const refunded = await each(({ durable }) =>
         durable.transaction((tx) => refund(tx, { holdId: 'h', micros: null, at: 1, memo: '' })),
@@ -170,6 +177,7 @@ describe('the ledger under several processes', () => {
           const inputs = Array.from({ length: random.between(1, 5) }, () => ({
             ...{ holdId: `call:${randomUUID()}`, accountId: random.pick(accountIds), at: 1 },
             micros: random.between(0, 400),
+            labels: NO_LABELS,
           }))
           const held = await node.durable.transaction((tx) => holdMany(tx, inputs))
           open.push(...inputs.filter((_, index) => held[index]).map(({ holdId }) => holdId))

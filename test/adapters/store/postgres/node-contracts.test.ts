@@ -1,7 +1,9 @@
 import { openPostgresStore } from '../../../../src/adapters/store/postgres/open-postgres-store.ts'
 import { testEngineRegistry } from '../../../contracts/engine-registry.ts'
 import { testNodeStore } from '../../../contracts/node-store.ts'
+import { testGlance } from '../../../contracts/store-glance.ts'
 import { createTestDatabase } from '../../../support/postgres/test-database.ts'
+import { postgresOpener } from './temporary-store.ts'
 
 async function openTwo() {
   const database = await createTestDatabase()
@@ -32,3 +34,5 @@ testEngineRegistry({
     return { views: [one.engines, other.engines], close }
   },
 })
+
+testGlance(postgresOpener)

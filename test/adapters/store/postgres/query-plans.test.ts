@@ -19,7 +19,7 @@ interface Plan {
 
 const ROWS = 20_000
 // What an operator asks for, sums over all accounts, and a removal that the service leaves to dropped partitions.
-const MAY_WALK = [/^ledgerCheck\./, /^accounts\.(sum|compare_some)$/, /^jobs\.find_old$/]
+const MAY_WALK = [/^ledgerCheck\./, /^ledger\.charges\.\w+\.all$/, /^accounts\.(sum|compare_some)$/, /^jobs\.find_old$/]
 // Rows of these are few, or each of them is wanted.
 const SMALL_TABLES = [
   'meta',
@@ -43,6 +43,7 @@ const FILLING: Readonly<Record<string, string>> = {
   'job_done.status': `'succeeded'`,
   'job_done.account_id': `'account ' || i % 2000`,
   'router_call.state': `CASE WHEN i % 10 = 0 THEN 'waiting' WHEN i % 100 = 1 THEN 'running' ELSE 'done' END`,
+  'ledger_entry.kind': `CASE WHEN i % 2 = 0 THEN 'hold' ELSE 'settle' END`,
   'ledger_entry.available': '-i',
   'ledger_entry.granted': 'i',
   'ledger_entry.held': '0',

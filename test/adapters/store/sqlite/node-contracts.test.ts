@@ -2,7 +2,8 @@ import { rm } from 'node:fs/promises'
 import { openSqliteStore } from '../../../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { testEngineRegistry } from '../../../contracts/engine-registry.ts'
 import { testNodeStore } from '../../../contracts/node-store.ts'
-import { makeDirectory } from './temporary-store.ts'
+import { testGlance } from '../../../contracts/store-glance.ts'
+import { makeDirectory, sqliteOpener } from './temporary-store.ts'
 
 // One process at a time has a data folder open, so both views are those of one store.
 async function openOne() {
@@ -30,3 +31,5 @@ testEngineRegistry({
     return { views: [store.engines, store.engines], close }
   },
 })
+
+testGlance(sqliteOpener)

@@ -28,8 +28,8 @@ const MAY_BE_WALKED = [
   /^SCAN router_call USING INDEX router_call_running$/,
   /^SCAN (json_each|lease|held) VIRTUAL/,
 ]
-// What a statement itself puts together: the heads of lanes, and what engines offer.
-const IS_NO_TABLE = /^SCAN (CONSTANT ROW|\(subquery|head|lane|offer|fit|near|pick)/
+// What a statement itself puts together: the heads of lanes, what engines offer, and the keys and values of labels.
+const IS_NO_TABLE = /^SCAN (CONSTANT ROW|\(subquery|head|lane|offer|fit|near|pick|name|found)/
 
 test('every statement finds its rows through an index', () => {
   const database = new WatchedDatabase(':memory:')

@@ -5,11 +5,13 @@ import { testDeploymentStore } from '../../../contracts/deployment-store.ts'
 import { testIdempotencyStore } from '../../../contracts/idempotency-store.ts'
 import { testMetaStore } from '../../../contracts/meta-store.ts'
 import { testRunRecordStore } from '../../../contracts/run-record-store.ts'
+import { testSummaryStore } from '../../../contracts/summary-store.ts'
 import { makeDirectory, sqliteOpener } from './temporary-store.ts'
 
 testAssetStore(sqliteOpener)
 testIdempotencyStore(sqliteOpener)
 testRunRecordStore(sqliteOpener)
+testSummaryStore(sqliteOpener)
 testDeploymentStore(sqliteOpener)
 testMetaStore(async () => {
   const directory = await makeDirectory()

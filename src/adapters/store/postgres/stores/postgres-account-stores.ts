@@ -45,6 +45,7 @@ import {
   removeUserFile,
 } from '../operations/accounts/user-file-rows.ts'
 import { grant, refund } from '../operations/credits/grants.ts'
+import { readCharges } from '../operations/credits/ledger-charges.ts'
 import { findLedgerFaults } from '../operations/credits/ledger-faults.ts'
 import { listEntries, listOpenHolds, readBalance, sumUsage } from '../operations/credits/ledger-reads.ts'
 import type { StoreParts } from './store-parts.ts'
@@ -95,6 +96,7 @@ export function createLedgerStore({ durable, read, chore }: StoreParts): LedgerS
       listEntries(read, { accountId, limit, before: before ?? Number.MAX_SAFE_INTEGER, kinds }),
     holds: (accountId, limit) => listOpenHolds(read, accountId, limit),
     usage: (accountId, period) => sumUsage(read, accountId, period),
+    charges: (query) => readCharges(read, query),
     check: () => chore.transaction(findLedgerFaults, { isSnapshot: true }),
   }
 }

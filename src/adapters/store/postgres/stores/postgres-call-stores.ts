@@ -6,6 +6,7 @@ import { admitCall } from '../operations/calls/admit-call.ts'
 import { isCallRunning, markSent, releaseCalls, renewCalls, takeLapsedCalls } from '../operations/calls/call-leases.ts'
 import { canPay, readStanding } from '../operations/calls/call-pool.ts'
 import { finishCall } from '../operations/calls/finish-call.ts'
+import { listCalls } from '../operations/calls/list-calls.ts'
 import {
   cancelCall,
   enqueueCall,
@@ -44,6 +45,7 @@ export function createCallStore({ durable, relaxed, read, chore }: StoreParts, t
       const own = { ...options, lease: toOwnEnd(options.lease) }
       return durable.transaction((tx) => takeLapsedCalls(tx, own, tries++ > 0), { isRepeatable: true })
     },
+    list: (accountId, query) => listCalls(read, accountId, query),
     isRunning: (call) => isCallRunning(read, call),
     standing: (accountId) => readStanding(read, accountId),
     canPay: (accountId, micros) => canPay(read, accountId, micros),

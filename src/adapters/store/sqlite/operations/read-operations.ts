@@ -7,7 +7,6 @@ import { prepareListAudit } from './accounts/audited-writes.ts'
 import { prepareChangedDeployments, prepareListDeployments, preparePoolLoads } from './accounts/deployment-rows.ts'
 import { prepareFindHolder } from './accounts/idempotency-keys.ts'
 import { preparePoolDemands } from './accounts/pool-demands.ts'
-import { prepareDirectoryVersions } from './accounts/shared-counters.ts'
 import { prepareListUserFiles, prepareReadUserFile } from './accounts/user-file-rows.ts'
 import { prepareKnownBlobs, prepareStoredBytes } from './assets/blob-references.ts'
 import {
@@ -21,7 +20,9 @@ import {
 } from './assets/find-assets.ts'
 import { prepareHasLapsedCalls, prepareIsCallRunning } from './calls/call-leases.ts'
 import { prepareCanPay, prepareStanding } from './calls/call-pool.ts'
+import { prepareListCalls } from './calls/list-calls.ts'
 import { prepareAccountsWaiting, prepareFindRequest } from './calls/queued-calls.ts'
+import { prepareCharges } from './credits/ledger-charges.ts'
 import { prepareCheckLedger } from './credits/ledger-faults.ts'
 import { prepareBalance, prepareLedgerEntries, prepareOpenHolds, prepareUsage } from './credits/ledger-reads.ts'
 import { prepareFindClaim } from './jobs/claim-job.ts'
@@ -38,7 +39,9 @@ import { prepareFindRecord, prepareListHistory, prepareListLive, prepareSelectJo
 import { prepareFindLanes } from './jobs/waiting-lanes.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
 import { prepareFindCatalogs, prepareListEngines, prepareMeasureCatalogs } from './nodes/engine-rows.ts'
+import { prepareGlance } from './nodes/glance.ts'
 import { prepareHoldings, prepareListNodes } from './nodes/node-rows.ts'
+import { prepareCountJobs, prepareFindDetails, prepareFindSummaries, prepareSearchJobs } from './search/search-jobs.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
   const canPay = prepareCanPay(database)
@@ -53,6 +56,10 @@ export function prepareReadOperations(database: DatabaseSync) {
     listJobs: prepareListJobs(database, { completeJob }),
     listLabelledJobs: prepareListLabelledJobs(database, { completeJob }),
     findLanes: prepareFindLanes(database),
+    searchJobs: prepareSearchJobs(database),
+    findSummaries: prepareFindSummaries(database),
+    findDetails: prepareFindDetails(database),
+    countJobs: prepareCountJobs(database),
     countByStatus: prepareCountByStatus(database),
     findAssets: prepareFindAssets(database),
     findUploadsByPath: prepareFindUploadsByPath(database),
@@ -88,11 +95,13 @@ export function prepareReadOperations(database: DatabaseSync) {
     ledgerEntries: prepareLedgerEntries(database),
     openHolds: prepareOpenHolds(database),
     usage: prepareUsage(database),
+    charges: prepareCharges(database),
+    listCalls: prepareListCalls(database),
     checkLedger: prepareCheckLedger(database),
     listAudit: prepareListAudit(database),
     listDeployments: prepareListDeployments(database),
     changedDeployments: prepareChangedDeployments(database),
-    directoryVersions: prepareDirectoryVersions(database),
+    glance: prepareGlance(database),
     poolLoads: preparePoolLoads(database),
     poolDemands: preparePoolDemands(database),
     nodeHoldings: prepareHoldings(database),

@@ -51,7 +51,8 @@ import {
   preparePutCatalog,
   prepareSetEngineWill,
 } from './nodes/engine-rows.ts'
-import { prepareBeatNode, prepareForgetNodes, prepareLeaveNode, prepareTakeSingleton } from './nodes/node-rows.ts'
+import { prepareBeatNode, prepareForgetNodes, prepareLeaveNode } from './nodes/node-rows.ts'
+import { prepareSweepRecipes } from './search/search-jobs.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
@@ -67,6 +68,7 @@ export function prepareWriteOperations(database: DatabaseSync) {
     reap: prepareReap(database),
     expireJobs: prepareExpireJobs(database),
     removeJobs: prepareRemoveJobs(database),
+    sweepRecipes: prepareSweepRecipes(database),
     reserveOutputNumbers: prepareReserveOutputNumbers(database),
     announceBlob: prepareOfferBlob(database),
     mint: prepareMint(database),
@@ -113,7 +115,6 @@ export function prepareWriteOperations(database: DatabaseSync) {
     beatNode: prepareBeatNode(database),
     leaveNode: prepareLeaveNode(database),
     forgetNodes: prepareForgetNodes(database),
-    takeSingleton: prepareTakeSingleton(database),
     publishEngines: preparePublishEngines(database),
     leaveEngines: prepareLeaveEngines(database),
     setEngineWill: prepareSetEngineWill(database),
@@ -141,7 +142,6 @@ export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperat
   'takeLapsedCalls',
   'reservePromptNumbers',
   'beatNode',
-  'takeSingleton',
   'publishEngines',
 ])
 
@@ -158,6 +158,7 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'reap',
   'expireJobs',
   'removeJobs',
+  'sweepRecipes',
   'removeAsset',
   'expireAssets',
   'retireBlobs',
@@ -180,7 +181,6 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'audited',
   'beatNode',
   'leaveNode',
-  'takeSingleton',
   'leaveEngines',
   'forgetEngines',
 ])

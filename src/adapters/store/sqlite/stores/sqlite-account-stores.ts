@@ -89,6 +89,8 @@ export function createLedgerStore({ write, read }: StoreChannels): LedgerStore {
       }),
     holds: (accountId, limit) => read.call('openHolds', { accountId, limit }),
     usage: (accountId, { from, to }) => read.call('usage', { accountId, from: from.getTime(), to: to.getTime() }),
+    charges: ({ accountId, edges, by, limit }) =>
+      read.call('charges', { accountId, by, limit, edges: JSON.stringify(edges.map((edge) => edge.getTime())) }),
     check: () => read.call('checkLedger', null),
   }
 }

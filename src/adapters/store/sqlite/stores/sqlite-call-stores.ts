@@ -40,6 +40,7 @@ export function createCallStore({ write, read }: StoreChannels): CallStore {
       const taken = await write.call('takeLapsedCalls', { ...lapsed, leaseUntil: until.getTime(), limit })
       return taken.map((row) => toUnfinishedCall(owner, row))
     },
+    list: (accountId, query) => read.call('listCalls', { accountId, ...query }),
     isRunning: ({ seq, id }) => read.call('isCallRunning', { seq, id }),
     async standing(accountId) {
       const [runningCalls, committedMicros] = await read.call('callStanding', accountId)
@@ -58,6 +59,7 @@ export function createRequestStore({ write, read }: StoreChannels): RequestStore
       return write.call('enqueueCall', {
         ...rest,
         model: modelId,
+        keyId: request.keyId ?? null,
         now: createdAt.getTime(),
         expiresAt: expiresAt.getTime(),
         costly: Number(isCostly),

@@ -6,6 +6,7 @@ import type { CancelOutcome, JobStore, ListQuery } from '../../../../domain/jobs
 import { endOfPage } from '../../../../domain/jobs/read/list-jobs.ts'
 import { JOB_STATUSES } from '../../../../domain/jobs/transitions.ts'
 import { toJob } from '../../rows/job-row.ts'
+import { createKnownRecipes } from '../../rows/known-recipes.ts'
 import type { CancelAnswer } from '../operations/jobs/cancel-job.ts'
 import { toClaim, toClaimInput } from '../operations/jobs/claim-job.ts'
 import { toCommitInput, toCommitOutcome } from '../operations/jobs/commit-run.ts'
@@ -21,12 +22,16 @@ interface JobStoreDeps extends StoreChannels {
 
 export function createJobStore({ write, read, clock }: JobStoreDeps): JobStore {
   const outputNumbers = createOutputNumbers(write)
+  const recipes = createKnownRecipes()
   return {
     ...createJobReads(read),
     ...createJobSweeps(write),
     async submit(job, claim) {
       const weight = job.workflow.length + (job.sealedExtraData?.byteLength ?? 0) + (job.notes?.length ?? 0)
-      return toSubmitOutcome(job, await write.call('submit', toSubmitInput(job, claim), weight))
+      const recipe = recipes.toFields(job)
+      const outcome = toSubmitOutcome(job, await write.call('submit', toSubmitInput(job, claim, recipe), weight))
+      if (outcome.outcome === 'queued' && recipe !== null) recipes.learn(job, recipe)
+      return outcome
     },
     async claim(request) {
       return toClaim(await write.call('claim', toClaimInput(request)), request.leaseId)

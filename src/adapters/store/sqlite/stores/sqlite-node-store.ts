@@ -5,11 +5,10 @@ import type { StoreChannels } from './store-channels.ts'
 
 export function createNodeStore({ write, read }: StoreChannels): NodeStore {
   return {
-    beat: (beat) => write.call('beatNode', toBeatInput(beat)),
+    // Its time is that of this machine.
+    beat: async (beat) => ({ time: null, held: await write.call('beatNode', toBeatInput(beat)) }),
     leave: (nodeId) => write.call('leaveNode', nodeId),
     list: () => read.call('listNodes', null),
-    takeSingleton: ({ name, nodeId, now, until }) =>
-      write.call('takeSingleton', { name, nodeId, now: now.getTime(), until: until.getTime() }),
     holdings: (now) => read.call('nodeHoldings', now.getTime()),
     forgetNodes: (deadBefore) => write.call('forgetNodes', deadBefore.getTime()),
   }

@@ -17,14 +17,15 @@ const ENDED: Job = {
   ...{ attempt: 1, version: 9 },
 }
 
-async function startTwo() {
-  const medium = createLoopback()
+async function startTwo(options: { readonly now?: () => number } = {}) {
+  const medium = createLoopback(options)
   const ends = [medium.join(), medium.join()]
-  const join = (end: (typeof ends)[number]) => createWireBus({ medium: end, links: end.links, log: silentLog })
-  const options = { sockets: { isPerClient: true } }
+  const join = (end: (typeof ends)[number]) =>
+    createWireBus({ medium: end, links: end.links, log: silentLog, ...options })
+  const sockets = { sockets: { isPerClient: true } }
   const [one, other] = [
-    await startSockets({ ...options, bus: join(ends[0]) }),
-    await startSockets({ ...options, bus: join(ends[1]) }),
+    await startSockets({ ...sockets, bus: join(ends[0]) }),
+    await startSockets({ ...sockets, bus: join(ends[1]) }),
   ]
   return {
     one,
@@ -61,10 +62,13 @@ test('a run is told on the sockets of its client in every process, and to no oth
 })
 
 test('a process without a socket of the account keeps nothing of runs elsewhere, and tells a run from where it is joined', async () => {
-  await using rigs = await startTwo()
+  // Nothing is on its way for any time: what is told before somebody listens is never taken for news.
+  let nowMs = 0
+  await using rigs = await startTwo({ now: () => nowMs })
   const { one, other } = rigs
   one.say(JOB, { type: 'started', nodesTotal: 1 })
   one.say(JOB, SAMPLER[2])
+  nowMs = 1
   const [here, there] = [await one.connect('token=ada&clientId='), await other.connect('token=ada&clientId=')]
   one.say(JOB, SAMPLER[3])
   one.move(JOB, 'ended')

@@ -1,6 +1,5 @@
 /** What is counted for an account beside its jobs, and the newest versions of the lists that every process keeps in memory. */
 import type { WindowRate } from '../../../../../domain/credits/rate-limit.ts'
-import type { DirectoryVersions } from '../../../../../domain/events/follow-directories.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 
 const NEXT_PROMPT = statement<[number]>(
@@ -40,16 +39,4 @@ export async function takeWindow(db: Queryable, take: TakeWindow): Promise<{ gra
   const row = await db.get(TAKE_WINDOW, [accountId, now.getTime(), windowMs, count, allowance])
   const [granted, endsAt] = row ?? [0, now.getTime()]
   return { granted, endsAt: new Date(endsAt) }
-}
-
-const newest = (table: string) => `(SELECT coalesce(max(version), 0) FROM ${table})`
-
-const VERSIONS = statement<[number, number, number]>(
-  'counters.versions',
-  `SELECT ${newest('account_profile')}, ${newest('api_key')}, ${newest('deployment')}`,
-)
-
-export async function directoryVersions(db: Queryable): Promise<DirectoryVersions> {
-  const [accounts, keys, deployments] = (await db.get(VERSIONS)) ?? [0, 0, 0]
-  return { accounts, keys, deployments }
 }

@@ -6,6 +6,7 @@ import type { AdmitOptions, AdmitOutcome, CallLimits, NewCall } from '../../../.
 import { callHoldId, judgePool, type PoolLoad, toCallEnd } from '../../../call-records.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { lockPurses } from '../credits/ledger-holds.ts'
+import { toCallHold } from './call-hold.ts'
 import { findKeyHolder, type KeyedCall, type KeyVerdict } from './call-key.ts'
 import { enterPool, lockPool, readStanding, toStanding } from './call-pool.ts'
 
@@ -25,7 +26,7 @@ const FIND_OWN = statement<[seq: number, fence: number]>(
 
 export async function admitCall(tx: Queryable, admission: Admission): Promise<AdmitOutcome> {
   const { call, limits, options, isAgain } = admission
-  const { accountId, key, fingerprint, holdMicros } = call
+  const { accountId, key, fingerprint } = call
   const now = call.createdAt.getTime()
   const load = await lockPool(tx, accountId)
   const own = isAgain ? await findOwn(tx, call, options.lease.owner) : null
@@ -36,7 +37,7 @@ export async function admitCall(tx: Queryable, admission: Admission): Promise<Ad
   const before = verdict.use === 'interrupted' ? verdict.call : null
   const id = before?.id ?? call.id
   const attempt = before === null ? 0 : before.attempt + 1
-  const hold = holdMicros === null ? null : { holdId: callHoldId(id, attempt), accountId, micros: holdMicros, at: now }
+  const hold = toCallHold(call, callHoldId(id, attempt))
   const purses = hold === null ? null : await lockPurses(tx, [hold])
   if (purses !== null && hold !== null && !purses.canHold(hold)) return { outcome: 'no_credits' }
   if (!options.isValid) return { outcome: 'invalid' }

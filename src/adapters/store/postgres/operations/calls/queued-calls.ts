@@ -19,6 +19,7 @@ import {
 } from '../../../call-records.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { lockPurses } from '../credits/ledger-holds.ts'
+import { toCallHold } from './call-hold.ts'
 import { findKeyHolder } from './call-key.ts'
 import { enterPool, leavePool, lockKnownPool, lockPool } from './call-pool.ts'
 import { dropInput, findResult, fromBytes, insertResult, toBytes } from './call-result.ts'
@@ -48,7 +49,7 @@ export async function enqueueCall(
   request: NewRequest,
   { maxWaiting, isValid, isAgain }: Parameters<RequestStore['enqueue']>[1] & { readonly isAgain: boolean },
 ): Promise<EnqueueOutcome> {
-  const { id, accountId, key, fingerprint, holdMicros } = request
+  const { id, accountId, key, fingerprint } = request
   const now = request.createdAt.getTime()
   await lockPool(tx, accountId)
   const own = isAgain ? await tx.get(IS_QUEUED, [id, accountId]) : undefined
@@ -59,7 +60,7 @@ export async function enqueueCall(
     const same = await findQueuedOfKey(tx, accountId, key)
     return same === null ? { outcome: 'unusable' } : { outcome: 'repeated', id: same }
   }
-  const hold = holdMicros === null ? null : { holdId: callHoldId(id, 0), accountId, micros: holdMicros, at: now }
+  const hold = toCallHold(request, callHoldId(id, 0))
   const purses = hold === null ? null : await lockPurses(tx, [hold])
   if (purses !== null && hold !== null && !purses.canHold(hold)) return { outcome: 'no_credits' }
   if (!isValid) return { outcome: 'invalid' }

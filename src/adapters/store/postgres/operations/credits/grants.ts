@@ -1,5 +1,6 @@
 /** What operators do to a ledger: grant credit, take it back, refund what was charged. Each is idempotent by its id. */
 import { MAX_MICROS, type Micros } from '../../../../../../lib/text/usd.ts'
+import { type ChargeLabels, NO_LABELS } from '../../../../../domain/credits/charges.ts'
 import type { Balance, EntryKind, GrantOutcome, RefundOutcome } from '../../../../../domain/credits/ledger.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 
@@ -55,16 +56,25 @@ const LOCK_CHARGED = statement(
   `SELECT 1 FROM credit_account
    WHERE account_id = (SELECT account_id FROM ledger_entry WHERE reference = $1 AND kind = 'settle') FOR NO KEY UPDATE`,
 )
-const CHARGED = statement<[kind: 'settle' | 'refund', accountId: string, charged: Micros]>(
+const CHARGED = statement<
+  [
+    kind: 'settle' | 'refund',
+    accountId: string,
+    charged: Micros,
+    pool: string | null,
+    model: string | null,
+    keyId: string | null,
+  ]
+>(
   'grants.charged',
-  `SELECT kind, account_id, charged FROM ledger_entry WHERE reference = $1 AND kind IN ('settle', 'refund')`,
+  `SELECT kind, account_id, charged, pool, model, key_id FROM ledger_entry WHERE reference = $1 AND kind IN ('settle', 'refund')`,
 )
 
 export async function refund(tx: Queryable, { holdId, micros, at, memo }: RefundInput): Promise<RefundOutcome> {
   const [, entries] = await Promise.all([tx.run(LOCK_CHARGED, [holdId]), tx.all(CHARGED, [holdId])])
   const settled = entries.find(([kind]) => kind === 'settle')
   if (settled === undefined) return { outcome: 'not_charged' }
-  const [, accountId, charged] = settled
+  const [, accountId, charged, pool, model, keyId] = settled
   if (charged === 0) return { outcome: 'not_charged' }
   const refunded = entries.find(([kind]) => kind === 'refund')
   if (refunded !== undefined) return { outcome: 'repeated', accountId, micros: -refunded[2] }
@@ -79,6 +89,7 @@ export async function refund(tx: Queryable, { holdId, micros, at, memo }: Refund
     charged: -back,
     at,
     memo,
+    labels: { pool, model, keyId },
   })
   return { outcome: 'refunded', accountId, micros: back }
 }
@@ -92,17 +103,19 @@ interface Entry {
   readonly charged: Micros
   readonly at: number
   readonly memo: string
+  readonly labels?: ChargeLabels
 }
 
 const POST = statement(
   'grants.post',
   `WITH added AS (UPDATE credit_account SET available = available + $5 WHERE account_id = $1)
-   INSERT INTO ledger_entry (account_id, kind, reference, granted, available, held, charged, at, memo)
-   VALUES ($1, $2, $3, $4, $5, 0, $6, $7, $8)`,
+   INSERT INTO ledger_entry (account_id, kind, reference, granted, available, held, charged, at, memo, pool, model, key_id)
+   VALUES ($1, $2, $3, $4, $5, 0, $6, $7, $8, $9, $10, $11)`,
 )
 
 /** Writes the entry and its part of the balance. */
 async function post(tx: Queryable, entry: Entry): Promise<void> {
-  const { accountId, kind, reference, granted, available, charged, at, memo } = entry
-  await tx.run(POST, [accountId, kind, reference, granted, available, charged, at, memo])
+  const { accountId, kind, reference, granted, available, charged, at, memo, labels = NO_LABELS } = entry
+  const { pool, model, keyId } = labels
+  await tx.run(POST, [accountId, kind, reference, granted, available, charged, at, memo, pool, model, keyId])
 }

@@ -8,6 +8,7 @@
  */
 
 import type { Micros } from '../../../../../../lib/text/usd.ts'
+import { type ChargeLabels, NO_LABELS } from '../../../../../domain/credits/charges.ts'
 import type { HoldInput, ReleaseInput, SettleInput } from '../../../rows/hold-inputs.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 
@@ -32,13 +33,15 @@ const WERE_HELD = statement<[holdId: string]>(
 const HOLD = statement(
   'ledger.hold',
   `WITH input AS MATERIALIZED (
-     SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS t (id, account_id, micros, at, place)
+     SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[])
+       WITH ORDINALITY AS t (id, account_id, micros, at, pool, model, key_id, place)
    ), moved AS (
      UPDATE credit_account SET available = available - s.micros, held = held + s.micros
      FROM (SELECT account_id, sum(micros)::bigint AS micros FROM input GROUP BY account_id) AS s
      WHERE credit_account.account_id = s.account_id
    ), opened AS (
-     INSERT INTO ledger_hold (id, account_id, micros, held_at) SELECT id, account_id, micros, at FROM input
+     INSERT INTO ledger_hold (id, account_id, micros, held_at, pool, model, key_id)
+     SELECT id, account_id, micros, at, pool, model, key_id FROM input
    )
    INSERT INTO ledger_entry (account_id, kind, reference, granted, available, held, charged, at, memo)
    SELECT account_id, 'hold', id, 0, -micros, micros, 0, at, '' FROM input ORDER BY place`,
@@ -81,6 +84,9 @@ export async function lockPurses(
         taken.map(({ accountId }) => accountId),
         taken.map(({ micros }) => micros),
         taken.map(({ at }) => at),
+        taken.map(({ labels }) => labels.pool),
+        taken.map(({ labels }) => labels.model),
+        taken.map(({ labels }) => labels.keyId),
       ])
     },
   }
@@ -141,28 +147,38 @@ export interface CloseInput extends SettleInput {
   readonly kind: 'settle' | 'release'
 }
 
+interface ClosedHold extends CloseInput {
+  readonly accountId: string
+  readonly held: Micros
+  readonly charged: Micros
+  readonly labels: ChargeLabels
+}
+
 const LOCK_OF_HOLDS = statement<[accountId: string, available: Micros, floor: Micros]>(
   'ledger.lockOfHolds',
   `SELECT account_id, available, floor FROM credit_account
    WHERE account_id = ANY (ARRAY(SELECT account_id FROM ledger_hold WHERE id = ANY($1::text[])))
    ORDER BY account_id FOR NO KEY UPDATE`,
 )
-const CLOSE = statement<[holdId: string, accountId: string, micros: Micros]>(
+const CLOSE = statement<
+  [holdId: string, accountId: string, micros: Micros, pool: string | null, model: string | null, keyId: string | null]
+>(
   'ledger.close',
-  'DELETE FROM ledger_hold WHERE id = ANY($1::text[]) RETURNING id, account_id, micros',
+  'DELETE FROM ledger_hold WHERE id = ANY($1::text[]) RETURNING id, account_id, micros, pool, model, key_id',
 )
 const GIVE_BACK = statement(
   'ledger.giveBack',
   `WITH input AS MATERIALIZED (
-     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[])
-       WITH ORDINALITY AS t (kind, id, account_id, held, charged, at, memo, place)
+     SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::text[],
+         $8::text[], $9::text[], $10::text[])
+       WITH ORDINALITY AS t (kind, id, account_id, held, charged, at, memo, pool, model, key_id, place)
    ), moved AS (
      UPDATE credit_account SET available = credit_account.available + s.available, held = credit_account.held - s.held
      FROM (SELECT account_id, sum(held - charged)::bigint AS available, sum(held)::bigint AS held FROM input GROUP BY account_id) AS s
      WHERE credit_account.account_id = s.account_id
    )
-   INSERT INTO ledger_entry (account_id, kind, reference, granted, available, held, charged, at, memo)
-   SELECT account_id, kind, id, 0, held - charged, -held, charged, at, memo FROM input ORDER BY place`,
+   INSERT INTO ledger_entry (account_id, kind, reference, granted, available, held, charged, at, memo, pool, model, key_id)
+   SELECT account_id, kind, id, 0, held - charged, -held, charged, at, memo, pool, model, key_id FROM input ORDER BY place`,
 )
 
 /** Settles some holds and releases others: what each charged, or null where no such hold was open. */
@@ -173,17 +189,23 @@ export async function closeMany(tx: Queryable, inputs: readonly CloseInput[]): P
   const [locked, open] = await Promise.all([tx.all(LOCK_OF_HOLDS, holdIds), tx.all(CLOSE, holdIds)])
   if (open.length === 0) return inputs.map(() => null)
   const spare = new Map(locked.map(([accountId, available, floor]) => [accountId, Math.max(0, available - floor)]))
-  const holds = new Map(open.map(([holdId, accountId, micros]) => [holdId, { accountId, micros }]))
-  const closed: (CloseInput & { readonly accountId: string; readonly held: Micros; readonly charged: Micros })[] = []
+  const holds = new Map(
+    open.map(([holdId, accountId, micros, pool, model, keyId]) => [
+      holdId,
+      { accountId, micros, labels: { pool, model, keyId } },
+    ]),
+  )
+  const closed: ClosedHold[] = []
   const answers = inputs.map((input) => {
     const found = holds.get(input.holdId)
     if (found === undefined) return null
     holds.delete(input.holdId)
     const { accountId, micros: held } = found
+    const labels = input.kind === 'settle' ? found.labels : NO_LABELS
     const atMost = held + (spare.get(accountId) ?? 0)
     const charged = Math.min(input.micros, atMost)
     spare.set(accountId, atMost - charged)
-    closed.push({ ...input, accountId, held, charged })
+    closed.push({ ...input, accountId, held, charged, labels })
     return charged
   })
   await tx.run(GIVE_BACK, [
@@ -194,6 +216,9 @@ export async function closeMany(tx: Queryable, inputs: readonly CloseInput[]): P
     closed.map(({ charged }) => charged),
     closed.map(({ at }) => at),
     closed.map(({ memo }) => memo),
+    closed.map(({ labels }) => labels.pool),
+    closed.map(({ labels }) => labels.model),
+    closed.map(({ labels }) => labels.keyId),
   ])
   return answers
 }

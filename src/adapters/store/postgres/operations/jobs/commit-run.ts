@@ -19,7 +19,13 @@ import { closeEnded, moveToDone } from './end-job.ts'
 import { addOutputs, type NewOutput, toNewOutput } from './job-outputs.ts'
 import { DONE_COLUMNS, findOutputsOf } from './job-row.ts'
 
-type LogFields = readonly [text: string, truncated: boolean, capturedAt: number, complete: boolean]
+type LogFields = readonly [
+  text: string,
+  truncated: boolean,
+  capturedAt: number,
+  complete: boolean,
+  marks: string | null,
+]
 
 interface Commit {
   readonly jobId: string
@@ -42,7 +48,10 @@ function toCommit({ jobId, leaseId }: Lease, change: RunChange, now: Date): Comm
     progress: progress === undefined ? null : JSON.stringify(progress),
     outputs: outputs.map(toNewOutput),
     outputsReused: outputsReused === undefined ? null : Number(outputsReused),
-    log: log === undefined ? null : [toText(log.text), log.truncated, log.capturedAt.getTime(), log.complete],
+    log:
+      log === undefined
+        ? null
+        : [toText(log.text), log.truncated, log.capturedAt.getTime(), log.complete, toText(log.marks ?? null)],
     finish: finish === undefined ? null : toFinish(finish),
   }
 }
@@ -239,10 +248,10 @@ async function updateRunning(
 
 const ADD_LOGS = statement(
   'runs.add_logs',
-  `INSERT INTO job_log (job_id, expires_at, text, truncated, captured_at, complete)
-   SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::boolean[], $5::bigint[], $6::boolean[])
+  `INSERT INTO job_log (job_id, expires_at, text, truncated, captured_at, complete, marks)
+   SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::boolean[], $5::bigint[], $6::boolean[], $7::text[])
    ON CONFLICT (job_id, expires_at) DO UPDATE SET text = excluded.text, truncated = excluded.truncated,
-     captured_at = excluded.captured_at, complete = excluded.complete`,
+     captured_at = excluded.captured_at, complete = excluded.complete, marks = excluded.marks`,
 )
 
 async function writeLogs(tx: Queryable, standing: readonly Standing[]): Promise<void> {
@@ -252,7 +261,7 @@ async function writeLogs(tx: Queryable, standing: readonly Standing[]): Promise<
   if (logs.length === 0) return
   await tx.run(
     ADD_LOGS,
-    [0, 1, 2, 3, 4, 5].map((column) => logs.map((row) => row[column])),
+    [0, 1, 2, 3, 4, 5, 6].map((column) => logs.map((row) => row[column])),
   )
 }
 

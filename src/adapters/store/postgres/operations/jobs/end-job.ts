@@ -50,17 +50,20 @@ interface EndedJob {
 const MOVE = statement<[...JobRow, ...Terms]>(
   'jobs.end',
   `WITH ending AS MATERIALIZED (
-     SELECT * FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::int[], $8::int[])
-       AS e(id, ended_as, ended_at, failure, shown, last_progress, reused, outputs)),
+     SELECT * FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::int[], $8::int[],
+         $9::text[])
+       AS e(id, ended_as, ended_at, failure, shown, last_progress, reused, outputs, code)),
    gone AS (
      DELETE FROM job USING ending WHERE job.id = ending.id RETURNING job.*, ending.ended_as, ending.ended_at,
-       ending.failure, ending.shown, coalesce(ending.last_progress, job.progress) AS final_progress,
+       ending.failure, ending.shown, ending.code, coalesce(ending.last_progress, job.progress) AS final_progress,
        coalesce(ending.reused, job.outputs_reused) AS final_reused, coalesce(ending.outputs, job.output_count) AS final_count),
    done AS (
      INSERT INTO job_done (id, seq, account_id, pool, status, priority, attempt, version, created_at, started_at, completed_at,
-       expires_at, lease_id, engine_id, output_count, outputs_reused, outputs_replaced, metadata, progress, error, run)
+       expires_at, lease_id, engine_id, output_count, outputs_reused, outputs_replaced, metadata, progress, error, run,
+       recipe, attempts, code)
      SELECT id, seq, account_id, pool, ended_as, priority, attempt, version + 1, created_at, started_at, ended_at,
-       expires_at, lease_id, engine_id, final_count, final_reused, outputs_replaced, metadata, final_progress, failure, shown
+       expires_at, lease_id, engine_id, final_count, final_reused, outputs_replaced, metadata, final_progress, failure, shown,
+       recipe, attempts, code
      FROM gone),
    secret AS (DELETE FROM job_secret USING gone WHERE job_id = gone.id AND gone.needs_extra_data & 1 <> 0),
    notes AS (DELETE FROM job_notes USING gone WHERE job_id = gone.id AND gone.needs_extra_data & 2 <> 0),
@@ -110,6 +113,7 @@ export async function moveToDone(tx: Queryable, ends: readonly JobEnd[]): Promis
     ends.map(({ progress }) => progress ?? null),
     ends.map(({ outputsReused }) => outputsReused ?? null),
     ends.map(({ outputCount }) => outputCount ?? null),
+    ends.map(({ error }) => codeOf(error)),
   ])
   const byId = new Map(moved.map((row) => [row[COLUMN.id] as string, row]))
   return ends.flatMap(({ id, isLost = false }) => {
@@ -121,6 +125,10 @@ export async function moveToDone(tx: Queryable, ends: readonly JobEnd[]): Promis
       isLost,
     }
   })
+}
+
+function codeOf(error: string | null): string | null {
+  return error === null ? null : (JSON.parse(error) as JobError).code
 }
 
 /** The second half: references to blobs, and the holds. */
@@ -142,7 +150,7 @@ function toClose({ row, terms, isLost }: EndedJob): CloseInput | null {
   if (perSecondMicros === null || minimumMicros === null) return null
   const [id, startedAt, to] = [row[COLUMN.id], row[COLUMN.startedAt], row[COLUMN.status]]
   const [attempt, error, at] = [row[COLUMN.attempt], row[COLUMN.error], row[COLUMN.completedAt] ?? 0]
-  const errorCode = error === null ? null : (JSON.parse(error) as JobError).code
+  const errorCode = codeOf(error)
   const run = { from, to, errorCode, startedAt, endedAt: at }
   const micros = isLost ? 0 : chargeOf({ perSecondMicros, minimumMicros }, run)
   const holdId = jobHoldId(id)

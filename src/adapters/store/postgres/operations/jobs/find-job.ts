@@ -117,9 +117,11 @@ const FIND_WORKFLOW = statement<[workflow: string]>(
   'jobs.find_workflow',
   `SELECT workflow FROM ${VISIBLE} JOIN job_text ON job_id = visible.id AND job_text.expires_at = visible.expires_at`,
 )
-const FIND_LOG = statement<[text: string, truncated: boolean, capturedAt: number, complete: boolean]>(
+const FIND_LOG = statement<
+  [text: string, truncated: boolean, capturedAt: number, complete: boolean, marks: string | null]
+>(
   'jobs.find_log',
-  `SELECT text, truncated, captured_at, complete
+  `SELECT text, truncated, captured_at, complete, marks
    FROM ${VISIBLE} JOIN job_log ON job_id = visible.id AND job_log.expires_at = visible.expires_at`,
 )
 
@@ -143,6 +145,7 @@ export async function findWorkflow(read: Queryable, { accountId, jobId, now }: J
 export async function findLog(read: Queryable, { accountId, jobId, now }: JobQuery): Promise<JobLog | null> {
   const row = isUuid(jobId) ? await read.get(FIND_LOG, [jobId, accountId, now]) : undefined
   if (row === undefined) return null
-  const [text, truncated, capturedAt, complete] = row
-  return { text, truncated, capturedAt: new Date(capturedAt), complete }
+  const [text, truncated, capturedAt, complete, marks] = row
+  const told = { text, truncated, capturedAt: new Date(capturedAt), complete }
+  return marks === null ? told : { ...told, marks }
 }

@@ -3,6 +3,7 @@
  * of row that some of them have. Nothing is awaited in between.
  */
 import type { NewJob } from '../../../../../domain/jobs/job-store.ts'
+import type { RecipeFields } from '../../../rows/known-recipes.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { HAS_CREDENTIALS, HAS_NOTES } from './job-row.ts'
 import { toSubmissionRow } from './write-run-records.ts'
@@ -12,9 +13,9 @@ const INSERT = statement(
   'jobs.insert',
   `WITH new AS MATERIALIZED (
      SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::bigint[], $7::smallint[], $8::int[],
-       $9::text[], $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::text[], $15::text[]) WITH ORDINALITY
+       $9::text[], $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[]) WITH ORDINALITY
        AS n(id, account_id, pool, priority, created_at, expires_at, needs_extra_data, input_count, needs, price_second,
-         price_minimum, metadata, workflow, workflow_id, submission, place)),
+         price_minimum, metadata, workflow, workflow_id, submission, recipe, place)),
    counted AS (
      UPDATE account SET submitted = submitted + added.count
      FROM (SELECT account_id, count(*) AS count FROM new GROUP BY account_id) AS added WHERE account.id = added.account_id),
@@ -22,11 +23,36 @@ const INSERT = statement(
      INSERT INTO job_text (job_id, expires_at, workflow, workflow_id, submission)
      SELECT id, expires_at, workflow, workflow_id, submission FROM new)
    INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, needs_extra_data, input_count, needs,
-     price_second, price_minimum, metadata)
+     price_second, price_minimum, metadata, recipe)
    SELECT id, account_id, pool, 'queued', priority, created_at, expires_at, needs_extra_data, input_count, needs,
-     price_second, price_minimum, metadata
+     price_second, price_minimum, metadata, recipe
    FROM new ORDER BY place`,
 )
+
+// Only rows that are new or near their end: a row that somebody else has just written is not even locked.
+const KEEP_RECIPES = statement(
+  'jobs.keep_recipes',
+  `INSERT INTO job_recipe AS known (account_id, recipe, title, terms, expires_at)
+   SELECT account_id, recipe, min(title), min(terms), max(expires_at)
+   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) AS new(account_id, recipe, title, terms, expires_at)
+   WHERE NOT EXISTS (
+     SELECT 1 FROM job_recipe WHERE job_recipe.account_id = new.account_id AND job_recipe.recipe = new.recipe
+       AND job_recipe.expires_at >= new.expires_at)
+   GROUP BY account_id, recipe ORDER BY account_id, recipe
+   ON CONFLICT (account_id, recipe) DO UPDATE SET expires_at = greatest(known.expires_at, excluded.expires_at)`,
+)
+
+export interface NewRecipe {
+  readonly accountId: string
+  readonly recipe: RecipeFields
+}
+
+export async function keepRecipes(tx: Queryable, recipes: readonly NewRecipe[]): Promise<void> {
+  const fresh = recipes.filter(({ recipe: [, title] }) => title !== null)
+  if (fresh.length === 0) return
+  const column = (index: 0 | 1 | 2 | 3) => fresh.map(({ recipe }) => recipe[index])
+  await tx.run(KEEP_RECIPES, [fresh.map(({ accountId }) => accountId), column(0), column(1), column(2), column(3)])
+}
 
 const INSERT_INPUTS = statement(
   'jobs.insert_inputs',
@@ -77,6 +103,7 @@ function insertRows(tx: Queryable, jobs: readonly NewJob[]): Promise<number> {
     jobs.map(({ workflow }) => workflow),
     submissions.map((submission) => submission?.workflowId ?? null),
     submissions.map((submission) => submission?.text ?? null),
+    jobs.map(({ recipe }) => recipe?.key ?? null),
   ])
 }
 

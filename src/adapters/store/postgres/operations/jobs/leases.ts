@@ -5,6 +5,7 @@
 
 import type { Lease, ReturnedLease, TouchedJob } from '../../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
+import { ATTEMPTS_LENGTH, type AttemptEnd } from '../../../rows/attempt-fields.ts'
 import { COLUMN } from '../../../rows/job-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { endJobs, type JobEnd } from './end-job.ts'
@@ -56,6 +57,11 @@ export async function releaseLeases(
   return giveBack(tx, [...new Set(inOrder)], {
     refundedAttempts: ([id]) => (leaseOf.get(id)?.isSpent === true ? 0 : 1),
     engineLosses: ([id]) => (leaseOf.get(id)?.isEngineLoss === true ? 1 : 0),
+    at: now,
+    why([id]) {
+      if (leaseOf.get(id)?.isEngineLoss === true) return 'engine_fault'
+      return leaseOf.get(id)?.isSpent === true ? 'engine_lost' : 'returned'
+    },
     toEnd([id, , status]) {
       if (status === 'running') return null
       return { id, to: 'canceled', at: now, error: null, isLost: leaseOf.get(id)?.isSpent === true }
@@ -89,6 +95,8 @@ export async function reapLeases(tx: Queryable, input: ReapInput): Promise<Touch
   return giveBack(tx, lapsed, {
     refundedAttempts: () => 0,
     engineLosses: () => 0,
+    at: now,
+    why: () => 'worker_lost',
     toEnd([id, , status, attempt]) {
       if (status === 'canceling') return { id, to: 'canceled', at: now, error: null, isLost: true }
       return attempt < maxAttempts ? null : { id, to: 'failed', at: now, error, isLost: true }
@@ -100,6 +108,8 @@ interface GiveBack {
   /** Attempts to give back: 1 when the run was not at fault. */
   readonly refundedAttempts: (row: HeldRow) => 0 | 1
   readonly engineLosses: (row: HeldRow) => 0 | 1
+  readonly at: number
+  readonly why: (row: HeldRow) => AttemptEnd
   /** null: the job goes back to the queue. */
   readonly toEnd: (row: HeldRow) => JobEnd | null
 }
@@ -113,9 +123,12 @@ const LOCK_LOADS = statement(
 const REQUEUE = statement<[jobId: string, version: number]>(
   'leases.requeue',
   `WITH back AS (
-     UPDATE job SET status = 'queued', lease_id = NULL, lease_until = NULL, attempt = attempt - given.attempts,
-       engine_losses = engine_losses + given.losses, version = version + 1
-     FROM unnest($1::uuid[], $2::int[], $3::int[]) AS given(job_id, attempts, losses)
+     UPDATE job SET status = 'queued', lease_id = NULL, lease_until = NULL, attempt = job.attempt - given.attempts,
+       engine_losses = engine_losses + given.losses, version = version + 1,
+       attempts = CASE WHEN length(coalesce(job.attempts, '')) < ${ATTEMPTS_LENGTH} THEN (coalesce(job.attempts, '[]')::jsonb
+         || jsonb_build_array(jsonb_build_array(job.attempt, engine_id, started_at, $5::bigint, given.why)))::text
+         ELSE job.attempts END
+     FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[]) AS given(job_id, attempts, losses, why)
      WHERE id = given.job_id RETURNING id, account_id, version),
    counted AS (
      UPDATE account_load AS load SET running = load.running - change.jobs, started = load.started - change.jobs
@@ -146,6 +159,7 @@ async function giveBack(tx: Queryable, held: readonly HeldRow[], rules: GiveBack
   }))
 }
 
-function toReturnColumns(rows: readonly HeldRow[], { refundedAttempts, engineLosses }: GiveBack): unknown[] {
-  return [rows.map(([id]) => id), rows.map(refundedAttempts), rows.map(engineLosses)]
+function toReturnColumns(rows: readonly HeldRow[], rules: GiveBack): unknown[] {
+  const { refundedAttempts, engineLosses, why, at } = rules
+  return [rows.map(([id]) => id), rows.map(refundedAttempts), rows.map(engineLosses), rows.map(why), at]
 }

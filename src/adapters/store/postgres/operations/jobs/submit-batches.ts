@@ -4,6 +4,7 @@
  */
 import { ServiceError } from '../../../../../domain/errors.ts'
 import type { JobStore, NewJob } from '../../../../../domain/jobs/job-store.ts'
+import { createKnownRecipes } from '../../../rows/known-recipes.ts'
 import type { Connected } from '../../database/connections.ts'
 import { createGather } from '../../database/gather.ts'
 import type { Partitions } from '../../database/partitions.ts'
@@ -30,10 +31,13 @@ export function createSubmits(deps: SubmitDeps): JobStore['submit'] {
     maxRunning: BATCHES_UNDER_WAY,
     laneOf: ({ job }) => job.accountId,
   })
+  const recipes = createKnownRecipes()
   return async (job, claim) => {
     await deps.partitions.ensure(job.expiresAt.getTime())
-    const answer = await submit({ job, claim })
+    const recipe = recipes.toFields(job)
+    const answer = await submit({ job, claim, recipe })
     if (answer.outcome === 'failed') throw answer.error
+    if (answer.outcome === 'queued' && recipe !== null) recipes.learn(job, recipe)
     return answer
   }
 }

@@ -9,17 +9,19 @@ import type { KeyClaim, KeyHolder } from '../../../../../domain/idempotency/idem
 import type { NewJob, SubmitOutcome } from '../../../../../domain/jobs/job-store.ts'
 import { toQueuedJob } from '../../../../../domain/jobs/submit/queued-job.ts'
 import type { HoldInput } from '../../../rows/hold-inputs.ts'
+import type { RecipeFields } from '../../../rows/known-recipes.ts'
 import type { Connected } from '../../database/connections.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { type LockedAccount, lockAccounts, readStarted } from '../accounts/account-counters.ts'
 import { findClosedPools } from '../accounts/deployment-rows.ts'
 import { type ClaimedKey, claimKeys, findHolders } from '../accounts/idempotency-keys.ts'
 import { lockPurses, type Purses } from '../credits/ledger-holds.ts'
-import { insertJobs } from './insert-jobs.ts'
+import { insertJobs, keepRecipes, type NewRecipe } from './insert-jobs.ts'
 import { type QueuePlace, readNewPositions } from './queue-position.ts'
 
 export interface Submit {
   readonly job: NewJob
+  readonly recipe?: RecipeFields | null
   readonly claim: KeyClaim | null
 }
 
@@ -58,9 +60,10 @@ export async function submitTogether(durable: Connected, submits: readonly Submi
   return answers
 }
 
-function writeAccepted(tx: Queryable, { accepted, claims, unusedIds, purses }: Decision): Promise<unknown> {
+function writeAccepted(tx: Queryable, { accepted, recipes, claims, unusedIds, purses }: Decision): Promise<unknown> {
   return Promise.all([
     insertJobs(tx, accepted),
+    keepRecipes(tx, recipes),
     claimKeys(tx, claims),
     unusedIds.length > 0 && tx.run(GIVE_BACK, [unusedIds]),
     purses?.write(),
@@ -136,14 +139,16 @@ async function findOurs(tx: Queryable, submits: readonly Submit[]): Promise<Set<
   )
 }
 
-function toHold({ id, accountId, price, createdAt }: NewJob): HoldInput | null {
+function toHold({ id, accountId, pool, keyId = null, price, createdAt }: NewJob): HoldInput | null {
   if (price == null) return null
-  return { holdId: jobHoldId(id), accountId, micros: price.holdMicros, at: createdAt.getTime() }
+  const labels = { pool, model: null, keyId }
+  return { holdId: jobHoldId(id), accountId, micros: price.holdMicros, at: createdAt.getTime(), labels }
 }
 
 interface Decision {
   readonly answers: readonly SubmitAnswer[]
   readonly accepted: readonly NewJob[]
+  readonly recipes: readonly NewRecipe[]
   readonly claims: readonly ClaimedKey[]
   /** Chosen ids of submits that were refused. */
   readonly unusedIds: readonly string[]
@@ -154,6 +159,7 @@ function decide(submits: readonly Submit[], known: Known): Decision {
   const waiting = new Map<string, number>()
   for (const [id, { submitted }] of known.accounts) waiting.set(id, submitted - (known.started.get(id) ?? 0))
   const accepted: NewJob[] = []
+  const recipes: NewRecipe[] = []
   const acceptedIds = new Set<string>()
   const claims = new Map<string, ClaimedKey>()
   const chosen = new Set(known.chosen)
@@ -178,13 +184,14 @@ function decide(submits: readonly Submit[], known: Known): Decision {
     return (waiting.get(job.accountId) ?? 0) >= account.maxQueued ? { outcome: 'queue_full' } : null
   }
 
-  function accept({ job, claim }: Submit): SubmitAnswer {
+  function accept({ job, claim, recipe = null }: Submit): SubmitAnswer {
     const hold = toHold(job)
     if (hold !== null) known.purses?.hold(hold)
     if (claim !== null) claims.set(`${job.accountId} ${claim.key}`, toClaimedKey(job, claim))
     const nowWaiting = (waiting.get(job.accountId) ?? 0) + 1
     waiting.set(job.accountId, nowWaiting)
     accepted.push(job)
+    if (recipe !== null) recipes.push({ accountId: job.accountId, recipe })
     acceptedIds.add(job.id)
     return { outcome: 'queued', job: toQueuedJob(job, known.positionOf(job, nowWaiting)) }
   }
@@ -200,7 +207,7 @@ function decide(submits: readonly Submit[], known: Known): Decision {
     return refuse(submit, account) ?? accept(submit)
   })
   const unusedIds = known.chosen.filter((id) => !acceptedIds.has(id))
-  return { answers, accepted, claims: [...claims.values()], unusedIds, purses: known.purses }
+  return { answers, accepted, recipes, claims: [...claims.values()], unusedIds, purses: known.purses }
 }
 
 function toClaimedKey({ id, accountId }: NewJob, { key, claimedAt, expiresAt }: KeyClaim): ClaimedKey {

@@ -3,24 +3,47 @@
  * server's own: a process whose clock runs ahead takes nothing that another one still holds.
  */
 import type {
+  BeatAnswer,
   NodeAbout,
   NodeBeat,
   NodeHoldings,
   ServiceNode,
-  Singleton,
 } from '../../../../../domain/service-nodes/node-store.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 
 type NodeRow = readonly [id: string, startedAt: number, seenAt: number, aliveUntil: number, about: string]
 
-const BEAT = statement(
+/** What the server's clock shows, not when its transaction began. */
+const SERVER_TIME = '(extract(epoch FROM clock_timestamp()) * 1000)::float8'
+
+/** The time that the caller believes in ($3), or the server's if that is earlier. */
+export const NO_LATER_THAN_NOW = `(SELECT least($3::bigint, floor(${SERVER_TIME})::bigint))`
+
+// Names are taken in their order, so that two processes that want the same ones do not wait for each other.
+const BEAT = statement<[time: number, held: string[] | null]>(
   'nodes.beat',
-  `INSERT INTO node (id, started_at, seen_at, alive_until, about) VALUES ($1, $2, $2, $3, $4)
-   ON CONFLICT (id) DO UPDATE SET seen_at = $2, alive_until = $3, about = $4`,
+  `WITH said AS (
+     INSERT INTO node (id, started_at, seen_at, alive_until, about) VALUES ($1, $3, $3, $2, $4)
+     ON CONFLICT (id) DO UPDATE SET seen_at = $3, alive_until = $2, about = $4),
+   taken AS (
+     INSERT INTO singleton AS held (name, node_id, held_since, held_until)
+     SELECT name, $1, $3, until FROM unnest($5::text[], $6::bigint[]) AS wanted (name, until) ORDER BY name
+     ON CONFLICT (name) DO UPDATE SET node_id = $1, held_until = excluded.held_until,
+       held_since = CASE WHEN held.node_id = $1 AND held.held_until > $3 THEN held.held_since ELSE $3 END
+     WHERE held.node_id = $1 OR held.held_until <= ${NO_LATER_THAN_NOW}
+     RETURNING name)
+   SELECT ${SERVER_TIME}, (SELECT array_agg(name) FROM taken)`,
 )
 
-export async function beatNode(db: Queryable, { id, now, aliveUntil, about }: NodeBeat): Promise<void> {
-  await db.run(BEAT, [id, now.getTime(), aliveUntil.getTime(), JSON.stringify(about)])
+export async function beatNode(db: Queryable, beat: NodeBeat): Promise<BeatAnswer> {
+  const { id, now, aliveUntil, about, wanted = [] } = beat
+  const row = await db.get(BEAT, [
+    ...[id, aliveUntil.getTime(), now.getTime(), JSON.stringify(about)],
+    wanted.map(({ name }) => name),
+    wanted.map(({ until }) => until.getTime()),
+  ])
+  const [time, held] = row ?? [now.getTime(), null]
+  return { time: new Date(time), held: held ?? [] }
 }
 
 const LEAVE = statement(
@@ -75,42 +98,4 @@ const FORGET = statement('nodes.forget', 'DELETE FROM node WHERE alive_until < $
 
 export function forgetNodes(db: Queryable, deadBefore: Date): Promise<number> {
   return db.run(FORGET, [deadBefore.getTime()])
-}
-
-/** The time that the caller believes in ($3), or the server's if that is earlier. */
-export const NO_LATER_THAN_NOW =
-  '(SELECT least($3::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint))'
-
-type SingletonRow = readonly [nodeId: string, heldSince: number, heldUntil: number]
-
-const TAKE = statement<SingletonRow>(
-  'nodes.take_singleton',
-  `INSERT INTO singleton AS held (name, node_id, held_since, held_until) VALUES ($1, $2, $3, $4)
-   ON CONFLICT (name) DO UPDATE SET node_id = $2, held_until = $4,
-     held_since = CASE WHEN held.node_id = $2 AND held.held_until > $3 THEN held.held_since ELSE $3 END
-   WHERE held.node_id = $2 OR held.held_until <= ${NO_LATER_THAN_NOW}
-   RETURNING node_id, held_since, held_until`,
-)
-const FIND = statement<SingletonRow>(
-  'nodes.find_singleton',
-  'SELECT node_id, held_since, held_until FROM singleton WHERE name = $1',
-)
-
-interface TakeRequest {
-  readonly name: string
-  readonly nodeId: string
-  readonly now: Date
-  readonly until: Date
-}
-
-/** null: its holder left between the two looks. */
-export async function takeSingleton(
-  db: Queryable,
-  { name, nodeId, now, until }: TakeRequest,
-): Promise<Singleton | null> {
-  const taken = await db.get(TAKE, [name, nodeId, now.getTime(), until.getTime()])
-  const row = taken ?? (await db.get(FIND, [name]))
-  if (row === undefined) return null
-  const [holder, heldSince, heldUntil] = row
-  return { name, nodeId: holder, heldSince: new Date(heldSince), heldUntil: new Date(heldUntil) }
 }

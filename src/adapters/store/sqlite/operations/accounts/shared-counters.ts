@@ -43,15 +43,3 @@ export function prepareTakeWindow(database: DatabaseSync): (input: TakeWindowInp
     return [granted, endsAt]
   }
 }
-
-type VersionRow = [accounts: number, keys: number, deployments: number]
-
-/** The newest version of each list that other processes keep in memory. */
-export function prepareDirectoryVersions(database: DatabaseSync): (input: null) => VersionRow {
-  const newest = (table: string) => `(SELECT coalesce(max(version), 0) FROM ${table})`
-  const select = prepareRows<VersionRow>(
-    database,
-    `SELECT ${newest('account_profile')}, ${newest('api_key')}, ${newest('deployment')}`,
-  )
-  return () => select.get() ?? [0, 0, 0]
-}

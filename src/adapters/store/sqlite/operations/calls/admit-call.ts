@@ -15,6 +15,7 @@ interface Admission extends PoolLimits, PoolEntry {
   readonly key: string | null
   readonly fingerprint: string
   readonly model: string
+  readonly keyId: string | null
   readonly baseUrl: string
   readonly createdAt: number
   readonly expiresAt: number
@@ -28,7 +29,7 @@ interface Admission extends PoolLimits, PoolEntry {
 const ADMISSION = createPacking<Admission>({
   ...{ id: true, accountId: true, key: true, fingerprint: true, model: true, baseUrl: true, createdAt: true },
   ...{ expiresAt: true, holdMicros: true, spendMicros: true, costly: true, mayResubmit: true, isValid: true },
-  ...{ maxCalls: true, maxCostlyCalls: true, ceilingMicros: true, owner: true, leaseUntil: true },
+  ...{ maxCalls: true, maxCostlyCalls: true, ceilingMicros: true, owner: true, leaseUntil: true, keyId: true },
 })
 
 type AdmitAnswer =
@@ -46,6 +47,7 @@ export function toAdmitInput(call: NewCall, limits: CallLimits, { isValid, lease
     ...{ id, accountId, key, fingerprint, baseUrl, holdMicros, spendMicros, mayResubmit, isValid },
     ...{ maxCalls, maxCostlyCalls, ceilingMicros },
     model: call.modelId,
+    keyId: holdMicros === null ? null : (call.keyId ?? null),
     createdAt: call.createdAt.getTime(),
     expiresAt: call.expiresAt.getTime(),
     costly: Number(call.isCostly),
@@ -131,7 +133,7 @@ export function prepareAdmitCall(database: DatabaseSync): (input: Packed<Admissi
     const id = before?.id ?? call.id
     const [running, committed]: Standing = pool.enter(call)
     const attempt = before === null ? 0 : before.attempt + 1
-    money.hold({ id, accountId, attempt, holdMicros }, now)
+    money.hold({ id, accountId, attempt, holdMicros }, now, { pool: null, model: call.model, keyId: call.keyId })
     const [seq, fence] = write(call, before)
     return ['admitted', seq, id, fence, running, committed]
   }

@@ -1,5 +1,6 @@
 /** The entry of a call in its account's pool, and the money set aside for it: taken and given back together. */
 import type { DatabaseSync } from 'node:sqlite'
+import type { ChargeLabels } from '../../../../../domain/credits/charges.ts'
 import { callHoldId, judgePool, type PoolVerdict } from '../../../call-records.ts'
 import { prepareLedger } from '../credits/ledger-holds.ts'
 import { prepareRows } from '../statement.ts'
@@ -68,7 +69,7 @@ type CanPay = (accountId: string, micros: number) => boolean
 
 interface CallMoney {
   readonly canPay: CanPay
-  hold(call: HeldCall, at: number): void
+  hold(call: HeldCall, at: number, labels: ChargeLabels): void
   /** What was charged; null when nothing was set aside for it, or the account is not metered. */
   settle(call: HeldCall, charge: { readonly micros: number; readonly memo: string; readonly at: number }): number | null
 }
@@ -85,9 +86,9 @@ export function prepareCallMoney(database: DatabaseSync): CallMoney {
   const ledger = prepareLedger(database)
   return {
     canPay: prepareCanPay(database),
-    hold({ id, accountId, attempt, holdMicros }, at) {
+    hold({ id, accountId, attempt, holdMicros }, at, labels) {
       if (holdMicros === null) return
-      const isHeld = ledger.hold({ holdId: callHoldId(id, attempt), accountId, micros: holdMicros, at })
+      const isHeld = ledger.hold({ holdId: callHoldId(id, attempt), accountId, micros: holdMicros, at, labels })
       if (!isHeld) throw new Error(`The account of call ${id} cannot pay, though it was asked before.`)
     },
     settle({ id, attempt, holdMicros }, { micros, memo, at }) {

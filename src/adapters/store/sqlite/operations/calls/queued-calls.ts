@@ -15,6 +15,7 @@ import { prepareDropInput } from './finish-call.ts'
 
 interface EnqueueInput {
   readonly id: string
+  readonly keyId: string | null
   readonly accountId: string
   readonly key: string | null
   readonly fingerprint: string
@@ -65,7 +66,7 @@ export function prepareEnqueueCall(database: DatabaseSync): (input: EnqueueInput
     if (!input.isValid) return { outcome: 'invalid' }
     const waiting = countWaiting(accountId)
     if (waiting >= input.maxWaiting) return { outcome: 'backlog_full' }
-    money.hold({ id, accountId, attempt: 0, holdMicros }, now)
+    money.hold({ id, accountId, attempt: 0, holdMicros }, now, { pool: null, model: input.model, keyId: input.keyId })
     write(input)
     return { outcome: 'queued', position: waiting }
   }

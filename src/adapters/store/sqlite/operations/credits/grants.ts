@@ -47,23 +47,23 @@ interface RefundInput {
 }
 
 export function prepareRefund(database: DatabaseSync): (input: RefundInput) => RefundOutcome {
-  const selectCharged = prepareRows<[accountId: string, charged: Micros]>(
-    database,
-    `SELECT account_id, charged FROM ledger_entry WHERE reference = ? AND kind = ?`,
-  )
+  const selectCharged = prepareRows<
+    [accountId: string, charged: Micros, pool: string | null, model: string | null, keyId: string | null]
+  >(database, `SELECT account_id, charged, pool, model, key_id FROM ledger_entry WHERE reference = ? AND kind = ?`)
   const add = database.prepare('UPDATE credit_account SET available = available + ?2 WHERE account_id = ?1')
   const post = preparePost(database)
   return ({ holdId, micros, at, memo }) => {
     const settled = selectCharged.get(holdId, 'settle')
     if (settled === undefined) return { outcome: 'not_charged' }
-    const [accountId, charged] = settled
+    const [accountId, charged, pool, model, keyId] = settled
     if (charged === 0) return { outcome: 'not_charged' }
     const refunded = selectCharged.get(holdId, 'refund')
     if (refunded !== undefined) return { outcome: 'repeated', accountId, micros: -refunded[1] }
     const back = micros ?? charged
     if (back > charged) return { outcome: 'more_than_charged', charged }
     add.run(accountId, back)
-    post(accountId, 'refund', { reference: holdId, granted: 0, available: back, held: 0, charged: -back, at, memo })
+    const moves = { reference: holdId, granted: 0, available: back, held: 0, charged: -back, at, memo }
+    post(accountId, 'refund', moves, { pool, model, keyId })
     return { outcome: 'refunded', accountId, micros: back }
   }
 }

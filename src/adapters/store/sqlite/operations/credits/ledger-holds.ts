@@ -6,6 +6,7 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { Micros } from '../../../../../../lib/text/usd.ts'
+import { type ChargeLabels, NO_LABELS } from '../../../../../domain/credits/charges.ts'
 import type { EntryKind } from '../../../../../domain/credits/ledger.ts'
 import type { HoldInput, ReleaseInput, SettleInput } from '../../../rows/hold-inputs.ts'
 import { prepareRows } from '../statement.ts'
@@ -24,7 +25,7 @@ interface Ledger {
   release(input: ReleaseInput): boolean
 }
 
-type HoldRow = [accountId: string, micros: Micros]
+type HoldRow = [accountId: string, micros: Micros, pool: string | null, model: string | null, keyId: string | null]
 
 export function prepareLedger(database: DatabaseSync): Ledger {
   const post = preparePost(database)
@@ -33,8 +34,13 @@ export function prepareLedger(database: DatabaseSync): Ledger {
   const take = database.prepare(`
     UPDATE credit_account SET available = available - ?2, held = held + ?2
     WHERE account_id = ?1 AND available - ?2 >= floor`)
-  const openHold = database.prepare('INSERT INTO ledger_hold (id, account_id, micros, held_at) VALUES (?, ?, ?, ?)')
-  const closeHold = prepareRows<HoldRow>(database, 'DELETE FROM ledger_hold WHERE id = ? RETURNING account_id, micros')
+  const openHold = database.prepare(
+    'INSERT INTO ledger_hold (id, account_id, micros, held_at, pool, model, key_id) VALUES (?, ?, ?, ?, ?, ?, ?)',
+  )
+  const closeHold = prepareRows<HoldRow>(
+    database,
+    'DELETE FROM ledger_hold WHERE id = ? RETURNING account_id, micros, pool, model, key_id',
+  )
   const spare = prepareRows<[Micros]>(
     database,
     'SELECT max(0, available - floor) FROM credit_account WHERE account_id = ?',
@@ -42,9 +48,15 @@ export function prepareLedger(database: DatabaseSync): Ledger {
   const giveBack = database.prepare(`
     UPDATE credit_account SET available = available + ?2, held = held - ?3 WHERE account_id = ?1`)
 
-  function close(kind: 'settle' | 'release', [accountId, held]: HoldRow, charged: Micros, rest: Rest): void {
+  function close(
+    kind: 'settle' | 'release',
+    [accountId, held, pool, model, keyId]: HoldRow,
+    charged: Micros,
+    rest: Rest,
+  ): void {
     giveBack.run(accountId, held - charged, held)
-    post(accountId, kind, { ...rest, granted: 0, available: held - charged, held: -held, charged })
+    const labels = kind === 'settle' ? { pool, model, keyId } : NO_LABELS
+    post(accountId, kind, { ...rest, granted: 0, available: held - charged, held: -held, charged }, labels)
   }
 
   const affords = prepareRows<[number]>(
@@ -55,11 +67,11 @@ export function prepareLedger(database: DatabaseSync): Ledger {
   return {
     canHold: ({ holdId, accountId, micros }) =>
       affords.get(accountId, micros)?.[0] !== 0 || wasHeld.get(holdId) !== undefined,
-    hold({ holdId, accountId, micros, at }) {
+    hold({ holdId, accountId, micros, at, labels: { pool, model, keyId } }) {
       mustBeAmount(micros)
       if (wasHeld.get(holdId) !== undefined) return true
       if (take.run(accountId, micros).changes === 0) return isMetered.get(accountId) === undefined
-      openHold.run(holdId, accountId, micros, at)
+      openHold.run(holdId, accountId, micros, at, pool, model, keyId)
       post(accountId, 'hold', {
         reference: holdId,
         granted: 0,
@@ -103,14 +115,15 @@ interface Moves extends Rest {
 }
 
 /** Writes one entry; the table itself refuses one that does not balance. */
-type Post = (accountId: string, kind: EntryKind, moves: Moves) => void
+type Post = (accountId: string, kind: EntryKind, moves: Moves, labels?: ChargeLabels) => void
 
 export function preparePost(database: DatabaseSync): Post {
   const insert = database.prepare(`
-    INSERT INTO ledger_entry (account_id, kind, reference, granted, available, held, charged, at, memo)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-  return (accountId, kind, { reference, granted, available, held, charged, at, memo }) => {
-    insert.run(accountId, kind, reference, granted, available, held, charged, at, memo)
+    INSERT INTO ledger_entry (account_id, kind, reference, granted, available, held, charged, at, memo, pool, model, key_id)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+  return (accountId, kind, { reference, granted, available, held, charged, at, memo }, labels = NO_LABELS) => {
+    const { pool, model, keyId } = labels
+    insert.run(accountId, kind, reference, granted, available, held, charged, at, memo, pool, model, keyId)
   }
 }
 

@@ -15,7 +15,7 @@ import { type NewOutputRow, prepareAddOutputs, toNewOutputRow } from './job-outp
 import { type CompleteJob, JOB_COLUMNS } from './job-row.ts'
 import { prepareAddRun } from './write-run-records.ts'
 
-type LogFields = readonly [text: string, truncated: number, capturedAt: number, complete: number]
+type LogFields = readonly [text: string, truncated: number, capturedAt: number, complete: number, marks: string | null]
 
 interface CommitInput {
   readonly jobId: string
@@ -37,7 +37,10 @@ export function toCommitInput({ jobId, leaseId }: Lease, change: RunChange, now:
     progress: progress === undefined ? null : JSON.stringify(progress),
     outputs: outputs.map(toNewOutputRow),
     outputsReused: outputsReused === undefined ? null : Number(outputsReused),
-    log: log === undefined ? null : [log.text, Number(log.truncated), log.capturedAt.getTime(), Number(log.complete)],
+    log:
+      log === undefined
+        ? null
+        : [log.text, Number(log.truncated), log.capturedAt.getTime(), Number(log.complete), log.marks ?? null],
     finish: finish === undefined ? null : toFinish(finish),
   }
 }
@@ -75,7 +78,7 @@ export function prepareCommit(
        output_count = ?4, version = version + ?5 WHERE seq = ?1 RETURNING version`,
   )
   const upsertLog = database.prepare(`
-    INSERT OR REPLACE INTO job_log (seq, text, truncated, captured_at, complete) VALUES (?, ?, ?, ?, ?)`)
+    INSERT OR REPLACE INTO job_log (seq, text, truncated, captured_at, complete, marks) VALUES (?, ?, ?, ?, ?, ?)`)
   const addOutputs = prepareAddOutputs(database)
   const addRun = prepareAddRun(database)
   const endJob: EndJob = prepareEndJob(database)

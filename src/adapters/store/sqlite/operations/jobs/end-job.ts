@@ -39,8 +39,8 @@ const TERM_COUNT = 4
 export function prepareEndJob(database: DatabaseSync): EndJob {
   const update = prepareRows<[...JobRow, ...Terms]>(
     database,
-    `UPDATE job SET status = ?2, completed_at = ?3, error = ?4, lease_id = iif(?5, lease_id, NULL), lease_until = NULL,
-       version = version + 1
+    `UPDATE job SET status = ?2, completed_at = ?3, error = ?4, code = ?5, lease_id = iif(?6, lease_id, NULL),
+       lease_until = NULL, version = version + 1
      WHERE seq = ?1
      RETURNING ${JOB_COLUMNS}, ${TERMS}`,
   )
@@ -57,7 +57,8 @@ export function prepareEndJob(database: DatabaseSync): EndJob {
   const closeHold = prepareCloseHold(database)
   return (end) => {
     const { seq, accountId, from, to, at, error } = end
-    const ended = update.get(seq, to, at, error, Number(end.keepsLease ?? false))
+    const code = error === null ? null : (JSON.parse(error) as JobError).code
+    const ended = update.get(seq, to, at, error, code, Number(end.keepsLease ?? false))
     if (ended === undefined) throw new Error(`No job at ${seq}.`)
     const row = ended.slice(0, -TERM_COUNT) as unknown as JobRow
     const terms = ended.slice(-TERM_COUNT) as Terms

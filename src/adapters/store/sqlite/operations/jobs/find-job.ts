@@ -58,14 +58,17 @@ export function prepareFindWorkflow(database: DatabaseSync): (query: JobQuery) =
 }
 
 export function prepareFindLog(database: DatabaseSync): (query: JobQuery) => JobLog | null {
-  const select = prepareRows<[text: string, truncated: number, capturedAt: number, complete: number]>(
+  const select = prepareRows<
+    [text: string, truncated: number, capturedAt: number, complete: number, marks: string | null]
+  >(
     database,
-    `SELECT text, truncated, captured_at, complete FROM job JOIN job_log USING (seq) WHERE ${IS_VISIBLE}`,
+    `SELECT text, truncated, captured_at, complete, marks FROM job JOIN job_log USING (seq) WHERE ${IS_VISIBLE}`,
   )
   return ({ accountId, jobId, now }) => {
     const row = select.get(jobId, accountId, now)
     if (row === undefined) return null
-    const [text, truncated, capturedAt, complete] = row
-    return { text, truncated: truncated === 1, capturedAt: new Date(capturedAt), complete: complete === 1 }
+    const [text, truncated, capturedAt, complete, marks] = row
+    const told = { text, truncated: truncated === 1, capturedAt: new Date(capturedAt), complete: complete === 1 }
+    return marks === null ? told : { ...told, marks }
   }
 }

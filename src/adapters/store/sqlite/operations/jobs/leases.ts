@@ -3,6 +3,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Lease, ReturnedLease, TouchedJob } from '../../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
+import { ATTEMPTS_LENGTH, type AttemptEnd } from '../../../rows/attempt-fields.ts'
 import { COLUMN } from '../../../rows/job-row.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareEndJob } from './end-job.ts'
@@ -63,7 +64,8 @@ export function prepareRelease(database: DatabaseSync): (input: ReleaseInput) =>
       if (held === undefined) return []
       const [seq, jobId, accountId, from] = held
       if (from === 'running') {
-        const version = requeueJob({ seq, accountId, refundedAttempts: isSpent ? 0 : 1, engineLosses })
+        const why = engineLosses > 0 ? 'engine_fault' : isSpent ? 'engine_lost' : 'returned'
+        const version = requeueJob({ seq, accountId, refundedAttempts: isSpent ? 0 : 1, engineLosses, at: now, why })
         return [{ jobId, accountId, version, status: 'queued' }]
       }
       const row = endJob({ seq, accountId, from, to: 'canceled', at: now, error: null, isLost: isSpent })
@@ -82,7 +84,14 @@ export function prepareReap(database: DatabaseSync): (input: ReapInput) => Touch
   return ({ now, lapsedBefore, maxAttempts, error, limit }) =>
     selectLapsed.all(lapsedBefore, limit).map(([seq, jobId, accountId, from, attempt]) => {
       if (from === 'running' && attempt < maxAttempts) {
-        const version = requeueJob({ seq, accountId, refundedAttempts: 0, engineLosses: 0 })
+        const version = requeueJob({
+          seq,
+          accountId,
+          refundedAttempts: 0,
+          engineLosses: 0,
+          at: now,
+          why: 'worker_lost',
+        })
         return { jobId, accountId, version, status: 'queued' }
       }
       const end = from === 'canceling' ? ({ to: 'canceled', error: null } as const) : ({ to: 'failed', error } as const)
@@ -97,6 +106,8 @@ interface JobRequeue {
   /** Attempts to give back: 1 when the run was not at fault. */
   readonly refundedAttempts: 0 | 1
   readonly engineLosses: number
+  readonly at: number
+  readonly why: AttemptEnd
 }
 
 /**
@@ -107,12 +118,14 @@ function prepareRequeueJob(database: DatabaseSync): (requeue: JobRequeue) => num
   const update = prepareRows<[number]>(
     database,
     `UPDATE job SET status = 'queued', lease_id = NULL, lease_until = NULL, attempt = attempt - ?2,
-       engine_losses = engine_losses + ?3, version = version + 1
+       engine_losses = engine_losses + ?3, version = version + 1,
+       attempts = iif(length(coalesce(attempts, '')) < ${ATTEMPTS_LENGTH}, json_insert(coalesce(attempts, '[]'), '$[#]',
+         json_array(attempt, engine_id, started_at, ?4, ?5)), attempts)
      WHERE seq = ?1 RETURNING version`,
   )
   const count = database.prepare('UPDATE account SET queued = queued + 1, running = running - 1 WHERE id = ?')
-  return ({ seq, accountId, refundedAttempts, engineLosses }) => {
-    const row = update.get(seq, refundedAttempts, engineLosses)
+  return ({ seq, accountId, refundedAttempts, engineLosses, at, why }) => {
+    const row = update.get(seq, refundedAttempts, engineLosses, at, why)
     if (row === undefined) throw new Error(`No job at ${seq}.`)
     count.run(accountId)
     const [version] = row

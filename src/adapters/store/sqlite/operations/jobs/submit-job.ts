@@ -9,6 +9,7 @@ import type { KeyClaim, KeyHolder } from '../../../../../domain/idempotency/idem
 import type { NewJob, SubmitOutcome } from '../../../../../domain/jobs/job-store.ts'
 import { toQueuedJob } from '../../../../../domain/jobs/submit/queued-job.ts'
 import type { HoldInput } from '../../../rows/hold-inputs.ts'
+import type { RecipeFields } from '../../../rows/known-recipes.ts'
 import { prepareIsPoolClosed } from '../accounts/deployment-rows.ts'
 import { prepareClaimKey, prepareFindHolder } from '../accounts/idempotency-keys.ts'
 import { prepareLedger } from '../credits/ledger-holds.ts'
@@ -36,10 +37,13 @@ interface Submit {
   readonly keyClaimedAt: number
   readonly keyExpiresAt: number
   readonly price: PriceFields | null
+  /** The API key that it came with. */
+  readonly keyId: string | null
   readonly hasChosenId: boolean
   readonly submission: SubmissionRow | null
   readonly needs: string
   readonly notes: string | null
+  readonly recipe: RecipeFields | null
 }
 
 /** The queue position, the holder of the key, null when the queue is full, or why there is no job. */
@@ -56,13 +60,14 @@ const SUBMIT = createPacking<Submit>({
   ...{ id: true, accountId: true, pool: true, priority: true, createdAt: true, expiresAt: true, metadata: true },
   ...{ workflow: true, inputs: true, extraDataFlags: true, sealedExtraData: true, submission: true, notes: true },
   ...{ key: true, keyClaimedAt: true, keyExpiresAt: true, price: true, hasChosenId: true, needs: true },
+  ...{ recipe: true, keyId: true },
 })
 
-export function toSubmitInput(job: NewJob, claim: KeyClaim | null): Packed<Submit> {
+export function toSubmitInput(job: NewJob, claim: KeyClaim | null, recipe: RecipeFields | null): Packed<Submit> {
   const { id, accountId, pool, priority, workflow, needs, sealedExtraData, price = null, notes = null } = job
   const metadata = JSON.stringify(job.metadata)
   return SUBMIT.pack({
-    ...{ id, accountId, pool, priority, workflow, needs, sealedExtraData, notes },
+    ...{ id, accountId, pool, priority, workflow, needs, sealedExtraData, notes, recipe },
     createdAt: job.createdAt.getTime(),
     expiresAt: job.expiresAt.getTime(),
     metadata: metadata === '{}' ? null : metadata,
@@ -71,6 +76,7 @@ export function toSubmitInput(job: NewJob, claim: KeyClaim | null): Packed<Submi
     key: claim === null ? null : claim.key,
     keyClaimedAt: claim === null ? 0 : claim.claimedAt.getTime(),
     keyExpiresAt: claim === null ? 0 : claim.expiresAt.getTime(),
+    keyId: price === null ? null : (job.keyId ?? null),
     price: price === null ? null : [price.perSecondMicros, price.minimumMicros, price.holdMicros],
     hasChosenId: job.hasChosenId === true,
     submission: job.submission == null ? null : toSubmissionRow(job.submission),
@@ -93,6 +99,7 @@ export function prepareSubmit(database: DatabaseSync): (input: Packed<Submit>) =
   const newestPosition = prepareNewestPosition(database)
   const isTaken = prepareIsTaken(database)
   const isPoolClosed = prepareIsPoolClosed(database)
+  const keepRecipe = prepareKeepRecipe(database)
   const addSubmission = prepareAddSubmission(database)
   return (input) => {
     const submit = SUBMIT.unpack(input)
@@ -110,15 +117,26 @@ export function prepareSubmit(database: DatabaseSync): (input: Packed<Submit>) =
     if (hold !== null) ledger.hold(hold)
     if (key !== null) claimKey({ accountId, key, expiresAt: submit.keyExpiresAt, jobId: id, assetId: null })
     const seq = insertJob(submit)
+    if (submit.recipe !== null) keepRecipe(accountId, submit.recipe)
     if (submission !== null) addSubmission(seq, submission)
     return newestPosition({ seq, accountId, pool, priority }, queued)
   }
 }
 
-function toHold({ id, accountId, price, createdAt }: Submit): HoldInput | null {
+function prepareKeepRecipe(database: DatabaseSync): (accountId: string, recipe: RecipeFields) => void {
+  const upsert = database.prepare(`
+    INSERT INTO job_recipe (account_id, recipe, title, terms, expires_at) VALUES (?, ?, ?, ?, ?)
+    ON CONFLICT (account_id, recipe) DO UPDATE SET expires_at = max(expires_at, excluded.expires_at)`)
+  return (accountId, [key, title, terms, expiresAt]) => {
+    if (title !== null && terms !== null) upsert.run(accountId, key, title, terms, expiresAt)
+  }
+}
+
+function toHold({ id, accountId, pool, keyId, price, createdAt }: Submit): HoldInput | null {
   if (price === null) return null
   const [, , holdMicros] = price
-  return { holdId: jobHoldId(id), accountId, micros: holdMicros, at: createdAt }
+  const labels = { pool, model: null, keyId }
+  return { holdId: jobHoldId(id), accountId, micros: holdMicros, at: createdAt, labels }
 }
 
 /** How many jobs of the account wait now, or null when its queue is full. */
@@ -139,8 +157,8 @@ function prepareTakeQueueRoom(database: DatabaseSync): (accountId: string) => nu
 function prepareInsertJob(database: DatabaseSync): (submit: Submit) => number {
   const insertJob = database.prepare(`
     INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, metadata, needs_extra_data, input_count,
-      price_second, price_minimum, needs)
-    VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+      price_second, price_minimum, needs, recipe)
+    VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
   const insertWorkflow = database.prepare('INSERT INTO job_workflow (seq, text) VALUES (?, ?)')
   const insertInput = database.prepare(`
     INSERT INTO job_input (seq, position, name, hash, size_bytes, content_type) VALUES (?, ?, ?, ?, ?, ?)`)
@@ -164,6 +182,7 @@ function prepareInsertJob(database: DatabaseSync): (submit: Submit) => number {
       perSecondMicros,
       minimumMicros,
       submit.needs,
+      submit.recipe?.[0] ?? null,
     )
     const seq = Number(inserted.lastInsertRowid)
     insertWorkflow.run(seq, submit.workflow)

@@ -1,28 +1,38 @@
 /** Which processes live, and which of them does the work that only one may do. */
 import type { DatabaseSync } from 'node:sqlite'
-import type {
-  NodeAbout,
-  NodeBeat,
-  NodeHoldings,
-  ServiceNode,
-  Singleton,
-} from '../../../../../domain/service-nodes/node-store.ts'
+import type { NodeAbout, NodeBeat, NodeHoldings, ServiceNode } from '../../../../../domain/service-nodes/node-store.ts'
 import { prepareRows } from '../statement.ts'
 
 type NodeRow = [id: string, startedAt: number, seenAt: number, aliveUntil: number, about: string]
 
-type BeatInput = readonly [id: string, now: number, aliveUntil: number, about: string]
-
-export function toBeatInput({ id, now, aliveUntil, about }: NodeBeat): BeatInput {
-  return [id, now.getTime(), aliveUntil.getTime(), JSON.stringify(about)]
+interface BeatInput {
+  readonly id: string
+  readonly now: number
+  readonly aliveUntil: number
+  readonly about: string
+  readonly wanted: readonly { readonly name: string; readonly until: number }[]
 }
 
-export function prepareBeatNode(database: DatabaseSync): (input: BeatInput) => void {
+export function toBeatInput({ id, now, aliveUntil, about, wanted = [] }: NodeBeat): BeatInput {
+  return {
+    ...{ id, now: now.getTime(), aliveUntil: aliveUntil.getTime(), about: JSON.stringify(about) },
+    wanted: wanted.map(({ name, until }) => ({ name, until: until.getTime() })),
+  }
+}
+
+/** Returns which of the wanted names the process holds now. */
+export function prepareBeatNode(database: DatabaseSync): (input: BeatInput) => string[] {
   const upsert = database.prepare(`
     INSERT INTO node (id, started_at, seen_at, alive_until, about) VALUES (?1, ?2, ?2, ?3, ?4)
     ON CONFLICT (id) DO UPDATE SET seen_at = ?2, alive_until = ?3, about = ?4`)
-  return (input) => {
-    upsert.run(...input)
+  const take = database.prepare(`
+    INSERT INTO singleton (name, node_id, held_since, held_until) VALUES (?1, ?2, ?3, ?4)
+    ON CONFLICT (name) DO UPDATE SET node_id = ?2, held_until = ?4,
+      held_since = CASE WHEN node_id = ?2 AND held_until > ?3 THEN held_since ELSE ?3 END
+    WHERE node_id = ?2 OR held_until <= ?3`)
+  return ({ id, now, aliveUntil, about, wanted }) => {
+    upsert.run(id, now, aliveUntil, about)
+    return wanted.flatMap(({ name, until }) => (take.run(name, id, now, until).changes === 1 ? [name] : []))
   }
 }
 
@@ -76,32 +86,4 @@ export function prepareHoldings(database: DatabaseSync): (now: number) => NodeHo
 export function prepareForgetNodes(database: DatabaseSync): (deadBefore: number) => number {
   const remove = database.prepare('DELETE FROM node WHERE alive_until < ?')
   return (deadBefore) => Number(remove.run(deadBefore).changes)
-}
-
-interface TakeInput {
-  readonly name: string
-  readonly nodeId: string
-  readonly now: number
-  readonly until: number
-}
-
-type SingletonRow = [nodeId: string, heldSince: number, heldUntil: number]
-
-export function prepareTakeSingleton(database: DatabaseSync): (input: TakeInput) => Singleton {
-  const take = database.prepare(`
-    INSERT INTO singleton (name, node_id, held_since, held_until) VALUES (?1, ?2, ?3, ?4)
-    ON CONFLICT (name) DO UPDATE SET node_id = ?2, held_until = ?4,
-      held_since = CASE WHEN node_id = ?2 AND held_until > ?3 THEN held_since ELSE ?3 END
-    WHERE node_id = ?2 OR held_until <= ?3`)
-  const select = prepareRows<SingletonRow>(
-    database,
-    'SELECT node_id, held_since, held_until FROM singleton WHERE name = ?',
-  )
-  return ({ name, nodeId, now, until }) => {
-    take.run(name, nodeId, now, until)
-    const row = select.get(name)
-    if (row === undefined) throw new Error(`Nobody holds ${name}.`)
-    const [holder, heldSince, heldUntil] = row
-    return { name, nodeId: holder, heldSince: new Date(heldSince), heldUntil: new Date(heldUntil) }
-  }
 }

@@ -1,0 +1,47 @@
+/** Spending and keys of the account that is signed in. */
+import { getJson, send } from './client.ts'
+
+export interface UsageAnswer {
+  readonly from: string
+  readonly to: string
+  readonly tz: string
+  readonly total_usd: string
+  readonly held_usd: string
+  readonly refunds_usd: string
+  readonly series: readonly { readonly day: string; readonly usd: string }[]
+  readonly rows: readonly {
+    readonly key: string
+    readonly label: string | null
+    readonly count: number
+    readonly usd: string
+  }[]
+}
+
+export function getUsage(query: URLSearchParams, signal?: AbortSignal): Promise<UsageAnswer> {
+  return getJson<UsageAnswer>(`/console/v1/usage?${query}`, signal)
+}
+
+export interface KeyRow {
+  readonly id: string
+  readonly name: string
+  readonly scopes: readonly string[] | null
+  readonly created_at: string
+  readonly last_used_at: string | null
+  readonly revoked_at: string | null
+  readonly is_current: boolean
+}
+
+export function listKeys(signal?: AbortSignal): Promise<{ readonly keys: readonly KeyRow[] }> {
+  return getJson('/console/v1/keys', signal)
+}
+
+export function createKey(
+  name: string,
+  scopes: readonly string[] | null,
+): Promise<{ readonly key: KeyRow; readonly secret: string }> {
+  return send('POST', '/console/v1/keys', { name, scopes })
+}
+
+export function revokeKey(id: string): Promise<unknown> {
+  return send('DELETE', `/console/v1/keys/${encodeURIComponent(id)}`)
+}

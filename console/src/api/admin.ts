@@ -1,0 +1,124 @@
+/** The service as a whole, for its operator. */
+import { getJson, send } from './client.ts'
+import type { Counts } from './summary.ts'
+
+export interface Overview {
+  readonly kind: string
+  readonly version: string
+  readonly jobs: Counts
+  readonly accounts: number
+  readonly streams: number
+}
+
+export interface Pool {
+  readonly pool: string
+  readonly queued: number
+  readonly running: number
+  readonly workers: number
+  readonly wanted_workers: number
+  readonly oldest_wait_seconds: number
+}
+
+export type EngineState = 'standby' | 'quarantined' | 'lost' | 'starting' | 'draining' | 'cordoned' | 'ready'
+
+export interface Engine {
+  readonly id: string
+  readonly state: EngineState
+  readonly reason: string | null
+  readonly driven_by: string | null
+  readonly concurrency: number
+  readonly running: number
+  readonly node_classes: number
+  readonly weights: number
+  readonly loaded_weights: readonly string[]
+  readonly version: string | null
+  readonly memory_bytes: number | null
+  readonly started_at: string | null
+  readonly last_error: { readonly message: string; readonly at: string } | null
+  readonly jobs: number
+  readonly failures: number
+  readonly losses: number
+}
+
+export interface AccountRow {
+  readonly id: string
+  readonly name: string
+  readonly tier: string
+  readonly status: 'active' | 'suspended'
+  readonly created_at: string
+}
+
+export interface AccountDetail extends AccountRow {
+  readonly use: { readonly running: number; readonly queued: number; readonly streams: number }
+  readonly balance: { readonly available_usd: string; readonly held_usd: string } | null
+  readonly usage: { readonly from: string; readonly to: string; readonly charged_usd: string; readonly settled: number }
+}
+
+export interface AdminKey {
+  readonly id: string
+  readonly name: string
+  readonly scopes: readonly string[] | null
+  readonly created_at: string
+  readonly revoked_at: string | null
+  readonly last_used_at: string | null
+}
+
+export interface Deployment {
+  readonly id: string
+  readonly account_id: string | null
+  readonly state: 'provisioning' | 'ready' | 'draining' | 'stopped'
+  readonly workers: number
+  readonly path: string
+  readonly use: { readonly queued: number; readonly running: number; readonly workers: number }
+}
+
+export interface AuditRecord {
+  readonly seq: number
+  readonly at: string
+  readonly actor: string
+  readonly action: string
+  readonly subject: string
+  readonly outcome: string
+}
+
+const ADMIN = '/admin/v1'
+
+export const getOverview = (signal?: AbortSignal) => getJson<Overview>(`${ADMIN}/overview`, signal)
+export const listPools = (signal?: AbortSignal) =>
+  getJson<{ readonly pools: readonly Pool[] }>(`${ADMIN}/pools`, signal)
+export const listEngines = (signal?: AbortSignal) =>
+  getJson<{ readonly engines: readonly Engine[] }>(`${ADMIN}/engines`, signal)
+export const listAccounts = (signal?: AbortSignal) =>
+  getJson<{ readonly accounts: readonly AccountRow[]; readonly next: string | null }>(
+    `${ADMIN}/accounts?limit=200`,
+    signal,
+  )
+export const getAccount = (id: string, signal?: AbortSignal) =>
+  getJson<AccountDetail>(`${ADMIN}/accounts/${encodeURIComponent(id)}`, signal)
+export const listAccountKeys = (id: string, signal?: AbortSignal) =>
+  getJson<{ readonly keys: readonly AdminKey[] }>(`${ADMIN}/accounts/${encodeURIComponent(id)}/keys`, signal)
+export const listDeployments = (signal?: AbortSignal) =>
+  getJson<{ readonly deployments: readonly Deployment[] }>(`${ADMIN}/deployments`, signal)
+export const listAudit = (signal?: AbortSignal) =>
+  getJson<{ readonly records: readonly AuditRecord[]; readonly next: number | null }>(
+    `${ADMIN}/audit?limit=200`,
+    signal,
+  )
+
+export type EngineDeed = 'cordon' | 'drain' | 'resume'
+
+export function tellEngine(id: string, deed: EngineDeed): Promise<Engine> {
+  return send('POST', `${ADMIN}/engines/${encodeURIComponent(id)}/${deed}`)
+}
+
+export function createAccountKey(id: string, name: string): Promise<AdminKey & { readonly text: string }> {
+  return send('POST', `${ADMIN}/accounts/${encodeURIComponent(id)}/keys`, { name })
+}
+
+export function revokeAccountKey(id: string): Promise<unknown> {
+  return send('POST', `${ADMIN}/keys/${encodeURIComponent(id)}/revoke`)
+}
+
+export function tellDeployment(id: string, deed: 'start' | 'stop'): Promise<unknown> {
+  return send('POST', `${ADMIN}/deployments/${encodeURIComponent(id)}/${deed}`, deed === 'stop' ? {} : undefined)
+}

@@ -1,0 +1,82 @@
+/** Questions about jobs and what can be done to them. */
+import { isJsonObject, parseLosslessJson, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
+import type { InputChange } from '../form/change-workflow.ts'
+import { getJson, getText, send } from './client.ts'
+import { type JobFilter, toQuery } from './filter.ts'
+import type { EditorLayout, JobDetail, LogPage, NodeSpans } from './job-detail.ts'
+import type { JobPage, Summary } from './summary.ts'
+
+const JOBS = '/console/v1/jobs'
+
+function at(id: string, rest = ''): string {
+  return `${JOBS}/${encodeURIComponent(id)}${rest}`
+}
+
+interface ListOptions {
+  readonly now: number
+  readonly limit?: number
+  readonly cursor?: string | null
+  readonly withCounts?: boolean
+  readonly signal?: AbortSignal
+}
+
+export function listJobs(filter: JobFilter, options: ListOptions): Promise<JobPage> {
+  const query = toQuery(filter, options.now)
+  query.set('limit', String(options.limit ?? 100))
+  if (options.cursor != null) query.set('cursor', options.cursor)
+  if (options.withCounts === true) query.set('counts', '1')
+  return getJson<JobPage>(`${JOBS}?${query}`, options.signal)
+}
+
+export function getJob(id: string, signal?: AbortSignal): Promise<JobDetail> {
+  return getJson<JobDetail>(at(id), signal)
+}
+
+export function getNodes(id: string, signal?: AbortSignal): Promise<NodeSpans> {
+  return getJson<NodeSpans>(at(id, '/nodes'), signal)
+}
+
+export function getLayout(id: string, signal?: AbortSignal): Promise<EditorLayout> {
+  return getJson<EditorLayout>(at(id, '/layout'), signal)
+}
+
+export function getLogs(
+  id: string,
+  { after, limit, signal }: { readonly after: number | null; readonly limit: number; readonly signal?: AbortSignal },
+): Promise<LogPage> {
+  return getJson<LogPage>(at(id, `/logs?limit=${limit}${after === null ? '' : `&after=${after}`}`), signal)
+}
+
+/** As text: the numbers of a workflow may be longer than a double. */
+export async function getWorkflow(id: string, signal?: AbortSignal): Promise<string> {
+  const answer = parseLosslessJson(await getText(`/api/v2/jobs/${encodeURIComponent(id)}/workflow`, signal))
+  return stringifyLosslessJson(isJsonObject(answer) && isJsonObject(answer['workflow']) ? answer['workflow'] : {})
+}
+
+export function cancelJob(id: string): Promise<unknown> {
+  return send('POST', `/api/v2/jobs/${encodeURIComponent(id)}/cancel`)
+}
+
+export function cancelJobs(ids: readonly string[]): Promise<{ readonly count: number }> {
+  return send('POST', `${JOBS}/cancel`, { ids })
+}
+
+/** With `dryRun` nothing happens: the answer says how many it would hit. */
+export function cancelByFilter(
+  filter: Readonly<Record<string, string>>,
+  { onlyWaiting, dryRun }: { readonly onlyWaiting: boolean; readonly dryRun: boolean },
+): Promise<{ readonly count: number }> {
+  return send('POST', `${JOBS}/cancel`, { filter, only_waiting: onlyWaiting, ...(dryRun && { dry_run: true }) })
+}
+
+export function rerun(id: string, changes: readonly InputChange[]): Promise<Summary> {
+  const written = changes.map(
+    ({ node, input, valueText }) =>
+      `{"node":${JSON.stringify(node)},"input":${JSON.stringify(input)},"value":${valueText}}`,
+  )
+  return send('POST', at(id, '/rerun'), `{"changes":[${written.join(',')}]}`)
+}
+
+export function zipHref(base: string, id: string): string {
+  return `${base}${at(id, '/outputs.zip')}`
+}

@@ -1,0 +1,90 @@
+/** Models that can be called, what they take, what a call would cost, and a call. */
+import { isJsonObject, type JsonValue, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
+import { getJson, getText, request, send } from './client.ts'
+
+export interface ModelRow {
+  readonly id: string
+  readonly provider: string
+  readonly model: string
+}
+
+interface ModelList {
+  readonly data: readonly ModelRow[]
+  readonly has_more: boolean
+  readonly next_cursor: string | null
+}
+
+export async function listModels(signal?: AbortSignal): Promise<readonly ModelRow[]> {
+  const rows: ModelRow[] = []
+  let cursor: string | null = null
+  do {
+    const query: string = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
+    const page: ModelList = await getJson<ModelList>(`/v2/models?limit=100${query}`, signal)
+    rows.push(...page.data)
+    cursor = page.has_more ? page.next_cursor : null
+  } while (cursor !== null)
+  return rows
+}
+
+function at(id: string, rest = ''): string {
+  return `/v2/models/${id.split('/').map(encodeURIComponent).join('/')}${rest}`
+}
+
+/** The schema of what the model takes, with its references put in place. */
+export async function getModelSchema(id: string, signal?: AbortSignal): Promise<JsonValue> {
+  const document = parseLosslessJson(await getText(at(id, '/openapi.json'), signal))
+  const schema = dig(document, ['paths', at(id), 'post', 'requestBody', 'content', 'application/json', 'schema'])
+  return resolve(schema ?? {}, document, 0)
+}
+
+const MAX_DEPTH = 8
+
+function resolve(schema: JsonValue, document: JsonValue, depth: number): JsonValue {
+  if (!isJsonObject(schema) || depth > MAX_DEPTH) return schema
+  const reference = schema['$ref']
+  if (typeof reference === 'string' && reference.startsWith('#/'))
+    return resolve(dig(document, reference.slice(2).split('/')) ?? {}, document, depth + 1)
+  const { properties } = schema
+  if (!isJsonObject(properties)) return schema
+  return {
+    ...schema,
+    properties: Object.fromEntries(
+      Object.entries(properties).map(([name, part]) => [name, resolve(part, document, depth + 1)]),
+    ),
+  }
+}
+
+function dig(value: JsonValue, path: readonly string[]): JsonValue | null {
+  let at: JsonValue | undefined = value
+  for (const step of path) at = isJsonObject(at) && Object.hasOwn(at, step) ? at[step] : undefined
+  return at ?? null
+}
+
+export interface Estimate {
+  readonly source: 'exact' | 'estimated' | 'unknown'
+  readonly amount?: string
+  readonly min_amount?: string
+  readonly max_amount?: string
+  readonly reason?: string
+}
+
+export function estimateModel(id: string, inputText: string): Promise<Estimate> {
+  return send<Estimate>('POST', at(id, '/estimate'), inputText)
+}
+
+export interface ModelAnswer {
+  readonly contentType: string
+  readonly requestId: string | null
+  readonly creditsUsed: string | null
+  readonly blob: Blob
+}
+
+export async function runModel(id: string, inputText: string, signal: AbortSignal): Promise<ModelAnswer> {
+  const response = await request(at(id), { method: 'POST', body: inputText, signal })
+  return {
+    contentType: response.headers.get('content-type') ?? 'application/octet-stream',
+    requestId: response.headers.get('x-service-request-id'),
+    creditsUsed: response.headers.get('x-service-credits-used'),
+    blob: await response.blob(),
+  }
+}

@@ -1,0 +1,27 @@
+/** Which page stands at the present address, and the two states before any page: not known yet who is here, and not signed in. */
+import { ErrorBox } from './components/error-box.tsx'
+import { Shell } from './components/shell/shell.tsx'
+import { findPage } from './pages/pages.tsx'
+import { SignInPage } from './pages/sign-in/sign-in-page.tsx'
+import { path } from './routes.ts'
+import { loadSession, session, sessionError } from './state/session.ts'
+
+export function App() {
+  const { value: current } = session
+  if (current === null) {
+    if (sessionError.value === null) return null
+    return (
+      <main class="lone">
+        <ErrorBox error={sessionError.value} onRetry={() => void loadSession()} />
+      </main>
+    )
+  }
+  if (path.value === '/sign-in' || (!current.signed_in && !current.operator)) return <SignInPage />
+  const { Page, title, parameters } = findPage(path.value)
+  document.title = `${title} · Atelier`
+  return (
+    <Shell>
+      <Page key={path.value} {...parameters} />
+    </Shell>
+  )
+}

@@ -1,0 +1,49 @@
+/** A series of sums as bars, and the same as a table for those who do not see them. */
+import { formatUsd } from '../text/format.ts'
+
+interface BarSeriesProps {
+  readonly label: string
+  readonly points: readonly { readonly key: string; readonly usd: string }[]
+}
+
+const HEIGHT = 120
+const GAP = 0.2
+
+export function BarSeries({ label, points }: BarSeriesProps) {
+  const values = points.map(({ usd }) => Number(usd))
+  const most = Math.max(0.000001, ...values)
+  return (
+    <figure class="bars">
+      <svg
+        role="img"
+        aria-label={`${label}: ${points.length} days, most ${formatUsd(String(most))}`}
+        viewBox={`0 0 ${Math.max(1, points.length)} ${HEIGHT}`}
+        preserveAspectRatio="none"
+      >
+        {values.map((value, index) => {
+          const height = Math.max(value > 0 ? 2 : 0.5, (value / most) * (HEIGHT - 4))
+          return (
+            <rect key={points[index].key} x={index + GAP / 2} width={1 - GAP} y={HEIGHT - height} height={height}>
+              <title>{`${points[index].key}: ${formatUsd(points[index].usd)}`}</title>
+            </rect>
+          )
+        })}
+      </svg>
+      <figcaption class="bars-ends dim number">
+        <span>{points[0]?.key}</span>
+        <span>{points.at(-1)?.key}</span>
+      </figcaption>
+      <table class="unseen">
+        <caption>{label}</caption>
+        <tbody>
+          {points.map(({ key, usd }) => (
+            <tr key={key}>
+              <th scope="row">{key}</th>
+              <td>{formatUsd(usd)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </figure>
+  )
+}

@@ -1,0 +1,97 @@
+/** A few deeds behind one button: arrows move, Enter does, Esc closes and gives the focus back. */
+import type { ComponentChildren } from 'preact'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
+
+export interface MenuItem {
+  readonly label: string
+  readonly onChoose?: () => void
+  /** A link instead of a deed. */
+  readonly href?: string
+  readonly isDownload?: boolean
+  readonly isDangerous?: boolean
+}
+
+interface MenuProps {
+  readonly label: string
+  readonly children: ComponentChildren
+  readonly items: readonly MenuItem[]
+  readonly buttonClass?: string
+}
+
+export function Menu({ label, children, items, buttonClass = 'button' }: MenuProps) {
+  const [isOpen, setOpen] = useState(false)
+  const place = useRef<HTMLDivElement>(null)
+  const id = useId()
+  useEffect(() => {
+    if (!isOpen) return
+    place.current?.querySelector<HTMLElement>('[role="menuitem"]')?.focus()
+    const onPointer = (event: PointerEvent) => {
+      if (event.target instanceof Node && place.current?.contains(event.target) !== true) setOpen(false)
+    }
+    document.addEventListener('pointerdown', onPointer)
+    return () => document.removeEventListener('pointerdown', onPointer)
+  }, [isOpen])
+
+  function onKeyDown(event: KeyboardEvent): void {
+    if (!isOpen) return
+    if (event.key === 'Escape') {
+      event.stopPropagation()
+      event.preventDefault()
+      setOpen(false)
+      place.current?.querySelector<HTMLElement>('button')?.focus()
+    }
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+    if (step === undefined) return
+    event.preventDefault()
+    const all = [...(place.current?.querySelectorAll<HTMLElement>('[role="menuitem"]') ?? [])]
+    const at = all.indexOf(document.activeElement as HTMLElement)
+    all[(at + step + all.length) % all.length]?.focus()
+  }
+
+  return (
+    <div ref={place} class="menu" onKeyDown={onKeyDown}>
+      <button
+        type="button"
+        class={buttonClass}
+        aria-haspopup="menu"
+        aria-expanded={isOpen}
+        aria-controls={isOpen ? id : undefined}
+        aria-label={label}
+        title={label}
+        onClick={() => setOpen(!isOpen)}
+      >
+        {children}
+      </button>
+      {isOpen && (
+        <div class="menu-list" role="menu" id={id} aria-label={label}>
+          {items.map(({ label: text, onChoose, href, isDownload, isDangerous }) =>
+            href !== undefined ? (
+              <a
+                key={text}
+                role="menuitem"
+                href={href}
+                download={isDownload === true ? '' : undefined}
+                onClick={() => setOpen(false)}
+              >
+                {text}
+              </a>
+            ) : (
+              <button
+                key={text}
+                type="button"
+                role="menuitem"
+                class={isDangerous === true ? 'dangerous' : ''}
+                onClick={() => {
+                  setOpen(false)
+                  onChoose?.()
+                }}
+              >
+                {text}
+              </button>
+            ),
+          )}
+        </div>
+      )}
+    </div>
+  )
+}

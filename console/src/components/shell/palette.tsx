@@ -1,0 +1,112 @@
+/** Commands by name: every place, what can be done here, and a search for jobs with whatever was typed. */
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { navigate } from '../../routes.ts'
+import { isPaused, setPaused } from '../../state/live/live.ts'
+import { isHelpOpen, isPaletteOpen } from '../../state/palette.ts'
+import { theme } from '../../state/preferences.ts'
+import { session } from '../../state/session.ts'
+import { Dialog } from '../overlay/dialog.tsx'
+import { PLACES } from './places.ts'
+
+interface Command {
+  readonly label: string
+  readonly hint: string
+  readonly run: () => void
+}
+
+function commands(): readonly Command[] {
+  const { value: current } = session
+  if (current === null) return []
+  const places = PLACES.filter(({ isThere = () => true }) => isThere(current)).map(({ to, label }) => ({
+    label,
+    hint: 'go to',
+    run: () => navigate(to),
+  }))
+  return [
+    ...places,
+    { label: 'Failed jobs', hint: 'go to', run: () => navigate('/jobs?status=failed') },
+    { label: 'Running jobs', hint: 'go to', run: () => navigate('/jobs?status=running') },
+    { label: 'Waiting jobs', hint: 'go to', run: () => navigate('/jobs?status=queued') },
+    { label: 'Run a workflow', hint: 'do', run: () => navigate('/run') },
+    { label: isPaused.value ? 'Go on live' : 'Pause live', hint: 'do', run: () => setPaused(!isPaused.value) },
+    { label: 'Light theme', hint: 'set', run: () => (theme.value = 'light') },
+    { label: 'Dark theme', hint: 'set', run: () => (theme.value = 'dark') },
+    { label: 'Theme of the system', hint: 'set', run: () => (theme.value = 'auto') },
+    { label: 'Keys', hint: 'show', run: () => (isHelpOpen.value = true) },
+  ]
+}
+
+function find(text: string): readonly Command[] {
+  const words = text.toLowerCase().split(/\s+/).filter(Boolean)
+  const found = commands().filter(({ label }) => words.every((word) => label.toLowerCase().includes(word)))
+  if (text.trim() === '') return found
+  const search = {
+    label: `Search jobs for “${text.trim()}”`,
+    hint: 'find',
+    run: () => navigate(`/jobs?q=${encodeURIComponent(text.trim())}`),
+  }
+  return [...found, search]
+}
+
+export function CommandPalette() {
+  const [text, setText] = useState('')
+  const [at, setAt] = useState(0)
+  const field = useRef<HTMLInputElement>(null)
+  const list = useRef<HTMLUListElement>(null)
+  const found = find(text)
+  const close = () => {
+    isPaletteOpen.value = false
+  }
+  const run = (command: Command | undefined) => {
+    close()
+    command?.run()
+  }
+  useEffect(() => field.current?.focus(), [])
+  useEffect(() => {
+    list.current?.children[at]?.scrollIntoView({ block: 'nearest' })
+  }, [at])
+  function onKeyDown(event: KeyboardEvent): void {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+    if (step !== undefined) {
+      event.preventDefault()
+      setAt((before) => (before + step + found.length) % Math.max(1, found.length))
+    } else if (event.key === 'Enter') {
+      event.preventDefault()
+      run(found[at])
+    }
+  }
+  return (
+    <Dialog title="Commands" onClose={close}>
+      <input
+        ref={field}
+        type="text"
+        role="combobox"
+        aria-label="Command"
+        aria-expanded="true"
+        aria-controls="palette-list"
+        aria-activedescendant={found.length > 0 ? `palette-${at}` : undefined}
+        placeholder="Where to, or what to do"
+        value={text}
+        onInput={(event) => {
+          setText(event.currentTarget.value)
+          setAt(0)
+        }}
+        onKeyDown={onKeyDown}
+      />
+      <ul ref={list} id="palette-list" role="listbox" aria-label="Commands" class="palette">
+        {found.map((command, index) => (
+          <li
+            key={command.label}
+            id={`palette-${index}`}
+            role="option"
+            aria-selected={index === at}
+            onClick={() => run(command)}
+            onPointerMove={() => setAt(index)}
+          >
+            <span class="dim">{command.hint}</span> {command.label}
+          </li>
+        ))}
+      </ul>
+    </Dialog>
+  )
+}

@@ -1,0 +1,126 @@
+/** What a month cost, by day and by what it was for. The total is the ledger's own sum. */
+import { getUsage, type UsageAnswer } from '../../api/account.ts'
+import { BarSeries } from '../../components/bar-series.tsx'
+import { EmptyState } from '../../components/empty-state.tsx'
+import { Money } from '../../components/figures.tsx'
+import { Icon } from '../../components/icon.tsx'
+import { Loaded } from '../../components/loaded.tsx'
+import { Skeleton } from '../../components/skeleton.tsx'
+import { Words } from '../../components/words.tsx'
+import { hrefOf, query } from '../../routes.ts'
+import { serverNow } from '../../state/clock.ts'
+import { zoneName } from '../../state/preferences.ts'
+import { useResource } from '../../state/resource.ts'
+import { formatCount } from '../../text/format.ts'
+import { saveText } from '../../text/save-file.ts'
+import { AccountTabs } from './account-tabs.tsx'
+import { monthBy, monthOf, toCsv, toMonth } from './usage-range.ts'
+
+const BY = { model: 'Model', pool: 'Pool', key: 'Key' } as const
+type By = keyof typeof BY
+
+export function UsagePage() {
+  const zone = zoneName()
+  const today = monthOf(serverNow(), zone)
+  const month = toMonth(query.value.get('month') ?? today) ?? toMonth(today)
+  const by = (query.value.get('by') ?? 'model') in BY ? ((query.value.get('by') ?? 'model') as By) : 'model'
+  const asked = new URLSearchParams({ from: month?.from ?? '', to: month?.to ?? '', tz: zone, by })
+  const resource = useResource(`usage ${asked}`, (signal) => getUsage(asked, signal))
+  if (month === null) return null
+  const hrefFor = (name: string, way: By) => hrefOf(`/account/usage?month=${name}&by=${way}`)
+  return (
+    <section class="page usage">
+      <h1>Usage</h1>
+      <AccountTabs here="usage" />
+      <div class="filter-bar">
+        <a class="icon-button" href={hrefFor(monthBy(month.name, -1), by)} aria-label="Month before">
+          <Icon name="left" />
+        </a>
+        <strong class="number">{month.name}</strong>
+        <a class="icon-button" href={hrefFor(monthBy(month.name, 1), by)} aria-label="Month after">
+          <Icon name="right" />
+        </a>
+        <span class="dim">days of {zone}</span>
+        <nav class="segments" aria-label="By">
+          {(Object.entries(BY) as [By, string][]).map(([way, label]) => (
+            <a key={way} href={hrefFor(month.name, way)} aria-current={by === way ? 'true' : undefined}>
+              {label}
+            </a>
+          ))}
+        </nav>
+      </div>
+      <Loaded resource={resource} skeleton={<Skeleton rows={6} />}>
+        {(usage) => <Usage usage={usage} by={BY[by]} name={month.name} />}
+      </Loaded>
+    </section>
+  )
+}
+
+function Usage({ usage, by, name }: { readonly usage: UsageAnswer; readonly by: string; readonly name: string }) {
+  const most = Math.max(0.000001, ...usage.rows.map(({ usd }) => Number(usd)))
+  return (
+    <>
+      <p class="big-figure">
+        <Money usd={usage.total_usd} />
+      </p>
+      <p class="dim">
+        held now <Money usd={usage.held_usd} /> · refunds <Money usd={usage.refunds_usd} />{' '}
+        <button
+          type="button"
+          class="button small"
+          onClick={() =>
+            saveText(
+              `usage-${name}.csv`,
+              toCsv([
+                [by, 'count', 'usd'],
+                ...usage.rows.map((row) => [row.label ?? row.key, String(row.count), row.usd]),
+              ]),
+              'text/csv',
+            )
+          }
+        >
+          <Icon name="down" /> CSV
+        </button>
+      </p>
+      {usage.rows.length === 0 ? (
+        <EmptyState title="Nothing was spent in this month" />
+      ) : (
+        <>
+          <BarSeries label="Spent by day" points={usage.series.map(({ day, usd }) => ({ key: day, usd }))} />
+          <table class="plain-table">
+            <thead>
+              <tr>
+                <th scope="col">{by}</th>
+                <th scope="col" class="right">
+                  Count
+                </th>
+                <th scope="col" class="right">
+                  Spent
+                </th>
+                <th scope="col">
+                  <span class="unseen">Share</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {usage.rows.map((row) => (
+                <tr key={row.key}>
+                  <td>
+                    <Words text={row.label ?? row.key} />
+                  </td>
+                  <td class="right number">{formatCount(row.count)}</td>
+                  <td class="right">
+                    <Money usd={row.usd} />
+                  </td>
+                  <td class="share">
+                    <span class="share-bar" style={{ transform: `scaleX(${Math.max(0, Number(row.usd)) / most})` }} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,52 @@
+import { useEffect } from 'preact/hooks'
+import { listOutputs } from '../../api/outputs.ts'
+import { Loaded } from '../../components/loaded.tsx'
+import { Thumb } from '../../components/media/thumb.tsx'
+import { Skeleton } from '../../components/skeleton.tsx'
+import { hrefOf } from '../../routes.ts'
+import { counts } from '../../state/live/live.ts'
+import { useResource } from '../../state/resource.ts'
+import { toMarkedText } from '../../text/marks.ts'
+
+const SHOWN = 12
+
+/** The newest outputs; asked again when a job has succeeded. */
+export function NewestResults() {
+  const resource = useResource('newest results', (signal) =>
+    listOutputs(new URLSearchParams({ limit: String(SHOWN) }), signal),
+  )
+  const done = counts.value?.succeeded
+  useEffect(() => {
+    if (resource.at.peek() !== null) resource.reload()
+  }, [done])
+  return (
+    <section aria-labelledby="home-results">
+      <div class="section-head">
+        <h2 id="home-results">Newest results</h2>
+        <a href={hrefOf('/gallery')}>Gallery →</a>
+      </div>
+      <Loaded resource={resource} skeleton={<Skeleton rows={6} kind="tile" />}>
+        {({ outputs }) =>
+          outputs.length === 0 ? (
+            <p class="dim">What jobs make is shown here.</p>
+          ) : (
+            <ul class="tiles">
+              {outputs.map(({ asset_id, job_id, job_title, name, content_type }) => (
+                <li key={asset_id}>
+                  <a href={hrefOf(`/jobs/${job_id}#result`)} title={toMarkedText(job_title || name)}>
+                    <Thumb
+                      assetId={asset_id}
+                      type={content_type}
+                      alt={toMarkedText(`${name} of ${job_title}`)}
+                      width={256}
+                    />
+                  </a>
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+    </section>
+  )
+}

@@ -1,0 +1,83 @@
+/** One job with its nodes, kept up by its stream: asked again when something of it changed, at most twice a second. */
+import { type Signal, signal } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
+import type { JobDetail, LogLine, NodeSpan } from '../../api/job-detail.ts'
+import { getJob, getNodes } from '../../api/jobs.ts'
+import { isEnded, type Summary } from '../../api/summary.ts'
+import { useJobLive } from '../../state/job-live.ts'
+import { jobOf, takeSnapshot } from '../../state/live/live.ts'
+import { type Resource, useResource } from '../../state/resource.ts'
+
+const AGAIN_MS = 500
+
+export interface WatchedJob {
+  readonly job: Resource<JobDetail>
+  /** As the list knows it: what moves (progress, node, step) is newest here. */
+  readonly summary: Summary | undefined
+  readonly spans: Signal<ReadonlyMap<string, NodeSpan>>
+  readonly isCut: Signal<boolean>
+  readonly preview: Signal<string | null>
+  readonly newLines: Signal<readonly LogLine[]>
+}
+
+export function useJob(id: string): WatchedJob {
+  const parts = useMemo(
+    () => ({
+      spans: signal<ReadonlyMap<string, NodeSpan>>(new Map()),
+      isCut: signal(false),
+      newLines: signal<readonly LogLine[]>([]),
+    }),
+    [id],
+  )
+  const job = useResource(`job ${id}`, async (abort) => {
+    const [detail, nodes] = await Promise.all([getJob(id, abort), getNodes(id, abort).catch(() => null)])
+    takeSnapshot([detail])
+    if (nodes !== null) {
+      parts.spans.value = new Map(nodes.nodes.map((span) => [span.id, withEnd(span, detail)]))
+      parts.isCut.value = nodes.is_cut
+    }
+    return detail
+  })
+  const again = useMemo(() => throttle(job.reload, AGAIN_MS), [job])
+  const summary = jobOf(id)
+  const status = summary?.status ?? job.data.value?.status
+  const isOver = status !== undefined && isEnded(status)
+  const preview = useJobLive(isOver || job.data.value === null ? null : id, {
+    onNode: (change) => {
+      const known = parts.spans.value.get(change.id)
+      if (known === undefined) return again()
+      parts.spans.value = new Map(parts.spans.value).set(change.id, { ...known, ...change })
+    },
+    onLog: (line) => {
+      parts.newLines.value = [...parts.newLines.value, line]
+    },
+    onChange: again,
+  })
+  const mark = `${summary?.status} ${summary?.outputs} ${summary?.attempt}`
+  useEffect(() => {
+    const known = job.data.peek()
+    if (known !== null && summary !== undefined && mark !== `${known.status} ${known.outputs} ${known.attempt}`) again()
+  }, [mark])
+  return { job, summary, preview, ...parts }
+}
+
+/** A node that did not run to its end ended with its job. */
+function withEnd(span: NodeSpan, { completed_at: completedAt }: JobDetail): NodeSpan {
+  return span.state === 'running' || span.ended_at !== null ? span : { ...span, ended_at: completedAt }
+}
+
+function throttle(deed: () => void, ms: number): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let last = 0
+  return () => {
+    if (timer !== undefined) return
+    timer = setTimeout(
+      () => {
+        timer = undefined
+        last = Date.now()
+        deed()
+      },
+      Math.max(0, last + ms - Date.now()),
+    )
+  }
+}

@@ -1,0 +1,69 @@
+/** Why it waits: its place, what it needs, which engines have that, which limit holds it, and about how long. */
+import type { Wait, WaitEngine } from '../../api/job-detail.ts'
+import { ordinal } from '../../components/jobs/job-name.tsx'
+import { Words } from '../../components/words.tsx'
+import { formatEstimate } from '../../text/format.ts'
+
+const REASONS: Readonly<Record<Wait['reason'], string>> = {
+  account_limit: 'The account runs as many jobs as it may at once.',
+  no_engine: 'No engine can run it.',
+  engines_away: 'The engines that can run it are away.',
+  engines_busy: 'The engines that can run it are busy.',
+  behind_others: 'Others stand before it.',
+}
+
+export function waitReason({ reason }: Wait): string {
+  return REASONS[reason] ?? reason
+}
+
+export function WaitBox({ wait }: { readonly wait: Wait }) {
+  const { position, needs, engines, limit, estimate_seconds: estimate } = wait
+  return (
+    <div class="wait card" role="group" aria-label="Why it waits">
+      <p class="wait-reason">
+        {position !== null && <strong>{ordinal(position)} in the queue. </strong>}
+        <Words text={waitReason(wait)} />
+        {estimate !== null && <span class="number"> About {formatEstimate(estimate).slice(1)} to go.</span>}
+      </p>
+      {needs.weights.length > 0 && (
+        <p class="dim">
+          Needs{' '}
+          {needs.weights.map((name) => (
+            <code key={name} class="need">
+              <Words text={name} />
+            </code>
+          ))}
+        </p>
+      )}
+      {engines.length > 0 && (
+        <ul class="wait-engines">
+          {engines.map((engine) => (
+            <EngineLine key={engine.id} engine={engine} />
+          ))}
+        </ul>
+      )}
+      {limit !== null && (
+        <p class="dim">
+          The account runs {limit.running} of {limit.max_running} at once.
+        </p>
+      )}
+    </div>
+  )
+}
+
+function EngineLine({ engine }: { readonly engine: WaitEngine }) {
+  const { id, state, is_able: isAble, running, slots, why_not: why } = engine
+  return (
+    <li data-able={isAble}>
+      <strong>
+        <Words text={id} />
+      </strong>
+      <span class="dim">{isAble ? `can run it · ${state} · ${running} of ${slots} busy` : 'cannot run it'}</span>
+      {why !== null && (
+        <span class="dim">
+          <Words text={why} />
+        </span>
+      )}
+    </li>
+  )
+}

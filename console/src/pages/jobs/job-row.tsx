@@ -1,0 +1,70 @@
+/** One job in a line. Reads its job from the book, so only the rows that changed are drawn again. */
+import { Ago, Duration, Money } from '../../components/figures.tsx'
+import { jobName, jobTrail, MetaChips } from '../../components/jobs/job-name.tsx'
+import { Thumb } from '../../components/media/thumb.tsx'
+import { Progress } from '../../components/progress.tsx'
+import { StatusPill } from '../../components/status-pill.tsx'
+import { Words } from '../../components/words.tsx'
+import { hrefOf } from '../../routes.ts'
+import { jobOf } from '../../state/live/live.ts'
+import { toMarkedText } from '../../text/marks.ts'
+
+interface JobRowProps {
+  readonly id: string
+  readonly isChosen: boolean
+  readonly onChoose: () => void
+}
+
+export function JobRow({ id, isChosen, onChoose }: JobRowProps) {
+  const job = jobOf(id)
+  if (job === undefined)
+    return (
+      <div role="cell" class="cell cell-name dim">
+        removed
+      </div>
+    )
+  const name = jobName(job)
+  const isRunning = job.status === 'running' || job.status === 'canceling'
+  return (
+    <>
+      <div role="cell" class="cell cell-select">
+        <label class="check-target">
+          <input type="checkbox" checked={isChosen} onChange={onChoose} />
+          <span class="unseen">Select {toMarkedText(name)}</span>
+        </label>
+      </div>
+      <div role="cell" class="cell cell-status">
+        <StatusPill status={job.status} />
+      </div>
+      <div role="cell" class="cell cell-name">
+        {job.thumb !== null && <Thumb assetId={job.thumb.asset_id} type={job.thumb.type} alt="" width={64} />}
+        <a href={hrefOf(`/jobs/${id}`)}>
+          <Words text={name} />
+        </a>
+        <MetaChips metadata={job.metadata} />
+      </div>
+      <div role="cell" class="cell cell-trail" title={toMarkedText(job.error?.message ?? '')}>
+        <span class={job.status === 'failed' ? 'failed-text' : 'dim'}>
+          <Words text={jobTrail(job)} />
+        </span>
+        {isRunning && (
+          <Progress value={job.value} label={`Progress of ${toMarkedText(name)}`} run={`${id} ${job.attempt}`} />
+        )}
+        {job.status === 'failed' && job.error !== null && (
+          <span class="dim trail-message">
+            <Words text={job.error.message} />
+          </span>
+        )}
+      </div>
+      <div role="cell" class="cell cell-time">
+        <Duration from={job.started_at} to={isRunning ? null : (job.completed_at ?? job.started_at)} />
+      </div>
+      <div role="cell" class="cell cell-cost">
+        <Money usd={job.cost_usd} />
+      </div>
+      <div role="cell" class="cell cell-made dim">
+        <Ago at={job.created_at} />
+      </div>
+    </>
+  )
+}

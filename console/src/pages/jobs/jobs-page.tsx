@@ -1,0 +1,150 @@
+/** Every job of the account: filters in the address, rows that stay in place, one to peek at, many to act on. */
+import { useSignal } from '@preact/signals'
+import { useCallback } from 'preact/hooks'
+import { describeFilter, isEmptyFilter, readFilter, writeFilter } from '../../api/filter.ts'
+import { EmptyState } from '../../components/empty-state.tsx'
+import { ErrorBox } from '../../components/error-box.tsx'
+import { Skeleton } from '../../components/skeleton.tsx'
+import { DataTable, step } from '../../components/table/data-table.tsx'
+import { Words } from '../../components/words.tsx'
+import { useKeys } from '../../keys/keys.ts'
+import { hrefOf, navigate, query, setQuery } from '../../routes.ts'
+import { cancelMany, cancelOne, rerunOne } from '../../state/deeds.ts'
+import { rememberList } from '../../state/visited-list.ts'
+import { plural } from '../../text/format.ts'
+import { FilterBar } from './filter-bar.tsx'
+import { JobRow } from './job-row.tsx'
+import { PeekPanel } from './peek-panel.tsx'
+import { SelectionBar } from './selection-bar.tsx'
+import { useJobList } from './use-job-list.ts'
+
+const COLUMNS = [
+  { name: 'select', label: <span class="unseen">Select</span> },
+  { name: 'status', label: 'State' },
+  { name: 'name', label: 'Job' },
+  { name: 'trail', label: 'Node, error or results' },
+  { name: 'time', label: 'Time' },
+  { name: 'cost', label: 'Cost' },
+  { name: 'made', label: 'Submitted' },
+] as const
+
+export function JobsPage() {
+  const filter = readFilter(query.value)
+  const key = writeFilter(filter).toString()
+  const source = useJobList(filter, key)
+  const { list, isReady, error } = source
+  const chosen = useSignal<ReadonlySet<string>>(new Set())
+  const current = useSignal<string | null>(null)
+  const peek = query.value.get('peek')
+  const { rows, fresh, stale } = list.value
+  rememberList(key, rows)
+
+  const toggle = (id: string) => {
+    const next = new Set(chosen.value)
+    if (!next.delete(id)) next.add(id)
+    chosen.value = next
+  }
+  const move = (by: 1 | -1) => {
+    const next = step(rows, current.value, by)
+    if (next === null) return true
+    current.value = next
+    if (peek !== null) setQuery({ peek: next }, { replace: true })
+    requestAnimationFrame(() => document.querySelector<HTMLElement>(`[data-row="${next}"] a`)?.focus())
+    return true
+  }
+  const onCurrent = (deed: (id: string) => unknown) => () => {
+    if (current.value === null) return false
+    void deed(current.value)
+    return true
+  }
+  useKeys({
+    j: () => move(1),
+    k: () => move(-1),
+    ']': () => move(1),
+    '[': () => move(-1),
+    Enter: onCurrent((id) => navigate(`/jobs/${id}`)),
+    ' ': onCurrent((id) => setQuery({ peek: peek === id ? null : id })),
+    x: onCurrent(toggle),
+    c: onCurrent((id) => (chosen.value.size > 0 ? cancelMany([...chosen.value]) : cancelOne(id))),
+    r: onCurrent((id) => navigate(`/run?from=${id}`)),
+    Escape: () => {
+      if (peek !== null) setQuery({ peek: null }, { replace: true })
+      else if (chosen.value.size > 0) chosen.value = new Set()
+      else return false
+      return true
+    },
+  })
+  const loadMore = useCallback(() => source.loadMore(), [source])
+
+  return (
+    <section class={`page jobs ${peek === null ? '' : 'with-peek'}`}>
+      <h1 class="unseen">Jobs</h1>
+      <FilterBar filter={filter} counts={source.counts.value} />
+      {error.value !== null && !isReady.value && <ErrorBox error={error.value} onRetry={source.refresh} />}
+      {error.value !== null && isReady.value && (
+        <p class="stale-line" role="status">
+          <Words text={error.value.message} />: the last answer is shown, and asked again.
+        </p>
+      )}
+      <div class="jobs-body">
+        <div class="jobs-list">
+          {fresh.length > 0 && (
+            <button type="button" class="fresh-pill" onClick={source.showFresh}>
+              {plural(fresh.length, 'new job')}
+            </button>
+          )}
+          {!isReady.value && error.value === null && <Skeleton rows={12} />}
+          {isReady.value && rows.length === 0 && <NoJobs filter={filter} />}
+          {rows.length > 0 && (
+            <DataTable
+              className="jobs-table"
+              label="Jobs"
+              columns={COLUMNS}
+              ids={rows}
+              current={current.value}
+              onCurrent={(id) => {
+                current.value = id
+              }}
+              classOf={(id) => (stale.has(id) ? 'stale' : '')}
+              renderRow={(id) => <JobRow id={id} isChosen={chosen.value.has(id)} onChoose={() => toggle(id)} />}
+              onEndInSight={loadMore}
+              onTopChange={(isAtTop) => {
+                source.isAtTop.value = isAtTop
+              }}
+              onPointed={(isPointed) => {
+                source.isPointed.value = isPointed
+              }}
+            />
+          )}
+        </div>
+        {peek !== null && <PeekPanel id={peek} onMove={move} />}
+      </div>
+      <SelectionBar
+        chosen={[...chosen.value]}
+        onClear={() => {
+          chosen.value = new Set()
+        }}
+        onRerun={rerunOne}
+      />
+    </section>
+  )
+}
+
+function NoJobs({ filter }: { readonly filter: ReturnType<typeof readFilter> }) {
+  if (isEmptyFilter(filter))
+    return (
+      <EmptyState title="No jobs yet">
+        <p class="dim">Every run of a workflow is a job, whichever client submits it.</p>
+        <a class="button primary" href={hrefOf('/run')}>
+          Run a workflow
+        </a>
+      </EmptyState>
+    )
+  return (
+    <EmptyState title={`No ${describeFilter(filter)}`}>
+      <a class="button" href={hrefOf('/jobs')}>
+        Clear the filter
+      </a>
+    </EmptyState>
+  )
+}

@@ -1,0 +1,54 @@
+/** What can be done to the rows that were chosen. */
+
+import { zipHref } from '../../api/jobs.ts'
+import { isCancelable } from '../../api/summary.ts'
+import { BASE } from '../../base.ts'
+import { showToast } from '../../components/overlay/toast.tsx'
+import { hrefOf } from '../../routes.ts'
+import { cancelMany } from '../../state/deeds.ts'
+import { jobOf } from '../../state/live/live.ts'
+import { plural } from '../../text/format.ts'
+
+interface SelectionBarProps {
+  readonly chosen: readonly string[]
+  readonly onClear: () => void
+  readonly onRerun: (id: string) => Promise<string | null>
+}
+
+export function SelectionBar({ chosen, onClear, onRerun }: SelectionBarProps) {
+  if (chosen.length === 0) return null
+  const cancelable = chosen.filter((id) => isCancelable(jobOf(id)?.status ?? 'expired'))
+  const withOutputs = chosen.filter((id) => (jobOf(id)?.outputs ?? 0) > 0)
+  async function rerunAll(): Promise<void> {
+    let count = 0
+    for (const id of chosen) if ((await onRerun(id)) !== null) count++
+    if (count > 0) showToast(`${plural(count, 'job')} submitted again.`)
+    onClear()
+  }
+  return (
+    <div class="selection-bar" role="region" aria-label="Selection">
+      <strong>{plural(chosen.length, 'job')} selected</strong>
+      {cancelable.length > 0 && (
+        <button type="button" class="button danger" onClick={() => void cancelMany(cancelable).then(onClear)}>
+          Cancel {cancelable.length}…
+        </button>
+      )}
+      <button type="button" class="button" onClick={() => void rerunAll()}>
+        Run again {chosen.length}
+      </button>
+      {withOutputs.length === 1 && (
+        <a class="button" href={zipHref(BASE, withOutputs[0])} download>
+          Download
+        </a>
+      )}
+      {chosen.length === 2 && (
+        <a class="button" href={hrefOf(`/jobs/${chosen[0]}/diff/${chosen[1]}`)}>
+          Compare
+        </a>
+      )}
+      <button type="button" class="button" onClick={onClear}>
+        Clear
+      </button>
+    </div>
+  )
+}

@@ -1,0 +1,182 @@
+/** Accounts, and one of them: what it uses, spent and holds, and its keys. */
+import { useSignal } from '@preact/signals'
+import {
+  type AdminKey,
+  createAccountKey,
+  getAccount,
+  listAccountKeys,
+  listAccounts,
+  revokeAccountKey,
+} from '../../api/admin.ts'
+import { ApiError } from '../../api/client.ts'
+import { EmptyState } from '../../components/empty-state.tsx'
+import { Ago, Money } from '../../components/figures.tsx'
+import { KeyOnce } from '../../components/key-once.tsx'
+import { KeyValue } from '../../components/key-value.tsx'
+import { Loaded } from '../../components/loaded.tsx'
+import { confirm } from '../../components/overlay/confirm.tsx'
+import { showToast } from '../../components/overlay/toast.tsx'
+import { Skeleton } from '../../components/skeleton.tsx'
+import { TableWrap } from '../../components/table/table-wrap.tsx'
+import { Words } from '../../components/words.tsx'
+import { hrefOf } from '../../routes.ts'
+import { useResource } from '../../state/resource.ts'
+import { OperatorTabs } from './operator-tabs.tsx'
+
+export function AccountsPage() {
+  const resource = useResource('operator accounts', listAccounts)
+  return (
+    <section class="page accounts">
+      <h1>Accounts</h1>
+      <OperatorTabs here="accounts" />
+      <Loaded resource={resource} skeleton={<Skeleton rows={6} />}>
+        {({ accounts }) =>
+          accounts.length === 0 ? (
+            <EmptyState title="No accounts yet">
+              <p class="dim">
+                <code>atelier accounts create</code> makes one.
+              </p>
+            </EmptyState>
+          ) : (
+            <TableWrap label="Accounts">
+              <table class="plain-table">
+                <thead>
+                  <tr>
+                    <th scope="col">Account</th>
+                    <th scope="col">Tier</th>
+                    <th scope="col">Status</th>
+                    <th scope="col">Made</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {accounts.map((account) => (
+                    <tr key={account.id}>
+                      <td>
+                        <a href={hrefOf(`/operator/accounts/${encodeURIComponent(account.id)}`)}>
+                          <Words text={account.name} />
+                        </a>
+                      </td>
+                      <td>
+                        <Words text={account.tier} />
+                      </td>
+                      <td class={account.status === 'suspended' ? 'failed-text' : ''}>{account.status}</td>
+                      <td>
+                        <Ago at={account.created_at} />
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </TableWrap>
+          )
+        }
+      </Loaded>
+    </section>
+  )
+}
+
+export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
+  const resource = useResource(`operator account ${id}`, async (signal) => {
+    const [account, { keys }] = await Promise.all([getAccount(id, signal), listAccountKeys(id, signal)])
+    return { account, keys }
+  })
+  const secret = useSignal<string | null>(null)
+  async function tell(deed: () => Promise<unknown>): Promise<void> {
+    try {
+      await deed()
+      resource.reload()
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      showToast(error.message)
+    }
+  }
+  async function revoke(key: AdminKey): Promise<void> {
+    const isMeant = await confirm({
+      title: `Revoke “${key.name}”?`,
+      text: 'Programs and pages that use it are refused within a second. This cannot be taken back.',
+      deed: 'Revoke',
+      isDangerous: true,
+    })
+    if (isMeant) await tell(() => revokeAccountKey(key.id))
+  }
+  return (
+    <section class="page">
+      <a class="dim back" href={hrefOf('/operator/accounts')}>
+        ← Accounts
+      </a>
+      <Loaded resource={resource} skeleton={<Skeleton rows={6} />}>
+        {({ account, keys }) => (
+          <>
+            <h1>
+              <Words text={account.name} />
+            </h1>
+            <div class="details">
+              <section class="card" aria-labelledby="one-account">
+                <h2 id="one-account">Account</h2>
+                <KeyValue
+                  pairs={[
+                    ['Id', <code key="id">{account.id}</code>],
+                    ['Tier', account.tier],
+                    ['Status', account.status],
+                    ['Running', String(account.use.running)],
+                    ['Waiting', String(account.use.queued)],
+                    ['Streams', String(account.use.streams)],
+                    [
+                      'Credit',
+                      account.balance === null ? 'not metered' : <Money key="m" usd={account.balance.available_usd} />,
+                    ],
+                    ['Held', account.balance === null ? null : <Money key="h" usd={account.balance.held_usd} />],
+                    ['Spent', <Money key="s" usd={account.usage.charged_usd} />],
+                  ]}
+                />
+              </section>
+              <section class="card" aria-labelledby="one-keys">
+                <div class="section-head">
+                  <h2 id="one-keys">Keys</h2>
+                  <button
+                    type="button"
+                    class="button small"
+                    onClick={() =>
+                      void tell(async () => {
+                        secret.value = (await createAccountKey(id, 'made in the console')).text
+                      })
+                    }
+                  >
+                    New key
+                  </button>
+                </div>
+                {keys.length === 0 && <p class="dim">none</p>}
+                <ul class="plain-list">
+                  {keys.map((key) => (
+                    <li key={key.id} class={key.revoked_at === null ? '' : 'revoked'}>
+                      <span class="asset-name">
+                        <Words text={key.name === '' ? key.id : key.name} />
+                        <span class="dim">
+                          {key.scopes === null ? 'everything' : key.scopes.join(', ')}
+                          {key.revoked_at !== null && ' · revoked'}
+                        </span>
+                      </span>
+                      {key.revoked_at === null && (
+                        <button type="button" class="button small danger" onClick={() => void revoke(key)}>
+                          Revoke
+                        </button>
+                      )}
+                    </li>
+                  ))}
+                </ul>
+              </section>
+            </div>
+          </>
+        )}
+      </Loaded>
+      {secret.value !== null && (
+        <KeyOnce
+          secret={secret.value}
+          onClose={() => {
+            secret.value = null
+          }}
+        />
+      )}
+    </section>
+  )
+}

@@ -1,0 +1,75 @@
+/** Deployments: their state, what they run, and how to start and stop them. */
+import { type Deployment, listDeployments, tellDeployment } from '../../api/admin.ts'
+import { ApiError } from '../../api/client.ts'
+import { EmptyState } from '../../components/empty-state.tsx'
+import { Loaded } from '../../components/loaded.tsx'
+import { confirm } from '../../components/overlay/confirm.tsx'
+import { showToast } from '../../components/overlay/toast.tsx'
+import { Skeleton } from '../../components/skeleton.tsx'
+import { Words } from '../../components/words.tsx'
+import { formatCount, plural } from '../../text/format.ts'
+import { OperatorTabs } from './operator-tabs.tsx'
+import { usePolled } from './use-polled.ts'
+
+export function DeploymentsPage() {
+  const resource = usePolled('operator deployments', listDeployments)
+  async function act(deployment: Deployment, deed: 'start' | 'stop'): Promise<void> {
+    const { id, use } = deployment
+    const isMeant =
+      deed === 'start' ||
+      (await confirm({
+        title: `Stop ${id}?`,
+        text: `${plural(use.running, 'job')} that run and ${formatCount(use.queued)} that wait go on to their end; new ones are refused.`,
+        deed: 'Stop',
+        isDangerous: true,
+      }))
+    if (!isMeant) return
+    try {
+      await tellDeployment(id, deed)
+      resource.reload()
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      showToast(error.message)
+    }
+  }
+  return (
+    <section class="page deployments">
+      <h1>Deployments</h1>
+      <OperatorTabs here="deployments" />
+      <Loaded resource={resource} skeleton={<Skeleton rows={4} />}>
+        {({ deployments }) =>
+          deployments.length === 0 ? (
+            <EmptyState title="No deployments">
+              <p class="dim">
+                <code>atelier deployments create</code> makes one.
+              </p>
+            </EmptyState>
+          ) : (
+            <ul class="plain-list">
+              {deployments.map((deployment) => (
+                <li key={deployment.id}>
+                  <span class="asset-name">
+                    <Words text={deployment.id} />
+                    <span class="dim">
+                      {deployment.state} · {deployment.use.running} running · {deployment.use.queued} waiting ·{' '}
+                      {plural(deployment.workers, 'worker')} · <Words text={deployment.path} />
+                    </span>
+                  </span>
+                  {deployment.state === 'stopped' ? (
+                    <button type="button" class="button small" onClick={() => void act(deployment, 'start')}>
+                      Start
+                    </button>
+                  ) : (
+                    <button type="button" class="button small danger" onClick={() => void act(deployment, 'stop')}>
+                      Stop…
+                    </button>
+                  )}
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Loaded>
+    </section>
+  )
+}

@@ -1,0 +1,76 @@
+/** The table of addresses. A pattern's parameters are given to the page by name. Pages but Home come when they are first opened. */
+import type { ComponentType } from 'preact'
+import { lazy } from '../lazy.tsx'
+import { match } from '../routes.ts'
+import { HomePage } from './home/home-page.tsx'
+import { NotFoundPage } from './not-found/not-found-page.tsx'
+
+type Parameters = Readonly<Record<string, string>>
+
+type Row = readonly [pattern: string, title: string, page: ComponentType<Parameters>]
+
+const JobsPage = lazy<Parameters>(() => import('./jobs/jobs-page.tsx').then((module) => module.JobsPage))
+const JobPage = lazy<Parameters>(() => import('./job/job-page.tsx').then((module) => module.JobPage))
+const DiffPage = lazy<Parameters>(() => import('./diff/diff-page.tsx').then((module) => module.DiffPage))
+const RunPage = lazy<Parameters>(() => import('./run/run-page.tsx').then((module) => module.RunPage))
+const GalleryPage = lazy<Parameters>(() => import('./gallery/gallery-page.tsx').then((module) => module.GalleryPage))
+const AssetsPage = lazy<Parameters>(() => import('./assets/assets-page.tsx').then((module) => module.AssetsPage))
+const ModelsPage = lazy<Parameters>(() => import('./models/models-page.tsx').then((module) => module.ModelsPage))
+const ModelPage = lazy<Parameters>(() => import('./models/model-page.tsx').then((module) => module.ModelPage))
+const AccountPage = lazy<Parameters>(() => import('./account/account-page.tsx').then((module) => module.AccountPage))
+const UsagePage = lazy<Parameters>(() => import('./account/usage-page.tsx').then((module) => module.UsagePage))
+const KeysPage = lazy<Parameters>(() => import('./account/keys-page.tsx').then((module) => module.KeysPage))
+const OverviewPage = lazy<Parameters>(() =>
+  import('./operator/overview-page.tsx').then((module) => module.OverviewPage),
+)
+const EnginesPage = lazy<Parameters>(() => import('./operator/engines-page.tsx').then((module) => module.EnginesPage))
+const AccountsPage = lazy<Parameters>(() =>
+  import('./operator/accounts-page.tsx').then((module) => module.AccountsPage),
+)
+const OneAccountPage = lazy<Parameters>(() =>
+  import('./operator/accounts-page.tsx').then((module) => module.OneAccountPage),
+)
+const DeploymentsPage = lazy<Parameters>(() =>
+  import('./operator/deployments-page.tsx').then((module) => module.DeploymentsPage),
+)
+const AuditPage = lazy<Parameters>(() => import('./operator/audit-page.tsx').then((module) => module.AuditPage))
+const SettingsPage = lazy<Parameters>(() =>
+  import('./settings/settings-page.tsx').then((module) => module.SettingsPage),
+)
+
+const PAGES: readonly Row[] = [
+  ['/', 'Home', HomePage],
+  ['/jobs', 'Jobs', JobsPage],
+  ['/jobs/:id', 'Job', JobPage],
+  ['/jobs/:a/diff/:b', 'Two jobs', DiffPage],
+  ['/run', 'Run', RunPage],
+  ['/run/:saved', 'Run', RunPage],
+  ['/gallery', 'Gallery', GalleryPage],
+  ['/assets', 'Assets', AssetsPage],
+  ['/models', 'Models', ModelsPage],
+  ['/models/:provider/:model', 'Model', ModelPage],
+  ['/account', 'Account', AccountPage],
+  ['/account/usage', 'Usage', UsagePage],
+  ['/account/keys', 'Keys', KeysPage],
+  ['/operator', 'Operator', OverviewPage],
+  ['/operator/engines', 'Engines', EnginesPage],
+  ['/operator/accounts', 'Accounts', AccountsPage],
+  ['/operator/accounts/:id', 'Account', OneAccountPage],
+  ['/operator/deployments', 'Deployments', DeploymentsPage],
+  ['/operator/audit', 'Audit', AuditPage],
+  ['/settings', 'Settings', SettingsPage],
+]
+
+interface FoundPage {
+  readonly Page: ComponentType<Parameters>
+  readonly title: string
+  readonly parameters: Parameters
+}
+
+export function findPage(path: string): FoundPage {
+  for (const [pattern, title, Page] of PAGES) {
+    const parameters = match(pattern, path)
+    if (parameters !== null) return { Page, title, parameters }
+  }
+  return { Page: NotFoundPage, title: 'Nothing here', parameters: {} }
+}

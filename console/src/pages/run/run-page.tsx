@@ -1,0 +1,54 @@
+/** A form over any workflow: from a file, from a job to run again, or from one that was saved. */
+import { useEffect, useState } from 'preact/hooks'
+import { ApiError } from '../../api/client.ts'
+import { getNodeClasses } from '../../api/nodes.ts'
+import { ErrorBox } from '../../components/error-box.tsx'
+import { Skeleton } from '../../components/skeleton.tsx'
+import { query } from '../../routes.ts'
+import { OpenWorkflow } from './open-workflow.tsx'
+import { classes, openForm, openJob, source } from './run-state.ts'
+import { WorkflowForm } from './workflow-form.tsx'
+
+type Problem = ApiError | null
+
+export function RunPage({ saved = '' }: Readonly<Record<string, string>>) {
+  const from = query.value.get('from')
+  const [problem, setProblem] = useState<Problem>(null)
+  const [isBusy, setBusy] = useState(from !== null || saved !== '')
+  useEffect(() => {
+    const controller = new AbortController()
+    setProblem(null)
+    const opening =
+      from !== null ? openJob(from, controller.signal) : saved !== '' ? openForm(saved, controller.signal) : null
+    if (opening === null) {
+      setBusy(false)
+      if (source.peek()?.from != null) source.value = null
+    } else
+      opening
+        .catch((error: unknown) => {
+          if (error instanceof ApiError) setProblem(error)
+        })
+        .finally(() => !controller.signal.aborted && setBusy(false))
+    return () => controller.abort()
+  }, [from, saved])
+  useEffect(() => {
+    const controller = new AbortController()
+    // Without the classes the form is drawn from the values alone.
+    if (classes.peek() === null)
+      getNodeClasses(controller.signal).then(
+        (found) => {
+          classes.value = found
+        },
+        () => undefined,
+      )
+    return () => controller.abort()
+  }, [])
+  return (
+    <section class="page run">
+      <h1>{from === null ? 'Run' : 'Run again'}</h1>
+      {problem !== null && <ErrorBox error={problem} />}
+      {isBusy && problem === null && <Skeleton rows={6} />}
+      {!isBusy && problem === null && (source.value === null ? <OpenWorkflow /> : <WorkflowForm />)}
+    </section>
+  )
+}

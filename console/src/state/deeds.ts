@@ -1,0 +1,85 @@
+/** What a person can do to jobs, with the words that they are asked and told. */
+import { ApiError, send } from '../api/client.ts'
+import { type JobFilter, toQuery } from '../api/filter.ts'
+import { cancelByFilter, cancelJob, cancelJobs, rerun } from '../api/jobs.ts'
+import { isCancelable } from '../api/summary.ts'
+import { confirm } from '../components/overlay/confirm.tsx'
+import { showToast } from '../components/overlay/toast.tsx'
+import { plural } from '../text/format.ts'
+import { serverNow } from './clock.ts'
+import { jobOf, showStatus, takeSnapshot } from './live/live.ts'
+
+/** Refusals of a deed are said; anything else is a defect and stays one. */
+async function tell<Value>(deed: () => Promise<Value>): Promise<Value | null> {
+  try {
+    return await deed()
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const wait = error.retryAfterSeconds === null ? '' : ` Again in ${error.retryAfterSeconds} s.`
+    showToast(`${error.message}.${wait}`.replace('..', '.'))
+    return null
+  }
+}
+
+/** Shown as canceling at once, and taken back when the service refuses. */
+export async function cancelOne(id: string): Promise<void> {
+  const job = jobOf(id)
+  const undo = job?.status === 'running' ? showStatus(id, 'canceling') : () => undefined
+  const done = await tell(() => cancelJob(id))
+  if (done === null) undo()
+}
+
+export async function cancelMany(ids: readonly string[]): Promise<void> {
+  const hit = ids.filter((id) => {
+    const job = jobOf(id)
+    return job === undefined || isCancelable(job.status)
+  })
+  if (hit.length === 0) return showToast('None of these can be canceled: they have ended.')
+  const isMeant = await confirm({
+    title: `Cancel ${plural(hit.length, 'job')}?`,
+    text: 'Jobs that wait leave the queue. Jobs that run are stopped; what they saved so far is kept.',
+    deed: `Cancel ${plural(hit.length, 'job')}`,
+    isDangerous: true,
+  })
+  if (!isMeant) return
+  const done = await tell(() => cancelJobs(hit))
+  if (done !== null) showToast(`${plural(done.count, 'job')} canceled.`)
+}
+
+/** All that wait and fit the filter; what runs goes on. The number is the service's own. */
+export async function cancelWaiting(filter: JobFilter): Promise<void> {
+  const body = filterBody(filter)
+  const would = await tell(() => cancelByFilter(body, { onlyWaiting: true, dryRun: true }))
+  if (would === null) return
+  if (would.count === 0) return showToast('Nothing waits.')
+  const isMeant = await confirm({
+    title: `Cancel ${plural(would.count, 'waiting job')}?`,
+    text: 'They leave the queue and are not run. What runs now goes on.',
+    deed: `Cancel ${plural(would.count, 'waiting job')}`,
+    isDangerous: true,
+  })
+  if (!isMeant) return
+  const done = await tell(() => cancelByFilter(body, { onlyWaiting: true, dryRun: false }))
+  if (done !== null) showToast(`${plural(done.count, 'waiting job')} canceled.`)
+}
+
+/** The same names as in the question for the list. */
+function filterBody(filter: JobFilter): Readonly<Record<string, string>> {
+  const body = Object.fromEntries(toQuery(filter, serverNow()))
+  delete body['sort']
+  return body
+}
+
+/** The same again, unchanged: gives the new job's id. */
+export async function rerunOne(id: string): Promise<string | null> {
+  const job = await tell(() => rerun(id, []))
+  if (job === null) return null
+  takeSnapshot([job])
+  return job.id
+}
+
+/** A workflow as text, so that its numbers stay as they are. */
+export async function submitWorkflow(workflowText: string, metadata: Readonly<Record<string, string>> = {}) {
+  const body = `{"workflow":${workflowText},"metadata":${JSON.stringify(metadata)}}`
+  return await send<{ readonly id: string }>('POST', '/api/v2/jobs', body)
+}

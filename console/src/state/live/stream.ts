@@ -1,0 +1,88 @@
+/**
+ * A stream of events that keeps itself open: it comes back after 1, 2, 4 … 30 s, gives a connection up that was silent for 45 s, and
+ * says how it stands. What the frames mean is its user's business.
+ */
+import { ApiError, request } from '../../api/client.ts'
+import { backoffMs } from './backoff.ts'
+import { createSseReader, type SseFrame } from './read-sse.ts'
+
+/** The service sends a sign of life every 15 s. */
+const SILENCE_MS = 45_000
+
+export type StreamState = 'connecting' | 'live' | 'reconnecting' | 'ended'
+
+export interface StreamOptions {
+  readonly path: string
+  readonly onFrame: (frame: SseFrame) => void
+  readonly onState: (state: StreamState, error: ApiError | null) => void
+  /** The service ended the stream on its own: true when there is nothing more to come. */
+  readonly isOver?: () => boolean
+}
+
+/** Returns what closes it. */
+export function openStream({ path, onFrame, onState, isOver = () => false }: StreamOptions): () => void {
+  const whole = new AbortController()
+  void follow()
+  return () => whole.abort()
+
+  async function follow(): Promise<void> {
+    let failures = 0
+    onState('connecting', null)
+    while (!whole.signal.aborted) {
+      let error: ApiError | null = null
+      try {
+        await readOnce(() => {
+          failures = 0
+          onState('live', null)
+        })
+      } catch (thrown) {
+        error = thrown instanceof ApiError ? thrown : null
+      }
+      if (whole.signal.aborted) return
+      const isRefused = error?.status != null && error.status >= 400 && error.status < 500 && error.status !== 429
+      if (isOver() || isRefused) return onState('ended', error)
+      onState('reconnecting', error)
+      const waitMs = Math.max(backoffMs(failures++, Math.random()), (error?.retryAfterSeconds ?? 0) * 1000)
+      await pause(waitMs, whole.signal)
+    }
+  }
+
+  async function readOnce(onOpen: () => void): Promise<void> {
+    const one = new AbortController()
+    const stop = () => one.abort()
+    whole.signal.addEventListener('abort', stop)
+    let silence = setTimeout(stop, SILENCE_MS)
+    try {
+      const response = await request(path, { headers: { Accept: 'text/event-stream' }, signal: one.signal })
+      const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
+      if (reader === undefined) return
+      onOpen()
+      const readFrames = createSseReader()
+      for (let part = await reader.read(); !part.done; part = await reader.read()) {
+        clearTimeout(silence)
+        silence = setTimeout(stop, SILENCE_MS)
+        for (const frame of readFrames(part.value)) onFrame(frame)
+      }
+    } finally {
+      clearTimeout(silence)
+      whole.signal.removeEventListener('abort', stop)
+      one.abort()
+    }
+  }
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    signal.addEventListener(
+      'abort',
+      () => {
+        clearTimeout(timer)
+        resolve()
+      },
+      { once: true },
+    )
+    // Coming back online is worth a try at once.
+    window.addEventListener('online', () => resolve(), { once: true, signal })
+  })
+}

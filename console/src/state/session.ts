@@ -1,0 +1,72 @@
+/** Who is signed in and what this service offers. Asked at the start, after signing in or out, and now and then as a sign of life. */
+import { signal } from '@preact/signals'
+import { type ApiError, getJson, send } from '../api/client.ts'
+
+export interface Account {
+  readonly id: string
+  readonly name: string
+  readonly tier: string | null
+  readonly running: number
+  readonly queued: number
+  readonly max_running: number | null
+  readonly max_queued: number
+  readonly credit: { readonly available_usd: string; readonly held_usd: string } | null
+}
+
+export interface Session {
+  readonly kind: 'local' | 'cloud' | 'serverless'
+  readonly version: string
+  readonly build: string | null
+  readonly now: string
+  readonly needs_credential: boolean
+  readonly signed_in: boolean
+  readonly operator: boolean
+  readonly may_become_operator: boolean
+  readonly account: Account | null
+  readonly scopes: readonly string[] | null
+  readonly features: { readonly models: boolean; readonly accounts: boolean }
+}
+
+/** null: not known yet. */
+export const session = signal<Session | null>(null)
+/** Why it is not known; null: it is, or the question is under way. */
+export const sessionError = signal<ApiError | null>(null)
+
+const SIGN_OF_LIFE_MS = 5 * 60_000
+
+export async function loadSession(): Promise<void> {
+  try {
+    session.value = await getJson<Session>('/console/v1/session')
+    sessionError.value = null
+  } catch (error) {
+    sessionError.value = error as ApiError
+  }
+}
+
+export async function signIn(credential: string): Promise<'account' | 'operator'> {
+  const { role } = await send<{ readonly role: 'account' | 'operator' }>('POST', '/console/v1/session', { credential })
+  await loadSession()
+  return role
+}
+
+export async function signOut({ everywhere = false }: { readonly everywhere?: boolean } = {}): Promise<void> {
+  await send('DELETE', `/console/v1/session${everywhere ? '?everywhere=1' : ''}`)
+  await loadSession()
+}
+
+/** Only while somebody looks: a page that nobody sees lets its session lapse. */
+export function keepSessionAlive(): void {
+  setInterval(() => {
+    if (
+      document.visibilityState === 'visible' &&
+      (session.value?.signed_in === true || session.value?.operator === true)
+    )
+      void loadSession()
+  }, SIGN_OF_LIFE_MS)
+}
+
+/** Whether the credential of this session may do something; everything, where it has no list of its own. */
+export function hasScope(scope: string): boolean {
+  const scopes = session.value?.scopes ?? null
+  return scopes === null || scopes.includes(scope)
+}

@@ -1,0 +1,149 @@
+/**
+ * Builds the console's page into `console/dist`: scripts and styles with a digest in their names, compressed beside them, and a
+ * manifest that is written last, so that a service which runs meanwhile sees either the build before or this one.
+ * `--watch` builds again whenever a source changes.
+ */
+import { createHash } from 'node:crypto'
+import { globSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, watch, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import { rolldown } from 'rolldown'
+import { digestConsole } from './console-digest.js'
+
+const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
+const home = path.join(project, 'console')
+const dist = path.join(home, 'dist')
+const TYPES: Readonly<Record<string, string>> = {
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+}
+const SETTLE_MS = 50
+
+interface BuiltFile {
+  readonly name: string
+  readonly bytes: Buffer
+}
+
+async function bundle(): Promise<{ readonly entry: string; readonly files: readonly BuiltFile[] }> {
+  const bundled = await rolldown({
+    input: path.join(home, 'src/main.tsx'),
+    platform: 'browser',
+    tsconfig: path.join(home, 'tsconfig.json'),
+    treeshake: true,
+  })
+  const { output } = await bundled.generate({
+    format: 'esm',
+    minify: true,
+    entryFileNames: 'console-[hash].js',
+    chunkFileNames: '[name]-[hash].js',
+    // What two pages share comes in one file: fewer requests than a file for each shared part.
+    codeSplitting: { groups: [{ name: 'shared', minShareCount: 2 }] },
+  })
+  await bundled.close()
+  const chunks = output.filter((part) => part.type === 'chunk')
+  const entry = chunks.find(({ isEntry }) => isEntry)
+  if (entry === undefined) throw new Error('the bundler made no entry')
+  return {
+    entry: entry.fileName,
+    files: chunks.map(({ fileName, code }) => ({ name: fileName, bytes: Buffer.from(code) })),
+  }
+}
+
+/** Plain style sheets, one after the other in the order of their names. */
+function joinStyles(): BuiltFile {
+  const texts = globSync('*.css', { cwd: path.join(home, 'styles') })
+    .sort()
+    .map((name) => readFileSync(path.join(home, 'styles', name), 'utf8'))
+  const text = texts
+    .join('\n')
+    .replaceAll(/\/\*[\s\S]*?\*\//g, '')
+    .replaceAll(/\s*\n\s*/g, '\n')
+    .trim()
+  return withDigest('console', '.css', Buffer.from(text))
+}
+
+function withDigest(name: string, ending: string, bytes: Buffer): BuiltFile {
+  const digest = createHash('sha256').update(bytes).digest('base64url').replaceAll(/[_-]/g, '').slice(0, 8)
+  return { name: `${name}-${digest}${ending}`, bytes }
+}
+
+function compress(bytes: Buffer): { readonly gzip: Buffer; readonly brotli: Buffer } {
+  const brotli = brotliCompressSync(bytes, {
+    params: { [constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length },
+  })
+  return { gzip: gzipSync(bytes, { level: 9 }), brotli }
+}
+
+/** A folder of its own first: of two builds at once each is whole, and the later one stays. */
+function write(files: readonly BuiltFile[], manifest: object): void {
+  mkdirSync(dist, { recursive: true })
+  const aside = mkdtempSync(path.join(home, 'dist-'))
+  try {
+    const place = (name: string, bytes: Buffer | string) => {
+      writeFileSync(path.join(aside, name), bytes)
+      renameSync(path.join(aside, name), path.join(dist, name))
+    }
+    for (const { name, bytes } of files) {
+      const { gzip, brotli } = compress(bytes)
+      place(name, bytes)
+      place(`${name}.gz`, gzip)
+      place(`${name}.br`, brotli)
+    }
+    place('manifest.json', `${JSON.stringify(manifest, null, 1)}\n`)
+  } finally {
+    rmSync(aside, { recursive: true, force: true })
+  }
+  const current = new Set(['manifest.json', ...files.flatMap(({ name }) => [name, `${name}.gz`, `${name}.br`])])
+  for (const name of globSync('*', { cwd: dist }))
+    if (!current.has(name)) rmSync(path.join(dist, name), { force: true })
+}
+
+async function build(): Promise<void> {
+  const startedAt = performance.now()
+  // Before the sources are read: whatever changes meanwhile makes the next start build again.
+  const sources = digestConsole(project)
+  const { entry, files: scripts } = await bundle()
+  const style = joinStyles()
+  const icon = withDigest('icon', '.svg', readFileSync(path.join(home, 'icon.svg')))
+  const files = [...scripts, style, icon]
+  const id = createHash('sha256')
+    .update(
+      files
+        .map(({ name }) => name)
+        .sort()
+        .join(),
+    )
+    .digest('hex')
+    .slice(0, 12)
+  write(files, {
+    build: id,
+    sources,
+    script: entry,
+    style: style.name,
+    icon: icon.name,
+    files: Object.fromEntries(
+      files.map(({ name }) => [
+        name,
+        { type: TYPES[path.extname(name)] ?? 'application/octet-stream', compressed: true },
+      ]),
+    ),
+  })
+  process.stderr.write(`The console was built in ${((performance.now() - startedAt) / 1000).toFixed(1)} s.\n`)
+}
+
+function buildAgainOnChange(): void {
+  let timer: NodeJS.Timeout | undefined
+  let running: Promise<unknown> = Promise.resolve()
+  const again = () => {
+    clearTimeout(timer)
+    timer = setTimeout(() => {
+      running = running.then(build).catch((error: Error) => process.stderr.write(`${error.message}\n`))
+    }, SETTLE_MS)
+  }
+  for (const folder of ['src', 'styles']) watch(path.join(home, folder), { recursive: true }, again)
+}
+
+await build()
+if (process.argv.includes('--watch')) buildAgainOnChange()

@@ -1,0 +1,69 @@
+/** Jobs in short, by their ids. */
+import { isUuid } from '../../../../../../lib/ids.ts'
+import { type StoredSummary, type SummaryRow, TRACEBACK } from '../../../rows/summary-row.ts'
+import { type Queryable, statement } from '../../database/statement.ts'
+import { findPositions } from '../jobs/queue-position.ts'
+
+const SHARED = `seq, id, account_id, pool, status, priority, created_at, started_at`
+const MORE = `expires_at, attempt, version, output_count, engine_id, metadata, progress`
+
+// The end of the error is its traceback, which nobody reads in a list.
+const FAILURE = `CASE WHEN strpos(error, ${TRACEBACK}) > 0 THEN left(error, strpos(error, ${TRACEBACK}) - 1) || '}' ELSE error END`
+
+const FIND = statement<SummaryRow>(
+  'search.summaries',
+  `WITH found AS MATERIALIZED (
+     SELECT ${SHARED}, NULL::bigint AS completed_at, ${MORE}, NULL::text AS error, recipe
+     FROM job WHERE id = ANY($1::uuid[]) AND account_id = $2
+     UNION ALL
+     SELECT ${SHARED}, completed_at, ${MORE}, error, recipe
+     FROM job_done WHERE id = ANY($1::uuid[]) AND account_id = $2 AND (expires_at > $3 OR status = 'expired'))
+   SELECT ${SHARED}, completed_at, ${MORE},
+     ${FAILURE},
+     (SELECT title FROM job_recipe WHERE job_recipe.account_id = found.account_id AND job_recipe.recipe = found.recipe),
+     CASE WHEN completed_at IS NOT NULL THEN (
+       SELECT charged FROM ledger_entry WHERE reference = 'job:' || found.id AND kind IN ('settle', 'release') LIMIT 1) END,
+     CASE WHEN output_count > 0 THEN (
+       SELECT output.id FROM output WHERE job_id = found.id AND output.expires_at = found.expires_at
+         AND position IS NOT NULL AND type = 'image' ORDER BY position LIMIT 1) END
+   FROM found`,
+)
+
+type Beside = readonly [attempts: string | null, terms: string | null, held: number | null]
+
+const FIND_BESIDE = statement<Beside>(
+  'search.beside',
+  `SELECT attempts,
+     (SELECT terms FROM job_recipe WHERE job_recipe.account_id = found.account_id AND job_recipe.recipe = found.recipe),
+     (SELECT held FROM ledger_entry WHERE reference = 'job:' || found.id AND kind = 'hold')
+   FROM (SELECT id, account_id, recipe, attempts FROM job WHERE id = $1
+     UNION ALL SELECT id, account_id, recipe, attempts FROM job_done WHERE id = $1) AS found`,
+)
+
+export async function findDetails(
+  read: Queryable,
+  accountId: string,
+  jobId: string,
+  now: number,
+): Promise<readonly [StoredSummary, ...Beside] | null> {
+  const [summary] = await findSummaries(read, accountId, [jobId], now)
+  const beside = summary === undefined ? undefined : await read.get(FIND_BESIDE, [jobId])
+  return summary === undefined || beside === undefined ? null : [summary, ...beside]
+}
+
+export async function findSummaries(
+  read: Queryable,
+  accountId: string,
+  jobIds: readonly string[],
+  now: number,
+): Promise<StoredSummary[]> {
+  const known = jobIds.filter(isUuid)
+  if (known.length === 0) return []
+  const rows = await read.all(FIND, [known, accountId, now])
+  const waiting = rows.filter(([, , , , status]) => status === 'queued')
+  const positions = await findPositions(
+    read,
+    waiting.map(([seq, , owner, pool, , priority]) => ({ seq, accountId: owner, pool, priority })),
+  )
+  return rows.map((row) => [row, row[4] === 'queued' ? (positions.get(row[0]) ?? 1) : null])
+}

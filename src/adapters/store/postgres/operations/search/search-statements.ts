@@ -1,0 +1,123 @@
+/**
+ * The statements of a search. Ended jobs are found by an ordered range of some index, each entry with whether it fits. Live jobs are
+ * few and are asked directly, and so are labels and ids, which live and ended jobs share.
+ */
+import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
+import type { SearchRange } from '../../../search/search-plan.ts'
+import { type Statement, statement } from '../../database/statement.ts'
+
+/** `place`: of the range, from 1. */
+export type EntryRow = readonly [
+  place: number,
+  createdAt: number,
+  id: string,
+  expiresAt: number,
+  status: JobStatus,
+  fits: boolean,
+]
+
+const ORDERS = {
+  newest: { behind: '<', order: 'DESC' },
+  oldest: { behind: '>', order: 'ASC' },
+} as const
+
+export type SearchOrder = keyof typeof ORDERS
+
+// $1 account, $2 statuses, $3 since, $4 until, $5 and $6 behind, $7 limit, $8 engine, $9 pool, $10 and $11 labels, $12 recipes
+const QUESTIONS = `($2::text[] IS NULL OR status = ANY($2)) AND ($8::text IS NULL OR (engine_id = $8 AND status <> 'queued'))
+  AND ($9::text IS NULL OR pool = $9) AND ($12::text[] IS NULL OR recipe = ANY($12))
+  AND ($10::text[] IS NULL OR NOT EXISTS (
+    SELECT 1 FROM unnest($10::text[], $11::text[]) AS asked(key, value) WHERE NOT EXISTS (
+      SELECT 1 FROM job_label AS carried WHERE carried.account_id = $1 AND carried.key = asked.key
+        AND carried.value = asked.value AND carried.created_at = job.created_at AND carried.job_id = job.id
+        AND carried.expires_at = job.expires_at)))`
+// $13 code, $14 now
+const FITS = `(expires_at > $14 OR status = 'expired') AND ($13::text IS NULL OR code = $13) AND ${QUESTIONS}`
+// A live job has no code.
+const LIVE_FITS = `$13::text IS NULL AND ${QUESTIONS}`
+
+function within(direction: SearchOrder, time = 'created_at', id = 'id'): string {
+  const { behind, order } = ORDERS[direction]
+  return `${time} >= $3 AND ${time} < $4 AND (${time}, ${id}) ${behind} ($5, $6::uuid)
+    ORDER BY ${time} ${order}, ${id} ${order} LIMIT $7`
+}
+
+// $15 and $16: the values of each range
+type Indexed = Exclude<SearchRange['by'], 'label' | 'id'>
+const CONDITIONS: Record<Indexed, string> = {
+  status: 'status = asked.first',
+  pool: `pool <> 'default' AND pool = asked.first AND status = asked.second`,
+  code: 'code IS NOT NULL AND code = asked.first',
+  recipe: 'recipe IS NOT NULL AND recipe = asked.first',
+  engine: 'engine_id IS NOT NULL AND engine_id = asked.first',
+}
+
+const ASKED = 'unnest($15::text[], $16::text[]) WITH ORDINALITY AS asked(first, second, place)'
+
+function doneSql(by: Indexed, direction: SearchOrder): string {
+  return `SELECT asked.place, found.* FROM ${ASKED} CROSS JOIN LATERAL (
+    SELECT created_at, id, expires_at, status, ${FITS} FROM job_done AS job
+    WHERE account_id = $1 AND ${CONDITIONS[by]} AND ${within(direction)}) AS found ${inOrder('found.id', direction)}`
+}
+
+function inOrder(id: string, direction: SearchOrder): string {
+  const { order } = ORDERS[direction]
+  return `ORDER BY place, ${id.replace(/\w+$/, 'created_at')} ${order}, ${id} ${order}`
+}
+
+const EITHER = (condition: (table: string) => string) => `
+  SELECT created_at, id, expires_at, status, ${LIVE_FITS} AS fits FROM job WHERE ${condition('job')}
+  UNION ALL
+  SELECT created_at, id, expires_at, status, ${FITS} FROM job_done AS job WHERE ${condition('job_done')}`
+
+function labelSql(direction: SearchOrder): string {
+  const either = EITHER((table) => `id = label.job_id${table === 'job' ? '' : ' AND expires_at = label.expires_at'}`)
+  return `SELECT asked.place, label.*, found.status, coalesce(found.fits, false) FROM ${ASKED} CROSS JOIN LATERAL (
+    SELECT created_at, job_id, expires_at FROM job_label
+    WHERE account_id = $1 AND key = asked.first AND value = asked.second
+      AND ${within(direction, 'created_at', 'job_id')}) AS label
+    LEFT JOIN LATERAL (${either}) AS found ON true ${inOrder('label.job_id', direction)}`
+}
+
+/** An id begins with its time, so the order of ids is nearly that of creation; a range of them is small and sorted whole. */
+function idSql(direction: SearchOrder): string {
+  const either = EITHER(() => 'id BETWEEN asked.first::uuid AND asked.second::uuid AND account_id = $1')
+  return `SELECT asked.place, found.* FROM ${ASKED} CROSS JOIN LATERAL (
+    SELECT * FROM (SELECT * FROM (${either}) AS both_kinds LIMIT 5000) AS named WHERE ${within(direction)}) AS found
+    ${inOrder('found.id', direction)}`
+}
+
+function prepare(direction: SearchOrder): Record<SearchRange['by'], Statement<EntryRow>> {
+  const made = (by: SearchRange['by'], sql: string) => statement<EntryRow>(`search.${by}_${direction}`, sql)
+  return {
+    status: made('status', doneSql('status', direction)),
+    pool: made('pool', doneSql('pool', direction)),
+    code: made('code', doneSql('code', direction)),
+    recipe: made('recipe', doneSql('recipe', direction)),
+    engine: made('engine', doneSql('engine', direction)),
+    label: made('label', labelSql(direction)),
+    id: made('id', idSql(direction)),
+  }
+}
+
+export const RANGES = { newest: prepare('newest'), oldest: prepare('oldest') }
+
+// Every row fits. Held jobs are few at any time, so without those that wait they are read and then sorted.
+function liveSql(direction: SearchOrder, only: string): string {
+  const columns = `0, created_at, id, expires_at, status, true`
+  return `SELECT ${columns} FROM (
+    SELECT * FROM job WHERE account_id = $1 AND ${LIVE_FITS} ${only}) AS job WHERE ${within(direction)}`
+}
+
+const HELD = `AND status IN ('running', 'canceling') OFFSET 0`
+
+export const LIVE = {
+  newest: {
+    all: statement<EntryRow>('search.live_newest', liveSql('newest', '')),
+    held: statement<EntryRow>('search.held_newest', liveSql('newest', HELD)),
+  },
+  oldest: {
+    all: statement<EntryRow>('search.live_oldest', liveSql('oldest', '')),
+    held: statement<EntryRow>('search.held_oldest', liveSql('oldest', HELD)),
+  },
+}

@@ -1,0 +1,60 @@
+/** A job in short as both stores select it, and the way to a `JobSummary`. */
+import type { JobError, Progress } from '../../../domain/jobs/job.ts'
+import { titleOf } from '../../../domain/jobs/summaries/job-recipe.ts'
+import { type JobSummary, SUMMARY_MESSAGE_LENGTH } from '../../../domain/jobs/summaries/summary-store.ts'
+import type { JobStatus } from '../../../domain/jobs/transitions.ts'
+import { toDate } from './row-date.ts'
+
+/**
+ * Where the traceback begins in the JSON of an error, as a literal of SQL; it is the last member. Inside of a text every quote has a
+ * backslash before it, so these letters stand nowhere else.
+ */
+export const TRACEBACK = `',"traceback":'`
+
+export type SummaryRow = readonly [
+  seq: number,
+  id: string,
+  accountId: string,
+  pool: string,
+  status: JobStatus,
+  priority: number,
+  createdAt: number,
+  startedAt: number | null,
+  completedAt: number | null,
+  expiresAt: number,
+  attempt: number,
+  version: number,
+  outputCount: number,
+  engineId: string | null,
+  metadata: string | null,
+  progress: string | null,
+  /** JSON, without its traceback. */
+  error: string | null,
+  recipeTitle: string | null,
+  chargedMicros: number | null,
+  thumbId: string | null,
+]
+
+export type StoredSummary = readonly [row: SummaryRow, queuePosition: number | null]
+
+export function toSummary([row, queuePosition]: StoredSummary): JobSummary {
+  const [, id, , pool, status, priority, createdAt, startedAt, completedAt, expiresAt, ...rest] = row
+  const [attempt, version, outputs, engineId, metadataText, progress, errorText, title, charged, thumbId] = rest
+  const metadata = metadataText === null ? {} : (JSON.parse(metadataText) as Record<string, string>)
+  return {
+    ...{ id, pool, status, priority, attempt, version, outputs, queuePosition, metadata, charged },
+    title: titleOf(metadata, title),
+    engineId: status === 'queued' ? null : engineId,
+    createdAt: new Date(createdAt),
+    startedAt: toDate(startedAt),
+    completedAt: toDate(completedAt),
+    expiresAt: new Date(expiresAt),
+    progress: progress === null ? null : (JSON.parse(progress) as Progress),
+    error: errorText === null ? null : toError(JSON.parse(errorText) as JobError),
+    thumb: thumbId === null ? null : { assetId: thumbId },
+  }
+}
+
+function toError({ code, message, nodeId, classType }: JobError): JobSummary['error'] {
+  return { code, message: message.slice(0, SUMMARY_MESSAGE_LENGTH), nodeId, classType }
+}

@@ -1,0 +1,134 @@
+/**
+ * How a filter over jobs is answered: which ordered ranges of an index hold every job that can fit, and what is still to be asked
+ * of each job in them. The narrowest condition gives the ranges, the others become questions.
+ */
+import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'
+import type { SummaryFilter } from '../../../domain/jobs/summaries/summary-store.ts'
+import { JOB_STATUSES, type JobStatus } from '../../../domain/jobs/transitions.ts'
+
+/** Entries in the order of (created at, id): all that the index has under these values. */
+export type SearchRange =
+  | { readonly by: 'status'; readonly values: readonly [JobStatus] }
+  | { readonly by: 'pool'; readonly values: readonly [pool: string, JobStatus] }
+  | { readonly by: 'engine' | 'code' | 'recipe'; readonly values: readonly [string] }
+  | { readonly by: 'label'; readonly values: readonly [key: string, value: string] }
+  | { readonly by: 'id'; readonly values: readonly [from: string, to: string] }
+
+/** Asked of each job; null: nothing. */
+interface SearchQuestions {
+  readonly statuses: readonly JobStatus[] | null
+  readonly code: string | null
+  readonly engine: string | null
+  readonly pool: string | null
+  readonly labels: readonly (readonly [key: string, value: string])[] | null
+  /** Recipes that it may have. */
+  readonly recipes: readonly string[] | null
+}
+
+export interface SearchPlan {
+  readonly ranges: readonly SearchRange[]
+  readonly questions: SearchQuestions
+}
+
+/** Whether a job of the range can fail to fit: then more entries are walked than are wanted. */
+export function isSelective({ questions }: Pick<SearchPlan, 'questions'>, range: SearchRange): boolean {
+  const asked = Object.entries(questions).filter(([, question]) => question !== null)
+  return asked.some(([name]) => name !== range.by)
+}
+
+const WALKED_ENTRIES = 1000
+const MIN_WALK = 4
+
+/** How many entries of a range are looked at in one go. What many ranges give for a page comes from all of them alike. */
+export function toWalkLength(plan: SearchPlan, range: SearchRange, limit: number): number {
+  const share = Math.max(1, plan.ranges.length)
+  if (isSelective(plan, range)) return Math.max(MIN_WALK, Math.ceil(WALKED_ENTRIES / share))
+  return Math.min(limit + 1, Math.max(MIN_WALK, Math.ceil((2 * (limit + 1)) / share)))
+}
+
+/** What the filter's words stand for, as far as the store has to look it up. */
+export interface FoundTerms {
+  /** Recipes with the class and the weights; null: neither is asked for. */
+  readonly recipes: readonly string[] | null
+  /** For the text: recipes and labels that have it. */
+  readonly text: { readonly recipes: readonly string[]; readonly labels: readonly (readonly [string, string])[] } | null
+}
+
+// Beyond this a common walk is cheaper than one range for each.
+export const MAX_RANGES = 150
+
+interface Indexed {
+  isEngineIndexed(engine: string): boolean
+}
+
+export function toSearchPlan(filter: SummaryFilter, found: FoundTerms, { isEngineIndexed }: Indexed): SearchPlan {
+  const statuses = filter.statuses ?? JOB_STATUSES
+  const labels = Object.entries(filter.metadata)
+  const all: SearchQuestions = {
+    statuses: filter.statuses,
+    code: filter.code,
+    engine: filter.engine,
+    pool: filter.pool,
+    labels: labels.length === 0 ? null : labels,
+    recipes: found.recipes,
+  }
+  const plan = (ranges: readonly SearchRange[], answered: Partial<SearchQuestions>): SearchPlan => {
+    return { ranges, questions: { ...all, ...answered } }
+  }
+  if (filter.text !== null && found.text !== null) return plan(toTextRanges(filter.text, found.text), {})
+  const [first, ...others] = labels
+  if (first !== undefined)
+    return plan([{ by: 'label', values: first }], { labels: others.length === 0 ? null : others })
+  if (filter.code !== null) return plan([{ by: 'code', values: [filter.code] }], { code: null })
+  if (found.recipes !== null && found.recipes.length <= MAX_RANGES)
+    return plan(found.recipes.map(toRecipeRange), { recipes: null })
+  if (filter.engine !== null && isEngineIndexed(filter.engine))
+    return plan([{ by: 'engine', values: [filter.engine] }, ...toHeldRanges(statuses)], {})
+  if (filter.pool !== null && filter.pool !== DEFAULT_POOL) {
+    // Deployments have an index of their own; nearly everything else is in the common pool.
+    const { pool } = filter
+    return plan(
+      statuses.map((status) => ({ by: 'pool', values: [pool, status] })),
+      { pool: null, statuses: null },
+    )
+  }
+  return plan(
+    statuses.map((status) => ({ by: 'status', values: [status] })),
+    { statuses: null },
+  )
+}
+
+function toRecipeRange(recipe: string): SearchRange {
+  return { by: 'recipe', values: [recipe] }
+}
+
+/** Jobs that run are few: they need no index by engine. */
+function toHeldRanges(statuses: readonly JobStatus[]): SearchRange[] {
+  const held = statuses.filter((status) => status === 'running' || status === 'canceling')
+  return held.map((status) => ({ by: 'status', values: [status] }))
+}
+
+// Ids begin with their time: fewer letters would be a range of hours.
+const ID_BEGINNING = /^[0-9a-f]{8,32}$/
+
+function toTextRanges(text: string, found: NonNullable<FoundTerms['text']>): SearchRange[] {
+  // With its hyphens or without.
+  const id = text.toLowerCase().replaceAll('-', '')
+  const ranges: SearchRange[] = [
+    ...(ID_BEGINNING.test(id) ? [{ by: 'id', values: toIdRange(id) } as const] : []),
+    { by: 'code', values: [text] },
+    ...found.labels.map((values): SearchRange => ({ by: 'label', values })),
+    ...found.recipes.map(toRecipeRange),
+  ]
+  return ranges.slice(0, MAX_RANGES)
+}
+
+const ID_DIGITS = 32
+
+function toIdRange(beginning: string): [from: string, to: string] {
+  return [toId(beginning.padEnd(ID_DIGITS, '0')), toId(beginning.padEnd(ID_DIGITS, 'f'))]
+}
+
+function toId(digits: string): string {
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5')
+}

@@ -1,0 +1,65 @@
+/** Jobs in short on SQLite, as the main thread sees them. */
+import type {
+  SummaryFilter,
+  SummaryPage,
+  SummaryQuery,
+  SummaryStore,
+} from '../../../../domain/jobs/summaries/summary-store.ts'
+import { toAttempts } from '../../rows/attempt-fields.ts'
+import { toSummary } from '../../rows/summary-row.ts'
+import type { PageKey } from '../../search/merge-walks.ts'
+import { AFTER_NONE, BEFORE_NONE, type StoredFilter } from '../operations/search/search-jobs.ts'
+import { inSlices, type StoreChannels } from './store-channels.ts'
+
+// A filter that hardly fits ends its page early; whoever wants more asks for the next one.
+const MAX_ROUNDS = 10
+
+export function createSummaryStore({ write, read }: StoreChannels): SummaryStore {
+  async function search(accountId: string, query: SummaryQuery): Promise<SummaryPage> {
+    const { order, limit, now } = query
+    const filter = toStoredFilter(query.filter)
+    const summaries: SummaryPage['summaries'][number][] = []
+    let after = toKey(query)
+    for (let round = 0; round < MAX_ROUNDS; round += 1) {
+      const left = limit - summaries.length
+      const answer = await read.call('searchJobs', { accountId, filter, order, limit: left, after, now: now.getTime() })
+      summaries.push(...answer.summaries.map(toSummary))
+      if (answer.resumeAfter === null) return { summaries, next: null }
+      after = answer.resumeAfter
+      if (summaries.length >= limit) break
+    }
+    const [createdAt, id] = after
+    return { summaries, next: { createdAt: new Date(createdAt), id } }
+  }
+
+  return {
+    search,
+    async findMany(accountId, jobIds, now) {
+      const found = await read.call('findSummaries', { accountId, jobIds, now: now.getTime() })
+      return found.map(toSummary)
+    },
+    async findDetails(accountId, jobId, now) {
+      const found = await read.call('findDetails', { accountId, jobId, now: now.getTime() })
+      if (found === null) return null
+      const [summary, attempts, terms, held] = found
+      return { summary: toSummary(summary), attempts: toAttempts(attempts), terms, held }
+    },
+    count: (accountId, filter, now) =>
+      read.call('countJobs', { accountId, filter: toStoredFilter(filter), now: now.getTime() }),
+    sweepRecipes: (now, limit) =>
+      inSlices(limit, (sliceLimit) => write.call('sweepRecipes', { now: now.getTime(), limit: sliceLimit })),
+  }
+}
+
+function toKey({ after, order }: SummaryQuery): PageKey {
+  if (after !== null) return [after.createdAt.getTime(), after.id]
+  return order === 'newest' ? BEFORE_NONE : AFTER_NONE
+}
+
+function toStoredFilter(filter: SummaryFilter): StoredFilter {
+  return {
+    ...filter,
+    since: filter.since?.getTime() ?? Number.MIN_SAFE_INTEGER,
+    until: filter.until?.getTime() ?? Number.MAX_SAFE_INTEGER,
+  }
+}

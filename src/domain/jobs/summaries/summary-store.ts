@@ -1,0 +1,116 @@
+/**
+ * Jobs in short, for whoever looks at many of them: no graph, no outputs, no traceback. A search finds those that fit a filter by
+ * the index that narrows it most, and walks a bounded number of entries; whatever is left then is behind the cursor of its page.
+ */
+import type { Micros } from '../../../../lib/text/usd.ts'
+import type { Progress } from '../job.ts'
+import type { JobStatus } from '../transitions.ts'
+
+export interface JobSummary {
+  readonly id: string
+  readonly version: number
+  readonly status: JobStatus
+  readonly title: string
+  readonly pool: string
+  /** Of the present or the last attempt; null while it waits. */
+  readonly engineId: string | null
+  readonly priority: number
+  readonly attempt: number
+  readonly createdAt: Date
+  readonly startedAt: Date | null
+  readonly completedAt: Date | null
+  readonly expiresAt: Date
+  readonly progress: Progress | null
+  readonly error: SummaryError | null
+  /** null: it costs nothing, or has not ended. */
+  readonly charged: Micros | null
+  readonly outputs: number
+  /** The first picture among its outputs. */
+  readonly thumb: { readonly assetId: string } | null
+  readonly queuePosition: number | null
+  readonly metadata: Readonly<Record<string, string>>
+}
+
+interface SummaryError {
+  readonly code: string
+  /** Its beginning. */
+  readonly message: string
+  readonly nodeId: string | null
+  readonly classType: string | null
+}
+
+/** An attempt that ended before its job did. */
+export interface JobAttempt {
+  readonly number: number
+  readonly engineId: string | null
+  readonly from: Date | null
+  readonly to: Date
+  /** `returned`: its worker gave it back, as in a drain. `engine_fault`: it failed for what may have been its engine's reason. */
+  readonly why: 'worker_lost' | 'engine_lost' | 'engine_fault' | 'returned'
+}
+
+/** What is told of one job beside its summary. */
+export interface JobDetails {
+  readonly summary: JobSummary
+  readonly attempts: readonly JobAttempt[]
+  /** Of its recipe; null: it has none. */
+  readonly terms: string | null
+  /** What was set aside for it; null: it costs nothing. */
+  readonly held: Micros | null
+}
+
+export const SUMMARY_MESSAGE_LENGTH = 200
+
+/** null: whatever it is. */
+export interface SummaryFilter {
+  readonly statuses: readonly JobStatus[] | null
+  readonly since: Date | null
+  /** Exclusive. */
+  readonly until: Date | null
+  readonly code: string | null
+  readonly classType: string | null
+  readonly weights: string | null
+  readonly engine: string | null
+  readonly pool: string | null
+  readonly metadata: Readonly<Record<string, string>>
+  /** An id or its beginning, a metadata value or its beginning, an error code, or a part of a title, a class or a weights name. */
+  readonly text: string | null
+}
+
+export const NO_FILTER: SummaryFilter = {
+  ...{ statuses: null, since: null, until: null, code: null, classType: null, weights: null, engine: null },
+  ...{ pool: null, metadata: {}, text: null },
+}
+
+interface SummaryKey {
+  readonly createdAt: Date
+  readonly id: string
+}
+
+export interface SummaryQuery {
+  readonly filter: SummaryFilter
+  readonly order: 'newest' | 'oldest'
+  readonly limit: number
+  /** The last entry of the page before. */
+  readonly after: SummaryKey | null
+  readonly now: Date
+}
+
+export interface SummaryPage {
+  readonly summaries: readonly JobSummary[]
+  /** Where to go on; null: there is nothing more. A page may be short, or empty, and still have a next one. */
+  readonly next: SummaryKey | null
+}
+
+export type StatusCounts = Readonly<Record<JobStatus, number>>
+
+export interface SummaryStore {
+  search(accountId: string, query: SummaryQuery): Promise<SummaryPage>
+  /** Those of the account that are there, in no order. */
+  findMany(accountId: string, jobIds: readonly string[], now: Date): Promise<readonly JobSummary[]>
+  findDetails(accountId: string, jobId: string, now: Date): Promise<JobDetails | null>
+  /** How many fit, whatever their status; null: more than are counted for one question. */
+  count(accountId: string, filter: SummaryFilter, now: Date): Promise<StatusCounts | null>
+  /** Removes recipes that no job has any more; returns how many. */
+  sweepRecipes(now: Date, limit: number): Promise<number>
+}

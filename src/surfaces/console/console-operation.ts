@@ -1,0 +1,23 @@
+/**
+ * What every operation of the console's API gets. A file of `operations/` holds the operations of one resource, each a function that
+ * registers its route and bears the name that the contract gives it.
+ */
+import type { FastifyRequest } from 'fastify'
+import type { Caller } from '../../domain/accounts/caller.ts'
+import type { ContractCheck } from '../kit/contracts/contract.ts'
+import type { SurfaceParts } from '../kit/surface-parts.ts'
+import type { PageFiles } from './console-files.ts'
+import type { ConsoleStreams } from './streams/console-streams.ts'
+
+export const CONSOLE_PATH = '/console'
+export const CONSOLE_API = `${CONSOLE_PATH}/v1`
+
+export interface ConsoleDeps extends SurfaceParts {
+  readonly files: PageFiles
+  readonly streams: ConsoleStreams
+  readonly check: ContractCheck
+  /** The contract as text, for callers that reached us at this address. */
+  readonly specFor: (baseUrl: string) => string
+  /** Who asks; only behind the guard of the API. */
+  callerOf(request: FastifyRequest): Caller
+}

@@ -1,0 +1,136 @@
+/**
+ * The console: one page, its files, and the API that it and every other client with the same credential can ask. It may be left out:
+ * deleting this folder leaves a service without it, and a service whose page was never built has the API alone.
+ */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { type Caller, mustHaveScope } from '../../domain/accounts/caller.ts'
+import { ServiceError } from '../../domain/errors.ts'
+import { matchesEtag, quoteDigest } from '../kit/content/etag.ts'
+import { openContract } from '../kit/contracts/contract.ts'
+import { refuseShadowedMethods, wrongMethod } from '../kit/contracts/path-methods.ts'
+import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
+import { PUBLIC_PAGE, sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { pathOf } from '../kit/request-url.ts'
+import { encodeFrame } from '../kit/streams/sse.ts'
+import { mount, type Surface } from '../kit/surface.ts'
+import type { SurfaceParts } from '../kit/surface-parts.ts'
+import { createConsoleAnswerError } from './console-errors.ts'
+import { openPageFiles, type PageFile } from './console-files.ts'
+import { CONSOLE_API, CONSOLE_PATH, type ConsoleDeps } from './console-operation.ts'
+import { PAGE_HEADERS, readTheme, renderConsolePage, toPolicy } from './console-page.ts'
+import { OPEN_OPERATIONS, OPERATIONS, REQUEST_SCHEMAS, scopesOf } from './console-routes.ts'
+import { createConsoleStreams } from './streams/console-streams.ts'
+
+const SOURCE = new URL('../../../spec/console.openapi.json', import.meta.url)
+const FOR_EVER = 'public, max-age=31536000, immutable'
+const CALLER = Symbol('caller')
+type AuthenticatedRequest = FastifyRequest & { [CALLER]?: Caller }
+
+export function createSurface(parts: SurfaceParts): Surface {
+  const { gate, log } = parts
+  const answerError = createConsoleAnswerError(log)
+  const spec = openContract({ source: SOURCE, requestSchemas: REQUEST_SCHEMAS, needsCredentials: gate.hasCredentials })
+  const files = openPageFiles()
+  const streams = createConsoleStreams({
+    accountConnections: parts.accountConnections,
+    isWelcome: gate.isWelcome,
+    onCredentialsChanged: gate.onCredentialsChanged,
+  })
+  const deps: ConsoleDeps = { ...parts, files, streams, check: spec.check, specFor: spec.textFor, callerOf }
+  if (files.current() === null)
+    log.info({}, 'the console is not there: its page was never built (npm run build:console)')
+
+  function registerApi(app: FastifyInstance): void {
+    app.addHook('onRequest', async (request) => mustNameNoDeployment(serviceAddressOf(request)))
+    for (const register of OPEN_OPERATIONS) register(app, deps)
+    mount(app, '', (guarded) => {
+      guarded.decorateRequest(CALLER, undefined)
+      guarded.addHook('onRequest', async (request) => {
+        const caller = await gate.authenticate(request.raw, 'bearer')
+        for (const scope of scopesOf(request)) mustHaveScope(caller, scope)
+        ;(request as AuthenticatedRequest)[CALLER] = caller
+      })
+      for (const register of OPERATIONS) register(guarded, deps)
+    })
+    refuseShadowedMethods(app, spec.paths, spec.methodsOf)
+    app.all(`${CONSOLE_API}/*`, (request, reply) => {
+      const methods = spec.methodsOf(pathOf(request.raw.url ?? '').slice(gate.mountPrefix.length))
+      if (methods.length > 0) reply.header('Allow', methods.join(', '))
+      if (methods.length > 0) throw wrongMethod(request.method, methods)
+      throw new ServiceError('not_found', 'there is nothing under this address')
+    })
+  }
+
+  function registerPage(app: FastifyInstance): void {
+    const policy = toPolicy(parts.console.contentOrigins)
+    const sendPage = (request: FastifyRequest, reply: FastifyReply) => {
+      const address = serviceAddressOf(request)
+      mustNameNoDeployment(address)
+      const build = files.current()
+      if (build === null) throw new ServiceError('not_found', 'the console is not part of this service')
+      const page = renderConsolePage({ build, base: address.mountPrefix, theme: readTheme(request.headers.cookie) })
+      return reply
+        .headers({ ...PAGE_HEADERS, 'Content-Security-Policy': policy, 'Content-Type': 'text/html; charset=utf-8' })
+        .send(page)
+    }
+    app.get(CONSOLE_PATH, { config: PUBLIC_PAGE }, sendPage)
+    app.get(`${CONSOLE_PATH}/*`, { config: PUBLIC_PAGE }, sendPage)
+    app.get(`${CONSOLE_PATH}/files/:name`, { config: PUBLIC_PAGE }, (request, reply) => {
+      const { name } = request.params as { readonly name: string }
+      const file = files.current()?.files.get(name)
+      if (file === undefined) throw new ServiceError('not_found', 'there is no such file')
+      return sendFile(request, reply, { name, file })
+    })
+  }
+
+  const allowedMethods = (path: string): readonly string[] => {
+    if (!path.startsWith(`${gate.mountPrefix}${CONSOLE_PATH}`)) return []
+    const own = path.slice(gate.mountPrefix.length)
+    return own.startsWith(`${CONSOLE_API}/`) ? spec.methodsOf(own) : ['GET', 'HEAD']
+  }
+
+  return {
+    name: 'console',
+    register: (app) =>
+      mount(app, gate.mountPrefix, (mounted) => {
+        mounted.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
+        mount(mounted, '', registerApi)
+        mount(mounted, '', registerPage)
+      }),
+    hotRoutes: [],
+    reference: {
+      path: '/docs/console',
+      title: 'Console API',
+      document: spec.document,
+      examplePath: `${CONSOLE_API}/session`,
+    },
+    home: () => (files.current() === null ? null : CONSOLE_PATH),
+    allowedMethods,
+    answerErrorFor: (path) => (allowedMethods(path).length > 0 ? answerError : null),
+    drain: () => streams.close(encodeFrame('notice', JSON.stringify({ kind: 'drain' }))),
+  }
+}
+
+/** A name holds a digest of its content, so whoever has the file has it for ever. */
+function sendFile(request: FastifyRequest, reply: FastifyReply, { name, file }: { name: string; file: PageFile }) {
+  const etag = quoteDigest(name)
+  reply.headers({ 'Cache-Control': FOR_EVER, ETag: etag, Vary: 'Accept-Encoding', 'Content-Type': file.contentType })
+  if (matchesEtag(request.headers['if-none-match'], etag)) return reply.code(304).send()
+  const { encoding, bytes } = choose(file, String(request.headers['accept-encoding'] ?? ''))
+  if (encoding !== null) reply.header('Content-Encoding', encoding)
+  return reply.send(bytes)
+}
+
+function choose(file: PageFile, accepted: string): { readonly encoding: string | null; readonly bytes: Buffer } {
+  const accepts = (name: string) =>
+    new RegExp(`(?:^|,)\\s*${name}\\s*(?:;\\s*q=(?!0(?:\\.0*)?\\s*(?:,|$))|,|$)`).test(accepted)
+  if (file.brotli !== null && accepts('br')) return { encoding: 'br', bytes: file.brotli }
+  if (file.gzip !== null && accepts('gzip')) return { encoding: 'gzip', bytes: file.gzip }
+  return { encoding: null, bytes: file.plain }
+}
+
+function callerOf(request: FastifyRequest): Caller {
+  const caller = (request as AuthenticatedRequest)[CALLER]
+  if (caller === undefined) throw new Error('the caller of this route was never authenticated')
+  return caller
+}

@@ -1,0 +1,41 @@
+/** What happens to the account's jobs, as server-sent events. */
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { systemTicker } from '../../../../lib/waiting/uptime.ts'
+import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { readSession } from '../../kit/guards/session-cookie.ts'
+import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
+import { createAccountFeed } from '../streams/account-feed.ts'
+
+export function getEvents(app: FastifyInstance, deps: ConsoleDeps): void {
+  const { callerOf, console: parts, bus, clock, files, log, streams } = deps
+  app.get(`${CONSOLE_API}/events`, { exposeHeadRoute: false }, async (request, reply) => {
+    const caller = callerOf(request)
+    const { accountId } = caller
+    await streams.open(reply.raw, {
+      ...toStreamTerms(request, deps),
+      caller,
+      key: `account ${accountId}`,
+      make: () =>
+        createAccountFeed({
+          ...{ accountId, bus, log, ticker: systemTicker },
+          summaries: parts.summaries,
+          buildId: () => files.current()?.id ?? null,
+          now: () => clock.now(),
+        }),
+    })
+    // Only now: a refusal above must still be answered by the framework.
+    return reply.hijack()
+  })
+}
+
+/** The headers of a stream, and how long it may last for whoever came with a session. */
+export function toStreamTerms(request: FastifyRequest, { gate, console: parts }: ConsoleDeps) {
+  const { authorization, 'x-api-key': key } = request.headers
+  const isOwnCredential = authorization !== undefined || key !== undefined
+  const session = isOwnCredential ? null : readSession(request.raw, serviceAddressOf(request), 'account')
+  return {
+    headers: gate.answerHeaders(request.headers.origin, request.id),
+    ...(session !== null &&
+      gate.hasCredentials && { isSessionGood: async () => (await parts.signIn.openAccount(session)) !== null }),
+  }
+}

@@ -1,0 +1,125 @@
+/** What can be read of one job. A job that is not this account's looks exactly like one that does not exist. */
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { isUuid } from '../../../../lib/ids.ts'
+import { ServiceError } from '../../../domain/errors.ts'
+import { noSuchJob } from '../../../domain/jobs/read/job-reader.ts'
+import type { RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
+import { toLogLines } from '../../../domain/jobs/run/log-lines.ts'
+import { NO_FILTER } from '../../../domain/jobs/summaries/summary-store.ts'
+import { isTerminal } from '../../../domain/jobs/transitions.ts'
+import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { sendJson } from '../../kit/send-json.ts'
+import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
+import { readFields } from '../job-filters.ts'
+import { readNodes, toAttemptViews, toErrorView, toOutputView, toPriceView, toWaitView } from '../views/job-view.ts'
+import { toLayoutView } from '../views/layout-view.ts'
+import { toLineView } from '../views/log-view.ts'
+import { toNodesView, toShownRun } from '../views/node-view.ts'
+import { toSummaryView } from '../views/summary-view.ts'
+
+const JOB = `${CONSOLE_API}/jobs/:id`
+const WEEK_MS = 7 * 86_400_000
+
+export function jobIdOf(request: FastifyRequest): string {
+  const { id } = request.params as { readonly id: string }
+  if (!isUuid(id)) throw noSuchJob()
+  return id
+}
+
+/** The job with its graph and what its run showed. */
+async function findRecord({ callerOf, jobs }: ConsoleDeps, request: FastifyRequest): Promise<RecordedJob> {
+  const record = await jobs.records.find(callerOf(request).accountId, jobIdOf(request))
+  if (record === null) throw noSuchJob()
+  return record
+}
+
+export function getJob(app: FastifyInstance, deps: ConsoleDeps): void {
+  const { callerOf, console: parts, clock } = deps
+  app.get(JOB, async (request, reply) => {
+    const caller = callerOf(request)
+    const { accountId } = caller
+    const jobId = jobIdOf(request)
+    const [details, { job, workflow, submission }] = await Promise.all([
+      parts.summaries.findDetails(accountId, jobId, clock.now()),
+      findRecord(deps, request),
+    ])
+    if (details === null) throw noSuchJob()
+    const isWaiting = details.summary.status === 'queued'
+    const [standing, others] = await Promise.all([
+      isWaiting ? parts.standingOf(caller) : null,
+      job.error === null ? null : countOthers(accountId, job.error.code),
+    ])
+    const { mountPrefix } = serviceAddressOf(request)
+    const nodes = readNodes(workflow)
+    const raw = `${mountPrefix}/api/v2/jobs/${jobId}`
+    return sendJson(reply, 200, {
+      ...toSummaryView(details.summary),
+      metadata: Object.fromEntries(Object.entries(job.metadata).filter(([key]) => key !== '')),
+      client: submission?.clientId ?? null,
+      inputs: [],
+      outputs_list: job.outputs.map((output) => toOutputView(output, { mountPrefix, nodes })),
+      attempts: toAttemptViews(details),
+      price: toPriceView(details),
+      wait:
+        standing === null
+          ? null
+          : toWaitView(details, { standing, engines: parts.engines(), availability: parts.availability() }),
+      error: toErrorView(job, others),
+      links: { raw, workflow: `${raw}/workflow`, log: `${raw}/logs` },
+    })
+  })
+
+  /** How many other jobs of this week failed in the same way; null: more than are counted. */
+  async function countOthers(accountId: string, code: string): Promise<number | null> {
+    const now = clock.now()
+    const since = new Date(now.getTime() - WEEK_MS)
+    const counts = await parts.summaries.count(accountId, { ...NO_FILTER, code, since }, now)
+    return counts === null ? null : Math.max(0, counts.failed - 1)
+  }
+}
+
+export function getJobNodes(app: FastifyInstance, deps: ConsoleDeps): void {
+  app.get(`${JOB}/nodes`, async (request, reply) => {
+    const record = await findRecord(deps, request)
+    const { job, workflow } = record
+    const live = isTerminal(job.status) ? null : await deps.console.liveRuns.read(job.id)
+    return sendJson(reply, 200, toNodesView(job, readNodes(workflow), toShownRun(record, live)))
+  })
+}
+
+export function getJobLayout(app: FastifyInstance, deps: ConsoleDeps): void {
+  app.get(`${JOB}/layout`, async (request, reply) => {
+    const { submission } = await findRecord(deps, request)
+    const layout = submission === null ? null : toLayoutView(submission.extraData)
+    if (layout === null) throw new ServiceError('not_found', 'no editor said where the nodes of this job are')
+    return sendJson(reply, 200, layout)
+  })
+}
+
+const DEFAULT_LINES = 1000
+const MAX_LINES = 5000
+
+export function getJobLogs(app: FastifyInstance, { callerOf, jobs, console: parts }: ConsoleDeps): void {
+  app.get(`${JOB}/logs`, async (request, reply) => {
+    const { accountId } = callerOf(request)
+    const job = await jobs.reader.find(accountId, jobIdOf(request))
+    const fields = readFields(request.raw.url ?? '')
+    const after = readNumber(fields.get('after'), 'after', Number.MAX_SAFE_INTEGER) ?? -1
+    const limit = Math.max(1, readNumber(fields.get('limit'), 'limit', MAX_LINES) ?? DEFAULT_LINES)
+    const isComplete = isTerminal(job.status)
+    const log = isComplete ? await jobs.reader.log(accountId, job.id) : null
+    const all = isComplete ? (log === null ? [] : toLogLines(log)) : ((await parts.liveRuns.read(job.id))?.lines ?? [])
+    const rest = all.filter(({ n }) => n > after)
+    const lines = rest.slice(0, limit)
+    const isCut = log?.truncated === true || (all[0]?.n ?? 0) > 0
+    const next = rest.length > lines.length ? (lines.at(-1)?.n ?? null) : null
+    return sendJson(reply, 200, { lines: lines.map(toLineView), next, is_cut: isCut, is_complete: isComplete })
+  })
+}
+
+function readNumber(text: string | undefined, name: string, max: number): number | null {
+  if (text === undefined) return null
+  const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+  if (value <= max) return value
+  throw new ServiceError('invalid_request', `${name} must be an integer from 0 to ${max}`)
+}

@@ -1,0 +1,122 @@
+/** What a person works with: node classes, uploads, and forms that they saved. */
+import { hash } from 'node:crypto'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
+import { isJsonObject, type JsonValue, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
+import { ServiceError } from '../../../domain/errors.ts'
+import { readJsonBody } from '../../kit/bodies/json-body.ts'
+import { matchesEtag, quoteDigest } from '../../kit/content/etag.ts'
+import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { sendJson } from '../../kit/send-json.ts'
+import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
+import { readFields, readLimit } from '../job-filters.ts'
+import { toContentPath } from '../views/job-view.ts'
+
+/** The catalog is large and seldom changes: it is written once, and whoever has it is told so. */
+export function listNodes(app: FastifyInstance, { catalog }: ConsoleDeps): void {
+  let written: { readonly of: NodeCatalog; readonly text: string; readonly etag: string } | null = null
+  app.get(`${CONSOLE_API}/nodes`, (request, reply) => {
+    const current = catalog()
+    if (written?.of !== current) written = write(current)
+    const { text, etag } = written
+    reply.headers({ etag, 'cache-control': 'private, no-cache' })
+    if (matchesEtag(request.headers['if-none-match'], etag)) return reply.code(304).send()
+    return sendJson(reply, 200, text)
+  })
+}
+
+function write(of: NodeCatalog) {
+  const classes = Object.fromEntries(
+    of.classTypes().flatMap((classType) => {
+      const definition = of.find(classType)
+      if (definition === null) return []
+      const { input, input_order, output, output_name, display_name, category, output_node } = definition
+      return [[classType, { input, input_order, output, output_name, display_name, category, output_node }]]
+    }),
+  )
+  // Bounds of seeds are longer than a double.
+  const text = stringifyLosslessJson({ classes } as unknown as JsonValue)
+  return { of, text, etag: quoteDigest(hash('sha256', text, 'hex').slice(0, 32)) }
+}
+
+export function listAssets(app: FastifyInstance, { callerOf, assets }: ConsoleDeps): void {
+  app.get(`${CONSOLE_API}/assets`, async (request, reply) => {
+    const { accountId } = callerOf(request)
+    const { mountPrefix } = serviceAddressOf(request)
+    const found = await assets.list(accountId, 'input', readLimit(readFields(request.raw.url ?? '')))
+    const views = found.map(({ id, filePath, contentType, sizeBytes, hash: digest, createdAt, expiresAt }) => ({
+      ...{ asset_id: id, name: filePath ?? id, content_type: contentType, size_bytes: sizeBytes },
+      hash: `blake3:${digest}`,
+      created_at: createdAt.toISOString(),
+      expires_at: expiresAt?.toISOString() ?? null,
+      url: toContentPath(mountPrefix, id),
+    }))
+    return sendJson(reply, 200, { assets: views })
+  })
+}
+
+// Among the account's own files, where other clients can read them too.
+const FOLDER = 'console/forms/'
+const ENDING = '.json'
+const MAX_FORM_BYTES = 4 * 1024 * 1024
+const NAME = /^[\p{L}\p{N}][\p{L}\p{N} ._()-]{0,79}$/u
+
+function formNameOf(request: FastifyRequest): string {
+  const { name } = request.params as { readonly name: string }
+  if (!NAME.test(name) || name.includes('..'))
+    throw new ServiceError(
+      'invalid_request',
+      'a form is named by letters, digits, spaces and . _ ( ) -, at most 80 of them',
+    )
+  return name
+}
+
+function toPath(name: string): string {
+  return `${FOLDER}${name}${ENDING}`
+}
+
+export function listForms(app: FastifyInstance, { callerOf, userFiles }: ConsoleDeps): void {
+  app.get(`${CONSOLE_API}/forms`, async (request, reply) => {
+    const files = await userFiles.list(callerOf(request).accountId)
+    const forms = files
+      .filter(({ path }) => path.startsWith(FOLDER) && path.endsWith(ENDING))
+      .map(({ path, sizeBytes, modifiedAt }) => ({
+        name: path.slice(FOLDER.length, -ENDING.length),
+        size_bytes: sizeBytes,
+        modified_at: modifiedAt.toISOString(),
+      }))
+    return sendJson(reply, 200, { forms })
+  })
+}
+
+export function getForm(app: FastifyInstance, { callerOf, userFiles }: ConsoleDeps): void {
+  app.get(`${CONSOLE_API}/forms/:name`, async (request, reply) => {
+    const bytes = await userFiles.read(callerOf(request).accountId, toPath(formNameOf(request)))
+    if (bytes === null) throw noSuchForm()
+    return sendJson(reply, 200, Buffer.from(bytes))
+  })
+}
+
+/** The form is kept as it is sent, every number with its digits. */
+export function putForm(app: FastifyInstance, { callerOf, userFiles }: ConsoleDeps): void {
+  app.put(`${CONSOLE_API}/forms/:name`, async (request, reply) => {
+    const name = formNameOf(request)
+    const form = await readJsonBody(request, { maxBytes: MAX_FORM_BYTES })
+    if (!isJsonObject(form)) throw new ServiceError('invalid_request', 'a form must be a JSON object')
+    const bytes = Buffer.from(stringifyLosslessJson(form))
+    const put = await userFiles.put(callerOf(request).accountId, toPath(name), { bytes, overwrite: true })
+    if (put.outcome !== 'stored') throw new ServiceError('storage_full', 'there is no room for another form')
+    return reply.code(204).send()
+  })
+}
+
+export function deleteForm(app: FastifyInstance, { callerOf, userFiles }: ConsoleDeps): void {
+  app.delete(`${CONSOLE_API}/forms/:name`, async (request, reply) => {
+    if (!(await userFiles.remove(callerOf(request).accountId, toPath(formNameOf(request))))) throw noSuchForm()
+    return reply.code(204).send()
+  })
+}
+
+function noSuchForm(): ServiceError {
+  return new ServiceError('not_found', 'there is no form of this name')
+}

@@ -1,0 +1,185 @@
+/**
+ * One job as it happens, for all who look at its page: its status, its progress, each node that changes, previews at most twice a
+ * second, outputs, and the lines of its log. It begins with everything as it is, and so it does again for a reader that fell behind.
+ */
+import type { Log } from '../../../../lib/log.ts'
+import type { Ticker } from '../../../../lib/waiting/uptime.ts'
+import type { Job } from '../../../domain/jobs/job.ts'
+import type { LiveRun, LiveRuns } from '../../../domain/jobs/read/live-runs.ts'
+import type { Preview, WatchJob } from '../../../domain/jobs/read/watch-job.ts'
+import type { NodeSpan } from '../../../domain/jobs/run/node-spans.ts'
+import { isTerminal } from '../../../domain/jobs/transitions.ts'
+import type { EventStream } from '../../kit/streams/event-stream.ts'
+import { encodeFrame } from '../../kit/streams/sse.ts'
+import { toContentPath } from '../views/job-view.ts'
+import { toLineView } from '../views/log-view.ts'
+import { stateOf, toTime } from '../views/node-view.ts'
+import type { SharedSource } from './console-streams.ts'
+
+interface JobFeedOptions {
+  readonly accountId: string
+  readonly jobId: string
+  readonly mountPrefix: string
+  readonly watchJob: WatchJob
+  readonly liveRuns: Pick<LiveRuns, 'follow'>
+  readonly ticker: Ticker
+  readonly log: Log
+}
+
+const PREVIEW_MS = 500
+// What a reader that comes late is shown of the log; the rest can be asked for.
+const FIRST_LINES = 200
+
+export function createJobFeed(
+  options: JobFeedOptions,
+): Omit<SharedSource, 'left'> & { left(stream: EventStream): void } {
+  const { accountId, jobId, mountPrefix, watchJob, liveRuns, ticker } = options
+  const streams = new Set<EventStream>()
+  const run = liveRuns.follow(jobId)
+  let job: Job | null = null
+  let preview: Preview | null = null
+  let isPreviewNew = false
+  let shownAt = Number.NEGATIVE_INFINITY
+  let outputsTold = 0
+  let lastLine = -1
+  const told = new Map<string, string>()
+  let stopWatch: (() => void) | null = null
+  let isClosed = false
+
+  async function begin(): Promise<void> {
+    const watch = await watchJob(accountId, jobId, {
+      onSnapshot: (next) => take(next),
+      onPreview(next) {
+        preview = next
+        isPreviewNew = true
+      },
+      onGone() {
+        for (const stream of streams) stream.end(encodeFrame('gone', JSON.stringify({ id: jobId })))
+      },
+    })
+    if (isClosed) return watch.stop()
+    stopWatch = watch.stop
+    job = watch.job
+    preview = watch.preview
+    outputsTold = job.outputs.length
+    remember(run.now())
+  }
+
+  function take(next: Job): void {
+    const before = job
+    job = next
+    if (next.outputs.length < outputsTold) outputsTold = 0
+    const fresh = next.outputs.slice(outputsTold)
+    outputsTold = next.outputs.length
+    tellRun()
+    const frames = [...fresh.map(toOutputFrame)]
+    if (before?.progress !== next.progress && next.progress !== null) frames.push(toProgressFrame(next))
+    if (before?.status !== next.status || before.queuePosition !== next.queuePosition) frames.push(toStatusFrame(next))
+    spread(frames)
+    if (!isTerminal(next.status)) return
+    for (const stream of streams) stream.end()
+  }
+
+  function spread(frames: readonly Buffer[]): void {
+    if (frames.length === 0) return
+    const bytes = Buffer.concat(frames)
+    for (const stream of streams) stream.send(bytes)
+  }
+
+  function toOutputFrame({ assetId, nodeId, name, type, contentType, sizeBytes }: Job['outputs'][number]): Buffer {
+    const file = { asset_id: assetId, node_id: nodeId, name, type, content_type: contentType, size_bytes: sizeBytes }
+    return encodeFrame('output', JSON.stringify({ ...file, url: toContentPath(mountPrefix, assetId) }))
+  }
+
+  function remember({ nodes, lines }: LiveRun): void {
+    for (const span of nodes) told.set(span.nodeId, JSON.stringify(toNodeView(span)))
+    lastLine = lines.at(-1)?.n ?? lastLine
+  }
+
+  /** What nodes did and printed since the last look. */
+  function tellRun(): void {
+    const { nodes, lines } = run.now()
+    const frames: Buffer[] = []
+    for (const span of nodes) {
+      const text = JSON.stringify(toNodeView(span))
+      if (told.get(span.nodeId) === text) continue
+      told.set(span.nodeId, text)
+      frames.push(encodeFrame('node', text))
+    }
+    for (const line of lines) if (line.n > lastLine) frames.push(encodeFrame('log', JSON.stringify(toLineView(line))))
+    lastLine = Math.max(lastLine, lines.at(-1)?.n ?? -1)
+    spread(frames)
+  }
+
+  function toNodeView(span: NodeSpan) {
+    const state = job === null ? 'running' : stateOf(job, span.nodeId, span)
+    const { nodeId, startedAtMs, endedAtMs, step, steps } = span
+    return { id: nodeId, state, started_at: toTime(startedAtMs), ended_at: toTime(endedAtMs), step, steps }
+  }
+
+  function greet(stream: EventStream): void {
+    if (job === null) return
+    const { nodes, lines } = run.now()
+    const frames = [
+      toStatusFrame(job),
+      ...(job.progress === null ? [] : [toProgressFrame(job)]),
+      ...nodes.map((span) => encodeFrame('node', JSON.stringify(toNodeView(span)))),
+      ...job.outputs.map(toOutputFrame),
+      ...(preview === null ? [] : [toPreviewFrame(preview)]),
+      ...lines.slice(-FIRST_LINES).map((line) => encodeFrame('log', JSON.stringify(toLineView(line)))),
+    ]
+    const bytes = Buffer.concat(frames)
+    if (isTerminal(job.status)) stream.end(bytes)
+    else stream.send(bytes)
+  }
+
+  return {
+    ready: begin(),
+    join(stream) {
+      streams.add(stream)
+      greet(stream)
+    },
+    resync: greet,
+    left: (stream) => void streams.delete(stream),
+    tick() {
+      if (job === null || isTerminal(job.status)) return
+      tellRun()
+      if (!isPreviewNew || preview === null || ticker.now() - shownAt < PREVIEW_MS) return
+      isPreviewNew = false
+      shownAt = ticker.now()
+      spread([toPreviewFrame(preview)])
+    },
+    close() {
+      isClosed = true
+      stopWatch?.()
+      run.stop()
+    },
+  }
+}
+
+function toStatusFrame({ status, version, queuePosition, startedAt, completedAt, error }: Job): Buffer {
+  const view = {
+    ...{ status, version, queue_position: queuePosition },
+    started_at: startedAt?.toISOString() ?? null,
+    completed_at: completedAt?.toISOString() ?? null,
+    error: error === null ? null : { code: error.code, message: error.message, node_id: error.nodeId },
+  }
+  return encodeFrame('status', JSON.stringify(view))
+}
+
+function toProgressFrame({ progress }: Job): Buffer {
+  const view = {
+    value: progress?.value ?? 0,
+    nodes_done: progress?.nodesDone ?? 0,
+    nodes_total: progress?.nodesTotal ?? 0,
+    node: progress?.currentNode == null ? null : { id: progress.currentNode, class_type: progress.currentNodeClass },
+    step: progress?.step ?? null,
+    steps: progress?.steps ?? null,
+  }
+  return encodeFrame('progress', JSON.stringify(view))
+}
+
+function toPreviewFrame({ nodeId, contentType, bytes }: Preview): Buffer {
+  const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
+  return encodeFrame('preview', JSON.stringify({ node_id: nodeId, content_type: contentType, data_base64: data }))
+}

@@ -1,0 +1,28 @@
+/** Names for the files of an archive: none leads out of the folder that it is unpacked in, and none is there twice. */
+const MAX_LENGTH = 150
+// Control characters, separators, and what some file systems give a meaning.
+const UNSAFE = /[\p{Cc}\p{Cf}/\\:*?"<>|]+/gu
+const RESERVED = /^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)/i
+
+export function toArchiveNames(names: readonly string[]): string[] {
+  const taken = new Set<string>()
+  return names.map((name) => {
+    const safe = toSafeName(name)
+    const [, stem = safe, extension = ''] = /^(.+?)(\.[^.]{1,16})?$/su.exec(safe) ?? []
+    let unique = safe
+    for (let number = 2; taken.has(unique.toLowerCase()); number += 1) unique = `${stem} (${number})${extension}`
+    taken.add(unique.toLowerCase())
+    return unique
+  })
+}
+
+function toSafeName(name: string): string {
+  const plain = name
+    .toWellFormed()
+    .replaceAll(UNSAFE, '_')
+    .replace(/^[.\s]+/, '')
+    .replace(/[.\s]+$/, '')
+  const kept = plain.length > MAX_LENGTH ? plain.slice(-MAX_LENGTH) : plain
+  if (kept === '') return 'file'
+  return RESERVED.test(kept) ? `_${kept}` : kept
+}

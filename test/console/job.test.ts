@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { startTestApp } from '../support/app/start-app.ts'
+import { assertAccessible } from '../support/browser/axe.ts'
+import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
+import { openConsole } from '../support/browser/console-page.ts'
+import { createConsoleClient } from '../support/clients/console-client.ts'
+import { createFakeEngine } from '../support/engines/fake-engine.ts'
+
+const FAIL = {
+  '1': { class_type: 'FakeSource', inputs: {}, _meta: { title: 'Source' } },
+  '4': { class_type: 'FakeFail', inputs: { after: ['1', 0] }, _meta: { title: 'The bad one' } },
+}
+const HANG = { '2': { class_type: 'FakeHang', inputs: {} } }
+const LOG = {
+  '1': { class_type: 'FakeLog', inputs: { text: 'a line <b>bold</b> of the log\n', times: 40 } },
+  '2': { class_type: 'FakeGate', inputs: {} },
+  '3': { class_type: 'FakeValue', inputs: { value: 18_446_744_073_709_552_000, key: 'seed' } },
+}
+const TABS = ['Result', 'Graph', 'Timeline', 'Logs', 'Workflow', 'Details']
+
+describe('the page of a job', { skip: withoutBrowser }, () => {
+  let browser: TestBrowser
+  before(async () => {
+    browser = await launchBrowser()
+  })
+  after(() => browser[Symbol.asyncDispose]())
+
+  test('one click from Home says why a job failed, at which node, and what to do', async () => {
+    await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
+    const client = createConsoleClient(app.url)
+    await client.untilStatus(await client.submit(FAIL, { metadata: { name: 'poster' } }), 'failed')
+    await using console = await openConsole(browser, app.url)
+    const { page } = console
+    await console.click(page.getByRole('region', { name: 'Failed today' }).getByRole('link', { name: 'poster' }))
+    const failure = page.getByRole('group', { name: 'Failure' })
+    await failure.getByText('node_execution_error').waitFor()
+    await failure.getByText('Next:').waitFor()
+    await failure.getByRole('button', { name: /node 4, FakeFail/ }).waitFor()
+    await page.getByRole('complementary', { name: 'Node 4' }).getByRole('heading', { name: 'The bad one' }).waitFor()
+    assert.equal(await page.getByRole('tab', { selected: true }).textContent(), 'Graph')
+    assert.equal(console.clicks, 1)
+    console.assertClean()
+  })
+
+  test('a job that runs is followed to its end: its nodes, its log line by line, its workflow with every digit', async () => {
+    const engine = createFakeEngine()
+    await using app = await startTestApp({ overrides: { engine } })
+    const client = createConsoleClient(app.url)
+    const id = await client.submit(LOG, { metadata: { name: 'long' } })
+    await client.untilStatus(id, 'running')
+    await using console = await openConsole(browser, app.url, { path: `/jobs/${id}#logs` })
+    const { page } = console
+    await page.getByText('a line <b>bold</b> of the log').first().waitFor()
+    await page.keyboard.press('2')
+    await page.getByRole('row', { name: /FakeGate running/ }).waitFor()
+    engine.openGate()
+    await page.getByRole('row', { name: /FakeGate done/ }).waitFor()
+    await page.getByText('Succeeded').waitFor()
+    await page.keyboard.press('5')
+    await page.getByRole('button', { name: 'JSON' }).click()
+    await page.getByText('"value": 18446744073709552000').waitFor()
+    console.assertClean()
+  })
+
+  test('a job that waits says why', async () => {
+    const engine = createFakeEngine()
+    await using app = await startTestApp({ settings: { workers: '1' }, overrides: { engine } })
+    const client = createConsoleClient(app.url)
+    await client.untilStatus(await client.submit(HANG), 'running')
+    const waits = await client.submit(HANG)
+    await using console = await openConsole(browser, app.url, { path: `/jobs/${waits}` })
+    const { page } = console
+    await page.getByRole('group', { name: 'Why it waits' }).getByText('1st in the queue.').waitFor()
+    await console.click(page.getByRole('button', { name: 'Cancel', exact: true }))
+    await page.getByText('Canceled').first().waitFor()
+    await client.untilStatus(waits, 'canceled')
+    assert.equal(console.clicks, 1)
+    console.assertClean()
+  })
+
+  test('an id that names no job says so and leads back to the list', async () => {
+    await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
+    await using console = await openConsole(browser, app.url, { path: '/jobs/01a1e425-d22d-72ea-a12e-1e3fcc93f8e2' })
+    await console.page.getByText('This job is not here').waitFor()
+    console.assertClean([/404/])
+  })
+
+  for (const theme of ['light', 'dark'] as const)
+    for (const width of [1440, 360])
+      test(`axe finds nothing on any part of a job, ${theme}, ${width} px`, async () => {
+        await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
+        const client = createConsoleClient(app.url)
+        const id = await client.submit(FAIL, { metadata: { name: 'poster' } })
+        await client.untilStatus(id, 'failed')
+        await using console = await openConsole(browser, app.url, { path: `/jobs/${id}`, width, theme })
+        for (const tab of TABS) {
+          await console.page.getByRole('tab', { name: tab }).click()
+          await console.page.getByRole('tabpanel').waitFor()
+          await assertAccessible(console.page, `${tab} ${theme} ${width}`)
+        }
+        console.assertClean()
+      })
+})

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { startTestApp } from '../support/app/start-app.ts'
+import { ADMIN_TOKEN, startShared } from '../support/app/start-shared.ts'
+import { assertAccessible } from '../support/browser/axe.ts'
+import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
+import { openConsole } from '../support/browser/console-page.ts'
+import { createFakeEngine } from '../support/engines/fake-engine.ts'
+
+describe('places of the console', { skip: withoutBrowser }, () => {
+  let browser: TestBrowser
+  before(async () => {
+    browser = await launchBrowser()
+  })
+  after(() => browser[Symbol.asyncDispose]())
+
+  test('a model is tried in two clicks with its price known before, and taken along as curl in three', async () => {
+    await using app = await startTestApp()
+    await using console = await openConsole(browser, app.url)
+    const { page, watched } = console
+    await watched.context.grantPermissions(['clipboard-read', 'clipboard-write'])
+    await console.click(page.getByRole('link', { name: 'Models' }))
+    await console.click(page.getByRole('region', { name: 'local' }).getByRole('link', { name: 'text-card' }))
+    await page.getByRole('textbox', { name: /^text/ }).fill('A card')
+    await page.getByRole('status').filter({ hasText: '$0.00' }).waitFor()
+    assert.equal(console.clicks, 2)
+    await page.keyboard.press('Control+Enter')
+    await page
+      .getByRole('complementary', { name: 'Result' })
+      .getByRole('img', { name: /\.png$/ })
+      .waitFor()
+    await console.click(page.getByRole('button', { name: 'curl' }))
+    assert.equal(console.clicks, 3)
+    const copied = await page.evaluate<string>('navigator.clipboard.readText()')
+    assert.match(copied, /curl -sf http:\/\/127\.0\.0\.1:\d+\/v2\/models\/local\/text-card[\s\S]*"text":"A card"/)
+    console.assertClean()
+  })
+
+  test('an engine is taken out of work and back, after the page said what will happen', async () => {
+    await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
+    await using console = await openConsole(browser, app.url, { path: '/operator/engines' })
+    const { page } = console
+    await console.click(page.getByRole('button', { name: 'Drain…' }))
+    await page.getByText('It runs nothing at the moment.').waitFor()
+    await console.click(page.getByRole('dialog').getByRole('button', { name: 'Drain' }))
+    assert.equal(console.clicks, 2)
+    await page.getByRole('button', { name: 'Resume' }).click()
+    await page.getByText('Ready').waitFor()
+    console.assertClean()
+  })
+
+  test('the operator of a shared service makes a key, which is shown once, and revokes it', async () => {
+    await using shared = await startShared()
+    await shared.account('acme')
+    await using console = await openConsole(browser, shared.url, {
+      path: '/operator/accounts',
+      credential: ADMIN_TOKEN,
+    })
+    const { page } = console
+    await console.click(page.getByRole('link', { name: 'acme' }))
+    await console.click(page.getByRole('button', { name: 'New key' }))
+    const secret = (await page.getByRole('dialog').locator('code').textContent()) ?? ''
+    const asks = () => fetch(`${shared.url}/api/v2/jobs`, { headers: { authorization: `Bearer ${secret}` } })
+    assert.equal((await asks()).status, 200)
+    await page.getByRole('button', { name: 'I have it' }).click()
+    assert.equal((await page.content()).includes(secret), false)
+    await page
+      .getByRole('listitem')
+      .filter({ hasText: 'made in the console' })
+      .getByRole('button', { name: 'Revoke' })
+      .click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click()
+    await page.getByText('revoked').waitFor()
+    assert.equal((await asks()).status, 401)
+    console.assertClean()
+  })
+
+  test('commands and keys lead everywhere', async () => {
+    await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
+    await using console = await openConsole(browser, app.url)
+    const { page } = console
+    await page.keyboard.press('Control+k')
+    await page.getByRole('combobox', { name: 'Command' }).fill('settings')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Settings' }).waitFor()
+    await page.keyboard.press('g')
+    await page.keyboard.press('j')
+    await page.getByText('No jobs yet').waitFor()
+    await page.keyboard.press('?')
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    assert.equal(console.clicks, 0)
+    console.assertClean()
+  })
+
+  for (const theme of ['light', 'dark'] as const)
+    for (const width of [1440, 360])
+      test(`axe finds nothing on the places that need no job, ${theme}, ${width} px`, async () => {
+        await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
+        for (const [path, words] of [
+          ['', 'See it work'],
+          ['/jobs', 'No jobs yet'],
+          ['/jobs?status=failed&q=x', 'Clear the filter'],
+          ['/operator', 'Pools'],
+          ['/operator/engines', 'Ready'],
+          ['/operator/audit', 'Nothing was changed yet'],
+          ['/settings', 'About'],
+          ['/nowhere', 'Nothing here'],
+        ] as const) {
+          await using console = await openConsole(browser, app.url, { path, width, theme })
+          await console.page.getByText(words).first().waitFor()
+          await assertAccessible(console.page, `${path} ${theme} ${width}`)
+          console.assertClean()
+        }
+      })
+})

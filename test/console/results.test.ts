@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { after, before, describe, test } from 'node:test'
+import { startTestApp } from '../support/app/start-app.ts'
+import { assertAccessible } from '../support/browser/axe.ts'
+import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
+import { openConsole } from '../support/browser/console-page.ts'
+import { createConsoleClient } from '../support/clients/console-client.ts'
+
+const CARD = JSON.parse(await readFile(new URL('../../examples/colour-card.json', import.meta.url), 'utf8')) as object
+
+describe('what jobs made', { skip: withoutBrowser }, () => {
+  let browser: TestBrowser
+  before(async () => {
+    browser = await launchBrowser()
+  })
+  after(() => browser[Symbol.asyncDispose]())
+
+  test('all results of a job come as one file with one click', async () => {
+    await using app = await startTestApp()
+    const client = createConsoleClient(app.url)
+    const id = await client.submit(CARD)
+    await client.untilStatus(id, 'succeeded')
+    await using console = await openConsole(browser, app.url, { path: `/jobs/${id}` })
+    const { page } = console
+    const downloading = page.waitForEvent('download')
+    await console.click(page.getByRole('link', { name: 'Download all' }))
+    const bytes = await readFile(await (await downloading).path())
+    assert.equal(bytes.subarray(0, 2).toString(), 'PK')
+    assert.equal(console.clicks, 1)
+    console.assertClean()
+  })
+
+  test('the gallery shows them, large on a click, and leads to their job', async () => {
+    await using app = await startTestApp()
+    const client = createConsoleClient(app.url)
+    const id = await client.submit(CARD)
+    await client.untilStatus(id, 'succeeded')
+    for (const [theme, width] of [
+      ['light', 1440],
+      ['dark', 360],
+    ] as const) {
+      await using console = await openConsole(browser, app.url, { path: '/gallery', theme, width })
+      const { page } = console
+      await console.click(page.getByRole('button', { name: /^Look at colour-card/ }))
+      const dialog = page.getByRole('dialog')
+      await dialog.getByRole('img').waitFor()
+      await assertAccessible(page, `gallery ${theme}`)
+      await dialog.getByRole('link', { name: 'colour card' }).click()
+      await page.waitForURL(new RegExp(id))
+      console.assertClean()
+    }
+  })
+
+  test('a workflow that was dropped becomes a form, is saved, opened again by its name, and run', async () => {
+    await using app = await startTestApp()
+    await using console = await openConsole(browser, app.url, { path: '/run' })
+    const { page } = console
+    await page
+      .getByLabel('Open a workflow', { exact: true })
+      .and(page.locator('input'))
+      .setInputFiles({
+        name: 'card.json',
+        mimeType: 'application/json',
+        buffer: Buffer.from(JSON.stringify(CARD)),
+      })
+    await page
+      .getByRole('group', { name: /^Orange/ })
+      .getByRole('textbox', { name: 'width' })
+      .fill('64')
+    await page.getByRole('textbox', { name: 'Name to save as' }).fill('small card')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Saved as small card.').waitFor()
+    await page.goto(`${app.url}/console/run/small%20card`)
+    const width = page.getByRole('group', { name: /^Orange/ }).getByRole('textbox', { name: 'width' })
+    await width.waitFor()
+    assert.equal(await width.inputValue(), '64')
+    await width.fill('0')
+    await page.getByText('at least 1', { exact: false }).waitFor()
+    await width.fill('32')
+    await assertAccessible(page, 'run')
+    await page.keyboard.press('Control+Enter')
+    await page.getByRole('complementary', { name: 'Result' }).getByRole('img').waitFor()
+    console.assertClean()
+  })
+})

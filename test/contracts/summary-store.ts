@@ -1,0 +1,271 @@
+/** How every store finds jobs in short: filters, texts, pages in both orders, counts. */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import type { Lease, NewJob } from '../../src/domain/jobs/job-store.ts'
+import { type JobRecipe, toTerm } from '../../src/domain/jobs/summaries/job-recipe.ts'
+import { type JobSummary, NO_FILTER, type SummaryFilter } from '../../src/domain/jobs/summaries/summary-store.ts'
+import {
+  at,
+  DAY_MS,
+  LOST,
+  newJobId,
+  newOutput,
+  START,
+  type StoreOpener,
+  shareStore,
+  Tenant,
+  type WholeStoreUnderTest,
+} from './store-under-test.ts'
+
+const NOW = at(60_000)
+
+function recipeOf(title: string, classes: readonly string[], weights: readonly string[] = []): JobRecipe {
+  const terms = [...classes.map((name) => toTerm('class', name)), ...weights.map((name) => toTerm('weights', name))]
+  return { key: `${title}-${classes.join()}`.slice(0, 40), title, terms: terms.join('').replaceAll('\n\n', '\n') }
+}
+
+const POSTCARD = recipeOf('Postcard', ['KSampler', 'SaveImage'], ['flux1-dev.safetensors'])
+const POSTER = recipeOf('Poster large', ['UltimateSDUpscale', 'SaveImage'], ['sdxl.safetensors'])
+
+async function claim(tenant: Tenant): Promise<Lease> {
+  const claimed = await tenant.claim({ now: at(1000) })
+  if (claimed === null) throw new Error('there was nothing to claim')
+  return { jobId: claimed.job.id, leaseId: claimed.leaseId }
+}
+
+export function testSummaryStore(opener: StoreOpener<WholeStoreUnderTest>): void {
+  describe('jobs in short', () => {
+    const store = shareStore(opener)
+
+    async function newTenant() {
+      const tenant = await Tenant.create(store())
+      const { accountId } = tenant
+      const search = async (fields: Partial<SummaryFilter> = {}, limit = 100) => {
+        const filter = { ...NO_FILTER, ...fields }
+        const page = await store().summaries.search(accountId, {
+          filter,
+          order: 'newest',
+          limit,
+          after: null,
+          now: NOW,
+        })
+        return page.summaries
+      }
+      const ids = async (fields: Partial<SummaryFilter> = {}) => (await search(fields)).map(({ id }) => id)
+      let count = 0
+      const submit = async (fields: Partial<NewJob> = {}) => {
+        count += 1
+        const id = newJobId()
+        await tenant.submit({ id, createdAt: at(count), recipe: POSTCARD, ...fields })
+        return id
+      }
+      /** The job that waits longest runs and ends. */
+      const run = async (code: string | null = null) => {
+        const lease = await claim(tenant)
+        const error =
+          code === null ? null : { code, message: 'm'.repeat(500), nodeId: '7', classType: 'K', traceback: 't' }
+        const status = code === null ? 'succeeded' : 'failed'
+        await store().jobs.commit(lease, { finish: { status, from: ['running'], at: at(2000), error } })
+        return lease.jobId
+      }
+      return { tenant, accountId, search, ids, submit, run }
+    }
+
+    test('show what a list shows, with the title that the submitter or the workflow gives', async () => {
+      const { search, submit } = await newTenant()
+      const plain = await submit()
+      const named = await submit({ metadata: { name: 'scene 12', user: '7' } })
+      const [first, second] = await search()
+      assert.deepEqual([first?.id, first?.title, second?.id, second?.title], [named, 'scene 12', plain, 'Postcard'])
+      const expected: Partial<JobSummary> = {
+        ...{ status: 'queued', version: 1, engineId: null, attempt: 0, error: null, charged: null, outputs: 0 },
+        ...{
+          thumb: null,
+          queuePosition: 2,
+          metadata: { name: 'scene 12', user: '7' },
+          createdAt: at(2),
+          startedAt: null,
+        },
+      }
+      for (const [name, value] of Object.entries(expected))
+        assert.deepEqual(first?.[name as keyof JobSummary], value, name)
+    })
+
+    test('show the end of a run: the beginning of its error, its engine, its first picture', async () => {
+      const { tenant, search, submit, run } = await newTenant()
+      await submit()
+      const failed = await run('out_of_memory')
+      await submit()
+      const lease = await claim(tenant)
+      const outputs = [newOutput({ type: 'text' }), newOutput({ type: 'image' }), newOutput({ type: 'image' })]
+      await store().jobs.commit(lease, { outputs })
+      const [running, ended] = await search()
+      assert.deepEqual([running?.outputs, running?.thumb], [3, { assetId: outputs[1]?.assetId }])
+      assert.equal(running?.status, 'running')
+      assert.equal(ended?.id, failed)
+      assert.deepEqual(ended?.error, { code: 'out_of_memory', message: 'm'.repeat(200), nodeId: '7', classType: 'K' })
+      assert.notEqual(ended?.engineId, null)
+    })
+
+    test('are found by each filter alone', async () => {
+      const { tenant, ids, submit, run, search } = await newTenant()
+      const first = await submit({ metadata: { scene: '1' } })
+      const second = await submit({ recipe: POSTER, metadata: { scene: '2' } })
+      await run('out_of_memory')
+      await run()
+      const third = await submit({ metadata: { scene: '1', user: '7' } })
+      const engine = (await search({ statuses: ['failed'] }))[0]?.engineId ?? null
+      assert.deepEqual(await ids(), [third, second, first])
+      assert.deepEqual(await ids({ statuses: ['failed', 'queued'] }), [third, first])
+      assert.deepEqual(await ids({ since: at(2) }), [third, second])
+      assert.deepEqual(await ids({ until: at(2) }), [first])
+      assert.deepEqual(await ids({ metadata: { scene: '1' } }), [third, first])
+      assert.deepEqual(await ids({ metadata: { scene: '1', user: '7' } }), [third])
+      assert.deepEqual(await ids({ code: 'out_of_memory' }), [first])
+      assert.deepEqual(await ids({ code: 'other' }), [])
+      assert.deepEqual(await ids({ classType: 'KSampler' }), [third, first])
+      assert.deepEqual(await ids({ classType: 'Sampler' }), [], 'a class is named whole')
+      assert.deepEqual(await ids({ weights: 'sdxl.safetensors' }), [second])
+      assert.deepEqual(await ids({ classType: 'SaveImage', weights: 'flux1-dev.safetensors' }), [third, first])
+      assert.deepEqual(await ids({ engine }), [second, first])
+      assert.deepEqual(await ids({ engine: 'nowhere' }), [])
+      assert.deepEqual(await ids({ pool: 'default' }), [])
+      assert.deepEqual(await ids({ pool: tenant.pool }), [third, second, first])
+    })
+
+    test('are found by a text: an id or its beginning, a value, a code, a part of a title, class or weights', async () => {
+      const { ids, submit, run } = await newTenant()
+      const first = await submit({ metadata: { scene: 'harbour at night' } })
+      const second = await submit({ recipe: POSTER })
+      await run('out_of_memory')
+      assert.deepEqual(await ids({ text: first }), [first])
+      assert.ok((await ids({ text: second.slice(0, 30) })).includes(second))
+      assert.deepEqual(await ids({ text: 'harbour' }), [first])
+      assert.deepEqual(await ids({ text: 'out_of_memory' }), [first])
+      assert.deepEqual(await ids({ text: 'LARGE' }), [second])
+      assert.deepEqual(await ids({ text: 'ksampler' }), [first])
+      assert.deepEqual(await ids({ text: 'safetensors' }), [second, first])
+      assert.deepEqual(await ids({ text: 'safetensors', statuses: ['queued'] }), [second])
+      assert.deepEqual(await ids({ text: 'nothing of the kind' }), [])
+      assert.deepEqual(await ids({ text: '100%_\\' }), [])
+    })
+
+    test('filters combine', async () => {
+      const { ids, submit, run } = await newTenant()
+      const first = await submit({ metadata: { scene: '1' } })
+      await submit({ metadata: { scene: '2' } })
+      await run('out_of_memory')
+      await run('out_of_memory')
+      await submit({ metadata: { scene: '1' } })
+      const filter = { metadata: { scene: '1' }, code: 'out_of_memory', classType: 'KSampler', since: START }
+      assert.deepEqual(await ids(filter), [first])
+      assert.deepEqual(await ids({ ...filter, statuses: ['succeeded'] }), [])
+      assert.deepEqual(await ids({ ...filter, weights: 'sdxl.safetensors' }), [])
+    })
+
+    test('pages of both orders hold every job once, whatever the filter', async () => {
+      const { accountId, submit, run } = await newTenant()
+      const all: string[] = []
+      for (let index = 0; index < 23; index += 1)
+        all.push(await submit({ createdAt: at(Math.floor(index / 3)), recipe: index % 2 === 0 ? POSTCARD : POSTER }))
+      for (let index = 0; index < 9; index += 1) await run(index % 3 === 0 ? 'out_of_memory' : null)
+      const filters: Partial<SummaryFilter>[] = [
+        {},
+        { classType: 'SaveImage' },
+        { text: 'safetensors' },
+        { classType: 'KSampler' },
+      ]
+      for (const fields of filters) {
+        const filter = { ...NO_FILTER, ...fields }
+        const pages = { newest: [] as string[], oldest: [] as string[] }
+        for (const order of ['newest', 'oldest'] as const) {
+          let after = null
+          do {
+            const page = await store().summaries.search(accountId, { filter, order, limit: 4, after, now: NOW })
+            pages[order].push(...page.summaries.map(({ id }) => id))
+            after = page.next
+          } while (after !== null)
+        }
+        assert.deepEqual(pages.newest, pages.oldest.toReversed())
+        const expected = fields.classType === 'KSampler' ? all.filter((_, index) => index % 2 === 0) : all
+        assert.deepEqual(pages.newest.toSorted(), expected.toSorted())
+      }
+    })
+
+    test('counts are of the filter, whatever its statuses', async () => {
+      const { accountId, submit, run } = await newTenant()
+      await submit({ recipe: POSTER })
+      for (let index = 0; index < 3; index += 1) await submit()
+      await run('out_of_memory')
+      await run()
+      const none = { queued: 0, running: 0, canceling: 0, succeeded: 0, failed: 0, canceled: 0, expired: 0 }
+      const count = (fields: Partial<SummaryFilter>) =>
+        store().summaries.count(accountId, { ...NO_FILTER, ...fields }, NOW)
+      assert.deepEqual(await count({}), { ...none, queued: 2, succeeded: 1, failed: 1 })
+      assert.deepEqual(await count({ statuses: ['failed'] }), { ...none, queued: 2, succeeded: 1, failed: 1 })
+      assert.deepEqual(await count({ since: at(2) }), { ...none, queued: 2, succeeded: 1 })
+      assert.deepEqual(await count({ classType: 'KSampler' }), { ...none, queued: 2, succeeded: 1 })
+      assert.deepEqual(await count({ code: 'out_of_memory' }), { ...none, failed: 1 })
+    })
+
+    test('are of one account, and gone with the retention of a job', async () => {
+      const { tenant, ids, submit, run } = await newTenant()
+      const other = await newTenant()
+      const mine = await submit({ metadata: { scene: '1' }, expiresAt: at(50_000) })
+      const live = await submit({ metadata: { scene: '1' } })
+      await run('out_of_memory')
+      for (const filter of [
+        {},
+        { metadata: { scene: '1' } },
+        { code: 'out_of_memory' },
+        { text: mine },
+        { classType: 'KSampler' },
+      ]) {
+        assert.deepEqual(await other.ids(filter), [])
+        assert.ok(!(await ids(filter)).includes(mine), 'past its retention')
+      }
+      const found = await store().summaries.findMany(tenant.accountId, [mine, live, randomUUID(), 'x'], START)
+      assert.deepEqual(found.map(({ id }) => id).toSorted(), [mine, live].toSorted())
+      assert.deepEqual(await store().summaries.findMany(other.accountId, [mine, live], START), [])
+    })
+
+    test('details tell of attempts that ended before the job, of its terms and of what was held', async () => {
+      const { tenant, accountId, submit } = await newTenant()
+      const id = await submit()
+      const details = () => store().summaries.findDetails(accountId, id, NOW)
+      assert.deepEqual((await details())?.attempts, [])
+      assert.deepEqual([(await details())?.terms, (await details())?.held], [POSTCARD.terms, null])
+      const first = await claim(tenant)
+      await store().jobs.release([{ ...first, isSpent: true }], at(3000))
+      await claim(tenant)
+      await store().jobs.reap({ now: at(40_000), maxAttempts: 3, error: LOST })
+      const attempts = (await details())?.attempts ?? []
+      assert.deepEqual(
+        attempts.map(({ number, engineId, why }) => [number, engineId, why]),
+        [
+          [1, 'engine', 'engine_lost'],
+          [2, 'engine', 'worker_lost'],
+        ],
+      )
+      assert.deepEqual([attempts[0]?.from, attempts[0]?.to], [at(1000), at(3000)])
+      const last = await claim(tenant)
+      const log = { text: 'x\n', truncated: false, capturedAt: at(5), complete: true, marks: '{"total":1,"marks":[]}' }
+      const finish = { status: 'succeeded', from: ['running'], at: at(50_000), error: null } as const
+      await store().jobs.commit(last, { log, finish })
+      assert.equal((await details())?.attempts.length, 2)
+      assert.deepEqual(await store().jobs.findLog(accountId, id, NOW), log)
+      const other = await newTenant()
+      assert.equal(await store().summaries.findDetails(other.accountId, id, NOW), null)
+    })
+
+    test('recipes go once no job can have them', async () => {
+      const { ids, submit } = await newTenant()
+      await submit({ recipe: recipeOf('Shortlived', ['Gone']), expiresAt: at(DAY_MS) })
+      await store().summaries.sweepRecipes(at(2 * DAY_MS), 1000)
+      assert.equal((await ids({ classType: 'Gone' })).length, 1)
+      await store().summaries.sweepRecipes(at(3 * DAY_MS + 1), 1000)
+      assert.deepEqual(await ids({ classType: 'Gone' }), [])
+    })
+  })
+}

@@ -1,0 +1,152 @@
+/** One job over the whole service: its page, its nodes, its layout, its log, and all of it live. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { startTestApp } from '../../support/app/start-app.ts'
+import { startShared } from '../../support/app/start-shared.ts'
+import { call } from '../../support/clients/call.ts'
+import { checkAgainstSchema, createConsoleClient } from '../../support/clients/console-client.ts'
+import { type EventReader, type Frame, openEvents } from '../../support/clients/event-reader.ts'
+import { createFakeEngine } from '../../support/engines/fake-engine.ts'
+
+const JOB = '/jobs/{id}'
+const LOG = { class_type: 'FakeLog', inputs: { text: 'hello\n', times: 3 }, _meta: { title: 'Speaker' } }
+const SAVE = { class_type: 'FakeSave', inputs: { text: 'x' } }
+const GATE = { class_type: 'FakeGate', inputs: {} }
+
+async function until(reader: EventReader, fits: (frame: Frame) => boolean): Promise<Frame> {
+  for (;;) {
+    const frame = await reader.next()
+    if (frame === null) throw new Error('the stream ended')
+    if (fits(frame)) return frame
+  }
+}
+
+test('a job that failed says where and why, how often others did, and what was tried', async () => {
+  await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
+  const client = createConsoleClient(app.url)
+  const failing = { '1': SAVE, '4': { class_type: 'FakeFail', inputs: {}, _meta: { title: 'Breaks' } } }
+  const ids = [await client.submit(failing), await client.submit(failing, { metadata: { scene: 's'.repeat(100) } })]
+  for (const id of ids) await client.untilStatus(id, 'failed')
+  const { json } = await client.ask('GET', JOB, `/jobs/${ids[1]}`)
+  assert.deepEqual([json.error.code, json.error.node_id, json.error.others_with_code], ['node_execution_error', '4', 1])
+  assert.equal(json.metadata.scene.length, 100)
+  assert.deepEqual([json.wait, json.price], [null, null])
+  assert.deepEqual(
+    [json.attempts.length, json.attempts[0].number, json.attempts[0].why],
+    [1, 1, 'node_execution_error'],
+  )
+  assert.equal((await call(app.url, json.links.workflow)).status, 200)
+  const nodes = (await client.ask('GET', `${JOB}/nodes`, `/jobs/${ids[1]}/nodes`)).json
+  const states = Object.fromEntries(nodes.nodes.map((node: { id: string; state: string }) => [node.id, node.state]))
+  assert.deepEqual(states, { '1': 'done', '4': 'failed' })
+  const [first] = nodes.nodes
+  assert.ok(first.started_at <= first.ended_at)
+  assert.deepEqual([first.outputs, nodes.is_cut], [1, false])
+})
+
+test('a job that waits says what it needs, which engines have it, and which of them are busy', async () => {
+  const engine = createFakeEngine()
+  await using app = await startTestApp({ overrides: { engine }, settings: { workers: '1' } })
+  const client = createConsoleClient(app.url)
+  const first = await client.submit({ '2': GATE })
+  await engine.untilRuns(1)
+  const waiting = await client.submit({ '2': GATE })
+  const { wait } = (await client.ask('GET', JOB, `/jobs/${waiting}`)).json
+  assert.deepEqual([wait.position, wait.needs.classes, wait.engines.length], [1, ['FakeGate'], 1])
+  assert.deepEqual([wait.engines[0].is_able, wait.estimate_seconds], [true, null])
+  engine.openGate()
+  engine.openGate()
+  for (const id of [first, waiting]) await client.untilStatus(id, 'succeeded')
+})
+
+test('lines of the log have their node and time, while the job runs and afterwards', async () => {
+  const engine = createFakeEngine()
+  await using app = await startTestApp({ overrides: { engine } })
+  const client = createConsoleClient(app.url)
+  const id = await client.submit({ '1': LOG, '2': GATE, '3': { class_type: 'FakeLog', inputs: { text: 'bye\n' } } })
+  using live = openEvents(app.url, `/console/v1/jobs/${id}/live`)
+  await until(live, ({ event, data }) => event === 'log' && data.n === 2)
+  const read = async (query = '') => (await client.ask('GET', `${JOB}/logs`, `/jobs/${id}/logs${query}`)).json
+  const running = await read()
+  assert.deepEqual([running.is_complete, running.lines.length, running.lines[0].node], [false, 3, '1'])
+  engine.openGate()
+  await client.untilStatus(id, 'succeeded')
+  const ended = await read()
+  assert.deepEqual(
+    ended.lines.map(({ n, node, text }: { n: number; node: string; text: string }) => [n, node, text]),
+    [
+      [0, '1', 'hello'],
+      [1, '1', 'hello'],
+      [2, '1', 'hello'],
+      [3, '3', 'bye'],
+    ],
+  )
+  assert.deepEqual([ended.is_complete, ended.is_cut, ended.next], [true, false, null])
+  const page = await read('?after=0&limit=2')
+  assert.deepEqual([page.lines.map(({ n }: { n: number }) => n), page.next], [[1, 2], 2])
+})
+
+test('live: everything as it is, each node that changes, outputs, and the end', async () => {
+  const engine = createFakeEngine()
+  await using app = await startTestApp({ overrides: { engine } })
+  const client = createConsoleClient(app.url)
+  const id = await client.submit({ '1': SAVE, '2': GATE, '3': SAVE })
+  await engine.untilRuns(1)
+  using reader = openEvents(app.url, `/console/v1/jobs/${id}/live`)
+  assert.equal((await reader.next())?.event, 'status')
+  await until(reader, ({ event, data }) => event === 'node' && data.id === '2' && data.state === 'running')
+  const during = (await client.ask('GET', `${JOB}/nodes`, `/jobs/${id}/nodes`)).json.nodes
+  assert.deepEqual(
+    during.map(({ state }: { state: string }) => state),
+    ['done', 'running', 'waiting'],
+  )
+  engine.openGate()
+  const rest = await reader.rest()
+  assert.equal(rest.filter(({ event }) => event === 'output').length >= 1, true)
+  const last = rest.findLast(({ event }) => event === 'status')
+  assert.equal(last?.data.status, 'succeeded')
+  for (const { event, data } of rest) if (event === 'log') checkAgainstSchema('LogLine', data)
+})
+
+test('the layout is where an editor had put the nodes, and nothing else of what it sent', async () => {
+  await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
+  const client = createConsoleClient(app.url)
+  const workflow = {
+    name: 'My poster',
+    nodes: [
+      { id: 1, pos: [10, 20.5], size: { '0': 300, '1': 80 }, title: 'T', color: '#223' },
+      { id: 2, pos: { '0': 5, '1': 6 }, color: 'url(javascript:alert(1))' },
+      { id: 3, pos: ['x', null] },
+      'no node',
+    ],
+    groups: [{ title: 'G', bounding: [0, 0, 100, 50], color: '#aabbcc' }, { bounding: [1] }],
+  }
+  const body = JSON.stringify({ prompt: { '1': SAVE }, extra_data: { extra_pnginfo: { workflow } } })
+  const sent = await call(app.url, '/prompt', { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+  const id = sent.json.prompt_id
+  const { json } = await client.ask('GET', `${JOB}/layout`, `/jobs/${id}/layout`)
+  assert.deepEqual(json, {
+    nodes: {
+      '1': { x: 10, y: 20.5, w: 300, h: 80, title: 'T', color: '#223' },
+      '2': { x: 5, y: 6, w: 210, h: 100, title: null, color: null },
+    },
+    groups: [{ title: 'G', x: 0, y: 0, w: 100, h: 50, color: '#aabbcc' }],
+  })
+  assert.equal((await client.ask('GET', JOB, `/jobs/${id}`)).json.title, 'My poster')
+  const plain = await client.submit({ '1': SAVE })
+  assert.equal((await client.ask('GET', `${JOB}/layout`, `/jobs/${plain}/layout`)).status, 404)
+})
+
+test('a job of another account looks like one that does not exist', async () => {
+  await using shared = await startShared()
+  const [ann, bob] = [await shared.account('ann'), await shared.account('bob')]
+  const id = await createConsoleClient(shared.url, ann.key).submit({ '1': SAVE })
+  const other = createConsoleClient(shared.url, bob.key)
+  for (const end of ['', '/nodes', '/layout', '/logs', '/live']) {
+    const template = `${JOB}${end}`
+    const foreign = await other.ask('GET', template, `/jobs/${id}${end}`)
+    const none = await other.ask('GET', template, `/jobs/00000000-0000-7000-8000-000000000000${end}`)
+    assert.deepEqual([foreign.status, foreign.json.error.code], [404, none.json.error.code], end)
+    assert.equal((await other.ask('GET', template, `/jobs/x${end}`)).status, 404)
+  }
+})

@@ -1,0 +1,120 @@
+/** What jobs made and what people work with: the gallery, archives, small pictures, node classes, uploads, forms. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import sharp from 'sharp'
+import { startTestApp } from '../../support/app/start-app.ts'
+import { startShared } from '../../support/app/start-shared.ts'
+import { call } from '../../support/clients/call.ts'
+import { createConsoleClient } from '../../support/clients/console-client.ts'
+import { createFakeEngine } from '../../support/engines/fake-engine.ts'
+
+const OUTPUTS = '/outputs'
+const FORM = '/forms/{name}'
+const save = (text: string) => ({ class_type: 'FakeSave', inputs: { text } })
+
+test('the gallery shows outputs of all jobs, the newest first, by type, in pages', async () => {
+  await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
+  const client = createConsoleClient(app.url)
+  const ids: string[] = []
+  for (const text of ['a', 'b', 'c']) {
+    ids.push(await client.submit({ '1': save(text), '2': save(`${text}2`) }, { metadata: { name: text } }))
+    await client.untilStatus(ids.at(-1) ?? '', 'succeeded')
+  }
+  const all = (await client.ask('GET', OUTPUTS)).json
+  assert.deepEqual([all.outputs.length, all.next_cursor], [6, null])
+  assert.deepEqual([all.outputs[0].job_id, all.outputs[0].job_title], [ids[2], 'c'])
+  assert.equal((await call(app.url, all.outputs[0].url)).status, 200)
+  const { type } = all.outputs[0]
+  assert.equal((await client.ask('GET', OUTPUTS, `${OUTPUTS}?type=${type}&node=1`)).json.outputs.length, 3)
+  assert.equal((await client.ask('GET', OUTPUTS, `${OUTPUTS}?type=nothing`)).json.outputs.length, 0)
+  const seen: string[] = []
+  let cursor = ''
+  do {
+    const page = (await client.ask('GET', OUTPUTS, `${OUTPUTS}?limit=2${cursor}`)).json
+    seen.push(...page.outputs.map(({ asset_id }: { asset_id: string }) => asset_id))
+    cursor = page.next_cursor === null ? '' : `&cursor=${page.next_cursor}`
+  } while (cursor !== '')
+  assert.deepEqual(
+    seen,
+    all.outputs.map(({ asset_id }: { asset_id: string }) => asset_id),
+  )
+  const zip = await call(app.url, `/console/v1/jobs/${ids[0]}/outputs.zip`)
+  assert.deepEqual(
+    [zip.status, zip.headers['content-type'], zip.bytes.subarray(0, 2).toString()],
+    [200, 'application/zip', 'PK'],
+  )
+  assert.match(zip.headers['content-disposition'] ?? '', /^attachment/)
+})
+
+test('a small picture is a webp of the asked size, kept for ever; what is no picture has none', async () => {
+  await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
+  const client = createConsoleClient(app.url)
+  const png = await sharp({ create: { width: 800, height: 400, channels: 3, background: '#c33' } })
+    .png()
+    .toBuffer()
+  const form = new FormData()
+  form.append('content_type', 'image/png')
+  form.append('file_path', 'red.png')
+  form.append('file', new Blob([png], { type: 'image/png' }), 'red.png')
+  const uploaded = (await (await fetch(`${app.url}/api/v2/assets`, { method: 'POST', body: form })).json()) as {
+    id: string
+  }
+  const path = `/console/v1/thumbnails/${uploaded.id}?w=128`
+  const small = await call(app.url, path)
+  assert.deepEqual([small.status, small.headers['content-type']], [200, 'image/webp'])
+  const { width, height } = await sharp(small.bytes).metadata()
+  assert.deepEqual([width, height], [128, 64])
+  assert.match(small.headers['cache-control'] ?? '', /immutable/)
+  const again = await call(app.url, path, { headers: { 'if-none-match': small.headers.etag ?? '' } })
+  assert.equal(again.status, 304)
+  assert.equal((await call(app.url, `/console/v1/thumbnails/${uploaded.id}?w=9`)).status, 400)
+  const listed = (await client.ask('GET', '/assets')).json.assets
+  assert.deepEqual([listed.length, listed[0].asset_id, listed[0].size_bytes], [1, uploaded.id, png.byteLength])
+  const job = await client.submit({ '1': { class_type: 'FakeValue', inputs: { value: 'text', key: 'text' } } })
+  await client.untilStatus(job, 'succeeded')
+  const [text] = (await client.ask('GET', OUTPUTS)).json.outputs
+  if (text !== undefined) assert.equal((await call(app.url, `/console/v1/thumbnails/${text.asset_id}`)).status, 404)
+})
+
+test('node classes come once, and not again to whoever has them', async () => {
+  await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
+  const client = createConsoleClient(app.url)
+  const first = await client.ask('GET', '/nodes')
+  assert.equal(first.json.classes.FakeSampler.display_name, 'FakeSampler')
+  assert.deepEqual(first.json.classes.FakeSampler.input.optional.steps[0], 'INT')
+  const again = await call(app.url, '/console/v1/nodes', { headers: { 'if-none-match': first.headers.etag ?? '' } })
+  assert.equal(again.status, 304)
+})
+
+test('forms are saved with every digit, listed, replaced and removed', async () => {
+  await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
+  const client = createConsoleClient(app.url)
+  const text = '{"seed":18446744073709551615,"a":[1.50]}'
+  assert.equal((await client.ask('PUT', FORM, '/forms/My%20poster', text)).status, 204)
+  assert.equal((await client.ask('GET', FORM, '/forms/My%20poster')).text, text)
+  const { forms } = (await client.ask('GET', '/forms')).json
+  assert.deepEqual([forms.length, forms[0].name], [1, 'My poster'])
+  assert.equal((await client.ask('PUT', FORM, '/forms/My%20poster', '{}')).status, 204)
+  assert.equal((await client.ask('GET', FORM, '/forms/My%20poster')).text, '{}')
+  assert.equal((await client.ask('DELETE', FORM, '/forms/My%20poster')).status, 204)
+  assert.equal((await client.ask('DELETE', FORM, '/forms/My%20poster')).status, 404)
+  for (const name of ['..%2Fx', '%2e%2e', 'a..b', '.x', 'x'.repeat(81)])
+    assert.ok((await client.ask('PUT', FORM, `/forms/${name}`, '{}')).status >= 400, name)
+  assert.ok((await client.ask('PUT', FORM, '/forms/x', '[]')).status >= 400)
+})
+
+test('nothing of another account is shown', async () => {
+  await using shared = await startShared()
+  const [ann, bob] = [await shared.account('ann'), await shared.account('bob')]
+  const client = createConsoleClient(shared.url, ann.key)
+  const id = await client.submit({ '1': save('x') })
+  await client.untilStatus(id, 'succeeded')
+  await client.ask('PUT', FORM, '/forms/mine', '{}')
+  const [{ asset_id: asset }] = (await client.ask('GET', OUTPUTS)).json.outputs
+  const other = createConsoleClient(shared.url, bob.key)
+  assert.deepEqual((await other.ask('GET', OUTPUTS)).json.outputs, [])
+  assert.deepEqual((await other.ask('GET', '/forms')).json.forms, [])
+  assert.equal((await other.ask('GET', FORM, '/forms/mine')).status, 404)
+  assert.equal((await other.ask('GET', '/thumbnails/{asset}', `/thumbnails/${asset}`)).status, 404)
+  assert.equal((await other.ask('GET', '/jobs/{id}/outputs.zip', `/jobs/${id}/outputs.zip`)).status, 404)
+})
