@@ -348,7 +348,7 @@ function toSurfaceParts(
       watchJob: jobs.watching.watchJob,
       openContent: assets.openContent,
       liveRuns: jobs.liveRuns,
-      engines: () => directory.status(),
+      engines: (pool) => directory.status(pool),
       availability: () => directory.availability(),
       cursorSecret: parts.router.cursorSecret,
       contentOrigins: config.blobs.kind === 's3' ? [config.blobs.publicEndpoint] : [],

@@ -63,7 +63,12 @@ export function getJob(app: FastifyInstance, deps: ConsoleDeps): void {
       wait:
         standing === null
           ? null
-          : toWaitView(details, { standing, engines: parts.engines(), availability: parts.availability() }),
+          : toWaitView(details, {
+              standing,
+              engines: parts.engines(details.summary.pool),
+              availability: parts.availability(),
+              showsUnable: parts.kind === 'local',
+            }),
       error: toErrorView(job, others),
       links: { raw, workflow: `${raw}/workflow`, log: `${raw}/logs` },
     })
