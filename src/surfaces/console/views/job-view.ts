@@ -46,8 +46,19 @@ export function toOutputView({ assetId, nodeId, name, type, contentType, sizeByt
   }
 }
 
-/** The attempts that ended before the job, and the present or last one. */
-export function toAttemptViews({ summary, attempts }: JobDetails) {
+/**
+ * The attempts that ended before the job, and the present or last one, in their order. One that its worker gave back is not spent, so
+ * the next one has its number in the store; here each has its own.
+ */
+export function toAttemptViews(details: JobDetails) {
+  let last = 0
+  return listAttempts(details).map((attempt) => {
+    last = Math.max(last + 1, attempt.number)
+    return { ...attempt, number: last }
+  })
+}
+
+function listAttempts({ summary, attempts }: JobDetails) {
   const earlier = attempts.map(({ number, engineId, from, to, why }) => ({
     ...{ number, engine: engineId, why },
     from: from?.toISOString() ?? null,
