@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
-import { silentLog } from '../../../lib/log.ts'
-import type { JobChanged } from '../../../src/domain/events/event-bus.ts'
-import type { JobSummary, SummaryStore } from '../../../src/domain/jobs/summaries/summary-store.ts'
-import { createAccountFeed } from '../../../src/surfaces/console/streams/account-feed.ts'
-import type { EventStream } from '../../../src/surfaces/kit/streams/event-stream.ts'
-import { createManualTicker } from '../../support/manual-ticker.ts'
+import { silentLog } from '../../../../lib/log.ts'
+import { createManualTicker } from '../../../../test/support/manual-ticker.ts'
+import type { JobChanged } from '../../../domain/events/event-bus.ts'
+import type { JobSummary, SummaryStore } from '../../../domain/jobs/summaries/summary-store.ts'
+import type { EventStream } from '../../kit/streams/event-stream.ts'
+import { createAccountFeed } from './account-feed.ts'
 
 const START = new Date('2026-01-31T12:00:00Z')
 
