@@ -4,7 +4,17 @@
  * `--watch` builds again whenever a source changes.
  */
 import { createHash } from 'node:crypto'
-import { globSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, watch, writeFileSync } from 'node:fs'
+import {
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  watch,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
@@ -77,6 +87,8 @@ function compress(bytes: Buffer): { readonly gzip: Buffer; readonly brotli: Buff
 }
 
 /** A folder of its own first: of two builds at once each is whole, and the later one stays. */
+const YOUNG_MS = 60_000
+
 function write(files: readonly BuiltFile[], manifest: object): void {
   mkdirSync(dist, { recursive: true })
   const aside = mkdtempSync(path.join(home, 'dist-'))
@@ -96,8 +108,12 @@ function write(files: readonly BuiltFile[], manifest: object): void {
     rmSync(aside, { recursive: true, force: true })
   }
   const current = new Set(['manifest.json', ...files.flatMap(({ name }) => [name, `${name}.gz`, `${name}.br`])])
-  for (const name of globSync('*', { cwd: dist }))
-    if (!current.has(name)) rmSync(path.join(dist, name), { force: true })
+  for (const name of globSync('*', { cwd: dist })) {
+    const file = path.join(dist, name)
+    // What is young may be of another build that is under way, or of a page that was just opened.
+    const age = Date.now() - (statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY)
+    if (!current.has(name) && age > YOUNG_MS) rmSync(file, { force: true })
+  }
 }
 
 async function build(): Promise<void> {

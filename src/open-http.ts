@@ -20,7 +20,7 @@ import type { Router } from './compose/router/open-router.ts'
 import type { OpenedBlobs } from './compose/storage/open-blobs.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
-import type { Authenticate, Caller } from './domain/accounts/caller.ts'
+import type { Authenticate } from './domain/accounts/caller.ts'
 import { createOwnKeys } from './domain/accounts/keys/own-keys.ts'
 import type { PerAccount } from './domain/accounts/limits/tiers.ts'
 import type { SignIn } from './domain/accounts/sign-in.ts'
@@ -56,7 +56,7 @@ import {
   createRouteDeployment,
   type DeploymentHosts,
 } from './surfaces/kit/guards/deployment-address.ts'
-import { createGate, type Gate } from './surfaces/kit/guards/gate.ts'
+import { createGate, type Gate, type GateOptions } from './surfaces/kit/guards/gate.ts'
 import { createOperatorGuard, type OperatorGuard } from './surfaces/kit/guards/operator-guard.ts'
 import type { Surface } from './surfaces/kit/surface.ts'
 import type { SurfaceParts } from './surfaces/kit/surface-parts.ts'
@@ -165,7 +165,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     bindHost: http.host,
     hasCredentials: shared !== null || secrets.token !== null,
     authenticate,
-    resume: createResume(parts),
+    resume: createResume(parts, http.mountPrefix),
     ...(parts.overrides.authenticate === undefined && {
       isWelcome: shared?.isWelcome,
       onCredentialsChanged: shared?.onCredentialsChanged,
@@ -293,12 +293,16 @@ export async function openHttp(config: Config, parts: HttpParts) {
   return { ...server, openStreams: jobsV2.openStreams, gauges }
 }
 
-/** The caller of a session; it counts as one request of its account, as with any other credential. */
-function createResume({ signIn, shared }: HttpParts): (text: string) => Promise<Caller | null> {
-  return async (text) => {
+/**
+ * The caller of a session; it counts as one request of its account, as with any other credential. A page of small pictures is one
+ * look of a person, though, and must not use up what the programs of that account may ask.
+ */
+function createResume({ signIn, shared }: HttpParts, mountPrefix: string): GateOptions['resume'] {
+  const thumbnails = `${mountPrefix}/console/v1/thumbnails/`
+  return async (text, { url }) => {
     const session = await signIn.openAccount(text)
     if (session === null) return null
-    return shared === null ? session.caller : shared.countRequest(session.caller)
+    return shared === null || url?.startsWith(thumbnails) ? session.caller : shared.countRequest(session.caller)
   }
 }
 
@@ -348,7 +352,7 @@ function toSurfaceParts(
       watchJob: jobs.watching.watchJob,
       openContent: assets.openContent,
       liveRuns: jobs.liveRuns,
-      engines: () => directory.status(),
+      engines: (pool) => directory.status(pool),
       availability: () => directory.availability(),
       cursorSecret: parts.router.cursorSecret,
       contentOrigins: config.blobs.kind === 's3' ? [config.blobs.publicEndpoint] : [],

@@ -6,9 +6,11 @@ import { readGraph } from '../../engine/graph/read-graph.ts'
 import { silentLog } from '../../lib/log.ts'
 import { openSqliteStore } from '../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { claimEngines, type OpenedDirectory } from '../../src/compose/engines/open-directory.ts'
+import { createEngineDirectory } from '../../src/domain/engine/directory/engine-directory.ts'
 import type { EngineWill } from '../../src/domain/engine/directory/engine-registry.ts'
 import { NEVER_RECYCLE } from '../../src/domain/engine/fleet/fleet.ts'
 import type { FleetEngine } from '../../src/domain/engine/fleet/fleet-engine.ts'
+import { createLaneTable } from '../../src/domain/engine/fleet/lane-table.ts'
 import { toResidentEngine } from '../../src/domain/engine/fleet/resident-engine.ts'
 import { createLoneHeartbeat, type Heartbeat, openHeartbeat } from '../../src/domain/service-nodes/heartbeat.ts'
 import type { Store, StoreGlance } from '../../src/domain/store.ts'
@@ -96,6 +98,19 @@ test('a process without engines validates by those of the others, and a lane is 
     await worker.turn()
     await api.turn()
     assert.deepEqual(directory.strandedLanes(), [lane])
+  }))
+
+test('an engine of a joined worker is told of to its own pools alone', () =>
+  withStore(async (store, clock) => {
+    await using own = await openProcess(store, clock, [createFakeFleetEngine({ id: 'own' })])
+    await own.turn()
+    const { fleet, directory } = own.opened
+    const [status] = directory.status()
+    assert.ok(status)
+    const guest = { status: { ...status, id: 'guest' }, catalog: null, drivenBy: null, pools: new Set(['acme']) }
+    const seen = createEngineDirectory({ fleet, lanes: createLaneTable(), nodeId: 'here', others: () => [guest] })
+    const idsOf = (pool?: string) => seen.status(pool).map(({ id }) => id)
+    assert.deepEqual([idsOf(), idsOf('acme'), idsOf(POOL)], [['own', 'guest'], ['own', 'guest'], ['own']])
   }))
 
 test('a server that two processes were given is driven by one; the other takes it when that one is gone', () =>

@@ -2,9 +2,10 @@
  * Sessions of people who signed in with a credential in a browser. A session is a sealed text that the browser keeps: it holds a
  * proof of the credential and no secret, so nothing is stored here, and it outlives a restart. It is good for as long as the
  * credential itself, at most for seven days, and for twelve hours (an operator's: half an hour) without a sign of life. Whoever signs
- * out everywhere raises the account's epoch: sessions of an earlier epoch do not open any more.
+ * out everywhere raises the account's epoch: sessions of an earlier epoch do not open any more. A single one that was signed out is
+ * noted beside the epoch until it could not open anyhow.
  */
-import { hkdfSync } from 'node:crypto'
+import { hkdfSync, randomBytes } from 'node:crypto'
 import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { Clock } from '../../../lib/clock.ts'
 import { createSealer, type Sealer } from '../../../lib/sealer.ts'
@@ -23,6 +24,8 @@ export interface Sessions {
   begin(role: SessionRole, proof: CredentialProof): Promise<BegunSession>
   /** The proof that a session holds, while it is good. */
   open(role: SessionRole, text: string): Promise<OpenedSession | null>
+  /** Ends this session in every tab, and whoever has a copy of its text. */
+  end(role: SessionRole, text: string): Promise<void>
   /** Ends all sessions that began with the same credential, in every browser. */
   endAll(role: SessionRole, proof: CredentialProof): Promise<void>
 }
@@ -47,6 +50,8 @@ interface SessionsOptions {
 }
 
 interface SealedSession {
+  /** The same through all renewals. */
+  readonly id: string
   readonly proof: CredentialProof
   readonly startedAt: number
   readonly seenAt: number
@@ -62,6 +67,9 @@ const RENEW_AFTER_MS = 5 * MINUTE_MS
 const EPOCH_MS = 1000
 const EPOCHS_MAX = 10_000
 const KEY_BYTES = 32
+const ID_BYTES = 12
+// Of one credential. More than these in seven days end all of its sessions: none that was ended may open again.
+const ENDED_MAX = 200
 
 export function createSessions({ secrets, epochs, clock }: SessionsOptions): Sessions {
   const sealer = toSealer(secrets)
@@ -75,17 +83,24 @@ export function createSessions({ secrets, epochs, clock }: SessionsOptions): Ses
   return {
     async begin(role, proof) {
       const now = clock.now().getTime()
-      return seal(role, { proof, startedAt: now, seenAt: now, epoch: await epochOf.read(subjectOf(role, proof)) })
+      const { epoch } = await epochOf.read(subjectOf(role, proof))
+      return seal(role, { id: randomBytes(ID_BYTES).toString('base64url'), proof, startedAt: now, seenAt: now, epoch })
     },
     async open(role, text) {
       const session = unseal(sealer, role, text)
       const now = clock.now().getTime()
       if (session === null || now >= endOf(role, session)) return null
-      if (session.epoch < (await epochOf.read(subjectOf(role, session.proof)))) return null
+      const { epoch, ended } = await epochOf.read(subjectOf(role, session.proof))
+      if (session.epoch < epoch || ended.some(([id]) => id === session.id)) return null
       return {
         proof: session.proof,
         renew: () => (now - session.seenAt < RENEW_AFTER_MS ? null : seal(role, { ...session, seenAt: now })),
       }
+    },
+    async end(role, text) {
+      const session = unseal(sealer, role, text)
+      if (session === null) return
+      await epochOf.end(subjectOf(role, session.proof), [session.id, session.startedAt + MAX_AGE_MS])
     },
     endAll: (role, proof) => epochOf.raise(subjectOf(role, proof)),
   }
@@ -115,30 +130,52 @@ function toSealer(secrets: readonly Uint8Array[]): Sealer {
   return createSealer(newest, former)
 }
 
-interface KnownEpoch {
+/** A session that was signed out, and when it could not open any more anyhow. */
+type EndedSession = readonly [id: string, untilMs: number]
+
+interface Epoch {
   readonly epoch: number
+  readonly ended: readonly EndedSession[]
+}
+
+interface KnownEpoch extends Epoch {
   readonly readAt: number
 }
 
 function createEpochs(store: EpochStore, clock: Clock) {
   const known = new BoundedMap<string, KnownEpoch>(EPOCHS_MAX)
-  const keyOf = (subject: string) => `session_epoch:${subject}`
+  const keyOf = (subject: string) => `session_ends:${subject}`
+  let lastChange: Promise<unknown> = Promise.resolve()
 
-  async function readFresh(subject: string): Promise<number> {
-    const epoch = Number((await store.readMeta(keyOf(subject))) ?? 0)
-    known.set(subject, { epoch, readAt: clock.now().getTime() })
-    return epoch
+  async function readFresh(subject: string): Promise<Epoch> {
+    const text = await store.readMeta(keyOf(subject))
+    const found: Epoch = text === null ? { epoch: 0, ended: [] } : JSON.parse(text)
+    known.set(subject, { ...found, readAt: clock.now().getTime() })
+    return found
+  }
+
+  /** One after the other, so that none undoes another. */
+  function change(subject: string, toNext: (epoch: Epoch) => Epoch): Promise<void> {
+    const changed = lastChange.then(async () => {
+      await store.writeMeta(keyOf(subject), JSON.stringify(toNext(await readFresh(subject))))
+      await readFresh(subject)
+    })
+    lastChange = changed.catch(() => {})
+    return changed
   }
 
   return {
-    async read(subject: string): Promise<number> {
+    async read(subject: string): Promise<Epoch> {
       const last = known.get(subject)
       const isFresh = last !== undefined && clock.now().getTime() - last.readAt < EPOCH_MS
-      return isFresh ? last.epoch : readFresh(subject)
+      return isFresh ? last : readFresh(subject)
     },
-    async raise(subject: string): Promise<void> {
-      await store.writeMeta(keyOf(subject), String((await readFresh(subject)) + 1))
-      await readFresh(subject)
-    },
+    raise: (subject: string) => change(subject, ({ epoch }) => ({ epoch: epoch + 1, ended: [] })),
+    end: (subject: string, session: EndedSession) =>
+      change(subject, ({ epoch, ended }) => {
+        const now = clock.now().getTime()
+        const kept = [...ended.filter(([id, untilMs]) => untilMs > now && id !== session[0]), session]
+        return kept.length > ENDED_MAX ? { epoch: epoch + 1, ended: [] } : { epoch, ended: kept }
+      }),
   }
 }

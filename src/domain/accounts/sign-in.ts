@@ -24,6 +24,8 @@ export interface SignIn {
   /** null: the session is over, or its credential is. */
   openAccount(text: string): Promise<AccountSession | null>
   openOperator(text: string): Promise<OpenedSession | null>
+  /** Ends this session, wherever its text is. */
+  end(role: SessionRole, text: string): Promise<void>
   /** Ends this session and all others that began with its credential. */
   endAll(role: SessionRole, text: string): Promise<void>
 }
@@ -85,6 +87,7 @@ export function createSignIn({ sessions, identify, proofs, adminToken, clock }: 
       const shown = Buffer.from(opened.proof.digest, 'base64')
       return shown.length === adminDigest.length && timingSafeEqual(shown, adminDigest) ? opened : null
     },
+    end: (role, text) => sessions.end(role, text),
     async endAll(role, text) {
       const opened = await sessions.open(role, text)
       if (opened !== null) await sessions.endAll(role, opened.proof)

@@ -132,7 +132,7 @@ export type CommitOutcome =
   | { readonly outcome: 'lost' }
 
 export type CancelOutcome =
-  | { readonly outcome: 'canceled' | 'canceling' | 'already_terminal'; readonly job: Job }
+  | { readonly outcome: 'canceled' | 'canceling' | 'already_terminal' | 'left_running'; readonly job: Job }
   | { readonly outcome: 'not_found' }
 
 export interface ListQuery {
@@ -225,8 +225,8 @@ export interface JobStore {
   withdraw(lease: Lease, now: Date): Promise<boolean>
   /** Gives jobs back to the queue at once. A canceling job becomes canceled; nobody pays for it when its attempt was spent. */
   release(leases: readonly ReturnedLease[], now: Date): Promise<TouchedJob[]>
-  /** queued -> canceled, running -> canceling; everything else stays. */
-  cancel(accountId: string, jobId: string, now: Date): Promise<CancelOutcome>
+  /** queued -> canceled, running -> canceling; everything else stays. `isOnlyQueued`: one that runs is `left_running`. */
+  cancel(accountId: string, jobId: string, now: Date, isOnlyQueued?: boolean): Promise<CancelOutcome>
   /**
    * Jobs whose lease ran out before `now`: requeued with the next attempt, or ended with `error` once `maxAttempts` were
    * spent (`canceled` when a cancel was under way). `lapsedBefore` (default `now`) lets a start-up take leases that a dead

@@ -35,11 +35,20 @@ export function readFilterBody(value: JsonValue | undefined): SummaryFilter {
   if (!isJsonObject(value)) throw refused('filter must be an object')
   const entries = Object.entries(value).map(([name, text]): [string, string] => {
     if (typeof text !== 'string') throw refused(`filter.${name} must be a text`)
-    const isKnown = (FILTERS as readonly string[]).includes(name) || name.startsWith(META)
-    if (!isKnown) throw refused(`there is no filter ${name}`)
+    mustBeFilter(name)
     return [name, text]
   })
   return readFilter(new Map(entries))
+}
+
+function mustBeFilter(name: string): void {
+  const isKnown = (FILTERS as readonly string[]).includes(name) || name.startsWith(META)
+  if (!isKnown) throw refused(`there is no filter ${name}`)
+}
+
+/** Refuses fields that are neither a filter nor one of `others`: a misspelt one would show everything. */
+export function refuseUnknown(fields: Fields, others: readonly string[]): void {
+  for (const name of fields.keys()) if (!others.includes(name)) mustBeFilter(name)
 }
 
 /** Fields that are no filter are left to the caller. */
@@ -47,6 +56,8 @@ export function readFilter(fields: Fields): SummaryFilter {
   const text = (name: (typeof FILTERS)[number]) => {
     const value = fields.get(name) ?? ''
     if (value.length > MAX_LENGTH) throw refused(`${name} must have at most ${MAX_LENGTH} characters`)
+    // Nothing that is stored holds it, and Postgres takes no text that does.
+    if (value.includes('\0')) throw refused(`${name} must not hold a NUL character`)
     return value === '' ? null : value
   }
   return {

@@ -55,8 +55,8 @@ export interface ConsoleParts {
   readonly watchJob: WatchJob
   readonly openContent: OpenContent
   readonly liveRuns: Pick<LiveRuns, 'read' | 'follow'>
-  /** Of the whole service. */
-  readonly engines: () => readonly ListedEngine[]
+  /** Those that may run jobs of a pool. */
+  readonly engines: (pool: string) => readonly ListedEngine[]
   readonly availability: () => EngineAvailability
   readonly cursorSecret: Uint8Array
   /** Hosts other than ours that addresses of outputs lead to. */

@@ -296,6 +296,19 @@ export function testJobStoreLeases(opener: StoreOpener): void {
       assert.deepEqual((await tenant.find(job.id))?.completedAt, at(5))
     })
 
+    test('a cancel of what waits leaves a job alone that runs by then', async () => {
+      const tenant = await Tenant.create(store())
+      const { job } = await tenant.run()
+      const cancel = (id: string) => store().jobs.cancel(tenant.accountId, id, START, true)
+      assert.equal((await cancel(job.id)).outcome, 'left_running')
+      assert.equal((await tenant.find(job.id))?.status, 'running')
+      const waiting = await tenant.submit()
+      assert.equal((await cancel(waiting.id)).outcome, 'canceled')
+      assert.equal((await cancel(waiting.id)).outcome, 'already_terminal')
+      await store().jobs.cancel(tenant.accountId, job.id, START)
+      assert.equal((await cancel(job.id)).outcome, 'canceling')
+    })
+
     test('a canceling job whose worker is lost ends canceled', async () => {
       const tenant = await Tenant.create(store())
       const { job } = await tenant.run()

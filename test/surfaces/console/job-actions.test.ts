@@ -24,12 +24,12 @@ test('what waits is canceled and what runs is left; the number is told first', a
     await client.submit(GATE, { metadata: { a: 'b' } }),
   ]
   const cancel = async (body: object) => (await client.ask('POST', CANCEL, CANCEL, body)).json
-  assert.deepEqual(await cancel({ filter: {}, only_waiting: true, dry_run: true }), { count: 3 })
-  assert.deepEqual(await cancel({ filter: { class: 'FakeSave' }, only_waiting: true }), { count: 1 })
+  assert.deepEqual(await cancel({ filter: {}, only_waiting: true, dry_run: true }), { count: 3, has_more: false })
+  assert.deepEqual(await cancel({ filter: { class: 'FakeSave' }, only_waiting: true }), { count: 1, has_more: false })
   await client.untilStatus(waiting[1] ?? '', 'canceled')
-  assert.deepEqual(await cancel({ filter: { 'meta.a': 'b' } }), { count: 1 })
-  assert.deepEqual(await cancel({ ids: [waiting[0], waiting[1], 'x'] }), { count: 1 })
-  assert.deepEqual(await cancel({ filter: { status: 'failed' } }), { count: 0 })
+  assert.deepEqual(await cancel({ filter: { 'meta.a': 'b' } }), { count: 1, has_more: false })
+  assert.deepEqual(await cancel({ ids: [waiting[0], waiting[1], 'x'] }), { count: 1, has_more: false })
+  assert.deepEqual(await cancel({ filter: { status: 'failed' } }), { count: 0, has_more: false })
   for (const id of waiting) await client.untilStatus(id, 'canceled')
   engine.openGate()
   await client.untilStatus(running, 'succeeded')
@@ -70,8 +70,8 @@ test('nobody acts on jobs of another account', async () => {
   const client = createConsoleClient(shared.url, ann.key)
   const id = await client.submit(GATE)
   const other = createConsoleClient(shared.url, bob.key)
-  assert.deepEqual((await other.ask('POST', CANCEL, CANCEL, { ids: [id] })).json, { count: 0 })
-  assert.deepEqual((await other.ask('POST', CANCEL, CANCEL, { filter: {} })).json, { count: 0 })
+  assert.deepEqual((await other.ask('POST', CANCEL, CANCEL, { ids: [id] })).json, { count: 0, has_more: false })
+  assert.deepEqual((await other.ask('POST', CANCEL, CANCEL, { filter: {} })).json, { count: 0, has_more: false })
   assert.equal((await other.ask('POST', RERUN, `/jobs/${id}/rerun`, {})).status, 404)
   shared.engine.openGate()
   await client.untilStatus(id, 'succeeded')

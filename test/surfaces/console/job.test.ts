@@ -39,8 +39,10 @@ test('a job that failed says where and why, how often others did, and what was t
   const nodes = (await client.ask('GET', `${JOB}/nodes`, `/jobs/${ids[1]}/nodes`)).json
   const states = Object.fromEntries(nodes.nodes.map((node: { id: string; state: string }) => [node.id, node.state]))
   assert.deepEqual(states, { '1': 'done', '4': 'failed' })
-  const [first] = nodes.nodes
+  const [first, failed] = nodes.nodes
   assert.ok(first.started_at <= first.ended_at)
+  assert.ok(failed.started_at <= failed.ended_at)
+  assert.equal(json.has_layout, false)
   assert.deepEqual([first.outputs, nodes.is_cut], [1, false])
 })
 

@@ -87,9 +87,12 @@ export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] 
     return all.length === 0 || all.includes(null)
   }
 
-  function status(): ListedEngine[] {
+  /** All engines; with a pool, those that may run its jobs. */
+  function status(pool?: string): ListedEngine[] {
     const here = fleet.status().map((engine): ListedEngine => ({ ...engine, drivenBy: nodeId }))
-    const elsewhere = others().map((other): ListedEngine => ({ ...other.status, drivenBy: other.drivenBy }))
+    const elsewhere = others()
+      .filter(({ pools }) => pool === undefined || pools === 'every' || pools.has(pool))
+      .map((other): ListedEngine => ({ ...other.status, drivenBy: other.drivenBy }))
     const isElsewhere = new Set(elsewhere.map(({ id }) => id))
     // One that stands by here is shown as whoever drives it says.
     const shown = here.filter(({ id, state }) => state !== 'standby' || !isElsewhere.has(id))

@@ -11,8 +11,15 @@ import type { JobStore } from '../job-store.ts'
 import { type JobObserver, silentObserver } from '../observer.ts'
 import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
 
-/** `through`: writes the cancel; left out: the store. For operators it is one that also writes a line of the audit trail. */
-export type CancelJob = (accountId: string, jobId: string, through?: Pick<JobStore, 'cancel'>) => Promise<Job>
+interface CancelOptions {
+  /** Writes the cancel; left out: the store. For operators it is one that also writes a line of the audit trail. */
+  readonly through?: Pick<JobStore, 'cancel'>
+  /** A job that runs by the time of the cancel is left alone. */
+  readonly isOnlyQueued?: boolean
+}
+
+/** The job as it is afterwards. */
+export type CancelJob = (accountId: string, jobId: string, options?: CancelOptions) => Promise<Job>
 
 interface CancelDeps {
   readonly store: Pick<JobStore, 'cancel'>
@@ -26,11 +33,11 @@ export function createCancelJob(deps: CancelDeps): CancelJob {
   const { store, bus, clock, extraData } = deps
   const observer = deps.observer ?? silentObserver
 
-  return async function cancelJob(accountId, jobId, through = store) {
-    const result = isUuid(jobId) ? await through.cancel(accountId, jobId, clock.now()) : NOT_FOUND
+  return async function cancelJob(accountId, jobId, { through = store, isOnlyQueued = false } = {}) {
+    const result = isUuid(jobId) ? await through.cancel(accountId, jobId, clock.now(), isOnlyQueued) : NOT_FOUND
     if (result.outcome === 'not_found') throw new ServiceError('not_found', 'there is no job with this id')
     const { job } = result
-    if (result.outcome === 'already_terminal') return job
+    if (result.outcome === 'already_terminal' || result.outcome === 'left_running') return job
     if (result.outcome === 'canceled') {
       extraData.forget(jobId)
       observer.finished({ jobId, accountId, status: 'canceled', code: null, executionMs: null })

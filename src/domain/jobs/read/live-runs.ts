@@ -12,6 +12,9 @@ import type { LogLine } from '../run/log-lines.ts'
 import { createNodeSpans, type NodeSpan, type NodeSpans } from '../run/node-spans.ts'
 
 export interface LiveRun {
+  /** Another one for another run of the same job. */
+  readonly key: symbol
+  /** The same list until one of them changes. */
   readonly nodes: readonly NodeSpan[]
   readonly isCut: boolean
   /** The newest lines. */
@@ -45,12 +48,16 @@ interface RunSoFar {
 
 const MAX_LINES = 2000
 const MAX_LINE_LENGTH = 4000
+// Of all lines of a run together.
+const MAX_LENGTH = 128 * 1024
 
 function createRunSoFar(clock: Clock): RunSoFar {
   const spans: NodeSpans = createNodeSpans()
+  const key = Symbol('run')
   const lines: LogLine[] = []
   const running = new Set<string>()
   let count = 0
+  let length = 0
   let open = ''
 
   function print(text: string, at: Date): void {
@@ -59,10 +66,20 @@ function createRunSoFar(clock: Clock): RunSoFar {
     // What is not ended yet is told with its end.
     open = (parts.pop() ?? '').slice(0, MAX_LINE_LENGTH)
     for (const part of parts) {
-      lines.push({ n: count, at, nodeId, text: part.slice(0, MAX_LINE_LENGTH) })
+      const line = part.slice(0, MAX_LINE_LENGTH)
+      lines.push({ n: count, at, nodeId, text: line })
       count += 1
+      length += line.length
     }
-    if (lines.length > 2 * MAX_LINES) lines.splice(0, lines.length - MAX_LINES)
+    // Dropped at twice the bounds, so that a line costs the same whatever came before it.
+    if (lines.length > 2 * MAX_LINES || length > 2 * MAX_LENGTH) drop()
+  }
+
+  function drop(): void {
+    let excess = Math.max(0, lines.length - MAX_LINES)
+    for (const { text } of lines.slice(0, excess)) length -= text.length
+    for (; length > MAX_LENGTH; excess += 1) length -= lines[excess]?.text.length ?? 0
+    lines.splice(0, excess)
   }
 
   return {
@@ -75,7 +92,7 @@ function createRunSoFar(clock: Clock): RunSoFar {
       else if (event.type === 'node_blocked')
         print(`[${event.displayNodeId}] Execution Blocked: ${event.message}\n`, at)
     },
-    now: () => ({ nodes: spans.list(), isCut: spans.isCut(), lines: lines.slice(-MAX_LINES) }),
+    now: () => ({ key, nodes: spans.list(), isCut: spans.isCut(), lines: lines.slice(-MAX_LINES) }),
   }
 }
 
@@ -92,8 +109,11 @@ export function createLiveRuns({ bus, clock, maxJobs = 256, patienceMs = 250 }: 
       const known = runs.get(jobId)
       if (known !== undefined) return known.now()
       if (!bus.hasOthers) return null
-      const elsewhere = createRunSoFar(clock)
-      const leave = bus.onLive({ jobId }, ({ event }) => elsewhere.take(event))
+      let elsewhere = createRunSoFar(clock)
+      const leave = bus.onLive({ jobId }, ({ event }) => {
+        if (event.type === 'started') elsewhere = createRunSoFar(clock)
+        elsewhere.take(event)
+      })
       await sleep(patienceMs)
       leave()
       const so = elsewhere.now()
@@ -101,9 +121,24 @@ export function createLiveRuns({ bus, clock, maxJobs = 256, patienceMs = 250 }: 
     },
     follow(jobId) {
       // A run elsewhere tells what it told before; one that is still to begin may begin here.
-      const heard = createRunSoFar(clock)
-      const stop = bus.onLive({ jobId }, ({ event }) => heard.take(event))
-      return { now: () => (runs.get(jobId) ?? heard).now(), stop }
+      let heard = createRunSoFar(clock)
+      // One that ends here is forgotten here, and its last words are still to be told.
+      let here = runs.get(jobId)
+      const stop = bus.onLive({ jobId }, ({ event }) => {
+        if (event.type === 'started') {
+          // The next attempt, wherever it runs.
+          heard = createRunSoFar(clock)
+          here = undefined
+        }
+        heard.take(event)
+      })
+      return {
+        now() {
+          here = runs.get(jobId) ?? here
+          return (here ?? heard).now()
+        },
+        stop,
+      }
     },
     [Symbol.dispose]() {
       stop()

@@ -96,7 +96,7 @@ export class EngineListener {
     if (event.type === 'node_started') this.#atWork.add(event.displayNodeId)
     else if (event.type === 'node_finished') this.#atWork.delete(event.displayNodeId)
     else if (event.type === 'log') this.marks.note(event.text, nowMs, [...this.#atWork].at(-1) ?? null)
-    else if (event.type === 'node_blocked') this.marks.note('\n', nowMs, event.displayNodeId)
+    else if (event.type === 'node_blocked') this.marks.note(`${event.message}\n`, nowMs, event.displayNodeId)
   }
 
   #take(event: EngineEvent): void {

@@ -18,6 +18,7 @@ export interface NodeSpan {
 
 export interface NodeSpans {
   take(event: EngineEvent | LiveEvent, atMs: number): void
+  /** The same objects as before for those that did not change, and the same list when none did. */
   list(): readonly NodeSpan[]
   isCut(): boolean
 }
@@ -31,19 +32,34 @@ interface OpenSpan {
   steps: number | null
   /** Nodes under it that run. */
   running: number
+  /** As it was listed; null: it has changed since then. */
+  listed: NodeSpan | null
 }
 
 export function createNodeSpans(): NodeSpans {
   const spans = new Map<string, OpenSpan>()
   let cut = false
+  let listed: readonly NodeSpan[] | null = null
+
+  function touch(span: OpenSpan): void {
+    span.listed = null
+    listed = null
+  }
+
+  function toListed(nodeId: string, span: OpenSpan): NodeSpan {
+    const { startedAtMs, endedAtMs, step, steps } = span
+    span.listed ??= { nodeId, startedAtMs, endedAtMs, step, steps }
+    return span.listed
+  }
 
   function spanOf(nodeId: string): OpenSpan | null {
     const known = spans.get(nodeId)
     if (known !== undefined) return known
     cut ||= spans.size >= MAX_SPANS
     if (spans.size >= MAX_SPANS) return null
-    const span: OpenSpan = { startedAtMs: null, endedAtMs: null, step: null, steps: null, running: 0 }
+    const span: OpenSpan = { startedAtMs: null, endedAtMs: null, step: null, steps: null, running: 0, listed: null }
     spans.set(nodeId, span)
+    listed = null
     return span
   }
 
@@ -51,7 +67,9 @@ export function createNodeSpans(): NodeSpans {
     const span = spans.get(nodeId)
     if (span === undefined || span.running === 0) return
     span.running -= 1
-    if (span.running === 0) span.endedAtMs = atMs
+    if (span.running > 0) return
+    span.endedAtMs = atMs
+    touch(span)
   }
 
   return {
@@ -63,17 +81,19 @@ export function createNodeSpans(): NodeSpans {
         span.startedAtMs ??= atMs
         span.endedAtMs = null
         span.running += 1
+        touch(span)
       } else if (event.type === 'node_progress') {
         const span = spans.get(event.displayNodeId)
         if (span === undefined || !Number.isFinite(event.max)) return
         span.step = Math.floor(event.value)
         span.steps = Math.ceil(event.max)
+        touch(span)
       } else if (event.type === 'node_finished') end(event.displayNodeId, atMs)
     },
-    list: () =>
-      [...spans].map(([nodeId, { startedAtMs, endedAtMs, step, steps }]) => ({
-        ...{ nodeId, startedAtMs, endedAtMs, step, steps },
-      })),
+    list() {
+      listed ??= [...spans].map(([nodeId, span]) => toListed(nodeId, span))
+      return listed
+    },
     isCut: () => cut,
   }
 }

@@ -18,6 +18,7 @@ const TITLE_LENGTH = 80
 // A recipe is a handful of names; whatever a graph has beyond these bounds is not searched for.
 const MAX_TERMS = 400
 const MAX_TERM_LENGTH = 200
+const MAX_LENGTH = 16_000
 
 /** `name`: what the editor calls the workflow; null where nothing was said. */
 export function toRecipe(graph: Graph, name: string | null): JobRecipe {
@@ -57,7 +58,14 @@ export function titleOf(metadata: Readonly<Record<string, string>>, recipeTitle:
 
 function toTerms(classes: ReadonlySet<string>, weights: ReadonlySet<string>): string {
   const lines = [...[...classes].sort().map((name) => `c:${name}`), ...[...weights].sort().map((name) => `w:${name}`)]
-  const kept = lines.filter((line) => line.length <= MAX_TERM_LENGTH && !line.includes('\n')).slice(0, MAX_TERMS)
+  let length = 0
+  const kept = lines
+    .filter((line) => line.length <= MAX_TERM_LENGTH && !line.includes('\n'))
+    .slice(0, MAX_TERMS)
+    .filter((line) => {
+      length += line.length + 1
+      return length < MAX_LENGTH
+    })
   return kept.length === 0 ? '' : `\n${kept.join('\n')}\n`
 }
 

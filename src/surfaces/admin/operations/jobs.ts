@@ -18,7 +18,7 @@ export function cancelJob(app: FastifyInstance, { kit, jobs, cancel }: CancelJob
     const accountId = await jobs.findOwner(id)
     if (accountId === null) throw new ServiceError('not_found', 'there is no job with this id')
     const through = kit.audited(request, { action: 'job.cancel', subject: id, details: { account_id: accountId } })
-    const { status } = await cancel(accountId, id, through.cancels)
+    const { status } = await cancel(accountId, id, { through: through.cancels })
     return sendJson(reply, 200, { id, account_id: accountId, status })
   })
 }

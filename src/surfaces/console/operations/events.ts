@@ -32,10 +32,12 @@ export function getEvents(app: FastifyInstance, deps: ConsoleDeps): void {
 export function toStreamTerms(request: FastifyRequest, { gate, console: parts }: ConsoleDeps) {
   const { authorization, 'x-api-key': key } = request.headers
   const isOwnCredential = authorization !== undefined || key !== undefined
-  const session = isOwnCredential ? null : readSession(request.raw, serviceAddressOf(request), 'account')
+  const text = isOwnCredential ? null : readSession(request.raw, serviceAddressOf(request), 'account')
   return {
     headers: gate.answerHeaders(request.headers.origin, request.id),
-    ...(session !== null &&
-      gate.hasCredentials && { isSessionGood: async () => (await parts.signIn.openAccount(session)) !== null }),
+    ...(text !== null &&
+      gate.hasCredentials && {
+        session: { text, isGood: async () => (await parts.signIn.openAccount(text)) !== null },
+      }),
   }
 }

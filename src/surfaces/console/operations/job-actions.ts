@@ -6,7 +6,7 @@ import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { noSuchJob } from '../../../domain/jobs/read/job-reader.ts'
 import { readMetadata } from '../../../domain/jobs/submit/job-metadata.ts'
-import type { SummaryFilter } from '../../../domain/jobs/summaries/summary-store.ts'
+import type { SummaryFilter, SummaryPage } from '../../../domain/jobs/summaries/summary-store.ts'
 import type { JobStatus } from '../../../domain/jobs/transitions.ts'
 import { readJsonBody } from '../../kit/bodies/json-body.ts'
 import { sendJson } from '../../kit/send-json.ts'
@@ -19,6 +19,8 @@ const MAX_IDS = 1000
 // In one request; whoever has more repeats it.
 const MAX_CANCELED = 10_000
 const PAGE = 100
+// Pages may be short, or empty: a filter that hardly any job fits must not keep the store busy for as long as it likes.
+const MAX_PAGES = 200
 const AT_ONCE = 16
 const MAX_BODY_BYTES = 1_048_576
 
@@ -27,7 +29,14 @@ interface CancelWish {
   readonly ids: readonly string[] | null
   readonly filter: SummaryFilter | null
   readonly statuses: readonly JobStatus[]
+  readonly isOnlyQueued: boolean
   readonly isDry: boolean
+}
+
+interface FoundJobs {
+  readonly ids: readonly string[]
+  /** Whether there may be more that fit. */
+  readonly hasMore: boolean
 }
 
 /** `dry_run` tells how many it would be, so that a person can be asked first. */
@@ -36,48 +45,50 @@ export function cancelJobs(app: FastifyInstance, { callerOf, jobs, console: part
     const { accountId } = callerOf(request)
     const wish = readWish(await readJsonBody(request, { maxBytes: MAX_BODY_BYTES }))
     const found = wish.filter === null ? await findByIds(accountId, wish) : await findByFilter(accountId, wish)
-    if (!wish.isDry) await cancelAll(accountId, found)
-    return sendJson(reply, 200, { count: found.length })
+    const count = wish.isDry ? found.ids.length : await cancelAll(accountId, found.ids, wish.isOnlyQueued)
+    return sendJson(reply, 200, { count, has_more: found.hasMore })
   })
 
-  async function findByIds(accountId: string, { ids, statuses }: CancelWish): Promise<string[]> {
+  async function findByIds(accountId: string, { ids, statuses }: CancelWish): Promise<FoundJobs> {
     const found = await parts.summaries.findMany(accountId, ids ?? [], clock.now())
-    return found.filter(({ status }) => statuses.includes(status)).map(({ id }) => id)
+    return { ids: found.filter(({ status }) => statuses.includes(status)).map(({ id }) => id), hasMore: false }
   }
 
-  async function findByFilter(accountId: string, { filter, statuses }: CancelWish): Promise<string[]> {
-    if (filter === null) return []
-    const asked = filter.statuses === null ? statuses : statuses.filter((status) => filter.statuses?.includes(status))
-    if (asked.length === 0) return []
+  async function findByFilter(accountId: string, { filter, statuses }: CancelWish): Promise<FoundJobs> {
+    const asked = filter?.statuses == null ? statuses : statuses.filter((status) => filter.statuses?.includes(status))
+    if (filter === null || asked.length === 0) return { ids: [], hasMore: false }
     const ids: string[] = []
-    let after = null
-    do {
-      const query = {
-        filter: { ...filter, statuses: asked },
-        order: 'newest',
-        limit: PAGE,
-        after,
-        now: clock.now(),
-      } as const
-      const page = await parts.summaries.search(accountId, query)
-      ids.push(...page.summaries.map(({ id }) => id))
-      after = page.next
-    } while (after !== null && ids.length < MAX_CANCELED)
-    return ids.slice(0, MAX_CANCELED)
+    let after: SummaryPage['next'] = null
+    for (let page = 0; page < MAX_PAGES && ids.length < MAX_CANCELED; page += 1) {
+      const found: SummaryPage = await parts.summaries.search(accountId, {
+        ...{ filter: { ...filter, statuses: asked }, order: 'newest', limit: PAGE, after, now: clock.now() },
+      })
+      ids.push(...found.summaries.map(({ id }) => id))
+      after = found.next
+      if (after === null) break
+    }
+    return { ids, hasMore: after !== null }
+  }
+
+  /** Returns how many were canceled. What became of a job since it was found decides, not what it was then. */
+  async function cancelAll(accountId: string, ids: readonly string[], isOnlyQueued: boolean): Promise<number> {
+    let count = 0
+    for (let at = 0; at < ids.length; at += AT_ONCE) {
+      const some = ids.slice(at, at + AT_ONCE)
+      const outcomes = await Promise.all(some.map((id) => cancelOne(accountId, id, isOnlyQueued)))
+      count += outcomes.filter(Boolean).length
+    }
+    return count
   }
 
   /** One that ended or went meanwhile needs no cancel any more. */
-  async function cancelAll(accountId: string, ids: readonly string[]): Promise<void> {
-    for (let at = 0; at < ids.length; at += AT_ONCE) {
-      await Promise.all(ids.slice(at, at + AT_ONCE).map((id) => cancelOne(accountId, id)))
-    }
-  }
-
-  async function cancelOne(accountId: string, id: string): Promise<void> {
+  async function cancelOne(accountId: string, id: string, isOnlyQueued: boolean): Promise<boolean> {
     try {
-      await jobs.cancel(accountId, id)
+      const { status } = await jobs.cancel(accountId, id, { isOnlyQueued })
+      return status === 'canceled' || status === 'canceling'
     } catch (error) {
-      if (!(error instanceof ServiceError) || error.refusal !== 'not_found') throw error
+      if (error instanceof ServiceError && error.refusal === 'not_found') return false
+      throw error
     }
   }
 }
@@ -87,10 +98,12 @@ function readWish(body: JsonValue): CancelWish {
   const { ids, filter } = body
   if ((ids === undefined) === (filter === undefined))
     throw new ServiceError('invalid_request', 'the body must have either ids or filter')
+  const isOnlyQueued = body['only_waiting'] === true
   return {
     ids: ids === undefined ? null : readIds(ids),
     filter: filter === undefined ? null : readFilterBody(filter),
-    statuses: body['only_waiting'] === true ? ['queued'] : ['queued', 'running'],
+    statuses: isOnlyQueued ? ['queued'] : ['queued', 'running'],
+    isOnlyQueued,
     isDry: body['dry_run'] === true,
   }
 }

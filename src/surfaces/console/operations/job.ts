@@ -2,11 +2,12 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isUuid } from '../../../../lib/ids.ts'
 import { ServiceError } from '../../../domain/errors.ts'
+import type { Job } from '../../../domain/jobs/job.ts'
 import { noSuchJob } from '../../../domain/jobs/read/job-reader.ts'
 import type { RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
 import { toLogLines } from '../../../domain/jobs/run/log-lines.ts'
 import { NO_FILTER } from '../../../domain/jobs/summaries/summary-store.ts'
-import { isTerminal } from '../../../domain/jobs/transitions.ts'
+import { isTerminal, type JobStatus } from '../../../domain/jobs/transitions.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
@@ -47,7 +48,7 @@ export function getJob(app: FastifyInstance, deps: ConsoleDeps): void {
     const isWaiting = details.summary.status === 'queued'
     const [standing, others] = await Promise.all([
       isWaiting ? parts.standingOf(caller) : null,
-      job.error === null ? null : countOthers(accountId, job.error.code),
+      job.error === null ? null : countOthers(job, job.error.code),
     ])
     const { mountPrefix } = serviceAddressOf(request)
     const nodes = readNodes(workflow)
@@ -56,6 +57,7 @@ export function getJob(app: FastifyInstance, deps: ConsoleDeps): void {
       ...toSummaryView(details.summary),
       metadata: Object.fromEntries(Object.entries(job.metadata).filter(([key]) => key !== '')),
       client: submission?.clientId ?? null,
+      has_layout: submission !== null && toLayoutView(submission.extraData) !== null,
       inputs: [],
       outputs_list: job.outputs.map((output) => toOutputView(output, { mountPrefix, nodes })),
       attempts: toAttemptViews(details),
@@ -63,18 +65,24 @@ export function getJob(app: FastifyInstance, deps: ConsoleDeps): void {
       wait:
         standing === null
           ? null
-          : toWaitView(details, { standing, engines: parts.engines(), availability: parts.availability() }),
+          : toWaitView(details, {
+              standing,
+              engines: parts.engines(details.summary.pool),
+              availability: parts.availability(),
+              showsUnable: parts.kind === 'local',
+            }),
       error: toErrorView(job, others),
       links: { raw, workflow: `${raw}/workflow`, log: `${raw}/logs` },
     })
   })
 
   /** How many other jobs of this week failed in the same way; null: more than are counted. */
-  async function countOthers(accountId: string, code: string): Promise<number | null> {
+  async function countOthers({ accountId, createdAt }: Job, code: string): Promise<number | null> {
     const now = clock.now()
     const since = new Date(now.getTime() - WEEK_MS)
     const counts = await parts.summaries.count(accountId, { ...NO_FILTER, code, since }, now)
-    return counts === null ? null : Math.max(0, counts.failed - 1)
+    const isCounted = createdAt >= since
+    return counts === null ? null : Math.max(0, counts.failed - (isCounted ? 1 : 0))
   }
 }
 
@@ -82,7 +90,7 @@ export function getJobNodes(app: FastifyInstance, deps: ConsoleDeps): void {
   app.get(`${JOB}/nodes`, async (request, reply) => {
     const record = await findRecord(deps, request)
     const { job, workflow } = record
-    const live = isTerminal(job.status) ? null : await deps.console.liveRuns.read(job.id)
+    const live = isHeld(job.status) ? await deps.console.liveRuns.read(job.id) : null
     return sendJson(reply, 200, toNodesView(job, readNodes(workflow), toShownRun(record, live)))
   })
 }
@@ -94,6 +102,11 @@ export function getJobLayout(app: FastifyInstance, deps: ConsoleDeps): void {
     if (layout === null) throw new ServiceError('not_found', 'no editor said where the nodes of this job are')
     return sendJson(reply, 200, layout)
   })
+}
+
+/** Only of a job that runs there is something to hear; asking for it may take a while. */
+function isHeld(status: JobStatus): boolean {
+  return status === 'running' || status === 'canceling'
 }
 
 const DEFAULT_LINES = 1000
@@ -108,7 +121,8 @@ export function getJobLogs(app: FastifyInstance, { callerOf, jobs, console: part
     const limit = Math.max(1, readNumber(fields.get('limit'), 'limit', MAX_LINES) ?? DEFAULT_LINES)
     const isComplete = isTerminal(job.status)
     const log = isComplete ? await jobs.reader.log(accountId, job.id) : null
-    const all = isComplete ? (log === null ? [] : toLogLines(log)) : ((await parts.liveRuns.read(job.id))?.lines ?? [])
+    const live = isHeld(job.status) ? await parts.liveRuns.read(job.id) : null
+    const all = log === null ? (live?.lines ?? []) : toLogLines(log)
     const rest = all.filter(({ n }) => n > after)
     const lines = rest.slice(0, limit)
     const isCut = log?.truncated === true || (all[0]?.n ?? 0) > 0

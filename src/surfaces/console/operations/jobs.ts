@@ -5,7 +5,7 @@ import type { SummaryQuery } from '../../../domain/jobs/summaries/summary-store.
 import { createTimeCursors } from '../../kit/cursor.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
-import { nameFilter, readFields, readFilter, readLimit } from '../job-filters.ts'
+import { nameFilter, readFields, readFilter, readLimit, refuseUnknown } from '../job-filters.ts'
 import { toSummaryView } from '../views/summary-view.ts'
 
 export function listJobs(app: FastifyInstance, { callerOf, console: parts, clock }: ConsoleDeps): void {
@@ -13,6 +13,7 @@ export function listJobs(app: FastifyInstance, { callerOf, console: parts, clock
   app.get(`${CONSOLE_API}/jobs`, async (request, reply) => {
     const { accountId } = callerOf(request)
     const fields = readFields(request.raw.url ?? '')
+    refuseUnknown(fields, ['sort', 'cursor', 'limit', 'counts'])
     const filter = readFilter(fields)
     const order = readOrder(fields.get('sort'))
     const name = JSON.stringify([accountId, order, nameFilter(filter)])

@@ -46,7 +46,10 @@ export function listOutputs(app: FastifyInstance, { callerOf, jobs, console: par
         after,
         now: clock.now(),
       })
-      const made = found.summaries.filter((summary) => summary.outputs > 0)
+      // A job without a first picture has none, and need not be read to know it.
+      const made = found.summaries.filter(
+        ({ outputs: count, thumb }) => count > 0 && (type !== 'image' || thumb !== null),
+      )
       const whole = await Promise.all(made.map((summary) => findJob(accountId, summary)))
       for (const { summary, job } of whole) {
         if (job === null) continue

@@ -25,7 +25,7 @@ export function getSession(app: FastifyInstance, deps: ConsoleDeps): void {
 export function createSession(app: FastifyInstance, deps: ConsoleDeps): void {
   app.post(`${CONSOLE_API}/session`, async (request, reply) => {
     const credential = await readCredentialField(request)
-    const { role, session } = await deps.console.signIn.begin(credential, request.raw.socket.remoteAddress ?? '')
+    const { role, session } = await deps.console.signIn.begin(credential, deps.gate.callerAddressOf(request.raw))
     reply.header('Set-Cookie', writeSession(serviceAddressOf(request), role, session.text))
     return sendJson(reply, 200, { role, expires_at: session.expiresAt.toISOString() })
   })
@@ -38,7 +38,9 @@ export function endSession(app: FastifyInstance, deps: ConsoleDeps): void {
     const isEverywhere = lenientQueryOf(request.raw.url ?? '').get('everywhere') === '1'
     for (const role of ROLES) {
       const text = readSession(request.raw, address, role)
-      if (text !== null && isEverywhere) await deps.console.signIn.endAll(role, text)
+      if (text === null) continue
+      if (isEverywhere) await deps.console.signIn.endAll(role, text)
+      else await deps.console.signIn.end(role, text)
     }
     reply.header(
       'Set-Cookie',

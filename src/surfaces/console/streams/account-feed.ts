@@ -7,8 +7,14 @@ import type { Log } from '../../../../lib/log.ts'
 import type { Ticker } from '../../../../lib/waiting/uptime.ts'
 import { isStoreAway } from '../../../domain/errors.ts'
 import type { EventBus, JobChanged } from '../../../domain/events/event-bus.ts'
-import { type JobSummary, NO_FILTER, type SummaryStore } from '../../../domain/jobs/summaries/summary-store.ts'
-import { isTerminal } from '../../../domain/jobs/transitions.ts'
+import {
+  type JobSummary,
+  NO_FILTER,
+  type SummaryPage,
+  type SummaryQuery,
+  type SummaryStore,
+} from '../../../domain/jobs/summaries/summary-store.ts'
+import { isTerminal, type JobStatus } from '../../../domain/jobs/transitions.ts'
 import type { EventStream } from '../../kit/streams/event-stream.ts'
 import { encodeFrame } from '../../kit/streams/sse.ts'
 import { toSummaryView } from '../views/summary-view.ts'
@@ -29,7 +35,9 @@ const PACE_MS = 250
 const COUNTS_MS = 1000
 // Where other processes run jobs, the finest of their notices do not come here.
 const RE_READ_MS = 1000
-const MAX_LIVE = 100
+// Of those that run, and of those that come next.
+const MAX_HELD = 80
+const MAX_HEAD = 20
 // A burst of changes is read in parts; the rest follows at the next tick.
 const MAX_READ = 200
 
@@ -49,6 +57,14 @@ export function createAccountFeed(
   let readLiveAt = ticker.now()
   let isEngineNews = false
   let isReading = false
+  let isBeginDue = false
+  let isBeginning = false
+  let beganAt = Number.NEGATIVE_INFINITY
+  /** Changed since the present beginning began: what it reads of them may be older than what was told. */
+  const changedMeanwhile = new Set<string>()
+  /** Whether more wait than are followed, and whether some that were followed wait no more. */
+  let hasMoreWaiting = false
+  let isHeadShort = false
   let build = buildId()
 
   const stops = [
@@ -58,26 +74,58 @@ export function createAccountFeed(
     bus.onDirectory(({ directory }) => {
       if (directory === 'engines') isEngineNews = true
     }),
-    bus.onGap(() => void begin().catch(report)),
+    bus.onGap(() => {
+      isBeginDue = true
+      beginAgain()
+    }),
   ]
 
   function take({ jobId, move }: JobChanged): void {
     dirty.add(jobId)
+    if (isBeginning) changedMeanwhile.add(jobId)
     if (move !== undefined) areCountsDue = true
     // The first of several changes is told at once.
     if (ticker.now() - toldAt >= PACE_MS) tell()
   }
 
+  function readLive(statuses: readonly JobStatus[], order: SummaryQuery['order'], limit: number): Promise<SummaryPage> {
+    return summaries.search(accountId, { filter: { ...NO_FILTER, statuses }, order, limit, after: null, now: now() })
+  }
+
   async function begin(): Promise<void> {
-    const query = { filter: { ...NO_FILTER, statuses: LIVE }, order: 'newest', limit: MAX_LIVE, after: null } as const
-    const [page, counted] = await Promise.all([
-      summaries.search(accountId, { ...query, now: now() }),
-      summaries.count(accountId, NO_FILTER, now()),
-    ])
-    counts = counted
-    live.clear()
-    for (const summary of page.summaries) live.set(summary.id, summary)
+    isBeginning = true
+    isBeginDue = false
+    beganAt = ticker.now()
+    changedMeanwhile.clear()
+    try {
+      const [held, head, counted] = await Promise.all([
+        readLive(HELD, 'newest', MAX_HELD),
+        readLive(['queued'], 'oldest', MAX_HEAD),
+        summaries.count(accountId, NO_FILTER, now()),
+      ])
+      counts = counted
+      hasMoreWaiting = head.next !== null
+      isHeadShort = false
+      const known = new Map(live)
+      live.clear()
+      for (const summary of [...held.summaries, ...head.summaries]) {
+        const before = known.get(summary.id)
+        live.set(summary.id, before !== undefined && before.version > summary.version ? before : summary)
+      }
+      for (const jobId of changedMeanwhile) dirty.add(jobId)
+      areCountsDue ||= changedMeanwhile.size > 0
+    } catch (error) {
+      isBeginDue = true
+      throw error
+    } finally {
+      isBeginning = false
+    }
     for (const stream of streams) greet(stream)
+  }
+
+  /** After a gap. What fails is tried again by the tick, at most once a second. */
+  function beginAgain(): void {
+    if (isBeginDue && !isBeginning && ticker.now() - beganAt >= RE_READ_MS) begin().catch(report)
   }
 
   function greet(stream: EventStream): void {
@@ -112,22 +160,48 @@ export function createAccountFeed(
     const frames = jobIds.flatMap((jobId) => {
       const summary = found.get(jobId)
       if (summary === undefined) {
-        live.delete(jobId)
+        leave(jobId)
         return [encodeFrame('gone', JSON.stringify({ id: jobId }))]
       }
       const before = live.get(jobId)
       if (before !== undefined && before.version >= summary.version && !hasMoved(before, summary)) return []
-      if (isTerminal(summary.status)) live.delete(jobId)
-      else if (live.has(jobId) || live.size < MAX_LIVE) live.set(jobId, summary)
+      if (before?.status !== summary.status) leave(jobId)
+      if (mayFollow(summary)) live.set(jobId, summary)
       return [toJobFrame(summary)]
     })
     spread(frames)
   }
 
+  function leave(jobId: string): void {
+    isHeadShort ||= live.get(jobId)?.status === 'queued'
+    live.delete(jobId)
+  }
+
+  function mayFollow({ id, status }: JobSummary): boolean {
+    if (isTerminal(status)) return false
+    if (live.has(id)) return true
+    const isWaiting = status === 'queued'
+    const followed = live.values().filter((other) => (other.status === 'queued') === isWaiting)
+    return [...followed].length < (isWaiting ? MAX_HEAD : MAX_HELD)
+  }
+
+  /** Those that come next, once others have begun to run. */
+  async function fillHead(): Promise<void> {
+    isHeadShort = false
+    const head = await readLive(['queued'], 'oldest', MAX_HEAD)
+    hasMoreWaiting = head.next !== null
+    for (const { id } of head.summaries) if (!live.has(id)) dirty.add(id)
+  }
+
   async function tellCounts(): Promise<void> {
     countedAt = ticker.now()
     areCountsDue = false
-    counts = await summaries.count(accountId, NO_FILTER, now())
+    try {
+      counts = await summaries.count(accountId, NO_FILTER, now())
+    } catch (error) {
+      areCountsDue = true
+      throw error
+    }
     spread([encodeFrame('counts', JSON.stringify(counts))])
   }
 
@@ -144,6 +218,11 @@ export function createAccountFeed(
     if (nowMs - readLiveAt < RE_READ_MS) return
     readLiveAt = nowMs
     for (const [jobId, { status }] of live) if (status === 'queued' || bus.hasOthers) dirty.add(jobId)
+    if (!isHeadShort || !hasMoreWaiting) return
+    fillHead().catch((error) => {
+      isHeadShort = true
+      report(error)
+    })
   }
 
   return {
@@ -156,6 +235,7 @@ export function createAccountFeed(
     left: (stream) => void streams.delete(stream),
     tick() {
       const nowMs = ticker.now()
+      beginAgain()
       reRead(nowMs)
       if (nowMs - toldAt >= PACE_MS) tell()
       if (areCountsDue && nowMs - countedAt >= COUNTS_MS) tellCounts().catch(report)
@@ -171,7 +251,7 @@ export function createAccountFeed(
   }
 }
 
-const LIVE = ['queued', 'running', 'canceling'] as const
+const HELD = ['running', 'canceling'] as const
 
 function hasMoved(before: JobSummary, after: JobSummary): boolean {
   return before.queuePosition !== after.queuePosition

@@ -28,8 +28,8 @@ interface StreamsOptions {
 
 interface StreamRequest {
   readonly caller: Caller
-  /** Whether the session that the request came with is good; left out: it came with a credential of its own. */
-  readonly isSessionGood?: () => Promise<boolean>
+  /** The session that the request came with, and whether it is still good; left out: it came with a credential of its own. */
+  readonly session?: { readonly text: string; readonly isGood: () => Promise<boolean> }
   /** name, value, name, value. */
   readonly headers: readonly string[]
   /** Readers with the same key share one source. */
@@ -60,6 +60,8 @@ export function createConsoleStreams(options: StreamsOptions): ConsoleStreams {
   const { accountConnections, isWelcome, ticker = systemTicker } = options
   const sources = new Map<string, Shared>()
   const streams = new Map<EventStream, StreamRequest>()
+  /** Sessions that are being looked at. */
+  const asked = new Set<string>()
   let stopTicking: (() => void) | null = null
   let ticks = 0
   let isClosed = false
@@ -74,15 +76,25 @@ export function createConsoleStreams(options: StreamsOptions): ConsoleStreams {
     for (const [stream, request] of streams) check(stream, request)
   }
 
-  function check(stream: EventStream, { caller, isSessionGood }: StreamRequest): void {
+  function check(stream: EventStream, { caller, session }: StreamRequest): void {
     if (!isWelcome(caller)) stream.end()
-    // A store that is away says nothing against anybody.
-    else
-      isSessionGood?.().then(
-        (isGood) => isGood || stream.end(),
+    else if (session !== undefined && !asked.has(session.text)) askAbout(session)
+    stream.check()
+  }
+
+  /** Once for all streams of a session, and not again before the answer is there. */
+  function askAbout({ text, isGood }: NonNullable<StreamRequest['session']>): void {
+    asked.add(text)
+    isGood()
+      .then(
+        (isStillGood) => {
+          if (isStillGood) return
+          for (const [stream, { session }] of streams) if (session?.text === text) stream.end()
+        },
+        // A store that is away says nothing against anybody.
         () => {},
       )
-    stream.check()
+      .finally(() => asked.delete(text))
   }
 
   function share({ key, caller, make }: StreamRequest): Shared {

@@ -7,13 +7,14 @@ import type { Ticker } from '../../../../lib/waiting/uptime.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import type { LiveRun, LiveRuns } from '../../../domain/jobs/read/live-runs.ts'
 import type { Preview, WatchJob } from '../../../domain/jobs/read/watch-job.ts'
+import type { LogLine } from '../../../domain/jobs/run/log-lines.ts'
 import type { NodeSpan } from '../../../domain/jobs/run/node-spans.ts'
 import { isTerminal } from '../../../domain/jobs/transitions.ts'
 import type { EventStream } from '../../kit/streams/event-stream.ts'
 import { encodeFrame } from '../../kit/streams/sse.ts'
 import { toContentPath } from '../views/job-view.ts'
 import { toLineView } from '../views/log-view.ts'
-import { stateOf, toTime } from '../views/node-view.ts'
+import { endOf, stateOf, toTime } from '../views/node-view.ts'
 import type { SharedSource } from './console-streams.ts'
 
 interface JobFeedOptions {
@@ -41,8 +42,12 @@ export function createJobFeed(
   let isPreviewNew = false
   let shownAt = Number.NEGATIVE_INFINITY
   let outputsTold = 0
+  let runKey: symbol | null = null
   let lastLine = -1
-  const told = new Map<string, string>()
+  /** What was told of each node, and the list and the status that it was told from. */
+  const told = new Map<string, NodeSpan>()
+  let toldNodes: readonly NodeSpan[] = []
+  let toldEnd = false
   let stopWatch: (() => void) | null = null
   let isClosed = false
 
@@ -91,30 +96,52 @@ export function createJobFeed(
     return encodeFrame('output', JSON.stringify({ ...file, url: toContentPath(mountPrefix, assetId) }))
   }
 
-  function remember({ nodes, lines }: LiveRun): void {
-    for (const span of nodes) told.set(span.nodeId, JSON.stringify(toNodeView(span)))
+  function remember({ key, nodes, lines }: LiveRun): void {
+    runKey = key
+    toldNodes = nodes
+    for (const span of nodes) told.set(span.nodeId, span)
     lastLine = lines.at(-1)?.n ?? lastLine
   }
 
   /** What nodes did and printed since the last look. */
   function tellRun(): void {
-    const { nodes, lines } = run.now()
-    const frames: Buffer[] = []
-    for (const span of nodes) {
-      const text = JSON.stringify(toNodeView(span))
-      if (told.get(span.nodeId) === text) continue
-      told.set(span.nodeId, text)
-      frames.push(encodeFrame('node', text))
+    const { key, nodes, lines } = run.now()
+    if (key !== runKey) {
+      // Another attempt: its nodes and lines begin anew.
+      runKey = key
+      told.clear()
+      lastLine = -1
     }
-    for (const line of lines) if (line.n > lastLine) frames.push(encodeFrame('log', JSON.stringify(toLineView(line))))
-    lastLine = Math.max(lastLine, lines.at(-1)?.n ?? -1)
+    const frames: Buffer[] = []
+    const hasEnded = job !== null && isTerminal(job.status)
+    // How a node stands may change with the end of its job, too.
+    const isEndNew = hasEnded !== toldEnd
+    if (nodes !== toldNodes || isEndNew) {
+      for (const span of nodes) {
+        if (told.get(span.nodeId) === span && !isEndNew) continue
+        told.set(span.nodeId, span)
+        frames.push(encodeFrame('node', JSON.stringify(toNodeView(span))))
+      }
+    }
+    toldNodes = nodes
+    toldEnd = hasEnded
+    const fresh = lines.at(-1)?.n === lastLine ? [] : lines.filter(({ n }) => n > lastLine)
+    frames.push(...fresh.map(toLogFrame))
+    lastLine = fresh.at(-1)?.n ?? lastLine
     spread(frames)
   }
 
   function toNodeView(span: NodeSpan) {
-    const state = job === null ? 'running' : stateOf(job, span.nodeId, span)
-    const { nodeId, startedAtMs, endedAtMs, step, steps } = span
-    return { id: nodeId, state, started_at: toTime(startedAtMs), ended_at: toTime(endedAtMs), step, steps }
+    const shownJob = job ?? { status: 'running', error: null, completedAt: null }
+    const { nodeId, startedAtMs, step, steps } = span
+    return {
+      ...{ id: nodeId, attempt: job?.attempt ?? null, state: stateOf(shownJob, nodeId, span) },
+      ...{ started_at: toTime(startedAtMs), ended_at: toTime(endOf(shownJob, nodeId, span)), step, steps },
+    }
+  }
+
+  function toLogFrame(line: LogLine): Buffer {
+    return encodeFrame('log', JSON.stringify({ ...toLineView(line), attempt: job?.attempt ?? null }))
   }
 
   function greet(stream: EventStream): void {
@@ -126,7 +153,7 @@ export function createJobFeed(
       ...nodes.map((span) => encodeFrame('node', JSON.stringify(toNodeView(span)))),
       ...job.outputs.map(toOutputFrame),
       ...(preview === null ? [] : [toPreviewFrame(preview)]),
-      ...lines.slice(-FIRST_LINES).map((line) => encodeFrame('log', JSON.stringify(toLineView(line)))),
+      ...lines.slice(-FIRST_LINES).map(toLogFrame),
     ]
     const bytes = Buffer.concat(frames)
     if (isTerminal(job.status)) stream.end(bytes)

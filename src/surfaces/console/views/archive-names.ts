@@ -5,13 +5,16 @@ const UNSAFE = /[\p{Cc}\p{Cf}/\\:*?"<>|]+/gu
 const RESERVED = /^(?:con|prn|aux|nul|com\d|lpt\d)(?:\.|$)/i
 
 export function toArchiveNames(names: readonly string[]): string[] {
-  const taken = new Set<string>()
+  /** By name in small letters: the number to try next. */
+  const taken = new Map<string, number>()
   return names.map((name) => {
     const safe = toSafeName(name)
     const [, stem = safe, extension = ''] = /^(.+?)(\.[^.]{1,16})?$/su.exec(safe) ?? []
     let unique = safe
-    for (let number = 2; taken.has(unique.toLowerCase()); number += 1) unique = `${stem} (${number})${extension}`
-    taken.add(unique.toLowerCase())
+    let number = taken.get(safe.toLowerCase()) ?? 2
+    for (; taken.has(unique.toLowerCase()); number += 1) unique = `${stem} (${number})${extension}`
+    taken.set(safe.toLowerCase(), number)
+    if (unique !== safe) taken.set(unique.toLowerCase(), 2)
     return unique
   })
 }

@@ -46,8 +46,19 @@ export function toOutputView({ assetId, nodeId, name, type, contentType, sizeByt
   }
 }
 
-/** The attempts that ended before the job, and the present or last one. */
-export function toAttemptViews({ summary, attempts }: JobDetails) {
+/**
+ * The attempts that ended before the job, and the present or last one, in their order. One that its worker gave back is not spent, so
+ * the next one has its number in the store; here each has its own.
+ */
+export function toAttemptViews(details: JobDetails) {
+  let last = 0
+  return listAttempts(details).map((attempt) => {
+    last = Math.max(last + 1, attempt.number)
+    return { ...attempt, number: last }
+  })
+}
+
+function listAttempts({ summary, attempts }: JobDetails) {
   const earlier = attempts.map(({ number, engineId, from, to, why }) => ({
     ...{ number, engine: engineId, why },
     from: from?.toISOString() ?? null,
@@ -71,12 +82,16 @@ export function toPriceView({ held, summary }: JobDetails) {
 
 interface WaitFacts {
   readonly standing: AccountStanding
+  /** Those of the job's pool. */
   readonly engines: readonly ListedEngine[]
   readonly availability: EngineAvailability
+  /** Whether engines are named that cannot run the job: to its operator they say what to add, to others they are no business. */
+  readonly showsUnable: boolean
 }
 
 /** Why a job waits; null for one that does not. */
-export function toWaitView({ summary, terms }: JobDetails, { standing, engines, availability }: WaitFacts) {
+export function toWaitView({ summary, terms }: JobDetails, facts: WaitFacts) {
+  const { standing, engines, availability, showsUnable } = facts
   if (summary.status !== 'queued') return null
   const needs = readTerms(terms ?? '')
   const views = engines.map((engine) => toEngineView(engine, needs, availability))
@@ -86,7 +101,7 @@ export function toWaitView({ summary, terms }: JobDetails, { standing, engines, 
     position: summary.queuePosition,
     reason: isAtLimit ? 'account_limit' : reasonOf(views),
     needs,
-    engines: views,
+    engines: showsUnable ? views : views.filter((engine) => engine.is_able),
     limit: maxRunning === null ? null : { running, max_running: maxRunning },
     // Not shown before its error has been measured.
     estimate_seconds: null,

@@ -28,7 +28,7 @@ export function toNodesView(job: Job, nodes: ReadonlyMap<string, NodeFacts>, sho
       ...{ id, class_type: classType, title },
       state: stateOf(job, id, span),
       started_at: toTime(span?.startedAtMs),
-      ended_at: toTime(span?.endedAtMs),
+      ended_at: toTime(span === null ? null : endOf(job, id, span)),
       step: span?.step ?? null,
       steps: span?.steps ?? null,
       outputs: outputs.get(id) ?? 0,
@@ -44,6 +44,16 @@ export function stateOf(job: Pick<Job, 'status' | 'error'>, nodeId: string, span
   if (span.startedAtMs === null) return 'cached'
   if (span.endedAtMs !== null) return 'done'
   return hasEnded ? 'skipped' : 'running'
+}
+
+/** A node that failed ended with its job: its engine tells of no other end. */
+export function endOf(
+  job: Pick<Job, 'status' | 'error' | 'completedAt'>,
+  nodeId: string,
+  span: NodeSpan,
+): number | null {
+  if (span.endedAtMs !== null || span.startedAtMs === null) return span.endedAtMs
+  return stateOf(job, nodeId, span) === 'failed' ? (job.completedAt?.getTime() ?? null) : null
 }
 
 export function toTime(ms: number | null | undefined): string | null {

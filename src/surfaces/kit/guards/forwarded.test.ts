@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createTrustedProxies, readForwarded } from './forwarded.ts'
+import { createTrustedProxies, readCallerAddress, readForwarded } from './forwarded.ts'
 
 test('only the listed networks are trusted, also in their IPv6 spelling', () => {
   const isTrusted = createTrustedProxies([
@@ -29,4 +29,19 @@ test('the first value of each header counts, and odd ones count as absent', () =
     host: null,
     prefix: '',
   })
+})
+
+test('a caller is the last hop that is no proxy of ours, whatever it says before that', () => {
+  const isTrusted = createTrustedProxies([{ address: '10.0.0.0', prefixBits: 8, family: 'ipv4' }])
+  const rows: readonly [peer: string | undefined, header: string | undefined, caller: string][] = [
+    ['11.0.0.1', '12.0.0.1', '11.0.0.1'],
+    ['10.0.0.1', undefined, '10.0.0.1'],
+    ['::ffff:10.0.0.1', '1.1.1.1, 12.0.0.1', '12.0.0.1'],
+    ['10.0.0.1', '1.1.1.1, 12.0.0.1, 10.0.0.2', '12.0.0.1'],
+    ['10.0.0.1', '10.0.0.3, 10.0.0.2', '10.0.0.3'],
+    ['10.0.0.1', '12.0.0.1, unknown', '10.0.0.1'],
+    ['10.0.0.1', '2001:db8::1', '2001:db8::1'],
+    [undefined, '12.0.0.1', ''],
+  ]
+  for (const [peer, header, caller] of rows) assert.equal(readCallerAddress(peer, header, isTrusted), caller, header)
 })

@@ -4,7 +4,7 @@
  * of a list counts, and a value that is not well-formed counts as absent.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { BlockList, isIPv6 } from 'node:net'
+import { BlockList, isIP, isIPv6 } from 'node:net'
 import { readHost } from './host-guard.ts'
 
 interface Forwarded {
@@ -20,7 +20,7 @@ export interface ProxyNetwork {
   readonly family: 'ipv4' | 'ipv6'
 }
 
-type IsTrustedProxy = (address: string | undefined) => boolean
+export type IsTrustedProxy = (address: string | undefined) => boolean
 
 const PREFIX = /^(?:\/[A-Za-z0-9._~-]+)+$/
 const PREFIX_MAX_LENGTH = 200
@@ -44,6 +44,26 @@ export function readForwarded(headers: IncomingHttpHeaders): Forwarded {
     host: host !== undefined && readHost(host) !== null ? host : null,
     prefix: prefix.length <= PREFIX_MAX_LENGTH && PREFIX.test(prefix) ? prefix : '',
   }
+}
+
+/**
+ * Where a request comes from: the last hop that no proxy of ours is. Whatever stands further to the left, the caller may have made up.
+ * A hop that is no address counts as the proxy that told of it.
+ */
+export function readCallerAddress(
+  peer: string | undefined,
+  forwardedFor: string | string[] | undefined,
+  isTrusted: IsTrustedProxy,
+): string {
+  if (peer === undefined) return ''
+  let address = unmapped(peer)
+  const hops = (Array.isArray(forwardedFor) ? forwardedFor.join(',') : (forwardedFor ?? '')).split(',').reverse()
+  for (const hop of hops) {
+    const next = unmapped(hop.trim())
+    if (!isTrusted(address) || isIP(next) === 0) break
+    address = next
+  }
+  return address
 }
 
 // A listener on `::` sees IPv4 callers as ::ffff:a.b.c.d.

@@ -12,7 +12,13 @@ import { requestIdHeaderNames } from '../request-identity.ts'
 import { type Cors, createCors } from './cors.ts'
 import { type CredentialRule, readCredential } from './credentials.ts'
 import { type DeploymentAddress, type DeploymentHosts, deploymentAddressOf } from './deployment-address.ts'
-import { createTrustedProxies, type ProxyNetwork, readForwarded } from './forwarded.ts'
+import {
+  createTrustedProxies,
+  type IsTrustedProxy,
+  type ProxyNetwork,
+  readCallerAddress,
+  readForwarded,
+} from './forwarded.ts'
 import { createHostGuard, type HostParts, readHost } from './host-guard.ts'
 import { originRefusal } from './origin-guard.ts'
 import { ANY_ORIGIN, SAME_ORIGIN_ONLY, SECURITY_HEADERS } from './security-headers.ts'
@@ -27,7 +33,7 @@ export interface GateOptions {
   readonly hasCredentials: boolean
   readonly authenticate: Authenticate
   /** Finds the caller of a request that shows no credential by the session of its browser; left out: there are no sessions. */
-  readonly resume?: (text: string) => Promise<Caller | null>
+  readonly resume?: (text: string, request: IncomingMessage) => Promise<Caller | null>
   /** Left out: a credential that was accepted once stays good for as long as the service runs. */
   readonly isWelcome?: IsWelcome
   /** Calls the listener when that may have changed for somebody; left out: it never does at a moment that is known. */
@@ -63,6 +69,8 @@ export interface Gate {
   readonly cors: Cors
   /** Throws invalid_request or forbidden_host. */
   addressOf(request: IncomingMessage): ServiceAddress
+  /** Where the caller is, as far as trusted proxies tell it. */
+  callerAddressOf(request: IncomingMessage): string
   /** `addressOf`, then the browser guard: throws forbidden_origin as well. */
   admit(request: IncomingMessage): ServiceAddress
   /** Synchronous where the answer is known; throws, or rejects with, unauthorized or rate_limited. */
@@ -89,7 +97,12 @@ const URL_MAX_LENGTH = 24_576
 export function createGate(options: GateOptions): Gate {
   const requestIdNames = requestIdHeaderNames(options.brands)
   const cors = createCors(options.corsOrigins, options.brands)
-  const addressOf = createAddressOf(options)
+  const isTrusted = createTrustedProxies(options.trustedProxies)
+  const addressOf = createAddressOf(options, isTrusted)
+
+  function callerAddressOf({ socket, headers }: IncomingMessage): string {
+    return readCallerAddress(socket.remoteAddress, headers['x-forwarded-for'], isTrusted)
+  }
 
   function admit(request: IncomingMessage): ServiceAddress {
     const found = addressOf(request)
@@ -105,7 +118,7 @@ export function createGate(options: GateOptions): Gate {
     if (known !== undefined) return known
     const credential = readCredential(request, rule)
     const session = credential === null && options.resume !== undefined ? sessionOf(request) : null
-    const caller = session === null ? options.authenticate(credential) : resume(session)
+    const caller = session === null ? options.authenticate(credential) : resume(session, request)
     request[CALLER] = caller
     if (caller instanceof Promise) {
       // Whoever asked first may have handed the request on instead of waiting; the next one meets the same refusal.
@@ -124,8 +137,8 @@ export function createGate(options: GateOptions): Gate {
     return readSession(request, addressOf(request), 'account')
   }
 
-  async function resume(session: string): Promise<Caller> {
-    return (await options.resume?.(session)) ?? options.authenticate(null)
+  async function resume(session: string, request: IncomingMessage): Promise<Caller> {
+    return (await options.resume?.(session, request)) ?? options.authenticate(null)
   }
 
   const common = [...SECURITY_HEADERS, ...(cors.isConfigured ? VARY : [])]
@@ -141,7 +154,17 @@ export function createGate(options: GateOptions): Gate {
 
   const { mountPrefix, hasCredentials, isWelcome = () => true, onCredentialsChanged = () => () => {} } = options
   const welcome = { isWelcome, onCredentialsChanged }
-  return { mountPrefix, hasCredentials, cors, addressOf, admit, authenticate, ...welcome, answerHeaders }
+  return {
+    mountPrefix,
+    hasCredentials,
+    cors,
+    addressOf,
+    callerAddressOf,
+    admit,
+    authenticate,
+    ...welcome,
+    answerHeaders,
+  }
 }
 
 /** What stands before our routes in a path: a proxy's prefix, and the deployment that the path named. */
@@ -153,7 +176,7 @@ interface PathStart {
 /** Nobody stands between us and the caller, and the path names no deployment: nearly every request. */
 const DIRECT: PathStart = { prefix: '', named: null }
 
-function createAddressOf(options: GateOptions): Gate['addressOf'] {
+function createAddressOf(options: GateOptions, isTrusted: IsTrustedProxy): Gate['addressOf'] {
   const publicUrl = options.publicUrl === null ? null : new URL(options.publicUrl)
   const ownHosts = publicUrl === null ? options.allowedHosts : [...options.allowedHosts, publicUrl.host]
   const isAllowed = createHostGuard({
@@ -161,7 +184,6 @@ function createAddressOf(options: GateOptions): Gate['addressOf'] {
     hasToken: options.hasCredentials,
     allowedHosts: ownHosts,
   })
-  const isTrusted = createTrustedProxies(options.trustedProxies)
   const believesProxies = options.trustedProxies.length > 0
   const addresses = new BoundedMap<string, ServiceAddress>(ADDRESSES_MAX)
 

@@ -73,7 +73,7 @@ test('a cancel that runs again is still the one that ended the job; a later one 
   withConnections(async ({ durable }, store) => {
     const tenant = await Tenant.create(store)
     const job = await tenant.submit()
-    const query = { accountId: tenant.accountId, jobId: job.id, now: at(1).getTime() }
+    const query = { accountId: tenant.accountId, jobId: job.id, now: at(1).getTime(), isOnlyQueued: false }
     const cancel = (isAgain: boolean) => durable.transaction((tx) => cancelJobs(tx, [query], isAgain))
     const [first] = await cancel(false)
     assert.equal(first?.outcome, 'canceled')

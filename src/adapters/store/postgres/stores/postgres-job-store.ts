@@ -27,18 +27,19 @@ export function createJobStore(parts: StoreParts): JobStore {
     ...createRunWrites(parts),
     ...createJobReads(parts),
     ...createJobSweeps(parts),
-    cancel: (accountId, jobId, now) => cancel({ accountId, jobId, now: now.getTime() }),
+    cancel: (accountId, jobId, now, isOnlyQueued = false) =>
+      cancel({ accountId, jobId, now: now.getTime(), isOnlyQueued }),
   }
 }
 
 /** Each in a transaction of its own, which a line of the audit trail may be bound to. */
 export function createJobCancels({ durable }: Pick<StoreParts, 'durable'>): Pick<JobStore, 'cancel'> {
   return {
-    async cancel(accountId, jobId, now) {
+    async cancel(accountId, jobId, now, isOnlyQueued = false) {
       if (!isUuid(jobId)) return { outcome: 'not_found' }
       // null, so that an audit line calls it refused.
       const canceled = await durable.transaction(async (tx) => {
-        const [outcome] = await cancelJobs(tx, [{ accountId, jobId, now: now.getTime() }], false)
+        const [outcome] = await cancelJobs(tx, [{ accountId, jobId, now: now.getTime(), isOnlyQueued }], false)
         return outcome === undefined || outcome.outcome === 'not_found' ? null : outcome
       })
       return canceled ?? { outcome: 'not_found' }

@@ -60,8 +60,8 @@ export function createJobStore({ write, read, clock }: JobStoreDeps): JobStore {
 
 export function createJobCancels({ write }: Pick<StoreChannels, 'write'>): Pick<JobStore, 'cancel'> {
   return {
-    async cancel(accountId, jobId, now) {
-      return toCancelOutcome(await write.call('cancel', { accountId, jobId, now: now.getTime() }))
+    async cancel(accountId, jobId, now, isOnlyQueued = false) {
+      return toCancelOutcome(await write.call('cancel', { accountId, jobId, now: now.getTime(), isOnlyQueued }))
     },
   }
 }

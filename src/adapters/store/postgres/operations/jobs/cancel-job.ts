@@ -33,12 +33,16 @@ const MARK = statement<JobRow>(
   `UPDATE job SET status = 'canceling', version = version + 1 WHERE id = ANY($1::uuid[]) RETURNING ${LIVE_COLUMNS}`,
 )
 
+interface CancelQuery extends JobQuery {
+  readonly isOnlyQueued: boolean
+}
+
 type Outcome = Exclude<CancelOutcome['outcome'], 'not_found'>
 
 /** `isAgain`: an earlier try may have been committed. One answer for each, in their order; no two are about the same job. */
 export async function cancelJobs(
   tx: Queryable,
-  queries: readonly JobQuery[],
+  queries: readonly CancelQuery[],
   isAgain: boolean,
 ): Promise<CancelOutcome[]> {
   const asked = [queries.map(({ jobId }) => jobId), queries.map(({ accountId }) => accountId)]
@@ -53,14 +57,18 @@ export async function cancelJobs(
     const id = row[COLUMN.id]
     return { id, to: 'canceled' as const, at: nowOf.get(id) ?? 0, error: null }
   })
-  const running = live.filter(isIn('running')).map((row) => row[COLUMN.id])
+  const isSpared = new Set(queries.filter(({ isOnlyQueued }) => isOnlyQueued).map(({ jobId }) => jobId))
+  const running = live.filter(isIn('running'))
+  const left = running.filter((row) => isSpared.has(row[COLUMN.id]))
+  const toMark = running.map((row) => row[COLUMN.id]).filter((id) => !isSpared.has(id))
   const ended = await endJobs(tx, ends)
-  const marked = running.length === 0 ? [] : await tx.all(MARK, [running])
+  const marked = toMark.length === 0 ? [] : await tx.all(MARK, [toMark])
   const isOurs = (row: JobRow) =>
     isAgain && isIn('canceled')(row) && row[COLUMN.completedAt] === nowOf.get(row[COLUMN.id])
   const outcomes = new Map<string, readonly [Outcome, JobRow]>([
     ...done.map((row) => [row[COLUMN.id], [isOurs(row) ? 'canceled' : 'already_terminal', row]] as const),
     ...live.filter(isIn('canceling')).map((row) => [row[COLUMN.id], ['canceling', row]] as const),
+    ...left.map((row) => [row[COLUMN.id], ['left_running', row]] as const),
     ...marked.map((row) => [row[COLUMN.id], ['canceling', row]] as const),
     ...ended.map((row) => [row[COLUMN.id], ['canceled', row]] as const),
   ])
@@ -79,12 +87,12 @@ export async function cancelJobs(
 const MAX_CANCELS = 64
 const MAX_BATCHES = 2
 
-export function createCancels(durable: Connected): (query: JobQuery) => Promise<CancelOutcome> {
-  const cancelTogether = (queries: readonly JobQuery[]) => {
+export function createCancels(durable: Connected): (query: CancelQuery) => Promise<CancelOutcome> {
+  const cancelTogether = (queries: readonly CancelQuery[]) => {
     let tries = 0
     return durable.transaction((tx) => cancelJobs(tx, queries, tries++ > 0), { isRepeatable: true })
   }
-  const cancel = createGather<JobQuery, () => CancelOutcome>({
+  const cancel = createGather<CancelQuery, () => CancelOutcome>({
     async run(queries) {
       try {
         return (await cancelTogether(queries)).map((outcome) => () => outcome)

@@ -11,11 +11,12 @@ interface CancelInput {
   readonly accountId: string
   readonly jobId: string
   readonly now: number
+  readonly isOnlyQueued: boolean
 }
 
 /** null: there is no such job. */
 export type CancelAnswer = {
-  readonly outcome: 'canceled' | 'canceling' | 'already_terminal'
+  readonly outcome: 'canceled' | 'canceling' | 'already_terminal' | 'left_running'
   readonly job: StoredJob
 } | null
 
@@ -26,12 +27,13 @@ export function prepareCancel(
   const selectJob = prepareSelectJob(database)
   const mark = database.prepare(`UPDATE job SET status = 'canceling', version = version + 1 WHERE seq = ?`)
   const endJob = prepareEndJob(database)
-  return ({ accountId, jobId, now }) => {
+  return ({ accountId, jobId, now, isOnlyQueued }) => {
     const row = selectJob(accountId, jobId, now)
     if (row === null) return null
     const [seq, from] = [row[COLUMN.seq], row[COLUMN.status]]
     if (isTerminal(from)) return { outcome: 'already_terminal', job: completeJob(row) }
     if (from === 'canceling') return { outcome: 'canceling', job: completeJob(row) }
+    if (from === 'running' && isOnlyQueued) return { outcome: 'left_running', job: completeJob(row) }
     if (from === 'queued') endJob({ seq, accountId, from, to: 'canceled', at: now, error: null })
     else mark.run(seq)
     const job = completeJob(selectJob(accountId, jobId, now) ?? row)
