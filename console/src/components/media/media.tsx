@@ -7,15 +7,8 @@ import { formatBytes } from '../../text/format.ts'
 import { toMarkedText } from '../../text/marks.ts'
 import { Icon } from '../icon.tsx'
 import { Words } from '../words.tsx'
+import type { MediaItem } from './media-item.ts'
 import { TextOutput } from './text-output.tsx'
-
-export interface MediaItem {
-  readonly asset_id: string
-  readonly name: string
-  readonly content_type: string
-  readonly size_bytes: number
-  readonly url: string
-}
 
 export type MediaKind = 'image' | 'video' | 'audio' | 'text' | 'file'
 
@@ -43,7 +36,7 @@ export function Media({ item }: { readonly item: MediaItem }) {
   if (kind === 'image') return <img class="media" src={item.url} alt={name} loading="lazy" decoding="async" />
   if (kind === 'video') return <video class="media" src={item.url} controls preload="metadata" aria-label={name} />
   if (kind === 'audio') return <audio class="media" src={item.url} controls preload="metadata" aria-label={name} />
-  if (kind === 'text') return <TextOutput item={item} />
+  if (kind === 'text') return <TextOutput item={item} download={downloadUrl(item.asset_id)} />
   return (
     <a class="media-file" href={downloadUrl(item.asset_id)} download={name}>
       <Icon name="file" />

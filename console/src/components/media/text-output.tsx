@@ -2,11 +2,11 @@
 import { useEffect, useState } from 'preact/hooks'
 import { toMarkedText } from '../../text/marks.ts'
 import { Words } from '../words.tsx'
-import { downloadUrl, type MediaItem } from './media.tsx'
+import type { MediaItem } from './media-item.ts'
 
 const MAX_BYTES = 256 * 1024
 
-export function TextOutput({ item }: { readonly item: MediaItem }) {
+export function TextOutput({ item, download }: { readonly item: MediaItem; readonly download: string }) {
   const [text, setText] = useState<string | null>(null)
   const [hasFailed, setFailed] = useState(false)
   useEffect(() => {
@@ -21,7 +21,7 @@ export function TextOutput({ item }: { readonly item: MediaItem }) {
     return (
       <p class="media-text" role="alert">
         This text could not be read.{' '}
-        <a href={downloadUrl(item.asset_id)} download={toMarkedText(item.name)}>
+        <a href={download} download={toMarkedText(item.name)}>
           Download it
         </a>
       </p>
