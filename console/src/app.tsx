@@ -1,6 +1,8 @@
 /** Which page stands at the present address, and the two states before any page: not known yet who is here, and not signed in. */
+import { Boundary } from './components/boundary.tsx'
 import { ErrorBox } from './components/error-box.tsx'
 import { Shell } from './components/shell/shell.tsx'
+import { Words } from './components/words.tsx'
 import { findPage } from './pages/pages.tsx'
 import { SignInPage } from './pages/sign-in/sign-in-page.tsx'
 import { path } from './routes.ts'
@@ -21,7 +23,23 @@ export function App() {
   document.title = `${title} · Atelier`
   return (
     <Shell>
-      <Page key={path.value} {...parameters} />
+      <Boundary key={path.value} mark={window.location.href} instead={(error) => <BrokenPage error={error} />}>
+        <Page {...parameters} />
+      </Boundary>
     </Shell>
+  )
+}
+
+function BrokenPage({ error }: { readonly error: unknown }) {
+  return (
+    <section class="page">
+      <h1>This page cannot be shown</h1>
+      <p role="alert">
+        Something in it could not be drawn: <Words text={error instanceof Error ? error.message : String(error)} />
+      </p>
+      <button type="button" class="button" onClick={() => window.location.reload()}>
+        Reload
+      </button>
+    </section>
   )
 }

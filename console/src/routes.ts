@@ -80,7 +80,8 @@ export function match(pattern: string, at: string): Readonly<Record<string, stri
   return parameters
 }
 
-function decode(text: string): string {
+/** Addresses are typed and cut by people: what is not well written stays as it is. */
+export function decode(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {

@@ -4,6 +4,7 @@ import { startTestApp } from '../support/app/start-app.ts'
 import { assertAccessible } from '../support/browser/axe.ts'
 import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
 import { openConsole } from '../support/browser/console-page.ts'
+import { call } from '../support/clients/call.ts'
 import { createConsoleClient } from '../support/clients/console-client.ts'
 import { createFakeEngine } from '../support/engines/fake-engine.ts'
 
@@ -15,8 +16,9 @@ const HANG = { '2': { class_type: 'FakeHang', inputs: {} } }
 const LOG = {
   '1': { class_type: 'FakeLog', inputs: { text: 'a line <b>bold</b> of the log\n', times: 40 } },
   '2': { class_type: 'FakeGate', inputs: {} },
-  '3': { class_type: 'FakeValue', inputs: { value: 18_446_744_073_709_552_000, key: 'seed' } },
+  '3': { class_type: 'FakeValue', inputs: { value: 'SEED', key: 'seed' } },
 }
+const LONG_SEED = '18446744073709551615'
 const TABS = ['Result', 'Graph', 'Timeline', 'Logs', 'Workflow', 'Details']
 
 describe('the page of a job', { skip: withoutBrowser }, () => {
@@ -47,7 +49,10 @@ describe('the page of a job', { skip: withoutBrowser }, () => {
     const engine = createFakeEngine()
     await using app = await startTestApp({ overrides: { engine } })
     const client = createConsoleClient(app.url)
-    const id = await client.submit(LOG, { metadata: { name: 'long' } })
+    // As text: a number of JavaScript has not that many digits.
+    const body = JSON.stringify({ workflow: LOG, metadata: { name: 'long' } }).replace('"SEED"', LONG_SEED)
+    const headers = { 'content-type': 'application/json' }
+    const id = (await call(app.url, '/api/v2/jobs', { method: 'POST', headers, body })).json.id as string
     await client.untilStatus(id, 'running')
     await using console = await openConsole(browser, app.url, { path: `/jobs/${id}#logs` })
     const { page } = console
@@ -59,7 +64,7 @@ describe('the page of a job', { skip: withoutBrowser }, () => {
     await page.getByText('Succeeded').waitFor()
     await page.keyboard.press('5')
     await page.getByRole('button', { name: 'JSON' }).click()
-    await page.getByText('"value": 18446744073709552000').waitFor()
+    await page.getByText(`"value": ${LONG_SEED}`).waitFor()
     console.assertClean()
   })
 

@@ -1,6 +1,6 @@
 /**
  * The stream of one job, as long as a component that shows it is there and somebody looks. Where no connection is free, or the stream
- * is down, `onLost` is called every two seconds instead, and the page asks.
+ * is down, `onChange` is called every two seconds instead, and the page asks.
  */
 import { effect, type Signal, signal } from '@preact/signals'
 import { useEffect, useState } from 'preact/hooks'
@@ -12,13 +12,17 @@ import { takeStreamSlot } from './live/shared-stream.ts'
 import { openStream } from './live/stream.ts'
 
 const POLL_MS = 2000
+const PAINT_MS = 100
+/** More lines than this are not kept for one painting; the log's own page has them all. */
+const MAX_LINES = 5000
 
 /** What moved at a node; its class and title are known from before. */
 export type NodeChange = Pick<NodeSpan, 'id' | 'state' | 'started_at' | 'ended_at' | 'step' | 'steps'>
 
 export interface JobLiveHandlers {
-  readonly onNode?: (change: NodeChange) => void
-  readonly onLog?: (line: LogLine) => void
+  /** The newest of each node, ten times a second at most. */
+  readonly onNodes?: (changes: readonly NodeChange[]) => void
+  readonly onLines?: (lines: readonly LogLine[]) => void
   /** Something of the job itself changed: ask for it again. */
   readonly onChange?: () => void
 }
@@ -41,14 +45,47 @@ export function useJobLive(id: string | null, handlers: JobLiveHandlers = {}): S
 function follow(id: string, handlers: JobLiveHandlers, preview: Signal<string | null>): () => void {
   let isClosed = false
   let close = () => {}
-  let release = () => {}
+  let release: (() => void) | null = null
+  let isAskingForSlot = false
   let isLive = false
   let hasEnded = false
   const poll = setInterval(() => {
-    if (!isLive && !isPaused.value) handlers.onChange?.()
+    if (!isLive && !isPaused.peek()) handlers.onChange?.()
+    if (release === null) void begin()
   }, POLL_MS)
-  const begin = async () => {
+
+  const nodes = new Map<string, NodeChange>()
+  let lines: LogLine[] = []
+  let picture: PreviewFrame | null = null
+  let painter: ReturnType<typeof setTimeout> | undefined
+  function paint(): void {
+    painter = undefined
+    // Kept, not lost: it is shown when the pause ends.
+    if (isPaused.peek()) return
+    if (nodes.size > 0) handlers.onNodes?.([...nodes.values()])
+    if (lines.length > 0) handlers.onLines?.(lines)
+    if (picture !== null) preview.value = toImage(picture)
+    nodes.clear()
+    lines = []
+    picture = null
+  }
+  function take(event: string, data: string): void {
+    if (event === 'preview') picture = JSON.parse(data) as PreviewFrame
+    else if (event === 'node') {
+      const change = JSON.parse(data) as NodeChange
+      nodes.set(change.id, change)
+    } else if (event === 'log') {
+      if (lines.length >= MAX_LINES) lines = lines.slice(-MAX_LINES / 2)
+      lines.push(JSON.parse(data) as LogLine)
+    }
+    painter ??= setTimeout(paint, PAINT_MS)
+  }
+
+  async function begin(): Promise<void> {
+    if (isAskingForSlot) return
+    isAskingForSlot = true
     const slot = await takeStreamSlot()
+    isAskingForSlot = false
     if (slot === null) return
     if (isClosed) return slot()
     release = slot
@@ -57,26 +94,33 @@ function follow(id: string, handlers: JobLiveHandlers, preview: Signal<string | 
       isOver: () => hasEnded,
       onState(state) {
         isLive = state === 'live' || state === 'ended'
-        if (state === 'live') handlers.onChange?.()
+        if (state === 'live' && !isPaused.peek()) handlers.onChange?.()
       },
       onFrame({ event, data }) {
-        if (isPaused.value) return
-        if (event === 'preview') preview.value = toImage(JSON.parse(data) as PreviewFrame)
-        else if (event === 'node') handlers.onNode?.(JSON.parse(data) as NodeChange)
-        else if (event === 'log') handlers.onLog?.(JSON.parse(data) as LogLine)
-        else if (event === 'status') {
-          hasEnded = isEnded((JSON.parse(data) as { status: JobStatus }).status)
-          handlers.onChange?.()
-        } else if (event === 'output') handlers.onChange?.()
+        if (event !== 'status' && event !== 'output') return take(event, data)
+        if (event === 'status') hasEnded = isEnded((JSON.parse(data) as { status: JobStatus }).status)
+        if (!isPaused.peek()) handlers.onChange?.()
       },
     })
   }
   void begin()
+
+  let wasPaused = false
+  const unpause = isPaused.subscribe((isNowPaused) => {
+    if (isNowPaused) wasPaused = true
+    else if (wasPaused) {
+      wasPaused = false
+      paint()
+      handlers.onChange?.()
+    }
+  })
   return () => {
     isClosed = true
+    unpause()
     clearInterval(poll)
+    clearTimeout(painter)
     close()
-    release()
+    release?.()
   }
 }
 

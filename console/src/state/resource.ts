@@ -106,8 +106,3 @@ export function useResource<Value>(key: string | null, load: Load<Value>): Resou
   }, [entry])
   return entry
 }
-
-/** After signing out nothing of the account stays. */
-export function forgetResources(): void {
-  for (const [key, { users }] of entries) if (users === 0) entries.delete(key)
-}

@@ -1,5 +1,6 @@
 /** Two pictures one above the other; the slider says how much of the first is seen. */
 import { useState } from 'preact/hooks'
+import { toMarkedText } from '../../text/marks.ts'
 
 interface CompareSliderProps {
   readonly a: { readonly url: string; readonly name: string }
@@ -11,8 +12,8 @@ export function CompareSlider({ a, b }: CompareSliderProps) {
   return (
     <div class="compare">
       <div class="compare-pictures">
-        <img src={b.url} alt={b.name} />
-        <img src={a.url} alt={a.name} style={{ clipPath: `inset(0 ${100 - share}% 0 0)` }} />
+        <img src={b.url} alt={toMarkedText(b.name)} />
+        <img src={a.url} alt={toMarkedText(a.name)} style={{ clipPath: `inset(0 ${100 - share}% 0 0)` }} />
         <div class="compare-line" style={{ left: `${share}%` }} aria-hidden="true" />
       </div>
       <input

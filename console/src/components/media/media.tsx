@@ -4,6 +4,7 @@
  */
 import { BASE } from '../../base.ts'
 import { formatBytes } from '../../text/format.ts'
+import { toMarkedText } from '../../text/marks.ts'
 import { Icon } from '../icon.tsx'
 import { Words } from '../words.tsx'
 import type { MediaItem } from './media-item.ts'
@@ -31,17 +32,18 @@ export function downloadUrl(assetId: string): string {
 
 export function Media({ item }: { readonly item: MediaItem }) {
   const kind = kindOf(item.content_type)
-  if (kind === 'image') return <img class="media" src={item.url} alt={item.name} loading="lazy" decoding="async" />
-  if (kind === 'video') return <video class="media" src={item.url} controls preload="metadata" aria-label={item.name} />
-  if (kind === 'audio') return <audio class="media" src={item.url} controls preload="metadata" aria-label={item.name} />
-  if (kind === 'text') return <TextOutput item={item} />
+  const name = toMarkedText(item.name)
+  if (kind === 'image') return <img class="media" src={item.url} alt={name} loading="lazy" decoding="async" />
+  if (kind === 'video') return <video class="media" src={item.url} controls preload="metadata" aria-label={name} />
+  if (kind === 'audio') return <audio class="media" src={item.url} controls preload="metadata" aria-label={name} />
+  if (kind === 'text') return <TextOutput item={item} download={downloadUrl(item.asset_id)} />
   return (
-    <a class="media-file" href={downloadUrl(item.asset_id)} download={item.name}>
+    <a class="media-file" href={downloadUrl(item.asset_id)} download={name}>
       <Icon name="file" />
       <span>
         <Words text={item.name} />
         <span class="dim">
-          {item.content_type} · {formatBytes(item.size_bytes)}
+          {toMarkedText(item.content_type)} · {formatBytes(item.size_bytes)}
         </span>
       </span>
     </a>

@@ -12,7 +12,8 @@ interface ThumbProps {
 
 export function Thumb({ assetId, type, alt, width }: ThumbProps) {
   const [isBroken, setBroken] = useState(false)
-  const isPicture = type.startsWith('image') || type.startsWith('video')
+  // The service draws small ones of pictures alone.
+  const isPicture = type.startsWith('image')
   if (!isPicture || isBroken)
     return (
       <span class="thumb-sign" role={alt === '' ? undefined : 'img'} aria-label={alt === '' ? undefined : alt}>

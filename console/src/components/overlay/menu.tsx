@@ -32,13 +32,24 @@ export function Menu({ label, children, items, buttonClass = 'button' }: MenuPro
     return () => document.removeEventListener('pointerdown', onPointer)
   }, [isOpen])
 
+  /** The focus goes back first, so that what the deed opens can give it back in turn. */
+  function close(): void {
+    setOpen(false)
+    place.current?.querySelector<HTMLElement>('button')?.focus()
+  }
+
+  function onFocusOut(event: FocusEvent): void {
+    const isInside = event.relatedTarget instanceof Node && place.current?.contains(event.relatedTarget) === true
+    // Without a target the window itself lost the focus, or nothing has it: neither means that one went on.
+    if (event.relatedTarget !== null && !isInside) setOpen(false)
+  }
+
   function onKeyDown(event: KeyboardEvent): void {
     if (!isOpen) return
     if (event.key === 'Escape') {
       event.stopPropagation()
       event.preventDefault()
-      setOpen(false)
-      place.current?.querySelector<HTMLElement>('button')?.focus()
+      close()
     }
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
     if (step === undefined) return
@@ -49,7 +60,7 @@ export function Menu({ label, children, items, buttonClass = 'button' }: MenuPro
   }
 
   return (
-    <div ref={place} class="menu" onKeyDown={onKeyDown}>
+    <div ref={place} class="menu" onKeyDown={onKeyDown} onFocusOut={onFocusOut}>
       <button
         type="button"
         class={buttonClass}
@@ -66,13 +77,7 @@ export function Menu({ label, children, items, buttonClass = 'button' }: MenuPro
         <div class="menu-list" role="menu" id={id} aria-label={label}>
           {items.map(({ label: text, onChoose, href, isDownload, isDangerous }) =>
             href !== undefined ? (
-              <a
-                key={text}
-                role="menuitem"
-                href={href}
-                download={isDownload === true ? '' : undefined}
-                onClick={() => setOpen(false)}
-              >
+              <a key={text} role="menuitem" href={href} download={isDownload === true ? '' : undefined} onClick={close}>
                 {text}
               </a>
             ) : (
@@ -82,7 +87,7 @@ export function Menu({ label, children, items, buttonClass = 'button' }: MenuPro
                 role="menuitem"
                 class={isDangerous === true ? 'dangerous' : ''}
                 onClick={() => {
-                  setOpen(false)
+                  close()
                   onChoose?.()
                 }}
               >

@@ -4,6 +4,7 @@ import { hrefOf } from '../../routes.ts'
 import { draining, newBuild } from '../../state/live/live.ts'
 import { isPaletteOpen } from '../../state/palette.ts'
 import { session } from '../../state/session.ts'
+import { toMarkedText } from '../../text/marks.ts'
 import { Money } from '../figures.tsx'
 import { Words } from '../words.tsx'
 import { LiveDot } from './live-dot.tsx'
@@ -31,7 +32,7 @@ export function TopLine() {
       {account != null && (
         <a
           class="account-line"
-          aria-label={`Account ${account.name}`}
+          aria-label={`Account ${toMarkedText(account.name)}`}
           href={hrefOf(session.value?.features.accounts === true ? '/account' : '/settings')}
         >
           <Words text={account.name} />

@@ -91,6 +91,7 @@ export function DataTable(props: DataTableProps) {
                 data-row={id}
                 class={`table-row ${id === current ? 'current' : ''} ${classOf?.(id) ?? ''}`}
                 onPointerDown={() => onCurrent(id)}
+                onFocusIn={() => onCurrent(id)}
               >
                 {renderRow(id)}
               </div>

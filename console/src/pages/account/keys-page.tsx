@@ -13,6 +13,7 @@ import { showToast } from '../../components/overlay/toast.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
 import { Words } from '../../components/words.tsx'
 import { useResource } from '../../state/resource.ts'
+import { toMarkedText } from '../../text/marks.ts'
 import { AccountTabs } from './account-tabs.tsx'
 
 const SCOPES = ['jobs:read', 'jobs:write', 'assets:read', 'assets:write', 'models:read', 'models:run'] as const
@@ -23,7 +24,7 @@ export function KeysPage() {
   const secret = useSignal<string | null>(null)
   async function revoke(key: KeyRow): Promise<void> {
     const isMeant = await confirm({
-      title: `Revoke “${key.name}”?`,
+      title: `Revoke “${toMarkedText(key.name)}”?`,
       text: key.is_current
         ? 'You are signed in with this key: this page ends with it, within a second.'
         : 'Programs and pages that use it are refused within a second. This cannot be taken back.',

@@ -11,12 +11,18 @@ import { Skeleton } from '../../components/skeleton.tsx'
 import { Words } from '../../components/words.tsx'
 import { hrefOf, query } from '../../routes.ts'
 import { serverNow } from '../../state/clock.ts'
+import { backoffMs } from '../../state/live/backoff.ts'
 import { toMarkedText } from '../../text/marks.ts'
 import { OutputDialog } from './output-dialog.tsx'
 
 const TYPES = { '': 'All', image: 'Pictures', video: 'Videos', audio: 'Sounds', text: 'Texts' } as const
 const SINCE = { '': 'Any time', '24h': 'Last day', '7d': 'Last week' } as const
 const PAGE = 60
+
+/** After the paint, so that what came is laid out and the end of the list is where it belongs. */
+function soon(deed: () => Promise<void>, ms = 50): void {
+  setTimeout(() => void deed(), ms)
+}
 
 function hrefWith(name: string, value: string): string {
   const next = new URLSearchParams(query.value)
@@ -36,11 +42,12 @@ export function GalleryPage() {
   const isReady = useSignal(false)
   const shown = useSignal<number | null>(null)
   const end = useRef<HTMLDivElement>(null)
-  const isAsking = useRef(false)
+  const isInSight = useRef(false)
+  const asking = useRef<AbortSignal | null>(null)
 
-  async function ask(signal: AbortSignal, at: string | null): Promise<void> {
-    if (isAsking.current) return
-    isAsking.current = true
+  async function ask(signal: AbortSignal, at: string | null, failures = 0): Promise<void> {
+    if (asking.current === signal || signal.aborted) return
+    asking.current = signal
     const asked = new URLSearchParams({ limit: String(PAGE) })
     if (type !== '') asked.set('type', type)
     if (node !== '') asked.set('node', node)
@@ -48,26 +55,37 @@ export function GalleryPage() {
     if (at !== null) asked.set('cursor', at)
     try {
       const page = await listOutputs(asked, signal)
+      if (signal.aborted) return
+      failures = 0
       outputs.value = at === null ? page.outputs : [...outputs.value, ...page.outputs]
       cursor.value = page.next_cursor
       error.value = null
       isReady.value = true
+      // A page may be empty and not the last one: the service looks through so many jobs and no more.
+      at = page.next_cursor
+      if (at !== null && (isInSight.current || outputs.value.length === 0)) soon(() => ask(signal, at))
     } catch (thrown) {
-      if (thrown instanceof ApiError) error.value = thrown
+      if (!(thrown instanceof ApiError) || signal.aborted) return
+      error.value = thrown
+      const isTemporary = thrown.status === null || thrown.status >= 500 || thrown.status === 429
+      const waitMs = Math.max(backoffMs(failures, Math.random()), (thrown.retryAfterSeconds ?? 0) * 1000)
+      if (isTemporary) soon(() => ask(signal, at, failures + 1), waitMs)
     } finally {
-      isAsking.current = false
+      if (asking.current === signal) asking.current = null
     }
   }
 
   useEffect(() => {
     const controller = new AbortController()
-    isAsking.current = false
     isReady.value = false
+    outputs.value = []
+    cursor.value = null
+    shown.value = null
     void ask(controller.signal, null)
     const watcher = new IntersectionObserver(
       (entries) => {
-        if (entries.some(({ isIntersecting }) => isIntersecting) && cursor.value !== null)
-          void ask(controller.signal, cursor.value)
+        isInSight.current = entries.at(-1)?.isIntersecting === true
+        if (isInSight.current && cursor.value !== null) void ask(controller.signal, cursor.value)
       },
       { rootMargin: '800px' },
     )
@@ -86,8 +104,10 @@ export function GalleryPage() {
         <Choice label="Since" name="since" words={SINCE} chosen={since} />
       </div>
       {error.value !== null && <ErrorBox error={error.value} />}
-      {!isReady.value && error.value === null && <Skeleton rows={12} kind="tile" />}
-      {isReady.value && outputs.value.length === 0 && (
+      {(!isReady.value || (outputs.value.length === 0 && cursor.value !== null)) && error.value === null && (
+        <Skeleton rows={12} kind="tile" />
+      )}
+      {isReady.value && outputs.value.length === 0 && cursor.value === null && (
         <NoOutputs isFiltered={type !== '' || since !== '' || node !== ''} />
       )}
       <ul class="tiles gallery-tiles">

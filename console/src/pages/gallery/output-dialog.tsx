@@ -44,7 +44,7 @@ export function OutputDialog({ output, onMove, onClose }: OutputDialogProps) {
           {formatBytes(output.size_bytes)} · <Ago at={output.created_at} />
         </span>
         <span class="top-line-space" />
-        <a class="button" href={downloadUrl(output.asset_id)} download={output.name}>
+        <a class="button" href={downloadUrl(output.asset_id)} download={toMarkedText(output.name)}>
           <Icon name="down" /> Download
         </a>
       </p>

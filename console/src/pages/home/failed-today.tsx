@@ -23,6 +23,7 @@ export function FailedToday({ view, total }: { readonly view: HomeView; readonly
               href={hrefOf(`/jobs?status=failed&since=today&code=${encodeURIComponent(code)}`)}
             >
               {code} ×{formatCount(count)}
+              {total > view.failed.length && <span title="of the newest that are loaded here">+</span>}
             </a>
           ))}
         </span>

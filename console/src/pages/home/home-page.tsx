@@ -5,6 +5,7 @@ import { readFilter, toMoment } from '../../api/filter.ts'
 import { listJobs } from '../../api/jobs.ts'
 import { ErrorBox } from '../../components/error-box.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
+import { Words } from '../../components/words.tsx'
 import { serverNow } from '../../state/clock.ts'
 import { counts, greetings, knownJobs, polls, refreshStates } from '../../state/live/live.ts'
 import { session } from '../../state/session.ts'
@@ -29,10 +30,10 @@ async function ask(): Promise<number> {
   const now = serverNow()
   const list = (query: string, limit: number, withCounts = false) =>
     listJobs(readFilter(new URLSearchParams(query)), { now, limit, withCounts })
-  const [, , { page }] = await Promise.all([
-    refreshStates(['running', 'canceling'], () => list(RUNNING, 50)),
-    refreshStates(['queued'], () => list('status=queued&sort=oldest', 20)),
-    refreshStates([], () => list('status=failed&since=today', 100, true)),
+  const [, , page] = await Promise.all([
+    refreshStates(['running', 'canceling'], 'newest', () => list(RUNNING, 50)),
+    refreshStates(['queued'], 'oldest', () => list('status=queued&sort=oldest', 20)),
+    refreshStates([], 'newest', () => list('status=failed&since=today', 100, true)),
   ])
   return page.counts?.failed ?? page.jobs.length
 }
@@ -78,6 +79,11 @@ export function HomePage() {
       <h1 class="unseen">Home</h1>
       <NowLine view={view} failedToday={Math.max(failedToday, view.failed.length)} />
       {error !== null && !isReady && <ErrorBox error={error} />}
+      {error !== null && isReady && (
+        <p class="stale-line" role="status">
+          <Words text={error.message} />: the last answer is shown, and asked again.
+        </p>
+      )}
       {!isReady && error === null && <Skeleton rows={2} kind="card" />}
       {isFirst && <FirstStart />}
       {isReady && !isFirst && (

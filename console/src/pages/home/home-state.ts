@@ -4,7 +4,7 @@ import type { Summary } from '../../api/summary.ts'
 export interface HomeView {
   readonly running: readonly Summary[]
   readonly waiting: readonly Summary[]
-  /** Failed since midnight, newest first. */
+  /** Failed, of those submitted since midnight, as the list behind the figure has them; newest first. */
   readonly failed: readonly Summary[]
   readonly codes: readonly { readonly code: string; readonly count: number }[]
 }
@@ -16,7 +16,7 @@ export function toHomeView(jobs: Iterable<Summary>, since: number): HomeView {
   for (const job of jobs) {
     if (job.status === 'running' || job.status === 'canceling') running.push(job)
     else if (job.status === 'queued') waiting.push(job)
-    else if (job.status === 'failed' && Date.parse(job.completed_at ?? job.created_at) >= since) failed.push(job)
+    else if (job.status === 'failed' && Date.parse(job.created_at) >= since) failed.push(job)
   }
   running.sort((a, b) => compare(a.started_at ?? a.created_at, b.started_at ?? b.created_at) || compare(a.id, b.id))
   waiting.sort((a, b) => place(a) - place(b) || b.priority - a.priority || compare(a.created_at, b.created_at))

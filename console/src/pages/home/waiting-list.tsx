@@ -7,6 +7,7 @@ import { Words } from '../../components/words.tsx'
 import { hrefOf } from '../../routes.ts'
 import { cancelOne, cancelWaiting } from '../../state/deeds.ts'
 import { formatCount } from '../../text/format.ts'
+import { toMarkedText } from '../../text/marks.ts'
 
 const SHOWN = 6
 
@@ -42,7 +43,7 @@ export function WaitingList({ waiting, total }: { readonly waiting: readonly Sum
             <button
               type="button"
               class="icon-button"
-              aria-label={`Cancel ${jobName(job)}`}
+              aria-label={`Cancel ${toMarkedText(jobName(job))}`}
               title="Cancel"
               onClick={() => void cancelOne(job.id)}
             >

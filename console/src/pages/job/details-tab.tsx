@@ -63,8 +63,8 @@ export function DetailsTab({ detail }: { readonly detail: JobDetail }) {
         <h2 id="details-attempts">Attempts</h2>
         {detail.attempts.length === 0 && <p class="dim">not started yet</p>}
         <ol class="plain-list">
-          {detail.attempts.map((attempt) => (
-            <li key={attempt.number}>
+          {detail.attempts.map((attempt, index) => (
+            <li key={index}>
               <span class="number dim">{attempt.number}</span>
               <span>{attempt.engine === null ? '–' : <Words text={attempt.engine} />}</span>
               <Duration from={attempt.from} to={attempt.to} />

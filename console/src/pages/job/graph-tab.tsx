@@ -9,7 +9,7 @@ import { GraphCanvas, type GraphHandle } from '../../graph/graph-canvas.tsx'
 import { type Heat, placeGraph } from '../../graph/scene.ts'
 import { readWorkflow, type WorkflowGraph } from '../../graph/workflow-graph.ts'
 import { useKeys } from '../../keys/keys.ts'
-import { hash, setHash } from '../../routes.ts'
+import { decode, hash, setHash } from '../../routes.ts'
 import { second } from '../../state/clock.ts'
 import { useResource } from '../../state/resource.ts'
 import { plural } from '../../text/format.ts'
@@ -48,7 +48,7 @@ function Graph({ graph, placed, detail, watched }: GraphProps) {
   const wanted = useSignal('')
   const handle = useRef<GraphHandle | null>(null)
   const finder = useRef<HTMLInputElement>(null)
-  const named = decodeURIComponent(hash.value.split('/')[1] ?? '')
+  const named = decode(hash.value.split('/')[1] ?? '')
   const chosen = named !== '' ? named : detail.status === 'failed' ? (detail.error?.node_id ?? null) : null
   const spans = watched.spans.value
   const isRunning = detail.status === 'running'

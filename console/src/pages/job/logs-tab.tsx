@@ -9,7 +9,7 @@ import { ErrorBox } from '../../components/error-box.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
 import { toWindow } from '../../components/table/virtual-rows.ts'
 import { Words } from '../../components/words.tsx'
-import { hash, setHash } from '../../routes.ts'
+import { decode, hash, setHash } from '../../routes.ts'
 import { zoneName } from '../../state/preferences.ts'
 import { formatTime, plural } from '../../text/format.ts'
 import { toPieces, withoutTerminalCodes } from '../../text/log-text.ts'
@@ -28,7 +28,7 @@ export function LogsTab({ detail, watched }: LogsTabProps) {
   const { lines, isCut, error, isReady } = useLog(detail, watched)
   const [search, setSearch] = useState('')
   const [isNewestFirst, setNewestFirst] = useState(false)
-  const node = decodeURIComponent(hash.value.split('/')[1] ?? '')
+  const node = decode(hash.value.split('/')[1] ?? '')
   const nodes = [...new Set(lines.map((line) => line.node).filter((id) => id !== null))]
   const wanted = search.toLowerCase()
   const found = lines.filter(

@@ -2,6 +2,7 @@
 import { useSignal } from '@preact/signals'
 import type { JobDetail, Output } from '../../api/job-detail.ts'
 import { isEnded } from '../../api/summary.ts'
+import { Boundary, RawJson } from '../../components/boundary.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { downloadUrl, kindOf, Media } from '../../components/media/media.tsx'
 import { Dialog } from '../../components/overlay/dialog.tsx'
@@ -45,35 +46,37 @@ export function ResultTab({ detail, preview }: { readonly detail: JobDetail; rea
           <ul class="result-list">
             {list.map((output) => (
               <li key={output.asset_id}>
-                {kindOf(output.content_type) === 'image' ? (
-                  <button
-                    type="button"
-                    class="result-open"
-                    aria-label={`Enlarge ${toMarkedText(output.name)}`}
-                    onClick={() => {
-                      shown.value = output
-                    }}
-                  >
+                <Boundary mark={output.asset_id} instead={() => <RawJson value={output} />}>
+                  {kindOf(output.content_type) === 'image' ? (
+                    <button
+                      type="button"
+                      class="result-open"
+                      aria-label={`Enlarge ${toMarkedText(output.name)}`}
+                      onClick={() => {
+                        shown.value = output
+                      }}
+                    >
+                      <Media item={output} />
+                    </button>
+                  ) : (
                     <Media item={output} />
-                  </button>
-                ) : (
-                  <Media item={output} />
-                )}
-                <p class="result-line dim">
-                  <span class="result-name">
-                    <Words text={output.name} />
-                  </span>
-                  <span class="number">{formatBytes(output.size_bytes)}</span>
-                  <a
-                    class="icon-button"
-                    href={downloadUrl(output.asset_id)}
-                    download={output.name}
-                    aria-label={`Download ${toMarkedText(output.name)}`}
-                    title="Download"
-                  >
-                    <Icon name="down" />
-                  </a>
-                </p>
+                  )}
+                  <p class="result-line dim">
+                    <span class="result-name">
+                      <Words text={output.name} />
+                    </span>
+                    <span class="number">{formatBytes(output.size_bytes)}</span>
+                    <a
+                      class="icon-button"
+                      href={downloadUrl(output.asset_id)}
+                      download={toMarkedText(output.name)}
+                      aria-label={`Download ${toMarkedText(output.name)}`}
+                      title="Download"
+                    >
+                      <Icon name="down" />
+                    </a>
+                  </p>
+                </Boundary>
               </li>
             ))}
           </ul>

@@ -9,6 +9,8 @@ import { jobOf, takeSnapshot } from '../../state/live/live.ts'
 import { type Resource, useResource } from '../../state/resource.ts'
 
 const AGAIN_MS = 500
+/** Those that the tab of the log has not taken yet; opened later, it asks for all. */
+const MAX_NEW_LINES = 5000
 
 export interface WatchedJob {
   readonly job: Resource<JobDetail>
@@ -43,13 +45,17 @@ export function useJob(id: string): WatchedJob {
   const status = summary?.status ?? job.data.value?.status
   const isOver = status !== undefined && isEnded(status)
   const preview = useJobLive(isOver || job.data.value === null ? null : id, {
-    onNode: (change) => {
-      const known = parts.spans.value.get(change.id)
-      if (known === undefined) return again()
-      parts.spans.value = new Map(parts.spans.value).set(change.id, { ...known, ...change })
+    onNodes: (changes) => {
+      const spans = new Map(parts.spans.value)
+      for (const change of changes) {
+        const known = spans.get(change.id)
+        if (known === undefined) again()
+        else spans.set(change.id, { ...known, ...change })
+      }
+      parts.spans.value = spans
     },
-    onLog: (line) => {
-      parts.newLines.value = [...parts.newLines.value, line]
+    onLines: (lines) => {
+      parts.newLines.value = [...parts.newLines.value, ...lines].slice(-MAX_NEW_LINES)
     },
     onChange: again,
   })

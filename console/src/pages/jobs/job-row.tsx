@@ -1,12 +1,13 @@
 /** One job in a line. Reads its job from the book, so only the rows that changed are drawn again. */
 import { Ago, Duration, Money } from '../../components/figures.tsx'
+import { shortId } from '../../components/id.tsx'
 import { jobName, jobTrail, MetaChips } from '../../components/jobs/job-name.tsx'
 import { Thumb } from '../../components/media/thumb.tsx'
 import { Progress } from '../../components/progress.tsx'
 import { StatusPill } from '../../components/status-pill.tsx'
 import { Words } from '../../components/words.tsx'
 import { hrefOf } from '../../routes.ts'
-import { jobOf } from '../../state/live/live.ts'
+import { isGone, jobOf } from '../../state/live/live.ts'
 import { toMarkedText } from '../../text/marks.ts'
 
 interface JobRowProps {
@@ -20,7 +21,7 @@ export function JobRow({ id, isChosen, onChoose }: JobRowProps) {
   if (job === undefined)
     return (
       <div role="cell" class="cell cell-name dim">
-        removed
+        {isGone(id) ? 'removed' : <a href={hrefOf(`/jobs/${id}`)}>{shortId(id)}</a>}
       </div>
     )
   const name = jobName(job)

@@ -1,7 +1,8 @@
 /** Every job of the account: filters in the address, rows that stay in place, one to peek at, many to act on. */
-import { useSignal } from '@preact/signals'
-import { useCallback } from 'preact/hooks'
+import { signal } from '@preact/signals'
+import { useCallback, useMemo } from 'preact/hooks'
 import { describeFilter, isEmptyFilter, readFilter, writeFilter } from '../../api/filter.ts'
+import { Boundary, RawJson } from '../../components/boundary.tsx'
 import { EmptyState } from '../../components/empty-state.tsx'
 import { ErrorBox } from '../../components/error-box.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
@@ -10,6 +11,7 @@ import { Words } from '../../components/words.tsx'
 import { useKeys } from '../../keys/keys.ts'
 import { hrefOf, navigate, query, setQuery } from '../../routes.ts'
 import { cancelMany, cancelOne, rerunOne } from '../../state/deeds.ts'
+import { jobOf } from '../../state/live/live.ts'
 import { rememberList } from '../../state/visited-list.ts'
 import { plural } from '../../text/format.ts'
 import { FilterBar } from './filter-bar.tsx'
@@ -33,10 +35,13 @@ export function JobsPage() {
   const key = writeFilter(filter).toString()
   const source = useJobList(filter, key)
   const { list, isReady, error } = source
-  const chosen = useSignal<ReadonlySet<string>>(new Set())
-  const current = useSignal<string | null>(null)
+  // Of one list: what was chosen under another filter is not on the screen, and nothing may be done to it.
+  const { chosen, current } = useMemo(
+    () => ({ chosen: signal<ReadonlySet<string>>(new Set()), current: signal<string | null>(null) }),
+    [key],
+  )
   const peek = query.value.get('peek')
-  const { rows, fresh, stale } = list.value
+  const { rows, fresh, stale, cursor } = list.value
   rememberList(key, rows)
 
   const toggle = (id: string) => {
@@ -94,7 +99,12 @@ export function JobsPage() {
             </button>
           )}
           {!isReady.value && error.value === null && <Skeleton rows={12} />}
-          {isReady.value && rows.length === 0 && <NoJobs filter={filter} />}
+          {isReady.value && rows.length === 0 && cursor === null && <NoJobs filter={filter} />}
+          {isReady.value && rows.length === 0 && cursor !== null && (
+            <p class="dim" role="status">
+              Looking further back…
+            </p>
+          )}
           {rows.length > 0 && (
             <DataTable
               className="jobs-table"
@@ -106,7 +116,18 @@ export function JobsPage() {
                 current.value = id
               }}
               classOf={(id) => (stale.has(id) ? 'stale' : '')}
-              renderRow={(id) => <JobRow id={id} isChosen={chosen.value.has(id)} onChoose={() => toggle(id)} />}
+              renderRow={(id) => (
+                <Boundary
+                  mark={`${id} ${jobOf(id)?.version}`}
+                  instead={() => (
+                    <div role="cell" class="cell cell-name">
+                      <RawJson value={jobOf(id)} />
+                    </div>
+                  )}
+                >
+                  <JobRow id={id} isChosen={chosen.value.has(id)} onChoose={() => toggle(id)} />
+                </Boundary>
+              )}
               onEndInSight={loadMore}
               onTopChange={(isAtTop) => {
                 source.isAtTop.value = isAtTop

@@ -4,9 +4,10 @@ import { useEffect, useState } from 'preact/hooks'
 import { ApiError } from '../../api/client.ts'
 import { fits, type JobFilter } from '../../api/filter.ts'
 import { listJobs } from '../../api/jobs.ts'
-import type { Counts } from '../../api/summary.ts'
+import { type Counts, isEnded, type Summary } from '../../api/summary.ts'
 import { serverNow, setServerTime } from '../../state/clock.ts'
 import { backoffMs } from '../../state/live/backoff.ts'
+import type { BookChange } from '../../state/live/job-book.ts'
 import {
   EMPTY_LIST,
   type JobList,
@@ -17,11 +18,13 @@ import {
   takeGone,
   takeNextPage,
 } from '../../state/live/job-list.ts'
-import { greetings, jobOf, onJobChange, polls, takeSnapshot } from '../../state/live/live.ts'
+import { greetings, jobOf, keepShown, onJobChange, polls, takeSnapshot } from '../../state/live/live.ts'
 
 const PAGE = 100
 /** How often a filter that only the service can judge is asked again, at most. */
 const DEEP_MS = 2000
+/** How far down rows that had not ended are asked for again after a gap. */
+const MAX_OPEN_PAGES = 10
 
 export interface LiveList {
   readonly list: Signal<JobList>
@@ -48,81 +51,129 @@ function createList(filter: JobFilter): Loader {
   const isAtTop = signal(true)
   const isPointed = signal(false)
   const controller = new AbortController()
+  const { signal: abort } = controller
   const isSteady = () => !isAtTop.value || isPointed.value
+  const timers = new Map<'first' | 'deep' | 'more', ReturnType<typeof setTimeout>>()
+  const failures = { first: 0, more: 0 }
   let isLoadingMore = false
-  let failures = 0
-  let deep: ReturnType<typeof setTimeout> | undefined
+  /** What was heard before the first page came. */
+  let early: BookChange[] = []
+
+  /** One timer of a kind at a time. */
+  function soon(kind: 'first' | 'deep' | 'more', ms: number, deed: () => Promise<void>): void {
+    if (timers.has(kind) || abort.aborted) return
+    const run = () => {
+      timers.delete(kind)
+      void deed()
+    }
+    timers.set(kind, setTimeout(run, ms))
+  }
+
+  function failed(thrown: unknown, kind: 'first' | 'more', deed: () => Promise<void>): void {
+    if (!(thrown instanceof ApiError) || abort.aborted) return
+    error.value = thrown
+    const isTemporary = thrown.status === null || thrown.status >= 500 || thrown.status === 429
+    const waitMs = Math.max(backoffMs(failures[kind]++, Math.random()), (thrown.retryAfterSeconds ?? 0) * 1000)
+    if (isTemporary) soon(kind, waitMs, deed)
+  }
 
   async function ask(): Promise<void> {
+    const isFirst = !isReady.value
     try {
       const page = await listJobs(filter, {
-        ...{ now: serverNow(), limit: PAGE, withCounts: true, signal: controller.signal },
+        ...{ now: serverNow(), limit: PAGE, withCounts: true, signal: abort },
       })
-      failures = 0
+      failures.first = 0
+      const { jobs, next_cursor: cursor } = page
       batch(() => {
         setServerTime(page.now)
-        takeSnapshot(page.jobs)
+        takeSnapshot(jobs)
         list.value = isReady.value
-          ? takeFirstPageAgain(list.value, page.jobs, isSteady())
-          : takeFirstPage(page.jobs, page.next_cursor)
+          ? takeFirstPageAgain(list.value, { jobs, cursor, isSteady: isSteady() })
+          : takeFirstPage(jobs, cursor, filter.sort)
         counts.value = page.counts
         error.value = null
         isReady.value = true
+        const heard = early
+        early = []
+        for (const change of heard) take(change)
       })
+      if (list.value.rows.length === 0) void loadMore()
+      if (!isFirst) await askOpen(jobs)
     } catch (thrown) {
-      if (!(thrown instanceof ApiError)) return
-      error.value = thrown
-      const isTemporary = thrown.status === null || thrown.status >= 500 || thrown.status === 429
-      if (isTemporary) deep = setTimeout(() => void ask(), backoffMs(failures++, Math.random()))
+      failed(thrown, 'first', ask)
     }
   }
 
-  function askSoon(): void {
-    deep ??= setTimeout(() => {
-      deep = undefined
-      void ask()
-    }, DEEP_MS)
+  /** Rows below the first page that had not ended when they were last heard of: what became of them, whatever state they are in. */
+  async function askOpen(first: readonly Summary[]): Promise<void> {
+    const fresh = new Set(first.map(({ id }) => id))
+    const open = new Set(list.value.rows.filter((id) => !fresh.has(id) && isOpen(id)))
+    let cursor: string | null = null
+    for (let page = 0; open.size > 0 && page < MAX_OPEN_PAGES; page++) {
+      const answer = await listJobs(
+        { ...filter, statuses: [] },
+        { now: serverNow(), limit: PAGE, cursor, signal: abort },
+      )
+      batch(() => {
+        takeSnapshot(answer.jobs)
+        for (const job of answer.jobs) if (open.delete(job.id)) take({ kind: 'job', job })
+      })
+      cursor = answer.next_cursor
+      if (cursor !== null) continue
+      for (const id of open) list.value = takeGone(list.value, id)
+      return
+    }
+  }
+
+  function isOpen(id: string): boolean {
+    const job = jobOf(id)
+    return job !== undefined && !isEnded(job.status)
   }
 
   async function loadMore(): Promise<void> {
     const { cursor } = list.value
-    if (cursor === null || isLoadingMore) return
+    if (cursor === null || isLoadingMore || timers.has('more')) return
     isLoadingMore = true
     try {
-      const page = await listJobs(filter, {
-        ...{ now: serverNow(), limit: PAGE, cursor, signal: controller.signal },
-      })
+      const page = await listJobs(filter, { now: serverNow(), limit: PAGE, cursor, signal: abort })
+      failures.more = 0
       batch(() => {
+        error.value = null
         takeSnapshot(page.jobs)
-        list.value = takeNextPage(list.value, page.jobs, page.next_cursor)
+        // Begun anew meanwhile: this page belongs to rows that are no longer here.
+        if (list.value.cursor === cursor) list.value = takeNextPage(list.value, page.jobs, page.next_cursor)
       })
+      // The service looks through so many jobs for a page; where few fit, a page may be empty and not the last.
+      if (page.jobs.length === 0 && page.next_cursor !== null) soon('more', 0, loadMore)
     } catch (thrown) {
-      if (thrown instanceof ApiError) error.value = thrown
+      failed(thrown, 'more', loadMore)
     } finally {
       isLoadingMore = false
     }
   }
 
+  function take(change: BookChange): void {
+    if (change.kind === 'gone') list.value = takeGone(list.value, change.id)
+    if (change.kind !== 'job') return
+    const job = jobOf(change.job.id) ?? change.job
+    const verdict = fits(job, filter, serverNow())
+    if (verdict !== 'unknown') list.value = takeArrival(list.value, { job, fits: verdict, isSteady: isSteady() })
+    else if (!list.value.rows.includes(job.id)) soon('deep', DEEP_MS, ask)
+  }
+
   function open(): () => void {
     void ask()
     const unhear = onJobChange((change) => {
-      if (!isReady.value) return
-      if (change.kind === 'gone') list.value = takeGone(list.value, change.id)
-      if (change.kind !== 'job') return
-      const job = jobOf(change.job.id) ?? change.job
-      const verdict = fits(job, filter, serverNow())
-      if (verdict === 'unknown') {
-        if (!list.value.rows.includes(job.id)) askSoon()
-        return
-      }
-      list.value = takeArrival(list.value, {
-        ...{ id: job.id, fits: verdict, isSteady: isSteady(), isAppended: filter.sort === 'oldest' },
-      })
+      if (isReady.value) take(change)
+      else early.push(change)
     })
+    const unkeep = keepShown(() => new Set([...list.peek().rows, ...list.peek().fresh]))
     return () => {
       unhear()
-      clearTimeout(deep)
+      unkeep()
       controller.abort()
+      for (const timer of timers.values()) clearTimeout(timer)
     }
   }
 

@@ -2,7 +2,6 @@
 import type { Signal } from '@preact/signals'
 import { BASE, BUILD } from '../../base.ts'
 import { KeyValue } from '../../components/key-value.tsx'
-import { navigate } from '../../routes.ts'
 import { density, shortcuts, theme, zone } from '../../state/preferences.ts'
 import { session, signOut } from '../../state/session.ts'
 
@@ -55,14 +54,10 @@ export function SettingsPage() {
       />
       {current?.needs_credential === true && (
         <div class="row">
-          <button type="button" class="button" onClick={() => void signOut().then(() => navigate('/sign-in'))}>
+          <button type="button" class="button" onClick={() => void signOut()}>
             Sign out
           </button>
-          <button
-            type="button"
-            class="button"
-            onClick={() => void signOut({ everywhere: true }).then(() => navigate('/sign-in'))}
-          >
+          <button type="button" class="button" onClick={() => void signOut({ everywhere: true })}>
             Sign out everywhere
           </button>
         </div>

@@ -1,6 +1,6 @@
 /** A key or token, once. Its text is kept nowhere: the field is emptied before the answer is known. */
 import { useRef, useState } from 'preact/hooks'
-import type { ApiError } from '../../api/client.ts'
+import { ApiError } from '../../api/client.ts'
 import { ErrorBox } from '../../components/error-box.tsx'
 import { navigate, query } from '../../routes.ts'
 import { session, signIn } from '../../state/session.ts'
@@ -9,6 +9,13 @@ import { session, signIn } from '../../state/session.ts'
 function isExposed(): boolean {
   const { protocol, hostname } = window.location
   return protocol === 'http:' && !['localhost', '127.0.0.1', '[::1]'].includes(hostname)
+}
+
+/** The service took the credential and the browser did not keep its cookie. */
+function cookieRefused(): ApiError {
+  return new ApiError('the credential is right, but this browser did not keep the cookie: allow cookies of this site', {
+    ...{ status: 200, code: 'cookie_refused', details: null, requestId: null, retryAfterSeconds: null },
+  })
 }
 
 export function SignInPage() {
@@ -25,6 +32,7 @@ export function SignInPage() {
     setBusy(true)
     try {
       const role = await signIn(credential)
+      if (session.value?.signed_in !== true && session.value?.operator !== true) throw cookieRefused()
       const back = query.value.get('to')
       navigate(back?.startsWith('/') === true ? back : role === 'operator' ? '/operator' : '/', { replace: true })
     } catch (refused) {

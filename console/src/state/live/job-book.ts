@@ -19,10 +19,15 @@ export const EMPTY_BOOK: JobBook = { jobs: new Map(), gone: new Set() }
 export type BookChange =
   | { readonly kind: 'job'; readonly job: Summary }
   | { readonly kind: 'gone'; readonly id: string }
-  /** All jobs that one question answered; `complete`: the question was for everything that exists. */
-  | { readonly kind: 'snapshot'; readonly jobs: readonly Summary[]; readonly isComplete: boolean }
+  /** The jobs that one question answered. */
+  | { readonly kind: 'snapshot'; readonly jobs: readonly Summary[] }
 
-export function applyToBook(book: JobBook, changes: readonly BookChange[]): JobBook {
+/** `isShown`: rows on some list, which keep their job whatever the bound says. */
+export function applyToBook(
+  book: JobBook,
+  changes: readonly BookChange[],
+  isShown: (id: string) => boolean = () => false,
+): JobBook {
   if (changes.length === 0) return book
   const jobs = new Map(book.jobs)
   const gone = new Set(book.gone)
@@ -31,34 +36,35 @@ export function applyToBook(book: JobBook, changes: readonly BookChange[]): JobB
     else if (change.kind === 'gone') {
       jobs.delete(change.id)
       gone.add(change.id)
-    } else {
-      if (change.isComplete) {
-        const named = new Set(change.jobs.map(({ id }) => id))
-        for (const id of jobs.keys()) if (!named.has(id)) jobs.delete(id)
-      }
-      for (const job of change.jobs) take(jobs, gone, job)
-    }
+    } else for (const job of change.jobs) take(jobs, gone, job)
   }
-  trim(jobs, MAX_JOBS)
+  trim(jobs, MAX_JOBS, isShown)
   trim(gone, MAX_GONE)
   return { jobs, gone }
 }
 
 /**
  * Jobs that were thought to be in one of these states when a question for all of them was asked, and are not in its answer: they have
- * moved on unheard. What the stream changed since the question is left alone.
+ * moved on unheard. What the stream changed since the question is left alone. `more`: the answer is a first page in this order, so
+ * what lies behind its last job may still be there.
  */
 export function movedOn(options: {
   readonly asked: JobBook
   readonly now: JobBook
   readonly statuses: readonly JobStatus[]
   readonly answered: readonly Summary[]
+  readonly more?: 'newest' | 'oldest' | null
 }): readonly string[] {
-  const { asked, now, statuses, answered } = options
+  const { asked, now, statuses, answered, more = null } = options
   const named = new Set(answered.map(({ id }) => id))
+  const last = answered.at(-1)
+  const isCovered = (job: Summary) =>
+    more === null ||
+    (last !== undefined && (more === 'oldest' ? job.created_at < last.created_at : job.created_at > last.created_at))
   return [...asked.jobs.values()]
-    .filter(({ id, status, version }) => {
-      return statuses.includes(status) && !named.has(id) && now.jobs.get(id)?.version === version
+    .filter((job) => {
+      const isSame = now.jobs.get(job.id)?.version === job.version
+      return statuses.includes(job.status) && !named.has(job.id) && isSame && isCovered(job)
     })
     .map(({ id }) => id)
 }
@@ -80,10 +86,31 @@ function take(jobs: Map<string, Summary>, gone: ReadonlySet<string>, job: Summar
   jobs.set(job.id, job)
 }
 
-function trim(kept: { readonly size: number; keys(): Iterable<string>; delete(key: string): boolean }, most: number) {
+function trim(
+  kept: { readonly size: number; keys(): Iterable<string>; delete(key: string): boolean },
+  most: number,
+  isShown: (key: string) => boolean = () => false,
+) {
   let excess = kept.size - most
+  if (excess <= 0) return
   for (const key of kept.keys()) {
-    if (excess-- <= 0) break
+    if (excess <= 0) break
+    if (isShown(key)) continue
     kept.delete(key)
+    excess--
   }
+}
+
+/** Changes that wait to be shown, one for each job: its newest, and that it is gone stays. */
+export type WaitingChanges = Map<string, Exclude<BookChange, { kind: 'snapshot' }>>
+
+/** Gives whether there was room. A page that is paused for a day must not hold a day of news. */
+export function addWaiting(waiting: WaitingChanges, change: Exclude<BookChange, { kind: 'snapshot' }>): boolean {
+  const id = change.kind === 'gone' ? change.id : change.job.id
+  const known = waiting.get(id)
+  if (known === undefined && waiting.size >= MAX_JOBS) return false
+  const isOlder =
+    known !== undefined && (known.kind === 'gone' || (change.kind === 'job' && known.job.version > change.job.version))
+  if (!isOlder) waiting.set(id, change)
+  return true
 }

@@ -8,7 +8,15 @@ import type { Counts, JobPage, JobStatus, Summary } from '../../api/summary.ts'
 import { BUILD } from '../../base.ts'
 import { setServerTime } from '../clock.ts'
 import { loadSession, session } from '../session.ts'
-import { applyToBook, type BookChange, EMPTY_BOOK, forget, movedOn } from './job-book.ts'
+import {
+  addWaiting,
+  applyToBook,
+  type BookChange,
+  EMPTY_BOOK,
+  forget,
+  movedOn,
+  type WaitingChanges,
+} from './job-book.ts'
 import { isWatched } from './presence.ts'
 import type { SseFrame } from './read-sse.ts'
 import { openSharedStream } from './shared-stream.ts'
@@ -41,9 +49,31 @@ export function jobOf(id: string): Summary | undefined {
   return book.value.jobs.get(id)
 }
 
+/** Removed, as far as this page has heard. A job that is merely not known here may well exist. */
+export function isGone(id: string): boolean {
+  return book.value.gone.has(id)
+}
+
+const shownRows = new Set<() => ReadonlySet<string>>()
+
+/** The rows of a list that is on the screen keep their jobs. Returns what ends it. */
+export function keepShown(rows: () => ReadonlySet<string>): () => void {
+  shownRows.add(rows)
+  return () => shownRows.delete(rows)
+}
+
+function change(changes: readonly BookChange[]): void {
+  let lists: readonly ReadonlySet<string>[] | null = null
+  const isShown = (id: string) => {
+    lists ??= [...shownRows].map((rows) => rows())
+    return lists.some((rows) => rows.has(id))
+  }
+  book.value = applyToBook(book.value, changes, isShown)
+}
+
 export const knownJobs = computed(() => book.value.jobs)
 
-type Listener = (change: BookChange) => void
+type Listener = (heard: BookChange) => void
 const listeners = new Set<Listener>()
 
 /** Hears every change when it is shown. */
@@ -52,42 +82,50 @@ export function onJobChange(listener: Listener): () => void {
   return () => listeners.delete(listener)
 }
 
-let waiting: BookChange[] = []
+let waiting: WaitingChanges = new Map()
+/** More came during a pause than is kept: lists ask again when it ends. */
+let isOverrun = false
 let painter: ReturnType<typeof setTimeout> | undefined
 
 function paint(): void {
   painter = undefined
   if (isPaused.value) return
-  const changes = waiting
-  waiting = []
+  const changes = [...waiting.values()]
+  waiting = new Map()
   batch(() => {
-    book.value = applyToBook(book.value, changes)
-    for (const change of changes) for (const listener of listeners) listener(change)
+    change(changes)
+    for (const heard of changes) for (const listener of listeners) listener(heard)
+    if (isOverrun) greetings.value++
+    isOverrun = false
   })
 }
 
-function enter(change: BookChange): void {
-  waiting.push(change)
+function enter(heard: Parameters<typeof addWaiting>[1]): void {
+  if (!addWaiting(waiting, heard)) isOverrun = true
   if (painter === undefined) painter = setTimeout(paint, PAINT_MS)
 }
 
 /** What a question answered: shown at once. Older than what the stream brought: the newer stays. */
 export function takeSnapshot(jobs: readonly Summary[]): void {
-  book.value = applyToBook(book.value, [{ kind: 'snapshot', jobs, isComplete: false }])
+  change([{ kind: 'snapshot', jobs }])
 }
 
-/** Asks for all jobs of some states; those that have left these states unheard are forgotten. Gives whether there are more. */
+/** Asks for the jobs of some states; those that have left these states unheard are forgotten. */
 export async function refreshStates(
   statuses: readonly JobStatus[],
+  order: 'newest' | 'oldest',
   ask: () => Promise<JobPage>,
-): Promise<{ readonly hasMore: boolean; readonly page: JobPage }> {
+): Promise<JobPage> {
   const asked = book.value
   const page = await ask()
   setServerTime(page.now)
-  const now = applyToBook(book.value, [{ kind: 'snapshot', jobs: page.jobs, isComplete: false }])
-  const hasMore = page.next_cursor !== null
-  book.value = hasMore ? now : forget(now, movedOn({ asked, now: book.value, statuses, answered: page.jobs }))
-  return { hasMore, page }
+  const more = page.next_cursor === null ? null : order
+  const left = movedOn({ asked, now: book.value, statuses, answered: page.jobs, more })
+  batch(() => {
+    takeSnapshot(page.jobs)
+    book.value = forget(book.value, left)
+  })
+  return page
 }
 
 export function setPaused(value: boolean): void {
@@ -100,7 +138,7 @@ export function showStatus(id: string, status: JobStatus): () => void {
   const before = jobOf(id)
   if (before === undefined) return () => undefined
   const put = (job: Summary) => {
-    book.value = applyToBook(book.value, [{ kind: 'job', job }])
+    change([{ kind: 'job', job }])
   }
   put({ ...before, status })
   return () => {
@@ -118,12 +156,17 @@ function takeFrame({ event, data }: SseFrame): void {
     const hello = JSON.parse(data) as { build: string | null; now: string; counts: Counts }
     setServerTime(hello.now)
     counts.value = hello.counts
-    if (hello.build !== null && hello.build !== BUILD) newBuild.value = hello.build
+    takeBuild(hello.build)
     greetings.value++
   } else if (event === 'notice') {
-    const { kind } = JSON.parse(data) as { kind: string }
-    if (kind === 'drain') draining.value = true
+    const notice = JSON.parse(data) as { kind: string; build?: string | null }
+    if (notice.kind === 'drain') draining.value = true
+    else if (notice.kind === 'build') takeBuild(notice.build ?? null)
   }
+}
+
+function takeBuild(build: string | null): void {
+  if (build !== null && build !== BUILD) newBuild.value = build
 }
 
 function takeState(state: StreamState, error: ApiError | null): void {
@@ -136,9 +179,11 @@ function takeState(state: StreamState, error: ApiError | null): void {
 /** Follows the account that is signed in, as long as somebody looks. */
 export function startLive(): void {
   let account: string | null = null
+  // By itself, so that the session asked for again, as a sign of life, does not open the stream anew.
+  const followed = computed(() => (session.value?.signed_in === true ? (session.value.account?.id ?? null) : null))
   effect(() => {
-    const id = session.value?.account?.id ?? null
-    if (!isWatched.value || id === null || session.value?.signed_in !== true) return
+    const id = followed.value
+    if (!isWatched.value || id === null) return
     if (account !== id) {
       account = id
       book.value = EMPTY_BOOK

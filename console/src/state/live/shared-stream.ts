@@ -4,6 +4,8 @@
  */
 import type { ApiError } from '../../api/client.ts'
 import { BASE } from '../../base.ts'
+import { serverNow } from '../clock.ts'
+import { type Greeting, renewGreeting } from './greeting.ts'
 import type { SseFrame } from './read-sse.ts'
 import { openStream, type StreamState } from './stream.ts'
 
@@ -27,14 +29,18 @@ export function openSharedStream({ account, onFrame, onState }: SharedOptions): 
   const leaving = new AbortController()
   let isReader = false
   let state: StreamState = 'connecting'
-  let greeting: SseFrame | null = null
+  let greeting: Greeting | null = null
   const tell = (told: Told) => channel.postMessage(told)
 
   channel.onmessage = ({ data }: MessageEvent<Told>) => {
     if (data.kind === 'ask') {
       if (!isReader) return
       tell({ kind: 'state', state })
-      if (greeting !== null) tell({ kind: 'frame', frame: greeting })
+      // The greeting may be hours old: whoever comes later gets it as it would be now.
+      if (greeting !== null) {
+        const data = JSON.stringify({ ...greeting, now: new Date(serverNow()).toISOString() })
+        tell({ kind: 'frame', frame: { event: 'hello', data } })
+      }
     } else if (!isReader) {
       if (data.kind === 'frame') onFrame(data.frame)
       else onState(data.state, null)
@@ -47,7 +53,7 @@ export function openSharedStream({ account, onFrame, onState }: SharedOptions): 
       const close = openStream({
         path: PATH,
         onFrame: (frame) => {
-          if (frame.event === 'hello') greeting = frame
+          greeting = renewGreeting(greeting, frame)
           onFrame(frame)
           tell({ kind: 'frame', frame })
         },

@@ -8,6 +8,8 @@ import { createSseReader, type SseFrame } from './read-sse.ts'
 
 /** The service sends a sign of life every 15 s. */
 const SILENCE_MS = 45_000
+/** A stream that the service ended in order is asked for again at once, to learn why: a credential may have been taken back. */
+const AT_ONCE_EVERY_MS = 5000
 
 export type StreamState = 'connecting' | 'live' | 'reconnecting' | 'ended'
 
@@ -27,14 +29,17 @@ export function openStream({ path, onFrame, onState, isOver = () => false }: Str
 
   async function follow(): Promise<void> {
     let failures = 0
+    let askedAtOnce = Number.NEGATIVE_INFINITY
     onState('connecting', null)
     while (!whole.signal.aborted) {
       let error: ApiError | null = null
+      let isInOrder = false
       try {
         await readOnce(() => {
           failures = 0
           onState('live', null)
         })
+        isInOrder = true
       } catch (thrown) {
         error = thrown instanceof ApiError ? thrown : null
       }
@@ -42,6 +47,10 @@ export function openStream({ path, onFrame, onState, isOver = () => false }: Str
       const isRefused = error?.status != null && error.status >= 400 && error.status < 500 && error.status !== 429
       if (isOver() || isRefused) return onState('ended', error)
       onState('reconnecting', error)
+      if (isInOrder && performance.now() - askedAtOnce > AT_ONCE_EVERY_MS) {
+        askedAtOnce = performance.now()
+        continue
+      }
       const waitMs = Math.max(backoffMs(failures++, Math.random()), (error?.retryAfterSeconds ?? 0) * 1000)
       await pause(waitMs, whole.signal)
     }
