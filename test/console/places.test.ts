@@ -36,6 +36,25 @@ describe('places of the console', { skip: withoutBrowser }, () => {
     console.assertClean()
   })
 
+  test('calls of models that can be asked for again are listed, with what became of them', async () => {
+    await using app = await startTestApp()
+    const answer = await fetch(`${app.url}/v2/models/local/text-card`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'idempotency-key': 'once' },
+      body: '{"text":"A card"}',
+    })
+    assert.equal(answer.status, 200, await answer.text())
+    await using console = await openConsole(browser, app.url, { path: '/models' })
+    const { page } = console
+    await assertAccessible(page, 'models')
+    await console.click(page.getByRole('link', { name: 'Calls' }))
+    await page.getByRole('row', { name: /local\/text-card succeeded/ }).waitFor()
+    await assertAccessible(page, 'calls')
+    await console.click(page.getByRole('link', { name: 'Failed' }))
+    await page.getByText('No calls in this state').waitFor()
+    console.assertClean()
+  })
+
   test('an engine is taken out of work and back, after the page said what will happen', async () => {
     await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
     await using console = await openConsole(browser, app.url, { path: '/operator/engines' })

@@ -10,7 +10,9 @@ export interface UsageAnswer {
   readonly refunds_usd: string
   readonly series: readonly { readonly day: string; readonly usd: string }[]
   readonly rows: readonly {
-    readonly key: string
+    /** null: there is none, or it was not noted. */
+    readonly key: string | null
+    readonly kind: 'job' | 'call' | 'rest' | null
     readonly label: string | null
     readonly count: number
     readonly usd: string
@@ -26,6 +28,7 @@ export interface KeyRow {
   readonly name: string
   readonly scopes: readonly string[] | null
   readonly created_at: string
+  readonly expires_at: string | null
   readonly last_used_at: string | null
   readonly revoked_at: string | null
   readonly is_current: boolean

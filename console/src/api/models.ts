@@ -5,25 +5,48 @@ import { getJson, getText, request, send } from './client.ts'
 export interface ModelRow {
   readonly id: string
   readonly provider: string
-  readonly model: string
+  readonly title: string
+  readonly description: string | null
+  /** In words; null: only the provider knows. */
+  readonly price: string | null
+  readonly is_runnable: boolean
+  readonly why_not: string | null
 }
 
-interface ModelList {
-  readonly data: readonly ModelRow[]
-  readonly has_more: boolean
-  readonly next_cursor: string | null
+interface ModelPage {
+  readonly models: readonly ModelRow[]
+  readonly next: string | null
 }
 
 export async function listModels(signal?: AbortSignal): Promise<readonly ModelRow[]> {
   const rows: ModelRow[] = []
-  let cursor: string | null = null
+  let after: string | null = null
   do {
-    const query: string = cursor === null ? '' : `&cursor=${encodeURIComponent(cursor)}`
-    const page: ModelList = await getJson<ModelList>(`/v2/models?limit=100${query}`, signal)
-    rows.push(...page.data)
-    cursor = page.has_more ? page.next_cursor : null
-  } while (cursor !== null)
+    const query: string = after === null ? '' : `?after=${encodeURIComponent(after)}`
+    const page: ModelPage = await getJson<ModelPage>(`/console/v1/models${query}`, signal)
+    rows.push(...page.models)
+    after = page.next
+  } while (after !== null)
   return rows
+}
+
+export interface CallRow {
+  readonly request_id: string
+  readonly model: string
+  readonly status: 'queued' | 'running' | 'succeeded' | 'failed' | 'canceled' | 'interrupted' | 'gone'
+  readonly created_at: string
+  readonly completed_at: string | null
+  readonly cost_usd: string | null
+  readonly error: { readonly code: string; readonly message: string } | null
+}
+
+export interface CallPage {
+  readonly calls: readonly CallRow[]
+  readonly next_cursor: string | null
+}
+
+export function listCalls(query: URLSearchParams, signal?: AbortSignal): Promise<CallPage> {
+  return getJson<CallPage>(`/console/v1/calls?${query}`, signal)
 }
 
 function at(id: string, rest = ''): string {

@@ -17,6 +17,7 @@ const GalleryPage = lazy<Parameters>(() => import('./gallery/gallery-page.tsx').
 const AssetsPage = lazy<Parameters>(() => import('./assets/assets-page.tsx').then((module) => module.AssetsPage))
 const ModelsPage = lazy<Parameters>(() => import('./models/models-page.tsx').then((module) => module.ModelsPage))
 const ModelPage = lazy<Parameters>(() => import('./models/model-page.tsx').then((module) => module.ModelPage))
+const CallsPage = lazy<Parameters>(() => import('./models/calls-page.tsx').then((module) => module.CallsPage))
 const AccountPage = lazy<Parameters>(() => import('./account/account-page.tsx').then((module) => module.AccountPage))
 const UsagePage = lazy<Parameters>(() => import('./account/usage-page.tsx').then((module) => module.UsagePage))
 const KeysPage = lazy<Parameters>(() => import('./account/keys-page.tsx').then((module) => module.KeysPage))
@@ -48,6 +49,7 @@ const PAGES: readonly Row[] = [
   ['/gallery', 'Gallery', GalleryPage],
   ['/assets', 'Assets', AssetsPage],
   ['/models', 'Models', ModelsPage],
+  ['/models/calls', 'Calls', CallsPage],
   ['/models/:provider/:model', 'Model', ModelPage],
   ['/account', 'Account', AccountPage],
   ['/account/usage', 'Usage', UsagePage],

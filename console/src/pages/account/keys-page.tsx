@@ -4,7 +4,7 @@ import { createKey, type KeyRow, listKeys, revokeKey } from '../../api/account.t
 import { ApiError } from '../../api/client.ts'
 import { EmptyState } from '../../components/empty-state.tsx'
 import { ErrorBox } from '../../components/error-box.tsx'
-import { Ago } from '../../components/figures.tsx'
+import { Ago, Moment } from '../../components/figures.tsx'
 import { KeyOnce } from '../../components/key-once.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { confirm } from '../../components/overlay/confirm.tsx'
@@ -16,7 +16,9 @@ import { useResource } from '../../state/resource.ts'
 import { toMarkedText } from '../../text/marks.ts'
 import { AccountTabs } from './account-tabs.tsx'
 
-const SCOPES = ['jobs:read', 'jobs:write', 'assets:read', 'assets:write', 'models:read', 'models:run'] as const
+/** What a program needs. */
+const WORK = ['jobs:read', 'jobs:write', 'assets:read', 'assets:write', 'models:read', 'models:run'] as const
+const SCOPES = [...WORK, 'keys:write'] as const
 
 export function KeysPage() {
   const resource = useResource('keys', listKeys)
@@ -73,6 +75,12 @@ export function KeysPage() {
                           <Ago at={key.last_used_at} />
                         </>
                       )}
+                      {key.expires_at !== null && (
+                        <>
+                          {' · until '}
+                          <Moment at={key.expires_at} />
+                        </>
+                      )}
                       {key.revoked_at !== null && ' · revoked'}
                     </span>
                   </span>
@@ -113,7 +121,7 @@ export function KeysPage() {
 
 function NewKey({ onClose, onMade }: { readonly onClose: () => void; readonly onMade: (secret: string) => void }) {
   const name = useSignal('')
-  const scopes = useSignal<ReadonlySet<string>>(new Set(SCOPES))
+  const scopes = useSignal<ReadonlySet<string>>(new Set(WORK))
   const error = useSignal<ApiError | null>(null)
   async function make(event: Event): Promise<void> {
     event.preventDefault()

@@ -71,10 +71,7 @@ function Usage({ usage, by, name }: { readonly usage: UsageAnswer; readonly by: 
           onClick={() =>
             saveText(
               `usage-${name}.csv`,
-              toCsv([
-                [by, 'count', 'usd'],
-                ...usage.rows.map((row) => [row.label ?? row.key, String(row.count), row.usd]),
-              ]),
+              toCsv([[by, 'count', 'usd'], ...usage.rows.map((row) => [rowName(row), String(row.count), row.usd])]),
               'text/csv',
             )
           }
@@ -104,9 +101,9 @@ function Usage({ usage, by, name }: { readonly usage: UsageAnswer; readonly by: 
             </thead>
             <tbody>
               {usage.rows.map((row) => (
-                <tr key={row.key}>
+                <tr key={`${row.kind} ${row.key}`}>
                   <td>
-                    <Words text={row.label ?? row.key} />
+                    <Words text={rowName(row)} />
                   </td>
                   <td class="right number">{formatCount(row.count)}</td>
                   <td class="right">
@@ -123,4 +120,9 @@ function Usage({ usage, by, name }: { readonly usage: UsageAnswer; readonly by: 
       )}
     </>
   )
+}
+
+function rowName({ label, key, kind }: UsageAnswer['rows'][number]): string {
+  if (kind === 'rest') return 'all others'
+  return label ?? key ?? (kind === 'job' ? 'jobs' : kind === 'call' ? 'calls' : 'not noted')
 }

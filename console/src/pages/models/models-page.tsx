@@ -7,6 +7,8 @@ import { Words } from '../../components/words.tsx'
 import { hrefOf, query, setQuery } from '../../routes.ts'
 import { useResource } from '../../state/resource.ts'
 import { plural } from '../../text/format.ts'
+import { toMarkedText } from '../../text/marks.ts'
+import { ModelTabs } from './model-tabs.tsx'
 
 export function ModelsPage() {
   const resource = useResource('models', listModels)
@@ -14,10 +16,14 @@ export function ModelsPage() {
   return (
     <section class="page models">
       <h1>Models</h1>
+      <ModelTabs here="models" />
       <Loaded resource={resource} skeleton={<Skeleton rows={8} />}>
         {(models) => {
           const words = wanted.toLowerCase().split(/\s+/)
-          const found = models.filter(({ id }) => words.every((word) => id.toLowerCase().includes(word)))
+          const found = models.filter(({ id, title }) => {
+            const text = `${id} ${title}`.toLowerCase()
+            return words.every((word) => text.includes(word))
+          })
           return (
             <>
               <div class="graph-bar">
@@ -31,19 +37,17 @@ export function ModelsPage() {
                 <span class="dim">{plural(found.length, 'model')}</span>
               </div>
               {found.length === 0 && (
-                <EmptyState title={wanted === '' ? 'No models' : `No model is called “${wanted}”`} />
+                <EmptyState title={wanted === '' ? 'No models' : `No model is called “${toMarkedText(wanted)}”`} />
               )}
               {[...byProvider(found)].map(([provider, rows]) => (
-                <section key={provider} aria-label={provider}>
+                <section key={provider} aria-label={toMarkedText(provider)}>
                   <h2>
                     <Words text={provider} />
                   </h2>
                   <ul class="model-list">
-                    {rows.map(({ id, model }) => (
-                      <li key={id}>
-                        <a class="card model-card" href={hrefOf(`/models/${id}`)}>
-                          <Words text={model} />
-                        </a>
+                    {rows.map((row) => (
+                      <li key={row.id}>
+                        <ModelCard row={row} />
                       </li>
                     ))}
                   </ul>
@@ -54,6 +58,26 @@ export function ModelsPage() {
         }}
       </Loaded>
     </section>
+  )
+}
+
+function ModelCard({ row }: { readonly row: ModelRow }) {
+  const { id, provider, description, price, is_runnable: isRunnable, why_not: whyNot } = row
+  const name = id.startsWith(`${provider}/`) ? id.slice(provider.length + 1) : id
+  return (
+    <a class="card model-card" href={hrefOf(`/models/${id}`)}>
+      <strong>
+        <Words text={name} />
+      </strong>
+      {description !== null && (
+        <span class="dim model-about">
+          <Words text={description} />
+        </span>
+      )}
+      <span class="dim model-about">
+        {isRunnable ? <Words text={price ?? 'price not known before'} /> : <Words text={whyNot ?? 'not offered'} />}
+      </span>
+    </a>
   )
 }
 

@@ -1,0 +1,154 @@
+/** Calls of models: those that wait or run, and for a day those that came through the queue or can be asked for again. */
+import { useSignal } from '@preact/signals'
+import { ApiError } from '../../api/client.ts'
+import { type CallRow, listCalls } from '../../api/models.ts'
+import { EmptyState } from '../../components/empty-state.tsx'
+import { ErrorBox } from '../../components/error-box.tsx'
+import { Ago, Duration, Money } from '../../components/figures.tsx'
+import { Loaded } from '../../components/loaded.tsx'
+import { Skeleton } from '../../components/skeleton.tsx'
+import { TableWrap } from '../../components/table/table-wrap.tsx'
+import { Words } from '../../components/words.tsx'
+import { hrefOf, query } from '../../routes.ts'
+import { useResource } from '../../state/resource.ts'
+import { ModelTabs } from './model-tabs.tsx'
+
+const STATES = {
+  '': 'All',
+  queued: 'Waiting',
+  running: 'Running',
+  succeeded: 'Succeeded',
+  failed: 'Failed',
+  canceled: 'Canceled',
+} as const
+
+export function CallsPage() {
+  const wanted = query.value.get('state') ?? ''
+  const state = wanted in STATES ? wanted : ''
+  const asked = new URLSearchParams(state === '' ? {} : { state })
+  const resource = useResource(`calls ${state}`, (signal) => listCalls(asked, signal))
+  return (
+    <section class="page calls">
+      <h1>Calls</h1>
+      <ModelTabs here="calls" />
+      <nav class="segments" aria-label="State">
+        {Object.entries(STATES).map(([value, word]) => (
+          <a
+            key={value}
+            href={hrefOf(value === '' ? '/models/calls' : `/models/calls?state=${value}`)}
+            aria-current={state === value ? 'true' : undefined}
+          >
+            {word}
+          </a>
+        ))}
+      </nav>
+      <button type="button" class="button small" onClick={resource.reload}>
+        Ask again
+      </button>
+      <Loaded resource={resource} skeleton={<Skeleton rows={8} />}>
+        {({ calls, next_cursor: cursor }) => (
+          <Calls key={`${state} ${resource.at.value}`} state={state} first={calls} cursor={cursor} />
+        )}
+      </Loaded>
+    </section>
+  )
+}
+
+interface CallsProps {
+  readonly state: string
+  readonly first: readonly CallRow[]
+  readonly cursor: string | null
+}
+
+function Calls({ state, first, cursor }: CallsProps) {
+  const more = useSignal<readonly CallRow[]>([])
+  const next = useSignal(cursor)
+  const error = useSignal<ApiError | null>(null)
+  async function loadMore(): Promise<void> {
+    const asked = new URLSearchParams({ ...(state !== '' && { state }), cursor: next.value ?? '' })
+    try {
+      const page = await listCalls(asked)
+      more.value = [...more.value, ...page.calls]
+      next.value = page.next_cursor
+      error.value = null
+    } catch (thrown) {
+      if (!(thrown instanceof ApiError)) throw thrown
+      error.value = thrown
+    }
+  }
+  const calls = [...first, ...more.value]
+  if (calls.length === 0)
+    return (
+      <EmptyState title={state === '' ? 'No calls' : 'No calls in this state'}>
+        <p class="dim">
+          Calls that were answered at once and cannot be asked for again leave no record but their charge.
+        </p>
+      </EmptyState>
+    )
+  return (
+    <>
+      <TableWrap label="Calls of models">
+        <table class="plain-table">
+          <thead>
+            <tr>
+              <th scope="col">Model</th>
+              <th scope="col">State</th>
+              <th scope="col">Request</th>
+              <th scope="col">Made</th>
+              <th scope="col" class="right">
+                Time
+              </th>
+              <th scope="col" class="right">
+                Cost
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {calls.map((call) => (
+              <OneCall key={call.request_id} call={call} />
+            ))}
+          </tbody>
+        </table>
+      </TableWrap>
+      {error.value !== null && <ErrorBox error={error.value} />}
+      {next.value !== null && (
+        <button type="button" class="button" onClick={() => void loadMore()}>
+          More
+        </button>
+      )}
+    </>
+  )
+}
+
+function OneCall({ call }: { readonly call: CallRow }) {
+  return (
+    <tr>
+      <td>
+        <a href={hrefOf(`/models/${call.model}`)}>
+          <Words text={call.model} />
+        </a>
+      </td>
+      <td>
+        {call.status}
+        {call.error !== null && (
+          <span class="failed-text">
+            {' '}
+            <Words text={`${call.error.code}: ${call.error.message}`} />
+          </span>
+        )}
+      </td>
+      <td>
+        <code>{call.request_id}</code>
+      </td>
+      <td>
+        <Ago at={call.created_at} />
+      </td>
+      <td class="right">
+        <Duration from={call.created_at} to={call.completed_at} />
+      </td>
+      <td class="right">
+        <Money usd={call.cost_usd} />
+      </td>
+    </tr>
+  )
+}
