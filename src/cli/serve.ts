@@ -137,6 +137,7 @@ function toBanner(app: App, config: Config, needsToken: boolean): string {
     ...(config.store.kind === 'postgres' ? [`  database      ${config.store.shown}`] : []),
     `  data folder   ${config.dataDirectory}`,
     `  engines       ${config.role === 'api' ? 'those of other processes' : toEngineLine(app)}`,
+    `  in a browser  ${base}/`,
     `  API reference ${base}/docs`,
     `  try it        curl -s${header} ${base}/api/v2/jobs -d '{"workflow":{"1":{"class_type":"PrimitiveString","inputs":{"value":"hello"}},"2":{"class_type":"PreviewAny","inputs":{"source":["1",0]}}}}'`,
     '  stop          Ctrl-C',

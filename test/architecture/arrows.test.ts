@@ -18,6 +18,22 @@ test('every import follows the rules of the architecture', () => {
   assert.deepEqual(wrong, [])
 })
 
+test('the console is a house of its own: it imports itself and, of the ground, how numbers are read exactly', () => {
+  const page = readSources('console/src/**/*.{ts,tsx}')
+  assert.ok(page.length > 50, 'its sources were found')
+  const wrong = page.flatMap(({ file, imports }) =>
+    imports.flatMap((to) => {
+      const isOwn = to.file === null || to.file.startsWith('console/src/') || to.file.startsWith('lib/json/')
+      return isOwn ? [] : [`${file} -> ${to.file}`]
+    }),
+  )
+  assert.deepEqual(wrong, [])
+  const own = page.map(({ file, imports }) => [file, imports.flatMap((to) => to.file ?? [])] as const)
+  assert.equal(findCycle(new Map(own)), null)
+  const back = sources.filter(({ imports }) => imports.some((to) => to.file?.startsWith('console/') === true))
+  assert.deepEqual(back, [])
+})
+
 test('the rules refuse forbidden imports', () => {
   const refused: [string, string][] = [
     ['src/domain/jobs/a.ts', 'src/surfaces/kit/b.ts'],

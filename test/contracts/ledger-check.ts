@@ -61,7 +61,7 @@ export function testLedgerCheck({ open, unlock }: LedgerCheckOptions): void {
     ],
     [
       'a hold out of nothing',
-      `INSERT INTO ledger_hold SELECT 'job:none', account_id, 3, 0 FROM credit_account`,
+      `INSERT INTO ledger_hold (id, account_id, micros, held_at) SELECT 'job:none', account_id, 3, 0 FROM credit_account`,
       () => ['wrong_hold job:none 0 3', 'orphan_hold job:none 0 3'],
     ],
     [

@@ -6,15 +6,8 @@ import { BASE } from '../../base.ts'
 import { formatBytes } from '../../text/format.ts'
 import { Icon } from '../icon.tsx'
 import { Words } from '../words.tsx'
+import type { MediaItem } from './media-item.ts'
 import { TextOutput } from './text-output.tsx'
-
-export interface MediaItem {
-  readonly asset_id: string
-  readonly name: string
-  readonly content_type: string
-  readonly size_bytes: number
-  readonly url: string
-}
 
 export type MediaKind = 'image' | 'video' | 'audio' | 'text' | 'file'
 

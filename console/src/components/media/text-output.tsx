@@ -1,7 +1,7 @@
 /** The beginning of a text, as text. */
 import { useEffect, useState } from 'preact/hooks'
 import { Words } from '../words.tsx'
-import type { MediaItem } from './media.tsx'
+import type { MediaItem } from './media-item.ts'
 
 const MAX_BYTES = 256 * 1024
 
