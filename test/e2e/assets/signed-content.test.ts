@@ -97,7 +97,7 @@ describe('a signed address', () => {
       at(mine.id, good.search.slice(0, -1)),
       at(mine.id, good.search.replace('86400', '96400')),
       at(mine.id, good.search.replace('account=team-a', 'account=team-b')),
-      at(mine.id, `${good.search}&download=1`),
+      at(mine.id, `${good.search}&download=2`),
       at(mine.id, good.search.replaceAll('&', '&&')),
     ]
     const answers = await Promise.all(bad.map((url) => follow(url)))
