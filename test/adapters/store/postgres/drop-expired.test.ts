@@ -156,7 +156,8 @@ test('jobs that come and go leave no space behind', () =>
       assert.equal(await store.jobs.dropExpired?.({ ...dropAt((round + 1) * RANGE_MS), limit: 10_000 }), jobs.length)
       // As the server does by itself when there is enough to do.
       for (const table of ['job', 'account', 'account_load', 'account_blob', 'account_storage', 'blob_candidate']) {
-        await sql.query(`VACUUM ${table}`)
+        // With its indexes, which the server leaves alone as long as little is dead in them.
+        await sql.query(`VACUUM (INDEX_CLEANUP ON) ${table}`)
       }
       const { rows } = await sql.query<{ bytes: string }>(
         `SELECT sum(pg_total_relation_size(oid)) AS bytes FROM pg_class
