@@ -36,6 +36,7 @@ test('a submit answers 201 with the whole job and echoes metadata and priority',
   const [request] = service.jobs.submitted
   assert.deepEqual(request, {
     accountId: 'local',
+    keyId: null,
     scopes: null,
     pool: null,
     workflow: { 1: {} },
