@@ -100,8 +100,15 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     },
     ended(key, channel, isRemote) {
       if (earlyEnds.delete(key.jobId)) return
-      channel?.moved(-1)
       endings.get(key.jobId)?.()
+      endings.delete(key.jobId)
+      // Nobody listens, so its last event will not come here either; who connects from now on never saw it run.
+      if (isRemote && channel === undefined) {
+        runs.forget(key.jobId)
+        jobClients.forget(key.jobId)
+        return
+      }
+      channel?.moved(-1)
       endings.set(key.jobId, waitForEnd(key, isRemote))
     },
   }

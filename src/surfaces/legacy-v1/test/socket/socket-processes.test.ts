@@ -135,6 +135,19 @@ test('the end of a run is told that was silent since somebody here listened, and
   await there.until(isEnd)
 })
 
+test('a run that ended before anybody here listened is not told to who connects right after', async () => {
+  await using rigs = await startTwo()
+  const { one, other, medium } = rigs
+  const next = '5c6f54d3-c688-4185-a929-0a18c0b13fd2'
+  for (const id of [JOB, next]) other.jobs.set(id, { ...ENDED, id })
+  one.move(JOB, 'ended')
+  await medium.settle()
+  const there = await other.connect('token=ada&clientId=')
+  one.move(next, 'ended')
+  const first = await there.until(isEnd)
+  assert.equal('data' in first && first.data['prompt_id'], next)
+})
+
 test('events that come late over a slow link come before the end of their run, which comes once', async () => {
   await using rigs = await startTwo()
   const { one, other, medium, otherEnd } = rigs
