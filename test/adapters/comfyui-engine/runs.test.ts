@@ -80,6 +80,18 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
     await assert.rejects(bytesOf(file), EngineLostError)
   })
 
+  test('a job that is handed out again as the same attempt saves elsewhere, so that neither removes what the other made', async () => {
+    await using rigs = new AsyncDisposableStack()
+    const folders: string[] = []
+    for (const claimId of ['first', 'second']) {
+      const rig = rigs.use(await openRig())
+      await runGraph(rig.engine, saveGraph(9), { jobId: 'same', claimId })
+      folders.push(...rig.fake.files.paths())
+    }
+    assert.equal(folders.length, 2)
+    assert.notEqual(folders[0], folders[1])
+  })
+
   test('an input folder that somebody emptied is filled again within the run', async () => {
     await using rig = await openRig()
     const files = { 'photo.png': Buffer.from('a photo') }
