@@ -110,7 +110,7 @@ function askRanges(
   return read.all(RANGES[asked.order][by], [
     ...toQuestions(asked, asked.plan.questions, limit),
     ...[code, asked.now],
-    ranges.map(({ values: [first] }) => first),
+    ranges.map(({ values: [first] }) => String(first)),
     ranges.map(({ values: [, second] }) => second ?? ''),
   ])
 }
@@ -120,33 +120,31 @@ function toQuestions(
   questions: SearchPlan['questions'],
   limit: number,
 ): unknown[] {
-  const { statuses, engine, pool, labels, recipes } = questions
+  const { statuses, engine, pool, labels, recipes, outputs, node } = questions
   return [
     ...[accountId, statuses, filter.since?.getTime() ?? Number.MIN_SAFE_INTEGER],
     ...[filter.until?.getTime() ?? Number.MAX_SAFE_INTEGER, ...behind, limit, engine, pool],
-    ...[labels?.map(([key]) => key) ?? null, labels?.map(([, value]) => value) ?? null, recipes],
+    ...[labels?.map(([key]) => key) ?? null, labels?.map(([, value]) => value) ?? null, recipes, outputs, node],
   ]
 }
 
 /** Live jobs have no code, and labels and ids find them as they find the others. */
 async function walkLive(read: Queryable, asked: Asked): Promise<Walk<EntryRow>[]> {
   const { filter, found, order, limit } = asked
-  const statuses = (filter.statuses ?? JOB_STATUSES).filter((status) => !isTerminal(status))
-  const recipes = toLiveRecipes(found)
+  const { recipes, text } = found
+  const live = (filter.statuses ?? JOB_STATUSES).filter((status) => !isTerminal(status))
+  // One that waits has made nothing.
+  const statuses = filter.outputs === null ? live : live.filter((status) => status !== 'queued')
   const isFoundOtherwise = filter.text === null && Object.keys(filter.metadata).length > 0
   if (statuses.length === 0 || filter.code !== null || isFoundOtherwise || recipes?.length === 0) return []
-  const questions = { statuses, engine: filter.engine, pool: filter.pool, recipes, code: null }
+  const { type: outputs = null, nodeId: node = null } = filter.outputs ?? {}
+  const questions = { statuses, engine: filter.engine, pool: filter.pool, recipes, code: null, outputs, node }
   const labels = Object.entries(filter.metadata)
   const values = toQuestions(asked, { ...questions, labels: labels.length === 0 ? null : labels }, limit + 1)
   const held = LIVE[order][statuses.includes('queued') ? 'all' : 'held']
-  const entries = await read.all(held, [...values, null])
+  const entries = await read.all(held, [...values, null, filter.text, text?.recipes ?? []])
   const last = entries.at(-1)
   return [{ entries, cutAt: entries.length > limit && last !== undefined ? keyOf(last) : null }]
-}
-
-function toLiveRecipes({ recipes, text }: FoundTerms): readonly string[] | null {
-  if (text === null) return recipes
-  return recipes === null ? text.recipes : text.recipes.filter((recipe) => recipes.includes(recipe))
 }
 
 const COUNTERS = statement<
