@@ -6,7 +6,12 @@ import { zipStream } from '../../../../lib/files/zip-stream.ts'
 import { createSemaphore } from '../../../../lib/waiting/semaphore.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { Output, OutputType } from '../../../domain/jobs/job.ts'
-import { type JobSummary, NO_FILTER, type OutputFilter, type SummaryPage } from '../../../domain/jobs/summaries/summary-store.ts'
+import {
+  type JobSummary,
+  NO_FILTER,
+  type OutputFilter,
+  type SummaryPage,
+} from '../../../domain/jobs/summaries/summary-store.ts'
 import { matchesEtag, quoteDigest } from '../../kit/content/etag.ts'
 import { createTimeCursors } from '../../kit/cursor.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'

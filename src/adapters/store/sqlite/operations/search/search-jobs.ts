@@ -122,7 +122,9 @@ export function prepareFindDetails(
   database: DatabaseSync,
 ): (input: { readonly accountId: string; readonly jobId: string; readonly now: number }) => StoredDetails | null {
   const findSummaries = prepareFindSummaries(database)
-  const select = prepareRows<[attempts: string | null, terms: string | null, held: number | null, origin: string | null]>(
+  const select = prepareRows<
+    [attempts: string | null, terms: string | null, held: number | null, origin: string | null]
+  >(
     database,
     `SELECT attempts,
        (SELECT terms FROM job_recipe WHERE job_recipe.account_id = job.account_id AND job_recipe.recipe = job.recipe),
