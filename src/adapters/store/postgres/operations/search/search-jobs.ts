@@ -17,7 +17,7 @@ import {
   toWalkLength,
 } from '../../../search/search-plan.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
-import { findSummaries } from './find-summaries.ts'
+import { findDatedSummaries } from './find-summaries.ts'
 import { type EntryRow, LIVE, RANGES, type SearchOrder } from './search-statements.ts'
 import { findTerms } from './search-terms.ts'
 
@@ -45,22 +45,23 @@ const isEngineIndexed = () => true
 
 export async function searchJobs(read: Queryable, accountId: string, query: SummaryQuery): Promise<SummaryPage> {
   const { filter, order, limit, after } = query
-  const found = await findTerms(read, accountId, filter)
-  const plan = toSearchPlan(filter, found, { isEngineIndexed })
+  const terms = await findTerms(read, accountId, filter)
+  const plan = toSearchPlan(filter, terms, { isEngineIndexed })
   const now = query.now.getTime()
   const entries: EntryRow[] = []
   let behind: PageKey | null = after === null ? toStart(filter, order) : toKey(after)
   for (let round = 0; round < MAX_ROUNDS && behind !== null && entries.length < limit; round += 1) {
     const left = limit - entries.length
-    const walks = await walkAll(read, { accountId, filter, found, plan, order, behind, limit: left, now })
+    const walks = await walkAll(read, { accountId, filter, found: terms, plan, order, behind, limit: left, now })
     const page = mergeWalks(walks, { order, limit: left, keyOf })
     entries.push(...page.entries)
     behind = page.resumeAfter
   }
-  const ids = entries.map(([, , id]) => id)
-  const stored = new Map((await findSummaries(read, accountId, ids, now)).map((summary) => [summary[0][1], summary]))
-  const summaries = ids
-    .map((id) => stored.get(id))
+  const dated = entries.map(([, , id, expiresAt]) => ({ id, expiresAt }))
+  const found = await findDatedSummaries(read, accountId, dated, now)
+  const stored = new Map(found.map((summary) => [summary[0][1], summary]))
+  const summaries = dated
+    .map(({ id }) => stored.get(id))
     .filter((summary) => summary !== undefined)
     .map(toSummary)
   return { summaries, next: behind === null ? null : { createdAt: new Date(behind[0]), id: behind[1] } }
