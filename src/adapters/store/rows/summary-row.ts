@@ -50,7 +50,10 @@ export function toSummary([row, queuePosition]: StoredSummary): JobSummary {
     completedAt: toDate(completedAt),
     expiresAt: new Date(expiresAt),
     progress: progress === null ? null : (JSON.parse(progress) as Progress),
-    error: errorText === null ? null : toError(JSON.parse(errorText.endsWith('}') ? errorText : `${errorText}}`) as JobError),
+    error:
+      errorText === null
+        ? null
+        : toError(JSON.parse(errorText.endsWith('}') ? errorText : `${errorText}}`) as JobError),
     thumb: thumbId === null ? null : { assetId: thumbId },
   }
 }
