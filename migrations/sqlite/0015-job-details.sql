@@ -17,4 +17,4 @@ UPDATE job SET output_types = (
 -- By a word of the title. One entry per submit, and it never moves.
 CREATE INDEX job_title_listing ON job (account_id, title, created_at, id) WHERE title IS NOT NULL;
 -- Ended jobs with outputs, by what they made.
-CREATE INDEX job_output_listing ON job (account_id, output_types, created_at, id) WHERE output_types > 0;
+CREATE INDEX job_output_listing ON job (account_id, output_types, created_at, id) WHERE output_types <> 0;

@@ -23,7 +23,7 @@ const JOB_RANGES: Record<Exclude<SearchRange['by'], 'label' | 'id'>, string> = {
   code: 'job INDEXED BY job_code_listing WHERE code IS NOT NULL AND account_id = ?1 AND code = ?14',
   recipe: 'job INDEXED BY job_recipe_listing WHERE recipe IS NOT NULL AND account_id = ?1 AND recipe = ?14',
   title: 'job INDEXED BY job_title_listing WHERE title IS NOT NULL AND account_id = ?1 AND title = ?14',
-  outputs: 'job INDEXED BY job_output_listing WHERE output_types > 0 AND account_id = ?1 AND output_types = ?14',
+  outputs: 'job INDEXED BY job_output_listing WHERE output_types <> 0 AND account_id = ?1 AND output_types = ?14',
   engine: `job INDEXED BY job_engine_listing WHERE engine_id <> 'embedded' AND completed_at IS NOT NULL
     AND account_id = ?1 AND engine_id = ?14`,
 }

@@ -96,7 +96,8 @@ function nextTitle(condition: string): string {
   return `(SELECT min(title) FROM job INDEXED BY job_title_listing WHERE title IS NOT NULL AND account_id = ?1 AND ${condition})`
 }
 
+/** `<>` and not `>`: the database begins at one lower bound only, and must begin at the condition's. */
 function nextMask(condition: string): string {
   return `(SELECT min(output_types) FROM job INDEXED BY job_output_listing
-    WHERE output_types > 0 AND account_id = ?1 AND ${condition})`
+    WHERE output_types <> 0 AND account_id = ?1 AND ${condition})`
 }
