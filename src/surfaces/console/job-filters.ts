@@ -70,6 +70,7 @@ export function readFilter(fields: Fields): SummaryFilter {
     engine: text('engine'),
     pool: text('pool'),
     metadata: readLabels(fields),
+    outputs: null,
     text: text('q')?.trim() || null,
   }
 }

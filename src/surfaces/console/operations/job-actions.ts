@@ -13,7 +13,7 @@ import { sendJson } from '../../kit/send-json.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 import { readFilterBody } from '../job-filters.ts'
 import { toSummaryView } from '../views/summary-view.ts'
-import { jobIdOf } from './job.ts'
+import { findLayout, jobIdOf } from './job.ts'
 
 const MAX_IDS = 1000
 // In one request; whoever has more repeats it.
@@ -125,16 +125,18 @@ export function rerunJob(app: FastifyInstance, deps: ConsoleDeps): void {
     const jobId = jobIdOf(request)
     const body = await readJsonBody(request, { maxBytes: limits.maxBodyBytes })
     if (!isJsonObject(body)) throw new ServiceError('invalid_request', 'the body must be a JSON object')
-    const [before, text] = await Promise.all([
+    const [before, text, layout] = await Promise.all([
       jobs.reader.find(accountId, jobId),
       jobs.reader.workflow(accountId, jobId),
+      findLayout({ console: parts, jobs, clock }, accountId, jobId),
     ])
     const workflow = applyChanges(parseLosslessJson(text), body['changes'])
     const metadata = body['metadata'] === undefined ? before.metadata : readMetadata(body['metadata'])
     const job = await jobs.submit({
       ...{ accountId, scopes, keyId, workflow, metadata, priority: before.priority },
       pool: before.pool === DEFAULT_POOL ? null : before.pool,
-      ...{ extraData: null, idempotencyKey: null },
+      // What the editor sent is not sent again: with other values it would say what is not so.
+      ...{ extraData: null, idempotencyKey: null, layout },
     })
     const [summary] = await parts.summaries.findMany(accountId, [job.id], clock.now())
     if (summary === undefined) throw noSuchJob()

@@ -41,6 +41,7 @@ import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
 import { prepareFindCatalogs, prepareListEngines, prepareMeasureCatalogs } from './nodes/engine-rows.ts'
 import { prepareGlance } from './nodes/glance.ts'
 import { prepareHoldings, prepareListNodes } from './nodes/node-rows.ts'
+import { prepareFindOutputs, prepareReadQueue } from './search/read-queue.ts'
 import { prepareCountJobs, prepareFindDetails, prepareFindSummaries, prepareSearchJobs } from './search/search-jobs.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
@@ -60,6 +61,8 @@ export function prepareReadOperations(database: DatabaseSync) {
     findSummaries: prepareFindSummaries(database),
     findDetails: prepareFindDetails(database),
     countJobs: prepareCountJobs(database),
+    findOutputs: prepareFindOutputs(database),
+    readQueue: prepareReadQueue(database),
     countByStatus: prepareCountByStatus(database),
     findAssets: prepareFindAssets(database),
     findUploadsByPath: prepareFindUploadsByPath(database),

@@ -1,4 +1,5 @@
 /** Jobs in short on SQLite, as the main thread sees them. */
+import { readOrigin } from '../../../../domain/jobs/submit/job-origin.ts'
 import type {
   SummaryFilter,
   SummaryPage,
@@ -6,6 +7,8 @@ import type {
   SummaryStore,
 } from '../../../../domain/jobs/summaries/summary-store.ts'
 import { toAttempts } from '../../rows/attempt-fields.ts'
+import { toOutput } from '../../rows/job-row.ts'
+import { toQueueReading } from '../../rows/queue-rows.ts'
 import { toSummary } from '../../rows/summary-row.ts'
 import type { PageKey } from '../../search/merge-walks.ts'
 import { AFTER_NONE, BEFORE_NONE, type StoredFilter } from '../operations/search/search-jobs.ts'
@@ -41,8 +44,18 @@ export function createSummaryStore({ write, read }: StoreChannels): SummaryStore
     async findDetails(accountId, jobId, now) {
       const found = await read.call('findDetails', { accountId, jobId, now: now.getTime() })
       if (found === null) return null
-      const [summary, attempts, terms, held] = found
-      return { summary: toSummary(summary), attempts: toAttempts(attempts), terms, held }
+      const [summary, attempts, terms, held, origin] = found
+      return {
+        ...{ summary: toSummary(summary), attempts: toAttempts(attempts), terms, held },
+        origin: readOrigin(origin),
+      }
+    },
+    async findOutputs(accountId, jobs) {
+      const found = await read.call('findOutputs', { accountId, jobIds: jobs.map(({ id }) => id) })
+      return new Map(found.map(([id, outputs]) => [id, outputs.map(toOutput)]))
+    },
+    async readQueue(accountId, pool) {
+      return toQueueReading(await read.call('readQueue', { accountId, pool }))
     },
     count: (accountId, filter, now) =>
       read.call('countJobs', { accountId, filter: toStoredFilter(filter), now: now.getTime() }),

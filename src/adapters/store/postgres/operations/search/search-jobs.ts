@@ -17,7 +17,7 @@ import {
   toWalkLength,
 } from '../../../search/search-plan.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
-import { findSummaries } from './find-summaries.ts'
+import { findDatedSummaries } from './find-summaries.ts'
 import { type EntryRow, LIVE, RANGES, type SearchOrder } from './search-statements.ts'
 import { findTerms } from './search-terms.ts'
 
@@ -45,22 +45,23 @@ const isEngineIndexed = () => true
 
 export async function searchJobs(read: Queryable, accountId: string, query: SummaryQuery): Promise<SummaryPage> {
   const { filter, order, limit, after } = query
-  const found = await findTerms(read, accountId, filter)
-  const plan = toSearchPlan(filter, found, { isEngineIndexed })
+  const terms = await findTerms(read, accountId, filter)
+  const plan = toSearchPlan(filter, terms, { isEngineIndexed })
   const now = query.now.getTime()
   const entries: EntryRow[] = []
   let behind: PageKey | null = after === null ? toStart(filter, order) : toKey(after)
   for (let round = 0; round < MAX_ROUNDS && behind !== null && entries.length < limit; round += 1) {
     const left = limit - entries.length
-    const walks = await walkAll(read, { accountId, filter, found, plan, order, behind, limit: left, now })
+    const walks = await walkAll(read, { accountId, filter, found: terms, plan, order, behind, limit: left, now })
     const page = mergeWalks(walks, { order, limit: left, keyOf })
     entries.push(...page.entries)
     behind = page.resumeAfter
   }
-  const ids = entries.map(([, , id]) => id)
-  const stored = new Map((await findSummaries(read, accountId, ids, now)).map((summary) => [summary[0][1], summary]))
-  const summaries = ids
-    .map((id) => stored.get(id))
+  const dated = entries.map(([, , id, expiresAt]) => ({ id, expiresAt }))
+  const found = await findDatedSummaries(read, accountId, dated, now)
+  const stored = new Map(found.map((summary) => [summary[0][1], summary]))
+  const summaries = dated
+    .map(({ id }) => stored.get(id))
     .filter((summary) => summary !== undefined)
     .map(toSummary)
   return { summaries, next: behind === null ? null : { createdAt: new Date(behind[0]), id: behind[1] } }
@@ -110,7 +111,7 @@ function askRanges(
   return read.all(RANGES[asked.order][by], [
     ...toQuestions(asked, asked.plan.questions, limit),
     ...[code, asked.now],
-    ranges.map(({ values: [first] }) => first),
+    ranges.map(({ values: [first] }) => String(first)),
     ranges.map(({ values: [, second] }) => second ?? ''),
   ])
 }
@@ -120,33 +121,31 @@ function toQuestions(
   questions: SearchPlan['questions'],
   limit: number,
 ): unknown[] {
-  const { statuses, engine, pool, labels, recipes } = questions
+  const { statuses, engine, pool, labels, recipes, outputs, node } = questions
   return [
     ...[accountId, statuses, filter.since?.getTime() ?? Number.MIN_SAFE_INTEGER],
     ...[filter.until?.getTime() ?? Number.MAX_SAFE_INTEGER, ...behind, limit, engine, pool],
-    ...[labels?.map(([key]) => key) ?? null, labels?.map(([, value]) => value) ?? null, recipes],
+    ...[labels?.map(([key]) => key) ?? null, labels?.map(([, value]) => value) ?? null, recipes, outputs, node],
   ]
 }
 
 /** Live jobs have no code, and labels and ids find them as they find the others. */
 async function walkLive(read: Queryable, asked: Asked): Promise<Walk<EntryRow>[]> {
   const { filter, found, order, limit } = asked
-  const statuses = (filter.statuses ?? JOB_STATUSES).filter((status) => !isTerminal(status))
-  const recipes = toLiveRecipes(found)
+  const { recipes, text } = found
+  const live = (filter.statuses ?? JOB_STATUSES).filter((status) => !isTerminal(status))
+  // One that waits has made nothing.
+  const statuses = filter.outputs === null ? live : live.filter((status) => status !== 'queued')
   const isFoundOtherwise = filter.text === null && Object.keys(filter.metadata).length > 0
   if (statuses.length === 0 || filter.code !== null || isFoundOtherwise || recipes?.length === 0) return []
-  const questions = { statuses, engine: filter.engine, pool: filter.pool, recipes, code: null }
+  const { type: outputs = null, nodeId: node = null } = filter.outputs ?? {}
+  const questions = { statuses, engine: filter.engine, pool: filter.pool, recipes, code: null, outputs, node }
   const labels = Object.entries(filter.metadata)
   const values = toQuestions(asked, { ...questions, labels: labels.length === 0 ? null : labels }, limit + 1)
   const held = LIVE[order][statuses.includes('queued') ? 'all' : 'held']
-  const entries = await read.all(held, [...values, null])
+  const entries = await read.all(held, [...values, null, filter.text, text?.recipes ?? []])
   const last = entries.at(-1)
   return [{ entries, cutAt: entries.length > limit && last !== undefined ? keyOf(last) : null }]
-}
-
-function toLiveRecipes({ recipes, text }: FoundTerms): readonly string[] | null {
-  if (text === null) return recipes
-  return recipes === null ? text.recipes : text.recipes.filter((recipe) => recipes.includes(recipe))
 }
 
 const COUNTERS = statement<

@@ -34,7 +34,8 @@ interface SearchAnswer {
 const SUMMARY_COLUMNS = `seq, id, account_id, pool, status, priority, created_at, started_at, completed_at, expires_at, attempt,
   version, output_count, engine_id, metadata, progress,
   iif(instr(error, ${TRACEBACK}) > 0, substr(error, 1, instr(error, ${TRACEBACK}) - 1) || '}', error),
-  (SELECT title FROM job_recipe WHERE job_recipe.account_id = job.account_id AND job_recipe.recipe = job.recipe),
+  coalesce(title, (
+    SELECT title FROM job_recipe WHERE job_recipe.account_id = job.account_id AND job_recipe.recipe = job.recipe)),
   iif(price_second IS NULL OR completed_at IS NULL, NULL, (
     SELECT charged FROM ledger_entry WHERE reference = 'job:' || job.id AND kind IN ('settle', 'release') LIMIT 1)),
   iif(output_count = 0, NULL, (
@@ -108,23 +109,27 @@ export function prepareFindSummaries(
     complete(jobIds.map((jobId) => select.get(jobId, accountId, now)).filter((row) => row !== undefined))
 }
 
-/** The summary, and what stands beside it: attempts, terms, what was held. */
+/** The summary, and what stands beside it: attempts, terms, what was held, what is kept of the submit. */
 type StoredDetails = readonly [
   summary: StoredSummary,
   attempts: string | null,
   terms: string | null,
   held: number | null,
+  origin: string | null,
 ]
 
 export function prepareFindDetails(
   database: DatabaseSync,
 ): (input: { readonly accountId: string; readonly jobId: string; readonly now: number }) => StoredDetails | null {
   const findSummaries = prepareFindSummaries(database)
-  const select = prepareRows<[attempts: string | null, terms: string | null, held: number | null]>(
+  const select = prepareRows<
+    [attempts: string | null, terms: string | null, held: number | null, origin: string | null]
+  >(
     database,
     `SELECT attempts,
        (SELECT terms FROM job_recipe WHERE job_recipe.account_id = job.account_id AND job_recipe.recipe = job.recipe),
-       (SELECT held FROM ledger_entry WHERE reference = 'job:' || job.id AND kind = 'hold')
+       (SELECT held FROM ledger_entry WHERE reference = 'job:' || job.id AND kind = 'hold'),
+       (SELECT origin FROM job_workflow WHERE job_workflow.seq = job.seq)
      FROM job WHERE id = ?`,
   )
   return ({ accountId, jobId, now }) => {
