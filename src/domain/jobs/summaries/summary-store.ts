@@ -8,6 +8,7 @@ import type { JobStatus } from '../transitions.ts'
 
 export interface JobSummary {
   readonly id: string
+  readonly accountId: string
   readonly version: number
   readonly status: JobStatus
   readonly title: string
@@ -104,13 +105,17 @@ export interface SummaryPage {
 
 export type StatusCounts = Readonly<Record<JobStatus, number>>
 
+/** Whose jobs are looked at: those of one account, or, for the operator alone, of all. */
+export type SummaryScope = string | null
+
 export interface SummaryStore {
-  search(accountId: string, query: SummaryQuery): Promise<SummaryPage>
-  /** Those of the account that are there, in no order. */
-  findMany(accountId: string, jobIds: readonly string[], now: Date): Promise<readonly JobSummary[]>
+  /** Over all accounts a text is not looked for among metadata. */
+  search(scope: SummaryScope, query: SummaryQuery): Promise<SummaryPage>
+  /** Those in the scope that are there, in no order. */
+  findMany(scope: SummaryScope, jobIds: readonly string[], now: Date): Promise<readonly JobSummary[]>
   findDetails(accountId: string, jobId: string, now: Date): Promise<JobDetails | null>
   /** How many fit, whatever their status; null: more than are counted for one question. */
-  count(accountId: string, filter: SummaryFilter, now: Date): Promise<StatusCounts | null>
+  count(scope: SummaryScope, filter: SummaryFilter, now: Date): Promise<StatusCounts | null>
   /** Removes recipes that no job has any more; returns how many. */
   sweepRecipes(now: Date, limit: number): Promise<number>
 }

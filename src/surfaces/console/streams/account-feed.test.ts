@@ -13,7 +13,18 @@ const START = new Date('2026-01-31T12:00:00Z')
 
 function summaryOf(id: string, status: JobSummary['status'], version = 1): JobSummary {
   return {
-    ...{ id, version, status, title: id, pool: 'default', engineId: null, priority: 0, attempt: 0, createdAt: START },
+    ...{
+      id,
+      accountId: 'account',
+      version,
+      status,
+      title: id,
+      pool: 'default',
+      engineId: null,
+      priority: 0,
+      attempt: 0,
+      createdAt: START,
+    },
     ...{ startedAt: null, completedAt: null, expiresAt: START, progress: null, error: null, charged: null, outputs: 0 },
     ...{ thumb: null, queuePosition: null, metadata: {} },
   }

@@ -8,16 +8,15 @@ import type { StoreParts } from './store-parts.ts'
 
 export function createSummaryStore({ read, chore }: StoreParts): SummaryStore {
   return {
-    search: (accountId, query) => searchJobs(read, accountId, query),
-    findMany: async (accountId, jobIds, now) =>
-      (await findSummaries(read, accountId, jobIds, now.getTime())).map(toSummary),
+    search: (scope, query) => searchJobs(read, scope, query),
+    findMany: async (scope, jobIds, now) => (await findSummaries(read, scope, jobIds, now.getTime())).map(toSummary),
     async findDetails(accountId, jobId, now) {
       const found = await findDetails(read, accountId, jobId, now.getTime())
       if (found === null) return null
       const [summary, attempts, terms, held] = found
       return { summary: toSummary(summary), attempts: toAttempts(attempts), terms, held }
     },
-    count: (accountId, filter, now) => countJobs(read, accountId, filter, now),
+    count: (scope, filter, now) => countJobs(read, scope, filter, now),
     sweepRecipes: (now, limit) => sweepRecipes(chore, now, limit),
   }
 }

@@ -1,5 +1,6 @@
 /** Jobs in short, by their ids. */
 import { isUuid } from '../../../../../../lib/ids.ts'
+import type { SummaryScope } from '../../../../../domain/jobs/summaries/summary-store.ts'
 import { type StoredSummary, type SummaryRow, TRACEBACK } from '../../../rows/summary-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { findPositions } from '../jobs/queue-position.ts'
@@ -14,10 +15,10 @@ const FIND = statement<SummaryRow>(
   'search.summaries',
   `WITH found AS MATERIALIZED (
      SELECT ${SHARED}, NULL::bigint AS completed_at, ${MORE}, NULL::text AS error, recipe
-     FROM job WHERE id = ANY($1::uuid[]) AND account_id = $2
+     FROM job WHERE id = ANY($1::uuid[]) AND ($2::text IS NULL OR account_id = $2)
      UNION ALL
      SELECT ${SHARED}, completed_at, ${MORE}, error, recipe
-     FROM job_done WHERE id = ANY($1::uuid[]) AND account_id = $2 AND (expires_at > $3 OR status = 'expired'))
+     FROM job_done WHERE id = ANY($1::uuid[]) AND ($2::text IS NULL OR account_id = $2) AND (expires_at > $3 OR status = 'expired'))
    SELECT ${SHARED}, completed_at, ${MORE},
      ${FAILURE},
      (SELECT title FROM job_recipe WHERE job_recipe.account_id = found.account_id AND job_recipe.recipe = found.recipe),
@@ -53,13 +54,13 @@ export async function findDetails(
 
 export async function findSummaries(
   read: Queryable,
-  accountId: string,
+  scope: SummaryScope,
   jobIds: readonly string[],
   now: number,
 ): Promise<StoredSummary[]> {
   const known = jobIds.filter(isUuid)
   if (known.length === 0) return []
-  const rows = await read.all(FIND, [known, accountId, now])
+  const rows = await read.all(FIND, [known, scope, now])
   const waiting = rows.filter(([, , , , status]) => status === 'queued')
   const positions = await findPositions(
     read,

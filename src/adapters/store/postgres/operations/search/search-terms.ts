@@ -2,6 +2,7 @@
 import { toTerm } from '../../../../../domain/jobs/summaries/job-recipe.ts'
 import type { SummaryFilter } from '../../../../../domain/jobs/summaries/summary-store.ts'
 import { type FoundTerms, MAX_RANGES } from '../../../search/search-plan.ts'
+import type { OwnedRecipe, ServiceTerms } from '../../../search/service-plan.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 
 const WITH_TERMS = statement<[recipe: string]>(
@@ -47,10 +48,7 @@ export async function findTerms(
   accountId: string,
   { classType, weights, text }: SearchedTerms,
 ): Promise<FoundTerms> {
-  const terms = [
-    classType === null ? null : toTerm('class', classType),
-    weights === null ? null : toTerm('weights', weights),
-  ]
+  const terms = [toTermOf('class', classType), toTermOf('weights', weights)]
   const isAsked = classType !== null || weights !== null
   const [recipes, withText, labels] = await Promise.all([
     isAsked ? read.all(WITH_TERMS, [accountId, ...terms]) : null,
@@ -61,4 +59,40 @@ export async function findTerms(
     recipes: recipes?.map(([recipe]) => recipe) ?? null,
     text: text === null ? null : { recipes: withText.map(([recipe]) => recipe), labels },
   }
+}
+
+function toTermOf(kind: 'class' | 'weights', name: string | null): string | null {
+  return name === null ? null : toTerm(kind, name)
+}
+
+const ALL_WITH_TERMS = statement<OwnedRecipe>(
+  'search.all_recipes',
+  `SELECT account_id, recipe FROM job_recipe
+   WHERE ($1::text IS NULL OR strpos(terms, $1) > 0) AND ($2::text IS NULL OR strpos(terms, $2) > 0)`,
+)
+const ALL_WITH_TEXT = statement<OwnedRecipe>(
+  'search.all_recipes_with_text',
+  `SELECT account_id, recipe FROM job_recipe
+   WHERE strpos(lower(title), lower($1)) > 0 OR strpos(lower(terms), lower($1)) > 0 LIMIT ${MAX_RANGES}`,
+)
+const LABELLED = statement<[accountId: string]>(
+  'search.labelled_accounts',
+  `SELECT id FROM account WHERE EXISTS (
+     SELECT 1 FROM job_label WHERE account_id = account.id AND key = $1 AND value = $2) LIMIT ${MAX_RANGES + 1}`,
+)
+
+/** Of all accounts. One account more than can be walked says that there are too many. */
+export async function findServiceTerms(
+  read: Queryable,
+  { classType, weights, text, metadata }: SearchedTerms & Pick<SummaryFilter, 'metadata'>,
+): Promise<Omit<ServiceTerms, 'isEngineIndexed'>> {
+  const [label] = Object.entries(metadata)
+  const isAsked = classType !== null || weights !== null
+  const [recipes, withText, labelled] = await Promise.all([
+    isAsked ? read.all(ALL_WITH_TERMS, [toTermOf('class', classType), toTermOf('weights', weights)]) : null,
+    text === null ? null : read.all(ALL_WITH_TEXT, [text]),
+    label === undefined ? [] : read.all(LABELLED, label),
+  ])
+  // Jobs that wait are found among the live ones.
+  return { recipes, text: withText, labelled: labelled.map(([id]) => id), waiting: [] }
 }

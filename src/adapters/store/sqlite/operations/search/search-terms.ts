@@ -3,6 +3,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { toTerm } from '../../../../../domain/jobs/summaries/job-recipe.ts'
 import type { SummaryFilter } from '../../../../../domain/jobs/summaries/summary-store.ts'
 import { type FoundTerms, MAX_RANGES } from '../../../search/search-plan.ts'
+import type { OwnedRecipe, ServiceTerms } from '../../../search/service-plan.ts'
 import { prepareRows } from '../statement.ts'
 
 type SearchedTerms = Pick<SummaryFilter, 'classType' | 'weights' | 'text'>
@@ -41,17 +42,54 @@ export function prepareFindTerms(database: DatabaseSync): (accountId: string, se
      SELECT key, value FROM found WHERE substr(value, 1, length(?2)) = ?2 LIMIT ${MAX_RANGES}`,
   )
   return (accountId, { classType, weights, text }) => {
-    const isAsked = classType !== null || weights !== null
-    const terms = [
-      classType === null ? null : toTerm('class', classType),
-      weights === null ? null : toTerm('weights', weights),
-    ]
+    const terms = [toTermOf('class', classType), toTermOf('weights', weights)]
     return {
-      recipes: isAsked ? withTerms.all(accountId, ...terms).map(([recipe]) => recipe) : null,
+      recipes:
+        classType !== null || weights !== null ? withTerms.all(accountId, ...terms).map(([recipe]) => recipe) : null,
       text:
         text === null
           ? null
           : { recipes: withText.all(accountId, text).map(([recipe]) => recipe), labels: labels.all(accountId, text) },
+    }
+  }
+}
+
+function toTermOf(kind: 'class' | 'weights', name: string | null): string | null {
+  return name === null ? null : toTerm(kind, name)
+}
+
+type ServiceFilter = SearchedTerms & Pick<SummaryFilter, 'metadata' | 'statuses'>
+
+/** Of all accounts. One account more than can be walked says that there are too many. */
+export function prepareFindServiceTerms(
+  database: DatabaseSync,
+): (filter: ServiceFilter) => Omit<ServiceTerms, 'isEngineIndexed'> {
+  const withTerms = prepareRows<OwnedRecipe>(
+    database,
+    `SELECT account_id, recipe FROM job_recipe WHERE (?1 IS NULL OR instr(terms, ?1) > 0) AND (?2 IS NULL OR instr(terms, ?2) > 0)`,
+  )
+  const withText = prepareRows<OwnedRecipe>(
+    database,
+    `SELECT account_id, recipe FROM job_recipe
+     WHERE instr(lower(title), lower(?1)) > 0 OR instr(lower(terms), lower(?1)) > 0 LIMIT ${MAX_RANGES}`,
+  )
+  const labelled = prepareRows<[string]>(
+    database,
+    `SELECT id FROM account WHERE EXISTS (
+       SELECT 1 FROM job_label WHERE account_id = account.id AND key = ?1 AND value = ?2) LIMIT ${MAX_RANGES + 1}`,
+  )
+  const waiting = prepareRows<[string]>(
+    database,
+    `SELECT id FROM account INDEXED BY account_waiting WHERE queued > 0 LIMIT ${MAX_RANGES + 1}`,
+  )
+  return ({ classType, weights, text, metadata, statuses }) => {
+    const [label] = Object.entries(metadata)
+    const terms = [toTermOf('class', classType), toTermOf('weights', weights)]
+    return {
+      recipes: classType !== null || weights !== null ? withTerms.all(...terms) : null,
+      text: text === null ? null : withText.all(text),
+      labelled: label === undefined ? [] : labelled.all(...label).map(([id]) => id),
+      waiting: statuses?.includes('queued') === true ? waiting.all().map(([id]) => id) : [],
     }
   }
 }
