@@ -34,14 +34,15 @@ import type { CommandEngine } from './domain/engine/directory/engine-commands.ts
 import type { EngineDirectory } from './domain/engine/directory/engine-directory.ts'
 import type { EventBus } from './domain/events/event-bus.ts'
 import type { LiveEvent } from './domain/events/live-event.ts'
+import type { ServiceSeries } from './domain/jobs/read/service-series.ts'
 import { asChosen, withinAccount } from './domain/jobs/submit/chosen-id.ts'
 import type { OwnNode } from './domain/service-nodes/node-report.ts'
 import type { Store } from './domain/store.ts'
 import type { WorkerGateway } from './domain/workers/worker-gateway.ts'
 import type { WorkerKeys } from './domain/workers/worker-keys.ts'
-import { cancelJob } from './surfaces/admin/operations/jobs.ts'
 import { reloadModels } from './surfaces/admin/operations/models.ts'
-import { createEngineOperations, createWorkerOperations } from './surfaces/admin/register-operations.ts'
+import type { WatchDeps } from './surfaces/admin/operations/watch.ts'
+import { createEngineOperations, createJobOperations, createWorkerOperations } from './surfaces/admin/register-operations.ts'
 import { createContentSurface } from './surfaces/content/index.ts'
 import { createDocs } from './surfaces/docs/index.ts'
 import { createJobsV2 } from './surfaces/jobs-v2/index.ts'
@@ -58,6 +59,9 @@ import {
 } from './surfaces/kit/guards/deployment-address.ts'
 import { createGate, type Gate, type GateOptions } from './surfaces/kit/guards/gate.ts'
 import { createOperatorGuard, type OperatorGuard } from './surfaces/kit/guards/operator-guard.ts'
+import { readSession } from './surfaces/kit/guards/session-cookie.ts'
+import { createSharedStreams } from './surfaces/kit/streams/shared-streams.ts'
+import { encodeFrame } from './surfaces/kit/streams/sse.ts'
 import type { Surface } from './surfaces/kit/surface.ts'
 import type { SurfaceParts } from './surfaces/kit/surface-parts.ts'
 import { openTracing } from './surfaces/kit/tracing.ts'
@@ -85,14 +89,26 @@ function toStreamLimit({ http }: Config, shared: SharedAccounts | null): PerAcco
 }
 
 interface AdminParts extends HttpParts {
+  readonly gate: Gate
+  readonly isEveryoneOperator: boolean
   readonly guardAdmin: OperatorGuard
   readonly openStreams: () => number
   readonly heldBy: AccountConnections['count']
 }
 
+// People who look at the service, and their tabs.
+const MAX_OPERATOR_STREAMS = 64
+
 function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts): Surface {
+  const { gate, store, directory, jobs } = parts
+  const streams = createSharedStreams({
+    accountConnections: createAccountConnections(MAX_OPERATOR_STREAMS),
+    isWelcome: () => true,
+    onCredentialsChanged: () => () => {},
+  })
   return createAdminSurface(config, {
     ...parts,
+    drain: () => streams.close(encodeFrame('notice', JSON.stringify({ kind: 'drain' }))),
     guard: guardAdmin,
     actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
     // Without deployments there is the common pool alone, and this process knows what it runs of it.
@@ -101,9 +117,30 @@ function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts):
       createWorkerOperations({ workerKeys: parts.workerKeys, takesWorkers: parts.gateway !== null }),
       createEngineOperations({ engines: parts.directory, commandEngine: parts.commandEngine }),
       (app, kit) => reloadModels(app, { kit, reload: parts.router.reload }),
-      (app, kit) => cancelJob(app, { kit, jobs: parts.store.jobs, cancel: parts.jobs.cancel }),
+      createJobOperations({
+        ...{ jobs: store.jobs, summaries: store.summaries, records: jobs.records, cancel: jobs.cancel },
+        ...{ streams, bus: parts.bus, series: parts.series, log: parts.log },
+        cursorSecret: parts.router.cursorSecret,
+        standingOf: createStandingOf(config, store, parts.shared),
+        engines: (pool) => directory.status(pool),
+        availability: () => directory.availability(),
+        sessionOf: toSessionOf(parts),
+        headersOf: (request) => gate.answerHeaders(request.headers.origin, request.id),
+      }),
     ],
   })
+}
+
+/** Who came with a session may watch for as long as it lasts. */
+function toSessionOf({ gate, signIn, isEveryoneOperator }: AdminParts): WatchDeps['sessionOf'] {
+  const kind = isEveryoneOperator ? 'account' : 'operator'
+  const open = (text: string) => (isEveryoneOperator ? signIn.openAccount(text) : signIn.openOperator(text))
+  return ({ raw }) => {
+    // Without credentials there is nothing that could end.
+    if (!gate.hasCredentials || raw.headers.authorization !== undefined) return undefined
+    const text = readSession(raw, gate.addressOf(raw), kind)
+    return text === null ? undefined : { text, isGood: async () => (await open(text)) !== null }
+  }
 }
 
 function toDeploymentHosts(config: Config['deployments']): DeploymentHosts | null {
@@ -140,6 +177,7 @@ export interface HttpParts {
   readonly readiness: Readiness
   readonly own: OwnNode
   readonly poolSignals: PoolSignals
+  readonly series: ServiceSeries
   readonly signer: ContentSigner
   readonly signIn: SignIn
   readonly metrics: Metrics
@@ -241,7 +279,12 @@ export async function openHttp(config: Config, parts: HttpParts) {
   const admin =
     secrets.adminToken === null && !isEveryoneOperator
       ? []
-      : [openAdmin(config, { ...parts, guardAdmin, openStreams: jobsV2.openStreams, heldBy: accountConnections.count })]
+      : [
+          openAdmin(config, {
+            ...{ ...parts, gate, guardAdmin, isEveryoneOperator },
+            ...{ openStreams: jobsV2.openStreams, heldBy: accountConnections.count },
+          }),
+        ]
   const worker =
     parts.gateway === null
       ? []

@@ -116,6 +116,13 @@ export function testServiceSummaries(opener: StoreOpener<WholeStoreUnderTest>): 
       })
     }
 
+    test('are counted by the time of their ends', async () => {
+      const none = { queued: 0, running: 0, canceling: 0, succeeded: 0, failed: 0, canceled: 0, expired: 0 }
+      const { summaries } = opened.store
+      assert.deepEqual(await summaries.countEnded(at(30_000), at(30_001)), { ...none, succeeded: 6, failed: 6 })
+      assert.deepEqual(await summaries.countEnded(at(0), at(30_000)), none)
+    })
+
     test('bear their account, and are found by their ids', async () => {
       const all = await searchWhole(null, {}, 'oldest')
       assert.equal(all.length, 24)

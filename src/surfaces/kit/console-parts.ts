@@ -51,7 +51,7 @@ export interface ConsoleParts {
   /** null: the local kind, which has none. */
   readonly keys: OwnKeys | null
   readonly models: ModelParts
-  readonly summaries: Pick<SummaryStore, 'search' | 'findMany' | 'findDetails' | 'count'>
+  readonly summaries: Pick<SummaryStore, 'search' | 'findMany' | 'findDetails' | 'findOutputs' | 'count'>
   readonly watchJob: WatchJob
   readonly openContent: OpenContent
   readonly liveRuns: Pick<LiveRuns, 'read' | 'follow'>

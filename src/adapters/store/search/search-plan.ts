@@ -3,6 +3,7 @@
  * of each job in them. The narrowest condition gives the ranges, the others become questions.
  */
 import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'
+import type { OutputType } from '../../../domain/jobs/job.ts'
 import type { SummaryFilter } from '../../../domain/jobs/summaries/summary-store.ts'
 import { JOB_STATUSES, type JobStatus } from '../../../domain/jobs/transitions.ts'
 
@@ -15,7 +16,9 @@ export type SearchRange = RangeValues & {
 export type RangeValues =
   | { readonly by: 'status'; readonly values: readonly [JobStatus] }
   | { readonly by: 'pool'; readonly values: readonly [pool: string, JobStatus] }
-  | { readonly by: 'engine' | 'code' | 'recipe'; readonly values: readonly [string] }
+  | { readonly by: 'engine' | 'code' | 'recipe' | 'title'; readonly values: readonly [string] }
+  /** Which types their outputs have (rows/output-types.ts). */
+  | { readonly by: 'outputs'; readonly values: readonly [mask: number] }
   | { readonly by: 'label'; readonly values: readonly [key: string, value: string] }
   | { readonly by: 'id'; readonly values: readonly [from: string, to: string] }
   | ServiceRange
@@ -35,6 +38,10 @@ export interface SearchQuestions {
   readonly labels: readonly (readonly [key: string, value: string])[] | null
   /** Recipes that it may have. */
   readonly recipes: readonly string[] | null
+  /** Of this type it has an output. */
+  readonly outputs: OutputType | 'any' | null
+  /** And one of this node; only together with `outputs`. */
+  readonly node: string | null
 }
 
 export interface SearchPlan {
@@ -68,8 +75,16 @@ export function toWalkLength(plan: SearchPlan, range: SearchRange, limit: number
 export interface FoundTerms {
   /** Recipes with the class and the weights; null: neither is asked for. */
   readonly recipes: readonly string[] | null
-  /** For the text: recipes and labels that have it. */
-  readonly text: { readonly recipes: readonly string[]; readonly labels: readonly (readonly [string, string])[] } | null
+  /** For the text: recipes, labels and titles that have it. */
+  readonly text: FoundText | null
+  /** Which sets of types the outputs of ended jobs have that have the type asked for; null: none is. */
+  readonly masks: readonly number[] | null
+}
+
+interface FoundText {
+  readonly recipes: readonly string[]
+  readonly labels: readonly (readonly [key: string, value: string])[]
+  readonly titles: readonly string[]
 }
 
 // Beyond this a common walk is cheaper than one range for each.
@@ -89,6 +104,8 @@ export function toQuestions(filter: SummaryFilter, recipes: readonly string[] | 
     pool: filter.pool,
     labels: labels.length === 0 ? null : labels,
     recipes,
+    outputs: filter.outputs?.type ?? null,
+    node: filter.outputs?.nodeId ?? null,
   }
 }
 
@@ -111,6 +128,8 @@ export function toSearchPlan(filter: SummaryFilter, found: AccountTerms): Search
   if (filter.code !== null) return plan([{ by: 'code', values: [filter.code] }], { code: null })
   if (found.recipes !== null && found.recipes.length <= MAX_RANGES)
     return plan(found.recipes.map(toRecipeRange), { recipes: null })
+  if (found.masks !== null && filter.outputs !== null)
+    return plan([...found.masks.map(toOutputRange), ...toHeldRanges(statuses)], {})
   if (filter.engine !== null && isEngineIndexed(filter.engine))
     return plan([{ by: 'engine', values: [filter.engine] }, ...toHeldRanges(statuses)], {})
   if (filter.pool !== null && filter.pool !== DEFAULT_POOL) {
@@ -131,7 +150,11 @@ function toRecipeRange(recipe: string): RangeValues {
   return { by: 'recipe', values: [recipe] }
 }
 
-/** Jobs that run are few: they need no index by engine. */
+function toOutputRange(mask: number): RangeValues {
+  return { by: 'outputs', values: [mask] }
+}
+
+/** Jobs that run are few: they need no index by engine, nor by what they have made so far. */
 function toHeldRanges(statuses: readonly JobStatus[]): RangeValues[] {
   return statuses.filter(isHeld).map((status) => ({ by: 'status', values: [status] }))
 }
@@ -143,10 +166,11 @@ export function isHeld(status: JobStatus): boolean {
 // Ids begin with their time: fewer letters would be a range of hours.
 const ID_BEGINNING = /^[0-9a-f]{8,32}$/
 
-function toTextRanges(text: string, found: NonNullable<FoundTerms['text']>): RangeValues[] {
+function toTextRanges(text: string, found: FoundText): RangeValues[] {
   const ranges: RangeValues[] = [
     ...toWordRanges(text),
     ...found.labels.map((values): RangeValues => ({ by: 'label', values })),
+    ...found.titles.map((title): RangeValues => ({ by: 'title', values: [title] })),
     ...found.recipes.map(toRecipeRange),
   ]
   return ranges.slice(0, MAX_RANGES)

@@ -3,6 +3,7 @@
  * few, or are written where no caller waits. The others are ranges of single accounts, or questions along the walk by time.
  */
 import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'
+import { toTerm } from '../../../domain/jobs/summaries/job-recipe.ts'
 import type { SummaryFilter } from '../../../domain/jobs/summaries/summary-store.ts'
 import { JOB_STATUSES, type JobStatus } from '../../../domain/jobs/transitions.ts'
 import {
@@ -17,13 +18,17 @@ import {
   toWordRanges,
 } from './search-plan.ts'
 
-export type OwnedRecipe = readonly [accountId: string, recipe: string]
+/** A recipe or a title, and whose it is. */
+export type OwnedName = readonly [accountId: string, name: string]
+
+// Of all accounts together; a service with more titles is searched by the first of them.
+export const MAX_TITLES = 500
 
 export interface ServiceTerms extends Indexed {
   /** Recipes with the class and the weights; null: neither is asked for. */
-  readonly recipes: readonly OwnedRecipe[] | null
-  /** Recipes that have the text; null: none is asked for. */
-  readonly text: readonly OwnedRecipe[] | null
+  readonly recipes: readonly OwnedName[] | null
+  /** What has the text; null: none is asked for. */
+  readonly text: { readonly recipes: readonly OwnedName[]; readonly titles: readonly OwnedName[] } | null
   /** Accounts whose jobs carry the filter's first label. */
   readonly labelled: readonly string[]
   /** Accounts with jobs that wait, as far as these have to be walked one by one. */
@@ -37,8 +42,9 @@ export function toServicePlan(filter: SummaryFilter, found: ServiceTerms): Searc
     return { ranges, questions: { ...all, ...answered } }
   }
   if (filter.text !== null && found.text !== null) {
-    const ranges = [...toWordRanges(filter.text).map(toServiceRange), ...found.text.map(toRecipeRange)]
-    return plan(ranges.slice(0, MAX_RANGES))
+    const { recipes: named, titles } = found.text
+    const words = toWordRanges(filter.text).map(toServiceRange)
+    return plan([...words, ...titles.map(toTitleRange), ...named.map(toRecipeRange)].slice(0, MAX_RANGES))
   }
   const [label, ...others] = Object.entries(filter.metadata)
   if (label !== undefined && found.labelled.length <= MAX_RANGES)
@@ -79,6 +85,16 @@ function toHeldRange(status: JobStatus): SearchRange {
   return { accountId: null, by: 'held', values: [status] }
 }
 
-function toRecipeRange([accountId, recipe]: OwnedRecipe): SearchRange {
+function toRecipeRange([accountId, recipe]: OwnedName): SearchRange {
   return { accountId, by: 'recipe', values: [recipe] }
+}
+
+function toTitleRange([accountId, title]: OwnedName): SearchRange {
+  return { accountId, by: 'title', values: [title] }
+}
+
+/** The terms of the class and the weights that are asked for; null: neither is. */
+export function toTerms({ classType, weights }: Pick<SummaryFilter, 'classType' | 'weights'>): [string | null, string | null] | null {
+  if (classType === null && weights === null) return null
+  return [classType === null ? null : toTerm('class', classType), weights === null ? null : toTerm('weights', weights)]
 }

@@ -1,4 +1,5 @@
 /** Jobs in short on SQLite, as the main thread sees them. */
+import { readOrigin } from '../../../../domain/jobs/submit/job-origin.ts'
 import type {
   SummaryFilter,
   SummaryPage,
@@ -7,6 +8,8 @@ import type {
   SummaryStore,
 } from '../../../../domain/jobs/summaries/summary-store.ts'
 import { toAttempts } from '../../rows/attempt-fields.ts'
+import { toOutput } from '../../rows/job-row.ts'
+import { toQueueReading } from '../../rows/queue-rows.ts'
 import { toSummary } from '../../rows/summary-row.ts'
 import type { PageKey } from '../../search/merge-walks.ts'
 import { AFTER_NONE, BEFORE_NONE, type StoredFilter } from '../operations/search/search-jobs.ts'
@@ -42,11 +45,22 @@ export function createSummaryStore({ write, read }: StoreChannels): SummaryStore
     async findDetails(accountId, jobId, now) {
       const found = await read.call('findDetails', { accountId, jobId, now: now.getTime() })
       if (found === null) return null
-      const [summary, attempts, terms, held] = found
-      return { summary: toSummary(summary), attempts: toAttempts(attempts), terms, held }
+      const [summary, attempts, terms, held, origin] = found
+      return {
+        ...{ summary: toSummary(summary), attempts: toAttempts(attempts), terms, held },
+        origin: readOrigin(origin),
+      }
+    },
+    async findOutputs(accountId, jobs) {
+      const found = await read.call('findOutputs', { accountId, jobIds: jobs.map(({ id }) => id) })
+      return new Map(found.map(([id, outputs]) => [id, outputs.map(toOutput)]))
+    },
+    async readQueue(accountId, pool) {
+      return toQueueReading(await read.call('readQueue', { accountId, pool }))
     },
     count: (scope, filter, now) =>
       read.call('countJobs', { scope, filter: toStoredFilter(filter), now: now.getTime() }),
+    countEnded: (from, to) => read.call('countEnded', { from: from.getTime(), to: to.getTime() }),
     sweepRecipes: (now, limit) =>
       inSlices(limit, (sliceLimit) => write.call('sweepRecipes', { now: now.getTime(), limit: sliceLimit })),
   }

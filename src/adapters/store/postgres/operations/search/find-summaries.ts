@@ -14,14 +14,15 @@ const FAILURE = `CASE WHEN strpos(error, ${TRACEBACK}) > 0 THEN left(error, strp
 const FIND = statement<SummaryRow>(
   'search.summaries',
   `WITH found AS MATERIALIZED (
-     SELECT ${SHARED}, NULL::bigint AS completed_at, ${MORE}, NULL::text AS error, recipe
+     SELECT ${SHARED}, NULL::bigint AS completed_at, ${MORE}, NULL::text AS error, recipe, title
      FROM job WHERE id = ANY($1::uuid[]) AND ($2::text IS NULL OR account_id = $2)
      UNION ALL
-     SELECT ${SHARED}, completed_at, ${MORE}, error, recipe
+     SELECT ${SHARED}, completed_at, ${MORE}, error, recipe, title
      FROM job_done WHERE id = ANY($1::uuid[]) AND ($2::text IS NULL OR account_id = $2) AND (expires_at > $3 OR status = 'expired'))
    SELECT ${SHARED}, completed_at, ${MORE},
      ${FAILURE},
-     (SELECT title FROM job_recipe WHERE job_recipe.account_id = found.account_id AND job_recipe.recipe = found.recipe),
+     coalesce(title, (
+       SELECT title FROM job_recipe WHERE job_recipe.account_id = found.account_id AND job_recipe.recipe = found.recipe)),
      CASE WHEN completed_at IS NOT NULL THEN (
        SELECT charged FROM ledger_entry WHERE reference = 'job:' || found.id AND kind IN ('settle', 'release') LIMIT 1) END,
      CASE WHEN output_count > 0 THEN (
@@ -30,15 +31,16 @@ const FIND = statement<SummaryRow>(
    FROM found`,
 )
 
-type Beside = readonly [attempts: string | null, terms: string | null, held: number | null]
+type Beside = readonly [attempts: string | null, terms: string | null, held: number | null, origin: string | null]
 
 const FIND_BESIDE = statement<Beside>(
   'search.beside',
   `SELECT attempts,
      (SELECT terms FROM job_recipe WHERE job_recipe.account_id = found.account_id AND job_recipe.recipe = found.recipe),
-     (SELECT held FROM ledger_entry WHERE reference = 'job:' || found.id AND kind = 'hold')
-   FROM (SELECT id, account_id, recipe, attempts FROM job WHERE id = $1
-     UNION ALL SELECT id, account_id, recipe, attempts FROM job_done WHERE id = $1) AS found`,
+     (SELECT held FROM ledger_entry WHERE reference = 'job:' || found.id AND kind = 'hold'),
+     (SELECT origin FROM job_text WHERE job_id = found.id AND job_text.expires_at = found.expires_at)
+   FROM (SELECT id, account_id, recipe, attempts, expires_at FROM job WHERE id = $1
+     UNION ALL SELECT id, account_id, recipe, attempts, expires_at FROM job_done WHERE id = $1) AS found`,
 )
 
 export async function findDetails(

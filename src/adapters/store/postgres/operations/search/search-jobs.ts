@@ -10,12 +10,13 @@ import { isTerminal, JOB_STATUSES, type JobStatus } from '../../../../../domain/
 import { toSummary } from '../../../rows/summary-row.ts'
 import { mergeWalks, type PageKey, type Walk } from '../../../search/merge-walks.ts'
 import { isPlain, type SearchPlan, type SearchRange, toSearchPlan, toWalkLength } from '../../../search/search-plan.ts'
-import { toServicePlan } from '../../../search/service-plan.ts'
+import { type OwnedName, toServicePlan } from '../../../search/service-plan.ts'
 import { type Queryable, type Statement, statement } from '../../database/statement.ts'
 import { countByStatus } from '../accounts/account-counters.ts'
 import { findSummaries } from './find-summaries.ts'
 import { type EntryRow, LIVE, rangesOf, type SearchOrder } from './search-statements.ts'
-import { findServiceTerms, findTerms } from './search-terms.ts'
+import { findTerms } from './search-terms.ts'
+import { findServiceTerms } from './service-terms.ts'
 
 const BEFORE_NONE: PageKey = [Number.MAX_SAFE_INTEGER, 'ffffffff-ffff-ffff-ffff-ffffffffffff']
 const LOWEST_ID = '00000000-0000-0000-0000-000000000000'
@@ -40,19 +41,21 @@ const isEngineIndexed = () => true
 interface Planned {
   readonly plan: SearchPlan
   /** Those that a live job may have; null: any. */
-  readonly liveRecipes: readonly string[] | null
+  readonly recipes: readonly string[] | null
+  /** Those that have the text. */
+  readonly textRecipes: readonly string[]
 }
 
 async function planSearch(read: Queryable, scope: SummaryScope, filter: SummaryFilter): Promise<Planned> {
   if (scope !== null) {
     const found = await findTerms(read, scope, filter)
     const plan = toSearchPlan(filter, { ...found, accountId: scope, isEngineIndexed })
-    return { plan, liveRecipes: toLiveRecipes(found.recipes, found.text?.recipes ?? null) }
+    return { plan, recipes: found.recipes, textRecipes: found.text?.recipes ?? [] }
   }
   const found = await findServiceTerms(read, filter)
-  const [recipes, withText] = [found.recipes, found.text].map((owned) => owned?.map(([, recipe]) => recipe) ?? null)
+  const nameOf = ([, recipe]: OwnedName) => recipe
   const plan = toServicePlan(filter, { ...found, isEngineIndexed })
-  return { plan, liveRecipes: toLiveRecipes(recipes ?? null, withText ?? null) }
+  return { plan, recipes: found.recipes?.map(nameOf) ?? null, textRecipes: found.text?.recipes.map(nameOf) ?? [] }
 }
 
 export async function searchJobs(read: Queryable, scope: SummaryScope, query: SummaryQuery): Promise<SummaryPage> {
@@ -122,42 +125,38 @@ function askRanges(read: Queryable, asked: Asked, { wanted, ranges, walked }: As
   return read.all(wanted, [
     ...toQuestions(asked, asked.plan.questions, walked),
     ...[code, asked.now],
-    ranges.map(({ values: [first] }) => first ?? ''),
+    ranges.map(({ values: [first = ''] }) => String(first)),
     ranges.map(({ values: [, second] }) => second ?? ''),
     ranges.map(({ accountId }) => accountId ?? ''),
   ])
 }
 
 function toQuestions({ scope, filter, behind }: Asked, questions: SearchPlan['questions'], limit: number): unknown[] {
-  const { statuses, engine, pool, labels, recipes } = questions
+  const { statuses, engine, pool, labels, recipes, outputs, node } = questions
   return [
     ...[scope, statuses, filter.since?.getTime() ?? Number.MIN_SAFE_INTEGER],
     ...[filter.until?.getTime() ?? Number.MAX_SAFE_INTEGER, ...behind, limit, engine, pool],
-    ...[labels?.map(([key]) => key) ?? null, labels?.map(([, value]) => value) ?? null, recipes],
+    ...[labels?.map(([key]) => key) ?? null, labels?.map(([, value]) => value) ?? null, recipes, outputs, node],
   ]
 }
 
 /** Live jobs have no code, and labels and ids find them as they find the others. */
 async function walkLive(read: Queryable, asked: Asked): Promise<Walk<EntryRow>[]> {
-  const { scope, filter, plan, order, limit, liveRecipes: recipes } = asked
-  const statuses = (filter.statuses ?? JOB_STATUSES).filter((status) => !isTerminal(status))
+  const { scope, filter, plan, order, limit, recipes, textRecipes } = asked
+  const live = (filter.statuses ?? JOB_STATUSES).filter((status) => !isTerminal(status))
+  // One that waits has made nothing.
+  const statuses = filter.outputs === null ? live : live.filter((status) => status !== 'queued')
   const isFoundOtherwise = filter.text === null && plan.ranges.some(({ by }) => by === 'label')
   if (statuses.length === 0 || filter.code !== null || isFoundOtherwise || recipes?.length === 0) return []
-  const questions = { statuses, engine: filter.engine, pool: filter.pool, recipes, code: null }
+  const { type: outputs = null, nodeId: node = null } = filter.outputs ?? {}
+  const questions = { statuses, engine: filter.engine, pool: filter.pool, recipes, code: null, outputs, node }
   const labels = Object.entries(filter.metadata)
   const values = toQuestions(asked, { ...questions, labels: labels.length === 0 ? null : labels }, limit + 1)
-  const live = LIVE[scope === null ? 'service' : 'account'][order]
-  const held = live[statuses.includes('queued') ? 'all' : 'held']
-  const entries = await read.all(held, [...values, null])
+  const wanted = LIVE[scope === null ? 'service' : 'account'][order]
+  const held = wanted[statuses.includes('queued') ? 'all' : 'held']
+  const entries = await read.all(held, [...values, null, filter.text, textRecipes])
   const last = entries.at(-1)
   return [{ entries, cutAt: entries.length > limit && last !== undefined ? keyOf(last) : null }]
-}
-
-type Recipes = readonly string[] | null
-
-function toLiveRecipes(recipes: Recipes, withText: Recipes): Recipes {
-  if (withText === null) return recipes
-  return recipes === null ? withText : withText.filter((recipe) => recipes.includes(recipe))
 }
 
 const COUNTERS = statement<
@@ -208,6 +207,16 @@ async function readCounters(read: Queryable, accountId: string): Promise<StatusC
 
 function noCounts(): Record<JobStatus, number> {
   return { queued: 0, running: 0, canceling: 0, succeeded: 0, failed: 0, canceled: 0, expired: 0 }
+}
+
+const ENDED = statement<[status: JobStatus, count: number]>(
+  'search.ended',
+  `SELECT status, count(*) FROM job_done
+   WHERE completed_at >= $1 AND completed_at < $2 AND (started_at IS NOT NULL OR status = 'expired') GROUP BY status`,
+)
+
+export async function countEnded(read: Queryable, from: Date, to: Date): Promise<StatusCounts> {
+  return { ...noCounts(), ...Object.fromEntries(await read.all(ENDED, [from.getTime(), to.getTime()])) }
 }
 
 const SWEEP = statement(

@@ -23,19 +23,23 @@ const ORDERS = {
 
 export type SearchOrder = keyof typeof ORDERS
 
-// $1 account or null, $2 statuses, $3 since, $4 until, $5 and $6 behind, $7 limit, $8 engine, $9 pool, $10 and $11 labels, $12 recipes
-// Whatever range a job was found in: outside of the scope it does not fit.
-const QUESTIONS = `($1::text IS NULL OR account_id = $1) AND ($2::text[] IS NULL OR status = ANY($2)) AND ($8::text IS NULL OR (engine_id = $8 AND status <> 'queued'))
+// $1 account or null, $2 statuses, $3 since, $4 until, $5 and $6 behind, $7 limit, $8 engine, $9 pool, $10 and $11 labels,
+// $12 recipes, $13 type of an output, $14 its node. Whatever range a job was found in: outside of the scope it does not fit.
+const QUESTIONS = `($1::text IS NULL OR account_id = $1) AND ($2::text[] IS NULL OR status = ANY($2))
+  AND ($8::text IS NULL OR (engine_id = $8 AND status <> 'queued'))
   AND ($9::text IS NULL OR pool = $9) AND ($12::text[] IS NULL OR recipe = ANY($12))
   AND ($10::text[] IS NULL OR NOT EXISTS (
     SELECT 1 FROM unnest($10::text[], $11::text[]) AS asked(key, value) WHERE NOT EXISTS (
       SELECT 1 FROM job_label AS carried WHERE carried.account_id = job.account_id AND carried.key = asked.key
         AND carried.value = asked.value AND carried.created_at = job.created_at AND carried.job_id = job.id
-        AND carried.expires_at = job.expires_at)))`
-// $13 code, $14 now
-const FITS = `(expires_at > $14 OR status = 'expired') AND ($13::text IS NULL OR code = $13) AND ${QUESTIONS}`
+        AND carried.expires_at = job.expires_at)))
+  AND ($13::text IS NULL OR EXISTS (
+    SELECT 1 FROM output AS made WHERE made.job_id = job.id AND made.expires_at = job.expires_at AND made.position IS NOT NULL
+      AND ($13 = 'any' OR made.type = $13) AND ($14::text IS NULL OR made.node_id = $14)))`
+// $15 code, $16 now
+const FITS = `(expires_at > $16 OR status = 'expired') AND ($15::text IS NULL OR code = $15) AND ${QUESTIONS}`
 // A live job has no code.
-const LIVE_FITS = `$13::text IS NULL AND ${QUESTIONS}`
+const LIVE_FITS = `$15::text IS NULL AND ${QUESTIONS}`
 
 function within(direction: SearchOrder, time = 'created_at', id = 'id'): string {
   const { behind, order } = ORDERS[direction]
@@ -43,7 +47,7 @@ function within(direction: SearchOrder, time = 'created_at', id = 'id'): string 
     ORDER BY ${time} ${order}, ${id} ${order} LIMIT $7`
 }
 
-// $15 and $16: the values of each range, $17: its account
+// $17 and $18: the values of each range, $19: its account
 type Indexed = Exclude<SearchRange['by'], 'label' | 'id' | 'time' | 'held' | 'whole_pool'>
 const ACCOUNT_CONDITIONS: Record<Indexed, string> = {
   status: 'status = asked.first',
@@ -51,6 +55,8 @@ const ACCOUNT_CONDITIONS: Record<Indexed, string> = {
   code: 'code IS NOT NULL AND code = asked.first',
   recipe: 'recipe IS NOT NULL AND recipe = asked.first',
   engine: 'engine_id IS NOT NULL AND engine_id = asked.first',
+  title: 'title IS NOT NULL AND title = asked.first',
+  outputs: 'output_types > 0 AND output_types = asked.first::smallint',
 }
 
 /** Of all accounts. Those that run are found among the live ones. */
@@ -63,7 +69,7 @@ const SERVICE_CONDITIONS: Record<ServiceIndexed, string> = {
 }
 type ServiceIndexed = 'time' | 'status' | 'whole_pool' | 'code' | 'engine'
 
-const ASKED = 'unnest($15::text[], $16::text[], $17::text[]) WITH ORDINALITY AS asked(first, second, account, place)'
+const ASKED = 'unnest($17::text[], $18::text[], $19::text[]) WITH ORDINALITY AS asked(first, second, account, place)'
 
 function doneSql(condition: string, direction: SearchOrder): string {
   return `SELECT asked.place, found.* FROM ${ASKED} CROSS JOIN LATERAL (
@@ -128,11 +134,13 @@ const SERVICE_RANGES = {
   oldest: prepare('all_', SERVICE_CONDITIONS, 'oldest'),
 }
 
-// Every row fits. Held jobs are few at any time, so without those that wait they are read and then sorted.
+// Every row fits. $16: a text, $17: recipes that have it. Held jobs are few at any time, so without those that wait they are read
+// and then sorted.
 function liveSql(direction: SearchOrder, owner: string, only: string): string {
   const columns = `0, created_at, id, expires_at, status, true`
   return `SELECT ${columns} FROM (
-    SELECT * FROM job WHERE ${owner} AND ${LIVE_FITS} ${only}) AS job WHERE ${within(direction)}`
+    SELECT * FROM job WHERE ${owner} AND ${LIVE_FITS} AND ($16::text IS NULL OR recipe = ANY($17::text[])
+      OR strpos(lower(title), lower($16)) > 0) ${only}) AS job WHERE ${within(direction)}`
 }
 
 const HELD = `AND status IN ('running', 'canceling') OFFSET 0`

@@ -18,7 +18,8 @@ import { IS_RETAINED } from '../jobs/find-job.ts'
 import { preparePositionNear, prepareQueuePosition } from '../jobs/queue-position.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareRanges, type RangeInput, type SearchOrder, toParameters } from './search-statements.ts'
-import { prepareFindServiceTerms, prepareFindTerms } from './search-terms.ts'
+import { prepareFindTerms } from './search-terms.ts'
+import { prepareFindServiceTerms } from './service-terms.ts'
 
 /** Dates as numbers: what crosses to the reader. */
 export interface StoredFilter extends Omit<SummaryFilter, 'since' | 'until'> {
@@ -43,7 +44,8 @@ interface SearchAnswer {
 const SUMMARY_COLUMNS = `seq, id, account_id, pool, status, priority, created_at, started_at, completed_at, expires_at, attempt,
   version, output_count, engine_id, metadata, progress,
   iif(instr(error, ${TRACEBACK}) > 0, substr(error, 1, instr(error, ${TRACEBACK}) - 1) || '}', error),
-  (SELECT title FROM job_recipe WHERE job_recipe.account_id = job.account_id AND job_recipe.recipe = job.recipe),
+  coalesce(title, (
+    SELECT title FROM job_recipe WHERE job_recipe.account_id = job.account_id AND job_recipe.recipe = job.recipe)),
   iif(price_second IS NULL OR completed_at IS NULL, NULL, (
     SELECT charged FROM ledger_entry WHERE reference = 'job:' || job.id AND kind IN ('settle', 'release') LIMIT 1)),
   iif(output_count = 0, NULL, (
@@ -150,23 +152,25 @@ export function prepareFindSummaries(
     complete(jobIds.map((jobId) => select.get(jobId, scope, now)).filter((row) => row !== undefined))
 }
 
-/** The summary, and what stands beside it: attempts, terms, what was held. */
+/** The summary, and what stands beside it: attempts, terms, what was held, what is kept of the submit. */
 type StoredDetails = readonly [
   summary: StoredSummary,
   attempts: string | null,
   terms: string | null,
   held: number | null,
+  origin: string | null,
 ]
 
 export function prepareFindDetails(
   database: DatabaseSync,
 ): (input: { readonly accountId: string; readonly jobId: string; readonly now: number }) => StoredDetails | null {
   const findSummaries = prepareFindSummaries(database)
-  const select = prepareRows<[attempts: string | null, terms: string | null, held: number | null]>(
+  const select = prepareRows<[attempts: string | null, terms: string | null, held: number | null, origin: string | null]>(
     database,
     `SELECT attempts,
        (SELECT terms FROM job_recipe WHERE job_recipe.account_id = job.account_id AND job_recipe.recipe = job.recipe),
-       (SELECT held FROM ledger_entry WHERE reference = 'job:' || job.id AND kind = 'hold')
+       (SELECT held FROM ledger_entry WHERE reference = 'job:' || job.id AND kind = 'hold'),
+       (SELECT origin FROM job_workflow WHERE job_workflow.seq = job.seq)
      FROM job WHERE id = ?`,
   )
   return ({ accountId, jobId, now }) => {
@@ -230,6 +234,21 @@ export function prepareCountJobs(database: DatabaseSync): (input: CountInput) =>
 
 function noCounts(): Record<JobStatus, number> {
   return { queued: 0, running: 0, canceling: 0, succeeded: 0, failed: 0, canceled: 0, expired: 0 }
+}
+
+export function prepareCountEnded(
+  database: DatabaseSync,
+): (input: { readonly from: number; readonly to: number }) => StatusCounts {
+  const select = prepareRows<[status: JobStatus, count: number]>(
+    database,
+    `SELECT job.status, count(*) FROM account CROSS JOIN job INDEXED BY job_ended ON job.account_id = account.id
+     WHERE job.status IN ('succeeded', 'failed', 'canceled') AND job.started_at IS NOT NULL
+       AND job.completed_at >= ?1 AND job.completed_at < ?2 GROUP BY job.status
+     UNION ALL
+     SELECT 'expired', count(*) FROM job INDEXED BY job_grace
+     WHERE status = 'expired' AND completed_at >= ?1 AND completed_at < ?2`,
+  )
+  return ({ from, to }) => ({ ...noCounts(), ...Object.fromEntries(select.all(from, to)) })
 }
 
 /** An account keeps these with every move of a job. */

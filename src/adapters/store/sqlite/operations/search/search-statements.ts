@@ -11,9 +11,11 @@ const FITS = `${IS_RETAINED} AND (?2 IS NULL OR status IN (SELECT value FROM jso
     SELECT 1 FROM json_each(?7) AS asked WHERE NOT EXISTS (
       SELECT 1 FROM job_label AS carried WHERE carried.account_id = job.account_id AND carried.key = asked.value ->> 0
         AND carried.value = asked.value ->> 1 AND carried.created_at = job.created_at AND carried.job_id = job.id)))
-  AND (?8 IS NULL OR recipe IN (SELECT value FROM json_each(?8)))`
+  AND (?8 IS NULL OR recipe IN (SELECT value FROM json_each(?8)))
+  AND (?16 IS NULL OR EXISTS (SELECT 1 FROM job_output AS made WHERE made.seq = job.seq
+    AND (?16 = 'any' OR made.type = ?16) AND (?17 IS NULL OR made.node_id = ?17)))`
 
-const UNUSED = '?1 AND ?2 AND ?3 AND ?4 AND ?5 AND ?6 AND ?7 AND ?8'
+const UNUSED = '?1 AND ?2 AND ?3 AND ?4 AND ?5 AND ?6 AND ?7 AND ?8 AND ?14 AND ?15 AND ?16 AND ?17'
 
 // An id begins with its time, so the order of ids is nearly that of creation; a range of them is small and sorted whole.
 const NAMED = (condition: string) =>
@@ -26,6 +28,8 @@ const ACCOUNT_RANGES: RangeSql = {
   pool: `job INDEXED BY job_pool_listing WHERE pool <> 'default' AND account_id = ?1 AND pool = ?14 AND status = ?15`,
   code: 'job INDEXED BY job_code_listing WHERE code IS NOT NULL AND account_id = ?1 AND code = ?14',
   recipe: 'job INDEXED BY job_recipe_listing WHERE recipe IS NOT NULL AND account_id = ?1 AND recipe = ?14',
+  title: 'job INDEXED BY job_title_listing WHERE title IS NOT NULL AND account_id = ?1 AND title = ?14',
+  outputs: 'job INDEXED BY job_output_listing WHERE output_types > 0 AND account_id = ?1 AND output_types = ?14',
   engine: `job INDEXED BY job_engine_listing WHERE engine_id <> 'embedded' AND completed_at IS NOT NULL
     AND account_id = ?1 AND engine_id = ?14`,
   id: NAMED('AND account_id = ?1'),
@@ -78,11 +82,13 @@ export interface RangeInput {
 }
 
 export function toParameters(input: RangeInput, range: SearchRange): SQLInputValue[] {
-  const { statuses, code, engine, pool, labels, recipes } = input.plan.questions
+  const { statuses, code, engine, pool, labels, recipes, outputs, node } = input.plan.questions
+  const [first = null, second = null] = range.values
   const toJson = (list: readonly unknown[] | null) => (list === null ? null : JSON.stringify(list))
   return [
     ...[range.accountId, toJson(statuses), input.now, code, engine, pool, toJson(labels), toJson(recipes)],
-    ...[input.since, input.until, ...input.behind, input.limit, ...range.values],
+    ...[input.since, input.until, ...input.behind, input.limit, first, second],
+    ...[outputs, node],
   ]
 }
 

@@ -4,7 +4,7 @@ import type { ListedEngine } from '../../../domain/engine/directory/engine-direc
 import type { Job, Output } from '../../../domain/jobs/job.ts'
 import { readTerms } from '../../../domain/jobs/summaries/job-recipe.ts'
 import type { JobDetails } from '../../../domain/jobs/summaries/summary-store.ts'
-import type { AccountStanding, EngineAvailability } from '../../kit/console-parts.ts'
+import type { AccountStanding, EngineAvailability } from '../console-parts.ts'
 
 export interface NodeFacts {
   readonly classType: string

@@ -6,8 +6,9 @@ import { silentLog } from '../../../../lib/log.ts'
 import { createManualTicker } from '../../../../test/support/manual-ticker.ts'
 import type { JobChanged } from '../../../domain/events/event-bus.ts'
 import type { JobSummary, SummaryStore } from '../../../domain/jobs/summaries/summary-store.ts'
-import type { EventStream } from '../../kit/streams/event-stream.ts'
-import { createAccountFeed } from './account-feed.ts'
+import type { EventStream } from './event-stream.ts'
+import { toSummaryView } from '../jobs/summary-view.ts'
+import { createSummaryFeed } from './summary-feed.ts'
 
 const START = new Date('2026-01-31T12:00:00Z')
 
@@ -58,8 +59,8 @@ function openFeed(jobs: JobSummary[]) {
       return { queued, running: 0, canceling: 0, succeeded: 0, failed: 0, canceled: 0, expired: 0 }
     },
   }
-  const feed = createAccountFeed({
-    ...{ accountId: 'a', summaries, buildId: () => null, now: () => START, ticker, log: silentLog },
+  const feed = createSummaryFeed({
+    ...{ scope: 'a', toView: toSummaryView, summaries, buildId: () => null, now: () => START, ticker, log: silentLog },
     bus: {
       hasOthers: false,
       onChanged(listener) {
