@@ -42,7 +42,11 @@ import type { WorkerGateway } from './domain/workers/worker-gateway.ts'
 import type { WorkerKeys } from './domain/workers/worker-keys.ts'
 import { reloadModels } from './surfaces/admin/operations/models.ts'
 import type { WatchDeps } from './surfaces/admin/operations/watch.ts'
-import { createEngineOperations, createJobOperations, createWorkerOperations } from './surfaces/admin/register-operations.ts'
+import {
+  createEngineOperations,
+  createJobOperations,
+  createWorkerOperations,
+} from './surfaces/admin/register-operations.ts'
 import { createContentSurface } from './surfaces/content/index.ts'
 import { createDocs } from './surfaces/docs/index.ts'
 import { createJobsV2 } from './surfaces/jobs-v2/index.ts'
@@ -131,8 +135,10 @@ function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts):
   })
 }
 
+type SessionParts = Pick<AdminParts, 'gate' | 'signIn' | 'isEveryoneOperator'>
+
 /** Who came with a session may watch for as long as it lasts. */
-function toSessionOf({ gate, signIn, isEveryoneOperator }: AdminParts): WatchDeps['sessionOf'] {
+function toSessionOf({ gate, signIn, isEveryoneOperator }: SessionParts): WatchDeps['sessionOf'] {
   const kind = isEveryoneOperator ? 'account' : 'operator'
   const open = (text: string) => (isEveryoneOperator ? signIn.openAccount(text) : signIn.openOperator(text))
   return ({ raw }) => {

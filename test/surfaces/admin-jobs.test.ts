@@ -1,8 +1,7 @@
 /** Jobs of all accounts, as their operator finds, watches and cancels them. Every answer is held against the contract. */
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { type SharedApp, startShared, type Tenant } from '../support/app/start-shared.ts'
-import { ADMIN_TOKEN } from '../support/app/start-shared.ts'
+import { ADMIN_TOKEN, type SharedApp, startShared, type Tenant } from '../support/app/start-shared.ts'
 import { type Answer, call } from '../support/clients/call.ts'
 import { openSpecChecks } from '../support/clients/check-against-spec.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -63,7 +62,10 @@ test('an operator finds jobs of all accounts by any filter, page by page, and th
 
 test('an operator sees one job as its owner does, and whose it is', async () => {
   const job = (await ask('GET', '/jobs/{id}', `/jobs/${jobs.ended}`)).json
-  assert.deepEqual([job.account_id, job.status, job.attempts.length, job.attempts[0].engine], ['ann', 'succeeded', 1, job.engine])
+  assert.deepEqual(
+    [job.account_id, job.status, job.attempts.length, job.attempts[0].engine],
+    ['ann', 'succeeded', 1, job.engine],
+  )
   assert.equal(job.outputs_list.length, job.outputs)
   const waiting = (await ask('GET', '/jobs/{id}', `/jobs/${jobs.waiting[0]}`)).json
   assert.equal(waiting.wait.engines.length, 1)
@@ -125,9 +127,10 @@ test('many cancels are counted first, and each of them is in the audit', async (
   const filter = { status: 'queued' }
   assert.deepEqual(await cancel({ filter, account: 'ann', dry_run: true }), { count: 1, has_more: false })
   assert.deepEqual(await cancel({ filter, only_waiting: true }), { count: 2, has_more: false })
-  assert.deepEqual((await idsOf('?status=canceled')).slice(0, 4).filter((id: string) => jobs.waiting.includes(id)), [
-    ...jobs.waiting.toReversed(),
-  ])
+  assert.deepEqual(
+    (await idsOf('?status=canceled')).slice(0, 4).filter((id: string) => jobs.waiting.includes(id)),
+    [...jobs.waiting.toReversed()],
+  )
   for (const id of jobs.waiting) {
     const { records } = (await app.admin('GET', `/audit?subject=${id}`)).json
     assert.deepEqual(

@@ -94,7 +94,10 @@ function toTitleRange([accountId, title]: OwnedName): SearchRange {
 }
 
 /** The terms of the class and the weights that are asked for; null: neither is. */
-export function toTerms({ classType, weights }: Pick<SummaryFilter, 'classType' | 'weights'>): [string | null, string | null] | null {
+export function toTerms({
+  classType,
+  weights,
+}: Pick<SummaryFilter, 'classType' | 'weights'>): [string | null, string | null] | null {
   if (classType === null && weights === null) return null
   return [classType === null ? null : toTerm('class', classType), weights === null ? null : toTerm('weights', weights)]
 }

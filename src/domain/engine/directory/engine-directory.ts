@@ -23,7 +23,7 @@ export interface ListedEngine extends EngineStatus {
 }
 
 interface DirectoryDeps {
-  readonly fleet: Pick<Fleet, 'hasLanes' | 'engines' | 'status' | 'announce' | 'hasOther'>
+  readonly fleet: Pick<Fleet, 'hasLanes' | 'engines' | 'logOf' | 'status' | 'announce' | 'hasOther'>
   /** The same as the fleet's. */
   readonly lanes: LaneTable
   /** The id of this process. */
@@ -116,7 +116,7 @@ export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] 
       return engine
     },
     /** What an engine of this process printed lately; null: it is elsewhere, or nobody listens to it. */
-    logOf: (engineId: string): EngineLog | null => fleet.engines().find(({ id }) => id === engineId)?.log ?? null,
+    logOf: (engineId: string): EngineLog | null => fleet.logOf(engineId),
     /** The lane of a graph's jobs. */
     laneOf(graph: Graph, pool: string): string {
       if (!hasLanes) return NO_LANE

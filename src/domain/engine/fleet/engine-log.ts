@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../../../lib/clock.ts'
 
-export interface EngineLine {
+interface EngineLine {
   /** Rises by one from line to line, from 1. */
   readonly n: number
   readonly at: Date

@@ -32,7 +32,11 @@ test('levels are told as they were at most, ends and spend as their sum, and wha
   await pass(5_000, 99)
   await pass(5_000, 7)
   await pass(10_000, 4)
-  const { from, values } = series.read({ names: ['queued', 'running', 'succeeded', 'spend'], stepMs: 20_000, points: 3 })
+  const { from, values } = series.read({
+    names: ['queued', 'running', 'succeeded', 'spend'],
+    stepMs: 20_000,
+    points: 3,
+  })
   assert.equal(from.getTime(), START - 20_000)
   assert.deepEqual(values, {
     queued: [null, 7, 4],
@@ -52,6 +56,9 @@ test('what is older than a day is forgotten, and a long pause is not taken for a
   await pass(0, 1)
   await pass(90_000_000, 2)
   const { values } = series.read({ names: ['queued'], stepMs: 3_600_000, points: 25 })
-  assert.deepEqual(values['queued']?.filter((value) => value !== null), [2])
+  assert.deepEqual(
+    values['queued']?.filter((value) => value !== null),
+    [2],
+  )
   assert.deepEqual(asked.at(-1), [89_990_000, 90_000_000])
 })

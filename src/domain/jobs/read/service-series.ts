@@ -48,10 +48,9 @@ export interface ServiceSeries {
 }
 
 export function createServiceSeries({ countJobs, countEnded, spentBetween, clock }: SeriesDeps): ServiceSeries {
-  const kept = Object.fromEntries(SERIES_NAMES.map((name) => [name, new Float64Array(KEPT).fill(Number.NaN)])) as Record<
-    SeriesName,
-    Float64Array
-  >
+  const kept = Object.fromEntries(
+    SERIES_NAMES.map((name) => [name, new Float64Array(KEPT).fill(Number.NaN)]),
+  ) as Record<SeriesName, Float64Array>
   let lastSlot = Number.NEGATIVE_INFINITY
   let lookedAt: Date | null = null
 
@@ -81,12 +80,21 @@ export function createServiceSeries({ countJobs, countEnded, spentBetween, clock
       const slot = Math.floor(to.getTime() / SERIES_STEP_MS)
       if (slot <= lastSlot) return
       const earliest = to.getTime() - MAX_LOOKED_BACK_MS
-      const from = lookedAt === null || lookedAt.getTime() < earliest ? new Date(to.getTime() - SERIES_STEP_MS) : lookedAt
+      const from =
+        lookedAt === null || lookedAt.getTime() < earliest ? new Date(to.getTime() - SERIES_STEP_MS) : lookedAt
       const [now, ended, spend] = await Promise.all([countJobs(), countEnded(from, to), spentBetween(from, to)])
       clearUpTo(slot)
       lookedAt = to
       const { succeeded, failed, canceled, expired } = ended
-      const values = { queued: now.queued, running: now.running + now.canceling, succeeded, failed, canceled, expired, spend }
+      const values = {
+        queued: now.queued,
+        running: now.running + now.canceling,
+        succeeded,
+        failed,
+        canceled,
+        expired,
+        spend,
+      }
       for (const name of SERIES_NAMES) kept[name][slot % KEPT] = values[name]
     },
     read({ names, stepMs, points }) {

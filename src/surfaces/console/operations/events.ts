@@ -4,8 +4,8 @@ import { systemTicker } from '../../../../lib/waiting/uptime.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
 import { readSession } from '../../kit/guards/session-cookie.ts'
 import { toSummaryView } from '../../kit/jobs/summary-view.ts'
-import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 import { createSummaryFeed } from '../../kit/streams/summary-feed.ts'
+import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 
 export function getEvents(app: FastifyInstance, deps: ConsoleDeps): void {
   const { callerOf, console: parts, bus, clock, files, log, streams } = deps

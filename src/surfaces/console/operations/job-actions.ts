@@ -6,10 +6,10 @@ import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { noSuchJob } from '../../../domain/jobs/read/job-reader.ts'
 import { readMetadata } from '../../../domain/jobs/submit/job-metadata.ts'
 import { readJsonBody } from '../../kit/bodies/json-body.ts'
-import { sendJson } from '../../kit/send-json.ts'
-import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 import { createCancelMany, readCancelWish } from '../../kit/jobs/cancel-many.ts'
 import { toSummaryView } from '../../kit/jobs/summary-view.ts'
+import { sendJson } from '../../kit/send-json.ts'
+import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 import { jobIdOf } from './job.ts'
 
 // In one request; whoever has more repeats it.

@@ -9,14 +9,21 @@ import { toLogLines } from '../../../domain/jobs/run/log-lines.ts'
 import { NO_FILTER } from '../../../domain/jobs/summaries/summary-store.ts'
 import { isTerminal, type JobStatus } from '../../../domain/jobs/transitions.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { readFields } from '../../kit/jobs/job-filters.ts'
+import {
+  readNodes,
+  toAttemptViews,
+  toErrorView,
+  toOutputView,
+  toPriceView,
+  toWaitView,
+} from '../../kit/jobs/job-view.ts'
+import { toSummaryView } from '../../kit/jobs/summary-view.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
-import { readFields } from '../../kit/jobs/job-filters.ts'
-import { readNodes, toAttemptViews, toErrorView, toOutputView, toPriceView, toWaitView } from '../../kit/jobs/job-view.ts'
 import { toLayoutView } from '../views/layout-view.ts'
 import { toLineView } from '../views/log-view.ts'
 import { toNodesView, toShownRun } from '../views/node-view.ts'
-import { toSummaryView } from '../../kit/jobs/summary-view.ts'
 
 const JOB = `${CONSOLE_API}/jobs/:id`
 const WEEK_MS = 7 * 86_400_000

@@ -6,15 +6,20 @@ import { zipStream } from '../../../../lib/files/zip-stream.ts'
 import { createSemaphore } from '../../../../lib/waiting/semaphore.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { Output, OutputType } from '../../../domain/jobs/job.ts'
-import { type JobSummary, NO_FILTER, type OutputFilter, type SummaryPage } from '../../../domain/jobs/summaries/summary-store.ts'
+import {
+  type JobSummary,
+  NO_FILTER,
+  type OutputFilter,
+  type SummaryPage,
+} from '../../../domain/jobs/summaries/summary-store.ts'
 import { matchesEtag, quoteDigest } from '../../kit/content/etag.ts'
 import { createTimeCursors } from '../../kit/cursor.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { readFields, readFilter, readLimit } from '../../kit/jobs/job-filters.ts'
+import { toContentPath } from '../../kit/jobs/job-view.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
-import { readFields, readFilter, readLimit } from '../../kit/jobs/job-filters.ts'
 import { toArchiveNames } from '../views/archive-names.ts'
-import { toContentPath } from '../../kit/jobs/job-view.ts'
 import { jobIdOf } from './job.ts'
 
 const TYPES: readonly (OutputType | 'any')[] = ['image', 'video', 'audio', 'text', 'file', 'latent', 'any']

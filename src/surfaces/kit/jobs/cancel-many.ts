@@ -19,7 +19,7 @@ const PAGE = 100
 const MAX_PAGES = 200
 const AT_ONCE = 16
 
-export interface CancelWish {
+interface CancelWish {
   /** null: by filter. */
   readonly ids: readonly string[] | null
   readonly filter: SummaryFilter | null

@@ -107,9 +107,7 @@ export function prepareSearchJobs(database: DatabaseSync): (input: SearchInput) 
   /** A walk that ended before the others holds up the page: it goes on from there, as long as the page is not full. */
   function mergeWhole(asked: Asked, order: SearchOrder, limit: number): MergedPage<Entry> {
     const { plan } = asked
-    const walks = plan.ranges.map((range) =>
-      walk({ ...asked, limit: toWalkLength(plan, range, limit) }, range, order),
-    )
+    const walks = plan.ranges.map((range) => walk({ ...asked, limit: toWalkLength(plan, range, limit) }, range, order))
     for (let extended = 0; ; extended += 1) {
       const page = mergeWalks(walks, { order, limit, keyOf: ([createdAt, id]) => [createdAt, id] })
       if (page.resumeAfter === null || page.entries.length >= limit || extended === MAX_EXTENDED) return page
@@ -165,7 +163,9 @@ export function prepareFindDetails(
   database: DatabaseSync,
 ): (input: { readonly accountId: string; readonly jobId: string; readonly now: number }) => StoredDetails | null {
   const findSummaries = prepareFindSummaries(database)
-  const select = prepareRows<[attempts: string | null, terms: string | null, held: number | null, origin: string | null]>(
+  const select = prepareRows<
+    [attempts: string | null, terms: string | null, held: number | null, origin: string | null]
+  >(
     database,
     `SELECT attempts,
        (SELECT terms FROM job_recipe WHERE job_recipe.account_id = job.account_id AND job_recipe.recipe = job.recipe),
