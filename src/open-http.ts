@@ -6,7 +6,6 @@
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Turns } from '../lib/waiting/turns.ts'
-import { createAdminSurface } from './admin-surface.ts'
 import { type AssetActions, openPictures } from './compose/asset-actions.ts'
 import { readOpenFileLimit, toConnectionLimit } from './compose/connection-limit.ts'
 import { createStandingOf } from './compose/console-parts.ts'
@@ -40,13 +39,7 @@ import type { OwnNode } from './domain/service-nodes/node-report.ts'
 import type { Store } from './domain/store.ts'
 import type { WorkerGateway } from './domain/workers/worker-gateway.ts'
 import type { WorkerKeys } from './domain/workers/worker-keys.ts'
-import { reloadModels } from './surfaces/admin/operations/models.ts'
-import type { WatchDeps } from './surfaces/admin/operations/watch.ts'
-import {
-  createEngineOperations,
-  createJobOperations,
-  createWorkerOperations,
-} from './surfaces/admin/register-operations.ts'
+import { openAdmin } from './open-admin.ts'
 import { createContentSurface } from './surfaces/content/index.ts'
 import { createDocs } from './surfaces/docs/index.ts'
 import { createJobsV2 } from './surfaces/jobs-v2/index.ts'
@@ -55,18 +48,14 @@ import { createAnswerError } from './surfaces/jobs-v2/jobs-errors.ts'
 import type { PoolOf } from './surfaces/jobs-v2/reachable-jobs.ts'
 import { createDirectLinks, createSignedLinks } from './surfaces/jobs-v2/views/links.ts'
 import { type BodyMemoryOptions, createBodyMemory } from './surfaces/kit/bodies/body-memory.ts'
-import { type AccountConnections, createAccountConnections } from './surfaces/kit/connections/account-connections.ts'
+import { createAccountConnections } from './surfaces/kit/connections/account-connections.ts'
 import {
   createDeploymentHosts,
   createRouteDeployment,
   type DeploymentHosts,
 } from './surfaces/kit/guards/deployment-address.ts'
 import { createGate, type Gate, type GateOptions } from './surfaces/kit/guards/gate.ts'
-import { createOperatorGuard, type OperatorGuard } from './surfaces/kit/guards/operator-guard.ts'
-import { readSession } from './surfaces/kit/guards/session-cookie.ts'
-import { createSharedStreams } from './surfaces/kit/streams/shared-streams.ts'
-import { encodeFrame } from './surfaces/kit/streams/sse.ts'
-import type { Surface } from './surfaces/kit/surface.ts'
+import { createOperatorGuard } from './surfaces/kit/guards/operator-guard.ts'
 import type { SurfaceParts } from './surfaces/kit/surface-parts.ts'
 import { openTracing } from './surfaces/kit/tracing.ts'
 import { createOperatorSurface } from './surfaces/operator/index.ts'
@@ -90,63 +79,6 @@ export interface HttpOverrides {
 function toStreamLimit({ http }: Config, shared: SharedAccounts | null): PerAccount {
   if (shared === null) return http.maxStreams
   return (accountId) => Math.min(http.maxStreams, shared.limitsOf(accountId).streams)
-}
-
-interface AdminParts extends HttpParts {
-  readonly gate: Gate
-  readonly isEveryoneOperator: boolean
-  readonly guardAdmin: OperatorGuard
-  readonly openStreams: () => number
-  readonly heldBy: AccountConnections['count']
-}
-
-// People who look at the service, and their tabs.
-const MAX_OPERATOR_STREAMS = 64
-
-function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts): Surface {
-  const { gate, store, directory, jobs } = parts
-  const streams = createSharedStreams({
-    accountConnections: createAccountConnections(MAX_OPERATOR_STREAMS),
-    isWelcome: () => true,
-    onCredentialsChanged: () => () => {},
-  })
-  return createAdminSurface(config, {
-    ...parts,
-    drain: () => streams.close(encodeFrame('notice', JSON.stringify({ kind: 'drain' }))),
-    guard: guardAdmin,
-    actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
-    // Without deployments there is the common pool alone, and this process knows what it runs of it.
-    workersOf: pools?.countWorkers ?? ((pool) => parts.own.about().workers[pool] ?? 0),
-    operations: [
-      createWorkerOperations({ workerKeys: parts.workerKeys, takesWorkers: parts.gateway !== null }),
-      createEngineOperations({ engines: parts.directory, commandEngine: parts.commandEngine }),
-      (app, kit) => reloadModels(app, { kit, reload: parts.router.reload }),
-      createJobOperations({
-        ...{ jobs: store.jobs, summaries: store.summaries, records: jobs.records, cancel: jobs.cancel },
-        ...{ streams, bus: parts.bus, series: parts.series, log: parts.log },
-        cursorSecret: parts.router.cursorSecret,
-        standingOf: createStandingOf(config, store, parts.shared),
-        engines: (pool) => directory.status(pool),
-        availability: () => directory.availability(),
-        sessionOf: toSessionOf(parts),
-        headersOf: (request) => gate.answerHeaders(request.headers.origin, request.id),
-      }),
-    ],
-  })
-}
-
-type SessionParts = Pick<AdminParts, 'gate' | 'signIn' | 'isEveryoneOperator'>
-
-/** Who came with a session may watch for as long as it lasts. */
-function toSessionOf({ gate, signIn, isEveryoneOperator }: SessionParts): WatchDeps['sessionOf'] {
-  const kind = isEveryoneOperator ? 'account' : 'operator'
-  const open = (text: string) => (isEveryoneOperator ? signIn.openAccount(text) : signIn.openOperator(text))
-  return ({ raw }) => {
-    // Without credentials there is nothing that could end.
-    if (!gate.hasCredentials || raw.headers.authorization !== undefined) return undefined
-    const text = readSession(raw, gate.addressOf(raw), kind)
-    return text === null ? undefined : { text, isGood: async () => (await open(text)) !== null }
-  }
 }
 
 function toDeploymentHosts(config: Config['deployments']): DeploymentHosts | null {
@@ -287,7 +219,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
       ? []
       : [
           openAdmin(config, {
-            ...{ ...parts, gate, guardAdmin, isEveryoneOperator },
+            ...{ ...parts, gate, guard: guardAdmin, isEveryoneOperator },
             ...{ openStreams: jobsV2.openStreams, heldBy: accountConnections.count },
           }),
         ]
