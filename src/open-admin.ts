@@ -11,6 +11,7 @@ import type { EngineDirectory } from './domain/engine/directory/engine-directory
 import type { EventBus } from './domain/events/event-bus.ts'
 import type { LiveEvent } from './domain/events/live-event.ts'
 import type { ServiceSeries } from './domain/jobs/read/service-series.ts'
+import { createEstimateWait } from './domain/jobs/waits/wait-estimates.ts'
 import type { OwnNode } from './domain/service-nodes/node-report.ts'
 import type { WorkerGateway } from './domain/workers/worker-gateway.ts'
 import type { WorkerKeys } from './domain/workers/worker-keys.ts'
@@ -70,6 +71,7 @@ export function openAdmin(config: Config, { pools, ...parts }: AdminParts): Surf
         ...{ streams, bus: parts.bus, series: parts.series, log: parts.log },
         cursorSecret: parts.router.cursorSecret,
         standingOf: createStandingOf(config, store, parts.shared),
+        estimateWait: createEstimateWait({ store: store.summaries, clock: parts.clock }),
         engines: (pool) => directory.status(pool),
         availability: () => directory.availability(),
         sessionOf: toSessionOf(parts),

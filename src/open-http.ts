@@ -35,6 +35,7 @@ import type { EventBus } from './domain/events/event-bus.ts'
 import type { LiveEvent } from './domain/events/live-event.ts'
 import type { ServiceSeries } from './domain/jobs/read/service-series.ts'
 import { asChosen, withinAccount } from './domain/jobs/submit/chosen-id.ts'
+import { createEstimateWait } from './domain/jobs/waits/wait-estimates.ts'
 import type { OwnNode } from './domain/service-nodes/node-report.ts'
 import type { Store } from './domain/store.ts'
 import type { WorkerGateway } from './domain/workers/worker-gateway.ts'
@@ -330,6 +331,7 @@ function toSurfaceParts(
           ? null
           : createOwnKeys({ apiKeys: shared.apiKeys, audited: (entry) => store.audited(entry), clock }),
       models: { access: parts.router.actions.access, calls: store.calls },
+      estimateWait: createEstimateWait({ store: store.summaries, clock }),
       watchJob: jobs.watching.watchJob,
       openContent: assets.openContent,
       liveRuns: jobs.liveRuns,

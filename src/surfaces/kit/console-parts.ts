@@ -10,6 +10,7 @@ import type { ListedEngine } from '../../domain/engine/directory/engine-director
 import type { LiveRuns } from '../../domain/jobs/read/live-runs.ts'
 import type { WatchJob } from '../../domain/jobs/read/watch-job.ts'
 import type { SummaryStore } from '../../domain/jobs/summaries/summary-store.ts'
+import type { EstimateWait } from '../../domain/jobs/waits/wait-estimates.ts'
 import type { Access } from '../../domain/models/access/model-access.ts'
 import type { CallStore } from '../../domain/models/calls/call-store.ts'
 
@@ -52,6 +53,7 @@ export interface ConsoleParts {
   readonly keys: OwnKeys | null
   readonly models: ModelParts
   readonly summaries: Pick<SummaryStore, 'search' | 'findMany' | 'findDetails' | 'findOutputs' | 'count'>
+  readonly estimateWait: EstimateWait
   readonly watchJob: WatchJob
   readonly openContent: OpenContent
   readonly liveRuns: Pick<LiveRuns, 'read' | 'follow'>

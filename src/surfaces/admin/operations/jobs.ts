@@ -6,7 +6,7 @@ import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import type { CancelJob } from '../../../domain/jobs/end/cancel-job.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
 import type { RunRecords } from '../../../domain/jobs/read/recorded-jobs.ts'
-import type { JobSummary, SummaryStore } from '../../../domain/jobs/summaries/summary-store.ts'
+import type { JobDetails, JobSummary, SummaryStore } from '../../../domain/jobs/summaries/summary-store.ts'
 import { readJsonBody } from '../../kit/bodies/json-body.ts'
 import type { ConsoleParts } from '../../kit/console-parts.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
@@ -14,6 +14,7 @@ import { createCancelMany, readCancelWish } from '../../kit/jobs/cancel-many.ts'
 import { readFields } from '../../kit/jobs/job-filters.ts'
 import { createReadPage } from '../../kit/jobs/job-pages.ts'
 import {
+  countSlots,
   readNodes,
   toAttemptViews,
   toErrorView,
@@ -26,7 +27,7 @@ import { sendJson } from '../../kit/send-json.ts'
 import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
 
 export interface JobOperationDeps
-  extends Pick<ConsoleParts, 'standingOf' | 'engines' | 'availability' | 'cursorSecret'> {
+  extends Pick<ConsoleParts, 'standingOf' | 'engines' | 'availability' | 'estimateWait' | 'cursorSecret'> {
   readonly kit: AdminKit
   readonly jobs: Pick<JobStore, 'findOwner'>
   readonly summaries: Pick<SummaryStore, 'search' | 'findMany' | 'findDetails' | 'count'>
@@ -79,9 +80,6 @@ export function getJob(app: FastifyInstance, deps: JobOperationDeps): void {
     ])
     if (details === null || record === null) throw new ServiceError('not_found', 'there is no job with this id')
     const { summary } = details
-    const isWaiting = summary.status === 'queued'
-    const standing = isWaiting ? await deps.standingOf({ accountId, keyId: null, scopes: null }) : null
-    const facts = { engines: deps.engines(summary.pool), availability: deps.availability(), showsUnable: true }
     const links = { mountPrefix: serviceAddressOf(request).mountPrefix, nodes: readNodes(record.workflow) }
     return sendJson(reply, 200, {
       ...toOwnedView(summary),
@@ -90,10 +88,18 @@ export function getJob(app: FastifyInstance, deps: JobOperationDeps): void {
       outputs_list: record.job.outputs.map((output) => toOutputView(output, links)),
       attempts: toAttemptViews(details),
       price: toPriceView(details),
-      wait: standing === null ? null : toWaitView(details, { ...facts, standing }),
+      wait: summary.status === 'queued' ? await explainWait(deps, details) : null,
       error: toErrorView(record.job, null),
     })
   })
+}
+
+async function explainWait(deps: JobOperationDeps, details: JobDetails) {
+  const { accountId, id: jobId, pool } = details.summary
+  const standing = await deps.standingOf({ accountId, keyId: null, scopes: null })
+  const facts = { standing, engines: deps.engines(pool), availability: deps.availability() }
+  const estimateSeconds = await deps.estimateWait({ accountId, pool, jobId, maxSlots: countSlots(details, facts) })
+  return toWaitView(details, { ...facts, estimateSeconds, showsUnable: true })
 }
 
 export function cancelJob(app: FastifyInstance, { kit, jobs, cancel }: JobOperationDeps): void {

@@ -10,7 +10,7 @@ import { createCancelMany, readCancelWish } from '../../kit/jobs/cancel-many.ts'
 import { toSummaryView } from '../../kit/jobs/summary-view.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
-import { jobIdOf } from './job.ts'
+import { findLayout, jobIdOf } from './job.ts'
 
 // In one request; whoever has more repeats it.
 const MAX_CANCELED = 10_000
@@ -40,16 +40,18 @@ export function rerunJob(app: FastifyInstance, deps: ConsoleDeps): void {
     const jobId = jobIdOf(request)
     const body = await readJsonBody(request, { maxBytes: limits.maxBodyBytes })
     if (!isJsonObject(body)) throw new ServiceError('invalid_request', 'the body must be a JSON object')
-    const [before, text] = await Promise.all([
+    const [before, text, layout] = await Promise.all([
       jobs.reader.find(accountId, jobId),
       jobs.reader.workflow(accountId, jobId),
+      findLayout({ console: parts, jobs, clock }, accountId, jobId),
     ])
     const workflow = applyChanges(parseLosslessJson(text), body['changes'])
     const metadata = body['metadata'] === undefined ? before.metadata : readMetadata(body['metadata'])
     const job = await jobs.submit({
       ...{ accountId, scopes, keyId, workflow, metadata, priority: before.priority },
       pool: before.pool === DEFAULT_POOL ? null : before.pool,
-      ...{ extraData: null, idempotencyKey: null },
+      // What the editor sent is not sent again: with other values it would say what is not so.
+      ...{ extraData: null, idempotencyKey: null, layout },
     })
     const [summary] = await parts.summaries.findMany(accountId, [job.id], clock.now())
     if (summary === undefined) throw noSuchJob()

@@ -1,7 +1,9 @@
 /** One job as its page shows it, and the nodes and the layout of its workflow. */
 import { writeUsd } from '../../../../lib/text/usd.ts'
+import type { Asset } from '../../../domain/assets/asset.ts'
 import type { ListedEngine } from '../../../domain/engine/directory/engine-directory.ts'
 import type { Job, Output } from '../../../domain/jobs/job.ts'
+import type { JobOrigin } from '../../../domain/jobs/submit/job-origin.ts'
 import { readTerms } from '../../../domain/jobs/summaries/job-recipe.ts'
 import type { JobDetails } from '../../../domain/jobs/summaries/summary-store.ts'
 import type { AccountStanding, EngineAvailability } from '../console-parts.ts'
@@ -87,11 +89,12 @@ interface WaitFacts {
   readonly availability: EngineAvailability
   /** Whether engines are named that cannot run the job: to its operator they say what to add, to others they are no business. */
   readonly showsUnable: boolean
+  readonly estimateSeconds: number | null
 }
 
 /** Why a job waits; null for one that does not. */
 export function toWaitView({ summary, terms }: JobDetails, facts: WaitFacts) {
-  const { standing, engines, availability, showsUnable } = facts
+  const { standing, engines, availability, showsUnable, estimateSeconds } = facts
   if (summary.status !== 'queued') return null
   const needs = readTerms(terms ?? '')
   const views = engines.map((engine) => toEngineView(engine, needs, availability))
@@ -103,9 +106,36 @@ export function toWaitView({ summary, terms }: JobDetails, facts: WaitFacts) {
     needs,
     engines: showsUnable ? views : views.filter((engine) => engine.is_able),
     limit: maxRunning === null ? null : { running, max_running: maxRunning },
-    // Not shown before its error has been measured.
-    estimate_seconds: null,
+    estimate_seconds: estimateSeconds,
   }
+}
+
+/** How many jobs like this one can run at once: places of engines that can run it now, within the limit of the account. */
+export function countSlots(
+  { terms }: JobDetails,
+  facts: Pick<WaitFacts, 'standing' | 'engines' | 'availability'>,
+): number {
+  const needs = readTerms(terms ?? '')
+  const views = facts.engines.map((engine) => toEngineView(engine, needs, facts.availability))
+  const slots = views
+    .filter(({ is_able: isAble, state }) => isAble && state === 'ready')
+    .reduce((sum, engine) => sum + engine.slots, 0)
+  return Math.min(slots, facts.standing.maxRunning ?? slots)
+}
+
+/** The files that the graph names. One whose record is gone has no address any more. */
+export function toInputViews({ inputs }: JobOrigin, assets: ReadonlyMap<string, Asset>, mountPrefix: string) {
+  return inputs.map(({ name, hash, sizeBytes, contentType }) => {
+    const asset = assets.get(hash)
+    return {
+      // A reference to an asset stands in the graph as a name made of its hash, which tells a person nothing.
+      name: name.startsWith(hash) ? (asset?.filePath ?? name) : name,
+      size_bytes: sizeBytes,
+      content_type: contentType,
+      asset_id: asset?.id ?? null,
+      url: asset === undefined ? null : toContentPath(mountPrefix, asset.id),
+    }
+  })
 }
 
 type EngineView = ReturnType<typeof toEngineView>
