@@ -3,12 +3,12 @@
 /** What jobs of a kind share; null: not known. */
 type Recipe = string | null
 
-export interface WaitingJob {
+interface WaitingJob {
   readonly id: string
   readonly recipe: Recipe
 }
 
-export interface HeldJob {
+interface HeldJob {
   readonly recipe: Recipe
   readonly startedAtMs: number
 }
