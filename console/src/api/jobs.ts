@@ -57,7 +57,13 @@ export function cancelJob(id: string): Promise<unknown> {
   return send('POST', `/api/v2/jobs/${encodeURIComponent(id)}/cancel`)
 }
 
-export function cancelJobs(ids: readonly string[]): Promise<{ readonly count: number }> {
+interface Canceled {
+  readonly count: number
+  /** There may be more that fit: the request is to be repeated for them. */
+  readonly has_more: boolean
+}
+
+export function cancelJobs(ids: readonly string[]): Promise<Canceled> {
   return send('POST', `${JOBS}/cancel`, { ids })
 }
 
@@ -65,7 +71,7 @@ export function cancelJobs(ids: readonly string[]): Promise<{ readonly count: nu
 export function cancelByFilter(
   filter: Readonly<Record<string, string>>,
   { onlyWaiting, dryRun }: { readonly onlyWaiting: boolean; readonly dryRun: boolean },
-): Promise<{ readonly count: number }> {
+): Promise<Canceled> {
   return send('POST', `${JOBS}/cancel`, { filter, only_waiting: onlyWaiting, ...(dryRun && { dry_run: true }) })
 }
 

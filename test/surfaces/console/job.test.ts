@@ -148,7 +148,7 @@ test('a job keeps the key of its submit, the files that its graph names and its 
   const asset = await uploads.uploaded('cat.png', 'a cat', { fields: { content_type: 'image/png' } })
   const pos = [{ id: 1, pos: [10, 20], title: 'Cat' }]
   const body = JSON.stringify({
-    workflow: { '1': node('FakeSource', { image: assetRef(asset.id) }), '2': node('FakeSource', { image: 'cat.png' }) },
+    workflow: { '1': node('FakeLoad', { image: assetRef(asset.id) }), '2': node('FakeLoad', { image: 'cat.png' }) },
     extra_data: { extra_pnginfo: { workflow: { nodes: pos } } },
   })
   const headers = { 'content-type': 'application/json', 'idempotency-key': 'key-1' }

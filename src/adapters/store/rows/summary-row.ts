@@ -28,7 +28,7 @@ export type SummaryRow = readonly [
   engineId: string | null,
   metadata: string | null,
   progress: string | null,
-  /** JSON, without its traceback. */
+  /** JSON, without its traceback, and then perhaps without the brace behind it. */
   error: string | null,
   recipeTitle: string | null,
   chargedMicros: number | null,
@@ -50,7 +50,10 @@ export function toSummary([row, queuePosition]: StoredSummary): JobSummary {
     completedAt: toDate(completedAt),
     expiresAt: new Date(expiresAt),
     progress: progress === null ? null : (JSON.parse(progress) as Progress),
-    error: errorText === null ? null : toError(JSON.parse(errorText) as JobError),
+    error:
+      errorText === null
+        ? null
+        : toError(JSON.parse(errorText.endsWith('}') ? errorText : `${errorText}}`) as JobError),
     thumb: thumbId === null ? null : { assetId: thumbId },
   }
 }

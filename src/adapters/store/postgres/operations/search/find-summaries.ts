@@ -8,17 +8,16 @@ import { findPositions } from '../jobs/queue-position.ts'
 const SHARED = `seq, id, account_id, pool, status, priority, created_at, started_at`
 const MORE = `expires_at, attempt, version, output_count, engine_id, metadata, progress`
 
-// The end of the error is its traceback, which nobody reads in a list.
-const FAILURE = `CASE WHEN strpos(error, ${TRACEBACK}) > 0 THEN left(error, strpos(error, ${TRACEBACK}) - 1) || '}' ELSE error END`
+// The end of the error is its traceback, which nobody reads in a list. Asked for once: a long text is unpacked each time.
+const FAILURE = `split_part(error, ${TRACEBACK}, 1)`
 
-const FIND = statement<SummaryRow>(
-  'search.summaries',
-  `WITH found AS MATERIALIZED (
+const DONE = `SELECT ${SHARED}, completed_at, ${MORE}, error, recipe, title FROM job_done`
+const IS_OWN = `($2::text IS NULL OR account_id = $2) AND (expires_at > $3 OR status = 'expired')`
+
+const select = (done: string) => `WITH found AS MATERIALIZED (
      SELECT ${SHARED}, NULL::bigint AS completed_at, ${MORE}, NULL::text AS error, recipe, title
      FROM job WHERE id = ANY($1::uuid[]) AND ($2::text IS NULL OR account_id = $2)
-     UNION ALL
-     SELECT ${SHARED}, completed_at, ${MORE}, error, recipe, title
-     FROM job_done WHERE id = ANY($1::uuid[]) AND ($2::text IS NULL OR account_id = $2) AND (expires_at > $3 OR status = 'expired'))
+     UNION ALL ${done})
    SELECT ${SHARED}, completed_at, ${MORE},
      ${FAILURE},
      coalesce(title, (
@@ -28,7 +27,14 @@ const FIND = statement<SummaryRow>(
      CASE WHEN output_count > 0 THEN (
        SELECT output.id FROM output WHERE job_id = found.id AND output.expires_at = found.expires_at
          AND position IS NOT NULL AND type = 'image' ORDER BY position LIMIT 1) END
-   FROM found`,
+   FROM found`
+
+const FIND = statement<SummaryRow>('search.summaries', select(`${DONE} WHERE id = ANY($1::uuid[]) AND ${IS_OWN}`))
+// Ended jobs are kept by ranges of their expiry: whoever knows it looks into one of them for each job, and not into all.
+const FIND_DATED = statement<SummaryRow>(
+  'search.dated_summaries',
+  select(`SELECT done.* FROM unnest($1::uuid[], $4::bigint[]) AS asked(id, expires_at) CROSS JOIN LATERAL (
+    ${DONE} WHERE job_done.id = asked.id AND job_done.expires_at = asked.expires_at AND ${IS_OWN.replace('expires_at', 'job_done.expires_at')} OFFSET 0) AS done`),
 )
 
 type Beside = readonly [attempts: string | null, terms: string | null, held: number | null, origin: string | null]
@@ -61,8 +67,20 @@ export async function findSummaries(
   now: number,
 ): Promise<StoredSummary[]> {
   const known = jobIds.filter(isUuid)
-  if (known.length === 0) return []
-  const rows = await read.all(FIND, [known, scope, now])
+  return known.length === 0 ? [] : withPositions(read, await read.all(FIND, [known, scope, now]))
+}
+
+export async function findDatedSummaries(
+  read: Queryable,
+  scope: SummaryScope,
+  jobs: readonly { readonly id: string; readonly expiresAt: number }[],
+  now: number,
+): Promise<StoredSummary[]> {
+  const [ids, expiries] = [jobs.map(({ id }) => id), jobs.map(({ expiresAt }) => expiresAt)]
+  return jobs.length === 0 ? [] : withPositions(read, await read.all(FIND_DATED, [ids, scope, now, expiries]))
+}
+
+async function withPositions(read: Queryable, rows: readonly SummaryRow[]): Promise<StoredSummary[]> {
   const waiting = rows.filter(([, , , , status]) => status === 'queued')
   const positions = await findPositions(
     read,

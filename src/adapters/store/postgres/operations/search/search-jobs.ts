@@ -13,7 +13,7 @@ import { isPlain, type SearchPlan, type SearchRange, toSearchPlan, toWalkLength 
 import { type OwnedName, toServicePlan } from '../../../search/service-plan.ts'
 import { type Queryable, type Statement, statement } from '../../database/statement.ts'
 import { countByStatus } from '../accounts/account-counters.ts'
-import { findSummaries } from './find-summaries.ts'
+import { findDatedSummaries } from './find-summaries.ts'
 import { type EntryRow, LIVE, rangesOf, type SearchOrder } from './search-statements.ts'
 import { findTerms } from './search-terms.ts'
 import { findServiceTerms } from './service-terms.ts'
@@ -71,10 +71,11 @@ export async function searchJobs(read: Queryable, scope: SummaryScope, query: Su
     entries.push(...page.entries)
     behind = page.resumeAfter
   }
-  const ids = entries.map(([, , id]) => id)
-  const stored = new Map((await findSummaries(read, scope, ids, now)).map((summary) => [summary[0][1], summary]))
-  const summaries = ids
-    .map((id) => stored.get(id))
+  const dated = entries.map(([, , id, expiresAt]) => ({ id, expiresAt }))
+  const found = await findDatedSummaries(read, scope, dated, now)
+  const stored = new Map(found.map((summary) => [summary[0][1], summary]))
+  const summaries = dated
+    .map(({ id }) => stored.get(id))
     .filter((summary) => summary !== undefined)
     .map(toSummary)
   return { summaries, next: behind === null ? null : { createdAt: new Date(behind[0]), id: behind[1] } }

@@ -27,10 +27,12 @@ const TITLES = statement<OwnedName>(
      WHERE place < ${MAX_TITLES})
    SELECT account_id, title FROM each_one WHERE strpos(lower(title), lower($1)) > 0`,
 )
+// One look per account: there are far more labels than accounts.
 const LABELLED = statement<[accountId: string]>(
   'search.labelled_accounts',
-  `SELECT id FROM account WHERE EXISTS (
-     SELECT 1 FROM job_label WHERE account_id = account.id AND key = $1 AND value = $2) LIMIT ${MAX_RANGES + 1}`,
+  `SELECT account.id FROM account CROSS JOIN LATERAL (
+     SELECT 1 FROM job_label WHERE account_id = account.id AND key = $1 AND value = $2 LIMIT 1) AS carried
+   LIMIT ${MAX_RANGES + 1}`,
 )
 
 export async function findServiceTerms(
