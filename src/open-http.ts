@@ -6,7 +6,6 @@
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Turns } from '../lib/waiting/turns.ts'
-import { createAdminSurface } from './admin-surface.ts'
 import { type AssetActions, openPictures } from './compose/asset-actions.ts'
 import { readOpenFileLimit, toConnectionLimit } from './compose/connection-limit.ts'
 import { createStandingOf } from './compose/console-parts.ts'
@@ -34,15 +33,14 @@ import type { CommandEngine } from './domain/engine/directory/engine-commands.ts
 import type { EngineDirectory } from './domain/engine/directory/engine-directory.ts'
 import type { EventBus } from './domain/events/event-bus.ts'
 import type { LiveEvent } from './domain/events/live-event.ts'
+import type { ServiceSeries } from './domain/jobs/read/service-series.ts'
 import { asChosen, withinAccount } from './domain/jobs/submit/chosen-id.ts'
 import { createEstimateWait } from './domain/jobs/waits/wait-estimates.ts'
 import type { OwnNode } from './domain/service-nodes/node-report.ts'
 import type { Store } from './domain/store.ts'
 import type { WorkerGateway } from './domain/workers/worker-gateway.ts'
 import type { WorkerKeys } from './domain/workers/worker-keys.ts'
-import { cancelJob } from './surfaces/admin/operations/jobs.ts'
-import { reloadModels } from './surfaces/admin/operations/models.ts'
-import { createEngineOperations, createWorkerOperations } from './surfaces/admin/register-operations.ts'
+import { openAdmin } from './open-admin.ts'
 import { createContentSurface } from './surfaces/content/index.ts'
 import { createDocs } from './surfaces/docs/index.ts'
 import { createJobsV2 } from './surfaces/jobs-v2/index.ts'
@@ -51,15 +49,14 @@ import { createAnswerError } from './surfaces/jobs-v2/jobs-errors.ts'
 import type { PoolOf } from './surfaces/jobs-v2/reachable-jobs.ts'
 import { createDirectLinks, createSignedLinks } from './surfaces/jobs-v2/views/links.ts'
 import { type BodyMemoryOptions, createBodyMemory } from './surfaces/kit/bodies/body-memory.ts'
-import { type AccountConnections, createAccountConnections } from './surfaces/kit/connections/account-connections.ts'
+import { createAccountConnections } from './surfaces/kit/connections/account-connections.ts'
 import {
   createDeploymentHosts,
   createRouteDeployment,
   type DeploymentHosts,
 } from './surfaces/kit/guards/deployment-address.ts'
 import { createGate, type Gate, type GateOptions } from './surfaces/kit/guards/gate.ts'
-import { createOperatorGuard, type OperatorGuard } from './surfaces/kit/guards/operator-guard.ts'
-import type { Surface } from './surfaces/kit/surface.ts'
+import { createOperatorGuard } from './surfaces/kit/guards/operator-guard.ts'
 import type { SurfaceParts } from './surfaces/kit/surface-parts.ts'
 import { openTracing } from './surfaces/kit/tracing.ts'
 import { createOperatorSurface } from './surfaces/operator/index.ts'
@@ -83,28 +80,6 @@ export interface HttpOverrides {
 function toStreamLimit({ http }: Config, shared: SharedAccounts | null): PerAccount {
   if (shared === null) return http.maxStreams
   return (accountId) => Math.min(http.maxStreams, shared.limitsOf(accountId).streams)
-}
-
-interface AdminParts extends HttpParts {
-  readonly guardAdmin: OperatorGuard
-  readonly openStreams: () => number
-  readonly heldBy: AccountConnections['count']
-}
-
-function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts): Surface {
-  return createAdminSurface(config, {
-    ...parts,
-    guard: guardAdmin,
-    actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
-    // Without deployments there is the common pool alone, and this process knows what it runs of it.
-    workersOf: pools?.countWorkers ?? ((pool) => parts.own.about().workers[pool] ?? 0),
-    operations: [
-      createWorkerOperations({ workerKeys: parts.workerKeys, takesWorkers: parts.gateway !== null }),
-      createEngineOperations({ engines: parts.directory, commandEngine: parts.commandEngine }),
-      (app, kit) => reloadModels(app, { kit, reload: parts.router.reload }),
-      (app, kit) => cancelJob(app, { kit, jobs: parts.store.jobs, cancel: parts.jobs.cancel }),
-    ],
-  })
 }
 
 function toDeploymentHosts(config: Config['deployments']): DeploymentHosts | null {
@@ -141,6 +116,7 @@ export interface HttpParts {
   readonly readiness: Readiness
   readonly own: OwnNode
   readonly poolSignals: PoolSignals
+  readonly series: ServiceSeries
   readonly signer: ContentSigner
   readonly signIn: SignIn
   readonly metrics: Metrics
@@ -242,7 +218,12 @@ export async function openHttp(config: Config, parts: HttpParts) {
   const admin =
     secrets.adminToken === null && !isEveryoneOperator
       ? []
-      : [openAdmin(config, { ...parts, guardAdmin, openStreams: jobsV2.openStreams, heldBy: accountConnections.count })]
+      : [
+          openAdmin(config, {
+            ...{ ...parts, gate, guard: guardAdmin, isEveryoneOperator },
+            ...{ openStreams: jobsV2.openStreams, heldBy: accountConnections.count },
+          }),
+        ]
   const worker =
     parts.gateway === null
       ? []

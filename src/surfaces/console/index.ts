@@ -11,6 +11,7 @@ import { refuseShadowedMethods, wrongMethod } from '../kit/contracts/path-method
 import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
 import { PUBLIC_PAGE, sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
 import { pathOf } from '../kit/request-url.ts'
+import { createSharedStreams } from '../kit/streams/shared-streams.ts'
 import { encodeFrame } from '../kit/streams/sse.ts'
 import { mount, type Surface } from '../kit/surface.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
@@ -19,7 +20,6 @@ import { openPageFiles, type PageFile } from './console-files.ts'
 import { CONSOLE_API, CONSOLE_PATH, type ConsoleDeps } from './console-operation.ts'
 import { PAGE_HEADERS, readTheme, renderConsolePage, toPolicy } from './console-page.ts'
 import { OPEN_OPERATIONS, OPERATIONS, REQUEST_SCHEMAS, scopesOf } from './console-routes.ts'
-import { createConsoleStreams } from './streams/console-streams.ts'
 
 const SOURCE = new URL('../../../spec/console.openapi.json', import.meta.url)
 const FOR_EVER = 'public, max-age=31536000, immutable'
@@ -31,7 +31,7 @@ export function createSurface(parts: SurfaceParts): Surface {
   const answerError = createConsoleAnswerError(log)
   const spec = openContract({ source: SOURCE, requestSchemas: REQUEST_SCHEMAS, needsCredentials: gate.hasCredentials })
   const files = openPageFiles()
-  const streams = createConsoleStreams({
+  const streams = createSharedStreams({
     accountConnections: parts.accountConnections,
     isWelcome: gate.isWelcome,
     onCredentialsChanged: gate.onCredentialsChanged,

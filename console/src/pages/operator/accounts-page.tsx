@@ -1,6 +1,7 @@
 /** Accounts, and one of them: what it uses, spent and holds, and its keys. */
 import { useSignal } from '@preact/signals'
 import {
+  type AccountRow,
   type AdminKey,
   createAccountKey,
   getAccount,
@@ -17,11 +18,29 @@ import { confirm } from '../../components/overlay/confirm.tsx'
 import { KeyOnce } from '../../components/overlay/key-once.tsx'
 import { showToast } from '../../components/overlay/toast.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
-import { TableWrap } from '../../components/table/table-wrap.tsx'
+import { LoadedTable, type PlainColumn } from '../../components/table/plain-table.tsx'
 import { Words } from '../../components/words.tsx'
 import { hrefOf } from '../../routes.ts'
 import { useResource } from '../../state/resource.ts'
 import { OperatorTabs } from './operator-tabs.tsx'
+
+const COLUMNS: readonly PlainColumn<AccountRow>[] = [
+  {
+    label: 'Account',
+    cell: ({ id, name }) => (
+      <a href={hrefOf(`/operator/accounts/${encodeURIComponent(id)}`)}>
+        <Words text={name} />
+      </a>
+    ),
+  },
+  { label: 'Tier', cell: ({ tier }) => <Words text={tier} /> },
+  {
+    label: 'Status',
+    cell: ({ status }) => status,
+    className: ({ status }) => (status === 'suspended' ? 'failed-text' : ''),
+  },
+  { label: 'Made', cell: ({ created_at: at }) => <Ago at={at} /> },
+]
 
 export function AccountsPage() {
   const resource = useResource('operator accounts', listAccounts)
@@ -29,48 +48,21 @@ export function AccountsPage() {
     <section class="page accounts">
       <h1>Accounts</h1>
       <OperatorTabs here="accounts" />
-      <Loaded resource={resource} skeleton={<Skeleton rows={6} />}>
-        {({ accounts }) =>
-          accounts.length === 0 ? (
-            <EmptyState title="No accounts yet">
-              <p class="dim">
-                <code>atelier accounts create</code> makes one.
-              </p>
-            </EmptyState>
-          ) : (
-            <TableWrap label="Accounts">
-              <table class="plain-table">
-                <thead>
-                  <tr>
-                    <th scope="col">Account</th>
-                    <th scope="col">Tier</th>
-                    <th scope="col">Status</th>
-                    <th scope="col">Made</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {accounts.map((account) => (
-                    <tr key={account.id}>
-                      <td>
-                        <a href={hrefOf(`/operator/accounts/${encodeURIComponent(account.id)}`)}>
-                          <Words text={account.name} />
-                        </a>
-                      </td>
-                      <td>
-                        <Words text={account.tier} />
-                      </td>
-                      <td class={account.status === 'suspended' ? 'failed-text' : ''}>{account.status}</td>
-                      <td>
-                        <Ago at={account.created_at} />
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </TableWrap>
-          )
+      <LoadedTable
+        label="Accounts"
+        columns={COLUMNS}
+        resource={resource}
+        rowsOf={({ accounts }) => accounts}
+        keyOf={({ id }) => id}
+        skeletonRows={6}
+        empty={
+          <EmptyState title="No accounts yet">
+            <p class="dim">
+              <code>atelier accounts create</code> makes one.
+            </p>
+          </EmptyState>
         }
-      </Loaded>
+      />
     </section>
   )
 }

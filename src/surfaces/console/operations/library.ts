@@ -7,10 +7,10 @@ import { ServiceError } from '../../../domain/errors.ts'
 import { readJsonBody } from '../../kit/bodies/json-body.ts'
 import { matchesEtag, quoteDigest } from '../../kit/content/etag.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { readFields, readLimit } from '../../kit/jobs/job-filters.ts'
+import { toContentPath } from '../../kit/jobs/job-view.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
-import { readFields, readLimit } from '../job-filters.ts'
-import { toContentPath } from '../views/job-view.ts'
 
 /** The catalog is large and seldom changes: it is written once, and whoever has it is told so. */
 export function listNodes(app: FastifyInstance, { catalog }: ConsoleDeps): void {
