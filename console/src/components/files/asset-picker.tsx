@@ -103,6 +103,7 @@ export function AssetPicker({ media, isSeveral, onChoose, onClose }: AssetPicker
           label={ORIGINS[origin.value]}
           count={found.length}
           keyOf={(index) => found[index].asset_id}
+          loaded={pages.items.value.length}
           onEndInSight={pages.loadMore}
         >
           {(index) => {

@@ -12,6 +12,8 @@ interface VirtualGridProps {
   readonly keyOf: (index: number) => string
   readonly children: (index: number) => ComponentChildren
   readonly onEndInSight?: () => void
+  /** How many were looked through for those that are shown: when none of them fits, the next are asked for. */
+  readonly loaded?: number
   /** Rows of this height instead of tiles. */
   readonly rowHeight?: number
   readonly className?: string
@@ -23,7 +25,7 @@ const OVERSCAN_ROWS = 3
 const NEAR_END_PX = 1200
 
 export function VirtualGrid(props: VirtualGridProps) {
-  const { label, count, keyOf, children, onEndInSight, rowHeight, className = '' } = props
+  const { label, count, keyOf, children, onEndInSight, loaded = count, rowHeight, className = '' } = props
   const place = useRef<HTMLDivElement>(null)
   const [view, setView] = useState({ top: 0, height: 0, width: 0 })
   const measure = () => {
@@ -58,7 +60,7 @@ export function VirtualGrid(props: VirtualGridProps) {
   const isEndNear = view.width > 0 && scrolled + view.height + NEAR_END_PX >= rows * height
   useEffect(() => {
     if (isEndNear) onEndInSight?.()
-  }, [isEndNear, count, onEndInSight])
+  }, [isEndNear, loaded, onEndInSight])
   const shown = view.width === 0 ? [] : range(first * columns, Math.min(count, last * columns))
   return (
     <div ref={place} class={`virtual ${className}`} style={{ height: `${rows * height}px` }}>

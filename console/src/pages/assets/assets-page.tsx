@@ -105,6 +105,7 @@ export function AssetsPage() {
         rowHeight={ROW_PX}
         count={found.length}
         keyOf={(index) => found[index].asset_id}
+        loaded={items.value.length}
         onEndInSight={pages.loadMore}
       >
         {(index) => <OneAsset asset={found[index]} onRemove={() => void remove(found[index])} />}

@@ -39,12 +39,14 @@ function SeveralButton({ field }: { readonly field: Field }) {
     <button
       type="button"
       class="link-button several"
-      aria-pressed={isSeveral}
-      aria-label={`Several values for ${toMarkedText(field.input)}`}
       title={isSeveral ? 'Back to one value' : 'Several values: one job for each'}
       onClick={() => setSeveral(field, !isSeveral)}
     >
       {isSeveral ? 'one' : 'several'}
+      <span class="unseen">
+        {' '}
+        {isSeveral ? 'value' : 'values'} for {toMarkedText(field.input)}
+      </span>
     </button>
   )
 }

@@ -19,8 +19,10 @@ type Submit = (changes: readonly InputChange[]) => Promise<string>
 
 export function createBatch() {
   const state = signal<BatchState>(IDLE)
+  let last: Submit | null = null
   async function submit(jobs: readonly (readonly InputChange[])[], one: Submit): Promise<void> {
     if (state.value.isBusy) return
+    last = one
     state.value = { ...state.value, total: jobs.length, left: jobs, error: null, isBusy: true }
     for (const [index, changes] of jobs.entries()) {
       try {
@@ -34,5 +36,10 @@ export function createBatch() {
     }
     state.value = { ...state.value, isBusy: false }
   }
-  return { state, submit }
+  return {
+    state,
+    submit,
+    /** Those that are left, as they were when the others were submitted. */
+    resume: () => (last === null ? undefined : submit(state.value.left, last)),
+  }
 }

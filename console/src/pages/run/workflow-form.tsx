@@ -5,7 +5,7 @@ import { rerun } from '../../api/jobs.ts'
 import { ErrorBox } from '../../components/error-box.tsx'
 import { Words } from '../../components/words.tsx'
 import { type BatchWay, toBatch } from '../../form/batch.ts'
-import type { InputChange } from '../../form/change-workflow.ts'
+import { changeWorkflow } from '../../form/change-workflow.ts'
 import { CopyAs } from '../../form/copy-as.tsx'
 import { RunBar } from '../../form/run-bar.tsx'
 import type { FieldGroup } from '../../form/workflow-fields.ts'
@@ -30,29 +30,31 @@ export function WorkflowForm() {
 }
 
 function Form({ current }: { readonly current: RunSource }) {
-  const [{ state, submit }] = useState(createBatch)
+  const [{ state, submit, resume }] = useState(createBatch)
   const batchName = useSignal<string | null>(null)
   const { changes, lists, problems } = reading.value
   const { value: count } = jobCount
   const isJson = hash.value === 'json'
   const isReady = problems.size === 0 && typeof count === 'number'
 
-  async function submitOne(own: readonly InputChange[]): Promise<string> {
-    const batch: Readonly<Record<string, string>> = batchName.value === null ? {} : { batch: batchName.value }
-    if (current.from === null) {
-      const metadata = { ...(current.name !== '' && { form: current.name.slice(0, 60) }), ...batch }
-      return (await submitWorkflow(changedText(own), metadata)).id
-    }
-    // In the service, so that what the job had pinned stays pinned.
-    const metadata = batchName.value === null ? undefined : { ...current.metadata, ...batch }
-    const job = await rerun(current.from, [...changes, ...own], metadata)
-    takeSnapshot([job])
-    return job.id
-  }
+  /** As the form is now: what is changed while a long list is submitted is for the next run. */
   function run(): void {
     const jobs = toBatch(lists, way.value)
-    batchName.value = jobs.length > 1 ? crypto.randomUUID().slice(0, 8) : null
-    void submit(jobs, submitOne)
+    const name = jobs.length > 1 ? crypto.randomUUID().slice(0, 8) : null
+    const batch: Readonly<Record<string, string>> = name === null ? {} : { batch: name }
+    const workflowText = changedText()
+    batchName.value = name
+    void submit(jobs, async (own) => {
+      if (current.from === null) {
+        const metadata = { ...(current.name !== '' && { form: current.name.slice(0, 60) }), ...batch }
+        return (await submitWorkflow(changeWorkflow(workflowText, own), metadata)).id
+      }
+      // In the service, so that what the job had pinned stays pinned.
+      const metadata = name === null ? undefined : { ...current.metadata, ...batch }
+      const job = await rerun(current.from, [...changes, ...own], metadata)
+      takeSnapshot([job])
+      return job.id
+    })
   }
 
   const { error, left, isBusy, ids, total } = state.value
@@ -88,7 +90,7 @@ function Form({ current }: { readonly current: RunSource }) {
             {total > 1 && (
               <p class="row" role="status">
                 {total - left.length} of {plural(total, 'job')} were submitted.
-                <button type="button" class="button" onClick={() => void submit(left, submitOne)}>
+                <button type="button" class="button" onClick={() => void resume()}>
                   Submit the other {left.length}
                 </button>
               </p>
