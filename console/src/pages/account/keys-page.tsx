@@ -145,7 +145,12 @@ function OneKey({ row, onRevoke, onRotate }: OneKeyProps) {
       </span>
       {row.revoked_at === null && (
         <>
-          <button type="button" class="button small" aria-label={`Rotate… ${toMarkedText(row.name)}`} onClick={onRotate}>
+          <button
+            type="button"
+            class="button small"
+            aria-label={`Rotate… ${toMarkedText(row.name)}`}
+            onClick={onRotate}
+          >
             Rotate…
           </button>
           <button type="button" class="button small danger" onClick={onRevoke}>
