@@ -1,16 +1,7 @@
-/** How the engines stand, in figures. */
+import type { EngineFigures } from '../text/engine-words.ts'
 import { getJson } from './client.ts'
 
-export interface EngineFigures {
-  /** Take jobs, with room for one. */
-  readonly ready: number
-  readonly busy: number
-  readonly starting: number
-  readonly away: number
-  readonly running: number
-  readonly slots: number
-}
-
+/** How the engines stand, in figures. */
 export function getEngines(signal?: AbortSignal): Promise<EngineFigures> {
   return getJson<EngineFigures>('/console/v1/engines', signal)
 }

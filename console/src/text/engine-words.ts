@@ -1,6 +1,15 @@
 /** How the engines stand, in one line: what is wrong comes first. Pure. */
-import type { EngineFigures } from '../api/engines.ts'
 import { plural } from './format.ts'
+
+export interface EngineFigures {
+  /** Take jobs, with room for one. */
+  readonly ready: number
+  readonly busy: number
+  readonly starting: number
+  readonly away: number
+  readonly running: number
+  readonly slots: number
+}
 
 interface EngineWords {
   readonly icon: 'check' | 'clock' | 'warn'
