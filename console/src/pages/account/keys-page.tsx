@@ -18,7 +18,7 @@ import { second } from '../../state/clock.ts'
 import { useResource } from '../../state/resource.ts'
 import { toMarkedText } from '../../text/marks.ts'
 import { AccountTabs } from './account-tabs.tsx'
-import { RotateKey } from './rotate-key.tsx'
+import { keyName, RotateKey } from './rotate-key.tsx'
 
 /** What a program needs. */
 const WORK = ['jobs:read', 'jobs:write', 'assets:read', 'assets:write', 'models:read', 'models:run'] as const
@@ -30,7 +30,7 @@ export function KeysPage() {
   const rotating = useSignal<KeyRow | null>(null)
   async function revoke(key: KeyRow): Promise<void> {
     const isMeant = await confirm({
-      title: `Revoke “${toMarkedText(key.name)}”?`,
+      title: `Revoke “${toMarkedText(keyName(key))}”?`,
       text: key.is_current
         ? 'You are signed in with this key: this page ends with it, within a second.'
         : 'Programs and pages that use it are refused within a second. This cannot be taken back.',
@@ -118,8 +118,7 @@ function OneKey({ row, onRevoke, onRotate }: OneKeyProps) {
   return (
     <li class={row.revoked_at === null ? '' : 'revoked'}>
       <span class="asset-name">
-        <Words text={row.name === '' ? row.id : row.name} />{' '}
-        {row.is_current && <span class="chip quiet">this session</span>}
+        <Words text={keyName(row)} /> {row.is_current && <span class="chip quiet">this session</span>}
         {row.revoked_at !== null && <span class="chip quiet">revoked</span>}
         <span class="dim">
           {row.scopes === null ? 'everything' : row.scopes.join(', ')} · made <Ago at={row.created_at} />
@@ -148,7 +147,7 @@ function OneKey({ row, onRevoke, onRotate }: OneKeyProps) {
           <button
             type="button"
             class="button small"
-            aria-label={`Rotate… ${toMarkedText(row.name)}`}
+            aria-label={`Rotate… ${toMarkedText(keyName(row))}`}
             onClick={onRotate}
           >
             Rotate…

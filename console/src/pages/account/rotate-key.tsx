@@ -14,6 +14,11 @@ const OVERLAPS: Readonly<Record<number, string>> = {
   [7 * DAY_SECONDS]: 'counts for a week more',
 }
 
+/** One that was made without a name is called by its id. */
+export function keyName({ name, id }: KeyRow): string {
+  return name === '' ? id : name
+}
+
 interface RotateKeyProps {
   readonly row: KeyRow
   readonly onClose: () => void
@@ -34,7 +39,7 @@ export function RotateKey({ row, onClose, onRotated }: RotateKeyProps) {
     }
   }
   return (
-    <Dialog title={`A new secret for “${toMarkedText(row.name)}”`} onClose={onClose}>
+    <Dialog title={`A new secret for “${toMarkedText(keyName(row))}”`} onClose={onClose}>
       <form class="stack" onSubmit={(event) => void rotate(event)}>
         <p>The key keeps its name, scopes and history. Its former secret</p>
         <fieldset class="choice choice-column">
