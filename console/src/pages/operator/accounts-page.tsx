@@ -1,5 +1,4 @@
 /** Accounts, and one of them: what it uses, spent and holds, and its keys. */
-import { useSignal } from '@preact/signals'
 import {
   type AccountRow,
   type AdminKey,
@@ -15,7 +14,7 @@ import { Ago, Money } from '../../components/figures.tsx'
 import { KeyValue } from '../../components/key-value.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { confirm } from '../../components/overlay/confirm.tsx'
-import { KeyOnce } from '../../components/overlay/key-once.tsx'
+import { showKeyOnce } from '../../components/overlay/key-once.tsx'
 import { showToast } from '../../components/overlay/toast.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
 import { LoadedTable, type PlainColumn } from '../../components/table/plain-table.tsx'
@@ -72,7 +71,6 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
     const [account, { keys }] = await Promise.all([getAccount(id, signal), listAccountKeys(id, signal)])
     return { account, keys }
   })
-  const secret = useSignal<string | null>(null)
   async function tell(deed: () => Promise<unknown>): Promise<void> {
     try {
       await deed()
@@ -130,7 +128,7 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
                     class="button small"
                     onClick={() =>
                       void tell(async () => {
-                        secret.value = (await createAccountKey(id, 'made in the console')).text
+                        showKeyOnce((await createAccountKey(id, 'made in the console')).text)
                       })
                     }
                   >
@@ -161,14 +159,6 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
           </>
         )}
       </Loaded>
-      {secret.value !== null && (
-        <KeyOnce
-          secret={secret.value}
-          onClose={() => {
-            secret.value = null
-          }}
-        />
-      )}
     </section>
   )
 }

@@ -105,9 +105,9 @@ function readLabels(fields: Fields): Record<string, string> {
   return Object.fromEntries(labels)
 }
 
-export function readLimit(fields: Fields): number {
+export function readLimit(fields: Fields, most = MAX_LIMIT): number {
   const text = fields.get('limit') ?? String(DEFAULT_LIMIT)
   const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0
-  if (limit >= 1 && limit <= MAX_LIMIT) return limit
-  throw refused(`limit must be an integer from 1 to ${MAX_LIMIT}`)
+  if (limit >= 1 && limit <= most) return limit
+  throw refused(`limit must be an integer from 1 to ${most}`)
 }
