@@ -90,7 +90,7 @@ export function getView(api: Api, deps: OperationDeps): void {
 }
 
 /** In ComfyUI's order: no name is 404, a name that leads out of its folder 400, a subfolder that does so 403. */
-function readLocation(query: URLSearchParams): FileLocation {
+export function readLocation(query: URLSearchParams): FileLocation {
   const given = query.get('filename') ?? ''
   if (given === '') throw new ServiceError('not_found', 'filename is missing')
   const { name, folder: annotated } = readAnnotated(given)
