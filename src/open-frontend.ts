@@ -6,6 +6,7 @@
 import { stat } from 'node:fs/promises'
 import path from 'node:path'
 import type { FrontendConfig } from './config/blocks/frontend-config.ts'
+import { FIRST_GRAPH_PATH } from './surfaces/comfyui-frontend/first-graph.ts'
 import { createFrontendSurface } from './surfaces/comfyui-frontend/index.ts'
 import { createGate, type Gate, type GateOptions } from './surfaces/kit/guards/gate.ts'
 import { readEditorSession } from './surfaces/kit/guards/session-cookie.ts'
@@ -23,7 +24,7 @@ interface FrontendParts {
 }
 
 /** What the settings name cannot be used. */
-export class FrontendError extends Error {
+class FrontendError extends Error {
   override readonly name = 'FrontendError'
 }
 
@@ -40,7 +41,12 @@ export async function openFrontend(config: FrontendConfig, parts: FrontendParts)
     sessionOf: readEditorSession,
   })
   const { contentOrigins, signIn } = surfaceParts.console
-  const legacy = await openOptionalSurface('legacy-v1', { ...surfaceParts, gate, isForEditor: true })
+  const legacy = await openOptionalSurface('legacy-v1', {
+    ...surfaceParts,
+    gate,
+    isForEditor: true,
+    editorScripts: [FIRST_GRAPH_PATH],
+  })
   if (legacy === null)
     throw new FrontendError('comfyuiFrontend needs the Legacy v1 API, which this build does not have')
   const frontend = createFrontendSurface({ ...config, gate, signIn, contentOrigins, answerError: server.answerError })

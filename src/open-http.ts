@@ -352,6 +352,7 @@ function toSurfaceParts(
     version,
     isOneAccountForAll: shared === null,
     isForEditor: false,
+    editorScripts: [],
     bus,
     catalog: () => directory.catalog(DEFAULT_POOL),
     jobs: { ...jobs, chooseId: shared === null ? asChosen : withinAccount },

@@ -5,7 +5,7 @@
 import { BoundedReader, memorySource, TooMuchMetadataError } from './embedded/byte-source.ts'
 import { type Box, boxes, findBox, HEAD_BYTES } from './embedded/mp4-boxes.ts'
 
-export interface VideoFacts {
+interface VideoFacts {
   readonly width: number
   readonly height: number
   /** null: the file does not say. */

@@ -58,6 +58,11 @@ describe("ComfyUI's editor", { skip: withoutEditor, timeout: 5 * PATIENCE_MS }, 
   const countJobs = async (status: string) => (await listJobs(status)).length
   const untilCount = (status: string, count: number) => waitUntil(async () => (await countJobs(status)) === count)
 
+  test('first visit: no node of the graph that opens by itself is of a class that the engines lack', async () => {
+    const lacking = 'app.graph.nodes.filter(({ type }) => !(type in LiteGraph.registered_node_types)).length'
+    assert.equal(await editor.ask(lacking), 0)
+  })
+
   test('run: the graph on the canvas runs, and its node shows what it made', async () => {
     await editor.load(SAVE, 'run')
     await editor.run.click()

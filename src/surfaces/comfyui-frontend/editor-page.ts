@@ -12,7 +12,7 @@ interface EditorPage {
   readonly scriptDigests: readonly string[]
 }
 
-export interface EditorPages {
+interface EditorPages {
   /** null: the folder has no page any more. */
   current(): Promise<EditorPage | null>
 }

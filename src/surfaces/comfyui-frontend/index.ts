@@ -12,11 +12,12 @@ import { PUBLIC_PAGE, sendError, serviceAddressOf } from '../kit/guards/guard-ho
 import { pathOf } from '../kit/request-url.ts'
 import { type AnswerError, mount, type Surface } from '../kit/surface.ts'
 import { createEditorPages, toEditorPolicy } from './editor-page.ts'
+import { FIRST_GRAPH_PATH, FIRST_GRAPH_SCRIPT } from './first-graph.ts'
 import { createSendFile } from './send-file.ts'
 import { createServedFolder, findInAny, type ServedFile } from './served-folder.ts'
 import { answerStranger, registerSignIn } from './sign-in.ts'
 
-export interface FrontendOptions {
+interface FrontendOptions {
   readonly gate: Gate
   readonly signIn: SignIn
   readonly answerError: AnswerError
@@ -78,6 +79,11 @@ export function createFrontendSurface(options: FrontendOptions): Surface {
     app.get('/', { config: PUBLIC_PAGE }, sendPage)
     app.get('/index.html', { config: PUBLIC_PAGE }, sendPage)
     registerSignIn(app, options)
+    app.get(FIRST_GRAPH_PATH, async (_request, reply) =>
+      reply
+        .headers({ 'Content-Type': 'text/javascript; charset=utf-8', 'Cache-Control': 'no-cache' })
+        .send(FIRST_GRAPH_SCRIPT),
+    )
     app.get('/templates/*', async (request, reply) => {
       const name = restOf(request, '/templates/')
       const file = await findInAny(templates, name)

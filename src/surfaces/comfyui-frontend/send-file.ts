@@ -15,7 +15,7 @@ import { matchesEtag, quoteDigest } from '../kit/content/etag.ts'
 import { readRange } from '../kit/content/range.ts'
 import type { ServedFile } from './served-folder.ts'
 
-export type SendFile = (request: FastifyRequest, reply: FastifyReply, file: ServedFile) => Promise<FastifyReply>
+type SendFile = (request: FastifyRequest, reply: FastifyReply, file: ServedFile) => Promise<FastifyReply>
 
 /** What pages are made of and assets of jobs are not. */
 const PAGE_TYPES: Readonly<Record<string, string>> = {

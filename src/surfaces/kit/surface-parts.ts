@@ -38,6 +38,8 @@ export interface SurfaceParts {
   readonly isOneAccountForAll: boolean
   /** The surface stands beside ComfyUI's editor, on a listener where no program but that page is expected. */
   readonly isForEditor: boolean
+  /** Addresses of scripts that ComfyUI's editor loads besides its own. */
+  readonly editorScripts: readonly string[]
   /** Of the service. */
   readonly version: string
   readonly bus: EventBus<LiveEvent>

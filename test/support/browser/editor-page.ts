@@ -35,7 +35,7 @@ const USUAL = [
 ]
 
 /** In API format. */
-export type PromptGraph = Readonly<Record<string, { readonly class_type: string; readonly inputs: object }>>
+type PromptGraph = Readonly<Record<string, { readonly class_type: string; readonly inputs: object }>>
 
 export interface EditorPage extends AsyncDisposable {
   readonly page: Page

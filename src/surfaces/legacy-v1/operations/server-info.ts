@@ -92,9 +92,9 @@ const ASSETS_DISABLED = {
 }
 
 /** Routes that clients call when they start, and whose answer never changes. */
-export function fixedAnswers(api: Api, { limits }: OperationDeps): void {
+export function fixedAnswers(api: Api, { limits, editorScripts }: OperationDeps): void {
   for (const path of EMPTY_MAPS) api.both('GET', path, async (_request, reply) => sendJson(reply, {}))
-  api.both('GET', '/extensions', async (_request, reply) => sendJson(reply, []))
+  api.both('GET', '/extensions', async (_request, reply) => sendJson(reply, editorScripts))
   api.both('GET', '/node_replacements', async (_request, reply) => sendJson(reply, describeReplacements()))
   // Results are cached per account and bounded by memory: there is nothing that a caller could or should unload.
   api.both('POST', '/free', async (request, reply) => {

@@ -5,7 +5,7 @@
  */
 
 /** `passing`: of no use later. `last`: the run has ended. */
-export type NewsKind = 'passing' | 'lasting' | 'last'
+type NewsKind = 'passing' | 'lasting' | 'last'
 
 export interface News<Write> {
   readonly write: Write
@@ -18,7 +18,7 @@ interface RunNews {
   readonly clientId: string
 }
 
-export interface OneAtATime<Write> {
+interface OneAtATime<Write> {
   /** Tells the news now, or when the turn of its run comes. */
   tell(run: RunNews, news: News<Write>): void
   /** Nothing more will be told of this run. */
