@@ -83,11 +83,12 @@ describe("ComfyUI's editor with pictures", { skip: withoutEditor, timeout: 5 * P
   }
 
   test('templates dialog: the first visit opens it, and a template of the user opens as a graph', async () => {
-    await editor.page.getByTestId('template-workflow-mine').getByRole('img').first().click()
+    await editor.page.getByTestId('template-workflow-mine').click()
     await editor.until('app.graph.nodes.some(({ type }) => type === "EmptyImage")')
   })
 
   test('gallery: a saved picture is among the assets, and is loaded once however often it is shown', async () => {
+    await editor.page.keyboard.press('Escape')
     await editor.load(GRAPH, 'gallery')
     await editor.run.click()
     await waitUntil(async () => (await countDone()) === 1)

@@ -172,9 +172,9 @@ describe("ComfyUI's editor", { skip: withoutEditor, timeout: 5 * PATIENCE_MS }, 
       await editor.run.click()
       await waitUntil(async () => (await countJobs('pending')) + (await countJobs('in_progress')) === count)
     }
-    // The gates of the fake engine stay open from here on: it ends with the first service.
     service = await service.restart()
     assert.equal(service.app.frontendUrl, url)
+    for (let count = 1; count <= 4; count++) engine.openGate()
     await untilCount('completed', done + 4)
     assert.equal(await countJobs('failed'), 1, 'the one that an earlier test let fail')
     await editor.until(
