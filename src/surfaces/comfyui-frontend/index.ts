@@ -87,7 +87,7 @@ export function createFrontendSurface(options: FrontendOptions): Surface {
     app.get('/templates/*', async (request, reply) => {
       const name = restOf(request, '/templates/')
       const file = await findInAny(templates, name)
-      const fallback = templates.length === 0 && Object.hasOwn(WITHOUT_TEMPLATES, name) ? WITHOUT_TEMPLATES[name] : null
+      const fallback = Object.hasOwn(WITHOUT_TEMPLATES, name) ? WITHOUT_TEMPLATES[name] : null
       if (file !== null || fallback === null) return send(request, reply, file)
       return reply.header('Content-Type', 'application/json; charset=utf-8').send(fallback)
     })
