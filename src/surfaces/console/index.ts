@@ -5,6 +5,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Caller, mustHaveScope } from '../../domain/accounts/caller.ts'
 import { ServiceError } from '../../domain/errors.ts'
+import { acceptsEncoding } from '../kit/content/encodings.ts'
 import { matchesEtag, quoteDigest } from '../kit/content/etag.ts'
 import { openContract } from '../kit/contracts/contract.ts'
 import { refuseShadowedMethods, wrongMethod } from '../kit/contracts/path-methods.ts'
@@ -116,16 +117,14 @@ function sendFile(request: FastifyRequest, reply: FastifyReply, { name, file }: 
   const etag = quoteDigest(name)
   reply.headers({ 'Cache-Control': FOR_EVER, ETag: etag, Vary: 'Accept-Encoding', 'Content-Type': file.contentType })
   if (matchesEtag(request.headers['if-none-match'], etag)) return reply.code(304).send()
-  const { encoding, bytes } = choose(file, String(request.headers['accept-encoding'] ?? ''))
+  const { encoding, bytes } = choose(file, request.headers['accept-encoding'])
   if (encoding !== null) reply.header('Content-Encoding', encoding)
   return reply.send(bytes)
 }
 
-function choose(file: PageFile, accepted: string): { readonly encoding: string | null; readonly bytes: Buffer } {
-  const accepts = (name: string) =>
-    new RegExp(`(?:^|,)\\s*${name}\\s*(?:;\\s*q=(?!0(?:\\.0*)?\\s*(?:,|$))|,|$)`).test(accepted)
-  if (file.brotli !== null && accepts('br')) return { encoding: 'br', bytes: file.brotli }
-  if (file.gzip !== null && accepts('gzip')) return { encoding: 'gzip', bytes: file.gzip }
+function choose(file: PageFile, accepted: string | string[] | undefined) {
+  if (file.brotli !== null && acceptsEncoding('br', accepted)) return { encoding: 'br', bytes: file.brotli }
+  if (file.gzip !== null && acceptsEncoding('gzip', accepted)) return { encoding: 'gzip', bytes: file.gzip }
   return { encoding: null, bytes: file.plain }
 }
 
