@@ -32,8 +32,8 @@ export function TopLine() {
       {account != null && (
         <a
           class="account-line"
-          aria-label={`Account ${toMarkedText(account.name)}`}
-          href={hrefOf(session.value?.features.accounts === true ? '/account' : '/settings')}
+          aria-label={`${session.value?.features.accounts === true ? 'Usage of' : 'Account'} ${toMarkedText(account.name)}`}
+          href={hrefOf(session.value?.features.accounts === true ? '/account/usage' : '/settings')}
         >
           <Words text={account.name} />
           {account.credit !== null && <Money usd={account.credit.available_usd} />}
