@@ -27,7 +27,8 @@ export async function measureLoads(browser: TestBrowser, url: string): Promise<F
     await opened.page.reload()
     warm.push(await opened.page.evaluate<number>(FIRST_PAINT))
   }
-  const sum = (ending: string) => loaded.filter((name) => name.endsWith(ending)).reduce((all, name) => all + gzipped(name), 0)
+  const sum = (ending: string) =>
+    loaded.filter((name) => name.endsWith(ending)).reduce((all, name) => all + gzipped(name), 0)
   return [
     atMost('script of the first load, gzip', [sum('.js') / KB, 60], 'KB', { loaded }),
     atMost('style of the first load, gzip', [sum('.css') / KB, 12], 'KB', { loaded }),
@@ -47,6 +48,8 @@ function gzipped(name: string): number {
 }
 
 function allScripts(): readonly string[] {
-  const { files } = JSON.parse(readFileSync(new URL('manifest.json', DIST), 'utf8')) as { files: Record<string, object> }
+  const { files } = JSON.parse(readFileSync(new URL('manifest.json', DIST), 'utf8')) as {
+    files: Record<string, object>
+  }
   return Object.keys(files).filter((name) => name.endsWith('.js'))
 }

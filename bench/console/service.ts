@@ -1,5 +1,6 @@
 /** What the console costs the service: a list, an open stream, a start. */
 import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
 import type { Figure } from '../kit/figure.ts'
 import type { ServerChild } from '../kit/server-child.ts'
 import { atMost, quantile } from './budget.ts'
@@ -8,6 +9,7 @@ const ROUNDS = 60
 const STREAMS = 500
 const STARTS = 5
 const KIB = 1024
+const PARTS = fileURLToPath(new URL('../../scripts/built-parts.js', import.meta.url))
 
 const FILTERS = [
   '',
@@ -68,9 +70,12 @@ function measureStart(): Figure {
     spawnSync(process.execPath, args, { stdio: 'ignore' })
     return performance.now() - startedAt
   }
-  const digest = ['-e', `import('./scripts/console-digest.js').then(({ digestConsole }) => digestConsole('.'))`]
+  const digest = ['-e', `import(process.argv[1]).then((parts) => parts.digestConsole('.'))`, PARTS]
   const [bare, withDigest] = [['-e', '0'], digest].map((args) =>
-    quantile(Array.from({ length: STARTS }, () => time(args)), 0.5),
+    quantile(
+      Array.from({ length: STARTS }, () => time(args)),
+      0.5,
+    ),
   ) as [number, number]
   return atMost('added to a start that has nothing to build', [withDigest - bare, 50], 'ms', { bare, withDigest })
 }

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { after, before, describe, test } from 'node:test'
 import type { Page, Route } from 'playwright-core'
 import { ADMIN_TOKEN, type SharedApp, startShared, type Tenant } from '../support/app/start-shared.ts'
-import { assertAccessible } from '../support/browser/axe.ts'
+import { assertAccessible, findBarriers } from '../support/browser/axe.ts'
 import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
 import { type ConsolePage, openConsole } from '../support/browser/console-page.ts'
 import { createConsoleClient } from '../support/clients/console-client.ts'
@@ -88,24 +88,29 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
     return pattern.replaceAll(/:\w+/g, () => parts.shift() ?? assert.fail(`what stands in for ${pattern}?`))
   }
 
-  async function visit(opened: ConsolePage, path: string, state: string): Promise<void> {
-    await opened.go(path)
-    await settled(opened.page, path)
-    await assertAccessible(opened.page, `${state} ${path}`)
+  /** What is found on all of these pages together. */
+  async function visit(opened: ConsolePage, state: string, visited: readonly string[]): Promise<readonly string[]> {
+    const found: string[] = []
+    for (const path of visited) {
+      await opened.go(path)
+      if (state === 'loading')
+        await opened.page.locator('main').locator('h1, .skeleton').first().waitFor({ state: 'attached' })
+      else await settled(opened.page, path)
+      found.push(...(await findBarriers(opened.page, `${state} ${path}`)))
+    }
+    return found
   }
 
   const asAcme = () => openConsole(browser, shared.url, { credential: [tenant.key, ADMIN_TOKEN] })
 
   test('every page with what belongs on it', async () => {
     await using opened = await asAcme()
-    for (const path of paths) await visit(opened, path, 'full')
-    for (const tab of TABS) await visit(opened, `/jobs/${ids.failed}#${tab}`, 'full')
-    await visit(opened, `/jobs/${ids.made}#logs`, 'full')
-    await visit(opened, `/jobs/${ids.runs}`, 'running')
-    await visit(opened, `/jobs/${ids.waits}`, 'waiting')
-    await visit(opened, `/jobs?peek=${ids.failed}`, 'peek')
-    await visit(opened, '/jobs?status=failed&q=nothing-like-that', 'filtered')
-    await visit(opened, '/nowhere', 'no such page')
+    const further = [
+      ...TABS.map((tab) => `/jobs/${ids.failed}#${tab}`),
+      ...[`/jobs/${ids.made}#logs`, `/jobs/${ids.runs}`, `/jobs/${ids.waits}`, `/jobs?peek=${ids.failed}`],
+      ...['/jobs?status=failed&q=nothing-like-that', '/nowhere'],
+    ]
+    assert.deepEqual(await visit(opened, 'full', [...paths, ...further]), [])
     opened.assertClean()
   })
 
@@ -140,12 +145,7 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
     ] as const satisfies readonly (readonly [string, (route: Route) => unknown])[]) {
       await using opened = await asAcme()
       await opened.page.route(isData, (route) => void answer(route))
-      for (const path of paths) {
-        await opened.go(path)
-        if (state === 'failing') await settled(opened.page, path)
-        else await opened.page.locator('main').locator('h1, .skeleton').first().waitFor({ state: 'attached' })
-        await assertAccessible(opened.page, `${state} ${path}`)
-      }
+      assert.deepEqual(await visit(opened, state, paths), [])
       opened.assertClean([/500/])
     }
   })
@@ -154,12 +154,11 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
     const nobody = await shared.admin('POST', '/accounts/nobody/keys', {})
     await using opened = await openConsole(browser, shared.url, { credential: nobody.json.text })
     const own = paths.filter((path) => !path.includes(ids.failed) && !/^\/(operator|models|settings|run\/)/.test(path))
-    for (const path of own) await visit(opened, path, 'empty')
-    await visit(opened, `/jobs/${ids.failed}`, 'not there')
+    assert.deepEqual(await visit(opened, 'empty', [...own, `/jobs/${ids.failed}`]), [])
     opened.assertClean([/404/])
     await using stranger = await browser.open()
     await stranger.page.goto(`${shared.url}/console`)
-    await stranger.page.getByLabel('API key or token').waitFor()
+    await stranger.page.getByRole('heading', { name: 'Sign in' }).waitFor()
     await assertAccessible(stranger.page, 'the form to sign in')
     stranger.assertClean()
   })

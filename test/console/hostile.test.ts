@@ -24,6 +24,7 @@ const WORKFLOW = {
   '3': file('page.html', MARKUP),
   '4': file('words.txt', MARKUP),
   '5': { class_type: 'FakeValue', inputs: { value: MARKUP, key: MARKUP } },
+  '6': { class_type: 'FakeLog', inputs: { text: `${TURNED}\n`, times: 1 }, _meta: { title: TURNED } },
 }
 const FAILS = { '4': { class_type: 'FakeFail', inputs: {}, _meta: { title: MARKUP } } }
 const MODEL = {
@@ -55,7 +56,7 @@ describe('what users supply', { skip: withoutBrowser }, () => {
     browser = await launchBrowser()
     app = await startTestApp({ overrides: { engine: createFakeEngine() } })
     const client = createConsoleClient(app.url)
-    made = await client.submit(WORKFLOW, { metadata: { name: MARKUP, tag: MARKUP, file: TURNED } })
+    made = await client.submit(WORKFLOW, { metadata: { name: MARKUP, tag: MARKUP } })
     failed = await client.submit(FAILS, { metadata: { name: MARKUP } })
     await client.untilStatus(made, 'succeeded')
     await client.untilStatus(failed, 'failed')
@@ -67,7 +68,7 @@ describe('what users supply', { skip: withoutBrowser }, () => {
     console = await openConsole(browser, app.url)
   })
   after(async () => {
-    await console[Symbol.asyncDispose]()
+    await console?.[Symbol.asyncDispose]()
     await browser[Symbol.asyncDispose]()
     await app[Symbol.asyncDispose]()
   })
@@ -87,7 +88,7 @@ describe('what users supply', { skip: withoutBrowser }, () => {
       ['/jobs', page.getByRole('table', { name: 'Jobs' }).getByRole('link', { name: MARKUP }).first()],
       [`/jobs?peek=${made}`, page.getByRole('table', { name: 'Jobs' })],
       [`/jobs/${made}#result`, page.getByRole('heading', { name: MARKUP }).first()],
-      [`/jobs/${made}#graph`, page.getByRole('row', { name: /FakeLog/ })],
+      [`/jobs/${made}#graph`, page.getByRole('row', { name: /FakeLog/ }).first()],
       [`/jobs/${made}#timeline`, page.getByRole('tabpanel')],
       [`/jobs/${made}#logs`, page.getByRole('tabpanel').getByText(MARKUP).first()],
       [`/jobs/${made}#workflow`, page.getByRole('tabpanel')],
@@ -123,8 +124,16 @@ describe('what users supply', { skip: withoutBrowser }, () => {
   })
 
   test('shows characters that turn a text around as marks', async () => {
-    await console.go(`/jobs/${made}#details`)
-    await console.page.getByRole('tabpanel').getByText(MARKUP).first().waitFor()
-    assert.equal((await console.page.getByRole('main').innerText()).includes('\u202e'), false)
+    await console.go(`/jobs/${made}#logs`)
+    await console.page
+      .getByRole('tabpanel')
+      .getByText(/gnp\.exe$/)
+      .filter({ visible: true })
+      .first()
+      .waitFor()
+    for (const tab of ['logs', 'graph', 'workflow']) {
+      await console.go(`/jobs/${made}#${tab}`)
+      assert.equal((await console.page.getByRole('main').innerText()).includes('\u202e'), false, tab)
+    }
   })
 })

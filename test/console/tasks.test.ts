@@ -33,8 +33,8 @@ describe('the tasks of the console', { skip: withoutBrowser }, () => {
         await opened.watched.context.grantPermissions(['clipboard-read', 'clipboard-write'])
       })
       after(async () => {
-        await opened[Symbol.asyncDispose]()
-        await world[Symbol.asyncDispose]()
+        await opened?.[Symbol.asyncDispose]()
+        await world?.[Symbol.asyncDispose]()
       })
       doTasks('mouse', kind, () => ({ world, opened, hand: createMouse(opened.page) }))
       if (kind === 'cloud') doTasks('keyboard', kind, () => ({ world, opened, hand: createKeyboard(opened.page) }))
@@ -60,11 +60,15 @@ function doTasks(how: string, kind: WorldKind, scene: () => Scene): void {
       assert.ok(here.hand.clicks <= clicks, `it took ${here.hand.clicks} clicks, not ${clicks}`)
     })
 
-  task('1: what runs, waits and failed, with live previews', 0, async (page) => {
+  task('1: what runs, waits and failed, with live previews', 0, async (page, { world }) => {
+    await world.waitWith(`${how} waits`)
     const running = page.getByRole('region', { name: 'Running' })
     await running.getByRole('link', { name: 'portrait', exact: true }).waitFor()
     await running.getByRole('img', { name: 'Preview of portrait' }).waitFor()
-    await page.getByRole('region', { name: 'Waiting' }).getByRole('link', { name: 'first in line' }).waitFor()
+    await page
+      .getByRole('region', { name: 'Waiting' })
+      .getByRole('link', { name: `${how} waits` })
+      .waitFor()
     await page.getByRole('region', { name: 'Failed today' }).getByRole('link', { name: 'poster' }).waitFor()
     assert.equal(await page.getByText('a secret of the rival').count(), 0)
   })
@@ -113,7 +117,7 @@ function doTasks(how: string, kind: WorldKind, scene: () => Scene): void {
     }
     // A whole id leads to its job at once.
     await page.keyboard.press('/')
-    await page.keyboard.insertText(world.ids.failed)
+    await page.keyboard.insertText(world.failed)
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'poster' }).waitFor()
   })

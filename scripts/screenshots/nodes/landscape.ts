@@ -9,10 +9,30 @@ const RIDGES = 4
 type Colour = readonly [number, number, number]
 
 const PALETTES: Readonly<Record<string, readonly [sky: Colour, low: Colour, near: Colour, sun: Colour]>> = {
-  dusk: [[0.1, 0.14, 0.42], [0.95, 0.5, 0.28], [0.1, 0.09, 0.2], [1, 0.9, 0.7]],
-  dawn: [[0.45, 0.66, 0.87], [0.99, 0.83, 0.72], [0.19, 0.27, 0.4], [1, 0.98, 0.9]],
-  forest: [[0.62, 0.8, 0.78], [0.93, 0.96, 0.86], [0.05, 0.22, 0.17], [1, 1, 0.92]],
-  desert: [[0.36, 0.6, 0.83], [0.99, 0.87, 0.62], [0.52, 0.2, 0.11], [1, 0.95, 0.78]],
+  dusk: [
+    [0.1, 0.14, 0.42],
+    [0.95, 0.5, 0.28],
+    [0.1, 0.09, 0.2],
+    [1, 0.9, 0.7],
+  ],
+  dawn: [
+    [0.45, 0.66, 0.87],
+    [0.99, 0.83, 0.72],
+    [0.19, 0.27, 0.4],
+    [1, 0.98, 0.9],
+  ],
+  forest: [
+    [0.62, 0.8, 0.78],
+    [0.93, 0.96, 0.86],
+    [0.05, 0.22, 0.17],
+    [1, 1, 0.92],
+  ],
+  desert: [
+    [0.36, 0.6, 0.83],
+    [0.99, 0.87, 0.62],
+    [0.52, 0.2, 0.11],
+    [1, 0.95, 0.78],
+  ],
 }
 
 const mix = (a: number, b: number, share: number) => a + (b - a) * share
@@ -37,18 +57,20 @@ export const landscape = defineNode({
   outputs: { image: 'image' },
   async run({ seed: given, palette, steps, pause_ms: wait }, { progress, preview }) {
     const shift = Number(given) % 100
-    const [sky, low, near, sun] = PALETTES[palette] ?? PALETTES['dusk']!
+    const [sky, low, near, sun] = PALETTES[palette]
     const picture = newTensor([1, HEIGHT, WIDTH, 3])
     const paint = (share: number) => {
       for (let row = 0; row < HEIGHT; row++)
         for (let column = 0; column < WIDTH; column++) {
           const [x, y] = [column / WIDTH, row / HEIGHT]
-          const ridge = Array.from({ length: RIDGES }, (_, index) => index).findLast((each) => y > ridgeAt(x, each, shift))
+          const ridge = Array.from({ length: RIDGES }, (_, index) => index).findLast(
+            (each) => y > ridgeAt(x, each, shift),
+          )
           const fromSun = Math.hypot((x - 0.2 - (shift % 6) / 10) * 1.5, y - 0.28)
           for (let channel = 0; channel < 3; channel++) {
-            const air = mix(sky[channel]!, low[channel]!, Math.min(1, y * 1.6))
-            const lit = fromSun < 0.09 ? sun[channel]! : mix(sun[channel]!, air, Math.min(1, 0.55 + fromSun * 1.2))
-            const clear = ridge === undefined ? lit : mix(low[channel]!, near[channel]!, 0.25 + (ridge / RIDGES) * 0.85)
+            const air = mix(sky[channel], low[channel], Math.min(1, y * 1.6))
+            const lit = fromSun < 0.09 ? sun[channel] : mix(sun[channel], air, Math.min(1, 0.55 + fromSun * 1.2))
+            const clear = ridge === undefined ? lit : mix(low[channel], near[channel], 0.25 + (ridge / RIDGES) * 0.85)
             picture.data[(row * WIDTH + column) * 3 + channel] = mix(Math.random(), clear, share)
           }
         }
@@ -56,7 +78,7 @@ export const landscape = defineNode({
     for (let step = 1; step <= steps; step++) {
       progress(step, steps)
       if (wait > 0) {
-        paint(0.35 + (0.65 * step) / steps)
+        paint(0.6 + (0.4 * step) / steps)
         preview(picture)
         await pause(wait)
       }
@@ -70,7 +92,11 @@ export const tiledUpscale = defineNode({
   classType: 'TiledUpscale',
   category: 'image/upscaling',
   description: 'Makes a picture larger, tile by tile.',
-  inputs: { image: image(), factor: int({ default: 4, min: 1, max: 16 }), tile: int({ default: 512, min: 64, max: 8192 }) },
+  inputs: {
+    image: image(),
+    factor: int({ default: 4, min: 1, max: 16 }),
+    tile: int({ default: 512, min: 64, max: 8192 }),
+  },
   outputs: { image: 'image' },
   run({ tile }) {
     throw new Error(`a tile of ${tile} × ${tile} needs about 21 GiB of memory, and 12 GiB are free: take a smaller one`)

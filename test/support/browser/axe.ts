@@ -29,6 +29,11 @@ const LOOK = `(async () => {
 })()`
 
 export async function assertAccessible(page: Page, state: string): Promise<void> {
+  assert.deepEqual(await findBarriers(page, state), [])
+}
+
+/** All of them, in words; none: the page is for everybody. */
+export async function findBarriers(page: Page, state: string): Promise<readonly string[]> {
   // Over the debugger, so that the page's policy against foreign scripts stays as it is.
   if (!(await page.evaluate<boolean>(`'axe' in window`))) await page.evaluate(axe.source)
   const told: string[] = []
@@ -36,8 +41,8 @@ export async function assertAccessible(page: Page, state: string): Promise<void>
     await page.setViewportSize({ width, height: HEIGHT })
     for (const { id, nodes } of await page.evaluate<readonly Violation[]>(LOOK))
       for (const { html, failureSummary = '' } of nodes.slice(0, 3))
-        told.push(`${width} px ${id}: ${html.slice(0, 160)} ${failureSummary.slice(0, 200)}`)
+        told.push(`${state}, ${width} px, ${id}: ${html.slice(0, 160)} ${failureSummary.slice(0, 200)}`)
   }
   await page.setViewportSize({ width: WIDTHS[0], height: HEIGHT })
-  assert.deepEqual(told, [], `axe on ${state}`)
+  return told
 }

@@ -5,7 +5,7 @@
 import { mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type FleetApp, startFleetApp } from '../app/fleet-app.ts'
+import { startFleetApp } from '../app/fleet-app.ts'
 import { storeJobs } from '../app/stored-jobs.ts'
 import { call } from '../clients/call.ts'
 import { type ConsoleClient, createConsoleClient } from '../clients/console-client.ts'
@@ -13,8 +13,6 @@ import { type ConsoleClient, createConsoleClient } from '../clients/console-clie
 export type WorldKind = 'local' | 'token' | 'cloud'
 
 export interface ConsoleWorld extends AsyncDisposable {
-  readonly kind: WorldKind
-  readonly app: FleetApp
   readonly url: string
   /** What a person signs in with; empty: nothing is asked for. */
   readonly credentials: readonly string[]
@@ -22,7 +20,8 @@ export interface ConsoleWorld extends AsyncDisposable {
   readonly client: ConsoleClient
   /** Submits a job that waits behind the one that runs. */
   waitWith(name: string): Promise<string>
-  readonly ids: { readonly failed: string; readonly made: string; readonly running: string }
+  /** The id of a job that failed. */
+  readonly failed: string
 }
 
 const TOKEN = 'a-token-of-this-test-only'
@@ -48,7 +47,7 @@ const step = (inputs: object) => ({
   inputs: { image: ['1', 0], ms: 0, preview: true, ...inputs },
 })
 
-export const MADE = graph(step({ steps: 2, seed: 42 }))
+const MADE = graph(step({ steps: 2, seed: 42 }))
 const FAILS = graph({
   class_type: 'DemoRaise',
   inputs: { image: ['1', 0], exception_type: 'ValueError', message: 'a tile of 4096 is too large' },
@@ -80,15 +79,12 @@ export async function openConsoleWorld(kind: WorldKind): Promise<ConsoleWorld> {
   await client.untilStatus(failed, 'failed')
   await client.untilStatus(made, 'succeeded')
   await client.untilStatus(running, 'running')
-  await submit(LONG, 'first in line')
   return {
-    kind,
-    app,
     url: app.url,
     credentials: key === null ? [] : isCloud ? [key, ADMIN_TOKEN] : [key],
     client,
     waitWith: (name) => submit(LONG, name),
-    ids: { failed, made, running },
+    failed,
     [Symbol.asyncDispose]: () => app[Symbol.asyncDispose](),
   }
 }
