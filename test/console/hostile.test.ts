@@ -90,7 +90,7 @@ describe('what users supply', { skip: withoutBrowser }, () => {
       [`/jobs/${made}#result`, page.getByRole('heading', { name: MARKUP }).first()],
       [`/jobs/${made}#graph`, page.getByRole('row', { name: /FakeLog/ }).first()],
       [`/jobs/${made}#timeline`, page.getByRole('tabpanel')],
-      [`/jobs/${made}#logs`, page.getByRole('tabpanel').getByText(MARKUP).first()],
+      [`/jobs/${made}#logs`, page.getByRole('tabpanel').getByText(MARKUP).filter({ visible: true }).first()],
       [`/jobs/${made}#workflow`, page.getByRole('tabpanel')],
       [`/jobs/${made}#details`, page.getByRole('tabpanel').getByText(MARKUP).first()],
       [`/jobs/${failed}`, page.getByRole('group', { name: 'Failure' })],
