@@ -133,6 +133,12 @@ describe('what users supply', { skip: withoutBrowser }, () => {
       .waitFor()
     for (const tab of ['logs', 'graph', 'workflow']) {
       await console.go(`/jobs/${made}#${tab}`)
+      await console.page
+        .getByRole('tabpanel')
+        .getByText(/gnp\.exe/)
+        .filter({ visible: true })
+        .first()
+        .waitFor()
       assert.equal((await console.page.getByRole('main').innerText()).includes('\u202e'), false, tab)
     }
   })
