@@ -1,43 +1,24 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { startTestApp } from '../support/app/start-app.ts'
+import { startTestApp, type TestApp } from '../support/app/start-app.ts'
 import { ADMIN_TOKEN, startShared } from '../support/app/start-shared.ts'
 import { assertAccessible } from '../support/browser/axe.ts'
 import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
 import { openConsole } from '../support/browser/console-page.ts'
-import { createFakeEngine } from '../support/engines/fake-engine.ts'
 
 describe('places of the console', { skip: withoutBrowser }, () => {
   let browser: TestBrowser
+  let app: TestApp
   before(async () => {
     browser = await launchBrowser()
+    app = await startTestApp()
   })
-  after(() => browser[Symbol.asyncDispose]())
-
-  test('a model is tried in two clicks with its price known before, and taken along as curl in three', async () => {
-    await using app = await startTestApp()
-    await using console = await openConsole(browser, app.url)
-    const { page, watched } = console
-    await watched.context.grantPermissions(['clipboard-read', 'clipboard-write'])
-    await console.click(page.getByRole('link', { name: 'Models' }))
-    await console.click(page.getByRole('region', { name: 'local' }).getByRole('link', { name: 'text-card' }))
-    await page.getByRole('textbox', { name: /^text/ }).fill('A card')
-    await page.getByRole('status').filter({ hasText: '$0.00' }).waitFor()
-    assert.equal(console.clicks, 2)
-    await page.keyboard.press('Control+Enter')
-    await page
-      .getByRole('complementary', { name: 'Result' })
-      .getByRole('img', { name: /\.png$/ })
-      .waitFor()
-    await console.click(page.getByRole('button', { name: 'curl' }))
-    assert.equal(console.clicks, 3)
-    const copied = await page.evaluate<string>('navigator.clipboard.readText()')
-    assert.match(copied, /curl -sf http:\/\/127\.0\.0\.1:\d+\/v2\/models\/local\/text-card[\s\S]*"text":"A card"/)
-    console.assertClean()
+  after(async () => {
+    await browser[Symbol.asyncDispose]()
+    await app[Symbol.asyncDispose]()
   })
 
   test('calls of models that can be asked for again are listed, with what became of them', async () => {
-    await using app = await startTestApp()
     const answer = await fetch(`${app.url}/v2/models/local/text-card`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'idempotency-key': 'once' },
@@ -46,25 +27,10 @@ describe('places of the console', { skip: withoutBrowser }, () => {
     assert.equal(answer.status, 200, await answer.text())
     await using console = await openConsole(browser, app.url, { path: '/models' })
     const { page } = console
-    await assertAccessible(page, 'models')
     await console.click(page.getByRole('link', { name: 'Calls' }))
     await page.getByRole('row', { name: /local\/text-card succeeded/ }).waitFor()
-    await assertAccessible(page, 'calls')
     await console.click(page.getByRole('link', { name: 'Failed' }))
     await page.getByText('No calls in this state').waitFor()
-    console.assertClean()
-  })
-
-  test('an engine is taken out of work and back, after the page said what will happen', async () => {
-    await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
-    await using console = await openConsole(browser, app.url, { path: '/operator/engines' })
-    const { page } = console
-    await console.click(page.getByRole('button', { name: 'Drain…' }))
-    await page.getByText('It runs nothing at the moment.').waitFor()
-    await console.click(page.getByRole('dialog').getByRole('button', { name: 'Drain' }))
-    assert.equal(console.clicks, 2)
-    await page.getByRole('button', { name: 'Resume' }).click()
-    await page.getByText('Ready').waitFor()
     console.assertClean()
   })
 
@@ -145,7 +111,6 @@ describe('places of the console', { skip: withoutBrowser }, () => {
   })
 
   test('commands and keys lead everywhere', async () => {
-    await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
     await using console = await openConsole(browser, app.url)
     const { page } = console
     await page.keyboard.press('Control+k')
@@ -162,28 +127,4 @@ describe('places of the console', { skip: withoutBrowser }, () => {
     assert.equal(console.clicks, 0)
     console.assertClean()
   })
-
-  for (const theme of ['light', 'dark'] as const)
-    for (const width of [1440, 360])
-      test(`axe finds nothing on the places that need no job, ${theme}, ${width} px`, async () => {
-        await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
-        for (const [path, words] of [
-          ['', 'See it work'],
-          ['/jobs', 'No jobs yet'],
-          ['/jobs?status=failed&q=x', 'Clear the filter'],
-          ['/operator', 'Pools'],
-          ['/operator/jobs', 'No jobs yet'],
-          ['/operator/jobs?status=failed&account=acme', 'Clear the filter'],
-          ['/operator/engines', 'Ready'],
-          ['/operator/engines/embedded', 'have logs of their own'],
-          ['/operator/audit', 'Nothing was changed yet'],
-          ['/settings', 'About'],
-          ['/nowhere', 'Nothing here'],
-        ] as const) {
-          await using console = await openConsole(browser, app.url, { path, width, theme })
-          await console.page.getByText(words).first().waitFor()
-          await assertAccessible(console.page, `${path} ${theme} ${width}`)
-          console.assertClean()
-        }
-      })
 })

@@ -25,8 +25,16 @@ function commands(): Command[] {
     hint: 'go to',
     run: () => navigate(to),
   }))
+  const further = (isThere: boolean, entries: Readonly<Record<string, string>>): readonly Command[] =>
+    isThere ? Object.entries(entries).map(([label, to]) => ({ label, hint: 'go to', run: () => navigate(to) })) : []
   return [
     ...places,
+    ...further(current.signed_in && current.features.accounts, {
+      Usage: '/account/usage',
+      'API keys': '/account/keys',
+    }),
+    ...further(current.operator, { Engines: '/operator/engines', Audit: '/operator/audit' }),
+    ...further(current.operator && current.features.accounts, { Accounts: '/operator/accounts' }),
     { label: 'Failed jobs', hint: 'go to', run: () => navigate('/jobs?status=failed') },
     { label: 'Running jobs', hint: 'go to', run: () => navigate('/jobs?status=running') },
     { label: 'Waiting jobs', hint: 'go to', run: () => navigate('/jobs?status=queued') },

@@ -97,15 +97,20 @@ function useAnswer(answer: ModelAnswer | null): Shown {
   return shown
 }
 
+/** Files of our own answers have `data` and `content_type`; those of many providers `b64_json`, with or without a `mime_type`. */
 function filesIn(value: JsonValue): readonly { name: string; type: string; bytes: Uint8Array }[] {
-  const list = isJsonObject(value) && Array.isArray(value['files']) ? value['files'] : []
-  return list.flatMap((file) => {
+  if (!isJsonObject(value)) return []
+  const list = [value['files'], value['data']].flatMap((part) => (Array.isArray(part) ? part : []))
+  return list.flatMap((file, index) => {
     if (!isJsonObject(file)) return []
-    const { name, content_type: type, data } = file
+    const [data, type] =
+      file['b64_json'] === undefined
+        ? [file['data'], file['content_type']]
+        : [file['b64_json'], file['mime_type'] ?? 'image/png']
     if (typeof data !== 'string' || typeof type !== 'string' || !/^[A-Za-z0-9+/=\s]*$/.test(data)) return []
-    const text = atob(data)
-    const bytes = Uint8Array.from(text, (character) => character.charCodeAt(0))
-    return [{ name: typeof name === 'string' ? name : 'file', type, bytes }]
+    const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0))
+    const { name } = file
+    return [{ name: typeof name === 'string' ? name : `${index + 1}.${type.split('/')[1] ?? 'bin'}`, type, bytes }]
   })
 }
 

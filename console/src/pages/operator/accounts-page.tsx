@@ -94,6 +94,7 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
       <a class="dim back" href={hrefOf('/operator/accounts')}>
         ← Accounts
       </a>
+      {resource.data.value === null && <h1 class="unseen">Account</h1>}
       <Loaded resource={resource} skeleton={<Skeleton rows={6} />}>
         {({ account, keys }) => (
           <>
