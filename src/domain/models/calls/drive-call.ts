@@ -6,7 +6,7 @@
 import { sleep } from '../../../../lib/waiting/sleep.ts'
 import type { EventBus } from '../../events/event-bus.ts'
 import type { Json, JsonRecord } from '../catalog/model.ts'
-import type { Provider, ProviderRefusal, ProviderTask, SubmitOutcome } from '../provider.ts'
+import type { Provider, ProviderRefusal, ProviderTask, SubmitOutcome, ToldTask } from '../provider.ts'
 import type { RequestStore } from '../queue/request-store.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
 import type { CallLeases } from './call-leases.ts'
@@ -53,6 +53,8 @@ interface DriveDeps extends ConcludeDeps {
 /** What a first submit needs; gone as soon as the provider has it. */
 export interface Dispatch {
   readonly body: Buffer
+  /** Left out: JSON. */
+  readonly contentType?: string
   readonly input: JsonRecord
   readonly deadlineMs: number
   /** The call was submitted before, under the same id, and nobody knows what became of it. */
@@ -87,10 +89,11 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     const outcome = await submitUntilSent(call, provider, dispatch, startedAt).finally(() => dispatch.onSent?.())
     if (outcome === 'left') return
     if (outcome.outcome === 'accepted') {
-      const kept = await keepHandle(call, outcome.handle)
+      const kept = await keepHandle(call, outcome.handle, outcome.told)
       if (kept === 'lost') return call.live.leaveElsewhere()
       if (kept === 'kept') journal.forget(call.live.ref.id)
       call.live.isCollectable = kept === 'kept'
+      if (outcome.told !== undefined) call.live.accept(outcome.told)
       await poll(call, provider, { handle: outcome.handle, pollAfterMs: outcome.pollAfterMs, startedAt })
       return
     }
@@ -142,9 +145,13 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
   }
 
   /** Stored before the first poll: from then on the generation cannot be lost. */
-  async function keepHandle({ live, quote, isOwnKey }: DrivenCall, handle: Json): Promise<'kept' | 'lost' | 'failed'> {
+  async function keepHandle(
+    { live, quote, isOwnKey }: DrivenCall,
+    handle: Json,
+    told: ToldTask | undefined,
+  ): Promise<'kept' | 'lost' | 'failed'> {
     try {
-      const write = () => store.keepProgress(live.ref, { handle, quote, isOwnKey })
+      const write = () => store.keepProgress(live.ref, { handle, quote, isOwnKey, ...(told !== undefined && { told }) })
       return (await writePersistently(write, stopping)) ? 'kept' : 'lost'
     } catch (error) {
       log.error({ err: error, callId: live.ref.id }, 'a handle could not be stored; only this process can collect it')
@@ -155,14 +162,14 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
   async function trySubmit(
     { live }: DrivenCall,
     provider: Provider,
-    { body, input, deadlineMs, isRepeat }: Dispatch,
+    { body, contentType, input, deadlineMs, isRepeat }: Dispatch,
     startedAt: Date,
   ): Promise<SubmitOutcome> {
     const timer = setTimeout(() => live.interrupt(), deadlineMs + deps.submitGraceMs)
     const { accountId, id: submitKey } = live.ref
     const deadline = new Date(startedAt.getTime() + deadlineMs)
     try {
-      const call = { model: live.model, accountId, submitKey, isRepeat, body, input }
+      const call = { model: live.model, accountId, submitKey, isRepeat, body, contentType, input }
       const isHarmless = provider.deduplicates(live.model, null)
       const sending = isHarmless ? undefined : createSending(journal, live.ref, () => live.isLost)
       if (provider.announcesSends !== true) await sending?.begins()
@@ -197,7 +204,7 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     let isStopSent = false
     live.pollAfterMs = pollAfterMs
     while (true) {
-      await sleep(toPause(live.pollAfterMs), live.signal)
+      await live.pause(toPause(live.pollAfterMs))
       if (live.isLost) return live.leaveElsewhere()
       if (stopping.aborted) return leave(call)
       if (live.isAskedToStop && !isStopSent) {
