@@ -50,7 +50,7 @@ export interface FleetOverrides {
 }
 
 /** How the partner nodes of an engine reach this service. */
-export interface PartnerAccess {
+interface PartnerAccess {
   readonly apiBase: string
   readonly equip: Equip
 }

@@ -8,6 +8,7 @@
  * to poll. A handle is stored in clear: no key, no signed header, no input of the caller belongs into it.
  */
 import type { Sending } from './calls/sent-journal.ts'
+import type { ToldTask } from './calls/told-task.ts'
 import type { Json, JsonRecord, Model } from './catalog/model.ts'
 import type { ValidationFailure } from './router-error.ts'
 
@@ -88,19 +89,6 @@ export type ProviderRefusal =
   /** Nothing was sent: the circuit is open, or there was no capacity before the deadline. `generation` is `none`. */
   | ({ readonly reason: 'unavailable'; readonly retryAfterSeconds: number | null } & Refused)
 
-/** What the provider answered to a submit, for callers who follow the task themselves. */
-export interface ToldTask {
-  /** As `toTaskName` writes it. */
-  readonly task: string
-  /** JSON, as the caller gets it. */
-  readonly answer: string
-}
-
-/** Names a task among those of all providers, which choose their names by themselves. */
-export function toTaskName(provider: string, task: string): string {
-  return `${provider}/${task}`
-}
-
 export type SubmitOutcome =
   | { readonly outcome: 'finished'; readonly result: ProviderResult }
   | { readonly outcome: 'accepted'; readonly handle: Json; readonly pollAfterMs: number; readonly told?: ToldTask }
@@ -114,7 +102,7 @@ export type PollOutcome =
   | { readonly outcome: 'unreachable'; readonly message: string; readonly pollAfterMs: number }
 
 /** A question about a task, which is passed on as it is and costs nothing. */
-export interface ProviderQuestion {
+interface ProviderQuestion {
   /** Of the task. */
   readonly model: Model
   readonly accountId: string

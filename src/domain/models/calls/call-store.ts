@@ -11,9 +11,9 @@ import type { Micros } from '../../../../lib/text/usd.ts'
 import type { BlobStore } from '../../assets/blob-store.ts'
 import type { Json } from '../catalog/model.ts'
 import type { Quote } from '../pricing/pricing.ts'
-import type { ToldTask } from '../provider.ts'
 import type { RouterRefusal, ValidationFailure } from '../router-error.ts'
 import type { CallListQuery, ListedCall } from './call-list.ts'
+import type { ToldTask } from './told-task.ts'
 
 /** A key within an account, and what the request looked like that used it. */
 interface CallKey {

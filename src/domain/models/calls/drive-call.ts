@@ -6,7 +6,7 @@
 import { sleep } from '../../../../lib/waiting/sleep.ts'
 import type { EventBus } from '../../events/event-bus.ts'
 import type { Json, JsonRecord } from '../catalog/model.ts'
-import type { Provider, ProviderRefusal, ProviderTask, SubmitOutcome, ToldTask } from '../provider.ts'
+import type { Provider, ProviderRefusal, ProviderTask, SubmitOutcome } from '../provider.ts'
 import type { RequestStore } from '../queue/request-store.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
 import type { CallLeases } from './call-leases.ts'
@@ -15,6 +15,7 @@ import { type ConcludeDeps, type Conclusion, createConcludeRefusal, createConclu
 import type { DrivenCall } from './live-calls.ts'
 import { writePersistently } from './persistent-write.ts'
 import { createSending, type SentJournal, SentJournalError } from './sent-journal.ts'
+import type { ToldTask } from './told-task.ts'
 
 /** Plain callbacks for metrics and log lines. They are called after the fact, must not throw and must not wait. */
 export interface CallObserver {

@@ -5,9 +5,9 @@
 import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
 import type { Model } from '../catalog/model.ts'
 import type { Quote } from '../pricing/pricing.ts'
-import type { ToldTask } from '../provider.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
 import type { CallEnd, CallResult, HeldCall } from './call-store.ts'
+import type { ToldTask } from './told-task.ts'
 
 /** The request that waits for the end of a call. */
 export interface Listener {

@@ -5,7 +5,7 @@
 import type { Model } from '../catalog/model.ts'
 
 export const ROUTE_METHODS = ['GET', 'POST', 'DELETE'] as const
-export type RouteMethod = (typeof ROUTE_METHODS)[number]
+type RouteMethod = (typeof ROUTE_METHODS)[number]
 
 interface RoutePath {
   readonly provider: string

@@ -37,8 +37,9 @@ export function beginUpload(app: FastifyInstance, { partner, spec, callerOf }: N
 
 /** The address is the authorisation: nodes send no key along. */
 export function receiveUpload(app: FastifyInstance, { partner }: NodeDeps): void {
-  app.put(`${STORAGE_PATH}/:token`, { config: PUBLIC_PAGE }, async (request, reply) => {
-    const { token } = request.params as { readonly token: string }
+  // A token is longer than what the framework takes for a parameter.
+  app.put(`${STORAGE_PATH}/*`, { config: PUBLIC_PAGE }, async (request, reply) => {
+    const { '*': token } = request.params as { readonly '*': string }
     const gone = new AbortController()
     request.raw.once('close', () => {
       if (!request.raw.complete) gone.abort()

@@ -1,14 +1,8 @@
 /** The first step of a call: take a slot at the provider, send the request, and find out what its answer means. */
 
 import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
-import {
-  type Provider,
-  type ProviderCall,
-  type SubmitOptions,
-  type SubmitOutcome,
-  type ToldTask,
-  toTaskName,
-} from '../../../../domain/models/provider.ts'
+import { type ToldTask, toTaskName } from '../../../../domain/models/calls/told-task.ts'
+import type { Provider, ProviderCall, SubmitOptions, SubmitOutcome } from '../../../../domain/models/provider.ts'
 import { generationAfter, hideKey, toRefusal, unavailable } from '../answer/provider-refusal.ts'
 import { hasOutput, peekStream, type ReadAnswer, refusalCost, toResult } from '../answer/read-answer.ts'
 import { tellAnswer } from '../answer/tell-answer.ts'
