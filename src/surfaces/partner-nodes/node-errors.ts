@@ -43,12 +43,19 @@ const STATUS: Readonly<Record<RouterRefusal, number>> = {
   backlog_full: 429,
 }
 
+/** Where the router's own words speak of keys that no node has. */
+const WORDS: Partial<Record<RouterRefusal, string>> = {
+  key_unusable:
+    'this call was sent once and cut off, and its answer cannot be had any more. Nothing is charged for it now; run the workflow again as a new job',
+  key_running: 'the first send of this call is still under way; the same request gets its answer',
+}
+
 export function createAnswerNodeError(log: Log): AnswerError {
   return (error, requestId) => {
     if (error instanceof RouterError) {
       const { refusal, message, failures, retryAfterSeconds } = error
       const list = failures?.map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`).join('; ')
-      const words = list === undefined ? message : `${message} (${list})`
+      const words = WORDS[refusal] ?? (list === undefined ? message : `${message} (${list})`)
       return toAnswer(STATUS[refusal], { type: refusal, message: words, retryAfterSeconds, requestId })
     }
     const known = error instanceof ServiceError ? error : toHttpRefusal(error)
