@@ -107,9 +107,12 @@ function askRanges(
   ranges: readonly SearchRange[],
   limit: number,
 ): Promise<EntryRow[]> {
-  const { code } = asked.plan.questions
+  const { questions } = asked.plan
+  const { code, node } = questions
+  // A range of outputs answers for the type by itself.
+  const outputs = by === 'outputs' && node === null ? null : questions.outputs
   return read.all(RANGES[asked.order][by], [
-    ...toQuestions(asked, asked.plan.questions, limit),
+    ...toQuestions(asked, { ...questions, outputs }, limit),
     ...[code, asked.now],
     ranges.map(({ values: [first] }) => String(first)),
     ranges.map(({ values: [, second] }) => second ?? ''),
