@@ -287,6 +287,7 @@ export function testSummaryStore(opener: StoreOpener<WholeStoreUnderTest>): void
       assert.deepEqual(await count({ since: at(2) }), { ...none, queued: 2, succeeded: 1 })
       assert.deepEqual(await count({ classType: 'KSampler' }), { ...none, queued: 2, succeeded: 1 })
       assert.deepEqual(await count({ code: 'out_of_memory' }), { ...none, failed: 1 })
+      assert.deepEqual(await count({ classType: 'NoSuchClass' }), none)
     })
 
     test('are of one account, and gone with the retention of a job', async () => {

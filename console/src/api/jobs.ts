@@ -75,14 +75,23 @@ export function cancelByFilter(
   return send('POST', `${JOBS}/cancel`, { filter, only_waiting: onlyWaiting, ...(dryRun && { dry_run: true }) })
 }
 
-export function rerun(id: string, changes: readonly InputChange[]): Promise<Summary> {
+/** Without `metadata` the new job has that of the old one. */
+export function rerun(
+  id: string,
+  changes: readonly InputChange[],
+  metadata?: Readonly<Record<string, string>>,
+): Promise<Summary> {
   const written = changes.map(
     ({ node, input, valueText }) =>
       `{"node":${JSON.stringify(node)},"input":${JSON.stringify(input)},"value":${valueText}}`,
   )
-  return send('POST', at(id, '/rerun'), `{"changes":[${written.join(',')}]}`)
+  const more = metadata === undefined ? '' : `,"metadata":${JSON.stringify(metadata)}`
+  return send('POST', at(id, '/rerun'), `{"changes":[${written.join(',')}]${more}}`)
 }
 
-export function zipHref(base: string, id: string): string {
-  return `${base}${at(id, '/outputs.zip')}`
+/** All outputs of these jobs as one file. */
+export function zipHref(base: string, ids: readonly string[]): string {
+  const [only] = ids
+  if (ids.length === 1) return `${base}${at(only, '/outputs.zip')}`
+  return `${base}/console/v1/outputs.zip?jobs=${ids.map(encodeURIComponent).join(',')}`
 }

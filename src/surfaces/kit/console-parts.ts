@@ -5,6 +5,7 @@ import type { Caller } from '../../domain/accounts/caller.ts'
 import type { OwnKeys } from '../../domain/accounts/keys/own-keys.ts'
 import type { SignIn } from '../../domain/accounts/sign-in.ts'
 import type { OpenContent } from '../../domain/assets/asset-content.ts'
+import type { PoolPrice } from '../../domain/credits/prices.ts'
 import type { ReportUsage } from '../../domain/credits/usage-report.ts'
 import type { ListedEngine } from '../../domain/engine/directory/engine-directory.ts'
 import type { LiveRuns } from '../../domain/jobs/read/live-runs.ts'
@@ -25,6 +26,8 @@ export interface AccountStanding {
   /** null: as many as there are workers. */
   readonly maxRunning: number | null
   readonly maxQueued: number
+  /** What a job of the common pool costs; null: nothing. */
+  readonly jobPrice: PoolPrice | null
   /** null: the account is not metered. */
   readonly credit: { readonly available: Micros; readonly held: Micros } | null
 }

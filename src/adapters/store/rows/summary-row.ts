@@ -38,11 +38,11 @@ export type SummaryRow = readonly [
 export type StoredSummary = readonly [row: SummaryRow, queuePosition: number | null]
 
 export function toSummary([row, queuePosition]: StoredSummary): JobSummary {
-  const [, id, , pool, status, priority, createdAt, startedAt, completedAt, expiresAt, ...rest] = row
+  const [, id, accountId, pool, status, priority, createdAt, startedAt, completedAt, expiresAt, ...rest] = row
   const [attempt, version, outputs, engineId, metadataText, progress, errorText, title, charged, thumbId] = rest
   const metadata = metadataText === null ? {} : (JSON.parse(metadataText) as Record<string, string>)
   return {
-    ...{ id, pool, status, priority, attempt, version, outputs, queuePosition, metadata, charged },
+    ...{ id, accountId, pool, status, priority, attempt, version, outputs, queuePosition, metadata, charged },
     title: titleOf(metadata, title),
     engineId: status === 'queued' ? null : engineId,
     createdAt: new Date(createdAt),

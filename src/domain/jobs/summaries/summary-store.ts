@@ -10,6 +10,7 @@ import type { QueueReading } from '../waits/queue-reading.ts'
 
 export interface JobSummary {
   readonly id: string
+  readonly accountId: string
   readonly version: number
   readonly status: JobStatus
   readonly title: string
@@ -117,17 +118,23 @@ export type OutputsOf = Pick<JobSummary, 'id' | 'expiresAt'>
 
 export type StatusCounts = Readonly<Record<JobStatus, number>>
 
+/** Whose jobs are looked at: those of one account, or, for the operator alone, of all. */
+export type SummaryScope = string | null
+
 export interface SummaryStore {
-  search(accountId: string, query: SummaryQuery): Promise<SummaryPage>
-  /** Those of the account that are there, in no order. */
-  findMany(accountId: string, jobIds: readonly string[], now: Date): Promise<readonly JobSummary[]>
+  /** Over all accounts a text is not looked for among metadata. */
+  search(scope: SummaryScope, query: SummaryQuery): Promise<SummaryPage>
+  /** Those in the scope that are there, in no order. */
+  findMany(scope: SummaryScope, jobIds: readonly string[], now: Date): Promise<readonly JobSummary[]>
   findDetails(accountId: string, jobId: string, now: Date): Promise<JobDetails | null>
   /** By job, the outputs that it lists; jobs that are not the account's have none. */
   findOutputs(accountId: string, jobs: readonly OutputsOf[]): Promise<ReadonlyMap<string, readonly Output[]>>
   /** A bounded part of the account's queue in the pool, and its latest runs there. */
   readQueue(accountId: string, pool: string): Promise<QueueReading>
   /** How many fit, whatever their status; null: more than are counted for one question. */
-  count(accountId: string, filter: SummaryFilter, now: Date): Promise<StatusCounts | null>
+  count(scope: SummaryScope, filter: SummaryFilter, now: Date): Promise<StatusCounts | null>
+  /** How many jobs of all accounts came to each end from the one time until the other. Those that never began are told as expired only. */
+  countEnded(from: Date, to: Date): Promise<StatusCounts>
   /** Removes recipes that no job has any more; returns how many. */
   sweepRecipes(now: Date, limit: number): Promise<number>
 }

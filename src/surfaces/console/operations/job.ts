@@ -12,9 +12,7 @@ import type { JobOrigin } from '../../../domain/jobs/submit/job-origin.ts'
 import { type JobDetails, NO_FILTER } from '../../../domain/jobs/summaries/summary-store.ts'
 import { isTerminal, type JobStatus } from '../../../domain/jobs/transitions.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
-import { sendJson } from '../../kit/send-json.ts'
-import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
-import { readFields } from '../job-filters.ts'
+import { readFields } from '../../kit/jobs/job-filters.ts'
 import {
   countSlots,
   readNodes,
@@ -24,10 +22,12 @@ import {
   toOutputView,
   toPriceView,
   toWaitView,
-} from '../views/job-view.ts'
+} from '../../kit/jobs/job-view.ts'
+import { toSummaryView } from '../../kit/jobs/summary-view.ts'
+import { sendJson } from '../../kit/send-json.ts'
+import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 import { toLineView } from '../views/log-view.ts'
 import { toNodesView, toShownRun } from '../views/node-view.ts'
-import { toSummaryView } from '../views/summary-view.ts'
 
 const JOB = `${CONSOLE_API}/jobs/:id`
 const WEEK_MS = 7 * 86_400_000

@@ -1,8 +1,7 @@
-/** What jobs made: a gallery over all of them, the files of one as an archive, and small pictures. */
-import { Readable } from 'node:stream'
+/** What jobs made: a gallery over all of them, and small pictures. */
+import type { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
-import { zipStream } from '../../../../lib/files/zip-stream.ts'
 import { createSemaphore } from '../../../../lib/waiting/semaphore.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { Output, OutputType } from '../../../domain/jobs/job.ts'
@@ -15,12 +14,10 @@ import {
 import { matchesEtag, quoteDigest } from '../../kit/content/etag.ts'
 import { createTimeCursors } from '../../kit/cursor.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { readFields, readFilter, readLimit } from '../../kit/jobs/job-filters.ts'
+import { toContentPath } from '../../kit/jobs/job-view.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
-import { readFields, readFilter, readLimit } from '../job-filters.ts'
-import { toArchiveNames } from '../views/archive-names.ts'
-import { toContentPath } from '../views/job-view.ts'
-import { jobIdOf } from './job.ts'
 
 const TYPES: readonly (OutputType | 'any')[] = ['image', 'video', 'audio', 'text', 'file', 'latent', 'any']
 const MAX_NODE_LENGTH = 1024
@@ -94,26 +91,6 @@ function toView({ assetId, nodeId, name, type, contentType, sizeBytes }: Output,
     created_at: (job.completedAt ?? job.createdAt).toISOString(),
     url: toContentPath(mountPrefix, assetId),
   }
-}
-
-/** Read file by file while it is sent. Bytes that are gone break the answer off: an archive must not be whole without them. */
-export function getJobOutputsZip(app: FastifyInstance, { callerOf, jobs, console: parts }: ConsoleDeps): void {
-  app.get(`${CONSOLE_API}/jobs/:id/outputs.zip`, async (request, reply) => {
-    const { accountId } = callerOf(request)
-    const job = await jobs.reader.find(accountId, jobIdOf(request))
-    if (job.outputs.length === 0) throw new ServiceError('not_found', 'this job has no outputs')
-    const names = toArchiveNames(job.outputs.map(({ name }) => name))
-    const files = job.outputs.map(({ assetId, sizeBytes }, index) => ({
-      ...{ name: names[index] ?? assetId, sizeBytes, modifiedAt: job.completedAt ?? job.createdAt },
-      open: async () => (await parts.openContent(accountId, assetId)).open(),
-    }))
-    reply.headers({
-      'content-type': 'application/zip',
-      'content-disposition': `attachment; filename="job-${job.id}.zip"`,
-      'cache-control': 'no-store',
-    })
-    return reply.send(Readable.from(zipStream(files), { objectMode: false }))
-  })
 }
 
 const WIDTHS = ['64', '128', '256', '512']

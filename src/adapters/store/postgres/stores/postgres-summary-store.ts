@@ -5,14 +5,13 @@ import { toAttempts } from '../../rows/attempt-fields.ts'
 import { toSummary } from '../../rows/summary-row.ts'
 import { findDetails, findSummaries } from '../operations/search/find-summaries.ts'
 import { findListed, readQueue } from '../operations/search/read-queue.ts'
-import { countJobs, searchJobs, sweepRecipes } from '../operations/search/search-jobs.ts'
+import { countEnded, countJobs, searchJobs, sweepRecipes } from '../operations/search/search-jobs.ts'
 import type { StoreParts } from './store-parts.ts'
 
 export function createSummaryStore({ read, chore }: StoreParts): SummaryStore {
   return {
-    search: (accountId, query) => searchJobs(read, accountId, query),
-    findMany: async (accountId, jobIds, now) =>
-      (await findSummaries(read, accountId, jobIds, now.getTime())).map(toSummary),
+    search: (scope, query) => searchJobs(read, scope, query),
+    findMany: async (scope, jobIds, now) => (await findSummaries(read, scope, jobIds, now.getTime())).map(toSummary),
     async findDetails(accountId, jobId, now) {
       const found = await findDetails(read, accountId, jobId, now.getTime())
       if (found === null) return null
@@ -24,7 +23,8 @@ export function createSummaryStore({ read, chore }: StoreParts): SummaryStore {
     },
     findOutputs: (accountId, jobs) => findListed(read, accountId, jobs),
     readQueue: (accountId, pool) => readQueue(read, accountId, pool),
-    count: (accountId, filter, now) => countJobs(read, accountId, filter, now),
+    count: (scope, filter, now) => countJobs(read, scope, filter, now),
+    countEnded: (from, to) => countEnded(read, from, to),
     sweepRecipes: (now, limit) => sweepRecipes(chore, now, limit),
   }
 }

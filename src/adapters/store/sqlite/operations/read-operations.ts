@@ -42,7 +42,13 @@ import { prepareFindCatalogs, prepareListEngines, prepareMeasureCatalogs } from 
 import { prepareGlance } from './nodes/glance.ts'
 import { prepareHoldings, prepareListNodes } from './nodes/node-rows.ts'
 import { prepareFindOutputs, prepareReadQueue } from './search/read-queue.ts'
-import { prepareCountJobs, prepareFindDetails, prepareFindSummaries, prepareSearchJobs } from './search/search-jobs.ts'
+import {
+  prepareCountEnded,
+  prepareCountJobs,
+  prepareFindDetails,
+  prepareFindSummaries,
+  prepareSearchJobs,
+} from './search/search-jobs.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
   const canPay = prepareCanPay(database)
@@ -61,6 +67,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     findSummaries: prepareFindSummaries(database),
     findDetails: prepareFindDetails(database),
     countJobs: prepareCountJobs(database),
+    countEnded: prepareCountEnded(database),
     findOutputs: prepareFindOutputs(database),
     readQueue: prepareReadQueue(database),
     countByStatus: prepareCountByStatus(database),

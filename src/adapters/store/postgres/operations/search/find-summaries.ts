@@ -1,5 +1,6 @@
 /** Jobs in short, by their ids. */
 import { isUuid } from '../../../../../../lib/ids.ts'
+import type { SummaryScope } from '../../../../../domain/jobs/summaries/summary-store.ts'
 import { type StoredSummary, type SummaryRow, TRACEBACK } from '../../../rows/summary-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { findPositions } from '../jobs/queue-position.ts'
@@ -11,11 +12,11 @@ const MORE = `expires_at, attempt, version, output_count, engine_id, metadata, p
 const FAILURE = `split_part(error, ${TRACEBACK}, 1)`
 
 const DONE = `SELECT ${SHARED}, completed_at, ${MORE}, error, recipe, title FROM job_done`
-const IS_OWN = `account_id = $2 AND (expires_at > $3 OR status = 'expired')`
+const IS_OWN = `($2::text IS NULL OR account_id = $2) AND (expires_at > $3 OR status = 'expired')`
 
 const select = (done: string) => `WITH found AS MATERIALIZED (
      SELECT ${SHARED}, NULL::bigint AS completed_at, ${MORE}, NULL::text AS error, recipe, title
-     FROM job WHERE id = ANY($1::uuid[]) AND account_id = $2
+     FROM job WHERE id = ANY($1::uuid[]) AND ($2::text IS NULL OR account_id = $2)
      UNION ALL ${done})
    SELECT ${SHARED}, completed_at, ${MORE},
      ${FAILURE},
@@ -61,22 +62,22 @@ export async function findDetails(
 
 export async function findSummaries(
   read: Queryable,
-  accountId: string,
+  scope: SummaryScope,
   jobIds: readonly string[],
   now: number,
 ): Promise<StoredSummary[]> {
   const known = jobIds.filter(isUuid)
-  return known.length === 0 ? [] : withPositions(read, await read.all(FIND, [known, accountId, now]))
+  return known.length === 0 ? [] : withPositions(read, await read.all(FIND, [known, scope, now]))
 }
 
 export async function findDatedSummaries(
   read: Queryable,
-  accountId: string,
+  scope: SummaryScope,
   jobs: readonly { readonly id: string; readonly expiresAt: number }[],
   now: number,
 ): Promise<StoredSummary[]> {
   const [ids, expiries] = [jobs.map(({ id }) => id), jobs.map(({ expiresAt }) => expiresAt)]
-  return jobs.length === 0 ? [] : withPositions(read, await read.all(FIND_DATED, [ids, accountId, now, expiries]))
+  return jobs.length === 0 ? [] : withPositions(read, await read.all(FIND_DATED, [ids, scope, now, expiries]))
 }
 
 async function withPositions(read: Queryable, rows: readonly SummaryRow[]): Promise<StoredSummary[]> {

@@ -1,18 +1,19 @@
 /** Every engine: how it fares, what it has loaded, and how to take it out of work and back. */
-import { type Engine, type EngineDeed, listEngines, tellEngine } from '../../api/admin.ts'
-import { ApiError } from '../../api/client.ts'
-import { EmptyState } from '../../components/empty-state.tsx'
-import { Ago } from '../../components/figures.tsx'
-import { KeyValue } from '../../components/key-value.tsx'
-import { Loaded } from '../../components/loaded.tsx'
-import { confirm } from '../../components/overlay/confirm.tsx'
-import { showToast } from '../../components/overlay/toast.tsx'
-import { Skeleton } from '../../components/skeleton.tsx'
-import { Words } from '../../components/words.tsx'
-import { formatBytes, formatCount, plural } from '../../text/format.ts'
+import { type Engine, type EngineDeed, listEngines, tellEngine } from '../../../api/admin.ts'
+import { ApiError } from '../../../api/client.ts'
+import { EmptyState } from '../../../components/empty-state.tsx'
+import { Ago } from '../../../components/figures.tsx'
+import { KeyValue } from '../../../components/key-value.tsx'
+import { Loaded } from '../../../components/loaded.tsx'
+import { confirm } from '../../../components/overlay/confirm.tsx'
+import { showToast } from '../../../components/overlay/toast.tsx'
+import { Skeleton } from '../../../components/skeleton.tsx'
+import { Words } from '../../../components/words.tsx'
+import { hrefOf } from '../../../routes.ts'
+import { formatBytes, formatCount, plural } from '../../../text/format.ts'
+import { OperatorTabs } from '../operator-tabs.tsx'
+import { usePolled } from '../use-polled.ts'
 import { EngineStateWord, engineOrder } from './engine-state.tsx'
-import { OperatorTabs } from './operator-tabs.tsx'
-import { usePolled } from './use-polled.ts'
 
 const DEEDS: Readonly<Record<EngineDeed, string>> = { cordon: 'Cordon', drain: 'Drain', resume: 'Resume' }
 
@@ -26,21 +27,26 @@ function question(deed: EngineDeed, { id, running }: Engine): { readonly title: 
   }
 }
 
-export function EnginesPage() {
-  const resource = usePolled('operator engines', listEngines)
-  async function act(engine: Engine, deed: EngineDeed): Promise<void> {
+/** Does it once it is confirmed, and then calls `onDone`. */
+export function useEngineDeeds(onDone: () => void) {
+  return async (engine: Engine, deed: EngineDeed): Promise<void> => {
     if (deed !== 'resume') {
       const isMeant = await confirm({ ...question(deed, engine), deed: DEEDS[deed], isDangerous: deed === 'drain' })
       if (!isMeant) return
     }
     try {
       await tellEngine(engine.id, deed)
-      resource.reload()
+      onDone()
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
       showToast(error.message)
     }
   }
+}
+
+export function EnginesPage() {
+  const resource = usePolled('operator engines', listEngines)
+  const act = useEngineDeeds(resource.reload)
   return (
     <section class="page engines">
       <h1>Engines</h1>
@@ -68,13 +74,21 @@ export function EnginesPage() {
   )
 }
 
-function EngineCard({ engine, onDeed }: { readonly engine: Engine; readonly onDeed: (deed: EngineDeed) => void }) {
+export function EngineCard({
+  engine,
+  onDeed,
+}: {
+  readonly engine: Engine
+  readonly onDeed: (deed: EngineDeed) => void
+}) {
   const isOut = engine.state === 'cordoned' || engine.state === 'draining' || engine.state === 'quarantined'
   return (
     <article class="card engine-card" aria-label={`Engine ${engine.id}`}>
       <div class="section-head">
         <h2>
-          <Words text={engine.id} />
+          <a href={hrefOf(`/operator/engines/${encodeURIComponent(engine.id)}`)}>
+            <Words text={engine.id} />
+          </a>
         </h2>
         <EngineStateWord state={engine.state} />
       </div>

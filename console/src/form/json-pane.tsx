@@ -1,14 +1,15 @@
-/** The workflow as text, to change what no field is for. */
+/** What a form holds, as text, to change what no field is for. */
 import { useState } from 'preact/hooks'
-import { JsonEditor } from '../../components/json/json-editor.tsx'
-import { indentJson } from '../../text/indent-json.ts'
+import { JsonEditor } from '../components/json/json-editor.tsx'
+import { indentJson } from '../text/indent-json.ts'
 
 interface JsonPaneProps {
+  readonly label: string
   readonly text: string
   readonly onText: (text: string) => void
 }
 
-export function JsonPane({ text, onText }: JsonPaneProps) {
+export function JsonPane({ label, text, onText }: JsonPaneProps) {
   const [draft, setDraft] = useState(() => indentJson(text))
   const [problem, setProblem] = useState<string | null>(null)
   function take(next: string): void {
@@ -22,7 +23,7 @@ export function JsonPane({ text, onText }: JsonPaneProps) {
   }
   return (
     <div class="stack">
-      <JsonEditor label="Workflow as JSON" text={draft} onText={take} />
+      <JsonEditor label={label} text={draft} onText={take} />
       {problem !== null && (
         <p class="failed-text" role="status">
           {problem}

@@ -1,10 +1,10 @@
 /** The filters over jobs as a query and as a body spell them. Names that are not known are refused: a typing error must not widen what is acted on. */
-import { isJsonObject, type JsonValue } from '../../../lib/json/lossless-json.ts'
-import { ServiceError } from '../../domain/errors.ts'
-import { isMetadataKey, isMetadataValue } from '../../domain/jobs/submit/job-metadata.ts'
-import type { SummaryFilter } from '../../domain/jobs/summaries/summary-store.ts'
-import { JOB_STATUSES, type JobStatus } from '../../domain/jobs/transitions.ts'
-import { type QueryPair, readQuery, refuseRepeated } from '../kit/request-url.ts'
+import { isJsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
+import { ServiceError } from '../../../domain/errors.ts'
+import { isMetadataKey, isMetadataValue } from '../../../domain/jobs/submit/job-metadata.ts'
+import type { SummaryFilter } from '../../../domain/jobs/summaries/summary-store.ts'
+import { JOB_STATUSES, type JobStatus } from '../../../domain/jobs/transitions.ts'
+import { type QueryPair, readQuery, refuseRepeated } from '../request-url.ts'
 
 const MAX_LENGTH = 200
 const DEFAULT_LIMIT = 50
@@ -13,7 +13,7 @@ const MAX_PAIRS = 3
 const META = 'meta.'
 const FILTERS = ['status', 'q', 'since', 'until', 'code', 'class', 'weights', 'engine', 'pool'] as const
 
-type Fields = ReadonlyMap<string, string>
+export type Fields = ReadonlyMap<string, string>
 
 function refused(message: string): ServiceError {
   return new ServiceError('invalid_request', message)
@@ -105,9 +105,9 @@ function readLabels(fields: Fields): Record<string, string> {
   return Object.fromEntries(labels)
 }
 
-export function readLimit(fields: Fields): number {
+export function readLimit(fields: Fields, most = MAX_LIMIT): number {
   const text = fields.get('limit') ?? String(DEFAULT_LIMIT)
   const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0
-  if (limit >= 1 && limit <= MAX_LIMIT) return limit
-  throw refused(`limit must be an integer from 1 to ${MAX_LIMIT}`)
+  if (limit >= 1 && limit <= most) return limit
+  throw refused(`limit must be an integer from 1 to ${most}`)
 }

@@ -6,14 +6,26 @@ import { silentLog } from '../../../../lib/log.ts'
 import { createManualTicker } from '../../../../test/support/manual-ticker.ts'
 import type { JobChanged } from '../../../domain/events/event-bus.ts'
 import type { JobSummary, SummaryStore } from '../../../domain/jobs/summaries/summary-store.ts'
-import type { EventStream } from '../../kit/streams/event-stream.ts'
-import { createAccountFeed } from './account-feed.ts'
+import { toSummaryView } from '../jobs/summary-view.ts'
+import type { EventStream } from './event-stream.ts'
+import { createSummaryFeed } from './summary-feed.ts'
 
 const START = new Date('2026-01-31T12:00:00Z')
 
 function summaryOf(id: string, status: JobSummary['status'], version = 1): JobSummary {
   return {
-    ...{ id, version, status, title: id, pool: 'default', engineId: null, priority: 0, attempt: 0, createdAt: START },
+    ...{
+      id,
+      accountId: 'account',
+      version,
+      status,
+      title: id,
+      pool: 'default',
+      engineId: null,
+      priority: 0,
+      attempt: 0,
+      createdAt: START,
+    },
     ...{ startedAt: null, completedAt: null, expiresAt: START, progress: null, error: null, charged: null, outputs: 0 },
     ...{ thumb: null, queuePosition: null, metadata: {} },
   }
@@ -47,8 +59,8 @@ function openFeed(jobs: JobSummary[]) {
       return { queued, running: 0, canceling: 0, succeeded: 0, failed: 0, canceled: 0, expired: 0 }
     },
   }
-  const feed = createAccountFeed({
-    ...{ accountId: 'a', summaries, buildId: () => null, now: () => START, ticker, log: silentLog },
+  const feed = createSummaryFeed({
+    ...{ scope: 'a', toView: toSummaryView, summaries, buildId: () => null, now: () => START, ticker, log: silentLog },
     bus: {
       hasOthers: false,
       onChanged(listener) {

@@ -1,5 +1,5 @@
 /**
- * What happens to the jobs of one account, for all its readers at once. `hello` begins the stream: from then on nothing is missed, so
+ * What happens to the jobs of one account, or of all, for all readers at once. `hello` begins the stream: from then on nothing is missed, so
  * whoever reads a list after it knows everything. A second `hello` says that something may have been missed (a slow reader, a lost
  * notice): lists are to be read again. The same job is told at most four times a second, as it is then.
  */
@@ -12,23 +12,25 @@ import {
   NO_FILTER,
   type SummaryPage,
   type SummaryQuery,
+  type SummaryScope,
   type SummaryStore,
 } from '../../../domain/jobs/summaries/summary-store.ts'
 import { isTerminal, type JobStatus } from '../../../domain/jobs/transitions.ts'
-import type { EventStream } from '../../kit/streams/event-stream.ts'
-import { encodeFrame } from '../../kit/streams/sse.ts'
-import { toSummaryView } from '../views/summary-view.ts'
-import type { SharedSource } from './console-streams.ts'
+import type { EventStream } from './event-stream.ts'
+import type { SharedSource } from './shared-streams.ts'
+import { encodeFrame } from './sse.ts'
 
 interface FeedOptions {
-  readonly accountId: string
+  readonly scope: SummaryScope
   readonly bus: Pick<EventBus<never>, 'hasOthers' | 'onChanged' | 'onDirectory' | 'onGap'>
   readonly summaries: Pick<SummaryStore, 'search' | 'findMany' | 'count'>
-  /** The id of the page's build; null: there is none. */
+  /** The id of the page's build; null: there is none, or no reader asks. */
   readonly buildId: () => string | null
   readonly now: () => Date
   readonly ticker: Ticker
   readonly log: Log
+  /** The job as readers get it. */
+  readonly toView: (summary: JobSummary) => object
 }
 
 const PACE_MS = 250
@@ -41,10 +43,11 @@ const MAX_HEAD = 20
 // A burst of changes is read in parts; the rest follows at the next tick.
 const MAX_READ = 200
 
-export function createAccountFeed(
+export function createSummaryFeed(
   options: FeedOptions,
 ): Omit<SharedSource, 'left'> & { left(stream: EventStream): void } {
-  const { accountId, bus, summaries, buildId, now, ticker, log } = options
+  const { scope, bus, summaries, buildId, now, ticker, log } = options
+  const toJobFrame = (summary: JobSummary) => encodeFrame('job', JSON.stringify(options.toView(summary)))
   const streams = new Set<EventStream>()
   /** Changed and not told yet. */
   const dirty = new Set<string>()
@@ -69,7 +72,7 @@ export function createAccountFeed(
 
   const stops = [
     bus.onChanged((notice) => {
-      if (notice.accountId === accountId) take(notice)
+      if (scope === null || notice.accountId === scope) take(notice)
     }),
     bus.onDirectory(({ directory }) => {
       if (directory === 'engines') isEngineNews = true
@@ -89,7 +92,7 @@ export function createAccountFeed(
   }
 
   function readLive(statuses: readonly JobStatus[], order: SummaryQuery['order'], limit: number): Promise<SummaryPage> {
-    return summaries.search(accountId, { filter: { ...NO_FILTER, statuses }, order, limit, after: null, now: now() })
+    return summaries.search(scope, { filter: { ...NO_FILTER, statuses }, order, limit, after: null, now: now() })
   }
 
   async function begin(): Promise<void> {
@@ -101,7 +104,7 @@ export function createAccountFeed(
       const [held, head, counted] = await Promise.all([
         readLive(HELD, 'newest', MAX_HELD),
         readLive(['queued'], 'oldest', MAX_HEAD),
-        summaries.count(accountId, NO_FILTER, now()),
+        summaries.count(scope, NO_FILTER, now()),
       ])
       counts = counted
       hasMoreWaiting = head.next !== null
@@ -156,7 +159,7 @@ export function createAccountFeed(
   }
 
   async function readJobs(jobIds: readonly string[]): Promise<void> {
-    const found = new Map((await summaries.findMany(accountId, jobIds, now())).map((summary) => [summary.id, summary]))
+    const found = new Map((await summaries.findMany(scope, jobIds, now())).map((summary) => [summary.id, summary]))
     const frames = jobIds.flatMap((jobId) => {
       const summary = found.get(jobId)
       if (summary === undefined) {
@@ -197,7 +200,7 @@ export function createAccountFeed(
     countedAt = ticker.now()
     areCountsDue = false
     try {
-      counts = await summaries.count(accountId, NO_FILTER, now())
+      counts = await summaries.count(scope, NO_FILTER, now())
     } catch (error) {
       areCountsDue = true
       throw error
@@ -255,8 +258,4 @@ const HELD = ['running', 'canceling'] as const
 
 function hasMoved(before: JobSummary, after: JobSummary): boolean {
   return before.queuePosition !== after.queuePosition
-}
-
-function toJobFrame(summary: JobSummary): Buffer {
-  return encodeFrame('job', JSON.stringify(toSummaryView(summary)))
 }

@@ -1,13 +1,13 @@
 /**
- * The event streams of the console: sources that their readers share, a bound per account, one timer for everything that happens by
+ * Event streams with few kinds of readers: sources that their readers share, a bound per account, one timer for everything that happens by
  * time, and the end of a stream within a second of its credential's.
  */
 import type { ServerResponse } from 'node:http'
 import { systemTicker, type Ticker } from '../../../../lib/waiting/uptime.ts'
 import type { Caller, IsWelcome } from '../../../domain/accounts/caller.ts'
-import { type AccountConnections, tooManyStreams } from '../../kit/connections/account-connections.ts'
-import { EventStream, type StreamSource } from '../../kit/streams/event-stream.ts'
-import { encodeStreamHead, takeSocket } from '../../kit/streams/sse.ts'
+import { type AccountConnections, tooManyStreams } from '../connections/account-connections.ts'
+import { EventStream, type StreamSource } from './event-stream.ts'
+import { encodeStreamHead, takeSocket } from './sse.ts'
 
 /** What feeds the streams that share it. It lives as long as somebody reads. */
 export interface SharedSource extends StreamSource {
@@ -26,10 +26,15 @@ interface StreamsOptions {
   readonly ticker?: Ticker
 }
 
+export interface StreamSession {
+  readonly text: string
+  readonly isGood: () => Promise<boolean>
+}
+
 interface StreamRequest {
   readonly caller: Caller
   /** The session that the request came with, and whether it is still good; left out: it came with a credential of its own. */
-  readonly session?: { readonly text: string; readonly isGood: () => Promise<boolean> }
+  readonly session?: StreamSession
   /** name, value, name, value. */
   readonly headers: readonly string[]
   /** Readers with the same key share one source. */
@@ -40,7 +45,7 @@ interface StreamRequest {
 /** A source without what the streams themselves look after. */
 type SourceParts = Omit<SharedSource, 'left'> & { left?(stream: EventStream): void }
 
-export interface ConsoleStreams {
+export interface SharedStreams {
   /** Takes the response over. Throws before the first byte. */
   open(response: ServerResponse, request: StreamRequest): Promise<void>
   openStreams(): number
@@ -56,7 +61,7 @@ interface Shared {
 const TICK_MS = 125
 const CHECK_EVERY_TICKS = 4
 
-export function createConsoleStreams(options: StreamsOptions): ConsoleStreams {
+export function createSharedStreams(options: StreamsOptions): SharedStreams {
   const { accountConnections, isWelcome, ticker = systemTicker } = options
   const sources = new Map<string, Shared>()
   const streams = new Map<EventStream, StreamRequest>()
@@ -83,7 +88,7 @@ export function createConsoleStreams(options: StreamsOptions): ConsoleStreams {
   }
 
   /** Once for all streams of a session, and not again before the answer is there. */
-  function askAbout({ text, isGood }: NonNullable<StreamRequest['session']>): void {
+  function askAbout({ text, isGood }: StreamSession): void {
     asked.add(text)
     isGood()
       .then(

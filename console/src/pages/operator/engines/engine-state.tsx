@@ -1,5 +1,5 @@
-import type { EngineState } from '../../api/admin.ts'
-import { type StateLook, StatePill } from '../../components/status-pill.tsx'
+import type { EngineState } from '../../../api/admin.ts'
+import { type StateLook, StatePill } from '../../../components/status-pill.tsx'
 
 const LOOKS: Readonly<Record<EngineState, StateLook>> = {
   ready: ['check', 'Ready', 'succeeded'],
