@@ -1,3 +1,4 @@
+-- phase: expand
 -- Calls of partner nodes: the task that their caller follows itself, as the provider names it, and the job that caused the call.
 ALTER TABLE router_call ADD COLUMN task TEXT;
 ALTER TABLE router_call ADD COLUMN job_id TEXT;
