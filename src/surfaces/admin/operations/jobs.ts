@@ -1,7 +1,7 @@
 /** Jobs of all accounts: found, looked at and canceled as their owners could. Only a running service has these: workers must be told. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isUuid } from '../../../../lib/ids.ts'
-import { isJsonObject } from '../../../../lib/json/lossless-json.ts'
+import { isJsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import type { CancelJob } from '../../../domain/jobs/end/cancel-job.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
@@ -9,6 +9,7 @@ import type { RunRecords } from '../../../domain/jobs/read/recorded-jobs.ts'
 import type { JobDetails, JobSummary, SummaryStore } from '../../../domain/jobs/summaries/summary-store.ts'
 import { readJsonBody } from '../../kit/bodies/json-body.ts'
 import type { ConsoleParts } from '../../kit/console-parts.ts'
+import { wrongMethod } from '../../kit/contracts/path-methods.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
 import { createCancelMany, readCancelWish } from '../../kit/jobs/cancel-many.ts'
 import { readFields } from '../../kit/jobs/job-filters.ts'
@@ -39,6 +40,7 @@ const JOBS = `${ADMIN_PATH}/jobs`
 // Each of them has its line in the audit.
 const MAX_CANCELED = 1000
 const MAX_BODY_BYTES = 1_048_576
+const MAX_ID_LENGTH = 200
 
 /** A job in short, and whose it is. */
 export function toOwnedView(summary: JobSummary) {
@@ -49,9 +51,15 @@ export function listJobs(app: FastifyInstance, deps: JobOperationDeps): void {
   const readPage = createReadPage({ ...deps, clock: deps.kit.clock })
   app.get(JOBS, async (request, reply) => {
     const fields = readFields(request.raw.url ?? '')
-    const accountId = fields.get('account') || null
+    const accountId = readAccount(fields.get('account') || null)
     return sendJson(reply, 200, await readPage(accountId, fields, { toView: toOwnedView, others: ['account'] }))
   })
+}
+
+function readAccount(value: JsonValue): string | null {
+  const isId = value === null || (typeof value === 'string' && value.length <= MAX_ID_LENGTH && !value.includes('\0'))
+  if (!isId) throw invalidField('account', `must be the id of an account, of at most ${MAX_ID_LENGTH} characters`)
+  return value as string | null
 }
 
 /** What an engine runs and ran. */
@@ -115,11 +123,15 @@ export function cancelJob(app: FastifyInstance, { kit, jobs, cancel }: JobOperat
 export function cancelJobs(app: FastifyInstance, deps: JobOperationDeps): void {
   const { kit, cancel } = deps
   const cancelMany = createCancelMany({ summaries: deps.summaries, clock: kit.clock, maxCanceled: MAX_CANCELED })
+  // Would be taken for a job of this name.
+  app.get(`${JOBS}/cancel`, (request, reply) => {
+    reply.header('allow', 'POST')
+    throw wrongMethod(request.method, ['POST'])
+  })
   app.post(`${JOBS}/cancel`, async (request, reply) => {
     const body = await readJsonBody(request, { maxBytes: MAX_BODY_BYTES })
     const wish = readCancelWish(body)
-    const account = isJsonObject(body) ? (body['account'] ?? null) : null
-    if (account !== null && typeof account !== 'string') throw invalidField('account', 'must be the id of an account')
+    const account = readAccount(isJsonObject(body) ? (body['account'] ?? null) : null)
     const outcome = await cancelMany(account, wish, ({ id, accountId }, { isOnlyQueued }) => {
       const change = { action: 'job.cancel', subject: id, details: { account_id: accountId, of_many: true } }
       return cancel(accountId, id, { through: kit.audited(request, change).cancels, isOnlyQueued })

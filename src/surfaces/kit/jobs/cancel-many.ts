@@ -97,14 +97,19 @@ export function readCancelWish(body: JsonValue): CancelWish {
   const { ids, filter } = body
   if ((ids === undefined) === (filter === undefined))
     throw new ServiceError('invalid_request', 'the body must have either ids or filter')
-  const isOnlyQueued = body['only_waiting'] === true
+  const isOnlyQueued = readFlag(body['only_waiting'], 'only_waiting')
   return {
     ids: ids === undefined ? null : readIds(ids),
     filter: filter === undefined ? null : readFilterBody(filter),
     statuses: isOnlyQueued ? ['queued'] : ['queued', 'running'],
     isOnlyQueued,
-    isDry: body['dry_run'] === true,
+    isDry: readFlag(body['dry_run'], 'dry_run'),
   }
+}
+
+function readFlag(value: JsonValue | undefined, field: string): boolean {
+  if (value === undefined || typeof value === 'boolean') return value === true
+  throw invalidField(field, 'must be true or false')
 }
 
 function readIds(value: JsonValue): string[] {
