@@ -59,6 +59,52 @@ describe('places of the console', { skip: withoutBrowser }, () => {
     console.assertClean()
   })
 
+  test('the operator finds the jobs of all accounts, sees why one waits, and cancels those that wait', async () => {
+    await using shared = await startShared({ workers: '1' })
+    const body = JSON.stringify({ workflow: { '2': { class_type: 'FakeGate', inputs: {} } } })
+    for (const name of ['acme', 'bolt']) {
+      const tenant = await shared.account(name)
+      const submit = async () => {
+        const answer = await tenant.call('/api/v2/jobs', { method: 'POST', body })
+        assert.equal(answer.status, 201, answer.text)
+      }
+      await submit()
+      await submit()
+    }
+    await shared.engine.untilRuns(1)
+    await using console = await openConsole(browser, shared.url, { path: '/operator', credential: ADMIN_TOKEN })
+    const { page } = console
+    await page.getByRole('img', { name: /^Waiting, at most/ }).waitFor()
+    await console.click(page.getByRole('navigation', { name: 'Operator' }).getByRole('link', { name: 'Jobs' }))
+    await page.getByRole('row', { name: /Running .* acme/ }).waitFor()
+    await page
+      .getByRole('row', { name: /Waiting .* bolt/ })
+      .first()
+      .waitFor()
+    await page
+      .getByRole('row', { name: /Waiting/ })
+      .first()
+      .getByRole('link')
+      .first()
+      .click()
+    await page.getByText('in the queue').waitFor()
+    await page.goBack()
+    await page.getByRole('button', { name: 'Cancel those that wait…' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel 3' }).click()
+    // The stream tells the page; nobody asks it to look again.
+    await page
+      .getByRole('row', { name: /Waiting/ })
+      .first()
+      .waitFor({ state: 'detached' })
+    await page
+      .getByRole('row', { name: /Running/ })
+      .getByRole('link', { name: /embedded|fake/ })
+      .click()
+    await page.getByRole('heading', { name: 'Log' }).waitFor()
+    await page.getByRole('row', { name: /Running/ }).waitFor()
+    console.assertClean()
+  })
+
   test('commands and keys lead everywhere', async () => {
     await using console = await openConsole(browser, app.url)
     const { page } = console

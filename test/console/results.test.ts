@@ -67,4 +67,42 @@ describe('what jobs made', { skip: withoutBrowser }, () => {
     await page.getByRole('complementary', { name: 'Result' }).getByRole('img').waitFor()
     console.assertClean()
   })
+
+  test('several values make a job for each, and what they made is chosen as the input of another workflow', async () => {
+    await using app = await startTestApp()
+    const client = createConsoleClient(app.url)
+    const saved = { workflow_text: JSON.stringify(CARD) }
+    const load = {
+      '1': { class_type: 'LoadImage', inputs: { image: 'none.png' } },
+      '2': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'copy' } },
+    }
+    await client.ask('PUT', '/forms/{name}', '/forms/card', saved)
+    await client.ask('PUT', '/forms/{name}', '/forms/load', { workflow_text: JSON.stringify(load) })
+    await using console = await openConsole(browser, app.url, { path: '/run/card' })
+    const { page } = console
+    const orange = page.getByRole('group', { name: /^Orange/ })
+    await orange.getByRole('button', { name: 'Several values for width' }).click()
+    await orange.getByRole('textbox', { name: 'width' }).fill('16\n32')
+    await page.getByRole('button', { name: 'Run 2 jobs' }).click()
+    const result = page.getByRole('complementary', { name: 'Result' })
+    await result.getByRole('button', { name: 'Run 2, succeeded' }).waitFor()
+    await assertAccessible(page, 'run with several values')
+    await result.getByRole('link', { name: /^All of this run/ }).click()
+    await page
+      .getByRole('row', { name: /colour card/ })
+      .nth(1)
+      .waitFor()
+
+    await page.goto(`${app.url}/console/run/load`)
+    await page.getByRole('button', { name: 'Choose a file for image' }).click()
+    await page.getByRole('button', { name: 'Results of jobs' }).click()
+    await assertAccessible(page, 'picker')
+    await page
+      .getByRole('button', { name: /^Take colour-card/ })
+      .first()
+      .click()
+    await page.keyboard.press('Control+Enter')
+    await result.getByRole('img', { name: /^copy/ }).waitFor()
+    console.assertClean()
+  })
 })

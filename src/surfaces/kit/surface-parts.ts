@@ -36,6 +36,10 @@ export interface SurfaceParts {
   readonly log: Log
   /** Every caller is the one implicit account, as on the local kind: clients are told apart by what they call themselves. */
   readonly isOneAccountForAll: boolean
+  /** The surface stands beside ComfyUI's editor, on a listener where no program but that page is expected. */
+  readonly isForEditor: boolean
+  /** Addresses of scripts that ComfyUI's editor loads besides its own. */
+  readonly editorScripts: readonly string[]
   /** Of the service. */
   readonly version: string
   readonly bus: EventBus<LiveEvent>

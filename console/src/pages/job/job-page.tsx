@@ -101,7 +101,7 @@ function Job({ id, detail, watched }: JobProps) {
   })
   return (
     <>
-      <JobHead detail={detail} zip={zipHref(BASE, id)} />
+      <JobHead detail={detail} zip={zipHref(BASE, [id])} />
       <Tabs
         label="Parts of this job"
         chosen={tab}

@@ -2,6 +2,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { isJsonObject, type JsonValue, parseLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import type { ModelAnswer } from '../../api/models.ts'
+import { EmptyState } from '../../components/empty-state.tsx'
 import { Money } from '../../components/figures.tsx'
 import { JsonTree } from '../../components/json/json-tree.tsx'
 import { kindOf } from '../../components/media/media.tsx'
@@ -19,7 +20,11 @@ export function ModelResult({ answer, isBusy }: { readonly answer: ModelAnswer |
   const shown = useAnswer(answer)
   return (
     <aside class="run-result card" aria-label="Result" aria-busy={isBusy}>
-      {answer === null && <p class="dim">{isBusy ? 'Running…' : 'What it answers is shown here.'}</p>}
+      {answer === null && (
+        <EmptyState title={isBusy ? 'Running…' : 'No answer yet'}>
+          <p class="dim">{isBusy ? 'Some models take minutes.' : 'Run it: what it answers is shown here.'}</p>
+        </EmptyState>
+      )}
       {answer !== null && (
         <div class="stack">
           {shown.files.map(({ name, type, url }) => (

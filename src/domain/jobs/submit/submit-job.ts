@@ -9,7 +9,7 @@ import { findModelNodes } from '../../../../engine/graph/model-nodes.ts'
 import type { GraphRefusal } from '../../../../engine/graph/validate/validation-result.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { NewId } from '../../../../lib/ids.ts'
-import { isJsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
 import { createTurns, type Turns } from '../../../../lib/waiting/turns.ts'
 import type { PoolPrice } from '../../credits/prices.ts'
@@ -24,6 +24,8 @@ import { type JobObserver, silentObserver } from '../observer.ts'
 import { toRecipe } from '../summaries/job-recipe.ts'
 import type { EngineVerdicts, Expectation } from './engine-verdicts.ts'
 import type { ExtraData, ExtraDataKeeper } from './extra-data-keeper.ts'
+import { type GraphLayout, readLayout, toKeptLayout } from './graph-layout.ts'
+import { toOrigin } from './job-origin.ts'
 import { splitExtraData } from './split-extra-data.ts'
 
 export interface SubmitRequest {
@@ -44,6 +46,8 @@ export interface SubmitRequest {
   /** Validated already: `workflow` is not looked at. */
   readonly prepared?: PreparedJob
   readonly submission?: Submission
+  /** Where an editor had put the nodes, for a submit that does not bring what the editor sent. */
+  readonly layout?: GraphLayout | null
 }
 
 export type Submit = (request: SubmitRequest) => Promise<Job>
@@ -162,6 +166,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
         keyId: request.keyId ?? null,
         hasChosenId: chosenId !== null,
         submission: request.submission ?? null,
+        origin: toOrigin(request.idempotencyKey, prepared.inputs, layoutOf(request, notes)),
       })
       const refusal = (await expected?.answer()) ?? null
       if (refusal !== null) throw new EngineRefusedError(refusal)
@@ -220,6 +225,11 @@ export function createSubmit(deps: SubmitDeps): Submit {
         })
     }
   }
+}
+
+/** A submission keeps what its editor sent, and with it the layout. */
+function layoutOf({ submission, layout = null }: SubmitRequest, notes: JsonObject | null): GraphLayout | null {
+  return submission === undefined ? toKeptLayout(layout ?? readLayout(notes)) : null
 }
 
 /** What an editor calls the workflow that it sent along. */

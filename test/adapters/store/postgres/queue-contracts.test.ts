@@ -1,6 +1,7 @@
 import { testAccountStore } from '../../../contracts/account-store.ts'
 import { testIdempotencyStore } from '../../../contracts/idempotency-store.ts'
 import { testRunRecordStore } from '../../../contracts/run-record-store.ts'
+import { testServiceSummaries } from '../../../contracts/service-summaries.ts'
 import { testSummaryStore } from '../../../contracts/summary-store.ts'
 import { postgresOpener } from './temporary-store.ts'
 
@@ -8,3 +9,4 @@ testAccountStore(postgresOpener)
 testIdempotencyStore(postgresOpener)
 testRunRecordStore(postgresOpener)
 testSummaryStore(postgresOpener)
+testServiceSummaries(postgresOpener)

@@ -41,7 +41,14 @@ import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
 import { prepareFindCatalogs, prepareListEngines, prepareMeasureCatalogs } from './nodes/engine-rows.ts'
 import { prepareGlance } from './nodes/glance.ts'
 import { prepareHoldings, prepareListNodes } from './nodes/node-rows.ts'
-import { prepareCountJobs, prepareFindDetails, prepareFindSummaries, prepareSearchJobs } from './search/search-jobs.ts'
+import { prepareFindOutputs, prepareReadQueue } from './search/read-queue.ts'
+import {
+  prepareCountEnded,
+  prepareCountJobs,
+  prepareFindDetails,
+  prepareFindSummaries,
+  prepareSearchJobs,
+} from './search/search-jobs.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
   const canPay = prepareCanPay(database)
@@ -60,6 +67,9 @@ export function prepareReadOperations(database: DatabaseSync) {
     findSummaries: prepareFindSummaries(database),
     findDetails: prepareFindDetails(database),
     countJobs: prepareCountJobs(database),
+    countEnded: prepareCountEnded(database),
+    findOutputs: prepareFindOutputs(database),
+    readQueue: prepareReadQueue(database),
     countByStatus: prepareCountByStatus(database),
     findAssets: prepareFindAssets(database),
     findUploadsByPath: prepareFindUploadsByPath(database),
