@@ -55,7 +55,7 @@ export function NewestResults() {
                     </a>
                     <a
                       class="icon-button"
-                      href={zipHref(BASE, job_id)}
+                      href={zipHref(BASE, [job_id])}
                       download
                       aria-label={toMarkedText(`Download all results of ${job_title || name}`)}
                       title="Download all results of this job"
