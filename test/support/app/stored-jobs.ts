@@ -92,7 +92,7 @@ function toJob(
     ...{ completed_at: createdAt + 9000, expires_at: expiresAt, needs_extra_data: 0, input_count: 0, output_count: 0 },
     ...{ outputs_reused: 0, outputs_replaced: 0, needs: '', engine_id: 'gpu1', engine_losses: 0, is_hidden: 0 },
     ...{ metadata: JSON.stringify(metadataOf(number)), progress: null, error: hasFailed ? ERROR : null },
-    ...{ recipe: RECIPE, code: hasFailed ? 'out_of_memory' : null, workflow: WORKFLOW },
+    ...{ recipe: RECIPE, title, code: hasFailed ? 'out_of_memory' : null, workflow: WORKFLOW },
   }
 }
 

@@ -50,6 +50,7 @@ export function AnyJobPage({ id = '' }: Readonly<Record<string, string>>) {
       <a class="dim back" href={hrefOf('/operator/jobs')}>
         ← Jobs of all accounts
       </a>
+      {resource.data.value === null && <h1 class="unseen">Job</h1>}
       <Loaded resource={resource} skeleton={<Skeleton rows={6} />}>
         {(job) => (
           <>
