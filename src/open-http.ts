@@ -16,6 +16,7 @@ import type { Metrics } from './compose/metrics/open-metrics.ts'
 import type { SharedAccounts } from './compose/open-accounts.ts'
 import type { Readiness } from './compose/readiness.ts'
 import type { Router } from './compose/router/open-router.ts'
+import type { OpenedPartnerNodes } from './compose/router/partner-nodes.ts'
 import type { OpenedBlobs } from './compose/storage/open-blobs.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
@@ -109,6 +110,7 @@ export interface HttpParts {
   readonly jobs: JobActions
   readonly assets: AssetActions
   readonly router: Router
+  readonly partner: OpenedPartnerNodes
   readonly blobs: OpenedBlobs['blobs']
   readonly maxUploadBytes: PerAccount
   readonly workerKeys: WorkerKeys
@@ -371,6 +373,12 @@ function toSurfaceParts(
       availability: () => directory.availability(),
       cursorSecret: parts.router.cursorSecret,
       contentOrigins: config.blobs.kind === 's3' ? [config.blobs.publicEndpoint] : [],
+    },
+    partner: {
+      ...parts.partner,
+      blobs: parts.blobs,
+      maxBodyBytes: config.router.maxBodyBytes,
+      holdMs: config.router.deadlineMs + HOLD_GRACE_MS,
     },
     limits: {
       maxBodyBytes: config.http.maxBodyBytes,

@@ -132,7 +132,7 @@ const KINDS = [
     columns: [
       ...['seq', 'id', 'account_id', 'key', 'fingerprint', 'queued', 'state', 'model', 'base_url', 'created_at'],
       ...['expires_at', 'started_at', 'attempt', 'hold_micros', 'spend_micros', 'costly', 'progress'],
-      ...['fence', 'sent', 'stop_asked', 'losses'],
+      ...['fence', 'sent', 'stop_asked', 'losses', 'task', 'job_id'],
     ],
   },
   { name: 'router_input', keyLength: 1, columns: ['seq', 'body', 'hash', 'size_bytes'] },

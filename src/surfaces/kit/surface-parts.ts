@@ -24,6 +24,7 @@ import type { SubmitPrompt } from '../../domain/jobs/submit/submit-prompt.ts'
 import type { AccountConnections } from './connections/account-connections.ts'
 import type { ConsoleParts } from './console-parts.ts'
 import type { Gate } from './guards/gate.ts'
+import type { PartnerParts } from './partner-parts.ts'
 import type { Surface } from './surface.ts'
 
 export interface SurfaceParts {
@@ -70,6 +71,7 @@ export interface SurfaceParts {
   /** Bounds what an account holds open, on this surface and on all others together. */
   readonly accountConnections: AccountConnections
   readonly console: ConsoleParts
+  readonly partner: PartnerParts
   readonly limits: {
     readonly maxBodyBytes: number
     readonly maxUploadBytes: number

@@ -175,7 +175,7 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
         hold_micros: null,
         spend_micros: 7,
       },
-      ...{ costly: 0, progress: null, fence: 4, sent: 1, stop_asked: 0, losses: 2 },
+      ...{ costly: 0, progress: null, fence: 4, sent: 1, stop_asked: 0, losses: 2, task: 'task-9', job_id: null },
     },
   ],
   router_input: [{ seq: 5, body: bytes('{}'), hash: null, size_bytes: 2 }],

@@ -14,7 +14,7 @@ import type { EngineRun, RunOptions } from '../../../domain/engine/engine-port.t
 import { createEngineLog, type EngineLog } from '../../../domain/engine/fleet/engine-log.ts'
 import type { EngineHealth, FleetEngine } from '../../../domain/engine/fleet/fleet-engine.ts'
 import { type ComfyBounds, DEFAULT_BOUNDS } from './comfy-bounds.ts'
-import type { ComfyEngineOptions } from './comfy-options.ts'
+import type { ComfyEngineOptions, Equip } from './comfy-options.ts'
 import { createRemover, type Remover } from './files/remove-files.ts'
 import { createStage, type Stage } from './files/stage-inputs.ts'
 import { type ChangeListeners, createChangeListeners } from './health/change-listeners.ts'
@@ -76,6 +76,7 @@ class ComfyServerEngine implements ComfyEngine {
   readonly #shownUrl: string
   readonly #owner: PromptOwner
   readonly #supervisor: Supervisor | null
+  readonly #equip: Equip | null
   readonly #http: ComfyHttp
   readonly #api: ComfyApi
   readonly #feed: LiveFeed
@@ -106,6 +107,7 @@ class ComfyServerEngine implements ComfyEngine {
     this.log = createEngineLog(options.clock)
     this.#owner = createPromptOwner(options)
     this.#supervisor = supervisor
+    this.#equip = options.equip ?? null
     this.#http = openComfyHttp({ url, headers, connectMs: bounds.callMs })
     this.#api = createComfyApi(this.#http, bounds)
     this.#feed = openLiveFeed({
@@ -275,7 +277,12 @@ class ComfyServerEngine implements ComfyEngine {
     try {
       // Lines of the process are kept nowhere else, so the run waits until they are listened to.
       if (this.#supervisor !== null) await this.#feed.lines.settled()
-      yield* runOnServer(this.#runDeps(), engineRun, { signal: AbortSignal.any([signal, this.#closing.signal]) })
+      const extraData = this.#equip === null ? engineRun.extraData : await this.#equip(engineRun)
+      yield* runOnServer(
+        this.#runDeps(),
+        { ...engineRun, extraData },
+        { signal: AbortSignal.any([signal, this.#closing.signal]) },
+      )
     } finally {
       this.#runs.delete(ended.promise)
       ended.resolve()

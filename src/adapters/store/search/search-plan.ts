@@ -66,7 +66,7 @@ const MIN_WALK = 4
 
 /** How many entries of a range are looked at in one go. What many ranges give for a page comes from all of them alike. */
 export function toWalkLength(plan: SearchPlan, range: SearchRange, limit: number): number {
-  const share = Math.max(1, plan.ranges.length)
+  const share = Math.max(1, plan.ranges.filter(({ by }) => by === range.by).length)
   if (isSelective(plan, range)) return Math.max(MIN_WALK, Math.ceil(WALKED_ENTRIES / share))
   return Math.min(limit + 1, Math.max(MIN_WALK, Math.ceil((2 * (limit + 1)) / share)))
 }

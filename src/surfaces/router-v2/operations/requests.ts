@@ -5,12 +5,12 @@ import type { Access } from '../../../domain/models/access/model-access.ts'
 import type { CallResult } from '../../../domain/models/calls/call-store.ts'
 import type { ModelQueue } from '../../../domain/models/queue/model-queue.ts'
 import { RouterError } from '../../../domain/models/router-error.ts'
+import { mustBeResult } from '../../kit/model-calls.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { fingerprintOf, readCallInput, readKey } from '../requests/call-input.ts'
 import { openWithQuery } from '../requests/run-query.ts'
 import type { CostHeaders } from '../router-headers.ts'
 import { type ContextOf, MODEL_ROUTE, type ModelParams } from '../router-operation.ts'
-import { mustBeResult } from '../serve-run.ts'
 import { retryAfterOf, statusOf, toRequestUrls, toRequestView } from '../views/request-view.ts'
 
 interface RequestsDeps {

@@ -22,6 +22,7 @@ import { prepareHasLapsedCalls, prepareIsCallRunning } from './calls/call-leases
 import { prepareCanPay, prepareStanding } from './calls/call-pool.ts'
 import { prepareListCalls } from './calls/list-calls.ts'
 import { prepareAccountsWaiting, prepareFindRequest } from './calls/queued-calls.ts'
+import { prepareFindTold } from './calls/unfinished-calls.ts'
 import { prepareCharges } from './credits/ledger-charges.ts'
 import { prepareCheckLedger } from './credits/ledger-faults.ts'
 import { prepareBalance, prepareLedgerEntries, prepareOpenHolds, prepareUsage } from './credits/ledger-reads.ts'
@@ -90,6 +91,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     findHolder: prepareFindHolder(database),
     hasLapsedCalls: prepareHasLapsedCalls(database),
     isCallRunning: prepareIsCallRunning(database),
+    findTold: prepareFindTold(database),
     callStanding: prepareStanding(database),
     canPay: (query: { readonly accountId: string; readonly micros: number }) => canPay(query.accountId, query.micros),
     findRequest: prepareFindRequest(database),

@@ -122,9 +122,12 @@ interface AskedRanges {
 }
 
 function askRanges(read: Queryable, asked: Asked, { wanted, ranges, walked }: AskedRanges): Promise<EntryRow[]> {
-  const { code } = asked.plan.questions
+  const { questions } = asked.plan
+  const { code, node } = questions
+  // A range of outputs answers for the type by itself.
+  const isAnswered = node === null && ranges.every(({ by }) => by === 'outputs')
   return read.all(wanted, [
-    ...toQuestions(asked, asked.plan.questions, walked),
+    ...toQuestions(asked, isAnswered ? { ...questions, outputs: null } : questions, walked),
     ...[code, asked.now],
     ranges.map(({ values: [first = ''] }) => String(first)),
     ranges.map(({ values: [, second] }) => second ?? ''),
