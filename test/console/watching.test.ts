@@ -60,7 +60,11 @@ describe('pages that stay open', { skip: withoutBrowser }, () => {
     await page.clock.pauseAt(Date.now() + 60_000)
     await using _again = await start(new URL(killed.url).port)
     await client.untilStatus(await client.submit(PICTURE, { metadata: { name: 'after' } }), 'succeeded')
+    const asked = page.waitForRequest(/\/console\/v1\/events$/)
     await page.clock.runFor(5000)
+    await asked
+    // Within five seconds the page has asked again; what the answer takes is up to this machine.
+    await page.clock.resume()
     const pill = page.getByRole('button', { name: '1 new job' })
     await pill.waitFor()
     await page.getByText('live', { exact: true }).waitFor()

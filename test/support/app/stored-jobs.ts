@@ -89,7 +89,14 @@ function toJob(
   return {
     ...{ id: storedJobId(number), seq: number, account_id: accountId, pool: 'default', priority: 0, attempt: 1 },
     ...{ status: hasFailed ? 'failed' : 'succeeded', version: 5, created_at: createdAt, started_at: createdAt + 1000 },
-    ...{ completed_at: createdAt + 9000, expires_at: expiresAt, needs_extra_data: 0, input_count: 0, output_count: 0 },
+    ...{
+      completed_at: createdAt + 9000,
+      expires_at: expiresAt,
+      needs_extra_data: 0,
+      input_count: 0,
+      output_count: 0,
+      output_types: 0,
+    },
     ...{ outputs_reused: 0, outputs_replaced: 0, needs: '', engine_id: 'gpu1', engine_losses: 0, is_hidden: 0 },
     ...{ metadata: JSON.stringify(metadataOf(number)), progress: null, error: hasFailed ? ERROR : null },
     ...{ recipe: RECIPE, title, code: hasFailed ? 'out_of_memory' : null, workflow: WORKFLOW },
