@@ -44,7 +44,7 @@ async function checkBytes({ get }: Door, job: Job, color: number): Promise<void>
 }
 
 function orderOf(fake: FakeComfy): string[] {
-  const jobOf = (graph: object) => /atelier\/([0-9a-f-]{36})-\d+\//.exec(JSON.stringify(graph))?.[1] ?? ''
+  const jobOf = (graph: object) => /atelier\/([0-9a-f-]{36})-\d+-[0-9a-f]{8}\//.exec(JSON.stringify(graph))?.[1] ?? ''
   return fake.executions.map(({ graph }) => jobOf(graph))
 }
 
