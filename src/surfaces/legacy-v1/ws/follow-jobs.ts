@@ -4,6 +4,7 @@
  * run. Where that event is lost, because the worker died with the run, the end is read from the job's record.
  */
 import { BoundedMap, BoundedSet } from '../../../../lib/bounded-map.ts'
+import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
 import type { Ticker } from '../../../../lib/waiting/uptime.ts'
 import type { EventBus, JobChanged, JobLive, JobMove, Unsubscribe } from '../../../domain/events/event-bus.ts'
@@ -36,6 +37,9 @@ interface FollowJobsDeps {
   readonly findJob: (accountId: string, jobId: string) => Promise<Job>
   /** Ids of jobs that workers hold, wherever they are. */
   readonly listRunning: (accountId: string) => Promise<readonly string[]>
+  /** The newest jobs of the account, whatever their state. */
+  readonly listNewest: (accountId: string) => Promise<readonly Pick<Job, 'id' | 'createdAt'>[]>
+  readonly clock: Clock
   readonly log: Log
 }
 
@@ -61,6 +65,7 @@ interface FollowedJobs {
 
 export function followJobs(deps: FollowJobsDeps): FollowedJobs {
   const { bus, runs, ticker, channelOf, jobClients, isPerClient, findJob, listRunning, onCaughtUp, onLog, log } = deps
+  const { listNewest, clock } = deps
   const turns = deps.isOneAtATime
     ? createOneAtATime<Write>(({ accountId, clientId }, write) => channelOf(accountId)?.say(write, clientId))
     : null
@@ -69,7 +74,7 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
   const catchingUp = new Map<string, NodeJS.Timeout>()
   const earlyEnds = new BoundedSet<string>(MAX_EARLY_ENDS)
   const heldBack = new Map<string, News<Write>[]>()
-  const followed = new Map<string, Unsubscribe>()
+  const followed = new Map<string, Followed>()
   /** By job, whether its end was found by looking: the notice may still come. */
   const ends = new BoundedMap<string, boolean>(MAX_ENDS)
   const look = createEndLook({ ticker, findJob, isFollowed: (accountId) => followed.has(accountId), onEnd: onFoundEnd })
@@ -285,8 +290,18 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     }
   }
 
+  /** Jobs that came while nothing was heard; some of them may have ended by now. */
+  async function noteMissed([accountId, { since }]: [string, Followed]): Promise<void> {
+    try {
+      for (const { id: jobId, createdAt } of await listNewest(accountId))
+        if (createdAt >= since && !ends.has(jobId) && !look.has(jobId)) look.note({ jobId, accountId }, false)
+    } catch (error) {
+      log.debug({ err: error }, 'the newest jobs of an account could not be listed')
+    }
+  }
+
   async function onGap(): Promise<void> {
-    await Promise.all([...followed.keys()].map(noteRunning))
+    await Promise.all([...[...followed.keys()].map(noteRunning), ...[...followed].map(noteMissed)])
     look.lookAtAll()
   }
 
@@ -294,19 +309,20 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
   return {
     follow(accountId) {
       if (followed.has(accountId)) return
-      followed.set(accountId, bus.onLive({ accountId }, onLive))
+      followed.set(accountId, { stop: bus.onLive({ accountId }, onLive), since: clock.now() })
       if (!bus.hasOthers) return
       look.start()
       void noteRunning(accountId)
     },
     unfollow(accountId) {
-      followed.get(accountId)?.()
+      followed.get(accountId)?.stop()
       followed.delete(accountId)
       turns?.forget(accountId)
       if (followed.size === 0) look.stop()
     },
     stop() {
-      for (const stop of [...stops, ...followed.values()]) stop()
+      for (const stop of stops) stop()
+      for (const { stop } of followed.values()) stop()
       followed.clear()
       look.stop()
       for (const stopWaiting of endings.values()) stopWaiting()
@@ -319,6 +335,11 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
 }
 
 type Write = (batch: Batch) => void
+
+interface Followed {
+  readonly stop: Unsubscribe
+  readonly since: Date
+}
 
 function sayStatus(channel: AccountChannel): void {
   const { live } = channel

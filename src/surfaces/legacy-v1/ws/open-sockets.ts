@@ -1,5 +1,6 @@
 /** The sockets with the parts of the service that they need, and their figures for the operator. */
 import { systemTicker } from '../../../../lib/waiting/uptime.ts'
+import type { Job } from '../../../domain/jobs/job.ts'
 import type { Surface, SurfaceGauge } from '../../kit/surface.ts'
 import type { SurfaceParts } from '../../kit/surface-parts.ts'
 import { deprecationHeaders } from '../deprecation.ts'
@@ -32,6 +33,7 @@ export function openSockets(
     countJobs: jobs.countJobs,
     findJob: jobs.reader.find,
     listRunning: (accountId) => listRunning(jobs, accountId),
+    listNewest: (accountId) => listNewest(jobs, accountId),
     jobClients,
     // ComfyUI tells the events of a run to the client that submitted it and to nobody else.
     isPerClient: parts.isOneAccountForAll || parts.isForEditor,
@@ -51,6 +53,10 @@ async function listRunning({ list }: SurfaceParts['jobs'], accountId: string): P
   const statuses = ['running', 'canceling'] as const
   const { jobs } = await list(accountId, { statuses, metadata: {}, limit: MAX_RUNNING, cursor: null })
   return jobs.map(({ id }) => id)
+}
+
+async function listNewest({ list }: SurfaceParts['jobs'], accountId: string): Promise<readonly Job[]> {
+  return (await list(accountId, { statuses: null, metadata: {}, limit: MAX_RUNNING, cursor: null })).jobs
 }
 
 function gaugesOf(sockets: Pick<Sockets, 'stats'>): readonly SurfaceGauge[] {

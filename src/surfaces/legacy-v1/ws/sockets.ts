@@ -42,6 +42,8 @@ export interface SocketsOptions {
   readonly findJob: (accountId: string, jobId: string) => Promise<Job>
   /** Ids of jobs that workers hold, wherever they are. */
   readonly listRunning: (accountId: string) => Promise<readonly string[]>
+  /** The newest jobs of the account, whatever their state. */
+  readonly listNewest: (accountId: string) => Promise<readonly Pick<Job, 'id' | 'createdAt'>[]>
   readonly jobClients: JobClients
   /** The events of a run are sent only to the client that submitted it, where one was named; otherwise to the whole account. */
   readonly isPerClient: boolean
@@ -84,7 +86,7 @@ const PING_EVERY_MS = 5_000
 const CREDENTIALS_EVERY_MS = 1_000
 
 export function createSockets(options: SocketsOptions): Sockets {
-  const { gate, answerError, bus, clock, ticker, log, countJobs, findJob, listRunning } = options
+  const { gate, answerError, bus, clock, ticker, log, countJobs, findJob, listRunning, listNewest } = options
   const channels = new Map<string, AccountChannel>()
   const connections = new Map<SocketConnection, Caller>()
   const limits = { ...CONNECTION_LIMITS, ...options.limits }
@@ -111,7 +113,7 @@ export function createSockets(options: SocketsOptions): Sockets {
   const { jobClients, isPerClient, isOneAtATime, accountConnections } = options
   const channelOf = (accountId: string) => channels.get(accountId)
   const stopListening = gate.onCredentialsChanged(dismissUnwelcome)
-  const stored = { findJob, listRunning, jobClients }
+  const stored = { findJob, listRunning, listNewest, jobClients, clock }
   const logNews = createLogNews({ readers: options.logReaders, channelOf, clock })
   const following = followJobs({
     ...{ ...stored, bus, runs, ticker, log, channelOf, isPerClient, isOneAtATime, onCaughtUp },

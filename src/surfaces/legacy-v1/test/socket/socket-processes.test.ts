@@ -98,6 +98,20 @@ test('the end of a run that was lost on the way is told once the gap is known, a
   await there.until((frame) => isText(frame, 'status') && outline([frame])[0] === 'status 1')
 })
 
+test('a run that came and ended while nothing was heard is told once the gap is known, and one from before the socket is not', async () => {
+  await using rigs = await startTwo()
+  const { other, medium, otherEnd } = rigs
+  const there = await other.connect('token=ada&clientId=')
+  await medium.settle()
+  otherEnd.cut()
+  const old = '5c6f54d3-c688-4185-a929-0a18c0b13fd2'
+  other.jobs.set(old, { ...ENDED, id: old })
+  other.jobs.set(JOB, { ...ENDED, id: JOB, createdAt: new Date(1_700_000_000_001) })
+  otherEnd.mend()
+  const ended = await there.until(isEnd)
+  assert.equal('data' in ended && ended.data['prompt_id'], JOB)
+})
+
 for (const [what, hears] of [
   ['whose moves were heard', true],
   ['that was taken before anybody here listened', false],

@@ -100,6 +100,7 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
       return job
     },
     listRunning: async () => [...jobs.values()].filter(({ status }) => status === 'running').map(({ id }) => id),
+    listNewest: async () => [...jobs.values()],
     jobClients,
     isPerClient: false,
     isOneAtATime: false,
