@@ -2,9 +2,11 @@ import { testAccountStore } from '../../../contracts/account-store.ts'
 import { testIdempotencyStore } from '../../../contracts/idempotency-store.ts'
 import { testRunRecordStore } from '../../../contracts/run-record-store.ts'
 import { testSummaryStore } from '../../../contracts/summary-store.ts'
+import { testWebhookStore } from '../../../contracts/webhook-store.ts'
 import { postgresOpener } from './temporary-store.ts'
 
 testAccountStore(postgresOpener)
 testIdempotencyStore(postgresOpener)
 testRunRecordStore(postgresOpener)
 testSummaryStore(postgresOpener)
+testWebhookStore(postgresOpener)

@@ -6,12 +6,14 @@ import { testIdempotencyStore } from '../../../contracts/idempotency-store.ts'
 import { testMetaStore } from '../../../contracts/meta-store.ts'
 import { testRunRecordStore } from '../../../contracts/run-record-store.ts'
 import { testSummaryStore } from '../../../contracts/summary-store.ts'
+import { testWebhookStore } from '../../../contracts/webhook-store.ts'
 import { makeDirectory, sqliteOpener } from './temporary-store.ts'
 
 testAssetStore(sqliteOpener)
 testIdempotencyStore(sqliteOpener)
 testRunRecordStore(sqliteOpener)
 testSummaryStore(sqliteOpener)
+testWebhookStore(sqliteOpener)
 testDeploymentStore(sqliteOpener)
 testMetaStore(async () => {
   const directory = await makeDirectory()

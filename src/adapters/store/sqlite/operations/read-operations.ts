@@ -42,6 +42,9 @@ import { prepareFindCatalogs, prepareListEngines, prepareMeasureCatalogs } from 
 import { prepareGlance } from './nodes/glance.ts'
 import { prepareHoldings, prepareListNodes } from './nodes/node-rows.ts'
 import { prepareCountJobs, prepareFindDetails, prepareFindSummaries, prepareSearchJobs } from './search/search-jobs.ts'
+import { prepareHasPending } from './webhooks/claim-deliveries.ts'
+import { prepareFindEndpoint, prepareListEndpoints } from './webhooks/endpoint-rows.ts'
+import { prepareBacklog, prepareFindDelivery, prepareListDeliveries } from './webhooks/read-deliveries.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
   const canPay = prepareCanPay(database)
@@ -109,6 +112,12 @@ export function prepareReadOperations(database: DatabaseSync) {
     listEngines: prepareListEngines(database),
     findCatalogs: prepareFindCatalogs(database),
     measureCatalogs: prepareMeasureCatalogs(database),
+    listEndpoints: prepareListEndpoints(database),
+    findEndpoint: prepareFindEndpoint(database),
+    hasPendingDeliveries: prepareHasPending(database),
+    listDeliveries: prepareListDeliveries(database),
+    findDelivery: prepareFindDelivery(database),
+    webhookBacklog: prepareBacklog(database),
   }
 }
 
