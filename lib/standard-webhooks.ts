@@ -10,7 +10,7 @@ const MIN_BYTES = 24
 const MAX_BYTES = 64
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/
 
-export interface SignedMessage {
+interface SignedMessage {
   readonly id: string
   readonly at: Date
   readonly body: string

@@ -15,6 +15,7 @@ import { readServiceId } from './compose/engines/service-id.ts'
 import type { JobActions } from './compose/job-actions.ts'
 import type { Metrics } from './compose/metrics/open-metrics.ts'
 import type { SharedAccounts } from './compose/open-accounts.ts'
+import type { OpenedWebhooks } from './compose/open-webhooks.ts'
 import type { Readiness } from './compose/readiness.ts'
 import type { Router } from './compose/router/open-router.ts'
 import type { OpenedBlobs } from './compose/storage/open-blobs.ts'
@@ -142,6 +143,7 @@ export interface HttpParts {
   readonly poolSignals: PoolSignals
   readonly signer: ContentSigner
   readonly signIn: SignIn
+  readonly webhooks: OpenedWebhooks
   readonly metrics: Metrics
   /** Shared by all long work on the main thread. */
   readonly turns: Turns
@@ -201,6 +203,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     poolOf: deployments === null ? undefined : toPoolOf(deployments),
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
     assets: { ...assets, maxUploadBytes: parts.maxUploadBytes },
+    webhooks: parts.webhooks.webhooks,
   })
   const routerV2 = createRouterV2({
     ...router.actions,

@@ -15,6 +15,7 @@ import { type JobsConfig, toJobsConfig } from './blocks/jobs-config.ts'
 import type { Role } from './blocks/role-config.ts'
 import { type RouterConfig, toProvidersSecret, toRouterConfig } from './blocks/router-config.ts'
 import { type StoreConfig, toDatabasePassword, toStoreConfig } from './blocks/store-config.ts'
+import { toWebhooksConfig, type WebhooksConfig } from './blocks/webhooks-config.ts'
 import { readConfigFile } from './config-file.ts'
 import { refuseContradictions } from './contradictions.ts'
 import { OTHER_ENV } from './env.ts'
@@ -42,6 +43,7 @@ export interface Config {
   readonly engine: EngineConfig
   readonly fleet: FleetConfig
   readonly router: RouterConfig
+  readonly webhooks: WebhooksConfig
   /** The data folder, absolute: whatever this service keeps in files lies below it. */
   readonly dataDirectory: string
   readonly store: StoreConfig
@@ -92,6 +94,7 @@ function toSecrets(values: SettingValues, toAbsolute: ToAbsolute): Secrets {
     blobsKeys: toBlobsKeys(values, toAbsolute),
     adminToken: values.adminToken,
     signingKeys: values.signingKeys,
+    poolHook: values.poolHookSecret,
     providers: toProvidersSecret(values, toAbsolute),
   }
 }
@@ -109,6 +112,7 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: bo
     engine: toEngineConfig(values, toAbsolute),
     fleet: toFleetConfig(values),
     router: toRouterConfig(values, toAbsolute),
+    webhooks: toWebhooksConfig(values),
     dataDirectory: directory,
     store: toStoreConfig(values, toAbsolute),
     blobs: toBlobsConfig(values, directory),

@@ -31,6 +31,7 @@ const ONLY_SHARED: readonly SettingName[] = [
   'deploymentsDomain',
   'stagingLabel',
   'poolHook',
+  'poolHookSecret',
   'poolIdle',
 ]
 

@@ -5,8 +5,11 @@ type Facts = Readonly<Record<string, unknown>>
 type ToData = (message: Message, facts: Facts) => object
 
 export function toMessageBody(message: Message): string {
-  const data = DATA[message.type](message, JSON.parse(message.facts) as Facts)
-  return JSON.stringify({ type: message.type, timestamp: message.at.toISOString(), data })
+  const facts = JSON.parse(message.facts) as Facts
+  const data = DATA[message.type](message, facts)
+  // Receivers of pool hooks know the fields at the top, where they stood before there were webhooks.
+  const former = message.type.startsWith('pool.') ? facts : {}
+  return JSON.stringify({ type: message.type, timestamp: message.at.toISOString(), data, ...former })
 }
 
 const MICROS_PER_USD = 1_000_000

@@ -25,6 +25,7 @@ export const GROUPS = [
   'Engine',
   'Fleet',
   'Router',
+  'Webhooks',
   'Logs',
 ] as const
 export type SettingGroup = (typeof GROUPS)[number]

@@ -7,6 +7,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import type { NewId } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
 import { createDoorbell } from '../../../lib/waiting/doorbell.ts'
+import { uptimeMs } from '../../../lib/waiting/uptime.ts'
 import { isStoreAway } from '../errors.ts'
 import { nextTryAt, RETRY_WINDOW_MS } from './retry-schedule.ts'
 import type { SendAnswer, WebhookSender } from './sender.ts'
@@ -14,11 +15,15 @@ import type { AttemptOutcome, DisableReason } from './webhook.ts'
 import type { WebhookSecrets } from './webhook-secrets.ts'
 import type { AttemptEnd, ClaimedDelivery, DeliveryFate, WebhookStore } from './webhook-store.ts'
 
-export interface WebhookDeliverer extends AsyncDisposable {
+interface WebhookDeliverer extends AsyncDisposable {
   /** Harmless when called twice. */
   start(): void
-  /** Something may be there to send. */
+  /** Something is there to send. */
   wake(): void
+  /** Something will be, before long: until then moves of jobs are worth a look. */
+  expect(): void
+  /** A job or a call has moved. Costs nothing where nobody is told of anything. */
+  moved(): void
 }
 
 export interface DeliveryObserver {
@@ -37,15 +42,18 @@ interface DelivererDeps {
   /** Whether messages may wait in the store: false spares a look. */
   readonly mayHavePending: () => boolean
   readonly perEndpoint: number
+  /** A try takes no longer. */
+  readonly timeoutMs: number
   readonly firstRetryMs: number
   readonly random?: () => number
 }
 
-// A try takes ten seconds at most. What is longer is the time in which its end is written.
-const LEASE_MS = 45_000
+// A lease is longer than a try by the time in which its end is written.
+const END_WRITTEN_MS = 10_000
 const MAX_UNDER_WAY = 256
 // While something waits for its time, and while nothing does.
 const LOOK_MS = { pending: 500, idle: 1500 }
+const EXPECTED_MS = 600_000
 
 export function createDeliverer(deps: DelivererDeps): WebhookDeliverer {
   const { store, clock, log, observer } = deps
@@ -53,6 +61,15 @@ export function createDeliverer(deps: DelivererDeps): WebhookDeliverer {
   const ending = new AbortController()
   const underWay = new Set<Promise<void>>()
   let loop: Promise<void> | null = null
+  let expectedUntilMs = 0
+  let isRung = false
+  const ring = () => {
+    isRung = true
+    bell.ring()
+  }
+  const expect = () => {
+    expectedUntilMs = uptimeMs() + EXPECTED_MS
+  }
 
   async function trySending(claimed: ClaimedDelivery): Promise<SendAnswer> {
     const at = clock.now()
@@ -84,7 +101,7 @@ export function createDeliverer(deps: DelivererDeps): WebhookDeliverer {
       })
       .finally(() => {
         underWay.delete(done)
-        bell.ring()
+        ring()
       })
     underWay.add(done)
   }
@@ -93,9 +110,10 @@ export function createDeliverer(deps: DelivererDeps): WebhookDeliverer {
   async function look(): Promise<boolean> {
     const room = MAX_UNDER_WAY - underWay.size
     if (room <= 0 || !(await store.hasPending())) return false
+    expect()
     const now = clock.now()
     const claimed = await store.claim({
-      ...{ leaseId: deps.newId(), now, until: new Date(now.getTime() + LEASE_MS) },
+      ...{ leaseId: deps.newId(), now, until: new Date(now.getTime() + deps.timeoutMs + END_WRITTEN_MS) },
       ...{ limit: room, perEndpoint: deps.perEndpoint },
     })
     for (const each of claimed) begin(each)
@@ -105,9 +123,11 @@ export function createDeliverer(deps: DelivererDeps): WebhookDeliverer {
   async function run(): Promise<void> {
     let isBusy = true
     while (!ending.signal.aborted) {
+      const wasRung = isRung
+      isRung = false
       bell.forget()
       try {
-        isBusy = (isBusy || deps.mayHavePending()) && (await look())
+        isBusy = (isBusy || wasRung || deps.mayHavePending()) && (await look())
       } catch (error) {
         if (isStoreAway(error)) log.debug({ err: error }, 'webhooks have to wait for the store, which is away')
         else log.error({ err: error }, 'webhooks could not be looked for')
@@ -120,7 +140,14 @@ export function createDeliverer(deps: DelivererDeps): WebhookDeliverer {
     start() {
       loop ??= run()
     },
-    wake: () => bell.ring(),
+    wake() {
+      expect()
+      ring()
+    },
+    expect,
+    moved() {
+      if (uptimeMs() < expectedUntilMs) ring()
+    },
     async [Symbol.asyncDispose]() {
       ending.abort()
       await loop

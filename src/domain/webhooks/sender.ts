@@ -1,7 +1,7 @@
 /** How a message is brought to its endpoint: signed, within ten seconds, to an address that may be called, and nowhere else. */
 import type { AttemptOutcome, Endpoint, Message } from './webhook.ts'
 
-export interface SendRequest {
+interface SendRequest {
   readonly message: Message
   readonly endpoint: Pick<Endpoint, 'url' | 'kind'>
   /** Each of them signs. */

@@ -8,11 +8,7 @@ export const USUAL_EVENTS = [
 /** Frequent, or of use to few: only where they are asked for. */
 const OTHER_EVENTS = ['job.queued', 'job.started', 'output.created', 'webhook.disabled'] as const
 export const WEBHOOK_EVENTS = [...USUAL_EVENTS, ...OTHER_EVENTS] as const
-export type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
-
-export function isWebhookEvent(text: string): text is WebhookEvent {
-  return (WEBHOOK_EVENTS as readonly string[]).includes(text)
-}
+type WebhookEvent = (typeof WEBHOOK_EVENTS)[number]
 
 /** What a message says has happened; the last ones are about the service itself. */
 export type MessageType = WebhookEvent | 'webhook.test' | 'pool.workers_wanted' | 'pool.workers_idle'
@@ -81,11 +77,16 @@ export interface Delivery extends Message {
   readonly endedAt: Date | null
 }
 
-export const ATTEMPT_OUTCOMES = [
-  ...(['delivered', 'refused', 'gone', 'redirected'] as const),
-  ...(['unreachable', 'timeout', 'broken', 'blocked', 'unsigned'] as const),
-] as const
-export type AttemptOutcome = (typeof ATTEMPT_OUTCOMES)[number]
+export type AttemptOutcome =
+  | 'delivered'
+  | 'refused'
+  | 'gone'
+  | 'redirected'
+  | 'unreachable'
+  | 'timeout'
+  | 'broken'
+  | 'blocked'
+  | 'unsigned'
 
 /** What came of one try. */
 export interface Attempt {

@@ -17,6 +17,7 @@ import type { ModelWish } from '../../engine/model-port.ts'
 import { invalidField, ServiceError } from '../../errors.ts'
 import type { EventBus } from '../../events/event-bus.ts'
 import { keyReuse, toKeyClaim } from '../../idempotency/idempotency-key.ts'
+import type { HookWish, ToHook } from '../../webhooks/job-hooks.ts'
 import { toEngineRefusal } from '../../workflows/graph-refusals.ts'
 import type { Job, JobInput, Submission } from '../job.ts'
 import type { JobStore, NewJob } from '../job-store.ts'
@@ -44,6 +45,8 @@ export interface SubmitRequest {
   /** Validated already: `workflow` is not looked at. */
   readonly prepared?: PreparedJob
   readonly submission?: Submission
+  /** An address that is told of it; left out or null: only the webhooks of its account are. */
+  readonly webhook?: HookWish | null
 }
 
 export type Submit = (request: SubmitRequest) => Promise<Job>
@@ -84,6 +87,8 @@ interface SubmitDeps {
   readonly extraData: Pick<ExtraDataKeeper, 'hold' | 'forget'>
   /** Shared with all other long work on this thread; left out: its own. */
   readonly turns?: Turns
+  /** Checks the address that a job brings along; left out: none may. Throws invalid_field. */
+  readonly toHook?: ToHook
   readonly pool: string
   /** Throws deployment_not_ready or deployment_stopped. Asked right before the job is recorded. */
   readonly mustTakeJobs?: (pool: string) => void
@@ -128,6 +133,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
     }
     const pool = request.pool ?? deps.pool
     const price = deps.admit?.(request.accountId, pool) ?? null
+    const hook = request.webhook == null ? null : await mustHaveHooks(deps)(request.accountId, request.webhook)
     const prepared = request.prepared ?? (await prepareWorkflow(request.accountId, request.workflow, { pool }))
     await refuseModels(request, prepared.graph)
     deps.mustTakeJobs?.(pool)
@@ -162,6 +168,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
         keyId: request.keyId ?? null,
         hasChosenId: chosenId !== null,
         submission: request.submission ?? null,
+        hook,
       })
       const refusal = (await expected?.answer()) ?? null
       if (refusal !== null) throw new EngineRefusedError(refusal)
@@ -220,6 +227,11 @@ export function createSubmit(deps: SubmitDeps): Submit {
         })
     }
   }
+}
+
+function mustHaveHooks({ toHook }: Pick<SubmitDeps, 'toHook'>): ToHook {
+  if (toHook !== undefined) return toHook
+  throw invalidField('webhook', 'is not supported here; leave it out')
 }
 
 /** What an editor calls the workflow that it sent along. */
