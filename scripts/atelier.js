@@ -6,6 +6,7 @@
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import path from 'node:path'
+import { findProgram } from './built-parts.js'
 import { findNode, projectDirectory, REQUIRED_MAJOR } from './local-node.js'
 
 const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2']
@@ -13,7 +14,7 @@ const SIGNAL_NUMBERS = { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGKILL: 9, SIGUSR1: 
 
 const sources = path.join(projectDirectory, 'src', 'bin.ts')
 const isCheckout = existsSync(sources)
-const program = isCheckout ? sources : path.join(projectDirectory, 'dist', 'src', 'bin.js')
+const program = isCheckout ? findProgram(projectDirectory) : path.join(projectDirectory, 'dist', 'src', 'bin.js')
 
 function fail(message) {
   process.stderr.write(`atelier: ${message}\n`)

@@ -19,7 +19,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { rolldown } from 'rolldown'
-import { digestConsole } from './console-digest.js'
+import { digestConsole } from './built-parts.js'
 
 const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const home = path.join(project, 'console')

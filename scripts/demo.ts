@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url'
 import sharp from 'sharp'
 import { runWorkflow } from '../src/cli/run/run.ts'
 import type { Terminal } from '../src/cli/terminal.ts'
+import { findProgram } from './built-parts.js'
 
 const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const READY_WITHIN_MS = 30_000
@@ -40,16 +41,7 @@ const terminal: Terminal = {
 }
 
 async function startServer(dataDir: string): Promise<{ readonly server: ChildProcess; readonly url: string }> {
-  const args = [
-    path.join(project, 'src', 'bin.ts'),
-    'serve',
-    '--port',
-    '0',
-    '--host',
-    '127.0.0.1',
-    '--data-dir',
-    dataDir,
-  ]
+  const args = [findProgram(project), 'serve', '--port', '0', '--host', '127.0.0.1', '--data-dir', dataDir]
   // In a process group of its own: Ctrl-C is for the run, which cancels its job and then ends the server.
   const server = spawn(process.execPath, [...args, '--log-level', 'warn'], {
     stdio: ['ignore', 'pipe', 'inherit'],

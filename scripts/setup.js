@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, realpathSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { digestConsole, isConsoleBuilt } from './console-digest.js'
+import { builtProgram, digestConsole, digestProgram, isConsoleBuilt } from './built-parts.js'
 import { bundledNodePath, findNode, projectDirectory, REQUIRED_MAJOR } from './local-node.js'
 
 const lockfile = path.join(projectDirectory, 'package-lock.json')
@@ -165,6 +165,15 @@ function buildConsole(node) {
   if (result.status !== 0) say('The console could not be built (see above); the service starts without it.')
 }
 
+/** The sources run as they are, too; they only need longer to start. */
+function buildProgram(node) {
+  const digest = digestProgram(projectDirectory)
+  if (digest === null || existsSync(builtProgram(projectDirectory, digest))) return
+  const script = path.join(projectDirectory, 'scripts', 'build-program.ts')
+  const result = spawnSync(node, [script], { cwd: projectDirectory, stdio: ['ignore', 2, 2] })
+  if (result.status !== 0) say('The program could not be built (see above); it starts from its sources.')
+}
+
 function main() {
   if (!isReady()) {
     const installed = whileLocked(() => {
@@ -181,6 +190,7 @@ function main() {
     return 1
   }
   buildConsole(node)
+  buildProgram(node)
   return 0
 }
 

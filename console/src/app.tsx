@@ -1,5 +1,5 @@
 /** Which page stands at the present address, and the two states before any page: not known yet who is here, and not signed in. */
-import { Boundary } from './components/boundary.tsx'
+import { Boundary } from './boundary.tsx'
 import { ErrorBox } from './components/error-box.tsx'
 import { Shell } from './components/shell/shell.tsx'
 import { Words } from './components/words.tsx'

@@ -23,7 +23,10 @@ export interface ReportedFile {
   readonly contentType: string | null
   /** Set when the bytes are held in this process until they are read. */
   readonly heldBytes?: number
+  /** May be called again, until the file is released: whoever keeps the bytes may have to begin anew. */
   read(): AsyncIterable<Uint8Array>
+  /** The bytes are kept, or not wanted: the engine may remove them. Absent where nothing is removed. */
+  release?(): void
 }
 
 /** A string, number or JSON value that a node reported. */

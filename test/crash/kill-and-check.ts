@@ -9,8 +9,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { openBlake3 } from '../../lib/files/blake3.ts'
+import { PROGRAM } from '../support/app/program.ts'
 import { type SpawnedServer, spawnServer } from '../support/app/spawn-server.ts'
 import { seededRandom } from '../support/seeded-random.ts'
 import { waitUntil } from '../support/wait-until.ts'
@@ -26,7 +26,6 @@ export interface CrashOptions {
 
 /** How long all accepted work may take to settle after the last crash. */
 const SAMPLE = 20
-const SERVER_BIN = fileURLToPath(new URL('../../src/bin.ts', import.meta.url))
 const blake3 = await openBlake3()
 
 export async function killAndCheck({ kills, seed, report = () => {} }: CrashOptions): Promise<Ledger> {
@@ -58,7 +57,7 @@ export async function killAndCheck({ kills, seed, report = () => {} }: CrashOpti
 
 /** Migrations, recovery and the sweep of left-overs are cut short as well. */
 async function killWhileStarting(flags: string[], afterMs: number): Promise<void> {
-  const child = spawn(process.execPath, [SERVER_BIN, 'serve', '--port', '0', ...flags], { stdio: 'ignore' })
+  const child = spawn(process.execPath, [PROGRAM, 'serve', '--port', '0', ...flags], { stdio: 'ignore' })
   const exited = once(child, 'exit')
   await delay(afterMs)
   child.kill('SIGKILL')

@@ -37,6 +37,7 @@ export function uniteCatalogs(own: readonly NodeCatalog[], guests: readonly Node
       const catalog = owner(classType)
       return catalog?.fileInputs?.(classType) ?? catalog?.selfCheckedInputs(classType) ?? []
     },
+    folderInputs: (classType) => owner(classType)?.folderInputs?.(classType) ?? [],
   }
 }
 

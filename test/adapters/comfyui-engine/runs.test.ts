@@ -7,6 +7,7 @@ import { EngineLostError } from '../../../src/domain/engine/engine-lost-error.ts
 import { shortBounds } from '../../support/engines/comfy-test-bounds.ts'
 import { toPng } from '../../support/engines/fake-comfyui/picture.ts'
 import { readRecording } from '../../support/engines/fake-comfyui/recording.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 import {
   bytesOf,
   type GraphJson,
@@ -27,6 +28,8 @@ const loadGraph = (name: string): GraphJson => ({
 const reportGraph = (output: object): GraphJson => ({
   '1': { class_type: 'DemoReport', inputs: { output: JSON.stringify(output) } },
 })
+
+const isFile = (item: ReportedItem): item is ReportedFile => item.kind === 'file'
 
 describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
   test('an input is uploaded once per engine, named by its content, whatever it is called in the graph', async () => {
@@ -56,6 +59,25 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
       assert.equal(events.at(-1)?.type, 'succeeded')
       assert.equal(rig.fake.calls.get('POST /upload/image'), uploads)
     }
+  })
+
+  test('an output can be read again until it is released, and is an error once it was removed', async () => {
+    await using rig = await openRig({}, { removeAfterMs: 1 })
+    const files: ReportedFile[] = []
+    for await (const event of rig.engine.run(toRun(saveGraph(7)), { signal: new AbortController().signal })) {
+      if (event.type === 'node_report') files.push(...Object.values(event.report).flat().filter(isFile))
+    }
+    const [file] = files
+    assert.ok(file)
+    const bytes = await bytesOf(file)
+    // Another run begins and ends, and what it saved goes: this one stays, although it was read.
+    await runGraph(rig.engine, saveGraph(8))
+    await waitUntil(() => rig.fake.files.paths().some((path) => rig.fake.files.get(path)?.length === 0))
+    assert.deepEqual(await bytesOf(file), bytes)
+    file.release?.()
+    const saved = () => rig.fake.files.paths().filter((path) => path.startsWith('output/atelier/'))
+    await waitUntil(() => saved().every((path) => rig.fake.files.get(path)?.length === 0))
+    await assert.rejects(bytesOf(file), EngineLostError)
   })
 
   test('an input folder that somebody emptied is filled again within the run', async () => {
@@ -311,7 +333,7 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
     rig.fake.faults.viewTruncated = 1
     const { files } = await runGraph(rig.engine, saveGraph(5))
     assert.deepEqual(files[0]?.bytes, toPng({ width: 8, height: 8, color: 5 }))
-    assert.deepEqual(rig.fake.files.paths(), [])
+    await waitUntil(() => rig.fake.files.paths().length === 0)
   })
 
   test('runs that end in quick succession are forgotten with one call, at the latest when the engine is closed', async () => {

@@ -1,12 +1,11 @@
 /** The real command in a process of its own: what a user starts, and what a test may kill without warning. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
 import { GIVE_UP_MS } from '../wait-until.ts'
+import { PROGRAM } from './program.ts'
 
 // Other lines may name addresses too, of a storage that cannot be reached for instance.
 const STARTED = /(?:is serving at|its health is at|works for) (http:\/\/127\.0\.0\.1:\d+)/
-const BIN = fileURLToPath(new URL('../../../src/bin.ts', import.meta.url))
 
 export interface SpawnedServer extends AsyncDisposable {
   readonly url: string
@@ -32,7 +31,7 @@ export interface SpawnOptions {
 export async function spawnServer(
   flags: readonly string[],
   env: Record<string, string> = {},
-  { prefix = [], bin = BIN, command = 'serve', onOutput = () => {} }: SpawnOptions = {},
+  { prefix = [], bin = PROGRAM, command = 'serve', onOutput = () => {} }: SpawnOptions = {},
 ): Promise<SpawnedServer> {
   const [program, ...args] = [...prefix, process.execPath, bin, command, '--port', '0', ...flags]
   const child = spawn(program, args, {

@@ -1,8 +1,6 @@
 /** The real command in a process of its own, run to its end. */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
-
-const BIN = fileURLToPath(new URL('../../../src/bin.ts', import.meta.url))
+import { PROGRAM } from '../app/program.ts'
 
 export interface CommandResult {
   readonly code: number | null
@@ -20,7 +18,7 @@ export interface CommandOptions {
 }
 
 export function runAtelier(args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
-  const child = spawn(process.execPath, [BIN, ...args], {
+  const child = spawn(process.execPath, [PROGRAM, ...args], {
     cwd: options.cwd,
     // Nothing of the developer's own settings may leak in.
     env: { PATH: process.env['PATH'] ?? '', ...options.env },

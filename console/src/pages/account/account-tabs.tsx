@@ -1,4 +1,4 @@
-import { hrefOf } from '../../routes.ts'
+import { PageTabs } from '../../components/tabs/page-tabs.tsx'
 
 const PLACES = {
   account: ['/account', 'Account'],
@@ -7,13 +7,5 @@ const PLACES = {
 } as const
 
 export function AccountTabs({ here }: { readonly here: keyof typeof PLACES }) {
-  return (
-    <nav class="segments page-tabs" aria-label="Account">
-      {Object.entries(PLACES).map(([name, [to, label]]) => (
-        <a key={name} href={hrefOf(to)} aria-current={name === here ? 'page' : undefined}>
-          {label}
-        </a>
-      ))}
-    </nav>
-  )
+  return <PageTabs label="Account" places={Object.values(PLACES)} here={PLACES[here][0]} />
 }

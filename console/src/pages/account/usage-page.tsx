@@ -6,6 +6,7 @@ import { Money } from '../../components/figures.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
+import { FilterLinks } from '../../components/tabs/page-tabs.tsx'
 import { Words } from '../../components/words.tsx'
 import { hrefOf, query } from '../../routes.ts'
 import { serverNow } from '../../state/clock.ts'
@@ -27,27 +28,25 @@ export function UsagePage() {
   const asked = new URLSearchParams({ from: month?.from ?? '', to: month?.to ?? '', tz: zone, by })
   const resource = useResource(`usage ${asked}`, (signal) => getUsage(asked, signal))
   if (month === null) return null
-  const hrefFor = (name: string, way: By) => hrefOf(`/account/usage?month=${name}&by=${way}`)
+  const addressOf = (name: string, way: By) => `/account/usage?month=${name}&by=${way}`
   return (
     <section class="page usage">
       <h1>Usage</h1>
       <AccountTabs here="usage" />
       <div class="filter-bar">
-        <a class="icon-button" href={hrefFor(monthBy(month.name, -1), by)} aria-label="Month before">
+        <a class="icon-button" href={hrefOf(addressOf(monthBy(month.name, -1), by))} aria-label="Month before">
           <Icon name="left" />
         </a>
         <strong class="number">{month.name}</strong>
-        <a class="icon-button" href={hrefFor(monthBy(month.name, 1), by)} aria-label="Month after">
+        <a class="icon-button" href={hrefOf(addressOf(monthBy(month.name, 1), by))} aria-label="Month after">
           <Icon name="right" />
         </a>
         <span class="dim">days of {zone}</span>
-        <nav class="segments" aria-label="By">
-          {(Object.entries(BY) as [By, string][]).map(([way, label]) => (
-            <a key={way} href={hrefFor(month.name, way)} aria-current={by === way ? 'true' : undefined}>
-              {label}
-            </a>
-          ))}
-        </nav>
+        <FilterLinks
+          label="By"
+          places={(Object.entries(BY) as [By, string][]).map(([way, label]) => [addressOf(month.name, way), label])}
+          here={addressOf(month.name, by)}
+        />
       </div>
       <Loaded resource={resource} skeleton={<Skeleton rows={6} />}>
         {(usage) => <Usage usage={usage} by={BY[by]} name={month.name} />}

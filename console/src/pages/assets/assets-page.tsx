@@ -3,7 +3,7 @@ import { type AssetRow, listAssets, removeAsset, uploadFile } from '../../api/as
 import { ApiError } from '../../api/client.ts'
 import { EmptyState } from '../../components/empty-state.tsx'
 import { Ago } from '../../components/figures.tsx'
-import { FileDrop } from '../../components/file-drop.tsx'
+import { FileDrop } from '../../components/files/file-drop.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { Id } from '../../components/id.tsx'
 import { Loaded } from '../../components/loaded.tsx'

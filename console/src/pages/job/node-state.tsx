@@ -1,7 +1,7 @@
 import type { NodeState } from '../../api/job-detail.ts'
-import { Icon, type IconName } from '../../components/icon.tsx'
+import { type StateLook, StatePill } from '../../components/status-pill.tsx'
 
-const LOOKS: Readonly<Record<NodeState, readonly [IconName, string, string]>> = {
+const LOOKS: Readonly<Record<NodeState, StateLook>> = {
   waiting: ['clock', 'waiting', 'queued'],
   running: ['play', 'running', 'running'],
   done: ['check', 'done', 'succeeded'],
@@ -11,11 +11,5 @@ const LOOKS: Readonly<Record<NodeState, readonly [IconName, string, string]>> = 
 }
 
 export function NodeStateWord({ state }: { readonly state: NodeState }) {
-  const [icon, word, colour] = LOOKS[state]
-  return (
-    <span class="status" data-status={colour}>
-      <Icon name={icon} />
-      {word}
-    </span>
-  )
+  return <StatePill look={LOOKS[state]} />
 }

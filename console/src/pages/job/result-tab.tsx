@@ -2,7 +2,7 @@
 import { useSignal } from '@preact/signals'
 import type { JobDetail, Output } from '../../api/job-detail.ts'
 import { isEnded } from '../../api/summary.ts'
-import { Boundary, RawJson } from '../../components/boundary.tsx'
+import { Boundary, RawJson } from '../../boundary.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { downloadUrl, kindOf, Media } from '../../components/media/media.tsx'
 import { Dialog } from '../../components/overlay/dialog.tsx'

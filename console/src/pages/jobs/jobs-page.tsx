@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals'
 import { useCallback, useMemo } from 'preact/hooks'
 import { describeFilter, isEmptyFilter, readFilter, writeFilter } from '../../api/filter.ts'
-import { Boundary, RawJson } from '../../components/boundary.tsx'
+import { Boundary, RawJson } from '../../boundary.tsx'
 import { EmptyState } from '../../components/empty-state.tsx'
 import { ErrorBox } from '../../components/error-box.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'

@@ -5,9 +5,11 @@ import { type CallRow, listCalls } from '../../api/models.ts'
 import { EmptyState } from '../../components/empty-state.tsx'
 import { ErrorBox } from '../../components/error-box.tsx'
 import { Ago, Duration, Money } from '../../components/figures.tsx'
+import { Icon } from '../../components/icon.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
 import { TableWrap } from '../../components/table/table-wrap.tsx'
+import { FilterLinks } from '../../components/tabs/page-tabs.tsx'
 import { Words } from '../../components/words.tsx'
 import { hrefOf, query } from '../../routes.ts'
 import { useResource } from '../../state/resource.ts'
@@ -22,6 +24,10 @@ const STATES = {
   canceled: 'Canceled',
 } as const
 
+function addressOf(state: string): string {
+  return state === '' ? '/models/calls' : `/models/calls?state=${state}`
+}
+
 export function CallsPage() {
   const wanted = query.value.get('state') ?? ''
   const state = wanted in STATES ? wanted : ''
@@ -31,20 +37,16 @@ export function CallsPage() {
     <section class="page calls">
       <h1>Calls</h1>
       <ModelTabs here="calls" />
-      <nav class="segments" aria-label="State">
-        {Object.entries(STATES).map(([value, word]) => (
-          <a
-            key={value}
-            href={hrefOf(value === '' ? '/models/calls' : `/models/calls?state=${value}`)}
-            aria-current={state === value ? 'true' : undefined}
-          >
-            {word}
-          </a>
-        ))}
-      </nav>
-      <button type="button" class="button small" onClick={resource.reload}>
-        Ask again
-      </button>
+      <div class="filter-bar">
+        <FilterLinks
+          label="State"
+          places={Object.entries(STATES).map(([value, word]) => [addressOf(value), word])}
+          here={addressOf(state)}
+        />
+        <button type="button" class="button small" onClick={resource.reload}>
+          <Icon name="again" /> Ask again
+        </button>
+      </div>
       <Loaded resource={resource} skeleton={<Skeleton rows={8} />}>
         {({ calls, next_cursor: cursor }) => (
           <Calls key={`${state} ${resource.at.value}`} state={state} first={calls} cursor={cursor} />

@@ -1,7 +1,7 @@
 import type { EngineState } from '../../api/admin.ts'
-import { Icon, type IconName } from '../../components/icon.tsx'
+import { type StateLook, StatePill } from '../../components/status-pill.tsx'
 
-const LOOKS: Readonly<Record<EngineState, readonly [IconName, string, string]>> = {
+const LOOKS: Readonly<Record<EngineState, StateLook>> = {
   ready: ['check', 'Ready', 'succeeded'],
   starting: ['clock', 'Starting', 'running'],
   standby: ['clock', 'Standby', 'queued'],
@@ -19,11 +19,5 @@ export function engineOrder(state: EngineState): number {
 }
 
 export function EngineStateWord({ state }: { readonly state: EngineState }) {
-  const [icon, word, colour] = LOOKS[state]
-  return (
-    <span class="status" data-status={colour}>
-      <Icon name={icon} />
-      {word}
-    </span>
-  )
+  return <StatePill look={LOOKS[state]} />
 }

@@ -1,4 +1,4 @@
-import { hrefOf } from '../../routes.ts'
+import { PageTabs } from '../../components/tabs/page-tabs.tsx'
 import { session } from '../../state/session.ts'
 
 const PLACES = {
@@ -11,15 +11,6 @@ const PLACES = {
 
 export function OperatorTabs({ here }: { readonly here: keyof typeof PLACES }) {
   const isLocal = session.value?.kind === 'local'
-  return (
-    <nav class="segments page-tabs" aria-label="Operator">
-      {Object.entries(PLACES)
-        .filter(([name]) => !isLocal || (name !== 'accounts' && name !== 'deployments'))
-        .map(([name, [to, label]]) => (
-          <a key={name} href={hrefOf(to)} aria-current={name === here ? 'page' : undefined}>
-            {label}
-          </a>
-        ))}
-    </nav>
-  )
+  const there = Object.entries(PLACES).filter(([name]) => !isLocal || (name !== 'accounts' && name !== 'deployments'))
+  return <PageTabs label="Operator" places={there.map(([, place]) => place)} here={PLACES[here][0]} />
 }

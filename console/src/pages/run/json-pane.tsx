@@ -1,6 +1,6 @@
 /** The workflow as text, to change what no field is for. */
 import { useState } from 'preact/hooks'
-import { JsonEditor } from '../../components/json-editor.tsx'
+import { JsonEditor } from '../../components/json/json-editor.tsx'
 import { indentJson } from '../../text/indent-json.ts'
 
 interface JsonPaneProps {

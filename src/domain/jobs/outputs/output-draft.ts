@@ -22,6 +22,8 @@ export interface OutputDraft {
   /** How much memory it occupies until it is stored. */
   readonly heldBytes: number
   read(): AsyncIterable<Uint8Array>
+  /** It will not be read again. */
+  release?(): void
 }
 
 export interface OutputRules {
@@ -89,6 +91,7 @@ function toFileDraft(reported: Reported, file: ReportedFile, { previewOutputs }:
     },
     heldBytes: file.heldBytes ?? 0,
     read: () => file.read(),
+    release: () => file.release?.(),
   }
 }
 

@@ -73,6 +73,7 @@ export function createIngest(deps: IngestDeps): Ingest {
   }
 
   function settle(draft: OutputDraft): void {
+    draft.release?.()
     underWay--
     heldBytes -= draft.heldBytes
     const free = waiting.filter(({ isReady }) => isReady())

@@ -128,6 +128,7 @@ async function collect(
     }
     const chunks: Uint8Array[] = []
     for await (const chunk of item.read()) chunks.push(chunk)
+    item.release?.()
     const contentType = item.contentType ?? typeFromName(item.filename) ?? FALLBACK_TYPE
     made.files.push({ name: item.filename, contentType, bytes: Buffer.concat(chunks) })
   }

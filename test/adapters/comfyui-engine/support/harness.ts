@@ -39,7 +39,7 @@ export interface RunResult {
 
 let jobs = 0
 
-/** Files are read as they are reported, as the service does. */
+/** Files are read and released as they are reported, as the service does. */
 export async function runGraph(engine: Engine, graph: GraphJson, settings: RunSettings = {}): Promise<RunResult> {
   const events: EngineEvent[] = []
   const files: Promise<ReadOutput>[] = []
@@ -61,9 +61,15 @@ function heard<T>(work: Promise<T>): Promise<T> {
 function readFiles(event: Extract<EngineEvent, { type: 'node_report' }>): Promise<ReadOutput>[] {
   return Object.entries(event.report).flatMap(([key, items]) =>
     items.flatMap((item) =>
-      item.kind === 'file' ? [bytesOf(item).then((bytes) => ({ nodeId: event.nodeId, key, file: item, bytes }))] : [],
+      item.kind === 'file' ? [readOnce(item).then((bytes) => ({ nodeId: event.nodeId, key, file: item, bytes }))] : [],
     ),
   )
+}
+
+async function readOnce(file: ReportedFile): Promise<Buffer> {
+  const bytes = await bytesOf(file)
+  file.release?.()
+  return bytes
 }
 
 export async function bytesOf(file: ReportedFile): Promise<Buffer> {

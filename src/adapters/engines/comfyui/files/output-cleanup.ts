@@ -1,6 +1,6 @@
 /**
  * Removes what an attempt saved on its server once that is safe: when the run is over (a later node may read what an earlier one
- * saved), and every reported file was read or will not be read any more. Files in the server's asset store are removed at once,
+ * saved), and every reported file was released or will not be read any more. Files in the server's asset store are removed at once,
  * others a while later and together.
  */
 import type { Remover, ServerFile } from './remove-files.ts'
@@ -8,8 +8,10 @@ import type { Remover, ServerFile } from './remove-files.ts'
 export interface OutputCleanup {
   /** A file that is going to be read. */
   reported(file: ServerFile): void
-  /** It was read to its end. Never rejects. */
-  read(file: ServerFile): Promise<void>
+  /** Its bytes are kept elsewhere by now, or not wanted. Never rejects. */
+  released(file: ServerFile): Promise<void>
+  /** What is read from now on may be the rest of a removal: a server that cannot remove a file has it emptied. */
+  isRemoved(file: ServerFile): boolean
   /** The run is over, so nothing more is saved. Never rejects. */
   runEnded(): Promise<void>
 }
@@ -18,9 +20,9 @@ interface OutputCleanupDeps {
   readonly remover: Remover
   /** The folder of the attempt within the output folder. Nothing outside of it is removed. */
   readonly folder: string
-  /** How long after the last file was read. */
+  /** How long after the last file was released. */
   readonly removeAfterMs: number
-  /** After this time, files that were not read count as given up. */
+  /** After this time, files that were not released count as given up. */
   readonly giveUpAfterMs: number
   /** Aborted when the engine closes: then everything that may be removed is removed at once. */
   readonly closing: AbortSignal
@@ -35,14 +37,17 @@ export function createOutputCleanup({
 }: OutputCleanupDeps): OutputCleanup {
   const own = new Map<string, ServerFile>()
   const assets = new Map<string, ServerFile>()
-  const unread = new Set<string>()
+  /** How often a file was reported and not released yet: two nodes may report the same one. */
+  const unreleased = new Map<string, number>()
+  const removed = new Set<string>()
   let isOver = false
   let timer: NodeJS.Timeout | null = null
 
   async function removeAssets(): Promise<void> {
     for (const [key, file] of assets) {
-      if (unread.has(key)) continue
+      if (unreleased.has(key)) continue
       assets.delete(key)
+      removed.add(key)
       await remover.removeFile(file)
     }
   }
@@ -52,15 +57,18 @@ export function createOutputCleanup({
     if (timer !== null) clearTimeout(timer)
     else closing.addEventListener('abort', removeNow)
     if (closing.aborted) removeNow()
-    else timer = setTimeout(removeNow, unread.size === 0 ? removeAfterMs : giveUpAfterMs)
+    else timer = setTimeout(removeNow, unreleased.size === 0 ? removeAfterMs : giveUpAfterMs)
   }
 
   function removeNow(): void {
     if (timer !== null) clearTimeout(timer)
     closing.removeEventListener('abort', removeNow)
     // When the engine closes, files that are still being read stay.
-    const isDone = unread.size === 0 || !closing.aborted
-    if (isDone && own.size > 0) void remover.removeFolder(folder, [...own.values()])
+    const isDone = unreleased.size === 0 || !closing.aborted
+    if (isDone && own.size > 0) {
+      for (const key of own.keys()) removed.add(key)
+      void remover.removeFolder(folder, [...own.values()])
+    }
     own.clear()
   }
 
@@ -71,10 +79,14 @@ export function createOutputCleanup({
       if (file.assetId != null) assets.set(key, file)
       else if (isOwn) own.set(key, file)
       else return
-      unread.add(key)
+      unreleased.set(key, (unreleased.get(key) ?? 0) + 1)
     },
-    async read(file) {
-      unread.delete(keyOf(file))
+    isRemoved: (file) => removed.has(keyOf(file)),
+    async released(file) {
+      const key = keyOf(file)
+      const left = (unreleased.get(key) ?? 1) - 1
+      if (left > 0) unreleased.set(key, left)
+      else unreleased.delete(key)
       if (!isOver) return
       removeLater()
       await removeAssets()

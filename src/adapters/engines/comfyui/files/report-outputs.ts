@@ -8,6 +8,7 @@ import type { NodeReport, ReportedFile, ReportedItem } from '../../../../../engi
 import { isMediaType, typeFromName } from '../../../../../lib/files/mime.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
 import { sleep } from '../../../../../lib/waiting/sleep.ts'
+import { EngineLostError } from '../../../../domain/engine/engine-lost-error.ts'
 import type { EngineRun } from '../../../../domain/engine/engine-port.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import { restoreFile } from '../metadata/restore-file.ts'
@@ -132,11 +133,25 @@ export function createReporter(deps: ReporterDeps): ToReport {
     const { contentType } = file
     deps.cleanup.reported(file)
     async function* read() {
+      mustBeThere()
       const bytes = readOutput(api, file, bounds)
       yield* file.folder === 'input' ? bytes : restoreFile(bytes, file.filename, deps.names())
-      await deps.cleanup.read(file)
+      // It may have been emptied under the reader.
+      mustBeThere()
     }
-    return { kind: 'file', filename, subfolder, folder: file.folder, contentType, read: () => watched(read()) }
+    function mustBeThere(): void {
+      if (deps.cleanup.isRemoved(file))
+        throw new EngineLostError('output_unreadable', 'an output was removed from the engine before it was kept')
+    }
+    return {
+      kind: 'file',
+      filename,
+      subfolder,
+      folder: file.folder,
+      contentType,
+      read: () => watched(read()),
+      release: () => void deps.cleanup.released(file),
+    }
   }
 
   async function* watched(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {

@@ -1,8 +1,8 @@
 /** A JSON value to unfold. Parts are made when they are opened, so a large one costs nothing at first. */
 import { useState } from 'preact/hooks'
-import { isJsonObject, type JsonValue, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
-import { plural } from '../text/format.ts'
-import { Words } from './words.tsx'
+import { isJsonObject, type JsonValue, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
+import { plural } from '../../text/format.ts'
+import { Words } from '../words.tsx'
 
 interface JsonTreeProps {
   readonly value: JsonValue

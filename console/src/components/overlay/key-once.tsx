@@ -1,6 +1,6 @@
 /** A secret that is shown once: nothing keeps it. */
-import { CopyButton } from './copy-button.tsx'
-import { Dialog } from './overlay/dialog.tsx'
+import { CopyButton } from '../copy-button.tsx'
+import { Dialog } from './dialog.tsx'
 
 export function KeyOnce({ secret, onClose }: { readonly secret: string; readonly onClose: () => void }) {
   return (

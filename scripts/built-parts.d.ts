@@ -1,0 +1,5 @@
+export function digestConsole(project: string): string | null
+export function isConsoleBuilt(project: string, digest: string): boolean
+export function digestProgram(project: string): string | null
+export function builtProgram(project: string, digest: string): string
+export function findProgram(project: string): string
