@@ -79,6 +79,9 @@ CREATE TABLE webhook_attempt (
 -- null: nobody is to be told. '': the endpoints of the account. Else also this endpoint, which came with the job.
 ALTER TABLE job ADD COLUMN hook TEXT;
 ALTER TABLE router_call ADD COLUMN hook TEXT;
+-- Of jobs and calls that bring an endpoint, and of no others.
+CREATE INDEX job_hook ON job (hook) WHERE hook > '';
+CREATE INDEX router_call_hook ON router_call (hook) WHERE hook > '';
 -- The highest mark of the account's endpoints; null: none asks.
 ALTER TABLE credit_account ADD COLUMN low_mark INTEGER;
 

@@ -8,7 +8,6 @@ import { JOB_STATUSES, type JobStatus } from '../../domain/jobs/transitions.ts'
 import type { CallObserver } from '../../domain/models/calls/drive-call.ts'
 import type { StoreHealth } from '../../domain/store.ts'
 import type { DeliveryObserver } from '../../domain/webhooks/deliver-webhooks.ts'
-import type { WebhookStore } from '../../domain/webhooks/webhook-store.ts'
 import { withTraces } from '../router/provider-traces.ts'
 import { createCallObserver, type ErrorTypeOf } from './call-metrics.ts'
 import { createExchangeObserver, type ObserveExchange } from './provider-metrics.ts'
@@ -52,7 +51,7 @@ interface MetricSources {
 interface ServiceSources {
   readonly countJobs: () => Promise<Readonly<Record<JobStatus, number>>>
   readonly poolSignals: () => Promise<readonly PoolSignal[]>
-  readonly webhookBacklog: WebhookStore['backlog']
+  readonly webhookBacklog: () => Promise<number>
 }
 
 // From a trivial graph to an hour of video.
@@ -144,11 +143,11 @@ function addServiceGauges(registry: Registry, { countJobs, poolSignals, webhookB
   const registers = [registry]
   new Gauge({
     name: 'atelier_webhook_messages_pending',
-    help: 'Messages that wait for their next attempt: the same figure from every process of a service.',
+    help: 'Messages that wait for their next attempt, counted to 10000: the same figure from every process of a service.',
     registers,
     async collect() {
-      const backlog = await unlessAway(webhookBacklog())
-      if (backlog !== null) this.set(backlog.pending)
+      const pending = await unlessAway(webhookBacklog())
+      if (pending !== null) this.set(pending)
     },
   })
   new Gauge({

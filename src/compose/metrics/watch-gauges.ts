@@ -17,6 +17,8 @@ interface GaugeParts {
   readonly gauges: readonly NamedGauge[]
 }
 
+const BACKLOG_MAX = 10_000
+
 export function watchGauges(metrics: Metrics, parts: GaugeParts): void {
   const { store, node, fleet, openStreams, gauges } = parts
   const { jobs, pools, poolSignals } = parts.running
@@ -28,7 +30,7 @@ export function watchGauges(metrics: Metrics, parts: GaugeParts): void {
       ? {
           countJobs: () => store.jobs.countByStatus(),
           poolSignals: () => poolSignals.list(),
-          webhookBacklog: () => store.webhooks.backlog(),
+          webhookBacklog: () => store.webhooks.backlog(BACKLOG_MAX),
         }
       : null,
     runningHere: () => jobs.worker.stats().running + (pools?.workers.running() ?? 0),

@@ -107,8 +107,8 @@ export interface WebhookStore {
   /** The same for all that have ended; returns how many. */
   replayRange(accountId: string, endpointId: string, range: ReplayRange, now: Date): Promise<number>
 
-  /** How many wait, and since when the oldest of them does. */
-  backlog(): Promise<{ readonly pending: number; readonly oldestAt: Date | null }>
+  /** How many wait, counted to the limit. */
+  backlog(limit: number): Promise<number>
   /** Forgets messages that ended before, and endpoints of jobs that nobody has named since; returns how many. */
   sweep(before: Date, limit: number): Promise<number>
 }

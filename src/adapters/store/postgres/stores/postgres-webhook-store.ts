@@ -13,9 +13,9 @@ import {
   removeEndpoint,
 } from '../operations/webhooks/endpoint-rows.ts'
 import {
+  countBacklog,
   findDelivery,
   listDeliveries,
-  readBacklog,
   replayDelivery,
   replayRange,
   sweepDeliveries,
@@ -44,7 +44,7 @@ export function createWebhookStore({ durable, relaxed, read, chore }: StoreParts
     replay: (accountId, id, now) => durable.transaction((tx) => replayDelivery(tx, { accountId, id, now })),
     replayRange: (accountId, id, range, now) =>
       durable.transaction((tx) => replayRange(tx, { accountId, id }, range, now)),
-    backlog: () => readBacklog(chore),
+    backlog: (limit) => countBacklog(read, limit),
     sweep: (before, limit) => chore.transaction((tx) => sweepDeliveries(tx, before, limit)),
   }
 }

@@ -1,6 +1,5 @@
 /** Webhooks as the main thread sees them: every method only names its operation. */
 import type { WebhookStore } from '../../../../domain/webhooks/webhook-store.ts'
-import { toDate } from '../../rows/row-date.ts'
 import type { StoreChannels } from './store-channels.ts'
 
 export function createWebhookStore({ write, read }: StoreChannels): WebhookStore {
@@ -19,10 +18,7 @@ export function createWebhookStore({ write, read }: StoreChannels): WebhookStore
     delivery: (accountId, id) => read.call('findDelivery', { accountId, id }),
     replay: (accountId, id, now) => write.call('replayDelivery', { accountId, id, now }),
     replayRange: (accountId, id, range, now) => write.call('replayRange', { accountId, id, range, now }),
-    async backlog() {
-      const [pending, oldestAt] = await read.call('webhookBacklog', null)
-      return { pending, oldestAt: toDate(oldestAt) }
-    },
+    backlog: (limit) => read.call('webhookBacklog', limit),
     sweep: (before, limit) => write.call('sweepDeliveries', { before, limit }),
   }
 }

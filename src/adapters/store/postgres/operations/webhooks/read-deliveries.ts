@@ -1,7 +1,6 @@
 /** What was sent and what came of it, looked at and sent again. */
 import type { Attempt, Delivery } from '../../../../../domain/webhooks/webhook.ts'
 import type { DeliveryQuery, ReplayRange } from '../../../../../domain/webhooks/webhook-store.ts'
-import { toDate } from '../../../rows/row-date.ts'
 import {
   ATTEMPT_COLUMNS,
   type AttemptRow,
@@ -82,16 +81,14 @@ export function replayRange(
   return tx.run(REPLAY_RANGE, [now.getTime(), accountId, id, from.getTime(), to.getTime(), onlyFailed])
 }
 
-const BACKLOG = statement<[pending: number, oldestAt: number | null]>(
+const BACKLOG = statement<[pending: number]>(
   'webhooks.backlog',
-  `SELECT count(*), min(at) FROM webhook_delivery WHERE state = 'pending'`,
+  `SELECT count(*) FROM (
+     SELECT 1 FROM webhook_delivery WHERE state = 'pending' ORDER BY endpoint_id, next_at LIMIT $1) AS waiting`,
 )
 
-export async function readBacklog(
-  db: Queryable,
-): Promise<{ readonly pending: number; readonly oldestAt: Date | null }> {
-  const [pending, oldestAt] = (await db.get(BACKLOG)) ?? [0, null]
-  return { pending, oldestAt: toDate(oldestAt) }
+export async function countBacklog(db: Queryable, limit: number): Promise<number> {
+  return (await db.get(BACKLOG, [limit]))?.[0] ?? 0
 }
 
 // Also what was told to an endpoint while it was being removed.
@@ -110,8 +107,8 @@ const SWEEP_ENDPOINTS = statement(
   `DELETE FROM webhook_endpoint WHERE id IN (
      SELECT id FROM webhook_endpoint AS unused WHERE kind = 'job' AND used_at < $1
        AND NOT EXISTS (SELECT 1 FROM webhook_delivery WHERE endpoint_id = unused.id)
-       AND NOT EXISTS (SELECT 1 FROM job WHERE hook = unused.id)
-       AND NOT EXISTS (SELECT 1 FROM router_call WHERE hook = unused.id AND state IN ('waiting', 'running'))
+       AND NOT EXISTS (SELECT 1 FROM job WHERE hook = unused.id AND hook > '')
+       AND NOT EXISTS (SELECT 1 FROM router_call WHERE hook = unused.id AND hook > '' AND state IN ('waiting', 'running'))
      LIMIT $2)`,
 )
 

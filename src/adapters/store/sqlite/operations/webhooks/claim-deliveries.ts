@@ -25,22 +25,19 @@ export function prepareHasPending(database: DatabaseSync): (nothing: null) => bo
   return () => select.get() !== undefined
 }
 
-// Steps through the index from endpoint to endpoint, however much waits for each.
-const DUE_ENDPOINTS = `
-  WITH RECURSIVE waiting(id) AS (
-    SELECT min(endpoint_id) FROM webhook_delivery WHERE state = 'pending'
-    UNION ALL
-    SELECT (SELECT min(endpoint_id) FROM webhook_delivery WHERE state = 'pending' AND endpoint_id > waiting.id)
-    FROM waiting WHERE waiting.id IS NOT NULL)
-  SELECT ${ENDPOINT_COLUMNS}, (
-    SELECT count(*) FROM webhook_delivery WHERE endpoint_id = endpoint.id AND lease_id IS NOT NULL AND next_at > ?1)
-  FROM webhook_endpoint AS endpoint
-  WHERE id IN (SELECT id FROM waiting) AND state = 'enabled' AND EXISTS (
-    SELECT 1 FROM webhook_delivery WHERE state = 'pending' AND endpoint_id = endpoint.id AND next_at <= ?1)
-  ORDER BY random()`
-
 export function prepareClaimDeliveries(database: DatabaseSync): (request: ClaimDeliveries) => ClaimedDelivery[] {
-  const selectDue = prepareRows<[...EndpointRow, number]>(database, DUE_ENDPOINTS)
+  // Steps through the index from endpoint to endpoint, however much waits for each.
+  const next = prepareRows<[string | null]>(
+    database,
+    `SELECT min(endpoint_id) FROM webhook_delivery WHERE state = 'pending' AND endpoint_id > ?`,
+  )
+  const findDue = prepareRows<[...EndpointRow, number]>(
+    database,
+    `SELECT ${ENDPOINT_COLUMNS}, (
+       SELECT count(*) FROM webhook_delivery WHERE endpoint_id = endpoint.id AND lease_id IS NOT NULL AND next_at > ?2)
+     FROM webhook_endpoint AS endpoint WHERE id = ?1 AND state = 'enabled' AND EXISTS (
+       SELECT 1 FROM webhook_delivery WHERE state = 'pending' AND endpoint_id = ?1 AND next_at <= ?2)`,
+  )
   const take = prepareRows<DeliveryRow>(
     database,
     `UPDATE webhook_delivery SET lease_id = ?3, next_at = ?4 WHERE seq IN (
@@ -51,9 +48,24 @@ export function prepareClaimDeliveries(database: DatabaseSync): (request: ClaimD
        ORDER BY next_at LIMIT ?5)
      RETURNING ${DELIVERY_COLUMNS}`,
   )
+  let lastId = ''
+
+  function listWaiting(): string[] {
+    const ids: string[] = []
+    for (let id = next.get('')?.[0] ?? null; id !== null; id = next.get(id)?.[0] ?? null) ids.push(id)
+    return ids
+  }
+
   return ({ leaseId, now, until, limit, perEndpoint }) => {
     const claimed: ClaimedDelivery[] = []
-    for (const row of selectDue.all(now.getTime())) {
+    // From where the last one stopped, so that whoever comes first in the index does not always come first.
+    const ids = listWaiting()
+    const from = ids.findIndex((id) => id > lastId)
+    for (const id of from < 0 ? ids : [...ids.slice(from), ...ids.slice(0, from)]) {
+      if (claimed.length >= limit) break
+      lastId = id
+      const row = findDue.get(id, now.getTime())
+      if (row === undefined) continue
       const endpoint = toEndpoint(row as unknown as EndpointRow)
       const underWay = row[row.length - 1] as number
       const room = Math.min((endpoint.failingSince === null ? perEndpoint : 1) - underWay, limit - claimed.length)

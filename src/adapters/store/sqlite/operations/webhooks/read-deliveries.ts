@@ -84,12 +84,12 @@ export function prepareReplayRange(
   }
 }
 
-export function prepareBacklog(database: DatabaseSync): (nothing: null) => [pending: number, oldestAt: number | null] {
-  const select = prepareRows<[number, number | null]>(
+export function prepareBacklog(database: DatabaseSync): (limit: number) => number {
+  const select = prepareRows<[number]>(
     database,
-    `SELECT count(*), min(at) FROM webhook_delivery WHERE state = 'pending'`,
+    `SELECT count(*) FROM (SELECT 1 FROM webhook_delivery WHERE state = 'pending' AND endpoint_id >= '' LIMIT ?)`,
   )
-  return () => select.get() ?? [0, null]
+  return (limit) => select.get(limit)?.[0] ?? 0
 }
 
 export function prepareSweepDeliveries(
@@ -102,8 +102,8 @@ export function prepareSweepDeliveries(
     DELETE FROM webhook_endpoint WHERE id IN (
       SELECT id FROM webhook_endpoint AS unused WHERE kind = 'job' AND used_at < ?1
         AND NOT EXISTS (SELECT 1 FROM webhook_delivery WHERE endpoint_id = unused.id)
-        AND NOT EXISTS (SELECT 1 FROM job WHERE hook = unused.id AND status IN ('queued', 'running', 'canceling'))
-        AND NOT EXISTS (SELECT 1 FROM router_call WHERE hook = unused.id AND state IN ('waiting', 'running'))
+        AND NOT EXISTS (SELECT 1 FROM job WHERE hook = unused.id AND hook > '' AND status IN ('queued', 'running', 'canceling'))
+        AND NOT EXISTS (SELECT 1 FROM router_call WHERE hook = unused.id AND hook > '' AND state IN ('waiting', 'running'))
       LIMIT ?2)`)
   return ({ before, limit }) => {
     const ids = select.all(before.getTime(), limit)
