@@ -25,16 +25,18 @@ export async function hasPending(db: Queryable): Promise<boolean> {
   return (await db.get(HAS_PENDING)) !== undefined
 }
 
-// Steps through the index from endpoint to endpoint, however much waits for each. One that somebody else takes from right now is
-// left to them.
-const LOCK_DUE = statement<EndpointRow>(
-  'webhooks.lock-due',
-  `WITH RECURSIVE waiting AS (
+/** Steps through the index from endpoint to endpoint, however much waits for each. */
+export const WAITING = `WITH RECURSIVE waiting AS (
      (SELECT endpoint_id FROM webhook_delivery WHERE state = 'pending' ORDER BY endpoint_id LIMIT 1)
      UNION ALL
      SELECT (SELECT endpoint_id FROM webhook_delivery WHERE state = 'pending' AND endpoint_id > waiting.endpoint_id
              ORDER BY endpoint_id LIMIT 1)
-     FROM waiting WHERE waiting.endpoint_id IS NOT NULL)
+     FROM waiting WHERE waiting.endpoint_id IS NOT NULL)`
+
+// One that somebody else takes from right now is left to them.
+const LOCK_DUE = statement<EndpointRow>(
+  'webhooks.lock-due',
+  `${WAITING}
    SELECT ${ENDPOINT_COLUMNS} FROM webhook_endpoint AS endpoint
    WHERE id IN (SELECT endpoint_id FROM waiting) AND state = 'enabled' AND EXISTS (
      SELECT 1 FROM webhook_delivery AS due
@@ -75,7 +77,15 @@ export async function claimDeliveries(tx: Queryable, request: ClaimDeliveries): 
   })
 }
 
-type HeldRow = readonly [seq: number, endpointId: string, accountId: string, subject: string, attempts: number]
+type HeldRow = readonly [
+  seq: number,
+  endpointId: string,
+  accountId: string,
+  subject: string,
+  attempts: number,
+  state: string,
+  leaseId: string | null,
+]
 
 const LOCK_ENDPOINT = statement(
   'webhooks.lock-of-delivery',
@@ -83,8 +93,8 @@ const LOCK_ENDPOINT = statement(
 )
 const LOCK_HELD = statement<HeldRow>(
   'webhooks.lock-held',
-  `SELECT seq, endpoint_id, account_id, subject, attempts FROM webhook_delivery
-   WHERE id = $1 AND state = 'pending' AND (lease_id = $2 OR $3) FOR UPDATE`,
+  `SELECT seq, endpoint_id, account_id, subject, attempts, state, lease_id FROM webhook_delivery
+   WHERE id = $1 FOR UPDATE`,
 )
 const ADD_ATTEMPT = statement(
   'webhooks.add-attempt',
@@ -136,9 +146,10 @@ const TELL_DISABLED = statement(
 export async function finishDelivery(tx: Queryable, end: AttemptEnd): Promise<string[]> {
   const { deliveryId, leaseId, attempt, result, disable } = end
   await tx.run(LOCK_ENDPOINT, [deliveryId])
-  const held = await tx.get(LOCK_HELD, [deliveryId, leaseId, result.fate === 'delivered'])
+  const held = await tx.get(LOCK_HELD, [deliveryId])
   if (held === undefined) return []
-  const [seq, endpointId, accountId, subject, attempts] = held
+  const [seq, endpointId, accountId, subject, attempts, state, heldBy] = held
+  if (state !== 'pending' || (heldBy !== leaseId && result.fate !== 'delivered')) return []
   const at = attempt.at.getTime()
   const { tookMs, outcome, status, response } = attempt
   await tx.run(ADD_ATTEMPT, [deliveryId, attempts + 1, at, tookMs, outcome, status, toText(response)])

@@ -120,9 +120,13 @@ const DROP = statement(
 
 export async function removeEndpoint(tx: Queryable, accountId: string, id: string): Promise<boolean> {
   if ((await tx.run(REMOVE, [accountId, id])) === 0) return false
-  await tx.run(DROP, [id])
+  await dropDeliveries(tx, id)
   await tx.run(SET_MARK, [accountId])
   return true
+}
+
+export async function dropDeliveries(tx: Queryable, endpointId: string): Promise<void> {
+  await tx.run(DROP, [endpointId])
 }
 
 export interface KeptHook {

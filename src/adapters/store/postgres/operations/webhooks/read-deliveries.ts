@@ -10,6 +10,8 @@ import {
   toDelivery,
 } from '../../../rows/webhook-rows.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
+import { WAITING } from './claim-deliveries.ts'
+import { dropDeliveries } from './endpoint-rows.ts'
 
 const toList = (name: string, filter: string) =>
   statement<DeliveryRow>(
@@ -91,16 +93,21 @@ export async function countBacklog(db: Queryable, limit: number): Promise<number
   return (await db.get(BACKLOG, [limit]))?.[0] ?? 0
 }
 
-// Also what was told to an endpoint while it was being removed.
-const SWEEP = statement(
-  'webhooks.sweep',
-  `WITH old AS MATERIALIZED (
-     (SELECT id FROM webhook_delivery WHERE ended_at < $1 LIMIT $2)
-     UNION ALL
-     (SELECT id FROM webhook_delivery AS lost WHERE state = 'pending'
-        AND NOT EXISTS (SELECT 1 FROM webhook_endpoint WHERE webhook_endpoint.id = lost.endpoint_id) LIMIT $2)),
-   tries AS (DELETE FROM webhook_attempt USING old WHERE delivery_id = old.id)
-   DELETE FROM webhook_delivery USING old WHERE webhook_delivery.id = old.id`,
+const FIND_OLD = statement<[id: string]>(
+  'webhooks.find-old',
+  'SELECT id FROM webhook_delivery WHERE ended_at < $1 ORDER BY ended_at LIMIT $2',
+)
+const DROP_ATTEMPTS = statement(
+  'webhooks.drop-attempts',
+  'DELETE FROM webhook_attempt WHERE delivery_id = ANY($1::text[])',
+)
+const DROP_OLD = statement('webhooks.drop-old', 'DELETE FROM webhook_delivery WHERE id = ANY($1::text[])')
+// A job that ended while an endpoint was being removed has told it.
+const FIND_LOST = statement<[endpointId: string]>(
+  'webhooks.find-lost',
+  `${WAITING}
+   SELECT endpoint_id FROM waiting WHERE endpoint_id IS NOT NULL
+     AND NOT EXISTS (SELECT 1 FROM webhook_endpoint WHERE id = waiting.endpoint_id)`,
 )
 const SWEEP_ENDPOINTS = statement(
   'webhooks.sweep-endpoints',
@@ -113,6 +120,11 @@ const SWEEP_ENDPOINTS = statement(
 )
 
 export async function sweepDeliveries(tx: Queryable, before: Date, limit: number): Promise<number> {
-  const swept = await tx.run(SWEEP, [before.getTime(), limit])
-  return swept + (await tx.run(SWEEP_ENDPOINTS, [before.getTime(), limit]))
+  const old = (await tx.all(FIND_OLD, [before.getTime(), limit])).map(([id]) => id)
+  if (old.length > 0) {
+    await tx.run(DROP_ATTEMPTS, [old])
+    await tx.run(DROP_OLD, [old])
+  }
+  for (const [endpointId] of await tx.all(FIND_LOST)) await dropDeliveries(tx, endpointId)
+  return old.length + (await tx.run(SWEEP_ENDPOINTS, [before.getTime(), limit]))
 }
