@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { describe, test } from 'node:test'
+import { waitUntil } from '../wait-until.ts'
 import { openFaultProxy } from './fault-proxy.ts'
 
 /** Sends everything back. */
@@ -91,6 +92,29 @@ describe('a link with faults', () => {
     assert.equal(socket.closed, false)
     proxy.set({ kind: 'open' })
     await closed(socket)
+  })
+
+  test('keeps the order of what it carries also in a process that is late', async () => {
+    using echo = await openEcho()
+    await using proxy = await openFaultProxy({ target: echo.port })
+    const socket = dial(proxy.port)
+    assert.equal(await ask(socket, 'open'), 'open')
+    const words = Array.from({ length: 300 }, (_, index) => `${index} `)
+    let got = ''
+    socket.on('data', (bytes: Buffer) => {
+      got += bytes.toString()
+    })
+    const beLate = (ms: number) => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+    for (const [index, word] of words.entries()) {
+      proxy.set({ kind: 'open', delayMs: index % 50 < 40 ? 40 : 0 })
+      socket.write(word)
+      // Until it was read on the other side of the proxy, and a little longer.
+      for (let turns = 0; turns < 3; turns += 1) await new Promise((resolve) => setImmediate(resolve))
+      beLate(index % 20 === 19 ? 60 : 1 + (index % 3))
+    }
+    await waitUntil(() => got.length === words.join('').length)
+    assert.equal(got, words.join(''))
+    socket.destroy()
   })
 
   test('that is slow keeps the order of what it carries', async () => {

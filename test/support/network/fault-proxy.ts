@@ -182,21 +182,25 @@ class Pair {
     from.on('end', () => later(() => to.end()))
   }
 
-  /** Does one thing after the other, each after the delay that the link has then; nothing overtakes what was slowed down. */
+  /**
+   * Does one thing after the other, each after the delay that the link has then; nothing overtakes what was slowed down. One timer for
+   * all: several of different durations change their order when the process is late, and a connection never does that to its bytes.
+   */
   #createQueue(): (act: () => void) => void {
-    let waiting = 0
+    const queue: { readonly dueMs: number; readonly act: () => void }[] = []
     let lastDueMs = 0
+    const wait = () => setTimeout(run, Math.max(0, (queue[0]?.dueMs ?? 0) - performance.now()))
+    function run(): void {
+      const now = performance.now()
+      while (queue[0] !== undefined && queue[0].dueMs <= now) queue.shift()?.act()
+      if (queue.length > 0) wait()
+    }
     return (act) => {
       const delayMs = this.#state.kind === 'open' ? (this.#state.delayMs ?? 0) : 0
-      if (delayMs === 0 && waiting === 0) return act()
-      waiting += 1
+      if (delayMs === 0 && queue.length === 0) return act()
       lastDueMs = Math.max(lastDueMs, performance.now() + delayMs)
-      // Timers of one duration run in the order in which they were set; a millisecond more keeps that order over different ones.
-      lastDueMs += 1
-      setTimeout(() => {
-        waiting -= 1
-        act()
-      }, lastDueMs - performance.now())
+      queue.push({ dueMs: lastDueMs, act })
+      if (queue.length === 1) wait()
     }
   }
 }
