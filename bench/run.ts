@@ -7,6 +7,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism, cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { compareWith } from './compare.ts'
+import { consoleScenario } from './console/scenario.ts'
 import { type Figure, isMet, toRow, toTable } from './kit/figure.ts'
 import { model } from './model/scenario.ts'
 import { auth } from './scenarios/auth.ts'
@@ -56,6 +57,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   model,
   s3,
   processes,
+  console: consoleScenario,
 }
 
 const { values, positionals: wanted } = parseArgs({

@@ -15,7 +15,7 @@ import { type AdminOptions, createAdmin } from './surfaces/admin/index.ts'
 import type { SharedParts } from './surfaces/admin/register-operations.ts'
 import type { Surface } from './surfaces/kit/surface.ts'
 
-interface AdminSurfaceParts extends Pick<AdminOptions, 'guard' | 'actorOf' | 'operations'> {
+export interface AdminSurfaceParts extends Pick<AdminOptions, 'guard' | 'actorOf' | 'operations' | 'drain'> {
   readonly store: Store
   /** null: the local kind. */
   readonly shared: SharedAccounts | null
@@ -41,6 +41,7 @@ export function createAdminSurface(config: Config, parts: AdminSurfaceParts): Su
     guard: parts.guard,
     actorOf: parts.actorOf,
     operations: parts.operations,
+    ...(parts.drain !== undefined && { drain: parts.drain }),
     answerError: createAdminAnswerError(parts.log),
     clock,
     audited: (entry) => store.audited(entry),

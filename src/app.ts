@@ -33,6 +33,8 @@ interface AppOptions {
 
 export interface App extends AsyncDisposable {
   readonly url: string
+  /** Of ComfyUI's own editor; null: it is not served. */
+  readonly frontendUrl: string | null
   /** Accepts no new work, lets running jobs finish within the configured time, returns the rest to the queue and ends streams. */
   drain(): Promise<void>
   /** Resolves with the reason when the service can no longer do its work. */
@@ -91,6 +93,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
 
   return {
     url: http.url,
+    frontendUrl: http.frontendUrl,
     store,
     fleet,
     engine: resident,

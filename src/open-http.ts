@@ -6,7 +6,6 @@
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import type { Turns } from '../lib/waiting/turns.ts'
-import { createAdminSurface } from './admin-surface.ts'
 import { type AssetActions, openPictures } from './compose/asset-actions.ts'
 import { readOpenFileLimit, toConnectionLimit } from './compose/connection-limit.ts'
 import { createStandingOf } from './compose/console-parts.ts'
@@ -18,6 +17,7 @@ import type { SharedAccounts } from './compose/open-accounts.ts'
 import type { OpenedWebhooks } from './compose/open-webhooks.ts'
 import type { Readiness } from './compose/readiness.ts'
 import type { Router } from './compose/router/open-router.ts'
+import type { OpenedPartnerNodes } from './compose/router/partner-nodes.ts'
 import type { OpenedBlobs } from './compose/storage/open-blobs.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
@@ -35,14 +35,15 @@ import type { CommandEngine } from './domain/engine/directory/engine-commands.ts
 import type { EngineDirectory } from './domain/engine/directory/engine-directory.ts'
 import type { EventBus } from './domain/events/event-bus.ts'
 import type { LiveEvent } from './domain/events/live-event.ts'
+import type { ServiceSeries } from './domain/jobs/read/service-series.ts'
 import { asChosen, withinAccount } from './domain/jobs/submit/chosen-id.ts'
+import { createEstimateWait } from './domain/jobs/waits/wait-estimates.ts'
 import type { OwnNode } from './domain/service-nodes/node-report.ts'
 import type { Store } from './domain/store.ts'
 import type { WorkerGateway } from './domain/workers/worker-gateway.ts'
 import type { WorkerKeys } from './domain/workers/worker-keys.ts'
-import { cancelJob } from './surfaces/admin/operations/jobs.ts'
-import { reloadModels } from './surfaces/admin/operations/models.ts'
-import { createEngineOperations, createWorkerOperations } from './surfaces/admin/register-operations.ts'
+import { openAdmin } from './open-admin.ts'
+import { openFrontend } from './open-frontend.ts'
 import { createContentSurface } from './surfaces/content/index.ts'
 import { createDocs } from './surfaces/docs/index.ts'
 import { createJobsV2 } from './surfaces/jobs-v2/index.ts'
@@ -51,22 +52,21 @@ import { createAnswerError } from './surfaces/jobs-v2/jobs-errors.ts'
 import type { PoolOf } from './surfaces/jobs-v2/reachable-jobs.ts'
 import { createDirectLinks, createSignedLinks } from './surfaces/jobs-v2/views/links.ts'
 import { type BodyMemoryOptions, createBodyMemory } from './surfaces/kit/bodies/body-memory.ts'
-import { type AccountConnections, createAccountConnections } from './surfaces/kit/connections/account-connections.ts'
+import { createAccountConnections } from './surfaces/kit/connections/account-connections.ts'
 import {
   createDeploymentHosts,
   createRouteDeployment,
   type DeploymentHosts,
 } from './surfaces/kit/guards/deployment-address.ts'
 import { createGate, type Gate, type GateOptions } from './surfaces/kit/guards/gate.ts'
-import { createOperatorGuard, type OperatorGuard } from './surfaces/kit/guards/operator-guard.ts'
-import type { Surface } from './surfaces/kit/surface.ts'
+import { createOperatorGuard } from './surfaces/kit/guards/operator-guard.ts'
 import type { SurfaceParts } from './surfaces/kit/surface-parts.ts'
 import { openTracing } from './surfaces/kit/tracing.ts'
 import { createOperatorSurface } from './surfaces/operator/index.ts'
 import { openOptionalSurfaces } from './surfaces/optional-surfaces.ts'
 import { createRouterV2 } from './surfaces/router-v2/index.ts'
 import { loadRouterContract } from './surfaces/router-v2/router-contract.ts'
-import { openServer } from './surfaces/server.ts'
+import { type AnsweredRequest, openServer, type RunningServer } from './surfaces/server.ts'
 import { createWorkerSurface } from './surfaces/worker-v1/index.ts'
 
 // Longer than any call may take, so that an answer in the last moment still finds its connection open.
@@ -83,28 +83,6 @@ export interface HttpOverrides {
 function toStreamLimit({ http }: Config, shared: SharedAccounts | null): PerAccount {
   if (shared === null) return http.maxStreams
   return (accountId) => Math.min(http.maxStreams, shared.limitsOf(accountId).streams)
-}
-
-interface AdminParts extends HttpParts {
-  readonly guardAdmin: OperatorGuard
-  readonly openStreams: () => number
-  readonly heldBy: AccountConnections['count']
-}
-
-function openAdmin(config: Config, { guardAdmin, pools, ...parts }: AdminParts): Surface {
-  return createAdminSurface(config, {
-    ...parts,
-    guard: guardAdmin,
-    actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
-    // Without deployments there is the common pool alone, and this process knows what it runs of it.
-    workersOf: pools?.countWorkers ?? ((pool) => parts.own.about().workers[pool] ?? 0),
-    operations: [
-      createWorkerOperations({ workerKeys: parts.workerKeys, takesWorkers: parts.gateway !== null }),
-      createEngineOperations({ engines: parts.directory, commandEngine: parts.commandEngine }),
-      (app, kit) => reloadModels(app, { kit, reload: parts.router.reload }),
-      (app, kit) => cancelJob(app, { kit, jobs: parts.store.jobs, cancel: parts.jobs.cancel }),
-    ],
-  })
 }
 
 function toDeploymentHosts(config: Config['deployments']): DeploymentHosts | null {
@@ -133,6 +111,7 @@ export interface HttpParts {
   readonly jobs: JobActions
   readonly assets: AssetActions
   readonly router: Router
+  readonly partner: OpenedPartnerNodes
   readonly blobs: OpenedBlobs['blobs']
   readonly maxUploadBytes: PerAccount
   readonly workerKeys: WorkerKeys
@@ -141,6 +120,7 @@ export interface HttpParts {
   readonly readiness: Readiness
   readonly own: OwnNode
   readonly poolSignals: PoolSignals
+  readonly series: ServiceSeries
   readonly signer: ContentSigner
   readonly signIn: SignIn
   readonly webhooks: OpenedWebhooks
@@ -162,7 +142,7 @@ function toBodyLimits({ http, router }: Config): Pick<BodyMemoryOptions, 'totalB
 export async function openHttp(config: Config, parts: HttpParts) {
   const { secrets, authenticate, shared, deployments, jobs, assets, router, signer, metrics, clock, log } = parts
   const { http } = config
-  const gate = createGate({
+  const gateOptions: GateOptions = {
     brands: http.brand,
     bindHost: http.host,
     hasCredentials: shared !== null || secrets.token !== null,
@@ -178,7 +158,8 @@ export async function openHttp(config: Config, parts: HttpParts) {
     mountPrefix: http.mountPrefix,
     trustedProxies: http.trustedProxies,
     deploymentHosts: toDeploymentHosts(config.deployments),
-  })
+  }
+  const gate = createGate(gateOptions)
   const accountConnections = createAccountConnections(toStreamLimit(config, shared))
   const contract = { brands: http.brand, needsCredentials: gate.hasCredentials }
   const spec = loadJobsContract(contract)
@@ -220,12 +201,14 @@ export async function openHttp(config: Config, parts: HttpParts) {
     log,
   })
   const isActive = (accountId: string) => shared?.accounts.find(accountId)?.status === 'active'
-  const content = createContentSurface({
-    gate,
-    answerError,
-    verify: shared === null ? signer.verify : refuseInactive(signer.verify, isActive),
-    openContent: assets.openContent,
-  })
+  const createContent = (before: Gate) =>
+    createContentSurface({
+      gate: before,
+      answerError,
+      verify: shared === null ? signer.verify : refuseInactive(signer.verify, isActive),
+      openContent: assets.openContent,
+      clock,
+    })
   const isEveryoneOperator = config.kind === 'local' && secrets.adminToken === null
   const guardAdmin = createOperatorGuard({
     gate,
@@ -244,7 +227,12 @@ export async function openHttp(config: Config, parts: HttpParts) {
   const admin =
     secrets.adminToken === null && !isEveryoneOperator
       ? []
-      : [openAdmin(config, { ...parts, guardAdmin, openStreams: jobsV2.openStreams, heldBy: accountConnections.count })]
+      : [
+          openAdmin(config, {
+            ...{ ...parts, gate, guard: guardAdmin, isEveryoneOperator },
+            ...{ openStreams: jobsV2.openStreams, heldBy: accountConnections.count },
+          }),
+        ]
   const worker =
     parts.gateway === null
       ? []
@@ -258,20 +246,26 @@ export async function openHttp(config: Config, parts: HttpParts) {
         ]
   const { turns, onTransferred } = parts
   const bodyMemory = createBodyMemory({ ...toBodyLimits(config), turns, onTransferred })
-  const optional = await openOptionalSurfaces(
-    toSurfaceParts(config, gate, { ...parts, accountConnections, isEveryoneOperator }),
-  )
-  const server = await openServer({
+  const surfaceParts = toSurfaceParts(config, gate, { ...parts, accountConnections, isEveryoneOperator })
+  const optional = await openOptionalSurfaces(surfaceParts)
+  const serverOptions = {
     host: http.host,
-    port: http.port,
     maxConnections: toConnectionLimit(readOpenFileLimit()),
     // Where no run is waited for first, this is all the time that requests under way have.
     ...(config.role === 'api' && { drainMs: config.jobs.drainTimeoutMs }),
+    answerError,
+    onAnswered: config.log.requests ? (request: AnsweredRequest) => log.info(request, 'answered') : null,
+    trace: openTracing(),
+    bodyMemory,
+  }
+  const server = await openServer({
+    ...serverOptions,
+    port: http.port,
     gate,
     surfaces: [
       jobsV2,
       routerV2,
-      content,
+      createContent(gate),
       ...admin,
       ...worker,
       operator,
@@ -283,17 +277,35 @@ export async function openHttp(config: Config, parts: HttpParts) {
       }),
       ...optional,
     ],
-    answerError,
-    onAnswered: config.log.requests ? (request) => log.info(request, 'answered') : null,
-    trace: openTracing(),
-    bodyMemory,
     routeDeployment: deployments === null ? null : createRouteDeployment(http.mountPrefix),
   })
+  const frontend =
+    config.frontend === null
+      ? null
+      : await openFrontend(config.frontend, { gateOptions, surfaceParts, createContent, server: serverOptions }).catch(
+          closing(server),
+        )
   const gauges = [
     { name: 'atelier_body_bytes', help: 'Bytes of request bodies in memory.', read: bodyMemory.heldBytes },
     ...[...optional, ...worker].flatMap(({ gauges: own }) => own ?? []),
   ]
-  return { ...server, openStreams: jobsV2.openStreams, gauges }
+  return { ...together(server, frontend), openStreams: jobsV2.openStreams, gauges }
+}
+
+/** For a start that fails after this listener was opened. */
+function closing(server: RunningServer): (error: unknown) => Promise<never> {
+  return async (error) => {
+    await server.close()
+    throw error
+  }
+}
+
+/** Both listeners end as one. */
+function together(server: RunningServer, frontend: RunningServer | null) {
+  const close = async () => {
+    await Promise.all([server.close(), frontend?.close()])
+  }
+  return { ...server, frontendUrl: frontend?.url ?? null, close, [Symbol.asyncDispose]: close }
 }
 
 /**
@@ -301,11 +313,13 @@ export async function openHttp(config: Config, parts: HttpParts) {
  * look of a person, though, and must not use up what the programs of that account may ask.
  */
 function createResume({ signIn, shared }: HttpParts, mountPrefix: string): GateOptions['resume'] {
-  const thumbnails = `${mountPrefix}/console/v1/thumbnails/`
+  const pictures = [`${mountPrefix}/console/v1/thumbnails/`, '/api/view?']
   return async (text, { url }) => {
     const session = await signIn.openAccount(text)
     if (session === null) return null
-    return shared === null || url?.startsWith(thumbnails) ? session.caller : shared.countRequest(session.caller)
+    return shared === null || pictures.some((start) => url?.startsWith(start))
+      ? session.caller
+      : shared.countRequest(session.caller)
   }
 }
 
@@ -324,6 +338,8 @@ function toSurfaceParts(
     log,
     version,
     isOneAccountForAll: shared === null,
+    isForEditor: false,
+    editorScripts: [],
     bus,
     catalog: () => directory.catalog(DEFAULT_POOL),
     jobs: { ...jobs, chooseId: shared === null ? asChosen : withinAccount },
@@ -352,6 +368,7 @@ function toSurfaceParts(
           ? null
           : createOwnKeys({ apiKeys: shared.apiKeys, audited: (entry) => store.audited(entry), clock }),
       models: { access: parts.router.actions.access, calls: store.calls },
+      estimateWait: createEstimateWait({ store: store.summaries, clock }),
       watchJob: jobs.watching.watchJob,
       openContent: assets.openContent,
       liveRuns: jobs.liveRuns,
@@ -359,6 +376,12 @@ function toSurfaceParts(
       availability: () => directory.availability(),
       cursorSecret: parts.router.cursorSecret,
       contentOrigins: config.blobs.kind === 's3' ? [config.blobs.publicEndpoint] : [],
+    },
+    partner: {
+      ...parts.partner,
+      blobs: parts.blobs,
+      maxBodyBytes: config.router.maxBodyBytes,
+      holdMs: config.router.deadlineMs + HOLD_GRACE_MS,
     },
     limits: {
       maxBodyBytes: config.http.maxBodyBytes,

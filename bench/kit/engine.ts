@@ -38,6 +38,7 @@ export async function openBenchEngine(files: Readonly<Record<string, string>> = 
         // Results are cached per account: a new one every time makes every node run.
         accountId: `bench-${runs++}`,
         attempt: 1,
+        claimId: 'bench',
         graph: readGraph(graph as JsonValue),
         inputs,
         extraData: null,

@@ -41,6 +41,7 @@ async function timeEngine(engine: Engine, { first, count }: { first: number; cou
       jobId: `bench-${index}`,
       accountId: 'local',
       attempt: 1,
+      claimId: 'bench',
       graph,
       inputs: new Map(),
       extraData: null,

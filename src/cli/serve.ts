@@ -100,7 +100,13 @@ const HINTS: Readonly<Record<string, string>> = {
 }
 
 // What a setting names cannot be used, so this is a configuration error.
-const MISTAKES: readonly string[] = ['NodeModuleError', 'CommandError', 'CatalogError', 'ProviderSettingsError']
+const MISTAKES: readonly string[] = [
+  'NodeModuleError',
+  'CommandError',
+  'CatalogError',
+  'ProviderSettingsError',
+  'FrontendError',
+]
 
 /** Turns failures that an operator can mend into one line; anything else is a defect and keeps its stack. */
 export function explainStart(error: unknown): never {
@@ -138,6 +144,7 @@ function toBanner(app: App, config: Config, needsToken: boolean): string {
     `  data folder   ${config.dataDirectory}`,
     `  engines       ${config.role === 'api' ? 'those of other processes' : toEngineLine(app)}`,
     `  in a browser  ${base}/`,
+    ...(app.frontendUrl === null ? [] : [`  ComfyUI page  ${app.frontendUrl}/`]),
     `  API reference ${base}/docs`,
     `  try it        curl -s${header} ${base}/api/v2/jobs -d '{"workflow":{"1":{"class_type":"PrimitiveString","inputs":{"value":"hello"}},"2":{"class_type":"PreviewAny","inputs":{"source":["1",0]}}}}'`,
     '  stop          Ctrl-C',

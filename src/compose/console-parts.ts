@@ -7,6 +7,7 @@ import { type Authenticate, type Caller, createLocalProofs } from '../domain/acc
 import { createSessions } from '../domain/accounts/sessions.ts'
 import { createSignIn, type SignIn } from '../domain/accounts/sign-in.ts'
 import type { SigningKey } from '../domain/assets/signed-url.ts'
+import { DEFAULT_POOL } from '../domain/deployments/deployment.ts'
 import type { Store } from '../domain/store.ts'
 import type { SharedAccounts } from './open-accounts.ts'
 
@@ -44,6 +45,7 @@ export function createStandingOf(config: Config, store: Store, shared: SharedAcc
       queued: use?.queued ?? 0,
       maxRunning: limits?.concurrentJobs ?? null,
       maxQueued: limits?.queuedJobs ?? config.jobs.maxQueued,
+      jobPrice: shared?.priceFor(accountId, DEFAULT_POOL) ?? null,
       credit: balance === null ? null : { available: balance.available, held: balance.held },
     }
   }

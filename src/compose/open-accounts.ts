@@ -45,6 +45,8 @@ export interface SharedAccounts extends AccountRules {
   readonly isWelcome: IsWelcome
   /** For sessions: they find their caller again by what is kept of its credential. */
   readonly proofs: CredentialProofs
+  /** What a job of the pool costs the account; null: nothing. */
+  readonly priceFor: (accountId: string, pool: string) => PoolPrice | null
   /** Counts a request of this caller against its rate. */
   readonly countRequest: (caller: Caller) => Caller | Promise<Caller>
   /** Calls the listener soon after a key or an account has changed: whoever was welcome may not be any more. */
@@ -96,6 +98,8 @@ export async function openSharedAccounts(config: AccountsConfig, parts: AccountP
   const callers = createCallers({ keys: ring, findAccount: (id) => accounts.find(id), verifyToken, clock })
   const countRequest = createCountRequest(limiter)
   const mustBeActive = (accountId: string) => mustHaveSubscription(accounts.limitsOf(accountId))
+  const priceFor = (accountId: string, pool: string) =>
+    accounts.limitsOf(accountId).creditFloorMicros === null ? null : prices.priceOf(pool)
   return {
     accounts,
     apiKeys: createApiKeys({ store: store.apiKeys, ring, clock }),
@@ -110,9 +114,10 @@ export async function openSharedAccounts(config: AccountsConfig, parts: AccountP
     limitsOf: (accountId) => accounts.limitsOf(accountId),
     nodeRules: createNodeRules((accountId) => accounts.limitsOf(accountId)),
     mustBeActive,
+    priceFor,
     admit(accountId, pool) {
       mustBeActive(accountId)
-      return accounts.limitsOf(accountId).creditFloorMicros === null ? null : prices.priceOf(pool)
+      return priceFor(accountId, pool)
     },
     chores: [
       { name: 'write-key-uses', runs: 'each', everyMs: MINUTE_MS, run: () => ring.flushUses() },

@@ -10,6 +10,7 @@ import { type BusConfig, toBusConfig } from './blocks/bus-config.ts'
 import { type DeploymentsConfig, toDeploymentsConfig } from './blocks/deployments-config.ts'
 import { type EngineConfig, toEngineConfig } from './blocks/engine-config.ts'
 import { type FleetConfig, toFleetConfig } from './blocks/fleet-config.ts'
+import { type FrontendConfig, toFrontendConfig } from './blocks/frontend-config.ts'
 import { type HttpConfig, toHttpConfig } from './blocks/http-config.ts'
 import { type JobsConfig, toJobsConfig } from './blocks/jobs-config.ts'
 import type { Role } from './blocks/role-config.ts'
@@ -42,6 +43,8 @@ export interface Config {
   readonly deployments: DeploymentsConfig | null
   readonly engine: EngineConfig
   readonly fleet: FleetConfig
+  /** ComfyUI's own editor; null: it is not served. */
+  readonly frontend: FrontendConfig | null
   readonly router: RouterConfig
   readonly webhooks: WebhooksConfig
   /** The data folder, absolute: whatever this service keeps in files lies below it. */
@@ -111,6 +114,7 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: bo
     deployments: values.kind === 'local' ? null : toDeploymentsConfig(values),
     engine: toEngineConfig(values, toAbsolute),
     fleet: toFleetConfig(values),
+    frontend: toFrontendConfig(values, toAbsolute),
     router: toRouterConfig(values, toAbsolute),
     webhooks: toWebhooksConfig(values),
     dataDirectory: directory,

@@ -1,5 +1,6 @@
 /** Settings that cannot stand together. Each is refused at the start with one line that says how to mend it. */
 import { refuseBusContradictions } from './blocks/bus-config.ts'
+import { refuseFrontendContradictions } from './blocks/frontend-config.ts'
 import { refuseRoleContradictions } from './blocks/role-config.ts'
 import { ConfigError, quote } from './config-error.ts'
 import type { SettingName } from './env.ts'
@@ -48,6 +49,7 @@ export function refuseContradictions(values: SettingValues, origins: SettingOrig
   refuseHalfJwt(values, origins)
   refuseRoleContradictions(values, origins)
   refuseFleetContradictions(values, origins)
+  refuseFrontendContradictions(values, origins)
   refuseStoreContradictions(values, origins)
   refuseBusContradictions(values, origins)
   refuseBlobContradictions(values, origins)

@@ -7,15 +7,22 @@ import { existsSync } from 'node:fs'
 import type { Surface } from './kit/surface.ts'
 import type { CreateSurface, SurfaceParts } from './kit/surface-parts.ts'
 
-const FOLDERS = ['legacy-v1', 'console']
+const FOLDERS = ['legacy-v1', 'console', 'partner-nodes'] as const
+type OptionalSurface = (typeof FOLDERS)[number]
 
 export async function openOptionalSurfaces(parts: SurfaceParts): Promise<Surface[]> {
   const surfaces: Surface[] = []
   for (const folder of FOLDERS) {
-    const entry = new URL(`./${folder}/index.ts`, import.meta.url)
-    if (!existsSync(entry)) continue
-    const { createSurface } = (await import(entry.href)) as { readonly createSurface: CreateSurface }
-    surfaces.push(createSurface(parts))
+    const surface = await openOptionalSurface(folder, parts)
+    if (surface !== null) surfaces.push(surface)
   }
   return surfaces
+}
+
+/** null: it was left out. */
+export async function openOptionalSurface(folder: OptionalSurface, parts: SurfaceParts): Promise<Surface | null> {
+  const entry = new URL(`./${folder}/index.ts`, import.meta.url)
+  if (!existsSync(entry)) return null
+  const { createSurface } = (await import(entry.href)) as { readonly createSurface: CreateSurface }
+  return createSurface(parts)
 }

@@ -8,6 +8,7 @@ const DOORS = [
   'engine/index.ts',
   'engine/custom/nodes-api.ts',
   'src/surfaces/legacy-v1/index.ts',
+  'src/surfaces/partner-nodes/index.ts',
   'src/surfaces/console/index.ts',
 ]
 

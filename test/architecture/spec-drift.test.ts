@@ -40,6 +40,7 @@ const CONTRACTS = [
   ['spec/admin.openapi.json', 'src/surfaces/admin'],
   ['spec/worker.openapi.json', 'src/surfaces/worker-v1'],
   ['spec/console.openapi.json', 'src/surfaces/console'],
+  ['spec/partner-nodes.openapi.json', 'src/surfaces/partner-nodes'],
 ] as const
 
 for (const [document, folder] of CONTRACTS) {

@@ -91,7 +91,7 @@ export async function runTrial(options: TrialOptions): Promise<TrialReport> {
   flaws.push(...broken, ...(await settle(world)))
   ending.abort()
   const { flaws: above, looks } = await watching
-  const { flaws: ofEngines, finished } = await checkEngines(world, told)
+  const { flaws: ofEngines, finished } = await checkEngines(world, { told, faults })
   flaws.push(...above, ...ofEngines)
   flaws.push(...checkCancels({ told, ends, finished: world.engines.length === 0 ? null : finished }))
   await world.stopNodes()

@@ -80,6 +80,7 @@ describe('atelier migrate', () => {
 describe('atelier doctor', () => {
   test('is content with a fresh machine and says what it saw', async () => {
     const result = await runAtelier(['doctor', '--data-dir', path.join(folder, 'fresh'), '--port', '0'])
+    assert.match(result.stdout, /ComfyUI page +not served; .*comfyui-frontend-package/)
     assert.equal(result.code, 0, result.stdout)
     for (const what of ['runtime', 'packages', 'pictures', 'hashing', 'store', 'disk'])
       assert.match(result.stdout, new RegExp(`^ok +${what} `, 'm'))

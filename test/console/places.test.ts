@@ -1,43 +1,24 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { startTestApp } from '../support/app/start-app.ts'
+import { startTestApp, type TestApp } from '../support/app/start-app.ts'
 import { ADMIN_TOKEN, startShared } from '../support/app/start-shared.ts'
 import { assertAccessible } from '../support/browser/axe.ts'
 import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
 import { openConsole } from '../support/browser/console-page.ts'
-import { createFakeEngine } from '../support/engines/fake-engine.ts'
 
 describe('places of the console', { skip: withoutBrowser }, () => {
   let browser: TestBrowser
+  let app: TestApp
   before(async () => {
     browser = await launchBrowser()
+    app = await startTestApp()
   })
-  after(() => browser[Symbol.asyncDispose]())
-
-  test('a model is tried in two clicks with its price known before, and taken along as curl in three', async () => {
-    await using app = await startTestApp()
-    await using console = await openConsole(browser, app.url)
-    const { page, watched } = console
-    await watched.context.grantPermissions(['clipboard-read', 'clipboard-write'])
-    await console.click(page.getByRole('link', { name: 'Models' }))
-    await console.click(page.getByRole('region', { name: 'local' }).getByRole('link', { name: 'text-card' }))
-    await page.getByRole('textbox', { name: /^text/ }).fill('A card')
-    await page.getByRole('status').filter({ hasText: '$0.00' }).waitFor()
-    assert.equal(console.clicks, 2)
-    await page.keyboard.press('Control+Enter')
-    await page
-      .getByRole('complementary', { name: 'Result' })
-      .getByRole('img', { name: /\.png$/ })
-      .waitFor()
-    await console.click(page.getByRole('button', { name: 'curl' }))
-    assert.equal(console.clicks, 3)
-    const copied = await page.evaluate<string>('navigator.clipboard.readText()')
-    assert.match(copied, /curl -sf http:\/\/127\.0\.0\.1:\d+\/v2\/models\/local\/text-card[\s\S]*"text":"A card"/)
-    console.assertClean()
+  after(async () => {
+    await browser[Symbol.asyncDispose]()
+    await app[Symbol.asyncDispose]()
   })
 
   test('calls of models that can be asked for again are listed, with what became of them', async () => {
-    await using app = await startTestApp()
     const answer = await fetch(`${app.url}/v2/models/local/text-card`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'idempotency-key': 'once' },
@@ -46,25 +27,10 @@ describe('places of the console', { skip: withoutBrowser }, () => {
     assert.equal(answer.status, 200, await answer.text())
     await using console = await openConsole(browser, app.url, { path: '/models' })
     const { page } = console
-    await assertAccessible(page, 'models')
     await console.click(page.getByRole('link', { name: 'Calls' }))
     await page.getByRole('row', { name: /local\/text-card succeeded/ }).waitFor()
-    await assertAccessible(page, 'calls')
     await console.click(page.getByRole('link', { name: 'Failed' }))
     await page.getByText('No calls in this state').waitFor()
-    console.assertClean()
-  })
-
-  test('an engine is taken out of work and back, after the page said what will happen', async () => {
-    await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
-    await using console = await openConsole(browser, app.url, { path: '/operator/engines' })
-    const { page } = console
-    await console.click(page.getByRole('button', { name: 'Drain…' }))
-    await page.getByText('It runs nothing at the moment.').waitFor()
-    await console.click(page.getByRole('dialog').getByRole('button', { name: 'Drain' }))
-    assert.equal(console.clicks, 2)
-    await page.getByRole('button', { name: 'Resume' }).click()
-    await page.getByText('Ready').waitFor()
     console.assertClean()
   })
 
@@ -94,8 +60,57 @@ describe('places of the console', { skip: withoutBrowser }, () => {
     console.assertClean()
   })
 
+  test('the operator finds the jobs of all accounts, sees why one waits, and cancels those that wait', async () => {
+    await using shared = await startShared({ workers: '1' })
+    const body = JSON.stringify({ workflow: { '2': { class_type: 'FakeGate', inputs: {} } } })
+    for (const name of ['acme', 'bolt']) {
+      const tenant = await shared.account(name)
+      const submit = async () => {
+        const answer = await tenant.call('/api/v2/jobs', { method: 'POST', body })
+        assert.equal(answer.status, 201, answer.text)
+      }
+      await submit()
+      await submit()
+    }
+    await shared.engine.untilRuns(1)
+    await using console = await openConsole(browser, shared.url, { path: '/operator', credential: ADMIN_TOKEN })
+    const { page } = console
+    await page.getByRole('img', { name: /^Waiting, at most/ }).waitFor()
+    await assertAccessible(page, 'operator')
+    await console.click(page.getByRole('navigation', { name: 'Operator' }).getByRole('link', { name: 'Jobs' }))
+    await page.getByRole('row', { name: /Running .* acme/ }).waitFor()
+    await page
+      .getByRole('row', { name: /Waiting .* bolt/ })
+      .first()
+      .waitFor()
+    await assertAccessible(page, 'jobs of all accounts')
+    await page
+      .getByRole('row', { name: /Waiting/ })
+      .first()
+      .getByRole('link')
+      .first()
+      .click()
+    await page.getByText('in the queue').waitFor()
+    await assertAccessible(page, 'any job')
+    await page.goBack()
+    await page.getByRole('button', { name: 'Cancel those that wait…' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel 3' }).click()
+    // The stream tells the page; nobody asks it to look again.
+    await page
+      .getByRole('row', { name: /Waiting/ })
+      .first()
+      .waitFor({ state: 'detached' })
+    await page
+      .getByRole('row', { name: /Running/ })
+      .getByRole('link', { name: /embedded|fake/ })
+      .click()
+    await page.getByRole('heading', { name: 'Log' }).waitFor()
+    await page.getByRole('row', { name: /Running/ }).waitFor()
+    await assertAccessible(page, 'one engine')
+    console.assertClean()
+  })
+
   test('commands and keys lead everywhere', async () => {
-    await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
     await using console = await openConsole(browser, app.url)
     const { page } = console
     await page.keyboard.press('Control+k')
@@ -112,25 +127,4 @@ describe('places of the console', { skip: withoutBrowser }, () => {
     assert.equal(console.clicks, 0)
     console.assertClean()
   })
-
-  for (const theme of ['light', 'dark'] as const)
-    for (const width of [1440, 360])
-      test(`axe finds nothing on the places that need no job, ${theme}, ${width} px`, async () => {
-        await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
-        for (const [path, words] of [
-          ['', 'See it work'],
-          ['/jobs', 'No jobs yet'],
-          ['/jobs?status=failed&q=x', 'Clear the filter'],
-          ['/operator', 'Pools'],
-          ['/operator/engines', 'Ready'],
-          ['/operator/audit', 'Nothing was changed yet'],
-          ['/settings', 'About'],
-          ['/nowhere', 'Nothing here'],
-        ] as const) {
-          await using console = await openConsole(browser, app.url, { path, width, theme })
-          await console.page.getByText(words).first().waitFor()
-          await assertAccessible(console.page, `${path} ${theme} ${width}`)
-          console.assertClean()
-        }
-      })
 })

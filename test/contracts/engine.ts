@@ -29,6 +29,7 @@ function createRuns() {
       jobId: `${process.pid}-${Date.now()}-${++jobs}`,
       accountId: 'local',
       attempt: 1,
+      claimId: 'claim',
       graph: readGraph(graph),
       inputs: new Map(),
       extraData: null,

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import type { Lease, NewJob } from '../../src/domain/jobs/job-store.ts'
+import { type JobOrigin, NO_ORIGIN } from '../../src/domain/jobs/submit/job-origin.ts'
 import { type JobRecipe, toTerm } from '../../src/domain/jobs/summaries/job-recipe.ts'
 import { type JobSummary, NO_FILTER, type SummaryFilter } from '../../src/domain/jobs/summaries/summary-store.ts'
 import {
@@ -22,7 +23,7 @@ const NOW = at(60_000)
 
 function recipeOf(title: string, classes: readonly string[], weights: readonly string[] = []): JobRecipe {
   const terms = [...classes.map((name) => toTerm('class', name)), ...weights.map((name) => toTerm('weights', name))]
-  return { key: `${title}-${classes.join()}`.slice(0, 40), title, terms: terms.join('').replaceAll('\n\n', '\n') }
+  return { key: classes.join().slice(0, 40), title, terms: terms.join('').replaceAll('\n\n', '\n') }
 }
 
 const POSTCARD = recipeOf('Postcard', ['KSampler', 'SaveImage'], ['flux1-dev.safetensors'])
@@ -151,6 +152,85 @@ export function testSummaryStore(opener: StoreOpener<WholeStoreUnderTest>): void
       assert.deepEqual(await ids({ text: '100%_\\' }), [])
     })
 
+    test('titles are of jobs, not of recipes: each is found by its own', async () => {
+      const { ids, search, submit, run } = await newTenant()
+      const ann = await submit({ recipe: { ...POSTCARD, title: 'Card for Ann' } })
+      const bob = await submit({ recipe: { ...POSTCARD, title: 'Card for Bob' } })
+      assert.deepEqual(
+        (await search()).map(({ title }) => title),
+        ['Card for Bob', 'Card for Ann'],
+      )
+      assert.deepEqual(await ids({ text: 'for ann' }), [ann])
+      await run()
+      assert.deepEqual(await ids({ text: 'for ann' }), [ann], 'also once it has ended')
+      assert.deepEqual(await ids({ text: 'CARD' }), [bob, ann])
+      assert.deepEqual(await ids({ text: 'card', classType: 'Other' }), [])
+    })
+
+    test('are found by what they made: a type, a node, or anything at all', async () => {
+      const { tenant, accountId, ids, search, submit, run } = await newTenant()
+      const other = await newTenant()
+      const make = async (outputs: ReturnType<typeof newOutput>[], isEnded = true) => {
+        const id = await submit()
+        const lease = await claim(tenant)
+        const finish = { status: 'succeeded', from: ['running'], at: at(2000), error: null } as const
+        await store().jobs.commit(lease, { outputs, ...(isEnded && { finish }) })
+        return id
+      }
+      const image = await make([newOutput({ type: 'image', nodeId: '7' })])
+      await submit()
+      const nothing = await run()
+      const both = [newOutput({ type: 'image', nodeId: '9' }), newOutput({ type: 'video', nodeId: '8' })]
+      const mixed = await make(both)
+      const running = await make([newOutput({ type: 'audio', nodeId: '8' })], false)
+      const made = (type: 'any' | 'image' | 'video' | 'audio' | 'text', nodeId: string | null = null) =>
+        ids({ outputs: { type, nodeId } })
+      assert.deepEqual(await made('any'), [running, mixed, image])
+      assert.ok(!(await made('any')).includes(nothing))
+      assert.deepEqual(await made('image'), [mixed, image])
+      assert.deepEqual(await made('video'), [mixed])
+      assert.deepEqual(await made('audio'), [running])
+      assert.deepEqual(await made('text'), [])
+      assert.deepEqual(await made('any', '8'), [running, mixed])
+      assert.deepEqual(await made('image', '8'), [], 'one output must be both')
+      assert.deepEqual(await ids({ outputs: { type: 'image', nodeId: null }, statuses: ['failed'] }), [])
+      assert.deepEqual(await other.ids({ outputs: { type: 'any', nodeId: null } }), [])
+      const jobs = await search({ outputs: { type: 'any', nodeId: null } })
+      const listed = await store().summaries.findOutputs(accountId, jobs)
+      assert.deepEqual(
+        [image, mixed, running].map((id) => listed.get(id)?.map(({ type, nodeId }) => [type, nodeId])),
+        [[['image', '7']], both.map(({ type, nodeId }) => [type, nodeId]), [['audio', '8']]],
+      )
+      assert.equal((await store().summaries.findOutputs(other.accountId, jobs)).size, 0)
+    })
+
+    test('a queue is read in the order of claims, with what runs and what has run', async () => {
+      const { tenant, accountId, submit, run } = await newTenant()
+      await submit({ recipe: POSTER })
+      await run()
+      await submit()
+      await claim(tenant)
+      const later = await submit()
+      const first = await submit({ priority: 5, recipe: POSTER })
+      const { waiting, held, ended } = await store().summaries.readQueue(accountId, tenant.pool)
+      assert.deepEqual(waiting, [
+        { id: first, recipe: POSTER.key },
+        { id: later, recipe: POSTCARD.key },
+      ])
+      assert.deepEqual(held, [{ recipe: POSTCARD.key, startedAtMs: at(1000).getTime() }])
+      assert.deepEqual(
+        ended.map(({ seq: _, ...past }) => past),
+        [
+          {
+            ...{ recipe: POSTER.key, priority: 0, createdAtMs: at(1).getTime() },
+            ...{ startedAtMs: at(1000).getTime(), completedAtMs: at(2000).getTime() },
+          },
+        ],
+      )
+      const none = await store().summaries.readQueue(accountId, 'another')
+      assert.deepEqual(none, { waiting: [], held: [], ended: [] })
+    })
+
     test('filters combine', async () => {
       const { ids, submit, run } = await newTenant()
       const first = await submit({ metadata: { scene: '1' } })
@@ -207,6 +287,7 @@ export function testSummaryStore(opener: StoreOpener<WholeStoreUnderTest>): void
       assert.deepEqual(await count({ since: at(2) }), { ...none, queued: 2, succeeded: 1 })
       assert.deepEqual(await count({ classType: 'KSampler' }), { ...none, queued: 2, succeeded: 1 })
       assert.deepEqual(await count({ code: 'out_of_memory' }), { ...none, failed: 1 })
+      assert.deepEqual(await count({ classType: 'NoSuchClass' }), none)
     })
 
     test('are of one account, and gone with the retention of a job', async () => {
@@ -257,6 +338,22 @@ export function testSummaryStore(opener: StoreOpener<WholeStoreUnderTest>): void
       assert.deepEqual(await store().jobs.findLog(accountId, id, NOW), log)
       const other = await newTenant()
       assert.equal(await store().summaries.findDetails(other.accountId, id, NOW), null)
+    })
+
+    test('details keep what is told of the submit, also when the job has ended', async () => {
+      const { accountId, submit, run } = await newTenant()
+      const input = { name: 'cat.png', hash: 'a'.repeat(64), sizeBytes: 7, contentType: 'image/png' }
+      const place = { x: 1, y: 2.5, w: 3, h: 4, title: 'A "title"', color: null }
+      const origin: JobOrigin = {
+        ...{ idempotencyKey: 'key 1', inputs: [input], areInputsCut: true },
+        layout: { nodes: { '1': place }, groups: [] },
+      }
+      const [told, silent] = [await submit({ origin }), await submit()]
+      const originOf = async (id: string) => (await store().summaries.findDetails(accountId, id, NOW))?.origin
+      assert.deepEqual(await originOf(told), origin)
+      assert.deepEqual(await originOf(silent), NO_ORIGIN)
+      await run()
+      assert.deepEqual(await originOf(told), origin)
     })
 
     test('recipes go once no job can have them', async () => {

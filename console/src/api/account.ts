@@ -31,6 +31,8 @@ export interface KeyRow {
   readonly expires_at: string | null
   readonly last_used_at: string | null
   readonly revoked_at: string | null
+  /** Until when the secret before the last rotation counts too. */
+  readonly previous_until: string | null
   readonly is_current: boolean
 }
 
@@ -38,11 +40,19 @@ export function listKeys(signal?: AbortSignal): Promise<{ readonly keys: readonl
   return getJson('/console/v1/keys', signal)
 }
 
-export function createKey(
-  name: string,
-  scopes: readonly string[] | null,
-): Promise<{ readonly key: KeyRow; readonly secret: string }> {
+interface ShownKey {
+  readonly key: KeyRow
+  /** Only in the answer that made it. */
+  readonly secret: string
+}
+
+export function createKey(name: string, scopes: readonly string[] | null): Promise<ShownKey> {
   return send('POST', '/console/v1/keys', { name, scopes })
+}
+
+/** A new secret; the one before counts for so long beside it. */
+export function rotateKey(id: string, overlapSeconds: number): Promise<ShownKey> {
+  return send('POST', `/console/v1/keys/${encodeURIComponent(id)}/rotate`, { overlap_seconds: overlapSeconds })
 }
 
 export function revokeKey(id: string): Promise<unknown> {

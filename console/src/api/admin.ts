@@ -88,6 +88,8 @@ export const listPools = (signal?: AbortSignal) =>
   getJson<{ readonly pools: readonly Pool[] }>(`${ADMIN}/pools`, signal)
 export const listEngines = (signal?: AbortSignal) =>
   getJson<{ readonly engines: readonly Engine[] }>(`${ADMIN}/engines`, signal)
+export const getEngine = (id: string, signal?: AbortSignal) =>
+  getJson<Engine>(`${ADMIN}/engines/${encodeURIComponent(id)}`, signal)
 export const listAccounts = (signal?: AbortSignal) =>
   getJson<{ readonly accounts: readonly AccountRow[]; readonly next: string | null }>(
     `${ADMIN}/accounts?limit=200`,

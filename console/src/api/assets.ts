@@ -11,9 +11,14 @@ export interface AssetRow {
   readonly url: string
 }
 
-/** The newest of each name. */
-export function listAssets(limit: number, signal?: AbortSignal): Promise<{ readonly assets: readonly AssetRow[] }> {
-  return getJson(`/console/v1/assets?limit=${limit}`, signal)
+export interface AssetPage {
+  readonly assets: readonly AssetRow[]
+  readonly next_cursor: string | null
+}
+
+/** The newest of each name, the newest first. */
+export function listAssets(query: URLSearchParams, signal?: AbortSignal): Promise<AssetPage> {
+  return getJson<AssetPage>(`/console/v1/assets?${query}`, signal)
 }
 
 export function removeAsset(id: string): Promise<null> {

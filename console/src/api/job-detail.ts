@@ -42,6 +42,7 @@ export interface Attempt {
 
 export interface JobDetail extends Omit<Summary, 'error'> {
   readonly client: string | null
+  readonly idempotency_key: string | null
   /** Whether the client sent the editor's positions along. */
   readonly has_layout: boolean
   readonly inputs: readonly {
@@ -49,7 +50,11 @@ export interface JobDetail extends Omit<Summary, 'error'> {
     readonly size_bytes: number | null
     readonly content_type: string | null
     readonly asset_id: string | null
+    /** null: its record is gone. */
+    readonly url: string | null
   }[]
+  /** There are more than are told of. */
+  readonly are_inputs_cut: boolean
   readonly outputs_list: readonly Output[]
   readonly attempts: readonly Attempt[]
   readonly price: { readonly held_usd: string | null; readonly charged_usd: string | null } | null

@@ -57,7 +57,13 @@ export function cancelJob(id: string): Promise<unknown> {
   return send('POST', `/api/v2/jobs/${encodeURIComponent(id)}/cancel`)
 }
 
-export function cancelJobs(ids: readonly string[]): Promise<{ readonly count: number }> {
+interface Canceled {
+  readonly count: number
+  /** There may be more that fit: the request is to be repeated for them. */
+  readonly has_more: boolean
+}
+
+export function cancelJobs(ids: readonly string[]): Promise<Canceled> {
   return send('POST', `${JOBS}/cancel`, { ids })
 }
 
@@ -65,18 +71,27 @@ export function cancelJobs(ids: readonly string[]): Promise<{ readonly count: nu
 export function cancelByFilter(
   filter: Readonly<Record<string, string>>,
   { onlyWaiting, dryRun }: { readonly onlyWaiting: boolean; readonly dryRun: boolean },
-): Promise<{ readonly count: number }> {
+): Promise<Canceled> {
   return send('POST', `${JOBS}/cancel`, { filter, only_waiting: onlyWaiting, ...(dryRun && { dry_run: true }) })
 }
 
-export function rerun(id: string, changes: readonly InputChange[]): Promise<Summary> {
+/** Without `metadata` the new job has that of the old one. */
+export function rerun(
+  id: string,
+  changes: readonly InputChange[],
+  metadata?: Readonly<Record<string, string>>,
+): Promise<Summary> {
   const written = changes.map(
     ({ node, input, valueText }) =>
       `{"node":${JSON.stringify(node)},"input":${JSON.stringify(input)},"value":${valueText}}`,
   )
-  return send('POST', at(id, '/rerun'), `{"changes":[${written.join(',')}]}`)
+  const more = metadata === undefined ? '' : `,"metadata":${JSON.stringify(metadata)}`
+  return send('POST', at(id, '/rerun'), `{"changes":[${written.join(',')}]${more}}`)
 }
 
-export function zipHref(base: string, id: string): string {
-  return `${base}${at(id, '/outputs.zip')}`
+/** All outputs of these jobs as one file. */
+export function zipHref(base: string, ids: readonly string[]): string {
+  const [only] = ids
+  if (ids.length === 1) return `${base}${at(only, '/outputs.zip')}`
+  return `${base}/console/v1/outputs.zip?jobs=${ids.map(encodeURIComponent).join(',')}`
 }

@@ -7,6 +7,9 @@ export interface ModelRow {
   readonly provider: string
   readonly title: string
   readonly description: string | null
+  /** Words such as `text`, `image`. */
+  readonly in: readonly string[]
+  readonly out: readonly string[]
   /** In words; null: only the provider knows. */
   readonly price: string | null
   readonly is_runnable: boolean
@@ -53,34 +56,19 @@ function at(id: string, rest = ''): string {
   return `/v2/models/${id.split('/').map(encodeURIComponent).join('/')}${rest}`
 }
 
-/** The schema of what the model takes, with its references put in place. */
-export async function getModelSchema(id: string, signal?: AbortSignal): Promise<JsonValue> {
-  const document = parseLosslessJson(await getText(at(id, '/openapi.json'), signal))
-  const schema = dig(document, ['paths', at(id), 'post', 'requestBody', 'content', 'application/json', 'schema'])
-  return resolve(schema ?? {}, document, 0)
+export interface ModelSchema {
+  readonly schema: JsonValue
+  /** What references of the schema lead into. */
+  readonly root: JsonValue
 }
 
-const MAX_DEPTH = 8
-
-function resolve(schema: JsonValue, document: JsonValue, depth: number): JsonValue {
-  if (!isJsonObject(schema) || depth > MAX_DEPTH) return schema
-  const reference = schema['$ref']
-  if (typeof reference === 'string' && reference.startsWith('#/'))
-    return resolve(dig(document, reference.slice(2).split('/')) ?? {}, document, depth + 1)
-  const { properties } = schema
-  if (!isJsonObject(properties)) return schema
-  return {
-    ...schema,
-    properties: Object.fromEntries(
-      Object.entries(properties).map(([name, part]) => [name, resolve(part, document, depth + 1)]),
-    ),
-  }
-}
-
-function dig(value: JsonValue, path: readonly string[]): JsonValue | null {
-  let at: JsonValue | undefined = value
-  for (const step of path) at = isJsonObject(at) && Object.hasOwn(at, step) ? at[step] : undefined
-  return at ?? null
+/** What the model takes. */
+export async function getModelSchema(id: string, signal?: AbortSignal): Promise<ModelSchema> {
+  const root = parseLosslessJson(await getText(at(id, '/openapi.json'), signal))
+  let schema: JsonValue | undefined = root
+  for (const step of ['paths', at(id), 'post', 'requestBody', 'content', 'application/json', 'schema'])
+    schema = isJsonObject(schema) && Object.hasOwn(schema, step) ? schema[step] : undefined
+  return { schema: schema ?? {}, root }
 }
 
 export interface Estimate {

@@ -4,27 +4,31 @@ import { formatUsd } from '../text/format.ts'
 interface BarSeriesProps {
   readonly label: string
   readonly points: readonly { readonly key: string; readonly usd: string }[]
+  /** How a value is written; left out: as money. */
+  readonly format?: (value: string) => string
+  /** What a bar stands for. */
+  readonly unit?: string
 }
 
 const HEIGHT = 120
 const GAP = 0.2
 
-export function BarSeries({ label, points }: BarSeriesProps) {
+export function BarSeries({ label, points, format = formatUsd, unit = 'days' }: BarSeriesProps) {
   const values = points.map(({ usd }) => Number(usd))
-  const most = Math.max(0.000001, ...values)
+  const most = Math.max(0, ...values)
   return (
     <figure class="bars">
       <svg
         role="img"
-        aria-label={`${label}: ${points.length} days, most ${formatUsd(String(most))}`}
+        aria-label={`${label}: ${points.length} ${unit}, most ${format(String(most))}`}
         viewBox={`0 0 ${Math.max(1, points.length)} ${HEIGHT}`}
         preserveAspectRatio="none"
       >
         {values.map((value, index) => {
-          const height = Math.max(value > 0 ? 2 : 0.5, (value / most) * (HEIGHT - 4))
+          const height = Math.max(value > 0 ? 2 : 0.5, (value / (most || 1)) * (HEIGHT - 4))
           return (
             <rect key={points[index].key} x={index + GAP / 2} width={1 - GAP} y={HEIGHT - height} height={height}>
-              <title>{`${points[index].key}: ${formatUsd(points[index].usd)}`}</title>
+              <title>{`${points[index].key}: ${format(points[index].usd)}`}</title>
             </rect>
           )
         })}
@@ -39,7 +43,7 @@ export function BarSeries({ label, points }: BarSeriesProps) {
           {points.map(({ key, usd }) => (
             <tr key={key}>
               <th scope="row">{key}</th>
-              <td>{formatUsd(usd)}</td>
+              <td>{format(usd)}</td>
             </tr>
           ))}
         </tbody>

@@ -10,9 +10,11 @@ interface FieldControlProps {
   readonly onText: (text: string) => void
   readonly isWrong: boolean
   readonly about: string | undefined
+  /** It may be left empty. */
+  readonly isOptional?: boolean
 }
 
-export function FieldControl({ field, id, text, onText, isWrong, about }: FieldControlProps) {
+export function FieldControl({ field, id, text, onText, isWrong, about, isOptional = false }: FieldControlProps) {
   const set = onText
   const common = { id, 'aria-invalid': isWrong, 'aria-describedby': about }
   if (field.kind === 'multiline' || field.kind === 'json')
@@ -35,7 +37,8 @@ export function FieldControl({ field, id, text, onText, isWrong, about }: FieldC
       />
     )
   if (field.kind === 'choice') {
-    const choices = field.choices.includes(text) ? field.choices : [text, ...field.choices]
+    const shown = isOptional ? new Set(['', text, ...field.choices]) : new Set([...field.choices, text])
+    const choices = isOptional || field.choices.includes(text) ? [...shown] : [text, ...field.choices]
     return (
       <select {...common} value={text} onChange={(event) => set(event.currentTarget.value)}>
         {choices.map((choice) => (

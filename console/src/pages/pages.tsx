@@ -24,7 +24,18 @@ const KeysPage = lazy<Parameters>(() => import('./account/keys-page.tsx').then((
 const OverviewPage = lazy<Parameters>(() =>
   import('./operator/overview-page.tsx').then((module) => module.OverviewPage),
 )
-const EnginesPage = lazy<Parameters>(() => import('./operator/engines-page.tsx').then((module) => module.EnginesPage))
+const OperatorJobsPage = lazy<Parameters>(() =>
+  import('./operator/jobs/all-jobs-page.tsx').then((module) => module.AllJobsPage),
+)
+const OperatorJobPage = lazy<Parameters>(() =>
+  import('./operator/jobs/any-job-page.tsx').then((module) => module.AnyJobPage),
+)
+const EnginePage = lazy<Parameters>(() =>
+  import('./operator/engines/engine-page.tsx').then((module) => module.EnginePage),
+)
+const EnginesPage = lazy<Parameters>(() =>
+  import('./operator/engines/engines-page.tsx').then((module) => module.EnginesPage),
+)
 const AccountsPage = lazy<Parameters>(() =>
   import('./operator/accounts-page.tsx').then((module) => module.AccountsPage),
 )
@@ -55,7 +66,10 @@ const PAGES: readonly Row[] = [
   ['/account/usage', 'Usage', UsagePage],
   ['/account/keys', 'Keys', KeysPage],
   ['/operator', 'Operator', OverviewPage],
+  ['/operator/jobs', 'Jobs of all accounts', OperatorJobsPage],
+  ['/operator/jobs/:id', 'Job', OperatorJobPage],
   ['/operator/engines', 'Engines', EnginesPage],
+  ['/operator/engines/:id', 'Engine', EnginePage],
   ['/operator/accounts', 'Accounts', AccountsPage],
   ['/operator/accounts/:id', 'Account', OneAccountPage],
   ['/operator/deployments', 'Deployments', DeploymentsPage],

@@ -53,14 +53,34 @@ export async function cancelWaiting(filter: JobFilter): Promise<void> {
   if (would === null) return
   if (would.count === 0) return showToast('Nothing waits.')
   const isMeant = await confirm({
-    title: `Cancel ${plural(would.count, 'waiting job')}?`,
+    title: `Cancel ${howMany(would)}?`,
     text: 'They leave the queue and are not run. What runs now goes on.',
-    deed: `Cancel ${plural(would.count, 'waiting job')}`,
+    deed: `Cancel ${howMany(would)}`,
     isDangerous: true,
   })
   if (!isMeant) return
-  const done = await tell(() => cancelByFilter(body, { onlyWaiting: true, dryRun: false }))
-  if (done !== null) showToast(`${plural(done.count, 'waiting job')} canceled.`)
+  const done = await tell(() => cancelAllWaiting(body))
+  if (done === null) return
+  showToast(`${plural(done.count, 'waiting job')} canceled.${done.has_more ? ' More wait; cancel again.' : ''}`)
+}
+
+type Canceled = Awaited<ReturnType<typeof cancelByFilter>>
+
+function howMany({ count, has_more: hasMore }: Canceled): string {
+  return `${hasMore ? 'at least ' : ''}${plural(count, 'waiting job')}`
+}
+
+// One request cancels a bounded number. Where new ones come as fast as others go, it ends here.
+const MAX_REQUESTS = 20
+
+async function cancelAllWaiting(body: Readonly<Record<string, string>>): Promise<Canceled> {
+  let count = 0
+  for (let request = 0; request < MAX_REQUESTS; request += 1) {
+    const done = await cancelByFilter(body, { onlyWaiting: true, dryRun: false })
+    count += done.count
+    if (!done.has_more) return { count, has_more: false }
+  }
+  return { count, has_more: true }
 }
 
 /** The same names as in the question for the list. */

@@ -11,6 +11,12 @@ export interface Account {
   readonly queued: number
   readonly max_running: number | null
   readonly max_queued: number
+  /** What a job costs; null: nothing. */
+  readonly job_price: {
+    readonly per_second_usd: string
+    readonly minimum_usd: string
+    readonly hold_usd: string
+  } | null
   readonly credit: { readonly available_usd: string; readonly held_usd: string } | null
 }
 

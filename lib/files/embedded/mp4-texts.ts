@@ -3,47 +3,20 @@
  * programs write one JSON object into the comment instead, whose members then are the texts.
  */
 import type { BoundedReader } from './byte-source.ts'
+import { type Box, boxes, findBox, HEAD_BYTES } from './mp4-boxes.ts'
 
-interface Box {
-  readonly type: string
-  /** Of its content. */
-  readonly start: number
-  readonly end: number
-}
-
-const HEAD_BYTES = 8
-const LARGE_HEAD_BYTES = 16
 const COMMENT = '\xa9cmt'
 // A value begins with its kind and its language.
 const DATA_HEAD_BYTES = 8
 const MAX_TEXT_BYTES = 33_554_432
 
-function* boxes(reader: BoundedReader, start: number, end: number): Generator<Box> {
-  for (let at = start; at + HEAD_BYTES <= end; ) {
-    const head = reader.read(at, LARGE_HEAD_BYTES)
-    if (head.length < HEAD_BYTES) return
-    const short = head.readUInt32BE(0)
-    const headBytes = short === 1 ? LARGE_HEAD_BYTES : HEAD_BYTES
-    // 1: the length follows the type; 0: up to the end of the file.
-    const size = short === 1 ? Number(head.readBigUInt64BE(8)) : short === 0 ? end - at : short
-    if (size < headBytes) return
-    yield { type: head.toString('latin1', 4, 8), start: at + headBytes, end: Math.min(end, at + size) }
-    at += size
-  }
-}
-
-function find(reader: BoundedReader, parent: Box, type: string): Box | undefined {
-  for (const box of boxes(reader, parent.start, parent.end)) if (box.type === type) return box
-  return undefined
-}
-
 export function readMp4Texts(reader: BoundedReader): Map<string, string> {
   const texts = new Map<string, string>()
-  const movie = find(reader, { type: '', start: 0, end: reader.size }, 'moov')
+  const movie = findBox(reader, { start: 0, end: reader.size }, 'moov')
   if (movie === undefined) return texts
-  const userData = find(reader, movie, 'udta')
+  const userData = findBox(reader, movie, 'udta')
   for (const parent of [movie, userData]) {
-    const meta = parent === undefined ? undefined : find(reader, parent, 'meta')
+    const meta = parent === undefined ? undefined : findBox(reader, parent, 'meta')
     if (meta !== undefined) readMeta(reader, meta, texts)
   }
   return texts
@@ -53,12 +26,12 @@ function readMeta(reader: BoundedReader, meta: Box, texts: Map<string, string>):
   // In MP4 the content begins with a version, in MOV with the first box.
   const isBare = reader.read(meta.start + 4, 4).toString('latin1') === 'hdlr'
   const content = { ...meta, start: isBare ? meta.start : meta.start + 4 }
-  const keys = find(reader, content, 'keys')
-  const list = find(reader, content, 'ilst')
+  const keys = findBox(reader, content, 'keys')
+  const list = findBox(reader, content, 'ilst')
   const names = keys === undefined ? [] : readKeys(reader, keys)
   if (list === undefined) return
   for (const item of boxes(reader, list.start, list.end)) {
-    const data = find(reader, item, 'data')
+    const data = findBox(reader, item, 'data')
     if (data === undefined || data.end - data.start > MAX_TEXT_BYTES) continue
     const text = reader.read(data.start + DATA_HEAD_BYTES, data.end - data.start - DATA_HEAD_BYTES).toString('utf8')
     const name = names[Buffer.from(item.type, 'latin1').readUInt32BE(0) - 1]

@@ -8,6 +8,7 @@ import { EXIT, type Finish, printLine, type Terminal, toPrintable } from '../ter
 import { type Finding, fail, ok } from './check.ts'
 import { checkBucket } from './check-bucket.ts'
 import { checkEngines } from './check-engines.ts'
+import { checkFrontend } from './check-frontend.ts'
 import { checkFfmpeg, checkHashing, checkPackages, checkPictures, checkRuntime } from './check-machine.ts'
 import { checkAddress, checkDataFolder, checkRemote, checkSafety, checkSpace, checkStore } from './check-service.ts'
 
@@ -38,6 +39,7 @@ async function examineService(options: Readonly<Record<string, unknown>>, termin
     ...(await checkStore(loaded)),
     ...(await checkBucket(loaded)),
     await checkAddress(config),
+    ...checkFrontend(config),
     ...(await checkEngines(config)),
     ...(baseUrl === undefined ? [] : [await checkRemote(baseUrl)]),
   ]

@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import { type ComfyEngine, openComfyEngine } from '../../adapters/engines/comfyui/comfy-engine.ts'
-import type { ComfyServer } from '../../adapters/engines/comfyui/comfy-options.ts'
+import type { ComfyServer, Equip } from '../../adapters/engines/comfyui/comfy-options.ts'
 import { openEmbeddedEngine } from '../../adapters/engines/embedded/engine.ts'
 import type { FleetConfig } from '../../config/blocks/fleet-config.ts'
 import { readChildEnvironment, readThreadEnvironment } from '../../config/child-environment.ts'
@@ -35,6 +35,8 @@ interface FleetParts {
   readonly glance: () => StoreGlance | null
   /** Runs a partner's model for a node. */
   readonly runModel: RunModel
+  /** What engines that are started here get for their partner nodes; left out: nothing. */
+  readonly partner?: PartnerAccess
   readonly overrides: FleetOverrides
 }
 
@@ -45,6 +47,12 @@ export interface FleetOverrides {
   readonly engines?: readonly FleetEngine[]
   /** Instead of this process's own: the variables of which engines and their programs get a part. */
   readonly environment?: NodeJS.ProcessEnv
+}
+
+/** How the partner nodes of an engine reach this service. */
+interface PartnerAccess {
+  readonly apiBase: string
+  readonly equip: Equip
 }
 
 interface OpenedEngines {
@@ -76,7 +84,7 @@ interface EngineList extends AsyncDisposable {
   keep(): void
 }
 
-type ListParts = Pick<FleetParts, 'clock' | 'log' | 'overrides' | 'runModel'> &
+type ListParts = Pick<FleetParts, 'clock' | 'log' | 'overrides' | 'runModel' | 'partner'> &
   Pick<ComfyParts, 'node' | 'ownerId' | 'leases'>
 
 /** Every engine that the configuration names, whoever may give it work. */
@@ -154,7 +162,7 @@ function openEmbedded(
   })
 }
 
-interface ComfyParts extends Pick<FleetParts, 'clock' | 'log' | 'overrides'> {
+interface ComfyParts extends Pick<FleetParts, 'clock' | 'log' | 'overrides' | 'partner'> {
   readonly node: Pick<ServiceNodeParts, 'heartbeat'>
   readonly opening: AsyncDisposableStack
   readonly ownerId: string
@@ -172,7 +180,7 @@ async function openComfyEngines(config: FleetConfig, parts: ComfyParts): Promise
     })),
     ...config.launches.map((command, index) => ({
       id: toEngineId(`launched-${index + 1}`, node),
-      server: { kind: 'supervised', command, env } as const,
+      server: { kind: 'supervised', command: withApiBase(command, parts.partner), env } as const,
     })),
   ]
   const findLive = async () => new Set((await heartbeat.findLive()).map(({ id }) => id))
@@ -187,6 +195,7 @@ async function openComfyEngines(config: FleetConfig, parts: ComfyParts): Promise
         siblings: { findLive, mayEndOrphans: () => leases.isHeld(id) && isSteady(heartbeat) },
       }),
       concurrency: config.concurrency,
+      ...(server.kind === 'supervised' && parts.partner !== undefined && { equip: parts.partner.equip }),
       clock,
       log,
       bounds: {
@@ -199,6 +208,13 @@ async function openComfyEngines(config: FleetConfig, parts: ComfyParts): Promise
     engines.push(opening.use(engine))
   }
   return engines
+}
+
+const API_BASE = '--comfy-api-base'
+
+/** A command that says itself where its partner nodes go is left as it is. */
+function withApiBase(command: string, partner: PartnerAccess | undefined): string {
+  return partner === undefined || command.includes(API_BASE) ? command : `${command} ${API_BASE} ${partner.apiBase}`
 }
 
 /** Learns what the engines can run, so that the first submits can be validated. The wait for engines that do not answer is bounded. */

@@ -29,6 +29,11 @@ interface MediaParts extends NodeParts {
 
 const READ_MS = 60_000
 
+/** Members of `extra_data` that hold the key of a job's account. */
+export function toKeyNames(brands: readonly string[]): string[] {
+  return brands.map((brand) => `api_key_${brand.toLowerCase()}_org`)
+}
+
 export function openNodeModels(parts: MediaParts, { access, runModel, live }: RouterActions): NodeModels {
   const readHosted = createReadHostedMedia({ verify: parts.signer.verify, openContent: parts.assets.openContent })
   return createNodeModels({
@@ -37,7 +42,7 @@ export function openNodeModels(parts: MediaParts, { access, runModel, live }: Ro
     isStopping: () => live.isClosing,
     authenticate: parts.authenticate,
     identify: parts.identify,
-    keyNames: parts.brands.map((brand) => `api_key_${brand.toLowerCase()}_org`),
+    keyNames: toKeyNames(parts.brands),
     readBody: Object.assign((body: CallBody) => readCallBody(parts.opened.blobs, body), { hosted }),
     baseUrl: parts.baseUrl,
     newRequestId: createUuidV7(Date.now),

@@ -21,6 +21,7 @@ import type { HostAssets } from '../../domain/models/calls/keep-result.ts'
 import { type CompileSchema, createCheckInput } from '../../domain/models/catalog/check-input.ts'
 import type { Model } from '../../domain/models/catalog/model.ts'
 import { type Catalog, createCatalog } from '../../domain/models/catalog/model-catalog.ts'
+import { createPartnerRoutes, type PartnerRoutes } from '../../domain/models/partner/partner-route.ts'
 import type { Provider } from '../../domain/models/provider.ts'
 import { createWatch } from '../watch-paths.ts'
 
@@ -70,6 +71,8 @@ export type ReloadOutcome =
 
 export interface OpenedModels extends AsyncDisposable {
   catalog(): Catalog
+  /** The paths that partner nodes call. */
+  routes(): PartnerRoutes
   providerOf(name: string): Provider | null
   readonly hostAssets: HostAssets
   reload(): Promise<ReloadOutcome>
@@ -98,6 +101,7 @@ const MAX_LOGGED = 20
 
 interface Opened {
   readonly catalog: Catalog
+  readonly routes: PartnerRoutes
   readonly providers: ReadonlyMap<string, OpenedProvider>
 }
 
@@ -191,7 +195,8 @@ export async function openModels(
       model,
       checkInput: createCheckInput(model, compileSchema),
     }))
-    return { catalog: createCatalog(entries, clock.now()), providers }
+    const routes = createPartnerRoutes(read.routes)
+    return { catalog: createCatalog(entries, clock.now(), routes.models), routes, providers }
   }
 
   function openOne(rules: ReadCatalog['providers'][number], text: string): OpenedProvider {
@@ -247,6 +252,7 @@ export async function openModels(
 
   return {
     catalog: () => current.catalog,
+    routes: () => current.routes,
     providerOf: (name) => current.providers.get(name)?.provider ?? null,
     hostAssets: parts.hostAssets,
     reload,

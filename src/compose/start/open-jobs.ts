@@ -8,6 +8,8 @@ import { createPoolSignals, type PoolSignals } from '../../domain/deployments/po
 import type { CommandEngine } from '../../domain/engine/directory/engine-commands.ts'
 import type { NodeModels } from '../../domain/engine/model-port.ts'
 import type { JobObserver } from '../../domain/jobs/observer.ts'
+import { createServiceSeries, SERIES_STEP_MS, type ServiceSeries } from '../../domain/jobs/read/service-series.ts'
+import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
 import type { AssetActions } from '../asset-actions.ts'
 import { openPools, type RunningPools } from '../engines/open-deployments.ts'
 import type { OpenedDirectory } from '../engines/open-directory.ts'
@@ -38,6 +40,8 @@ export interface OpenedJobs {
   readonly jobs: JobActions
   readonly commandEngine: CommandEngine
   readonly poolSignals: PoolSignals
+  /** Filled only where there are surfaces to ask for it. */
+  readonly series: ServiceSeries
   /** null: the local kind, which has the common pool alone. */
   readonly pools: RunningPools | null
   /** Begins to claim jobs. */
@@ -47,7 +51,8 @@ export interface OpenedJobs {
 export async function openJobs(config: Config, parts: JobPhaseParts): Promise<OpenedJobs> {
   const { base, callers, engines, bus, opening } = parts
   const { deployments } = callers
-  const jobs = createJobs(config, parts)
+  const series = openSeries(base)
+  const jobs = createJobs(config, parts, PARTS_OF[config.role].surfaces ? [toSeriesChore(series)] : [])
   opening.defer(() => jobs.reader.stop())
   opening.use(jobs.watching)
   opening.use(jobs.liveRuns)
@@ -82,6 +87,7 @@ export async function openJobs(config: Config, parts: JobPhaseParts): Promise<Op
     jobs,
     commandEngine: toCommandEngine(engines, jobs),
     poolSignals,
+    series,
     pools,
     start() {
       if (runsCommonPool) jobs.worker.start()
@@ -90,7 +96,28 @@ export async function openJobs(config: Config, parts: JobPhaseParts): Promise<Op
   }
 }
 
-function createJobs(config: Config, { base, callers, engines, ...parts }: JobPhaseParts): JobActions {
+function openSeries({ store, clock }: Base): ServiceSeries {
+  return createServiceSeries({
+    countJobs: () => store.jobs.countByStatus(),
+    countEnded: (from, to) => store.summaries.countEnded(from, to),
+    async spentBetween(from, to) {
+      const { days } = await store.ledger.charges({ accountId: null, edges: [from, to], by: 'day', limit: 0 })
+      return days[0]?.charged ?? 0
+    },
+    clock,
+  })
+}
+
+/** Twice as often as there are values: no value is missed. */
+function toSeriesChore(series: ServiceSeries): Chore {
+  return { name: 'look-at-service', runs: 'each', everyMs: SERIES_STEP_MS / 2, run: () => series.look() }
+}
+
+function createJobs(
+  config: Config,
+  { base, callers, engines, ...parts }: JobPhaseParts,
+  chores: readonly Chore[],
+): JobActions {
   const { store, opened, node, clock, log } = base
   const { shared, workerKeys, deployments } = callers
   const { fleet, directory, chores: engineChores } = engines
@@ -108,6 +135,7 @@ function createJobs(config: Config, { base, callers, engines, ...parts }: JobPha
       deployments?.mustTakeJobs(pool)
     },
     chores: [
+      ...chores,
       ...engineChores,
       ...(shared?.chores ?? []),
       ...opened.chores,

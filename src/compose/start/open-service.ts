@@ -10,7 +10,7 @@ import type { Secrets } from '../../config/secrets.ts'
 import type { Authenticate } from '../../domain/accounts/caller.ts'
 import type { SignIn } from '../../domain/accounts/sign-in.ts'
 import { type ContentSigner, createContentSigner, type SigningKey } from '../../domain/assets/signed-url.ts'
-import type { Engine } from '../../domain/engine/engine-port.ts'
+import type { Engine, EngineRun } from '../../domain/engine/engine-port.ts'
 import type { NodeModels, RunModel } from '../../domain/engine/model-port.ts'
 import type { WorkerGateway } from '../../domain/workers/worker-gateway.ts'
 import { type AssetActions, createAssetActions } from '../asset-actions.ts'
@@ -25,6 +25,7 @@ import { openWorkerGateway } from '../open-worker-gateway.ts'
 import { PARTS_OF } from '../roles.ts'
 import type { ModelOverrides } from '../router/open-models.ts'
 import { openRouter, type Router } from '../router/open-router.ts'
+import { type OpenedPartnerNodes, openPartnerNodes } from '../router/partner-nodes.ts'
 import { openSigningKeys } from '../storage/open-signing-keys.ts'
 import { type Base, type BaseOverrides, openBase } from './open-base.ts'
 import { type Callers, openCallers } from './open-callers.ts'
@@ -57,6 +58,7 @@ interface OpenedService {
   readonly assets: AssetActions
   readonly running: OpenedJobs
   readonly router: Router
+  readonly partner: OpenedPartnerNodes
   readonly signer: ContentSigner
   readonly signIn: SignIn
   readonly webhooks: OpenedWebhooks
@@ -82,7 +84,13 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   const callers = await openCallers(config, { ...base, secrets, directories, authenticate, opening })
   const workerKeys = callers.workerKeys.keys
   const glance = directories.latest
-  const fleetParts = { ...base, workerKeys, glance, overrides, runModel }
+  const runTokens = Promise.withResolvers<OpenedPartnerNodes['runs']>()
+  const apiBase = toApiBase(config, secrets)
+  const partnerAccess =
+    apiBase === null
+      ? {}
+      : { partner: { apiBase, equip: async (run: EngineRun) => (await runTokens.promise).equip(run) } }
+  const fleetParts = { ...base, workerKeys, glance, overrides, runModel, ...partnerAccess }
   const { opened: openedEngines, resident } = await openEngines(config, fleetParts)
   const engines = opening.use(openedEngines)
   const sealer = openSealer(secrets)
@@ -125,7 +133,28 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
     }),
   )
   nodeModels.resolve(router.nodeModels)
-  const service = { base, callers, engines, resident, bus, assets, running, router, signer, signIn, turns, webhooks }
+  const partner = openPartnerNodes({
+    ...{ ...callers, router, store, assets, signer, signingKeys, clock },
+    hasCredentials: callers.shared !== null || secrets.token !== null,
+    brands: config.http.brand,
+    nodeId: node.heartbeat.nodeId,
+  })
+  runTokens.resolve(partner.runs)
+  const service = {
+    base,
+    callers,
+    engines,
+    resident,
+    bus,
+    assets,
+    running,
+    router,
+    partner,
+    signer,
+    signIn,
+    turns,
+    webhooks,
+  }
   const hasGateway = base.takesWorkers && PARTS_OF[config.role].surfaces
   return { ...service, gateway: hasGateway ? openGateway(service, { runModel, signingKeys }) : null }
 }
@@ -143,6 +172,20 @@ function openGateway(
     blobs: opened.blobs,
     heartbeat: node.heartbeat,
   })
+}
+
+const ANY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::', '[::]'])
+
+/**
+ * Where engines that this process starts reach it; null: their partner nodes stay with their own service, because no provider has
+ * a key here, or because nobody can say yet where this process will listen.
+ */
+function toApiBase({ http, role }: Config, secrets: Pick<Secrets, 'providers'>): string | null {
+  if (secrets.providers === null) return null
+  if (!PARTS_OF[role].surfaces) return http.publicUrl === null ? null : http.publicUrl + http.mountPrefix
+  if (http.port === 0) return null
+  const host = ANY_ADDRESS.has(http.host) ? '127.0.0.1' : http.host
+  return `http://${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:${http.port}${http.mountPrefix}`
 }
 
 function openSealer({ secretKey, formerSecretKeys }: Secrets): Sealer | null {

@@ -24,6 +24,7 @@ export const GROUPS = [
   'Deployments',
   'Engine',
   'Fleet',
+  'Frontend',
   'Router',
   'Webhooks',
   'Logs',

@@ -10,6 +10,7 @@ import { ASSET_SETTINGS } from './asset-settings.ts'
 import { BUS_SETTINGS } from './bus-settings.ts'
 import { ENGINE_SETTINGS } from './engine-settings.ts'
 import { FLEET_SETTINGS } from './fleet-settings.ts'
+import { FRONTEND_SETTINGS } from './frontend-settings.ts'
 import { JOB_SETTINGS } from './job-settings.ts'
 import { NETWORK_SETTINGS } from './network-settings.ts'
 import { ROLE_SETTINGS } from './role-settings.ts'
@@ -40,6 +41,7 @@ export const SETTINGS = {
   ...WEBHOOK_SETTINGS,
   ...ENGINE_SETTINGS,
   ...FLEET_SETTINGS,
+  ...FRONTEND_SETTINGS,
   logLevel: {
     group: 'Logs',
     argument: '<level>',

@@ -52,6 +52,8 @@ export interface NamedFiles {
   findUpload(accountId: string, filePath: string): Promise<Asset | null>
   /** The newest record of the account over these bytes. */
   findByHash(accountId: string, hash: string): Promise<Asset | null>
+  /** The newest record of the account over each of these bytes, by hash. */
+  findManyByHash(accountId: string, hashes: readonly string[]): Promise<ReadonlyMap<string, Asset>>
   /** Throws `output_unavailable` when the record is there and its bytes are not. */
   open(asset: Asset, range?: ByteRange): Promise<Readable>
   /** Names in a folder, the newest first, at most `limit`. */
@@ -150,6 +152,10 @@ export function createNamedFiles(deps: NamedFilesDeps): NamedFiles {
     async findByHash(accountId, hash) {
       const [newest] = await assets.findNewestByHash(accountId, [hash], clock.now())
       return newest ?? null
+    },
+    async findManyByHash(accountId, hashes) {
+      const found = hashes.length === 0 ? [] : await assets.findNewestByHash(accountId, hashes, clock.now())
+      return new Map(found.map((asset) => [asset.hash, asset]))
     },
     async open(asset, range) {
       const found = await blobs.stat(asset.hash)

@@ -18,6 +18,8 @@ export interface EngineRun {
   readonly jobId: string
   readonly accountId: string
   readonly attempt: number
+  /** Of this claim alone: a database that crashed may have forgotten one, and then the job is handed out again as the same attempt. */
+  readonly claimId: string
   readonly graph: Graph
   /** The same as text, where it is at hand. */
   readonly graphText?: string

@@ -10,6 +10,7 @@ import type { KeyClaim, KeyHolder } from '../idempotency/idempotency-key.ts'
 import type { NewHook } from '../webhooks/webhook.ts'
 import type { Job, JobError, JobInput, JobLog, Output, Progress, Submission } from './job.ts'
 import type { RunRecord } from './run/run-record.ts'
+import type { JobOrigin } from './submit/job-origin.ts'
 import type { JobRecipe } from './summaries/job-recipe.ts'
 import type { JobStatus } from './transitions.ts'
 
@@ -37,6 +38,8 @@ export interface NewJob {
   /** The id was chosen by the caller, so it may be taken. */
   readonly hasChosenId?: boolean
   readonly submission?: Submission | null
+  /** What is told of its submit later; left out or null: there is nothing to tell. */
+  readonly origin?: JobOrigin | null
   /** What it needs of an engine, as the key of its lane; '' where every engine of the pool runs everything. */
   readonly needs: string
   /** What it shares with other jobs of its workflow; left out: it is not found by its workflow. */

@@ -8,6 +8,7 @@
  * to poll. A handle is stored in clear: no key, no signed header, no input of the caller belongs into it.
  */
 import type { Sending } from './calls/sent-journal.ts'
+import type { ToldTask } from './calls/told-task.ts'
 import type { Json, JsonRecord, Model } from './catalog/model.ts'
 import type { ValidationFailure } from './router-error.ts'
 
@@ -23,6 +24,8 @@ export interface ProviderCall {
   readonly isRepeat?: boolean
   /** The caller's own bytes, to be forwarded unchanged unless the model's rules say otherwise. */
   readonly body: Buffer
+  /** Of the body; left out: JSON. */
+  readonly contentType?: string
   /** The same, parsed and valid against the model's schema: for decisions, not for forwarding (numbers may have lost digits). */
   readonly input: JsonRecord
 }
@@ -88,7 +91,7 @@ export type ProviderRefusal =
 
 export type SubmitOutcome =
   | { readonly outcome: 'finished'; readonly result: ProviderResult }
-  | { readonly outcome: 'accepted'; readonly handle: Json; readonly pollAfterMs: number }
+  | { readonly outcome: 'accepted'; readonly handle: Json; readonly pollAfterMs: number; readonly told?: ToldTask }
   | { readonly outcome: 'refused'; readonly refusal: ProviderRefusal }
 
 export type PollOutcome =
@@ -97,6 +100,27 @@ export type PollOutcome =
   | { readonly outcome: 'refused'; readonly refusal: ProviderRefusal }
   /** The poll itself failed; says nothing about the generation. The router tolerates a few in a row. */
   | { readonly outcome: 'unreachable'; readonly message: string; readonly pollAfterMs: number }
+
+/** A question about a task, which is passed on as it is and costs nothing. */
+interface ProviderQuestion {
+  /** Of the task. */
+  readonly model: Model
+  readonly accountId: string
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  /** A path below the provider's base, with names in braces; only their values come from a caller. */
+  readonly path: string
+  readonly values: Readonly<Record<string, string>>
+  readonly body: Buffer | null
+}
+
+export interface ProviderReply {
+  /** The reply says that the task has ended. */
+  readonly isOver: boolean
+  readonly status: number
+  readonly contentType: string
+  /** As `ProviderResult.body`. */
+  readonly body: Buffer | AsyncIterable<Uint8Array>
+}
 
 export interface Provider {
   /** The first segment of its models' ids. */
@@ -115,6 +139,8 @@ export interface Provider {
   readonly announcesSends?: boolean
   submit(call: ProviderCall, options: SubmitOptions): Promise<SubmitOutcome>
   poll(task: ProviderTask, options: ProviderOptions): Promise<PollOutcome>
+  /** Passes a question on; null: the provider could not be reached. Absent where nobody may ask it anything. */
+  readonly ask?: (question: ProviderQuestion, options: ProviderOptions) => Promise<ProviderReply | null>
   /** Best effort; absent where the provider cannot. */
   readonly cancel?: (task: ProviderTask, options: ProviderOptions) => Promise<void>
 }

@@ -32,6 +32,8 @@ export interface AdminOptions {
   /** null on the local kind, which has one account and no deployments. */
   readonly shared: SharedParts | null
   readonly operations?: readonly AdminOperation[]
+  /** The service is shutting down: ends what stays open. */
+  readonly drain?: () => void
 }
 
 const SOURCE = new URL('../../../spec/admin.openapi.json', import.meta.url)
@@ -109,7 +111,7 @@ export function createAdmin(options: AdminOptions): Surface {
     },
     allowedMethods: (path) => (path.startsWith(ADMIN_PATH) ? spec.methodsOf(path) : []),
     answerErrorFor: (path) => (path.startsWith(`${ADMIN_PATH}/`) ? answerError : null),
-    drain() {},
+    drain: () => options.drain?.(),
   }
 }
 

@@ -32,11 +32,14 @@ import {
   type EngineParts,
   getEngine,
   getEngineCatalog,
+  getEngineLog,
   listEngines,
   resumeEngine,
 } from './operations/engines.ts'
+import { cancelJob, cancelJobs, getJob, type JobOperationDeps, listEngineJobs, listJobs } from './operations/jobs.ts'
 import { createKey, listKeys, revokeKey, rotateKey } from './operations/keys.ts'
 import { getUsage } from './operations/usage.ts'
+import { getEvents, getSeries, type WatchDeps } from './operations/watch.ts'
 import { createWorkerKey, listWorkerKeys, revokeWorkerKey, type WorkerKeyParts } from './operations/worker-keys.ts'
 
 export interface SharedParts {
@@ -83,12 +86,26 @@ export function registerShared(app: FastifyInstance, kit: AdminKit, parts: Share
   for (const register of SHARED_OPERATIONS) register(app, { ...parts, kit, readDetail, show })
 }
 
-const ENGINE_OPERATIONS = [listEngines, getEngineCatalog, getEngine, cordonEngine, drainEngine, resumeEngine]
+const ENGINE_OPERATIONS = [
+  ...[listEngines, getEngineCatalog, getEngine, getEngineLog],
+  ...[cordonEngine, drainEngine, resumeEngine],
+]
 
 /** The engines of the fleet: for a running service. */
 export function createEngineOperations(parts: EngineParts): AdminOperation {
   return (app, kit) => {
     for (const register of ENGINE_OPERATIONS) register(app, { ...parts, kit })
+  }
+}
+
+const JOB_OPERATIONS = [listJobs, getJob, cancelJob, cancelJobs, listEngineJobs]
+const WATCH_OPERATIONS = [getEvents, getSeries]
+
+/** The jobs of all accounts, and what happens to them: for a running service. */
+export function createJobOperations(parts: Omit<JobOperationDeps & WatchDeps, 'kit'>): AdminOperation {
+  return (app, kit) => {
+    for (const register of JOB_OPERATIONS) register(app, { ...parts, kit })
+    for (const register of WATCH_OPERATIONS) register(app, { ...parts, kit })
   }
 }
 

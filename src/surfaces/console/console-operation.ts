@@ -5,16 +5,16 @@
 import type { FastifyRequest } from 'fastify'
 import type { Caller } from '../../domain/accounts/caller.ts'
 import type { ContractCheck } from '../kit/contracts/contract.ts'
+import type { SharedStreams } from '../kit/streams/shared-streams.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
 import type { PageFiles } from './console-files.ts'
-import type { ConsoleStreams } from './streams/console-streams.ts'
 
 export const CONSOLE_PATH = '/console'
 export const CONSOLE_API = `${CONSOLE_PATH}/v1`
 
 export interface ConsoleDeps extends SurfaceParts {
   readonly files: PageFiles
-  readonly streams: ConsoleStreams
+  readonly streams: SharedStreams
   readonly check: ContractCheck
   /** The contract as text, for callers that reached us at this address. */
   readonly specFor: (baseUrl: string) => string

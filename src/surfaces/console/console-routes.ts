@@ -3,6 +3,8 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Scope } from '../../domain/accounts/caller.ts'
 import type { ConsoleDeps } from './console-operation.ts'
 import { getOpenapi } from './operations/about.ts'
+import { getJobOutputsZip, getOutputsZip } from './operations/archives.ts'
+import { getEngines } from './operations/engines.ts'
 import { getEvents } from './operations/events.ts'
 import { getJob, getJobLayout, getJobLogs, getJobNodes } from './operations/job.ts'
 import { cancelJobs, rerunJob } from './operations/job-actions.ts'
@@ -11,7 +13,7 @@ import { listJobs } from './operations/jobs.ts'
 import { createKey, listKeys, revokeKey, rotateKey } from './operations/keys.ts'
 import { deleteForm, getForm, listAssets, listForms, listNodes, putForm } from './operations/library.ts'
 import { listCalls, listModels } from './operations/models.ts'
-import { getJobOutputsZip, getThumbnail, listOutputs } from './operations/outputs.ts'
+import { getThumbnail, listOutputs } from './operations/outputs.ts'
 import { createSession, endSession, getSession } from './operations/session.ts'
 import { getUsage } from './operations/usage.ts'
 
@@ -33,8 +35,10 @@ export const OPERATIONS: readonly Register[] = [
   rerunJob,
   listOutputs,
   getJobOutputsZip,
+  getOutputsZip,
   getThumbnail,
   listNodes,
+  getEngines,
   listAssets,
   listForms,
   getForm,

@@ -5,12 +5,14 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { type Caller, mustHaveScope } from '../../domain/accounts/caller.ts'
 import { ServiceError } from '../../domain/errors.ts'
+import { acceptsEncoding } from '../kit/content/encodings.ts'
 import { matchesEtag, quoteDigest } from '../kit/content/etag.ts'
 import { openContract } from '../kit/contracts/contract.ts'
 import { refuseShadowedMethods, wrongMethod } from '../kit/contracts/path-methods.ts'
 import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
 import { PUBLIC_PAGE, sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
 import { pathOf } from '../kit/request-url.ts'
+import { createSharedStreams } from '../kit/streams/shared-streams.ts'
 import { encodeFrame } from '../kit/streams/sse.ts'
 import { mount, type Surface } from '../kit/surface.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
@@ -19,7 +21,6 @@ import { openPageFiles, type PageFile } from './console-files.ts'
 import { CONSOLE_API, CONSOLE_PATH, type ConsoleDeps } from './console-operation.ts'
 import { PAGE_HEADERS, readTheme, renderConsolePage, toPolicy } from './console-page.ts'
 import { OPEN_OPERATIONS, OPERATIONS, REQUEST_SCHEMAS, scopesOf } from './console-routes.ts'
-import { createConsoleStreams } from './streams/console-streams.ts'
 
 const SOURCE = new URL('../../../spec/console.openapi.json', import.meta.url)
 const FOR_EVER = 'public, max-age=31536000, immutable'
@@ -31,7 +32,7 @@ export function createSurface(parts: SurfaceParts): Surface {
   const answerError = createConsoleAnswerError(log)
   const spec = openContract({ source: SOURCE, requestSchemas: REQUEST_SCHEMAS, needsCredentials: gate.hasCredentials })
   const files = openPageFiles()
-  const streams = createConsoleStreams({
+  const streams = createSharedStreams({
     accountConnections: parts.accountConnections,
     isWelcome: gate.isWelcome,
     onCredentialsChanged: gate.onCredentialsChanged,
@@ -116,16 +117,14 @@ function sendFile(request: FastifyRequest, reply: FastifyReply, { name, file }: 
   const etag = quoteDigest(name)
   reply.headers({ 'Cache-Control': FOR_EVER, ETag: etag, Vary: 'Accept-Encoding', 'Content-Type': file.contentType })
   if (matchesEtag(request.headers['if-none-match'], etag)) return reply.code(304).send()
-  const { encoding, bytes } = choose(file, String(request.headers['accept-encoding'] ?? ''))
+  const { encoding, bytes } = choose(file, request.headers['accept-encoding'])
   if (encoding !== null) reply.header('Content-Encoding', encoding)
   return reply.send(bytes)
 }
 
-function choose(file: PageFile, accepted: string): { readonly encoding: string | null; readonly bytes: Buffer } {
-  const accepts = (name: string) =>
-    new RegExp(`(?:^|,)\\s*${name}\\s*(?:;\\s*q=(?!0(?:\\.0*)?\\s*(?:,|$))|,|$)`).test(accepted)
-  if (file.brotli !== null && accepts('br')) return { encoding: 'br', bytes: file.brotli }
-  if (file.gzip !== null && accepts('gzip')) return { encoding: 'gzip', bytes: file.gzip }
+function choose(file: PageFile, accepted: string | string[] | undefined) {
+  if (file.brotli !== null && acceptsEncoding('br', accepted)) return { encoding: 'br', bytes: file.brotli }
+  if (file.gzip !== null && acceptsEncoding('gzip', accepted)) return { encoding: 'gzip', bytes: file.gzip }
   return { encoding: null, bytes: file.plain }
 }
 

@@ -3,6 +3,7 @@
  * strangers, so they are sandboxed, never sniffed, and downloaded rather than shown where a browser could run them.
  */
 import type { FastifyInstance } from 'fastify'
+import type { Clock } from '../../../lib/clock.ts'
 import type { OpenContent } from '../../domain/assets/asset-content.ts'
 import { CONTENT_PATH, type VerifyContentUrl } from '../../domain/assets/signed-url.ts'
 import { DOWNLOAD, sendContent } from '../kit/content/send-content.ts'
@@ -17,6 +18,7 @@ interface ContentSurfaceOptions {
   readonly answerError: AnswerError
   readonly verify: VerifyContentUrl
   readonly openContent: OpenContent
+  readonly clock: Clock
 }
 
 const METHODS = ['GET', 'HEAD']
@@ -26,7 +28,9 @@ function withoutDownload(query: string): string {
   return query.endsWith(`&${DOWNLOAD}`) ? query.slice(0, -DOWNLOAD.length - 1) : query
 }
 
-export function createContentSurface({ gate, answerError, verify, openContent }: ContentSurfaceOptions): Surface {
+export function createContentSurface(options: ContentSurfaceOptions): Surface {
+  const { gate, answerError, verify, openContent, clock } = options
+
   function register(app: FastifyInstance): void {
     app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
     app.route({
@@ -39,9 +43,13 @@ export function createContentSurface({ gate, answerError, verify, openContent }:
         const grant = verify(id, withoutDownload(rawQueryOf(request.raw.url ?? '')))
         const content = await openContent(grant.accountId, grant.assetId)
         reply.header(ANY_ORIGIN[0], ANY_ORIGIN[1])
-        return sendContent(request, reply, content)
+        return sendContent(request, reply, content, { keepSeconds: secondsUntil(grant.expiresAt) })
       },
     })
+  }
+  /** Whoever has the address may read the bytes until then, so a copy that is kept as long gives nothing away. */
+  function secondsUntil(expiresAt: Date): number {
+    return Math.max(0, Math.floor((expiresAt.getTime() - clock.now().getTime()) / 1000))
   }
   const prefix = `${gate.mountPrefix}${CONTENT_PATH}/`
   return {

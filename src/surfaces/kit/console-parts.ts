@@ -5,11 +5,13 @@ import type { Caller } from '../../domain/accounts/caller.ts'
 import type { OwnKeys } from '../../domain/accounts/keys/own-keys.ts'
 import type { SignIn } from '../../domain/accounts/sign-in.ts'
 import type { OpenContent } from '../../domain/assets/asset-content.ts'
+import type { PoolPrice } from '../../domain/credits/prices.ts'
 import type { ReportUsage } from '../../domain/credits/usage-report.ts'
 import type { ListedEngine } from '../../domain/engine/directory/engine-directory.ts'
 import type { LiveRuns } from '../../domain/jobs/read/live-runs.ts'
 import type { WatchJob } from '../../domain/jobs/read/watch-job.ts'
 import type { SummaryStore } from '../../domain/jobs/summaries/summary-store.ts'
+import type { EstimateWait } from '../../domain/jobs/waits/wait-estimates.ts'
 import type { Access } from '../../domain/models/access/model-access.ts'
 import type { CallStore } from '../../domain/models/calls/call-store.ts'
 
@@ -24,6 +26,8 @@ export interface AccountStanding {
   /** null: as many as there are workers. */
   readonly maxRunning: number | null
   readonly maxQueued: number
+  /** What a job of the common pool costs; null: nothing. */
+  readonly jobPrice: PoolPrice | null
   /** null: the account is not metered. */
   readonly credit: { readonly available: Micros; readonly held: Micros } | null
 }
@@ -51,7 +55,8 @@ export interface ConsoleParts {
   /** null: the local kind, which has none. */
   readonly keys: OwnKeys | null
   readonly models: ModelParts
-  readonly summaries: Pick<SummaryStore, 'search' | 'findMany' | 'findDetails' | 'count'>
+  readonly summaries: Pick<SummaryStore, 'search' | 'findMany' | 'findDetails' | 'findOutputs' | 'count'>
+  readonly estimateWait: EstimateWait
   readonly watchJob: WatchJob
   readonly openContent: OpenContent
   readonly liveRuns: Pick<LiveRuns, 'read' | 'follow'>

@@ -24,6 +24,7 @@ import type { SubmitPrompt } from '../../domain/jobs/submit/submit-prompt.ts'
 import type { AccountConnections } from './connections/account-connections.ts'
 import type { ConsoleParts } from './console-parts.ts'
 import type { Gate } from './guards/gate.ts'
+import type { PartnerParts } from './partner-parts.ts'
 import type { Surface } from './surface.ts'
 
 export interface SurfaceParts {
@@ -36,6 +37,10 @@ export interface SurfaceParts {
   readonly log: Log
   /** Every caller is the one implicit account, as on the local kind: clients are told apart by what they call themselves. */
   readonly isOneAccountForAll: boolean
+  /** The surface stands beside ComfyUI's editor, on a listener where no program but that page is expected. */
+  readonly isForEditor: boolean
+  /** Addresses of scripts that ComfyUI's editor loads besides its own. */
+  readonly editorScripts: readonly string[]
   /** Of the service. */
   readonly version: string
   readonly bus: EventBus<LiveEvent>
@@ -66,6 +71,7 @@ export interface SurfaceParts {
   /** Bounds what an account holds open, on this surface and on all others together. */
   readonly accountConnections: AccountConnections
   readonly console: ConsoleParts
+  readonly partner: PartnerParts
   readonly limits: {
     readonly maxBodyBytes: number
     readonly maxUploadBytes: number

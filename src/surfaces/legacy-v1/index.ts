@@ -26,6 +26,7 @@ import { loadContract } from './operations/server-info.ts'
 import { createJobClients, toClientId } from './prompts/job-clients.ts'
 import { createAnswerPromptError } from './prompts/prompt-errors.ts'
 import { createExtraDataMemory } from './prompts/prompt-extra-data.ts'
+import { createLogReaders } from './ws/log-news.ts'
 import { openSockets } from './ws/open-sockets.ts'
 
 const CALLER = Symbol('caller')
@@ -43,11 +44,13 @@ export function createSurface(parts: SurfaceParts): Surface {
     extraData: createExtraDataMemory(),
     announcedFiles,
     features,
+    logReaders: createLogReaders(),
     newPromptId: createUuidV7(() => clock.now().getTime()),
     callerOf,
     accountOf: (request) => callerOf(request).accountId,
   }
-  const sockets = openSockets(parts, { answerError, jobClients: deps.jobClients, features: () => features })
+  const { jobClients, logReaders } = deps
+  const sockets = openSockets(parts, { answerError, jobClients, logReaders, features: () => features })
   let methodsOf: MethodsOf = () => []
 
   function register(app: FastifyInstance): void {
@@ -115,6 +118,8 @@ function toFeatures({ limits }: SurfaceParts): object {
     extension: {},
     node_replacements: true,
     assets: false,
+    // Whoever is here has signed in already, and there is no account anywhere else.
+    show_signin_button: false,
   }
 }
 

@@ -11,12 +11,14 @@ import type { SurfaceParts } from '../kit/surface-parts.ts'
 import type { AnnouncedFiles } from './files/announced-files.ts'
 import type { JobClients } from './prompts/job-clients.ts'
 import type { ExtraDataMemory } from './prompts/prompt-extra-data.ts'
+import type { LogReaders } from './ws/log-news.ts'
 
 export interface OperationDeps extends SurfaceParts {
   readonly jobClients: JobClients
   readonly extraData: ExtraDataMemory
   readonly announcedFiles: AnnouncedFiles
   readonly features: object
+  readonly logReaders: LogReaders
   readonly newPromptId: NewId
   callerOf(request: FastifyRequest): Caller
   accountOf(request: FastifyRequest): string

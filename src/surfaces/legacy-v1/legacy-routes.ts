@@ -13,6 +13,7 @@ import { fixedAnswers, getFeatures, getOpenapi, getSystemStats, getWs } from './
 import { postUploadImage, postUploadMask } from './operations/uploads.ts'
 import { userdata } from './operations/userdata.ts'
 import { userSettings, users } from './operations/users.ts'
+import { getVideoMetadata } from './operations/video-metadata.ts'
 import { getView } from './operations/view.ts'
 
 const OPERATIONS = [
@@ -34,6 +35,7 @@ const OPERATIONS = [
   postUploadMask,
   getView,
   getViewMetadata,
+  getVideoMetadata,
   getWs,
   getSystemStats,
   getFeatures,
@@ -66,6 +68,7 @@ const KIND_OF_ROUTE: Readonly<Record<string, 'jobs' | 'assets'>> = {
   upload: 'assets',
   view: 'assets',
   view_metadata: 'assets',
+  video_metadata: 'assets',
   userdata: 'assets',
   'v2/userdata': 'assets',
   settings: 'assets',

@@ -9,14 +9,13 @@ import { type Caller, mustHaveScope } from '../../domain/accounts/caller.ts'
 import type { BlobStore } from '../../domain/assets/blob-store.ts'
 import type { SpendOf } from '../../domain/models/access/committed-spend.ts'
 import type { Access } from '../../domain/models/access/model-access.ts'
-import type { CallEnd, CallResult } from '../../domain/models/calls/call-store.ts'
 import type { RunAnswer, RunModel } from '../../domain/models/calls/run-call.ts'
-import { RouterError } from '../../domain/models/router-error.ts'
 import { claimOf } from '../kit/bodies/body-memory.ts'
 import { dropRestOf, keepOpenFor } from '../kit/bodies/unread-body.ts'
 import { keepUntilAnswered } from '../kit/connections/half-closed.ts'
 import { writeAnswer } from '../kit/connections/raw-answer.ts'
 import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
+import { mustBeResult } from '../kit/model-calls.ts'
 import { requestIdOf } from '../kit/request-identity.ts'
 import type { AnswerError } from '../kit/surface.ts'
 import { fingerprintOf, readCallInput, readKey } from './requests/call-input.ts'
@@ -124,24 +123,4 @@ function logDisconnect(log: Log, requestId: string, { provider, model }: ModelPa
     { requestId, model: `${provider}/${model}`, errorType: 'client_disconnected', status: 499 },
     'client disconnected',
   )
-}
-
-export function mustBeResult({
-  end,
-  isReplay,
-  spend,
-}: {
-  end: CallEnd
-  isReplay: boolean
-  spend: RunAnswer['spend']
-}): CallResult {
-  if (end.kind === 'result') return end.result
-  const { refusal, message, upstreamStatus, failures, retryAfterSeconds = null } = end.refusal
-  throw new RouterError(refusal, message, {
-    upstreamStatus,
-    retryAfterSeconds,
-    isReplay,
-    spend,
-    ...(failures === null ? {} : { failures }),
-  })
 }

@@ -80,6 +80,18 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
     await assert.rejects(bytesOf(file), EngineLostError)
   })
 
+  test('a job that is handed out again as the same attempt saves elsewhere, so that neither removes what the other made', async () => {
+    await using rigs = new AsyncDisposableStack()
+    const folders: string[] = []
+    for (const claimId of ['first', 'second']) {
+      const rig = rigs.use(await openRig())
+      await runGraph(rig.engine, saveGraph(9), { jobId: 'same', claimId })
+      folders.push(...rig.fake.files.paths())
+    }
+    assert.equal(folders.length, 2)
+    assert.notEqual(folders[0], folders[1])
+  })
+
   test('an input folder that somebody emptied is filled again within the run', async () => {
     await using rig = await openRig()
     const files = { 'photo.png': Buffer.from('a photo') }
@@ -148,7 +160,8 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
     await runGraph(rig.engine, saveGraph(1, 'sub/name'), { jobId: 'one', attempt: 2 })
     await runGraph(rig.engine, saveGraph(1, '/absolute'))
     const prefixes = rig.fake.executions.map(({ graph }) => graph['2']?.inputs.filename_prefix)
-    assert.deepEqual(prefixes, ['atelier/one-2/sub/name', '/absolute'])
+    assert.match(String(prefixes[0]), /^atelier\/one-2-[0-9a-f]{8}\/sub\/name$/)
+    assert.deepEqual(prefixes.slice(1), ['/absolute'])
   })
 
   test('two jobs whose files get the same name on the server each keep their own picture', async () => {

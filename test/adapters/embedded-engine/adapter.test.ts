@@ -17,6 +17,7 @@ function toRun(graph: JsonValue, fields: Partial<EngineRun> = {}): EngineRun {
     jobId: 'job',
     accountId: 'me',
     attempt: 1,
+    claimId: 'claim',
     graph: readGraph(graph),
     inputs: new Map(),
     extraData: null,

@@ -38,7 +38,15 @@ const JOB: Sample = {
   ...{ metadata: '{"a":"ü"}', progress: '{"value":0.5}', error: null, workflow: '{"1":{"seed":18446744073709551615}}' },
   ...{ workflow_id: null, submission: null, run: null, log_text: null, log_truncated: null, log_captured_at: null },
   ...{ log_complete: null, log_marks: null, sealed: null, notes: null, completed_at: null },
-  ...{ recipe: 'r1', code: null, attempts: null, hook: null },
+  ...{
+    recipe: 'r1',
+    code: null,
+    attempts: null,
+    title: 'Postcard',
+    output_types: 0,
+    origin: '{"key":"k"}',
+    hook: null,
+  },
 }
 
 const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly Sample[]>> = {
@@ -131,6 +139,7 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
     {
       ...JOB,
       ...{ id: DONE, seq: 12, status: 'failed', completed_at: 2000, error: '{"code":"x"}', run: '{}', log_text: 'log' },
+      ...{ output_types: 3 },
       ...{ code: 'x', attempts: '[[1,"gpu1",5,6,"engine_lost"]]', log_marks: '[[0,5,"7"]]' },
       ...{ log_truncated: 1, log_captured_at: 1999, log_complete: 0 },
     },

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { readNodeClasses } from '../../../console/src/api/node-classes.ts'
+import { countBatch, joinValues, readValues, splitValues, toBatch } from '../../../console/src/form/batch.ts'
 import { changeWorkflow } from '../../../console/src/form/change-workflow.ts'
-import { readSchemaFields, toSchemaFields } from '../../../console/src/form/schema-fields.ts'
 import { randomSeed, readField, showValue, toFieldGroups } from '../../../console/src/form/workflow-fields.ts'
 import { readWorkflow } from '../../../console/src/graph/workflow-graph.ts'
 import { monthBy, toCsv, toMonth } from '../../../console/src/pages/account/usage-range.ts'
@@ -54,32 +54,35 @@ test('what is not changed in the form is not changed in the workflow', () => {
   assert.deepEqual(parsed(changeWorkflow(WORKFLOW, [])), parsed(WORKFLOW))
 })
 
-test('a schema becomes fields, and what it cannot draw is a field of JSON', () => {
-  const fields = toSchemaFields({
-    required: ['text', 'list'],
-    example: { text: 'Hello' },
-    properties: {
-      width: { type: 'integer', minimum: 1, maximum: 8192, default: 768 },
-      text: { type: 'string', maxLength: 1000 },
-      align: { type: 'string', enum: ['left', 'right'], default: 'left' },
-      list: { type: 'array', items: { type: 'string' } },
-    },
+test('an input with several values makes a job for each, in every combination or side by side', () => {
+  const lists = [
+    { node: '4', input: 'seed', valueTexts: ['1', '2', '3'] },
+    { node: '4', input: 'cfg', valueTexts: ['7.0', '8.0'] },
+  ]
+  const seen = (way: 'combinations' | 'side by side', of = lists) =>
+    toBatch(of, way).map((changes) => changes.map(({ valueText }) => valueText).join(' '))
+  assert.deepEqual(seen('combinations'), ['1 7.0', '1 8.0', '2 7.0', '2 8.0', '3 7.0', '3 8.0'])
+  assert.deepEqual(seen('side by side', [lists[0], { ...lists[1], valueTexts: ['4', '5', '6'] }]), [
+    '1 4',
+    '2 5',
+    '3 6',
+  ])
+  assert.deepEqual(countBatch(lists, 'side by side'), {
+    problem: 'side by side needs lists of one length, these have 3, 2',
   })
-  assert.deepEqual(
-    fields.map(({ name, field, isRequired }) => `${name} ${field.kind} ${isRequired}`),
-    ['text multiline true', 'list json true', 'width integer false', 'align choice false'],
-  )
-  const read = (typed: Record<string, string>) => readSchemaFields(fields, new Map(Object.entries(typed)))
-  assert.deepEqual([...read({}).problems], [['list', 'needed']])
-  assert.equal(read({ list: '["a"]' }).text, '{"text":"Hello","list":["a"]}')
-  assert.equal(read({ list: '[]', width: '768', align: 'right' }).text, '{"text":"Hello","list":[],"align":"right"}')
-  assert.deepEqual(
-    [...read({ list: '[', width: '9000' }).problems],
-    [
-      ['list', 'not JSON'],
-      ['width', 'at most 8192'],
-    ],
-  )
+  assert.deepEqual([toBatch([], 'combinations'), countBatch([], 'combinations')], [[[]], 1])
+  const many = { ...lists[0], valueTexts: Array.from({ length: 30 }, String) }
+  assert.deepEqual(countBatch([many, many], 'combinations'), { problem: '900 jobs are too many: at most 500 at once' })
+})
+
+test('values are typed one in a line, texts of several lines between lines of dashes, each by the rules of its field', () => {
+  const seed = fieldsOf(CLASSES).find(({ input }) => input === 'seed')
+  assert.ok(seed !== undefined)
+  assert.deepEqual(readValues(seed, '18446744073709551615\n\n 7 '), { valueTexts: ['18446744073709551615', '7'] })
+  assert.deepEqual(readValues(seed, '1\n-1'), { problem: 'value 2: at least 0' })
+  assert.deepEqual(readValues(seed, ' \n'), { problem: 'no value yet' })
+  const texts = ['a\nb', 'c -- d']
+  assert.deepEqual(splitValues('multiline', joinValues('multiline', texts)), texts)
 })
 
 test('two workflows differ in the inputs that were changed, and in nodes that only one has', () => {

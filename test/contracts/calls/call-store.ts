@@ -209,6 +209,23 @@ export function testCallStore(store: () => CallStoreUnderTest): void {
     assert.ok((await takeLapsed('c')).every((call) => call.ref.id !== ref.id))
   })
 
+  test('a call is found by what its caller was told, in its own account only, also after its end', async () => {
+    const accountId = await store().addAccount(null)
+    const call = newCall(accountId, { jobId: 'job' })
+    const ref = await admitted(call)
+    const told = { task: 'bfl/7', answer: '{"id":"7"}' }
+    const key = call.key ?? ''
+    assert.equal(await store().calls.findTold(accountId, { key }), null)
+    await store().calls.keepProgress(ref, { handle: { task: 7 }, quote: [], isOwnKey: false, told })
+    await store().calls.finish(ref, ending())
+    const found = { id: ref.id, modelId: call.modelId, told }
+    assert.deepEqual(await store().calls.findTold(accountId, { task: 'bfl/7' }), found)
+    assert.deepEqual(await store().calls.findTold(accountId, { key }), found)
+    assert.equal(await store().calls.findTold(await store().addAccount(null), { task: 'bfl/7' }), null)
+    const [listed] = await store().calls.list(accountId, { before: null, limit: 1, modelId: null, status: null })
+    assert.equal(listed?.jobId, 'job')
+  })
+
   test('a record is told again until its time, and its key is free after its life', async () => {
     const accountId = await store().addAccount(null)
     const short = newCall(accountId)

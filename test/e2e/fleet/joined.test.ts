@@ -27,6 +27,14 @@ describe('a joined worker', () => {
     assert.ok(names.includes('preview'), names.join())
     const last = frames.at(-1)?.data
     assert.equal(last.status ?? last.job?.status, 'succeeded', JSON.stringify(last))
+    const { nodes } = (await call(app.url, `/console/v1/jobs/${id}/nodes`)).json
+    assert.deepEqual(
+      nodes.map((node: { state: string; steps: number | null }) => [node.state, node.steps]),
+      [
+        ['done', 40],
+        ['done', null],
+      ],
+    )
   })
 
   for (const credentials of [true, false]) {

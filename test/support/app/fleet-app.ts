@@ -39,6 +39,8 @@ export interface FleetAppOptions {
   readonly cancelGraceMs?: number
   readonly concurrency?: number
   readonly adminToken?: string
+  /** With what is stored there already; removed with the service. */
+  readonly dataDir?: string
   /** The engines belong to a worker that joined the service over HTTP. */
   readonly isJoined?: boolean
 }
@@ -52,6 +54,7 @@ export async function startFleetApp({
   cancelGraceMs = LONG_MS,
   concurrency,
   adminToken,
+  dataDir,
   isJoined = false,
 }: FleetAppOptions): Promise<FleetApp> {
   await using opening = new AsyncDisposableStack()
@@ -80,7 +83,7 @@ export async function startFleetApp({
     await startTestApp(
       isJoined
         ? { overrides: { engines: [] }, settings: { adminToken: ADMIN_TOKEN, joins: 'on', ...flags } }
-        : { overrides: { engines }, settings: flags },
+        : { overrides: { engines }, settings: flags, dataDir },
     ),
   )
   const worker = isJoined

@@ -15,6 +15,7 @@ import type { SentJournal } from '../../../src/domain/models/calls/sent-journal.
 import { createCheckInput } from '../../../src/domain/models/catalog/check-input.ts'
 import type { JsonRecord, Model } from '../../../src/domain/models/catalog/model.ts'
 import { createCatalog } from '../../../src/domain/models/catalog/model-catalog.ts'
+import { createPartnerRoutes } from '../../../src/domain/models/partner/partner-route.ts'
 import type { Provider } from '../../../src/domain/models/provider.ts'
 import type { RequestStore } from '../../../src/domain/models/queue/request-store.ts'
 import type { Store } from '../../../src/domain/store.ts'
@@ -70,6 +71,7 @@ export function openRouterNode(options: RouterNodeOptions): RouterNode {
     toHook: unused,
     models: {
       catalog: () => catalog,
+      routes: () => createPartnerRoutes([]),
       providerOf: () => provider,
       hostAssets: async ({ body }) => ({ body, hasForeignUrls: false }),
       reload: unused,

@@ -11,6 +11,8 @@ export interface ConsoleClient {
   ask(method: string, template: string, path?: string, body?: unknown): Promise<Answer>
   submit(workflow: object, more?: object): Promise<string>
   untilStatus(jobId: string, ...statuses: readonly string[]): Promise<void>
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into it freely
+  workflowOf(jobId: string): Promise<any>
 }
 
 export function createConsoleClient(url: string, key: string | null = null): ConsoleClient {
@@ -31,6 +33,9 @@ export function createConsoleClient(url: string, key: string | null = null): Con
       const answer = await call(url, '/api/v2/jobs', { method: 'POST', headers, body })
       assert.equal(answer.status, 201, answer.text)
       return answer.json.id as string
+    },
+    async workflowOf(jobId) {
+      return (await call(url, `/api/v2/jobs/${jobId}/workflow`, { headers })).json.workflow
     },
     async untilStatus(jobId, ...statuses) {
       await waitUntil(async () =>

@@ -1,9 +1,11 @@
 /** One job over the whole service: its page, its nodes, its layout, its log, and all of it live. */
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { startTestApp } from '../../support/app/start-app.ts'
 import { startShared } from '../../support/app/start-shared.ts'
 import { call } from '../../support/clients/call.ts'
+import { assetRef, CheckedClient, node } from '../../support/clients/checked-client.ts'
 import { checkAgainstSchema, createConsoleClient } from '../../support/clients/console-client.ts'
 import { type EventReader, type Frame, openEvents } from '../../support/clients/event-reader.ts'
 import { createFakeEngine } from '../../support/engines/fake-engine.ts'
@@ -137,6 +139,64 @@ test('the layout is where an editor had put the nodes, and nothing else of what 
   assert.equal((await client.ask('GET', JOB, `/jobs/${id}`)).json.title, 'My poster')
   const plain = await client.submit({ '1': SAVE })
   assert.equal((await client.ask('GET', `${JOB}/layout`, `/jobs/${plain}/layout`)).status, 404)
+})
+
+test('a job keeps the key of its submit, the files that its graph names and its layout, also when it runs again', async () => {
+  await using app = await startTestApp({ overrides: { engine: createFakeEngine() } })
+  const client = createConsoleClient(app.url)
+  const uploads = new CheckedClient(app.url)
+  const asset = await uploads.uploaded('cat.png', 'a cat', { fields: { content_type: 'image/png' } })
+  const pos = [{ id: 1, pos: [10, 20], title: 'Cat' }]
+  const body = JSON.stringify({
+    workflow: { '1': node('FakeLoad', { image: assetRef(asset.id) }), '2': node('FakeLoad', { image: 'cat.png' }) },
+    extra_data: { extra_pnginfo: { workflow: { nodes: pos } } },
+  })
+  const headers = { 'content-type': 'application/json', 'idempotency-key': 'key-1' }
+  const { id } = (await call(app.url, '/api/v2/jobs', { method: 'POST', headers, body })).json
+  await client.untilStatus(id, 'succeeded')
+  const { json } = await client.ask('GET', JOB, `/jobs/${id}`)
+  assert.equal(json.idempotency_key, 'key-1')
+  const file = { name: 'cat.png', size_bytes: 5, content_type: 'image/png', asset_id: asset.id }
+  assert.deepEqual(json.inputs, [
+    { ...file, url: `/api/v2/assets/${asset.id}/content` },
+    { ...file, url: `/api/v2/assets/${asset.id}/content` },
+  ])
+  const again = (await client.ask('POST', `${JOB}/rerun`, `/jobs/${id}/rerun`, {})).json.id
+  await client.untilStatus(again, 'succeeded')
+  const { json: second } = await client.ask('GET', JOB, `/jobs/${again}`)
+  assert.deepEqual([second.has_layout, second.idempotency_key, second.inputs.length], [true, null, 2])
+  const { json: layout } = await client.ask('GET', `${JOB}/layout`, `/jobs/${again}/layout`)
+  assert.deepEqual(layout.nodes, { '1': { x: 10, y: 20, w: 210, h: 100, title: 'Cat', color: null } })
+  await uploads.call(`/api/v2/assets/${asset.id}`, { method: 'DELETE' })
+  const [gone] = (await client.ask('GET', JOB, `/jobs/${id}`)).json.inputs
+  assert.deepEqual([gone.asset_id, gone.url, gone.size_bytes], [null, null, 5])
+})
+
+test('a job far behind in a steady queue is told about how long it still waits', async () => {
+  const engine = createFakeEngine()
+  await using app = await startTestApp({ overrides: { engine }, settings: { workers: '1' } })
+  const client = createConsoleClient(app.url)
+  await client.submit({ '2': GATE })
+  await engine.untilRuns(1)
+  // Thirty jobs that have run one after the other, ten seconds each, with six of them waiting at any time.
+  const { jobs } = app.app.store
+  const beganMs = Date.now() - 400_000
+  for (let index = 0; index < 30; index += 1) {
+    const [id, leaseId, startMs] = [randomUUID(), randomUUID(), beganMs + index * 10_000]
+    const createdAt = new Date(startMs - 60_000)
+    const recorded = { id, accountId: 'local', pool: 'default', metadata: {}, workflow: '{}', inputs: [], needs: '' }
+    const past = { ...recorded, createdAt, expiresAt: new Date(beganMs + 86_400_000), priority: 9 }
+    await jobs.submit({ ...past, needsExtraData: false, sealedExtraData: null }, null)
+    const [now, leaseUntil] = [new Date(startMs), new Date(Date.now() + 60_000)]
+    const engines = [{ engineId: 'embedded', lanes: null }]
+    await jobs.claim({ pool: 'default', workerId: 'w', leaseId, leaseUntil, now, engines, maxOvertakes: 0 })
+    const finish = { status: 'succeeded', from: ['running'], at: new Date(startMs + 10_000), error: null } as const
+    await jobs.commit({ jobId: id, leaseId }, { finish })
+  }
+  const waiting: string[] = []
+  for (let index = 0; index < 5; index += 1) waiting.push(await client.submit({ '2': GATE }))
+  const { wait } = (await client.ask('GET', JOB, `/jobs/${waiting[4]}`)).json
+  assert.ok(wait.estimate_seconds >= 25 && wait.estimate_seconds <= 100, JSON.stringify(wait))
 })
 
 test('a job of another account looks like one that does not exist', async () => {

@@ -26,7 +26,8 @@ test('the gallery shows outputs of all jobs, the newest first, by type, in pages
   assert.equal((await call(app.url, all.outputs[0].url)).status, 200)
   const { type } = all.outputs[0]
   assert.equal((await client.ask('GET', OUTPUTS, `${OUTPUTS}?type=${type}&node=1`)).json.outputs.length, 3)
-  assert.equal((await client.ask('GET', OUTPUTS, `${OUTPUTS}?type=nothing`)).json.outputs.length, 0)
+  assert.equal((await client.ask('GET', OUTPUTS, `${OUTPUTS}?type=latent`)).json.outputs.length, 0)
+  assert.equal((await client.ask('GET', OUTPUTS, `${OUTPUTS}?type=nothing`)).status, 400)
   const seen: string[] = []
   let cursor = ''
   do {
@@ -44,6 +45,16 @@ test('the gallery shows outputs of all jobs, the newest first, by type, in pages
     [200, 'application/zip', 'PK'],
   )
   assert.match(zip.headers['content-disposition'] ?? '', /^attachment/)
+  const several = await call(app.url, `/console/v1/outputs.zip?jobs=${ids[1]},${ids[0]}`)
+  assert.equal(several.headers['content-type'], 'application/zip')
+  const text = several.bytes.toString('latin1')
+  for (const [index, id] of [ids[1], ids[0]].entries()) assert.ok(text.includes(`${index + 1}-${id.slice(0, 8)}/`), id)
+  assert.equal((await client.ask('GET', '/outputs.zip', '/outputs.zip?jobs=none')).status, 400)
+  assert.equal((await client.ask('GET', '/outputs.zip', `/outputs.zip?jobs=${crypto.randomUUID()}`)).status, 404)
+  assert.deepEqual((await client.ask('GET', '/engines')).json, {
+    ...{ ready: 1, busy: 0, starting: 0, away: 0, running: 0 },
+    slots: (await client.ask('GET', '/engines')).json.slots,
+  })
 })
 
 test('a small picture is a webp of the asked size, kept for ever; what is no picture has none', async () => {
@@ -70,6 +81,12 @@ test('a small picture is a webp of the asked size, kept for ever; what is no pic
   assert.equal((await call(app.url, `/console/v1/thumbnails/${uploaded.id}?w=9`)).status, 400)
   const listed = (await client.ask('GET', '/assets')).json.assets
   assert.deepEqual([listed.length, listed[0].asset_id, listed[0].size_bytes], [1, uploaded.id, png.byteLength])
+  form.set('file_path', 'later.png')
+  await fetch(`${app.url}/api/v2/assets`, { method: 'POST', body: form })
+  const first = (await client.ask('GET', '/assets', '/assets?limit=1')).json
+  const second = (await client.ask('GET', '/assets', `/assets?limit=1&cursor=${first.next_cursor}`)).json
+  assert.deepEqual([first.assets[0].name, second.assets[0].name, second.next_cursor], ['later.png', 'red.png', null])
+  assert.equal((await client.ask('GET', '/assets', '/assets?cursor=x')).status, 400)
   const job = await client.submit({ '1': { class_type: 'FakeValue', inputs: { value: 'text', key: 'text' } } })
   await client.untilStatus(job, 'succeeded')
   const [text] = (await client.ask('GET', OUTPUTS)).json.outputs

@@ -81,6 +81,41 @@ describe('asked again', () => {
     assert.deepEqual(other.json, { outcome: 'lost' })
   })
 
+  test('an end brings when each node ran and which lines it printed', async () => {
+    const jobId = await submit()
+    const leaseId = randomUUID()
+    await claim(leaseId)
+    const [from, to] = [Date.UTC(2026, 0, 1), Date.UTC(2026, 0, 1, 0, 0, 5)]
+    const span = { node_id: '1', started_at_ms: from, ended_at_ms: to, step: 3, steps: 3 }
+    const record = {
+      ...{ started_at_ms: from, ended_at_ms: to, cached: { node_ids: [], at_ms: from }, nodes: [], executed: ['1'] },
+      ...{ stopped_at: null, failure: null, spans: [span] },
+    }
+    const marks = { total: 2, marks: [{ line: 1, at_ms: to, node_id: '1' }] }
+    const log = { text: 'one\ntwo\n', truncated: false, complete: true, marks }
+    const finish = { status: 'succeeded', from: ['running'], error: null, record }
+    const commit = (change: object) =>
+      worker.ask('POST', `/jobs/${jobId}/commits`, { lease_id: leaseId, change: { finish, ...change } })
+    const beyond = { ...marks, marks: [{ line: 1, at_ms: 8.65e15, node_id: '1' }] }
+    assert.equal((await commit({ log: { ...log, marks: beyond } })).status, 422, 'no time is that late')
+    assert.equal((await commit({ log })).json.outcome, 'committed')
+    const [node] = (await call(app.url, `/console/v1/jobs/${jobId}/nodes`)).json.nodes
+    assert.deepEqual(
+      [node.state, node.started_at, node.ended_at, node.steps],
+      ['done', new Date(from).toISOString(), new Date(to).toISOString(), 3],
+    )
+    const { lines } = (await call(app.url, `/console/v1/jobs/${jobId}/logs`)).json
+    assert.deepEqual(
+      lines.map(({ text, node: printedBy, at }: { text: string; node: string | null; at: string | null }) => [
+        ...[text, printedBy, at],
+      ]),
+      [
+        ['one', null, null],
+        ['two', '1', new Date(to).toISOString()],
+      ],
+    )
+  })
+
   test('pieces that are not as long together as what they are to be are refused unread', async () => {
     const jobId = await submit()
     const lease = { jobId, leaseId: randomUUID() }

@@ -1,16 +1,21 @@
-/** Takes a file by dropping it, by choosing it, or by pasting text. */
+/** Takes files by dropping or by choosing them. */
 import { useRef, useState } from 'preact/hooks'
 
 interface FileDropProps {
   readonly label: string
   readonly hint: string
   readonly accept: string
-  readonly onFile: (file: File) => void
+  readonly isSeveral?: boolean
+  readonly onFiles: (files: readonly File[]) => void
 }
 
-export function FileDrop({ label, hint, accept, onFile }: FileDropProps) {
+export function FileDrop({ label, hint, accept, isSeveral = false, onFiles }: FileDropProps) {
   const field = useRef<HTMLInputElement>(null)
   const [isOver, setOver] = useState(false)
+  const take = (list: FileList | null | undefined) => {
+    const files = [...(list ?? [])].slice(0, isSeveral ? undefined : 1)
+    if (files.length > 0) onFiles(files)
+  }
   return (
     <div
       class={`file-drop ${isOver ? 'over' : ''}`}
@@ -22,8 +27,7 @@ export function FileDrop({ label, hint, accept, onFile }: FileDropProps) {
       onDrop={(event) => {
         event.preventDefault()
         setOver(false)
-        const file = event.dataTransfer?.files[0]
-        if (file !== undefined) onFile(file)
+        take(event.dataTransfer?.files)
       }}
     >
       <button type="button" class="button" onClick={() => field.current?.click()}>
@@ -37,9 +41,9 @@ export function FileDrop({ label, hint, accept, onFile }: FileDropProps) {
         tabIndex={-1}
         aria-label={label}
         accept={accept}
+        multiple={isSeveral}
         onChange={(event) => {
-          const file = event.currentTarget.files?.[0]
-          if (file !== undefined) onFile(file)
+          take(event.currentTarget.files)
           event.currentTarget.value = ''
         }}
       />

@@ -36,7 +36,9 @@ export function JsonTree({ value, name, isOpen = false }: JsonTreeProps) {
         <span class="json-name">
           <Words text={name} />
         </span>{' '}
-        <span class="dim">{labelOf(value, entries.length)}</span>
+        <span class="dim">
+          <Words text={labelOf(value, entries.length)} />
+        </span>
       </summary>
       {isShown && (
         <div class="json-children">

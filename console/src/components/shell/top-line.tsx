@@ -4,7 +4,6 @@ import { hrefOf } from '../../routes.ts'
 import { draining, newBuild } from '../../state/live/live.ts'
 import { isPaletteOpen } from '../../state/palette.ts'
 import { session } from '../../state/session.ts'
-import { toMarkedText } from '../../text/marks.ts'
 import { Money } from '../figures.tsx'
 import { Words } from '../words.tsx'
 import { LiveDot } from './live-dot.tsx'
@@ -32,11 +31,10 @@ export function TopLine() {
       {account != null && (
         <a
           class="account-line"
-          aria-label={`Account ${toMarkedText(account.name)}`}
-          href={hrefOf(session.value?.features.accounts === true ? '/account' : '/settings')}
+          href={hrefOf(session.value?.features.accounts === true ? '/account/usage' : '/settings')}
         >
-          <Words text={account.name} />
-          {account.credit !== null && <Money usd={account.credit.available_usd} />}
+          <span class="unseen">{session.value?.features.accounts === true ? 'Usage of ' : 'Account '}</span>
+          <Words text={account.name} /> {account.credit !== null && <Money usd={account.credit.available_usd} />}
         </a>
       )}
       {account == null && operator === true && <span class="account-line">operator</span>}

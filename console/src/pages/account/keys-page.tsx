@@ -1,20 +1,24 @@
-/** Keys of the account: made, shown once, revoked. */
+/** Keys of the account: made, shown once, given a new secret, revoked. */
 import { useSignal } from '@preact/signals'
 import { createKey, type KeyRow, listKeys, revokeKey } from '../../api/account.ts'
 import { ApiError } from '../../api/client.ts'
 import { EmptyState } from '../../components/empty-state.tsx'
 import { ErrorBox } from '../../components/error-box.tsx'
 import { Ago, Moment } from '../../components/figures.tsx'
+import { Icon } from '../../components/icon.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { confirm } from '../../components/overlay/confirm.tsx'
 import { Dialog } from '../../components/overlay/dialog.tsx'
-import { KeyOnce } from '../../components/overlay/key-once.tsx'
+import { showKeyOnce } from '../../components/overlay/key-once.tsx'
 import { showToast } from '../../components/overlay/toast.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
 import { Words } from '../../components/words.tsx'
+import { query, setQuery } from '../../routes.ts'
+import { second } from '../../state/clock.ts'
 import { useResource } from '../../state/resource.ts'
 import { toMarkedText } from '../../text/marks.ts'
 import { AccountTabs } from './account-tabs.tsx'
+import { keyName, RotateKey } from './rotate-key.tsx'
 
 /** What a program needs. */
 const WORK = ['jobs:read', 'jobs:write', 'assets:read', 'assets:write', 'models:read', 'models:run'] as const
@@ -22,11 +26,11 @@ const SCOPES = [...WORK, 'keys:write'] as const
 
 export function KeysPage() {
   const resource = useResource('keys', listKeys)
-  const isMaking = useSignal(false)
-  const secret = useSignal<string | null>(null)
+  const isMaking = query.value.get('new') === '1'
+  const rotating = useSignal<KeyRow | null>(null)
   async function revoke(key: KeyRow): Promise<void> {
     const isMeant = await confirm({
-      title: `Revoke “${toMarkedText(key.name)}”?`,
+      title: `Revoke “${toMarkedText(keyName(key))}”?`,
       text: key.is_current
         ? 'You are signed in with this key: this page ends with it, within a second.'
         : 'Programs and pages that use it are refused within a second. This cannot be taken back.',
@@ -42,80 +46,118 @@ export function KeysPage() {
       showToast(error.message)
     }
   }
+  const openNew = () => setQuery({ new: '1' })
   return (
     <section class="page keys">
-      <h1>Keys</h1>
+      <div class="page-head">
+        <h1>Keys</h1>
+        <button type="button" class="button primary" onClick={openNew}>
+          <Icon name="plus" /> New key
+        </button>
+      </div>
       <AccountTabs here="keys" />
-      <button
-        type="button"
-        class="button primary"
-        onClick={() => {
-          isMaking.value = true
-        }}
-      >
-        New key
-      </button>
       <Loaded resource={resource} skeleton={<Skeleton rows={4} />}>
         {({ keys }) =>
           keys.length === 0 ? (
             <EmptyState title="No keys yet">
               <p class="dim">A key lets a program, or another browser, act for this account.</p>
+              <button type="button" class="button primary" onClick={openNew}>
+                Make the first one
+              </button>
             </EmptyState>
           ) : (
-            <ul class="plain-list key-list">
+            <ul class="plain-list card-list">
               {keys.map((key) => (
-                <li key={key.id} class={key.revoked_at === null ? '' : 'revoked'}>
-                  <span class="asset-name">
-                    <Words text={key.name} /> {key.is_current && <span class="chip quiet">this session</span>}
-                    <span class="dim">
-                      {key.scopes === null ? 'everything' : key.scopes.join(', ')} · made <Ago at={key.created_at} />
-                      {key.last_used_at !== null && (
-                        <>
-                          {' · used '}
-                          <Ago at={key.last_used_at} />
-                        </>
-                      )}
-                      {key.expires_at !== null && (
-                        <>
-                          {' · until '}
-                          <Moment at={key.expires_at} />
-                        </>
-                      )}
-                      {key.revoked_at !== null && ' · revoked'}
-                    </span>
-                  </span>
-                  {key.revoked_at === null && (
-                    <button type="button" class="button small danger" onClick={() => void revoke(key)}>
-                      Revoke
-                    </button>
-                  )}
-                </li>
+                <OneKey
+                  key={key.id}
+                  row={key}
+                  onRevoke={() => void revoke(key)}
+                  onRotate={() => {
+                    rotating.value = key
+                  }}
+                />
               ))}
             </ul>
           )
         }
       </Loaded>
-      {isMaking.value && (
+      {isMaking && (
         <NewKey
-          onClose={() => {
-            isMaking.value = false
-          }}
-          onMade={(text) => {
-            isMaking.value = false
-            secret.value = text
+          onClose={() => setQuery({ new: null }, { replace: true })}
+          onMade={(secret) => {
+            setQuery({ new: null }, { replace: true })
+            showKeyOnce(secret)
             resource.reload()
           }}
         />
       )}
-      {secret.value !== null && (
-        <KeyOnce
-          secret={secret.value}
+      {rotating.value !== null && (
+        <RotateKey
+          row={rotating.value}
           onClose={() => {
-            secret.value = null
+            rotating.value = null
+          }}
+          onRotated={(secret, about) => {
+            rotating.value = null
+            showKeyOnce(secret, about)
+            resource.reload()
           }}
         />
       )}
     </section>
+  )
+}
+
+interface OneKeyProps {
+  readonly row: KeyRow
+  readonly onRevoke: () => void
+  readonly onRotate: () => void
+}
+
+function OneKey({ row, onRevoke, onRotate }: OneKeyProps) {
+  return (
+    <li class={row.revoked_at === null ? '' : 'revoked'}>
+      <span class="asset-name">
+        <Words text={keyName(row)} /> {row.is_current && <span class="chip quiet">this session</span>}
+        {row.revoked_at !== null && <span class="chip quiet">revoked</span>}
+        <span class="dim">
+          {row.scopes === null ? 'everything' : row.scopes.join(', ')} · made <Ago at={row.created_at} />
+          {row.last_used_at !== null && (
+            <>
+              {' · used '}
+              <Ago at={row.last_used_at} />
+            </>
+          )}
+          {row.expires_at !== null && (
+            <>
+              {' · until '}
+              <Moment at={row.expires_at} />
+            </>
+          )}
+          {row.previous_until !== null && Date.parse(row.previous_until) > second.value && (
+            <>
+              {' · its former secret counts until '}
+              <Moment at={row.previous_until} />
+            </>
+          )}
+        </span>
+      </span>
+      {row.revoked_at === null && (
+        <>
+          <button
+            type="button"
+            class="button small"
+            aria-label={`Rotate… ${toMarkedText(keyName(row))}`}
+            onClick={onRotate}
+          >
+            Rotate…
+          </button>
+          <button type="button" class="button small danger" onClick={onRevoke}>
+            Revoke
+          </button>
+        </>
+      )}
+    </li>
   )
 }
 

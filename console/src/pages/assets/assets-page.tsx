@@ -1,95 +1,148 @@
-/** Files that were uploaded: what they are, how large, how many jobs use them. */
+/** Files that were uploaded: what they are and how large. */
 import { type AssetRow, listAssets, removeAsset, uploadFile } from '../../api/assets.ts'
 import { ApiError } from '../../api/client.ts'
 import { EmptyState } from '../../components/empty-state.tsx'
+import { ErrorBox } from '../../components/error-box.tsx'
 import { Ago } from '../../components/figures.tsx'
 import { FileDrop } from '../../components/files/file-drop.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { Id } from '../../components/id.tsx'
-import { Loaded } from '../../components/loaded.tsx'
 import { downloadUrl } from '../../components/media/media.tsx'
 import { Thumb } from '../../components/media/thumb.tsx'
 import { confirm } from '../../components/overlay/confirm.tsx'
 import { showToast } from '../../components/overlay/toast.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
+import { VirtualGrid } from '../../components/table/virtual-grid.tsx'
 import { Words } from '../../components/words.tsx'
-import { useResource } from '../../state/resource.ts'
-import { formatBytes } from '../../text/format.ts'
+import { query, setQuery } from '../../routes.ts'
+import { type Page, usePages } from '../../state/pages.ts'
+import { formatBytes, plural } from '../../text/format.ts'
 import { toMarkedText } from '../../text/marks.ts'
 
-const PAGE = 100
+const PAGE = 200
+const ROW_PX = 64
+
+async function load(cursor: string | null, signal: AbortSignal): Promise<Page<AssetRow>> {
+  const asked = new URLSearchParams({ limit: String(PAGE), ...(cursor !== null && { cursor }) })
+  const { assets, next_cursor: next } = await listAssets(asked, signal)
+  return { items: assets, next }
+}
 
 export function AssetsPage() {
-  const resource = useResource('assets', (signal) => listAssets(PAGE, signal))
+  const pages = usePages('assets', load)
+  const wanted = query.value.get('q') ?? ''
   async function tell(deed: () => Promise<unknown>): Promise<void> {
     try {
       await deed()
-      resource.reload()
+      pages.reload()
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
       showToast(error.message)
     }
   }
+  async function upload(files: readonly File[]): Promise<void> {
+    await tell(async () => {
+      for (const file of files) await uploadFile(file)
+      showToast(files.length === 1 ? `${files[0].name} is uploaded.` : `${plural(files.length, 'file')} are uploaded.`)
+    })
+  }
   async function remove(asset: AssetRow): Promise<void> {
     const isMeant = await confirm({
-      title: 'Remove this file?',
+      title: `Remove “${toMarkedText(asset.name)}”?`,
       text: 'Jobs that used it keep what they made; running them again needs the file.',
       deed: 'Remove',
       isDangerous: true,
     })
     if (isMeant) await tell(() => removeAsset(asset.asset_id))
   }
+  const { items, isWhole, error } = pages
+  const found = unique(items.value).filter(({ name }) => name.toLowerCase().includes(wanted.toLowerCase()))
+  const isEmpty = isWhole.value && items.value.length === 0
   return (
     <section class="page assets">
-      <h1>Assets</h1>
+      <div class="page-head">
+        <h1>Assets</h1>
+        {!isEmpty && (
+          <input
+            type="search"
+            aria-label="Find a file"
+            placeholder="Find by name"
+            value={wanted}
+            onInput={(event) => setQuery({ q: event.currentTarget.value }, { replace: true })}
+          />
+        )}
+      </div>
       <FileDrop
-        label="Upload a file"
-        hint="or drop it here; workflows can then take it as an input"
+        label="Upload files"
+        hint="or drop them here; workflows and models can then take them as inputs"
         accept="*/*"
-        onFile={(file) => void tell(() => uploadFile(file))}
+        isSeveral
+        onFiles={(files) => void upload(files)}
       />
-      <Loaded resource={resource} skeleton={<Skeleton rows={8} />}>
-        {({ assets }) =>
-          assets.length === 0 ? (
-            <EmptyState title="No files yet">
-              <p class="dim">Pictures and other files that you or a program uploaded are listed here.</p>
-            </EmptyState>
-          ) : (
-            <ul class="plain-list asset-list">
-              {assets.map((asset) => (
-                <li key={asset.asset_id}>
-                  <span class="asset-thumb">
-                    <Thumb assetId={asset.asset_id} type={asset.content_type} alt="" width={64} />
-                  </span>
-                  <span class="asset-name">
-                    <Words text={asset.name} />
-                    <span class="dim">
-                      {asset.content_type} · {formatBytes(asset.size_bytes)} · <Ago at={asset.created_at} />
-                    </span>
-                  </span>
-                  <Id id={asset.asset_id} label="asset id" />
-                  <a
-                    class="icon-button"
-                    href={downloadUrl(asset.asset_id)}
-                    download={asset.name}
-                    aria-label={`Download ${toMarkedText(asset.name)}`}
-                  >
-                    <Icon name="down" />
-                  </a>
-                  <button
-                    type="button"
-                    class="icon-button"
-                    aria-label={`Remove ${toMarkedText(asset.name)}`}
-                    onClick={() => void remove(asset)}
-                  >
-                    <Icon name="cross" />
-                  </button>
-                </li>
-              ))}
-            </ul>
-          )
-        }
-      </Loaded>
+      {error.value !== null && <ErrorBox error={error.value} onRetry={pages.reload} />}
+      {items.value.length === 0 && !isWhole.value && error.value === null && <Skeleton rows={8} />}
+      {isEmpty && (
+        <EmptyState title="No files yet">
+          <p class="dim">Pictures and other files that you or a program uploaded are listed here.</p>
+        </EmptyState>
+      )}
+      {!isEmpty && isWhole.value && found.length === 0 && (
+        <EmptyState title={`No file is called “${toMarkedText(wanted)}”`}>
+          <button type="button" class="button" onClick={() => setQuery({ q: null })}>
+            Show all
+          </button>
+        </EmptyState>
+      )}
+      {found.length > 0 && (
+        <p class="dim">
+          {plural(found.length, 'file')}
+          {!isWhole.value && ' so far'}, {formatBytes(found.reduce((sum, { size_bytes: size }) => sum + size, 0))}
+        </p>
+      )}
+      <VirtualGrid
+        label="Files"
+        className="asset-list"
+        rowHeight={ROW_PX}
+        count={found.length}
+        keyOf={(index) => found[index].asset_id}
+        loaded={items.value.length}
+        onEndInSight={pages.loadMore}
+      >
+        {(index) => <OneAsset asset={found[index]} onRemove={() => void remove(found[index])} />}
+      </VirtualGrid>
     </section>
+  )
+}
+
+/** What was uploaded between two pages shows the last of the first one again. */
+function unique(assets: readonly AssetRow[]): readonly AssetRow[] {
+  return [...new Map(assets.map((asset) => [asset.asset_id, asset])).values()]
+}
+
+function OneAsset({ asset, onRemove }: { readonly asset: AssetRow; readonly onRemove: () => void }) {
+  return (
+    <>
+      <span class="asset-thumb">
+        <Thumb assetId={asset.asset_id} type={asset.content_type} alt="" width={64} />
+      </span>
+      <span class="asset-name">
+        <Words text={asset.name} />
+        <span class="dim">
+          {toMarkedText(asset.content_type)} · {formatBytes(asset.size_bytes)} · <Ago at={asset.created_at} />
+        </span>
+      </span>
+      <Id id={asset.asset_id} label="asset id" />
+      <a
+        class="icon-button"
+        href={downloadUrl(asset.asset_id)}
+        download={toMarkedText(asset.name)}
+        aria-label={`Download ${toMarkedText(asset.name)}`}
+      >
+        <Icon name="down" />
+      </a>
+      <button type="button" class="icon-button" aria-label={`Remove ${toMarkedText(asset.name)}`} onClick={onRemove}>
+        <Icon name="cross" />
+      </button>
+    </>
   )
 }

@@ -7,7 +7,7 @@ import { Loaded } from '../../components/loaded.tsx'
 import { CompareSlider } from '../../components/media/compare-slider.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
 import { StatusPill } from '../../components/status-pill.tsx'
-import { TableWrap } from '../../components/table/table-wrap.tsx'
+import { type PlainColumn, PlainTable } from '../../components/table/plain-table.tsx'
 import { Words } from '../../components/words.tsx'
 import { spanMs } from '../../graph/scene.ts'
 import { readWorkflow } from '../../graph/workflow-graph.ts'
@@ -17,6 +17,23 @@ import { useResource } from '../../state/resource.ts'
 import { formatSpan, plural } from '../../text/format.ts'
 import { toMarkedText } from '../../text/marks.ts'
 import { diffWorkflows, type WorkflowDiff } from './workflow-diff.ts'
+
+function named(name: string, id: string) {
+  return (
+    <>
+      <Words text={name} /> <span class="dim">{id}</span>
+    </>
+  )
+}
+
+const valued = (text: string | null) => (text === null ? <span class="dim">–</span> : <Words text={text} />)
+
+const INPUTS: readonly PlainColumn<WorkflowDiff['inputs'][number]>[] = [
+  { label: 'Node', cell: ({ node, title }) => named(title, node) },
+  { label: 'Input', cell: ({ input }) => <Words text={input} /> },
+  { label: 'A', cell: ({ a }) => valued(a), className: () => 'diff-a' },
+  { label: 'B', cell: ({ b }) => valued(b), className: () => 'diff-b' },
+]
 
 interface Side {
   readonly job: JobDetail
@@ -78,32 +95,13 @@ function Differences({ diff }: { readonly diff: WorkflowDiff }) {
         <p class="dim">Both ran the same workflow.</p>
       )}
       {inputs.length > 0 && (
-        <TableWrap label="Inputs that differ">
-          <table class="plain-table diff-table">
-            <thead>
-              <tr>
-                <th scope="col">Node</th>
-                <th scope="col">Input</th>
-                <th scope="col">A</th>
-                <th scope="col">B</th>
-              </tr>
-            </thead>
-            <tbody>
-              {inputs.map(({ node, title, input, a, b }) => (
-                <tr key={`${node} ${input}`}>
-                  <td>
-                    <Words text={title} /> <span class="dim">{node}</span>
-                  </td>
-                  <td>
-                    <Words text={input} />
-                  </td>
-                  <td class="diff-a">{a === null ? <span class="dim">–</span> : <Words text={a} />}</td>
-                  <td class="diff-b">{b === null ? <span class="dim">–</span> : <Words text={b} />}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </TableWrap>
+        <PlainTable
+          label="Inputs that differ"
+          className="diff-table"
+          columns={INPUTS}
+          rows={inputs}
+          keyOf={({ node, input }) => `${node} ${input}`}
+        />
       )}
       {[
         ['A', onlyA],
@@ -123,6 +121,24 @@ function Differences({ diff }: { readonly diff: WorkflowDiff }) {
   )
 }
 
+interface NodeTimes {
+  readonly id: string
+  readonly name: string
+  readonly a: number
+  readonly b: number
+}
+
+const TIMES: readonly PlainColumn<NodeTimes>[] = [
+  { label: 'Node', cell: ({ id, name }) => named(name, id) },
+  { label: 'A', isNumber: true, cell: ({ a }) => formatSpan(a) },
+  { label: 'B', isNumber: true, cell: ({ b }) => formatSpan(b) },
+  {
+    label: 'Difference',
+    isNumber: true,
+    cell: ({ a, b }) => (a === b ? '' : `${b > a ? '+' : '−'}${formatSpan(Math.abs(b - a))}`),
+  },
+]
+
 function Times({ left, right }: { readonly left: Side; readonly right: Side }) {
   const now = serverNow()
   const times = (side: Side) => new Map(side.spans.map((span) => [span.id, spanMs(span, now)]))
@@ -136,36 +152,7 @@ function Times({ left, right }: { readonly left: Side; readonly right: Side }) {
   return (
     <section aria-labelledby="diff-times">
       <h2 id="diff-times">Times</h2>
-      <TableWrap label="Times">
-        <table class="plain-table">
-          <thead>
-            <tr>
-              <th scope="col">Node</th>
-              <th scope="col" class="right">
-                A
-              </th>
-              <th scope="col" class="right">
-                B
-              </th>
-              <th scope="col" class="right">
-                Difference
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {rows.map(({ id, name, a, b }) => (
-              <tr key={id}>
-                <td>
-                  <Words text={name} /> <span class="dim">{id}</span>
-                </td>
-                <td class="right number">{formatSpan(a)}</td>
-                <td class="right number">{formatSpan(b)}</td>
-                <td class="right number">{a === b ? '' : `${b > a ? '+' : '−'}${formatSpan(Math.abs(b - a))}`}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </TableWrap>
+      <PlainTable label="Times" columns={TIMES} rows={rows} keyOf={({ id }) => id} />
     </section>
   )
 }

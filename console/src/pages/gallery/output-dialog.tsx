@@ -37,13 +37,16 @@ export function OutputDialog({ output, onMove, onClose }: OutputDialogProps) {
         <button type="button" class="icon-button" aria-label="Next" onClick={() => onMove(1)}>
           <Icon name="right" />
         </button>
-        <a href={hrefOf(`/jobs/${output.job_id}`)} onClick={onClose}>
+        <a href={hrefOf(`/jobs/${output.job_id}#result`)}>
           <Words text={output.job_title === '' ? 'its job' : output.job_title} />
         </a>
         <span class="dim">
           {formatBytes(output.size_bytes)} · <Ago at={output.created_at} />
         </span>
         <span class="top-line-space" />
+        <a class="button" href={hrefOf(`/run?from=${output.job_id}`)}>
+          Run again…
+        </a>
         <a class="button" href={downloadUrl(output.asset_id)} download={toMarkedText(output.name)}>
           <Icon name="down" /> Download
         </a>

@@ -9,6 +9,7 @@ import { Words } from '../../components/words.tsx'
 import { serverNow } from '../../state/clock.ts'
 import { counts, greetings, knownJobs, polls, refreshStates } from '../../state/live/live.ts'
 import { session } from '../../state/session.ts'
+import { EngineLine } from './engine-line.tsx'
 import { FailedToday } from './failed-today.tsx'
 import { FirstStart } from './first-start.tsx'
 import { toHomeView } from './home-state.ts'
@@ -78,6 +79,7 @@ export function HomePage() {
     <section class="page home">
       <h1 class="unseen">Home</h1>
       <NowLine view={view} failedToday={Math.max(failedToday, view.failed.length)} />
+      <EngineLine />
       {error !== null && !isReady && <ErrorBox error={error} />}
       {error !== null && isReady && (
         <p class="stale-line" role="status">

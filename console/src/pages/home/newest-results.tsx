@@ -1,5 +1,8 @@
 import { useEffect } from 'preact/hooks'
+import { zipHref } from '../../api/jobs.ts'
 import { listOutputs } from '../../api/outputs.ts'
+import { BASE } from '../../base.ts'
+import { Icon } from '../../components/icon.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { Thumb } from '../../components/media/thumb.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
@@ -41,6 +44,25 @@ export function NewestResults() {
                       width={256}
                     />
                   </a>
+                  <span class="tile-deeds">
+                    <a
+                      class="icon-button"
+                      href={hrefOf(`/run?from=${job_id}`)}
+                      aria-label={toMarkedText(`Run ${job_title || name} again`)}
+                      title="Run again"
+                    >
+                      <Icon name="again" />
+                    </a>
+                    <a
+                      class="icon-button"
+                      href={zipHref(BASE, [job_id])}
+                      download
+                      aria-label={toMarkedText(`Download all results of ${job_title || name}`)}
+                      title="Download all results of this job"
+                    >
+                      <Icon name="down" />
+                    </a>
+                  </span>
                 </li>
               ))}
             </ul>

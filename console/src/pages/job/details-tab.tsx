@@ -20,6 +20,7 @@ export function DetailsTab({ detail }: { readonly detail: JobDetail }) {
             ['Ended', detail.completed_at === null ? null : <Moment key="at" at={detail.completed_at} />],
             ['Kept until', <Moment key="at" at={detail.expires_at} />],
             ['Client', detail.client === null ? null : <Words key="client" text={detail.client} />],
+            ['Key', detail.idempotency_key === null ? null : <Words key="key" text={detail.idempotency_key} />],
             ['Pool', <Words key="pool" text={detail.pool} />],
             ['Engine', detail.engine === null ? null : <Words key="engine" text={detail.engine} />],
             ['Priority', String(detail.priority)],
@@ -49,7 +50,13 @@ export function DetailsTab({ detail }: { readonly detail: JobDetail }) {
         <ul class="plain-list">
           {detail.inputs.map((input) => (
             <li key={input.name}>
-              <Words text={input.name} />
+              {input.url === null ? (
+                <Words text={input.name} />
+              ) : (
+                <a href={`${input.url}?download=1`} download>
+                  <Words text={input.name} />
+                </a>
+              )}
               <span class="dim">
                 {[input.content_type, input.size_bytes === null ? null : formatBytes(input.size_bytes)]
                   .filter((part) => part !== null)
@@ -58,6 +65,7 @@ export function DetailsTab({ detail }: { readonly detail: JobDetail }) {
             </li>
           ))}
         </ul>
+        {detail.are_inputs_cut && <p class="dim">… and more</p>}
       </section>
       <section class="card" aria-labelledby="details-attempts">
         <h2 id="details-attempts">Attempts</h2>

@@ -38,6 +38,7 @@ export function JobPage({ id = '' }: Readonly<Record<string, string>>) {
   if (job.error.value?.status === 404) return <GoneJob />
   return (
     <section class="page job">
+      {job.data.value === null && <h1 class="unseen">Job</h1>}
       <Loaded resource={job} skeleton={<Skeleton rows={6} />}>
         {(detail) => <Job id={id} detail={{ ...detail, ...live(detail, summary) }} watched={watched} />}
       </Loaded>
@@ -100,7 +101,7 @@ function Job({ id, detail, watched }: JobProps) {
   })
   return (
     <>
-      <JobHead detail={detail} zip={zipHref(BASE, id)} />
+      <JobHead detail={detail} zip={zipHref(BASE, [id])} />
       <Tabs
         label="Parts of this job"
         chosen={tab}

@@ -13,6 +13,7 @@ import { decode, hash, setHash } from '../../routes.ts'
 import { zoneName } from '../../state/preferences.ts'
 import { formatTime, plural } from '../../text/format.ts'
 import { toPieces, withoutTerminalCodes } from '../../text/log-text.ts'
+import { toMarkedText } from '../../text/marks.ts'
 import { addLines } from './log-lines.ts'
 import type { WatchedJob } from './use-job.ts'
 
@@ -56,7 +57,7 @@ export function LogsTab({ detail, watched }: LogsTabProps) {
           <option value="">All nodes</option>
           {[...new Set([...nodes, ...(node === '' ? [] : [node])])].map((id) => (
             <option key={id} value={id}>
-              {titleOf(id, watched)}
+              {toMarkedText(titleOf(id, watched))}
             </option>
           ))}
         </select>

@@ -6,6 +6,7 @@ import { CopyButton } from '../../components/copy-button.tsx'
 import { JsonTree } from '../../components/json/json-tree.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
+import { Words } from '../../components/words.tsx'
 import { useResource } from '../../state/resource.ts'
 import { indentJson } from '../../text/indent-json.ts'
 import { saveText } from '../../text/save-file.ts'
@@ -37,7 +38,7 @@ export function WorkflowTab({ id }: { readonly id: string }) {
           </div>
           {isRaw ? (
             <pre class="media-text" tabIndex={0} aria-label="Workflow as JSON">
-              {indentJson(text)}
+              <Words text={indentJson(text)} isBlock />
             </pre>
           ) : (
             <JsonTree value={parseLosslessJson(text)} name="workflow" isOpen />

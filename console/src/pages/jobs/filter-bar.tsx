@@ -28,16 +28,23 @@ const WORD_LABELS: Readonly<Record<FilterWord, string>> = {
   pool: 'pool',
 }
 
-function hrefWith(statuses: readonly JobStatus[]): string {
+function hrefWith(base: string, statuses: readonly JobStatus[]): string {
   const next = new URLSearchParams(query.value)
   next.delete('peek')
   if (statuses.length === 0) next.delete('status')
   else next.set('status', statuses.join(','))
   const text = next.toString()
-  return hrefOf(`/jobs${text === '' ? '' : `?${text}`}`)
+  return hrefOf(`${base}${text === '' ? '' : `?${text}`}`)
 }
 
-export function FilterBar({ filter, counts }: { readonly filter: JobFilter; readonly counts: Counts | null }) {
+interface FilterBarProps {
+  readonly filter: JobFilter
+  readonly counts: Counts | null
+  /** The page whose list it is. */
+  readonly base?: string
+}
+
+export function FilterBar({ filter, counts, base = '/jobs' }: FilterBarProps) {
   const [isAdding, setAdding] = useState(false)
   const chosen = filter.statuses.join(',')
   const total = counts === null ? null : Object.values(counts).reduce((sum, count) => sum + count, 0)
@@ -46,14 +53,18 @@ export function FilterBar({ filter, counts }: { readonly filter: JobFilter; read
   return (
     <div class="filter-bar">
       <nav class="segments" aria-label="States">
-        <a href={hrefWith([])} aria-current={chosen === '' ? 'true' : undefined}>
+        <a href={hrefWith(base, [])} aria-current={chosen === '' ? 'true' : undefined}>
           All {total !== null && <span class="number dim">{formatCount(total)}</span>}
         </a>
         {GROUPS.map(({ label, statuses }) => {
           const count = counts === null ? null : statuses.reduce((sum, status) => sum + (counts[status] ?? 0), 0)
           if (count === 0 && chosen !== statuses.join(',') && (label === 'Expired' || label === 'Canceled')) return null
           return (
-            <a key={label} href={hrefWith(statuses)} aria-current={chosen === statuses.join(',') ? 'true' : undefined}>
+            <a
+              key={label}
+              href={hrefWith(base, statuses)}
+              aria-current={chosen === statuses.join(',') ? 'true' : undefined}
+            >
               {label} {count !== null && <span class="number dim">{formatCount(count)}</span>}
             </a>
           )

@@ -17,7 +17,7 @@ import { plural } from '../../text/format.ts'
 import { FilterBar } from './filter-bar.tsx'
 import { JobRow } from './job-row.tsx'
 import { PeekPanel } from './peek-panel.tsx'
-import { SelectionBar } from './selection-bar.tsx'
+import { downloadJobs, SelectionBar } from './selection-bar.tsx'
 import { useJobList } from './use-job-list.ts'
 
 const COLUMNS = [
@@ -72,6 +72,7 @@ export function JobsPage() {
     x: onCurrent(toggle),
     c: onCurrent((id) => (chosen.value.size > 0 ? cancelMany([...chosen.value]) : cancelOne(id))),
     r: onCurrent((id) => navigate(`/run?from=${id}`)),
+    d: onCurrent((id) => downloadJobs(chosen.value.size > 0 ? [...chosen.value] : [id])),
     Escape: () => {
       if (peek !== null) setQuery({ peek: null }, { replace: true })
       else if (chosen.value.size > 0) chosen.value = new Set()

@@ -2,6 +2,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { isJsonObject, type JsonValue, parseLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import type { ModelAnswer } from '../../api/models.ts'
+import { EmptyState } from '../../components/empty-state.tsx'
 import { Money } from '../../components/figures.tsx'
 import { JsonTree } from '../../components/json/json-tree.tsx'
 import { kindOf } from '../../components/media/media.tsx'
@@ -19,7 +20,11 @@ export function ModelResult({ answer, isBusy }: { readonly answer: ModelAnswer |
   const shown = useAnswer(answer)
   return (
     <aside class="run-result card" aria-label="Result" aria-busy={isBusy}>
-      {answer === null && <p class="dim">{isBusy ? 'Running…' : 'What it answers is shown here.'}</p>}
+      {answer === null && (
+        <EmptyState title={isBusy ? 'Running…' : 'No answer yet'}>
+          <p class="dim">{isBusy ? 'Some models take minutes.' : 'Run it: what it answers is shown here.'}</p>
+        </EmptyState>
+      )}
       {answer !== null && (
         <div class="stack">
           {shown.files.map(({ name, type, url }) => (
@@ -92,15 +97,20 @@ function useAnswer(answer: ModelAnswer | null): Shown {
   return shown
 }
 
+/** Files of our own answers have `data` and `content_type`; those of many providers `b64_json`, with or without a `mime_type`. */
 function filesIn(value: JsonValue): readonly { name: string; type: string; bytes: Uint8Array }[] {
-  const list = isJsonObject(value) && Array.isArray(value['files']) ? value['files'] : []
-  return list.flatMap((file) => {
+  if (!isJsonObject(value)) return []
+  const list = [value['files'], value['data']].flatMap((part) => (Array.isArray(part) ? part : []))
+  return list.flatMap((file, index) => {
     if (!isJsonObject(file)) return []
-    const { name, content_type: type, data } = file
+    const [data, type] =
+      file['b64_json'] === undefined
+        ? [file['data'], file['content_type']]
+        : [file['b64_json'], file['mime_type'] ?? 'image/png']
     if (typeof data !== 'string' || typeof type !== 'string' || !/^[A-Za-z0-9+/=\s]*$/.test(data)) return []
-    const text = atob(data)
-    const bytes = Uint8Array.from(text, (character) => character.charCodeAt(0))
-    return [{ name: typeof name === 'string' ? name : 'file', type, bytes }]
+    const bytes = Uint8Array.from(atob(data), (character) => character.charCodeAt(0))
+    const { name } = file
+    return [{ name: typeof name === 'string' ? name : `${index + 1}.${type.split('/')[1] ?? 'bin'}`, type, bytes }]
   })
 }
 

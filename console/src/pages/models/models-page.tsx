@@ -10,54 +10,88 @@ import { plural } from '../../text/format.ts'
 import { toMarkedText } from '../../text/marks.ts'
 import { ModelTabs } from './model-tabs.tsx'
 
+const WAYS = { in: 'takes', out: 'gives' } as const
+type Way = keyof typeof WAYS
+
 export function ModelsPage() {
   const resource = useResource('models', listModels)
-  const wanted = query.value.get('q') ?? ''
   return (
     <section class="page models">
       <h1>Models</h1>
       <ModelTabs here="models" />
       <Loaded resource={resource} skeleton={<Skeleton rows={8} />}>
-        {(models) => {
-          const words = wanted.toLowerCase().split(/\s+/)
-          const found = models.filter(({ id, title }) => {
-            const text = `${id} ${title}`.toLowerCase()
-            return words.every((word) => text.includes(word))
-          })
-          return (
-            <>
-              <div class="graph-bar">
-                <input
-                  type="search"
-                  aria-label="Find a model"
-                  placeholder="Find a model"
-                  value={wanted}
-                  onInput={(event) => setQuery({ q: event.currentTarget.value }, { replace: true })}
-                />
-                <span class="dim">{plural(found.length, 'model')}</span>
-              </div>
-              {found.length === 0 && (
-                <EmptyState title={wanted === '' ? 'No models' : `No model is called “${toMarkedText(wanted)}”`} />
-              )}
-              {[...byProvider(found)].map(([provider, rows]) => (
-                <section key={provider} aria-label={toMarkedText(provider)}>
-                  <h2>
-                    <Words text={provider} />
-                  </h2>
-                  <ul class="model-list">
-                    {rows.map((row) => (
-                      <li key={row.id}>
-                        <ModelCard row={row} />
-                      </li>
-                    ))}
-                  </ul>
-                </section>
-              ))}
-            </>
-          )
-        }}
+        {(models) => <Catalogue models={models} />}
       </Loaded>
     </section>
+  )
+}
+
+function Catalogue({ models }: { readonly models: readonly ModelRow[] }) {
+  const wanted = query.value.get('q') ?? ''
+  const words = wanted.toLowerCase().split(/\s+/)
+  const [takes, gives] = [query.value.get('in'), query.value.get('out')]
+  const found = models.filter((model) => {
+    const text = `${model.id} ${model.title}`.toLowerCase()
+    const isLike = (takes === null || model.in.includes(takes)) && (gives === null || model.out.includes(gives))
+    return isLike && words.every((word) => text.includes(word))
+  })
+  return (
+    <>
+      <div class="filter-bar">
+        <input
+          type="search"
+          class="find-field"
+          aria-label="Find a model"
+          placeholder="Find a model"
+          value={wanted}
+          onInput={(event) => setQuery({ q: event.currentTarget.value }, { replace: true })}
+        />
+        <MediaChoice way="in" models={models} />
+        <MediaChoice way="out" models={models} />
+        <span class="dim">{plural(found.length, 'model')}</span>
+      </div>
+      {found.length === 0 && (
+        <EmptyState title={models.length === 0 ? 'No models' : 'No model fits'}>
+          {models.length > 0 && (
+            <a class="button" href={hrefOf('/models')}>
+              Show all
+            </a>
+          )}
+        </EmptyState>
+      )}
+      {[...byProvider(found)].map(([provider, rows]) => (
+        <section key={provider} class="provider" aria-label={toMarkedText(provider)}>
+          <h2>
+            <Words text={provider} />
+          </h2>
+          <ul class="model-list">
+            {rows.map((row) => (
+              <li key={row.id}>
+                <ModelCard row={row} />
+              </li>
+            ))}
+          </ul>
+        </section>
+      ))}
+    </>
+  )
+}
+
+/** What a model takes, or gives: of the words that the models themselves have. */
+function MediaChoice({ way, models }: { readonly way: Way; readonly models: readonly ModelRow[] }) {
+  const known = [...new Set(models.flatMap((model) => model[way]))].toSorted()
+  return (
+    <label class="media-choice">
+      <span class="dim">{WAYS[way]}</span>
+      <select value={query.value.get(way) ?? ''} onChange={(event) => setQuery({ [way]: event.currentTarget.value })}>
+        <option value="">anything</option>
+        {known.map((word) => (
+          <option key={word} value={word}>
+            {toMarkedText(word)}
+          </option>
+        ))}
+      </select>
+    </label>
   )
 }
 

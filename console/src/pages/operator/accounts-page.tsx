@@ -1,6 +1,6 @@
 /** Accounts, and one of them: what it uses, spent and holds, and its keys. */
-import { useSignal } from '@preact/signals'
 import {
+  type AccountRow,
   type AdminKey,
   createAccountKey,
   getAccount,
@@ -14,14 +14,32 @@ import { Ago, Money } from '../../components/figures.tsx'
 import { KeyValue } from '../../components/key-value.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { confirm } from '../../components/overlay/confirm.tsx'
-import { KeyOnce } from '../../components/overlay/key-once.tsx'
+import { showKeyOnce } from '../../components/overlay/key-once.tsx'
 import { showToast } from '../../components/overlay/toast.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
-import { TableWrap } from '../../components/table/table-wrap.tsx'
+import { LoadedTable, type PlainColumn } from '../../components/table/plain-table.tsx'
 import { Words } from '../../components/words.tsx'
 import { hrefOf } from '../../routes.ts'
 import { useResource } from '../../state/resource.ts'
 import { OperatorTabs } from './operator-tabs.tsx'
+
+const COLUMNS: readonly PlainColumn<AccountRow>[] = [
+  {
+    label: 'Account',
+    cell: ({ id, name }) => (
+      <a href={hrefOf(`/operator/accounts/${encodeURIComponent(id)}`)}>
+        <Words text={name} />
+      </a>
+    ),
+  },
+  { label: 'Tier', cell: ({ tier }) => <Words text={tier} /> },
+  {
+    label: 'Status',
+    cell: ({ status }) => status,
+    className: ({ status }) => (status === 'suspended' ? 'failed-text' : ''),
+  },
+  { label: 'Made', cell: ({ created_at: at }) => <Ago at={at} /> },
+]
 
 export function AccountsPage() {
   const resource = useResource('operator accounts', listAccounts)
@@ -29,48 +47,21 @@ export function AccountsPage() {
     <section class="page accounts">
       <h1>Accounts</h1>
       <OperatorTabs here="accounts" />
-      <Loaded resource={resource} skeleton={<Skeleton rows={6} />}>
-        {({ accounts }) =>
-          accounts.length === 0 ? (
-            <EmptyState title="No accounts yet">
-              <p class="dim">
-                <code>atelier accounts create</code> makes one.
-              </p>
-            </EmptyState>
-          ) : (
-            <TableWrap label="Accounts">
-              <table class="plain-table">
-                <thead>
-                  <tr>
-                    <th scope="col">Account</th>
-                    <th scope="col">Tier</th>
-                    <th scope="col">Status</th>
-                    <th scope="col">Made</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {accounts.map((account) => (
-                    <tr key={account.id}>
-                      <td>
-                        <a href={hrefOf(`/operator/accounts/${encodeURIComponent(account.id)}`)}>
-                          <Words text={account.name} />
-                        </a>
-                      </td>
-                      <td>
-                        <Words text={account.tier} />
-                      </td>
-                      <td class={account.status === 'suspended' ? 'failed-text' : ''}>{account.status}</td>
-                      <td>
-                        <Ago at={account.created_at} />
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </TableWrap>
-          )
+      <LoadedTable
+        label="Accounts"
+        columns={COLUMNS}
+        resource={resource}
+        rowsOf={({ accounts }) => accounts}
+        keyOf={({ id }) => id}
+        skeletonRows={6}
+        empty={
+          <EmptyState title="No accounts yet">
+            <p class="dim">
+              <code>atelier accounts create</code> makes one.
+            </p>
+          </EmptyState>
         }
-      </Loaded>
+      />
     </section>
   )
 }
@@ -80,7 +71,6 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
     const [account, { keys }] = await Promise.all([getAccount(id, signal), listAccountKeys(id, signal)])
     return { account, keys }
   })
-  const secret = useSignal<string | null>(null)
   async function tell(deed: () => Promise<unknown>): Promise<void> {
     try {
       await deed()
@@ -104,6 +94,7 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
       <a class="dim back" href={hrefOf('/operator/accounts')}>
         ← Accounts
       </a>
+      {resource.data.value === null && <h1 class="unseen">Account</h1>}
       <Loaded resource={resource} skeleton={<Skeleton rows={6} />}>
         {({ account, keys }) => (
           <>
@@ -138,7 +129,7 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
                     class="button small"
                     onClick={() =>
                       void tell(async () => {
-                        secret.value = (await createAccountKey(id, 'made in the console')).text
+                        showKeyOnce((await createAccountKey(id, 'made in the console')).text)
                       })
                     }
                   >
@@ -169,14 +160,6 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
           </>
         )}
       </Loaded>
-      {secret.value !== null && (
-        <KeyOnce
-          secret={secret.value}
-          onClose={() => {
-            secret.value = null
-          }}
-        />
-      )}
     </section>
   )
 }

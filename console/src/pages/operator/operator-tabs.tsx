@@ -3,6 +3,7 @@ import { session } from '../../state/session.ts'
 
 const PLACES = {
   overview: ['/operator', 'Overview'],
+  jobs: ['/operator/jobs', 'Jobs'],
   engines: ['/operator/engines', 'Engines'],
   accounts: ['/operator/accounts', 'Accounts'],
   deployments: ['/operator/deployments', 'Deployments'],

@@ -1,30 +1,46 @@
 /** The service at a glance: what is red comes first, then the queue by pool, then the engines. */
-import { getOverview, listEngines, listPools } from '../../api/admin.ts'
+import { getOverview, listEngines, listPools, type Pool } from '../../api/admin.ts'
+import { getSeries } from '../../api/admin-jobs.ts'
 import { Loaded } from '../../components/loaded.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
-import { TableWrap } from '../../components/table/table-wrap.tsx'
+import { type PlainColumn, PlainTable } from '../../components/table/plain-table.tsx'
 import { Words } from '../../components/words.tsx'
 import { hrefOf } from '../../routes.ts'
 import { formatCount, formatSpan, plural } from '../../text/format.ts'
-import { EngineStateWord, engineOrder } from './engine-state.tsx'
+import { EngineStateWord, engineOrder } from './engines/engine-state.tsx'
 import { OperatorTabs } from './operator-tabs.tsx'
+import { ServiceSeries } from './service-series.tsx'
 import { usePolled } from './use-polled.ts'
+
+const POOLS: readonly PlainColumn<Pool>[] = [
+  { label: 'Pool', cell: ({ pool }) => <Words text={pool} /> },
+  { label: 'Waiting', isNumber: true, cell: ({ queued }) => formatCount(queued) },
+  { label: 'Running', isNumber: true, cell: ({ running }) => running },
+  { label: 'Workers', isNumber: true, cell: ({ workers }) => workers },
+  { label: 'Wanted', isNumber: true, cell: ({ wanted_workers: wanted }) => wanted },
+  {
+    label: 'Oldest waits',
+    isNumber: true,
+    cell: ({ oldest_wait_seconds: seconds }) => (seconds === 0 ? '–' : formatSpan(seconds * 1000)),
+  },
+]
 
 export function OverviewPage() {
   const resource = usePolled('operator overview', async (signal) => {
-    const [overview, { pools }, { engines }] = await Promise.all([
+    const [overview, { pools }, { engines }, series] = await Promise.all([
       getOverview(signal),
       listPools(signal),
       listEngines(signal),
+      getSeries(signal),
     ])
-    return { overview, pools, engines }
+    return { overview, pools, engines, series }
   })
   return (
     <section class="page operator">
       <h1>Operator</h1>
       <OperatorTabs here="overview" />
       <Loaded resource={resource} skeleton={<Skeleton rows={8} />}>
-        {({ overview, pools, engines }) => {
+        {({ overview, pools, engines, series }) => {
           const sick = engines.filter(({ state }) => state === 'lost' || state === 'quarantined')
           return (
             <>
@@ -33,7 +49,7 @@ export function OverviewPage() {
                   <p class="failure-message">{plural(sick.length, 'engine')} out of work</p>
                   {sick.map(({ id, reason, state }) => (
                     <p key={id}>
-                      <a href={hrefOf('/operator/engines')}>
+                      <a href={hrefOf(`/operator/engines/${encodeURIComponent(id)}`)}>
                         <Words text={id} />
                       </a>{' '}
                       <EngineStateWord state={state} /> <Words text={reason ?? ''} />
@@ -52,47 +68,10 @@ export function OverviewPage() {
                 <Figure value={overview.jobs.succeeded} word="succeeded" />
                 <Figure value={overview.streams} word="streams" />
               </div>
+              <h2>The last hour</h2>
+              <ServiceSeries answer={series} />
               <h2>Pools</h2>
-              <TableWrap label="Pools">
-                <table class="plain-table">
-                  <thead>
-                    <tr>
-                      <th scope="col">Pool</th>
-                      <th scope="col" class="right">
-                        Waiting
-                      </th>
-                      <th scope="col" class="right">
-                        Running
-                      </th>
-                      <th scope="col" class="right">
-                        Workers
-                      </th>
-                      <th scope="col" class="right">
-                        Wanted
-                      </th>
-                      <th scope="col" class="right">
-                        Oldest waits
-                      </th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {pools.map((pool) => (
-                      <tr key={pool.pool}>
-                        <td>
-                          <Words text={pool.pool} />
-                        </td>
-                        <td class="right number">{formatCount(pool.queued)}</td>
-                        <td class="right number">{pool.running}</td>
-                        <td class="right number">{pool.workers}</td>
-                        <td class="right number">{pool.wanted_workers}</td>
-                        <td class="right number">
-                          {pool.oldest_wait_seconds === 0 ? '–' : formatSpan(pool.oldest_wait_seconds * 1000)}
-                        </td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
-              </TableWrap>
+              <PlainTable label="Pools" columns={POOLS} rows={pools} keyOf={({ pool }) => pool} />
               <h2>Engines</h2>
               <ul class="plain-list">
                 {engines
@@ -101,7 +80,7 @@ export function OverviewPage() {
                   .map((engine) => (
                     <li key={engine.id}>
                       <EngineStateWord state={engine.state} />
-                      <a href={hrefOf('/operator/engines')}>
+                      <a href={hrefOf(`/operator/engines/${encodeURIComponent(engine.id)}`)}>
                         <Words text={engine.id} />
                       </a>
                       <span class="dim number">

@@ -2,7 +2,6 @@
 import { useState } from 'preact/hooks'
 import { ApiError } from '../../api/client.ts'
 import { listForms, removeForm } from '../../api/forms.ts'
-import { convertWorkflow } from '../../api/workflows.ts'
 import { ErrorBox } from '../../components/error-box.tsx'
 import { FileDrop } from '../../components/files/file-drop.tsx'
 import { Icon } from '../../components/icon.tsx'
@@ -12,7 +11,7 @@ import { hrefOf } from '../../routes.ts'
 import { useResource } from '../../state/resource.ts'
 import { toMarkedText } from '../../text/marks.ts'
 import { EXAMPLE_WORKFLOW } from '../home/example.ts'
-import { open } from './run-state.ts'
+import { open, openFile } from './run-state.ts'
 
 export function OpenWorkflow() {
   const [problem, setProblem] = useState<ApiError | null>(null)
@@ -20,13 +19,7 @@ export function OpenWorkflow() {
   const forms = useResource('forms', listForms)
   async function take(file: Blob, name: string): Promise<void> {
     try {
-      const { text, warnings, missing } = await convertWorkflow(file)
-      open({
-        workflowText: text,
-        from: null,
-        name,
-        notes: [...missing.map((what) => `No engine has ${what}.`), ...warnings],
-      })
+      await openFile(file, name)
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
       setProblem(error)
@@ -54,7 +47,7 @@ export function OpenWorkflow() {
         label="Open a workflow"
         hint="or drop it here: JSON of the editor or of the API, or a picture, video or sound that ComfyUI saved"
         accept=".json,image/png,image/webp,audio/flac,video/mp4,application/json"
-        onFile={(file) => void take(file, file.name.replace(/\.\w+$/, ''))}
+        onFiles={([file]) => void take(file, file.name.replace(/\.\w+$/, ''))}
       />
       {problem !== null && <ErrorBox error={problem} />}
       <form
@@ -80,7 +73,7 @@ export function OpenWorkflow() {
           <button
             type="button"
             class="button"
-            onClick={() => open({ workflowText: EXAMPLE_WORKFLOW, from: null, name: 'colour card', notes: [] })}
+            onClick={() => open({ workflowText: EXAMPLE_WORKFLOW, name: 'colour card' })}
           >
             Open the example
           </button>

@@ -3,10 +3,11 @@ import { useEffect, useState } from 'preact/hooks'
 import { ApiError } from '../../api/client.ts'
 import { getNodeClasses } from '../../api/nodes.ts'
 import { ErrorBox } from '../../components/error-box.tsx'
+import { showToast } from '../../components/overlay/toast.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
-import { query } from '../../routes.ts'
+import { navigate, query } from '../../routes.ts'
 import { OpenWorkflow } from './open-workflow.tsx'
-import { classes, openForm, openJob, source } from './run-state.ts'
+import { classes, openFile, openForm, openJob, source } from './run-state.ts'
 import { WorkflowForm } from './workflow-form.tsx'
 
 type Problem = ApiError | null
@@ -43,8 +44,27 @@ export function RunPage({ saved = '' }: Readonly<Record<string, string>>) {
       )
     return () => controller.abort()
   }, [])
+  async function drop(file: File | undefined): Promise<void> {
+    if (file === undefined) return
+    try {
+      await openFile(file, file.name.replace(/\.\w+$/, ''))
+      navigate('/run')
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      showToast(error.message)
+    }
+  }
   return (
-    <section class="page run">
+    <section
+      class="page run"
+      onDragOver={(event) => event.preventDefault()}
+      onDrop={(event) => {
+        // A field that takes files has taken it; anywhere else it is a workflow to open.
+        if (event.defaultPrevented) return
+        event.preventDefault()
+        void drop(event.dataTransfer?.files[0])
+      }}
+    >
       <h1>{from === null ? 'Run' : 'Run again'}</h1>
       {problem !== null && <ErrorBox error={problem} />}
       {isBusy && problem === null && <Skeleton rows={6} />}

@@ -2,41 +2,86 @@
 import { useState } from 'preact/hooks'
 import { getJob } from '../../api/jobs.ts'
 import { isEnded } from '../../api/summary.ts'
+import { EmptyState } from '../../components/empty-state.tsx'
 import { Duration } from '../../components/figures.tsx'
 import { jobTrail } from '../../components/jobs/job-name.tsx'
 import { Progress } from '../../components/jobs/progress.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { Media } from '../../components/media/media.tsx'
+import { Thumb } from '../../components/media/thumb.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
-import { StatusPill } from '../../components/status-pill.tsx'
+import { StatusPill, statusWord } from '../../components/status-pill.tsx'
 import { Words } from '../../components/words.tsx'
 import { hrefOf } from '../../routes.ts'
 import { useJobLive } from '../../state/job-live.ts'
 import { jobOf, takeSnapshot } from '../../state/live/live.ts'
 import { useResource } from '../../state/resource.ts'
 
-export function RunResult({ ids }: { readonly ids: readonly string[] }) {
+interface RunResultProps {
+  /** Newest first. */
+  readonly ids: readonly string[]
+  /** What the jobs of the last run are marked with, where it made several. */
+  readonly batch: string | null
+}
+
+const SHOWN = 24
+
+export function RunResult({ ids, batch }: RunResultProps) {
   const [chosen, setChosen] = useState<string | null>(null)
   if (ids.length === 0)
     return (
-      <aside class="run-result card" aria-label="Result">
-        <p class="dim">What it makes is shown here.</p>
-      </aside>
+      <EmptyState title="Nothing made yet">
+        <p class="dim">Run it: what it makes is shown here, while it is made.</p>
+      </EmptyState>
     )
   const id = chosen !== null && ids.includes(chosen) ? chosen : ids[0]
   return (
-    <aside class="run-result card" aria-label="Result">
+    <>
       <OneResult key={id} id={id} />
       {ids.length > 1 && (
-        <div class="segments" role="group" aria-label="Runs of this form">
-          {ids.map((other, index) => (
-            <button key={other} type="button" aria-pressed={other === id} onClick={() => setChosen(other)}>
-              {ids.length - index}
-            </button>
+        <div class="run-history" role="group" aria-label="Runs of this form">
+          {ids.slice(0, SHOWN).map((other, index) => (
+            <HistoryTile
+              key={other}
+              id={other}
+              number={ids.length - index}
+              isChosen={other === id}
+              onChoose={() => setChosen(other)}
+            />
           ))}
         </div>
       )}
-    </aside>
+      {batch !== null && <a href={hrefOf(`/jobs?meta.batch=${batch}`)}>All of this run in the list →</a>}
+    </>
+  )
+}
+
+interface HistoryTileProps {
+  readonly id: string
+  readonly number: number
+  readonly isChosen: boolean
+  readonly onChoose: () => void
+}
+
+function HistoryTile({ id, number, isChosen, onChoose }: HistoryTileProps) {
+  const job = jobOf(id)
+  const status = job?.status ?? 'queued'
+  return (
+    <button
+      type="button"
+      class="history-tile"
+      aria-pressed={isChosen}
+      aria-label={`Run ${number}, ${statusWord(status).toLowerCase()}`}
+      onClick={onChoose}
+    >
+      {job?.thumb != null ? (
+        <Thumb assetId={job.thumb.asset_id} type={job.thumb.type} alt="" width={64} />
+      ) : (
+        <span class="number" data-status={status}>
+          {number}
+        </span>
+      )}
+    </button>
   )
 }
 

@@ -1,8 +1,10 @@
 /** What the form holds: the workflow, what was typed over it, and where it came from. In memory only. */
-import { computed, signal } from '@preact/signals'
+import { batch, computed, signal } from '@preact/signals'
 import { getForm } from '../../api/forms.ts'
-import { getWorkflow } from '../../api/jobs.ts'
+import { getJob, getWorkflow } from '../../api/jobs.ts'
 import type { NodeClasses } from '../../api/node-classes.ts'
+import { convertWorkflow } from '../../api/workflows.ts'
+import { type BatchList, type BatchWay, countBatch, MAX_BATCH, readValues, splitValues } from '../../form/batch.ts'
 import { changeWorkflow, type InputChange } from '../../form/change-workflow.ts'
 import { type Field, type FieldGroup, readField, showValue, toFieldGroups } from '../../form/workflow-fields.ts'
 import { readWorkflow } from '../../graph/workflow-graph.ts'
@@ -13,15 +15,29 @@ export interface RunSource {
   readonly from: string | null
   readonly name: string
   readonly notes: readonly string[]
+  readonly metadata: Readonly<Record<string, string>>
 }
 
+/** A file of the service that stands in an input. */
+export interface ChosenFile {
+  readonly assetId: string
+  readonly name: string
+  readonly type: string
+  readonly valueText: string
+}
+
+type Kept<Value> = ReadonlyMap<string, Value>
+
 export const source = signal<RunSource | null>(null)
-/** What was typed, by `node input`, as text of the field, or a finished JSON value for files. */
-export const typed = signal<ReadonlyMap<string, string>>(new Map())
-export const files = signal<ReadonlyMap<string, { readonly name: string; readonly valueText: string }>>(new Map())
+/** By `node input`, as the text of the field; where the field has several values, all of them. */
+const typed = signal<Kept<string>>(new Map())
+const files = signal<Kept<readonly ChosenFile[]>>(new Map())
+/** The inputs that have several values. */
+const several = signal<ReadonlySet<string>>(new Set())
+export const way = signal<BatchWay>('combinations')
 export const classes = signal<NodeClasses | null>(null)
 
-export const graph = computed(() => {
+const graph = computed(() => {
   const { value } = source
   if (value === null) return null
   try {
@@ -39,62 +55,120 @@ export function keyOf({ node, input }: Pick<Field, 'node' | 'input'>): string {
   return `${node} ${input}`
 }
 
-export function open(next: RunSource): void {
-  source.value = next
-  typed.value = new Map()
-  files.value = new Map()
+export function open(next: Pick<RunSource, 'workflowText'> & Partial<RunSource>): void {
+  batch(() => {
+    source.value = { from: null, name: '', notes: [], metadata: {}, ...next }
+    typed.value = new Map()
+    files.value = new Map()
+    several.value = new Set()
+    way.value = 'combinations'
+  })
 }
 
 export async function openJob(id: string, signal: AbortSignal): Promise<void> {
-  open({ workflowText: await getWorkflow(id, signal), from: id, name: '', notes: [] })
+  const [workflowText, { metadata }] = await Promise.all([getWorkflow(id, signal), getJob(id, signal)])
+  open({ workflowText, from: id, metadata })
 }
 
 export async function openForm(name: string, signal: AbortSignal): Promise<void> {
   const { workflow_text: workflowText } = await getForm(name, signal)
-  open({ workflowText, from: null, name, notes: [] })
+  open({ workflowText, name })
+}
+
+/** JSON of the editor or of the API, or something that ComfyUI saved with its workflow inside. */
+export async function openFile(file: Blob, name: string): Promise<void> {
+  const { text, warnings, missing } = await convertWorkflow(file)
+  open({ workflowText: text, name, notes: [...missing.map((what) => `No engine has ${what}.`), ...warnings] })
+}
+
+function without<Value>(map: Kept<Value>, key: string): Kept<Value> {
+  const rest = new Map(map)
+  rest.delete(key)
+  return rest
 }
 
 export function setTyped(field: Field, text: string): void {
   typed.value = new Map(typed.value).set(keyOf(field), text)
-  if (files.value.has(keyOf(field))) {
-    const rest = new Map(files.value)
-    rest.delete(keyOf(field))
-    files.value = rest
-  }
+  if (files.value.has(keyOf(field))) files.value = without(files.value, keyOf(field))
 }
 
-export function setFile(field: Field, file: { readonly name: string; readonly valueText: string }): void {
-  files.value = new Map(files.value).set(keyOf(field), file)
+/** One takes the place of another; where the field has several values they come behind those that are there. */
+export function addFiles(field: Field, added: readonly ChosenFile[]): void {
+  const key = keyOf(field)
+  const before = several.value.has(key) ? (files.value.get(key) ?? []) : []
+  const known = new Set(before.map(({ assetId }) => assetId))
+  const next = [...before, ...added.filter(({ assetId }) => !known.has(assetId))]
+  files.value = new Map(files.value).set(key, next.slice(0, several.value.has(key) ? MAX_BATCH : 1))
+}
+
+export function removeFile(field: Field, assetId: string): void {
+  const key = keyOf(field)
+  const rest = (files.value.get(key) ?? []).filter((file) => file.assetId !== assetId)
+  files.value = rest.length === 0 ? without(files.value, key) : new Map(files.value).set(key, rest)
+}
+
+export function filesOf(field: Field): readonly ChosenFile[] {
+  return files.value.get(keyOf(field)) ?? []
 }
 
 export function textOf(field: Field): string {
   return typed.value.get(keyOf(field)) ?? showValue(field)
 }
 
+export function hasSeveral(field: Field): boolean {
+  return several.value.has(keyOf(field))
+}
+
+/** Back to one, the first stays. */
+export function setSeveral(field: Field, isSeveral: boolean): void {
+  const key = keyOf(field)
+  const next = new Set(several.value)
+  if (isSeveral) next.add(key)
+  else next.delete(key)
+  batch(() => {
+    const text = typed.value.get(key)
+    if (!isSeveral && text !== undefined)
+      typed.value = new Map(typed.value).set(key, splitValues(field.kind, text)[0] ?? showValue(field))
+    const [first] = files.value.get(key) ?? []
+    if (!isSeveral && first !== undefined) files.value = new Map(files.value).set(key, [first])
+    several.value = next
+  })
+}
+
 export interface Reading {
   readonly changes: readonly InputChange[]
+  readonly lists: readonly BatchList[]
   readonly problems: ReadonlyMap<string, string>
 }
 
 export const reading = computed<Reading>(() => {
   const changes: InputChange[] = []
+  const lists: BatchList[] = []
   const problems = new Map<string, string>()
-  for (const { fields } of groups.value)
-    for (const field of fields) {
-      const key = keyOf(field)
-      const file = files.value.get(key)
-      const text = typed.value.get(key)
-      if (file !== undefined) changes.push({ node: field.node, input: field.input, valueText: file.valueText })
-      else if (text !== undefined) {
-        const read = readField(field, text)
-        if ('problem' in read) problems.set(key, read.problem)
-        else if (read.valueText !== field.valueText)
-          changes.push({ node: field.node, input: field.input, valueText: read.valueText })
-      }
-    }
-  return { changes, problems }
+  for (const field of groups.value.flatMap(({ fields }) => fields)) {
+    const { node, input } = field
+    const read = readOne(field)
+    if ('problem' in read) problems.set(keyOf(field), read.problem)
+    else if (hasSeveral(field)) lists.push({ node, input, valueTexts: read.valueTexts })
+    else if (read.valueTexts[0] !== field.valueText) changes.push({ node, input, valueText: read.valueTexts[0] })
+  }
+  return { changes, lists, problems }
 })
 
-export function changedText(): string {
-  return changeWorkflow(source.value?.workflowText ?? '{}', reading.value.changes)
+function readOne(field: Field): { readonly valueTexts: readonly string[] } | { readonly problem: string } {
+  const chosen = filesOf(field)
+  if (chosen.length > 0) return { valueTexts: chosen.map(({ valueText }) => valueText) }
+  const text = typed.value.get(keyOf(field))
+  if (text === undefined) return { valueTexts: [field.valueText] }
+  if (hasSeveral(field)) return readValues(field, text)
+  const read = readField(field, text)
+  return 'problem' in read ? read : { valueTexts: [read.valueText] }
+}
+
+/** How many jobs the form makes; or why none. */
+export const jobCount = computed(() => countBatch(reading.value.lists, way.value))
+
+/** With the first value of each list. */
+export function changedText(more: readonly InputChange[] = []): string {
+  return changeWorkflow(source.value?.workflowText ?? '{}', [...reading.value.changes, ...more])
 }

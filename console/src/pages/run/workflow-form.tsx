@@ -1,91 +1,66 @@
 /** The form itself: what matters first, the rest folded, the whole as JSON; beside it what it makes. */
 import { useSignal } from '@preact/signals'
-import { useRef } from 'preact/hooks'
-import { ApiError } from '../../api/client.ts'
-import { saveForm } from '../../api/forms.ts'
+import { useState } from 'preact/hooks'
 import { rerun } from '../../api/jobs.ts'
 import { ErrorBox } from '../../components/error-box.tsx'
-import { Icon } from '../../components/icon.tsx'
-import { showToast } from '../../components/overlay/toast.tsx'
 import { Words } from '../../components/words.tsx'
+import { type BatchWay, toBatch } from '../../form/batch.ts'
+import { changeWorkflow } from '../../form/change-workflow.ts'
+import { CopyAs } from '../../form/copy-as.tsx'
+import { RunBar } from '../../form/run-bar.tsx'
 import type { FieldGroup } from '../../form/workflow-fields.ts'
-import { useKeys } from '../../keys/keys.ts'
 import { lazy } from '../../lazy.tsx'
-import { hrefOf, navigate } from '../../routes.ts'
+import { hash, hrefOf, navigate, setHash } from '../../routes.ts'
 import { submitWorkflow } from '../../state/deeds.ts'
 import { takeSnapshot } from '../../state/live/live.ts'
+import { session } from '../../state/session.ts'
 import { plural } from '../../text/format.ts'
 import { FieldInput } from './field-input.tsx'
+import { jobsPrice } from './jobs-price.ts'
 import { RunResult } from './run-result.tsx'
-import { changedText, groups, open, type RunSource, reading, source } from './run-state.ts'
+import { changedText, groups, jobCount, open, type RunSource, reading, source, way } from './run-state.ts'
+import { SaveForm } from './save-form.tsx'
+import { createBatch } from './submit-batch.ts'
+import { workflowLines } from './workflow-lines.ts'
 
-const JsonPane = lazy(() => import('./json-pane.tsx').then((module) => module.JsonPane))
+const JsonPane = lazy(() => import('../../form/json-pane.tsx').then((module) => module.JsonPane))
 
 export function WorkflowForm() {
   return source.value === null ? null : <Form current={source.value} />
 }
 
 function Form({ current }: { readonly current: RunSource }) {
-  const isJson = useSignal(false)
-  const isBusy = useSignal(false)
-  const error = useSignal<ApiError | null>(null)
-  const made = useSignal<readonly string[]>([])
-  const saveName = useRef<HTMLInputElement>(null)
-  const first = groups.value.filter(({ isFirst }) => isFirst)
-  const rest = groups.value.filter(({ isFirst }) => !isFirst)
-  const restCount = rest.reduce((sum, { fields }) => sum + fields.length, 0)
-  const { changes, problems } = reading.value
+  const [{ state, submit, resume }] = useState(createBatch)
+  const batchName = useSignal<string | null>(null)
+  const { changes, lists, problems } = reading.value
+  const { value: count } = jobCount
+  const isJson = hash.value === 'json'
+  const isReady = problems.size === 0 && typeof count === 'number'
 
-  async function run(): Promise<void> {
-    if (isBusy.value || problems.size > 0) return
-    isBusy.value = true
-    error.value = null
-    try {
-      const id = current.from === null ? await submitNew() : await runAgain(current.from)
-      made.value = [id, ...made.value]
-    } catch (thrown) {
-      if (!(thrown instanceof ApiError)) throw thrown
-      error.value = thrown
-    } finally {
-      isBusy.value = false
-    }
+  /** As the form is now: what is changed while a long list is submitted is for the next run. */
+  function run(): void {
+    const jobs = toBatch(lists, way.value)
+    const name = jobs.length > 1 ? crypto.randomUUID().slice(0, 8) : null
+    const batch: Readonly<Record<string, string>> = name === null ? {} : { batch: name }
+    const workflowText = changedText()
+    batchName.value = name
+    void submit(jobs, async (own) => {
+      if (current.from === null) {
+        const metadata = { ...(current.name !== '' && { form: current.name.slice(0, 60) }), ...batch }
+        return (await submitWorkflow(changeWorkflow(workflowText, own), metadata)).id
+      }
+      // In the service, so that what the job had pinned stays pinned.
+      const metadata = name === null ? undefined : { ...current.metadata, ...batch }
+      const job = await rerun(current.from, [...changes, ...own], metadata)
+      takeSnapshot([job])
+      return job.id
+    })
   }
-  async function submitNew(): Promise<string> {
-    return (await submitWorkflow(changedText(), current.name !== '' ? { form: current.name.slice(0, 60) } : {})).id
-  }
-  /** In the service, so that what the job had pinned stays pinned. */
-  async function runAgain(from: string): Promise<string> {
-    const job = await rerun(from, changes)
-    takeSnapshot([job])
-    return job.id
-  }
-  async function save(): Promise<void> {
-    const name = saveName.current?.value.trim() ?? ''
-    if (name === '') return saveName.current?.focus()
-    try {
-      await saveForm(name, { workflow_text: changedText() })
-      showToast(`Saved as ${name}.`)
-    } catch (thrown) {
-      if (!(thrown instanceof ApiError)) throw thrown
-      error.value = thrown
-    }
-  }
-  useKeys({
-    'mod+enter': () => {
-      void run()
-      return true
-    },
-  })
 
+  const { error, left, isBusy, ids, total } = state.value
   return (
     <div class="run-body">
-      <form
-        class="run-form"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void run()
-        }}
-      >
+      <form class="run-form" onSubmit={(event) => event.preventDefault()}>
         {current.from !== null && (
           <p class="dim">
             As <a href={hrefOf(`/jobs/${current.from}`)}>this job</a>, with what you change here.
@@ -96,41 +71,42 @@ function Form({ current }: { readonly current: RunSource }) {
             <Words text={note} />
           </p>
         ))}
-        {isJson.value ? (
+        {isJson ? (
           <JsonPane
+            label="Workflow as JSON"
             text={changedText()}
-            onText={(text: string) => open({ ...current, workflowText: text, from: null })}
+            onText={(text: string) => {
+              open({ ...current, workflowText: text, from: null })
+              setHash('')
+            }}
           />
         ) : (
+          <Groups />
+        )}
+        {lists.filter(({ valueTexts }) => valueTexts.length > 1).length > 1 && <WayChoice />}
+        {error !== null && (
           <>
-            {first.map((group) => (
-              <Group key={group.node} group={group} />
-            ))}
-            {rest.length > 0 && (
-              <details class="run-rest">
-                <summary>{plural(restCount, 'more input')}</summary>
-                {rest.map((group) => (
-                  <Group key={group.node} group={group} />
-                ))}
-              </details>
+            <ErrorBox error={error} />
+            {total > 1 && (
+              <p class="row" role="status">
+                {total - left.length} of {plural(total, 'job')} were submitted.
+                <button type="button" class="button" onClick={() => void resume()}>
+                  Submit the other {left.length}
+                </button>
+              </p>
             )}
-            {groups.value.length === 0 && <p class="dim">This workflow has no inputs to fill in.</p>}
           </>
         )}
-        {error.value !== null && <ErrorBox error={error.value} />}
-        <div class="run-deeds">
-          <button type="submit" class="button primary" disabled={isBusy.value || problems.size > 0}>
-            <Icon name="play" /> Run <kbd aria-hidden="true">⌘↵</kbd>
-          </button>
-          <button
-            type="button"
-            class="button"
-            onClick={() => {
-              isJson.value = !isJson.value
-            }}
-          >
-            {isJson.value ? 'Form' : 'JSON'}
-          </button>
+        <RunBar
+          word={typeof count === 'number' && count > 1 ? `Run ${count} jobs` : 'Run'}
+          isReady={isReady}
+          isBusy={isBusy}
+          onRun={run}
+          isJson={isJson}
+          onJson={(next) => setHash(next ? 'json' : '')}
+          price={standing({ isBusy, total, left: left.length, problems: problems.size, count })}
+        >
+          <SaveForm name={current.name} />
           <button
             type="button"
             class="button"
@@ -141,22 +117,57 @@ function Form({ current }: { readonly current: RunSource }) {
           >
             Another workflow
           </button>
-          <span class="top-line-space" />
-          <input
-            ref={saveName}
-            type="text"
-            class="save-name"
-            placeholder="name"
-            aria-label="Name to save as"
-            defaultValue={current.name}
-          />
-          <button type="button" class="button" onClick={() => void save()}>
-            Save
-          </button>
-        </div>
+        </RunBar>
       </form>
-      <RunResult ids={made.value} />
+      <aside class="run-result card" aria-label="Result">
+        <RunResult ids={ids} batch={batchName.value} />
+        <section class="copy-lines" aria-labelledby="copy-lines">
+          <h2 id="copy-lines">From a program</h2>
+          <CopyAs
+            words={['curl', 'SDK', 'command line']}
+            lines={() => workflowLines(changedText(toBatch(lists, way.value)[0] ?? []))}
+          />
+        </section>
+      </aside>
     </div>
+  )
+}
+
+interface Standing {
+  readonly isBusy: boolean
+  readonly total: number
+  readonly left: number
+  readonly problems: number
+  readonly count: ReturnType<typeof jobCount.peek>
+}
+
+/** One line beside the button: how far it is, what is missing, or what the jobs may cost. */
+function standing({ isBusy, total, left, problems, count }: Standing): string {
+  if (isBusy && total > 1) return `${total - left} of ${total} submitted`
+  if (problems > 0) return `${plural(problems, 'input')} to mend`
+  if (typeof count !== 'number') return count.problem
+  return jobsPrice(session.value?.account?.job_price ?? null, count)
+}
+
+function Groups() {
+  const first = groups.value.filter(({ isFirst }) => isFirst)
+  const rest = groups.value.filter(({ isFirst }) => !isFirst)
+  const restCount = rest.reduce((sum, { fields }) => sum + fields.length, 0)
+  return (
+    <>
+      {first.map((group) => (
+        <Group key={group.node} group={group} />
+      ))}
+      {rest.length > 0 && (
+        <details class="run-rest">
+          <summary>{plural(restCount, 'more input')}</summary>
+          {rest.map((group) => (
+            <Group key={group.node} group={group} />
+          ))}
+        </details>
+      )}
+      {groups.value.length === 0 && <p class="dim">This workflow has no inputs to fill in.</p>}
+    </>
   )
 }
 
@@ -168,6 +179,33 @@ function Group({ group }: { readonly group: FieldGroup }) {
       </legend>
       {group.fields.map((field) => (
         <FieldInput key={field.input} field={field} />
+      ))}
+    </fieldset>
+  )
+}
+
+const WAYS: Readonly<Record<BatchWay, string>> = {
+  combinations: 'every combination',
+  'side by side': 'side by side: first with first, second with second',
+}
+
+/** Several inputs have several values: which go together. */
+function WayChoice() {
+  return (
+    <fieldset class="choice">
+      <legend>Lists go together as</legend>
+      {(Object.entries(WAYS) as [BatchWay, string][]).map(([name, words]) => (
+        <label key={name}>
+          <input
+            type="radio"
+            name="way"
+            checked={way.value === name}
+            onChange={() => {
+              way.value = name
+            }}
+          />
+          {words}
+        </label>
       ))}
     </fieldset>
   )

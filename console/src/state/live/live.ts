@@ -34,6 +34,8 @@ export const newBuild = signal<string | null>(null)
 export const draining = signal(false)
 /** Grows with every greeting: whoever shows a list takes a fresh snapshot then, so that there is never a gap. */
 export const greetings = signal(0)
+/** Grows when engines came, went or changed their state: whoever shows them asks again. */
+export const engineNews = signal(0)
 /** Grows while the stream is down, every ten seconds: lists ask again. */
 export const polls = signal(0)
 
@@ -158,6 +160,8 @@ function takeFrame({ event, data }: SseFrame): void {
     counts.value = hello.counts
     takeBuild(hello.build)
     greetings.value++
+  } else if (event === 'engine') {
+    if (!isPaused.value) engineNews.value++
   } else if (event === 'notice') {
     const notice = JSON.parse(data) as { kind: string; build?: string | null }
     if (notice.kind === 'drain') draining.value = true

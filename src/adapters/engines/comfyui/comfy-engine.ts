@@ -11,9 +11,10 @@ import type { Log } from '../../../../lib/log.ts'
 import { settlesWithin, sleep } from '../../../../lib/waiting/sleep.ts'
 import { EngineLostError } from '../../../domain/engine/engine-lost-error.ts'
 import type { EngineRun, RunOptions } from '../../../domain/engine/engine-port.ts'
+import { createEngineLog, type EngineLog } from '../../../domain/engine/fleet/engine-log.ts'
 import type { EngineHealth, FleetEngine } from '../../../domain/engine/fleet/fleet-engine.ts'
 import { type ComfyBounds, DEFAULT_BOUNDS } from './comfy-bounds.ts'
-import type { ComfyEngineOptions } from './comfy-options.ts'
+import type { ComfyEngineOptions, Equip } from './comfy-options.ts'
 import { createRemover, type Remover } from './files/remove-files.ts'
 import { createStage, type Stage } from './files/stage-inputs.ts'
 import { type ChangeListeners, createChangeListeners } from './health/change-listeners.ts'
@@ -21,6 +22,7 @@ import { createFitness, type Fitness } from './health/fitness.ts'
 import { openServerMonitor, type ServerMonitor } from './health/server-monitor.ts'
 import { createUnusableWarning } from './health/unusable-warning.ts'
 import { openSupervisor, type Supervisor } from './launch/supervisor.ts'
+import { createRedact } from './run/comfy-prompt.ts'
 import { createForgetter, type Forgetter } from './run/forget-runs.ts'
 import { createPromptOwner, type PromptOwner } from './run/prompt-owner.ts'
 import { type RunDeps, runOnServer } from './run/run-on-server.ts'
@@ -49,6 +51,7 @@ export interface ComfyEngine extends FleetEngine {
 const CLOSE_WITHIN_MS = 5_000
 // History entries that are not removed in this time stay on the server: stopping the service must not wait for them.
 const FORGET_WITHIN_MS = 500
+const REDACTED_RUNS = 32
 
 /** Throws CommandError for a launch command that cannot be run; never because a server does not answer. */
 export async function openComfyEngine(options: ComfyEngineOptions): Promise<ComfyEngine> {
@@ -67,11 +70,13 @@ class ComfyServerEngine implements ComfyEngine {
   readonly id: string
   readonly concurrency: number
   readonly recycle?: (reason: string) => Promise<void>
+  readonly log: EngineLog
   readonly #bounds: ComfyBounds
   readonly #log: Log
   readonly #shownUrl: string
   readonly #owner: PromptOwner
   readonly #supervisor: Supervisor | null
+  readonly #equip: Equip | null
   readonly #http: ComfyHttp
   readonly #api: ComfyApi
   readonly #feed: LiveFeed
@@ -85,6 +90,8 @@ class ComfyServerEngine implements ComfyEngine {
   readonly #changes: ChangeListeners = createChangeListeners()
   readonly #warnIfUnusable: () => void
   readonly #runs = new Set<Promise<void>>()
+  /** Of the present and the latest runs: lines may come late. */
+  #redacts: readonly ((text: string) => string)[] = []
   readonly #closing = new AbortController()
   #gone = new AbortController()
   #closed: Promise<void> | null = null
@@ -97,14 +104,18 @@ class ComfyServerEngine implements ComfyEngine {
     this.id = options.id ?? this.#shownUrl
     this.concurrency = options.concurrency ?? 1
     this.#log = options.log.child({ engine: this.id })
+    this.log = createEngineLog(options.clock)
     this.#owner = createPromptOwner(options)
     this.#supervisor = supervisor
+    this.#equip = options.equip ?? null
     this.#http = openComfyHttp({ url, headers, connectMs: bounds.callMs })
     this.#api = createComfyApi(this.#http, bounds)
     this.#feed = openLiveFeed({
       ...{ api: this.#api, url, bounds, clock: options.clock, log: this.#log },
       headers: { ...headers, ...credentialsOf(url) },
       isOurs: supervisor !== null,
+      // Of a process of ours every line is heard below.
+      onPrinted: (text) => supervisor === null && this.#hear(text),
       newClientId: this.#owner.newClientId,
       onHeard: () => this.#monitor.heard(),
       onClose: () => this.#monitor.askNow(),
@@ -152,14 +163,22 @@ class ComfyServerEngine implements ComfyEngine {
 
   #supervise(supervisor: Supervisor): void {
     supervisor.start({
-      onLine: (line) => this.#feed.lines.hearProcess(line),
+      onLine: (line) => {
+        this.#hear(line)
+        this.#feed.lines.hearProcess(line)
+      },
       onStart: this.#monitor.askNow,
       onEnd: (reason) => {
+        this.#hear(`[${reason}]\n`)
         this.#gone.abort('the process of the engine has ended')
         this.#gone = new AbortController()
         this.#startAnew(reason)
       },
     })
+  }
+
+  #hear(text: string): void {
+    this.log.hear(this.#redacts.reduce((clean, redact) => redact(clean), text))
   }
 
   #createFitness(): Fitness {
@@ -254,10 +273,16 @@ class ComfyServerEngine implements ComfyEngine {
     if (this.#closing.signal.aborted) throw new EngineLostError('engine_unreachable', 'the engine is closed')
     const ended = Promise.withResolvers<void>()
     this.#runs.add(ended.promise)
+    this.#redacts = [...this.#redacts.slice(1 - REDACTED_RUNS), createRedact(engineRun.extraData)]
     try {
       // Lines of the process are kept nowhere else, so the run waits until they are listened to.
       if (this.#supervisor !== null) await this.#feed.lines.settled()
-      yield* runOnServer(this.#runDeps(), engineRun, { signal: AbortSignal.any([signal, this.#closing.signal]) })
+      const extraData = this.#equip === null ? engineRun.extraData : await this.#equip(engineRun)
+      yield* runOnServer(
+        this.#runDeps(),
+        { ...engineRun, extraData },
+        { signal: AbortSignal.any([signal, this.#closing.signal]) },
+      )
     } finally {
       this.#runs.delete(ended.promise)
       ended.resolve()

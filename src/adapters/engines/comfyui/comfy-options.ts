@@ -1,6 +1,7 @@
 /** How a ComfyUI server is reached or started, and for whom: the options of its engine. */
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
+import type { EngineRun } from '../../../domain/engine/engine-port.ts'
 import type { ComfyBounds } from './comfy-bounds.ts'
 import type { LaunchOptions } from './launch/supervisor.ts'
 
@@ -30,9 +31,14 @@ export interface ComfyEngineOptions {
   /** How many runs it is given at a time; ComfyUI itself runs one and keeps the others waiting. */
   readonly concurrency?: number
   readonly bounds?: Partial<ComfyBounds>
+  /** The credentials that a run's partner nodes get; left out: those of the job. */
+  readonly equip?: Equip
   readonly log: Log
   readonly clock: Clock
 }
+
+/** `extra_data` of a run, with a credential for the paths of this service that partner nodes call. */
+export type Equip = (run: EngineRun) => Promise<EngineRun['extraData']>
 
 interface Siblings {
   /** The names of the processes that live, this one included. */

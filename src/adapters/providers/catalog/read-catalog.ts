@@ -7,11 +7,13 @@
 import type { CompileSchema } from '../../../domain/models/catalog/check-input.ts'
 import { isRecord, type Json, type Model } from '../../../domain/models/catalog/model.ts'
 import { readModel } from '../../../domain/models/catalog/read-model.ts'
+import type { PartnerRoute } from '../../../domain/models/partner/partner-route.ts'
 import { checkAdapterShape, checkModelRules } from '../declarative/rules/check-rules.ts'
 import { compileOutcomes } from '../declarative/rules/match-rules.ts'
 import type { ProviderRules } from '../declarative/rules/rule-types.ts'
 import { checkProviderShape } from '../declarative/rules/rules-schema.ts'
 import type { CatalogFile } from './catalog-files.ts'
+import { readPartnerRoutes } from './read-partner-routes.ts'
 
 export interface CatalogProblem {
   readonly file: string
@@ -21,6 +23,8 @@ export interface CatalogProblem {
 export interface ReadCatalog {
   readonly providers: readonly ProviderRules[]
   readonly models: readonly Model[]
+  /** The paths that partner nodes call. */
+  readonly routes: readonly PartnerRoute[]
   readonly problems: readonly CatalogProblem[]
 }
 
@@ -33,6 +37,7 @@ interface ReadCatalogDeps {
 }
 
 const PROVIDER_FILE = 'provider.json'
+const ROUTES_FILE = 'nodes.json'
 
 export function readCatalog(files: readonly CatalogFile[], deps: ReadCatalogDeps): ReadCatalog {
   const problems: CatalogProblem[] = []
@@ -54,7 +59,9 @@ export function readCatalog(files: readonly CatalogFile[], deps: ReadCatalogDeps
   for (const { file, model } of models) {
     if (ids.indexOf(model.id) !== ids.lastIndexOf(model.id)) note(file, [`id ${model.id} stands in several files`])
   }
-  return { providers: [...providers.values()], models: models.map(({ model }) => model), problems }
+  const found = models.map(({ model }) => model)
+  const routes = readRoutes(parsed, note, { ...deps, providers, models: found })
+  return { providers: [...providers.values()], models: found, routes, problems }
 }
 
 interface ParsedFile {
@@ -105,7 +112,7 @@ interface FoundModel {
 
 function readModels(files: readonly ParsedFile[], note: Note, isBuiltIn: (provider: string) => boolean): FoundModel[] {
   return files.flatMap(({ file, document }) => {
-    if (file.endsWith(`/${PROVIDER_FILE}`)) return []
+    if (file.endsWith(`/${PROVIDER_FILE}`) || file.endsWith(`/${ROUTES_FILE}`)) return []
     const { model, problems } = readModel(document)
     note(file, problems)
     if (model !== null) return [{ file, model }]
@@ -118,6 +125,27 @@ function readModels(files: readonly ParsedFile[], note: Note, isBuiltIn: (provid
 
 interface CheckContext extends ReadCatalogDeps {
   readonly providers: ReadonlyMap<string, ProviderRules>
+}
+
+function readRoutes(
+  files: readonly ParsedFile[],
+  note: Note,
+  { providers, models, isChecked }: CheckContext & { readonly models: readonly Model[] },
+): PartnerRoute[] {
+  const prices = new Map(models.map(({ id, price }) => [id, price]))
+  return files.flatMap(({ file, document }) => {
+    const [folder, name] = file.split('/')
+    if (name !== ROUTES_FILE) return []
+    const rules = providers.get(folder)
+    if (rules === undefined) {
+      note(file, [`there is no usable ${folder}/${PROVIDER_FILE} beside it`])
+      return []
+    }
+    const priceOf = (id: string) => prices.get(id) ?? null
+    const { routes, problems } = readPartnerRoutes(document, { rules, priceOf, isChecked: isChecked?.(file) === true })
+    note(file, problems)
+    return routes
+  })
 }
 
 function checkOne(model: Model, file: string, context: CheckContext): string[] {

@@ -8,6 +8,7 @@ import type { Model } from '../../../domain/models/catalog/model.ts'
 import type { Provider } from '../../../domain/models/provider.ts'
 import { openApiClient } from '../outbound/api-client.ts'
 import { createCircuitBreaker } from '../outbound/circuit-breaker.ts'
+import { createAsk } from './calls/ask-provider.ts'
 import { createPoll } from './calls/poll-task.ts'
 import { isFindable } from './calls/provider-task.ts'
 import { createSubmit } from './calls/submit-call.ts'
@@ -74,6 +75,7 @@ export function openDeclarativeProvider(
     submit: createSubmit(context, deps),
     poll,
     cancel,
+    ask: createAsk(context, deps),
     health: () => ({ isOpen: context.breaker.isOpen, taken: slots.taken, waiting: slots.waiting }),
     async [Symbol.asyncDispose]() {
       taskSlots.clear()

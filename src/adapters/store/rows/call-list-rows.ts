@@ -11,6 +11,7 @@ export type CallListRow = [
   finishedAt: number | null,
   costMicros: number | null,
   refusal: string | null,
+  jobId: string | null,
 ]
 
 const STATUS = `CASE state WHEN 'waiting' THEN 'queued' WHEN 'done' THEN CASE WHEN refusal IS NULL THEN 'succeeded' ELSE 'failed' END
@@ -27,7 +28,7 @@ interface CallListWords {
 
 /** Newest first. A filter walks the calls of the account, which are kept for a day. */
 export function callListSql({ account, before, model, status, limit }: CallListWords): string {
-  return `SELECT router_call.seq, id, model, ${STATUS}, queued, created_at, finished_at, cost_micros, refusal
+  return `SELECT router_call.seq, id, model, ${STATUS}, queued, created_at, finished_at, cost_micros, refusal, job_id
     FROM router_call LEFT JOIN router_result ON router_result.seq = router_call.seq
     WHERE router_call.account_id = ${account} AND router_call.seq < ${before}
       AND (${model} IS NULL OR model = ${model}) AND (${status} IS NULL OR ${STATUS} = ${status})
@@ -35,9 +36,9 @@ export function callListSql({ account, before, model, status, limit }: CallListW
 }
 
 export function toListedCall(row: CallListRow): ListedCall {
-  const [seq, id, modelId, status, queued, createdAt, finishedAt, costMicros, refusal] = row
+  const [seq, id, modelId, status, queued, createdAt, finishedAt, costMicros, refusal, jobId] = row
   return {
-    ...{ seq, id, modelId, status, isQueued: Boolean(queued), costMicros },
+    ...{ seq, id, modelId, status, isQueued: Boolean(queued), costMicros, jobId },
     createdAt: new Date(createdAt),
     finishedAt: finishedAt === null ? null : new Date(finishedAt),
     refusal: refusal === null ? null : (JSON.parse(refusal) as ListedCall['refusal']),

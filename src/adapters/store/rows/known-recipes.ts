@@ -8,8 +8,8 @@
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { NewJob } from '../../../domain/jobs/job-store.ts'
 
-/** Title and terms are null for a recipe that is known to be stored. */
-export type RecipeFields = readonly [key: string, title: string | null, terms: string | null, expiresAt: number]
+/** Terms are null for a recipe that is known to be stored. */
+export type RecipeFields = readonly [key: string, terms: string | null, expiresAt: number]
 
 interface KnownRecipes {
   toFields(job: NewJob): RecipeFields | null
@@ -25,13 +25,13 @@ export function createKnownRecipes(): KnownRecipes {
   return {
     toFields({ accountId, recipe = null, expiresAt }) {
       if (recipe === null) return null
-      const { key, title, terms } = recipe
+      const { key, terms } = recipe
       const known = expiries.get(`${accountId} ${key}`) ?? 0
-      if (known >= expiresAt.getTime() + SLACK_MS) return [key, null, null, known]
-      return [key, title, terms, expiresAt.getTime() + 2 * SLACK_MS]
+      if (known >= expiresAt.getTime() + SLACK_MS) return [key, null, known]
+      return [key, terms, expiresAt.getTime() + 2 * SLACK_MS]
     },
-    learn({ accountId }, [key, title, , expiresAt]) {
-      if (title !== null) expiries.set(`${accountId} ${key}`, expiresAt)
+    learn({ accountId }, [key, terms, expiresAt]) {
+      if (terms !== null) expiries.set(`${accountId} ${key}`, expiresAt)
     },
   }
 }

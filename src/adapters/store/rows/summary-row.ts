@@ -28,7 +28,7 @@ export type SummaryRow = readonly [
   engineId: string | null,
   metadata: string | null,
   progress: string | null,
-  /** JSON, without its traceback. */
+  /** JSON, without its traceback, and then perhaps without the brace behind it. */
   error: string | null,
   recipeTitle: string | null,
   chargedMicros: number | null,
@@ -38,11 +38,11 @@ export type SummaryRow = readonly [
 export type StoredSummary = readonly [row: SummaryRow, queuePosition: number | null]
 
 export function toSummary([row, queuePosition]: StoredSummary): JobSummary {
-  const [, id, , pool, status, priority, createdAt, startedAt, completedAt, expiresAt, ...rest] = row
+  const [, id, accountId, pool, status, priority, createdAt, startedAt, completedAt, expiresAt, ...rest] = row
   const [attempt, version, outputs, engineId, metadataText, progress, errorText, title, charged, thumbId] = rest
   const metadata = metadataText === null ? {} : (JSON.parse(metadataText) as Record<string, string>)
   return {
-    ...{ id, pool, status, priority, attempt, version, outputs, queuePosition, metadata, charged },
+    ...{ id, accountId, pool, status, priority, attempt, version, outputs, queuePosition, metadata, charged },
     title: titleOf(metadata, title),
     engineId: status === 'queued' ? null : engineId,
     createdAt: new Date(createdAt),
@@ -50,7 +50,10 @@ export function toSummary([row, queuePosition]: StoredSummary): JobSummary {
     completedAt: toDate(completedAt),
     expiresAt: new Date(expiresAt),
     progress: progress === null ? null : (JSON.parse(progress) as Progress),
-    error: errorText === null ? null : toError(JSON.parse(errorText) as JobError),
+    error:
+      errorText === null
+        ? null
+        : toError(JSON.parse(errorText.endsWith('}') ? errorText : `${errorText}}`) as JobError),
     thumb: thumbId === null ? null : { assetId: thumbId },
   }
 }

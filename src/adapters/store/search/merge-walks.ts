@@ -11,7 +11,7 @@ export interface Walk<Entry> {
   readonly cutAt: PageKey | null
 }
 
-interface MergedPage<Entry> {
+export interface MergedPage<Entry> {
   readonly entries: readonly Entry[]
   /** Where to go on; null: there is nothing more. */
   readonly resumeAfter: PageKey | null
@@ -42,6 +42,10 @@ export function mergeWalks<Entry>(
   if (last !== undefined && entries.length > limit)
     return { entries: entries.slice(0, limit), resumeAfter: keyOf(last) }
   return { entries, resumeAfter: horizon }
+}
+
+export function isSameKey(left: PageKey | null, right: PageKey | null): boolean {
+  return left !== null && right !== null && compareKeys(left, right) === 0
 }
 
 function compareKeys([leftAt, leftId]: PageKey, [rightAt, rightId]: PageKey): number {

@@ -3,19 +3,34 @@
  * of each job in them. The narrowest condition gives the ranges, the others become questions.
  */
 import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'
+import type { OutputType } from '../../../domain/jobs/job.ts'
 import type { SummaryFilter } from '../../../domain/jobs/summaries/summary-store.ts'
 import { JOB_STATUSES, type JobStatus } from '../../../domain/jobs/transitions.ts'
 
 /** Entries in the order of (created at, id): all that the index has under these values. */
-export type SearchRange =
+export type SearchRange = RangeValues & {
+  /** The account whose jobs it holds; null: those of all. */
+  readonly accountId: string | null
+}
+
+export type RangeValues =
   | { readonly by: 'status'; readonly values: readonly [JobStatus] }
   | { readonly by: 'pool'; readonly values: readonly [pool: string, JobStatus] }
-  | { readonly by: 'engine' | 'code' | 'recipe'; readonly values: readonly [string] }
+  | { readonly by: 'engine' | 'code' | 'recipe' | 'title'; readonly values: readonly [string] }
+  /** Which types their outputs have (rows/output-types.ts). */
+  | { readonly by: 'outputs'; readonly values: readonly [mask: number] }
   | { readonly by: 'label'; readonly values: readonly [key: string, value: string] }
   | { readonly by: 'id'; readonly values: readonly [from: string, to: string] }
+  | ServiceRange
+
+/** What only a search over all accounts walks: everything by time, a pool whole, and jobs that run. */
+type ServiceRange =
+  | { readonly by: 'time'; readonly values: readonly [] }
+  | { readonly by: 'whole_pool'; readonly values: readonly [pool: string] }
+  | { readonly by: 'held'; readonly values: readonly [JobStatus] }
 
 /** Asked of each job; null: nothing. */
-interface SearchQuestions {
+export interface SearchQuestions {
   readonly statuses: readonly JobStatus[] | null
   readonly code: string | null
   readonly engine: string | null
@@ -23,6 +38,10 @@ interface SearchQuestions {
   readonly labels: readonly (readonly [key: string, value: string])[] | null
   /** Recipes that it may have. */
   readonly recipes: readonly string[] | null
+  /** Of this type it has an output. */
+  readonly outputs: OutputType | 'any' | null
+  /** And one of this node; only together with `outputs`. */
+  readonly node: string | null
 }
 
 export interface SearchPlan {
@@ -36,12 +55,18 @@ export function isSelective({ questions }: Pick<SearchPlan, 'questions'>, range:
   return asked.some(([name]) => name !== range.by)
 }
 
+/** Whether nothing but times is asked for: then there are counters. A plan without a range finds nothing. */
+export function isPlain(plan: SearchPlan): boolean {
+  const isWalkOfAll = (range: SearchRange) => range.by === 'status' || range.by === 'time'
+  return plan.ranges.length > 0 && plan.ranges.every((range) => isWalkOfAll(range) && !isSelective(plan, range))
+}
+
 const WALKED_ENTRIES = 1000
 const MIN_WALK = 4
 
 /** How many entries of a range are looked at in one go. What many ranges give for a page comes from all of them alike. */
 export function toWalkLength(plan: SearchPlan, range: SearchRange, limit: number): number {
-  const share = Math.max(1, plan.ranges.length)
+  const share = Math.max(1, plan.ranges.filter(({ by }) => by === range.by).length)
   if (isSelective(plan, range)) return Math.max(MIN_WALK, Math.ceil(WALKED_ENTRIES / share))
   return Math.min(limit + 1, Math.max(MIN_WALK, Math.ceil((2 * (limit + 1)) / share)))
 }
@@ -50,30 +75,51 @@ export function toWalkLength(plan: SearchPlan, range: SearchRange, limit: number
 export interface FoundTerms {
   /** Recipes with the class and the weights; null: neither is asked for. */
   readonly recipes: readonly string[] | null
-  /** For the text: recipes and labels that have it. */
-  readonly text: { readonly recipes: readonly string[]; readonly labels: readonly (readonly [string, string])[] } | null
+  /** For the text: recipes, labels and titles that have it. */
+  readonly text: FoundText | null
+  /** Which sets of types the outputs of ended jobs have that have the type asked for; null: none is. */
+  readonly masks: readonly number[] | null
+}
+
+interface FoundText {
+  readonly recipes: readonly string[]
+  readonly labels: readonly (readonly [key: string, value: string])[]
+  readonly titles: readonly string[]
 }
 
 // Beyond this a common walk is cheaper than one range for each.
 export const MAX_RANGES = 150
 
-interface Indexed {
+export interface Indexed {
   isEngineIndexed(engine: string): boolean
 }
 
-export function toSearchPlan(filter: SummaryFilter, found: FoundTerms, { isEngineIndexed }: Indexed): SearchPlan {
-  const statuses = filter.statuses ?? JOB_STATUSES
+/** Everything that a filter asks for. */
+export function toQuestions(filter: SummaryFilter, recipes: readonly string[] | null): SearchQuestions {
   const labels = Object.entries(filter.metadata)
-  const all: SearchQuestions = {
+  return {
     statuses: filter.statuses,
     code: filter.code,
     engine: filter.engine,
     pool: filter.pool,
     labels: labels.length === 0 ? null : labels,
-    recipes: found.recipes,
+    recipes,
+    outputs: filter.outputs?.type ?? null,
+    node: filter.outputs?.nodeId ?? null,
   }
-  const plan = (ranges: readonly SearchRange[], answered: Partial<SearchQuestions>): SearchPlan => {
-    return { ranges, questions: { ...all, ...answered } }
+}
+
+interface AccountTerms extends FoundTerms, Indexed {
+  readonly accountId: string
+}
+
+export function toSearchPlan(filter: SummaryFilter, found: AccountTerms): SearchPlan {
+  const { accountId, isEngineIndexed } = found
+  const statuses = filter.statuses ?? JOB_STATUSES
+  const labels = Object.entries(filter.metadata)
+  const all = toQuestions(filter, found.recipes)
+  const plan = (ranges: readonly RangeValues[], answered: Partial<SearchQuestions>): SearchPlan => {
+    return { ranges: ranges.map((range) => ({ ...range, accountId })), questions: { ...all, ...answered } }
   }
   if (filter.text !== null && found.text !== null) return plan(toTextRanges(filter.text, found.text), {})
   const [first, ...others] = labels
@@ -82,6 +128,8 @@ export function toSearchPlan(filter: SummaryFilter, found: FoundTerms, { isEngin
   if (filter.code !== null) return plan([{ by: 'code', values: [filter.code] }], { code: null })
   if (found.recipes !== null && found.recipes.length <= MAX_RANGES)
     return plan(found.recipes.map(toRecipeRange), { recipes: null })
+  if (found.masks !== null && filter.outputs !== null)
+    return plan([...found.masks.map(toOutputRange), ...toHeldRanges(statuses)], {})
   if (filter.engine !== null && isEngineIndexed(filter.engine))
     return plan([{ by: 'engine', values: [filter.engine] }, ...toHeldRanges(statuses)], {})
   if (filter.pool !== null && filter.pool !== DEFAULT_POOL) {
@@ -98,29 +146,42 @@ export function toSearchPlan(filter: SummaryFilter, found: FoundTerms, { isEngin
   )
 }
 
-function toRecipeRange(recipe: string): SearchRange {
+function toRecipeRange(recipe: string): RangeValues {
   return { by: 'recipe', values: [recipe] }
 }
 
-/** Jobs that run are few: they need no index by engine. */
-function toHeldRanges(statuses: readonly JobStatus[]): SearchRange[] {
-  const held = statuses.filter((status) => status === 'running' || status === 'canceling')
-  return held.map((status) => ({ by: 'status', values: [status] }))
+function toOutputRange(mask: number): RangeValues {
+  return { by: 'outputs', values: [mask] }
+}
+
+/** Jobs that run are few: they need no index by engine, nor by what they have made so far. */
+function toHeldRanges(statuses: readonly JobStatus[]): RangeValues[] {
+  return statuses.filter(isHeld).map((status) => ({ by: 'status', values: [status] }))
+}
+
+export function isHeld(status: JobStatus): boolean {
+  return status === 'running' || status === 'canceling'
 }
 
 // Ids begin with their time: fewer letters would be a range of hours.
 const ID_BEGINNING = /^[0-9a-f]{8,32}$/
 
-function toTextRanges(text: string, found: NonNullable<FoundTerms['text']>): SearchRange[] {
-  // With its hyphens or without.
-  const id = text.toLowerCase().replaceAll('-', '')
-  const ranges: SearchRange[] = [
-    ...(ID_BEGINNING.test(id) ? [{ by: 'id', values: toIdRange(id) } as const] : []),
-    { by: 'code', values: [text] },
-    ...found.labels.map((values): SearchRange => ({ by: 'label', values })),
+function toTextRanges(text: string, found: FoundText): RangeValues[] {
+  const ranges: RangeValues[] = [
+    ...toWordRanges(text),
+    ...found.labels.map((values): RangeValues => ({ by: 'label', values })),
+    ...found.titles.map((title): RangeValues => ({ by: 'title', values: [title] })),
     ...found.recipes.map(toRecipeRange),
   ]
   return ranges.slice(0, MAX_RANGES)
+}
+
+/** What a text may be by itself: an id or its beginning, and an error code. */
+export function toWordRanges(text: string): RangeValues[] {
+  // With its hyphens or without.
+  const id = text.toLowerCase().replaceAll('-', '')
+  const ids: RangeValues[] = ID_BEGINNING.test(id) ? [{ by: 'id', values: toIdRange(id) }] : []
+  return [...ids, { by: 'code', values: [text] }]
 }
 
 const ID_DIGITS = 32

@@ -9,6 +9,7 @@ import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import { ServiceError } from '../../errors.ts'
 import { findLacks, type Lack, meets, needsOf } from '../../workflows/needs.ts'
 import { uniteCatalogs } from '../../workflows/union-catalog.ts'
+import type { EngineLog } from '../fleet/engine-log.ts'
 import type { EngineStatus } from '../fleet/engine-status.ts'
 import { type Availability, findAvailability } from '../fleet/engine-weights.ts'
 import type { Fleet } from '../fleet/fleet.ts'
@@ -22,7 +23,7 @@ export interface ListedEngine extends EngineStatus {
 }
 
 interface DirectoryDeps {
-  readonly fleet: Pick<Fleet, 'hasLanes' | 'engines' | 'status' | 'announce' | 'hasOther'>
+  readonly fleet: Pick<Fleet, 'hasLanes' | 'engines' | 'logOf' | 'status' | 'announce' | 'hasOther'>
   /** The same as the fleet's. */
   readonly lanes: LaneTable
   /** The id of this process. */
@@ -114,6 +115,8 @@ export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] 
       if (engine === undefined) throw new ServiceError('not_found', 'there is no engine with this id')
       return engine
     },
+    /** What an engine of this process printed lately; null: it is elsewhere, or nobody listens to it. */
+    logOf: (engineId: string): EngineLog | null => fleet.logOf(engineId),
     /** The lane of a graph's jobs. */
     laneOf(graph: Graph, pool: string): string {
       if (!hasLanes) return NO_LANE

@@ -11,6 +11,7 @@ import type { Log } from '../../../../lib/log.ts'
 import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
 import { ServiceError } from '../../errors.ts'
 import type { OtherEngine } from '../directory/followed-engines.ts'
+import type { EngineLog } from './engine-log.ts'
 import { createSlot, type EngineSlot } from './engine-slot.ts'
 import type { EngineStatus } from './engine-status.ts'
 import { createFairLock } from './fair-lock.ts'
@@ -101,6 +102,11 @@ class EngineFleet implements AsyncDisposable {
   engines(): readonly Pick<FleetMember, 'id' | 'catalog'>[] {
     for (const member of this.#members) this.#update(member)
     return this.#members
+  }
+
+  /** What an engine printed lately; null: there is none with this id, or nobody listens to it. */
+  logOf(engineId: string): EngineLog | null {
+    return this.#members.find(({ id }) => id === engineId)?.engine.log ?? null
   }
 
   /**

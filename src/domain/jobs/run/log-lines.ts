@@ -45,7 +45,7 @@ export function createLogMarks(): LogMarks {
       if (marks.length > 2 * MAX_MARKS) marks.splice(0, MAX_MARKS)
       lines += countLines(text)
     },
-    finish: () => (marks.length === 0 ? null : JSON.stringify({ total: lines, marks: marks.slice(-MAX_MARKS) })),
+    finish: () => (marks.length === 0 ? null : writeMarks({ total: lines, marks: marks.slice(-MAX_MARKS) })),
   }
 }
 
@@ -55,11 +55,19 @@ function countLines(text: string): number {
   return count
 }
 
+export function writeMarks({ total, marks }: StoredMarks): string {
+  return JSON.stringify({ total, marks })
+}
+
+export function readMarks(text: string): StoredMarks {
+  return JSON.parse(text) as StoredMarks
+}
+
 /** The lines of a log that is kept. */
 export function toLogLines({ text, truncated, marks = null }: JobLog): LogLine[] {
   const texts = text.split('\n')
   if (texts.at(-1) === '') texts.pop()
-  const stored = marks === null ? { total: 0, marks: [] } : (JSON.parse(marks) as StoredMarks)
+  const stored = marks === null ? { total: 0, marks: [] } : readMarks(marks)
   const first = truncated ? Math.max(0, stored.total - texts.length) : 0
   let at = 0
   return texts.map((line, index) => {

@@ -47,6 +47,7 @@ export async function prepareRun(
       jobId: job.id,
       accountId: job.accountId,
       attempt: job.attempt,
+      claimId: claim.leaseId,
       graph,
       graphText: workflow,
       inputs: new Map(inputs.map((input) => [input.name, toEngineInput(input, { ...deps, lease })])),

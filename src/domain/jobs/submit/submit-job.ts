@@ -9,7 +9,7 @@ import { findModelNodes } from '../../../../engine/graph/model-nodes.ts'
 import type { GraphRefusal } from '../../../../engine/graph/validate/validation-result.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { NewId } from '../../../../lib/ids.ts'
-import { isJsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
 import { createTurns, type Turns } from '../../../../lib/waiting/turns.ts'
 import type { PoolPrice } from '../../credits/prices.ts'
@@ -25,6 +25,8 @@ import { type JobObserver, silentObserver } from '../observer.ts'
 import { toRecipe } from '../summaries/job-recipe.ts'
 import type { EngineVerdicts, Expectation } from './engine-verdicts.ts'
 import type { ExtraData, ExtraDataKeeper } from './extra-data-keeper.ts'
+import { type GraphLayout, readLayout, toKeptLayout } from './graph-layout.ts'
+import { toOrigin } from './job-origin.ts'
 import { splitExtraData } from './split-extra-data.ts'
 
 export interface SubmitRequest {
@@ -45,6 +47,8 @@ export interface SubmitRequest {
   /** Validated already: `workflow` is not looked at. */
   readonly prepared?: PreparedJob
   readonly submission?: Submission
+  /** Where an editor had put the nodes, for a submit that does not bring what the editor sent. */
+  readonly layout?: GraphLayout | null
   /** An address that is told of it; left out or null: only the webhooks of its account are. */
   readonly webhook?: HookWish | null
 }
@@ -168,6 +172,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
         keyId: request.keyId ?? null,
         hasChosenId: chosenId !== null,
         submission: request.submission ?? null,
+        origin: toOrigin(request.idempotencyKey, prepared.inputs, layoutOf(request, notes)),
         hook,
       })
       const refusal = (await expected?.answer()) ?? null
@@ -227,6 +232,11 @@ export function createSubmit(deps: SubmitDeps): Submit {
         })
     }
   }
+}
+
+/** A submission keeps what its editor sent, and with it the layout. */
+function layoutOf({ submission, layout = null }: SubmitRequest, notes: JsonObject | null): GraphLayout | null {
+  return submission === undefined ? toKeptLayout(layout ?? readLayout(notes)) : null
 }
 
 function mustHaveHooks({ toHook }: Pick<SubmitDeps, 'toHook'>): ToHook {

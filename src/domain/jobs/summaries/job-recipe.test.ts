@@ -24,6 +24,12 @@ test('jobs that differ in values alone share a recipe', () => {
   assert.equal(toRecipe(POSTCARD, null).title, 'postcard scene')
 })
 
+test('a name of its own makes no recipe of its own', () => {
+  const [one, two] = [toRecipe(POSTCARD, 'for Ann'), toRecipe(POSTCARD, 'for Bob')]
+  assert.equal(one.key, two.key)
+  assert.deepEqual([one.title, two.title], ['for Ann', 'for Bob'])
+})
+
 test('a recipe names its classes and weights, each once and in order', () => {
   const { terms } = toRecipe(POSTCARD, null)
   assert.deepEqual(readTerms(terms), {

@@ -1,13 +1,16 @@
 /**
- * What jobs of one workflow share: the title that follows from the workflow, its node classes and its weights. Jobs with the same
- * recipe differ in their values only, so a search by class, weights or title looks at a few recipes and not at every job.
+ * What jobs of one workflow share: its node classes and its weights. Jobs with the same recipe differ in their values only, so a
+ * search by class or weights looks at a few recipes and not at every job. The title that follows from the workflow is each job's
+ * own: names may differ from job to job, and must not make recipes of their own.
  */
 import { hash } from 'node:crypto'
 import type { Graph } from '../../../../engine/graph/graph.ts'
 import { isWeights } from '../../workflows/needs.ts'
 
 export interface JobRecipe {
+  /** Of the terms. */
   readonly key: string
+  /** Of the job. */
   readonly title: string
   /** Lines `c:…` for classes and `w:…` for weights, with a line feed before and behind each. */
   readonly terms: string
@@ -35,7 +38,7 @@ export function toRecipe(graph: Graph, name: string | null): JobRecipe {
   }
   const title = clean(name ?? '') || prefix || tellingClass([...classes])
   const terms = toTerms(classes, weights)
-  return { key: hash('sha256', `${title}\0${terms}`, 'base64url').slice(0, KEY_LENGTH), title, terms }
+  return { key: hash('sha256', terms, 'base64url').slice(0, KEY_LENGTH), title, terms }
 }
 
 /** The line that stands for a class or a weights file among the terms. */

@@ -3,11 +3,14 @@
  * the index that narrows it most, and walks a bounded number of entries; whatever is left then is behind the cursor of its page.
  */
 import type { Micros } from '../../../../lib/text/usd.ts'
-import type { Progress } from '../job.ts'
+import type { Output, OutputType, Progress } from '../job.ts'
+import type { JobOrigin } from '../submit/job-origin.ts'
 import type { JobStatus } from '../transitions.ts'
+import type { QueueReading } from '../waits/queue-reading.ts'
 
 export interface JobSummary {
   readonly id: string
+  readonly accountId: string
   readonly version: number
   readonly status: JobStatus
   readonly title: string
@@ -57,6 +60,7 @@ export interface JobDetails {
   readonly terms: string | null
   /** What was set aside for it; null: it costs nothing. */
   readonly held: Micros | null
+  readonly origin: JobOrigin
 }
 
 export const SUMMARY_MESSAGE_LENGTH = 200
@@ -73,13 +77,21 @@ export interface SummaryFilter {
   readonly engine: string | null
   readonly pool: string | null
   readonly metadata: Readonly<Record<string, string>>
+  /** Has outputs: of this type, of this node. */
+  readonly outputs: OutputFilter | null
   /** An id or its beginning, a metadata value or its beginning, an error code, or a part of a title, a class or a weights name. */
   readonly text: string | null
 }
 
+/** `any`, null: whatever it is. */
+export interface OutputFilter {
+  readonly type: OutputType | 'any'
+  readonly nodeId: string | null
+}
+
 export const NO_FILTER: SummaryFilter = {
   ...{ statuses: null, since: null, until: null, code: null, classType: null, weights: null, engine: null },
-  ...{ pool: null, metadata: {}, text: null },
+  ...{ pool: null, metadata: {}, outputs: null, text: null },
 }
 
 interface SummaryKey {
@@ -102,15 +114,27 @@ export interface SummaryPage {
   readonly next: SummaryKey | null
 }
 
+export type OutputsOf = Pick<JobSummary, 'id' | 'expiresAt'>
+
 export type StatusCounts = Readonly<Record<JobStatus, number>>
 
+/** Whose jobs are looked at: those of one account, or, for the operator alone, of all. */
+export type SummaryScope = string | null
+
 export interface SummaryStore {
-  search(accountId: string, query: SummaryQuery): Promise<SummaryPage>
-  /** Those of the account that are there, in no order. */
-  findMany(accountId: string, jobIds: readonly string[], now: Date): Promise<readonly JobSummary[]>
+  /** Over all accounts a text is not looked for among metadata. */
+  search(scope: SummaryScope, query: SummaryQuery): Promise<SummaryPage>
+  /** Those in the scope that are there, in no order. */
+  findMany(scope: SummaryScope, jobIds: readonly string[], now: Date): Promise<readonly JobSummary[]>
   findDetails(accountId: string, jobId: string, now: Date): Promise<JobDetails | null>
+  /** By job, the outputs that it lists; jobs that are not the account's have none. */
+  findOutputs(accountId: string, jobs: readonly OutputsOf[]): Promise<ReadonlyMap<string, readonly Output[]>>
+  /** A bounded part of the account's queue in the pool, and its latest runs there. */
+  readQueue(accountId: string, pool: string): Promise<QueueReading>
   /** How many fit, whatever their status; null: more than are counted for one question. */
-  count(accountId: string, filter: SummaryFilter, now: Date): Promise<StatusCounts | null>
+  count(scope: SummaryScope, filter: SummaryFilter, now: Date): Promise<StatusCounts | null>
+  /** How many jobs of all accounts came to each end from the one time until the other. Those that never began are told as expired only. */
+  countEnded(from: Date, to: Date): Promise<StatusCounts>
   /** Removes recipes that no job has any more; returns how many. */
   sweepRecipes(now: Date, limit: number): Promise<number>
 }

@@ -7,6 +7,7 @@ import type { CallLimits } from '../calls/call-store.ts'
 import type { CheckInput } from '../catalog/check-input.ts'
 import { MODEL_MAX_LENGTH, type Model, PROVIDER_MAX_LENGTH } from '../catalog/model.ts'
 import type { Catalog } from '../catalog/model-catalog.ts'
+import { toCatalogId } from '../partner/partner-route.ts'
 import type { Provider } from '../provider.ts'
 import { RouterError } from '../router-error.ts'
 import type { RateWindow } from './rate-window.ts'
@@ -39,6 +40,8 @@ export interface Access {
   find(caller: Caller, provider: string, model: string): Promise<Pick<OpenedModel, 'model' | 'checkInput'>>
   /** The same, for a model that is to run. */
   open(caller: Caller, provider: string, model: string): Promise<OpenedModel>
+  /** The same for a model of partner nodes, which stands in no list. */
+  openForNodes(caller: Caller, model: Model): Promise<OpenedModel>
   /** Why nobody of the account could run this model here, in words; null: it runs. */
   whyNot(caller: Caller, model: Model): string | null
   /** Throws forbidden for a model that exists and that this account may not use. Counts no request. */
@@ -105,13 +108,19 @@ export function createAccess({ rules, rate, catalog, providerOf }: AccessDeps): 
       const key = adapter?.access(caller.accountId) ?? 'none'
       if (key !== 'own_key') await rate.take(caller.accountId)
       const { model, checkInput } = resolve(caller, provider, name)
-      if (adapter === null || key === 'none' || model.state !== 'released') {
-        throw new RouterError(
-          'not_enabled',
-          `${model.id} is in the catalogue and cannot be run here: ${adapter?.absence ?? NOT_SET_UP}`,
-        )
-      }
+      if (adapter === null || key === 'none' || model.state !== 'released') throw notHere(model, adapter)
       return { model, checkInput, provider: adapter, isOwnKey: key === 'own_key' }
+    },
+    async openForNodes(caller, model) {
+      refuseWhenOff(caller)
+      const adapter = providerOf(model.provider)
+      const key = adapter?.access(caller.accountId) ?? 'none'
+      if (key !== 'own_key') await rate.take(caller.accountId)
+      // What is said of a model in the limits of an account holds for it wherever it is called from.
+      const id = toCatalogId(model.id)
+      refuseUnentitled(caller, catalog().find(id)?.model ?? { ...model, id })
+      if (adapter === null || key === 'none') throw notHere(model, adapter)
+      return { model, checkInput: () => [], provider: adapter, isOwnKey: key === 'own_key' }
     },
   }
 }
@@ -120,6 +129,11 @@ export function createAccess({ rules, rate, catalog, providerOf }: AccessDeps): 
 export function refusalNow(rules: AccessRules, accountId: string, model: Model): RouterError | null {
   if (!rules.isEnabled(accountId)) return notSwitchedOn()
   return rules.mayUse(accountId, model) ? null : notIncluded(model)
+}
+
+function notHere({ id }: Model, adapter: Provider | null): RouterError {
+  const why = adapter?.absence ?? NOT_SET_UP
+  return new RouterError('not_enabled', `${id} is in the catalogue and cannot be run here: ${why}`)
 }
 
 function notSwitchedOn(): RouterError {

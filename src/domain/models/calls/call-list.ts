@@ -17,6 +17,8 @@ export interface ListedCall {
   readonly finishedAt: Date | null
   /** null: not known, or not reported. */
   readonly costMicros: Micros | null
+  /** The job that caused it; null: none is known. */
+  readonly jobId: string | null
   readonly refusal: { readonly refusal: RouterRefusal; readonly message: string } | null
 }
 

@@ -13,6 +13,7 @@ import type { Json } from '../catalog/model.ts'
 import type { Quote } from '../pricing/pricing.ts'
 import type { RouterRefusal, ValidationFailure } from '../router-error.ts'
 import type { CallListQuery, ListedCall } from './call-list.ts'
+import type { ToldTask } from './told-task.ts'
 
 /** A key within an account, and what the request looked like that used it. */
 interface CallKey {
@@ -34,6 +35,8 @@ export interface NewCall extends CallKey {
   readonly modelId: string
   /** The API key that it came with; what it costs is noted under it. */
   readonly keyId?: string | null
+  /** The job that caused it; left out: none is known. */
+  readonly jobId?: string | null
   /** What addresses of ours in its result begin with. */
   readonly baseUrl: string
   readonly createdAt: Date
@@ -115,6 +118,17 @@ export interface CallProgress {
   readonly quote: Quote
   /** The account's own key is used: nothing is charged. */
   readonly isOwnKey: boolean
+  /** Of a call whose caller follows the task itself. */
+  readonly told?: ToldTask
+}
+
+/** Names a call of an account: by its key, or by the task that its caller was told of. */
+export type ToldQuery = { readonly key: string } | { readonly task: string }
+
+export interface ToldCall {
+  readonly id: string
+  readonly modelId: string
+  readonly told: ToldTask
 }
 
 export interface Standing {
@@ -208,6 +222,8 @@ export interface CallStore {
   /** Takes running calls over, in order: those that nobody holds, and those whose leases have lapsed. */
   takeLapsed(options: TakeLapsedOptions): Promise<readonly UnfinishedCall[]>
   isRunning(call: CallRef): Promise<boolean>
+  /** null: the account has no such call, or its caller was told of no task. */
+  findTold(accountId: string, query: ToldQuery): Promise<ToldCall | null>
   /** Newest first. */
   list(accountId: string, query: CallListQuery): Promise<readonly ListedCall[]>
   /** What the account has under way. */

@@ -15,6 +15,7 @@ import { type ConcludeDeps, type Conclusion, createConcludeRefusal, createConclu
 import type { DrivenCall } from './live-calls.ts'
 import { writePersistently } from './persistent-write.ts'
 import { createSending, type SentJournal, SentJournalError } from './sent-journal.ts'
+import type { ToldTask } from './told-task.ts'
 
 /** Plain callbacks for metrics and log lines. They are called after the fact, must not throw and must not wait. */
 export interface CallObserver {
@@ -53,6 +54,8 @@ interface DriveDeps extends ConcludeDeps {
 /** What a first submit needs; gone as soon as the provider has it. */
 export interface Dispatch {
   readonly body: Buffer
+  /** Left out: JSON. */
+  readonly contentType?: string
   readonly input: JsonRecord
   readonly deadlineMs: number
   /** The call was submitted before, under the same id, and nobody knows what became of it. */
@@ -87,10 +90,11 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     const outcome = await submitUntilSent(call, provider, dispatch, startedAt).finally(() => dispatch.onSent?.())
     if (outcome === 'left') return
     if (outcome.outcome === 'accepted') {
-      const kept = await keepHandle(call, outcome.handle)
+      const kept = await keepHandle(call, outcome.handle, outcome.told)
       if (kept === 'lost') return call.live.leaveElsewhere()
       if (kept === 'kept') journal.forget(call.live.ref.id)
       call.live.isCollectable = kept === 'kept'
+      if (outcome.told !== undefined) call.live.accept(outcome.told)
       await poll(call, provider, { handle: outcome.handle, pollAfterMs: outcome.pollAfterMs, startedAt })
       return
     }
@@ -142,9 +146,13 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
   }
 
   /** Stored before the first poll: from then on the generation cannot be lost. */
-  async function keepHandle({ live, quote, isOwnKey }: DrivenCall, handle: Json): Promise<'kept' | 'lost' | 'failed'> {
+  async function keepHandle(
+    { live, quote, isOwnKey }: DrivenCall,
+    handle: Json,
+    told: ToldTask | undefined,
+  ): Promise<'kept' | 'lost' | 'failed'> {
     try {
-      const write = () => store.keepProgress(live.ref, { handle, quote, isOwnKey })
+      const write = () => store.keepProgress(live.ref, { handle, quote, isOwnKey, ...(told !== undefined && { told }) })
       return (await writePersistently(write, stopping)) ? 'kept' : 'lost'
     } catch (error) {
       log.error({ err: error, callId: live.ref.id }, 'a handle could not be stored; only this process can collect it')
@@ -155,14 +163,14 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
   async function trySubmit(
     { live }: DrivenCall,
     provider: Provider,
-    { body, input, deadlineMs, isRepeat }: Dispatch,
+    { body, contentType, input, deadlineMs, isRepeat }: Dispatch,
     startedAt: Date,
   ): Promise<SubmitOutcome> {
     const timer = setTimeout(() => live.interrupt(), deadlineMs + deps.submitGraceMs)
     const { accountId, id: submitKey } = live.ref
     const deadline = new Date(startedAt.getTime() + deadlineMs)
     try {
-      const call = { model: live.model, accountId, submitKey, isRepeat, body, input }
+      const call = { model: live.model, accountId, submitKey, isRepeat, body, contentType, input }
       const isHarmless = provider.deduplicates(live.model, null)
       const sending = isHarmless ? undefined : createSending(journal, live.ref, () => live.isLost)
       if (provider.announcesSends !== true) await sending?.begins()
@@ -197,7 +205,7 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     let isStopSent = false
     live.pollAfterMs = pollAfterMs
     while (true) {
-      await sleep(toPause(live.pollAfterMs), live.signal)
+      await live.pause(toPause(live.pollAfterMs))
       if (live.isLost) return live.leaveElsewhere()
       if (stopping.aborted) return leave(call)
       if (live.isAskedToStop && !isStopSent) {

@@ -6,7 +6,8 @@ import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
 import type { Model } from '../catalog/model.ts'
 import type { Quote } from '../pricing/pricing.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
-import type { CallEnd, HeldCall } from './call-store.ts'
+import type { CallEnd, CallResult, HeldCall } from './call-store.ts'
+import type { ToldTask } from './told-task.ts'
 
 /** The request that waits for the end of a call. */
 export interface Listener {
@@ -55,6 +56,9 @@ export class LiveCall {
   isConcluding = false
   /** Another node has it: nothing more may be sent or written. */
   isLost = false
+  /** What the provider answered to the submit, where the caller follows the task itself. */
+  #told: ToldTask | null = null
+  #hurry: () => void = () => {}
   #listener: Listener = NOBODY
   #hasWaiter: boolean
   #settle: ((outcome: CallEnd | RouterError | TakenElsewhere) => void) | null = null
@@ -119,6 +123,37 @@ export class LiveCall {
     this.#listener = NOBODY
   }
 
+  get told(): ToldTask | null {
+    return this.#told
+  }
+
+  /** The provider has taken the call: whoever waits follows the task itself. The call goes on. */
+  accept(told: ToldTask): void {
+    this.#told = told
+    this.#hasWaiter = false
+    this.#listener = NOBODY
+    this.#settle?.({ kind: 'result', result: toToldResult(told) })
+  }
+
+  /** Until then, or until somebody knows that the task has ended. */
+  pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        clearTimeout(timer)
+        this.signal.removeEventListener('abort', end)
+        resolve()
+      }
+      const timer = setTimeout(end, ms)
+      this.signal.addEventListener('abort', end)
+      this.#hurry = end
+      if (this.signal.aborted) end()
+    })
+  }
+
+  hurry(): void {
+    this.#hurry()
+  }
+
   askToStop(): void {
     this.isAskedToStop = true
   }
@@ -168,6 +203,17 @@ export class LiveCall {
       ? 'the same Idempotency-Key collects its result and pays nothing more'
       : 'the same Idempotency-Key tells how it ended, as far as that is known, and pays nothing more'
     return new RouterError(refusal, `${reason}: ${CHARGED}; ${again}`, options)
+  }
+}
+
+/** The answer to a submit. It costs nothing: the end of the task does. */
+export function toToldResult({ answer }: ToldTask): CallResult {
+  const bytes = Buffer.from(answer)
+  return {
+    contentType: 'application/json',
+    body: { kind: 'inline', bytes },
+    sizeBytes: bytes.length,
+    costMicros: null,
   }
 }
 

@@ -130,7 +130,7 @@ function tryCollect(deps: RecoverDeps, call: UnfinishedCall): boolean {
 }
 
 function findRunner({ catalog, providerOf }: RecoverDeps, { modelId }: UnfinishedCall) {
-  const model = catalog().find(modelId)?.model ?? null
+  const model = catalog().findToRun(modelId)
   return { model, provider: model === null ? null : providerOf(model.provider) }
 }
 
@@ -161,7 +161,8 @@ function collect({ live, drive }: RecoverDeps, { call, model, provider, progress
   const { ref, baseUrl, isKeyed, isQueued } = call
   const running = new LiveCall(ref, model, { hasWaiter: false, isCollectable: true, isKeyed })
   if (call.isStopAsked) running.askToStop()
-  const { handle, quote, isOwnKey } = progress
+  const { handle, quote, isOwnKey, told } = progress
+  if (told !== undefined) running.accept(told)
   live.track(running, drive.collect({ live: running, baseUrl, isKeyed, isQueued, isOwnKey, quote }, provider, handle))
 }
 

@@ -13,23 +13,29 @@ import type { CallLeases } from './call-leases.ts'
 import type { AdmitOutcome, CallEnd, CallLimits, CallRef, CallStore, HeldCall, NewCall } from './call-store.ts'
 import type { CallObserver, DriveCall } from './drive-call.ts'
 import type { FollowedCalls } from './follow-call.ts'
-import { type DrivenCall, type Listener, LiveCall, type LiveCalls, TakenElsewhere } from './live-calls.ts'
+import { type DrivenCall, type Listener, LiveCall, type LiveCalls, TakenElsewhere, toToldResult } from './live-calls.ts'
 
 interface RunRequest {
   readonly opened: OpenedModel
   readonly accountId: string
   /** The API key that it came with; left out: none. */
   readonly keyId?: string | null
+  /** The job that caused it; left out: none is known. */
+  readonly jobId?: string | null
   readonly requestId: string
   readonly key: string | null
   readonly fingerprint: string
   readonly body: Buffer
+  /** Of the body; left out: JSON. */
+  readonly contentType?: string
   /** Parsed; or why it could not be, which is answered only after the checks that come before it. */
   readonly input: JsonRecord | RouterError
   readonly baseUrl: string
   readonly listener: Listener
   /** Called when the body is needed beyond the request; returns what to call when it is needed no longer. */
   readonly holdBody?: () => () => void
+  /** The caller follows the task itself and waits only until the provider has taken the call. */
+  readonly followsTask?: boolean
 }
 
 export interface RunAnswer {
@@ -50,7 +56,7 @@ export interface NewCallDeps {
 }
 
 interface RunModelDeps extends NewCallDeps {
-  readonly store: Pick<CallStore, 'admit'>
+  readonly store: Pick<CallStore, 'admit' | 'findTold'>
   readonly live: LiveCalls
   readonly leases: Pick<CallLeases, 'next' | 'confirm'>
   readonly followed: FollowedCalls
@@ -77,6 +83,8 @@ export function createRunModel(deps: RunModelDeps): RunModel {
     const lease = leases.next()
     const outcome = await store.admit(call, limits, { isValid, lease })
     try {
+      const told = request.followsTask === true ? await findTold(request, outcome) : null
+      if (told !== null) return told
       if (outcome.outcome === 'running') return await takeUp(request, outcome.ref, toSpend(limits, outcome.standing))
       if (outcome.outcome !== 'admitted') return answerWithout(request, outcome, { call, failures, limits })
       // A process that was stopped meanwhile, and goes on, may come too late: nothing has renewed the lease.
@@ -91,8 +99,17 @@ export function createRunModel(deps: RunModelDeps): RunModel {
     }
   }
 
+  /** What an earlier request with this key was told of its task, however far the task is. */
+  async function findTold(request: RunRequest, { outcome, ...rest }: AdmitOutcome): Promise<RunAnswer | null> {
+    if ((outcome !== 'running' && outcome !== 'done') || request.key === null) return null
+    const running = 'ref' in rest ? (live.find(rest.ref.id)?.told ?? null) : null
+    const told = running ?? (await store.findTold(request.accountId, { key: request.key }))?.told ?? null
+    return told === null ? null : { end: { kind: 'result', result: toToldResult(told) }, isReplay: true, spend: null }
+  }
+
   function start(request: RunRequest, call: NewCall, ref: HeldCall): Promise<CallEnd> {
     const { model, provider, isOwnKey } = request.opened
+    const { body, contentType } = request
     const input = request.input as JsonRecord
     const deadlineMs = Math.min(model.deadlineMs ?? deps.deadlineMs, deps.deadlineMs)
     const running = new LiveCall(ref, model, { hasWaiter: true, isCollectable: false, isKeyed: call.key !== null })
@@ -106,7 +123,7 @@ export function createRunModel(deps: RunModelDeps): RunModel {
     }
     const isRepeat = ref.id !== call.id
     const onSent = request.holdBody?.()
-    live.track(running, drive.submit(driven, provider, { body: request.body, input, deadlineMs, isRepeat, onSent }))
+    live.track(running, drive.submit(driven, provider, { body, contentType, input, deadlineMs, isRepeat, onSent }))
     return running.wait(request.listener, deadlineMs)
   }
 
@@ -186,6 +203,7 @@ export function toNewCall(
     fingerprint: request.fingerprint,
     modelId: model.id,
     keyId: request.keyId ?? null,
+    jobId: request.jobId ?? null,
     baseUrl: request.baseUrl,
     createdAt,
     expiresAt: new Date(createdAt.getTime() + keyLifeMs),

@@ -24,6 +24,8 @@ export interface Catalog {
   readonly size: number
   /** null for an id that is unknown, or not released yet. Retired ones are found: their answer names a successor. */
   find(id: string): CataloguedModel | null
+  /** The same for a call that is under way, whatever became of its model; also for models of partner nodes, which are in no list. */
+  findToRun(id: string): Model | null
   /** Models whose ids come after `after`, which need not exist any more. */
   page(after: string | null, limit: number, isVisible: IsVisible): Page
   /** At most three ids that look like the wanted one. */
@@ -37,7 +39,12 @@ const MAX_COMPARED_LENGTH = 96
 /** Letters of an id that may differ, as a share of its length. */
 const TOLERANCE = 0.4
 
-export function createCatalog(entries: readonly CataloguedModel[], loadedAt: Date): Catalog {
+export function createCatalog(
+  entries: readonly CataloguedModel[],
+  loadedAt: Date,
+  unlisted: readonly Model[] = [],
+): Catalog {
+  const hidden = new Map(unlisted.map((model) => [model.id, model]))
   const byId = new Map(entries.map((entry) => [entry.model.id, entry]))
   const models = entries.map(({ model }) => model).toSorted((a, b) => compare(a.id, b.id))
   const listed = models.filter(({ state }) => state === 'released' || state === 'listed')
@@ -48,6 +55,7 @@ export function createCatalog(entries: readonly CataloguedModel[], loadedAt: Dat
       const found = byId.get(id)
       return found === undefined || found.model.state === 'unreleased' ? null : found
     },
+    findToRun: (id) => hidden.get(id) ?? byId.get(id)?.model ?? null,
     page(after, limit, isVisible) {
       const start = after === null ? 0 : firstBehind(listed, after)
       const found: Model[] = []

@@ -97,6 +97,7 @@ function toRun({ accountId, id, workflow, files }: WorkflowCall, engine: Pick<En
     jobId: id,
     accountId,
     attempt: 1,
+    claimId: id,
     graph: result.graph,
     inputs: new Map(Array.from(files, ([name, bytes]) => [name, toInput(name, bytes)])),
     extraData: null,

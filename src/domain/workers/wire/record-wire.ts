@@ -1,4 +1,5 @@
 /** What a run showed, on its way from a joined worker. */
+import { type NodeSpan, toNodeSpan, toSpanFields } from '../../jobs/run/node-spans.ts'
 import type { RunRecord } from '../../jobs/run/run-record.ts'
 
 type Shown = RunRecord['nodes'][number]['output']
@@ -21,10 +22,20 @@ export interface RecordFields {
     readonly current_inputs: Failure['currentInputs']
     readonly current_outputs: readonly string[]
   } | null
+  readonly spans?: readonly SpanFields[]
+  readonly are_spans_cut?: boolean
+}
+
+interface SpanFields {
+  readonly node_id: string
+  readonly started_at_ms: number | null
+  readonly ended_at_ms: number | null
+  readonly step: number | null
+  readonly steps: number | null
 }
 
 export function writeRecord(record: RunRecord): RecordFields {
-  const { cached, nodes, executed, stoppedAt, failure } = record
+  const { cached, nodes, executed, stoppedAt, failure, spans, areSpansCut } = record
   return {
     started_at_ms: record.startedAtMs,
     ended_at_ms: record.endedAtMs,
@@ -42,11 +53,13 @@ export function writeRecord(record: RunRecord): RecordFields {
             current_inputs: failure.currentInputs,
             current_outputs: failure.currentOutputs,
           },
+    ...(spans !== undefined && { spans: spans.map((span) => writeSpan(toNodeSpan(span))) }),
+    ...(areSpansCut === true && { are_spans_cut: true }),
   }
 }
 
 export function readRecord(fields: RecordFields): RunRecord {
-  const { cached, nodes, executed, stopped_at: stoppedAt, failure } = fields
+  const { cached, nodes, executed, stopped_at: stoppedAt, failure, spans, are_spans_cut: areSpansCut } = fields
   return {
     startedAtMs: fields.started_at_ms,
     endedAtMs: fields.ended_at_ms,
@@ -64,5 +77,21 @@ export function readRecord(fields: RecordFields): RunRecord {
             currentInputs: failure.current_inputs,
             currentOutputs: failure.current_outputs,
           },
+    ...(spans !== undefined && { spans: spans.map((span) => toSpanFields(readSpan(span))) }),
+    ...(areSpansCut === true && { areSpansCut }),
   }
+}
+
+function writeSpan({ nodeId, startedAtMs, endedAtMs, step, steps }: NodeSpan): SpanFields {
+  return { node_id: nodeId, started_at_ms: startedAtMs, ended_at_ms: endedAtMs, step, steps }
+}
+
+function readSpan({
+  node_id: nodeId,
+  started_at_ms: startedAtMs,
+  ended_at_ms: endedAtMs,
+  step,
+  steps,
+}: SpanFields): NodeSpan {
+  return { nodeId, startedAtMs, endedAtMs, step, steps }
 }

@@ -1,6 +1,7 @@
 /** What a run writes, on its way from a joined worker: progress, outputs and the end. Moments are the service's, not the worker's. */
-import type { JobError, Output, OutputLocation, Progress } from '../../jobs/job.ts'
+import type { JobError, JobLog, Output, OutputLocation, Progress } from '../../jobs/job.ts'
 import type { RunChange } from '../../jobs/job-store.ts'
+import { readMarks, writeMarks } from '../../jobs/run/log-lines.ts'
 import { type RecordFields, readRecord, writeRecord } from './record-wire.ts'
 
 export interface ProgressFields {
@@ -42,13 +43,24 @@ interface ErrorFields {
   readonly traceback: string | null
 }
 
+interface LogFields {
+  readonly text: string
+  readonly truncated: boolean
+  readonly complete: boolean
+  /** By line, since when it is that node's; left out: nothing is known. */
+  readonly marks?: {
+    readonly total: number
+    readonly marks: readonly { readonly line: number; readonly at_ms: number; readonly node_id: string | null }[]
+  }
+}
+
 type Finish = NonNullable<RunChange['finish']>
 
 export interface ChangeFields {
   readonly progress?: ProgressFields
   readonly outputs?: readonly ProvenOutput[]
   readonly outputs_reused?: boolean
-  readonly log?: { readonly text: string; readonly truncated: boolean; readonly complete: boolean }
+  readonly log?: LogFields
   readonly finish?: {
     readonly status: Finish['status']
     readonly from: Finish['from']
@@ -114,7 +126,7 @@ export function writeChange(change: RunChange, receiptOf: (output: Output) => st
       outputs: outputs.map((output) => ({ ...writeOutput(output), receipt: receiptOf(output) })),
     }),
     ...(outputsReused !== undefined && { outputs_reused: outputsReused }),
-    ...(log !== undefined && { log: { text: log.text, truncated: log.truncated, complete: log.complete } }),
+    ...(log !== undefined && { log: writeLog(log) }),
     ...(finish !== undefined && {
       finish: {
         status: finish.status,
@@ -133,7 +145,7 @@ export function readChange(fields: ChangeFields, now: Date): RunChange {
     ...(progress !== undefined && { progress: readProgress(progress) }),
     ...(outputs !== undefined && { outputs: outputs.map(({ receipt: _, ...output }) => readOutput(output)) }),
     ...(outputsReused !== undefined && { outputsReused }),
-    ...(log !== undefined && { log: { ...log, capturedAt: now } }),
+    ...(log !== undefined && { log: readLog(log, now) }),
     ...(finish !== undefined && {
       finish: {
         status: finish.status,
@@ -144,6 +156,19 @@ export function readChange(fields: ChangeFields, now: Date): RunChange {
       },
     }),
   }
+}
+
+function writeLog({ text, truncated, complete, marks = null }: JobLog): LogFields {
+  if (marks === null) return { text, truncated, complete }
+  const { total, marks: list } = readMarks(marks)
+  const written = list.map(([line, atMs, nodeId]) => ({ line, at_ms: atMs, node_id: nodeId }))
+  return { text, truncated, complete, marks: { total, marks: written } }
+}
+
+function readLog({ text, truncated, complete, marks }: LogFields, capturedAt: Date): JobLog {
+  const read = marks?.marks.map(({ line, at_ms: atMs, node_id: nodeId }) => [line, atMs, nodeId] as const)
+  const stored = marks === undefined || read === undefined ? null : writeMarks({ total: marks.total, marks: read })
+  return { text, truncated, complete, capturedAt, marks: stored }
 }
 
 function writeError({ code, message, nodeId, classType, traceback }: JobError): ErrorFields {

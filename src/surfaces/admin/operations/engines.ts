@@ -4,11 +4,13 @@ import type { FastifyInstance } from 'fastify'
 import type { CommandEngine } from '../../../domain/engine/directory/engine-commands.ts'
 import type { EngineDirectory, ListedEngine } from '../../../domain/engine/directory/engine-directory.ts'
 import type { EngineWill } from '../../../domain/engine/directory/engine-registry.ts'
+import { readNumber } from '../../kit/request-url.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
+import { readParameters } from '../page-query.ts'
 
 export interface EngineParts {
-  readonly engines: Pick<EngineDirectory, 'status' | 'find' | 'availability'>
+  readonly engines: Pick<EngineDirectory, 'status' | 'find' | 'availability' | 'logOf'>
   readonly commandEngine: CommandEngine
 }
 
@@ -24,6 +26,28 @@ export function getEngine(app: FastifyInstance, { engines }: EngineOperationDeps
   app.get(`${ADMIN_PATH}/engines/:id`, (request, reply) =>
     sendJson(reply, 200, toEngineView(engines.find(idOf(request)))),
   )
+}
+
+const AFTER = { fallback: 1, max: Number.MAX_SAFE_INTEGER }
+const LOG_LINES = { fallback: 200, max: 1000 }
+
+/** What it printed lately, from the line behind `after` on. */
+export function getEngineLog(app: FastifyInstance, { engines }: EngineOperationDeps): void {
+  app.get(`${ADMIN_PATH}/engines/:id/log`, (request, reply) => {
+    const parameters = readParameters(request, ['after', 'limit'])
+    const limit = readNumber(parameters, 'limit', LOG_LINES)
+    const after = parameters.has('after') ? readNumber(parameters, 'after', AFTER) : null
+    const { id, drivenBy } = engines.find(idOf(request))
+    const log = engines.logOf(id)
+    const fresh = (log?.lines() ?? []).filter(({ n }) => after === null || n > after)
+    const lines = after === null ? fresh.slice(-limit) : fresh.slice(0, limit)
+    return sendJson(reply, 200, {
+      driven_by: drivenBy,
+      is_kept: log !== null,
+      began_at: log?.beganAt.toISOString() ?? null,
+      lines: lines.map(({ n, at, text }) => ({ n, at: at.toISOString(), text })),
+    })
+  })
 }
 
 /** Per class and per file of weights, the engines that have it. */

@@ -1,24 +1,129 @@
-import type { FastifyInstance } from 'fastify'
-import { ServiceError } from '../../../domain/errors.ts'
+/** Jobs of all accounts: found, looked at and canceled as their owners could. Only a running service has these: workers must be told. */
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { isUuid } from '../../../../lib/ids.ts'
+import { isJsonObject } from '../../../../lib/json/lossless-json.ts'
+import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import type { CancelJob } from '../../../domain/jobs/end/cancel-job.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
+import type { RunRecords } from '../../../domain/jobs/read/recorded-jobs.ts'
+import type { JobDetails, JobSummary, SummaryStore } from '../../../domain/jobs/summaries/summary-store.ts'
+import { readJsonBody } from '../../kit/bodies/json-body.ts'
+import type { ConsoleParts } from '../../kit/console-parts.ts'
+import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { createCancelMany, readCancelWish } from '../../kit/jobs/cancel-many.ts'
+import { readFields } from '../../kit/jobs/job-filters.ts'
+import { createReadPage } from '../../kit/jobs/job-pages.ts'
+import {
+  countSlots,
+  readNodes,
+  toAttemptViews,
+  toErrorView,
+  toOutputView,
+  toPriceView,
+  toWaitView,
+} from '../../kit/jobs/job-view.ts'
+import { toSummaryView } from '../../kit/jobs/summary-view.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
 
-interface CancelJobDeps {
+export interface JobOperationDeps
+  extends Pick<ConsoleParts, 'standingOf' | 'engines' | 'availability' | 'estimateWait' | 'cursorSecret'> {
   readonly kit: AdminKit
   readonly jobs: Pick<JobStore, 'findOwner'>
+  readonly summaries: Pick<SummaryStore, 'search' | 'findMany' | 'findDetails' | 'count'>
+  readonly records: Pick<RunRecords, 'find'>
   readonly cancel: CancelJob
 }
 
-/** Cancels a job of any account, as its owner could. Only a running service has it, because its workers must be told. */
-export function cancelJob(app: FastifyInstance, { kit, jobs, cancel }: CancelJobDeps): void {
-  app.post(`${ADMIN_PATH}/jobs/:id/cancel`, async (request, reply) => {
-    const id = idOf(request)
-    const accountId = await jobs.findOwner(id)
-    if (accountId === null) throw new ServiceError('not_found', 'there is no job with this id')
+const JOBS = `${ADMIN_PATH}/jobs`
+// Each of them has its line in the audit.
+const MAX_CANCELED = 1000
+const MAX_BODY_BYTES = 1_048_576
+
+/** A job in short, and whose it is. */
+export function toOwnedView(summary: JobSummary) {
+  return { ...toSummaryView(summary), account_id: summary.accountId }
+}
+
+export function listJobs(app: FastifyInstance, deps: JobOperationDeps): void {
+  const readPage = createReadPage({ ...deps, clock: deps.kit.clock })
+  app.get(JOBS, async (request, reply) => {
+    const fields = readFields(request.raw.url ?? '')
+    const accountId = fields.get('account') || null
+    return sendJson(reply, 200, await readPage(accountId, fields, { toView: toOwnedView, others: ['account'] }))
+  })
+}
+
+/** What an engine runs and ran. */
+export function listEngineJobs(app: FastifyInstance, deps: JobOperationDeps): void {
+  const readPage = createReadPage({ ...deps, clock: deps.kit.clock })
+  app.get(`${ADMIN_PATH}/engines/:id/jobs`, async (request, reply) => {
+    const fields = new Map([...readFields(request.raw.url ?? ''), ['engine', idOf(request)]])
+    return sendJson(reply, 200, await readPage(null, fields, { toView: toOwnedView }))
+  })
+}
+
+async function mustFindOwner({ jobs }: Pick<JobOperationDeps, 'jobs'>, request: FastifyRequest): Promise<string> {
+  const id = idOf(request)
+  const accountId = isUuid(id) ? await jobs.findOwner(id) : null
+  if (accountId === null) throw new ServiceError('not_found', 'there is no job with this id')
+  return accountId
+}
+
+/** As its owner sees it, with every engine of its pool: to an operator those that cannot run it say what to add. */
+export function getJob(app: FastifyInstance, deps: JobOperationDeps): void {
+  app.get(`${JOBS}/:id`, async (request, reply) => {
+    const [id, accountId] = [idOf(request), await mustFindOwner(deps, request)]
+    const [details, record] = await Promise.all([
+      deps.summaries.findDetails(accountId, id, deps.kit.clock.now()),
+      deps.records.find(accountId, id),
+    ])
+    if (details === null || record === null) throw new ServiceError('not_found', 'there is no job with this id')
+    const { summary } = details
+    const links = { mountPrefix: serviceAddressOf(request).mountPrefix, nodes: readNodes(record.workflow) }
+    return sendJson(reply, 200, {
+      ...toOwnedView(summary),
+      metadata: Object.fromEntries(Object.entries(record.job.metadata).filter(([key]) => key !== '')),
+      client: record.submission?.clientId ?? null,
+      outputs_list: record.job.outputs.map((output) => toOutputView(output, links)),
+      attempts: toAttemptViews(details),
+      price: toPriceView(details),
+      wait: summary.status === 'queued' ? await explainWait(deps, details) : null,
+      error: toErrorView(record.job, null),
+    })
+  })
+}
+
+async function explainWait(deps: JobOperationDeps, details: JobDetails) {
+  const { accountId, id: jobId, pool } = details.summary
+  const standing = await deps.standingOf({ accountId, keyId: null, scopes: null })
+  const facts = { standing, engines: deps.engines(pool), availability: deps.availability() }
+  const estimateSeconds = await deps.estimateWait({ accountId, pool, jobId, maxSlots: countSlots(details, facts) })
+  return toWaitView(details, { ...facts, estimateSeconds, showsUnable: true })
+}
+
+export function cancelJob(app: FastifyInstance, { kit, jobs, cancel }: JobOperationDeps): void {
+  app.post(`${JOBS}/:id/cancel`, async (request, reply) => {
+    const [id, accountId] = [idOf(request), await mustFindOwner({ jobs }, request)]
     const through = kit.audited(request, { action: 'job.cancel', subject: id, details: { account_id: accountId } })
     const { status } = await cancel(accountId, id, { through: through.cancels })
     return sendJson(reply, 200, { id, account_id: accountId, status })
+  })
+}
+
+/** Of one account or of all. Every job that is canceled has an audit line of its own, written together with its cancel. */
+export function cancelJobs(app: FastifyInstance, deps: JobOperationDeps): void {
+  const { kit, cancel } = deps
+  const cancelMany = createCancelMany({ summaries: deps.summaries, clock: kit.clock, maxCanceled: MAX_CANCELED })
+  app.post(`${JOBS}/cancel`, async (request, reply) => {
+    const body = await readJsonBody(request, { maxBytes: MAX_BODY_BYTES })
+    const wish = readCancelWish(body)
+    const account = isJsonObject(body) ? (body['account'] ?? null) : null
+    if (account !== null && typeof account !== 'string') throw invalidField('account', 'must be the id of an account')
+    const outcome = await cancelMany(account, wish, ({ id, accountId }, { isOnlyQueued }) => {
+      const change = { action: 'job.cancel', subject: id, details: { account_id: accountId, of_many: true } }
+      return cancel(accountId, id, { through: kit.audited(request, change).cancels, isOnlyQueued })
+    })
+    return sendJson(reply, 200, outcome)
   })
 }

@@ -3,8 +3,9 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { systemTicker } from '../../../../lib/waiting/uptime.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
 import { readSession } from '../../kit/guards/session-cookie.ts'
+import { toSummaryView } from '../../kit/jobs/summary-view.ts'
+import { createSummaryFeed } from '../../kit/streams/summary-feed.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
-import { createAccountFeed } from '../streams/account-feed.ts'
 
 export function getEvents(app: FastifyInstance, deps: ConsoleDeps): void {
   const { callerOf, console: parts, bus, clock, files, log, streams } = deps
@@ -16,8 +17,8 @@ export function getEvents(app: FastifyInstance, deps: ConsoleDeps): void {
       caller,
       key: `account ${accountId}`,
       make: () =>
-        createAccountFeed({
-          ...{ accountId, bus, log, ticker: systemTicker },
+        createSummaryFeed({
+          ...{ scope: accountId, bus, log, ticker: systemTicker, toView: toSummaryView },
           summaries: parts.summaries,
           buildId: () => files.current()?.id ?? null,
           now: () => clock.now(),

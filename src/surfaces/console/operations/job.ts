@@ -1,22 +1,33 @@
 /** What can be read of one job. A job that is not this account's looks exactly like one that does not exist. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isUuid } from '../../../../lib/ids.ts'
+import type { Caller } from '../../../domain/accounts/caller.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import type { Job } from '../../../domain/jobs/job.ts'
+import type { Job, Submission } from '../../../domain/jobs/job.ts'
 import { noSuchJob } from '../../../domain/jobs/read/job-reader.ts'
 import type { RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
 import { toLogLines } from '../../../domain/jobs/run/log-lines.ts'
-import { NO_FILTER } from '../../../domain/jobs/summaries/summary-store.ts'
+import { type GraphLayout, readLayout } from '../../../domain/jobs/submit/graph-layout.ts'
+import type { JobOrigin } from '../../../domain/jobs/submit/job-origin.ts'
+import { type JobDetails, NO_FILTER } from '../../../domain/jobs/summaries/summary-store.ts'
 import { isTerminal, type JobStatus } from '../../../domain/jobs/transitions.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { readFields } from '../../kit/jobs/job-filters.ts'
+import {
+  countSlots,
+  readNodes,
+  toAttemptViews,
+  toErrorView,
+  toInputViews,
+  toOutputView,
+  toPriceView,
+  toWaitView,
+} from '../../kit/jobs/job-view.ts'
+import { toSummaryView } from '../../kit/jobs/summary-view.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
-import { readFields } from '../job-filters.ts'
-import { readNodes, toAttemptViews, toErrorView, toOutputView, toPriceView, toWaitView } from '../views/job-view.ts'
-import { toLayoutView } from '../views/layout-view.ts'
 import { toLineView } from '../views/log-view.ts'
 import { toNodesView, toShownRun } from '../views/node-view.ts'
-import { toSummaryView } from '../views/summary-view.ts'
 
 const JOB = `${CONSOLE_API}/jobs/:id`
 const WEEK_MS = 7 * 86_400_000
@@ -45,10 +56,14 @@ export function getJob(app: FastifyInstance, deps: ConsoleDeps): void {
       findRecord(deps, request),
     ])
     if (details === null) throw noSuchJob()
-    const isWaiting = details.summary.status === 'queued'
-    const [standing, others] = await Promise.all([
-      isWaiting ? parts.standingOf(caller) : null,
+    const { origin } = details
+    const [wait, others, assets] = await Promise.all([
+      details.summary.status === 'queued' ? explainWait(caller, details) : null,
       job.error === null ? null : countOthers(job, job.error.code),
+      deps.assets.findManyByHash(
+        accountId,
+        origin.inputs.map(({ hash }) => hash),
+      ),
     ])
     const { mountPrefix } = serviceAddressOf(request)
     const nodes = readNodes(workflow)
@@ -57,24 +72,27 @@ export function getJob(app: FastifyInstance, deps: ConsoleDeps): void {
       ...toSummaryView(details.summary),
       metadata: Object.fromEntries(Object.entries(job.metadata).filter(([key]) => key !== '')),
       client: submission?.clientId ?? null,
-      has_layout: submission !== null && toLayoutView(submission.extraData) !== null,
-      inputs: [],
+      idempotency_key: origin.idempotencyKey,
+      has_layout: layoutOf(submission, origin) !== null,
+      inputs: toInputViews(origin, assets, mountPrefix),
+      are_inputs_cut: origin.areInputsCut,
       outputs_list: job.outputs.map((output) => toOutputView(output, { mountPrefix, nodes })),
       attempts: toAttemptViews(details),
       price: toPriceView(details),
-      wait:
-        standing === null
-          ? null
-          : toWaitView(details, {
-              standing,
-              engines: parts.engines(details.summary.pool),
-              availability: parts.availability(),
-              showsUnable: parts.kind === 'local',
-            }),
+      wait,
       error: toErrorView(job, others),
       links: { raw, workflow: `${raw}/workflow`, log: `${raw}/logs` },
     })
   })
+
+  async function explainWait(caller: Caller, details: JobDetails) {
+    const { id: jobId, pool } = details.summary
+    const standing = await parts.standingOf(caller)
+    const facts = { standing, engines: parts.engines(pool), availability: parts.availability() }
+    const maxSlots = countSlots(details, facts)
+    const estimateSeconds = await parts.estimateWait({ accountId: caller.accountId, pool, jobId, maxSlots })
+    return toWaitView(details, { ...facts, estimateSeconds, showsUnable: parts.kind === 'local' })
+  }
 
   /** How many other jobs of this week failed in the same way; null: more than are counted. */
   async function countOthers({ accountId, createdAt }: Job, code: string): Promise<number | null> {
@@ -95,10 +113,37 @@ export function getJobNodes(app: FastifyInstance, deps: ConsoleDeps): void {
   })
 }
 
+/** null: no editor said where the nodes of this job are, or there is no such job. */
+export async function findLayout(
+  { console: parts, jobs, clock }: Pick<ConsoleDeps, 'console' | 'jobs' | 'clock'>,
+  accountId: string,
+  jobId: string,
+): Promise<GraphLayout | null> {
+  const [record, details] = await Promise.all([
+    jobs.records.find(accountId, jobId),
+    parts.summaries.findDetails(accountId, jobId, clock.now()),
+  ])
+  if (record === null || details === null) throw noSuchJob()
+  return layoutOf(record.submission, details.origin)
+}
+
+/** A submission keeps what its editor sent; of any other submit the layout alone is kept. */
+function layoutOf(submission: Submission | null, { layout }: JobOrigin): GraphLayout | null {
+  return layout ?? (submission === null ? null : readLayout(parseOrNull(submission.extraData)))
+}
+
+function parseOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
 export function getJobLayout(app: FastifyInstance, deps: ConsoleDeps): void {
+  const { callerOf } = deps
   app.get(`${JOB}/layout`, async (request, reply) => {
-    const { submission } = await findRecord(deps, request)
-    const layout = submission === null ? null : toLayoutView(submission.extraData)
+    const layout = await findLayout(deps, callerOf(request).accountId, jobIdOf(request))
     if (layout === null) throw new ServiceError('not_found', 'no editor said where the nodes of this job are')
     return sendJson(reply, 200, layout)
   })

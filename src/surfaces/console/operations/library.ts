@@ -6,11 +6,12 @@ import { isJsonObject, type JsonValue, stringifyLosslessJson } from '../../../..
 import { ServiceError } from '../../../domain/errors.ts'
 import { readJsonBody } from '../../kit/bodies/json-body.ts'
 import { matchesEtag, quoteDigest } from '../../kit/content/etag.ts'
+import { createTimeCursors } from '../../kit/cursor.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { readFields, readLimit } from '../../kit/jobs/job-filters.ts'
+import { toContentPath } from '../../kit/jobs/job-view.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
-import { readFields, readLimit } from '../job-filters.ts'
-import { toContentPath } from '../views/job-view.ts'
 
 /** The catalog is large and seldom changes: it is written once, and whoever has it is told so. */
 export function listNodes(app: FastifyInstance, { catalog }: ConsoleDeps): void {
@@ -39,19 +40,33 @@ function write(of: NodeCatalog) {
   return { of, text, etag: quoteDigest(hash('sha256', text, 'hex').slice(0, 32)) }
 }
 
-export function listAssets(app: FastifyInstance, { callerOf, assets }: ConsoleDeps): void {
+const MAX_ASSETS = 500
+// The store looks at no more of an account's files for one question.
+const MAX_LISTED = 20_000
+
+/** A page begins behind as many as the pages before had: what is uploaded meanwhile may show one of them again, and hides none. */
+export function listAssets(app: FastifyInstance, { callerOf, assets, console: parts }: ConsoleDeps): void {
+  const cursors = createTimeCursors(parts.cursorSecret)
   app.get(`${CONSOLE_API}/assets`, async (request, reply) => {
     const { accountId } = callerOf(request)
     const { mountPrefix } = serviceAddressOf(request)
-    const found = await assets.list(accountId, 'input', readLimit(readFields(request.raw.url ?? '')))
-    const views = found.map(({ id, filePath, contentType, sizeBytes, hash: digest, createdAt, expiresAt }) => ({
+    const fields = readFields(request.raw.url ?? '')
+    const limit = readLimit(fields, MAX_ASSETS)
+    const [cursor, name] = [fields.get('cursor'), JSON.stringify(['assets', accountId])]
+    const passed = cursor === undefined ? 0 : Number(cursors.read(cursor, name).id)
+    const found = await assets.list(accountId, 'input', Math.min(MAX_LISTED, passed + limit + 1))
+    const page = found.slice(passed, passed + limit)
+    const last = page.at(-1)
+    const hasMore = found.length > passed + limit && last !== undefined
+    const views = page.map(({ id, filePath, contentType, sizeBytes, hash: digest, createdAt, expiresAt }) => ({
       ...{ asset_id: id, name: filePath ?? id, content_type: contentType, size_bytes: sizeBytes },
       hash: `blake3:${digest}`,
       created_at: createdAt.toISOString(),
       expires_at: expiresAt?.toISOString() ?? null,
       url: toContentPath(mountPrefix, id),
     }))
-    return sendJson(reply, 200, { assets: views })
+    const next = hasMore ? cursors.encode({ createdAt: last.createdAt, id: String(passed + limit) }, name) : null
+    return sendJson(reply, 200, { assets: views, next_cursor: next })
   })
 }
 

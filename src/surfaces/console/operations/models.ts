@@ -96,6 +96,7 @@ function toCallView(call: ListedCall) {
     model: call.modelId,
     status: call.status,
     is_queued: call.isQueued,
+    job_id: call.jobId,
     created_at: call.createdAt.toISOString(),
     completed_at: call.finishedAt?.toISOString() ?? null,
     cost_usd: costMicros === null ? null : writeUsd(costMicros),

@@ -1,77 +1,87 @@
-/** What jobs made: a gallery over all of them, the files of one as an archive, and small pictures. */
-import { Readable } from 'node:stream'
+/** What jobs made: a gallery over all of them, and small pictures. */
+import type { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
-import { zipStream } from '../../../../lib/files/zip-stream.ts'
 import { createSemaphore } from '../../../../lib/waiting/semaphore.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import type { Job, Output } from '../../../domain/jobs/job.ts'
-import { type JobSummary, NO_FILTER, type SummaryPage } from '../../../domain/jobs/summaries/summary-store.ts'
+import type { Output, OutputType } from '../../../domain/jobs/job.ts'
+import {
+  type JobSummary,
+  NO_FILTER,
+  type OutputFilter,
+  type SummaryPage,
+} from '../../../domain/jobs/summaries/summary-store.ts'
 import { matchesEtag, quoteDigest } from '../../kit/content/etag.ts'
 import { createTimeCursors } from '../../kit/cursor.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { readFields, readFilter, readLimit } from '../../kit/jobs/job-filters.ts'
+import { toContentPath } from '../../kit/jobs/job-view.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
-import { readFields, readFilter, readLimit } from '../job-filters.ts'
-import { toArchiveNames } from '../views/archive-names.ts'
-import { toContentPath } from '../views/job-view.ts'
-import { jobIdOf } from './job.ts'
 
-const PAGE = 50
-// Jobs without a fitting output are passed over; whoever wants more asks for the next page.
-const MAX_PAGES = 10
+const TYPES: readonly (OutputType | 'any')[] = ['image', 'video', 'audio', 'text', 'file', 'latent', 'any']
+const MAX_NODE_LENGTH = 1024
+// Of the jobs whose outputs are read in one go, unless one of them has more.
+const READ_OUTPUTS = 500
 
 /** A page ends behind a job, so it may have a few more than `limit`. */
-export function listOutputs(app: FastifyInstance, { callerOf, jobs, console: parts, clock }: ConsoleDeps): void {
+export function listOutputs(app: FastifyInstance, { callerOf, console: parts, clock }: ConsoleDeps): void {
   const cursors = createTimeCursors(parts.cursorSecret)
   app.get(`${CONSOLE_API}/outputs`, async (request, reply) => {
     const { accountId } = callerOf(request)
     const fields = readFields(request.raw.url ?? '')
     const { since, until } = readFilter(fields)
-    const [type, node] = [fields.get('type') ?? null, fields.get('node') ?? null]
+    const wanted = readWanted(fields)
     const limit = readLimit(fields)
-    const name = JSON.stringify(['outputs', accountId, type, node, since, until])
+    const name = JSON.stringify(['outputs', accountId, wanted, since, until])
     const cursor = fields.get('cursor')
     const { mountPrefix } = serviceAddressOf(request)
-    const fits = (output: Output) =>
-      (type === null || output.type === type) && (node === null || output.nodeId === node)
+    const found = await parts.summaries.search(accountId, {
+      ...{ filter: { ...NO_FILTER, since, until, outputs: wanted }, order: 'newest', limit, now: clock.now() },
+      after: cursor === undefined ? null : cursors.read(cursor, name),
+    })
+    const answer = (outputs: readonly object[], next: SummaryPage['next']) =>
+      sendJson(reply, 200, { outputs, next_cursor: next === null ? null : cursors.encode(next, name) })
     const outputs: object[] = []
-    let after: SummaryPage['next'] = cursor === undefined ? null : cursors.read(cursor, name)
-    for (let page = 0; page < MAX_PAGES; page += 1) {
-      const filter = { ...NO_FILTER, since, until }
-      const found = await parts.summaries.search(accountId, {
-        filter,
-        order: 'newest',
-        limit: PAGE,
-        after,
-        now: clock.now(),
-      })
-      // A job without a first picture has none, and need not be read to know it.
-      const made = found.summaries.filter(
-        ({ outputs: count, thumb }) => count > 0 && (type !== 'image' || thumb !== null),
-      )
-      const whole = await Promise.all(made.map((summary) => findJob(accountId, summary)))
-      for (const { summary, job } of whole) {
-        if (job === null) continue
-        outputs.push(...job.outputs.filter(fits).map((output) => toView(output, summary, mountPrefix)))
-        if (outputs.length < limit) continue
-        const next = cursors.encode({ createdAt: summary.createdAt, id: summary.id }, name)
-        return sendJson(reply, 200, { outputs, next_cursor: next })
+    for (const some of inChunks(found.summaries)) {
+      const listed = await parts.summaries.findOutputs(accountId, some)
+      for (const summary of some) {
+        const fitting = (listed.get(summary.id) ?? []).filter((output) => isWanted(output, wanted))
+        outputs.push(...fitting.map((output) => toView(output, summary, mountPrefix)))
+        if (outputs.length >= limit && summary !== found.summaries.at(-1)) return answer(outputs, summary)
       }
-      after = found.next
-      if (after === null) return sendJson(reply, 200, { outputs, next_cursor: null })
     }
-    return sendJson(reply, 200, { outputs, next_cursor: after === null ? null : cursors.encode(after, name) })
+    return answer(outputs, found.next)
   })
-
-  async function findJob(accountId: string, summary: JobSummary): Promise<{ summary: JobSummary; job: Job | null }> {
-    return { summary, job: await jobs.reader.find(accountId, summary.id).catch(noneIfGone) }
-  }
 }
 
-function noneIfGone(error: unknown): null {
-  if (error instanceof ServiceError && error.refusal === 'not_found') return null
-  throw error
+function readWanted(fields: ReadonlyMap<string, string>): OutputFilter {
+  const [type, nodeId] = [fields.get('type') || 'any', fields.get('node') || null]
+  const known = TYPES.find((each) => each === type)
+  if (known === undefined) throw new ServiceError('invalid_request', `type must be one of ${TYPES.join(', ')}`)
+  if (nodeId !== null && (nodeId.length > MAX_NODE_LENGTH || nodeId.includes('\0')))
+    throw new ServiceError('invalid_request', `node must have at most ${MAX_NODE_LENGTH} characters and no NUL`)
+  return { type: known, nodeId }
+}
+
+function isWanted(output: Output, { type, nodeId }: OutputFilter): boolean {
+  return (type === 'any' || output.type === type) && (nodeId === null || output.nodeId === nodeId)
+}
+
+/** Jobs in their order, few enough that their outputs can be read together. */
+function* inChunks(summaries: readonly JobSummary[]): Generator<readonly JobSummary[]> {
+  let chunk: JobSummary[] = []
+  let count = 0
+  for (const summary of summaries) {
+    if (chunk.length > 0 && count + summary.outputs > READ_OUTPUTS) {
+      yield chunk
+      chunk = []
+      count = 0
+    }
+    chunk.push(summary)
+    count += summary.outputs
+  }
+  if (chunk.length > 0) yield chunk
 }
 
 function toView({ assetId, nodeId, name, type, contentType, sizeBytes }: Output, job: JobSummary, mountPrefix: string) {
@@ -81,26 +91,6 @@ function toView({ assetId, nodeId, name, type, contentType, sizeBytes }: Output,
     created_at: (job.completedAt ?? job.createdAt).toISOString(),
     url: toContentPath(mountPrefix, assetId),
   }
-}
-
-/** Read file by file while it is sent. Bytes that are gone break the answer off: an archive must not be whole without them. */
-export function getJobOutputsZip(app: FastifyInstance, { callerOf, jobs, console: parts }: ConsoleDeps): void {
-  app.get(`${CONSOLE_API}/jobs/:id/outputs.zip`, async (request, reply) => {
-    const { accountId } = callerOf(request)
-    const job = await jobs.reader.find(accountId, jobIdOf(request))
-    if (job.outputs.length === 0) throw new ServiceError('not_found', 'this job has no outputs')
-    const names = toArchiveNames(job.outputs.map(({ name }) => name))
-    const files = job.outputs.map(({ assetId, sizeBytes }, index) => ({
-      ...{ name: names[index] ?? assetId, sizeBytes, modifiedAt: job.completedAt ?? job.createdAt },
-      open: async () => (await parts.openContent(accountId, assetId)).open(),
-    }))
-    reply.headers({
-      'content-type': 'application/zip',
-      'content-disposition': `attachment; filename="job-${job.id}.zip"`,
-      'cache-control': 'no-store',
-    })
-    return reply.send(Readable.from(zipStream(files), { objectMode: false }))
-  })
 }
 
 const WIDTHS = ['64', '128', '256', '512']

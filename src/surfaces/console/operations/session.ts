@@ -116,7 +116,7 @@ async function renew(
 }
 
 function toAccountView(standing: AccountStanding) {
-  const { credit } = standing
+  const { credit, jobPrice } = standing
   return {
     id: standing.id,
     name: standing.name,
@@ -125,6 +125,14 @@ function toAccountView(standing: AccountStanding) {
     queued: standing.queued,
     max_running: standing.maxRunning,
     max_queued: standing.maxQueued,
+    job_price:
+      jobPrice === null
+        ? null
+        : {
+            per_second_usd: writeUsd(jobPrice.perSecondMicros),
+            minimum_usd: writeUsd(jobPrice.minimumMicros),
+            hold_usd: writeUsd(jobPrice.holdMicros),
+          },
     credit: credit === null ? null : { available_usd: writeUsd(credit.available), held_usd: writeUsd(credit.held) },
   }
 }

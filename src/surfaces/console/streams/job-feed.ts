@@ -10,12 +10,12 @@ import type { Preview, WatchJob } from '../../../domain/jobs/read/watch-job.ts'
 import type { LogLine } from '../../../domain/jobs/run/log-lines.ts'
 import type { NodeSpan } from '../../../domain/jobs/run/node-spans.ts'
 import { isTerminal } from '../../../domain/jobs/transitions.ts'
+import { toContentPath } from '../../kit/jobs/job-view.ts'
 import type { EventStream } from '../../kit/streams/event-stream.ts'
+import type { SharedSource } from '../../kit/streams/shared-streams.ts'
 import { encodeFrame } from '../../kit/streams/sse.ts'
-import { toContentPath } from '../views/job-view.ts'
 import { toLineView } from '../views/log-view.ts'
 import { endOf, stateOf, toTime } from '../views/node-view.ts'
-import type { SharedSource } from './console-streams.ts'
 
 interface JobFeedOptions {
   readonly accountId: string

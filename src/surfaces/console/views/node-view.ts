@@ -4,7 +4,7 @@ import type { LiveRun } from '../../../domain/jobs/read/live-runs.ts'
 import type { RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
 import { type NodeSpan, toNodeSpan } from '../../../domain/jobs/run/node-spans.ts'
 import { isTerminal } from '../../../domain/jobs/transitions.ts'
-import type { NodeFacts } from './job-view.ts'
+import type { NodeFacts } from '../../kit/jobs/job-view.ts'
 
 const MAX_NODES = 10_000
 

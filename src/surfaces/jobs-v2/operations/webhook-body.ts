@@ -12,7 +12,11 @@ const MAX_BODY_BYTES = 16_384
 const JOB_ENDS = USUAL_EVENTS.filter((event) => event.startsWith('job.'))
 
 /** An empty body is an empty object. */
-export async function readWebhookBody(request: FastifyRequest, check: ContractCheck, schema: string): Promise<JsonObject> {
+export async function readWebhookBody(
+  request: FastifyRequest,
+  check: ContractCheck,
+  schema: string,
+): Promise<JsonObject> {
   const isEmpty = (request.raw.headers['content-length'] ?? '0') === '0' && !request.raw.headers['transfer-encoding']
   const body = isEmpty ? {} : await readJsonBody(request, { maxBytes: MAX_BODY_BYTES })
   if (!isJsonObject(body)) throw new ServiceError('invalid_request', 'the body must be a JSON object')

@@ -5,7 +5,7 @@ import { DELIVERY_STATES, type DeliveryState } from '../../../domain/webhooks/we
 import { readParameters } from '../../kit/request-url.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { toAttemptView, toDeliveryView } from '../views/webhook-view.ts'
-import { idOf, type WebhookDeps, WEBHOOKS_PATH } from './webhooks.ts'
+import { idOf, WEBHOOKS_PATH, type WebhookDeps } from './webhooks.ts'
 
 const DELIVERIES_PATH = `${WEBHOOKS_PATH}/deliveries`
 const MAX_LIMIT = 100

@@ -23,12 +23,26 @@ export function asksToDownload(url: string): boolean {
   return lenientQueryOf(url).get('download') === '1'
 }
 
-export async function sendContent(request: FastifyRequest, reply: FastifyReply, content: AssetContent) {
+interface KeepOptions {
+  /** How long a browser may keep the bytes without asking again; left out: not at all. */
+  readonly keepSeconds?: number
+}
+
+export async function sendContent(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  content: AssetContent,
+  { keepSeconds = 0 }: KeepOptions = {},
+) {
   const { asset, open } = content
   const etag = quoteDigest(asset.hash)
   const isDownload = asksToDownload(request.raw.url ?? '')
   if (matchesEtag(request.headers['if-none-match'], etag)) {
-    return reply.code(304).headers(toContentHeaders(asset, { etag, isDownload })).removeHeader('content-type').send()
+    return reply
+      .code(304)
+      .headers(toContentHeaders(asset, { etag, isDownload, keepSeconds }))
+      .removeHeader('content-type')
+      .send()
   }
   const range = readRange(usableRange(request, etag), asset.sizeBytes)
   if (range.kind === 'unsatisfiable') {
@@ -46,7 +60,7 @@ export async function sendContent(request: FastifyRequest, reply: FastifyReply, 
   const span = range.kind === 'part' ? range.span : undefined
   // Before any header is set: a refusal must not carry the headers of the content.
   const body = request.method === 'HEAD' ? undefined : await open(span)
-  reply.headers(toContentHeaders(asset, { etag, isDownload }))
+  reply.headers(toContentHeaders(asset, { etag, isDownload, keepSeconds }))
   const length = span === undefined ? asset.sizeBytes : span.end - span.start + 1
   reply.code(span === undefined ? 200 : 206).header('content-length', String(length))
   if (span !== undefined) reply.header('content-range', `bytes ${span.start}-${span.end}/${asset.sizeBytes}`)
@@ -71,20 +85,20 @@ function usableRange(request: FastifyRequest, etag: string): string | undefined 
   return condition === undefined || condition === etag ? request.headers.range : undefined
 }
 
-interface Sending {
+interface Sending extends Required<KeepOptions> {
   readonly etag: string
   readonly isDownload: boolean
 }
 
-function toContentHeaders(asset: Asset, { etag, isDownload }: Sending): Readonly<Record<string, string>> {
+function toContentHeaders(asset: Asset, { etag, isDownload, keepSeconds }: Sending): Readonly<Record<string, string>> {
   return {
     // The type of an output is whatever its engine said.
     'content-type': isMediaType(asset.contentType) ? asset.contentType : UNKNOWN_TYPE,
     'content-disposition': toDisposition(asset, isDownload),
     'accept-ranges': 'bytes',
     etag,
-    // The bytes of an id never change, but the record may go: ask each time, and get a 304.
-    'cache-control': 'private, no-cache',
+    // The bytes of an id never change, but the record may go: without a time to keep it, ask each time and get a 304.
+    'cache-control': keepSeconds === 0 ? 'private, no-cache' : `private, max-age=${keepSeconds}, immutable`,
     'x-content-type-options': 'nosniff',
     'content-security-policy': "sandbox; default-src 'none'",
   }

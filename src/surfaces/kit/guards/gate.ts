@@ -34,6 +34,8 @@ export interface GateOptions {
   readonly authenticate: Authenticate
   /** Finds the caller of a request that shows no credential by the session of its browser; left out: there are no sessions. */
   readonly resume?: (text: string, request: IncomingMessage) => Promise<Caller | null>
+  /** The session that a request may use; left out: what the console's page may. */
+  readonly sessionOf?: (request: IncomingMessage, address: ServiceAddress) => string | null
   /** Left out: a credential that was accepted once stays good for as long as the service runs. */
   readonly isWelcome?: IsWelcome
   /** Calls the listener when that may have changed for somebody; left out: it never does at a moment that is known. */
@@ -134,7 +136,10 @@ export function createGate(options: GateOptions): Gate {
   function sessionOf(request: IncomingMessage): string | null {
     const { authorization, cookie, 'x-api-key': key } = request.headers
     if (cookie === undefined || authorization !== undefined || key !== undefined) return null
-    return readSession(request, addressOf(request), 'account')
+    const address = addressOf(request)
+    return options.sessionOf === undefined
+      ? readSession(request, address, 'account')
+      : options.sessionOf(request, address)
   }
 
   async function resume(session: string, request: IncomingMessage): Promise<Caller> {

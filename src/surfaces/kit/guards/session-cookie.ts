@@ -21,8 +21,23 @@ const MAX_TEXT = 4096
 
 /** The text of the session that this request may use; null: it carries none, or may not use it. */
 export function readSession(request: IncomingMessage, address: OwnAddress, role: SessionRole): string | null {
-  const text = readCookie(request.headers.cookie, nameFor(address, role))
-  return text !== null && text.length <= MAX_TEXT && isOwnPage(request, address) ? text : null
+  return isOwnPage(request, address) && (isSafe(request) || hasMark(request.headers))
+    ? peekSession(request, address, role)
+    : null
+}
+
+/**
+ * The same for ComfyUI's editor, which cannot add the header. Its page has an origin of its own where nothing else is served, and a
+ * browser names the origin of every request that changes something.
+ */
+export function readEditorSession(request: IncomingMessage, address: OwnAddress): string | null {
+  return isOwnPage(request, address) ? peekSession(request, address, 'account') : null
+}
+
+/** Whatever page asks: only to choose what a person is shown, never to do or tell anything. */
+export function peekSession({ headers }: IncomingMessage, address: OwnAddress, role: SessionRole): string | null {
+  const text = readCookie(headers.cookie, nameFor(address, role))
+  return text !== null && text.length <= MAX_TEXT ? text : null
 }
 
 /** The value of `Set-Cookie`. `text` null: the browser forgets the session. */
@@ -42,12 +57,13 @@ function isSecure({ origin }: OwnAddress): boolean {
   return origin.startsWith('https:')
 }
 
-function isOwnPage({ method = 'GET', headers }: IncomingMessage, address: OwnAddress): boolean {
-  const site = headers['sec-fetch-site']
-  const { origin } = headers
-  const isSafe = SAFE_METHODS.includes(method)
-  if (!isSafe)
-    return site !== undefined && site !== 'same-origin' ? false : origin === address.origin && hasMark(headers)
+function isSafe({ method = 'GET' }: IncomingMessage): boolean {
+  return SAFE_METHODS.includes(method)
+}
+
+function isOwnPage(request: IncomingMessage, address: OwnAddress): boolean {
+  const { origin, 'sec-fetch-site': site } = request.headers
+  if (!isSafe(request)) return (site === undefined || site === 'same-origin') && origin === address.origin
   if (site !== undefined) return site === 'same-origin'
   // Browsers leave the header out on plain http beyond loopback. There they name the origin where it is another one.
   return origin === undefined || origin === address.origin

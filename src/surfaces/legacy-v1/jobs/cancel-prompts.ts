@@ -1,6 +1,7 @@
-/** Cancels several jobs and returns the ids of those that it canceled. Unknown ids, ended jobs and jobs of others are passed over. */
+/** Cancels several jobs and returns those that it canceled, as they are afterwards. Unknown ids, ended jobs and jobs of others are passed over. */
 import { ServiceError } from '../../../domain/errors.ts'
 import type { CancelJob } from '../../../domain/jobs/end/cancel-job.ts'
+import type { Job } from '../../../domain/jobs/job.ts'
 import type { JobReader } from '../../../domain/jobs/read/job-reader.ts'
 import { isTerminal } from '../../../domain/jobs/transitions.ts'
 
@@ -10,14 +11,13 @@ interface CancelDeps {
   readonly find: JobReader['find']
 }
 
-export async function cancelAll(ids: readonly string[], { accountId, cancel, find }: CancelDeps): Promise<string[]> {
-  const canceled: string[] = []
+export async function cancelAll(ids: readonly string[], { accountId, cancel, find }: CancelDeps): Promise<Job[]> {
+  const canceled: Job[] = []
   for (const id of ids) {
     try {
       const before = await find(accountId, id)
       if (isTerminal(before.status)) continue
-      await cancel(accountId, id)
-      canceled.push(id)
+      canceled.push(await cancel(accountId, id))
     } catch (error) {
       if (!(error instanceof ServiceError && error.refusal === 'not_found')) throw error
     }

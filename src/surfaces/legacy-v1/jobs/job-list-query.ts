@@ -3,8 +3,8 @@ import type { JobFilter } from '../../../domain/jobs/read/recorded-jobs.ts'
 import { GROUP_WORDS, type GroupWord, statesOfGroup } from './status-words.ts'
 
 type JobListQuery =
-  | { readonly filter: JobFilter; readonly limit: number | null; readonly problem: null }
-  | { readonly filter: null; readonly limit: null; readonly problem: string }
+  | { readonly filter: JobFilter; readonly problem: null }
+  | { readonly filter: null; readonly problem: string }
 
 const SORTS: Readonly<Record<string, JobFilter['sortBy']>> = {
   created_at: 'created_at',
@@ -31,9 +31,9 @@ export function readJobListQuery(query: URLSearchParams): JobListQuery {
       limit: Math.min(limit ?? MAX_LIMIT, MAX_LIMIT),
       offset: Math.max(0, readInteger(query.get('offset'), 'offset') ?? 0),
     }
-    return { filter, limit: limit === null ? null : filter.limit, problem: null }
+    return { filter, problem: null }
   } catch (error) {
-    if (error instanceof Problem) return { filter: null, limit: null, problem: error.message }
+    if (error instanceof Problem) return { filter: null, problem: error.message }
     throw error
   }
 }

@@ -2,17 +2,13 @@
 import type { FastifyRequest } from 'fastify'
 import { readFolder, toBaseName } from '../files/file-names.ts'
 import { type Api, type OperationDeps, paramOf, sendJson, sendJsonText } from '../legacy-operation.ts'
-import { readLooseJson } from '../lenient-body.ts'
-
-interface LogEntry {
-  readonly t: string
-  readonly m: string
-}
-
-const TERMINAL_SIZE = { cols: 80, rows: 24 }
+import { readLooseObject } from '../lenient-body.ts'
+import { toClientId } from '../prompts/job-clients.ts'
+import type { LogEntry } from '../ws/log-news.ts'
+import { TERMINAL_SIZE } from '../ws/messages.ts'
 
 /** The log lines of the account's latest run; nothing of the service's own log. */
-export function logs(api: Api, { jobs, accountOf, limits }: OperationDeps): void {
+export function logs(api: Api, { jobs, accountOf, limits, logReaders }: OperationDeps): void {
   async function read(request: FastifyRequest): Promise<LogEntry[]> {
     const accountId = accountOf(request)
     const [newest] = await jobs.records.history(accountId, { maxItems: 1, offset: null })
@@ -29,9 +25,11 @@ export function logs(api: Api, { jobs, accountOf, limits }: OperationDeps): void
   api.both('GET', '/internal/logs/raw', async (request, reply) =>
     sendJson(reply, { entries: await read(request), size: TERMINAL_SIZE }),
   )
-  // Log lines are never sent over the socket, so a subscriber gets none, as from a server that prints nothing.
+  // From now on the sockets of this client hear what the account's runs print.
   api.both('PATCH', '/internal/logs/subscribe', async (request, reply) => {
-    await readLooseJson(request, limits.maxBodyBytes)
+    const { clientId, enabled } = await readLooseObject(request, limits.maxBodyBytes)
+    const client = typeof clientId === 'string' ? toClientId(clientId) : null
+    if (client !== null) logReaders.set(accountOf(request), client, enabled !== false)
     return sendJson(reply, {})
   })
 }

@@ -24,10 +24,10 @@ import { readLooseJson } from '../lenient-body.ts'
 /** Filtered, sorted and cut into pages. */
 export function listJobs(api: Api, deps: OperationDeps): void {
   api.apiOnly('GET', '/jobs', async (request, reply) => {
-    const { filter, problem, limit } = readJobListQuery(queryOf(request))
+    const { filter, problem } = readJobListQuery(queryOf(request))
     if (filter === null) return sendJson(reply, { error: problem }, 400)
     const { jobs, total } = await deps.jobs.records.select(deps.accountOf(request), filter)
-    const { offset } = filter
+    const { offset, limit } = filter
     const entries = (await deps.turns.run(mapSteps(jobs, (one) => toJobEntry(one, deps)))).join(',')
     const pagination = { offset, limit, total, has_more: offset + jobs.length < total }
     return sendJsonText(reply, `{"jobs":[${entries}],"pagination":${JSON.stringify(pagination)}}`)

@@ -18,7 +18,10 @@ export function getQueue(api: Api, deps: OperationDeps): void {
   })
 }
 
-/** Cancels the named prompts, waiting or running, and on `clear` everything that waits. Other ids are passed over. */
+/**
+ * Cancels the named prompts, waiting or running, and on `clear` everything that waits. Other ids are passed over. What had not begun
+ * leaves the lists of this surface; its job is still found by its id.
+ */
 export function postQueue(api: Api, { jobs, accountOf, limits }: OperationDeps): void {
   api.both('POST', '/queue', async (request, reply) => {
     const body = await readLooseObject(request, limits.maxBodyBytes)
@@ -27,8 +30,14 @@ export function postQueue(api: Api, { jobs, accountOf, limits }: OperationDeps):
     const named = readIds(body, 'delete')
     const pending = isClear ? (await jobs.records.live(accountId)).filter(({ job }) => job.status === 'queued') : []
     const ids = [...new Set([...named, ...pending.map(({ job }) => job.id)])]
-    const deleted = await cancelAll(ids, { accountId, cancel: jobs.cancel, find: jobs.reader.find })
-    return sendJson(reply, { deleted, cleared: isClear })
+    const canceled = await cancelAll(ids, { accountId, cancel: jobs.cancel, find: jobs.reader.find })
+    // ComfyUI keeps nothing of a prompt that was taken out of its queue, and clients show a cancelled job as a failed one.
+    const neverRan = canceled.filter(({ status, startedAt }) => status === 'canceled' && startedAt === null)
+    await jobs.records.forget(
+      accountId,
+      neverRan.map(({ id }) => id),
+    )
+    return sendJson(reply, { deleted: canceled.map(({ id }) => id), cleared: isClear })
   })
 }
 

@@ -1,4 +1,5 @@
 /** What clients ask a server about itself, mostly when they connect. The shapes are ComfyUI's. */
+import { freemem, totalmem } from 'node:os'
 import { describeReplacements } from '../../../../engine/graph/replace-classes.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { loadOpenApi, type ServedDocument } from '../../kit/contracts/openapi-document.ts'
@@ -10,20 +11,26 @@ import { readLooseJson } from '../lenient-body.ts'
 const COMFYUI_VERSION = '0.33.0'
 const NONE = 'none'
 
-/** A figure without a true answer here is zero or "none"; the host's memory and command line are not told. */
-export function getSystemStats(api: Api, { version }: OperationDeps): void {
-  const stats = {
+/**
+ * A figure without a true answer here is zero or "none"; the command line is not told, and the host's memory only by ComfyUI's editor
+ * to the one user of a local service.
+ */
+export function getSystemStats(api: Api, { version, isForEditor, isOneAccountForAll }: OperationDeps): void {
+  const runtime = isForEditor ? `not used (Node.js ${process.versions.node})` : NONE
+  const readMemory = () =>
+    isForEditor && isOneAccountForAll ? { total: totalmem(), free: freemem() } : { total: 0, free: 0 }
+  const toStats = (memory: ReturnType<typeof readMemory>) => ({
     system: {
       os: process.platform,
-      ram_total: 0,
-      ram_free: 0,
+      ram_total: memory.total,
+      ram_free: memory.free,
       comfyui_version: COMFYUI_VERSION,
       required_frontend_version: NONE,
       installed_templates_version: null,
       required_templates_version: NONE,
       comfy_package_versions: [],
-      python_version: NONE,
-      pytorch_version: NONE,
+      python_version: runtime,
+      pytorch_version: isForEditor ? 'not used' : NONE,
       embedded_python: false,
       deploy_environment: 'atelier',
       argv: ['atelier'],
@@ -36,14 +43,15 @@ export function getSystemStats(api: Api, { version }: OperationDeps): void {
         name: 'cpu',
         type: 'cpu',
         index: null,
-        vram_total: 0,
-        vram_free: 0,
-        torch_vram_total: 0,
-        torch_vram_free: 0,
+        // The processor computes in the memory of the machine, as ComfyUI tells it.
+        vram_total: memory.total,
+        vram_free: memory.free,
+        torch_vram_total: memory.total,
+        torch_vram_free: memory.free,
       },
     ],
-  }
-  api.both('GET', '/system_stats', async (_request, reply) => sendJson(reply, stats))
+  })
+  api.both('GET', '/system_stats', async (_request, reply) => sendJson(reply, toStats(readMemory())))
 }
 
 /** What this server can do; the socket answers the same to a client that asks there. */
@@ -84,9 +92,9 @@ const ASSETS_DISABLED = {
 }
 
 /** Routes that clients call when they start, and whose answer never changes. */
-export function fixedAnswers(api: Api, { limits }: OperationDeps): void {
+export function fixedAnswers(api: Api, { limits, editorScripts }: OperationDeps): void {
   for (const path of EMPTY_MAPS) api.both('GET', path, async (_request, reply) => sendJson(reply, {}))
-  api.both('GET', '/extensions', async (_request, reply) => sendJson(reply, []))
+  api.both('GET', '/extensions', async (_request, reply) => sendJson(reply, editorScripts))
   api.both('GET', '/node_replacements', async (_request, reply) => sendJson(reply, describeReplacements()))
   // Results are cached per account and bounded by memory: there is nothing that a caller could or should unload.
   api.both('POST', '/free', async (request, reply) => {

@@ -14,7 +14,10 @@ import {
   sendText,
 } from '../legacy-operation.ts'
 
-export function userdata(api: Api, { userFiles, accountOf }: OperationDeps): void {
+/** The editor's page loads it as a style sheet whether or not the user has one. */
+const OWN_STYLE = 'user.css'
+
+export function userdata(api: Api, { userFiles, accountOf, isForEditor }: OperationDeps): void {
   api.both('GET', '/userdata', async (request, reply) => {
     const query = queryOf(request)
     const dir = query.get('dir') ?? ''
@@ -39,7 +42,8 @@ export function userdata(api: Api, { userFiles, accountOf }: OperationDeps): voi
 
   api.both('GET', '/userdata/:file', async (request, reply) => {
     const path = readUserPath(paramOf(request, 'file'))
-    const bytes = path === null ? null : await userFiles.read(accountOf(request), path)
+    const found = path === null ? null : await userFiles.read(accountOf(request), path)
+    const bytes = found ?? (isForEditor && path === OWN_STYLE ? new Uint8Array() : null)
     if (path === null || bytes === null) return sendText(reply, 404, 'File not found')
     return reply
       .header('content-type', contentTypeOf(path))

@@ -15,6 +15,8 @@ import { toFileHeaders, toPictureHeaders } from '../files/view-headers.ts'
 import { type Api, isApiPath, type OperationDeps, queryOf } from '../legacy-operation.ts'
 
 const LINK_LIFETIME_MS = 60 * 60 * 1000
+// For so long a file has the same address, which a browser then need not load again.
+const STEADY_MS = LINK_LIFETIME_MS / 4
 const HASH_NAME = /^blake3:([0-9a-f]{64})$/i
 
 export function getView(api: Api, deps: OperationDeps): void {
@@ -79,15 +81,16 @@ export function getView(api: Api, deps: OperationDeps): void {
       const picture = await makePicture(asset, change)
       return reply.headers(toPictureHeaders(picture, name)).send(picture.bytes)
     }
-    const isBytes = content.sign === null || (content.servesBytes && !isApiPath(request))
+    const isBytes = content.sign === null || (content.servesBytes && (deps.isForEditor || !isApiPath(request)))
     if (isBytes || content.sign === null) return sendBytes(request, reply, asset, name)
-    const expiresAt = new Date(clock.now().getTime() + LINK_LIFETIME_MS)
-    return redirect(request, reply, content.sign({ accountId, assetId: asset.id, expiresAt }))
+    const signedAt = new Date(Math.floor(clock.now().getTime() / STEADY_MS) * STEADY_MS)
+    const expiresAt = new Date(signedAt.getTime() + LINK_LIFETIME_MS)
+    return redirect(request, reply, content.sign({ accountId, assetId: asset.id, expiresAt, signedAt }))
   })
 }
 
 /** In ComfyUI's order: no name is 404, a name that leads out of its folder 400, a subfolder that does so 403. */
-function readLocation(query: URLSearchParams): FileLocation {
+export function readLocation(query: URLSearchParams): FileLocation {
   const given = query.get('filename') ?? ''
   if (given === '') throw new ServiceError('not_found', 'filename is missing')
   const { name, folder: annotated } = readAnnotated(given)

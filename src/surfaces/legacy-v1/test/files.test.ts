@@ -198,7 +198,12 @@ describe('a view', () => {
     assert.deepEqual([moved.status, moved.headers.get('cache-control')], [302, 'no-store'])
     const location = moved.headers.get('location') ?? ''
     assert.ok(location.startsWith(app.url))
-    assert.ok(Buffer.from(await (await fetch(location)).arrayBuffer()).equals(input('test.png')))
+    const content = await fetch(location)
+    assert.ok(Buffer.from(await content.arrayBuffer()).equals(input('test.png')))
+    assert.match(content.headers.get('cache-control') ?? '', /^private, max-age=[1-9]\d{2,3}, immutable$/)
+    // A browser that shows the picture again must not load it again.
+    const again = await client.get('/api/view?filename=view.png&type=input')
+    assert.equal(again.headers.get('location'), location)
   })
 
   test('re-encodes and takes apart', async () => {

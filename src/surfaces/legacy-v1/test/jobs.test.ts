@@ -290,6 +290,13 @@ describe('the queue', () => {
     const waiting = await client.accepted({ '1': node('FakeSave') })
     assert.match((await client.get(`/api/job/${waiting}/status`)).json.status, /^(submitted|queued_waiting)$/)
     assert.deepEqual((await client.post('/queue', { clear: true })).json, { deleted: [waiting], cleared: true })
+    const listed = (await client.get('/api/jobs')).json
+    assert.equal(
+      listed.jobs.some((job: { readonly id: string }) => job.id === waiting),
+      false,
+      'what was taken out before it ran is in no list',
+    )
+    assert.equal(listed.pagination.limit, 1000)
     await client.post('/interrupt', { prompt_id: waiting })
     assert.equal((await client.get(`/api/job/${running}/status`)).json.status, 'executing')
     const empty = await client.call('/interrupt', { method: 'POST', headers: { 'content-type': 'application/json' } })

@@ -15,6 +15,7 @@ import type { AccountChannel } from './account-channel.ts'
 import type { Batch } from './batch.ts'
 import { createEndLook } from './end-look.ts'
 import { notificationMessage, statusMessage } from './messages.ts'
+import { createOneAtATime, type News } from './one-at-a-time.ts'
 import type { EndEvent, RunKey, RunMessages } from './run-messages.ts'
 
 interface FollowJobsDeps {
@@ -25,6 +26,10 @@ interface FollowJobsDeps {
   readonly jobClients: JobClients
   /** The events of a run are for the client that submitted the job, where one was named; otherwise for the whole account. */
   readonly isPerClient: boolean
+  /** A client is told of its runs one after the other, and of runs of nobody it is told nothing. */
+  readonly isOneAtATime: boolean
+  /** A run has printed something. */
+  readonly onLog: (accountId: string, text: string) => void
   /** A run that began elsewhere before anybody here listened is known by now: its client may be connected. */
   readonly onCaughtUp: (accountId: string, jobId: string) => void
   /** Rejects for a job that is gone. */
@@ -55,12 +60,15 @@ interface FollowedJobs {
 }
 
 export function followJobs(deps: FollowJobsDeps): FollowedJobs {
-  const { bus, runs, ticker, channelOf, jobClients, isPerClient, findJob, listRunning, onCaughtUp, log } = deps
+  const { bus, runs, ticker, channelOf, jobClients, isPerClient, findJob, listRunning, onCaughtUp, onLog, log } = deps
+  const turns = deps.isOneAtATime
+    ? createOneAtATime<Write>(({ accountId, clientId }, write) => channelOf(accountId)?.say(write, clientId))
+    : null
   /** Runs whose last event has not come yet, each with the end of the wait for it. */
   const endings = new Map<string, () => void>()
   const catchingUp = new Map<string, NodeJS.Timeout>()
   const earlyEnds = new BoundedSet<string>(MAX_EARLY_ENDS)
-  const heldBack = new Map<string, Write[]>()
+  const heldBack = new Map<string, News<Write>[]>()
   const followed = new Map<string, Unsubscribe>()
   /** By job, whether its end was found by looking: the notice may still come. */
   const ends = new BoundedMap<string, boolean>(MAX_ENDS)
@@ -83,11 +91,15 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     returned(key, channel) {
       const { jobId } = key
       runs.forget(jobId)
-      if (channel === undefined) return
+      if (channel === undefined) {
+        turns?.leave(jobId)
+        return
+      }
       channel.moved(0)
       channel.waiting++
       sayStatus(channel)
-      tell(key, (batch) => batch.addText(notificationMessage(jobId, RETURNED)))
+      tell(key, { write: (batch) => batch.addText(notificationMessage(jobId, RETURNED)), kind: 'lasting' })
+      turns?.leave(jobId)
     },
     dropped({ jobId }, channel) {
       jobClients.forget(jobId)
@@ -105,6 +117,7 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
       // Nobody listens, so its last event will not come here either; who connects from now on never saw it run.
       if (isRemote && channel === undefined) {
         runs.forget(key.jobId)
+        turns?.leave(key.jobId)
         jobClients.forget(key.jobId)
         return
       }
@@ -156,8 +169,9 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     }
     // Some engines also report a blocked branch as a failure; clients were told when it was blocked.
     if (event.type === 'failed' && event.failure.exceptionType === 'ExecutionBlocked') return
+    if (event.type === 'log') onLog(accountId, event.text)
     if (isEnd(event)) tellEnd(key, event, channelOf(accountId))
-    else runs.take(key, event, (write) => tell(key, write))
+    else runs.take(key, event, (write) => tell(key, { write, kind: isPassing(event) ? 'passing' : 'lasting' }))
   }
 
   /** What a run elsewhere told before anybody here listened: followed, and told to nobody. */
@@ -190,26 +204,36 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
   }
 
   /** To the client of this run. While the store is asked who that is, all messages of the run wait. */
-  function tell(key: RunKey, write: Write): void {
-    const channel = channelOf(key.accountId)
-    if (channel === undefined) return
+  function tell(key: RunKey, news: News<Write>): void {
+    if (channelOf(key.accountId) === undefined) {
+      if (news.kind === 'last') turns?.leave(key.jobId)
+      return
+    }
     const waiting = heldBack.get(key.jobId)
     if (waiting !== undefined) {
-      waiting.push(write)
+      waiting.push(news)
       if (waiting.length > MAX_HELD_BACK) waiting.shift()
       return
     }
     const clientId = isPerClient ? jobClients.find(key.accountId, key.jobId) : null
-    if (clientId instanceof Promise) void holdBack(key, write, clientId)
-    else channel.say(write, clientId)
+    if (clientId instanceof Promise) void holdBack(key, news, clientId)
+    else deliver(key, news, clientId)
   }
 
-  async function holdBack({ jobId, accountId }: RunKey, first: Write, asking: Promise<string | null>): Promise<void> {
+  async function holdBack(key: RunKey, first: News<Write>, asking: Promise<string | null>): Promise<void> {
     const waiting = [first]
-    heldBack.set(jobId, waiting)
+    heldBack.set(key.jobId, waiting)
     const clientId = await asking
-    heldBack.delete(jobId)
-    for (const write of waiting) channelOf(accountId)?.say(write, clientId)
+    heldBack.delete(key.jobId)
+    for (const news of waiting) deliver(key, news, clientId)
+  }
+
+  function deliver(key: RunKey, news: News<Write>, clientId: string | null): void {
+    const channel = channelOf(key.accountId)
+    if (turns === null) channel?.say(news.write, clientId)
+    else if (clientId !== null) turns.tell({ ...key, clientId }, news)
+    // Everybody hears how many jobs are left, whoever sent this one.
+    else if (news.kind === 'last' && channel !== undefined) sayStatus(channel)
   }
 
   function tellEnd(key: RunKey, event: EndEvent, channel: AccountChannel | undefined): void {
@@ -217,7 +241,8 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     if (stopWaiting !== undefined) stopWaiting()
     else noteEarlyEnd(key.jobId, channel)
     endings.delete(key.jobId)
-    tell(key, runs.end(key, event, channel?.live ?? 0))
+    const live = () => channelOf(key.accountId)?.live ?? 0
+    tell(key, { write: runs.end(key, event, live), kind: 'last' })
     jobClients.forget(key.jobId)
   }
 
@@ -244,6 +269,7 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     ends.delete(key.jobId)
     endings.delete(key.jobId)
     runs.forget(key.jobId)
+    turns?.leave(key.jobId)
     jobClients.forget(key.jobId)
     const channel = channelOf(key.accountId)
     if (channel !== undefined) sayStatus(channel)
@@ -276,6 +302,7 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     unfollow(accountId) {
       followed.get(accountId)?.()
       followed.delete(accountId)
+      turns?.forget(accountId)
       if (followed.size === 0) look.stop()
     },
     stop() {
@@ -300,6 +327,11 @@ function sayStatus(channel: AccountChannel): void {
 
 function leaveQueue(channel: AccountChannel): void {
   channel.waiting = Math.max(0, channel.waiting - 1)
+}
+
+/** Of no use to whoever hears of it after the next one. */
+function isPassing({ type }: LiveEvent): boolean {
+  return type === 'preview' || type === 'node_progress'
 }
 
 function isEnd(event: LiveEvent): event is EndEvent {

@@ -10,6 +10,8 @@ type ProgressEvent = Extract<LiveEvent, { type: 'node_progress' }>
 type BlockedEvent = Extract<LiveEvent, { type: 'node_blocked' }>
 
 const MAX_SHOWN_EXECUTED = 1000
+/** What clients are told of the terminal that there is not. */
+export const TERMINAL_SIZE = { cols: 80, rows: 24 }
 
 function toMessage(type: string, data: object): string {
   return `{"type":"${type}","data":${JSON.stringify(data)}}`
@@ -108,4 +110,9 @@ export function interruptedMessage(run: RunProgress, timestamp: number): string 
 /** A sentence for people about one job. */
 export function notificationMessage(jobId: string, value: string): string {
   return toMessage('notification', { value, id: jobId, prompt_id: jobId })
+}
+
+/** What runs printed. */
+export function logsMessage(entries: readonly object[]): string {
+  return toMessage('logs', { entries, size: TERMINAL_SIZE })
 }

@@ -6,7 +6,7 @@ import { deprecationHeaders } from '../deprecation.ts'
 import type { JobClients } from '../prompts/job-clients.ts'
 import { createSockets, type Sockets, type SocketsOptions } from './sockets.ts'
 
-interface OpenSocketsOptions extends Pick<SocketsOptions, 'answerError' | 'features'> {
+interface OpenSocketsOptions extends Pick<SocketsOptions, 'answerError' | 'features' | 'logReaders'> {
   readonly jobClients: JobClients
 }
 
@@ -15,7 +15,7 @@ type SocketPart = Required<Pick<Surface, 'upgrades' | 'gauges' | 'drain'>>
 
 export function openSockets(
   parts: SurfaceParts,
-  { answerError, features, jobClients }: OpenSocketsOptions,
+  { answerError, features, jobClients, logReaders }: OpenSocketsOptions,
 ): SocketPart {
   const { gate, jobs, bus, clock, log } = parts
   const deprecation = deprecationHeaders('/ws', gate.mountPrefix)
@@ -33,7 +33,10 @@ export function openSockets(
     findJob: jobs.reader.find,
     listRunning: (accountId) => listRunning(jobs, accountId),
     jobClients,
-    isPerClient: parts.isOneAccountForAll,
+    // ComfyUI tells the events of a run to the client that submitted it and to nobody else.
+    isPerClient: parts.isOneAccountForAll || parts.isForEditor,
+    isOneAtATime: parts.isForEditor,
+    logReaders,
     features,
     answerHeaders: Object.entries(deprecation).flat(),
     accountConnections: parts.accountConnections,

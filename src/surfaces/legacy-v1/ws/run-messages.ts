@@ -37,7 +37,7 @@ export interface RunMessages {
   /** Follows the run. Where clients are told of the event, `say` is called with a function that writes the messages. */
   take(key: RunKey, event: Exclude<LiveEvent, EndEvent>, say: (write: (batch: Batch) => void) => void): void
   /** The end of a run, then the status of the queue, then the `executing` without a node that clients wait for. Forgets the run. */
-  end(key: RunKey, event: EndEvent, live: number): (batch: Batch) => void
+  end(key: RunKey, event: EndEvent, live: () => number): (batch: Batch) => void
   forget(jobId: string): void
   has(jobId: string): boolean
   ofAccount(accountId: string): readonly RunProgress[]
@@ -118,7 +118,7 @@ export function createRunMessages({ clock, maxRuns = MAX_RUNS }: RunMessagesDeps
       runs.delete(key.jobId)
       return (batch) => {
         writeEnd(batch, run, event)
-        batch.addTextForAll(statusMessage(live))
+        batch.addTextForAll(statusMessage(live()))
         batch.addText(executingNothingMessage(key.jobId))
       }
     },

@@ -26,6 +26,7 @@ import { AccountChannel } from './account-channel.ts'
 import { CONNECTION_LIMITS, type ConnectionEvents, type ConnectionLimits, SocketConnection } from './connection.ts'
 import { followJobs } from './follow-jobs.ts'
 import { encodeText } from './frames.ts'
+import { createLogNews, type LogReaders } from './log-news.ts'
 import { featureFlagsMessage, statusMessage, stillExecutingMessage } from './messages.ts'
 import { createRunMessages } from './run-messages.ts'
 
@@ -44,6 +45,9 @@ export interface SocketsOptions {
   readonly jobClients: JobClients
   /** The events of a run are sent only to the client that submitted it, where one was named; otherwise to the whole account. */
   readonly isPerClient: boolean
+  /** A client is told of its runs one after the other. */
+  readonly isOneAtATime: boolean
+  readonly logReaders: LogReaders
   /** What this server can do, as `GET /features` tells it. */
   readonly features: () => object
   /** name, value, name, value: what every answer of the surface carries. */
@@ -104,11 +108,15 @@ export function createSockets(options: SocketsOptions): Sockets {
     const refusal = new ServiceError('invalid_request', `this is no WebSocket handshake: ${error.message}`)
     refuseUpgrade({ request, socket: socket as Upgrade['socket'] }, gate, { error: refusal, answerError })
   })
-  const { jobClients, isPerClient, accountConnections } = options
+  const { jobClients, isPerClient, isOneAtATime, accountConnections } = options
   const channelOf = (accountId: string) => channels.get(accountId)
   const stopListening = gate.onCredentialsChanged(dismissUnwelcome)
   const stored = { findJob, listRunning, jobClients }
-  const following = followJobs({ ...stored, bus, runs, ticker, log, channelOf, isPerClient, onCaughtUp })
+  const logNews = createLogNews({ readers: options.logReaders, channelOf, clock })
+  const following = followJobs({
+    ...{ ...stored, bus, runs, ticker, log, channelOf, isPerClient, isOneAtATime, onCaughtUp },
+    onLog: logNews.note,
+  })
 
   function hold(accountId: string): AccountChannel {
     const channel = channels.get(accountId) ?? new AccountChannel({ accountId, countJobs })
@@ -265,6 +273,7 @@ export function createSockets(options: SocketsOptions): Sockets {
     close() {
       isClosed = true
       following.stop()
+      logNews.stop()
       stopListening()
       for (const channel of channels.values()) channel.flush()
       for (const connection of connections.keys()) connection.goAway()

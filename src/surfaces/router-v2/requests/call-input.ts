@@ -4,11 +4,11 @@
  */
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import { ServiceError } from '../../../domain/errors.ts'
 import { readIdempotencyKey } from '../../../domain/idempotency/idempotency-key.ts'
-import { isRecord, type JsonRecord } from '../../../domain/models/catalog/model.ts'
-import { RouterError } from '../../../domain/models/router-error.ts'
-import { type JsonReading, parseBody, readBodyBytes } from '../../kit/bodies/json-body.ts'
+import type { JsonRecord } from '../../../domain/models/catalog/model.ts'
+import type { RouterError } from '../../../domain/models/router-error.ts'
+import { readBodyBytes } from '../../kit/bodies/json-body.ts'
+import { parseModelInput } from '../../kit/model-calls.ts'
 
 interface CallInput {
   readonly body: Buffer
@@ -18,23 +18,9 @@ interface CallInput {
 // 100 MiB over a slow line; a sender that drips is cut off all the same.
 const BODY_MS = 600_000
 
-// Far above any input: schemas, prices and providers walk over all of it without a pause.
-const PLAIN: JsonReading<number> = { parse: JSON.parse, readNumber: Number, maxValues: 50_000 }
-
 export async function readCallInput(request: IncomingMessage, maxBytes: number): Promise<CallInput> {
   const body = await readBodyBytes(request, { maxBytes, deadlineMs: BODY_MS })
-  return { body, input: await parseInput(request, body) }
-}
-
-async function parseInput(request: IncomingMessage, body: Buffer): Promise<JsonRecord | RouterError> {
-  try {
-    const value: unknown = await parseBody(request, body, PLAIN)
-    return isRecord(value) ? value : new RouterError('malformed', 'the body must be a JSON object')
-  } catch (error) {
-    if (!(error instanceof ServiceError)) throw error
-    const refusal = error.refusal === 'payload_too_large' ? 'too_large' : 'malformed'
-    return new RouterError(refusal, error.message, { cause: error })
-  }
+  return { body, input: await parseModelInput(request, body) }
 }
 
 /** Throws malformed. */

@@ -19,6 +19,7 @@ export type GraphJson = Record<string, { class_type: string; inputs: Record<stri
 export interface RunSettings {
   readonly jobId?: string
   readonly attempt?: number
+  readonly claimId?: string
   readonly files?: Readonly<Record<string, Uint8Array>>
   readonly extraData?: Readonly<Record<string, unknown>>
   readonly signal?: AbortSignal
@@ -80,12 +81,16 @@ export async function bytesOf(file: ReportedFile): Promise<Buffer> {
 
 const numbers = new Map<string, number>()
 
-export function toRun(graph: GraphJson, { jobId, attempt = 1, files = {}, extraData }: RunSettings = {}): EngineRun {
+export function toRun(
+  graph: GraphJson,
+  { jobId, attempt = 1, claimId = 'claim', files = {}, extraData }: RunSettings = {},
+): EngineRun {
   const id = jobId ?? `job-${process.pid}-${++jobs}`
   return {
     jobId: id,
     accountId: 'local',
     attempt,
+    claimId,
     graph: readGraph(graph as JsonValue),
     inputs: new Map(Object.entries(files).map(([name, bytes]) => [name, toInput(bytes)])),
     extraData: extraData ?? null,

@@ -19,7 +19,11 @@ interface Plan {
 
 const ROWS = 20_000
 // What an operator asks for, sums over all accounts, and a removal that the service leaves to dropped partitions.
-const MAY_WALK = [/^ledgerCheck\./, /^ledger\.charges\.\w+\.all$/, /^accounts\.(sum|compare_some)$/, /^jobs\.find_old$/]
+const MAY_WALK = [
+  ...[/^ledgerCheck\./, /^ledger\.charges\.\w+\.all$/, /^accounts\.(sum|compare_some)$/, /^jobs\.find_old$/],
+  // The recipes of all accounts, and the accounts themselves.
+  /^search\.(all_recipes\w*|labelled_accounts)$/,
+]
 // Rows of these are few, or each of them is wanted.
 const SMALL_TABLES = [
   'meta',

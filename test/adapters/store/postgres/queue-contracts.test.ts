@@ -1,6 +1,7 @@
 import { testAccountStore } from '../../../contracts/account-store.ts'
 import { testIdempotencyStore } from '../../../contracts/idempotency-store.ts'
 import { testRunRecordStore } from '../../../contracts/run-record-store.ts'
+import { testServiceSummaries } from '../../../contracts/service-summaries.ts'
 import { testSummaryStore } from '../../../contracts/summary-store.ts'
 import { testWebhookStore } from '../../../contracts/webhook-store.ts'
 import { postgresOpener } from './temporary-store.ts'
@@ -10,3 +11,4 @@ testIdempotencyStore(postgresOpener)
 testRunRecordStore(postgresOpener)
 testSummaryStore(postgresOpener)
 testWebhookStore(postgresOpener)
+testServiceSummaries(postgresOpener)

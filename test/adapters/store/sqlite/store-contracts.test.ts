@@ -5,6 +5,7 @@ import { testDeploymentStore } from '../../../contracts/deployment-store.ts'
 import { testIdempotencyStore } from '../../../contracts/idempotency-store.ts'
 import { testMetaStore } from '../../../contracts/meta-store.ts'
 import { testRunRecordStore } from '../../../contracts/run-record-store.ts'
+import { testServiceSummaries } from '../../../contracts/service-summaries.ts'
 import { testSummaryStore } from '../../../contracts/summary-store.ts'
 import { testWebhookStore } from '../../../contracts/webhook-store.ts'
 import { makeDirectory, sqliteOpener } from './temporary-store.ts'
@@ -14,6 +15,7 @@ testIdempotencyStore(sqliteOpener)
 testRunRecordStore(sqliteOpener)
 testSummaryStore(sqliteOpener)
 testWebhookStore(sqliteOpener)
+testServiceSummaries(sqliteOpener)
 testDeploymentStore(sqliteOpener)
 testMetaStore(async () => {
   const directory = await makeDirectory()

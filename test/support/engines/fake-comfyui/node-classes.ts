@@ -92,6 +92,7 @@ export const RUN: Readonly<Record<string, Run>> = {
   PreviewImage: (context) => saveAll(context, 'ComfyUI_temp_abcde', 'temp'),
   PrimitiveString: ({ inputs }) => ({ outputs: [inputs.value] }),
   PreviewAny: ({ inputs }) => ({ ui: { text: [String(inputs.source)] } }),
+  ImageBlend: ({ inputs }) => ({ outputs: [picturesOf(inputs.image1)] }),
   ImageInvert: ({ inputs }) => ({
     outputs: [picturesOf(inputs.image).map((picture) => ({ ...picture, color: picture.color ^ 0xffffff }))],
   }),

@@ -212,7 +212,7 @@ function attemptOf(jobId: string, { promptId, graph }: Execution): string {
     for (const round of ROUNDS) if (promptIdOf({ jobId, attempt, round }) === promptId) return `${attempt}.${round}`
   }
   const folder = Object.values(graph).map(({ inputs }) => String(inputs.filename_prefix ?? ''))
-  const own = folder.flatMap((path) => new RegExp(`^atelier/${jobId}-(\\d+)/`).exec(path)?.[1] ?? [])
+  const own = folder.flatMap((path) => new RegExp(`^atelier/${jobId}-(\\d+)-[0-9a-f]{8}/`).exec(path)?.[1] ?? [])
   assert.equal(own.length, 1, `an execution of nobody: ${promptId}`)
   return `${own[0]}.0`
 }

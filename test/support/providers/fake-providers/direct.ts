@@ -17,19 +17,20 @@ const OPENAI: Readonly<Record<string, FakeAnswer>> = {
   'no json': { body: '<html>gateway</html>', headers: { 'content-type': 'text/html' } },
 }
 
+const RESPONSE: FakeAnswer = {
+  json: {
+    id: 'r',
+    status: 'completed',
+    output: [{ type: 'message' }],
+    usage: { input_tokens: 3, output_tokens: 5 },
+  },
+}
+
 function openai(call: FakeCall): FakeAnswer {
   const refusal = tooFastOnce(call, openaiError(429, 'rate_limit_exceeded', 'slow down')) ?? OPENAI[call.scenario]
   if (refusal !== undefined) return refusal
   call.begin()
-  if (call.request.path.endsWith('/responses'))
-    return {
-      json: {
-        id: 'r',
-        status: 'completed',
-        output: [{ type: 'message' }],
-        usage: { input_tokens: 3, output_tokens: 5 },
-      },
-    }
+  if (call.request.path.endsWith('/responses')) return RESPONSE
   return {
     json: {
       created: 1,
@@ -46,7 +47,10 @@ export const openaiFake: FakeCard = {
   key: 'sk-fake-openai-key',
   isKnown: bearer('sk-fake-openai-key'),
   unauthorized: openaiError(401, 'invalid_api_key', 'Incorrect API key provided: sk-fake-openai-key'),
-  routes: [['POST', /^\/(images\/generations|images\/edits|responses)$/, openai]],
+  routes: [
+    ['POST', /^\/(images\/generations|images\/edits|responses)$/, openai],
+    ['GET', /^\/responses\/r$/, () => RESPONSE],
+  ],
 }
 
 const STABILITY: Readonly<Record<string, FakeAnswer>> = {

@@ -19,6 +19,11 @@ export function promptIdOf({ jobId, attempt, round }: PromptKey): string {
   return uuidFromText(`atelier prompt ${jobId} ${attempt} ${round}`)
 }
 
+/** Short, because it becomes part of every name that a node saves. */
+export function markOf(claimId: string): string {
+  return uuidFromText(`atelier claim ${claimId}`).slice(0, 8)
+}
+
 /** Every id that earlier attempts may have used. */
 export function earlierPromptIds(jobId: string, attempt: number): ReadonlySet<string> {
   const ids = new Set<string>()

@@ -23,7 +23,7 @@ import { silenceError, watchLiveness } from '../health/liveness-watch.ts'
 import { CallError, isNobodyThere } from '../wire/comfy-http.ts'
 import type { MessageDispatcher } from '../wire/message-dispatcher.ts'
 import type { PrintedLines } from '../wire/printed-lines.ts'
-import { createRedact, earlierPromptIds, promptIdOf, toServerExtraData } from './comfy-prompt.ts'
+import { createRedact, earlierPromptIds, markOf, promptIdOf, toServerExtraData } from './comfy-prompt.ts'
 import { createEventQueue } from './event-queue.ts'
 import { type FollowDeps, RunFollower } from './follow-run.ts'
 import type { Forgetter } from './forget-runs.ts'
@@ -103,12 +103,13 @@ class Attempt {
 
   constructor(deps: RunDeps, run: EngineRun, { stop, emit }: AttemptOptions) {
     const { api, bounds, catalog, log } = deps
-    const { graph, jobId, attempt, reserveOutputNumbers } = run
+    const { graph, jobId, attempt, claimId, reserveOutputNumbers } = run
     this.#deps = deps
     this.#run = run
     this.#stop = stop
     this.#inputs = new RunInputs(deps, run)
-    this.#folder = `atelier/${jobId}-${attempt}`
+    // What another claim of the same attempt saved is not ours to read, and not to remove.
+    this.#folder = `atelier/${jobId}-${attempt}-${markOf(claimId)}`
     const redact = createRedact(run.extraData)
     this.#failureBounds = { ...bounds, redact }
     const onUnreadable = (error: unknown) => log.warn({ err: error, jobId }, 'an output could not be read')

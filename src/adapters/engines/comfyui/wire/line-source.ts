@@ -27,14 +27,20 @@ interface LineSourceDeps {
   readonly log: Log
   /** Whether we started the server, so that its process can be listened to. */
   readonly isOurs: boolean
+  onPrinted(text: string): void
 }
 
 // The lines of a process come through a pipe of their own and may arrive after the end of its run.
 const PIPE_LAG_MS = 50
 
-export function createLineSource({ api, dispatcher, clock, log, isOurs }: LineSourceDeps): LineSource {
-  const printed = createPrintedLines({ api, clock, tell: (text, at) => dispatcher.receiveLog(text, at) })
+export function createLineSource({ api, dispatcher, clock, log, isOurs, onPrinted }: LineSourceDeps): LineSource {
+  const printed = createPrintedLines({ api, clock, tell })
   let hearsProcess = false
+
+  function tell(text: string, at: number | null): void {
+    dispatcher.receiveLog(text, at)
+    onPrinted(text)
+  }
   let subscribing: Promise<void> = Promise.resolve()
 
   async function subscribe(clientId: string): Promise<void> {

@@ -18,6 +18,8 @@ interface LiveFeedOptions {
   readonly clock: Clock
   readonly log: Log
   newClientId(): string
+  /** Told what the server prints while something runs there. */
+  onPrinted(text: string): void
   /** The socket was opened, or a message came. */
   onHeard(): void
   onClose(): void
@@ -32,7 +34,7 @@ export interface LiveFeed {
 export function openLiveFeed(options: LiveFeedOptions): LiveFeed {
   const { api, url, headers, bounds, isOurs, clock, log, newClientId, onHeard, onClose } = options
   const dispatcher = createMessageDispatcher({ ...bounds, onPrinted: (entries) => lines.printed.hear(entries) })
-  const lines = createLineSource({ api, dispatcher, clock, log, isOurs })
+  const lines = createLineSource({ api, dispatcher, clock, log, isOurs, onPrinted: options.onPrinted })
   const socket = openSocket({
     ...{ url, headers, bounds, log, newClientId, onClose },
     isIdNeeded: () => dispatcher.attached() > 0,

@@ -106,7 +106,7 @@ function textsAt(document: unknown, path: JsonPath): string[] {
 }
 
 function cleanWords(text: string, secret: string | null): string {
-  const shown = secret === null || secret === '' ? text : hide(text, secret)
+  const shown = secret === null || secret === '' ? text : hideKey(text, secret)
   const line = [...shown.slice(0, MAX_LENGTH * 4)].map((char) => (isControl(char) ? ' ' : char)).join('')
   const clean = line
     .replace(/(https?:\/\/[^\s?#"']*)[?#][^\s"']*/g, '$1')
@@ -116,7 +116,7 @@ function cleanWords(text: string, secret: string | null): string {
 }
 
 /** A key of the form `id:secret` is hidden in both halves too. */
-function hide(text: string, secret: string): string {
+export function hideKey(text: string, secret: string): string {
   return [secret, ...secret.split(':')]
     .filter((part) => part.length >= 6)
     .reduce((shown, part) => shown.replaceAll(part, '[key]'), text)

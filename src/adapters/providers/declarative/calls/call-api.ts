@@ -15,7 +15,7 @@ const DOCUMENT_BODY_MS = 120_000
 const STREAM_BODY_MS = 600_000
 
 interface CallApiOptions {
-  readonly model: Model
+  readonly model: Pick<Model, 'id'>
   readonly kind: ExchangeKind
   readonly signal: AbortSignal
   readonly deadline: Date

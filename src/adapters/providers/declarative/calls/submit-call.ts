@@ -1,9 +1,11 @@
 /** The first step of a call: take a slot at the provider, send the request, and find out what its answer means. */
 
 import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
+import { type ToldTask, toTaskName } from '../../../../domain/models/calls/told-task.ts'
 import type { Provider, ProviderCall, SubmitOptions, SubmitOutcome } from '../../../../domain/models/provider.ts'
-import { generationAfter, toRefusal, unavailable } from '../answer/provider-refusal.ts'
+import { generationAfter, hideKey, toRefusal, unavailable } from '../answer/provider-refusal.ts'
 import { hasOutput, peekStream, type ReadAnswer, refusalCost, toResult } from '../answer/read-answer.ts'
+import { tellAnswer } from '../answer/tell-answer.ts'
 import type { DeclarativeDeps, ProviderContext, ProviderKey } from '../provider-context.ts'
 import { buildRequest, chooseOperation } from '../request/build-request.ts'
 import { FieldRefusal } from '../request/input-media.ts'
@@ -11,8 +13,11 @@ import type { CompiledModel, CompiledOperation } from '../rules/compile-model.ts
 import { meaningOfStatus } from '../rules/match-rules.ts'
 import type { Meaning } from '../rules/rule-types.ts'
 import { createCallApi } from './call-api.ts'
-import { findTask, readHandle } from './provider-task.ts'
+import { findTask, readHandle, type TaskHandle } from './provider-task.ts'
 import { sendPatiently } from './send-patiently.ts'
+
+// Kept in the record of the call. Answers to submits are short, but for texts that are there at once.
+const TOLD_MAX_LENGTH = 262_144
 
 interface Step {
   readonly call: ProviderCall
@@ -72,7 +77,9 @@ export function createSubmit(context: ProviderContext, deps: DeclarativeDeps): P
     if (task === null)
       return { outcome: 'finished', result: { ...toResult(answer, step.model), ...toInlineParts(step) } }
     const handle = readHandle(answer, step.operation.rules.name, task)
-    if (handle !== null) return { outcome: 'accepted', handle: { ...handle }, pollAfterMs: task.rules.interval_ms }
+    const told = handle === null ? null : toTold(step, answer, handle)
+    if (handle !== null && told !== null)
+      return { outcome: 'accepted', handle: { ...handle }, pollAfterMs: task.rules.interval_ms, ...told }
     const message = 'the provider took the call but named no task'
     const about = { message, upstreamStatus: answer.status, generation: 'possible' as const }
     return { outcome: 'refused', refusal: { reason: 'failed', ...about } }
@@ -142,6 +149,15 @@ export function createSubmit(context: ProviderContext, deps: DeclarativeDeps): P
 
 function refused(refusal: Extract<SubmitOutcome, { outcome: 'refused' }>['refusal']): SubmitOutcome {
   return { outcome: 'refused', refusal }
+}
+
+/** Nothing where the caller does not follow the task itself; null: the answer is too large to be kept. */
+function toTold({ call, operation, access }: Step, answer: ReadAnswer, handle: TaskHandle): { told?: ToldTask } | null {
+  const { told } = operation.rules
+  if (told === undefined) return {}
+  const text = tellAnswer(answer.bytes, told, { ...handle.kept, id: handle.id })
+  if (text === null || text.length > TOLD_MAX_LENGTH) return null
+  return { told: { task: toTaskName(call.model.provider, handle.id), answer: hideKey(text, access.key) } }
 }
 
 /** Whether the caller wants inline media as addresses instead. */

@@ -45,6 +45,10 @@ export async function buildRequest(
   const from = { body: call.body, input: call.input, values, knownFields: model.knownFields }
   const target = operation.path(values)
   const headers = Object.fromEntries(operation.headers.map(([name, write]) => [name, write(values)]))
+  if (operation.rules.encoding === 'as_sent') {
+    const contentType = call.contentType ?? 'application/json'
+    return { target, headers: { ...headers, 'content-type': contentType }, body: call.body }
+  }
   if (operation.rules.encoding !== 'multipart') {
     return { target, headers: { 'content-type': 'application/json', ...headers }, body: operation.body.toBytes(from) }
   }

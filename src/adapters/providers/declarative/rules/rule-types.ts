@@ -127,12 +127,15 @@ export interface OperationRules {
   readonly when?: readonly Condition[]
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
-  readonly encoding?: 'json' | 'multipart'
+  /** `as_sent`: the caller's own bytes under its own content type, which may be a form. */
+  readonly encoding?: 'json' | 'multipart' | 'as_sent'
   readonly body?: BodyRules
   readonly media?: readonly MediaRule[]
   readonly refuse?: readonly RefuseRule[]
   readonly returns: 'bytes' | 'json' | 'task'
   readonly task?: TaskRules
+  /** The caller follows the task itself: it gets the answer to the submit, with other values at these paths. */
+  readonly told?: Readonly<Record<string, string>>
 }
 
 /** The `adapter` part of a model's file. */

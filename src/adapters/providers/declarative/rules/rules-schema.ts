@@ -83,7 +83,7 @@ const OPERATION = closed(
     when: { type: 'array', items: CONDITION, maxItems: 16 },
     path: TEXT,
     headers: TEXT_MAP,
-    encoding: { enum: ['json', 'multipart'] },
+    encoding: { enum: ['json', 'multipart', 'as_sent'] },
     body: BODY,
     media: { type: 'array', items: MEDIA, maxItems: 16 },
     refuse: {
@@ -92,6 +92,7 @@ const OPERATION = closed(
     },
     returns: { enum: ['bytes', 'json', 'task'] },
     task: TASK,
+    told: TEXT_MAP,
   },
   ['name', 'path', 'returns'],
 )

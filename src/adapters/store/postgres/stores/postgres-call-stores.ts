@@ -17,7 +17,7 @@ import {
   takeCall,
   timeOutCall,
 } from '../operations/calls/queued-calls.ts'
-import { keepProgress, sweepCalls } from '../operations/calls/unfinished-calls.ts'
+import { findTold, keepProgress, sweepCalls } from '../operations/calls/unfinished-calls.ts'
 import type { StoreParts } from './store-parts.ts'
 
 // Rows of one transaction of a sweep: short enough that nobody waits for its locks.
@@ -46,6 +46,7 @@ export function createCallStore({ durable, relaxed, read, chore }: StoreParts, t
       return durable.transaction((tx) => takeLapsedCalls(tx, own, tries++ > 0), { isRepeatable: true })
     },
     list: (accountId, query) => listCalls(read, accountId, query),
+    findTold: (accountId, query) => findTold(read, accountId, query),
     isRunning: (call) => isCallRunning(read, call),
     standing: (accountId) => readStanding(read, accountId),
     canPay: (accountId, micros) => canPay(read, accountId, micros),

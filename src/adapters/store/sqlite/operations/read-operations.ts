@@ -22,6 +22,7 @@ import { prepareHasLapsedCalls, prepareIsCallRunning } from './calls/call-leases
 import { prepareCanPay, prepareStanding } from './calls/call-pool.ts'
 import { prepareListCalls } from './calls/list-calls.ts'
 import { prepareAccountsWaiting, prepareFindRequest } from './calls/queued-calls.ts'
+import { prepareFindTold } from './calls/unfinished-calls.ts'
 import { prepareCharges } from './credits/ledger-charges.ts'
 import { prepareCheckLedger } from './credits/ledger-faults.ts'
 import { prepareBalance, prepareLedgerEntries, prepareOpenHolds, prepareUsage } from './credits/ledger-reads.ts'
@@ -41,7 +42,14 @@ import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
 import { prepareFindCatalogs, prepareListEngines, prepareMeasureCatalogs } from './nodes/engine-rows.ts'
 import { prepareGlance } from './nodes/glance.ts'
 import { prepareHoldings, prepareListNodes } from './nodes/node-rows.ts'
-import { prepareCountJobs, prepareFindDetails, prepareFindSummaries, prepareSearchJobs } from './search/search-jobs.ts'
+import { prepareFindOutputs, prepareReadQueue } from './search/read-queue.ts'
+import {
+  prepareCountEnded,
+  prepareCountJobs,
+  prepareFindDetails,
+  prepareFindSummaries,
+  prepareSearchJobs,
+} from './search/search-jobs.ts'
 import { prepareHasPending } from './webhooks/claim-deliveries.ts'
 import { prepareFindEndpoint, prepareListEndpoints } from './webhooks/endpoint-rows.ts'
 import { prepareBacklog, prepareFindDelivery, prepareListDeliveries } from './webhooks/read-deliveries.ts'
@@ -63,6 +71,9 @@ export function prepareReadOperations(database: DatabaseSync) {
     findSummaries: prepareFindSummaries(database),
     findDetails: prepareFindDetails(database),
     countJobs: prepareCountJobs(database),
+    countEnded: prepareCountEnded(database),
+    findOutputs: prepareFindOutputs(database),
+    readQueue: prepareReadQueue(database),
     countByStatus: prepareCountByStatus(database),
     findAssets: prepareFindAssets(database),
     findUploadsByPath: prepareFindUploadsByPath(database),
@@ -83,6 +94,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     findHolder: prepareFindHolder(database),
     hasLapsedCalls: prepareHasLapsedCalls(database),
     isCallRunning: prepareIsCallRunning(database),
+    findTold: prepareFindTold(database),
     callStanding: prepareStanding(database),
     canPay: (query: { readonly accountId: string; readonly micros: number }) => canPay(query.accountId, query.micros),
     findRequest: prepareFindRequest(database),

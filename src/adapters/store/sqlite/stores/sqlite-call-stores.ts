@@ -3,6 +3,7 @@
 import type { CallFinish, CallStore } from '../../../../domain/models/calls/call-store.ts'
 import type { RequestStore } from '../../../../domain/models/queue/request-store.ts'
 import { toCallBody, toCallEnd } from '../../call-records.ts'
+import { toToldCall } from '../../rows/told-rows.ts'
 import { toAdmitInput, toAdmitOutcome } from '../operations/calls/admit-call.ts'
 import { toHeldFields, toUnfinishedCall } from '../operations/calls/call-leases.ts'
 import { toFinishInput, toFinishOutcome } from '../operations/calls/finish-call.ts'
@@ -17,7 +18,14 @@ export function createCallStore({ write, read }: StoreChannels): CallStore {
         .then((answer) => toAdmitOutcome(asker, answer))
     },
     keepProgress: ({ seq, id, owner, fence }, progress) =>
-      write.call('keepProgress', { seq, id, owner, fence, progress: JSON.stringify(progress) }),
+      write.call('keepProgress', {
+        seq,
+        id,
+        owner,
+        fence,
+        progress: JSON.stringify(progress),
+        task: progress.told?.task ?? null,
+      }),
     finish(ref, finish) {
       return write.call('finishCall', toFinishInput(ref, finish), bytesOf(finish.end)).then(toFinishOutcome)
     },
@@ -41,6 +49,10 @@ export function createCallStore({ write, read }: StoreChannels): CallStore {
       return taken.map((row) => toUnfinishedCall(owner, row))
     },
     list: (accountId, query) => read.call('listCalls', { accountId, ...query }),
+    async findTold(accountId, query) {
+      const input = { accountId, key: 'key' in query ? query.key : null, task: 'task' in query ? query.task : null }
+      return toToldCall(await read.call('findTold', input))
+    },
     isRunning: ({ seq, id }) => read.call('isCallRunning', { seq, id }),
     async standing(accountId) {
       const [runningCalls, committedMicros] = await read.call('callStanding', accountId)

@@ -1,11 +1,15 @@
 /** Jobs in short on SQLite, as the main thread sees them. */
+import { readOrigin } from '../../../../domain/jobs/submit/job-origin.ts'
 import type {
   SummaryFilter,
   SummaryPage,
   SummaryQuery,
+  SummaryScope,
   SummaryStore,
 } from '../../../../domain/jobs/summaries/summary-store.ts'
 import { toAttempts } from '../../rows/attempt-fields.ts'
+import { toOutput } from '../../rows/job-row.ts'
+import { toQueueReading } from '../../rows/queue-rows.ts'
 import { toSummary } from '../../rows/summary-row.ts'
 import type { PageKey } from '../../search/merge-walks.ts'
 import { AFTER_NONE, BEFORE_NONE, type StoredFilter } from '../operations/search/search-jobs.ts'
@@ -15,14 +19,14 @@ import { inSlices, type StoreChannels } from './store-channels.ts'
 const MAX_ROUNDS = 10
 
 export function createSummaryStore({ write, read }: StoreChannels): SummaryStore {
-  async function search(accountId: string, query: SummaryQuery): Promise<SummaryPage> {
+  async function search(scope: SummaryScope, query: SummaryQuery): Promise<SummaryPage> {
     const { order, limit, now } = query
     const filter = toStoredFilter(query.filter)
     const summaries: SummaryPage['summaries'][number][] = []
     let after = toKey(query)
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
       const left = limit - summaries.length
-      const answer = await read.call('searchJobs', { accountId, filter, order, limit: left, after, now: now.getTime() })
+      const answer = await read.call('searchJobs', { scope, filter, order, limit: left, after, now: now.getTime() })
       summaries.push(...answer.summaries.map(toSummary))
       if (answer.resumeAfter === null) return { summaries, next: null }
       after = answer.resumeAfter
@@ -34,18 +38,29 @@ export function createSummaryStore({ write, read }: StoreChannels): SummaryStore
 
   return {
     search,
-    async findMany(accountId, jobIds, now) {
-      const found = await read.call('findSummaries', { accountId, jobIds, now: now.getTime() })
+    async findMany(scope, jobIds, now) {
+      const found = await read.call('findSummaries', { scope, jobIds, now: now.getTime() })
       return found.map(toSummary)
     },
     async findDetails(accountId, jobId, now) {
       const found = await read.call('findDetails', { accountId, jobId, now: now.getTime() })
       if (found === null) return null
-      const [summary, attempts, terms, held] = found
-      return { summary: toSummary(summary), attempts: toAttempts(attempts), terms, held }
+      const [summary, attempts, terms, held, origin] = found
+      return {
+        ...{ summary: toSummary(summary), attempts: toAttempts(attempts), terms, held },
+        origin: readOrigin(origin),
+      }
     },
-    count: (accountId, filter, now) =>
-      read.call('countJobs', { accountId, filter: toStoredFilter(filter), now: now.getTime() }),
+    async findOutputs(accountId, jobs) {
+      const found = await read.call('findOutputs', { accountId, jobIds: jobs.map(({ id }) => id) })
+      return new Map(found.map(([id, outputs]) => [id, outputs.map(toOutput)]))
+    },
+    async readQueue(accountId, pool) {
+      return toQueueReading(await read.call('readQueue', { accountId, pool }))
+    },
+    count: (scope, filter, now) =>
+      read.call('countJobs', { scope, filter: toStoredFilter(filter), now: now.getTime() }),
+    countEnded: (from, to) => read.call('countEnded', { from: from.getTime(), to: to.getTime() }),
     sweepRecipes: (now, limit) =>
       inSlices(limit, (sliceLimit) => write.call('sweepRecipes', { now: now.getTime(), limit: sliceLimit })),
   }

@@ -78,3 +78,59 @@ test('a job that is given back is announced with its id, to whoever hears of it'
   await settle(other)
   assert.deepEqual(outline(other.frames), ['status 0', 'status 1', 'status 1', 'status 1'])
 })
+
+test('one at a time: of two runs at once the client hears the second after the end of the first, and nothing is lost', async () => {
+  await using rig = await startSockets({ sockets: { isPerClient: true, isOneAtATime: true } })
+  const [one, two] = ['a', 'b'].map((letter) => JOB.replace('5c', `${letter}c`))
+  for (const job of [one, two]) rig.jobClients.remember(job, 'editor')
+  const editor = await rig.connect('token=ada&clientId=editor')
+  for (const event of SAMPLER) for (const job of [one, two]) rig.say(job, event)
+  rig.move(two, 'ended')
+  rig.say(two, { type: 'succeeded' })
+  rig.move(one, 'ended')
+  rig.say(one, { type: 'succeeded' })
+  await editor.until((frame) => isEnd(frame) && 'data' in frame && frame.data['prompt_id'] === two)
+  const told = editor.frames.flatMap((frame) => ('type' in frame ? [frame.data['prompt_id']] : []))
+  assert.equal(told.lastIndexOf(one) < told.indexOf(two), true)
+  const kinds = outline(editor.frames)
+  assert.deepEqual(
+    ['execution_start', 'executing 3', 'execution_success', 'executing null', 'binary 1'].map(
+      (kind) => kinds.filter((each) => each === kind).length,
+    ),
+    [2, 2, 2, 2, 1],
+  )
+})
+
+test('one at a time: a run that went back to the queue gives its turn away, and a run of nobody is told to nobody', async () => {
+  await using rig = await startSockets({ sockets: { isPerClient: true, isOneAtATime: true } })
+  const [one, two, other] = ['a', 'b', 'c'].map((letter) => JOB.replace('5c', `${letter}c`))
+  for (const job of [one, two]) rig.jobClients.remember(job, 'editor')
+  rig.jobClients.remember(other, null)
+  const editor = await rig.connect('token=ada&clientId=editor')
+  for (const job of [one, two, other]) rig.say(job, { type: 'started', nodesTotal: 1 })
+  rig.move(one, 'returned')
+  await editor.until((frame) => isText(frame, 'execution_start') && frame.data['prompt_id'] === two)
+  rig.move(other, 'ended')
+  rig.say(other, { type: 'succeeded' })
+  await settle(editor)
+  assert.equal(
+    editor.frames.some((frame) => 'type' in frame && frame.data['prompt_id'] === other),
+    false,
+  )
+})
+
+test('a client that asked for it hears what runs print, until it asks for it no more', async () => {
+  await using rig = await startSockets()
+  const [reader, other] = await Promise.all(['a', 'b'].map((id) => rig.connect(`token=ada&clientId=${id}`)))
+  rig.logReaders.set('ada', 'a', true)
+  rig.say(JOB, { type: 'log', text: 'half a line, ' })
+  rig.say(JOB, { type: 'log', text: 'and the rest\n' })
+  const frame = (await reader.until((each) => isText(each, 'logs'))) as TextFrame
+  const entries = frame.data['entries'] as readonly { readonly m: string }[]
+  assert.equal(entries.map(({ m }) => m).join(''), 'half a line, and the rest\n')
+  await settle(other)
+  assert.equal(
+    other.frames.some((each) => isText(each, 'logs')),
+    false,
+  )
+})

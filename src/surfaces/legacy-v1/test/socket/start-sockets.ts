@@ -22,6 +22,7 @@ import { DEFAULT_BRANDS } from '../../../kit/request-identity.ts'
 import type { Surface } from '../../../kit/surface.ts'
 import { openServer, type RunningServer } from '../../../server.ts'
 import { createJobClients, type JobClients } from '../../prompts/job-clients.ts'
+import { createLogReaders, type LogReaders } from '../../ws/log-news.ts'
 import { createSockets, type Sockets, type SocketsOptions } from '../../ws/sockets.ts'
 
 export const TEST_FEATURES = { supports_preview_metadata: true, max_upload_size: 1024 }
@@ -37,6 +38,7 @@ export interface TestSockets extends AsyncDisposable {
   readonly waiting: Map<string, number>
   /** What the store knows of jobs. */
   readonly jobs: Map<string, Job>
+  readonly logReaders: LogReaders
   readonly jobClients: JobClients
   /** Clients of jobs, as the store knows them. */
   readonly clients: Map<string, string>
@@ -52,7 +54,7 @@ export interface ConnectOptions {
 
 export interface TestSocketsOptions {
   readonly gate?: Partial<GateOptions>
-  readonly sockets?: Partial<Pick<SocketsOptions, 'limits' | 'countJobs' | 'isPerClient'>>
+  readonly sockets?: Partial<Pick<SocketsOptions, 'limits' | 'countJobs' | 'isPerClient' | 'isOneAtATime'>>
   readonly maxSocketsPerAccount?: number
   /** One process's end of a bus that several share. */
   readonly bus?: EventBus<LiveEvent>
@@ -83,6 +85,7 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
   const [jobs, clients] = [new Map<string, Job>(), new Map<string, string>()]
   const jobClients = createJobClients({ lookUp: async (_accountId, jobId) => clients.get(jobId) ?? null })
   const answerError = createAnswerError(silentLog)
+  const logReaders = createLogReaders()
   const sockets = createSockets({
     gate,
     answerError,
@@ -99,6 +102,8 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
     listRunning: async () => [...jobs.values()].filter(({ status }) => status === 'running').map(({ id }) => id),
     jobClients,
     isPerClient: false,
+    isOneAtATime: false,
+    logReaders,
     features: () => TEST_FEATURES,
     answerHeaders: ['Deprecation', 'true'],
     accountConnections: createAccountConnections(options.maxSocketsPerAccount ?? 100),
@@ -124,6 +129,7 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
     waiting,
     jobs,
     jobClients,
+    logReaders,
     clients,
     connect: (query = 'token=ada', { path = '/ws', headers } = {}) =>
       openSocket(new WebSocket(`${url}${path}?${query}`, { perMessageDeflate: false, headers })),

@@ -89,8 +89,8 @@ function answerFromKey(verdict: KeyVerdict, { accountId, mayResubmit }: NewCall,
 const INSERT = statement<[seq: number, fence: number]>(
   'calls.admit',
   `INSERT INTO router_call (id, account_id, key, fingerprint, queued, state, model, base_url, created_at, expires_at,
-     started_at, hold_micros, spend_micros, costly, owner, lease_until, fence)
-   VALUES ($1, $2, $3, $4, false, 'running', $5, $6, $7, $8, $7, $9, $10, $11, $12, $13, 1) RETURNING seq, fence`,
+     started_at, hold_micros, spend_micros, costly, owner, lease_until, fence, job_id)
+   VALUES ($1, $2, $3, $4, false, 'running', $5, $6, $7, $8, $7, $9, $10, $11, $12, $13, 1, $14) RETURNING seq, fence`,
 )
 const RESUME = statement<[seq: number, fence: number]>(
   'calls.resume',
@@ -113,7 +113,7 @@ async function writeCall(
     before === null
       ? await tx.get(INSERT, [
           ...[id, accountId, key, fingerprint, modelId, baseUrl, createdAt, expiresAt.getTime()],
-          ...[...money, ...held],
+          ...[...money, ...held, call.jobId ?? null],
         ])
       : await tx.get(RESUME, [before.seq, baseUrl, createdAt, ...money, ...held])
   if (row === undefined) throw new Error(`The call ${id} was not written.`)

@@ -9,6 +9,7 @@ import { chargeOf } from '../../../../../domain/jobs/end/charge.ts'
 import type { JobError } from '../../../../../domain/jobs/job.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
 import { COLUMN, type JobRow } from '../../../rows/job-row.ts'
+import { OUTPUT_TYPES } from '../../../rows/output-types.ts'
 import type { EndStatus } from '../../../rows/run-finish.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { type CloseInput, closeMany } from '../credits/ledger-holds.ts'
@@ -60,10 +61,12 @@ const MOVE = statement<[...JobRow, ...Terms]>(
    done AS (
      INSERT INTO job_done (id, seq, account_id, pool, status, priority, attempt, version, created_at, started_at, completed_at,
        expires_at, lease_id, engine_id, output_count, outputs_reused, outputs_replaced, metadata, progress, error, run,
-       recipe, attempts, code)
+       recipe, attempts, code, title, output_types)
      SELECT id, seq, account_id, pool, ended_as, priority, attempt, version + 1, created_at, started_at, ended_at,
        expires_at, lease_id, engine_id, final_count, final_reused, outputs_replaced, metadata, final_progress, failure, shown,
-       recipe, attempts, code
+       recipe, attempts, code, title, CASE WHEN final_count > 0 THEN (
+         SELECT ${OUTPUT_TYPES} FROM output WHERE output.job_id = gone.id AND output.expires_at = gone.expires_at
+           AND output.position IS NOT NULL) ELSE 0 END
      FROM gone),
    secret AS (DELETE FROM job_secret USING gone WHERE job_id = gone.id AND gone.needs_extra_data & 1 <> 0),
    notes AS (DELETE FROM job_notes USING gone WHERE job_id = gone.id AND gone.needs_extra_data & 2 <> 0),

@@ -3,6 +3,7 @@
  * of row that some of them have. Nothing is awaited in between.
  */
 import type { NewJob } from '../../../../../domain/jobs/job-store.ts'
+import { writeOrigin } from '../../../../../domain/jobs/submit/job-origin.ts'
 import type { RecipeFields } from '../../../rows/known-recipes.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { HAS_CREDENTIALS, HAS_NOTES } from './job-row.ts'
@@ -13,20 +14,20 @@ const INSERT = statement(
   'jobs.insert',
   `WITH new AS MATERIALIZED (
      SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::bigint[], $7::smallint[], $8::int[],
-       $9::text[], $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[])
-       WITH ORDINALITY
+       $9::text[], $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[],
+       $18::text[], $19::text[]) WITH ORDINALITY
        AS n(id, account_id, pool, priority, created_at, expires_at, needs_extra_data, input_count, needs, price_second,
-         price_minimum, metadata, workflow, workflow_id, submission, recipe, hook, place)),
+         price_minimum, metadata, workflow, workflow_id, submission, recipe, title, origin, hook, place)),
    counted AS (
      UPDATE account SET submitted = submitted + added.count
      FROM (SELECT account_id, count(*) AS count FROM new GROUP BY account_id) AS added WHERE account.id = added.account_id),
    texts AS (
-     INSERT INTO job_text (job_id, expires_at, workflow, workflow_id, submission)
-     SELECT id, expires_at, workflow, workflow_id, submission FROM new)
+     INSERT INTO job_text (job_id, expires_at, workflow, workflow_id, submission, origin)
+     SELECT id, expires_at, workflow, workflow_id, submission, origin FROM new)
    INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, needs_extra_data, input_count, needs,
-     price_second, price_minimum, metadata, recipe, hook)
+     price_second, price_minimum, metadata, recipe, title, hook)
    SELECT id, account_id, pool, 'queued', priority, created_at, expires_at, needs_extra_data, input_count, needs,
-     price_second, price_minimum, metadata, recipe, coalesce(hook, (
+     price_second, price_minimum, metadata, recipe, title, coalesce(hook, (
        SELECT '' FROM webhook_endpoint AS endpoint
        WHERE endpoint.account_id = new.account_id AND endpoint.kind = 'account' LIMIT 1))
    FROM new ORDER BY place`,
@@ -36,8 +37,8 @@ const INSERT = statement(
 const KEEP_RECIPES = statement(
   'jobs.keep_recipes',
   `INSERT INTO job_recipe AS known (account_id, recipe, title, terms, expires_at)
-   SELECT account_id, recipe, min(title), min(terms), max(expires_at)
-   FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[]) AS new(account_id, recipe, title, terms, expires_at)
+   SELECT account_id, recipe, '', min(terms), max(expires_at)
+   FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[]) AS new(account_id, recipe, terms, expires_at)
    WHERE NOT EXISTS (
      SELECT 1 FROM job_recipe WHERE job_recipe.account_id = new.account_id AND job_recipe.recipe = new.recipe
        AND job_recipe.expires_at >= new.expires_at)
@@ -51,10 +52,10 @@ export interface NewRecipe {
 }
 
 export async function keepRecipes(tx: Queryable, recipes: readonly NewRecipe[]): Promise<void> {
-  const fresh = recipes.filter(({ recipe: [, title] }) => title !== null)
+  const fresh = recipes.filter(({ recipe: [, terms] }) => terms !== null)
   if (fresh.length === 0) return
-  const column = (index: 0 | 1 | 2 | 3) => fresh.map(({ recipe }) => recipe[index])
-  await tx.run(KEEP_RECIPES, [fresh.map(({ accountId }) => accountId), column(0), column(1), column(2), column(3)])
+  const column = (index: 0 | 1 | 2) => fresh.map(({ recipe }) => recipe[index])
+  await tx.run(KEEP_RECIPES, [fresh.map(({ accountId }) => accountId), column(0), column(1), column(2)])
 }
 
 const INSERT_INPUTS = statement(
@@ -107,6 +108,8 @@ function insertRows(tx: Queryable, jobs: readonly NewJob[]): Promise<number> {
     submissions.map((submission) => submission?.workflowId ?? null),
     submissions.map((submission) => submission?.text ?? null),
     jobs.map(({ recipe }) => recipe?.key ?? null),
+    jobs.map(({ recipe }) => recipe?.title ?? null),
+    jobs.map(({ origin }) => (origin == null ? null : writeOrigin(origin))),
     jobs.map(({ hook }) => hook?.id ?? null),
   ])
 }

@@ -4,22 +4,19 @@ import type {
   SummaryFilter,
   SummaryPage,
   SummaryQuery,
+  SummaryScope,
 } from '../../../../../domain/jobs/summaries/summary-store.ts'
 import { isTerminal, JOB_STATUSES, type JobStatus } from '../../../../../domain/jobs/transitions.ts'
 import { toSummary } from '../../../rows/summary-row.ts'
 import { mergeWalks, type PageKey, type Walk } from '../../../search/merge-walks.ts'
-import {
-  type FoundTerms,
-  isSelective,
-  type SearchPlan,
-  type SearchRange,
-  toSearchPlan,
-  toWalkLength,
-} from '../../../search/search-plan.ts'
-import { type Queryable, statement } from '../../database/statement.ts'
-import { findSummaries } from './find-summaries.ts'
-import { type EntryRow, LIVE, RANGES, type SearchOrder } from './search-statements.ts'
+import { isPlain, type SearchPlan, type SearchRange, toSearchPlan, toWalkLength } from '../../../search/search-plan.ts'
+import { type OwnedName, toServicePlan } from '../../../search/service-plan.ts'
+import { type Queryable, type Statement, statement } from '../../database/statement.ts'
+import { countByStatus } from '../accounts/account-counters.ts'
+import { findDatedSummaries } from './find-summaries.ts'
+import { type EntryRow, LIVE, rangesOf, type SearchOrder } from './search-statements.ts'
 import { findTerms } from './search-terms.ts'
+import { findServiceTerms } from './service-terms.ts'
 
 const BEFORE_NONE: PageKey = [Number.MAX_SAFE_INTEGER, 'ffffffff-ffff-ffff-ffff-ffffffffffff']
 const LOWEST_ID = '00000000-0000-0000-0000-000000000000'
@@ -28,11 +25,9 @@ const AFTER_NONE: PageKey = [Number.MIN_SAFE_INTEGER, LOWEST_ID]
 // A filter that hardly fits ends its page early; whoever wants more asks for the next one.
 const MAX_ROUNDS = 10
 
-interface Asked {
-  readonly accountId: string
+interface Asked extends Planned {
+  readonly scope: SummaryScope
   readonly filter: SummaryFilter
-  readonly found: FoundTerms
-  readonly plan: SearchPlan
   readonly order: SearchOrder
   readonly behind: PageKey
   readonly limit: number
@@ -43,24 +38,44 @@ interface Asked {
 
 const isEngineIndexed = () => true
 
-export async function searchJobs(read: Queryable, accountId: string, query: SummaryQuery): Promise<SummaryPage> {
+interface Planned {
+  readonly plan: SearchPlan
+  /** Those that a live job may have; null: any. */
+  readonly recipes: readonly string[] | null
+  /** Those that have the text. */
+  readonly textRecipes: readonly string[]
+}
+
+async function planSearch(read: Queryable, scope: SummaryScope, filter: SummaryFilter): Promise<Planned> {
+  if (scope !== null) {
+    const found = await findTerms(read, scope, filter)
+    const plan = toSearchPlan(filter, { ...found, accountId: scope, isEngineIndexed })
+    return { plan, recipes: found.recipes, textRecipes: found.text?.recipes ?? [] }
+  }
+  const found = await findServiceTerms(read, filter)
+  const nameOf = ([, recipe]: OwnedName) => recipe
+  const plan = toServicePlan(filter, { ...found, isEngineIndexed })
+  return { plan, recipes: found.recipes?.map(nameOf) ?? null, textRecipes: found.text?.recipes.map(nameOf) ?? [] }
+}
+
+export async function searchJobs(read: Queryable, scope: SummaryScope, query: SummaryQuery): Promise<SummaryPage> {
   const { filter, order, limit, after } = query
-  const found = await findTerms(read, accountId, filter)
-  const plan = toSearchPlan(filter, found, { isEngineIndexed })
+  const planned = await planSearch(read, scope, filter)
   const now = query.now.getTime()
   const entries: EntryRow[] = []
   let behind: PageKey | null = after === null ? toStart(filter, order) : toKey(after)
   for (let round = 0; round < MAX_ROUNDS && behind !== null && entries.length < limit; round += 1) {
     const left = limit - entries.length
-    const walks = await walkAll(read, { accountId, filter, found, plan, order, behind, limit: left, now })
+    const walks = await walkAll(read, { scope, filter, ...planned, order, behind, limit: left, now })
     const page = mergeWalks(walks, { order, limit: left, keyOf })
     entries.push(...page.entries)
     behind = page.resumeAfter
   }
-  const ids = entries.map(([, , id]) => id)
-  const stored = new Map((await findSummaries(read, accountId, ids, now)).map((summary) => [summary[0][1], summary]))
-  const summaries = ids
-    .map((id) => stored.get(id))
+  const dated = entries.map(([, , id, expiresAt]) => ({ id, expiresAt }))
+  const found = await findDatedSummaries(read, scope, dated, now)
+  const stored = new Map(found.map((summary) => [summary[0][1], summary]))
+  const summaries = dated
+    .map(({ id }) => stored.get(id))
     .filter((summary) => summary !== undefined)
     .map(toSummary)
   return { summaries, next: behind === null ? null : { createdAt: new Date(behind[0]), id: behind[1] } }
@@ -82,11 +97,12 @@ function keyOf([, createdAt, id]: EntryRow): PageKey {
 
 async function walkAll(read: Queryable, asked: Asked): Promise<Walk<EntryRow>[]> {
   const { plan, limit } = asked
-  const kinds = Map.groupBy(plan.ranges, ({ by }) => by)
-  const walks = [...kinds].map(async ([by, ranges]) => {
+  const kinds = Map.groupBy(plan.ranges, (range) => rangesOf(range, asked.order))
+  const walks = [...kinds].map(async ([wanted, ranges]) => {
     const [first] = ranges
-    const walked = first === undefined ? 0 : Math.max(asked.minWalk ?? 0, toWalkLength(plan, first, limit))
-    const rows = await askRanges(read, asked, by, ranges, walked)
+    if (wanted === null || first === undefined) return []
+    const walked = Math.max(asked.minWalk ?? 0, toWalkLength(plan, first, limit))
+    const rows = await askRanges(read, asked, { wanted, ranges, walked })
     const byPlace = Map.groupBy(rows, ([place]) => place)
     return [...byPlace.values()].map((entries) => toWalk(entries, walked))
   })
@@ -99,54 +115,52 @@ function toWalk(entries: readonly EntryRow[], walked: number): Walk<EntryRow> {
   return { entries: entries.filter(([, , , , , fits]) => fits), cutAt: isCut ? keyOf(last) : null }
 }
 
-function askRanges(
-  read: Queryable,
-  asked: Asked,
-  by: SearchRange['by'],
-  ranges: readonly SearchRange[],
-  limit: number,
-): Promise<EntryRow[]> {
-  const { code } = asked.plan.questions
-  return read.all(RANGES[asked.order][by], [
-    ...toQuestions(asked, asked.plan.questions, limit),
+interface AskedRanges {
+  readonly wanted: Statement<EntryRow>
+  readonly ranges: readonly SearchRange[]
+  readonly walked: number
+}
+
+function askRanges(read: Queryable, asked: Asked, { wanted, ranges, walked }: AskedRanges): Promise<EntryRow[]> {
+  const { questions } = asked.plan
+  const { code, node } = questions
+  // A range of outputs answers for the type by itself.
+  const isAnswered = node === null && ranges.every(({ by }) => by === 'outputs')
+  return read.all(wanted, [
+    ...toQuestions(asked, isAnswered ? { ...questions, outputs: null } : questions, walked),
     ...[code, asked.now],
-    ranges.map(({ values: [first] }) => first),
+    ranges.map(({ values: [first = ''] }) => String(first)),
     ranges.map(({ values: [, second] }) => second ?? ''),
+    ranges.map(({ accountId }) => accountId ?? ''),
   ])
 }
 
-function toQuestions(
-  { accountId, filter, behind }: Asked,
-  questions: SearchPlan['questions'],
-  limit: number,
-): unknown[] {
-  const { statuses, engine, pool, labels, recipes } = questions
+function toQuestions({ scope, filter, behind }: Asked, questions: SearchPlan['questions'], limit: number): unknown[] {
+  const { statuses, engine, pool, labels, recipes, outputs, node } = questions
   return [
-    ...[accountId, statuses, filter.since?.getTime() ?? Number.MIN_SAFE_INTEGER],
+    ...[scope, statuses, filter.since?.getTime() ?? Number.MIN_SAFE_INTEGER],
     ...[filter.until?.getTime() ?? Number.MAX_SAFE_INTEGER, ...behind, limit, engine, pool],
-    ...[labels?.map(([key]) => key) ?? null, labels?.map(([, value]) => value) ?? null, recipes],
+    ...[labels?.map(([key]) => key) ?? null, labels?.map(([, value]) => value) ?? null, recipes, outputs, node],
   ]
 }
 
 /** Live jobs have no code, and labels and ids find them as they find the others. */
 async function walkLive(read: Queryable, asked: Asked): Promise<Walk<EntryRow>[]> {
-  const { filter, found, order, limit } = asked
-  const statuses = (filter.statuses ?? JOB_STATUSES).filter((status) => !isTerminal(status))
-  const recipes = toLiveRecipes(found)
-  const isFoundOtherwise = filter.text === null && Object.keys(filter.metadata).length > 0
+  const { scope, filter, plan, order, limit, recipes, textRecipes } = asked
+  const live = (filter.statuses ?? JOB_STATUSES).filter((status) => !isTerminal(status))
+  // One that waits has made nothing.
+  const statuses = filter.outputs === null ? live : live.filter((status) => status !== 'queued')
+  const isFoundOtherwise = filter.text === null && plan.ranges.some(({ by }) => by === 'label')
   if (statuses.length === 0 || filter.code !== null || isFoundOtherwise || recipes?.length === 0) return []
-  const questions = { statuses, engine: filter.engine, pool: filter.pool, recipes, code: null }
+  const { type: outputs = null, nodeId: node = null } = filter.outputs ?? {}
+  const questions = { statuses, engine: filter.engine, pool: filter.pool, recipes, code: null, outputs, node }
   const labels = Object.entries(filter.metadata)
   const values = toQuestions(asked, { ...questions, labels: labels.length === 0 ? null : labels }, limit + 1)
-  const held = LIVE[order][statuses.includes('queued') ? 'all' : 'held']
-  const entries = await read.all(held, [...values, null])
+  const wanted = LIVE[scope === null ? 'service' : 'account'][order]
+  const held = wanted[statuses.includes('queued') ? 'all' : 'held']
+  const entries = await read.all(held, [...values, null, filter.text, textRecipes])
   const last = entries.at(-1)
   return [{ entries, cutAt: entries.length > limit && last !== undefined ? keyOf(last) : null }]
-}
-
-function toLiveRecipes({ recipes, text }: FoundTerms): readonly string[] | null {
-  if (text === null) return recipes
-  return recipes === null ? text.recipes : text.recipes.filter((recipe) => recipes.includes(recipe))
 }
 
 const COUNTERS = statement<
@@ -166,18 +180,17 @@ const COUNTED_JOBS = 3000
 /** null: more than are counted for one question. */
 export async function countJobs(
   read: Queryable,
-  accountId: string,
+  scope: SummaryScope,
   filter: SummaryFilter,
   now: Date,
 ): Promise<StatusCounts | null> {
   if (filter.text !== null) return null
   const all: SummaryFilter = { ...filter, statuses: null }
-  const found = await findTerms(read, accountId, all)
-  const plan = toSearchPlan(all, found, { isEngineIndexed })
-  const isPlain = plan.ranges.every((range) => range.by === 'status' && !isSelective(plan, range))
-  if (isPlain && filter.since === null && filter.until === null) return readCounters(read, accountId)
+  const planned = await planSearch(read, scope, all)
+  if (isPlain(planned.plan) && filter.since === null && filter.until === null)
+    return scope === null ? countByStatus(read) : readCounters(read, scope)
   const asked: Asked = {
-    ...{ accountId, filter: all, found, plan, order: 'newest', behind: toStart(all, 'newest'), now: now.getTime() },
+    ...{ scope, filter: all, ...planned, order: 'newest', behind: toStart(all, 'newest'), now: now.getTime() },
     ...{ limit: COUNTED_JOBS, minWalk: COUNTED_JOBS },
   }
   const walks = await walkAll(read, asked)
@@ -198,6 +211,16 @@ async function readCounters(read: Queryable, accountId: string): Promise<StatusC
 
 function noCounts(): Record<JobStatus, number> {
   return { queued: 0, running: 0, canceling: 0, succeeded: 0, failed: 0, canceled: 0, expired: 0 }
+}
+
+const ENDED = statement<[status: JobStatus, count: number]>(
+  'search.ended',
+  `SELECT status, count(*) FROM job_done
+   WHERE completed_at >= $1 AND completed_at < $2 AND (started_at IS NOT NULL OR status = 'expired') GROUP BY status`,
+)
+
+export async function countEnded(read: Queryable, from: Date, to: Date): Promise<StatusCounts> {
+  return { ...noCounts(), ...Object.fromEntries(await read.all(ENDED, [from.getTime(), to.getTime()])) }
 }
 
 const SWEEP = statement(

@@ -23,18 +23,24 @@ const ORDERS = {
 
 export type SearchOrder = keyof typeof ORDERS
 
-// $1 account, $2 statuses, $3 since, $4 until, $5 and $6 behind, $7 limit, $8 engine, $9 pool, $10 and $11 labels, $12 recipes
-const QUESTIONS = `($2::text[] IS NULL OR status = ANY($2)) AND ($8::text IS NULL OR (engine_id = $8 AND status <> 'queued'))
+// $1 account or null, $2 statuses, $3 since, $4 until, $5 and $6 behind, $7 limit, $8 engine, $9 pool, $10 and $11 labels,
+// $12 recipes, $13 type of an output, $14 its node. Whatever range a job was found in: outside of the scope it does not fit.
+// `OFFSET 0` keeps the server from reading all outputs of everybody into a table first.
+const QUESTIONS = `($1::text IS NULL OR account_id = $1) AND ($2::text[] IS NULL OR status = ANY($2))
+  AND ($8::text IS NULL OR (engine_id = $8 AND status <> 'queued'))
   AND ($9::text IS NULL OR pool = $9) AND ($12::text[] IS NULL OR recipe = ANY($12))
   AND ($10::text[] IS NULL OR NOT EXISTS (
     SELECT 1 FROM unnest($10::text[], $11::text[]) AS asked(key, value) WHERE NOT EXISTS (
-      SELECT 1 FROM job_label AS carried WHERE carried.account_id = $1 AND carried.key = asked.key
+      SELECT 1 FROM job_label AS carried WHERE carried.account_id = job.account_id AND carried.key = asked.key
         AND carried.value = asked.value AND carried.created_at = job.created_at AND carried.job_id = job.id
-        AND carried.expires_at = job.expires_at)))`
-// $13 code, $14 now
-const FITS = `(expires_at > $14 OR status = 'expired') AND ($13::text IS NULL OR code = $13) AND ${QUESTIONS}`
+        AND carried.expires_at = job.expires_at)))
+  AND ($13::text IS NULL OR EXISTS (
+    SELECT 1 FROM output AS made WHERE made.job_id = job.id AND made.expires_at = job.expires_at AND made.position IS NOT NULL
+      AND ($13 = 'any' OR made.type = $13) AND ($14::text IS NULL OR made.node_id = $14) OFFSET 0))`
+// $15 code, $16 now
+const FITS = `(expires_at > $16 OR status = 'expired') AND ($15::text IS NULL OR code = $15) AND ${QUESTIONS}`
 // A live job has no code.
-const LIVE_FITS = `$13::text IS NULL AND ${QUESTIONS}`
+const LIVE_FITS = `$15::text IS NULL AND ${QUESTIONS}`
 
 function within(direction: SearchOrder, time = 'created_at', id = 'id'): string {
   const { behind, order } = ORDERS[direction]
@@ -42,22 +48,34 @@ function within(direction: SearchOrder, time = 'created_at', id = 'id'): string 
     ORDER BY ${time} ${order}, ${id} ${order} LIMIT $7`
 }
 
-// $15 and $16: the values of each range
-type Indexed = Exclude<SearchRange['by'], 'label' | 'id'>
-const CONDITIONS: Record<Indexed, string> = {
+// $17 and $18: the values of each range, $19: its account
+type Indexed = Exclude<SearchRange['by'], 'label' | 'id' | 'time' | 'held' | 'whole_pool'>
+const ACCOUNT_CONDITIONS: Record<Indexed, string> = {
   status: 'status = asked.first',
   pool: `pool <> 'default' AND pool = asked.first AND status = asked.second`,
   code: 'code IS NOT NULL AND code = asked.first',
   recipe: 'recipe IS NOT NULL AND recipe = asked.first',
   engine: 'engine_id IS NOT NULL AND engine_id = asked.first',
+  title: 'title IS NOT NULL AND title = asked.first',
+  outputs: 'output_types > 0 AND output_types = asked.first::smallint',
 }
 
-const ASKED = 'unnest($15::text[], $16::text[]) WITH ORDINALITY AS asked(first, second, place)'
+/** Of all accounts. Those that run are found among the live ones. */
+const SERVICE_CONDITIONS: Record<ServiceIndexed, string> = {
+  time: 'true',
+  status: `status <> 'succeeded' AND status = asked.first`,
+  whole_pool: `pool <> 'default' AND pool = asked.first`,
+  code: ACCOUNT_CONDITIONS.code,
+  engine: ACCOUNT_CONDITIONS.engine,
+}
+type ServiceIndexed = 'time' | 'status' | 'whole_pool' | 'code' | 'engine'
 
-function doneSql(by: Indexed, direction: SearchOrder): string {
+const ASKED = 'unnest($17::text[], $18::text[], $19::text[]) WITH ORDINALITY AS asked(first, second, account, place)'
+
+function doneSql(condition: string, direction: SearchOrder): string {
   return `SELECT asked.place, found.* FROM ${ASKED} CROSS JOIN LATERAL (
     SELECT created_at, id, expires_at, status, ${FITS} FROM job_done AS job
-    WHERE account_id = $1 AND ${CONDITIONS[by]} AND ${within(direction)}) AS found ${inOrder('found.id', direction)}`
+    WHERE ${condition} AND ${within(direction)}) AS found ${inOrder('found.id', direction)}`
 }
 
 function inOrder(id: string, direction: SearchOrder): string {
@@ -74,50 +92,69 @@ function labelSql(direction: SearchOrder): string {
   const either = EITHER((table) => `id = label.job_id${table === 'job' ? '' : ' AND expires_at = label.expires_at'}`)
   return `SELECT asked.place, label.*, found.status, coalesce(found.fits, false) FROM ${ASKED} CROSS JOIN LATERAL (
     SELECT created_at, job_id, expires_at FROM job_label
-    WHERE account_id = $1 AND key = asked.first AND value = asked.second
+    WHERE account_id = asked.account AND key = asked.first AND value = asked.second
       AND ${within(direction, 'created_at', 'job_id')}) AS label
     LEFT JOIN LATERAL (${either}) AS found ON true ${inOrder('label.job_id', direction)}`
 }
 
 /** An id begins with its time, so the order of ids is nearly that of creation; a range of them is small and sorted whole. */
 function idSql(direction: SearchOrder): string {
-  const either = EITHER(() => 'id BETWEEN asked.first::uuid AND asked.second::uuid AND account_id = $1')
+  const either = EITHER(
+    () => 'id BETWEEN asked.first::uuid AND asked.second::uuid AND ($1::text IS NULL OR account_id = $1)',
+  )
   return `SELECT asked.place, found.* FROM ${ASKED} CROSS JOIN LATERAL (
     SELECT * FROM (SELECT * FROM (${either}) AS both_kinds LIMIT 5000) AS named WHERE ${within(direction)}) AS found
     ${inOrder('found.id', direction)}`
 }
 
-function prepare(direction: SearchOrder): Record<SearchRange['by'], Statement<EntryRow>> {
-  const made = (by: SearchRange['by'], sql: string) => statement<EntryRow>(`search.${by}_${direction}`, sql)
+type Statements = Readonly<Partial<Record<SearchRange['by'], Statement<EntryRow>>>>
+
+/** `word`: what tells the statements of a scope from those of the other. */
+function prepare(word: string, conditions: Readonly<Record<string, string>>, direction: SearchOrder): Statements {
+  const made = (by: string, sql: string) => statement<EntryRow>(`search.${word}${by}_${direction}`, sql)
+  const done = Object.entries(conditions).map(([by, condition]) => [by, made(by, doneSql(condition, direction))])
   return {
-    status: made('status', doneSql('status', direction)),
-    pool: made('pool', doneSql('pool', direction)),
-    code: made('code', doneSql('code', direction)),
-    recipe: made('recipe', doneSql('recipe', direction)),
-    engine: made('engine', doneSql('engine', direction)),
+    ...Object.fromEntries(done),
     label: made('label', labelSql(direction)),
     id: made('id', idSql(direction)),
   }
 }
 
-export const RANGES = { newest: prepare('newest'), oldest: prepare('oldest') }
+const ofAccount = Object.fromEntries(
+  Object.entries(ACCOUNT_CONDITIONS).map(([by, condition]) => [by, `account_id = asked.account AND ${condition}`]),
+)
 
-// Every row fits. Held jobs are few at any time, so without those that wait they are read and then sorted.
-function liveSql(direction: SearchOrder, only: string): string {
+/** The statement for ranges of this kind; null: no ended job can be in them. */
+export function rangesOf({ by, accountId }: SearchRange, direction: SearchOrder): Statement<EntryRow> | null {
+  return (accountId === null ? SERVICE_RANGES : ACCOUNT_RANGES)[direction][by] ?? null
+}
+
+const ACCOUNT_RANGES = { newest: prepare('', ofAccount, 'newest'), oldest: prepare('', ofAccount, 'oldest') }
+const SERVICE_RANGES = {
+  newest: prepare('all_', SERVICE_CONDITIONS, 'newest'),
+  oldest: prepare('all_', SERVICE_CONDITIONS, 'oldest'),
+}
+
+// Every row fits. $16: a text, $17: recipes that have it. Held jobs are few at any time, so without those that wait they are read
+// and then sorted.
+function liveSql(direction: SearchOrder, owner: string, only: string): string {
   const columns = `0, created_at, id, expires_at, status, true`
   return `SELECT ${columns} FROM (
-    SELECT * FROM job WHERE account_id = $1 AND ${LIVE_FITS} ${only}) AS job WHERE ${within(direction)}`
+    SELECT * FROM job WHERE ${owner} AND ${LIVE_FITS} AND ($16::text IS NULL OR recipe = ANY($17::text[])
+      OR strpos(lower(title), lower($16)) > 0) ${only}) AS job WHERE ${within(direction)}`
 }
 
 const HELD = `AND status IN ('running', 'canceling') OFFSET 0`
 
+function prepareLive(word: string, owner: string) {
+  const made = (direction: SearchOrder) => ({
+    all: statement<EntryRow>(`search.${word}live_${direction}`, liveSql(direction, owner, '')),
+    held: statement<EntryRow>(`search.${word}held_${direction}`, liveSql(direction, owner, HELD)),
+  })
+  return { newest: made('newest'), oldest: made('oldest') }
+}
+
 export const LIVE = {
-  newest: {
-    all: statement<EntryRow>('search.live_newest', liveSql('newest', '')),
-    held: statement<EntryRow>('search.held_newest', liveSql('newest', HELD)),
-  },
-  oldest: {
-    all: statement<EntryRow>('search.live_oldest', liveSql('oldest', '')),
-    held: statement<EntryRow>('search.held_oldest', liveSql('oldest', HELD)),
-  },
+  account: prepareLive('', 'account_id = $1'),
+  service: prepareLive('all_', 'true'),
 }

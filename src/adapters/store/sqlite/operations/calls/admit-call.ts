@@ -16,6 +16,7 @@ interface Admission extends PoolLimits, PoolEntry {
   readonly fingerprint: string
   readonly model: string
   readonly keyId: string | null
+  readonly jobId: string | null
   readonly baseUrl: string
   readonly createdAt: number
   readonly expiresAt: number
@@ -30,6 +31,7 @@ const ADMISSION = createPacking<Admission>({
   ...{ id: true, accountId: true, key: true, fingerprint: true, model: true, baseUrl: true, createdAt: true },
   ...{ expiresAt: true, holdMicros: true, spendMicros: true, costly: true, mayResubmit: true, isValid: true },
   ...{ maxCalls: true, maxCostlyCalls: true, ceilingMicros: true, owner: true, leaseUntil: true, keyId: true },
+  jobId: true,
 })
 
 type AdmitAnswer =
@@ -48,6 +50,7 @@ export function toAdmitInput(call: NewCall, limits: CallLimits, { isValid, lease
     ...{ maxCalls, maxCostlyCalls, ceilingMicros },
     model: call.modelId,
     keyId: holdMicros === null ? null : (call.keyId ?? null),
+    jobId: call.jobId ?? null,
     createdAt: call.createdAt.getTime(),
     expiresAt: call.expiresAt.getTime(),
     costly: Number(call.isCostly),
@@ -145,8 +148,8 @@ const FIRST_FENCE = 1
 function prepareWriteCall(database: DatabaseSync): (call: Admission, before: KeyedCall | null) => WrittenCall {
   const insert = database.prepare(`
     INSERT INTO router_call (id, account_id, key, fingerprint, queued, state, model, base_url, created_at, expires_at,
-      started_at, hold_micros, spend_micros, costly, owner, lease_until, fence)
-    VALUES (?1, ?2, ?3, ?4, 0, 'running', ?5, ?6, ?7, ?8, ?7, ?9, ?10, ?11, ?12, ?13, ${FIRST_FENCE})`)
+      started_at, hold_micros, spend_micros, costly, owner, lease_until, fence, job_id)
+    VALUES (?1, ?2, ?3, ?4, 0, 'running', ?5, ?6, ?7, ?8, ?7, ?9, ?10, ?11, ?12, ?13, ${FIRST_FENCE}, ?14)`)
   const resume = prepareRows<[seq: number, fence: number]>(
     database,
     `UPDATE router_call SET state = 'running', attempt = attempt + 1, base_url = ?2, started_at = ?3, hold_micros = ?4,
@@ -160,10 +163,10 @@ function prepareWriteCall(database: DatabaseSync): (call: Admission, before: Key
       if (row === undefined) throw new Error(`No call at ${before.seq}.`)
       return row
     }
-    const { id, accountId, key, fingerprint, model, expiresAt } = call
+    const { id, accountId, key, fingerprint, model, expiresAt, jobId } = call
     const keyed = [id, accountId, key, fingerprint] as const
     const money = [holdMicros, spendMicros, costly] as const
-    const row = insert.run(...keyed, model, baseUrl, createdAt, expiresAt, ...money, owner, leaseUntil)
+    const row = insert.run(...keyed, model, baseUrl, createdAt, expiresAt, ...money, owner, leaseUntil, jobId)
     return [Number(row.lastInsertRowid), FIRST_FENCE]
   }
 }

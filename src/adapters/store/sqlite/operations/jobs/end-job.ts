@@ -9,6 +9,7 @@ import { chargeOf } from '../../../../../domain/jobs/end/charge.ts'
 import type { JobError } from '../../../../../domain/jobs/job.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
 import { COLUMN, type JobRow } from '../../../rows/job-row.ts'
+import { OUTPUT_TYPES } from '../../../rows/output-types.ts'
 import type { EndStatus } from '../../../rows/run-finish.ts'
 import { prepareLedger } from '../credits/ledger-holds.ts'
 import { prepareRows } from '../statement.ts'
@@ -40,7 +41,8 @@ export function prepareEndJob(database: DatabaseSync): EndJob {
   const update = prepareRows<[...JobRow, ...Terms]>(
     database,
     `UPDATE job SET status = ?2, completed_at = ?3, error = ?4, code = ?5, lease_id = iif(?6, lease_id, NULL),
-       lease_until = NULL, version = version + 1
+       lease_until = NULL, version = version + 1,
+       output_types = iif(output_count = 0, 0, (SELECT ${OUTPUT_TYPES} FROM job_output WHERE job_output.seq = ?1))
      WHERE seq = ?1
      RETURNING ${JOB_COLUMNS}, ${TERMS}`,
   )

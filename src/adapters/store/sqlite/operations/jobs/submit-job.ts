@@ -7,6 +7,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { jobHoldId } from '../../../../../domain/credits/ledger.ts'
 import type { KeyClaim, KeyHolder } from '../../../../../domain/idempotency/idempotency-key.ts'
 import type { NewJob, SubmitOutcome } from '../../../../../domain/jobs/job-store.ts'
+import { writeOrigin } from '../../../../../domain/jobs/submit/job-origin.ts'
 import { toQueuedJob } from '../../../../../domain/jobs/submit/queued-job.ts'
 import type { NewHook } from '../../../../../domain/webhooks/webhook.ts'
 import type { HoldInput } from '../../../rows/hold-inputs.ts'
@@ -46,6 +47,8 @@ interface Submit {
   readonly needs: string
   readonly notes: string | null
   readonly recipe: RecipeFields | null
+  readonly title: string | null
+  readonly origin: string | null
   readonly hook: NewHook | null
 }
 
@@ -63,7 +66,7 @@ const SUBMIT = createPacking<Submit>({
   ...{ id: true, accountId: true, pool: true, priority: true, createdAt: true, expiresAt: true, metadata: true },
   ...{ workflow: true, inputs: true, extraDataFlags: true, sealedExtraData: true, submission: true, notes: true },
   ...{ key: true, keyClaimedAt: true, keyExpiresAt: true, price: true, hasChosenId: true, needs: true },
-  ...{ recipe: true, keyId: true, hook: true },
+  ...{ recipe: true, keyId: true, title: true, origin: true, hook: true },
 })
 
 export function toSubmitInput(job: NewJob, claim: KeyClaim | null, recipe: RecipeFields | null): Packed<Submit> {
@@ -94,6 +97,8 @@ export function toSubmitInput(job: NewJob, claim: KeyClaim | null, recipe: Recip
     price: price === null ? null : [price.perSecondMicros, price.minimumMicros, price.holdMicros],
     hasChosenId: job.hasChosenId === true,
     submission: job.submission == null ? null : toSubmissionRow(job.submission),
+    title: job.recipe?.title ?? null,
+    origin: job.origin == null ? null : writeOrigin(job.origin),
   })
 }
 
@@ -141,10 +146,10 @@ export function prepareSubmit(database: DatabaseSync): (input: Packed<Submit>) =
 
 function prepareKeepRecipe(database: DatabaseSync): (accountId: string, recipe: RecipeFields) => void {
   const upsert = database.prepare(`
-    INSERT INTO job_recipe (account_id, recipe, title, terms, expires_at) VALUES (?, ?, ?, ?, ?)
+    INSERT INTO job_recipe (account_id, recipe, title, terms, expires_at) VALUES (?, ?, '', ?, ?)
     ON CONFLICT (account_id, recipe) DO UPDATE SET expires_at = max(expires_at, excluded.expires_at)`)
-  return (accountId, [key, title, terms, expiresAt]) => {
-    if (title !== null && terms !== null) upsert.run(accountId, key, title, terms, expiresAt)
+  return (accountId, [key, terms, expiresAt]) => {
+    if (terms !== null) upsert.run(accountId, key, terms, expiresAt)
   }
 }
 
@@ -176,9 +181,9 @@ const MARK = `(SELECT '' FROM webhook_endpoint WHERE account_id = ?2 AND kind = 
 function prepareInsertJob(database: DatabaseSync): (submit: Submit) => number {
   const insertJob = database.prepare(`
     INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, metadata, needs_extra_data, input_count,
-      price_second, price_minimum, needs, recipe, hook)
-    VALUES (?, ?2, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?14, ${MARK}))`)
-  const insertWorkflow = database.prepare('INSERT INTO job_workflow (seq, text) VALUES (?, ?)')
+      price_second, price_minimum, needs, recipe, title, hook)
+    VALUES (?, ?2, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?15, ${MARK}))`)
+  const insertWorkflow = database.prepare('INSERT INTO job_workflow (seq, text, origin) VALUES (?, ?, ?)')
   const insertInput = database.prepare(`
     INSERT INTO job_input (seq, position, name, hash, size_bytes, content_type) VALUES (?, ?, ?, ?, ?, ?)`)
   const insertSecret = database.prepare('INSERT INTO job_secret (seq, sealed) VALUES (?, ?)')
@@ -202,10 +207,11 @@ function prepareInsertJob(database: DatabaseSync): (submit: Submit) => number {
       minimumMicros,
       submit.needs,
       submit.recipe?.[0] ?? null,
+      submit.title,
       submit.hook?.id ?? null,
     )
     const seq = Number(inserted.lastInsertRowid)
-    insertWorkflow.run(seq, submit.workflow)
+    insertWorkflow.run(seq, submit.workflow, submit.origin)
     for (const [position, fields] of inputs.entries()) insertInput.run(seq, position, ...fields)
     if (sealedExtraData !== null) insertSecret.run(seq, sealedExtraData)
     if (notes !== null) insertNotes.run(seq, notes)

@@ -1,15 +1,25 @@
 /** Jobs in short: a page of those that fit a filter, some by their ids, and how many fit. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { StatusCounts, SummaryFilter } from '../../../../../domain/jobs/summaries/summary-store.ts'
+import type { StatusCounts, SummaryFilter, SummaryScope } from '../../../../../domain/jobs/summaries/summary-store.ts'
 import { JOB_STATUSES, type JobStatus } from '../../../../../domain/jobs/transitions.ts'
 import { type StoredSummary, type SummaryRow, TRACEBACK } from '../../../rows/summary-row.ts'
-import { mergeWalks, type PageKey, type Walk } from '../../../search/merge-walks.ts'
-import { isSelective, type SearchRange, toSearchPlan, toWalkLength } from '../../../search/search-plan.ts'
+import { isSameKey, type MergedPage, mergeWalks, type PageKey, type Walk } from '../../../search/merge-walks.ts'
+import {
+  isPlain,
+  isSelective,
+  type SearchPlan,
+  type SearchRange,
+  toSearchPlan,
+  toWalkLength,
+} from '../../../search/search-plan.ts'
+import { toServicePlan } from '../../../search/service-plan.ts'
+import { prepareCountByStatus } from '../accounts/account-counters.ts'
 import { IS_RETAINED } from '../jobs/find-job.ts'
 import { preparePositionNear, prepareQueuePosition } from '../jobs/queue-position.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareRanges, type RangeInput, type SearchOrder, toParameters } from './search-statements.ts'
 import { prepareFindTerms } from './search-terms.ts'
+import { prepareFindServiceTerms } from './service-terms.ts'
 
 /** Dates as numbers: what crosses to the reader. */
 export interface StoredFilter extends Omit<SummaryFilter, 'since' | 'until'> {
@@ -18,7 +28,7 @@ export interface StoredFilter extends Omit<SummaryFilter, 'since' | 'until'> {
 }
 
 interface SearchInput {
-  readonly accountId: string
+  readonly scope: SummaryScope
   readonly filter: StoredFilter
   readonly order: SearchOrder
   readonly limit: number
@@ -34,7 +44,8 @@ interface SearchAnswer {
 const SUMMARY_COLUMNS = `seq, id, account_id, pool, status, priority, created_at, started_at, completed_at, expires_at, attempt,
   version, output_count, engine_id, metadata, progress,
   iif(instr(error, ${TRACEBACK}) > 0, substr(error, 1, instr(error, ${TRACEBACK}) - 1) || '}', error),
-  (SELECT title FROM job_recipe WHERE job_recipe.account_id = job.account_id AND job_recipe.recipe = job.recipe),
+  coalesce(title, (
+    SELECT title FROM job_recipe WHERE job_recipe.account_id = job.account_id AND job_recipe.recipe = job.recipe)),
   iif(price_second IS NULL OR completed_at IS NULL, NULL, (
     SELECT charged FROM ledger_entry WHERE reference = 'job:' || job.id AND kind IN ('settle', 'release') LIMIT 1)),
   iif(output_count = 0, NULL, (
@@ -57,12 +68,28 @@ function prepareComplete(database: DatabaseSync): (rows: readonly SummaryRow[]) 
   }
 }
 
+interface Asked extends Omit<RangeInput, 'limit'> {
+  readonly plan: SearchPlan
+}
+
 type Entry = readonly [createdAt: number, jobId: string, seq: number, fits: number]
+
+// Beyond this the page ends early.
+const MAX_EXTENDED = 30
 
 const isEngineIndexed = (engine: string) => engine !== 'embedded'
 
-export function prepareSearchJobs(database: DatabaseSync): (input: SearchInput) => SearchAnswer {
+function preparePlan(database: DatabaseSync): (scope: SummaryScope, filter: StoredFilter) => SearchPlan {
   const findTerms = prepareFindTerms(database)
+  const findServiceTerms = prepareFindServiceTerms(database)
+  return (scope, filter) => {
+    if (scope === null) return toServicePlan(toPlanned(filter), { ...findServiceTerms(filter), isEngineIndexed })
+    return toSearchPlan(toPlanned(filter), { ...findTerms(scope, filter), accountId: scope, isEngineIndexed })
+  }
+}
+
+export function prepareSearchJobs(database: DatabaseSync): (input: SearchInput) => SearchAnswer {
+  const planOf = preparePlan(database)
   const ranges = prepareRanges<Entry>(database, 'job.created_at, job.id, job.seq')
   const selectRow = prepareRows<SummaryRow>(
     database,
@@ -71,17 +98,32 @@ export function prepareSearchJobs(database: DatabaseSync): (input: SearchInput) 
   const complete = prepareComplete(database)
 
   function walk(input: RangeInput, range: SearchRange, order: SearchOrder): Walk<Entry> {
-    const walked = ranges(range.by, order, !isSelective(input.plan, range)).all(...toParameters(input, range))
+    const walked = ranges(range, order, !isSelective(input.plan, range)).all(...toParameters(input, range))
     const last = walked.at(-1)
     const isCut = walked.length === input.limit && last !== undefined
     return { entries: walked.filter(([, , , fits]) => fits === 1), cutAt: isCut ? [last[0], last[1]] : null }
   }
 
-  return ({ accountId, filter, order, limit, after, now }) => {
-    const plan = toSearchPlan(toPlanned(filter), findTerms(accountId, filter), { isEngineIndexed })
-    const asked = { accountId, plan, since: filter.since, until: filter.until, behind: after, now }
+  /** A walk that ended before the others holds up the page: it goes on from there, as long as the page is not full. */
+  function mergeWhole(asked: Asked, order: SearchOrder, limit: number): MergedPage<Entry> {
+    const { plan } = asked
     const walks = plan.ranges.map((range) => walk({ ...asked, limit: toWalkLength(plan, range, limit) }, range, order))
-    const page = mergeWalks(walks, { order, limit, keyOf: ([createdAt, id]) => [createdAt, id] })
+    for (let extended = 0; ; extended += 1) {
+      const page = mergeWalks(walks, { order, limit, keyOf: ([createdAt, id]) => [createdAt, id] })
+      if (page.resumeAfter === null || page.entries.length >= limit || extended === MAX_EXTENDED) return page
+      const shortest = walks.findIndex(({ cutAt }) => isSameKey(cutAt, page.resumeAfter))
+      const [before, range] = [walks[shortest], plan.ranges[shortest]]
+      if (before === undefined || range === undefined) return page
+      const behind = page.resumeAfter
+      const more = walk({ ...asked, behind, limit: Math.max(limit, toWalkLength(plan, range, limit)) }, range, order)
+      walks[shortest] = { entries: [...before.entries, ...more.entries], cutAt: more.cutAt }
+    }
+  }
+
+  return ({ scope, filter, order, limit, after, now }) => {
+    const plan = planOf(scope, filter)
+    const asked = { plan, since: filter.since, until: filter.until, behind: after, now }
+    const page = mergeWhole(asked, order, limit)
     const rows = page.entries.map(([, , seq]) => selectRow.get(seq, null, now)).filter((row) => row !== undefined)
     return { summaries: complete(rows), resumeAfter: page.resumeAfter }
   }
@@ -95,47 +137,51 @@ function toPlanned(filter: StoredFilter): SummaryFilter {
 export function prepareFindSummaries(
   database: DatabaseSync,
 ): (input: {
-  readonly accountId: string
+  readonly scope: SummaryScope
   readonly jobIds: readonly string[]
   readonly now: number
 }) => StoredSummary[] {
   const select = prepareRows<SummaryRow>(
     database,
-    `SELECT ${SUMMARY_COLUMNS} FROM job WHERE id = ?1 AND account_id = ?2 AND ${IS_RETAINED}`,
+    `SELECT ${SUMMARY_COLUMNS} FROM job WHERE id = ?1 AND (?2 IS NULL OR account_id = ?2) AND ${IS_RETAINED}`,
   )
   const complete = prepareComplete(database)
-  return ({ accountId, jobIds, now }) =>
-    complete(jobIds.map((jobId) => select.get(jobId, accountId, now)).filter((row) => row !== undefined))
+  return ({ scope, jobIds, now }) =>
+    complete(jobIds.map((jobId) => select.get(jobId, scope, now)).filter((row) => row !== undefined))
 }
 
-/** The summary, and what stands beside it: attempts, terms, what was held. */
+/** The summary, and what stands beside it: attempts, terms, what was held, what is kept of the submit. */
 type StoredDetails = readonly [
   summary: StoredSummary,
   attempts: string | null,
   terms: string | null,
   held: number | null,
+  origin: string | null,
 ]
 
 export function prepareFindDetails(
   database: DatabaseSync,
 ): (input: { readonly accountId: string; readonly jobId: string; readonly now: number }) => StoredDetails | null {
   const findSummaries = prepareFindSummaries(database)
-  const select = prepareRows<[attempts: string | null, terms: string | null, held: number | null]>(
+  const select = prepareRows<
+    [attempts: string | null, terms: string | null, held: number | null, origin: string | null]
+  >(
     database,
     `SELECT attempts,
        (SELECT terms FROM job_recipe WHERE job_recipe.account_id = job.account_id AND job_recipe.recipe = job.recipe),
-       (SELECT held FROM ledger_entry WHERE reference = 'job:' || job.id AND kind = 'hold')
+       (SELECT held FROM ledger_entry WHERE reference = 'job:' || job.id AND kind = 'hold'),
+       (SELECT origin FROM job_workflow WHERE job_workflow.seq = job.seq)
      FROM job WHERE id = ?`,
   )
   return ({ accountId, jobId, now }) => {
-    const [summary] = findSummaries({ accountId, jobIds: [jobId], now })
+    const [summary] = findSummaries({ scope: accountId, jobIds: [jobId], now })
     const beside = summary === undefined ? undefined : select.get(jobId)
     return summary === undefined || beside === undefined ? null : [summary, ...beside]
   }
 }
 
 interface CountInput {
-  readonly accountId: string
+  readonly scope: SummaryScope
   readonly filter: StoredFilter
   readonly now: number
 }
@@ -145,7 +191,8 @@ const COUNTED_ENTRIES = 200_000
 const COUNTED_JOBS = 3000
 
 export function prepareCountJobs(database: DatabaseSync): (input: CountInput) => StatusCounts | null {
-  const findTerms = prepareFindTerms(database)
+  const planOf = preparePlan(database)
+  const countByStatus = prepareCountByStatus(database)
   const ranges = prepareRanges<readonly [status: JobStatus, fits: number]>(database, 'job.status')
   const readCounters = prepareReadCounters(database)
   const countListed = prepareRows<[number]>(
@@ -153,30 +200,55 @@ export function prepareCountJobs(database: DatabaseSync): (input: CountInput) =>
     `SELECT count(*) FROM (SELECT 1 FROM job INDEXED BY job_listing
        WHERE account_id = ? AND status = ? AND created_at >= ? AND created_at < ? LIMIT ${COUNTED_ENTRIES})`,
   )
-  return ({ accountId, filter, now }) => {
-    const all = { ...filter, statuses: null }
-    const plan = toSearchPlan(toPlanned(all), findTerms(accountId, all), { isEngineIndexed })
+  function countBetween(accountId: string, { since, until }: StoredFilter): StatusCounts | null {
+    const counts = noCounts()
+    for (const status of JOB_STATUSES) {
+      counts[status] = countListed.get(accountId, status, since, until)?.[0] ?? 0
+      if (counts[status] === COUNTED_ENTRIES) return null
+    }
+    return counts
+  }
+
+  return ({ scope, filter, now }) => {
     // Ranges of a text may share jobs.
     if (filter.text !== null) return null
-    const counts = Object.fromEntries(JOB_STATUSES.map((status) => [status, 0])) as Record<JobStatus, number>
-    if (plan.ranges.every((range) => range.by === 'status' && !isSelective(plan, range))) {
-      if (filter.since === AFTER_NONE[0] && filter.until === BEFORE_NONE[0]) return readCounters(accountId)
-      for (const status of JOB_STATUSES) {
-        counts[status] = countListed.get(accountId, status, filter.since, filter.until)?.[0] ?? 0
-        if (counts[status] === COUNTED_ENTRIES) return null
-      }
-      return counts
+    const all = { ...filter, statuses: null }
+    const plan = planOf(scope, all)
+    if (isPlain(plan)) {
+      const isEverything = filter.since === AFTER_NONE[0] && filter.until === BEFORE_NONE[0]
+      if (isEverything) return scope === null ? countByStatus(null) : readCounters(scope)
+      if (scope !== null) return countBetween(scope, filter)
     }
+    const counts = noCounts()
     let left = COUNTED_JOBS
     for (const range of plan.ranges) {
-      const input = { accountId, plan, since: filter.since, until: filter.until, behind: BEFORE_NONE, limit: left, now }
-      const walked = ranges(range.by, 'newest', false).all(...toParameters(input, range))
+      const input = { plan, since: filter.since, until: filter.until, behind: BEFORE_NONE, limit: left, now }
+      const walked = ranges(range, 'newest', false).all(...toParameters(input, range))
       for (const [status, fits] of walked) counts[status] += fits
       left -= walked.length
       if (left <= 0) return null
     }
     return counts
   }
+}
+
+function noCounts(): Record<JobStatus, number> {
+  return { queued: 0, running: 0, canceling: 0, succeeded: 0, failed: 0, canceled: 0, expired: 0 }
+}
+
+export function prepareCountEnded(
+  database: DatabaseSync,
+): (input: { readonly from: number; readonly to: number }) => StatusCounts {
+  const select = prepareRows<[status: JobStatus, count: number]>(
+    database,
+    `SELECT job.status, count(*) FROM account CROSS JOIN job INDEXED BY job_ended ON job.account_id = account.id
+     WHERE job.status IN ('succeeded', 'failed', 'canceled') AND job.started_at IS NOT NULL
+       AND job.completed_at >= ?1 AND job.completed_at < ?2 GROUP BY job.status
+     UNION ALL
+     SELECT 'expired', count(*) FROM job INDEXED BY job_grace
+     WHERE status = 'expired' AND completed_at >= ?1 AND completed_at < ?2`,
+  )
+  return ({ from, to }) => ({ ...noCounts(), ...Object.fromEntries(select.all(from, to)) })
 }
 
 /** An account keeps these with every move of a job. */

@@ -9,23 +9,42 @@ const FITS = `${IS_RETAINED} AND (?2 IS NULL OR status IN (SELECT value FROM jso
   AND (?5 IS NULL OR (engine_id = ?5 AND status <> 'queued')) AND (?6 IS NULL OR pool = ?6)
   AND (?7 IS NULL OR NOT EXISTS (
     SELECT 1 FROM json_each(?7) AS asked WHERE NOT EXISTS (
-      SELECT 1 FROM job_label AS carried WHERE carried.account_id = ?1 AND carried.key = asked.value ->> 0
+      SELECT 1 FROM job_label AS carried WHERE carried.account_id = job.account_id AND carried.key = asked.value ->> 0
         AND carried.value = asked.value ->> 1 AND carried.created_at = job.created_at AND carried.job_id = job.id)))
-  AND (?8 IS NULL OR recipe IN (SELECT value FROM json_each(?8)))`
+  AND (?8 IS NULL OR recipe IN (SELECT value FROM json_each(?8)))
+  AND (?16 IS NULL OR EXISTS (SELECT 1 FROM job_output AS made WHERE made.seq = job.seq
+    AND (?16 = 'any' OR made.type = ?16) AND (?17 IS NULL OR made.node_id = ?17)))`
 
-const UNUSED = '?2 AND ?3 AND ?4 AND ?5 AND ?6 AND ?7 AND ?8'
+const UNUSED = '?1 AND ?2 AND ?3 AND ?4 AND ?5 AND ?6 AND ?7 AND ?8 AND ?14 AND ?15 AND ?16 AND ?17'
 
-const JOB_RANGES: Record<Exclude<SearchRange['by'], 'label' | 'id'>, string> = {
+// An id begins with its time, so the order of ids is nearly that of creation; a range of them is small and sorted whole.
+const NAMED = (condition: string) =>
+  `(SELECT * FROM job INDEXED BY job_id WHERE id BETWEEN ?14 AND ?15 ${condition} LIMIT 5000) AS job WHERE true`
+
+type RangeSql = Partial<Record<SearchRange['by'], string>>
+
+const ACCOUNT_RANGES: RangeSql = {
   status: 'job INDEXED BY job_listing WHERE account_id = ?1 AND status = ?14',
   pool: `job INDEXED BY job_pool_listing WHERE pool <> 'default' AND account_id = ?1 AND pool = ?14 AND status = ?15`,
   code: 'job INDEXED BY job_code_listing WHERE code IS NOT NULL AND account_id = ?1 AND code = ?14',
   recipe: 'job INDEXED BY job_recipe_listing WHERE recipe IS NOT NULL AND account_id = ?1 AND recipe = ?14',
+  title: 'job INDEXED BY job_title_listing WHERE title IS NOT NULL AND account_id = ?1 AND title = ?14',
+  outputs: 'job INDEXED BY job_output_listing WHERE output_types <> 0 AND account_id = ?1 AND output_types = ?14',
   engine: `job INDEXED BY job_engine_listing WHERE engine_id <> 'embedded' AND completed_at IS NOT NULL
     AND account_id = ?1 AND engine_id = ?14`,
+  id: NAMED('AND account_id = ?1'),
 }
 
-// An id begins with its time, so the order of ids is nearly that of creation; a range of them is small and sorted whole.
-const ID_RANGE = `(SELECT * FROM job INDEXED BY job_id WHERE id BETWEEN ?14 AND ?15 AND account_id = ?1 LIMIT 5000) AS job WHERE true`
+/** Of all accounts. Jobs that run are few, and sorted whole. */
+const SERVICE_RANGES: RangeSql = {
+  time: 'job INDEXED BY job_time WHERE true',
+  held: `job INDEXED BY job_lease WHERE status IN ('running', 'canceling') AND status = ?14`,
+  status: `job INDEXED BY job_status_time WHERE status IN ('failed', 'canceled', 'expired') AND status = ?14`,
+  whole_pool: `job INDEXED BY job_pool_time WHERE pool <> 'default' AND pool = ?14`,
+  code: 'job INDEXED BY job_code_time WHERE code IS NOT NULL AND code = ?14',
+  engine: `job INDEXED BY job_engine_time WHERE engine_id <> 'embedded' AND completed_at IS NOT NULL AND engine_id = ?14`,
+  id: NAMED(''),
+}
 
 const ORDERS = {
   newest: { behind: '<', order: 'DESC' },
@@ -35,7 +54,7 @@ const ORDERS = {
 export type SearchOrder = keyof typeof ORDERS
 
 /** ?9 and ?10: since and until. ?11 and ?12: behind this key. ?13: how many. */
-function toSql(by: SearchRange['by'], selected: string, direction: SearchOrder): string {
+function toSql({ by, accountId }: WalkedRange, selected: string, direction: SearchOrder): string {
   const { behind, order } = ORDERS[direction]
   const rest = (
     time: string,
@@ -46,12 +65,14 @@ function toSql(by: SearchRange['by'], selected: string, direction: SearchOrder):
     return `SELECT ${selected} FROM job_label AS label CROSS JOIN job ON job.id = label.job_id
       WHERE label.account_id = ?1 AND label.key = ?14 AND label.value = ?15 ${rest('label.created_at', 'label.job_id')}`
   }
-  const range = by === 'id' ? ID_RANGE : JOB_RANGES[by]
+  const range = (accountId === null ? SERVICE_RANGES : ACCOUNT_RANGES)[by]
+  if (range === undefined) throw new Error(`no index has jobs by ${by} in this scope`)
   return `SELECT ${selected} FROM ${range} ${rest('job.created_at', 'job.id')}`
 }
 
+type WalkedRange = Pick<SearchRange, 'by' | 'accountId'>
+
 export interface RangeInput {
-  readonly accountId: string
   readonly plan: Pick<SearchPlan, 'questions'>
   readonly since: number
   readonly until: number
@@ -61,16 +82,18 @@ export interface RangeInput {
 }
 
 export function toParameters(input: RangeInput, range: SearchRange): SQLInputValue[] {
-  const { statuses, code, engine, pool, labels, recipes } = input.plan.questions
+  const { statuses, code, engine, pool, labels, recipes, outputs, node } = input.plan.questions
+  const [first = null, second = null] = range.values
   const toJson = (list: readonly unknown[] | null) => (list === null ? null : JSON.stringify(list))
   return [
-    ...[input.accountId, toJson(statuses), input.now, code, engine, pool, toJson(labels), toJson(recipes)],
-    ...[input.since, input.until, ...input.behind, input.limit, ...range.values],
+    ...[range.accountId, toJson(statuses), input.now, code, engine, pool, toJson(labels), toJson(recipes)],
+    ...[input.since, input.until, ...input.behind, input.limit, first, second],
+    ...[outputs, node],
   ]
 }
 
 /** `isSure`: every entry fits, as far as the index can tell, and no job is looked at. */
-type Statements<Row> = (by: SearchRange['by'], direction: SearchOrder, isSure: boolean) => RowStatement<Row>
+type Statements<Row> = (range: WalkedRange, direction: SearchOrder, isSure: boolean) => RowStatement<Row>
 
 /** `selected`: of `job`. Prepared when they are first used: most searches use one or two of them. */
 export function prepareRanges<Row extends readonly unknown[]>(
@@ -78,11 +101,11 @@ export function prepareRanges<Row extends readonly unknown[]>(
   selected: string,
 ): Statements<Row> {
   const prepared = new Map<string, RowStatement<Row>>()
-  return (by, direction, isSure) => {
-    const name = `${by} ${direction} ${isSure}`
+  return (range, direction, isSure) => {
+    const name = `${range.by} ${range.accountId === null} ${direction} ${isSure}`
     // All parameters are named, whether they are used or not.
     const fits = isSure ? `${UNUSED} OR true` : FITS
-    const known = prepared.get(name) ?? prepareRows<Row>(database, toSql(by, `${selected}, ${fits}`, direction))
+    const known = prepared.get(name) ?? prepareRows<Row>(database, toSql(range, `${selected}, ${fits}`, direction))
     prepared.set(name, known)
     return known
   }

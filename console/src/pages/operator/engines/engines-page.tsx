@@ -1,0 +1,143 @@
+/** Every engine: how it fares, what it has loaded, and how to take it out of work and back. */
+import { type Engine, type EngineDeed, listEngines, tellEngine } from '../../../api/admin.ts'
+import { ApiError } from '../../../api/client.ts'
+import { EmptyState } from '../../../components/empty-state.tsx'
+import { Ago } from '../../../components/figures.tsx'
+import { KeyValue } from '../../../components/key-value.tsx'
+import { Loaded } from '../../../components/loaded.tsx'
+import { confirm } from '../../../components/overlay/confirm.tsx'
+import { showToast } from '../../../components/overlay/toast.tsx'
+import { Skeleton } from '../../../components/skeleton.tsx'
+import { Words } from '../../../components/words.tsx'
+import { hrefOf } from '../../../routes.ts'
+import { formatBytes, formatCount, plural } from '../../../text/format.ts'
+import { OperatorTabs } from '../operator-tabs.tsx'
+import { usePolled } from '../use-polled.ts'
+import { EngineStateWord, engineOrder } from './engine-state.tsx'
+
+const DEEDS: Readonly<Record<EngineDeed, string>> = { cordon: 'Cordon', drain: 'Drain', resume: 'Resume' }
+
+function question(deed: EngineDeed, { id, running }: Engine): { readonly title: string; readonly text: string } {
+  const now = running === 0 ? 'It runs nothing at the moment.' : `It runs ${plural(running, 'job')} now.`
+  if (deed === 'cordon')
+    return { title: `Cordon ${id}?`, text: `${now} They go on to their end; it is given no new ones.` }
+  return {
+    title: `Drain ${id}?`,
+    text: `${now} It is given no new ones; those that take too long are given to other engines and begin there again.`,
+  }
+}
+
+/** Does it once it is confirmed, and then calls `onDone`. */
+export function useEngineDeeds(onDone: () => void) {
+  return async (engine: Engine, deed: EngineDeed): Promise<void> => {
+    if (deed !== 'resume') {
+      const isMeant = await confirm({ ...question(deed, engine), deed: DEEDS[deed], isDangerous: deed === 'drain' })
+      if (!isMeant) return
+    }
+    try {
+      await tellEngine(engine.id, deed)
+      onDone()
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      showToast(error.message)
+    }
+  }
+}
+
+export function EnginesPage() {
+  const resource = usePolled('operator engines', listEngines)
+  const act = useEngineDeeds(resource.reload)
+  return (
+    <section class="page engines">
+      <h1>Engines</h1>
+      <OperatorTabs here="engines" />
+      <Loaded resource={resource} skeleton={<Skeleton rows={4} kind="card" />}>
+        {({ engines }) =>
+          engines.length === 0 ? (
+            <EmptyState title="No engines">
+              <p class="dim">
+                An engine runs the jobs. The built-in one, or ComfyUI servers, are named in the configuration.
+              </p>
+            </EmptyState>
+          ) : (
+            <div class="engine-cards">
+              {engines
+                .toSorted((a, b) => engineOrder(a.state) - engineOrder(b.state) || (a.id < b.id ? -1 : 1))
+                .map((engine) => (
+                  <EngineCard key={engine.id} engine={engine} onDeed={(deed) => void act(engine, deed)} />
+                ))}
+            </div>
+          )
+        }
+      </Loaded>
+    </section>
+  )
+}
+
+export function EngineCard({
+  engine,
+  onDeed,
+}: {
+  readonly engine: Engine
+  readonly onDeed: (deed: EngineDeed) => void
+}) {
+  const isOut = engine.state === 'cordoned' || engine.state === 'draining' || engine.state === 'quarantined'
+  return (
+    <article class="card engine-card" aria-label={`Engine ${engine.id}`}>
+      <div class="section-head">
+        <h2>
+          <a href={hrefOf(`/operator/engines/${encodeURIComponent(engine.id)}`)}>
+            <Words text={engine.id} />
+          </a>
+        </h2>
+        <EngineStateWord state={engine.state} />
+      </div>
+      {engine.reason !== null && (
+        <p>
+          <Words text={engine.reason} />
+        </p>
+      )}
+      <KeyValue
+        pairs={[
+          ['Busy', `${engine.running} of ${engine.concurrency}`],
+          [
+            'Jobs',
+            `${formatCount(engine.jobs)}, ${formatCount(engine.failures)} failed, ${formatCount(engine.losses)} lost`,
+          ],
+          ['Has', `${formatCount(engine.node_classes)} node classes, ${formatCount(engine.weights)} weights`],
+          ['Memory', engine.memory_bytes === null ? null : formatBytes(engine.memory_bytes)],
+          ['Version', engine.version],
+          [
+            'Loaded',
+            engine.loaded_weights.length === 0 ? null : <Words key="loaded" text={engine.loaded_weights.join(', ')} />,
+          ],
+          [
+            'Last error',
+            engine.last_error === null ? null : (
+              <span key="error" class="failed-text">
+                <Words text={engine.last_error.message} /> <Ago at={engine.last_error.at} />
+              </span>
+            ),
+          ],
+        ]}
+      />
+      <div class="row engine-deeds">
+        {!isOut && (
+          <button type="button" class="button small" onClick={() => onDeed('cordon')}>
+            Cordon…
+          </button>
+        )}
+        {engine.state !== 'draining' && engine.state !== 'quarantined' && (
+          <button type="button" class="button small" onClick={() => onDeed('drain')}>
+            Drain…
+          </button>
+        )}
+        {isOut && (
+          <button type="button" class="button small primary" onClick={() => onDeed('resume')}>
+            Resume
+          </button>
+        )}
+      </div>
+    </article>
+  )
+}

@@ -1,0 +1,117 @@
+/** One job, whoever owns it: how it stands, why it waits or failed, its attempts, and the end of it. */
+import { cancelAnyJob, getAnyJob, type OwnedJob } from '../../../api/admin-jobs.ts'
+import { ApiError } from '../../../api/client.ts'
+import { Duration, Moment, Money } from '../../../components/figures.tsx'
+import { Id } from '../../../components/id.tsx'
+import { jobName } from '../../../components/jobs/job-name.tsx'
+import { KeyValue } from '../../../components/key-value.tsx'
+import { Loaded } from '../../../components/loaded.tsx'
+import { confirm } from '../../../components/overlay/confirm.tsx'
+import { showToast } from '../../../components/overlay/toast.tsx'
+import { Skeleton } from '../../../components/skeleton.tsx'
+import { StatusPill } from '../../../components/status-pill.tsx'
+import { type PlainColumn, PlainTable } from '../../../components/table/plain-table.tsx'
+import { Words } from '../../../components/words.tsx'
+import { hrefOf } from '../../../routes.ts'
+import { useResource } from '../../../state/resource.ts'
+import { session } from '../../../state/session.ts'
+import { WaitBox } from '../../job/wait-box.tsx'
+import { useServiceEvents } from '../use-service-events.ts'
+
+const ATTEMPTS: readonly PlainColumn<OwnedJob['attempts'][number]>[] = [
+  { label: 'Attempt', isNumber: true, cell: ({ number }) => number },
+  { label: 'Engine', cell: ({ engine }) => <Words text={engine ?? '–'} /> },
+  { label: 'From', cell: ({ from }) => from !== null && <Moment at={from} /> },
+  { label: 'Took', isNumber: true, cell: ({ from, to }) => <Duration from={from} to={to} /> },
+  { label: 'End', cell: ({ why }) => <Words text={why} /> },
+]
+
+export function AnyJobPage({ id = '' }: Readonly<Record<string, string>>) {
+  const resource = useResource(`operator job ${id}`, (signal) => getAnyJob(id, signal))
+  useServiceEvents(resource)
+  async function cancel(): Promise<void> {
+    const isMeant = await confirm({
+      title: 'Cancel this job?',
+      text: 'It ends at once if it waits, and within the grace period if it runs. The cancel is noted in the audit.',
+      deed: 'Cancel the job',
+      isDangerous: true,
+    })
+    if (!isMeant) return
+    try {
+      await cancelAnyJob(id)
+      resource.reload()
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      showToast(error.message)
+    }
+  }
+  return (
+    <section class="page">
+      <a class="dim back" href={hrefOf('/operator/jobs')}>
+        ← Jobs of all accounts
+      </a>
+      <Loaded resource={resource} skeleton={<Skeleton rows={6} />}>
+        {(job) => (
+          <>
+            <div class="section-head">
+              <h1>
+                <Words text={jobName(job)} />
+              </h1>
+              <StatusPill status={job.status} />
+              {(job.status === 'queued' || job.status === 'running') && (
+                <button type="button" class="button small danger" onClick={() => void cancel()}>
+                  Cancel…
+                </button>
+              )}
+            </div>
+            {job.error !== null && (
+              <div class="failure">
+                <p class="failure-message">
+                  <Words text={job.error.message} />
+                </p>
+                <p class="dim">
+                  <Words text={job.error.code} />
+                </p>
+              </div>
+            )}
+            {job.wait !== null && <WaitBox wait={job.wait} />}
+            <Facts job={job} />
+            {job.attempts.length > 0 && (
+              <>
+                <h2>Attempts</h2>
+                <PlainTable label="Attempts" columns={ATTEMPTS} rows={job.attempts} keyOf={({ number }) => number} />
+              </>
+            )}
+          </>
+        )}
+      </Loaded>
+    </section>
+  )
+}
+
+function Facts({ job }: { readonly job: OwnedJob }) {
+  const isOwn = session.value?.kind === 'local'
+  return (
+    <KeyValue
+      pairs={[
+        ['Id', <Id key="id" id={job.id} label="job id" />],
+        ['Account', <Words key="account" text={job.account_id} />],
+        ['Pool', <Words key="pool" text={job.pool} />],
+        ['Engine', job.engine === null ? null : <Words key="engine" text={job.engine} />],
+        ['Submitted', <Moment key="at" at={job.created_at} />],
+        ['Client', job.client === null ? null : <Words key="client" text={job.client} />],
+        ['Results', job.outputs],
+        ['Charged', job.cost_usd === null ? null : <Money key="cost" usd={job.cost_usd} />],
+        ...Object.entries(job.metadata).map(([name, value]) => [name, <Words key={name} text={value} />] as const),
+        [
+          'Page',
+          isOwn && (
+            <a key="page" href={hrefOf(`/jobs/${job.id}`)}>
+              Its graph, log and results
+            </a>
+          ),
+        ],
+      ]}
+    />
+  )
+}

@@ -1,0 +1,95 @@
+/** Where an editor had put the nodes of a workflow, read from what it sent along. Nothing in it is trusted, and all of it is bounded. */
+import { NumberText } from '../../../../lib/json/lossless-json.ts'
+
+interface PlacedNode {
+  readonly x: number
+  readonly y: number
+  readonly w: number
+  readonly h: number
+  readonly title: string | null
+  readonly color: string | null
+}
+
+interface PlacedGroup extends Omit<PlacedNode, 'title'> {
+  readonly title: string
+}
+
+export interface GraphLayout {
+  /** By the id of the node. */
+  readonly nodes: Readonly<Record<string, PlacedNode>>
+  readonly groups: readonly PlacedGroup[]
+}
+
+type Json = unknown
+
+const MAX_NODES = 10_000
+const MAX_GROUPS = 1000
+const MAX_TITLE = 200
+// Of an id and of a node without its title, in JSON.
+const MAX_ID = 100
+const NODE_LENGTH = 80
+// Kept with every such job: a layout that is larger is not.
+const MAX_KEPT_LENGTH = 262_144
+
+/** `extraData` as it was sent. null: nothing was sent along, or nothing that says where nodes are. */
+export function readLayout(extraData: Json): GraphLayout | null {
+  const workflow = member(member(extraData, 'extra_pnginfo'), 'workflow')
+  const nodes = listOf(member(workflow, 'nodes')).slice(0, MAX_NODES)
+  const placed = nodes.flatMap((node): [string, PlacedNode][] => {
+    const [x, y] = toNumbers(member(node, 'pos'), 2)
+    const id = member(node, 'id')
+    if (x === undefined || y === undefined || !isId(id)) return []
+    const [w = 210, h = 100] = toNumbers(member(node, 'size'), 2)
+    return [[String(id), { x, y, w, h, title: toText(member(node, 'title')), color: toColor(member(node, 'color')) }]]
+  })
+  if (placed.length === 0) return null
+  const groups = listOf(member(workflow, 'groups')).slice(0, MAX_GROUPS).flatMap(toGroup)
+  return { nodes: Object.fromEntries(placed), groups }
+}
+
+/** null where it is too large to be kept with a job. */
+export function toKeptLayout(layout: GraphLayout | null): GraphLayout | null {
+  if (layout === null) return null
+  const parts = [...Object.entries(layout.nodes), ...layout.groups.map((group) => ['', group] as const)]
+  const length = parts.reduce((sum, [id, { title }]) => sum + NODE_LENGTH + id.length + (title?.length ?? 0), 0)
+  return length <= MAX_KEPT_LENGTH ? layout : null
+}
+
+function isId(id: Json): id is number | bigint | string {
+  return typeof id === 'number' || typeof id === 'bigint' || (typeof id === 'string' && id.length <= MAX_ID)
+}
+
+function toGroup(group: Json): PlacedGroup[] {
+  const [x, y, w, h] = toNumbers(member(group, 'bounding'), 4)
+  if (x === undefined || y === undefined || w === undefined || h === undefined) return []
+  return [{ title: toText(member(group, 'title')) ?? '', x, y, w, h, color: toColor(member(group, 'color')) }]
+}
+
+function member(value: Json, name: string): Json {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+    ? (value as Record<string, Json>)[name]
+    : undefined
+}
+
+function listOf(value: Json): Json[] {
+  return Array.isArray(value) ? value : []
+}
+
+/** Editors write a pair as a list, or as an object with the names 0 and 1. */
+function toNumbers(value: Json, count: number): number[] {
+  const list = Array.isArray(value) ? value : Array.from({ length: count }, (_, index) => member(value, String(index)))
+  const numbers = list
+    .slice(0, count)
+    .map((each) => (each instanceof NumberText ? each.value : typeof each === 'bigint' ? Number(each) : each))
+  return numbers.every((each) => typeof each === 'number' && Number.isFinite(each)) ? (numbers as number[]) : []
+}
+
+function toText(value: Json): string | null {
+  return typeof value === 'string' ? value.slice(0, MAX_TITLE).toWellFormed() : null
+}
+
+const COLOR = /^#(?:[0-9a-f]{3}|[0-9a-f]{6})$/i
+
+function toColor(value: Json): string | null {
+  return typeof value === 'string' && COLOR.test(value) ? value : null
+}

@@ -1,0 +1,96 @@
+/** The admin API of a running service: what it needs of its parts, and the streams of those who watch the whole. */
+import { type AdminSurfaceParts, createAdminSurface } from './admin-surface.ts'
+import { createStandingOf } from './compose/console-parts.ts'
+import type { RunningPools } from './compose/engines/open-deployments.ts'
+import type { JobActions } from './compose/job-actions.ts'
+import type { Router } from './compose/router/open-router.ts'
+import type { Config } from './config/config.ts'
+import type { SignIn } from './domain/accounts/sign-in.ts'
+import type { CommandEngine } from './domain/engine/directory/engine-commands.ts'
+import type { EngineDirectory } from './domain/engine/directory/engine-directory.ts'
+import type { EventBus } from './domain/events/event-bus.ts'
+import type { LiveEvent } from './domain/events/live-event.ts'
+import type { ServiceSeries } from './domain/jobs/read/service-series.ts'
+import { createEstimateWait } from './domain/jobs/waits/wait-estimates.ts'
+import type { OwnNode } from './domain/service-nodes/node-report.ts'
+import type { WorkerGateway } from './domain/workers/worker-gateway.ts'
+import type { WorkerKeys } from './domain/workers/worker-keys.ts'
+import { reloadModels } from './surfaces/admin/operations/models.ts'
+import type { WatchDeps } from './surfaces/admin/operations/watch.ts'
+import {
+  createEngineOperations,
+  createJobOperations,
+  createWorkerOperations,
+} from './surfaces/admin/register-operations.ts'
+import { createAccountConnections } from './surfaces/kit/connections/account-connections.ts'
+import type { Gate } from './surfaces/kit/guards/gate.ts'
+import { readSession } from './surfaces/kit/guards/session-cookie.ts'
+import { createSharedStreams } from './surfaces/kit/streams/shared-streams.ts'
+import { encodeFrame } from './surfaces/kit/streams/sse.ts'
+import type { Surface } from './surfaces/kit/surface.ts'
+
+interface AdminParts extends Omit<AdminSurfaceParts, 'actorOf' | 'operations' | 'drain' | 'workersOf'> {
+  readonly gate: Gate
+  readonly isEveryoneOperator: boolean
+  readonly signIn: SignIn
+  readonly own: OwnNode
+  readonly pools: RunningPools | null
+  readonly bus: EventBus<LiveEvent>
+  readonly directory: EngineDirectory
+  readonly commandEngine: CommandEngine
+  readonly jobs: JobActions
+  readonly series: ServiceSeries
+  readonly router: Router
+  readonly workerKeys: WorkerKeys
+  /** null: no worker of another machine may join. */
+  readonly gateway: WorkerGateway | null
+}
+
+// People who look at the service, and their tabs.
+const MAX_OPERATOR_STREAMS = 64
+
+export function openAdmin(config: Config, { pools, ...parts }: AdminParts): Surface {
+  const { gate, store, directory, jobs } = parts
+  const streams = createSharedStreams({
+    accountConnections: createAccountConnections(MAX_OPERATOR_STREAMS),
+    isWelcome: () => true,
+    onCredentialsChanged: () => () => {},
+  })
+  return createAdminSurface(config, {
+    ...parts,
+    drain: () => streams.close(encodeFrame('notice', JSON.stringify({ kind: 'drain' }))),
+    actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
+    // Without deployments there is the common pool alone, and this process knows what it runs of it.
+    workersOf: pools?.countWorkers ?? ((pool) => parts.own.about().workers[pool] ?? 0),
+    operations: [
+      createWorkerOperations({ workerKeys: parts.workerKeys, takesWorkers: parts.gateway !== null }),
+      createEngineOperations({ engines: parts.directory, commandEngine: parts.commandEngine }),
+      (app, kit) => reloadModels(app, { kit, reload: parts.router.reload }),
+      createJobOperations({
+        ...{ jobs: store.jobs, summaries: store.summaries, records: jobs.records, cancel: jobs.cancel },
+        ...{ streams, bus: parts.bus, series: parts.series, log: parts.log },
+        cursorSecret: parts.router.cursorSecret,
+        standingOf: createStandingOf(config, store, parts.shared),
+        estimateWait: createEstimateWait({ store: store.summaries, clock: parts.clock }),
+        engines: (pool) => directory.status(pool),
+        availability: () => directory.availability(),
+        sessionOf: toSessionOf(parts),
+        headersOf: (request) => gate.answerHeaders(request.headers.origin, request.id),
+      }),
+    ],
+  })
+}
+
+type SessionParts = Pick<AdminParts, 'gate' | 'signIn' | 'isEveryoneOperator'>
+
+/** Who came with a session may watch for as long as it lasts. */
+function toSessionOf({ gate, signIn, isEveryoneOperator }: SessionParts): WatchDeps['sessionOf'] {
+  const kind = isEveryoneOperator ? 'account' : 'operator'
+  const open = (text: string) => (isEveryoneOperator ? signIn.openAccount(text) : signIn.openOperator(text))
+  return ({ raw }) => {
+    // Without credentials there is nothing that could end.
+    if (!gate.hasCredentials || raw.headers.authorization !== undefined) return undefined
+    const text = readSession(raw, gate.addressOf(raw), kind)
+    return text === null ? undefined : { text, isGood: async () => (await open(text)) !== null }
+  }
+}

@@ -1,0 +1,175 @@
+/** One job as its page shows it, and the nodes and the layout of its workflow. */
+import { writeUsd } from '../../../../lib/text/usd.ts'
+import type { Asset } from '../../../domain/assets/asset.ts'
+import type { ListedEngine } from '../../../domain/engine/directory/engine-directory.ts'
+import type { Job, Output } from '../../../domain/jobs/job.ts'
+import type { JobOrigin } from '../../../domain/jobs/submit/job-origin.ts'
+import { readTerms } from '../../../domain/jobs/summaries/job-recipe.ts'
+import type { JobDetails } from '../../../domain/jobs/summaries/summary-store.ts'
+import type { AccountStanding, EngineAvailability } from '../console-parts.ts'
+
+export interface NodeFacts {
+  readonly classType: string
+  readonly title: string | null
+}
+
+/** The nodes of a workflow by id. Numbers are not looked at, so their digits may be lost on the way. */
+export function readNodes(workflow: string): ReadonlyMap<string, NodeFacts> {
+  const graph = JSON.parse(workflow) as Record<string, { class_type?: unknown; _meta?: { title?: unknown } | null }>
+  return new Map(
+    Object.entries(graph).map(([id, node]) => {
+      const title = node?._meta?.title
+      return [id, { classType: String(node?.class_type ?? ''), title: typeof title === 'string' ? title : null }]
+    }),
+  )
+}
+
+interface OutputLinks {
+  readonly mountPrefix: string
+  readonly nodes: ReadonlyMap<string, NodeFacts>
+}
+
+export function toContentPath(mountPrefix: string, assetId: string): string {
+  return `${mountPrefix}/api/v2/assets/${assetId}/content`
+}
+
+export function toOutputView({ assetId, nodeId, name, type, contentType, sizeBytes }: Output, links: OutputLinks) {
+  const node = links.nodes.get(nodeId)
+  return {
+    asset_id: assetId,
+    node_id: nodeId,
+    node_title: node?.title ?? null,
+    name,
+    type,
+    content_type: contentType,
+    size_bytes: sizeBytes,
+    url: toContentPath(links.mountPrefix, assetId),
+    is_saved: !/^Preview/.test(node?.classType ?? ''),
+  }
+}
+
+/**
+ * The attempts that ended before the job, and the present or last one, in their order. One that its worker gave back is not spent, so
+ * the next one has its number in the store; here each has its own.
+ */
+export function toAttemptViews(details: JobDetails) {
+  let last = 0
+  return listAttempts(details).map((attempt) => {
+    last = Math.max(last + 1, attempt.number)
+    return { ...attempt, number: last }
+  })
+}
+
+function listAttempts({ summary, attempts }: JobDetails) {
+  const earlier = attempts.map(({ number, engineId, from, to, why }) => ({
+    ...{ number, engine: engineId, why },
+    from: from?.toISOString() ?? null,
+    to: to.toISOString(),
+  }))
+  if (summary.startedAt === null || summary.status === 'queued') return earlier
+  const present = {
+    number: summary.attempt,
+    engine: summary.engineId,
+    from: summary.startedAt.toISOString(),
+    to: summary.completedAt?.toISOString() ?? null,
+    why: summary.error?.code ?? summary.status,
+  }
+  return [...earlier, present]
+}
+
+export function toPriceView({ held, summary }: JobDetails) {
+  if (held === null) return null
+  return { held_usd: writeUsd(held), charged_usd: summary.charged === null ? null : writeUsd(summary.charged) }
+}
+
+interface WaitFacts {
+  readonly standing: AccountStanding
+  /** Those of the job's pool. */
+  readonly engines: readonly ListedEngine[]
+  readonly availability: EngineAvailability
+  /** Whether engines are named that cannot run the job: to its operator they say what to add, to others they are no business. */
+  readonly showsUnable: boolean
+  readonly estimateSeconds: number | null
+}
+
+/** Why a job waits; null for one that does not. */
+export function toWaitView({ summary, terms }: JobDetails, facts: WaitFacts) {
+  const { standing, engines, availability, showsUnable, estimateSeconds } = facts
+  if (summary.status !== 'queued') return null
+  const needs = readTerms(terms ?? '')
+  const views = engines.map((engine) => toEngineView(engine, needs, availability))
+  const { running, maxRunning } = standing
+  const isAtLimit = maxRunning !== null && running >= maxRunning
+  return {
+    position: summary.queuePosition,
+    reason: isAtLimit ? 'account_limit' : reasonOf(views),
+    needs,
+    engines: showsUnable ? views : views.filter((engine) => engine.is_able),
+    limit: maxRunning === null ? null : { running, max_running: maxRunning },
+    estimate_seconds: estimateSeconds,
+  }
+}
+
+/** How many jobs like this one can run at once: places of engines that can run it now, within the limit of the account. */
+export function countSlots(
+  { terms }: JobDetails,
+  facts: Pick<WaitFacts, 'standing' | 'engines' | 'availability'>,
+): number {
+  const needs = readTerms(terms ?? '')
+  const views = facts.engines.map((engine) => toEngineView(engine, needs, facts.availability))
+  const slots = views
+    .filter(({ is_able: isAble, state }) => isAble && state === 'ready')
+    .reduce((sum, engine) => sum + engine.slots, 0)
+  return Math.min(slots, facts.standing.maxRunning ?? slots)
+}
+
+/** The files that the graph names. One whose record is gone has no address any more. */
+export function toInputViews({ inputs }: JobOrigin, assets: ReadonlyMap<string, Asset>, mountPrefix: string) {
+  return inputs.map(({ name, hash, sizeBytes, contentType }) => {
+    const asset = assets.get(hash)
+    return {
+      // A reference to an asset stands in the graph as a name made of its hash, which tells a person nothing.
+      name: name.startsWith(hash) ? (asset?.filePath ?? name) : name,
+      size_bytes: sizeBytes,
+      content_type: contentType,
+      asset_id: asset?.id ?? null,
+      url: asset === undefined ? null : toContentPath(mountPrefix, asset.id),
+    }
+  })
+}
+
+type EngineView = ReturnType<typeof toEngineView>
+
+function toEngineView(
+  { id, state, running, concurrency }: ListedEngine,
+  needs: ReturnType<typeof readTerms>,
+  { classes, weights }: EngineAvailability,
+) {
+  // What no engine says anything about, such as a file of the caller, is no reason against one.
+  const lacks = (name: string, known: ReadonlyMap<string, readonly string[]>) => known.get(name)?.includes(id) === false
+  const missing =
+    needs.classes.find((name) => lacks(name, classes)) ?? needs.weights.find((name) => lacks(name, weights)) ?? null
+  const isAble = missing === null
+  const whyNot = !isAble ? `lacks ${missing}` : state !== 'ready' ? state : running >= concurrency ? 'busy' : null
+  return { id, state, is_able: isAble, running, slots: concurrency, why_not: whyNot }
+}
+
+function reasonOf(engines: readonly EngineView[]): string {
+  const able = engines.filter((engine) => engine.is_able)
+  if (able.length === 0) return 'no_engine'
+  const ready = able.filter(({ state }) => state === 'ready')
+  if (ready.length === 0) return 'engines_away'
+  return ready.every(({ running, slots }) => running >= slots) ? 'engines_busy' : 'behind_others'
+}
+
+export function toErrorView({ error }: Job, othersWithCode: number | null) {
+  if (error === null) return null
+  return {
+    code: error.code,
+    message: error.message,
+    node_id: error.nodeId,
+    class_type: error.classType,
+    traceback: error.traceback,
+    others_with_code: othersWithCode,
+  }
+}

@@ -1,0 +1,26 @@
+/** What the editor asks about a video before it shows it frame by frame. */
+import { readVideoFacts } from '../../../../lib/files/video-facts.ts'
+import { ServiceError } from '../../../domain/errors.ts'
+import { collectBytes } from '../files/picture-bytes.ts'
+import { type Api, type OperationDeps, queryOf, sendJson } from '../legacy-operation.ts'
+import { readLocation } from './view.ts'
+
+// The tables of an hour of video.
+const MAX_RANGE_BYTES = 33_554_432
+
+/** Of MP4 and MOV; other files have none, as on a server that cannot read them. */
+export function getVideoMetadata(api: Api, { assets, accountOf }: OperationDeps): void {
+  api.both('GET', '/video_metadata', async (request, reply) => {
+    const asset = await assets.find(accountOf(request), readLocation(queryOf(request)))
+    const facts = asset === null ? null : await readVideoFacts(readRange, asset.sizeBytes)
+    if (asset === null || facts === null) throw new ServiceError('not_found', 'there is no video of this name')
+    const { width, height, fps, durationSeconds: duration, frameCount: frame_count } = facts
+    return sendJson(reply, { fps, duration, frame_count, width, height, size: asset.sizeBytes })
+
+    async function readRange(start: number, length: number): Promise<Buffer> {
+      if (asset === null || start >= asset.sizeBytes || length <= 0) return Buffer.alloc(0)
+      const end = Math.min(start + length, asset.sizeBytes) - 1
+      return collectBytes(await assets.open(asset, { start, end }), MAX_RANGE_BYTES)
+    }
+  })
+}

@@ -1,0 +1,181 @@
+/**
+ * axe finds nothing on any page in any state: full, empty, while it loads, and when the service fails. The pages are those of the
+ * console's own table, so a new one is looked at from its first day.
+ */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { after, before, describe, test } from 'node:test'
+import type { Page, Route } from 'playwright-core'
+import { ADMIN_TOKEN, type SharedApp, startShared, type Tenant } from '../support/app/start-shared.ts'
+import { assertAccessible, findBarriers } from '../support/browser/axe.ts'
+import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
+import { type ConsolePage, openConsole } from '../support/browser/console-page.ts'
+import { createConsoleClient } from '../support/clients/console-client.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+const PICTURE = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg==',
+  'base64',
+)
+const FAIL = {
+  '1': { class_type: 'FakeSource', inputs: {}, _meta: { title: 'Source' } },
+  '4': { class_type: 'FakeFail', inputs: { after: ['1', 0] }, _meta: { title: 'The bad one' } },
+}
+const HANG = { '2': { class_type: 'FakeHang', inputs: {} } }
+const LOGS = {
+  '1': { class_type: 'FakeLog', inputs: { text: 'a line of the log\n', times: 20 } },
+  '3': { class_type: 'FakeValue', inputs: { value: 'words', key: 'text', after: ['1', 0] } },
+}
+const TABS = ['result', 'graph', 'timeline', 'logs', 'workflow', 'details']
+const PRICES = '{"pools":{"*":{"perSecondMicros":1000,"minimumMicros":500,"holdMicros":500}}}'
+
+const TABLE = readFileSync(new URL('../../console/src/pages/pages.tsx', import.meta.url), 'utf8')
+const PATTERNS = [...TABLE.matchAll(/^ {2}\['(\/[^']*)'/gm)].map(([, pattern]) => pattern as string)
+
+describe('the console for everybody', { skip: withoutBrowser }, () => {
+  let browser: TestBrowser
+  let shared: SharedApp
+  let tenant: Tenant
+  let ids: Readonly<Record<'failed' | 'made' | 'runs' | 'waits', string>>
+  let paths: readonly string[]
+  before(async () => {
+    browser = await launchBrowser()
+    shared = await startShared({ prices: PRICES })
+    tenant = await shared.account('acme', { concurrentJobs: 1, creditFloorMicros: 0 })
+    await shared.account('nobody')
+    await shared.admin('POST', '/accounts/acme/grants', { micros: 9_000_000, id: 'start' })
+    await shared.admin('POST', '/deployments', { id: 'posters', account_id: 'acme' })
+    const client = createConsoleClient(shared.url, tenant.key)
+    const failed = await client.submit(FAIL, { metadata: { name: 'poster', user: 'anna' } })
+    await client.untilStatus(failed, 'failed')
+    const made = await client.submit(LOGS, { metadata: { name: 'postcard' } })
+    await client.untilStatus(made, 'succeeded')
+    const runs = await client.submit(HANG, { metadata: { name: 'portrait' } })
+    await client.untilStatus(runs, 'running')
+    const waits = await client.submit(HANG, { metadata: { name: 'next' } })
+    ids = { failed, made, runs, waits }
+    const form = new FormData()
+    form.set('content_type', 'image/png')
+    form.set('file_path', 'dot.png')
+    form.set('file', new Blob([PICTURE], { type: 'image/png' }), 'dot.png')
+    const headers = { authorization: `Bearer ${tenant.key}` }
+    await fetch(`${shared.url}/api/v2/assets`, { method: 'POST', headers, body: form })
+    await tenant.call('/console/v1/forms/card', {
+      method: 'PUT',
+      body: JSON.stringify({ workflow_text: JSON.stringify(LOGS) }),
+    })
+    const [engine] = (await shared.admin('GET', '/engines')).json.engines
+    paths = PATTERNS.map((pattern) => fillIn(pattern, engine.id))
+  })
+  after(async () => {
+    await browser[Symbol.asyncDispose]()
+    await shared[Symbol.asyncDispose]()
+  })
+
+  /** An address for each pattern of the table. */
+  function fillIn(pattern: string, engineId: string): string {
+    const values: Readonly<Record<string, string>> = {
+      '/jobs/:id': ids.failed,
+      '/jobs/:a/diff/:b': `${ids.failed} ${ids.made}`,
+      '/run/:saved': 'card',
+      '/models/:provider/:model': 'sandbox image',
+      '/operator/jobs/:id': ids.failed,
+      '/operator/accounts/:id': 'acme',
+      '/operator/engines/:id': engineId,
+      '/operator/deployments/:id': 'posters',
+    }
+    const parts = values[pattern]?.split(' ') ?? []
+    return pattern.replaceAll(/:\w+/g, () => parts.shift() ?? assert.fail(`what stands in for ${pattern}?`))
+  }
+
+  /** What is found on all of these pages together. */
+  async function visit(opened: ConsolePage, state: string, visited: readonly string[]): Promise<readonly string[]> {
+    const found: string[] = []
+    for (const path of visited) {
+      await opened.go(path)
+      if (state === 'loading')
+        await opened.page.locator('main').locator('h1, .skeleton').first().waitFor({ state: 'attached' })
+      else await settled(opened.page, path)
+      found.push(...(await findBarriers(opened.page, `${state} ${path}`)))
+    }
+    return found
+  }
+
+  const asAcme = () => openConsole(browser, shared.url, { credential: [tenant.key, ADMIN_TOKEN] })
+
+  test('every page with what belongs on it', async () => {
+    await using opened = await asAcme()
+    const further = [
+      ...TABS.map((tab) => `/jobs/${ids.failed}#${tab}`),
+      ...[`/jobs/${ids.made}#logs`, `/jobs/${ids.runs}`, `/jobs/${ids.waits}`, `/jobs?peek=${ids.failed}`],
+      ...['/jobs?status=failed&q=nothing-like-that', '/nowhere'],
+    ]
+    assert.deepEqual(await visit(opened, 'full', [...paths, ...further]), [])
+    opened.assertClean()
+  })
+
+  test('what opens in front of a page', async () => {
+    await using opened = await asAcme()
+    const { page } = opened
+    const look = async (path: string, open: () => Promise<void>) => {
+      await opened.go(path)
+      await settled(page, path)
+      await open()
+      await page.getByRole('dialog').waitFor()
+      await assertAccessible(page, `in front of ${path}`)
+      await page.keyboard.press('Escape')
+      await page.getByRole('dialog').waitFor({ state: 'detached' })
+    }
+    await look('/', () => page.keyboard.press('Control+k'))
+    await look('/', () => page.keyboard.press('?'))
+    await look('/', () => page.getByRole('button', { name: 'Cancel all that wait…' }).click())
+    await look('/account/keys', () => page.getByRole('button', { name: 'New key' }).click())
+    await look('/operator/engines', () => page.getByRole('button', { name: 'Drain…' }).click())
+    await opened.go(`/run?from=${ids.made}`)
+    await page.getByRole('button', { name: /JSON/ }).first().click()
+    await page.getByRole('textbox', { name: 'Workflow as JSON' }).waitFor()
+    await assertAccessible(page, 'the editor')
+    opened.assertClean()
+  })
+
+  test('every page while its data is on the way, and when the service fails', async () => {
+    for (const [state, answer] of [
+      ['loading', () => {}],
+      ['failing', (route) => route.fulfill({ status: 500, json: FAILURE })],
+    ] as const satisfies readonly (readonly [string, (route: Route) => unknown])[]) {
+      await using opened = await asAcme()
+      await opened.page.route(isData, (route) => void answer(route))
+      assert.deepEqual(await visit(opened, state, paths), [])
+      opened.assertClean([/500/])
+    }
+  })
+
+  test('every page of an account that has nothing yet, and the form to sign in', async () => {
+    const nobody = await shared.admin('POST', '/accounts/nobody/keys', {})
+    await using opened = await openConsole(browser, shared.url, { credential: nobody.json.text })
+    const own = paths.filter((path) => !path.includes(ids.failed) && !/^\/(operator|models|settings|run\/)/.test(path))
+    assert.deepEqual(await visit(opened, 'empty', [...own, `/jobs/${ids.failed}`]), [])
+    opened.assertClean([/404/])
+    await using stranger = await browser.open()
+    await stranger.page.goto(`${shared.url}/console`)
+    await stranger.page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    await assertAccessible(stranger.page, 'the form to sign in')
+    stranger.assertClean()
+  })
+})
+
+const FAILURE = { error: { code: 'internal_error', message: 'the service made a mistake', request_id: 'req-1' } }
+
+/** What pages show, and not what the page itself needs to be there. */
+function isData(url: URL): boolean {
+  return /^\/(console\/v1|admin\/v1|api\/v2|v2)\//.test(url.pathname) && !/\/(session|events)$/.test(url.pathname)
+}
+
+/** Its script has come, and nothing of it is on the way any more. */
+async function settled(page: Page, path: string): Promise<void> {
+  const look = () =>
+    page.evaluate<boolean>(
+      `document.querySelector('main h1, main .error-box') !== null && document.querySelector('main .skeleton, main [aria-busy=true]') === null`,
+    )
+  await waitUntil(look, () => `${path} to have its data`)
+}

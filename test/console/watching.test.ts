@@ -1,0 +1,119 @@
+/** Pages that stay open: over a service that is killed, beside many others, and after the key they came with was taken away. */
+import assert from 'node:assert/strict'
+import { mkdtempDisposable } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import type { BrowserContext, Request } from 'playwright-core'
+import { spawnServer } from '../support/app/spawn-server.ts'
+import { type SharedApp, startShared } from '../support/app/start-shared.ts'
+import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
+import { openConsole } from '../support/browser/console-page.ts'
+import { createConsoleClient } from '../support/clients/console-client.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+const VALUE = { '1': { class_type: 'FakeValue', inputs: { value: 1, key: 'k' } } }
+const PICTURE = {
+  '1': { class_type: 'EmptyImage', inputs: { width: 16, height: 16, batch_size: 1, color: 255 } },
+  '2': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'x' } },
+}
+const TABS = 12
+
+/** The streams that the pages of a browser hold from now on. */
+function openStreams(context: BrowserContext): ReadonlySet<Request> {
+  const open = new Set<Request>()
+  context.on('request', (request) => {
+    if (/\/console\/v1\/(events|jobs\/[^/]+\/live)$/.test(new URL(request.url()).pathname)) open.add(request)
+  })
+  context.on('requestfinished', (request) => void open.delete(request))
+  context.on('requestfailed', (request) => void open.delete(request))
+  return open
+}
+
+describe('pages that stay open', { skip: withoutBrowser }, () => {
+  let browser: TestBrowser
+  let shared: SharedApp
+  before(async () => {
+    browser = await launchBrowser()
+    shared = await startShared()
+  })
+  after(async () => {
+    await browser[Symbol.asyncDispose]()
+    await shared[Symbol.asyncDispose]()
+  })
+
+  test('a list is right again five seconds after a kill and a return, no row is there twice, and none has moved', async () => {
+    await using folder = await mkdtempDisposable(join(tmpdir(), 'atelier-'))
+    const start = (port: string) => spawnServer(['--port', port, '--data-dir', folder.path, '--workers', '1'])
+    await using killed = await start('0')
+    const client = createConsoleClient(killed.url)
+    await client.untilStatus(await client.submit(PICTURE, { metadata: { name: 'before' } }), 'succeeded')
+    await using console = await openConsole(browser, killed.url, { path: '/jobs' })
+    const { page } = console
+    const row = page.getByRole('link', { name: 'before' })
+    await row.hover()
+    const place = await row.boundingBox()
+    await page.getByText('live', { exact: true }).waitFor()
+    await killed.killNow()
+    await page.getByText(/^(reconnecting|offline)$/).waitFor()
+    // The page waits longer after every try: its clock stands still while the service starts, however long that takes here.
+    await page.clock.pauseAt(Date.now() + 60_000)
+    await using _again = await start(new URL(killed.url).port)
+    await client.untilStatus(await client.submit(PICTURE, { metadata: { name: 'after' } }), 'succeeded')
+    await page.clock.runFor(5000)
+    const pill = page.getByRole('button', { name: '1 new job' })
+    await pill.waitFor()
+    await page.getByText('live', { exact: true }).waitFor()
+    assert.deepEqual(await row.boundingBox(), place)
+    await pill.click()
+    await page.getByRole('link', { name: 'after' }).waitFor()
+    assert.equal(await page.getByRole('row').count(), 3)
+    console.assertClean([/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET|ERR_EMPTY_RESPONSE/])
+  })
+
+  test('twelve tabs share one stream, all follow, and a further one opens beside them', async () => {
+    const tenant = await shared.account('many')
+    const client = createConsoleClient(shared.url, tenant.key)
+    await using console = await openConsole(browser, shared.url, { path: '/jobs', credential: tenant.key })
+    const { context } = console.watched
+    const streams = openStreams(context)
+    await console.page.reload()
+    const tabs = [console.page]
+    while (tabs.length < TABS) {
+      const tab = await context.newPage()
+      await tab.goto(`${shared.url}/console/jobs`)
+      tabs.push(tab)
+    }
+    for (const tab of tabs) await tab.getByText('live', { exact: true }).waitFor()
+    assert.equal(streams.size, 1)
+    await client.submit(VALUE, { metadata: { name: 'for all' } })
+    for (const tab of tabs) await tab.getByRole('link', { name: 'for all' }).waitFor()
+    await tabs[0]?.close()
+    const further = await context.newPage()
+    await further.goto(`${shared.url}/console/jobs`)
+    await further.getByRole('link', { name: 'for all' }).waitFor()
+    // The tab that read for the others is gone: another one has taken over.
+    await client.submit(VALUE, { metadata: { name: 'later' } })
+    for (const tab of [...tabs.slice(1), further]) await tab.getByRole('link', { name: 'later' }).waitFor()
+    console.assertClean()
+  })
+
+  test('a key that is revoked ends the pages and the streams that came with it', async () => {
+    const tenant = await shared.account('short')
+    const client = createConsoleClient(shared.url, tenant.key)
+    const id = await client.submit({ '2': { class_type: 'FakeHang', inputs: {} } }, { metadata: { name: 'goes on' } })
+    await client.untilStatus(id, 'running')
+    await using console = await openConsole(browser, shared.url, { credential: tenant.key })
+    const streams = openStreams(console.watched.context)
+    await console.page.reload()
+    await console.page.getByText('live', { exact: true }).waitFor()
+    await console.go(`/jobs/${id}`)
+    await waitUntil(() => streams.size === 2)
+    const { keys } = (await shared.admin('GET', '/accounts/short/keys')).json
+    assert.equal((await shared.admin('POST', `/keys/${keys[0].id}/revoke`)).status < 300, true)
+    await console.page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    assert.equal(await console.page.getByText('goes on').count(), 0)
+    await waitUntil(() => streams.size === 0)
+    console.assertClean([/401/])
+  })
+})

@@ -1,0 +1,78 @@
+/**
+ * How a person does a task: with the mouse, whose clicks are counted, or with the keyboard alone. Tasks are written once, for either.
+ */
+import assert from 'node:assert/strict'
+import type { Locator, Page } from 'playwright-core'
+
+export interface Hand {
+  /** Clicks, or presses of Enter on what has the focus, since the task began. */
+  readonly clicks: number
+  press(target: Locator): Promise<void>
+  fill(target: Locator, text: string): Promise<void>
+  /** Opens a place by its name among the commands, which takes no click. */
+  command(name: string): Promise<void>
+  begin(): void
+}
+
+// More than any page has: a target that is not reached by then is not reached at all.
+const MAX_TABS = 250
+
+export function createMouse(page: Page): Hand {
+  let clicks = 0
+  return {
+    get clicks() {
+      return clicks
+    },
+    async press(target) {
+      clicks++
+      await target.click()
+    },
+    fill: (target, text) => target.fill(text),
+    command: (name) => runCommand(page, name),
+    begin() {
+      clicks = 0
+    },
+  }
+}
+
+export function createKeyboard(page: Page): Hand {
+  let presses = 0
+  async function reach(target: Locator): Promise<void> {
+    await target.waitFor()
+    const isThere = () => target.evaluate((element) => element === element.ownerDocument.activeElement)
+    for (let tabs = 0; tabs < MAX_TABS; tabs++) {
+      if (await isThere()) return
+      await page.keyboard.press('Tab')
+    }
+    assert.fail(`the key Tab does not lead to ${target}`)
+  }
+  return {
+    get clicks() {
+      return presses
+    },
+    async press(target) {
+      await reach(target)
+      presses++
+      await page.keyboard.press('Enter')
+    },
+    async fill(target, text) {
+      await reach(target)
+      await page.keyboard.press('Control+a')
+      await page.keyboard.insertText(text)
+    },
+    command: (name) => runCommand(page, name),
+    begin() {
+      presses = 0
+    },
+  }
+}
+
+async function runCommand(page: Page, name: string): Promise<void> {
+  await page.keyboard.press('Control+k')
+  const field = page.getByRole('combobox', { name: 'Command' })
+  await field.waitFor()
+  await page.keyboard.type(name)
+  await page.getByRole('option', { selected: true }).filter({ hasText: name }).waitFor()
+  await page.keyboard.press('Enter')
+  await field.waitFor({ state: 'detached' })
+}
