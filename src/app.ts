@@ -85,6 +85,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   node.heartbeat.start()
   running.jobs.housekeeping.start()
   router.actions.queue.start()
+  service.webhooks.start()
   router.models.watchFolders()
   running.start()
   await serviceFile?.announce(http.url, config.http.mountPrefix)

@@ -14,6 +14,7 @@ import { readServiceId } from './compose/engines/service-id.ts'
 import type { JobActions } from './compose/job-actions.ts'
 import type { Metrics } from './compose/metrics/open-metrics.ts'
 import type { SharedAccounts } from './compose/open-accounts.ts'
+import type { OpenedWebhooks } from './compose/open-webhooks.ts'
 import type { Readiness } from './compose/readiness.ts'
 import type { Router } from './compose/router/open-router.ts'
 import type { OpenedPartnerNodes } from './compose/router/partner-nodes.ts'
@@ -122,6 +123,7 @@ export interface HttpParts {
   readonly series: ServiceSeries
   readonly signer: ContentSigner
   readonly signIn: SignIn
+  readonly webhooks: OpenedWebhooks
   readonly metrics: Metrics
   /** Shared by all long work on the main thread. */
   readonly turns: Turns
@@ -182,6 +184,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     poolOf: deployments === null ? undefined : toPoolOf(deployments),
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
     assets: { ...assets, maxUploadBytes: parts.maxUploadBytes },
+    webhooks: parts.webhooks.webhooks,
   })
   const routerV2 = createRouterV2({
     ...router.actions,

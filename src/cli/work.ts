@@ -12,7 +12,7 @@ import { addSettingFlags } from './setting-flags.ts'
 import type { Finish, Terminal } from './terminal.ts'
 import { workJoined } from './work-joined.ts'
 
-const GROUPS: readonly SettingGroup[] = ['Storage', 'Jobs', 'Engine', 'Fleet', 'Router', 'Logs']
+const GROUPS: readonly SettingGroup[] = ['Storage', 'Jobs', 'Engine', 'Fleet', 'Router', 'Webhooks', 'Logs']
 const OTHERS: readonly SettingName[] = ['kind', 'host', 'port', 'allowInsecureBind', 'tiers', 'publicUrl']
 /** About answering clients, whatever their group. */
 const NOT_HERE: readonly SettingName[] = ['synchronous', 'maxQueue', 'drainDelay', 'content']

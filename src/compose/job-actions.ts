@@ -37,6 +37,7 @@ import { createRecover } from '../domain/jobs/sweeps/recover-jobs.ts'
 import type { Heartbeat } from '../domain/service-nodes/heartbeat.ts'
 import type { Leadership } from '../domain/service-nodes/leadership.ts'
 import type { Store } from '../domain/store.ts'
+import type { ToHook } from '../domain/webhooks/job-hooks.ts'
 import { createConvertFile } from '../domain/workflows/convert/convert-file.ts'
 import { createInspectWorkflow, createPrepareWorkflow } from '../domain/workflows/prepare.ts'
 import type { AssetActions } from './asset-actions.ts'
@@ -63,6 +64,7 @@ interface JobParts {
   /** Chores of other parts, which run beside those of jobs. */
   readonly chores: readonly Chore[]
   readonly observer: JobObserver
+  readonly toHook: ToHook
   /** Slices long work on the main thread; all of it shares these slices. */
   readonly turns: Turns
   readonly clock: Clock
@@ -159,6 +161,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     mustTakeJobs: parts.mustTakeJobs,
     refuseClosedPool: parts.refuseClosedPool,
     mustRunModels: parts.mustRunModels,
+    toHook: parts.toHook,
     retentionMs: config.retentionMs,
     retryAfterSeconds: estimate.retryAfterSeconds,
     // Beside other processes, whatever still reaches this one is taken: another one runs it.

@@ -16,6 +16,7 @@ import { type JobsConfig, toJobsConfig } from './blocks/jobs-config.ts'
 import type { Role } from './blocks/role-config.ts'
 import { type RouterConfig, toProvidersSecret, toRouterConfig } from './blocks/router-config.ts'
 import { type StoreConfig, toDatabasePassword, toStoreConfig } from './blocks/store-config.ts'
+import { toWebhooksConfig, type WebhooksConfig } from './blocks/webhooks-config.ts'
 import { readConfigFile } from './config-file.ts'
 import { refuseContradictions } from './contradictions.ts'
 import { OTHER_ENV } from './env.ts'
@@ -45,6 +46,7 @@ export interface Config {
   /** ComfyUI's own editor; null: it is not served. */
   readonly frontend: FrontendConfig | null
   readonly router: RouterConfig
+  readonly webhooks: WebhooksConfig
   /** The data folder, absolute: whatever this service keeps in files lies below it. */
   readonly dataDirectory: string
   readonly store: StoreConfig
@@ -95,6 +97,7 @@ function toSecrets(values: SettingValues, toAbsolute: ToAbsolute): Secrets {
     blobsKeys: toBlobsKeys(values, toAbsolute),
     adminToken: values.adminToken,
     signingKeys: values.signingKeys,
+    poolHook: values.poolHookSecret,
     providers: toProvidersSecret(values, toAbsolute),
   }
 }
@@ -113,6 +116,7 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: bo
     fleet: toFleetConfig(values),
     frontend: toFrontendConfig(values, toAbsolute),
     router: toRouterConfig(values, toAbsolute),
+    webhooks: toWebhooksConfig(values),
     dataDirectory: directory,
     store: toStoreConfig(values, toAbsolute),
     blobs: toBlobsConfig(values, directory),

@@ -32,6 +32,7 @@ const ONLY_SHARED: readonly SettingName[] = [
   'deploymentsDomain',
   'stagingLabel',
   'poolHook',
+  'poolHookSecret',
   'poolIdle',
 ]
 

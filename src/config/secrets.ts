@@ -4,6 +4,7 @@
  */
 import { readFileSync, statSync } from 'node:fs'
 import { inspect } from 'node:util'
+import { readSecretText } from '../../lib/standard-webhooks.ts'
 import { ConfigError, quote } from './config-error.ts'
 
 const PLACEHOLDER = '[secret]'
@@ -55,6 +56,8 @@ export interface Secrets {
   readonly adminToken: Secret<string> | null
   /** Newest first; none: one is made and kept in the data folder. */
   readonly signingKeys: readonly SigningSecret[]
+  /** Signs what is sent to the address of the pool hook; null: a key of the service does. */
+  readonly poolHook: Secret<string> | null
   /** Keys and settings of providers, as JSON; null: none. */
   readonly providers: Secret<string> | null
 }
@@ -67,6 +70,11 @@ export function readToken(text: string): Secret<string> {
   throw new Error(
     'is empty, too long, or has blanks or other characters that no header can carry; give 1 to 1024 visible ASCII characters',
   )
+}
+
+export function readWebhookSecret(text: string): Secret<string> {
+  if (readSecretText(text) !== null) return new Secret(text)
+  throw new Error('is no secret of a webhook; give whsec_ followed by 24 to 64 bytes in base64')
 }
 
 const KEY_BYTES = 32

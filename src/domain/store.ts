@@ -21,6 +21,7 @@ import type { CallStore } from './models/calls/call-store.ts'
 import type { SentJournal } from './models/calls/sent-journal.ts'
 import type { RequestStore } from './models/queue/request-store.ts'
 import type { NodeStore } from './service-nodes/node-store.ts'
+import type { WebhookStore } from './webhooks/webhook-store.ts'
 
 /** What operators change. Each of these stores is also available with an audit line bound to its writes. */
 export interface OperatorStores {
@@ -96,6 +97,7 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   readonly userFiles: UserFileStore
   readonly nodes: NodeStore
   readonly engines: EngineRegistry
+  readonly webhooks: WebhookStore
   /** Nobody else has this store open, and nobody can before it is closed: whatever another process held is free. */
   readonly isExclusive: boolean
   /** The time by which leases and windows are measured: the same for every process. */
@@ -123,6 +125,8 @@ export interface StoreGlance {
   readonly hasWaitingCalls: boolean
   /** Calls of models run under leases that have lapsed, or under none. */
   readonly hasLapsedCalls: boolean
+  /** Messages to webhooks wait, for now or for later. */
+  readonly hasPendingMessages: boolean
 }
 
 /** `contracted_schema`: a newer version has removed what this one needs. `pending_migrations`: this start may not run them. */

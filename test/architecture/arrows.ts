@@ -38,7 +38,7 @@ const DOMAIN_ROWS: readonly (readonly string[])[] = [
   ['errors.ts'],
   ['outage.ts'],
   ['accounts', 'events', 'service-nodes'],
-  ['assets', 'credits', 'idempotency'],
+  ['assets', 'credits', 'idempotency', 'webhooks'],
   ['workflows'],
   ['engine'],
   ['jobs', 'models', 'deployments'],

@@ -55,6 +55,7 @@ export interface WholeStoreUnderTest extends StoreUnderTest {
   readonly calls: CallStore
   readonly requests: RequestStore
   readonly userFiles: UserFileStore
+  readonly webhooks: Store['webhooks']
   glance: Store['glance']
 }
 

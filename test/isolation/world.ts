@@ -23,7 +23,7 @@ const LIMITS = { requestsPerMinute: null, concurrentJobs: 1, routerConcurrency: 
 
 export async function openWorld(): Promise<World> {
   const provider = createFakeProvider()
-  const settings = { kind: 'serverless', deploymentsDomain: 'example.test' }
+  const settings = { kind: 'serverless', deploymentsDomain: 'example.test', webhookPrivateNetwork: 'true' }
   const app = await startShared(settings, { overrides: { models: { providers: [provider], models: MODELS } } })
   const [caller, other]: Tenant[] = [await app.account('caller', LIMITS), await app.account('owner', LIMITS)]
   await app.admin('POST', '/deployments', { id: DEPLOYMENT, account_id: other.id, workers: 1 })

@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
-import { createCommandHook, createWebhook } from '../../adapters/hooks/pool-event-hooks.ts'
+import { createCommandHook } from '../../adapters/hooks/pool-event-hooks.ts'
 import type { DeploymentsConfig } from '../../config/blocks/deployments-config.ts'
 import { DEFAULT_POOL, type Deployment } from '../../domain/deployments/deployment.ts'
 import type { Deployments } from '../../domain/deployments/deployments.ts'
@@ -28,6 +28,8 @@ interface DeploymentParts {
   /** How many workers of a deployment this process is to have. */
   readonly workersHere: (deployment: Deployment) => number
   readonly poolSignals: PoolSignals
+  /** Tells the address of the configuration; null: it names none. */
+  readonly tellPool: CallHook | null
   readonly node: ServiceNodeParts
   readonly clock: Clock
   readonly log: Log
@@ -49,7 +51,8 @@ export function openPools(config: DeploymentsConfig, parts: DeploymentParts): Ru
   const { deployments, store, jobs, bus, drainTimeoutMs, workersHere, node, clock, log } = parts
   const workers = createLocalPoolWorkers({ createPoolWorker: jobs.createPoolWorker, commonWorker: jobs.worker })
   const signalOf = parts.poolSignals.find
-  const hooks = config.hook === null ? null : createPoolHooks({ call: toCall(config.hook), signalOf, clock, log })
+  const call = config.hook?.kind === 'command' ? createCommandHook(config.hook.path) : parts.tellPool
+  const hooks = call === null ? null : createPoolHooks({ call, signalOf, clock, log })
   const others = createOtherWorkers(node)
   const lifecycle = createLifecycle({
     deployments,
@@ -125,8 +128,4 @@ function whileLeading(hooks: PoolHooks, leadership: Leadership): PoolHooks {
     served: (pool) => hooks.served(pool),
     [Symbol.asyncDispose]: () => hooks[Symbol.asyncDispose](),
   }
-}
-
-function toCall(hook: NonNullable<DeploymentsConfig['hook']>): CallHook {
-  return hook.kind === 'webhook' ? createWebhook(hook.url) : createCommandHook(hook.path)
 }

@@ -7,16 +7,19 @@ import type { JobObserver } from '../../domain/jobs/observer.ts'
 import { JOB_STATUSES, type JobStatus } from '../../domain/jobs/transitions.ts'
 import type { CallObserver } from '../../domain/models/calls/drive-call.ts'
 import type { StoreHealth } from '../../domain/store.ts'
+import type { DeliveryObserver } from '../../domain/webhooks/deliver-webhooks.ts'
 import { withTraces } from '../router/provider-traces.ts'
 import { createCallObserver, type ErrorTypeOf } from './call-metrics.ts'
 import { createExchangeObserver, type ObserveExchange } from './provider-metrics.ts'
 import { createSeries } from './series.ts'
 import { addStoreGauges } from './store-gauges.ts'
+import { createDeliveryObserver } from './webhook-metrics.ts'
 
 export interface Metrics {
   readonly observer: JobObserver
   readonly callObserver: CallObserver
   readonly observeExchange: ObserveExchange
+  readonly deliveryObserver: DeliveryObserver
   readonly contentType: string
   render(): Promise<string>
   /** Adds the sources of gauges, which exist only once everything is open. */
@@ -48,6 +51,7 @@ interface MetricSources {
 interface ServiceSources {
   readonly countJobs: () => Promise<Readonly<Record<JobStatus, number>>>
   readonly poolSignals: () => Promise<readonly PoolSignal[]>
+  readonly webhookBacklog: () => Promise<number>
 }
 
 // From a trivial graph to an hour of video.
@@ -72,6 +76,7 @@ export function openMetrics({ version, role, errorTypeOf }: MetricsOptions): Met
     observer: createObserver(registry),
     callObserver: createCallObserver(registry, errorTypeOf),
     observeExchange: withTraces(createExchangeObserver(registry)),
+    deliveryObserver: createDeliveryObserver(registry),
     contentType: registry.contentType,
     render: () => registry.metrics(),
     watch: (sources) => addGauges(registry, sources),
@@ -134,8 +139,17 @@ function addGauges(registry: Registry, sources: MetricSources): void {
   add('atelier_store_operations', 'Writes since the start.', () => sources.groupCommit().operations)
 }
 
-function addServiceGauges(registry: Registry, { countJobs, poolSignals }: ServiceSources): void {
+function addServiceGauges(registry: Registry, { countJobs, poolSignals, webhookBacklog }: ServiceSources): void {
   const registers = [registry]
+  new Gauge({
+    name: 'atelier_webhook_messages_pending',
+    help: 'Messages that wait for their next attempt, counted to 10000: the same figure from every process of a service.',
+    registers,
+    async collect() {
+      const pending = await unlessAway(webhookBacklog())
+      if (pending !== null) this.set(pending)
+    },
+  })
   new Gauge({
     name: 'atelier_jobs',
     help: 'Jobs in the store, by state: the same figures from every process of a service.',

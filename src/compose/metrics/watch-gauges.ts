@@ -8,7 +8,7 @@ import type { Metrics, NamedGauge } from './open-metrics.ts'
 interface GaugeParts {
   /** Whether this process tells the figures of the whole service. */
   readonly tellsService: boolean
-  readonly store: Pick<Store, 'stats' | 'upkeep' | 'jobs'>
+  readonly store: Pick<Store, 'stats' | 'upkeep' | 'jobs' | 'webhooks'>
   readonly node: ServiceNodeParts
   readonly running: OpenedJobs
   readonly fleet: Fleet
@@ -16,6 +16,8 @@ interface GaugeParts {
   /** Of single parts. */
   readonly gauges: readonly NamedGauge[]
 }
+
+const BACKLOG_MAX = 10_000
 
 export function watchGauges(metrics: Metrics, parts: GaugeParts): void {
   const { store, node, fleet, openStreams, gauges } = parts
@@ -25,7 +27,11 @@ export function watchGauges(metrics: Metrics, parts: GaugeParts): void {
     nodeId: node.heartbeat.nodeId,
     isLeading: () => node.leadership.isHeld(),
     service: parts.tellsService
-      ? { countJobs: () => store.jobs.countByStatus(), poolSignals: () => poolSignals.list() }
+      ? {
+          countJobs: () => store.jobs.countByStatus(),
+          poolSignals: () => poolSignals.list(),
+          webhookBacklog: () => store.webhooks.backlog(BACKLOG_MAX),
+        }
       : null,
     runningHere: () => jobs.worker.stats().running + (pools?.workers.running() ?? 0),
     openStreams,

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
+import type { Network } from '../../../lib/outbound/network.ts'
 import {
   type CatalogFile,
   CatalogFolderError,
@@ -13,7 +14,6 @@ import {
   readCatalogFiles,
 } from '../../adapters/providers/catalog/catalog-files.ts'
 import { type CatalogProblem, type ReadCatalog, readCatalog } from '../../adapters/providers/catalog/read-catalog.ts'
-import type { Network } from '../../adapters/providers/outbound/network.ts'
 import { createCompileSchema } from '../../adapters/schemas/ajv-input.ts'
 import type { RouterConfig } from '../../config/blocks/router-config.ts'
 import type { CallStore } from '../../domain/models/calls/call-store.ts'

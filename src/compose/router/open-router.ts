@@ -41,6 +41,7 @@ interface OpenRouterParts extends Pick<ProviderContext, 'signer' | 'observeExcha
   /** Whether this process does the chores of the service. */
   readonly leadership: Leadership
   readonly observer: RouterParts['observer']
+  readonly toHook: RouterParts['toHook']
   readonly overrides: ModelOverrides
   readonly clock: Clock
   readonly log: Log
@@ -98,6 +99,7 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
     assets: parts.assets,
     limitsOf: parts.shared === null ? null : parts.shared.limitsOf,
     observer: parts.observer,
+    toHook: parts.toHook,
     journal,
     nodeId: parts.nodeId,
     glance: parts.glance,

@@ -22,6 +22,7 @@ import { createEstimateModel, createRunModel } from '../../domain/models/calls/r
 import type { SentJournal } from '../../domain/models/calls/sent-journal.ts'
 import { createModelQueue } from '../../domain/models/queue/model-queue.ts'
 import type { Store, StoreGlance } from '../../domain/store.ts'
+import type { ToHook } from '../../domain/webhooks/job-hooks.ts'
 import type { AssetActions } from '../asset-actions.ts'
 import type { OpenedModels } from './open-models.ts'
 
@@ -33,6 +34,7 @@ export interface RouterParts {
   /** null: the local kind, which has no tiers. */
   readonly limitsOf: ((accountId: string) => AccountLimits) | null
   readonly observer: CallObserver
+  readonly toHook: ToHook
   readonly journal: SentJournal
   /** Names this process among all that use the store. */
   readonly nodeId: string
@@ -100,6 +102,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     maxWaitMs: config.maxWaitMs,
     maxBodyBytes: config.maxBodyBytes,
     keepMs: DAY_MS,
+    toHook: parts.toHook,
     mayHaveWaiting: () => parts.glance()?.hasWaitingCalls !== false,
   })
   const recovery = createRecoverCalls({ ...shared, store: store.calls, requests: store.requests, journal, clock })

@@ -15,6 +15,7 @@ import { openPools, type RunningPools } from '../engines/open-deployments.ts'
 import type { OpenedDirectory } from '../engines/open-directory.ts'
 import { createJobActions, type JobActions } from '../job-actions.ts'
 import type { OpenedBus } from '../open-bus.ts'
+import type { OpenedWebhooks } from '../open-webhooks.ts'
 import { PARTS_OF } from '../roles.ts'
 import { countWorkers, isServed } from '../served-pools.ts'
 import { createStoreChores } from '../storage/store-chores.ts'
@@ -29,6 +30,7 @@ interface JobPhaseParts {
   readonly assets: AssetActions
   readonly sealer: Sealer | null
   readonly observer: JobObserver
+  readonly webhooks: OpenedWebhooks
   readonly mustRunModels: NodeModels['mustRun']
   readonly turns: Turns
   readonly opening: AsyncDisposableStack
@@ -71,6 +73,7 @@ export async function openJobs(config: Config, parts: JobPhaseParts): Promise<Op
       : opening.use(
           openPools(config.deployments, {
             ...{ ...base, deployments, jobs, bus, poolSignals },
+            tellPool: parts.webhooks.tellPool,
             drainTimeoutMs: config.jobs.drainTimeoutMs,
             workersHere: (deployment) => (opens.engines ? countWorkers(config.jobs, deployment) : 0),
           }),
@@ -121,6 +124,7 @@ function createJobs(
   return createJobActions(config.jobs, {
     ...{ ...parts, store, fleet, directory, clock, log },
     blobs: opened.blobs,
+    toHook: parts.webhooks.toHook,
     maxOvertakes: config.fleet.maxOvertakes,
     heartbeat: node.heartbeat,
     leadership: node.leadership,
@@ -136,6 +140,7 @@ function createJobs(
       ...(shared?.chores ?? []),
       ...opened.chores,
       ...workerKeys.chores,
+      ...parts.webhooks.chores,
       ...createStoreChores(store.upkeep, { clock, retentionMs: config.jobs.retentionMs }),
     ],
   })

@@ -20,6 +20,7 @@ import { type FleetOverrides, openEngines } from '../engines/open-engines.ts'
 import type { Metrics } from '../metrics/open-metrics.ts'
 import { type OpenedBus, openBus } from '../open-bus.ts'
 import { createDirectories } from '../open-directories.ts'
+import { type OpenedWebhooks, openWebhooks } from '../open-webhooks.ts'
 import { openWorkerGateway } from '../open-worker-gateway.ts'
 import { PARTS_OF } from '../roles.ts'
 import type { ModelOverrides } from '../router/open-models.ts'
@@ -60,6 +61,7 @@ interface OpenedService {
   readonly partner: OpenedPartnerNodes
   readonly signer: ContentSigner
   readonly signIn: SignIn
+  readonly webhooks: OpenedWebhooks
   /** null: no worker of another machine may join, or this process takes no requests. */
   readonly gateway: WorkerGateway | null
   /** Shared by all long work on the main thread. */
@@ -94,17 +96,24 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   const sealer = openSealer(secrets)
   const assets = createAssetActions(config.assets, { ...base, ...callers, sealer })
   const turns = overrides.turns ?? createTurns()
-  const running = await openJobs(config, {
-    ...{ base, callers, engines, bus, assets, sealer, turns, opening },
-    observer: metrics.observer,
-    mustRunModels: async (wish) => (await nodeModels.promise).mustRun(wish),
-  })
   const signingKeys = await openSigningKeys({
     configured: secrets.signingKeys,
     kept:
       store.isExclusive || sealer === null
         ? { in: 'folder', directory: config.dataDirectory }
         : { in: 'store', store, sealer },
+  })
+  const webhooks = opening.use(
+    await openWebhooks(config, {
+      ...{ store, secrets, signingKeys, bus, glance, version: options.version, clock, log },
+      observer: metrics.deliveryObserver,
+      network: overrides.models?.network ?? null,
+    }),
+  )
+  const running = await openJobs(config, {
+    ...{ base, callers, engines, bus, assets, sealer, turns, webhooks, opening },
+    observer: metrics.observer,
+    mustRunModels: async (wish) => (await nodeModels.promise).mustRun(wish),
   })
   const signer = createContentSigner(signingKeys, clock)
   const signIn = openSignIn({ ...callers, store, secrets, signingKeys, clock })
@@ -115,6 +124,7 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
       nodeId: node.heartbeat.nodeId,
       leadership: node.leadership,
       engine: resident,
+      toHook: webhooks.toHook,
       brands: config.http.brand,
       baseUrl: `${config.http.publicUrl ?? ''}${config.http.mountPrefix}`,
       observer: metrics.callObserver,
@@ -130,7 +140,21 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
     nodeId: node.heartbeat.nodeId,
   })
   runTokens.resolve(partner.runs)
-  const service = { base, callers, engines, resident, bus, assets, running, router, partner, signer, signIn, turns }
+  const service = {
+    base,
+    callers,
+    engines,
+    resident,
+    bus,
+    assets,
+    running,
+    router,
+    partner,
+    signer,
+    signIn,
+    turns,
+    webhooks,
+  }
   const hasGateway = base.takesWorkers && PARTS_OF[config.role].surfaces
   return { ...service, gateway: hasGateway ? openGateway(service, { runModel, signingKeys }) : null }
 }

@@ -12,7 +12,7 @@ import {
   readPoolHook,
   readText,
 } from '../readers/read-remote.ts'
-import { readSigningKeys, readToken } from '../secrets.ts'
+import { readSigningKeys, readToken, readWebhookSecret } from '../secrets.ts'
 import type { Setting } from './setting.ts'
 
 export const ACCOUNT_SETTINGS = {
@@ -124,6 +124,14 @@ export const ACCOUNT_SETTINGS = {
     fallback: 'none',
     read: readWordOr('none', null, readPoolHook),
     help: 'Called when jobs wait and a pool has no worker, and when a pool has been idle: an http(s) address that gets a POST, or an absolute path of a program that gets the same JSON on its input. See docs/deployments.md.',
+  },
+  poolHookSecret: {
+    group: 'Deployments',
+    argument: null,
+    fallback: 'none',
+    read: readWordOr('none', null, readWebhookSecret),
+    help: 'Signs what is sent to an address of `poolHook`, as `whsec_` and 24 to 64 bytes in base64 (docs/webhooks.md). `none`: a key of the service signs, which nobody can check.',
+    isSecret: true,
   },
   poolIdle: {
     group: 'Deployments',

@@ -26,6 +26,7 @@ export const GROUPS = [
   'Fleet',
   'Frontend',
   'Router',
+  'Webhooks',
   'Logs',
 ] as const
 export type SettingGroup = (typeof GROUPS)[number]

@@ -17,6 +17,7 @@ import { ROLE_SETTINGS } from './role-settings.ts'
 import { ROUTER_SETTINGS } from './router-settings.ts'
 import type { Setting } from './setting.ts'
 import { STORAGE_SETTINGS } from './storage-settings.ts'
+import { WEBHOOK_SETTINGS } from './webhook-settings.ts'
 
 export const KINDS = ['local', 'cloud', 'serverless'] as const
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
@@ -37,6 +38,7 @@ export const SETTINGS = {
   ...ASSET_SETTINGS,
   ...ACCOUNT_SETTINGS,
   ...ROUTER_SETTINGS,
+  ...WEBHOOK_SETTINGS,
   ...ENGINE_SETTINGS,
   ...FLEET_SETTINGS,
   ...FRONTEND_SETTINGS,

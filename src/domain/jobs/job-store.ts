@@ -7,6 +7,7 @@
 import type { PoolPrice } from '../credits/prices.ts'
 import type { ChosenLane, EngineOffer } from '../engine/fleet/lane-offers.ts'
 import type { KeyClaim, KeyHolder } from '../idempotency/idempotency-key.ts'
+import type { NewHook } from '../webhooks/webhook.ts'
 import type { Job, JobError, JobInput, JobLog, Output, Progress, Submission } from './job.ts'
 import type { RunRecord } from './run/run-record.ts'
 import type { JobOrigin } from './submit/job-origin.ts'
@@ -43,6 +44,8 @@ export interface NewJob {
   readonly needs: string
   /** What it shares with other jobs of its workflow; left out: it is not found by its workflow. */
   readonly recipe?: JobRecipe | null
+  /** Told of it, beside the webhooks of its account. */
+  readonly hook?: NewHook | null
 }
 
 export type SubmitOutcome =

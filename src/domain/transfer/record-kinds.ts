@@ -40,7 +40,7 @@ const KINDS = [
     keyLength: 1,
     columns: ['id', 'account_id', 'state', 'workers', 'idle_after', 'created_at', 'changed_at', 'version'],
   },
-  { name: 'credit_account', keyLength: 1, columns: ['account_id', 'available', 'held', 'floor'] },
+  { name: 'credit_account', keyLength: 1, columns: ['account_id', 'available', 'held', 'floor', 'low_mark'] },
   {
     name: 'ledger_entry',
     keyLength: 1,
@@ -99,6 +99,7 @@ const KINDS = [
         'attempts',
         'title',
         'output_types',
+        'hook',
         'workflow',
         'origin',
         'workflow_id',
@@ -132,7 +133,7 @@ const KINDS = [
     columns: [
       ...['seq', 'id', 'account_id', 'key', 'fingerprint', 'queued', 'state', 'model', 'base_url', 'created_at'],
       ...['expires_at', 'started_at', 'attempt', 'hold_micros', 'spend_micros', 'costly', 'progress'],
-      ...['fence', 'sent', 'stop_asked', 'losses', 'task', 'job_id'],
+      ...['fence', 'sent', 'stop_asked', 'losses', 'task', 'job_id', 'hook'],
     ],
   },
   { name: 'router_input', keyLength: 1, columns: ['seq', 'body', 'hash', 'size_bytes'] },
@@ -145,6 +146,28 @@ const KINDS = [
     ],
   },
   { name: 'router_account', keyLength: 1, columns: ['account_id', 'running', 'costly', 'committed_micros'] },
+  // Behind all that is told to them: a store that receives a job tells nobody of it, because nobody is there yet.
+  {
+    name: 'webhook_endpoint',
+    keyLength: 1,
+    columns: [
+      ...['id', 'account_id', 'kind', 'url', 'description', 'events', 'secret', 'previous_secret', 'previous_until'],
+      ...['state', 'reason', 'disabled_at', 'failing_since', 'low_mark', 'created_at', 'changed_at', 'used_at'],
+    ],
+  },
+  {
+    name: 'webhook_delivery',
+    keyLength: 1,
+    columns: [
+      ...['seq', 'id', 'endpoint_id', 'account_id', 'type', 'subject', 'at', 'facts', 'state', 'attempts', 'first_at'],
+      ...['next_at', 'ended_at'],
+    ],
+  },
+  {
+    name: 'webhook_attempt',
+    keyLength: 2,
+    columns: ['delivery_id', 'number', 'at', 'took_ms', 'outcome', 'status', 'response'],
+  },
   { name: 'account_storage', keyLength: 1, columns: ['account_id', 'bytes'], isDerived: true },
 ] as const satisfies readonly {
   readonly name: string

@@ -9,6 +9,7 @@ import type { JobReader } from '../../domain/jobs/read/job-reader.ts'
 import type { ListJobs } from '../../domain/jobs/read/list-jobs.ts'
 import type { WatchJob } from '../../domain/jobs/read/watch-job.ts'
 import type { Submit } from '../../domain/jobs/submit/submit-job.ts'
+import type { Webhooks } from '../../domain/webhooks/manage-webhooks.ts'
 import type { ConvertFile } from '../../domain/workflows/convert/convert-file.ts'
 import type { AccountConnections } from '../kit/connections/account-connections.ts'
 import type { Contract } from '../kit/contracts/contract.ts'
@@ -35,6 +36,8 @@ import { listJobs } from './operations/job-list.ts'
 import { JOBS_BY_ID } from './operations/jobs-by-id.ts'
 import { type PostAssetsDeps, postAssets } from './operations/post-assets.ts'
 import { postJobs } from './operations/post-jobs.ts'
+import { DELIVERY_OPERATIONS } from './operations/webhook-deliveries.ts'
+import { WEBHOOK_OPERATIONS } from './operations/webhooks.ts'
 import { createReachableJobs, type JobReach, type PoolOf } from './reachable-jobs.ts'
 import { createJobBytes } from './views/job-bytes.ts'
 import { API_PATH, type ContentLinks, type JobLinkStyle } from './views/links.ts'
@@ -68,6 +71,7 @@ export interface JobsV2Options {
     readonly convertFile: ConvertFile
   }
   readonly assets: AssetOperations
+  readonly webhooks: Webhooks
 }
 
 /** What the operations on assets need between them. */
@@ -115,6 +119,8 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     listJobs(app, { contextOf, jobBytes, turns, list: jobs.list, cursors: createTimeCursors(options.cursorSecret) })
     const byId = { contextOf, jobs: reachable, jobBytes, turns, gate, hub }
     for (const register of JOBS_BY_ID) register(app, byId)
+    const webhooks = { contextOf, webhooks: options.webhooks, check: spec.check }
+    for (const register of [...DELIVERY_OPERATIONS, ...WEBHOOK_OPERATIONS]) register(app, webhooks)
     getOpenapi(app, { contextOf, documentFor: spec.textFor })
     const assets = { contextOf, contentLinks, ...options.assets }
     for (const register of ASSET_OPERATIONS) register(app, assets)
@@ -154,6 +160,7 @@ function scopeOf(request: FastifyRequest): Scope | null {
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   if (route.includes(`${API_PATH}/assets`)) return isRead ? 'assets:read' : 'assets:write'
   if (route.includes(`${API_PATH}/workflows`)) return 'jobs:write'
-  if (route.includes(`${API_PATH}/jobs`)) return isRead ? 'jobs:read' : 'jobs:write'
+  if (route.includes(`${API_PATH}/jobs`) || route.includes(`${API_PATH}/webhooks`))
+    return isRead ? 'jobs:read' : 'jobs:write'
   return null
 }

@@ -5,7 +5,10 @@ import type { LoadOptions } from '../kit/contracts/openapi-document.ts'
 
 const SOURCE = new URL('../../../spec/jobs-v2.openapi.json', import.meta.url)
 /** Checked one by one, because each has its own refusal. */
-const REQUEST_SCHEMAS = ['ExtraData', 'Priority', 'AssetFromHashRequest']
+const REQUEST_SCHEMAS = [
+  ...['ExtraData', 'Priority', 'AssetFromHashRequest', 'JobWebhook', 'WebhookCreateRequest', 'WebhookUpdateRequest'],
+  ...['WebhookRotateRequest', 'WebhookReplayRequest'],
+]
 
 export function loadJobsContract(options: LoadOptions): Contract {
   return openContract({ ...options, source: SOURCE, requestSchemas: REQUEST_SCHEMAS })

@@ -38,7 +38,15 @@ const JOB: Sample = {
   ...{ metadata: '{"a":"ü"}', progress: '{"value":0.5}', error: null, workflow: '{"1":{"seed":18446744073709551615}}' },
   ...{ workflow_id: null, submission: null, run: null, log_text: null, log_truncated: null, log_captured_at: null },
   ...{ log_complete: null, log_marks: null, sealed: null, notes: null, completed_at: null },
-  ...{ recipe: 'r1', code: null, attempts: null, title: 'Postcard', output_types: 0, origin: '{"key":"k"}' },
+  ...{
+    recipe: 'r1',
+    code: null,
+    attempts: null,
+    title: 'Postcard',
+    output_types: 0,
+    origin: '{"key":"k"}',
+    hook: null,
+  },
 }
 
 const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly Sample[]>> = {
@@ -62,7 +70,7 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
       version: 3,
     },
   ],
-  credit_account: [{ account_id: 'ann', available: 7_000_000, held: 100, floor: -5 }],
+  credit_account: [{ account_id: 'ann', available: 7_000_000, held: 100, floor: -5, low_mark: 900 }],
   ledger_entry: [
     {
       ...{ seq: 4, account_id: 'ann', kind: 'grant', reference: 'g1', granted: -7_000_100, available: 7_000_000 },
@@ -175,7 +183,17 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
         hold_micros: null,
         spend_micros: 7,
       },
-      ...{ costly: 0, progress: null, fence: 4, sent: 1, stop_asked: 0, losses: 2, task: 'task-9', job_id: null },
+      ...{
+        costly: 0,
+        progress: null,
+        fence: 4,
+        sent: 1,
+        stop_asked: 0,
+        losses: 2,
+        task: 'task-9',
+        job_id: null,
+        hook: '',
+      },
     },
   ],
   router_input: [{ seq: 5, body: bytes('{}'), hash: null, size_bytes: 2 }],
@@ -186,6 +204,24 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
     },
   ],
   router_account: [{ account_id: 'ann', running: 0, costly: 0, committed_micros: 0 }],
+  webhook_endpoint: [
+    {
+      ...{ id: 'whe_1', account_id: 'ann', kind: 'account', url: 'https://a.example/h', description: 'ü' },
+      ...{ events: ' job.queued ', secret: bytes('sealed'), previous_secret: null, previous_until: null },
+      ...{ state: 'enabled', reason: null, disabled_at: null, failing_since: 4, low_mark: 900, created_at: 1 },
+      ...{ changed_at: 2, used_at: 3 },
+    },
+  ],
+  // Of what was moved nobody is told again: this is the only message there is afterwards.
+  webhook_delivery: [
+    {
+      ...{ seq: 8, id: 'msg_1', endpoint_id: 'whe_1', account_id: 'ann', type: 'job.queued', subject: LIVE, at: 1000 },
+      ...{ facts: '{}', state: 'pending', attempts: 1, first_at: 5, next_at: 6, ended_at: null },
+    },
+  ],
+  webhook_attempt: [
+    { delivery_id: 'msg_1', number: 1, at: 5, took_ms: 1, outcome: 'refused', status: 500, response: 'no' },
+  ],
 }
 
 function rowsOf(name: RecordName): RecordRow[] {

@@ -20,15 +20,20 @@ interface Things {
   readonly jobs: readonly Named[]
   readonly assets: readonly Named[]
   readonly hashes: readonly Named[]
+  readonly webhooks: readonly Named[]
+  readonly messages: readonly Named[]
 }
 
 export const jobsV2: IsolationSurface = {
   name: 'jobs-v2',
   spec: SPEC,
-  harmless: ['getHealth', 'convertWorkflow'],
+  // A webhook is made of what its caller says, and the common secret is the caller's own.
+  harmless: ['getHealth', 'convertWorkflow', 'createWebhook', 'getWebhookSecret'],
   lists: [
     { operation: 'listJobs', path: `${API}/jobs` },
     { operation: 'getOpenapi', path: `${API}/openapi.json` },
+    { operation: 'listWebhooks', path: `${API}/webhooks` },
+    { operation: 'listWebhookDeliveries', path: `${API}/webhooks/deliveries` },
   ],
   async prepare(world) {
     const things = await makeThings(world)
@@ -48,7 +53,7 @@ function byParameter(operation: Operation, things: Things): IsolationCase[] {
   const { id, path } = operation
   const [parameter] = /\{\w+\}/.exec(path) ?? []
   if (parameter === undefined) return []
-  const kind = parameter === '{hash}' ? things.hashes : path.startsWith(`${API}/jobs/`) ? things.jobs : things.assets
+  const kind = parameter === '{hash}' ? things.hashes : kindAt(path, things)
   const at = (value: string) => path.replace(parameter, encodeURIComponent(value))
   return kind.flatMap(({ title, foreign, unknown }) =>
     verbsOf(operation).map((method) => ({
@@ -60,9 +65,18 @@ function byParameter(operation: Operation, things: Things): IsolationCase[] {
   )
 }
 
+function kindAt(path: string, { jobs, assets, webhooks, messages }: Things): readonly Named[] {
+  if (path.startsWith(`${API}/webhooks/deliveries/`)) return messages
+  if (path.startsWith(`${API}/webhooks/`)) return webhooks
+  return path.startsWith(`${API}/jobs/`) ? jobs : assets
+}
+
 // Operations whose bodies, queries and headers could name something.
 
-async function byContent({ other, deployment }: World, { jobs, assets, hashes }: Things): Promise<IsolationCase[]> {
+async function byContent(
+  { other, deployment }: World,
+  { jobs, assets, hashes, webhooks, messages }: Things,
+): Promise<IsolationCase[]> {
   const [hash] = hashes
   const [asset] = assets
   const listed = await other.call(`${API}/jobs?limit=1`)
@@ -90,7 +104,20 @@ async function byContent({ other, deployment }: World, { jobs, assets, hashes }:
     foreign,
     unknown,
   })
+  const messagesBy = (query: string): IsolationRequest => ({
+    method: 'GET',
+    path: `${API}/webhooks/deliveries?${query}`,
+  })
   return [
+    ...(
+      [
+        ['webhook_id', webhooks[0]],
+        ['job_id', jobs[0]],
+        ['before', messages[0]],
+      ] as const
+    ).map(([name, { foreign, unknown }]) =>
+      pair('listWebhookDeliveries', `by ${name}`, messagesBy(`${name}=${foreign}`), messagesBy(`${name}=${unknown}`)),
+    ),
     pair(
       'assetFromPath',
       'a file of the machine',
@@ -269,6 +296,10 @@ async function makeThings({ app, other, deployment }: World): Promise<Things> {
   const uploaded = await other.call(sent.path, sent)
   const ended = await other.call(`${API}/jobs/${done}`)
   const output = ended.json.outputs[0].id as string
+  // Nobody listens there, and nothing must: it is made and named, not reached.
+  const add = { method: 'POST', body: JSON.stringify({ url: 'http://127.0.0.1:9/', events: ['job.expired'] }) }
+  const webhook = (await other.call(`${API}/webhooks`, add)).json.id as string
+  const message = (await other.call(`${API}/webhooks/${webhook}/test`, { method: 'POST' })).json.delivery_id as string
   const named = (title: string, foreign: string, unknown: string) => ({ title, foreign, unknown })
   const job = (title: string, id: string) => named(title, id, newJobId())
   return {
@@ -283,6 +314,8 @@ async function makeThings({ app, other, deployment }: World): Promise<Things> {
       named('an upload', uploaded.json.id, crypto.randomUUID()),
       named('an output', output, crypto.randomUUID()),
     ],
+    webhooks: [named('a webhook', webhook, `whe_${'0'.repeat(32)}`)],
+    messages: [named('a message', message, `msg_${'0'.repeat(32)}`)],
     hashes: [
       named('uploaded bytes', uploaded.json.hash, UNKNOWN_HASH),
       named('output bytes', ended.json.outputs[0].hash, UNKNOWN_HASH),

@@ -68,6 +68,7 @@ export function openRouterNode(options: RouterNodeOptions): RouterNode {
       limits: { takeRequests: unused, takeWindow: unused },
       isExclusive: true,
     },
+    toHook: unused,
     models: {
       catalog: () => catalog,
       routes: () => createPartnerRoutes([]),

@@ -67,6 +67,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     ...options.api,
     jobs: { ...jobs.operations, convertFile: noConversion },
     assets: noAssets,
+    webhooks: noWebhooks,
   })
   const operator = createOperatorSurface({
     role: 'all',
@@ -87,6 +88,14 @@ async function noConversion(): Promise<never> {
 
 async function unknownAsset(): Promise<never> {
   throw new ServiceError('not_found', 'there is no asset with this id')
+}
+
+const noWebhook = () => Promise.reject(new ServiceError('not_found', 'there are no webhooks here'))
+
+const noWebhooks: JobsV2Options['webhooks'] = {
+  ...{ create: noWebhook, list: async () => [], find: noWebhook, change: noWebhook, rotate: noWebhook },
+  ...{ remove: noWebhook, test: noWebhook, deliveries: async () => [], delivery: noWebhook, replay: noWebhook },
+  ...{ replayRange: noWebhook, commonSecret: () => new Uint8Array(32) },
 }
 
 const noAssets: JobsV2Options['assets'] = {

@@ -1,4 +1,4 @@
-import type { Network, ResolvedAddress } from '../../../src/adapters/providers/outbound/network.ts'
+import type { Network, ResolvedAddress } from '../../../lib/outbound/network.ts'
 
 /** Names lead where the test says; everything else of the network is this machine's loopback, over plain http. */
 export function createLoopbackNetwork(names: Readonly<Record<string, string>> = {}): Network {

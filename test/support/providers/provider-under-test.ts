@@ -7,7 +7,7 @@ import {
   type DeclarativeProvider,
   openDeclarativeProvider,
 } from '../../../src/adapters/providers/declarative/declarative-provider.ts'
-import type { Network } from '../../../src/adapters/providers/outbound/network.ts'
+import type { Network } from '../../../lib/outbound/network.ts'
 import { openSafeFetcher } from '../../../src/adapters/providers/outbound/safe-fetch.ts'
 import { checkSandboxModel } from '../../../src/adapters/providers/sandbox/sandbox-provider.ts'
 import { createCompileSchema } from '../../../src/adapters/schemas/ajv-input.ts'

@@ -9,8 +9,8 @@ import {
   type ExchangeRequest,
   type PhaseLimits,
 } from '../../../../lib/outbound/exchange.ts'
+import { matchesHost } from '../../../../lib/outbound/network.ts'
 import { openOutboundClient } from '../../../../lib/outbound/outbound-client.ts'
-import { matchesHost } from './network.ts'
 import type { SafeFetch } from './safe-fetch.ts'
 
 // Twice the number of generations, since polls and downloads run beside them.

@@ -3,13 +3,11 @@
  * the resolved IP address when the connection is made, and redirects are followed here, a few at most, so that no check is
  * skipped on the second hop. Headers are decided per hop too: a key is never sent to another host.
  */
-import { isIP, type LookupFunction } from 'node:net'
-import { buildConnector } from 'undici'
 import type { ExchangeAnswer, PhaseLimits } from '../../../../lib/outbound/exchange.ts'
+import { createGuardedConnector, unwrapBlocked } from '../../../../lib/outbound/guarded-connector.ts'
+import { BlockedAddressError, matchesHost, mustBeOpen, type Network } from '../../../../lib/outbound/network.ts'
 import { type OutboundClient, openOutboundClient } from '../../../../lib/outbound/outbound-client.ts'
-import { BlockedAddressError, matchesHost, type Network, type ResolvedAddress, toLiteral } from './network.ts'
 
-const CONNECT_TIMEOUT_MS = 10_000
 const MAX_REDIRECTS = 3
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 const CONNECTIONS_PER_HOST = 16
@@ -70,55 +68,8 @@ function readAddress(text: string, base: URL | null): URL {
 
 /** Throws BlockedAddressError when the address must not even be tried. */
 function checkAddress(url: URL, { network, allowedHosts }: Pick<FollowOptions, 'network' | 'allowedHosts'>): void {
-  const isPlain = url.protocol === 'http:' && network.allowsPlainHttp
-  if (url.protocol !== 'https:' && !isPlain) throw new BlockedAddressError(url.host, 'only https is allowed')
-  if (url.username !== '' || url.password !== '') throw new BlockedAddressError(url.host, 'it carries a user name')
+  mustBeOpen(url, network)
   if (allowedHosts !== null && !matchesHost(url.hostname, allowedHosts)) {
     throw new BlockedAddressError(url.host, 'the host is not on the list of allowed hosts')
   }
-}
-
-/** The refusal of the guarded connection is the cause of the client's error, and the clearer message. */
-function unwrapBlocked(error: unknown): never {
-  const cause = error instanceof Error ? error.cause : null
-  throw cause instanceof BlockedAddressError ? cause : error
-}
-
-/**
- * Connections to addresses that were checked, and to no others. The name is resolved once per connection and the socket gets
- * exactly the addresses that passed, so a name that answers differently the second time (DNS rebinding) gains nothing.
- */
-function createGuardedConnector(network: Network): buildConnector.connector {
-  const connect = buildConnector({
-    allowH2: false,
-    timeout: CONNECT_TIMEOUT_MS,
-    lookup: createGuardedLookup(network),
-    // The type asks for a port that each connection brings itself.
-  } as buildConnector.BuildOptions)
-  return function guardedConnect(options, callback) {
-    const literal = toLiteral(options.hostname)
-    // The system does not look up an address that is written out, so the lookup would never see it.
-    if (isIP(literal) !== 0 && !network.mayConnect(literal)) {
-      return callback(new BlockedAddressError(options.hostname, 'it is not a public address'), null)
-    }
-    connect(options, callback)
-  }
-}
-
-function createGuardedLookup(network: Network): LookupFunction {
-  return function guardedLookup(hostname, options, callback) {
-    resolveAllowed(hostname, network).then(
-      (addresses) => {
-        if (options.all) callback(null, [...addresses])
-        else callback(null, addresses[0].address, addresses[0].family)
-      },
-      (error) => callback(error, '', 0),
-    )
-  }
-}
-
-async function resolveAllowed(hostname: string, network: Network): Promise<ResolvedAddress[]> {
-  const addresses = (await network.resolve(hostname)).filter(({ address }) => network.mayConnect(address))
-  if (addresses.length === 0) throw new BlockedAddressError(hostname, 'its name leads to no public address')
-  return addresses
 }

@@ -17,6 +17,7 @@ import type { ModelWish } from '../../engine/model-port.ts'
 import { invalidField, ServiceError } from '../../errors.ts'
 import type { EventBus } from '../../events/event-bus.ts'
 import { keyReuse, toKeyClaim } from '../../idempotency/idempotency-key.ts'
+import type { HookWish, ToHook } from '../../webhooks/job-hooks.ts'
 import { toEngineRefusal } from '../../workflows/graph-refusals.ts'
 import type { Job, JobInput, Submission } from '../job.ts'
 import type { JobStore, NewJob } from '../job-store.ts'
@@ -48,6 +49,8 @@ export interface SubmitRequest {
   readonly submission?: Submission
   /** Where an editor had put the nodes, for a submit that does not bring what the editor sent. */
   readonly layout?: GraphLayout | null
+  /** An address that is told of it; left out or null: only the webhooks of its account are. */
+  readonly webhook?: HookWish | null
 }
 
 export type Submit = (request: SubmitRequest) => Promise<Job>
@@ -88,6 +91,8 @@ interface SubmitDeps {
   readonly extraData: Pick<ExtraDataKeeper, 'hold' | 'forget'>
   /** Shared with all other long work on this thread; left out: its own. */
   readonly turns?: Turns
+  /** Checks the address that a job brings along; left out: none may. Throws invalid_field. */
+  readonly toHook?: ToHook
   readonly pool: string
   /** Throws deployment_not_ready or deployment_stopped. Asked right before the job is recorded. */
   readonly mustTakeJobs?: (pool: string) => void
@@ -132,6 +137,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
     }
     const pool = request.pool ?? deps.pool
     const price = deps.admit?.(request.accountId, pool) ?? null
+    const hook = request.webhook == null ? null : await mustHaveHooks(deps)(request.accountId, request.webhook)
     const prepared = request.prepared ?? (await prepareWorkflow(request.accountId, request.workflow, { pool }))
     await refuseModels(request, prepared.graph)
     deps.mustTakeJobs?.(pool)
@@ -167,6 +173,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
         hasChosenId: chosenId !== null,
         submission: request.submission ?? null,
         origin: toOrigin(request.idempotencyKey, prepared.inputs, layoutOf(request, notes)),
+        hook,
       })
       const refusal = (await expected?.answer()) ?? null
       if (refusal !== null) throw new EngineRefusedError(refusal)
@@ -230,6 +237,11 @@ export function createSubmit(deps: SubmitDeps): Submit {
 /** A submission keeps what its editor sent, and with it the layout. */
 function layoutOf({ submission, layout = null }: SubmitRequest, notes: JsonObject | null): GraphLayout | null {
   return submission === undefined ? toKeptLayout(layout ?? readLayout(notes)) : null
+}
+
+function mustHaveHooks({ toHook }: Pick<SubmitDeps, 'toHook'>): ToHook {
+  if (toHook !== undefined) return toHook
+  throw invalidField('webhook', 'is not supported here; leave it out')
 }
 
 /** What an editor calls the workflow that it sent along. */

@@ -8,8 +8,10 @@ import type { NewId } from '../../../../lib/ids.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { createDoorbell } from '../../../../lib/waiting/doorbell.ts'
 import type { BlobStore, StoreBlob } from '../../assets/blob-store.ts'
-import { isStoreAway } from '../../errors.ts'
+import { isStoreAway, ServiceError } from '../../errors.ts'
 import type { CallMoved, EventBus, Unsubscribe } from '../../events/event-bus.ts'
+import type { ToHook } from '../../webhooks/job-hooks.ts'
+import type { NewHook } from '../../webhooks/webhook.ts'
 import { neverFits, toNeverFitting } from '../access/committed-spend.ts'
 import { type AccessRules, type OpenedModel, refusalNow } from '../access/model-access.ts'
 import type { CallLeases } from '../calls/call-leases.ts'
@@ -40,6 +42,8 @@ interface QueueRequest {
   readonly body: Buffer
   readonly input: JsonRecord | RouterError
   readonly baseUrl: string
+  /** An address that is told of its end; left out or null: only the webhooks of its account are. */
+  readonly webhook?: string | null
 }
 
 interface Submitted {
@@ -77,6 +81,7 @@ interface ModelQueueDeps extends NewCallDeps {
   readonly maxWaitMs: number
   readonly maxBodyBytes: number
   readonly keepMs: number
+  readonly toHook: ToHook
   /** Whether requests may wait in the store that this node was not told of: false spares it a look. */
   readonly mayHaveWaiting: () => boolean
 }
@@ -105,9 +110,10 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
     const limits = deps.rules.limitsOf(request.accountId)
     // It could never be taken out of the queue, and would hold up everything behind it.
     const isTooDear = isValid && neverFits(call, limits)
+    const hook = await toCallHook(deps, request)
     const body = await keepBody(deps, request.body, isValid && !isTooDear)
     const outcome = await store.enqueue(
-      { ...call, body, bodyBytes: request.body.length },
+      { ...call, body, bodyBytes: request.body.length, hook },
       { maxWaiting: deps.maxWaiting, isValid: isValid && !isTooDear },
     )
     switch (outcome.outcome) {
@@ -301,4 +307,18 @@ async function refuse(deps: ModelQueueDeps, { ref, modelId }: TakenRequest, erro
 
 function unknownRequest(): RouterError {
   return new RouterError('unknown_request', 'there is no request with this id for this model')
+}
+
+async function toCallHook(
+  { toHook }: Pick<ModelQueueDeps, 'toHook'>,
+  { accountId, webhook }: Pick<QueueRequest, 'accountId' | 'webhook'>,
+): Promise<NewHook | null> {
+  if (webhook == null) return null
+  try {
+    return await toHook(accountId, { url: webhook, events: ['model_call.completed'], secret: null })
+  } catch (error) {
+    if (error instanceof ServiceError && error.refusal === 'invalid_field')
+      throw new RouterError('malformed', error.message)
+    throw error
+  }
 }

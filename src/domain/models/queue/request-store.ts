@@ -1,9 +1,12 @@
 /** Where queued calls wait. They become ordinary running calls when there is room for them. */
+import type { NewHook } from '../../webhooks/webhook.ts'
 import type { CallBody, CallEnd, CallLimits, HeldCall, NewCall, NewLease } from '../calls/call-store.ts'
 
 interface NewRequest extends NewCall {
   readonly body: CallBody
   readonly bodyBytes: number
+  /** Told of its end, beside the webhooks of its account. */
+  readonly hook?: NewHook | null
 }
 
 export type EnqueueOutcome =

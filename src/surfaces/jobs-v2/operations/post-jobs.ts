@@ -5,12 +5,14 @@ import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { readIdempotencyKey } from '../../../domain/idempotency/idempotency-key.ts'
 import { readMetadata } from '../../../domain/jobs/submit/job-metadata.ts'
 import type { Submit } from '../../../domain/jobs/submit/submit-job.ts'
+import type { HookWish } from '../../../domain/webhooks/job-hooks.ts'
 import { readJsonBody } from '../../kit/bodies/json-body.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import type { JobBytes } from '../views/job-bytes.ts'
 import { API_PATH } from '../views/links.ts'
+import { readJobWebhook } from './webhook-body.ts'
 
 interface PostJobsDeps {
   readonly contextOf: ContextOf
@@ -25,6 +27,7 @@ interface SubmitBody {
   readonly extraData: Readonly<Record<string, unknown>> | null
   readonly metadata: Readonly<Record<string, string>>
   readonly priority: number
+  readonly webhook: HookWish | null
 }
 
 /** Named in the contract for later; a caller that relies on them must not believe that they work. */
@@ -52,8 +55,9 @@ function readSubmitBody(body: JsonValue, check: ContractCheck): SubmitBody {
   const extraData = readExtraData(body['extra_data'], check)
   const metadata = readMetadata(body['metadata'])
   const priority = readPriority(body['priority'], check)
+  const webhook = readJobWebhook(body['webhook'], check)
   refuseReserved(body)
-  return { workflow: body['workflow'], extraData, metadata, priority }
+  return { workflow: body['workflow'], extraData, metadata, priority, webhook }
 }
 
 function readExtraData(value: JsonValue | undefined, check: ContractCheck): SubmitBody['extraData'] {

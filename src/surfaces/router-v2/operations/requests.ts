@@ -6,6 +6,7 @@ import type { CallResult } from '../../../domain/models/calls/call-store.ts'
 import type { ModelQueue } from '../../../domain/models/queue/model-queue.ts'
 import { RouterError } from '../../../domain/models/router-error.ts'
 import { mustBeResult } from '../../kit/model-calls.ts'
+import { lenientQueryOf } from '../../kit/request-url.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { fingerprintOf, readCallInput, readKey } from '../requests/call-input.ts'
 import { openWithQuery } from '../requests/run-query.ts'
@@ -41,7 +42,8 @@ function submitRequest(app: FastifyInstance, deps: RequestsDeps): void {
     const { body, input } = await readCallInput(request.raw, maxBodyBytes)
     const fingerprint = key === null ? '' : fingerprintOf(request.raw, body)
     const { accountId, keyId } = caller
-    const call = { opened, accountId, keyId, key, fingerprint, body, input, baseUrl }
+    const webhook = lenientQueryOf(request.raw.url ?? '').get('webhook')
+    const call = { opened, accountId, keyId, key, fingerprint, body, input, baseUrl, webhook }
     const { requestId, position, isReplay } = await queue.submit(call)
     if (isReplay) reply.header('idempotent-replayed', 'true')
     return sendJson(reply, 201, {

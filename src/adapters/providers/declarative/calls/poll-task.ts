@@ -7,9 +7,9 @@ import {
   stringifyLosslessJson,
 } from '../../../../../lib/json/lossless-json.ts'
 import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
+import { BlockedAddressError } from '../../../../../lib/outbound/network.ts'
 import type { Json } from '../../../../domain/models/catalog/model.ts'
 import type { PollOutcome, Provider, ProviderOptions, ProviderTask } from '../../../../domain/models/provider.ts'
-import { BlockedAddressError } from '../../outbound/network.ts'
 import { toRefusal } from '../answer/provider-refusal.ts'
 import { hasOutput, type ReadAnswer, refusalCost, toResult } from '../answer/read-answer.ts'
 import type { DeclarativeDeps, ExchangeKind, ProviderContext } from '../provider-context.ts'

@@ -6,8 +6,8 @@
 
 import { sniffType } from '../../../../../lib/files/sniff-type.ts'
 import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
+import { BlockedAddressError } from '../../../../../lib/outbound/network.ts'
 import type { ValidationFailure } from '../../../../domain/models/router-error.ts'
-import { BlockedAddressError } from '../../outbound/network.ts'
 import type { SafeFetch } from '../../outbound/safe-fetch.ts'
 import type { MediaRule } from '../rules/rule-types.ts'
 

@@ -19,6 +19,7 @@ export const DERIVE: readonly string[] = [
   nextOf(serial('audit_log', 'seq'), newestOf('audit_log', 'seq')),
   nextOf(serial('user_file', 'id'), newestOf('user_file', 'id')),
   nextOf(serial('router_call', 'seq'), newestOf('router_call', 'seq')),
+  nextOf(serial('webhook_delivery', 'seq'), newestOf('webhook_delivery', 'seq')),
   'DELETE FROM account_blob',
   `INSERT INTO account_blob (account_id, hash, records, size_bytes)
    SELECT account_id, hash, count(*), max(size_bytes)

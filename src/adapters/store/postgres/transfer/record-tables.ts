@@ -21,19 +21,18 @@ const SELECTS: Partial<Record<RecordName, Select>> = {
   job: (behind) => `
     SELECT either.id, seq, account_id, pool, status, priority, attempt, version, created_at, started_at, completed_at,
       either.expires_at, needs_extra_data, input_count, output_count, outputs_reused, outputs_replaced, needs, engine_id,
-      engine_losses, price_second, price_minimum, metadata, progress, error, recipe, code, attempts, title, output_types, workflow, origin,
-      workflow_id, submission,
-      run, is_hidden,
+      engine_losses, price_second, price_minimum, metadata, progress, error, recipe, code, attempts, title, output_types, hook, workflow,
+      origin, workflow_id, submission, run, is_hidden,
       job_log.text AS log_text, truncated AS log_truncated, captured_at AS log_captured_at, complete AS log_complete, marks AS log_marks, sealed,
       job_notes.text AS notes
     FROM (
       (SELECT ${JOB_COLUMNS}, NULL::bigint AS completed_at, expires_at, needs_extra_data, input_count, output_count,
          outputs_reused, outputs_replaced, needs, engine_id, engine_losses, price_second, price_minimum, metadata, progress,
-         NULL::text AS error, recipe, NULL::text AS code, attempts, title, 0 AS output_types, NULL::text AS run, false AS is_hidden
+         NULL::text AS error, recipe, NULL::text AS code, attempts, title, 0 AS output_types, hook, NULL::text AS run, false AS is_hidden
        FROM job ${behind('id')})
       UNION ALL
       (SELECT ${JOB_COLUMNS}, completed_at, expires_at, 0, 0, output_count, outputs_reused, outputs_replaced, '', engine_id, 0,
-         NULL, NULL, metadata, progress, error, recipe, code, attempts, title, coalesce(output_types, 0), run, is_hidden
+         NULL, NULL, metadata, progress, error, recipe, code, attempts, title, coalesce(output_types, 0), NULL, run, is_hidden
        FROM job_done ${behind('id')})) AS either
     JOIN job_text ON job_text.job_id = either.id AND job_text.expires_at = either.expires_at
     LEFT JOIN job_log ON job_log.job_id = either.id AND job_log.expires_at = either.expires_at
@@ -92,7 +91,9 @@ function toJobTables(kind: RecordKind, rows: readonly RecordRow[]): readonly Tab
     ...['expires_at', 'output_count', 'outputs_reused', 'outputs_replaced', 'engine_id', 'metadata', 'progress'],
     ...['recipe', 'attempts', 'title'],
   )
-  const live = same('needs_extra_data', 'input_count', 'needs', 'engine_losses', 'price_second', 'price_minimum')
+  const live = same(
+    ...['needs_extra_data', 'input_count', 'needs', 'engine_losses', 'price_second', 'price_minimum', 'hook'],
+  )
   const keyed = { job_id: 'id', expires_at: 'expires_at' }
   return [
     pick('job', { ...shared, ...live }, rows.filter(isLive)),

@@ -50,6 +50,9 @@ import {
   prepareFindSummaries,
   prepareSearchJobs,
 } from './search/search-jobs.ts'
+import { prepareHasPending } from './webhooks/claim-deliveries.ts'
+import { prepareFindEndpoint, prepareListEndpoints } from './webhooks/endpoint-rows.ts'
+import { prepareBacklog, prepareFindDelivery, prepareListDeliveries } from './webhooks/read-deliveries.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
   const canPay = prepareCanPay(database)
@@ -121,6 +124,12 @@ export function prepareReadOperations(database: DatabaseSync) {
     listEngines: prepareListEngines(database),
     findCatalogs: prepareFindCatalogs(database),
     measureCatalogs: prepareMeasureCatalogs(database),
+    listEndpoints: prepareListEndpoints(database),
+    findEndpoint: prepareFindEndpoint(database),
+    hasPendingDeliveries: prepareHasPending(database),
+    listDeliveries: prepareListDeliveries(database),
+    findDelivery: prepareFindDelivery(database),
+    webhookBacklog: prepareBacklog(database),
   }
 }
 

@@ -53,6 +53,14 @@ import {
 } from './nodes/engine-rows.ts'
 import { prepareBeatNode, prepareForgetNodes, prepareLeaveNode } from './nodes/node-rows.ts'
 import { prepareSweepRecipes } from './search/search-jobs.ts'
+import { prepareClaimDeliveries, prepareEnqueueMessage, prepareFinishDeliveries } from './webhooks/claim-deliveries.ts'
+import {
+  prepareChangeEndpoint,
+  prepareCreateEndpoint,
+  preparePutEndpoint,
+  prepareRemoveEndpoint,
+} from './webhooks/endpoint-rows.ts'
+import { prepareReplayDelivery, prepareReplayRange, prepareSweepDeliveries } from './webhooks/read-deliveries.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
@@ -120,6 +128,16 @@ export function prepareWriteOperations(database: DatabaseSync) {
     setEngineWill: prepareSetEngineWill(database),
     putCatalog: preparePutCatalog(database),
     forgetEngines: prepareForgetEngines(database),
+    createEndpoint: prepareCreateEndpoint(database),
+    changeEndpoint: prepareChangeEndpoint(database),
+    removeEndpoint: prepareRemoveEndpoint(database),
+    putEndpoint: preparePutEndpoint(database),
+    enqueueMessage: prepareEnqueueMessage(database),
+    claimDeliveries: prepareClaimDeliveries(database),
+    finishDeliveries: prepareFinishDeliveries(database),
+    replayDelivery: prepareReplayDelivery(database),
+    replayRange: prepareReplayRange(database),
+    sweepDeliveries: prepareSweepDeliveries(database),
   }
   return { ...operations, audited: prepareAudited(database, operations) }
 }
@@ -128,7 +146,7 @@ export type WriteOperations = ReturnType<typeof prepareWriteOperations>
 
 /**
  * Operations that are acknowledged without a sync. A power cut that undoes a claim or a renewed lease also ends the worker that
- * held it, and the job waits in the queue as before, and so it is with the leases of calls; bytes whose announcement is undone
+ * held it, and the job waits in the queue as before, and so it is with the leases of calls and of webhooks; bytes whose announcement is undone
  * are left over, and the next start sweeps them; a number of a prompt that was told to anybody was written before the job that
  * carries it, which is synced. Who lives and who holds what is said again every few seconds. The end of the process alone undoes
  * nothing, and the next synced write makes these durable too.
@@ -143,6 +161,7 @@ export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperat
   'reservePromptNumbers',
   'beatNode',
   'publishEngines',
+  'claimDeliveries',
 ])
 
 /**
@@ -183,4 +202,6 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'leaveNode',
   'leaveEngines',
   'forgetEngines',
+  'finishDeliveries',
+  'sweepDeliveries',
 ])

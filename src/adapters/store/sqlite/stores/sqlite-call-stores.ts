@@ -80,6 +80,7 @@ export function createRequestStore({ write, read }: StoreChannels): RequestStore
         sizeBytes: request.bodyBytes,
         maxWaiting,
         isValid,
+        hook: request.hook ?? null,
       })
     },
     async find(accountId, id) {

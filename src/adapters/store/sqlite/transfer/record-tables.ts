@@ -31,7 +31,7 @@ const QUERIES: Partial<Record<RecordName, RecordQuery>> = {
         iif(${LIVE}, input_count, 0) AS input_count, output_count, outputs_reused, outputs_replaced,
         iif(${LIVE}, needs, '') AS needs, engine_id, iif(${LIVE}, engine_losses, 0) AS engine_losses,
         iif(${LIVE}, price_second, NULL) AS price_second, iif(${LIVE}, price_minimum, NULL) AS price_minimum,
-        metadata, progress, error, recipe, code, attempts, title, output_types,
+        metadata, progress, error, recipe, code, attempts, title, output_types, iif(${LIVE}, hook, NULL) AS hook,
         job_workflow.text AS workflow, job_workflow.origin, job_submission.workflow_id,
         job_submission.text AS submission, iif(${LIVE}, NULL, job_run.text) AS run, job_hidden.seq IS NOT NULL AS is_hidden,
         job_log.text AS log_text, job_log.truncated AS log_truncated, job_log.captured_at AS log_captured_at,
@@ -52,7 +52,8 @@ const QUERIES: Partial<Record<RecordName, RecordQuery>> = {
   // answer; the other way round it would be made, and paid, twice.
   router_call: {
     select: `SELECT seq, id, account_id, key, fingerprint, queued, state, model, base_url, created_at, expires_at, started_at,
-        attempt, hold_micros, spend_micros, costly, progress, fence, iif(state = 'running', 1, sent) AS sent, stop_asked, losses, task, job_id
+        attempt, hold_micros, spend_micros, costly, progress, fence, iif(state = 'running', 1, sent) AS sent, stop_asked, losses, task, job_id,
+        hook
       FROM router_call`,
   },
   account_storage: { select: 'SELECT account_id, bytes FROM account_storage WHERE bytes <> 0' },
@@ -96,7 +97,7 @@ const JOB_PARTS = {
   job_secret: { sealed: 'sealed' },
   job_notes: { text: 'notes' },
 } as const
-const OWN_JOB_COLUMNS = 30
+const OWN_JOB_COLUMNS = 31
 
 const WRITERS: Partial<Record<RecordName, (database: DatabaseSync, kind: RecordKind) => WriteRow>> = {
   job(database, { columns }) {

@@ -50,9 +50,10 @@ export async function finishCall(
   // Nobody can ask for a call without a key again, so nothing of it needs to be remembered.
   if (fate === 'forget' || (key === null && !isQueued)) await tx.run(REMOVE, [seq])
   else {
-    await tx.run(END, [seq, STATE[fate], finish.expiresAt?.getTime() ?? null])
     const replayUntil = finish.replayUntil?.getTime() ?? null
+    // Before the state: whoever is told of the end is told of its result.
     if (end !== null) await insertResult(tx, { seq, accountId, fields: toResultFields(end), at, replayUntil })
+    await tx.run(END, [seq, STATE[fate], finish.expiresAt?.getTime() ?? null])
   }
   if (isQueued) await dropInput(tx, seq, at)
   const held = { id, attempt, holdMicros }

@@ -19,6 +19,7 @@ import {
 } from '../../../call-records.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { lockPurses } from '../credits/ledger-holds.ts'
+import { keepHooks } from '../webhooks/endpoint-rows.ts'
 import { toCallHold } from './call-hold.ts'
 import { findKeyHolder } from './call-key.ts'
 import { enterPool, leavePool, lockKnownPool, lockPool } from './call-pool.ts'
@@ -33,8 +34,9 @@ const ENQUEUE = statement<[seq: number]>(
   'calls.enqueue',
   `WITH added AS (
      INSERT INTO router_call (id, account_id, key, fingerprint, queued, state, model, base_url, created_at, expires_at,
-       hold_micros, spend_micros, costly)
-     VALUES ($1, $2, $3, $4, true, 'waiting', $5, $6, $7, $8, $9, $10, $11) RETURNING seq)
+       hold_micros, spend_micros, costly, hook)
+     VALUES ($1, $2, $3, $4, true, 'waiting', $5, $6, $7, $8, $9, $10, $11,
+       coalesce($15::text, (SELECT '' FROM webhook_endpoint WHERE account_id = $2 AND kind = 'account' LIMIT 1))) RETURNING seq)
    INSERT INTO router_input (seq, body, hash, size_bytes) SELECT seq, $12, $13, $14 FROM added RETURNING seq`,
 )
 const IS_QUEUED = statement<[seq: number]>(
@@ -74,10 +76,11 @@ export async function enqueueCall(
 async function write(tx: Queryable, request: NewRequest): Promise<void> {
   const { id, accountId, key, fingerprint, modelId, baseUrl, createdAt, expiresAt, body } = request
   const [bytes, hash] = body.kind === 'inline' ? [body.bytes, null] : [null, body.hash]
+  if (request.hook != null) await keepHooks(tx, [{ accountId, hook: request.hook, at: createdAt.getTime() }])
   await tx.get(ENQUEUE, [
     ...[id, accountId, key, fingerprint, modelId, baseUrl, createdAt.getTime(), expiresAt.getTime()],
     ...[request.holdMicros, request.spendMicros, request.isCostly],
-    ...[toBytes(bytes), hash, request.bodyBytes],
+    ...[toBytes(bytes), hash, request.bodyBytes, request.hook?.id ?? null],
   ])
 }
 
@@ -253,8 +256,8 @@ async function endWaiting(
   end: WaitingEnd & { readonly state: 'canceled' | 'done'; readonly refusal: StoredRefusal },
 ): Promise<void> {
   const { accountId, id, at, forgetAt, state, refusal } = end
-  await tx.run(END_WAITING, [seq, state, forgetAt])
   await insertResult(tx, { seq, accountId, fields: toRefusalFields(refusal), at, replayUntil: null })
+  await tx.run(END_WAITING, [seq, state, forgetAt])
   await dropInput(tx, seq, at)
   await settleCall(tx, { id, attempt: 0, holdMicros }, { micros: 0, memo: refusal.refusal, at })
 }

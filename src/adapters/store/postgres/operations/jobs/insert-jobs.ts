@@ -15,9 +15,9 @@ const INSERT = statement(
   `WITH new AS MATERIALIZED (
      SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::bigint[], $6::bigint[], $7::smallint[], $8::int[],
        $9::text[], $10::bigint[], $11::bigint[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[],
-       $18::text[]) WITH ORDINALITY
+       $18::text[], $19::text[]) WITH ORDINALITY
        AS n(id, account_id, pool, priority, created_at, expires_at, needs_extra_data, input_count, needs, price_second,
-         price_minimum, metadata, workflow, workflow_id, submission, recipe, title, origin, place)),
+         price_minimum, metadata, workflow, workflow_id, submission, recipe, title, origin, hook, place)),
    counted AS (
      UPDATE account SET submitted = submitted + added.count
      FROM (SELECT account_id, count(*) AS count FROM new GROUP BY account_id) AS added WHERE account.id = added.account_id),
@@ -25,9 +25,11 @@ const INSERT = statement(
      INSERT INTO job_text (job_id, expires_at, workflow, workflow_id, submission, origin)
      SELECT id, expires_at, workflow, workflow_id, submission, origin FROM new)
    INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, needs_extra_data, input_count, needs,
-     price_second, price_minimum, metadata, recipe, title)
+     price_second, price_minimum, metadata, recipe, title, hook)
    SELECT id, account_id, pool, 'queued', priority, created_at, expires_at, needs_extra_data, input_count, needs,
-     price_second, price_minimum, metadata, recipe, title
+     price_second, price_minimum, metadata, recipe, title, coalesce(hook, (
+       SELECT '' FROM webhook_endpoint AS endpoint
+       WHERE endpoint.account_id = new.account_id AND endpoint.kind = 'account' LIMIT 1))
    FROM new ORDER BY place`,
 )
 
@@ -108,6 +110,7 @@ function insertRows(tx: Queryable, jobs: readonly NewJob[]): Promise<number> {
     jobs.map(({ recipe }) => recipe?.key ?? null),
     jobs.map(({ recipe }) => recipe?.title ?? null),
     jobs.map(({ origin }) => (origin == null ? null : writeOrigin(origin))),
+    jobs.map(({ hook }) => hook?.id ?? null),
   ])
 }
 

@@ -16,6 +16,7 @@ import { type LockedAccount, lockAccounts, readStarted } from '../accounts/accou
 import { findClosedPools } from '../accounts/deployment-rows.ts'
 import { type ClaimedKey, claimKeys, findHolders } from '../accounts/idempotency-keys.ts'
 import { lockPurses, type Purses } from '../credits/ledger-holds.ts'
+import { type KeptHook, keepHooks } from '../webhooks/endpoint-rows.ts'
 import { insertJobs, keepRecipes, type NewRecipe } from './insert-jobs.ts'
 import { type QueuePlace, readNewPositions } from './queue-position.ts'
 
@@ -62,12 +63,20 @@ export async function submitTogether(durable: Connected, submits: readonly Submi
 
 function writeAccepted(tx: Queryable, { accepted, recipes, claims, unusedIds, purses }: Decision): Promise<unknown> {
   return Promise.all([
+    // First: the endpoints that jobs bring are told that these are queued.
+    keepHooks(tx, toHooks(accepted)),
     insertJobs(tx, accepted),
     keepRecipes(tx, recipes),
     claimKeys(tx, claims),
     unusedIds.length > 0 && tx.run(GIVE_BACK, [unusedIds]),
     purses?.write(),
   ])
+}
+
+function toHooks(jobs: readonly NewJob[]): readonly KeptHook[] {
+  return jobs.flatMap(({ accountId, hook, createdAt }) =>
+    hook == null ? [] : [{ accountId, hook, at: createdAt.getTime() }],
+  )
 }
 
 interface Known {

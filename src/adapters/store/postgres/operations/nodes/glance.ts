@@ -19,18 +19,20 @@ type GlanceRow = readonly [
   engines: string,
   hasWaitingCalls: boolean,
   hasLapsedCalls: boolean,
+  hasPendingMessages: boolean,
 ]
 
 const GLANCE = statement<GlanceRow>(
   'store.glance',
   `SELECT ${newest('account_profile')}, ${newest('api_key')}, ${newest('deployment')}, ${ENGINES},
      (SELECT seq FROM router_call WHERE state = 'waiting' ORDER BY account_id, seq LIMIT 1) IS NOT NULL,
-     EXISTS (SELECT 1 FROM router_call WHERE state = 'running' AND (owner IS NULL OR lease_until < ${NOW}))`,
+     EXISTS (SELECT 1 FROM router_call WHERE state = 'running' AND (owner IS NULL OR lease_until < ${NOW})),
+     (SELECT seq FROM webhook_delivery WHERE state = 'pending' ORDER BY endpoint_id, next_at LIMIT 1) IS NOT NULL`,
 )
 
 export async function glance(db: Queryable): Promise<StoreGlance> {
   const row = await db.get(GLANCE)
   if (row === undefined) throw new Error('The server did not answer a glance.')
-  const [accounts, keys, deployments, engines, hasWaitingCalls, hasLapsedCalls] = row
-  return { versions: { accounts, keys, deployments }, engines, hasWaitingCalls, hasLapsedCalls }
+  const [accounts, keys, deployments, engines, hasWaitingCalls, hasLapsedCalls, hasPendingMessages] = row
+  return { versions: { accounts, keys, deployments }, engines, hasWaitingCalls, hasLapsedCalls, hasPendingMessages }
 }

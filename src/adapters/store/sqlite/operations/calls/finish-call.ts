@@ -92,8 +92,9 @@ export function prepareFinishCall(database: DatabaseSync): (input: Packed<Finish
     // Nobody can ask for a call without a key again, so nothing of it needs to be remembered.
     if (fate === 'forget' || (key === null && queued === 0)) remove.run(seq)
     else {
-      update.run(seq, STATE[fate], expiresAt)
+      // Before the state: whoever is told of the end is told of its result.
       if (result !== null) results.insert({ seq, fields: result, at, replayUntil })
+      update.run(seq, STATE[fate], expiresAt)
     }
     return charged ?? UNCHARGED
   }

@@ -6,8 +6,10 @@ import type {
   EnqueueOutcome,
   RequestState,
 } from '../../../../../domain/models/queue/request-store.ts'
+import type { NewHook } from '../../../../../domain/webhooks/webhook.ts'
 import { CANCELED, type ResultFields, toRefusalFields, WAITED } from '../../../call-records.ts'
 import { prepareRows } from '../statement.ts'
+import { prepareKeepHook } from '../webhooks/endpoint-rows.ts'
 import { prepareFindKeyHolder } from './call-key.ts'
 import { type PoolLimits, prepareCallMoney, prepareCallPool } from './call-pool.ts'
 import { prepareCallResults, prepareFindResult } from './call-result.ts'
@@ -31,6 +33,7 @@ interface EnqueueInput {
   readonly sizeBytes: number
   readonly maxWaiting: number
   readonly isValid: boolean
+  readonly hook: NewHook | null
 }
 
 export function prepareEnqueueCall(database: DatabaseSync): (input: EnqueueInput) => EnqueueOutcome {
@@ -43,14 +46,18 @@ export function prepareEnqueueCall(database: DatabaseSync): (input: EnqueueInput
   const countWaiting = prepareCountWaiting(database)
   const insert = database.prepare(`
     INSERT INTO router_call (id, account_id, key, fingerprint, queued, state, model, base_url, created_at, expires_at,
-      hold_micros, spend_micros, costly)
-    VALUES (?, ?, ?, ?, 1, 'waiting', ?, ?, ?, ?, ?, ?, ?)`)
+      hold_micros, spend_micros, costly, hook)
+    VALUES (?, ?2, ?, ?, 1, 'waiting', ?, ?, ?, ?, ?, ?, ?,
+      coalesce(?12, (SELECT '' FROM webhook_endpoint WHERE account_id = ?2 AND kind = 'account' LIMIT 1)))`)
+  const keepHook = prepareKeepHook(database)
   const insertInput = database.prepare('INSERT INTO router_input (seq, body, hash, size_bytes) VALUES (?, ?, ?, ?)')
 
   function write(input: EnqueueInput): void {
     const { id, accountId, key, fingerprint, model, baseUrl, now, expiresAt, holdMicros, spendMicros, costly } = input
     const keyed = [id, accountId, key, fingerprint] as const
-    const row = insert.run(...keyed, model, baseUrl, now, expiresAt, holdMicros, spendMicros, costly)
+    if (input.hook !== null) keepHook(accountId, input.hook, now)
+    const terms = [holdMicros, spendMicros, costly, input.hook?.id ?? null] as const
+    const row = insert.run(...keyed, model, baseUrl, now, expiresAt, ...terms)
     insertInput.run(row.lastInsertRowid, input.body, input.hash, input.sizeBytes)
   }
 
@@ -228,9 +235,9 @@ function prepareEndWaiting(database: DatabaseSync): (row: WaitingRow, end: Waiti
   const dropInput = prepareDropInput(database)
   return ([seq, id, accountId, holdMicros], { state, at, forgetAt, refusal }) => {
     money.settle({ id, accountId, attempt: 0, holdMicros }, { micros: 0, memo: refusal.refusal, at })
-    update.run(seq, state, forgetAt)
     dropInput(seq, at)
     results.insert({ seq, fields: toRefusalFields(refusal), at, replayUntil: null })
+    update.run(seq, state, forgetAt)
   }
 }
 

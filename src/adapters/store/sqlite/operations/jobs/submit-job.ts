@@ -9,6 +9,7 @@ import type { KeyClaim, KeyHolder } from '../../../../../domain/idempotency/idem
 import type { NewJob, SubmitOutcome } from '../../../../../domain/jobs/job-store.ts'
 import { writeOrigin } from '../../../../../domain/jobs/submit/job-origin.ts'
 import { toQueuedJob } from '../../../../../domain/jobs/submit/queued-job.ts'
+import type { NewHook } from '../../../../../domain/webhooks/webhook.ts'
 import type { HoldInput } from '../../../rows/hold-inputs.ts'
 import type { RecipeFields } from '../../../rows/known-recipes.ts'
 import { prepareIsPoolClosed } from '../accounts/deployment-rows.ts'
@@ -16,6 +17,7 @@ import { prepareClaimKey, prepareFindHolder } from '../accounts/idempotency-keys
 import { prepareLedger } from '../credits/ledger-holds.ts'
 import { createPacking, type Packed } from '../packed.ts'
 import { prepareRows } from '../statement.ts'
+import { prepareKeepHook } from '../webhooks/endpoint-rows.ts'
 import { prepareNewestPosition } from './queue-position.ts'
 import { prepareAddSubmission, prepareIsTaken, type SubmissionRow, toSubmissionRow } from './write-run-records.ts'
 
@@ -47,6 +49,7 @@ interface Submit {
   readonly recipe: RecipeFields | null
   readonly title: string | null
   readonly origin: string | null
+  readonly hook: NewHook | null
 }
 
 /** The queue position, the holder of the key, null when the queue is full, or why there is no job. */
@@ -63,14 +66,25 @@ const SUBMIT = createPacking<Submit>({
   ...{ id: true, accountId: true, pool: true, priority: true, createdAt: true, expiresAt: true, metadata: true },
   ...{ workflow: true, inputs: true, extraDataFlags: true, sealedExtraData: true, submission: true, notes: true },
   ...{ key: true, keyClaimedAt: true, keyExpiresAt: true, price: true, hasChosenId: true, needs: true },
-  ...{ recipe: true, keyId: true, title: true, origin: true },
+  ...{ recipe: true, keyId: true, title: true, origin: true, hook: true },
 })
 
 export function toSubmitInput(job: NewJob, claim: KeyClaim | null, recipe: RecipeFields | null): Packed<Submit> {
-  const { id, accountId, pool, priority, workflow, needs, sealedExtraData, price = null, notes = null } = job
+  const {
+    id,
+    accountId,
+    pool,
+    priority,
+    workflow,
+    needs,
+    sealedExtraData,
+    price = null,
+    notes = null,
+    hook = null,
+  } = job
   const metadata = JSON.stringify(job.metadata)
   return SUBMIT.pack({
-    ...{ id, accountId, pool, priority, workflow, needs, sealedExtraData, notes, recipe },
+    ...{ id, accountId, pool, priority, workflow, needs, sealedExtraData, notes, recipe, hook },
     createdAt: job.createdAt.getTime(),
     expiresAt: job.expiresAt.getTime(),
     metadata: metadata === '{}' ? null : metadata,
@@ -106,6 +120,7 @@ export function prepareSubmit(database: DatabaseSync): (input: Packed<Submit>) =
   const isPoolClosed = prepareIsPoolClosed(database)
   const keepRecipe = prepareKeepRecipe(database)
   const addSubmission = prepareAddSubmission(database)
+  const keepHook = prepareKeepHook(database)
   return (input) => {
     const submit = SUBMIT.unpack(input)
     const { id, accountId, pool, priority, key, submission } = submit
@@ -121,6 +136,7 @@ export function prepareSubmit(database: DatabaseSync): (input: Packed<Submit>) =
     if (queued === null) return null
     if (hold !== null) ledger.hold(hold)
     if (key !== null) claimKey({ accountId, key, expiresAt: submit.keyExpiresAt, jobId: id, assetId: null })
+    if (submit.hook !== null) keepHook(accountId, submit.hook, submit.createdAt)
     const seq = insertJob(submit)
     if (submit.recipe !== null) keepRecipe(accountId, submit.recipe)
     if (submission !== null) addSubmission(seq, submission)
@@ -159,11 +175,14 @@ function prepareTakeQueueRoom(database: DatabaseSync): (accountId: string) => nu
   }
 }
 
+// Nearly always no row: then nobody is to be told.
+const MARK = `(SELECT '' FROM webhook_endpoint WHERE account_id = ?2 AND kind = 'account' LIMIT 1)`
+
 function prepareInsertJob(database: DatabaseSync): (submit: Submit) => number {
   const insertJob = database.prepare(`
     INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, metadata, needs_extra_data, input_count,
-      price_second, price_minimum, needs, recipe, title)
-    VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+      price_second, price_minimum, needs, recipe, title, hook)
+    VALUES (?, ?2, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?15, ${MARK}))`)
   const insertWorkflow = database.prepare('INSERT INTO job_workflow (seq, text, origin) VALUES (?, ?, ?)')
   const insertInput = database.prepare(`
     INSERT INTO job_input (seq, position, name, hash, size_bytes, content_type) VALUES (?, ?, ?, ?, ?, ?)`)
@@ -189,6 +208,7 @@ function prepareInsertJob(database: DatabaseSync): (submit: Submit) => number {
       submit.needs,
       submit.recipe?.[0] ?? null,
       submit.title,
+      submit.hook?.id ?? null,
     )
     const seq = Number(inserted.lastInsertRowid)
     insertWorkflow.run(seq, submit.workflow, submit.origin)

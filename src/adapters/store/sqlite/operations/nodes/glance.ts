@@ -10,6 +10,7 @@ type GlanceRow = [
   engines: string,
   hasWaitingCalls: number,
   hasLapsedCalls: number,
+  hasPendingMessages: number,
 ]
 
 export function prepareGlance(database: DatabaseSync): (now: number) => StoreGlance {
@@ -20,16 +21,18 @@ export function prepareGlance(database: DatabaseSync): (now: number) => StoreGla
        (SELECT json_group_array(json_array(id, node_id, is_shared, state, concurrency, catalog_hash, will_number, about))
         FROM engine),
        EXISTS (SELECT 1 FROM router_call WHERE state = 'waiting' AND account_id >= ''),
-       EXISTS (SELECT 1 FROM router_call WHERE state = 'running' AND (owner IS NULL OR lease_until < ?))`,
+       EXISTS (SELECT 1 FROM router_call WHERE state = 'running' AND (owner IS NULL OR lease_until < ?)),
+       EXISTS (SELECT 1 FROM webhook_delivery WHERE state = 'pending' AND endpoint_id >= '')`,
   )
   return (now) => {
     const row = select.get(now)
     if (row === undefined) throw new Error('The database did not answer a glance.')
-    const [accounts, keys, deployments, engines, hasWaitingCalls, hasLapsedCalls] = row
+    const [accounts, keys, deployments, engines, hasWaitingCalls, hasLapsedCalls, hasPendingMessages] = row
     return {
       ...{ versions: { accounts, keys, deployments }, engines },
       hasWaitingCalls: hasWaitingCalls === 1,
       hasLapsedCalls: hasLapsedCalls === 1,
+      hasPendingMessages: hasPendingMessages === 1,
     }
   }
 }

@@ -3,7 +3,7 @@
  * networks widen it explicitly. Every address that came from outside (a poll URL, an asset, a media input) is checked against it.
  */
 import { lookup } from 'node:dns/promises'
-import { isPublicAddress } from '../../../../lib/outbound/public-address.ts'
+import { isPublicAddress } from './public-address.ts'
 
 export interface ResolvedAddress {
   readonly address: string
@@ -48,4 +48,11 @@ export function matchesHost(hostname: string, allowed: readonly string[]): boole
 /** The hostname as an address when it is one: `[::1]` is written in brackets in a URL. */
 export function toLiteral(hostname: string): string {
   return hostname.startsWith('[') && hostname.endsWith(']') ? hostname.slice(1, -1) : hostname
+}
+
+/** Throws BlockedAddressError for a scheme that the network does not allow, and for an address with a user name in it. */
+export function mustBeOpen(url: URL, network: Network): void {
+  const isPlain = url.protocol === 'http:' && network.allowsPlainHttp
+  if (url.protocol !== 'https:' && !isPlain) throw new BlockedAddressError(url.host, 'only https is allowed')
+  if (url.username !== '' || url.password !== '') throw new BlockedAddressError(url.host, 'it carries a user name')
 }

@@ -1,0 +1,125 @@
+/**
+ * Messages as POST requests. Addresses of accounts are called through connections that lead to public addresses only; those of the
+ * operator's own configuration may lie anywhere. Redirects are not followed: whoever moves tells us the new address.
+ */
+import { isIP } from 'node:net'
+import { ExchangeError } from '../../../lib/outbound/exchange.ts'
+import { createGuardedConnector, resolveAllowed, unwrapBlocked } from '../../../lib/outbound/guarded-connector.ts'
+import {
+  BlockedAddressError,
+  mustBeOpen,
+  type Network,
+  privateNetwork,
+  toLiteral,
+} from '../../../lib/outbound/network.ts'
+import { type OutboundClient, openOutboundClient } from '../../../lib/outbound/outbound-client.ts'
+import { signMessage } from '../../../lib/standard-webhooks.ts'
+import { settlesWithin } from '../../../lib/waiting/sleep.ts'
+import type { SendAnswer, WebhookSender } from '../../domain/webhooks/sender.ts'
+import type { AttemptOutcome } from '../../domain/webhooks/webhook.ts'
+import { toMessageBody } from './message-body.ts'
+
+interface HttpSenderOptions {
+  /** What addresses of accounts may reach. */
+  readonly network: Network
+  readonly timeoutMs: number
+  readonly version: string
+}
+
+interface HttpSender extends WebhookSender, AsyncDisposable {}
+
+// Of the answer this much is kept for inspection, and little more is read.
+const KEPT_CHARACTERS = 1024
+const MAX_ANSWER_BYTES = 65_536
+const CONNECTIONS_PER_HOST = 16
+const RESOLVE_MS = 3000
+const GONE = 410
+
+export function openHttpSender({ network, timeoutMs, version }: HttpSenderOptions): HttpSender {
+  const open = (to: Network) =>
+    openOutboundClient({ connectionsPerHost: CONNECTIONS_PER_HOST, connect: createGuardedConnector(to) })
+  const clients = { guarded: open(network), trusted: open(privateNetwork) }
+  return {
+    async send({ message, endpoint, secrets, at, signal }) {
+      const body = toMessageBody(message)
+      const headers = {
+        'content-type': 'application/json',
+        'user-agent': `atelier/${version}`,
+        ...signMessage(secrets, { id: message.id, at, body }),
+      }
+      const isTrusted = endpoint.kind === 'operator'
+      const call = { url: endpoint.url, headers, body, timeoutMs, signal }
+      return post(isTrusted ? clients.trusted : clients.guarded, isTrusted ? privateNetwork : network, call)
+    },
+    refusalOf: (url) => refusalOf(url, network),
+    async [Symbol.asyncDispose]() {
+      await Promise.all([clients.guarded[Symbol.asyncDispose](), clients.trusted[Symbol.asyncDispose]()])
+    },
+  }
+}
+
+interface PostCall {
+  readonly url: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+async function post(client: OutboundClient, network: Network, call: PostCall): Promise<SendAnswer> {
+  const { headers, body, timeoutMs, signal } = call
+  try {
+    const url = new URL(call.url)
+    mustBeOpen(url, network)
+    const { origin, pathname, search } = url
+    const request = { origin, path: `${pathname}${search}`, method: 'POST' as const, headers, body }
+    const limits = { totalTimeMs: timeoutMs, maxBytes: MAX_ANSWER_BYTES, signal }
+    const answer = await client.send(request, limits).catch(unwrapBlocked)
+    const text = Buffer.isBuffer(answer.body) ? answer.body.toString('utf8') : ''
+    return { outcome: outcomeOf(answer.status), status: answer.status, response: toKept(text) }
+  } catch (error) {
+    if (signal.aborted) throw error
+    return toFailure(error)
+  }
+}
+
+function outcomeOf(status: number): AttemptOutcome {
+  if (status >= 200 && status < 300) return 'delivered'
+  if (status === GONE) return 'gone'
+  return status >= 300 && status < 400 ? 'redirected' : 'refused'
+}
+
+function toFailure(error: unknown): SendAnswer {
+  if (error instanceof BlockedAddressError) return { outcome: 'blocked', status: null, response: error.message }
+  if (!(error instanceof ExchangeError)) throw error
+  const { fault, status, message } = error
+  // The status came, and only more of the answer than anybody reads.
+  if (fault === 'too_large' && status !== null) return { outcome: outcomeOf(status), status, response: toKept(message) }
+  const outcome = fault === 'unreachable' || fault === 'timeout' ? fault : 'broken'
+  return { outcome, status, response: message }
+}
+
+/** A database keeps no NUL. */
+function toKept(text: string): string | null {
+  const kept = text.replaceAll('\0', '').slice(0, KEPT_CHARACTERS).toWellFormed()
+  return kept === '' ? null : kept
+}
+
+/** A name that does not resolve now may do so later; one that leads to private addresses alone is refused at once. */
+async function refusalOf(text: string, network: Network): Promise<string | null> {
+  const url = URL.parse(text)
+  if (url === null) return 'must be an address, such as https://example.com/hooks'
+  try {
+    mustBeOpen(url, network)
+    const literal = toLiteral(url.hostname)
+    if (isIP(literal) !== 0) {
+      if (!network.mayConnect(literal)) throw new BlockedAddressError(url.host, 'it is not a public address')
+      return null
+    }
+    const resolving = resolveAllowed(url.hostname, network)
+    ;(await settlesWithin(resolving, RESOLVE_MS)) && (await resolving)
+  } catch (error) {
+    if (error instanceof BlockedAddressError) return `cannot be told: ${error.message}`
+  }
+  return null
+}

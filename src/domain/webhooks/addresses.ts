@@ -1,0 +1,16 @@
+/** Which addresses may be told: of bounded length, and such that the service may call them. */
+import { invalidField } from '../errors.ts'
+import type { WebhookSender } from './sender.ts'
+
+const URL_MAX_LENGTH = 2048
+
+/** Throws invalid_field. */
+export async function mustBeAddress(
+  { refusalOf }: Pick<WebhookSender, 'refusalOf'>,
+  url: string,
+  field: string,
+): Promise<void> {
+  if (url.length > URL_MAX_LENGTH) throw invalidField(field, `must have at most ${URL_MAX_LENGTH} characters`)
+  const refusal = await refusalOf(url)
+  if (refusal !== null) throw invalidField(field, refusal)
+}

@@ -1,0 +1,183 @@
+/**
+ * Brings messages to their endpoints. Each process takes some whose time has come, under a lease that lapses when the process dies, and
+ * writes down what came of each. So a message arrives at least once, and those about one job arrive in order: the store gives out
+ * only the oldest that has not ended. A process that ends in between sends again what it had sent and not written down.
+ */
+import type { Clock } from '../../../lib/clock.ts'
+import type { NewId } from '../../../lib/ids.ts'
+import type { Log } from '../../../lib/log.ts'
+import { createDoorbell } from '../../../lib/waiting/doorbell.ts'
+import { uptimeMs } from '../../../lib/waiting/uptime.ts'
+import { isStoreAway } from '../errors.ts'
+import { nextTryAt, RETRY_WINDOW_MS } from './retry-schedule.ts'
+import type { SendAnswer, WebhookSender } from './sender.ts'
+import type { AttemptOutcome, DisableReason } from './webhook.ts'
+import type { WebhookSecrets } from './webhook-secrets.ts'
+import type { AttemptEnd, ClaimedDelivery, DeliveryFate, WebhookStore } from './webhook-store.ts'
+
+interface WebhookDeliverer extends AsyncDisposable {
+  /** Harmless when called twice. */
+  start(): void
+  /** Something is there to send. */
+  wake(): void
+  /** Something will be, before long: until then moves of jobs are worth a look. */
+  expect(): void
+  /** A job or a call has moved. Costs nothing where nobody is told of anything. */
+  moved(): void
+}
+
+export interface DeliveryObserver {
+  attempted(outcome: AttemptOutcome, tookMs: number): void
+  disabled(reason: DisableReason): void
+}
+
+interface DelivererDeps {
+  readonly store: Pick<WebhookStore, 'claim' | 'finish' | 'hasPending'>
+  readonly sender: Pick<WebhookSender, 'send'>
+  readonly secrets: Pick<WebhookSecrets, 'of'>
+  readonly newId: NewId
+  readonly clock: Clock
+  readonly log: Log
+  readonly observer: DeliveryObserver
+  /** Whether messages may wait in the store: false spares a look. */
+  readonly mayHavePending: () => boolean
+  readonly perEndpoint: number
+  /** A try takes no longer. */
+  readonly timeoutMs: number
+  readonly firstRetryMs: number
+  readonly random?: () => number
+}
+
+// A lease is longer than a try by the time in which its end is written.
+const END_WRITTEN_MS = 10_000
+const MAX_UNDER_WAY = 256
+// While something waits for its time, and while nothing does.
+const LOOK_MS = { pending: 500, idle: 1500 }
+const EXPECTED_MS = 600_000
+
+export function createDeliverer(deps: DelivererDeps): WebhookDeliverer {
+  const { store, clock, log, observer } = deps
+  const bell = createDoorbell()
+  const ending = new AbortController()
+  const underWay = new Set<Promise<void>>()
+  let loop: Promise<void> | null = null
+  let expectedUntilMs = 0
+  let isRung = false
+  const ring = () => {
+    isRung = true
+    bell.ring()
+  }
+  const expect = () => {
+    expectedUntilMs = uptimeMs() + EXPECTED_MS
+  }
+
+  async function trySending(claimed: ClaimedDelivery): Promise<SendAnswer> {
+    const at = clock.now()
+    const { endpoint } = claimed
+    const secrets = deps.secrets.of(endpoint, at)
+    if (secrets.length === 0)
+      return { outcome: 'unsigned', status: null, response: 'its secret does not open: rotate it' }
+    return deps.sender.send({ message: claimed, endpoint, secrets, at, signal: ending.signal })
+  }
+
+  async function deliver(claimed: ClaimedDelivery): Promise<void> {
+    const [at, startMs] = [clock.now(), performance.now()]
+    const answer = await trySending(claimed)
+    const tookMs = Math.round(performance.now() - startMs)
+    observer.attempted(answer.outcome, tookMs)
+    const end = toEnd(claimed, { ...answer, at, tookMs }, { ...deps, now: clock.now() })
+    for (const endpointId of await store.finish([end])) {
+      observer.disabled(end.disable ?? 'failing')
+      log.warn({ webhook: endpointId, reason: end.disable }, 'a webhook was disabled; its owner can enable it again')
+    }
+  }
+
+  function begin(claimed: ClaimedDelivery): void {
+    const done = deliver(claimed)
+      .catch((error) => {
+        // The lease lapses, and whoever comes then sends it again.
+        if (!ending.signal.aborted)
+          log.warn({ err: error, message: claimed.id }, 'a webhook could not be brought to its end')
+      })
+      .finally(() => {
+        underWay.delete(done)
+        ring()
+      })
+    underWay.add(done)
+  }
+
+  /** Whether there may be more. */
+  async function look(): Promise<boolean> {
+    const room = MAX_UNDER_WAY - underWay.size
+    if (room <= 0 || !(await store.hasPending())) return false
+    expect()
+    const now = clock.now()
+    const claimed = await store.claim({
+      ...{ leaseId: deps.newId(), now, until: new Date(now.getTime() + deps.timeoutMs + END_WRITTEN_MS) },
+      ...{ limit: room, perEndpoint: deps.perEndpoint },
+    })
+    for (const each of claimed) begin(each)
+    return true
+  }
+
+  async function run(): Promise<void> {
+    let isBusy = true
+    while (!ending.signal.aborted) {
+      const wasRung = isRung
+      isRung = false
+      bell.forget()
+      try {
+        isBusy = (isBusy || wasRung || deps.mayHavePending()) && (await look())
+      } catch (error) {
+        if (isStoreAway(error)) log.debug({ err: error }, 'webhooks have to wait for the store, which is away')
+        else log.error({ err: error }, 'webhooks could not be looked for')
+      }
+      await bell.wait(isBusy ? LOOK_MS.pending : LOOK_MS.idle, ending.signal)
+    }
+  }
+
+  return {
+    start() {
+      loop ??= run()
+    },
+    wake() {
+      expect()
+      ring()
+    },
+    expect,
+    moved() {
+      if (uptimeMs() < expectedUntilMs) ring()
+    },
+    async [Symbol.asyncDispose]() {
+      ending.abort()
+      await loop
+      await Promise.all(underWay)
+    },
+  }
+}
+
+interface EndOptions {
+  readonly firstRetryMs: number
+  readonly random?: () => number
+  readonly now: Date
+}
+
+type Tried = SendAnswer & Pick<AttemptEnd['attempt'], 'at' | 'tookMs'>
+
+function toEnd(claimed: ClaimedDelivery, attempt: Tried, options: EndOptions): AttemptEnd {
+  const result = toFate(claimed, attempt, options)
+  const { failingSince } = claimed.endpoint
+  const hasFailedLong = failingSince !== null && options.now.getTime() - failingSince.getTime() >= RETRY_WINDOW_MS
+  const isHopeless = result.fate === 'failed' && hasFailedLong
+  const disable = attempt.outcome === 'gone' ? 'gone' : isHopeless ? 'failing' : null
+  return { deliveryId: claimed.id, leaseId: claimed.leaseId, attempt, result, disable }
+}
+
+function toFate(claimed: ClaimedDelivery, { outcome, at }: Tried, options: EndOptions): DeliveryFate {
+  if (outcome === 'delivered') return { fate: 'delivered' }
+  if (outcome === 'gone') return { fate: 'failed' }
+  const tries = { attempts: claimed.attempts + 1, firstAt: claimed.firstAt ?? at, now: options.now }
+  const { firstRetryMs: firstMs, random } = options
+  const nextAt = nextTryAt(tries, { firstMs, ...(random !== undefined && { random }) })
+  return nextAt === null ? { fate: 'failed' } : { fate: 'retry', nextAt }
+}

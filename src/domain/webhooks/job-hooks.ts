@@ -1,0 +1,36 @@
+/** The address that a job or a call brings along: checked like every other, and shared by all that bring the same. */
+import { createHash } from 'node:crypto'
+import { invalidField } from '../errors.ts'
+import { mustBeAddress } from './addresses.ts'
+import type { WebhookSender } from './sender.ts'
+import type { NewHook } from './webhook.ts'
+import type { WebhookSecrets } from './webhook-secrets.ts'
+
+export interface HookWish {
+  readonly url: string
+  readonly events: readonly string[]
+  /** null: the common secret of the account. */
+  readonly secret: Uint8Array | null
+}
+
+/** Throws invalid_field. */
+export type ToHook = (accountId: string, wish: HookWish) => Promise<NewHook>
+
+interface JobHookDeps {
+  readonly sender: Pick<WebhookSender, 'refusalOf'>
+  readonly secrets: Pick<WebhookSecrets, 'seal'>
+}
+
+export function createToHook({ sender, secrets }: JobHookDeps): ToHook {
+  return async (accountId, { url, events, secret }) => {
+    await mustBeAddress(sender, url, 'webhook')
+    if (events.length === 0) throw invalidField('webhook.events', 'must name at least one event')
+    const wish = JSON.stringify([accountId, url, [...events].sort(), secret === null ? null : toHex(secret)])
+    const id = `whj_${createHash('sha256').update(wish).digest('hex').slice(0, 32)}`
+    return { id, url, events, secret: secret === null ? null : secrets.seal(secret, id) }
+  }
+}
+
+function toHex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex')
+}

@@ -1,0 +1,24 @@
+/** How a message is brought to its endpoint: signed, within ten seconds, to an address that may be called, and nowhere else. */
+import type { AttemptOutcome, Endpoint, Message } from './webhook.ts'
+
+interface SendRequest {
+  readonly message: Message
+  readonly endpoint: Pick<Endpoint, 'url' | 'kind'>
+  /** Each of them signs. */
+  readonly secrets: readonly Uint8Array[]
+  readonly at: Date
+  readonly signal: AbortSignal
+}
+
+export interface SendAnswer {
+  readonly outcome: AttemptOutcome
+  readonly status: number | null
+  readonly response: string | null
+}
+
+export interface WebhookSender {
+  /** Never throws but for the signal. */
+  send(request: SendRequest): Promise<SendAnswer>
+  /** Why nothing may be sent to this address; null: it may. */
+  refusalOf(url: string): Promise<string | null>
+}
