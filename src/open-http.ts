@@ -185,6 +185,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
     assets: { ...assets, maxUploadBytes: parts.maxUploadBytes },
     webhooks: parts.webhooks.webhooks,
+    weightsOf: parts.directory.weights,
   })
   const routerV2 = createRouterV2({
     ...router.actions,

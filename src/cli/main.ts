@@ -22,6 +22,7 @@ import { addServe } from './serve.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
 import { addVerify } from './verify.ts'
 import { readVersion } from './version.ts'
+import { addWeights } from './weights.ts'
 import { addWork } from './work.ts'
 
 export async function main(terminal: Terminal): Promise<number> {
@@ -61,6 +62,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     addBackground,
     addRun,
     addConvert,
+    addWeights,
     addAccounts,
     addKeys,
     addWorkerKeys,

@@ -4,6 +4,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import { createTurns, type Turns } from '../../../lib/waiting/turns.ts'
 import { systemTicker, type Ticker } from '../../../lib/waiting/uptime.ts'
 import { mustHaveScope, type Scope } from '../../domain/accounts/caller.ts'
+import type { ListedWeight } from '../../domain/engine/weights/weight-files.ts'
 import type { CancelJob } from '../../domain/jobs/end/cancel-job.ts'
 import type { JobReader } from '../../domain/jobs/read/job-reader.ts'
 import type { ListJobs } from '../../domain/jobs/read/list-jobs.ts'
@@ -38,6 +39,7 @@ import { type PostAssetsDeps, postAssets } from './operations/post-assets.ts'
 import { postJobs } from './operations/post-jobs.ts'
 import { DELIVERY_OPERATIONS } from './operations/webhook-deliveries.ts'
 import { WEBHOOK_OPERATIONS } from './operations/webhooks.ts'
+import { listWeights } from './operations/weights.ts'
 import { createReachableJobs, type JobReach, type PoolOf } from './reachable-jobs.ts'
 import { createJobBytes } from './views/job-bytes.ts'
 import { API_PATH, type ContentLinks, type JobLinkStyle } from './views/links.ts'
@@ -72,6 +74,8 @@ export interface JobsV2Options {
   }
   readonly assets: AssetOperations
   readonly webhooks: Webhooks
+  /** The weights of the engines that may run jobs of a pool. */
+  readonly weightsOf: (pool: string) => readonly ListedWeight[]
 }
 
 /** What the operations on assets need between them. */
@@ -121,6 +125,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     for (const register of JOBS_BY_ID) register(app, byId)
     const webhooks = { contextOf, webhooks: options.webhooks, check: spec.check }
     for (const register of [...DELIVERY_OPERATIONS, ...WEBHOOK_OPERATIONS]) register(app, webhooks)
+    listWeights(app, { contextOf, weightsOf: options.weightsOf, cursorSecret: options.cursorSecret })
     getOpenapi(app, { contextOf, documentFor: spec.textFor })
     const assets = { contextOf, contentLinks, ...options.assets }
     for (const register of ASSET_OPERATIONS) register(app, assets)
@@ -160,7 +165,6 @@ function scopeOf(request: FastifyRequest): Scope | null {
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   if (route.includes(`${API_PATH}/assets`)) return isRead ? 'assets:read' : 'assets:write'
   if (route.includes(`${API_PATH}/workflows`)) return 'jobs:write'
-  if (route.includes(`${API_PATH}/jobs`) || route.includes(`${API_PATH}/webhooks`))
-    return isRead ? 'jobs:read' : 'jobs:write'
-  return null
+  const ofJobs = ['jobs', 'webhooks', 'weights'].some((noun) => route.includes(`${API_PATH}/${noun}`))
+  return ofJobs ? (isRead ? 'jobs:read' : 'jobs:write') : null
 }

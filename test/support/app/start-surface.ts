@@ -68,6 +68,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     jobs: { ...jobs.operations, convertFile: noConversion },
     assets: noAssets,
     webhooks: noWebhooks,
+    weightsOf: () => [],
   })
   const operator = createOperatorSurface({
     role: 'all',
