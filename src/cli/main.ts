@@ -23,6 +23,7 @@ import { addServe } from './serve.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
 import { addVerify } from './verify.ts'
 import { readVersion } from './version.ts'
+import { addWeights } from './weights.ts'
 import { addWork } from './work.ts'
 
 export async function main(terminal: Terminal): Promise<number> {
@@ -63,6 +64,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     addRun,
     addConvert,
     addMcp,
+    addWeights,
     addAccounts,
     addKeys,
     addWorkerKeys,

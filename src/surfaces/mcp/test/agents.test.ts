@@ -86,6 +86,7 @@ for (const way of ['http', 'http of 2025', 'stdio'] as const) {
       const { json } = await agent.use('find_node_classes', { query: 'save image' })
       assert.ok(json.classes.some(({ class_type: name }: { class_type: string }) => name === 'SaveImage'))
       assert.match((await agent.use('get_node_class', { class_type: 'EmptyImage' })).text, /"width":\["INT"/)
+      assert.deepEqual((await agent.use('find_weights', { query: 'sdxl' })).json, { found: 0, weights: [] })
       const wrong = await agent.use('get_node_class', { class_type: 'SaveImagee' })
       assert.ok(wrong.isError)
       assert.match(wrong.text, /did you mean SaveImage\?/)
@@ -99,6 +100,12 @@ for (const way of ['http', 'http of 2025', 'stdio'] as const) {
       const refused = await agent.use('submit_workflow', { workflow: { 1: { class_type: 'NoSuchClass', inputs: {} } } })
       assert.ok(refused.isError)
       assert.match(refused.text, /NoSuchClass/)
+      const checked = await agent.use('validate_workflow', { workflow: savedPicture('checked') })
+      assert.equal(checked.json.is_accepted, true, checked.text)
+      const complaints = await agent.use('validate_workflow', {
+        workflow: { 1: { class_type: 'NoSuchClass', inputs: {} } },
+      })
+      assert.equal(complaints.json.is_accepted, false)
       assert.ok((await agent.use('submit_workflow', { workflow: {}, changes: { 'x.y': 1 } })).isError)
     })
 

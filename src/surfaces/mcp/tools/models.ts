@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { createBackoff } from '../../../../lib/waiting/backoff.ts'
 import { sleep } from '../../../../lib/waiting/sleep.ts'
-import { ApiRefusal, readBytes, type ServiceApi, toFields } from '../service-api.ts'
+import { ApiRefusal, readBytes, toFields } from '../service-api.ts'
 import {
   createMatch,
   json,
@@ -19,11 +19,9 @@ import {
   WAIT_PROPERTY,
 } from '../tool.ts'
 import { tellResult } from './model-result.ts'
+import { readPages } from './read-pages.ts'
 
 const MAX_FOUND = 50
-const PAGE = 100
-// Two thousand models: far more than any catalogue has.
-const MAX_PAGES = 20
 const MAX_DOCUMENT_BYTES = 4_194_304
 // Polls count against the rate of the account.
 const POLLS = { firstMs: 1000, maxMs: 5000 }
@@ -46,26 +44,15 @@ function requestPathOf(input: ToolInput, rest = ''): string {
 const findModels: Tool = {
   name: 'find_models',
   title: 'Find models',
-  description: `Lists models of all providers that this account may call, at most ${MAX_FOUND}. Every word of the query must occur in provider/model. Weights of the engines are not models in this sense: they are choices of node classes.`,
+  description: `Lists models of all providers that this account may call, at most ${MAX_FOUND}. Every word of the query must occur in provider/model. Model files of the engines are not among them: find_weights lists those.`,
   properties: { query: { type: 'string', maxLength: 200, description: 'Words, such as "flux pro".' } },
   isReadOnly: true,
   async run(input, { api, signal }) {
     const matches = createMatch(input['query'])
-    const found = (await listModels(api, signal)).filter(matches)
+    const listed = { query: new URLSearchParams({ limit: '100' }), member: 'data', signal }
+    const found = (await readPages(api, '/v2/models', listed)).map(({ id }) => String(id)).filter(matches)
     return [json({ found: found.length, models: found.slice(0, MAX_FOUND) })]
   },
-}
-
-async function listModels(api: ServiceApi, signal: AbortSignal): Promise<string[]> {
-  const ids: string[] = []
-  let query = `?limit=${PAGE}`
-  for (let page = 0; page < MAX_PAGES; page++) {
-    const { data, next_cursor: cursor } = toFields(await (await api.call(`/v2/models${query}`, { signal })).json())
-    ids.push(...(Array.isArray(data) ? data : []).map((model) => String(toFields(model)['id'])))
-    if (typeof cursor !== 'string') break
-    query = `?limit=${PAGE}&cursor=${cursor}`
-  }
-  return ids
 }
 
 const getModelSchema: Tool = {

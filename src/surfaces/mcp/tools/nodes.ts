@@ -1,4 +1,4 @@
-/** Tools about node classes, the steps that workflows are made of. */
+/** Tools about what workflows are made of: node classes, and the model files that they name. */
 import type { NodeDefinition } from '../../../../engine/graph/node-catalog.ts'
 import { isJsonObject, type JsonObject, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import { closestWord } from '../../../../lib/text/closest-word.ts'
@@ -45,6 +45,28 @@ const getNodeClass: Tool = {
   },
 }
 
+const findWeights: Tool = {
+  name: 'find_weights',
+  title: 'Find model files',
+  description: `Lists model files (checkpoints, LoRAs, VAEs …) that the engines have and that workflows can name, at most ${MAX_FOUND}. Every word of the query must occur in folder/name.`,
+  properties: {
+    query: { type: 'string', maxLength: 200, description: 'Words, such as "sdxl".' },
+    folder: { type: 'string', maxLength: 255, description: 'Only this folder of models, such as checkpoints.' },
+  },
+  isReadOnly: true,
+  async run({ query, folder }, { api, signal }) {
+    const asked = new URLSearchParams({ limit: '1000', ...(folder !== undefined && { folder: String(folder) }) })
+    const weights = await readPages(api, '/api/v2/weights', { query: asked, member: 'weights', signal })
+    const matches = createMatch(query)
+    // Several engines may have one file.
+    const files = new Map(
+      weights.map(({ folder: where, name, size_bytes }) => [`${where}/${name}`, { folder: where, name, size_bytes }]),
+    )
+    const found = [...files].filter(([place]) => matches(place)).map(([, file]) => file)
+    return [json({ found: found.length, weights: found.slice(0, MAX_FOUND) })]
+  },
+}
+
 /** Long lists of choices are cut, bounds of numbers keep their digits. */
 function write(
   classType: string,
@@ -66,4 +88,4 @@ function cutLists(value: unknown): unknown {
   )
 }
 
-export const NODE_TOOLS = [findNodeClasses, getNodeClass]
+export const NODE_TOOLS = [findNodeClasses, getNodeClass, findWeights]

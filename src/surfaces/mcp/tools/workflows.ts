@@ -15,7 +15,7 @@ import { ApiRefusal, type ServiceApi } from '../service-api.ts'
 import { type Tool, ToolError, type ToolInput, text } from '../tool.ts'
 
 const WORKFLOW = {
-  type: ['object', 'string'],
+  anyOf: [{ type: 'object' }, { type: 'string' }],
   description:
     'A workflow in API format ({"node id": {"class_type", "inputs"}}) or as ComfyUI\'s editor saves it, as an object or as JSON text.',
 }
