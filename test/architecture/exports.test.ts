@@ -11,7 +11,6 @@ const DOORS = [
   'src/surfaces/partner-nodes/index.ts',
   'src/surfaces/console/index.ts',
   'src/surfaces/mcp/index.ts',
-  'src/surfaces/mcp/stdio.ts',
 ]
 
 test('every export is imported by somebody', () => {

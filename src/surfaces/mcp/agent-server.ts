@@ -23,7 +23,7 @@ import { MODEL_TOOLS } from './tools/models.ts'
 import { NODE_TOOLS } from './tools/nodes.ts'
 import { WORKFLOW_TOOLS } from './tools/workflows.ts'
 
-export interface AgentServerOptions {
+interface AgentServerOptions {
   /** Of the service. */
   readonly version: string
   /** The agent runs on the machine whose files it may name. */

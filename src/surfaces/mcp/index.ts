@@ -6,6 +6,7 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { ServiceError } from '../../domain/errors.ts'
+import type { AgentConnection } from '../kit/agent-connection.ts'
 import { type JsonReading, parseBody, readBodyBytes } from '../kit/bodies/json-body.ts'
 import { createAccountConnections } from '../kit/connections/account-connections.ts'
 import { readCredential } from '../kit/guards/credentials.ts'
@@ -107,6 +108,12 @@ export function createSurface({ gate, log, version, catalog, pictures }: Surface
     // Jobs and calls go on; whoever waited for one asks again elsewhere.
     drain: () => stop.abort(null),
   }
+}
+
+/** The same tools without a listener, for the command that an agent starts. */
+export async function serveAgent(connection: AgentConnection): Promise<void> {
+  const { serveOverStdio } = await import('./stdio.ts')
+  return serveOverStdio(connection)
 }
 
 /** Where this very connection came in: an address at which this process listens, whatever it is called outside. */

@@ -4,7 +4,7 @@
  * an agent can act on.
  */
 
-export interface ApiRequest {
+interface ApiRequest {
   readonly method?: 'GET' | 'POST' | 'PUT'
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | FormData
@@ -20,7 +20,7 @@ export interface ServiceApi {
   toPublicUrl(link: string): string
 }
 
-export interface ServiceApiOptions {
+interface ServiceApiOptions {
   /** Where the service is reached from here, with its prefix and without a slash at the end. */
   readonly baseUrl: string
   /** Where the agent's side reaches it. */

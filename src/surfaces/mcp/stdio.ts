@@ -16,7 +16,7 @@ const MAX_CATALOG_BYTES = 67_108_864
 const CATALOG_KEPT_MS = 60_000
 
 /** Until the agent ends the connection, or the signal does. */
-export async function serveAgent(connection: AgentConnection): Promise<void> {
+export async function serveOverStdio(connection: AgentConnection): Promise<void> {
   const { server, version, folders, pictures, input, output, signal, warn } = connection
   const api = createServiceApi({ baseUrl: server.baseUrl, publicUrl: server.baseUrl, credential: server.token })
   const onDefect = (error: unknown) => warn(error instanceof Error ? (error.stack ?? error.message) : String(error))

@@ -34,7 +34,7 @@ describe('agents of several accounts', () => {
     await using second = await connect(ours)
     const listed = await second.use('list_jobs', { status: ['running'] })
     assert.deepEqual(
-      listed.json.jobs.map(({ id, metadata }: { id: string; metadata: object }) => ({ id, metadata })),
+      listed.json.jobs.map(({ id, metadata }) => ({ id, metadata })),
       [{ id: json.id, metadata: { made: 'by an agent' } }],
     )
     shared.engine.openGate()

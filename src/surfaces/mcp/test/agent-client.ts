@@ -21,13 +21,31 @@ interface Content {
   readonly uri?: string
 }
 
-export interface Told {
+/** What tests look for in the answers of all tools; each has some of it. */
+interface ToldJson {
+  readonly id: string
+  readonly status: string
+  readonly metadata: object
+  readonly found: number
+  readonly jobs: readonly ToldJson[]
+  readonly outputs: readonly { readonly asset_id: string; readonly url: string }[]
+  readonly classes: readonly { readonly class_type: string }[]
+  readonly input: { readonly required: readonly string[] }
+  readonly currency: string
+  readonly asset_id: string
+  readonly size_bytes: number
+  readonly content_type: string
+  readonly workflow_input: object
+  readonly is_accepted: boolean
+  readonly request_id?: string
+}
+
+interface Told {
   readonly isError: boolean
   readonly content: readonly Content[]
   readonly text: string
-  /** The first text, as JSON. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of many shapes.
-  readonly json: any
+  /** The first text, as JSON; empty when it is none. */
+  readonly json: ToldJson
 }
 
 export interface Agent extends AsyncDisposable {
@@ -61,7 +79,7 @@ export async function connectAgent({ url, key, way, args = [] }: Connection): Pr
       )
       const content = result.content as readonly Content[]
       const text = content.find((item) => item.type === 'text')?.text ?? ''
-      return { isError: result.isError === true, content, text, json: text.startsWith('{') ? JSON.parse(text) : null }
+      return { isError: result.isError === true, content, text, json: text.startsWith('{') ? JSON.parse(text) : {} }
     },
     [Symbol.asyncDispose]: () => client.close(),
   }

@@ -79,12 +79,12 @@ for (const way of ['http', 'http of 2025', 'stdio'] as const) {
       const { resources } = await agent.client.listResources()
       assert.ok(resources.some(({ uri }) => uri === `atelier://jobs/${submitted.json.id}`))
       const listed = await agent.use('list_jobs', { status: ['succeeded'] })
-      assert.ok(listed.json.jobs.some(({ id }: { id: string }) => id === submitted.json.id))
+      assert.ok(listed.json.jobs.some(({ id }) => id === submitted.json.id))
     })
 
     test('finds node classes, and learns which one it meant', async () => {
       const { json } = await agent.use('find_node_classes', { query: 'save image' })
-      assert.ok(json.classes.some(({ class_type: name }: { class_type: string }) => name === 'SaveImage'))
+      assert.ok(json.classes.some(({ class_type: name }) => name === 'SaveImage'))
       assert.match((await agent.use('get_node_class', { class_type: 'EmptyImage' })).text, /"width":\["INT"/)
       assert.deepEqual((await agent.use('find_weights', { query: 'sdxl' })).json, { found: 0, weights: [] })
       const wrong = await agent.use('get_node_class', { class_type: 'SaveImagee' })
