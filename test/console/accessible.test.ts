@@ -71,8 +71,9 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
     paths = PATTERNS.map((pattern) => fillIn(pattern, engine.id))
   })
   after(async () => {
+    // Closed also when the browser complains of a page: an open service would keep the process.
+    await using _service = shared
     await browser[Symbol.asyncDispose]()
-    await shared[Symbol.asyncDispose]()
   })
 
   /** An address for each pattern of the table. */

@@ -33,6 +33,9 @@ export function WebhookPage({ id = '' }: Readonly<Record<string, string>>) {
   const resource = useResource(`webhook ${id}`, (signal) => getWebhook(id, signal))
   return (
     <section class="page webhook">
+      <h1>
+        <Words text={resource.data.value?.description || 'Webhook'} />
+      </h1>
       <Loaded resource={resource} skeleton={<Skeleton rows={6} />}>
         {(webhook) => <OneWebhook webhook={webhook} resource={resource} />}
       </Loaded>
@@ -83,9 +86,6 @@ function OneWebhook({ webhook, resource }: OneWebhookProps) {
   return (
     <>
       <div class="page-head">
-        <h1>
-          <Words text={description === '' ? 'Webhook' : description} />
-        </h1>
         <WebhookState webhook={webhook} />
         <span class="head-deeds">
           <button
