@@ -145,6 +145,38 @@ test('over stdio only files of the named folders can be sent', async () => {
   assert.match(refused.text, /no file .* in the folders/)
 })
 
+test('a large picture is made smaller, and the whole file stays behind a link', async () => {
+  await using agent = await connect('http')
+  const noise = {
+    width: 1300,
+    height: 1300,
+    channels: 3 as const,
+    noise: { type: 'gaussian' as const, mean: 128, sigma: 60 },
+  }
+  const form = new FormData()
+  form.set('content_type', 'image/png')
+  form.set('file_path', 'noise.png')
+  form.set(
+    'file',
+    new Blob([
+      await sharp({ create: { ...noise, background: '#000' } })
+        .png()
+        .toBuffer(),
+    ]),
+    'noise.png',
+  )
+  const headers = { authorization: `Bearer ${KEY}` }
+  const stored = await fetch(`${app.url}/api/v2/assets`, { method: 'POST', headers, body: form })
+  const { id, size_bytes: size } = (await stored.json()) as { id: string; size_bytes: number }
+  assert.ok(size > 4_194_304, String(size))
+  const { content } = await agent.use('get_output', { asset_id: id })
+  const shown = content.find(({ type }) => type === 'image')?.data ?? ''
+  assert.ok(shown.length <= 1_048_576, String(shown.length))
+  assert.ok(((await pictureIn(content)).width ?? 0) <= 1024)
+  const { contents } = await agent.client.readResource({ uri: content.find(({ uri }) => uri)?.uri ?? '' })
+  assert.match((contents[0] as { text: string }).text, new RegExp(`${size} bytes.*${id}/content$`))
+})
+
 describe('in front of the protocol', () => {
   const post = (headers: Record<string, string>, body = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}') =>
     fetch(`${app.url}/mcp`, {
