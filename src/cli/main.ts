@@ -13,6 +13,7 @@ import { addNodes } from './admin/nodes.ts'
 import { addWorkerKeys } from './admin/worker-keys.ts'
 import { addBackground } from './background.ts'
 import { addDoctor } from './doctor/doctor.ts'
+import { addMcp } from './mcp.ts'
 import { addMigrate } from './migrate.ts'
 import { addModels } from './models.ts'
 import { addMove } from './move.ts'
@@ -62,6 +63,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     addBackground,
     addRun,
     addConvert,
+    addMcp,
     addWeights,
     addAccounts,
     addKeys,

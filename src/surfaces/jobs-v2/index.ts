@@ -10,6 +10,7 @@ import type { CancelJob } from '../../domain/jobs/end/cancel-job.ts'
 import type { JobReader } from '../../domain/jobs/read/job-reader.ts'
 import type { ListJobs } from '../../domain/jobs/read/list-jobs.ts'
 import type { WatchJob } from '../../domain/jobs/read/watch-job.ts'
+import type { TrySubmit } from '../../domain/jobs/submit/dry-run.ts'
 import type { Submit } from '../../domain/jobs/submit/submit-job.ts'
 import type { Webhooks } from '../../domain/webhooks/manage-webhooks.ts'
 import type { ConvertFile } from '../../domain/workflows/convert/convert-file.ts'
@@ -39,11 +40,13 @@ import { listJobs } from './operations/job-list.ts'
 import { JOBS_BY_ID } from './operations/jobs-by-id.ts'
 import { type PostAssetsDeps, postAssets } from './operations/post-assets.ts'
 import { postJobs } from './operations/post-jobs.ts'
+import { validateJob } from './operations/validate-job.ts'
 import { DELIVERY_OPERATIONS } from './operations/webhook-deliveries.ts'
 import { WEBHOOK_OPERATIONS } from './operations/webhooks.ts'
 import { WEIGHT_UPLOADS, type WeightUploadDeps } from './operations/weight-uploads.ts'
 import { listWeights } from './operations/weights.ts'
 import { createReachableJobs, type JobReach, type PoolOf } from './reachable-jobs.ts'
+import type { Forecast } from './views/dry-run-view.ts'
 import { createJobBytes } from './views/job-bytes.ts'
 import { API_PATH, type ContentLinks, type JobLinkStyle } from './views/links.ts'
 
@@ -69,6 +72,7 @@ export interface JobsV2Options {
   readonly poolOf?: PoolOf
   readonly jobs: {
     readonly submit: Submit
+    readonly trySubmit: TrySubmit
     readonly reader: Pick<JobReader, 'peek' | 'find' | 'workflow' | 'log'>
     readonly list: ListJobs
     readonly cancel: CancelJob
@@ -78,6 +82,7 @@ export interface JobsV2Options {
   readonly assets: AssetOperations
   readonly webhooks: Webhooks
   readonly weights: WeightParts
+  readonly forecast: Forecast
 }
 
 interface WeightParts extends Omit<WeightUploadDeps, 'check' | 'weights'> {
@@ -128,7 +133,9 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
       const { accountId, scopes, keyId } = caller
       ;(request as Known)[KNOWN] = { accountId, scopes, keyId, pool: poolOf(serviceAddressOf(request), accountId) }
     })
-    postJobs(app, { contextOf, jobBytes, submit: jobs.submit, check: spec.check, maxBodyBytes: options.maxBodyBytes })
+    const submits = { contextOf, check: spec.check, maxBodyBytes: options.maxBodyBytes }
+    postJobs(app, { ...submits, jobBytes, submit: jobs.submit })
+    validateJob(app, { ...submits, trySubmit: jobs.trySubmit, forecast: options.forecast })
     convertWorkflow(app, { contextOf, convertFile: jobs.convertFile, maxBodyBytes: options.maxBodyBytes })
     listJobs(app, { contextOf, jobBytes, turns, list: jobs.list, cursors: createTimeCursors(options.cursorSecret) })
     const byId = { contextOf, jobs: reachable, jobBytes, turns, gate, hub }
