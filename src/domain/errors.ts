@@ -18,6 +18,7 @@ export type Refusal =
   | 'output_unavailable'
   | 'hash_mismatch'
   | 'asset_in_use'
+  | 'weights_conflict' // a file of weights, or an upload of one, is not as the request takes it to be
   | 'payload_too_large'
   | 'range_not_satisfiable'
   | 'invalid_workflow'

@@ -283,6 +283,7 @@ test('every refusal has its status and code, details are never absent, and every
     output_unavailable: '404 output_unavailable',
     hash_mismatch: '409 hash_mismatch',
     asset_in_use: '409 asset_in_use',
+    weights_conflict: '409 invalid_request',
     payload_too_large: '413 payload_too_large',
     range_not_satisfiable: '416 invalid_request',
     invalid_workflow: '422 invalid_workflow',

@@ -24,6 +24,8 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   output_unavailable: [404, 'output_unavailable'],
   hash_mismatch: [409, 'hash_mismatch'],
   asset_in_use: [409, 'asset_in_use'],
+  // The set of codes is closed; details say what stands in the way.
+  weights_conflict: [409, 'invalid_request'],
   payload_too_large: [413, 'payload_too_large'],
   range_not_satisfiable: [416, 'invalid_request'],
   invalid_workflow: [422, 'invalid_workflow'],

@@ -18,6 +18,7 @@ export const REFUSAL_STATUS: Readonly<Record<Refusal, number>> = {
   output_unavailable: 404,
   hash_mismatch: 409,
   asset_in_use: 409,
+  weights_conflict: 409,
   payload_too_large: 413,
   range_not_satisfiable: 416,
   invalid_workflow: 422,

@@ -24,6 +24,7 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   output_unavailable: [404, 'not_found'],
   hash_mismatch: [400, 'invalid_request'],
   asset_in_use: [409, 'conflict'],
+  weights_conflict: [409, 'conflict'],
   payload_too_large: [413, 'payload_too_large'],
   range_not_satisfiable: [416, 'invalid_range'],
   invalid_workflow: [400, 'invalid_prompt'],

@@ -32,6 +32,7 @@ const SHARED: Readonly<Record<Refusal, RouterRefusal>> = {
   output_unavailable: 'unavailable',
   hash_mismatch: 'internal',
   asset_in_use: 'internal',
+  weights_conflict: 'internal',
   payload_too_large: 'too_large',
   range_not_satisfiable: 'malformed',
   invalid_workflow: 'malformed',

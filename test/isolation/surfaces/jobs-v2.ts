@@ -28,7 +28,11 @@ export const jobsV2: IsolationSurface = {
   name: 'jobs-v2',
   spec: SPEC,
   // A webhook is made of what its caller says, and the common secret is the caller's own.
-  harmless: ['getHealth', 'convertWorkflow', 'createWebhook', 'getWebhookSecret'],
+  harmless: [
+    ...['getHealth', 'convertWorkflow', 'createWebhook', 'getWebhookSecret'],
+    // Refused to every account: weights are the operator's to change.
+    ...['beginWeightUpload', 'listWeightUploads', 'deleteWeight'],
+  ],
   lists: [
     { operation: 'listJobs', path: `${API}/jobs` },
     // Which engines have which files is the same for everybody who may use them.
