@@ -288,6 +288,7 @@ test('every refusal has its status and code, details are never absent, and every
     invalid_workflow: '422 invalid_workflow',
     workflow_format_ui: '422 workflow_format_ui',
     missing_asset: '422 missing_asset',
+    batch_refused: '422 batch_refused',
     idempotency_key_reuse: '422 idempotency_key_reuse',
     queue_full: '429 queue_full',
     store_unavailable: '503 store_unavailable',

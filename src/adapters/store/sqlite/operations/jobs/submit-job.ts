@@ -24,7 +24,7 @@ import { prepareAddSubmission, prepareIsTaken, type SubmissionRow, toSubmissionR
 type InputFields = readonly [name: string, hash: string, sizeBytes: number, contentType: string]
 type PriceFields = readonly [perSecondMicros: number, minimumMicros: number, holdMicros: number]
 
-interface Submit {
+export interface Submit {
   readonly id: string
   readonly accountId: string
   readonly pool: string
@@ -62,7 +62,7 @@ const POOL_CLOSED = 'pool_closed'
 export const HAS_CREDENTIALS = 1
 export const HAS_NOTES = 2
 
-const SUBMIT = createPacking<Submit>({
+export const SUBMIT = createPacking<Submit>({
   ...{ id: true, accountId: true, pool: true, priority: true, createdAt: true, expiresAt: true, metadata: true },
   ...{ workflow: true, inputs: true, extraDataFlags: true, sealedExtraData: true, submission: true, notes: true },
   ...{ key: true, keyClaimedAt: true, keyExpiresAt: true, price: true, hasChosenId: true, needs: true },
@@ -144,7 +144,7 @@ export function prepareSubmit(database: DatabaseSync): (input: Packed<Submit>) =
   }
 }
 
-function prepareKeepRecipe(database: DatabaseSync): (accountId: string, recipe: RecipeFields) => void {
+export function prepareKeepRecipe(database: DatabaseSync): (accountId: string, recipe: RecipeFields) => void {
   const upsert = database.prepare(`
     INSERT INTO job_recipe (account_id, recipe, title, terms, expires_at) VALUES (?, ?, '', ?, ?)
     ON CONFLICT (account_id, recipe) DO UPDATE SET expires_at = max(expires_at, excluded.expires_at)`)
@@ -153,7 +153,7 @@ function prepareKeepRecipe(database: DatabaseSync): (accountId: string, recipe: 
   }
 }
 
-function toHold({ id, accountId, pool, keyId, price, createdAt }: Submit): HoldInput | null {
+export function toHold({ id, accountId, pool, keyId, price, createdAt }: Submit): HoldInput | null {
   if (price === null) return null
   const [, , holdMicros] = price
   const labels = { pool, model: null, keyId }
@@ -178,7 +178,7 @@ function prepareTakeQueueRoom(database: DatabaseSync): (accountId: string) => nu
 // Nearly always no row: then nobody is to be told.
 const MARK = `(SELECT '' FROM webhook_endpoint WHERE account_id = ?2 AND kind = 'account' LIMIT 1)`
 
-function prepareInsertJob(database: DatabaseSync): (submit: Submit) => number {
+export function prepareInsertJob(database: DatabaseSync): (submit: Submit) => number {
   const insertJob = database.prepare(`
     INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, metadata, needs_extra_data, input_count,
       price_second, price_minimum, needs, recipe, title, hook)
