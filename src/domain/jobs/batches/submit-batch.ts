@@ -33,8 +33,7 @@ import type { BatchStore } from './batch-store.ts'
 /** One item; throws what is wrong with its fields. */
 export type ReadItem = () => Pick<SubmitRequest, 'workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook'>
 
-interface BatchRequest
-  extends Pick<SubmitRequest, 'accountId' | 'scopes' | 'keyId' | 'pool' | 'idempotencyKey'> {
+interface BatchRequest extends Pick<SubmitRequest, 'accountId' | 'scopes' | 'keyId' | 'pool' | 'idempotencyKey'> {
   /** Of the whole request: tells a repetition from another request with the same key. */
   readonly digest: string
   /** All of them or none. */

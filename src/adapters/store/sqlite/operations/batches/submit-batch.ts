@@ -10,10 +10,11 @@ import type { RecipeFields } from '../../../rows/known-recipes.ts'
 import { prepareIsPoolClosed } from '../accounts/deployment-rows.ts'
 import { prepareClaimKey, prepareFindHolder } from '../accounts/idempotency-keys.ts'
 import { prepareLedger } from '../credits/ledger-holds.ts'
-import { prepareInsertJob, prepareKeepRecipe, SUBMIT, type Submit, toHold, toSubmitInput } from '../jobs/submit-job.ts'
+import { prepareKeepRecipe, SUBMIT, type Submit, toHold, toSubmitInput } from '../jobs/submit-job.ts'
 import type { Packed } from '../packed.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareKeepHook } from '../webhooks/endpoint-rows.ts'
+import { prepareInsertJobs } from './insert-jobs.ts'
 
 interface SubmitBatchInput {
   /** As it is when all of its jobs fit. */
@@ -44,7 +45,7 @@ export function prepareSubmitBatch(database: DatabaseSync): (input: SubmitBatchI
   const claimKey = prepareClaimKey(database)
   const isPoolClosed = prepareIsPoolClosed(database)
   const ledger = prepareLedger(database)
-  const insertJob = prepareInsertJob(database)
+  const insertJobs = prepareInsertJobs(database)
   const keepRecipe = prepareKeepRecipe(database)
   const keepHook = prepareKeepHook(database)
   const findRoom = prepareRows<[room: number]>(database, 'SELECT max_queued - queued FROM account WHERE id = ?')
@@ -74,14 +75,14 @@ export function prepareSubmitBatch(database: DatabaseSync): (input: SubmitBatchI
     const { accepted, limitedBy } = fit(accountId, SUBMIT.unpack(jobs[0]!), jobs.length)
     if (limitedBy !== null && (isWhole === 1 || accepted === 0)) return { outcome: limitedBy, room: accepted }
     count.run(accountId, accepted)
-    for (const packed of jobs.slice(0, accepted)) {
-      const submit = SUBMIT.unpack(packed)
+    const submits = jobs.slice(0, accepted).map(SUBMIT.unpack)
+    for (const submit of submits) {
       const hold = toHold(submit)
       if (hold !== null) ledger.hold(hold)
       if (submit.hook !== null) keepHook(accountId, submit.hook, submit.createdAt)
-      insertJob(submit)
       if (submit.recipe !== null) keepRecipe(accountId, submit.recipe)
     }
+    insertJobs(submits)
     const kept = limitedBy === null ? ids : withoutPlaces(ids, places.slice(accepted))
     insertBatch.run(id, accountId, pool, createdAt, expiresAt, isWhole, digest, kept, refused, limitedBy)
     if (key !== null) claimKey({ accountId, key, expiresAt: keyExpiresAt, jobId: null, assetId: null, batchId: id })

@@ -178,20 +178,15 @@ function prepareTakeQueueRoom(database: DatabaseSync): (accountId: string) => nu
 // Nearly always no row: then nobody is to be told.
 const MARK = `(SELECT '' FROM webhook_endpoint WHERE account_id = ?2 AND kind = 'account' LIMIT 1)`
 
-export function prepareInsertJob(database: DatabaseSync): (submit: Submit) => number {
+function prepareInsertJob(database: DatabaseSync): (submit: Submit) => number {
   const insertJob = database.prepare(`
     INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, metadata, needs_extra_data, input_count,
       price_second, price_minimum, needs, recipe, title, hook)
     VALUES (?, ?2, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?15, ${MARK}))`)
   const insertWorkflow = database.prepare('INSERT INTO job_workflow (seq, text, origin) VALUES (?, ?, ?)')
-  const insertInput = database.prepare(`
-    INSERT INTO job_input (seq, position, name, hash, size_bytes, content_type) VALUES (?, ?, ?, ?, ?, ?)`)
-  const insertSecret = database.prepare('INSERT INTO job_secret (seq, sealed) VALUES (?, ?)')
-  const insertNotes = database.prepare('INSERT INTO job_notes (seq, text) VALUES (?, ?)')
-  const insertLabels = database.prepare(`
-    INSERT INTO job_label (account_id, key, value, created_at, job_id) SELECT ?, key, value, ?, ? FROM json_each(?)`)
+  const insertParts = prepareInsertParts(database)
   return (submit) => {
-    const { id, accountId, createdAt, metadata, inputs, sealedExtraData, notes } = submit
+    const { id, accountId, createdAt, metadata, inputs } = submit
     const [perSecondMicros, minimumMicros] = submit.price ?? [null, null]
     const inserted = insertJob.run(
       id,
@@ -212,10 +207,23 @@ export function prepareInsertJob(database: DatabaseSync): (submit: Submit) => nu
     )
     const seq = Number(inserted.lastInsertRowid)
     insertWorkflow.run(seq, submit.workflow, submit.origin)
+    insertParts(seq, submit)
+    return seq
+  }
+}
+
+/** Whatever only some jobs have. */
+export function prepareInsertParts(database: DatabaseSync): (seq: number, submit: Submit) => void {
+  const insertInput = database.prepare(`
+    INSERT INTO job_input (seq, position, name, hash, size_bytes, content_type) VALUES (?, ?, ?, ?, ?, ?)`)
+  const insertSecret = database.prepare('INSERT INTO job_secret (seq, sealed) VALUES (?, ?)')
+  const insertNotes = database.prepare('INSERT INTO job_notes (seq, text) VALUES (?, ?)')
+  const insertLabels = database.prepare(`
+    INSERT INTO job_label (account_id, key, value, created_at, job_id) SELECT ?, key, value, ?, ? FROM json_each(?)`)
+  return (seq, { id, accountId, createdAt, metadata, inputs, sealedExtraData, notes }) => {
     for (const [position, fields] of inputs.entries()) insertInput.run(seq, position, ...fields)
     if (sealedExtraData !== null) insertSecret.run(seq, sealedExtraData)
     if (notes !== null) insertNotes.run(seq, notes)
     if (metadata !== null) insertLabels.run(accountId, createdAt, id, metadata)
-    return seq
   }
 }
