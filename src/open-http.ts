@@ -186,6 +186,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
     assets: { ...assets, maxUploadBytes: parts.maxUploadBytes },
     webhooks: parts.webhooks.webhooks,
+    weightsOf: parts.directory.weights,
     forecast: {
       engines: (pool) => parts.directory.status(pool),
       availability: () => parts.directory.availability(),

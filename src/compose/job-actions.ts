@@ -104,6 +104,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       onStored: reader.learn,
       mustBeActive: rules?.mustBeActive,
       fleet,
+      findWeights: (wanted) => directory.findWeights(wanted, pool),
       verdicts: { ...verdicts, withdraw: (lease, now) => store.jobs.withdraw(lease, now) },
       storeBlob: parts.assets.storeBlob,
       blobs: parts.blobs,

@@ -24,7 +24,7 @@ export class ApiError extends Error {
 }
 
 interface RequestOptions {
-  readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** JSON text is sent as it is, so that numbers of any length survive; everything else as JSON. */
   readonly body?: string | Blob | FormData | object
   readonly headers?: Readonly<Record<string, string>>
@@ -70,7 +70,7 @@ export async function getText(path: string, signal?: AbortSignal): Promise<strin
 }
 
 export async function send<Value>(
-  method: 'POST' | 'PUT' | 'DELETE',
+  method: 'POST' | 'PUT' | 'PATCH' | 'DELETE',
   path: string,
   body?: string | object,
 ): Promise<Value> {

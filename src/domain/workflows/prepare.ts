@@ -18,7 +18,7 @@ import { ServiceError } from '../errors.ts'
 import { type AssetRef, type FoundRefs, findAssetRefs, replaceAssetRefs } from './asset-refs.ts'
 import { nameInGraph } from './file-names.ts'
 import { asRefusal, refuseWorkflow, toLackRefusal, toRefusal, withoutUnknowns } from './graph-refusals.ts'
-import type { Lack } from './needs.ts'
+import type { PlacedLack } from './needs.ts'
 import { checkNodeRules, type NodeRules } from './node-rules.ts'
 import { type AssetFinder, type ResolvedFiles, resolveFiles } from './resolve-files.ts'
 
@@ -52,7 +52,7 @@ interface PreparedWorkflow {
 /** Where a graph could run, among engines that differ; not every engine runs jobs of every pool. */
 export interface Placement {
   /** What the engine that comes nearest does not have; empty when some engine has everything. */
-  findLacks(graph: Graph, pool: string): readonly Lack[]
+  findLacks(graph: Graph, pool: string): readonly PlacedLack[]
   /** Some engine has not said yet what it can run: it may have a class or a choice that no other has. */
   isCatalogOpen(pool: string): boolean
   /** The lane of the queue in which such graphs wait. */

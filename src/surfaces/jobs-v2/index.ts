@@ -4,6 +4,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import { createTurns, type Turns } from '../../../lib/waiting/turns.ts'
 import { systemTicker, type Ticker } from '../../../lib/waiting/uptime.ts'
 import { mustHaveScope, type Scope } from '../../domain/accounts/caller.ts'
+import type { ListedWeight } from '../../domain/engine/weights/weight-files.ts'
 import type { Batches } from '../../domain/jobs/batches/batches.ts'
 import type { SubmitBatch } from '../../domain/jobs/batches/submit-batch.ts'
 import type { CancelJob } from '../../domain/jobs/end/cancel-job.ts'
@@ -44,6 +45,7 @@ import { postJobs } from './operations/post-jobs.ts'
 import { validateJob } from './operations/validate-job.ts'
 import { DELIVERY_OPERATIONS } from './operations/webhook-deliveries.ts'
 import { WEBHOOK_OPERATIONS } from './operations/webhooks.ts'
+import { listWeights } from './operations/weights.ts'
 import { createReachableJobs, type JobReach, type PoolOf } from './reachable-jobs.ts'
 import type { Forecast } from './views/dry-run-view.ts'
 import { createJobBytes } from './views/job-bytes.ts'
@@ -82,6 +84,8 @@ export interface JobsV2Options {
   }
   readonly assets: AssetOperations
   readonly webhooks: Webhooks
+  /** The weights of the engines that may run jobs of a pool. */
+  readonly weightsOf: (pool: string) => readonly ListedWeight[]
   readonly forecast: Forecast
 }
 
@@ -138,6 +142,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     for (const register of JOBS_BY_ID) register(app, byId)
     const webhooks = { contextOf, webhooks: options.webhooks, check: spec.check }
     for (const register of [...DELIVERY_OPERATIONS, ...WEBHOOK_OPERATIONS]) register(app, webhooks)
+    listWeights(app, { contextOf, weightsOf: options.weightsOf, cursorSecret: options.cursorSecret })
     getOpenapi(app, { contextOf, documentFor: spec.textFor })
     const assets = { contextOf, contentLinks, ...options.assets }
     for (const register of ASSET_OPERATIONS) register(app, assets)
@@ -177,7 +182,6 @@ function scopeOf(request: FastifyRequest): Scope | null {
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   if (route.includes(`${API_PATH}/assets`)) return isRead ? 'assets:read' : 'assets:write'
   if (route.includes(`${API_PATH}/workflows`)) return 'jobs:write'
-  if ([`${API_PATH}/jobs`, `${API_PATH}/batches`, `${API_PATH}/webhooks`].some((path) => route.includes(path)))
-    return isRead ? 'jobs:read' : 'jobs:write'
-  return null
+  const ofJobs = ['jobs', 'batches', 'webhooks', 'weights'].some((noun) => route.includes(`${API_PATH}/${noun}`))
+  return ofJobs ? (isRead ? 'jobs:read' : 'jobs:write') : null
 }

@@ -68,6 +68,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     jobs: { ...jobs.operations, convertFile: noConversion, trySubmit: noConversion, ...noBatches },
     assets: noAssets,
     webhooks: noWebhooks,
+    weightsOf: () => [],
     forecast: noForecast,
   })
   const operator = createOperatorSurface({

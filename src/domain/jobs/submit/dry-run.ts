@@ -2,6 +2,7 @@
  * What would become of a submit, without making it: it goes through the same checks in the same order, but where a submit stops at
  * the first refusal this one goes on. Nothing is stored, held, claimed or learnt, and no engine is asked.
  */
+
 import type { Graph } from '../../../../engine/graph/graph.ts'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { ValidationResult } from '../../../../engine/graph/validate/validation-result.ts'
@@ -9,6 +10,7 @@ import type { Clock } from '../../../../lib/clock.ts'
 import type { AccountStore } from '../../accounts/account-store.ts'
 import type { LedgerStore } from '../../credits/ledger.ts'
 import type { PoolPrice } from '../../credits/prices.ts'
+import { placeLacks } from '../../engine/weights/missing-weights.ts'
 import { ServiceError } from '../../errors.ts'
 import { type IdempotencyStore, keyReuse } from '../../idempotency/idempotency-key.ts'
 import { findMissing, type Missing } from '../../workflows/convert/missing.ts'
@@ -98,7 +100,11 @@ export function createTrySubmit(deps: TrySubmitDeps): TrySubmit {
   function findEveryFault(result: ValidationResult, pool: string): ServiceError | null {
     const refusal = findRefusal(result, deps.placement, pool)
     if (refusal === null || deps.placement !== undefined || result.error?.type !== 'missing_node_type') return refusal
-    return toLackRefusal(result, findLacks(result.graph, deps.catalog(pool), []))
+    const lacks = findLacks(result.graph, deps.catalog(pool), [])
+    return toLackRefusal(
+      result,
+      placeLacks(lacks, () => []),
+    )
   }
 
   /** What the transaction of a submit would find. */

@@ -12,7 +12,9 @@ export interface Cors {
 }
 
 const ALLOWED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
-const ALLOWED_HEADERS = 'Authorization, X-API-Key, Content-Type, Idempotency-Key, If-None-Match, Range, Comfy-User'
+const ALLOWED_HEADERS =
+  'Authorization, X-API-Key, Content-Type, Idempotency-Key, If-None-Match, Range, Comfy-User, ' +
+  'Mcp-Protocol-Version, Mcp-Method, Mcp-Name'
 // What clients act on beside the body: when to come back, which part this is, what changed, what it cost and what is left.
 const EXPOSED_HEADERS = [
   'Retry-After',
