@@ -43,6 +43,7 @@ test('a submit answers 201 with the whole job and echoes metadata and priority',
     extraData: null,
     metadata: { scene: '12' },
     priority: -5,
+    webhook: null,
     idempotencyKey: null,
   })
 })
