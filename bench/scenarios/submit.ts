@@ -1,8 +1,11 @@
-/** Durable submits over 64 connections without execution, against a bare server with one row per submit, and against the service without fsync. */
+/**
+ * Durable submits over 64 connections without execution, against a bare server with one row per submit, and against the service without
+ * fsync; and a thousand jobs as one batch, against a bare server that writes the same rows in one transaction.
+ */
 import type { Figure } from '../kit/figure.ts'
 import { alternate, measureLoad } from '../kit/load.ts'
 import { forkServer } from '../kit/server-child.ts'
-import { TRIVIAL_WORKFLOW } from '../kit/workflows.ts'
+import { freshWorkflow, TRIVIAL_WORKFLOW } from '../kit/workflows.ts'
 
 const ROUND = {
   path: '/api/v2/jobs',
@@ -14,8 +17,40 @@ const ROUND = {
   expectStatus: 201,
 } as const
 
+const BATCH = {
+  ...ROUND,
+  path: '/api/v2/jobs/batch',
+  body: JSON.stringify({ jobs: Array.from({ length: 1000 }, (_, index) => ({ workflow: freshWorkflow(index) })) }),
+  connections: 1,
+} as const
+
+const accepting = { workers: 0, maxQueue: 10_000_000 }
+
 export async function submit(): Promise<Figure[]> {
-  const accepting = { workers: 0, maxQueue: 10_000_000 }
+  return [...(await measureSubmits()), await measureBatches()]
+}
+
+async function measureBatches(): Promise<Figure> {
+  await using atelier = await forkServer('bench/servers/atelier.ts', accepting)
+  await using bare = await forkServer('bench/servers/bare-batch.ts')
+  for (const server of [atelier, bare]) await measureLoad(server, BATCH)
+  await atelier.ask('longestTurnMs')
+  const results = await alternate(3, {
+    bare: () => measureLoad(bare, BATCH),
+    atelier: () => measureLoad(atelier, BATCH),
+  })
+  const longestTurnMs = await atelier.ask<number>('longestTurnMs')
+  return {
+    name: 'a batch of 1,000 jobs against the same rows in one transaction',
+    measured: results.bare.requestsPerSecond / results.atelier.requestsPerSecond,
+    unit: '×',
+    bar: 1.5,
+    direction: 'at_most',
+    detail: { ...results, longestTurnMs },
+  }
+}
+
+async function measureSubmits(): Promise<Figure[]> {
   await using full = await forkServer('bench/servers/atelier.ts', { ...accepting, synchronous: 'full' })
   await using normal = await forkServer('bench/servers/atelier.ts', { ...accepting, synchronous: 'normal' })
   await using bare = await forkServer('bench/servers/bare-submit.ts')

@@ -15,6 +15,8 @@ import type { Fleet } from '../domain/engine/fleet/fleet.ts'
 import type { NodeModels } from '../domain/engine/model-port.ts'
 import type { EventBus } from '../domain/events/event-bus.ts'
 import type { LiveEvent } from '../domain/events/live-event.ts'
+import { createBatches } from '../domain/jobs/batches/batches.ts'
+import { createSubmitBatch } from '../domain/jobs/batches/submit-batch.ts'
 import { createEngineDrain } from '../domain/jobs/claim/engine-drain.ts'
 import { createLaneKeeper, type LaneKeeper } from '../domain/jobs/claim/lane-keeper.ts'
 import { createWorker, type Worker } from '../domain/jobs/claim/worker.ts'
@@ -133,6 +135,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       recover,
       expiry,
       keys: store.keys,
+      batches: store.batches,
       accounts: store.accounts,
       summaries: store.summaries,
       extraData,
@@ -165,18 +168,24 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     // Beside other processes, whatever still reaches this one is taken: another one runs it.
     isClosing: () => store.isExclusive && worker.stats().isDraining,
   }
-  const submit = createSubmit({
+  const newJobId = createUuidV7(() => clock.now().getTime())
+  const recording = {
     ...shared,
     ...admission,
-    newJobId: createUuidV7(() => clock.now().getTime()),
+    newJobId,
     prepareWorkflow: createPrepareWorkflow(workflows),
     refuseClosedPool: parts.refuseClosedPool,
     retentionMs: config.retentionMs,
-    ...(fleet.hasLanes && { engineCheck: { verdicts, hasRoomFor: (lane) => fleet.hasRoomFor(lane) } }),
-    onRecording(pool) {
+    onRecording(pool: string) {
       for (const [each, of] of poolWorkers) if (of === pool) each.look()
     },
+  }
+  const submit = createSubmit({
+    ...recording,
+    ...(fleet.hasLanes && { engineCheck: { verdicts, hasRoomFor: (lane) => fleet.hasRoomFor(lane) } }),
   })
+  const list = createListJobs(shared)
+  const cancel = createCancelJob(shared)
   const engineDrain = createEngineDrain({
     fleet,
     evict: async (engineId) => void (await Promise.all([...poolWorkers.keys()].map((each) => each.evict(engineId)))),
@@ -218,8 +227,10 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     records: createRunRecords({ store: store.records, clock }),
     countJobs: (accountId: string) => store.accounts.findUse(accountId),
     reader,
-    list: createListJobs(shared),
-    cancel: createCancelJob(shared),
+    list,
+    cancel,
+    submitBatch: createSubmitBatch({ ...recording, store: store.batches, keys: store.keys, newBatchId: newJobId }),
+    batches: createBatches({ store: store.batches, cancel, list, clock }),
     convertFile: createConvertFile({
       catalog: (pool) => directory.catalog(pool ?? DEFAULT_POOL),
       random: Math.random,

@@ -24,6 +24,7 @@ export type Refusal =
   | 'invalid_workflow'
   | 'workflow_format_ui'
   | 'missing_asset'
+  | 'batch_refused' // some of many that were to be accepted together cannot be
   | 'idempotency_key_reuse'
   | 'queue_full'
   | 'rate_limited'

@@ -14,6 +14,7 @@ import type { DeploymentStore } from './deployments/deployment-store.ts'
 import type { EngineRegistry } from './engine/directory/engine-registry.ts'
 import type { DirectoryVersions } from './events/follow-directories.ts'
 import type { IdempotencyStore } from './idempotency/idempotency-key.ts'
+import type { BatchStore } from './jobs/batches/batch-store.ts'
 import type { JobStore } from './jobs/job-store.ts'
 import type { RunRecordStore } from './jobs/read/recorded-jobs.ts'
 import type { SummaryStore } from './jobs/summaries/summary-store.ts'
@@ -79,6 +80,7 @@ interface StoreStats {
 
 export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   readonly jobs: JobStore
+  readonly batches: BatchStore
   readonly assets: AssetStore
   /** null: the store keeps none, so bytes lie in files. */
   readonly blobIndex: BlobIndex | null

@@ -43,6 +43,7 @@ test('a submit answers 201 with the whole job and echoes metadata and priority',
     extraData: null,
     metadata: { scene: '12' },
     priority: -5,
+    webhook: null,
     idempotencyKey: null,
   })
 })
@@ -289,6 +290,7 @@ test('every refusal has its status and code, details are never absent, and every
     invalid_workflow: '422 invalid_workflow',
     workflow_format_ui: '422 workflow_format_ui',
     missing_asset: '422 missing_asset',
+    batch_refused: '422 batch_refused',
     idempotency_key_reuse: '422 idempotency_key_reuse',
     queue_full: '429 queue_full',
     store_unavailable: '503 store_unavailable',

@@ -17,6 +17,8 @@ export interface KeyClaim {
 export interface KeyHolder {
   readonly jobId: string | null
   readonly assetId: string | null
+  /** Left out: it was no batch. */
+  readonly batchId?: string | null
 }
 
 export interface IdempotencyStore {
@@ -54,8 +56,12 @@ export function toKeyClaim(key: string | null, now: Date): KeyClaim | null {
 }
 
 /** Names what the first use of the key has made, so that the caller can go on with that. */
-export function keyReuse({ assetId, jobId }: KeyHolder): ServiceError {
-  const details = { ...(assetId !== null && { assetId }), ...(jobId !== null && { jobId }) }
+export function keyReuse({ assetId, jobId, batchId = null }: KeyHolder): ServiceError {
+  const details = {
+    ...(assetId !== null && { assetId }),
+    ...(jobId !== null && { jobId }),
+    ...(batchId !== null && { batchId }),
+  }
   return new ServiceError('idempotency_key_reuse', 'this Idempotency-Key has been used already; nothing was done', {
     details,
   })

@@ -144,6 +144,8 @@ export type CancelOutcome =
 export interface ListQuery {
   /** Jobs of this pool only; left out or null: of every pool. */
   readonly pool?: string | null
+  /** Jobs of this batch only; left out or null: of any, and of none. */
+  readonly batchId?: string | null
   readonly statuses: readonly JobStatus[] | null
   readonly metadata: Readonly<Record<string, string>>
   readonly limit: number

@@ -64,7 +64,19 @@ const KINDS = [
     keyLength: 1,
     columns: ['id', 'account_id', 'path', 'size_bytes', 'created_at', 'modified_at', 'bytes'],
   },
-  { name: 'idempotency_key', keyLength: 2, columns: ['account_id', 'key', 'expires_at', 'job_id', 'asset_id'] },
+  {
+    name: 'idempotency_key',
+    keyLength: 2,
+    columns: ['account_id', 'key', 'expires_at', 'job_id', 'asset_id', 'batch_id'],
+  },
+  {
+    name: 'job_batch',
+    keyLength: 1,
+    columns: [
+      ...['id', 'account_id', 'pool', 'created_at', 'expires_at', 'is_whole', 'digest', 'jobs', 'refused'],
+      'limited_by',
+    ],
+  },
   { name: 'job_recipe', keyLength: 2, columns: ['account_id', 'recipe', 'title', 'terms', 'expires_at'] },
   { name: 'blob_candidate', keyLength: 1, columns: ['hash', 'size_bytes', 'since'] },
   { name: 'engine_catalog', keyLength: 1, columns: ['hash', 'text'] },

@@ -6,6 +6,8 @@ import { systemTicker, type Ticker } from '../../../lib/waiting/uptime.ts'
 import { mustHaveScope, type Scope } from '../../domain/accounts/caller.ts'
 import type { ListedWeight } from '../../domain/engine/weights/weight-files.ts'
 import { ServiceError } from '../../domain/errors.ts'
+import type { Batches } from '../../domain/jobs/batches/batches.ts'
+import type { SubmitBatch } from '../../domain/jobs/batches/submit-batch.ts'
 import type { CancelJob } from '../../domain/jobs/end/cancel-job.ts'
 import type { JobReader } from '../../domain/jobs/read/job-reader.ts'
 import type { ListJobs } from '../../domain/jobs/read/list-jobs.ts'
@@ -34,11 +36,13 @@ import {
   assetFromPath,
   headAssetByHash,
 } from './operations/assets-without-upload.ts'
+import { BATCHES_BY_ID } from './operations/batches-by-id.ts'
 import { convertWorkflow } from './operations/convert-workflow.ts'
 import { DIRECT_UPLOADS, type DirectUploadDeps } from './operations/direct-uploads.ts'
 import { listJobs } from './operations/job-list.ts'
 import { JOBS_BY_ID } from './operations/jobs-by-id.ts'
 import { type PostAssetsDeps, postAssets } from './operations/post-assets.ts'
+import { postBatch } from './operations/post-batch.ts'
 import { postJobs } from './operations/post-jobs.ts'
 import { validateJob } from './operations/validate-job.ts'
 import { DELIVERY_OPERATIONS } from './operations/webhook-deliveries.ts'
@@ -73,6 +77,8 @@ export interface JobsV2Options {
   readonly jobs: {
     readonly submit: Submit
     readonly trySubmit: TrySubmit
+    readonly submitBatch: SubmitBatch
+    readonly batches: Batches
     readonly reader: Pick<JobReader, 'peek' | 'find' | 'workflow' | 'log'>
     readonly list: ListJobs
     readonly cancel: CancelJob
@@ -135,6 +141,10 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     })
     const submits = { contextOf, check: spec.check, maxBodyBytes: options.maxBodyBytes }
     postJobs(app, { ...submits, jobBytes, submit: jobs.submit })
+    postBatch(app, { ...submits, turns, linkStyle, submitBatch: jobs.submitBatch })
+    const { batches } = jobs
+    const ofBatches = { contextOf, batches, linkStyle, openContent: options.assets.openContent }
+    for (const register of BATCHES_BY_ID) register(app, ofBatches)
     validateJob(app, { ...submits, trySubmit: jobs.trySubmit, forecast: options.forecast })
     convertWorkflow(app, { contextOf, convertFile: jobs.convertFile, maxBodyBytes: options.maxBodyBytes })
     listJobs(app, { contextOf, jobBytes, turns, list: jobs.list, cursors: createTimeCursors(options.cursorSecret) })
@@ -194,6 +204,6 @@ function scopeOf(request: FastifyRequest): Scope | null {
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   if (route.includes(`${API_PATH}/assets`)) return isRead ? 'assets:read' : 'assets:write'
   if (route.includes(`${API_PATH}/workflows`)) return 'jobs:write'
-  const ofJobs = ['jobs', 'webhooks', 'weights'].some((noun) => route.includes(`${API_PATH}/${noun}`))
+  const ofJobs = ['jobs', 'batches', 'webhooks', 'weights'].some((noun) => route.includes(`${API_PATH}/${noun}`))
   return ofJobs ? (isRead ? 'jobs:read' : 'jobs:write') : null
 }

@@ -31,6 +31,7 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   invalid_workflow: [422, 'invalid_workflow'],
   workflow_format_ui: [422, 'workflow_format_ui'],
   missing_asset: [422, 'missing_asset'],
+  batch_refused: [422, 'batch_refused'],
   idempotency_key_reuse: [422, 'idempotency_key_reuse'],
   queue_full: [429, 'queue_full'],
   rate_limited: [429, 'rate_limited'],
@@ -61,7 +62,7 @@ function answerRefusal(error: ServiceError): ErrorAnswer {
 }
 
 /** The same refusal as part of an answer. */
-export function toComplaint({ refusal, message, details }: ServiceError) {
+export function toComplaint({ refusal, message, details }: Pick<ServiceError, 'refusal' | 'message' | 'details'>) {
   const [status, code] = ANSWER[refusal]
   return { status, code, message, details: toWireDetails(details) }
 }

@@ -24,6 +24,7 @@ export const REFUSAL_STATUS: Readonly<Record<Refusal, number>> = {
   invalid_workflow: 422,
   workflow_format_ui: 422,
   missing_asset: 422,
+  batch_refused: 422,
   idempotency_key_reuse: 422,
   queue_full: 429,
   rate_limited: 429,

@@ -30,6 +30,7 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   invalid_workflow: [400, 'invalid_prompt'],
   workflow_format_ui: [400, 'invalid_prompt'],
   missing_asset: [400, 'invalid_prompt'],
+  batch_refused: [400, 'invalid_prompt'],
   idempotency_key_reuse: [400, 'invalid_request'],
   queue_full: [429, 'QUEUE_LIMIT'],
   rate_limited: [429, 'rate_limited'],

@@ -38,6 +38,7 @@ const SHARED: Readonly<Record<Refusal, RouterRefusal>> = {
   invalid_workflow: 'malformed',
   workflow_format_ui: 'malformed',
   missing_asset: 'malformed',
+  batch_refused: 'malformed',
   idempotency_key_reuse: 'key_unusable',
   queue_full: 'unavailable',
   rate_limited: 'rate',

@@ -49,6 +49,8 @@ const JOB: Sample = {
   },
 }
 
+const BATCH = '01900000-0000-7000-8000-0000000000ba'
+
 const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly Sample[]>> = {
   meta: [{ key: 'blobs_id', value: 'an id' }],
   account: [
@@ -98,8 +100,15 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
   ],
   job_recipe: [{ account_id: 'ann', recipe: 'r1', title: 'Postcard', terms: '\nc:KSampler\n', expires_at: 90_000 }],
   idempotency_key: [
-    { account_id: 'ann', key: 'k', expires_at: 9, job_id: LIVE, asset_id: null },
-    { account_id: 'ann', key: 'l', expires_at: 9, job_id: null, asset_id: 'up' },
+    { account_id: 'ann', key: 'k', expires_at: 9, job_id: LIVE, asset_id: null, batch_id: null },
+    { account_id: 'ann', key: 'l', expires_at: 9, job_id: null, asset_id: 'up', batch_id: null },
+    { account_id: 'ann', key: 'm', expires_at: 9, job_id: null, asset_id: null, batch_id: BATCH },
+  ],
+  job_batch: [
+    {
+      ...{ id: BATCH, account_id: 'ann', pool: 'default', created_at: 1, expires_at: 9, is_whole: 1, digest: 'd' },
+      ...{ jobs: JSON.stringify([LIVE, null]), refused: '[]', limited_by: 'queue_full' },
+    },
   ],
   blob_candidate: [{ hash: HASH, size_bytes: 4, since: 1 }],
   engine_catalog: [{ hash: 'c', text: '{}' }],

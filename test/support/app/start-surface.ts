@@ -67,7 +67,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     cursorSecret: Buffer.alloc(32, 1),
     contentLinks: createDirectLinks(systemClock),
     ...options.api,
-    jobs: { ...jobs.operations, convertFile: noConversion, trySubmit: noConversion },
+    jobs: { ...jobs.operations, convertFile: noConversion, trySubmit: noConversion, ...noBatches },
     assets: noAssets,
     webhooks: noWebhooks,
     weights: noWeights,
@@ -116,6 +116,11 @@ const noForecast: JobsV2Options['forecast'] = {
   availability: () => ({ classes: new Map(), weights: new Map() }),
   showsUnable: true,
   foreseeWait: async () => ({ ahead: 0, seconds: 0 }),
+}
+
+const noBatches = {
+  submitBatch: noConversion,
+  batches: { find: noConversion, cancel: noConversion, jobs: noConversion },
 }
 
 const noWebhook = () => Promise.reject(new ServiceError('not_found', 'there are no webhooks here'))

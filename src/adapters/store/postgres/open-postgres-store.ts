@@ -26,6 +26,7 @@ import {
   createUserFileStore,
 } from './stores/postgres-account-stores.ts'
 import { createAssetStore } from './stores/postgres-asset-store.ts'
+import { createBatchStore } from './stores/postgres-batch-store.ts'
 import { createBlobIndex } from './stores/postgres-blob-index.ts'
 import { createCallStore, createOwnEnds, createRequestStore, createSentJournal } from './stores/postgres-call-stores.ts'
 import { createEngineRegistry } from './stores/postgres-engine-registry.ts'
@@ -63,6 +64,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     assets: createAssetStore(parts),
     blobIndex: createBlobIndex(parts),
     accounts: createAccountStore(parts),
+    batches: createBatchStore(parts),
     keys: createIdempotencyStore(parts),
     calls: createCallStore(parts, toOwnEnd),
     requests: createRequestStore(parts, toOwnEnd),

@@ -6,6 +6,7 @@
  * job: about once a day for a workflow that runs all the time.
  */
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
+import type { NewBatch } from '../../../domain/jobs/batches/batch-store.ts'
 import type { NewJob } from '../../../domain/jobs/job-store.ts'
 
 /** Terms are null for a recipe that is known to be stored. */
@@ -32,6 +33,30 @@ export function createKnownRecipes(): KnownRecipes {
     },
     learn({ accountId }, [key, terms, expiresAt]) {
       if (terms !== null) expiries.set(`${accountId} ${key}`, expiresAt)
+    },
+  }
+}
+
+/** The same for all jobs of a batch: the first job of a recipe brings its row, the others name it. */
+export function createBatchRecipes() {
+  const known = createKnownRecipes()
+  return {
+    toFields({ jobs }: NewBatch): readonly (RecipeFields | null)[] {
+      const brought = new Set<string>()
+      return jobs.map(({ job }) => {
+        const fields = known.toFields(job)
+        if (fields === null || fields[1] === null) return fields
+        const [key, , expiresAt] = fields
+        if (brought.has(key)) return [key, null, expiresAt]
+        brought.add(key)
+        return fields
+      })
+    },
+    learn({ jobs }: NewBatch, recipes: readonly (RecipeFields | null)[], accepted: number): void {
+      for (const [index, { job }] of jobs.slice(0, accepted).entries()) {
+        const fields = recipes[index] ?? null
+        if (fields !== null) known.learn(job, fields)
+      }
     },
   }
 }

@@ -24,6 +24,7 @@ import {
   createUserFileStore,
 } from './stores/sqlite-account-stores.ts'
 import { createAssetStore } from './stores/sqlite-asset-store.ts'
+import { createBatchStore } from './stores/sqlite-batch-store.ts'
 import { createCallStore, createRequestStore } from './stores/sqlite-call-stores.ts'
 import { createEngineRegistry } from './stores/sqlite-engine-registry.ts'
 import { createJobCancels, createJobStore } from './stores/sqlite-job-store.ts'
@@ -164,6 +165,7 @@ function createStore(channels: OpenChannels, { clock, lock, failed, schemaNumber
     jobs: createJobStore({ write, read, clock }),
     assets: createAssetStore(channels),
     accounts: createAccountStore(channels),
+    batches: createBatchStore(channels),
     keys: createIdempotencyStore(channels),
     calls: createCallStore(channels),
     requests: createRequestStore(channels),

@@ -12,6 +12,8 @@ interface JobCursor {
 export interface ListRequest {
   /** Jobs of this pool only; left out or null: of every pool. */
   readonly pool?: string | null
+  /** Jobs of this batch only; left out or null: of any, and of none. */
+  readonly batchId?: string | null
   /** null: every status. */
   readonly statuses: readonly JobStatus[] | null
   readonly metadata: Readonly<Record<string, string>>
@@ -36,8 +38,9 @@ interface ListDeps {
 const MAX_OUTPUTS = 10_000
 
 export function createListJobs({ store, clock }: ListDeps): ListJobs {
-  return async function listJobs(accountId, { pool = null, statuses, metadata, limit, cursor }) {
-    const query = { pool, statuses, metadata, limit, maxOutputs: MAX_OUTPUTS, after: cursor, now: clock.now() }
+  return async function listJobs(accountId, { pool = null, batchId = null, statuses, metadata, limit, cursor }) {
+    const filter = { pool, batchId, statuses, metadata }
+    const query = { ...filter, limit, maxOutputs: MAX_OUTPUTS, after: cursor, now: clock.now() }
     const found = await store.list(accountId, query)
     // The store returns one job more than the page holds when there is another page.
     const jobs = found.slice(0, endOfPage(found, query))

@@ -29,7 +29,7 @@ import type { ExtraData, ExtraDataKeeper } from './extra-data-keeper.ts'
 import { type GraphLayout, readLayout, toKeptLayout } from './graph-layout.ts'
 import { toOrigin } from './job-origin.ts'
 import { splitExtraData } from './split-extra-data.ts'
-import { insufficientCredits, queueFull, shuttingDown } from './submit-refusals.ts'
+import { insufficientCredits, poolClosed, queueFull, shuttingDown } from './submit-refusals.ts'
 
 export interface SubmitRequest {
   readonly accountId: string
@@ -58,7 +58,7 @@ export interface SubmitRequest {
 export type Submit = (request: SubmitRequest) => Promise<Job>
 
 /** The part of a prepared workflow that a job is made of. */
-interface PreparedJob {
+export interface PreparedJob {
   readonly text: string
   /** What the text says. */
   readonly graph: Graph
@@ -137,8 +137,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
     const prepared = request.prepared ?? (await prepareWorkflow(request.accountId, request.workflow, { pool }))
     await refuseModels(deps, request, prepared.graph)
     deps.mustTakeJobs?.(pool)
-    const chosenId = request.id ?? null
-    const id = chosenId ?? newJobId()
+    const id = request.id ?? newJobId()
     const createdAt = clock.now()
     const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
     // Held before the row is visible: a worker may claim the job before this call knows that it was recorded.
@@ -149,28 +148,9 @@ export function createSubmit(deps: SubmitDeps): Submit {
       credentials === null ? null : extraData.hold(id, credentials, expiresAt, await write(credentials))
     using expected = expectVerdict(id, prepared)
     try {
-      const job = await record(request, {
-        id,
-        accountId: request.accountId,
-        pool,
-        priority: request.priority,
-        metadata: request.metadata,
-        createdAt,
-        expiresAt,
-        workflow: prepared.text,
-        inputs: prepared.inputs,
-        needs: prepared.needs,
-        recipe: toRecipe(prepared.graph, workflowNameOf(request.extraData)),
-        needsExtraData: credentials !== null,
-        sealedExtraData,
-        notes: notesText,
-        price,
-        keyId: request.keyId ?? null,
-        hasChosenId: chosenId !== null,
-        submission: request.submission ?? null,
-        origin: toOrigin(request.idempotencyKey, prepared.inputs, layoutOf(request, notes)),
-        hook,
-      })
+      const extra = { needsExtraData: credentials !== null, sealedExtraData, notes: notesText }
+      const facts = { id, pool, createdAt, expiresAt, price, hook, layout: layoutOf(request, notes), ...extra }
+      const job = await record(request, toNewJob(request, prepared, facts))
       const refusal = (await expected?.answer()) ?? null
       if (refusal !== null) throw new EngineRefusedError(refusal)
       return job
@@ -205,23 +185,40 @@ export function createSubmit(deps: SubmitDeps): Submit {
           details: { field: 'id' },
         })
       case 'pool_closed':
-        await deps.refuseClosedPool?.(job.pool)
-        // It was opened again meanwhile.
-        throw new ServiceError(
-          'deployment_not_ready',
-          'the deployment is being started; send the job again in a moment',
-          {
-            retryAfterSeconds: 1,
-          },
-        )
+        return poolClosed(deps.refuseClosedPool, job.pool)
       case 'queue_full':
         throw queueFull(retryAfterSeconds())
     }
   }
 }
 
+interface NewJobFacts
+  extends Pick<
+    NewJob,
+    'id' | 'pool' | 'createdAt' | 'expiresAt' | 'price' | 'hook' | 'needsExtraData' | 'sealedExtraData' | 'notes'
+  > {
+  readonly layout: GraphLayout | null
+}
+
+export function toNewJob(request: SubmitRequest, prepared: PreparedJob, { layout, ...facts }: NewJobFacts): NewJob {
+  return {
+    ...facts,
+    accountId: request.accountId,
+    priority: request.priority,
+    metadata: request.metadata,
+    workflow: prepared.text,
+    inputs: prepared.inputs,
+    needs: prepared.needs,
+    recipe: toRecipe(prepared.graph, workflowNameOf(request.extraData)),
+    keyId: request.keyId ?? null,
+    hasChosenId: request.id != null,
+    submission: request.submission ?? null,
+    origin: toOrigin(request.idempotencyKey, prepared.inputs, layout),
+  }
+}
+
 /** A submission keeps what its editor sent, and with it the layout. */
-function layoutOf({ submission, layout = null }: SubmitRequest, notes: JsonObject | null): GraphLayout | null {
+export function layoutOf({ submission, layout = null }: SubmitRequest, notes: JsonObject | null): GraphLayout | null {
   return submission === undefined ? toKeptLayout(layout ?? readLayout(notes)) : null
 }
 

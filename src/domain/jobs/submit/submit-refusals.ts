@@ -15,6 +15,17 @@ export function queueFull(retryAfterSeconds: number): ServiceError {
   })
 }
 
+/** `refuseClosed` throws the refusal that fits; where it does not, the pool was opened again meanwhile. */
+export async function poolClosed(
+  refuseClosed: ((pool: string) => Promise<void>) | undefined,
+  pool: string,
+): Promise<never> {
+  await refuseClosed?.(pool)
+  throw new ServiceError('deployment_not_ready', 'the deployment is being started; send the job again in a moment', {
+    retryAfterSeconds: 1,
+  })
+}
+
 export function insufficientCredits(price: PoolPrice | null, jobs = 1): ServiceError {
   const message =
     jobs === 1

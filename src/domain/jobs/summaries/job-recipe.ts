@@ -33,12 +33,27 @@ export function toRecipe(graph: Graph, name: string | null): JobRecipe {
     for (const [input, value] of Object.entries(inputs)) {
       if (typeof value !== 'string') continue
       if (isWeights(value)) weights.add(value)
-      else if (input === 'filename_prefix') prefix ??= withoutNumbers(value)
+      else if (input === 'filename_prefix') prefix ??= titleOfPrefix(value)
     }
   }
   const title = clean(name ?? '') || prefix || tellingClass([...classes])
   const terms = toTerms(classes, weights)
-  return { key: hash('sha256', terms, 'base64url').slice(0, KEY_LENGTH), title, terms }
+  return { key: keyOf(terms), title, terms }
+}
+
+// Jobs of one workflow come in rows: what the last one had is kept.
+let last = { terms: '', key: '' }
+let lastPrefix = { value: '', title: '' }
+
+function titleOfPrefix(value: string): string {
+  if (lastPrefix.value !== value) lastPrefix = { value, title: withoutNumbers(value) }
+  return lastPrefix.title
+}
+
+function keyOf(terms: string): string {
+  if (last.terms !== terms || last.key === '')
+    last = { terms, key: hash('sha256', terms, 'base64url').slice(0, KEY_LENGTH) }
+  return last.key
 }
 
 /** The line that stands for a class or a weights file among the terms. */

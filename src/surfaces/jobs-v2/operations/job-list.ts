@@ -3,6 +3,7 @@
  * raw `;` and a bad escape are refused, where a framework would guess. Unknown names are ignored.
  */
 import type { FastifyInstance } from 'fastify'
+import { isUuid } from '../../../../lib/ids.ts'
 import type { Turns, Work } from '../../../../lib/waiting/turns.ts'
 import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'
 import { ServiceError } from '../../../domain/errors.ts'
@@ -80,11 +81,15 @@ function readListQuery(url: string, { accountId, pool }: JobReach, cursors: Time
   if (pairs === null) throw badFilter('the query holds a raw ";" or a bad percent escape; escape names and values')
   const metadata = readMetadataFilters(pairs)
   const statuses = readStatuses(findOne(pairs, 'status'))
+  const batchId = readBatchId(findOne(pairs, 'batch_id'))
   const limit = readLimit(findOne(pairs, 'limit'))
-  const filters = JSON.stringify([accountId, statuses, Object.entries(metadata).sort(), pool])
+  const filters = JSON.stringify([
+    ...[accountId, statuses, Object.entries(metadata).sort(), pool],
+    ...(batchId === null ? [] : [batchId]),
+  ])
   const cursorText = findOne(pairs, 'cursor')
   const cursor = cursorText === undefined ? null : cursors.read(cursorText, filters)
-  return { request: { pool, statuses, metadata, limit, cursor }, filters }
+  return { request: { pool, batchId, statuses, metadata, limit, cursor }, filters }
 }
 
 function badFilter(message: string): ServiceError {
@@ -119,6 +124,12 @@ function readStatuses(text: string | undefined): JobStatus[] | null {
   const known = JOB_STATUSES.filter((status) => named.has(status))
   if (known.length === named.size) return known
   throw new ServiceError('invalid_request', `status must be a comma list of ${JOB_STATUSES.join(', ')}`)
+}
+
+function readBatchId(text: string | undefined): string | null {
+  if (text === undefined) return null
+  if (isUuid(text)) return text
+  throw new ServiceError('invalid_request', 'batch_id must be the id of a batch')
 }
 
 function readLimit(text: string | undefined): number {

@@ -1,4 +1,5 @@
 import { testAccountStore } from '../../../contracts/account-store.ts'
+import { testBatchStore } from '../../../contracts/batch-store.ts'
 import { testIdempotencyStore } from '../../../contracts/idempotency-store.ts'
 import { testRunRecordStore } from '../../../contracts/run-record-store.ts'
 import { testServiceSummaries } from '../../../contracts/service-summaries.ts'
@@ -7,6 +8,7 @@ import { testWebhookStore } from '../../../contracts/webhook-store.ts'
 import { postgresOpener } from './temporary-store.ts'
 
 testAccountStore(postgresOpener)
+testBatchStore(postgresOpener)
 testIdempotencyStore(postgresOpener)
 testRunRecordStore(postgresOpener)
 testSummaryStore(postgresOpener)

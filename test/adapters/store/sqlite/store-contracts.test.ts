@@ -1,6 +1,7 @@
 import { rm } from 'node:fs/promises'
 import { openSqliteStore } from '../../../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { testAssetStore } from '../../../contracts/asset-store.ts'
+import { testBatchStore } from '../../../contracts/batch-store.ts'
 import { testDeploymentStore } from '../../../contracts/deployment-store.ts'
 import { testIdempotencyStore } from '../../../contracts/idempotency-store.ts'
 import { testMetaStore } from '../../../contracts/meta-store.ts'
@@ -11,6 +12,7 @@ import { testWebhookStore } from '../../../contracts/webhook-store.ts'
 import { makeDirectory, sqliteOpener } from './temporary-store.ts'
 
 testAssetStore(sqliteOpener)
+testBatchStore(sqliteOpener)
 testIdempotencyStore(sqliteOpener)
 testRunRecordStore(sqliteOpener)
 testSummaryStore(sqliteOpener)

@@ -4,6 +4,7 @@
  * (it was dropped, or the chore did not run) makes it and tries again.
  */
 import type { Connected } from './connections.ts'
+import { toFault } from './postgres-error.ts'
 import { type Queryable, statement } from './statement.ts'
 
 export const PARTITIONED_TABLES = ['job_done', 'job_text', 'job_log', 'job_label', 'output'] as const
@@ -29,6 +30,24 @@ const ADD = statement('partitions.add', 'INSERT INTO job_partition (lower, upper
 const LOCK = statement('partitions.lock', 'SELECT pg_advisory_xact_lock(7267301)')
 
 const DAY_MS = 86_400_000
+
+/** Runs what writes rows with these expiries. A range that this process knows may have been dropped by another one since. */
+export async function withPartitions<Result>(
+  partitions: Partitions,
+  expiries: readonly number[],
+  run: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await run()
+  } catch (error) {
+    if (toFault(error) !== 'no_partition') throw error
+    for (const expiresAt of expiries) {
+      partitions.forget(expiresAt)
+      await partitions.ensure(expiresAt)
+    }
+    return run()
+  }
+}
 
 export function openPartitions(connected: Connected, widthMs = DAY_MS): Partitions {
   let known: readonly PartitionRange[] = []

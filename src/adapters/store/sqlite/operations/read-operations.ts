@@ -18,6 +18,7 @@ import {
   prepareFindUploadsByPath,
   prepareListFiles,
 } from './assets/find-assets.ts'
+import { prepareFindBatch } from './batches/read-batch.ts'
 import { prepareHasLapsedCalls, prepareIsCallRunning } from './calls/call-leases.ts'
 import { prepareCanPay, prepareStanding } from './calls/call-pool.ts'
 import { prepareListCalls } from './calls/list-calls.ts'
@@ -35,7 +36,7 @@ import {
   prepareFindWorkflow,
 } from './jobs/find-job.ts'
 import { prepareCompleteJob } from './jobs/job-row.ts'
-import { prepareListJobs, prepareListLabelledJobs } from './jobs/list-job-rows.ts'
+import { prepareListBatchJobs, prepareListJobs, prepareListLabelledJobs } from './jobs/list-job-rows.ts'
 import { prepareFindRecord, prepareListHistory, prepareListLive, prepareSelectJobs } from './jobs/read-run-records.ts'
 import { prepareFindLanes } from './jobs/waiting-lanes.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
@@ -58,6 +59,8 @@ export function prepareReadOperations(database: DatabaseSync) {
   const canPay = prepareCanPay(database)
   const completeJob = prepareCompleteJob(database)
   return {
+    findBatch: prepareFindBatch(database),
+    listBatchJobs: prepareListBatchJobs(database, { completeJob }),
     findJob: prepareFindJob(database, { completeJob }),
     findClaim: prepareFindClaim(database, { completeJob }),
     findOwner: prepareFindOwner(database),

@@ -21,6 +21,8 @@ import { prepareMoveUserFile, preparePutUserFile, prepareRemoveUserFile } from '
 import { prepareOfferBlob, prepareRetireBlobs } from './assets/blob-references.ts'
 import { prepareMint } from './assets/mint-asset.ts'
 import { prepareExpireAssets, prepareRemoveAsset } from './assets/remove-assets.ts'
+import { prepareSweepBatches } from './batches/read-batch.ts'
+import { prepareSubmitBatch } from './batches/submit-batch.ts'
 import { prepareAdmitCall } from './calls/admit-call.ts'
 import { prepareReleaseCalls, prepareRenewCalls, prepareTakeLapsedCalls } from './calls/call-leases.ts'
 import { prepareFinishCall } from './calls/finish-call.ts'
@@ -66,6 +68,7 @@ export function prepareWriteOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
   const operations = {
     submit: prepareSubmit(database),
+    submitBatch: prepareSubmitBatch(database),
     claim: prepareClaim(database, { completeJob }),
     joinLane: prepareJoinLane(database),
     renew: prepareRenew(database),
@@ -86,6 +89,7 @@ export function prepareWriteOperations(database: DatabaseSync) {
     putAccount: preparePutAccount(database),
     repairCounters: prepareRepairCounters(database),
     sweepKeys: prepareSweepKeys(database),
+    sweepBatches: prepareSweepBatches(database),
     admitCall: prepareAdmitCall(database),
     keepProgress: prepareKeepProgress(database),
     finishCall: prepareFinishCall(database),
@@ -182,6 +186,7 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'expireAssets',
   'retireBlobs',
   'sweepKeys',
+  'sweepBatches',
   'keepProgress',
   'finishCall',
   'renewCalls',

@@ -105,7 +105,8 @@ function createJobReads(read: StoreChannels['read']): JobReads {
 async function listJobs(read: StoreChannels['read'], accountId: string, query: ListQuery): Promise<Job[]> {
   const { after, now, statuses } = query
   const labels = Object.entries(query.metadata)
-  const operation = labels.length === 0 ? 'listJobs' : 'listLabelledJobs'
+  const { batchId = null } = query
+  const operation = batchId !== null ? 'listBatchJobs' : labels.length === 0 ? 'listJobs' : 'listLabelledJobs'
   const jobs: Job[] = []
   let before: PageKey | null = after === null ? BEFORE_NONE : [after.createdAt.getTime(), after.id]
   // One job further than the page goes.
@@ -113,6 +114,7 @@ async function listJobs(read: StoreChannels['read'], accountId: string, query: L
     const answer: Awaited<ReturnType<typeof read.call<typeof operation>>> = await read.call(operation, {
       accountId,
       pool: query.pool ?? null,
+      batchId,
       statuses: statuses === null ? JOB_STATUSES : [...new Set(statuses)],
       labels,
       limit: query.limit + 1 - jobs.length,

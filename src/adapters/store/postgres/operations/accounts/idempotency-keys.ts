@@ -18,11 +18,12 @@ export interface ClaimedKey {
   readonly expiresAt: number
   readonly jobId: string | null
   readonly assetId: string | null
+  readonly batchId?: string
 }
 
-const FIND = statement<[place: number, jobId: string | null, assetId: string | null]>(
+const FIND = statement<[place: number, jobId: string | null, assetId: string | null, batchId: string | null]>(
   'keys.find',
-  `SELECT asked.place::int, k.job_id, k.asset_id
+  `SELECT asked.place::int, k.job_id, k.asset_id, k.batch_id
    FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY AS asked(account_id, key, now, place)
    JOIN idempotency_key AS k ON k.account_id = asked.account_id AND k.key = asked.key AND k.expires_at > asked.now`,
 )
@@ -36,7 +37,8 @@ export async function findHolders(db: Queryable, queries: readonly KeyQuery[]): 
     queries.map(({ now }) => now),
   ])
   const holders = queries.map((): KeyHolder | null => null)
-  for (const [place, jobId, assetId] of rows) holders[place - 1] = { jobId, assetId }
+  for (const [place, jobId, assetId, batchId] of rows)
+    holders[place - 1] = { jobId, assetId, ...(batchId !== null && { batchId }) }
   return holders
 }
 
@@ -44,12 +46,13 @@ export async function findHolders(db: Queryable, queries: readonly KeyQuery[]): 
 // not end at null, so the whole transaction fails.
 const CLAIM = statement(
   'keys.claim',
-  `INSERT INTO idempotency_key (account_id, key, expires_at, job_id, asset_id)
-   SELECT account_id, key, expires_at, job_id, asset_id
-   FROM unnest($1::text[], $2::text[], $3::bigint[], $4::uuid[], $5::text[]) AS c(account_id, key, expires_at, job_id, asset_id)
+  `INSERT INTO idempotency_key (account_id, key, expires_at, job_id, asset_id, batch_id)
+   SELECT account_id, key, expires_at, job_id, asset_id, batch_id
+   FROM unnest($1::text[], $2::text[], $3::bigint[], $4::uuid[], $5::text[], $7::uuid[])
+     AS c(account_id, key, expires_at, job_id, asset_id, batch_id)
    ON CONFLICT (account_id, key) DO UPDATE
      SET expires_at = CASE WHEN idempotency_key.expires_at <= $6 THEN excluded.expires_at END,
-       job_id = excluded.job_id, asset_id = excluded.asset_id`,
+       job_id = excluded.job_id, asset_id = excluded.asset_id, batch_id = excluded.batch_id`,
 )
 
 /** Takes keys that `findHolders` found free, also where an expired claim has not been swept yet. Each key may be there only once. */
@@ -62,6 +65,7 @@ export async function claimKeys(tx: Queryable, claims: readonly ClaimedKey[]): P
     claims.map(({ jobId }) => jobId),
     claims.map(({ assetId }) => assetId),
     Math.max(...claims.map(({ claimedAt }) => claimedAt)),
+    claims.map(({ batchId = null }) => batchId),
   ])
 }
 

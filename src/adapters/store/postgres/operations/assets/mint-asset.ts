@@ -8,14 +8,15 @@ import { addRecords } from './account-storage.ts'
 import { type NumberedAssetRow, toAsset, UPLOAD_COLUMNS } from './asset-row.ts'
 
 const LOCK = statement<[number]>('assets.lock-account', 'SELECT 1 FROM account WHERE id = $1 FOR NO KEY UPDATE')
-const FIND_HOLDER = statement<[jobId: string | null, assetId: string | null]>(
+const FIND_HOLDER = statement<[jobId: string | null, assetId: string | null, batchId: string | null]>(
   'assets.find-key-holder',
-  'SELECT job_id::text, asset_id FROM idempotency_key WHERE account_id = $1 AND key = $2 AND expires_at > $3',
+  'SELECT job_id::text, asset_id, batch_id::text FROM idempotency_key WHERE account_id = $1 AND key = $2 AND expires_at > $3',
 )
 const CLAIM_KEY = statement(
   'assets.claim-key',
   `INSERT INTO idempotency_key (account_id, key, expires_at, job_id, asset_id) VALUES ($1, $2, $3, NULL, $4)
-   ON CONFLICT (account_id, key) DO UPDATE SET expires_at = excluded.expires_at, job_id = NULL, asset_id = excluded.asset_id`,
+   ON CONFLICT (account_id, key) DO UPDATE
+     SET expires_at = excluded.expires_at, job_id = NULL, asset_id = excluded.asset_id, batch_id = NULL`,
 )
 const OWNS_HASH = statement<[boolean]>(
   'assets.owns-hash',
@@ -50,7 +51,10 @@ export async function mintAsset(tx: Queryable, request: MintRequest): Promise<Mi
     keyClaim === null ? undefined : tx.get(FIND_HOLDER, [accountId, keyClaim.key, now]),
     tx.get(OWNS_HASH, [hash, accountId, now]),
   ])
-  if (holder !== undefined) return { outcome: 'key_reused', holder: { jobId: holder[0], assetId: holder[1] } }
+  if (holder !== undefined) {
+    const [jobId, assetId, batchId] = holder
+    return { outcome: 'key_reused', holder: { jobId, assetId, ...(batchId !== null && { batchId }) } }
+  }
   const isOwned = owns?.[0] === true
   if (mustOwnHash && !isOwned) return { outcome: 'hash_unknown' }
   const same = isOwned ? await tx.get(RENEW, [accountId, hash, filePath, tags, expiresAt, now]) : undefined

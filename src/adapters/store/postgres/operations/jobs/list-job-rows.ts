@@ -26,6 +26,7 @@ interface ListInput {
   readonly accountId: string
   /** null: every pool. */
   readonly pool: string | null
+  readonly batchId: string | null
   readonly statuses: readonly JobStatus[]
   readonly labels: readonly (readonly [key: string, value: string])[]
   readonly limit: number
@@ -112,12 +113,10 @@ function keyOf(row: PageRow): PageKey {
 type Walk = readonly [walked: number, lastCreatedAt: number, lastJobId: string]
 
 // $1 account, $2 and $3 before, $4 and $5 first label, $6 and $7 the others, $8 statuses, $9 now, $10 pool, $11 limit, $12 walked
-const LIST_LABELLED = statement<readonly [...Walk, ...PageRow] | readonly [...Walk, null]>(
-  'jobs.list_labelled',
-  `WITH entry AS MATERIALIZED (
-     SELECT created_at, job_id, expires_at FROM job_label
-     WHERE account_id = $1 AND key = $4 AND value = $5 AND (created_at, job_id) < ($2, $3::uuid)
-     ORDER BY created_at DESC, job_id DESC LIMIT $12),
+function walkStatement(name: string, entries: string) {
+  return statement<readonly [...Walk, ...PageRow] | readonly [...Walk, null]>(
+    name,
+    `WITH entry AS MATERIALIZED (${entries} ORDER BY created_at DESC, job_id DESC LIMIT $12),
    matching AS MATERIALIZED (
      SELECT * FROM entry WHERE NOT EXISTS (
        SELECT 1 FROM unnest($6::text[], $7::text[]) AS other(key, value) WHERE NOT EXISTS (
@@ -136,14 +135,30 @@ const LIST_LABELLED = statement<readonly [...Walk, ...PageRow] | readonly [...Wa
      SELECT (SELECT count(*) FROM entry) AS walked, created_at, job_id FROM entry ORDER BY created_at, job_id LIMIT 1)
    SELECT walk.*, ${COLUMNS}, ${outputsOf('cut')}, page_length FROM walk LEFT JOIN cut ON ${IS_KEPT}
    ORDER BY cut.created_at DESC, cut.id DESC`,
+  )
+}
+const LIST_LABELLED = walkStatement(
+  'jobs.list_labelled',
+  `SELECT created_at, job_id, expires_at FROM job_label
+   WHERE account_id = $1 AND key = $4 AND value = $5 AND (created_at, job_id) < ($2, $3::uuid)`,
+)
+// In the places of the first label: the batch, and nothing.
+const LIST_BATCH = walkStatement(
+  'jobs.list_batch',
+  `SELECT * FROM (
+     SELECT created_at, item.id::uuid AS job_id, expires_at
+     FROM job_batch CROSS JOIN LATERAL jsonb_array_elements_text(jobs::jsonb) AS item(id)
+     WHERE job_batch.id = $4::uuid AND account_id = $1 AND item.id IS NOT NULL AND $5::text = '') AS listed
+   WHERE (created_at, job_id) < ($2, $3::uuid)`,
 )
 const WALK_COLUMNS = 3
 
 async function listLabelled(read: Queryable, input: ListInput, walked: number): Promise<ListAnswer> {
-  const { accountId, pool, statuses, limit, before, now } = input
-  const [first = ['', ''], ...others] = input.labels
+  const { accountId, pool, batchId, statuses, limit, before, now } = input
+  const [first = ['', ''], ...others] = batchId === null ? input.labels : [[batchId, ''], ...input.labels]
   const labels = [...first, others.map(([key]) => key), others.map(([, value]) => value)]
-  const rows = await read.all(LIST_LABELLED, [accountId, ...before, ...labels, statuses, now, pool, limit, walked])
+  const asked = batchId === null ? LIST_LABELLED : LIST_BATCH
+  const rows = await read.all(asked, [accountId, ...before, ...labels, statuses, now, pool, limit, walked])
   const [head] = rows
   if (head === undefined) return { found: [], resumeBefore: null }
   const [entries, lastCreatedAt, lastJobId] = head
@@ -154,7 +169,7 @@ async function listLabelled(read: Queryable, input: ListInput, walked: number): 
 }
 
 export async function listJobs(read: Queryable, accountId: string, query: ListQuery): Promise<Job[]> {
-  const { after, now, statuses, pool = null } = query
+  const { after, now, statuses, pool = null, batchId = null } = query
   const labels = Object.entries(query.metadata)
   const asked = statuses === null ? JOB_STATUSES : [...new Set(statuses)]
   const jobs: Job[] = []
@@ -164,8 +179,9 @@ export async function listJobs(read: Queryable, accountId: string, query: ListQu
   // One job further than the page goes.
   while (before !== null && endOfPage(jobs, query) === jobs.length) {
     const limit = query.limit + 1 - jobs.length
-    const input: ListInput = { accountId, pool, statuses: asked, labels, limit, before, now: now.getTime() }
-    const answer = labels.length === 0 ? await listPlain(read, input) : await listLabelled(read, input, walked)
+    const input: ListInput = { accountId, pool, batchId, statuses: asked, labels, limit, before, now: now.getTime() }
+    const answer =
+      batchId === null && labels.length === 0 ? await listPlain(read, input) : await listLabelled(read, input, walked)
     jobs.push(...(await addPositions(read, answer.found)).map(toJob))
     before = answer.resumeBefore
     walked = WALKED_ENTRIES

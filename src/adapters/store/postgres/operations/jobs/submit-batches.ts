@@ -7,8 +7,8 @@ import type { JobStore, NewJob } from '../../../../../domain/jobs/job-store.ts'
 import { createKnownRecipes } from '../../../rows/known-recipes.ts'
 import type { Connected } from '../../database/connections.ts'
 import { createGather } from '../../database/gather.ts'
-import type { Partitions } from '../../database/partitions.ts'
-import { isTimeout, toFault } from '../../database/postgres-error.ts'
+import { type Partitions, withPartitions } from '../../database/partitions.ts'
+import { isTimeout } from '../../database/postgres-error.ts'
 import { type Submit, type SubmitAnswer, submitTogether } from './submit-job.ts'
 
 interface SubmitDeps {
@@ -68,18 +68,9 @@ function splitUp(submits: readonly Submit[]): readonly (readonly Submit[])[] {
   return byAccount.size > 1 ? [...byAccount.values()] : submits.map((submit) => [submit])
 }
 
-/** A range of expiry that this process knows may have been dropped by another one since. */
-async function submitWithPartitions({ durable, partitions }: SubmitDeps, submits: readonly Submit[]) {
-  try {
-    return await submitTogether(durable, submits)
-  } catch (error) {
-    if (toFault(error) !== 'no_partition') throw error
-    for (const { job } of submits) {
-      partitions.forget(job.expiresAt.getTime())
-      await partitions.ensure(job.expiresAt.getTime())
-    }
-    return submitTogether(durable, submits)
-  }
+function submitWithPartitions({ durable, partitions }: SubmitDeps, submits: readonly Submit[]) {
+  const expiries = submits.map(({ job }) => job.expiresAt.getTime())
+  return withPartitions(partitions, expiries, () => submitTogether(durable, submits))
 }
 
 /** The server is away, or its disk is full: smaller batches would fail as well. */

@@ -73,7 +73,7 @@ function writeAccepted(tx: Queryable, { accepted, recipes, claims, unusedIds, pu
   ])
 }
 
-function toHooks(jobs: readonly NewJob[]): readonly KeptHook[] {
+export function toHooks(jobs: readonly NewJob[]): readonly KeptHook[] {
   return jobs.flatMap(({ accountId, hook, createdAt }) =>
     hook == null ? [] : [{ accountId, hook, at: createdAt.getTime() }],
   )
@@ -148,7 +148,7 @@ async function findOurs(tx: Queryable, submits: readonly Submit[]): Promise<Set<
   )
 }
 
-function toHold({ id, accountId, pool, keyId = null, price, createdAt }: NewJob): HoldInput | null {
+export function toHold({ id, accountId, pool, keyId = null, price, createdAt }: NewJob): HoldInput | null {
   if (price == null) return null
   const labels = { pool, model: null, keyId }
   return { holdId: jobHoldId(id), accountId, micros: price.holdMicros, at: createdAt.getTime(), labels }

@@ -17,6 +17,7 @@ interface ListInput {
   readonly accountId: string
   /** null: every pool. */
   readonly pool: string | null
+  readonly batchId: string | null
   readonly statuses: readonly JobStatus[]
   readonly labels: readonly (readonly [key: string, value: string])[]
   readonly limit: number
@@ -85,16 +86,34 @@ export function prepareListJobs(database: DatabaseSync, { completeJob }: ListDep
   }
 }
 
-export function prepareListLabelledJobs(
-  database: DatabaseSync,
-  { completeJob }: ListDeps,
-): (input: ListInput) => ListAnswer {
+export function prepareListLabelledJobs(database: DatabaseSync, deps: ListDeps): (input: ListInput) => ListAnswer {
   const selectEntries = prepareRows<PageKey>(
     database,
     `SELECT created_at, job_id FROM job_label
      WHERE account_id = ? AND key = ? AND value = ? AND (created_at, job_id) < (?, ?)
      ORDER BY created_at DESC, job_id DESC LIMIT ${WALKED_ENTRIES}`,
   )
+  const pick = preparePick(database, deps)
+  return (input) => {
+    const [first, ...others] = input.labels
+    return pick(selectEntries.all(input.accountId, ...first, ...input.before), others, input)
+  }
+}
+
+/** Of a batch, with labels or without. */
+export function prepareListBatchJobs(database: DatabaseSync, deps: ListDeps): (input: ListInput) => ListAnswer {
+  const selectEntries = prepareRows<PageKey>(
+    database,
+    `SELECT created_at, item.value FROM job_batch CROSS JOIN json_each(jobs) AS item
+     WHERE job_batch.id = ? AND account_id = ? AND item.value IS NOT NULL AND (created_at, item.value) < (?, ?)
+     ORDER BY item.value DESC LIMIT ${WALKED_ENTRIES}`,
+  )
+  const pick = preparePick(database, deps)
+  return (input) => pick(selectEntries.all(input.batchId, input.accountId, ...input.before), input.labels, input)
+}
+
+/** Of entries in the order of a page, those jobs that have all these labels and fit the rest of the query. */
+function preparePick(database: DatabaseSync, { completeJob }: ListDeps) {
   const hasLabel = prepareRows<[number]>(
     database,
     'SELECT 1 FROM job_label WHERE account_id = ? AND key = ? AND value = ? AND created_at = ? AND job_id = ?',
@@ -104,13 +123,12 @@ export function prepareListLabelledJobs(
     `SELECT ${JOB_COLUMNS} FROM job WHERE id = ?1 AND status IN (SELECT value FROM json_each(?2)) AND ${IS_RETAINED}
        AND (?4 IS NULL OR pool = ?4)`,
   )
-  return ({ accountId, pool, statuses, labels, limit, before, now }) => {
-    const [first, ...others] = labels
+  return (entries: readonly PageKey[], labels: ListInput['labels'], input: ListInput): ListAnswer => {
+    const { accountId, pool, statuses, limit, now } = input
     const statusList = JSON.stringify(statuses)
-    const entries = selectEntries.all(accountId, ...first, ...before)
     const jobs: StoredJob[] = []
     for (const [createdAt, jobId] of entries) {
-      if (!others.every((label) => hasLabel.get(accountId, ...label, createdAt, jobId) !== undefined)) continue
+      if (!labels.every((label) => hasLabel.get(accountId, ...label, createdAt, jobId) !== undefined)) continue
       const row = selectRow.get(jobId, statusList, now, pool)
       if (row !== undefined) jobs.push(completeJob(row, jobs.at(-1)))
       if (jobs.length === limit) return { jobs, resumeBefore: null }

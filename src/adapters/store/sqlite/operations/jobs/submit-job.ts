@@ -24,7 +24,7 @@ import { prepareAddSubmission, prepareIsTaken, type SubmissionRow, toSubmissionR
 type InputFields = readonly [name: string, hash: string, sizeBytes: number, contentType: string]
 type PriceFields = readonly [perSecondMicros: number, minimumMicros: number, holdMicros: number]
 
-interface Submit {
+export interface Submit {
   readonly id: string
   readonly accountId: string
   readonly pool: string
@@ -62,7 +62,7 @@ const POOL_CLOSED = 'pool_closed'
 export const HAS_CREDENTIALS = 1
 export const HAS_NOTES = 2
 
-const SUBMIT = createPacking<Submit>({
+export const SUBMIT = createPacking<Submit>({
   ...{ id: true, accountId: true, pool: true, priority: true, createdAt: true, expiresAt: true, metadata: true },
   ...{ workflow: true, inputs: true, extraDataFlags: true, sealedExtraData: true, submission: true, notes: true },
   ...{ key: true, keyClaimedAt: true, keyExpiresAt: true, price: true, hasChosenId: true, needs: true },
@@ -144,7 +144,7 @@ export function prepareSubmit(database: DatabaseSync): (input: Packed<Submit>) =
   }
 }
 
-function prepareKeepRecipe(database: DatabaseSync): (accountId: string, recipe: RecipeFields) => void {
+export function prepareKeepRecipe(database: DatabaseSync): (accountId: string, recipe: RecipeFields) => void {
   const upsert = database.prepare(`
     INSERT INTO job_recipe (account_id, recipe, title, terms, expires_at) VALUES (?, ?, '', ?, ?)
     ON CONFLICT (account_id, recipe) DO UPDATE SET expires_at = max(expires_at, excluded.expires_at)`)
@@ -153,7 +153,7 @@ function prepareKeepRecipe(database: DatabaseSync): (accountId: string, recipe: 
   }
 }
 
-function toHold({ id, accountId, pool, keyId, price, createdAt }: Submit): HoldInput | null {
+export function toHold({ id, accountId, pool, keyId, price, createdAt }: Submit): HoldInput | null {
   if (price === null) return null
   const [, , holdMicros] = price
   const labels = { pool, model: null, keyId }
@@ -184,14 +184,9 @@ function prepareInsertJob(database: DatabaseSync): (submit: Submit) => number {
       price_second, price_minimum, needs, recipe, title, hook)
     VALUES (?, ?2, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?15, ${MARK}))`)
   const insertWorkflow = database.prepare('INSERT INTO job_workflow (seq, text, origin) VALUES (?, ?, ?)')
-  const insertInput = database.prepare(`
-    INSERT INTO job_input (seq, position, name, hash, size_bytes, content_type) VALUES (?, ?, ?, ?, ?, ?)`)
-  const insertSecret = database.prepare('INSERT INTO job_secret (seq, sealed) VALUES (?, ?)')
-  const insertNotes = database.prepare('INSERT INTO job_notes (seq, text) VALUES (?, ?)')
-  const insertLabels = database.prepare(`
-    INSERT INTO job_label (account_id, key, value, created_at, job_id) SELECT ?, key, value, ?, ? FROM json_each(?)`)
+  const insertParts = prepareInsertParts(database)
   return (submit) => {
-    const { id, accountId, createdAt, metadata, inputs, sealedExtraData, notes } = submit
+    const { id, accountId, createdAt, metadata, inputs } = submit
     const [perSecondMicros, minimumMicros] = submit.price ?? [null, null]
     const inserted = insertJob.run(
       id,
@@ -212,10 +207,23 @@ function prepareInsertJob(database: DatabaseSync): (submit: Submit) => number {
     )
     const seq = Number(inserted.lastInsertRowid)
     insertWorkflow.run(seq, submit.workflow, submit.origin)
+    insertParts(seq, submit)
+    return seq
+  }
+}
+
+/** Whatever only some jobs have. */
+export function prepareInsertParts(database: DatabaseSync): (seq: number, submit: Submit) => void {
+  const insertInput = database.prepare(`
+    INSERT INTO job_input (seq, position, name, hash, size_bytes, content_type) VALUES (?, ?, ?, ?, ?, ?)`)
+  const insertSecret = database.prepare('INSERT INTO job_secret (seq, sealed) VALUES (?, ?)')
+  const insertNotes = database.prepare('INSERT INTO job_notes (seq, text) VALUES (?, ?)')
+  const insertLabels = database.prepare(`
+    INSERT INTO job_label (account_id, key, value, created_at, job_id) SELECT ?, key, value, ?, ? FROM json_each(?)`)
+  return (seq, { id, accountId, createdAt, metadata, inputs, sealedExtraData, notes }) => {
     for (const [position, fields] of inputs.entries()) insertInput.run(seq, position, ...fields)
     if (sealedExtraData !== null) insertSecret.run(seq, sealedExtraData)
     if (notes !== null) insertNotes.run(seq, notes)
     if (metadata !== null) insertLabels.run(accountId, createdAt, id, metadata)
-    return seq
   }
 }

@@ -1,0 +1,274 @@
+/**
+ * Accepts many jobs at once: each is checked as a single submit is, then all of them are recorded in one transaction with one
+ * idempotency key. The same request with the same key is answered with the batch that it made. Graphs are checked in slices, so
+ * nobody else waits for them. An engine's own check of a graph is not waited for: its refusal fails the job later.
+ */
+import type { NewId } from '../../../../lib/ids.ts'
+import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
+import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
+import { createTurns } from '../../../../lib/waiting/turns.ts'
+import type { PoolPrice } from '../../credits/prices.ts'
+import { type Refusal, ServiceError } from '../../errors.ts'
+import { type IdempotencyStore, type KeyHolder, keyReuse, toKeyClaim } from '../../idempotency/idempotency-key.ts'
+import type { NewHook } from '../../webhooks/webhook.ts'
+import type { NewJob } from '../job-store.ts'
+import { silentObserver } from '../observer.ts'
+import type { ExtraData } from '../submit/extra-data-keeper.ts'
+import { toQueuedJob } from '../submit/queued-job.ts'
+import { splitExtraData } from '../submit/split-extra-data.ts'
+import {
+  layoutOf,
+  mustBePriority,
+  type PreparedJob,
+  refuseModels,
+  type SubmitDeps,
+  type SubmitRequest,
+  toJobHook,
+  toNewJob,
+} from '../submit/submit-job.ts'
+import { insufficientCredits, poolClosed, queueFull, shuttingDown } from '../submit/submit-refusals.ts'
+import type { BatchLimit, RefusedItem, StoredBatch } from './batch.ts'
+import type { BatchStore } from './batch-store.ts'
+
+/** One item; throws what is wrong with its fields. */
+export type ReadItem = () => Pick<SubmitRequest, 'workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook'>
+
+interface BatchRequest extends Pick<SubmitRequest, 'accountId' | 'scopes' | 'keyId' | 'pool' | 'idempotencyKey'> {
+  /** Of the whole request: tells a repetition from another request with the same key. */
+  readonly digest: string
+  /** All of them or none. */
+  readonly isWhole: boolean
+  readonly items: readonly ReadItem[]
+}
+
+export type SubmitBatch = (request: BatchRequest) => Promise<StoredBatch>
+
+/** Some, or all, of the items cannot be accepted, and so nothing was. */
+export class BatchRefusedError extends ServiceError {
+  readonly items: readonly RefusedItem[]
+
+  constructor(items: readonly RefusedItem[], total: number) {
+    const [first] = items
+    const message = `${items.length} of ${total} jobs cannot be accepted, so none was; job ${first?.index}: ${first?.message}`
+    super('batch_refused', message)
+    this.items = items
+  }
+}
+
+interface SubmitBatchDeps extends Omit<SubmitDeps, 'store' | 'engineCheck'> {
+  readonly store: BatchStore
+  readonly keys: Pick<IdempotencyStore, 'findKey'>
+  readonly newBatchId: NewId
+}
+
+/** Refusals that say something of the service and not of one item. */
+const OF_ALL: ReadonlySet<Refusal> = new Set(['store_unavailable', 'storage_full', 'overloaded', 'shutting_down'])
+// Of all graphs together: what is held in memory until it is written.
+const MAX_LENGTH = 64 * 1024 * 1024
+// Looking up files waits for the store; so many do at a time.
+const AT_ONCE = 8
+
+interface ReadyItem {
+  readonly index: number
+  readonly request: SubmitRequest
+  readonly prepared: PreparedJob
+  readonly hook: NewHook | null
+}
+
+export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
+  const { store, keys, bus, clock, extraData, retryAfterSeconds } = deps
+  const { observer = silentObserver, turns = createTurns() } = deps
+
+  return async function submitBatch(request) {
+    const { accountId, idempotencyKey } = request
+    const holder = idempotencyKey === null ? null : await keys.findKey(accountId, idempotencyKey, clock.now())
+    if (holder !== null) return findRepeated(request, holder)
+    if (deps.isClosing?.()) throw shuttingDown(retryAfterSeconds())
+    const pool = request.pool ?? deps.pool
+    const price = deps.admit?.(accountId, pool) ?? null
+    const { ready, refused } = await checkItems(request, pool)
+    if (refused.length > 0 && (request.isWhole || ready.length === 0))
+      throw new BatchRefusedError(refused, request.items.length)
+    deps.mustTakeJobs?.(pool)
+    const jobs = await makeJobs(ready, { pool, price })
+    try {
+      return await record(request, { pool, price, refused, jobs })
+    } catch (error) {
+      for (const { job } of jobs) if (job.needsExtraData) extraData.forget(job.id)
+      throw error
+    }
+  }
+
+  async function findRepeated({ accountId, digest }: BatchRequest, holder: KeyHolder): Promise<StoredBatch> {
+    const { batchId = null } = holder
+    const batch = batchId === null ? null : await store.find(accountId, batchId, clock.now())
+    if (batch === null || batch.digest !== digest) throw keyReuse(holder)
+    return batch
+  }
+
+  async function checkItems(request: BatchRequest, pool: string) {
+    const ready: ReadyItem[] = []
+    const refused: RefusedItem[] = []
+    const hookOf = remember(
+      (wanted: SubmitRequest) => toJobHook(deps, wanted),
+      ({ webhook }) => webhook ?? null,
+    )
+    let length = 0
+    let next = 0
+
+    async function check(index: number, read: ReadItem): Promise<void> {
+      const { accountId, scopes, keyId } = request
+      const item: SubmitRequest = { accountId, scopes, keyId, pool, ...read(), idempotencyKey: null }
+      mustBePriority(item.priority)
+      const hook = await hookOf(item)
+      const prepared = await deps.prepareWorkflow(accountId, item.workflow, { pool })
+      await refuseModels(deps, item, prepared.graph)
+      length += prepared.text.length
+      if (length > MAX_LENGTH) throw tooLong()
+      ready.push({ index, request: item, prepared, hook })
+    }
+
+    async function work(): Promise<void> {
+      for (;;) {
+        const index = next++
+        const read = request.items[index]
+        if (read === undefined) return
+        try {
+          await check(index, read)
+        } catch (error) {
+          if (!(error instanceof ServiceError) || error.refusal === 'payload_too_large' || OF_ALL.has(error.refusal))
+            throw error
+          refused.push({ index, refusal: error.refusal, message: error.message, details: error.details })
+        }
+      }
+    }
+
+    await Promise.all(Array.from({ length: AT_ONCE }, work))
+    const byIndex = (one: { readonly index: number }, other: { readonly index: number }) => one.index - other.index
+    return { ready: ready.sort(byIndex), refused: refused.sort(byIndex) }
+  }
+
+  async function makeJobs(
+    ready: readonly ReadyItem[],
+    terms: { readonly pool: string; readonly price: PoolPrice | null },
+  ) {
+    const createdAt = clock.now()
+    const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
+    const write = (data: unknown) => turns.run(writeJsonSteps(data as JsonValue))
+    // Most of the time all of them carry the same.
+    const extraOf = remember(
+      async (data: ExtraData | null) => {
+        const { credentials, notes } = splitExtraData(data)
+        const text = credentials === null ? '' : await write(credentials)
+        return { credentials, notes, text, notesText: notes === null ? null : await write(notes) }
+      },
+      (data) => data,
+    )
+    const jobs: { readonly index: number; readonly job: NewJob }[] = []
+    try {
+      for (const { index, request, prepared, hook } of ready) {
+        const { credentials, notes, text, notesText } = await extraOf(request.extraData)
+        const id = deps.newJobId()
+        const sealedExtraData = credentials === null ? null : extraData.hold(id, credentials, expiresAt, text)
+        const extra = { needsExtraData: credentials !== null, sealedExtraData, notes: notesText }
+        const facts = { id, createdAt, expiresAt, hook, layout: layoutOf(request, notes), ...terms, ...extra }
+        jobs.push({ index, job: toNewJob(request, prepared, facts) })
+      }
+    } catch (error) {
+      for (const { job } of jobs) extraData.forget(job.id)
+      throw error
+    }
+    return jobs
+  }
+
+  async function record(
+    request: BatchRequest,
+    made: {
+      readonly pool: string
+      readonly price: PoolPrice | null
+      readonly refused: readonly RefusedItem[]
+      readonly jobs: readonly { readonly index: number; readonly job: NewJob }[]
+    },
+  ): Promise<StoredBatch> {
+    const { accountId, isWhole, digest } = request
+    const { pool, price, refused, jobs } = made
+    const id = deps.newBatchId()
+    const total = request.items.length
+    const { createdAt, expiresAt } = jobs[0]!.job
+    const kept = refused.map(withoutLongDetails)
+    const recorded = store.submit(
+      { id, isWhole, digest, total, jobs, refused: kept },
+      toKeyClaim(request.idempotencyKey, createdAt),
+    )
+    deps.onRecording?.(pool)
+    const result = await recorded
+    switch (result.outcome) {
+      case 'queued':
+        break
+      case 'key_reused':
+        return findRepeated(request, result.holder)
+      case 'pool_closed':
+        return poolClosed(deps.refuseClosedPool, pool)
+      case 'queue_full':
+      case 'insufficient_credits':
+        throw toLimitRefusal(result.outcome, { room: result.room, jobs: jobs.length, price })
+    }
+    const accepted = jobs.slice(0, result.accepted)
+    for (const { job } of jobs.slice(result.accepted)) if (job.needsExtraData) extraData.forget(job.id)
+    for (const { job } of accepted) {
+      bus.publishChanged({ jobId: job.id, accountId, version: 1, move: 'queued' })
+      observer.submitted(toQueuedJob(job, 1))
+    }
+    bus.publishWork(pool)
+    const jobIds: (string | null)[] = Array.from({ length: total }, () => null)
+    for (const { index, job } of accepted) jobIds[index] = job.id
+    return {
+      ...{ id, accountId, pool, createdAt, expiresAt, isWhole, digest, jobIds, refused: kept },
+      limitedBy: result.limitedBy,
+      states: new Map(accepted.map(({ job }) => [job.id, { status: 'queued', progress: null }])),
+    }
+  }
+
+  function toLimitRefusal(
+    limit: BatchLimit,
+    { room, jobs, price }: { readonly room: number; readonly jobs: number; readonly price: PoolPrice | null },
+  ): ServiceError {
+    if (limit === 'insufficient_credits') return insufficientCredits(price, jobs)
+    const full = queueFull(retryAfterSeconds())
+    const message = `the queue has room for ${room} of these ${jobs} jobs; send them again later, or fewer`
+    return new ServiceError('queue_full', message, {
+      details: { room },
+      retryAfterSeconds: full.retryAfterSeconds ?? 1,
+    })
+  }
+}
+
+function tooLong(): ServiceError {
+  return new ServiceError(
+    'payload_too_large',
+    `the graphs of this batch have more than ${MAX_LENGTH} characters together; send it in parts`,
+    { details: { max_length: MAX_LENGTH } },
+  )
+}
+
+const MAX_DETAILS_LENGTH = 1000
+
+/** They are kept for as long as the batch is. */
+function withoutLongDetails(item: RefusedItem): RefusedItem {
+  const isShort = item.details === null || JSON.stringify(item.details).length <= MAX_DETAILS_LENGTH
+  return isShort ? item : { ...item, details: null }
+}
+
+/** Asks once for each value that a question is about. */
+function remember<Question, Answer>(
+  ask: (question: Question) => Promise<Answer>,
+  about: (question: Question) => object | null,
+): (question: Question) => Promise<Answer> {
+  const known = new Map<object | null, Promise<Answer>>()
+  return (question) => {
+    const value = about(question)
+    const answer = known.get(value) ?? ask(question)
+    known.set(value, answer)
+    return answer
+  }
+}
