@@ -165,7 +165,6 @@ export async function openHttp(config: Config, parts: HttpParts) {
   const gate = createGate(gateOptions)
   const accountConnections = createAccountConnections(toStreamLimit(config, shared))
   const contract = { brands: http.brand, needsCredentials: gate.hasCredentials }
-  const spec = loadJobsContract(contract)
   const routerSpec = loadRouterContract(contract)
   const answerError = createAnswerError(log)
   const contentLinks =
@@ -179,6 +178,8 @@ export async function openHttp(config: Config, parts: HttpParts) {
     isEveryoneOperator,
     adminToken: secrets.adminToken?.reveal() ?? null,
   })
+  const needsAdminToken = !isEveryoneOperator || gate.hasCredentials
+  const spec = loadJobsContract({ ...contract, needsAdminToken })
   const jobsV2 = createJobsV2({
     gate,
     spec,

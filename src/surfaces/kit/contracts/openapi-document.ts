@@ -32,15 +32,17 @@ export interface LoadOptions {
   readonly brands?: readonly string[]
   /** Whether this service asks for credentials: the same contract is served with and without. */
   readonly needsCredentials: boolean
+  /** The same for operations that are the operator's; left out: as for all others. */
+  readonly needsAdminToken?: boolean
   /** Left out: every path of the contract exists here. */
   readonly hasPath?: (template: string) => boolean
 }
 
 export function loadOpenApi(source: URL, options: LoadOptions): ServedDocument {
-  const { brands = DEFAULT_BRANDS, needsCredentials, hasPath = () => true } = options
+  const { brands = DEFAULT_BRANDS, hasPath = () => true } = options
   const whole = withBrands(JSON.parse(readFileSync(source, 'utf8')) as OpenApiDocument, brands)
   const existing = Object.entries(whole.paths).filter(([template]) => hasPath(template))
-  const document = withSecurity({ ...whole, paths: Object.fromEntries(existing) }, needsCredentials)
+  const document = withSecurity({ ...whole, paths: Object.fromEntries(existing) }, options)
   const paths = toPaths(document)
   const texts = new BoundedMap<string, string>(TEXTS_MAX)
   return {
@@ -65,9 +67,15 @@ function toPaths(document: OpenApiDocument): PathMethods[] {
 }
 
 /** Says of each operation whether a credential is needed here. */
-function withSecurity(document: OpenApiDocument, needsCredentials: boolean): OpenApiDocument {
-  const isWay = (way: object) => Object.keys(way).length > 0
-  const rule = (ways: unknown) => (needsCredentials ? (ways as readonly object[]).filter(isWay) : [])
+function withSecurity(
+  document: OpenApiDocument,
+  { needsCredentials, needsAdminToken = needsCredentials }: LoadOptions,
+): OpenApiDocument {
+  const rule = (all: unknown) => {
+    const ways = (all as readonly object[]).filter((way) => Object.keys(way).length > 0)
+    const isOperators = ways.some((way) => 'adminToken' in way)
+    return (isOperators ? needsAdminToken : needsCredentials) ? ways : []
+  }
   const paths = Object.entries(document.paths).map(([template, item]) => {
     const operations = Object.entries(item).map(([method, operation]) => [
       method,
