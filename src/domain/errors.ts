@@ -18,6 +18,11 @@ export type Refusal =
   | 'output_unavailable'
   | 'hash_mismatch'
   | 'asset_in_use'
+  | 'offset_mismatch' // an upload goes on from another place than the caller thinks
+  | 'upload_locked' // another request is sending to this upload; it passes
+  | 'checksum_mismatch' // a piece of an upload was damaged on its way
+  | 'unsupported_version' // of a protocol
+  | 'unsupported_media_type'
   | 'payload_too_large'
   | 'range_not_satisfiable'
   | 'invalid_workflow'

@@ -56,6 +56,7 @@ export interface WholeStoreUnderTest extends StoreUnderTest {
   readonly requests: RequestStore
   readonly userFiles: UserFileStore
   readonly webhooks: Store['webhooks']
+  readonly uploads: Store['uploads']
   glance: Store['glance']
 }
 

@@ -36,6 +36,7 @@ import { listJobs } from './operations/job-list.ts'
 import { JOBS_BY_ID } from './operations/jobs-by-id.ts'
 import { type PostAssetsDeps, postAssets } from './operations/post-assets.ts'
 import { postJobs } from './operations/post-jobs.ts'
+import { getUploadProtocol, RESUMABLE_UPLOADS, type ResumableUploadDeps } from './operations/resumable-uploads.ts'
 import { DELIVERY_OPERATIONS } from './operations/webhook-deliveries.ts'
 import { WEBHOOK_OPERATIONS } from './operations/webhooks.ts'
 import { createReachableJobs, type JobReach, type PoolOf } from './reachable-jobs.ts'
@@ -76,7 +77,7 @@ export interface JobsV2Options {
 
 /** What the operations on assets need between them. */
 type AssetOperations = Omit<
-  PostAssetsDeps & AssetsWithoutUploadDeps & DirectUploadDeps & AssetsByIdDeps,
+  PostAssetsDeps & AssetsWithoutUploadDeps & DirectUploadDeps & ResumableUploadDeps & AssetsByIdDeps,
   'contextOf' | 'contentLinks'
 >
 
@@ -84,7 +85,12 @@ export interface JobsV2Surface extends Surface {
   openStreams: EventHub['openStreams']
 }
 
-const ASSET_OPERATIONS = [postAssets, assetFromHash, assetFromPath, headAssetByHash, ...DIRECT_UPLOADS, ...ASSETS_BY_ID]
+const ASSET_OPERATIONS = [
+  ...[postAssets, assetFromHash, assetFromPath, headAssetByHash],
+  ...DIRECT_UPLOADS,
+  ...RESUMABLE_UPLOADS,
+  ...ASSETS_BY_ID,
+]
 
 const KNOWN = Symbol('known of the caller')
 type Known = FastifyRequest & { [KNOWN]?: JobReach & Pick<RequestContext, 'scopes' | 'keyId'> }
@@ -133,6 +139,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
       app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
       mount(app, gate.mountPrefix, (mounted) => {
         getHealth(mounted, { upstream: options.upstream ?? null })
+        getUploadProtocol(mounted, { maxBytes: options.assets.maxUploadBytes })
         mount(mounted, '', registerGuarded)
       })
     },
@@ -159,6 +166,8 @@ function scopeOf(request: FastifyRequest): Scope | null {
   const route = request.routeOptions.url ?? ''
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   if (route.includes(`${API_PATH}/assets`)) return isRead ? 'assets:read' : 'assets:write'
+  // Whoever asks how far an upload has come goes on with it.
+  if (route.includes(`${API_PATH}/uploads`)) return 'assets:write'
   if (route.includes(`${API_PATH}/workflows`)) return 'jobs:write'
   if (route.includes(`${API_PATH}/jobs`) || route.includes(`${API_PATH}/webhooks`))
     return isRead ? 'jobs:read' : 'jobs:write'

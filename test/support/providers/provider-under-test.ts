@@ -1,13 +1,13 @@
 /** A provider of the shipped catalogue, with its shipped rules, pointed at a fake. Waits cost no time: the clock is moved. */
 import path from 'node:path'
 import { silentLog } from '../../../lib/log.ts'
+import type { Network } from '../../../lib/outbound/network.ts'
 import { readCatalogFiles } from '../../../src/adapters/providers/catalog/catalog-files.ts'
 import { type ReadCatalog, readCatalog } from '../../../src/adapters/providers/catalog/read-catalog.ts'
 import {
   type DeclarativeProvider,
   openDeclarativeProvider,
 } from '../../../src/adapters/providers/declarative/declarative-provider.ts'
-import type { Network } from '../../../lib/outbound/network.ts'
 import { openSafeFetcher } from '../../../src/adapters/providers/outbound/safe-fetch.ts'
 import { checkSandboxModel } from '../../../src/adapters/providers/sandbox/sandbox-provider.ts'
 import { createCompileSchema } from '../../../src/adapters/schemas/ajv-input.ts'

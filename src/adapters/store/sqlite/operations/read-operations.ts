@@ -18,6 +18,7 @@ import {
   prepareFindUploadsByPath,
   prepareListFiles,
 } from './assets/find-assets.ts'
+import { prepareFindUpload, prepareOpenUploadBytes } from './assets/upload-rows.ts'
 import { prepareHasLapsedCalls, prepareIsCallRunning } from './calls/call-leases.ts'
 import { prepareCanPay, prepareStanding } from './calls/call-pool.ts'
 import { prepareListCalls } from './calls/list-calls.ts'
@@ -130,6 +131,8 @@ export function prepareReadOperations(database: DatabaseSync) {
     listDeliveries: prepareListDeliveries(database),
     findDelivery: prepareFindDelivery(database),
     webhookBacklog: prepareBacklog(database),
+    findUpload: prepareFindUpload(database),
+    openUploadBytes: prepareOpenUploadBytes(database),
   }
 }
 

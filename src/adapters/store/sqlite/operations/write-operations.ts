@@ -21,6 +21,15 @@ import { prepareMoveUserFile, preparePutUserFile, prepareRemoveUserFile } from '
 import { prepareOfferBlob, prepareRetireBlobs } from './assets/blob-references.ts'
 import { prepareMint } from './assets/mint-asset.ts'
 import { prepareExpireAssets, prepareRemoveAsset } from './assets/remove-assets.ts'
+import {
+  prepareCreateUpload,
+  prepareHoldExpiredUploads,
+  prepareHoldUpload,
+  prepareNoteUploadHash,
+  prepareReleaseUpload,
+  prepareRemoveUpload,
+  prepareRenewUpload,
+} from './assets/upload-rows.ts'
 import { prepareAdmitCall } from './calls/admit-call.ts'
 import { prepareReleaseCalls, prepareRenewCalls, prepareTakeLapsedCalls } from './calls/call-leases.ts'
 import { prepareFinishCall } from './calls/finish-call.ts'
@@ -138,6 +147,13 @@ export function prepareWriteOperations(database: DatabaseSync) {
     replayDelivery: prepareReplayDelivery(database),
     replayRange: prepareReplayRange(database),
     sweepDeliveries: prepareSweepDeliveries(database),
+    createUpload: prepareCreateUpload(database),
+    holdUpload: prepareHoldUpload(database),
+    renewUpload: prepareRenewUpload(database),
+    noteUploadHash: prepareNoteUploadHash(database),
+    releaseUpload: prepareReleaseUpload(database),
+    removeUpload: prepareRemoveUpload(database),
+    holdExpiredUploads: prepareHoldExpiredUploads(database),
   }
   return { ...operations, audited: prepareAudited(database, operations) }
 }
@@ -162,6 +178,8 @@ export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperat
   'beatNode',
   'publishEngines',
   'claimDeliveries',
+  'holdUpload',
+  'renewUpload',
 ])
 
 /**
@@ -181,6 +199,11 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'removeAsset',
   'expireAssets',
   'retireBlobs',
+  'holdUpload',
+  'renewUpload',
+  'releaseUpload',
+  'removeUpload',
+  'holdExpiredUploads',
   'sweepKeys',
   'keepProgress',
   'finishCall',
