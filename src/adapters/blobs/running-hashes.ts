@@ -5,7 +5,7 @@
 import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { Blake3, Blake3Hasher } from '../../../lib/files/blake3.ts'
 
-export interface RunningHashes {
+interface RunningHashes {
   /** The hasher for the bytes from here on; null: this process has not seen those before. It is taken out until it is put back. */
   take(place: string, atBytes: number): Blake3Hasher | null
   putBack(place: string, hasher: Blake3Hasher | null, atBytes: number): void

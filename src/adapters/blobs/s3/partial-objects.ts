@@ -4,11 +4,12 @@
  * of its own. How far an upload has come is asked of the bucket, which every process sees alike.
  */
 import type { Blake3 } from '../../../../lib/files/blake3.ts'
-import type { OpenUpload, PartialBlobs, PendingBlob } from '../../../domain/assets/blob-store.ts'
+import type { OpenUpload, PartialBlobs } from '../../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { createInterruptible } from '../interruptible.ts'
 import { createRunningHashes } from '../running-hashes.ts'
 import type { Bucket, ListedPart } from './bucket.ts'
+import type { JoinUpload } from './direct-uploads.ts'
 import { MAX_PARTS, partBytesOf } from './part-sizes.ts'
 import type { PartBuilder, Parts } from './parts.ts'
 import { isNotFound, toStorageError } from './s3-error.ts'
@@ -19,15 +20,7 @@ interface PartialObjectsDeps {
   readonly blake3: Blake3
   newKey(): string
   onTransferred(bytes: number): void
-  /** Joins the parts and goes on with the object; reads it once where the hash is not known. */
-  join(upload: OpenUpload, whole: WholeUpload): Promise<PendingBlob>
-}
-
-interface WholeUpload {
-  readonly parts: readonly ListedPart[]
-  readonly sizeBytes: number
-  readonly hash: string | null
-  readonly signal?: AbortSignal
+  readonly join: JoinUpload
 }
 
 interface Layout {
@@ -108,9 +101,7 @@ export function createPartialObjects(deps: PartialObjectsDeps): PartialBlobs {
         const upload = toUpload(place)
         const parts = (await layoutOf(upload))?.parts ?? []
         const hash = hashes.finish(place, sizeBytes)
-        const pending = await join(upload, { parts, sizeBytes, hash, ...(signal && { signal }) })
-        // Whoever tries again needs the object.
-        return { ...pending, async discard() {} }
+        return join(upload, { parts, sizeBytes, hash, ...(signal && { signal }) })
       }),
     remove: (place) =>
       withStorageErrors(async () => {

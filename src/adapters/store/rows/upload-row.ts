@@ -1,5 +1,5 @@
 /** Uploads that can be continued, as both stores keep them. Columns and fields stand in the same order. */
-import type { UploadFields } from '../../../domain/assets/create/upload-asset.ts'
+import type { UploadFields } from '../../../domain/assets/create/upload-fields.ts'
 import type { ResumableUpload } from '../../../domain/assets/resumable/upload-store.ts'
 
 export const UPLOAD_COLUMNS =

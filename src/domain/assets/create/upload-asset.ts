@@ -10,17 +10,8 @@ import type { AssetStore } from '../asset-store.ts'
 import { type PendingBlob, settleBlob } from '../blob-store.ts'
 import type { ModelPlacement } from '../weights/model-placement.ts'
 import { checkSafetensors } from '../weights/safetensors-header.ts'
-import { type AdmittedFields, createAdmitFields } from './admit-fields.ts'
+import { type AdmittedFields, createAdmitFields, type UploadFields } from './upload-fields.ts'
 import type { AssetCreation, UploadPolicy, UploadSource } from './upload-policy.ts'
-
-export interface UploadFields {
-  readonly filePath: string
-  readonly contentType: string
-  /** Plain lower-case hex. */
-  readonly expectedHash: string | null
-  readonly tags: readonly string[]
-  readonly expiresInSeconds: number | null
-}
 
 export interface UploadRequest {
   readonly accountId: string

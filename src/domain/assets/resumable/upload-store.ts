@@ -1,5 +1,5 @@
 /** Records of uploads that can be continued. Their bytes lie with the blob store; how many there are is asked there. */
-import type { UploadFields } from '../create/upload-asset.ts'
+import type { UploadFields } from '../create/upload-fields.ts'
 
 export interface ResumableUpload {
   readonly id: string

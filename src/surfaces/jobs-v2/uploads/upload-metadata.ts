@@ -3,7 +3,7 @@
  * The names of our own form count, and beside them those that clients of the protocol use by habit.
  */
 import { contentTypeOf } from '../../../domain/assets/create/asset-fields.ts'
-import type { UploadFields } from '../../../domain/assets/create/upload-asset.ts'
+import type { UploadFields } from '../../../domain/assets/create/upload-fields.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { readWireHash } from '../views/asset-view.ts'
 

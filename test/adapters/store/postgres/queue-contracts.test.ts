@@ -3,6 +3,7 @@ import { testIdempotencyStore } from '../../../contracts/idempotency-store.ts'
 import { testRunRecordStore } from '../../../contracts/run-record-store.ts'
 import { testServiceSummaries } from '../../../contracts/service-summaries.ts'
 import { testSummaryStore } from '../../../contracts/summary-store.ts'
+import { testUploadStore } from '../../../contracts/upload-store.ts'
 import { testWebhookStore } from '../../../contracts/webhook-store.ts'
 import { postgresOpener } from './temporary-store.ts'
 
@@ -10,5 +11,6 @@ testAccountStore(postgresOpener)
 testIdempotencyStore(postgresOpener)
 testRunRecordStore(postgresOpener)
 testSummaryStore(postgresOpener)
+testUploadStore(postgresOpener)
 testWebhookStore(postgresOpener)
 testServiceSummaries(postgresOpener)

@@ -7,6 +7,7 @@ import { testMetaStore } from '../../../contracts/meta-store.ts'
 import { testRunRecordStore } from '../../../contracts/run-record-store.ts'
 import { testServiceSummaries } from '../../../contracts/service-summaries.ts'
 import { testSummaryStore } from '../../../contracts/summary-store.ts'
+import { testUploadStore } from '../../../contracts/upload-store.ts'
 import { testWebhookStore } from '../../../contracts/webhook-store.ts'
 import { makeDirectory, sqliteOpener } from './temporary-store.ts'
 
@@ -14,6 +15,7 @@ testAssetStore(sqliteOpener)
 testIdempotencyStore(sqliteOpener)
 testRunRecordStore(sqliteOpener)
 testSummaryStore(sqliteOpener)
+testUploadStore(sqliteOpener)
 testWebhookStore(sqliteOpener)
 testServiceSummaries(sqliteOpener)
 testDeploymentStore(sqliteOpener)

@@ -3,7 +3,15 @@ import type { Clock } from '../../../../lib/clock.ts'
 import type { ModelPlacement } from '../weights/model-placement.ts'
 import { readContentType, readExpiry, readTags } from './asset-fields.ts'
 import { type FilePath, readFilePath } from './file-path.ts'
-import type { UploadFields } from './upload-asset.ts'
+
+export interface UploadFields {
+  readonly filePath: string
+  readonly contentType: string
+  /** Plain lower-case hex. */
+  readonly expectedHash: string | null
+  readonly tags: readonly string[]
+  readonly expiresInSeconds: number | null
+}
 
 export type AdmittedFields = Omit<UploadFields, 'filePath'> & { readonly filePath: FilePath }
 
