@@ -24,7 +24,7 @@ export class ApiError extends Error {
 }
 
 interface RequestOptions {
-  readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** JSON text is sent as it is, so that numbers of any length survive; everything else as JSON. */
   readonly body?: string | Blob | FormData | object
   readonly headers?: Readonly<Record<string, string>>

@@ -1,15 +1,20 @@
 /** Uploads that can be continued, as the protocol tus 1.0 has it, over the whole service. */
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { request as openRequest } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import * as tus from 'tus-js-client'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
+import { createRunClient } from '../../../src/cli/run/client.ts'
 import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
 import { type Answer, type CallOptions, call } from '../../support/clients/call.ts'
 import { checkAgainstSpec } from '../../support/clients/check-against-spec.ts'
 import { createFakeEngine } from '../../support/engines/fake-engine.ts'
-import { waitUntil } from '../../support/wait-until.ts'
+import { openFaultProxy } from '../../support/network/fault-proxy.ts'
+import { GIVE_UP_MS, waitUntil } from '../../support/wait-until.ts'
 
 const blake3 = await openBlake3()
 const PATH = '/api/v2/uploads'
@@ -234,5 +239,27 @@ describe('a resumable upload', () => {
         [`blake3:${blake3.hash(bytes)}`, 'application/x-test'],
       )
     }
+  })
+
+  test('by the command line goes on after the line was cut', async () => {
+    await using proxy = await openFaultProxy({ target: Number(new URL(app.url).port) })
+    const folder = await mkdtemp(join(tmpdir(), 'atelier-send-'))
+    const bytes = randomBytes(8 * MIB)
+    const file = join(folder, 'weights.bin')
+    await writeFile(file, bytes)
+    const unfinished = (await readdir(join(app.dataDir, 'blobs', 'uploads'))).length
+    const client = createRunClient({ baseUrl: `http://127.0.0.1:${proxy.port}`, token: null, resumableFromBytes: MIB })
+    proxy.set({ kind: 'open', delayMs: 1 })
+    const sending = client.upload(file, AbortSignal.timeout(GIVE_UP_MS))
+    // Once the service has begun to write it down.
+    await waitUntil(async () => {
+      const names = await readdir(join(app.dataDir, 'blobs', 'uploads')).catch(() => [])
+      return names.length > unfinished
+    })
+    proxy.drop()
+    const { info } = (await sending) as { info: { id: string } }
+    const asset = await call(app.url, `/api/v2/assets/${info.id}`)
+    assert.equal(asset.json.hash, `blake3:${blake3.hash(bytes)}`)
+    await rm(folder, { recursive: true })
   })
 })

@@ -5,6 +5,7 @@
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import type { NewId } from '../../../../lib/ids.ts'
+import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
 import { ServiceError } from '../../errors.ts'
 import type { ResumableUpload, UploadLease, UploadStore } from './upload-store.ts'
 
@@ -24,7 +25,7 @@ export interface UploadHold {
 export interface UploadLeases {
   /** Runs the work while nobody else may write. Throws upload_locked, and not_found for an upload that is gone. */
   run<Result>(id: string, work: (hold: UploadHold) => Promise<Result>): Promise<Result>
-  /** Resolves once the request that writes in this process and is already on its way out has ended. */
+  /** Waits a moment for the request that writes in this process: whoever asks has most likely just lost its line. */
   settled(id: string): Promise<void>
 }
 
@@ -41,6 +42,7 @@ const RENEW_MS = 3_000
 // Silence after which a request gives way: longer than a hiccup of a mobile line.
 const STALLED_MS = 5_000
 const RETRY_SECONDS = 2
+const MOMENT_MS = 500
 
 interface Writer {
   readonly ending: AbortController
@@ -58,12 +60,19 @@ export function createUploadLeases({ store, newId, clock, isAlone }: LeaseDeps):
     return { leaseId, now, until: new Date(now.getTime() + LEASE_MS) }
   }
 
-  /** Waits for a writer that is leaving anyway, sends away one that stands still, and refuses because of any other. */
-  async function makeRoom(id: string): Promise<void> {
+  /** What a broken line leaves to be done is done within a moment; an upload that is being ended takes its time. */
+  async function settled(id: string): Promise<void> {
     const writer = writers.get(id)
     if (writer === undefined) return
-    const isStalled = !writer.isWorking && nowMs() - writer.lastAtMs >= STALLED_MS
-    if (!isStalled && !writer.ending.signal.aborted) throw locked()
+    await (writer.isWorking ? writer.ended : settlesWithin(writer.ended, MOMENT_MS))
+  }
+
+  /** Sends away a writer that stands still, and refuses because of any other. */
+  async function makeRoom(id: string): Promise<void> {
+    await settled(id)
+    const writer = writers.get(id)
+    if (writer === undefined) return
+    if (nowMs() - writer.lastAtMs < STALLED_MS) throw locked()
     writer.ending.abort(new ServiceError('upload_locked', 'a newer request goes on with this upload'))
     await writer.ended
     if (writers.has(id)) throw locked()
@@ -125,10 +134,7 @@ export function createUploadLeases({ store, newId, clock, isAlone }: LeaseDeps):
         end()
       }
     },
-    async settled(id) {
-      const writer = writers.get(id)
-      if (writer !== undefined && (writer.isWorking || writer.ending.signal.aborted)) await writer.ended
-    },
+    settled,
   }
 }
 
