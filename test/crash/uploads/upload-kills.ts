@@ -3,16 +3,18 @@
  * way: the asset is the file, the service never falls behind what it has said, and it holds little memory.
  */
 import assert from 'node:assert/strict'
+import { fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { createReadStream, createWriteStream, readFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { createWriteStream, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import * as tus from 'tus-js-client'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
 import { spawnServer } from '../../support/app/spawn-server.ts'
 import { type FaultProxy, openFaultProxy } from '../../support/network/fault-proxy.ts'
+import type { SenderNews } from './tus-sender.ts'
 
 interface UploadKills {
   readonly megabytes: number
@@ -34,8 +36,7 @@ interface UploadRun {
 const MIB = 2 ** 20
 const PAGE_BYTES = 4096
 const SAMPLE_MS = 50
-// A service takes seconds to start on a busy machine. The client counts anew after every byte that got through.
-const RETRY_DELAYS = Array.from({ length: 600 }, () => 200)
+const PATH = '/api/v2/uploads'
 
 export async function cutAndKillUpload(options: UploadKills): Promise<UploadRun> {
   const { megabytes, cuts, kills, bytesPerMs, report = () => {} } = options
@@ -45,14 +46,14 @@ export async function cutAndKillUpload(options: UploadKills): Promise<UploadRun>
   await using proxy = await openFaultProxy()
   await using service = await openService(join(folder, 'data'), proxy)
   try {
-    await send(proxy, { data: Buffer.from('to have done everything once'), name: 'warm.bin' })
+    await warmUp(proxy)
     service.measure()
     if (bytesPerMs !== undefined) proxy.set({ kind: 'open', bytesPerMs })
     const plan = toPlan(cuts, kills)
     let [done, sentBytes, offsetBytes, lostBytes] = [0, 0, 0, 0]
     const startedAt = performance.now()
     let isSending = true
-    const onProgress = (bytes: number) => {
+    const onSent = (bytes: number) => {
       if (!isSending) return
       sentBytes = bytes
       // Not before some bytes of this connection are on their way: there must be something to cut.
@@ -71,8 +72,7 @@ export async function cutAndKillUpload(options: UploadKills): Promise<UploadRun>
       lostBytes = Math.max(lostBytes, sentBytes - offset)
       report(`  goes on at ${(offset / MIB).toFixed(1)} MiB; ${((sentBytes - offset) / MIB).toFixed(1)} MiB again`)
     }
-    const data = createReadStream(path)
-    const assetId = await send(proxy, { data, name: 'large.bin', sizeBytes: megabytes * MIB, onProgress, onAsked })
+    const assetId = await send(path, proxy, { onSent, onAsked })
     const seconds = (performance.now() - startedAt) / 1000
     assert.equal(done, plan.length, 'everything that was planned has happened')
     const asset = (await (await fetch(`${addressOf(proxy)}/api/v2/assets/${assetId}`)).json()) as { hash: string }
@@ -92,31 +92,39 @@ function toPlan(cuts: number, kills: number): ('cut' | 'kill')[] {
   return plan
 }
 
-interface Sending {
-  readonly data: Buffer | ReturnType<typeof createReadStream>
-  readonly name: string
-  readonly sizeBytes?: number
-  onProgress?(bytes: number): void
-  onAsked?(offsetBytes: number): void
+interface SenderEars {
+  onSent(bytes: number): void
+  onAsked(offsetBytes: number): void
 }
 
-/** Returns the id of the asset. */
-function send(proxy: FaultProxy, { data, name, sizeBytes, onProgress, onAsked }: Sending): Promise<string> {
-  return new Promise((resolve, reject) => {
-    new tus.Upload(data, {
-      endpoint: `${addressOf(proxy)}/api/v2/uploads`,
-      metadata: { filename: name },
-      retryDelays: RETRY_DELAYS,
-      ...(sizeBytes !== undefined && { uploadSize: sizeBytes }),
-      onProgress: (bytes) => onProgress?.(bytes),
-      onAfterResponse(request, response) {
-        const offset = response.getHeader('Upload-Offset')
-        if (request.getMethod() === 'HEAD' && offset !== undefined) onAsked?.(Number(offset))
-      },
-      onError: reject,
-      onSuccess: ({ lastResponse }) => resolve(lastResponse.getHeader('Upload-Asset') ?? ''),
-    }).start()
-  })
+const SENDER = new URL('./tus-sender.ts', import.meta.url)
+
+/** Returns the id of the asset. The sender ends with it, whatever it still had to do. */
+async function send(path: string, proxy: FaultProxy, { onSent, onAsked }: SenderEars): Promise<string> {
+  const child = fork(SENDER, [path, `${addressOf(proxy)}${PATH}`])
+  const exited = once(child, 'exit')
+  try {
+    return await new Promise<string>((resolve, reject) => {
+      exited.then(() => reject(new Error('the sender ended early')), reject)
+      child.on('message', (news: SenderNews) => {
+        if (news.kind === 'sent') onSent(news.bytes)
+        else if (news.kind === 'asked') onAsked(news.bytes)
+        else if (news.kind === 'done') resolve(news.assetId)
+        else reject(new Error(news.message))
+      })
+    })
+  } finally {
+    child.kill('SIGKILL')
+    await exited
+  }
+}
+
+/** What a service loads with the first upload belongs to an idle one. */
+async function warmUp(proxy: FaultProxy): Promise<void> {
+  const about = { 'Upload-Length': '4', 'Upload-Metadata': 'filename d2FybQ==' }
+  const headers = { 'Tus-Resumable': '1.0.0', 'Content-Type': 'application/offset+octet-stream', ...about }
+  const answer = await fetch(`${addressOf(proxy)}${PATH}`, { method: 'POST', headers, body: 'warm' })
+  assert.equal(answer.status, 201, await answer.text())
 }
 
 /** A service behind the proxy that comes back after each kill, and what it holds. */
