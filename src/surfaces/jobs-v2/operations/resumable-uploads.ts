@@ -32,6 +32,7 @@ const PATH = `${API_PATH}/uploads`
 export function getUploadProtocol(app: FastifyInstance, { maxBytes }: { readonly maxBytes: PerAccount }): void {
   app.options(PATH, { config: { answersOptions: true } }, async (_request, reply) => {
     reply.headers({
+      Allow: 'OPTIONS, POST',
       'Tus-Resumable': TUS_VERSION,
       'Tus-Version': TUS_VERSION,
       'Tus-Extension': TUS_EXTENSIONS,
