@@ -30,6 +30,7 @@ const terminal: Terminal = {
   args: [],
   env: {},
   cwd: project,
+  stdin: process.stdin,
   stdout: process.stdout,
   stderr: process.stderr,
   onSignal(listener) {

@@ -25,6 +25,10 @@ const code = await main({
   args: process.argv.slice(2),
   env: process.env,
   cwd: process.cwd(),
+  get stdin() {
+    // Only asked for by the command that reads it: the getter of Node opens it.
+    return process.stdin
+  },
   stdout: process.stdout,
   stderr: process.stderr,
   onSignal(listener) {

@@ -37,6 +37,7 @@ import type { EventBus } from './domain/events/event-bus.ts'
 import type { LiveEvent } from './domain/events/live-event.ts'
 import type { ServiceSeries } from './domain/jobs/read/service-series.ts'
 import { asChosen, withinAccount } from './domain/jobs/submit/chosen-id.ts'
+import { createForeseeWait } from './domain/jobs/waits/foresee-wait.ts'
 import { createEstimateWait } from './domain/jobs/waits/wait-estimates.ts'
 import type { OwnNode } from './domain/service-nodes/node-report.ts'
 import type { Store } from './domain/store.ts'
@@ -185,6 +186,13 @@ export async function openHttp(config: Config, parts: HttpParts) {
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
     assets: { ...assets, maxUploadBytes: parts.maxUploadBytes },
     webhooks: parts.webhooks.webhooks,
+    weightsOf: parts.directory.weights,
+    forecast: {
+      engines: (pool) => parts.directory.status(pool),
+      availability: () => parts.directory.availability(),
+      showsUnable: config.kind === 'local',
+      foreseeWait: createForeseeWait({ store: parts.store.summaries, clock }),
+    },
   })
   const routerV2 = createRouterV2({
     ...router.actions,

@@ -13,6 +13,7 @@ import { addNodes } from './admin/nodes.ts'
 import { addWorkerKeys } from './admin/worker-keys.ts'
 import { addBackground } from './background.ts'
 import { addDoctor } from './doctor/doctor.ts'
+import { addMcp } from './mcp.ts'
 import { addMigrate } from './migrate.ts'
 import { addModels } from './models.ts'
 import { addMove } from './move.ts'
@@ -22,6 +23,7 @@ import { addServe } from './serve.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
 import { addVerify } from './verify.ts'
 import { readVersion } from './version.ts'
+import { addWeights } from './weights.ts'
 import { addWork } from './work.ts'
 
 export async function main(terminal: Terminal): Promise<number> {
@@ -61,6 +63,8 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     addBackground,
     addRun,
     addConvert,
+    addMcp,
+    addWeights,
     addAccounts,
     addKeys,
     addWorkerKeys,

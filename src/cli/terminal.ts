@@ -1,4 +1,5 @@
 /** Everything that a command uses of its process, as one record. The entry point passes in the real process. */
+import type { Readable } from 'node:stream'
 import type { Environment } from '../config/env.ts'
 
 type StopSignal = 'SIGINT' | 'SIGTERM'
@@ -9,6 +10,7 @@ export interface Terminal {
   readonly args: readonly string[]
   readonly env: Environment
   readonly cwd: string
+  readonly stdin: Readable
   readonly stdout: NodeJS.WriteStream
   readonly stderr: NodeJS.WriteStream & { readonly fd: number }
   /** Calls back on Ctrl-C and on SIGTERM, which then no longer end the process by themselves. */

@@ -25,6 +25,7 @@ import { createListJobs } from '../domain/jobs/read/list-jobs.ts'
 import { createLiveRuns } from '../domain/jobs/read/live-runs.ts'
 import { createRunRecords } from '../domain/jobs/read/recorded-jobs.ts'
 import { createWatchJob } from '../domain/jobs/read/watch-job.ts'
+import { createTrySubmit } from '../domain/jobs/submit/dry-run.ts'
 import { createEngineVerdicts } from '../domain/jobs/submit/engine-verdicts.ts'
 import { createExtraDataKeeper } from '../domain/jobs/submit/extra-data-keeper.ts'
 import { createRetryEstimate } from '../domain/jobs/submit/retry-estimate.ts'
@@ -101,6 +102,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       onStored: reader.learn,
       mustBeActive: rules?.mustBeActive,
       fleet,
+      findWeights: (wanted) => directory.findWeights(wanted, pool),
       verdicts: { ...verdicts, withdraw: (lease, now) => store.jobs.withdraw(lease, now) },
       storeBlob: parts.assets.storeBlob,
       blobs: parts.blobs,
@@ -158,20 +160,24 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     nodeRules: rules?.nodeRules,
     ...(fleet.hasLanes && { placement: directory }),
   }
-  const submit = createSubmit({
-    ...shared,
-    newJobId: createUuidV7(() => clock.now().getTime()),
-    prepareWorkflow: createPrepareWorkflow(workflows),
+  const inspectWorkflow = createInspectWorkflow(workflows)
+  const admission = {
     admit: rules?.admit,
     pool: DEFAULT_POOL,
     mustTakeJobs: parts.mustTakeJobs,
-    refuseClosedPool: parts.refuseClosedPool,
     mustRunModels: parts.mustRunModels,
     toHook: parts.toHook,
-    retentionMs: config.retentionMs,
     retryAfterSeconds: estimate.retryAfterSeconds,
     // Beside other processes, whatever still reaches this one is taken: another one runs it.
     isClosing: () => store.isExclusive && worker.stats().isDraining,
+  }
+  const submit = createSubmit({
+    ...shared,
+    ...admission,
+    newJobId: createUuidV7(() => clock.now().getTime()),
+    prepareWorkflow: createPrepareWorkflow(workflows),
+    refuseClosedPool: parts.refuseClosedPool,
+    retentionMs: config.retentionMs,
     ...(fleet.hasLanes && { engineCheck: { verdicts, hasRoomFor: (lane) => fleet.hasRoomFor(lane) } }),
     onRecording(pool) {
       for (const [each, of] of poolWorkers) if (of === pool) each.look()
@@ -195,8 +201,20 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     },
     engineDrain,
     submit,
+    trySubmit: createTrySubmit({
+      ...admission,
+      ...workflows,
+      inspectWorkflow,
+      keys: store.keys,
+      ledger: store.ledger,
+      accounts: store.accounts,
+      limitsOf: (accountId) => {
+        const limits = rules?.limitsOf(accountId) ?? null
+        return { maxRunning: limits?.concurrentJobs ?? null, maxQueued: limits?.queuedJobs ?? config.maxQueued }
+      },
+    }),
     submitPrompt: createSubmitPrompt({
-      inspectWorkflow: createInspectWorkflow(workflows),
+      inspectWorkflow,
       catalog: workflows.catalog,
       pool: DEFAULT_POOL,
       submit,

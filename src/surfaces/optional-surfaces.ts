@@ -4,10 +4,11 @@
  * compiles and runs without it.
  */
 import { existsSync } from 'node:fs'
+import type { ServeAgent } from './kit/agent-connection.ts'
 import type { Surface } from './kit/surface.ts'
 import type { CreateSurface, SurfaceParts } from './kit/surface-parts.ts'
 
-const FOLDERS = ['legacy-v1', 'console', 'partner-nodes'] as const
+const FOLDERS = ['legacy-v1', 'console', 'partner-nodes', 'mcp'] as const
 type OptionalSurface = (typeof FOLDERS)[number]
 
 export async function openOptionalSurfaces(parts: SurfaceParts): Promise<Surface[]> {
@@ -21,8 +22,17 @@ export async function openOptionalSurfaces(parts: SurfaceParts): Promise<Surface
 
 /** null: it was left out. */
 export async function openOptionalSurface(folder: OptionalSurface, parts: SurfaceParts): Promise<Surface | null> {
+  const found = (await importSurface(folder)) as { readonly createSurface: CreateSurface } | null
+  return found?.createSurface(parts) ?? null
+}
+
+/** The tools for agents without a listener; null: they were left out. */
+export async function openAgentTools(): Promise<ServeAgent | null> {
+  const found = (await importSurface('mcp')) as { readonly serveAgent: ServeAgent } | null
+  return found?.serveAgent ?? null
+}
+
+function importSurface(folder: OptionalSurface): Promise<unknown> {
   const entry = new URL(`./${folder}/index.ts`, import.meta.url)
-  if (!existsSync(entry)) return null
-  const { createSurface } = (await import(entry.href)) as { readonly createSurface: CreateSurface }
-  return createSurface(parts)
+  return existsSync(entry) ? import(entry.href) : Promise.resolve(null)
 }

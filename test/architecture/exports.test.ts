@@ -10,6 +10,7 @@ const DOORS = [
   'src/surfaces/legacy-v1/index.ts',
   'src/surfaces/partner-nodes/index.ts',
   'src/surfaces/console/index.ts',
+  'src/surfaces/mcp/index.ts',
 ]
 
 test('every export is imported by somebody', () => {

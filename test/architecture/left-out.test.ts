@@ -11,7 +11,7 @@ import { after, before, test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { project, readSources } from './sources.ts'
 
-const LEFT_OUT = ['legacy-v1', 'console', 'partner-nodes']
+const LEFT_OUT = ['legacy-v1', 'console', 'partner-nodes', 'mcp']
 const NEEDED = [
   'engine',
   'exports',

@@ -37,6 +37,7 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
   let shared: SharedApp
   let tenant: Tenant
   let ids: Readonly<Record<'failed' | 'made' | 'runs' | 'waits', string>>
+  let webhookId: string
   let paths: readonly string[]
   before(async () => {
     browser = await launchBrowser()
@@ -64,12 +65,15 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
       method: 'PUT',
       body: JSON.stringify({ workflow_text: JSON.stringify(LOGS) }),
     })
+    const wish = JSON.stringify({ url: 'https://example.com/hooks', description: 'The till' })
+    webhookId = (await tenant.call('/api/v2/webhooks', { method: 'POST', body: wish })).json.id
     const [engine] = (await shared.admin('GET', '/engines')).json.engines
     paths = PATTERNS.map((pattern) => fillIn(pattern, engine.id))
   })
   after(async () => {
+    // Closed also when the browser complains of a page: an open service would keep the process.
+    await using _service = shared
     await browser[Symbol.asyncDispose]()
-    await shared[Symbol.asyncDispose]()
   })
 
   /** An address for each pattern of the table. */
@@ -79,6 +83,7 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
       '/jobs/:a/diff/:b': `${ids.failed} ${ids.made}`,
       '/run/:saved': 'card',
       '/models/:provider/:model': 'sandbox image',
+      '/webhooks/:id': webhookId,
       '/operator/jobs/:id': ids.failed,
       '/operator/accounts/:id': 'acme',
       '/operator/engines/:id': engineId,
@@ -128,6 +133,7 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
     }
     await look('/', () => page.keyboard.press('Control+k'))
     await look('/', () => page.keyboard.press('?'))
+    await look('/webhooks', () => page.getByRole('button', { name: 'New webhook' }).click())
     await look('/', () => page.getByRole('button', { name: 'Cancel all that wait…' }).click())
     await look('/account/keys', () => page.getByRole('button', { name: 'New key' }).click())
     await look('/operator/engines', () => page.getByRole('button', { name: 'Drain…' }).click())

@@ -16,8 +16,9 @@ describe('Home', { skip: withoutBrowser }, () => {
     shared = await startShared()
   })
   after(async () => {
+    // Closed also when the browser complains of a page: an open service would keep the process.
+    await using _service = shared
     await browser[Symbol.asyncDispose]()
-    await shared[Symbol.asyncDispose]()
   })
 
   test('shows what runs, waits and failed without a click, and follows what happens', async () => {

@@ -69,8 +69,9 @@ describe('what users supply', { skip: withoutBrowser }, () => {
   })
   after(async () => {
     await console?.[Symbol.asyncDispose]()
+    // Closed also when the browser complains of a page: an open service would keep the process.
+    await using _service = app
     await browser[Symbol.asyncDispose]()
-    await app[Symbol.asyncDispose]()
   })
 
   async function assertInert(page: Page, where: string): Promise<void> {

@@ -30,8 +30,9 @@ describe('the page of a job', { skip: withoutBrowser }, () => {
     client = createConsoleClient(app.url)
   })
   after(async () => {
+    // Closed also when the browser complains of a page: an open service would keep the process.
+    await using _service = app
     await browser[Symbol.asyncDispose]()
-    await app[Symbol.asyncDispose]()
   })
 
   test('one click from Home says why a job failed, at which node, and what to do', async () => {

@@ -17,8 +17,9 @@ describe('the list of jobs', { skip: withoutBrowser }, () => {
     shared = await startShared()
   })
   after(async () => {
+    // Closed also when the browser complains of a page: an open service would keep the process.
+    await using _service = shared
     await browser[Symbol.asyncDispose]()
-    await shared[Symbol.asyncDispose]()
   })
 
   /** Each test has an account, and so a list, of its own. */

@@ -13,8 +13,9 @@ describe('places of the console', { skip: withoutBrowser }, () => {
     app = await startTestApp()
   })
   after(async () => {
+    // Closed also when the browser complains of a page: an open service would keep the process.
+    await using _service = app
     await browser[Symbol.asyncDispose]()
-    await app[Symbol.asyncDispose]()
   })
 
   test('calls of models that can be asked for again are listed, with what became of them', async () => {

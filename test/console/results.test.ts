@@ -21,8 +21,9 @@ describe('what jobs made', { skip: withoutBrowser }, () => {
     await client.untilStatus(id, 'succeeded')
   })
   after(async () => {
+    // Closed also when the browser complains of a page: an open service would keep the process.
+    await using _service = app
     await browser[Symbol.asyncDispose]()
-    await app[Symbol.asyncDispose]()
   })
 
   test('the gallery shows them, large on a click, and leads to their job', async () => {

@@ -8,13 +8,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { sleep } from '../../lib/waiting/sleep.ts'
-import { promptIdOf } from '../../src/adapters/engines/comfyui/run/comfy-prompt.ts'
 import { pictureGraph } from '../support/app/fleet-app.ts'
 import { startTestApp } from '../support/app/start-app.ts'
 import { call } from '../support/clients/call.ts'
 import { FakeComfyChild } from '../support/engines/fake-comfyui/child.ts'
 import type { ExecutionNews } from '../support/engines/fake-comfyui/fake-comfyui.ts'
 import { toPng } from '../support/engines/fake-comfyui/picture.ts'
+import { attemptsByPrompt } from '../support/engines/jobs-by-prompt.ts'
 
 export interface FleetKillsOptions {
   readonly engines: number
@@ -66,7 +66,6 @@ interface Death {
 
 const TERMINAL = new Set(['succeeded', 'failed', 'canceled', 'expired'])
 const POLL_MS = 25
-const MAX_ATTEMPTS = 3
 
 export async function runFleetKills(options: FleetKillsOptions): Promise<FleetKillsReport> {
   const folder = await mkdtemp(join(tmpdir(), 'atelier-fleet-kills-'))
@@ -200,13 +199,11 @@ class Trial {
 
   /** `job attempt` of each execution. */
   #attemptsOf(executions: readonly ExecutionNews[]): { readonly known: string[]; readonly strange: number } {
-    const attempts = new Map<string, string>()
-    for (const jobId of this.#ends.keys()) {
-      for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
-        attempts.set(promptIdOf({ jobId, attempt, round: 0 }), `${jobId} ${attempt}`)
-      }
-    }
-    const known = executions.flatMap(({ promptId }) => attempts.get(promptId) ?? [])
+    const attemptOf = attemptsByPrompt(this.#ends.keys())
+    const known = executions.flatMap(({ promptId }) => {
+      const at = attemptOf(promptId)
+      return at === null ? [] : [`${at.jobId} ${at.attempt}`]
+    })
     return { known, strange: executions.length - known.length }
   }
 }

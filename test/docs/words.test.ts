@@ -131,6 +131,7 @@ async function helpOf(words: readonly string[]): Promise<string> {
     args: [...words, '--help'],
     env: {},
     cwd: project,
+    stdin: new PassThrough(),
     stdout: output as unknown as Terminal['stdout'],
     stderr: output as unknown as Terminal['stderr'],
     onSignal: () => () => {},

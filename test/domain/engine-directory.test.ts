@@ -100,6 +100,31 @@ test('a process without engines validates by those of the others, and a lane is 
     assert.deepEqual(directory.strandedLanes(), [lane])
   }))
 
+test('a process without engines knows the weights of the others, and who has a file that is missing', () =>
+  withStore(async (store, clock) => {
+    const file = { folder: 'checkpoints', name: 'a.safetensors', sizeBytes: 6_938_078_334, hash: 'blake3:00' }
+    const listing = {
+      ...createFakeFleetEngine({ id: 'gpu1', weights: ['a.safetensors', 'b.safetensors'] }),
+      weightFiles: () => [file],
+    }
+    const other = createFakeFleetEngine({ id: 'gpu2', weights: ['c.safetensors'], without: ['FakeSave'] })
+    await using api = await openProcess(store, clock, [])
+    await using worker = await openProcess(store, clock, [listing, other])
+    await worker.turn()
+    await api.turn()
+    const { directory } = api.opened
+    const unknown = { folder: 'checkpoints', sizeBytes: null, hash: null, isLoaded: false }
+    assert.deepEqual(directory.weights(POOL), [
+      { ...file, engineId: 'gpu1', isLoaded: false },
+      { ...unknown, engineId: 'gpu1', name: 'b.safetensors' },
+      { ...unknown, engineId: 'gpu2', name: 'c.safetensors' },
+    ])
+    const inputs = { ckpt_name: 'c.safetensors' }
+    const graph = { '1': { class_type: 'FakeCheckpoint', inputs }, '2': { class_type: 'FakeSave', inputs: {} } }
+    const [lack] = directory.findLacks(readGraph(graph), POOL)
+    assert.deepEqual(lack?.missing, { folder: 'checkpoints', engines: ['gpu2'] })
+  }))
+
 test('an engine of a joined worker is told of to its own pools alone', () =>
   withStore(async (store, clock) => {
     await using own = await openProcess(store, clock, [createFakeFleetEngine({ id: 'own' })])
@@ -107,7 +132,13 @@ test('an engine of a joined worker is told of to its own pools alone', () =>
     const { fleet, directory } = own.opened
     const [status] = directory.status()
     assert.ok(status)
-    const guest = { status: { ...status, id: 'guest' }, catalog: null, drivenBy: null, pools: new Set(['acme']) }
+    const guest = {
+      status: { ...status, id: 'guest' },
+      catalog: null,
+      weights: null,
+      drivenBy: null,
+      pools: new Set(['acme']),
+    }
     const seen = createEngineDirectory({ fleet, lanes: createLaneTable(), nodeId: 'here', others: () => [guest] })
     const idsOf = (pool?: string) => seen.status(pool).map(({ id }) => id)
     assert.deepEqual([idsOf(), idsOf('acme'), idsOf(POOL)], [['own', 'guest'], ['own', 'guest'], ['own']])

@@ -70,7 +70,7 @@ export async function getText(path: string, signal?: AbortSignal): Promise<strin
 }
 
 export async function send<Value>(
-  method: 'POST' | 'PUT' | 'DELETE',
+  method: 'POST' | 'PUT' | 'PATCH' | 'DELETE',
   path: string,
   body?: string | object,
 ): Promise<Value> {

@@ -21,6 +21,10 @@ const CallsPage = lazy<Parameters>(() => import('./models/calls-page.tsx').then(
 const AccountPage = lazy<Parameters>(() => import('./account/account-page.tsx').then((module) => module.AccountPage))
 const UsagePage = lazy<Parameters>(() => import('./account/usage-page.tsx').then((module) => module.UsagePage))
 const KeysPage = lazy<Parameters>(() => import('./account/keys-page.tsx').then((module) => module.KeysPage))
+const WebhooksPage = lazy<Parameters>(() =>
+  import('./webhooks/webhooks-page.tsx').then((module) => module.WebhooksPage),
+)
+const WebhookPage = lazy<Parameters>(() => import('./webhooks/webhook-page.tsx').then((module) => module.WebhookPage))
 const OverviewPage = lazy<Parameters>(() =>
   import('./operator/overview-page.tsx').then((module) => module.OverviewPage),
 )
@@ -65,6 +69,8 @@ const PAGES: readonly Row[] = [
   ['/account', 'Account', AccountPage],
   ['/account/usage', 'Usage', UsagePage],
   ['/account/keys', 'Keys', KeysPage],
+  ['/webhooks', 'Webhooks', WebhooksPage],
+  ['/webhooks/:id', 'Webhook', WebhookPage],
   ['/operator', 'Operator', OverviewPage],
   ['/operator/jobs', 'Jobs of all accounts', OperatorJobsPage],
   ['/operator/jobs/:id', 'Job', OperatorJobPage],

@@ -50,6 +50,8 @@ export interface RunClient {
   /** A workflow as the editor saves it, in the form that `submit` takes. */
   convert(content: JsonObject, signal: AbortSignal): Promise<Conversion>
   job(link: string, signal: AbortSignal): Promise<JobView>
+  /** An answer that is neither a job nor a file. */
+  read(link: string, signal: AbortSignal): Promise<unknown>
   cancel(link: string, signal: AbortSignal): Promise<JobView>
   /** Resolves to the answer whose body is the event stream; throws refusals. */
   events(link: string, signal: AbortSignal): Promise<Response>
@@ -174,6 +176,7 @@ export function createRunClient({ baseUrl, token, ...options }: ClientOptions): 
     upload,
     submit,
     convert,
+    read: (link, signal) => callForJson(link, { signal }),
     job: async (link, signal) => readJob(await callForJson(link, { signal })),
     cancel: async (link, signal) => readJob(await callForJson(link, { method: 'POST', signal })),
     events: (link, signal) => call(link, { headers: { Accept: 'text/event-stream' }, signal }),

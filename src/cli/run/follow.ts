@@ -3,6 +3,8 @@
  * breaks, goes silent or is refused, the job itself is read and the stream is tried again. A server that is away for a moment
  * (a restart) does not end the wait; one that stays away does.
  */
+
+import { readEvents } from '../../../lib/outbound/read-event-stream.ts'
 import { createBackoff } from '../../../lib/waiting/backoff.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { RefusedError, type RunClient, UnreachableError } from './client.ts'
@@ -14,7 +16,6 @@ import {
   TERMINAL_STATUSES,
   toFields,
 } from './job-answers.ts'
-import { readEvents } from './read-event-stream.ts'
 
 export interface FollowDisplay {
   status(status: string, queuePosition: number | null): void

@@ -182,6 +182,6 @@ async function recallEngines(registry: Store['engines'], engines: readonly Fleet
     ),
   )
   const texts = await registry.findCatalogs([...new Set(hashes.values())])
-  const infos = new Map([...texts].map(([hash, text]) => [hash, readCatalog(text).info]))
-  return new Map([...hashes].flatMap(([id, hash]) => (infos.has(hash) ? [[id, infos.get(hash)!] as const] : [])))
+  const stored = new Map([...texts].map(([hash, text]) => [hash, readCatalog(text)]))
+  return new Map([...hashes].flatMap(([id, hash]) => (stored.has(hash) ? [[id, stored.get(hash)!] as const] : [])))
 }

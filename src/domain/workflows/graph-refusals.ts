@@ -11,13 +11,19 @@ import {
   toNodesError,
 } from '../../../engine/graph/validate/node-errors.ts'
 import type { GraphRefusal, NodeErrors, ValidationResult } from '../../../engine/graph/validate/validation-result.ts'
-import { ServiceError } from '../errors.ts'
-import type { Lack } from './needs.ts'
+import { type RefusalDetails, ServiceError } from '../errors.ts'
+import type { PlacedLack } from './needs.ts'
+
+const MAX_NAMED_ENGINES = 8
 
 type FieldErrorsByNode = GraphError['nodeErrors']
 
-export function refuseWorkflow(message: string, nodeErrors: FieldErrorsByNode = {}): ServiceError {
-  return new ServiceError('invalid_workflow', message, { details: { node_errors: nodeErrors } })
+export function refuseWorkflow(
+  message: string,
+  nodeErrors: FieldErrorsByNode = {},
+  more: RefusalDetails = {},
+): ServiceError {
+  return new ServiceError('invalid_workflow', message, { details: { node_errors: nodeErrors, ...more } })
 }
 
 const UI_FORMAT =
@@ -63,7 +69,7 @@ export function withoutUnknowns(result: ValidationResult): ValidationResult {
 }
 
 /** No engine has everything: names, node by node, what the one that comes nearest lacks, beside whatever else is wrong. */
-export function toLackRefusal(result: ValidationResult, lacks: readonly Lack[]): ServiceError {
+export function toLackRefusal(result: ValidationResult, lacks: readonly PlacedLack[]): ServiceError {
   const byNode = new Map<string, FieldError[]>()
   for (const lack of lacks) byNode.set(lack.nodeId, [...(byNode.get(lack.nodeId) ?? []), toLackError(lack)])
   for (const [id, { errors }] of Object.entries(result.nodeErrors)) {
@@ -75,15 +81,24 @@ export function toLackRefusal(result: ValidationResult, lacks: readonly Lack[]):
   const [first] = lacks
   const text = `Node ${first.nodeId} (${first.classType}): ${toLackError(first).message}`
   const message = count > 1 ? `${text} (and ${count - 1} more)` : text
-  return refuseWorkflow(clipMessage(message), Object.fromEntries([...byNode].slice(0, MAX_REPORTED_NODES)))
+  const nodeErrors = Object.fromEntries([...byNode].slice(0, MAX_REPORTED_NODES))
+  const missing = lacks.flatMap(toMissing).slice(0, MAX_REPORTED_NODES)
+  return refuseWorkflow(clipMessage(message), nodeErrors, missing.length === 0 ? {} : { missing_weights: missing })
 }
 
-function toLackError({ classType, input, value, isElsewhere }: Lack): FieldError {
+function toMissing({ nodeId, input, value, missing }: PlacedLack): object[] {
+  return missing === null ? [] : [{ name: value, ...missing, node_id: nodeId, input }]
+}
+
+function toLackError({ classType, input, value, isElsewhere, missing }: PlacedLack): FieldError {
+  const file = missing === null || missing.folder === null ? value : `${missing.folder}/${value}`
   const [reason, thing] =
     input === null
       ? ['missing_node_type', `the node class ${JSON.stringify(classType)}`]
-      : ['value_not_in_list', `${JSON.stringify(value)} for input ${input}`]
-  const message = isElsewhere ? `no engine that has the rest has ${thing}` : `no engine has ${thing}`
+      : ['value_not_in_list', `${JSON.stringify(file)} for input ${input}`]
+  const owners = missing?.engines.slice(0, MAX_NAMED_ENGINES) ?? []
+  const where = owners.length === 0 ? '' : `; it is on ${owners.join(', ')}`
+  const message = isElsewhere ? `no engine that has the rest has ${thing}${where}` : `no engine has ${thing}${where}`
   return { field: input ?? '', reason, message: clipMessage(message) }
 }
 

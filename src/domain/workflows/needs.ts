@@ -31,6 +31,12 @@ export interface Lack {
   readonly isElsewhere: boolean
 }
 
+/** The same, and of weights where they belong and who has them. */
+export interface PlacedLack extends Lack {
+  /** null: what is missing is no file of weights. */
+  readonly missing: { readonly folder: string | null; readonly engines: readonly string[] } | null
+}
+
 const KEY_LENGTH = 20
 
 /** `catalogs`: of all engines that are known. A choice that each of them offers is no need, unless it is weights. */

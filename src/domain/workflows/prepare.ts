@@ -14,11 +14,11 @@ import type { Clock } from '../../../lib/clock.ts'
 import type { JsonValue } from '../../../lib/json/lossless-json.ts'
 import { createTurns, type Turns, type Work } from '../../../lib/waiting/turns.ts'
 import type { Asset } from '../assets/asset.ts'
-import type { ServiceError } from '../errors.ts'
+import { ServiceError } from '../errors.ts'
 import { type AssetRef, type FoundRefs, findAssetRefs, replaceAssetRefs } from './asset-refs.ts'
 import { nameInGraph } from './file-names.ts'
 import { asRefusal, refuseWorkflow, toLackRefusal, toRefusal, withoutUnknowns } from './graph-refusals.ts'
-import type { Lack } from './needs.ts'
+import type { PlacedLack } from './needs.ts'
 import { checkNodeRules, type NodeRules } from './node-rules.ts'
 import { type AssetFinder, type ResolvedFiles, resolveFiles } from './resolve-files.ts'
 
@@ -52,7 +52,7 @@ interface PreparedWorkflow {
 /** Where a graph could run, among engines that differ; not every engine runs jobs of every pool. */
 export interface Placement {
   /** What the engine that comes nearest does not have; empty when some engine has everything. */
-  findLacks(graph: Graph, pool: string): readonly Lack[]
+  findLacks(graph: Graph, pool: string): readonly PlacedLack[]
   /** Some engine has not said yet what it can run: it may have a class or a choice that no other has. */
   isCatalogOpen(pool: string): boolean
   /** The lane of the queue in which such graphs wait. */
@@ -79,6 +79,8 @@ interface InspectOptions {
   readonly targets?: readonly string[]
   /** Files are named as by callers who think in subfolders, though names are flat. */
   readonly hasFlatNames?: boolean
+  /** Told of what speaks against the graph where the rest of it can be judged all the same; left out: that is thrown. */
+  readonly onRefusal?: (refusal: ServiceError) => void
 }
 
 export type InspectWorkflow = (
@@ -96,22 +98,22 @@ type PrepareWorkflow = (
 /** Resolves and validates, and leaves it to the caller what a node error means. Refuses only what has no meaning at all. */
 export function createInspectWorkflow(deps: PrepareDeps): InspectWorkflow {
   const { catalog: currentCatalog, assets, clock, nodeRules, turns = createTurns() } = deps
-  return async function inspectWorkflow(accountId, workflow, { pool, targets, hasFlatNames }) {
+  return async function inspectWorkflow(accountId, workflow, { pool, targets, hasFlatNames, onRefusal }) {
     const catalog = currentCatalog(pool)
     const rules = nodeRules?.(accountId) ?? null
-    const { submitted, found, named } = await turns.run(readSteps(workflow, catalog, rules))
+    const { submitted, found, named } = await turns.run(readSteps(workflow, catalog, { rules, onRefusal }))
     const refs = [...found.refs.values()]
+    const { names, folders } = named
+    const query = { accountId, refs, names, folders, now: clock.now(), hasFlatNames }
     const files =
-      refs.length + named.names.size + named.folders.size === 0
+      refs.length + names.size + folders.size === 0
         ? NO_FILES
-        : await resolveFiles(assets, {
-            accountId,
-            refs,
-            names: named.names,
-            folders: named.folders,
-            now: clock.now(),
-            hasFlatNames,
-          })
+        : await resolveFiles(assets, query).catch((error: unknown) => goOnWithout(error, onRefusal))
+    if (files === null) {
+      // Which of the files are there is not known: they are left out of the judgement.
+      const graph = replaceAssetRefs(submitted, found, () => MISSING_FILE)
+      return { result: await turns.run(validateSteps(graph, { catalog, ...(targets && { targets }) })), inputs: [] }
+    }
     const graph = replaceAssetRefs(submitted, found, (ref) => nameInGraph(files.assetOf(ref)))
     const inputs = toInputs(files, refs)
     const checkInput = createFileCheck(named, {
@@ -130,21 +132,38 @@ interface ReadWorkflow {
   readonly named: FileNames
 }
 
+interface ReadOptions extends Pick<InspectOptions, 'onRefusal'> {
+  readonly rules: NodeRules | null
+}
+
 /** A look at every node takes a few milliseconds in the largest graph, and is one step. */
 function* readSteps(
   workflow: JsonValue | undefined,
   catalog: NodeCatalog,
-  rules: NodeRules | null,
+  { rules, onRefusal }: ReadOptions,
 ): Work<ReadWorkflow> {
   const read = yield* readGraphOf(workflow)
   const submitted = replaceClasses(read, catalog)
-  if (rules !== null) checkNodeRules(submitted, rules)
+  try {
+    if (rules !== null) checkNodeRules(submitted, rules)
+  } catch (error) {
+    goOnWithout(error, onRefusal)
+  }
   yield
   const found = findAssetRefs(submitted)
   yield
   const named = findFileNames(submitted, catalog)
   yield
   return { submitted, found, named }
+}
+
+const MISSING_FILE = 'missing'
+
+/** Throws the error, unless it is a refusal that somebody takes. */
+function goOnWithout(error: unknown, onRefusal: InspectOptions['onRefusal']): null {
+  if (onRefusal === undefined || !(error instanceof ServiceError)) throw error
+  onRefusal(error)
+  return null
 }
 
 function* readGraphOf(workflow: JsonValue | undefined): Work<Graph> {
@@ -166,7 +185,7 @@ export function createPrepareWorkflow(deps: PrepareDeps): PrepareWorkflow {
     const { result, inputs } = await inspectWorkflow(accountId, workflow, { pool })
     const { graph, goodOutputs: outputs } = result
     const { placement } = deps
-    const refusal = placement === undefined ? toRefusal(result) : toPlacedRefusal(result, placement, pool)
+    const refusal = findRefusal(result, placement, pool)
     if (refusal !== null) throw refusal
     return {
       text: await turns.run(writeGraphSteps(graph)),
@@ -185,7 +204,13 @@ export function hasOwnJudges(graph: Graph, catalog: NodeCatalog): boolean {
   return false
 }
 
-function toPlacedRefusal(result: ValidationResult, placement: Placement, pool: string): ServiceError | null {
+/** What a submit of the graph would be refused with; null: nothing is wrong with it. */
+export function findRefusal(
+  result: ValidationResult,
+  placement: Placement | undefined,
+  pool: string,
+): ServiceError | null {
+  if (placement === undefined) return toRefusal(result)
   if (placement.isCatalogOpen(pool)) return toRefusal(withoutUnknowns(result))
   const lacks = placement.findLacks(result.graph, pool)
   return lacks.length === 0 ? toRefusal(result) : toLackRefusal(result, lacks)

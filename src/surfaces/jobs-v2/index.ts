@@ -4,10 +4,12 @@ import type { Clock } from '../../../lib/clock.ts'
 import { createTurns, type Turns } from '../../../lib/waiting/turns.ts'
 import { systemTicker, type Ticker } from '../../../lib/waiting/uptime.ts'
 import { mustHaveScope, type Scope } from '../../domain/accounts/caller.ts'
+import type { ListedWeight } from '../../domain/engine/weights/weight-files.ts'
 import type { CancelJob } from '../../domain/jobs/end/cancel-job.ts'
 import type { JobReader } from '../../domain/jobs/read/job-reader.ts'
 import type { ListJobs } from '../../domain/jobs/read/list-jobs.ts'
 import type { WatchJob } from '../../domain/jobs/read/watch-job.ts'
+import type { TrySubmit } from '../../domain/jobs/submit/dry-run.ts'
 import type { Submit } from '../../domain/jobs/submit/submit-job.ts'
 import type { Webhooks } from '../../domain/webhooks/manage-webhooks.ts'
 import type { ConvertFile } from '../../domain/workflows/convert/convert-file.ts'
@@ -37,9 +39,12 @@ import { JOBS_BY_ID } from './operations/jobs-by-id.ts'
 import { type PostAssetsDeps, postAssets } from './operations/post-assets.ts'
 import { postJobs } from './operations/post-jobs.ts'
 import { getUploadProtocol, RESUMABLE_UPLOADS, type ResumableUploadDeps } from './operations/resumable-uploads.ts'
+import { validateJob } from './operations/validate-job.ts'
 import { DELIVERY_OPERATIONS } from './operations/webhook-deliveries.ts'
 import { WEBHOOK_OPERATIONS } from './operations/webhooks.ts'
+import { listWeights } from './operations/weights.ts'
 import { createReachableJobs, type JobReach, type PoolOf } from './reachable-jobs.ts'
+import type { Forecast } from './views/dry-run-view.ts'
 import { createJobBytes } from './views/job-bytes.ts'
 import { API_PATH, type ContentLinks, type JobLinkStyle } from './views/links.ts'
 
@@ -65,6 +70,7 @@ export interface JobsV2Options {
   readonly poolOf?: PoolOf
   readonly jobs: {
     readonly submit: Submit
+    readonly trySubmit: TrySubmit
     readonly reader: Pick<JobReader, 'peek' | 'find' | 'workflow' | 'log'>
     readonly list: ListJobs
     readonly cancel: CancelJob
@@ -73,6 +79,9 @@ export interface JobsV2Options {
   }
   readonly assets: AssetOperations
   readonly webhooks: Webhooks
+  /** The weights of the engines that may run jobs of a pool. */
+  readonly weightsOf: (pool: string) => readonly ListedWeight[]
+  readonly forecast: Forecast
 }
 
 /** What the operations on assets need between them. */
@@ -120,13 +129,16 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
       const { accountId, scopes, keyId } = caller
       ;(request as Known)[KNOWN] = { accountId, scopes, keyId, pool: poolOf(serviceAddressOf(request), accountId) }
     })
-    postJobs(app, { contextOf, jobBytes, submit: jobs.submit, check: spec.check, maxBodyBytes: options.maxBodyBytes })
+    const submits = { contextOf, check: spec.check, maxBodyBytes: options.maxBodyBytes }
+    postJobs(app, { ...submits, jobBytes, submit: jobs.submit })
+    validateJob(app, { ...submits, trySubmit: jobs.trySubmit, forecast: options.forecast })
     convertWorkflow(app, { contextOf, convertFile: jobs.convertFile, maxBodyBytes: options.maxBodyBytes })
     listJobs(app, { contextOf, jobBytes, turns, list: jobs.list, cursors: createTimeCursors(options.cursorSecret) })
     const byId = { contextOf, jobs: reachable, jobBytes, turns, gate, hub }
     for (const register of JOBS_BY_ID) register(app, byId)
     const webhooks = { contextOf, webhooks: options.webhooks, check: spec.check }
     for (const register of [...DELIVERY_OPERATIONS, ...WEBHOOK_OPERATIONS]) register(app, webhooks)
+    listWeights(app, { contextOf, weightsOf: options.weightsOf, cursorSecret: options.cursorSecret })
     getOpenapi(app, { contextOf, documentFor: spec.textFor })
     const assets = { contextOf, contentLinks, ...options.assets }
     for (const register of ASSET_OPERATIONS) register(app, assets)
@@ -169,7 +181,6 @@ function scopeOf(request: FastifyRequest): Scope | null {
   // Whoever asks how far an upload has come goes on with it.
   if (route.includes(`${API_PATH}/uploads`)) return 'assets:write'
   if (route.includes(`${API_PATH}/workflows`)) return 'jobs:write'
-  if (route.includes(`${API_PATH}/jobs`) || route.includes(`${API_PATH}/webhooks`))
-    return isRead ? 'jobs:read' : 'jobs:write'
-  return null
+  const ofJobs = ['jobs', 'webhooks', 'weights'].some((noun) => route.includes(`${API_PATH}/${noun}`))
+  return ofJobs ? (isRead ? 'jobs:read' : 'jobs:write') : null
 }

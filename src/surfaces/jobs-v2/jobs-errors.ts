@@ -65,6 +65,12 @@ function answerRefusal(error: ServiceError): ErrorAnswer {
   return status === 401 ? withHeader(answer, 'WWW-Authenticate', 'Bearer') : answer
 }
 
+/** The same refusal as part of an answer. */
+export function toComplaint({ refusal, message, details }: ServiceError) {
+  const [status, code] = ANSWER[refusal]
+  return { status, code, message, details: toWireDetails(details) }
+}
+
 /** `missingIds` as `missing_ids`; values stay as they are. */
 function toWireDetails(details: RefusalDetails | null): RefusalDetails | null {
   if (details === null) return null

@@ -14,7 +14,8 @@ interface CursorSeal {
 const MAX_LENGTH = 512
 const MAC_BYTES = 16
 
-export function createCursorSeal(secret: Uint8Array): CursorSeal {
+/** `maxLength`: of the whole cursor; longer ones are not looked at. */
+export function createCursorSeal(secret: Uint8Array, maxLength = MAX_LENGTH): CursorSeal {
   const sign = (content: Buffer) => createHmac('sha256', secret).update(content).digest().subarray(0, MAC_BYTES)
   return {
     seal(content) {
@@ -22,7 +23,7 @@ export function createCursorSeal(secret: Uint8Array): CursorSeal {
       return Buffer.concat([sign(bytes), bytes]).toString('base64url')
     },
     open(cursor) {
-      if (cursor.length > MAX_LENGTH) return null
+      if (cursor.length > maxLength) return null
       const bytes = Buffer.from(cursor, 'base64url')
       // Decoding ignores characters outside of the alphabet and surplus bits of the last one, so the spelling is checked.
       if (bytes.length < MAC_BYTES || bytes.toString('base64url') !== cursor) return null

@@ -1,5 +1,6 @@
-/** The status of each refusal, for surfaces whose contract asks for no other. The table is total. */
+/** The status of each refusal, for surfaces whose contract asks for no other. Both tables are total. */
 import type { Refusal } from '../../domain/errors.ts'
+import type { RouterRefusal } from '../../domain/models/router-error.ts'
 
 export const REFUSAL_STATUS: Readonly<Record<Refusal, number>> = {
   invalid_request: 400,
@@ -40,4 +41,36 @@ export const REFUSAL_STATUS: Readonly<Record<Refusal, number>> = {
   link_invalid: 403,
   overloaded: 503,
   shutting_down: 503,
+}
+
+/** What partner models add to them. */
+export const ROUTER_REFUSAL_STATUS: Readonly<Record<RouterRefusal, number>> = {
+  malformed: 400,
+  wrong_method: 405,
+  too_large: 413,
+  invalid_fields: 422,
+  provider_refused_input: 400,
+  key_unusable: 409,
+  key_running: 409,
+  policy: 400,
+  provider_failed: 502,
+  provider_timeout: 504,
+  no_credits: 402,
+  unknown_model: 404,
+  unauthorized: 401,
+  forbidden: 403,
+  calls_exhausted: 429,
+  spend_exhausted: 429,
+  rate: 429,
+  disconnected: 499,
+  internal: 500,
+  deadline: 504,
+  not_enabled: 403,
+  unavailable: 503,
+  cancelled: 409,
+  already_completed: 409,
+  waited_too_long: 504,
+  unknown_request: 404,
+  forgotten_request: 410,
+  backlog_full: 429,
 }

@@ -7,40 +7,18 @@ import { ServiceError } from '../../domain/errors.ts'
 import { RouterError, type RouterRefusal } from '../../domain/models/router-error.ts'
 import { DEFECT_MESSAGE, toRetryAfter } from '../kit/answer-errors.ts'
 import { toHttpRefusal } from '../kit/guards/http-refusals.ts'
-import { REFUSAL_STATUS } from '../kit/refusal-status.ts'
+import { REFUSAL_STATUS, ROUTER_REFUSAL_STATUS } from '../kit/refusal-status.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 
 const STATUS: Readonly<Record<RouterRefusal, number>> = {
-  malformed: 400,
-  wrong_method: 405,
-  too_large: 413,
-  invalid_fields: 422,
-  provider_refused_input: 400,
+  ...ROUTER_REFUSAL_STATUS,
   // Nothing is sent again, and a new job may.
   key_unusable: 422,
-  // The first send of this request is under way: the node's next try gets its answer.
-  key_running: 503,
-  policy: 400,
-  provider_failed: 502,
-  provider_timeout: 504,
-  no_credits: 402,
-  unknown_model: 404,
-  unauthorized: 401,
-  forbidden: 403,
-  calls_exhausted: 429,
-  spend_exhausted: 429,
-  rate: 429,
-  disconnected: 499,
-  internal: 500,
-  deadline: 504,
-  not_enabled: 403,
-  unavailable: 503,
   cancelled: 422,
   already_completed: 422,
-  waited_too_long: 504,
-  unknown_request: 404,
+  // The first send of this request is under way: the node's next try gets its answer.
+  key_running: 503,
   forgotten_request: 404,
-  backlog_full: 429,
 }
 
 /** Where the router's own words speak of keys that no node has. */

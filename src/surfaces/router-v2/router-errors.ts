@@ -10,40 +10,10 @@ import type { SpendOf } from '../../domain/models/access/committed-spend.ts'
 import { RouterError, type RouterRefusal } from '../../domain/models/router-error.ts'
 import { DEFECT_MESSAGE, toRetryAfter } from '../kit/answer-errors.ts'
 import { toHttpRefusal } from '../kit/guards/http-refusals.ts'
+import { ROUTER_REFUSAL_STATUS } from '../kit/refusal-status.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 import { errorTypeOf, type RouterErrorType } from './router-error-types.ts'
 import { type BrandHeaders, toSpendHeaders } from './router-headers.ts'
-
-const STATUS: Readonly<Record<RouterRefusal, number>> = {
-  malformed: 400,
-  wrong_method: 405,
-  too_large: 413,
-  invalid_fields: 422,
-  provider_refused_input: 400,
-  key_unusable: 409,
-  key_running: 409,
-  policy: 400,
-  provider_failed: 502,
-  provider_timeout: 504,
-  no_credits: 402,
-  unknown_model: 404,
-  unauthorized: 401,
-  forbidden: 403,
-  calls_exhausted: 429,
-  spend_exhausted: 429,
-  rate: 429,
-  disconnected: 499,
-  internal: 500,
-  deadline: 504,
-  not_enabled: 403,
-  unavailable: 503,
-  cancelled: 409,
-  already_completed: 409,
-  waited_too_long: 504,
-  unknown_request: 404,
-  forgotten_request: 410,
-  backlog_full: 429,
-}
 
 /** Refusals of the parts that all surfaces share. */
 const SHARED: Readonly<Record<Refusal, RouterRefusal>> = {
@@ -142,7 +112,7 @@ function ofHttpLayer(error: unknown): RouterError | null {
 }
 
 function toAnswer(error: RouterError, brand: BrandHeaders): ErrorAnswer {
-  const status = STATUS[error.refusal]
+  const status = ROUTER_REFUSAL_STATUS[error.refusal]
   const type = toErrorType(error)
   const headers: Record<string, string> = { 'Content-Type': 'application/json' }
   for (const name of brand.errorType) headers[name] = type

@@ -80,16 +80,20 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
     await assert.rejects(bytesOf(file), EngineLostError)
   })
 
-  test('a job that is handed out again as the same attempt saves elsewhere, so that neither removes what the other made', async () => {
-    await using rigs = new AsyncDisposableStack()
-    const folders: string[] = []
-    for (const claimId of ['first', 'second']) {
-      const rig = rigs.use(await openRig())
-      await runGraph(rig.engine, saveGraph(9), { jobId: 'same', claimId })
-      folders.push(...rig.fake.files.paths())
+  test('a job that is handed out again as the same attempt is a run of its own on the same server, with a folder of its own', async () => {
+    await using rig = await openRig()
+    rig.fake.hold('running')
+    const runs = ['first', 'second'].map((claimId) => runGraph(rig.engine, saveGraph(9), { jobId: 'same', claimId }))
+    await rig.fake.held('running')
+    await waitUntil(() => rig.fake.queue().pending.length === 1)
+    rig.fake.release('running')
+    for (const { events } of await Promise.all(runs)) {
+      assert.equal(events.at(-1)?.type, 'succeeded')
+      assert.equal(ofType(events, 'node_report').length, 1)
     }
-    assert.equal(folders.length, 2)
-    assert.notEqual(folders[0], folders[1])
+    const [first, second] = rig.fake.executions
+    assert.notEqual(first?.promptId, second?.promptId)
+    assert.notDeepEqual(first?.graph, second?.graph)
   })
 
   test('an input folder that somebody emptied is filled again within the run', async () => {

@@ -2,15 +2,12 @@
  * What the engines did, by logs of their own that outlive them: no claim of a job may have been begun or ended twice. A job may be handed
  * out again as the same attempt when Postgres crashed or was lost meanwhile: claims are not synced, so that the newest may be forgotten.
  */
-import { promptIdOf } from '../../../src/adapters/engines/comfyui/run/comfy-prompt.ts'
-import type { ExecutionNews } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
+import { attemptsByPrompt } from '../../support/engines/jobs-by-prompt.ts'
 import type { FaultRecord } from '../faults/strike.ts'
 import type { ToldAt } from '../load/told.ts'
 import type { World } from '../world/world.ts'
 import { type Flaw, of } from './check-told.ts'
 
-const MAX_ATTEMPTS = 3
-const MAX_ROUNDS = 3
 const LOSES_CLAIMS: ReadonlySet<string> = new Set([
   'crash Postgres',
   'fail over to the standby',
@@ -28,14 +25,19 @@ export async function checkEngines(
   { told, faults }: { readonly told: readonly ToldAt[]; readonly faults: readonly FaultRecord[] },
 ): Promise<CheckedEngines> {
   const flaws: Flaw[] = []
-  const jobs = toJobsByPrompt(told)
+  const attemptOf = attemptsByPrompt(of(told, 'job').map(({ id }) => id))
   const mayBeForgotten = createMayBeForgotten(told, faults)
   const begun = new Map<string, string[]>()
   const ended = new Map<string, string[]>()
+  const finished = new Set<string>()
   for (const engine of world.engines) {
-    for (const news of engine.news()) {
-      const places = news.what === 'begun' ? begun : news.status === 'success' ? ended : null
-      places?.set(news.promptId, [...(places.get(news.promptId) ?? []), placeOf(news)])
+    for (const { what, promptId, ...news } of engine.news()) {
+      const isSuccess = what !== 'begun' && news.status === 'success'
+      const at = attemptOf(promptId)
+      if (at !== null && isSuccess) finished.add(at.jobId)
+      const key = at === null ? promptId : `${at.jobId} ${at.attempt} ${at.round}`
+      const prompts = what === 'begun' ? begun : isSuccess ? ended : null
+      prompts?.set(key, [...(prompts.get(key) ?? []), promptId])
     }
     const remaining = await engine.remaining()
     if (remaining > 0)
@@ -45,26 +47,14 @@ export async function checkEngines(
     ['begun', begun],
     ['ended', ended],
   ] as const) {
-    for (const [promptId, places] of all) {
-      const id = jobs.get(promptId) ?? null
-      const isOfOneClaim = new Set(places).size < places.length
-      if (places.length > 1 && (isOfOneClaim || !mayBeForgotten(id)))
-        flaws.push({
-          kind: 'doubled',
-          text: `one attempt of job ${id} was ${word} ${places.length} times`,
-          id,
-          at: null,
-        })
+    for (const [key, prompts] of all) {
+      const id = attemptOf(prompts[0] ?? '')?.jobId ?? null
+      const isOfOneClaim = new Set(prompts).size < prompts.length
+      if (prompts.length > 1 && (isOfOneClaim || !mayBeForgotten(id)))
+        flaws.push({ kind: 'doubled', text: `attempt ${key} was ${word} ${prompts.length} times`, id, at: null })
     }
   }
-  return { flaws, finished: new Set([...ended.keys()].flatMap((promptId) => jobs.get(promptId) ?? [])) }
-}
-
-/** Where its nodes save: each claim has a folder of its own. */
-function placeOf({ graph }: ExecutionNews): string {
-  return Object.values(graph)
-    .map(({ inputs }) => String(inputs['filename_prefix'] ?? ''))
-    .join(' ')
+  return { flaws, finished }
 }
 
 /** Whether Postgres was lost while the job was under way. */
@@ -80,12 +70,4 @@ function createMayBeForgotten(
     const until = ended.get(jobId ?? '') ?? Number.POSITIVE_INFINITY
     return from !== undefined && losses.some(({ beganAt, mendedAt }) => beganAt < until && (mendedAt ?? until) > from)
   }
-}
-
-function toJobsByPrompt(told: readonly ToldAt[]): ReadonlyMap<string, string> {
-  const jobs = new Map<string, string>()
-  for (const { id } of of(told, 'job'))
-    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1)
-      for (let round = 0; round < MAX_ROUNDS; round += 1) jobs.set(promptIdOf({ jobId: id, attempt, round }), id)
-  return jobs
 }

@@ -10,7 +10,7 @@ import { describe, test } from 'node:test'
 import { systemClock } from '../../../lib/clock.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { openComfyEngine } from '../../../src/adapters/engines/comfyui/comfy-engine.ts'
-import { promptIdOf } from '../../../src/adapters/engines/comfyui/run/comfy-prompt.ts'
+import { readPromptId } from '../../../src/adapters/engines/comfyui/run/comfy-prompt.ts'
 import type { Fleet } from '../../../src/domain/engine/fleet/fleet.ts'
 import { pictureGraph, startFleetApp } from '../../support/app/fleet-app.ts'
 import { startTestApp } from '../../support/app/start-app.ts'
@@ -58,8 +58,8 @@ describe("a job in a server's own queue", () => {
     fleet.resume('gpu2')
     await app.until(id, 'succeeded')
     assert.deepEqual(
-      free.executions.map(({ promptId }) => promptId),
-      [promptIdOf({ jobId: id, attempt: 1, round: 0 })],
+      free.executions.map(({ promptId }) => readPromptId(promptId, id)),
+      [{ attempt: 1, round: 0 }],
     )
     assert.deepEqual(
       [busy.queue().running?.id, busy.queue().pending],
@@ -80,8 +80,8 @@ describe("a job in a server's own queue", () => {
     const id = await app.submit(pictureGraph(1))
     await app.until(id, 'succeeded')
     assert.deepEqual(
-      shared.executions.map(({ promptId }) => promptId),
-      [...foreign, promptIdOf({ jobId: id, attempt: 1, round: 0 })],
+      shared.executions.map(({ promptId }) => readPromptId(promptId, id) ?? promptId),
+      [...foreign, { attempt: 1, round: 0 }],
     )
   })
 

@@ -32,6 +32,8 @@ export const jobsV2: IsolationSurface = {
   harmless: ['getHealth', 'convertWorkflow', 'createWebhook', 'getWebhookSecret', 'createUpload', 'getUploadProtocol'],
   lists: [
     { operation: 'listJobs', path: `${API}/jobs` },
+    // Which engines have which files is the same for everybody who may use them.
+    { operation: 'listWeights', path: `${API}/weights` },
     { operation: 'getOpenapi', path: `${API}/openapi.json` },
     { operation: 'listWebhooks', path: `${API}/webhooks` },
     { operation: 'listWebhookDeliveries', path: `${API}/webhooks/deliveries` },

@@ -65,9 +65,11 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     cursorSecret: Buffer.alloc(32, 1),
     contentLinks: createDirectLinks(systemClock),
     ...options.api,
-    jobs: { ...jobs.operations, convertFile: noConversion },
+    jobs: { ...jobs.operations, convertFile: noConversion, trySubmit: noConversion },
     assets: noAssets,
     webhooks: noWebhooks,
+    weightsOf: () => [],
+    forecast: noForecast,
   })
   const operator = createOperatorSurface({
     role: 'all',
@@ -88,6 +90,13 @@ async function noConversion(): Promise<never> {
 
 async function unknownAsset(): Promise<never> {
   throw new ServiceError('not_found', 'there is no asset with this id')
+}
+
+const noForecast: JobsV2Options['forecast'] = {
+  engines: () => [],
+  availability: () => ({ classes: new Map(), weights: new Map() }),
+  showsUnable: true,
+  foreseeWait: async () => ({ ahead: 0, seconds: 0 }),
 }
 
 const noWebhook = () => Promise.reject(new ServiceError('not_found', 'there are no webhooks here'))

@@ -1,5 +1,5 @@
 /** Runs a command in this process: the same code as the real command, without the cost of a new process. */
-import { Writable } from 'node:stream'
+import { Readable, Writable } from 'node:stream'
 import { main } from '../../../src/cli/main.ts'
 import type { Terminal } from '../../../src/cli/terminal.ts'
 import type { CommandResult } from './atelier.ts'
@@ -14,6 +14,7 @@ export async function runInProcess(
     args,
     env,
     cwd,
+    stdin: Readable.from([]),
     stdout: stdout as unknown as Terminal['stdout'],
     stderr: stderr as unknown as Terminal['stderr'],
     onSignal: () => () => {},

@@ -62,6 +62,7 @@ const TEMPLATES = [
   '/api/v2/health',
   '/api/v2/openapi.json',
   '/api/v2/jobs',
+  '/api/v2/jobs/validate',
   '/api/v2/jobs/{id}',
   '/api/v2/jobs/{id}/workflow',
   '/api/v2/jobs/{id}/logs',

@@ -5,6 +5,7 @@ import { lazy } from '../../lazy.tsx'
 import { toMarkedText } from '../../text/marks.ts'
 import { Icon } from '../icon.tsx'
 import type { MediaItem } from '../media/media-item.ts'
+import { useDropTarget } from './drop-target.ts'
 
 const AssetPicker = lazy(() => import('./asset-picker.tsx').then((module) => module.AssetPicker))
 
@@ -21,39 +22,17 @@ interface FileButtonsProps {
 export function FileButtons(props: FileButtonsProps) {
   const { label, media, isSeveral = false, isBusy, onFiles, onAssets, children } = props
   const [isPicking, setPicking] = useState(false)
-  const [isOver, setOver] = useState(false)
-  const take = (list: FileList | null | undefined) => {
-    const files = [...(list ?? [])]
-    if (files.length > 0) onFiles(isSeveral ? files : files.slice(0, 1))
-  }
+  const { isOver, place, field } = useDropTarget({ isSeveral, onFiles })
   return (
-    <div
-      class={`file-control ${isOver ? 'over' : ''}`}
-      onDragOver={(event) => {
-        event.preventDefault()
-        setOver(true)
-      }}
-      onDragLeave={() => setOver(false)}
-      onDrop={(event) => {
-        event.preventDefault()
-        setOver(false)
-        take(event.dataTransfer?.files)
-      }}
-    >
+    <div class={`file-control ${isOver ? 'over' : ''}`} {...place}>
       {children}
       <label class="button small">
         <Icon name="up" /> {isBusy ? 'Uploading…' : 'Upload'}
         <input
-          type="file"
-          class="unseen"
-          multiple={isSeveral}
+          {...field}
           disabled={isBusy}
           aria-label={`File for ${toMarkedText(label)}`}
           accept={media === null ? undefined : `${media}/*`}
-          onChange={(event) => {
-            take(event.currentTarget.files)
-            event.currentTarget.value = ''
-          }}
         />
       </label>
       <button

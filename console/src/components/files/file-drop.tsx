@@ -1,5 +1,6 @@
 /** Takes files by dropping or by choosing them. */
-import { useRef, useState } from 'preact/hooks'
+import { useRef } from 'preact/hooks'
+import { useDropTarget } from './drop-target.ts'
 
 interface FileDropProps {
   readonly label: string
@@ -10,43 +11,15 @@ interface FileDropProps {
 }
 
 export function FileDrop({ label, hint, accept, isSeveral = false, onFiles }: FileDropProps) {
-  const field = useRef<HTMLInputElement>(null)
-  const [isOver, setOver] = useState(false)
-  const take = (list: FileList | null | undefined) => {
-    const files = [...(list ?? [])].slice(0, isSeveral ? undefined : 1)
-    if (files.length > 0) onFiles(files)
-  }
+  const chooser = useRef<HTMLInputElement>(null)
+  const { isOver, place, field } = useDropTarget({ isSeveral, onFiles })
   return (
-    <div
-      class={`file-drop ${isOver ? 'over' : ''}`}
-      onDragOver={(event) => {
-        event.preventDefault()
-        setOver(true)
-      }}
-      onDragLeave={() => setOver(false)}
-      onDrop={(event) => {
-        event.preventDefault()
-        setOver(false)
-        take(event.dataTransfer?.files)
-      }}
-    >
-      <button type="button" class="button" onClick={() => field.current?.click()}>
+    <div class={`file-drop ${isOver ? 'over' : ''}`} {...place}>
+      <button type="button" class="button" onClick={() => chooser.current?.click()}>
         {label}
       </button>
       <span class="dim">{hint}</span>
-      <input
-        ref={field}
-        type="file"
-        class="unseen"
-        tabIndex={-1}
-        aria-label={label}
-        accept={accept}
-        multiple={isSeveral}
-        onChange={(event) => {
-          take(event.currentTarget.files)
-          event.currentTarget.value = ''
-        }}
-      />
+      <input ref={chooser} {...field} tabIndex={-1} aria-label={label} accept={accept} />
     </div>
   )
 }

@@ -29,10 +29,6 @@ function commands(): Command[] {
     isThere ? Object.entries(entries).map(([label, to]) => ({ label, hint: 'go to', run: () => navigate(to) })) : []
   return [
     ...places,
-    ...further(current.signed_in && current.features.accounts, {
-      Usage: '/account/usage',
-      'API keys': '/account/keys',
-    }),
     ...further(current.operator, { Engines: '/operator/engines', Audit: '/operator/audit' }),
     ...further(current.operator && current.features.accounts, { Accounts: '/operator/accounts' }),
     { label: 'Failed jobs', hint: 'go to', run: () => navigate('/jobs?status=failed') },
@@ -42,13 +38,14 @@ function commands(): Command[] {
     ...(current.features.models
       ? [{ label: 'Calls of models', hint: 'go to', run: () => navigate('/models/calls') }]
       : []),
-    ...(current.features.accounts
+    ...(current.signed_in && current.features.accounts
       ? [
           { label: 'Usage', hint: 'go to', run: () => navigate('/account/usage') },
-          { label: 'Keys', hint: 'go to', run: () => navigate('/account/keys') },
+          { label: 'API keys', hint: 'go to', run: () => navigate('/account/keys') },
           { label: 'New key', hint: 'do', run: () => navigate('/account/keys?new=1') },
         ]
       : []),
+    { label: 'New webhook', hint: 'do', run: () => navigate('/webhooks?new=1') },
     { label: 'Run a workflow', hint: 'do', run: () => navigate('/run') },
     { label: isPaused.value ? 'Go on live' : 'Pause live', hint: 'do', run: () => setPaused(!isPaused.value) },
     { label: 'Light theme', hint: 'set', run: () => (theme.value = 'light') },

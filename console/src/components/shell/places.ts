@@ -24,6 +24,7 @@ export const PLACES: readonly NavPlace[] = [
     isThere: (current) => hasAccount(current) && current.features.models,
   },
   { to: '/assets', label: 'Assets', icon: 'file', isThere: hasAccount },
+  { to: '/webhooks', label: 'Webhooks', icon: 'link', isThere: hasAccount },
   {
     to: '/account',
     label: 'Account',

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { useKeys } from '../../keys/keys.ts'
 import { isHelpOpen, isPaletteOpen } from '../../state/palette.ts'
 import { ConfirmHost } from '../overlay/confirm.tsx'
-import { KeyOnceHost } from '../overlay/key-once.tsx'
+import { SecretOnceHost } from '../overlay/secret-once.tsx'
 import { ToastHost } from '../overlay/toast.tsx'
 import { KeyHelp } from './key-help.tsx'
 import { NavBar } from './nav-bar.tsx'
@@ -42,7 +42,7 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
       </div>
       <ToastHost />
       <ConfirmHost />
-      <KeyOnceHost />
+      <SecretOnceHost />
       {isPaletteOpen.value && <Palette />}
       {isHelpOpen.value && <KeyHelp />}
     </div>

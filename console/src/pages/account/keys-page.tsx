@@ -1,6 +1,6 @@
 /** Keys of the account: made, shown once, given a new secret, revoked. */
 import { useSignal } from '@preact/signals'
-import { createKey, type KeyRow, listKeys, revokeKey } from '../../api/account.ts'
+import { createKey, type KeyRow, listKeys, revokeKey, rotateKey } from '../../api/account.ts'
 import { ApiError } from '../../api/client.ts'
 import { EmptyState } from '../../components/empty-state.tsx'
 import { ErrorBox } from '../../components/error-box.tsx'
@@ -9,7 +9,8 @@ import { Icon } from '../../components/icon.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { confirm } from '../../components/overlay/confirm.tsx'
 import { Dialog } from '../../components/overlay/dialog.tsx'
-import { showKeyOnce } from '../../components/overlay/key-once.tsx'
+import { RotateSecret } from '../../components/overlay/rotate-secret.tsx'
+import { showSecretOnce } from '../../components/overlay/secret-once.tsx'
 import { showToast } from '../../components/overlay/toast.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
 import { Words } from '../../components/words.tsx'
@@ -18,7 +19,6 @@ import { second } from '../../state/clock.ts'
 import { useResource } from '../../state/resource.ts'
 import { toMarkedText } from '../../text/marks.ts'
 import { AccountTabs } from './account-tabs.tsx'
-import { keyName, RotateKey } from './rotate-key.tsx'
 
 /** What a program needs. */
 const WORK = ['jobs:read', 'jobs:write', 'assets:read', 'assets:write', 'models:read', 'models:run'] as const
@@ -86,26 +86,33 @@ export function KeysPage() {
           onClose={() => setQuery({ new: null }, { replace: true })}
           onMade={(secret) => {
             setQuery({ new: null }, { replace: true })
-            showKeyOnce(secret)
+            showSecretOnce('key', secret)
             resource.reload()
           }}
         />
       )}
       {rotating.value !== null && (
-        <RotateKey
-          row={rotating.value}
+        <RotateSecret
+          name={keyName(rotating.value)}
+          about="The key keeps its name, scopes and history."
+          rotate={rotateKey.bind(null, rotating.value.id)}
           onClose={() => {
             rotating.value = null
           }}
           onRotated={(secret, about) => {
             rotating.value = null
-            showKeyOnce(secret, about)
+            showSecretOnce('key', secret, about)
             resource.reload()
           }}
         />
       )}
     </section>
   )
+}
+
+/** One that was made without a name is called by its id. */
+function keyName({ name, id }: KeyRow): string {
+  return name === '' ? id : name
 }
 
 interface OneKeyProps {

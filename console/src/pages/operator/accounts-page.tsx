@@ -14,7 +14,7 @@ import { Ago, Money } from '../../components/figures.tsx'
 import { KeyValue } from '../../components/key-value.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { confirm } from '../../components/overlay/confirm.tsx'
-import { showKeyOnce } from '../../components/overlay/key-once.tsx'
+import { showSecretOnce } from '../../components/overlay/secret-once.tsx'
 import { showToast } from '../../components/overlay/toast.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
 import { LoadedTable, type PlainColumn } from '../../components/table/plain-table.tsx'
@@ -129,7 +129,7 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
                     class="button small"
                     onClick={() =>
                       void tell(async () => {
-                        showKeyOnce((await createAccountKey(id, 'made in the console')).text)
+                        showSecretOnce('key', (await createAccountKey(id, 'made in the console')).text)
                       })
                     }
                   >

@@ -13,6 +13,7 @@ import { EngineLostError } from '../../../domain/engine/engine-lost-error.ts'
 import type { EngineRun, RunOptions } from '../../../domain/engine/engine-port.ts'
 import { createEngineLog, type EngineLog } from '../../../domain/engine/fleet/engine-log.ts'
 import type { EngineHealth, FleetEngine } from '../../../domain/engine/fleet/fleet-engine.ts'
+import type { WeightFile } from '../../../domain/engine/weights/weight-files.ts'
 import { type ComfyBounds, DEFAULT_BOUNDS } from './comfy-bounds.ts'
 import type { ComfyEngineOptions, Equip } from './comfy-options.ts'
 import { createRemover, type Remover } from './files/remove-files.ts'
@@ -27,6 +28,7 @@ import { createForgetter, type Forgetter } from './run/forget-runs.ts'
 import { createPromptOwner, type PromptOwner } from './run/prompt-owner.ts'
 import { type RunDeps, runOnServer } from './run/run-on-server.ts'
 import { createStopper, type Stopper } from './run/stop-run.ts'
+import { createEngineWeights, type EngineWeights } from './weights/engine-weights.ts'
 import { type ComfyApi, createComfyApi } from './wire/comfy-api.ts'
 import { type ComfyHttp, credentialsOf, openComfyHttp, withoutCredentials } from './wire/comfy-http.ts'
 import { type LiveFeed, openLiveFeed } from './wire/live-feed.ts'
@@ -81,6 +83,7 @@ class ComfyServerEngine implements ComfyEngine {
   readonly #api: ComfyApi
   readonly #feed: LiveFeed
   readonly #remover: Remover
+  readonly #weights: EngineWeights
   readonly #stage: Stage
   readonly #stopper: Stopper
   readonly #forgetter: Forgetter
@@ -124,6 +127,7 @@ class ComfyServerEngine implements ComfyEngine {
     this.#forgetter = createForgetter({ api: this.#api, bounds, log: this.#log })
     const startedIn = options.server.kind === 'supervised' ? (options.server.cwd ?? process.cwd()) : null
     this.#remover = createRemover({ api: this.#api, log: this.#log, startedIn })
+    this.#weights = createEngineWeights(this.#api)
     this.#stage = createStage({
       api: this.#api,
       bounds,
@@ -157,6 +161,7 @@ class ComfyServerEngine implements ComfyEngine {
         await this.#fitness.check()
         return this.#fitness.unfit() !== null
       },
+      readWeights: (signal) => this.#weights.list(signal),
       onChange: () => this.#onChange(),
     })
   }
@@ -258,6 +263,10 @@ class ComfyServerEngine implements ComfyEngine {
 
   objectInfo(): ObjectInfo | null {
     return this.#monitor.state().objectInfo
+  }
+
+  weightFiles(): readonly WeightFile[] | null {
+    return this.#monitor.state().weights
   }
 
   onChange(listener: () => void): () => void {

@@ -3,7 +3,8 @@ import type { Job, JobError, Output, OutputType, Progress } from '../../../domai
 import type { JobStatus } from '../../../domain/jobs/transitions.ts'
 import { toDate } from './row-date.ts'
 
-export type JobRow = readonly [
+/** What every row of a job begins with. */
+export type JobRowHead = readonly [
   seq: number,
   id: string,
   accountId: string,
@@ -17,6 +18,10 @@ export type JobRow = readonly [
   attempt: number,
   version: number,
   outputCount: number,
+]
+
+export type JobRow = readonly [
+  ...head: JobRowHead,
   outputsReused: number,
   outputsReplaced: number,
   metadata: string | null,

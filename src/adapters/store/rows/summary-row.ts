@@ -2,7 +2,7 @@
 import type { JobError, Progress } from '../../../domain/jobs/job.ts'
 import { titleOf } from '../../../domain/jobs/summaries/job-recipe.ts'
 import { type JobSummary, SUMMARY_MESSAGE_LENGTH } from '../../../domain/jobs/summaries/summary-store.ts'
-import type { JobStatus } from '../../../domain/jobs/transitions.ts'
+import type { JobRowHead } from './job-row.ts'
 import { toDate } from './row-date.ts'
 
 /**
@@ -12,19 +12,7 @@ import { toDate } from './row-date.ts'
 export const TRACEBACK = `',"traceback":'`
 
 export type SummaryRow = readonly [
-  seq: number,
-  id: string,
-  accountId: string,
-  pool: string,
-  status: JobStatus,
-  priority: number,
-  createdAt: number,
-  startedAt: number | null,
-  completedAt: number | null,
-  expiresAt: number,
-  attempt: number,
-  version: number,
-  outputCount: number,
+  ...head: JobRowHead,
   engineId: string | null,
   metadata: string | null,
   progress: string | null,

@@ -38,6 +38,19 @@ test('a catalog comes back as it was, with what object_info does not say', () =>
   assert.deepEqual(Object.keys(read), Object.keys(info))
 })
 
+test('weights travel beside the classes of a server, which stay as they are, and nonsense in their place is left out', () => {
+  const weights = [{ folder: 'loras', name: 'sub/a.safetensors', sizeBytes: 2 ** 40, hash: null }]
+  const { text } = writeCatalog(info, null, weights)
+  const { catalog, weights: read } = readCatalog(text)
+  assert.deepEqual(read, weights)
+  for (const classType of catalog.classTypes())
+    assert.deepEqual(sayings(catalog, classType), sayings(catalogOf(info), classType))
+  for (const nonsense of ['"no JSON"', '7', '{}', '"[7,[1],[null,\\"\\",1,null]]"']) {
+    const changed = text.replace(/"\$weights":"(?:[^"\\]|\\.)*"/, () => `"$weights":${nonsense}`)
+    assert.deepEqual(readCatalog(changed).weights ?? [], [])
+  }
+})
+
 test('the same content has the same name, and any other has another', () => {
   const { hash, text } = writeCatalog(info, null)
   assert.equal(writeCatalog({ ...info }, null).hash, hash)

@@ -1,11 +1,14 @@
 /**
  * What an engine can run, as text that another process reads back to the same catalog. A server says nothing beyond its
- * `object_info`; the built-in engine also knows which inputs its nodes check themselves, and that travels beside it.
+ * `object_info`; the built-in engine also knows which inputs its nodes check themselves, and that travels beside it. So does the
+ * list of an engine's weights, where it tells one.
  */
 import { hash } from 'node:crypto'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { catalogOf, type ObjectInfo } from '../../../../engine/graph/object-info.ts'
 import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
+import type { WeightFile } from '../weights/weight-files.ts'
+import { readWeightFiles, writeWeightFiles } from '../weights/weight-texts.ts'
 
 /** What a catalog knows of a class that `object_info` cannot say. */
 interface ClassFacts {
@@ -17,9 +20,11 @@ interface ClassFacts {
 
 type Facts = Readonly<Record<string, ClassFacts>>
 
-interface StoredCatalog {
+export interface StoredCatalog {
   readonly info: ObjectInfo
   readonly catalog: NodeCatalog
+  /** null: the engine does not list them. */
+  readonly weights: readonly WeightFile[] | null
 }
 
 export interface CatalogText {
@@ -29,10 +34,21 @@ export interface CatalogText {
 
 // No class of a server has such a name.
 const FACTS = '$facts'
+// Among the facts, where a process that does not know of it looks for classes only by their names.
+const WEIGHTS = '$weights'
 
-/** `own`: the engine's own catalog, where that knows more than its object info. */
-export function writeCatalog(info: ObjectInfo, own: NodeCatalog | null): CatalogText {
-  const stored = own === null ? info : { ...info, [FACTS]: factsOf(own) }
+/** `own`: the engine's own catalog, where that knows more than its object info. `weights`: null where it lists none. */
+export function writeCatalog(
+  info: ObjectInfo,
+  own: NodeCatalog | null,
+  weights: readonly WeightFile[] | null = null,
+): CatalogText {
+  const facts = {
+    // Where there are facts, they say all that the catalog knows of its classes.
+    ...factsOf(own ?? catalogOf(info)),
+    ...(weights !== null && { [WEIGHTS]: writeWeightFiles(weights) }),
+  }
+  const stored = own === null && weights === null ? info : { ...info, [FACTS]: facts }
   const text = stringifyLosslessJson(stored as unknown as JsonValue)
   return { hash: hash('sha256', text, 'base64url'), text }
 }
@@ -43,9 +59,16 @@ export function readCatalog(text: string): StoredCatalog {
 
 /** `stored`: the text, parsed. */
 export function toStoredCatalog(stored: Readonly<Record<string, unknown>>): StoredCatalog {
-  if (!Object.hasOwn(stored, FACTS)) return { info: stored as ObjectInfo, catalog: catalogOf(stored as ObjectInfo) }
+  if (!Object.hasOwn(stored, FACTS))
+    return { info: stored as ObjectInfo, catalog: catalogOf(stored as ObjectInfo), weights: null }
   const { [FACTS]: facts, ...info } = stored
-  return { info: info as ObjectInfo, catalog: withFacts(info as ObjectInfo, facts as Facts) }
+  const told =
+    typeof facts === 'object' && facts !== null ? (facts as Readonly<Record<string, unknown>>)[WEIGHTS] : null
+  return {
+    info: info as ObjectInfo,
+    catalog: withFacts(info as ObjectInfo, facts as Facts),
+    weights: readWeightFiles(told),
+  }
 }
 
 function factsOf(catalog: NodeCatalog): Facts {

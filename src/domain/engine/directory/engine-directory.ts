@@ -7,7 +7,7 @@ import type { Graph } from '../../../../engine/graph/graph.ts'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import { ServiceError } from '../../errors.ts'
-import { findLacks, type Lack, meets, needsOf } from '../../workflows/needs.ts'
+import { findLacks, meets, needsOf, type PlacedLack } from '../../workflows/needs.ts'
 import { uniteCatalogs } from '../../workflows/union-catalog.ts'
 import type { EngineLog } from '../fleet/engine-log.ts'
 import type { EngineStatus } from '../fleet/engine-status.ts'
@@ -15,6 +15,8 @@ import { type Availability, findAvailability } from '../fleet/engine-weights.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import { type DistantEngine, type EngineOffer, offerDistant } from '../fleet/lane-offers.ts'
 import { ANY_LANE, type LaneTable, NO_LANE } from '../fleet/lane-table.ts'
+import { type FindWeights, findWhereabouts, placeLacks } from '../weights/missing-weights.ts'
+import { compareWeights, type ListedWeight, type WeightFile, weightFilesOf } from '../weights/weight-files.ts'
 import type { OtherEngine } from './followed-engines.ts'
 
 /** An engine of the service and the process that drives it; null: none at the moment. */
@@ -79,7 +81,9 @@ export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] 
 
   /** Those of this process, as another one would see them. */
   function asOthers(): OtherEngine[] {
-    return fleet.status().map((engine) => ({ status: engine, catalog: null, drivenBy: nodeId, pools: 'every' }))
+    return fleet
+      .status()
+      .map((engine) => ({ status: engine, catalog: null, weights: null, drivenBy: nodeId, pools: 'every' }))
   }
 
   /** What some engine can run is unknown, or no engine is known at all: no graph can be ruled out. */
@@ -104,9 +108,30 @@ export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] 
     ]
   }
 
+  /** The files of weights of all engines, in order; with a pool, of those that may run its jobs. */
+  function weights(pool?: string): ListedWeight[] {
+    const here = fleet.engines()
+    const isHere = new Set(here.map(({ id }) => id))
+    const elsewhere = others().filter(
+      ({ status: { id }, pools }) => !isHere.has(id) && (pool === undefined || pools === 'every' || pools.has(pool)),
+    )
+    const loaded = new Map(status(pool).map(({ id, loadedWeights }) => [id, new Set(loadedWeights)]))
+    const toListed = (engineId: string, files: readonly WeightFile[]) =>
+      files.map((file) => ({ ...file, engineId, isLoaded: loaded.get(engineId)?.has(file.name) === true }))
+    return [
+      ...here.flatMap((engine) => toListed(engine.id, engine.weightFiles())),
+      ...elsewhere.flatMap((other) => toListed(other.status.id, weightFilesOf(other.catalog, other.weights))),
+    ].sort(compareWeights)
+  }
+
+  const findWeights = (wanted: Parameters<FindWeights>[0], pool: string) => findWhereabouts(wanted, weights(pool))
+
   return {
     hasLanes,
     catalog,
+    weights,
+    /** Where a file of weights belongs, and which engines for jobs of this pool have it. */
+    findWeights,
     isCatalogOpen,
     status,
     /** Throws `not_found`. */
@@ -144,13 +169,14 @@ export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] 
     knownLanes: (): readonly string[] => lanes.lanes(),
     maxLanes: lanes.maxLanes,
     /** What the engine that comes nearest to running a graph lacks for it; empty when some engine can run it. */
-    findLacks(graph: Graph, pool: string): readonly Lack[] {
+    findLacks(graph: Graph, pool: string): readonly PlacedLack[] {
       if (!hasLanes) return []
       const catalogs = knownCatalogs(pool)
       const needs = needsOf(graph, catalogs)
       if (catalogs.some((each) => meets(each, needs)) || isCatalogOpen(pool)) return []
       const lacks = catalogs.map((each) => findLacks(graph, each, catalogs))
-      return lacks.reduce((least, each) => (each.length < least.length ? each : least), lacks[0] ?? [])
+      const least = lacks.reduce((least, each) => (each.length < least.length ? each : least), lacks[0] ?? [])
+      return placeLacks(least, () => weights(pool))
     },
     /** Lanes that no engine can serve with its present catalog. */
     strandedLanes(): readonly string[] {
@@ -167,7 +193,10 @@ export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] 
       const names =
         classes.length > 0
           ? classes
-          : needs.choices.map(([classType, input, value]) => `${classType}.${input} = ${value}`)
+          : needs.choices.map(([classType, input, value]) => {
+              const { folder } = findWhereabouts({ classType, input, name: value }, [])
+              return `${classType}.${input} = ${folder === null ? '' : `${folder}/`}${value}`
+            })
       return `no engine has all that this job needs: ${names.slice(0, 20).join(', ')}`
     },
     /** Which engines have a class, and which have a file of weights; those that are away included. */

@@ -7,7 +7,8 @@ import type { ObjectInfo } from '../../../../engine/graph/object-info.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { type Heartbeat, isSteady } from '../../service-nodes/heartbeat.ts'
-import type { Fleet } from '../fleet/fleet.ts'
+import type { Fleet, PublishableEngine } from '../fleet/fleet.ts'
+import type { WeightFile } from '../weights/weight-files.ts'
 import { type CatalogText, writeCatalog } from './catalog-text.ts'
 import type { ContestedLeases } from './engine-leases.ts'
 import type { EngineRegistry, PublishedEngine } from './engine-registry.ts'
@@ -42,16 +43,21 @@ const AT_ONCE = new Date(0)
 export function createEnginePublisher(deps: PublisherDeps): EnginePublisher {
   const { registry, fleet, leases, heartbeat, clock, log } = deps
   const { nodeId } = heartbeat
-  const texts = new WeakMap<ObjectInfo, CatalogText>()
+  const texts = new WeakMap<
+    ObjectInfo,
+    { readonly weights: readonly WeightFile[] | null; readonly text: CatalogText }
+  >()
   const putAt = new Map<string, number>()
   let latest: Promise<void> = Promise.resolve()
   let isOver = false
   let known: readonly (NodeCatalog | null)[] = []
   let said: { readonly words: string; readonly atMs: number } | null = null
 
-  function toText(info: ObjectInfo, own: NodeCatalog | null): CatalogText {
-    const text = texts.get(info) ?? writeCatalog(info, own)
-    texts.set(info, text)
+  function toText({ own, weights }: Pick<PublishableEngine, 'own' | 'weights'>, info: ObjectInfo): CatalogText {
+    const before = texts.get(info)
+    if (before !== undefined && before.weights === weights) return before.text
+    const text = writeCatalog(info, own, weights)
+    texts.set(info, { weights, text })
     return text
   }
 
@@ -68,8 +74,9 @@ export function createEnginePublisher(deps: PublisherDeps): EnginePublisher {
     // Alone, the built-in engine need not be remembered: it is there when the process is.
     const publishable = fleet.publishable().filter(({ own }) => leases !== null || own === null)
     const engines: PublishedEngine[] = []
-    for (const { isShared, info, own, status } of publishable) {
-      const catalog = info === null ? null : toText(info, own)
+    for (const engine of publishable) {
+      const { isShared, info, status } = engine
+      const catalog = info === null ? null : toText(engine, info)
       if (catalog !== null) await putOnce(catalog)
       engines.push({ isShared, status, catalogHash: catalog?.hash ?? null })
     }

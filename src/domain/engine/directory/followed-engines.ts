@@ -6,7 +6,8 @@ import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
 import type { EngineStatus } from '../fleet/engine-status.ts'
-import { readCatalog } from './catalog-text.ts'
+import type { WeightFile } from '../weights/weight-files.ts'
+import { readCatalog, type StoredCatalog } from './catalog-text.ts'
 import type { EngineLeases } from './engine-leases.ts'
 import type { EngineRecord, EngineRegistry, EngineWill } from './engine-registry.ts'
 
@@ -18,6 +19,8 @@ export interface OtherEngine {
   readonly status: EngineStatus
   /** null: what it can run is not known. */
   readonly catalog: NodeCatalog | null
+  /** The weights that it lists; null: it lists none. */
+  readonly weights: readonly WeightFile[] | null
   /** The process that drives it; null: none at the moment. */
   readonly drivenBy: string | null
   readonly pools: EnginePools
@@ -59,7 +62,7 @@ const READ_ANYWAY_MS = 10_000
 
 export function createFollowedEngines(deps: FollowDeps): FollowedEngines {
   const { registry, leases, clock, log, poolsOf = () => 'every', readSign = () => null } = deps
-  const catalogs = new Map<string, NodeCatalog>()
+  const catalogs = new Map<string, StoredCatalog>()
   const obeyed = new Map<string, number>()
   let others: readonly OtherEngine[] = []
   let tellChange = () => {}
@@ -72,7 +75,7 @@ export function createFollowedEngines(deps: FollowDeps): FollowedEngines {
     const missing = [...used].filter((hash) => !catalogs.has(hash))
     for (const [hash, text] of await registry.findCatalogs(missing)) {
       try {
-        catalogs.set(hash, readCatalog(text).catalog)
+        catalogs.set(hash, readCatalog(text))
       } catch (error) {
         log.error({ err: error, hash }, 'what an engine can run could not be read')
       }
@@ -83,10 +86,12 @@ export function createFollowedEngines(deps: FollowDeps): FollowedEngines {
     const pools = poolsOf(status.id)
     if (pools === null) return []
     const isDriven = nodeId !== '' && heldUntil > clock.now()
+    const stored = catalogHash === null ? undefined : catalogs.get(catalogHash)
     return [
       {
         status: isDriven ? status : { ...status, state: 'lost', running: 0 },
-        catalog: catalogHash === null ? null : (catalogs.get(catalogHash) ?? null),
+        catalog: stored?.catalog ?? null,
+        weights: stored?.weights ?? null,
         drivenBy: isDriven ? nodeId : null,
         pools,
       },

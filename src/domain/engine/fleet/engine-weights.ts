@@ -1,18 +1,10 @@
 /** The weights of an engine: those that are installed there, as its catalog says, and those that its latest runs have loaded. */
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
-import { isWeights } from '../../workflows/needs.ts'
+import { weightChoices } from '../weights/weight-files.ts'
 
 /** Names of installed weights: every file of weights that some class of the catalog offers as a choice. */
 export function installedWeights(catalog: NodeCatalog | null): Set<string> {
-  const names = new Set<string>()
-  for (const classType of catalog?.classTypes() ?? []) {
-    const { required = {}, optional = {} } = catalog?.find(classType)?.input ?? {}
-    for (const [type, options] of [...Object.values(required), ...Object.values(optional)]) {
-      const choices = Array.isArray(type) ? type : Array.isArray(options?.options) ? options.options : []
-      for (const choice of choices) if (typeof choice === 'string' && isWeights(choice)) names.add(choice)
-    }
-  }
-  return names
+  return new Set(weightChoices(catalog).map(({ name }) => name))
 }
 
 /** Remembers the weights of the latest `maxRuns` runs: of as many as run at a time, since those are certainly loaded. */

@@ -5,6 +5,7 @@
 
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { catalogOf, type ObjectInfo } from '../../../../engine/graph/object-info.ts'
+import { type WeightFile, weightFilesOf } from '../weights/weight-files.ts'
 import type { EngineCounts, EngineState, EngineStatus } from './engine-status.ts'
 import { EngineSuspension, type SuspensionOptions } from './engine-suspension.ts'
 import { installedWeights, LoadedWeights } from './engine-weights.ts'
@@ -17,9 +18,15 @@ export interface RecycleLimits {
   readonly maxAgeMs: number | null
 }
 
+/** What an engine could run when it was last seen, and the weights that it listed. */
+export interface RememberedEngine {
+  readonly info: ObjectInfo
+  readonly weights: readonly WeightFile[] | null
+}
+
 interface MemberOptions extends SuspensionOptions {
-  /** What it could run when it was last seen, for the time until it is seen again. */
-  readonly remembered: ObjectInfo | null
+  /** For the time until it is seen again. */
+  readonly remembered: RememberedEngine | null
   readonly recycleLimits: RecycleLimits
   /** Whether this process may give it work. */
   readonly isDriven: () => boolean
@@ -59,7 +66,7 @@ export class FleetMember implements OfferingMember {
     this.#options = options
     this.#suspension = new EngineSuspension(options)
     this.#incarnation = engine.health().incarnation
-    this.#info = engine.objectInfo() ?? options.remembered
+    this.#info = engine.objectInfo() ?? options.remembered?.info ?? null
   }
 
   get id(): string {
@@ -95,6 +102,11 @@ export class FleetMember implements OfferingMember {
       this.#catalog = this.engine.objectInfo() === this.#info ? this.engine.catalog() : catalogOf(this.#info)
     }
     return this.#catalog
+  }
+
+  /** The files of weights that it has, as far as it or its loaders tell. */
+  weightFiles(): readonly WeightFile[] {
+    return weightFilesOf(this.catalog(), this.engine.weightFiles?.() ?? this.#options.remembered?.weights ?? null)
   }
 
   /** Takes over what the engine says now. True when what it can run has changed. */

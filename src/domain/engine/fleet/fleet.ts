@@ -11,12 +11,13 @@ import type { Log } from '../../../../lib/log.ts'
 import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
 import { ServiceError } from '../../errors.ts'
 import type { OtherEngine } from '../directory/followed-engines.ts'
+import type { WeightFile } from '../weights/weight-files.ts'
 import type { EngineLog } from './engine-log.ts'
 import { createSlot, type EngineSlot } from './engine-slot.ts'
 import type { EngineStatus } from './engine-status.ts'
 import { createFairLock } from './fair-lock.ts'
 import type { FleetEngine } from './fleet-engine.ts'
-import { FleetMember, type RecycleLimits } from './fleet-member.ts'
+import { FleetMember, type RecycleLimits, type RememberedEngine } from './fleet-member.ts'
 import { type ChosenLane, type DistantEngine, type EngineOffer, offerLanes, servedLanes } from './lane-offers.ts'
 import type { LaneTable } from './lane-table.ts'
 
@@ -35,16 +36,18 @@ export interface FleetOptions {
   readonly retryMs?: number
   readonly quarantineMs?: number
   /** What each engine could run when a process before us last saw it. */
-  readonly remembered?: ReadonlyMap<string, ObjectInfo>
+  readonly remembered?: ReadonlyMap<string, RememberedEngine>
 }
 
 /** An engine of this process, for the registry of all. */
-interface PublishableEngine {
+export interface PublishableEngine {
   readonly isShared: boolean
   /** null: it has not been reached. */
   readonly info: ObjectInfo | null
   /** Its catalog, where that says more than its object info. */
   readonly own: NodeCatalog | null
+  /** As it lists them; null: it does not. */
+  readonly weights: readonly WeightFile[] | null
   readonly status: EngineStatus
   takeOver(): Promise<void>
 }
@@ -99,7 +102,7 @@ class EngineFleet implements AsyncDisposable {
   }
 
   /** What each engine can run, by itself. */
-  engines(): readonly Pick<FleetMember, 'id' | 'catalog'>[] {
+  engines(): readonly Pick<FleetMember, 'id' | 'catalog' | 'weightFiles'>[] {
     for (const member of this.#members) this.#update(member)
     return this.#members
   }
@@ -207,6 +210,7 @@ class EngineFleet implements AsyncDisposable {
       isShared: member.isShared,
       info: member.engine.objectInfo(),
       own: member.engine.isResident ? member.catalog() : null,
+      weights: member.engine.weightFiles?.() ?? null,
       status: { ...member.status(), state: member.ownState() },
       takeOver: async () => member.engine.takeOver?.(),
     }))

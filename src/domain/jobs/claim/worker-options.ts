@@ -24,6 +24,7 @@ export interface WorkerDeps
     | 'onStored'
     | 'mustBeActive'
     | 'verdicts'
+    | 'findWeights'
   > {
   readonly store: RunStore
   readonly fleet: WorkerFleet

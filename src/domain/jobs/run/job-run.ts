@@ -4,12 +4,14 @@
  * effects. How an attempt ends is decided in end-of-run.ts.
  */
 
+import type { Graph } from '../../../../engine/graph/graph.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { MAX_TIMER_MS } from '../../../../lib/waiting/sleep.ts'
 import { CUDA_FAULT, OUT_OF_MEMORY } from '../../engine/fleet/engine-slot.ts'
 import { isStoreAway } from '../../errors.ts'
 import { outlastOutage } from '../../outage.ts'
 import { decideEnd, type RunVerdict, toEngineLoss, toFailure } from '../end/end-of-run.ts'
+import { explainMissing } from '../end/missing-weights.ts'
 import type { Claim, CommitOutcome, Lease } from '../job-store.ts'
 import { createRunOutputs, type OutputFault, type RunOutputs } from '../outputs/run-outputs.ts'
 import { type Committer, createCommitter } from './committer.ts'
@@ -37,6 +39,7 @@ export class JobRun {
   readonly #listener: EngineListener
   #state: RunState = START
   #engineEnd: Promise<void> = Promise.resolve()
+  #graph: Graph | null = null
   #timers: NodeJS.Timeout[] = []
 
   constructor(
@@ -155,6 +158,7 @@ export class JobRun {
     if ('error' in prepared) return this.#decide(toFailure(prepared.error))
     if (this.#isDiscarded()) return null
     const { run } = prepared
+    this.#graph = run.graph
     this.#listener.expect(run.graph)
     const limitMs = this.#deps.limits.maxRunMs(run.accountId)
     if (limitMs !== null) this.#after(limitMs, { move: 'stop', stop: { cause: 'timeout', limitMs } })
@@ -182,7 +186,14 @@ export class JobRun {
       attempt: this.claim.job.attempt,
       maxAttempts: this.#deps.limits.maxAttempts,
     })
-    return this.#decide(verdict)
+    return this.#decide(this.#explain(verdict))
+  }
+
+  #explain(verdict: RunVerdict): RunVerdict {
+    const [graph, { findWeights }] = [this.#graph, this.#deps]
+    if (verdict.verdict !== 'finish' || verdict.error === null || graph === null || findWeights === undefined)
+      return verdict
+    return { ...verdict, error: explainMissing(verdict.error, { graph, engineId: this.claim.engineId, findWeights }) }
   }
 
   #onOutputFault(cause: unknown, { error, mayPass, loss }: OutputFault): void {

@@ -8,6 +8,7 @@ import type { Semaphore } from '../../../../lib/waiting/semaphore.ts'
 import type { Turns } from '../../../../lib/waiting/turns.ts'
 import type { BlobStore, ByteRange, PutOptions, StoredBlob } from '../../assets/blob-store.ts'
 import type { EngineSlot } from '../../engine/fleet/engine-slot.ts'
+import type { FindWeights } from '../../engine/weights/missing-weights.ts'
 import type { EventBus } from '../../events/event-bus.ts'
 import type { LiveEvent } from '../../events/live-event.ts'
 import type { Job } from '../job.ts'
@@ -81,6 +82,8 @@ export interface RunDeps {
   giveBack(lease: ReturnedLease): Promise<void>
   /** Absent: no submit waits for the engine's check of its graph. */
   readonly verdicts?: RunVerdicts
+  /** Where weights are that a run did not find; absent: nobody here knows. */
+  readonly findWeights?: FindWeights
   /** Called with the job as the store has it now, before the change is published. */
   readonly onStored?: (job: Job) => void
 }

@@ -18,6 +18,7 @@ import { invalidField, ServiceError } from '../../errors.ts'
 import type { EventBus } from '../../events/event-bus.ts'
 import { keyReuse, toKeyClaim } from '../../idempotency/idempotency-key.ts'
 import type { HookWish, ToHook } from '../../webhooks/job-hooks.ts'
+import type { NewHook } from '../../webhooks/webhook.ts'
 import { toEngineRefusal } from '../../workflows/graph-refusals.ts'
 import type { Job, JobInput, Submission } from '../job.ts'
 import type { JobStore, NewJob } from '../job-store.ts'
@@ -28,6 +29,7 @@ import type { ExtraData, ExtraDataKeeper } from './extra-data-keeper.ts'
 import { type GraphLayout, readLayout, toKeptLayout } from './graph-layout.ts'
 import { toOrigin } from './job-origin.ts'
 import { splitExtraData } from './split-extra-data.ts'
+import { insufficientCredits, queueFull, shuttingDown } from './submit-refusals.ts'
 
 export interface SubmitRequest {
   readonly accountId: string
@@ -78,7 +80,7 @@ export class EngineRefusedError extends ServiceError {
   }
 }
 
-interface SubmitDeps {
+export interface SubmitDeps {
   readonly store: Pick<JobStore, 'submit'>
   readonly bus: Pick<EventBus<never>, 'publishChanged' | 'publishWork'>
   readonly clock: Clock
@@ -127,19 +129,13 @@ export function createSubmit(deps: SubmitDeps): Submit {
   const { observer = silentObserver, turns = createTurns() } = deps
 
   return async function submit(request) {
-    if (isClosing?.()) {
-      throw new ServiceError('shutting_down', 'the service is shutting down; send the job again in a moment', {
-        retryAfterSeconds: retryAfterSeconds(),
-      })
-    }
-    if (!isPriority(request.priority)) {
-      throw invalidField('priority', `must be an integer from -${PRIORITY_LIMIT} to ${PRIORITY_LIMIT}`)
-    }
+    if (isClosing?.()) throw shuttingDown(retryAfterSeconds())
+    mustBePriority(request.priority)
     const pool = request.pool ?? deps.pool
     const price = deps.admit?.(request.accountId, pool) ?? null
-    const hook = request.webhook == null ? null : await mustHaveHooks(deps)(request.accountId, request.webhook)
+    const hook = await toJobHook(deps, request)
     const prepared = request.prepared ?? (await prepareWorkflow(request.accountId, request.workflow, { pool }))
-    await refuseModels(request, prepared.graph)
+    await refuseModels(deps, request, prepared.graph)
     deps.mustTakeJobs?.(pool)
     const chosenId = request.id ?? null
     const id = chosenId ?? newJobId()
@@ -184,12 +180,6 @@ export function createSubmit(deps: SubmitDeps): Submit {
     }
   }
 
-  async function refuseModels({ accountId, scopes, extraData: given }: SubmitRequest, graph: Graph): Promise<void> {
-    if (deps.mustRunModels === undefined) return
-    const nodes = findModelNodes(graph)
-    if (nodes.length > 0) await deps.mustRunModels({ accountId, scopes, extraData: given, nodes })
-  }
-
   function expectVerdict(jobId: string, { isEngineJudged, needs }: PreparedJob): Expectation | null {
     const { engineCheck } = deps
     if (isEngineJudged !== true || engineCheck === undefined || !engineCheck.hasRoomFor(needs)) return null
@@ -209,9 +199,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
       case 'key_reused':
         throw keyReuse(result.holder)
       case 'insufficient_credits':
-        throw new ServiceError('insufficient_credits', 'the account has not enough credits to run this job; add some', {
-          details: { required_micros: job.price?.holdMicros ?? 0 },
-        })
+        throw insufficientCredits(job.price ?? null)
       case 'id_taken':
         throw new ServiceError('invalid_field', 'there is a job with this id already; choose another one', {
           details: { field: 'id' },
@@ -227,9 +215,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
           },
         )
       case 'queue_full':
-        throw new ServiceError('queue_full', 'the queue is full; send the job again later', {
-          retryAfterSeconds: Math.max(1, Math.ceil(retryAfterSeconds())),
-        })
+        throw queueFull(retryAfterSeconds())
     }
   }
 }
@@ -237,6 +223,22 @@ export function createSubmit(deps: SubmitDeps): Submit {
 /** A submission keeps what its editor sent, and with it the layout. */
 function layoutOf({ submission, layout = null }: SubmitRequest, notes: JsonObject | null): GraphLayout | null {
   return submission === undefined ? toKeptLayout(layout ?? readLayout(notes)) : null
+}
+
+/** Throws invalid_field where the submit brings an address that may not be called. */
+export async function toJobHook(deps: Pick<SubmitDeps, 'toHook'>, request: SubmitRequest): Promise<NewHook | null> {
+  return request.webhook == null ? null : mustHaveHooks(deps)(request.accountId, request.webhook)
+}
+
+/** Throws forbidden where a node of the graph runs a model that this submit may not. */
+export async function refuseModels(
+  { mustRunModels }: Pick<SubmitDeps, 'mustRunModels'>,
+  { accountId, scopes, extraData }: SubmitRequest,
+  graph: Graph,
+): Promise<void> {
+  if (mustRunModels === undefined) return
+  const nodes = findModelNodes(graph)
+  if (nodes.length > 0) await mustRunModels({ accountId, scopes, extraData, nodes })
 }
 
 function mustHaveHooks({ toHook }: Pick<SubmitDeps, 'toHook'>): ToHook {
@@ -252,6 +254,7 @@ function workflowNameOf(data: ExtraData | null): string | null {
   return typeof name === 'string' ? name : null
 }
 
-function isPriority(value: unknown): value is number {
-  return Number.isInteger(value) && Math.abs(value as number) <= PRIORITY_LIMIT
+export function mustBePriority(value: number): void {
+  if (Number.isInteger(value) && Math.abs(value) <= PRIORITY_LIMIT) return
+  throw invalidField('priority', `must be an integer from -${PRIORITY_LIMIT} to ${PRIORITY_LIMIT}`)
 }

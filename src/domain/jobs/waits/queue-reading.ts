@@ -6,6 +6,7 @@ type Recipe = string | null
 interface WaitingJob {
   readonly id: string
   readonly recipe: Recipe
+  readonly priority: number
 }
 
 interface HeldJob {

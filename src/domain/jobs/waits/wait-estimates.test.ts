@@ -69,7 +69,7 @@ async function askAt(
   maxSlots: number,
 ): Promise<number | null> {
   const reading: QueueReading = {
-    waiting: waiting.slice(0, 200).map(({ seq, recipe }) => ({ id: String(seq), recipe })),
+    waiting: waiting.slice(0, 200).map(({ seq, recipe, priority }) => ({ id: String(seq), recipe, priority })),
     held: runs.filter(({ startedAtMs, completedAtMs }) => startedAtMs <= nowMs && completedAtMs > nowMs),
     ended: runs
       .filter(({ completedAtMs }) => completedAtMs <= nowMs)

@@ -1,5 +1,6 @@
 import type { JsonObject } from '../../../../lib/json/lossless-json.ts'
 import type { ConvertedFile } from '../../../domain/workflows/convert/convert-file.ts'
+import type { Missing } from '../../../domain/workflows/convert/missing.ts'
 
 export function toConvertedView({ workflow, warnings, parameters, missing }: ConvertedFile): JsonObject {
   return {
@@ -14,9 +15,13 @@ export function toConvertedView({ workflow, warnings, parameters, missing }: Con
       value,
       title,
     })),
-    missing: {
-      classes: missing.classes.map(({ classType, nodeIds }) => ({ class_type: classType, node_ids: [...nodeIds] })),
-      weights: missing.weights.map(({ name, nodeId, input }) => ({ name, node_id: nodeId, input })),
-    },
+    missing: toMissingView(missing),
+  }
+}
+
+export function toMissingView({ classes, weights }: Missing) {
+  return {
+    classes: classes.map(({ classType, nodeIds }) => ({ class_type: classType, node_ids: [...nodeIds] })),
+    weights: weights.map(({ name, nodeId, input }) => ({ name, node_id: nodeId, input })),
   }
 }

@@ -113,14 +113,20 @@ export function toWaitView({ summary, terms }: JobDetails, facts: WaitFacts) {
 /** How many jobs like this one can run at once: places of engines that can run it now, within the limit of the account. */
 export function countSlots(
   { terms }: JobDetails,
-  facts: Pick<WaitFacts, 'standing' | 'engines' | 'availability'>,
+  { engines, availability, standing }: Pick<WaitFacts, 'standing' | 'engines' | 'availability'>,
 ): number {
   const needs = readTerms(terms ?? '')
-  const views = facts.engines.map((engine) => toEngineView(engine, needs, facts.availability))
-  const slots = views
+  return countPlaces(
+    engines.map((engine) => toEngineView(engine, needs, availability)),
+    standing.maxRunning,
+  )
+}
+
+export function countPlaces(engines: readonly EngineView[], maxRunning: number | null): number {
+  const places = engines
     .filter(({ is_able: isAble, state }) => isAble && state === 'ready')
-    .reduce((sum, engine) => sum + engine.slots, 0)
-  return Math.min(slots, facts.standing.maxRunning ?? slots)
+    .reduce((sum, { slots }) => sum + slots, 0)
+  return Math.min(places, maxRunning ?? places)
 }
 
 /** The files that the graph names. One whose record is gone has no address any more. */
@@ -138,9 +144,9 @@ export function toInputViews({ inputs }: JobOrigin, assets: ReadonlyMap<string, 
   })
 }
 
-type EngineView = ReturnType<typeof toEngineView>
+export type EngineView = ReturnType<typeof toEngineView>
 
-function toEngineView(
+export function toEngineView(
   { id, state, running, concurrency }: ListedEngine,
   needs: ReturnType<typeof readTerms>,
   { classes, weights }: EngineAvailability,

@@ -4,44 +4,12 @@
  */
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { ServiceError } from '../../../domain/errors.ts'
+import { FOLDERS_WITHOUT_WEIGHTS, MODEL_FOLDERS } from '../../../domain/workflows/model-folders.ts'
 import { collectBytes } from '../files/picture-bytes.ts'
 import { type Api, type OperationDeps, paramOf, queryOf, sendJson } from '../legacy-operation.ts'
 
-/** ComfyUI's folders of models, in its order, and the loader whose choices are the files of each. */
-const MODEL_FOLDERS: Readonly<Record<string, readonly [classType: string, inputName: string] | null>> = {
-  checkpoints: ['CheckpointLoaderSimple', 'ckpt_name'],
-  configs: null,
-  loras: ['LoraLoader', 'lora_name'],
-  vae: ['VAELoader', 'vae_name'],
-  text_encoders: ['CLIPLoader', 'clip_name'],
-  diffusion_models: ['UNETLoader', 'unet_name'],
-  clip_vision: ['CLIPVisionLoader', 'clip_name'],
-  style_models: ['StyleModelLoader', 'style_model_name'],
-  embeddings: null,
-  diffusers: ['DiffusersLoader', 'model_path'],
-  vae_approx: null,
-  controlnet: ['ControlNetLoader', 'control_net_name'],
-  gligen: ['GLIGENLoader', 'gligen_name'],
-  upscale_models: ['UpscaleModelLoader', 'model_name'],
-  latent_upscale_models: ['LatentUpscaleModelLoader', 'model_name'],
-  custom_nodes: null,
-  datasets: null,
-  hypernetworks: ['HypernetworkLoader', 'hypernetwork_name'],
-  photomaker: ['PhotoMakerLoader', 'photomaker_model_name'],
-  classifiers: null,
-  model_patches: ['ModelPatchLoader', 'name'],
-  audio_encoders: ['AudioEncoderLoader', 'audio_encoder_name'],
-  background_removal: null,
-  frame_interpolation: null,
-  geometry_estimation: null,
-  optical_flow: null,
-  detection: null,
-}
-
 const MAX_FILES = 1000
 const EXTENSIONS = ['.bin', '.ckpt', '.pkl', '.pt', '.pt2', '.pth', '.safetensors', '.sft']
-// These are folders in ComfyUI, but no model browser shows them.
-const HIDDEN_FOLDERS = ['configs', 'custom_nodes']
 const FOLDERS_WITHOUT_EXTENSIONS = ['datasets']
 
 export function getModels(api: Api, { catalog, assets, accountOf }: OperationDeps): void {
@@ -69,7 +37,7 @@ export function getModels(api: Api, { catalog, assets, accountOf }: OperationDep
     )
   })
   api.both('GET', '/experiment/models', async (_request, reply) => {
-    const folders = Object.keys(MODEL_FOLDERS).filter((name) => !HIDDEN_FOLDERS.includes(name))
+    const folders = Object.keys(MODEL_FOLDERS).filter((name) => !FOLDERS_WITHOUT_WEIGHTS.includes(name))
     return sendJson(
       reply,
       folders.map((name) => ({

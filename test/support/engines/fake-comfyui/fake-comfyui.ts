@@ -12,6 +12,7 @@ import { FakeExecutor, type Phase } from './executor.ts'
 import { type FakeFaults, noFaults } from './faults.ts'
 import { FakeFiles } from './files.ts'
 import { Gates } from './gates.ts'
+import { createFakeModels, type FakeModels } from './models.ts'
 import { describeClasses, type Installed, type SavedFile } from './node-classes.ts'
 import { listenOnOwnPort } from './own-port.ts'
 import { type Prompt, PromptQueue } from './prompt-queue.ts'
@@ -25,6 +26,8 @@ export interface FakeOptions {
   readonly version?: string
   readonly checkpoints?: readonly string[]
   readonly without?: readonly string[]
+  /** A folder with `checkpoints`, `loras` and `vae` in it: what lies there is what the server has. */
+  readonly modelsDir?: string
   /** How long every node takes, and every load of weights that are not loaded. */
   readonly nodeMs?: number
   readonly loadMs?: number
@@ -117,6 +120,7 @@ class FakeServer implements FakeComfy {
   #printedMicros = 0
   readonly #logSubscribers = new Set<string>()
   readonly #assets = new Map<string, string>()
+  readonly #models: FakeModels
   #server: Server | null = null
   #life = new AbortController()
   #queue: PromptQueue
@@ -130,6 +134,7 @@ class FakeServer implements FakeComfy {
     this.#options = options
     this.faults = { ...noFaults(), ...options.faults }
     this.#installed = options
+    this.#models = createFakeModels(options.modelsDir ?? null, () => this.#installed.checkpoints ?? [])
     this.#sockets = new FakeSockets(
       this.faults,
       (clientId) => this.#greet(clientId),
@@ -240,6 +245,7 @@ class FakeServer implements FakeComfy {
       faults: this.faults,
       version: this.#options.version ?? '0.33.0',
       files: this.files,
+      models: this.#models,
       queue: () => this.#queue,
       classes: () => this.#classes(),
       features: () => this.#features(),
@@ -257,7 +263,8 @@ class FakeServer implements FakeComfy {
   /** As it lists them now: every answer is put together anew. */
   #classes(): Record<string, NodeDefinition> {
     const inputFiles = this.files.paths().flatMap((path) => /^input\/([^/]+)$/.exec(path)?.[1] ?? [])
-    return describeClasses({ checkpoints: [], without: [], ...this.#installed, inputFiles })
+    const checkpoints = this.#models.files('checkpoints')?.map(({ name }) => name) ?? []
+    return describeClasses({ without: [], ...this.#installed, checkpoints, inputFiles })
   }
 
   #accept(prompt: Prompt): void {

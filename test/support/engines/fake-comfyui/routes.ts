@@ -4,6 +4,7 @@ import type { NodeDefinition } from '../../../../engine/graph/node-catalog.ts'
 import { parseLosslessJson, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import { type FakeFaults, strikes, strikesPath } from './faults.ts'
 import { FakeFiles, type Folder } from './files.ts'
+import type { FakeModels } from './models.ts'
 import { type Prompt, type PromptQueue, toTuple } from './prompt-queue.ts'
 import { readUpload } from './read-upload.ts'
 import { validatePrompt } from './validate-prompt.ts'
@@ -13,6 +14,7 @@ export interface RouteParts {
   readonly faults: FakeFaults
   readonly version: string
   readonly files: FakeFiles
+  readonly models: FakeModels
   queue(): PromptQueue
   classes(): Record<string, NodeDefinition>
   features(): object
@@ -45,6 +47,7 @@ const BARED: ReadonlySet<string> = new Set([
   'POST /history',
   'PATCH /internal/logs/subscribe',
   'GET /internal/logs/raw',
+  'GET /experiment/models',
 ])
 const SECRETS: ReadonlySet<string> = new Set(['auth_token_comfy_org', 'api_key_comfy_org'])
 
@@ -75,6 +78,8 @@ const ROUTES: readonly (readonly [method: string, pattern: RegExp, handler: Hand
   ],
   ['GET', /^\/system_stats$/, ({ version }, call) => json(call, systemStats(version))],
   ['GET', /^\/features$/, ({ faults, features }, call) => (faults.noFeatures ? missing(call) : json(call, features()))],
+  ['GET', /^\/experiment\/models$/, ({ models }, call) => json(call, models.folders())],
+  ['GET', /^\/experiment\/models\/[^/]+$/, listModels],
   ['GET', /^\/embeddings$/, (_parts, call) => json(call, [])],
   ['POST', /^\/upload\/image$/, upload],
   ['DELETE', /^\/assets\/[^/]+$/, deleteAsset],
@@ -229,6 +234,11 @@ function view({ faults, files }: RouteParts, call: Call): unknown {
   const bytes = files.get(path)
   if (bytes === undefined) return missing(call)
   return sendFile(call, { bytes, faults, name: path })
+}
+
+function listModels({ models }: RouteParts, call: Call): unknown {
+  const files = models.files(call.path.split('/')[3] ?? '')
+  return files === null ? missing(call) : json(call, files)
 }
 
 function subscribe({ faults, subscribeLogs }: RouteParts, call: Call): unknown {

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import type { ComfyBounds } from '../../../../src/adapters/engines/comfyui/comfy-bounds.ts'
-import { promptIdOf } from '../../../../src/adapters/engines/comfyui/run/comfy-prompt.ts'
+import { readPromptId } from '../../../../src/adapters/engines/comfyui/run/comfy-prompt.ts'
 import { type FleetApp, type FleetAppOptions, pictureGraph, startFleetApp } from '../../app/fleet-app.ts'
 import { call } from '../../clients/call.ts'
 import { assetRef, CheckedClient } from '../../clients/checked-client.ts'
@@ -16,8 +16,6 @@ import { toPng } from '../fake-comfyui/picture.ts'
 import { endOf, type FaultRow, PHASES } from './row.ts'
 
 const CANCEL_GRACE_MS = 1_000
-const ATTEMPTS = [1, 2, 3]
-const ROUNDS = [0, 1, 2]
 
 export async function runRow(row: FaultRow, options: Pick<FleetAppOptions, 'isJoined'> = {}): Promise<void> {
   await using app = await startFleetApp({
@@ -208,9 +206,8 @@ function node(classType: string, inputs: object): object {
 
 /** `attempt.round`: from the prompt's id, or where the server gave its own, from the folder that the attempt saves into. */
 function attemptOf(jobId: string, { promptId, graph }: Execution): string {
-  for (const attempt of ATTEMPTS) {
-    for (const round of ROUNDS) if (promptIdOf({ jobId, attempt, round }) === promptId) return `${attempt}.${round}`
-  }
+  const place = readPromptId(promptId, jobId)
+  if (place !== null) return `${place.attempt}.${place.round}`
   const folder = Object.values(graph).map(({ inputs }) => String(inputs.filename_prefix ?? ''))
   const own = folder.flatMap((path) => new RegExp(`^atelier/${jobId}-(\\d+)-[0-9a-f]{8}/`).exec(path)?.[1] ?? [])
   assert.equal(own.length, 1, `an execution of nobody: ${promptId}`)

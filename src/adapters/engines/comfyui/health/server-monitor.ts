@@ -13,6 +13,7 @@ import type { Log } from '../../../../../lib/log.ts'
 import { createBackoff } from '../../../../../lib/waiting/backoff.ts'
 import { createDoorbell } from '../../../../../lib/waiting/doorbell.ts'
 import type { EngineTrouble } from '../../../../domain/engine/fleet/fleet-engine.ts'
+import type { WeightFile } from '../../../../domain/engine/weights/weight-files.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import type { ComfyApi } from '../wire/comfy-api.ts'
 import { CallError, isNobodyThere } from '../wire/comfy-http.ts'
@@ -30,6 +31,8 @@ export interface ServerState {
   readonly catalogAt: Date | null
   /** The largest upload that the server accepts; null: not known. */
   readonly maxUploadBytes: number | null
+  /** The same object until they change; null: not told yet, or not at all. */
+  readonly weights: readonly WeightFile[] | null
 }
 
 export interface ServerMonitor {
@@ -58,6 +61,8 @@ interface ServerMonitorOptions {
   onConnected(options: { readonly isAnother: boolean }): Promise<void>
   /** After every question that was answered. True: the next one should come soon. */
   onAnswer(): Promise<boolean>
+  /** null: the server lists none. */
+  readWeights(signal: AbortSignal): Promise<readonly WeightFile[] | null>
   onChange(): void
 }
 
@@ -84,7 +89,9 @@ export function openServerMonitor(options: ServerMonitorOptions): ServerMonitor 
     catalog: EMPTY_CATALOG,
     catalogAt: null,
     maxUploadBytes: null,
+    weights: null,
   }
+  let reading = Promise.resolve()
   let infoHash = ''
   let infoReadAt = Number.NEGATIVE_INFINITY
   let isInfoDue = true
@@ -134,12 +141,23 @@ export function openServerMonitor(options: ServerMonitorOptions): ServerMonitor 
     const text = await api.objectInfo({ signal: closing.signal })
     infoReadAt = performance.now()
     isInfoDue = false
+    reading = reading.then(readWeights)
     const hash = createHash('sha256').update(text).digest('base64')
     // An unchanged text keeps the same objects, and with them everything that was derived from them.
     if (hash === infoHash) return
     const objectInfo = readObjectInfo(text)
     infoHash = hash
     change({ objectInfo, catalog: catalogOf(objectInfo), catalogAt: clock.now() })
+  }
+
+  /** Beside everything else: which files there are, and how large, decides nothing that a run waits for. */
+  async function readWeights(): Promise<void> {
+    try {
+      const weights = await options.readWeights(closing.signal)
+      if (JSON.stringify(weights) !== JSON.stringify(state.weights)) change({ weights })
+    } catch (error) {
+      if (!closing.signal.aborted) log.debug({ err: error }, 'the weights of an engine could not be listed')
+    }
   }
 
   function onFailure(error: unknown): void {
@@ -197,6 +215,7 @@ export function openServerMonitor(options: ServerMonitorOptions): ServerMonitor 
     async close() {
       closing.abort()
       await ended
+      await reading
     },
   }
 }

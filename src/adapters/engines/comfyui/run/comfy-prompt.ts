@@ -1,36 +1,53 @@
-import { uuidFromText } from '../../../../../lib/ids.ts'
+import { hash } from 'node:crypto'
 import type { JsonObject } from '../../../../../lib/json/lossless-json.ts'
 import type { EngineRun } from '../../../../domain/engine/engine-port.ts'
 
-interface PromptKey {
-  readonly jobId: string
-  readonly attempt: number
+interface PromptKey extends Pick<EngineRun, 'jobId' | 'attempt' | 'claimId'> {
   /** Counts the submits of one attempt. */
   readonly round: number
 }
 
-const MAX_ROUNDS = 3
+// `job-job-8AAR-8claim-claim`, a canonical UUID of version 8, as newer servers demand: attempt AA and round R in hexadecimal digits.
+const ROUND_AT = 17
+const ATTEMPT_AT = 15
 
 /**
- * Derived from what the prompt is an attempt at: whoever knows the job can find the prompts of its earlier attempts on a server
- * again, also after a restart of ours. A canonical UUID (version 8), as newer servers demand.
+ * Begins with what the prompt is an attempt at: whoever knows the job finds the prompts of its earlier attempts on a server again,
+ * also after a restart of ours. Ends with the claim: a claim that a crash of the database forgot is handed out again as the same
+ * attempt, and the two runs must not be taken for one.
  */
-export function promptIdOf({ jobId, attempt, round }: PromptKey): string {
-  return uuidFromText(`atelier prompt ${jobId} ${attempt} ${round}`)
+export function promptIdOf({ jobId, attempt, round, claimId }: PromptKey): string {
+  const claim = claimDigits(claimId)
+  const tries = `${toHex(attempt % 256, 2)}${toHex(round, 1)}`
+  return `${jobPart(jobId)}-8${tries}-8${claim.slice(0, 3)}-${claim.slice(3, 15)}`
+}
+
+/** Which attempt at the job a prompt is; null: it is none. */
+export function readPromptId(
+  promptId: string,
+  jobId: string,
+): { readonly attempt: number; readonly round: number } | null {
+  if (!promptId.startsWith(`${jobPart(jobId)}-8`)) return null
+  const attempt = Number.parseInt(promptId.slice(ATTEMPT_AT, ROUND_AT), 16)
+  return { attempt, round: Number.parseInt(promptId.slice(ROUND_AT, ROUND_AT + 1), 16) }
 }
 
 /** Short, because it becomes part of every name that a node saves. */
 export function markOf(claimId: string): string {
-  return uuidFromText(`atelier claim ${claimId}`).slice(0, 8)
+  return claimDigits(claimId).slice(0, 8)
 }
 
-/** Every id that earlier attempts may have used. */
-export function earlierPromptIds(jobId: string, attempt: number): ReadonlySet<string> {
-  const ids = new Set<string>()
-  for (let before = 1; before < attempt; before++) {
-    for (let round = 0; round < MAX_ROUNDS; round++) ids.add(promptIdOf({ jobId, attempt: before, round }))
-  }
-  return ids
+function jobPart(jobId: string): string {
+  const digits = hash('sha256', `atelier job ${jobId}`)
+  return `${digits.slice(0, 8)}-${digits.slice(8, 12)}`
+}
+
+function claimDigits(claimId: string): string {
+  return hash('sha256', `atelier claim ${claimId}`)
+}
+
+function toHex(number: number, digits: number): string {
+  return number.toString(16).padStart(digits, '0')
 }
 
 const SERVER_NAME: Readonly<Record<string, string>> = {

@@ -23,7 +23,7 @@ import { silenceError, watchLiveness } from '../health/liveness-watch.ts'
 import { CallError, isNobodyThere } from '../wire/comfy-http.ts'
 import type { MessageDispatcher } from '../wire/message-dispatcher.ts'
 import type { PrintedLines } from '../wire/printed-lines.ts'
-import { createRedact, earlierPromptIds, markOf, promptIdOf, toServerExtraData } from './comfy-prompt.ts'
+import { createRedact, markOf, promptIdOf, readPromptId, toServerExtraData } from './comfy-prompt.ts'
 import { createEventQueue } from './event-queue.ts'
 import { type FollowDeps, RunFollower } from './follow-run.ts'
 import type { Forgetter } from './forget-runs.ts'
@@ -163,16 +163,17 @@ class Attempt {
   /** Stops earlier attempts of the job that may still run on this server: only one of them may end. */
   async #stopEarlier(): Promise<void> {
     const { api, stopper } = this.#deps
-    const ids = earlierPromptIds(this.#run.jobId, this.#run.attempt)
+    const { jobId, attempt } = this.#run
     const { running, pending } = await api.queue({ signal: this.#stop })
-    for (const { promptId } of pending) if (ids.has(promptId)) await stopper.stop(promptId, 'pending')
-    for (const { promptId } of running) if (ids.has(promptId)) await stopper.stop(promptId, 'running')
+    // One of the same attempt belongs to a claim that the database forgot. Nothing of this claim is on the server yet.
+    const isEarlier = (promptId: string) => (readPromptId(promptId, jobId)?.attempt ?? Infinity) <= attempt
+    for (const { promptId } of pending) if (isEarlier(promptId)) await stopper.stop(promptId, 'pending')
+    for (const { promptId } of running) if (isEarlier(promptId)) await stopper.stop(promptId, 'running')
   }
 
   async #round(round: number, fresh: Pick<FreshOutputs, 'nodeIds'> | null): Promise<RoundEnd> {
     const { dispatcher, socket, bounds } = this.#deps
-    const { jobId, attempt } = this.#run
-    const promptId = promptIdOf({ jobId, attempt, round })
+    const promptId = promptIdOf({ ...this.#run, round })
     using life = watchLiveness(this.#deps)
     const { silent } = life
     const graphText = await this.#prepareGraph(fresh === null ? null : { ...fresh, token: promptId }, silent)

@@ -54,6 +54,10 @@ export interface ComfyApi {
   features(options: Abortable): Promise<JsonObject | null>
   /** As text, so that it can be compared before it is parsed. */
   objectInfo(options: Abortable): Promise<string>
+  /** Folders of models; null: the server does not list them. */
+  modelFolders(options: Abortable): Promise<readonly JsonValue[] | null>
+  /** Files of one of them; null: it has no such folder. */
+  modelFiles(folder: string, options: Abortable): Promise<readonly JsonValue[] | null>
   /** False: the server has no such subscription. */
   subscribeLogs(clientId: string): Promise<boolean>
   /** The newest pieces of what the server printed, as it words them; null: it keeps no record. */
@@ -108,17 +112,29 @@ export function createComfyApi(http: ComfyHttp, bounds: ComfyBounds): ComfyApi {
     http.json(path, { ...small, ...options, method: 'POST', json: stringifyLosslessJson(body) })
 
   /** null: the server, or a proxy before it, refuses the question; it answers, so it is there. */
-  async function optional(path: string, options: Abortable): Promise<JsonObject | null> {
+  async function ask(path: string, options: Abortable & { readonly maxBytes?: number }): Promise<JsonValue> {
     try {
-      return readObject(await http.json(path, { ...small, ...options }), path)
+      return await http.json(path, { ...small, ...options })
     } catch (error) {
       if (error instanceof CallError && error.status !== null && error.status < 500) return null
       throw error
     }
   }
 
+  async function optional(path: string, options: Abortable): Promise<JsonObject | null> {
+    const answer = await ask(path, options)
+    return answer === null ? null : readObject(answer, path)
+  }
+
+  async function optionalList(path: string, options: Abortable): Promise<readonly JsonValue[] | null> {
+    const answer = await ask(path, { ...options, maxBytes: bounds.maxObjectInfoBytes })
+    return Array.isArray(answer) ? answer : null
+  }
+
   return {
     http,
+    modelFolders: (options) => optionalList('/experiment/models', options),
+    modelFiles: (folder, options) => optionalList(`/experiment/models/${encodeURIComponent(folder)}`, options),
     submit: (json, options) =>
       http.json('/prompt', { ...small, ...options, deadlineMs: bounds.submitMs, method: 'POST', json }),
     async queue(options) {

@@ -37,7 +37,7 @@ export async function findListed(
 
 const WAITING = statement<WaitingRow>(
   'waits.waiting',
-  `SELECT id, recipe FROM job WHERE status = 'queued' AND account_id = $1 AND pool = $2
+  `SELECT id, recipe, priority FROM job WHERE status = 'queued' AND account_id = $1 AND pool = $2
    ORDER BY priority DESC, seq LIMIT ${READ_WAITING}`,
 )
 const HELD = statement<HeldRow>(

@@ -23,7 +23,7 @@ export function prepareReadQueue(
 ): (input: { readonly accountId: string; readonly pool: string }) => QueueRows {
   const waiting = prepareRows<WaitingRow>(
     database,
-    `SELECT id, recipe FROM job INDEXED BY job_queue WHERE status = 'queued' AND account_id = ? AND pool = ?
+    `SELECT id, recipe, priority FROM job INDEXED BY job_queue WHERE status = 'queued' AND account_id = ? AND pool = ?
      ORDER BY priority DESC, seq LIMIT ${READ_WAITING}`,
   )
   const held = prepareRows<HeldRow>(

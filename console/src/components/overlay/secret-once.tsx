@@ -5,6 +5,7 @@ import { CopyButton } from '../copy-button.tsx'
 import { Dialog } from './dialog.tsx'
 
 interface Shown {
+  readonly what: 'key' | 'secret'
   readonly secret: string
   readonly about: ComponentChildren
 }
@@ -12,25 +13,25 @@ interface Shown {
 const shown = signal<Shown | null>(null)
 
 /** In front of whatever page asked for it; gone from memory when the dialog is closed. */
-export function showKeyOnce(secret: string, about: ComponentChildren = null): void {
-  shown.value = { secret, about }
+export function showSecretOnce(what: Shown['what'], secret: string, about: ComponentChildren = null): void {
+  shown.value = { what, secret, about }
 }
 
-export function KeyOnceHost() {
+export function SecretOnceHost() {
   const { value } = shown
   if (value === null) return null
   const close = () => {
     shown.value = null
   }
   return (
-    <Dialog title="The new key" onClose={close}>
+    <Dialog title={`The new ${value.what}`} onClose={close}>
       <p>Copy it now: it is shown this once and kept nowhere.</p>
       {value.about !== null && <p class="dim">{value.about}</p>}
       <p class="key-once">
         <code>{value.secret}</code>
       </p>
       <div class="dialog-deeds">
-        <CopyButton text={value.secret} label="Copy the key" word="Copy" />
+        <CopyButton text={value.secret} label={`Copy the ${value.what}`} word="Copy" />
         <button type="button" class="button primary" onClick={close}>
           I have it
         </button>

@@ -1,10 +1,9 @@
-/** A new secret for a key, with time for programs to change over. */
+/** A new secret for a key or a webhook, with time for programs to change over. */
 import { useSignal } from '@preact/signals'
-import { type KeyRow, rotateKey } from '../../api/account.ts'
 import { ApiError } from '../../api/client.ts'
-import { ErrorBox } from '../../components/error-box.tsx'
-import { Dialog } from '../../components/overlay/dialog.tsx'
 import { toMarkedText } from '../../text/marks.ts'
+import { ErrorBox } from '../error-box.tsx'
+import { Dialog } from './dialog.tsx'
 
 const DAY_SECONDS = 86_400
 const OVERLAPS: Readonly<Record<number, string>> = {
@@ -14,24 +13,22 @@ const OVERLAPS: Readonly<Record<number, string>> = {
   [7 * DAY_SECONDS]: 'counts for a week more',
 }
 
-/** One that was made without a name is called by its id. */
-export function keyName({ name, id }: KeyRow): string {
-  return name === '' ? id : name
-}
-
-interface RotateKeyProps {
-  readonly row: KeyRow
+interface RotateSecretProps {
+  readonly name: string
+  /** What stays as it is. */
+  readonly about: string
+  readonly rotate: (overlapSeconds: number) => Promise<{ readonly secret: string }>
   readonly onClose: () => void
   readonly onRotated: (secret: string, about: string) => void
 }
 
-export function RotateKey({ row, onClose, onRotated }: RotateKeyProps) {
+export function RotateSecret({ name, about, rotate, onClose, onRotated }: RotateSecretProps) {
   const overlap = useSignal(DAY_SECONDS)
   const error = useSignal<ApiError | null>(null)
-  async function rotate(event: Event): Promise<void> {
+  async function submit(event: Event): Promise<void> {
     event.preventDefault()
     try {
-      const { secret } = await rotateKey(row.id, overlap.value)
+      const { secret } = await rotate(overlap.value)
       onRotated(secret, `The former secret ${OVERLAPS[overlap.value]}.`)
     } catch (thrown) {
       if (!(thrown instanceof ApiError)) throw thrown
@@ -39,9 +36,9 @@ export function RotateKey({ row, onClose, onRotated }: RotateKeyProps) {
     }
   }
   return (
-    <Dialog title={`A new secret for “${toMarkedText(keyName(row))}”`} onClose={onClose}>
-      <form class="stack" onSubmit={(event) => void rotate(event)}>
-        <p>The key keeps its name, scopes and history. Its former secret</p>
+    <Dialog title={`A new secret for “${toMarkedText(name)}”`} onClose={onClose}>
+      <form class="stack" onSubmit={(event) => void submit(event)}>
+        <p>{about} Its former secret</p>
         <fieldset class="choice choice-column">
           <legend class="unseen">The former secret</legend>
           {Object.entries(OVERLAPS).map(([seconds, words]) => (

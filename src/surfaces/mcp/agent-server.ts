@@ -1,0 +1,132 @@
+/**
+ * The tools and resources as a server of the Model Context Protocol, through its official library. One definition serves every
+ * transport and both generations of the protocol: with the handshake of 2025 and with the single requests of 2026.
+ */
+import {
+  createMcpHandler,
+  fromJsonSchema,
+  type McpHttpHandler,
+  McpServer,
+  type McpServerFactory,
+  ResourceNotFoundError,
+  ResourceTemplate,
+  type ServerContext,
+} from '@modelcontextprotocol/server'
+import { ServiceError } from '../../domain/errors.ts'
+import { JOB_URI, OUTPUT_URI } from './job-text.ts'
+import { listJobResources, readJobResource, readOutputResource } from './resources.ts'
+import { ApiRefusal } from './service-api.ts'
+import { type Tool, type ToolCall, ToolError, type ToolHost, type ToolInput } from './tool.ts'
+import { fileTools } from './tools/files.ts'
+import { JOB_TOOLS } from './tools/jobs.ts'
+import { MODEL_TOOLS } from './tools/models.ts'
+import { NODE_TOOLS } from './tools/nodes.ts'
+import { WORKFLOW_TOOLS } from './tools/workflows.ts'
+
+interface AgentServerOptions {
+  /** Of the service. */
+  readonly version: string
+  /** The agent may name files of the machine that it runs on. */
+  readonly isOnThisMachine: boolean
+}
+
+const INSTRUCTIONS =
+  'This service runs ComfyUI workflows as jobs, and models of several providers. To make something with a workflow: submit_workflow, then watch_job, then get_output for its outputs. To call a model: find_models, get_model_schema, run_model. Jobs and calls go on when this connection ends; list_jobs finds jobs again. submit_workflow and run_model may cost money: estimate_model and validate_workflow cost nothing.'
+
+/** Makes servers; schemas are compiled once for all of them. */
+export function createAgentServers({ version, isOnThisMachine }: AgentServerOptions): (host: ToolHost) => McpServer {
+  const tools = [...NODE_TOOLS, ...MODEL_TOOLS, ...WORKFLOW_TOOLS, ...JOB_TOOLS, ...fileTools(isOnThisMachine)]
+  const prepared = tools.map((tool) => ({ tool, inputSchema: toSchema(tool) }))
+  return (host) => {
+    const server = new McpServer({ name: 'atelier', title: 'Atelier', version }, { instructions: INSTRUCTIONS })
+    for (const { tool, inputSchema } of prepared) {
+      const { name, title, description } = tool
+      server.registerTool(
+        name,
+        { title, description, inputSchema, annotations: toAnnotations(tool) },
+        (input, context) => runTool(tool, input, { ...host, signal: context.mcpReq.signal, tell: createTell(context) }),
+      )
+    }
+    addResources(server, host)
+    return server
+  }
+}
+
+export function openAgentHandler(factory: McpServerFactory, onerror: (error: Error) => void): McpHttpHandler {
+  // As a stream even where nothing is told meanwhile: its signs of life keep the connection open while a job is waited for.
+  return createMcpHandler(factory, {
+    legacy: 'stateless',
+    responseMode: 'sse',
+    maxSubscriptions: MAX_SUBSCRIPTIONS,
+    onerror,
+  })
+}
+
+// Nothing here changes its list of tools, so nobody has a reason to hold one.
+const MAX_SUBSCRIPTIONS = 64
+
+function toSchema({ properties, required = [] }: Tool) {
+  return fromJsonSchema<ToolInput>({
+    type: 'object',
+    properties: properties as Record<string, Record<string, unknown>>,
+    required: [...required],
+    additionalProperties: false,
+  })
+}
+
+function toAnnotations({ isReadOnly, isDestructive = false }: Tool) {
+  return { readOnlyHint: isReadOnly, destructiveHint: isDestructive, openWorldHint: false }
+}
+
+/** Refusals are for the agent to read; a defect is for whoever runs this. */
+async function runTool(tool: Tool, input: ToolInput, call: ToolCall) {
+  try {
+    return { content: [...(await tool.run(input, call))] }
+  } catch (error) {
+    if (!isExpected(error) && !call.signal.aborted) call.onDefect(error)
+    const said = isExpected(error) ? error.message : 'something went wrong on our side'
+    return { content: [{ type: 'text' as const, text: said }], isError: true }
+  }
+}
+
+function isExpected(error: unknown): error is Error {
+  return error instanceof ToolError || error instanceof ApiRefusal || error instanceof ServiceError
+}
+
+/** Progress is told only to those who asked, and each value must be greater than the one before. */
+function createTell({ mcpReq }: ServerContext): ToolCall['tell'] {
+  const progressToken = mcpReq._meta?.progressToken
+  let last = Number.NEGATIVE_INFINITY
+  return async (progress, message, total) => {
+    if (progressToken === undefined || progress <= last) return
+    last = progress
+    const params = { progressToken, progress, message, ...(total !== undefined && { total }) }
+    await mcpReq.notify({ method: 'notifications/progress', params })
+  }
+}
+
+function addResources(server: McpServer, { api }: ToolHost): void {
+  server.registerResource(
+    'job',
+    new ResourceTemplate(`${JOB_URI}{id}`, {
+      list: async ({ mcpReq }) => ({ resources: await listJobResources(api, mcpReq.signal) }),
+    }),
+    { title: 'Job', description: 'A job with its outputs, as JSON.', mimeType: 'application/json' },
+    (uri, { id }, { mcpReq }) => read(uri, readJobResource(uri.href, String(id), api, mcpReq.signal)),
+  )
+  server.registerResource(
+    'output',
+    new ResourceTemplate(`${OUTPUT_URI}{id}`, { list: undefined }),
+    { title: 'Output', description: 'The file of an output, or its address when it is large.' },
+    (uri, { id }, { mcpReq }) => read(uri, readOutputResource(uri.href, String(id), api, mcpReq.signal)),
+  )
+}
+
+async function read<Content>(uri: URL, content: Promise<Content>): Promise<{ contents: Content[] }> {
+  try {
+    return { contents: [await content] }
+  } catch (error) {
+    if (error instanceof ApiRefusal && error.status === 404) throw new ResourceNotFoundError(uri.href)
+    throw error
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * `/mcp`: the service as tools for agents, over Streamable HTTP of the Model Context Protocol. Nothing is kept between two requests, so
+ * there are no sessions to bound and any process of the service answers any of them; what is held open per account is bounded.
+ * Tools call this service's own public API on the address at which the agent's request came in, with the agent's credential. The
+ * surface may be left out: deleting this folder leaves a service without it.
+ */
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { ServiceError } from '../../domain/errors.ts'
+import type { AgentConnection } from '../kit/agent-connection.ts'
+import { type JsonReading, parseBody, readBodyBytes } from '../kit/bodies/json-body.ts'
+import { createAccountConnections } from '../kit/connections/account-connections.ts'
+import { readCredential } from '../kit/guards/credentials.ts'
+import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
+import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { mount, type Surface } from '../kit/surface.ts'
+import type { SurfaceParts } from '../kit/surface-parts.ts'
+import { createAnswerMcpError } from './mcp-errors.ts'
+import { sendAnswer } from './send-answer.ts'
+import { createServiceApi } from './service-api.ts'
+import type { ToolHost } from './tool.ts'
+
+const PATH = '/mcp'
+// Room for a large workflow, or for a file of about 3 MB in base64.
+const MAX_BODY_BYTES = 4_194_304
+const READING: JsonReading<number> = { parse: JSON.parse, readNumber: Number, maxValues: 200_000 }
+// Each may wait for minutes.
+const CALLS_AT_A_TIME = 32
+
+export function createSurface({ gate, log, version, catalog, pictures }: SurfaceParts): Surface {
+  const answerError = createAnswerMcpError(log)
+  const calls = createAccountConnections(CALLS_AT_A_TIME)
+  const hosts = new WeakMap<Request, ToolHost>()
+  const stop = new AbortController()
+  let opening: ReturnType<typeof open> | null = null
+
+  /** The protocol's library is large; a service that no agent comes to never loads it. */
+  async function open() {
+    const { createAgentServers, openAgentHandler } = await import('./agent-server.ts')
+    const createServer = createAgentServers({ version, isOnThisMachine: false })
+    const onError = (err: Error) => log.debug({ err }, 'a request of an agent was refused or broke off')
+    return openAgentHandler(({ requestInfo }) => createServer(hostOf(requestInfo)), onError)
+  }
+
+  function hostOf(request: Request | undefined): ToolHost {
+    const host = request === undefined ? undefined : hosts.get(request)
+    if (host === undefined) throw new Error('a request of an agent came from nowhere')
+    return host
+  }
+
+  function toHost(request: FastifyRequest): ToolHost {
+    const { origin, mountPrefix } = serviceAddressOf(request)
+    const api = createServiceApi({
+      baseUrl: ownAddressOf(request) + gate.mountPrefix,
+      publicUrl: origin + mountPrefix,
+      credential: readCredential(request.raw, 'api_key'),
+    })
+    const onDefect = (err: unknown) =>
+      log.error({ err, requestId: request.id }, 'a tool of an agent failed unexpectedly')
+    return { api, catalog: async () => catalog(), pictures, onDefect, openFile: null }
+  }
+
+  async function answer(request: FastifyRequest, reply: FastifyReply) {
+    mustNameNoDeployment(serviceAddressOf(request))
+    // The session of a browser is none: tools need a credential that they can show.
+    if (gate.hasCredentials && readCredential(request.raw, 'api_key') === null)
+      throw new ServiceError('unauthorized', 'a key is required: send Authorization: Bearer <key>')
+    const { accountId } = await gate.authenticate(request.raw, 'api_key')
+    const bytes = await readBodyBytes(request.raw, { maxBytes: MAX_BODY_BYTES })
+    const parsedBody: unknown = await parseBody(request.raw, bytes, READING)
+    if (request.raw.socket.destroyed) return reply.hijack()
+    calls.take(accountId)
+    const gone = new AbortController()
+    reply.raw.once('close', () => {
+      calls.giveBack(accountId)
+      gone.abort(null)
+    })
+    const signal = AbortSignal.any([gone.signal, stop.signal])
+    const asked = new Request(new URL(PATH, serviceAddressOf(request).origin), {
+      method: 'POST',
+      headers: toHeaders(request),
+      signal,
+    })
+    hosts.set(asked, toHost(request))
+    opening ??= open()
+    const handler = await opening
+    const response = await handler.fetch(asked, { parsedBody }).catch((error: unknown) => {
+      if (stop.signal.aborted) throw new ServiceError('shutting_down', 'this process is about to stop')
+      // Whoever asked is gone, and what was done for them was broken off.
+      if (gone.signal.aborted) return null
+      throw error
+    })
+    if (response === null) return reply.hijack()
+    return sendAnswer(response, reply)
+  }
+
+  const isOurs = (path: string) => path === gate.mountPrefix + PATH
+  return {
+    name: 'mcp',
+    register: (app) =>
+      mount(app, gate.mountPrefix, (mounted) => {
+        mounted.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
+        mounted.post(PATH, answer)
+      }),
+    hotRoutes: [],
+    allowedMethods: (path) => (isOurs(path) ? ['POST'] : []),
+    answerErrorFor: (path) => (isOurs(path) ? answerError : null),
+    // Jobs and calls go on; whoever waited for one asks again elsewhere.
+    drain: () => stop.abort(null),
+  }
+}
+
+/** The same tools without a listener, for the command that an agent starts. */
+export async function serveAgent(connection: AgentConnection): Promise<void> {
+  const { serveOverStdio } = await import('./stdio.ts')
+  return serveOverStdio(connection)
+}
+
+/** Where this very connection came in: an address at which this process listens, whatever it is called outside. */
+function ownAddressOf({ raw: { socket } }: FastifyRequest): string {
+  const { localAddress = '', localPort } = socket
+  const plain = localAddress.replace(/^::ffff:(?=\d+\.)/, '')
+  return `http://${plain.includes(':') ? `[${plain}]` : plain}:${localPort}`
+}
+
+/** Those that the protocol reads. */
+function toHeaders({ headers }: FastifyRequest): Headers {
+  const kept = new Headers()
+  for (const [name, value] of Object.entries(headers)) {
+    const isProtocol = name.startsWith('mcp-') || name === 'accept' || name === 'content-type'
+    if (isProtocol && typeof value === 'string') kept.set(name, value)
+  }
+  return kept
+}

@@ -1,0 +1,42 @@
+/**
+ * Writes an answer of the protocol's library to its connection. The head goes out before there is anything to tell, so that a client
+ * knows at once that its call was taken; and a client that left is noticed at once, so that nobody waits on for it.
+ */
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { FastifyReply } from 'fastify'
+
+const COMMENT = ': still there?\n\n'
+// One that is gone answers the first write with a reset, which only the write after it meets.
+const PROBE_AGAIN_MS = 20
+
+export async function sendAnswer(answer: Response, reply: FastifyReply): Promise<void> {
+  const { raw } = reply.hijack()
+  for (const [name, value] of [...Object.entries(reply.getHeaders()), ...answer.headers])
+    if (value !== undefined) raw.setHeader(name, value)
+  raw.statusCode = answer.status
+  raw.flushHeaders()
+  if (answer.body === null) {
+    raw.end()
+    return
+  }
+  const { socket } = raw
+  const isStream = answer.headers.get('Content-Type')?.startsWith('text/event-stream') === true
+  // Frames are written whole, so a comment stands between two of them.
+  const probe = () => void (isStream && !raw.writableEnded && raw.write(COMMENT))
+  const timers = new Set<NodeJS.Timeout>()
+  const onPeerEnd = () => {
+    probe()
+    timers.add(setTimeout(probe, PROBE_AGAIN_MS))
+  }
+  socket?.once('end', onPeerEnd)
+  try {
+    await pipeline(Readable.fromWeb(answer.body), raw)
+  } catch {
+    // Either side broke it off, and there is nobody left to tell.
+    raw.destroy()
+  } finally {
+    socket?.off('end', onPeerEnd)
+    for (const timer of timers) clearTimeout(timer)
+  }
+}
