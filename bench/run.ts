@@ -32,6 +32,7 @@ import { stalls } from './scenarios/stalls.ts'
 import { streams } from './scenarios/streams.ts'
 import { submit } from './scenarios/submit.ts'
 import { transfer } from './scenarios/transfer.ts'
+import { uploads } from './scenarios/uploads.ts'
 
 const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   poll,
@@ -39,6 +40,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   streams,
   sockets,
   transfer,
+  uploads,
   auth,
   overhead: jobOverhead,
   fleet: fleetOverhead,

@@ -12,12 +12,12 @@ export interface Sent {
 }
 
 /** What the client is asked to upload: new bytes for every salt. */
-export function toUpload(server: ServerChild, salt: number): object {
+export function toUpload(server: ServerChild, salt: number, megabytes = MEGABYTES): object {
   const field = (name: string, value: string) =>
     `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
   return {
     url: `${server.url}/api/v2/assets`,
-    megabytes: MEGABYTES,
+    megabytes,
     head: `${field('content_type', 'application/octet-stream')}${field('file_path', `bench-${salt}.bin`)}--${BOUNDARY}\r\nContent-Disposition: form-data; name="file"; filename="bench.bin"\r\nContent-Type: application/octet-stream\r\n\r\n`,
     tail: `\r\n--${BOUNDARY}--\r\n`,
     contentType: `multipart/form-data; boundary=${BOUNDARY}`,
@@ -36,9 +36,14 @@ export async function download(client: ServerChild, wanted: Wanted): Promise<num
   return millis
 }
 
-export function toRatio(name: string, bare: number[], ours: number[], bar: number): Figure {
+export function toRatio(
+  name: string,
+  bare: number[],
+  ours: number[],
+  { bar, megabytes = MEGABYTES }: { readonly bar: number; readonly megabytes?: number },
+): Figure {
   const median = (values: number[]) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]
-  const megabytesPerSecond = (millis: number) => Math.round((MEGABYTES / millis) * 1000)
+  const megabytesPerSecond = (millis: number) => Math.round((megabytes / millis) * 1000)
   return {
     name,
     measured: median(bare) / median(ours),

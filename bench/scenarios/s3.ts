@@ -48,10 +48,10 @@ export async function s3(): Promise<Figure[]> {
     await look()
   }
   return [
-    toRatio('1 GiB upload into a bucket against into files', times.filesUp, times.bucketUp, 0.7),
-    toRatio('1 GiB download from a bucket against from files', times.filesDown, times.directDown, 0.7),
+    toRatio('1 GiB upload into a bucket against into files', times.filesUp, times.bucketUp, { bar: 0.7 }),
+    toRatio('1 GiB download from a bucket against from files', times.filesDown, times.directDown, { bar: 0.7 }),
     // The bytes pass through two more sockets, and no second core helps the one that does it.
-    toRatio('the same through the service, without the redirect', times.filesDown, times.proxiedDown, 0.5),
+    toRatio('the same through the service, without the redirect', times.filesDown, times.proxiedDown, { bar: 0.5 }),
     {
       name: 'memory that 1 GiB through a bucket adds, at most at any time',
       measured: (peakBytes - idle.rssBytes) / 2 ** 20,

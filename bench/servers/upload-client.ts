@@ -14,6 +14,9 @@ interface Transfer {
   readonly contentType: string
   /** Makes the bytes of every round new, so that nothing is deduplicated. */
   readonly salt: number
+  /** Left out: POST, and no others. */
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 function upload(transfer: Transfer): Promise<{ millis: number; status: number; body: string }> {
@@ -22,7 +25,7 @@ function upload(transfer: Transfer): Promise<{ millis: number; status: number; b
   return new Promise((resolve, reject) => {
     const outgoing = request(
       transfer.url,
-      { method: 'POST', headers: { 'content-type': transfer.contentType } },
+      { method: transfer.method ?? 'POST', headers: { ...transfer.headers, 'content-type': transfer.contentType } },
       (response) => {
         let body = ''
         response.on('data', (chunk) => {

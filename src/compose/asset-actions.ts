@@ -14,9 +14,14 @@ import { createAssetFromHash, createHasBlob } from '../domain/assets/create/asse
 import { createAssetFromPath } from '../domain/assets/create/asset-from-path.ts'
 import { createDirectUploadActions } from '../domain/assets/create/direct-upload.ts'
 import { createUploadAsset } from '../domain/assets/create/upload-asset.ts'
+import { createAdmitFields } from '../domain/assets/create/upload-fields.ts'
 import { createUploadPolicy } from '../domain/assets/create/upload-policy.ts'
 import { createNamedFiles } from '../domain/assets/named-files.ts'
 import type { Pictures } from '../domain/assets/pictures.ts'
+import { createFinishUpload } from '../domain/assets/resumable/finish-upload.ts'
+import { createResumableUploads, type ResumableUploads } from '../domain/assets/resumable/resumable-uploads.ts'
+import { createSweepUploads } from '../domain/assets/resumable/sweep-uploads.ts'
+import { createUploadLeases } from '../domain/assets/resumable/upload-leases.ts'
 import { createStorageQuota } from '../domain/assets/storage-quota.ts'
 import { createModelPlacement } from '../domain/assets/weights/model-placement.ts'
 import type { Store } from '../domain/store.ts'
@@ -40,7 +45,7 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
   const { store, opened, maxUploadBytes, sealer, clock, log } = parts
   const { blobs, modelFiles } = opened
   const { assets, keys } = store
-  const quota = createStorageQuota({ assets, clock, limitOf: parts.storageLimitOf })
+  const quota = createStorageQuota({ assets, uploads: store.uploads, clock, limitOf: parts.storageLimitOf })
   const shared = {
     assets,
     blobs,
@@ -60,6 +65,8 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
       directUploads === undefined || sealer === null
         ? null
         : createDirectUploadActions({ ...shared, directUploads, sealer, uploadAsset, quota, maxBytes: maxUploadBytes }),
+    resumable: createResumable(store, { ...shared, uploadAsset, quota, maxBytes: maxUploadBytes }),
+    sweepUploads: createSweepUploads({ ...shared, store: store.uploads, partials: blobs.partials }),
     assetFromPath: createAssetFromPath({ uploadAsset, hostFiles: opened.hostFiles }),
     assetFromHash: createAssetFromHash(shared),
     hasBlob: createHasBlob(shared),
@@ -71,6 +78,21 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
     collect: createCollect({ ...shared, log, graceMs: config.blobGraceMs }),
     sweepOrphans: createSweepOrphans({ ...shared, log }),
   }
+}
+
+type ResumableParts = Omit<Parameters<typeof createFinishUpload>[0], 'store'> &
+  Omit<Parameters<typeof createResumableUploads>[0], 'store' | 'partials' | 'leases' | 'finish' | 'admitFields'> &
+  Parameters<typeof createAdmitFields>[0]
+
+function createResumable(store: Pick<Store, 'uploads' | 'isExclusive'>, parts: ResumableParts): ResumableUploads {
+  return createResumableUploads({
+    ...parts,
+    store: store.uploads,
+    partials: parts.blobs.partials,
+    leases: createUploadLeases({ ...parts, store: store.uploads, isAlone: store.isExclusive }),
+    admitFields: createAdmitFields(parts),
+    finish: createFinishUpload({ ...parts, store: store.uploads }),
+  })
 }
 
 // 16384 by 4096, or 8192 by 8192: as much as the hosted service takes.

@@ -145,6 +145,12 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     }),
     ...(fleet.hasLanes ? createLaneChores(lanes, { heartbeat: parts.heartbeat, bus }) : []),
     { name: 'collect-assets', runs: 'once', everyMs: MINUTE_MS, run: (signal) => parts.assets.collect({ signal }) },
+    {
+      name: 'sweep-uploads',
+      runs: 'once',
+      everyMs: MINUTE_MS,
+      run: (signal) => parts.assets.sweepUploads({ signal }),
+    },
     { name: 'sweep-job-cache', runs: 'each', everyMs: MINUTE_MS, run: async () => reader.sweep() },
     { name: 'idle-collection', runs: 'each', everyMs: IDLE_CHECK_MS, run: async () => collectIdle() },
     ...parts.chores,

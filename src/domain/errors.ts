@@ -19,6 +19,11 @@ export type Refusal =
   | 'hash_mismatch'
   | 'asset_in_use'
   | 'weights_conflict' // a file of weights, or an upload of one, is not as the request takes it to be
+  | 'offset_mismatch' // an upload goes on from another place than the caller thinks
+  | 'upload_locked' // another request is sending to this upload; it passes
+  | 'checksum_mismatch' // a piece of an upload was damaged on its way
+  | 'unsupported_version' // of a protocol
+  | 'unsupported_media_type'
   | 'payload_too_large'
   | 'range_not_satisfiable'
   | 'invalid_workflow'

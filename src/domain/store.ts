@@ -8,6 +8,7 @@ import type { KeyStore } from './accounts/keys/key-store.ts'
 import type { UserFileStore } from './accounts/user-files.ts'
 import type { AssetStore } from './assets/asset-store.ts'
 import type { BlobIndex } from './assets/blob-index.ts'
+import type { UploadStore } from './assets/resumable/upload-store.ts'
 import type { LedgerStore } from './credits/ledger.ts'
 import type { LimitStore } from './credits/rate-limit.ts'
 import type { DeploymentStore } from './deployments/deployment-store.ts'
@@ -100,6 +101,7 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   readonly nodes: NodeStore
   readonly engines: EngineRegistry
   readonly webhooks: WebhookStore
+  readonly uploads: UploadStore
   /** Nobody else has this store open, and nobody can before it is closed: whatever another process held is free. */
   readonly isExclusive: boolean
   /** The time by which leases and windows are measured: the same for every process. */

@@ -57,6 +57,7 @@ export interface WholeStoreUnderTest extends StoreUnderTest {
   readonly userFiles: UserFileStore
   readonly webhooks: Store['webhooks']
   readonly batches: Store['batches']
+  readonly uploads: Store['uploads']
   glance: Store['glance']
 }
 

@@ -285,6 +285,11 @@ test('every refusal has its status and code, details are never absent, and every
     hash_mismatch: '409 hash_mismatch',
     asset_in_use: '409 asset_in_use',
     weights_conflict: '409 invalid_request',
+    offset_mismatch: '409 offset_mismatch',
+    upload_locked: '423 upload_locked',
+    checksum_mismatch: '460 checksum_mismatch',
+    unsupported_version: '412 unsupported_version',
+    unsupported_media_type: '415 unsupported_media_type',
     payload_too_large: '413 payload_too_large',
     range_not_satisfiable: '416 invalid_request',
     invalid_workflow: '422 invalid_workflow',
@@ -312,7 +317,7 @@ test('every refusal has its status and code, details are never absent, and every
     // How it stands with the operator's disk is not said.
     assert.equal(answer.json.error.message === 'because', refusal !== 'storage_full')
     assert.equal(answer.json.error.details, null)
-    assert.equal(answer.headers['retry-after'], [429, 503].includes(answer.status) ? '1' : undefined)
+    assert.equal(answer.headers['retry-after'], [423, 429, 503].includes(answer.status) ? '1' : undefined)
     assert.equal(answer.headers['content-type'], 'application/json')
   }
   service.jobs.switches.fail = new ServiceError('invalid_workflow', 'no', { details: { node_errors: { 1: [] } } })

@@ -31,10 +31,19 @@ function safeName(name: string): string {
   return cleaned === '' ? 'file' : cleaned.slice(-120)
 }
 
+// Larger files go on where they were after a broken line.
+const IN_PIECES_FROM_BYTES = 64 * 1024 * 1024
+
 export async function uploadFile(file: File): Promise<{ readonly id: string; readonly name: string }> {
+  const contentType = file.type === '' ? 'application/octet-stream' : file.type
+  const filePath = safeName(file.name)
+  if (file.size > IN_PIECES_FROM_BYTES) {
+    const { uploadInPieces } = await import('./upload-in-pieces.ts')
+    return { id: await uploadInPieces(file, { file_path: filePath, content_type: contentType }), name: file.name }
+  }
   const form = new FormData()
-  form.append('content_type', file.type === '' ? 'application/octet-stream' : file.type)
-  form.append('file_path', safeName(file.name))
+  form.append('content_type', contentType)
+  form.append('file_path', filePath)
   form.append('file', file)
   const response = await request('/api/v2/assets', { method: 'POST', body: form })
   const { id } = (await response.json()) as { id: string }

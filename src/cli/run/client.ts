@@ -16,10 +16,13 @@ import { sleep } from '../../../lib/waiting/sleep.ts'
 import { CommandError, EXIT, toPrintable } from '../terminal.ts'
 import { type Conversion, readConversion } from './conversion.ts'
 import { type JobView, readJob, toErrorLines, toFields } from './job-answers.ts'
+import { RESUMABLE_FROM_BYTES, sendResumable } from './resumable-upload.ts'
 
 export interface ClientOptions {
   readonly baseUrl: string
   readonly token: string | null
+  /** Larger files are sent so that they can be continued; left out: those above 64 MiB. */
+  readonly resumableFromBytes?: number
 }
 
 /** The server could not be reached, or the connection broke: the request may be tried again. */
@@ -57,6 +60,7 @@ export interface RunClient {
 
 // A poll or a submit without an answer for this long has failed. Uploads and downloads have no such limit.
 const ANSWER_WITHIN_MS = 30_000
+const PASSING: ReadonlySet<number> = new Set([409, 423, 429])
 // As long as the official clients retry when the queue is full.
 const KEEP_SUBMITTING_MS = 60_000
 
@@ -79,7 +83,8 @@ export function resolveLink(link: string, baseUrl: string): string {
   return `${baseUrl}/api/v2${link.startsWith('/') ? link : `/${link}`}`
 }
 
-export function createRunClient({ baseUrl, token }: ClientOptions): RunClient {
+export function createRunClient({ baseUrl, token, ...options }: ClientOptions): RunClient {
+  const { resumableFromBytes = RESUMABLE_FROM_BYTES } = options
   const origin = new URL(baseUrl).origin
 
   async function call(link: string, init: RequestInit): Promise<Response> {
@@ -121,14 +126,31 @@ export function createRunClient({ baseUrl, token }: ClientOptions): RunClient {
     }
   }
 
+  /** null: this server takes every upload in one request. */
+  async function sendInOneOrMore(
+    bytes: Blob,
+    { name, contentType, signal }: { name: string; contentType: string; signal: AbortSignal },
+  ): Promise<string | null> {
+    const metadata = { file_path: name, content_type: contentType }
+    try {
+      return await sendResumable(bytes, { call, metadata, mayPass, signal })
+    } catch (error) {
+      if (error instanceof RefusedError && (error.status === 404 || error.status === 405)) return null
+      throw error
+    }
+  }
+
   async function upload(file: string, signal: AbortSignal): Promise<JsonObject> {
     const name = path.basename(file)
     const contentType = typeFromName(name) ?? 'application/octet-stream'
+    // A blob backed by the file, which is read while it is sent.
+    const bytes = await openAsBlob(file, { type: contentType })
+    const assetId = bytes.size > resumableFromBytes ? await sendInOneOrMore(bytes, { name, contentType, signal }) : null
+    if (assetId !== null) return { __type: 'core/ASSET', info: { id: assetId, file_path: name } }
     const form = new FormData()
     form.set('content_type', contentType)
     form.set('file_path', name)
-    // A blob backed by the file, which is read while it is sent.
-    form.set('file', await openAsBlob(file, { type: contentType }), name)
+    form.set('file', bytes, name)
     const response = await call('/assets', {
       method: 'POST',
       headers: { 'Idempotency-Key': randomUUID() },
@@ -160,6 +182,12 @@ export function createRunClient({ baseUrl, token }: ClientOptions): RunClient {
     events: (link, signal) => call(link, { headers: { Accept: 'text/event-stream' }, signal }),
     download: (url, signal) => call(url, { signal }),
   }
+}
+
+/** A broken line, a server that starts again, and an upload that its former request still holds. */
+function mayPass(error: unknown): boolean {
+  if (error instanceof UnreachableError) return true
+  return error instanceof RefusedError && (PASSING.has(error.status) || error.status >= 500)
 }
 
 function isTimeout(reason: unknown): boolean {

@@ -55,6 +55,40 @@ interface CompleteOptions extends PutOptions {
   readonly sizeBytes: number
 }
 
+interface AppendOptions {
+  /** Where the bytes begin: exactly at the end of those that are there. */
+  readonly offsetBytes: number
+  /** What the whole will be: no byte beyond it is taken. */
+  readonly lengthBytes: number
+  readonly signal: AbortSignal
+}
+
+/** `failure`: why the source, or whoever stores, ended before its time; null: the source came to its end. */
+interface Appended {
+  /** How many bytes are there now. */
+  readonly sizeBytes: number
+  readonly failure: unknown
+}
+
+/**
+ * Bytes that come in pieces, over hours, through any process, until they are whole. One writer at a time is left to the caller.
+ * Whatever `append` has taken is there when it ends, however it ends; what a crash leaves has no gap.
+ */
+export interface PartialBlobs {
+  /** Room for bytes, under a name that every process understands. */
+  begin(): Promise<string>
+  /** How many bytes are there. */
+  sizeOf(place: string): Promise<number>
+  append(place: string, source: AsyncIterable<Uint8Array>, options: AppendOptions): Promise<Appended>
+  /**
+   * The whole, hashed. Bytes that this process took in itself, one after the other, are not read again. `discard` leaves them where
+   * they are, and `remove` is still to be called after `keep`.
+   */
+  complete(place: string, options: PutOptions & { readonly sizeBytes: number }): Promise<PendingBlob>
+  /** Harmless when there is nothing. */
+  remove(place: string): Promise<void>
+}
+
 /** Uploads that go past this process, part by part, by addresses that are good for a while. */
 export interface DirectUploads {
   begin(): Promise<OpenUpload>
@@ -87,6 +121,7 @@ export interface BlobStore {
   signDirect?(hash: string, answer: DirectAnswer): Promise<string>
   /** Left out by stores that nobody else can send bytes to. */
   readonly directUploads?: DirectUploads
+  readonly partials: PartialBlobs
   /**
    * Removes bytes unless `isKnown` says that they are wanted again: an ingest of the same bytes may run at the same time.
    * It is asked when no `keep` of the same bytes can end before the removal has, so an ingest either shows in the answer

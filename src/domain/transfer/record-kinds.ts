@@ -180,6 +180,14 @@ const KINDS = [
     keyLength: 2,
     columns: ['delivery_id', 'number', 'at', 'took_ms', 'outcome', 'status', 'response'],
   },
+  {
+    name: 'resumable_upload',
+    keyLength: 1,
+    columns: [
+      ...['id', 'account_id', 'length_bytes', 'fields', 'metadata', 'place', 'hash', 'asset_id', 'created_at'],
+      'expires_at',
+    ],
+  },
   { name: 'account_storage', keyLength: 1, columns: ['account_id', 'bytes'], isDerived: true },
 ] as const satisfies readonly {
   readonly name: string

@@ -44,6 +44,7 @@ import { JOBS_BY_ID } from './operations/jobs-by-id.ts'
 import { type PostAssetsDeps, postAssets } from './operations/post-assets.ts'
 import { postBatch } from './operations/post-batch.ts'
 import { postJobs } from './operations/post-jobs.ts'
+import { getUploadProtocol, RESUMABLE_UPLOADS, type ResumableUploadDeps } from './operations/resumable-uploads.ts'
 import { validateJob } from './operations/validate-job.ts'
 import { DELIVERY_OPERATIONS } from './operations/webhook-deliveries.ts'
 import { WEBHOOK_OPERATIONS } from './operations/webhooks.ts'
@@ -101,7 +102,7 @@ interface WeightParts extends Omit<WeightUploadDeps, 'check' | 'weights'> {
 
 /** What the operations on assets need between them. */
 type AssetOperations = Omit<
-  PostAssetsDeps & AssetsWithoutUploadDeps & DirectUploadDeps & AssetsByIdDeps,
+  PostAssetsDeps & AssetsWithoutUploadDeps & DirectUploadDeps & ResumableUploadDeps & AssetsByIdDeps,
   'contextOf' | 'contentLinks'
 >
 
@@ -109,7 +110,12 @@ export interface JobsV2Surface extends Surface {
   openStreams: EventHub['openStreams']
 }
 
-const ASSET_OPERATIONS = [postAssets, assetFromHash, assetFromPath, headAssetByHash, ...DIRECT_UPLOADS, ...ASSETS_BY_ID]
+const ASSET_OPERATIONS = [
+  ...[postAssets, assetFromHash, assetFromPath, headAssetByHash],
+  ...DIRECT_UPLOADS,
+  ...RESUMABLE_UPLOADS,
+  ...ASSETS_BY_ID,
+]
 
 const KNOWN = Symbol('known of the caller')
 type Known = FastifyRequest & { [KNOWN]?: JobReach & Pick<RequestContext, 'scopes' | 'keyId'> }
@@ -176,6 +182,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
       app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
       mount(app, gate.mountPrefix, (mounted) => {
         getHealth(mounted, { upstream: options.upstream ?? null })
+        getUploadProtocol(mounted, { maxBytes: options.assets.maxUploadBytes })
         mount(mounted, '', registerGuarded)
         mount(mounted, '', registerForOperator)
       })
@@ -203,6 +210,8 @@ function scopeOf(request: FastifyRequest): Scope | null {
   const route = request.routeOptions.url ?? ''
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   if (route.includes(`${API_PATH}/assets`)) return isRead ? 'assets:read' : 'assets:write'
+  // Whoever asks how far an upload has come goes on with it.
+  if (route.includes(`${API_PATH}/uploads`)) return 'assets:write'
   if (route.includes(`${API_PATH}/workflows`)) return 'jobs:write'
   const ofJobs = ['jobs', 'batches', 'webhooks', 'weights'].some((noun) => route.includes(`${API_PATH}/${noun}`))
   return ofJobs ? (isRead ? 'jobs:read' : 'jobs:write') : null

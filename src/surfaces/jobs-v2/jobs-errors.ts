@@ -26,6 +26,12 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   asset_in_use: [409, 'asset_in_use'],
   // The set of codes is closed; details say what stands in the way.
   weights_conflict: [409, 'invalid_request'],
+  offset_mismatch: [409, 'offset_mismatch'],
+  upload_locked: [423, 'upload_locked'],
+  // As the protocol of resumable uploads numbers it.
+  checksum_mismatch: [460, 'checksum_mismatch'],
+  unsupported_version: [412, 'unsupported_version'],
+  unsupported_media_type: [415, 'unsupported_media_type'],
   payload_too_large: [413, 'payload_too_large'],
   range_not_satisfiable: [416, 'invalid_request'],
   invalid_workflow: [422, 'invalid_workflow'],
@@ -57,7 +63,8 @@ export function createAnswerError(log: Log): AnswerError {
 function answerRefusal(error: ServiceError): ErrorAnswer {
   const [status, code] = ANSWER[error.refusal]
   const answer = toAnswer(status, code, error.message, toWireDetails(error.details))
-  if (status === 429 || status === 503) return withHeader(answer, 'Retry-After', toRetryAfter(error.retryAfterSeconds))
+  if (status === 423 || status === 429 || status === 503)
+    return withHeader(answer, 'Retry-After', toRetryAfter(error.retryAfterSeconds))
   return status === 401 ? withHeader(answer, 'WWW-Authenticate', 'Bearer') : answer
 }
 

@@ -8,6 +8,7 @@ import { silentLog } from '../../../lib/log.ts'
 import { diskFileOps, type FileOps } from '../../../src/adapters/blobs/fs/file-ops.ts'
 import { openFsBlobs } from '../../../src/adapters/blobs/fs/fs-blobs.ts'
 import { inChunks, listAll, patterned, put, readAll, refusedWith, testBlobStore } from '../../contracts/blob-store.ts'
+import { testPartialBlobs } from '../../contracts/partial-blobs.ts'
 
 const blake3 = await openBlake3()
 const UNLIMITED = { maxBytes: Number.MAX_SAFE_INTEGER }
@@ -27,6 +28,10 @@ const filesBelow = async (directory: string) =>
   (await readdir(directory, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile())
 
 testBlobStore('fs', openStore)
+testPartialBlobs('fs', async () => {
+  const store = await openStore()
+  return { ...store, one: store.blobs, other: await store.reopen() }
+})
 
 test('a blob lies under its hash, readable by its owner only', async () => {
   await using store = await openStore()

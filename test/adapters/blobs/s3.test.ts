@@ -6,6 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import { diskFileOps } from '../../../src/adapters/blobs/fs/file-ops.ts'
 import { openLocalFiles } from '../../../src/adapters/blobs/s3/local-files.ts'
 import { inChunks, patterned, put, readAll, refusedWith, testBlobStore } from '../../contracts/blob-store.ts'
+import { testPartialBlobs } from '../../contracts/partial-blobs.ts'
 import { type FakeS3, startFakeS3, UNAVAILABLE } from '../../support/s3/fake-s3.ts'
 import { openBlobsOn, openTestIndex } from '../../support/s3/open-s3-blobs.ts'
 
@@ -36,6 +37,14 @@ describe('bytes in a bucket', () => {
   const toPlace = (fake: FakeS3) => ({ endpoint: fake.url, bucket: 'test-bytes', keys: fake.keys })
 
   testBlobStore('s3', open)
+  testPartialBlobs('s3', async () => {
+    await using opening = new AsyncDisposableStack()
+    const opened = opening.use(await open())
+    const other = opening.use(await openBlobsOn(toPlace(opened.fake), shared.index))
+    const all = opening.move()
+    const pair = { one: opened.blobs, other: other.blobs, hash: opened.hash }
+    return { ...pair, [Symbol.asyncDispose]: () => all.disposeAsync() }
+  })
 
   test('pieces larger than a part come back as they went in, whatever their size', async () => {
     await using store = await open()

@@ -231,6 +231,12 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
   webhook_attempt: [
     { delivery_id: 'msg_1', number: 1, at: 5, took_ms: 1, outcome: 'refused', status: 500, response: 'no' },
   ],
+  resumable_upload: [
+    {
+      ...{ id: 'upload', account_id: 'ann', length_bytes: 2 ** 33, fields: '{}', metadata: 'filename YQ==' },
+      ...{ place: 'here', hash: null, asset_id: null, created_at: 1, expires_at: 2 },
+    },
+  ],
 }
 
 function rowsOf(name: RecordName): RecordRow[] {

@@ -31,7 +31,7 @@ async function openParts() {
   const clock = { now: () => new Date(time.now) }
   const shared = { assets: store.assets, blobs, clock, log: silentLog }
   const placement = createModelPlacement({ modelFiles: null, blobs })
-  const quota = createStorageQuota({ ...shared, limitOf: () => null })
+  const quota = createStorageQuota({ uploads: { openBytes: async () => 0 }, ...shared, limitOf: () => null })
   const uploads = createUploadPolicy({ ...shared, ...UNLIMITED, quota, newId: newUuidV4, retentionMs: null })
   const uploadAsset = createUploadAsset({ ...shared, keys: store.keys, uploads, placement })
   return {

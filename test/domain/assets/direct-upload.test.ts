@@ -39,7 +39,12 @@ async function openTwo() {
     const { blobs } = opening.use(
       await openBlobsOn({ endpoint: fake.url, bucket: 'test-bytes', keys: fake.keys }, index, { clock }),
     )
-    const quota = createStorageQuota({ assets: store.assets, clock, limitOf: () => null })
+    const quota = createStorageQuota({
+      uploads: { openBytes: async () => 0 },
+      assets: store.assets,
+      clock,
+      limitOf: () => null,
+    })
     const shared = {
       assets: { ...store.assets, mint },
       blobs,

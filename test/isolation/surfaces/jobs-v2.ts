@@ -22,14 +22,15 @@ interface Things {
   readonly hashes: readonly Named[]
   readonly webhooks: readonly Named[]
   readonly messages: readonly Named[]
+  readonly uploads: readonly Named[]
 }
 
 export const jobsV2: IsolationSurface = {
   name: 'jobs-v2',
   spec: SPEC,
-  // A webhook is made of what its caller says, and the common secret is the caller's own.
+  // A webhook and an upload are made of what their caller says, and the common secret is the caller's own.
   harmless: [
-    ...['getHealth', 'convertWorkflow', 'createWebhook', 'getWebhookSecret'],
+    ...['getHealth', 'convertWorkflow', 'createWebhook', 'getWebhookSecret', 'createUpload', 'getUploadProtocol'],
     // Refused to every account: weights are the operator's to change.
     ...['beginWeightUpload', 'listWeightUploads', 'deleteWeight'],
   ],
@@ -53,6 +54,9 @@ export const jobsV2: IsolationSurface = {
   },
 }
 
+// What a request to an upload must say; others do not mind.
+const TUS = { 'tus-resumable': '1.0.0', 'upload-offset': '0', 'content-type': 'application/offset+octet-stream' }
+
 // Every operation of the contract that has a parameter in its path, with every thing of that kind.
 
 function byParameter(operation: Operation, things: Things): IsolationCase[] {
@@ -65,13 +69,14 @@ function byParameter(operation: Operation, things: Things): IsolationCase[] {
     verbsOf(operation).map((method) => ({
       operation: id,
       title: `${method} ${path} of ${title}`,
-      foreign: { method, path: at(foreign) },
-      unknown: { method, path: at(unknown) },
+      foreign: { method, path: at(foreign), headers: TUS },
+      unknown: { method, path: at(unknown), headers: TUS },
     })),
   )
 }
 
-function kindAt(path: string, { jobs, assets, webhooks, messages }: Things): readonly Named[] {
+function kindAt(path: string, { jobs, assets, webhooks, messages, uploads }: Things): readonly Named[] {
+  if (path.startsWith(`${API}/uploads/`)) return uploads
   if (path.startsWith(`${API}/webhooks/deliveries/`)) return messages
   if (path.startsWith(`${API}/webhooks/`)) return webhooks
   return path.startsWith(`${API}/jobs/`) ? jobs : assets
@@ -306,6 +311,8 @@ async function makeThings({ app, other, deployment }: World): Promise<Things> {
   const add = { method: 'POST', body: JSON.stringify({ url: 'http://127.0.0.1:9/', events: ['job.expired'] }) }
   const webhook = (await other.call(`${API}/webhooks`, add)).json.id as string
   const message = (await other.call(`${API}/webhooks/${webhook}/test`, { method: 'POST' })).json.delivery_id as string
+  const about = { 'upload-length': '9', 'upload-metadata': 'filename YQ==' }
+  const begun = mustBe(await other.call(`${API}/uploads`, { method: 'POST', headers: { ...TUS, ...about } }), 201)
   const named = (title: string, foreign: string, unknown: string) => ({ title, foreign, unknown })
   const job = (title: string, id: string) => named(title, id, newJobId())
   return {
@@ -321,6 +328,7 @@ async function makeThings({ app, other, deployment }: World): Promise<Things> {
       named('an output', output, crypto.randomUUID()),
     ],
     webhooks: [named('a webhook', webhook, `whe_${'0'.repeat(32)}`)],
+    uploads: [named('an unfinished upload', String(begun.headers.location).slice(-36), crypto.randomUUID())],
     messages: [named('a message', message, `msg_${'0'.repeat(32)}`)],
     hashes: [
       named('uploaded bytes', uploaded.json.hash, UNKNOWN_HASH),

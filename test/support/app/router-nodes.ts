@@ -82,7 +82,12 @@ export function openRouterNode(options: RouterNodeOptions): RouterNode {
     blobs: { open: unused } as never,
     assets: {
       storeBlob: unused,
-      quota: { leftFor: async () => Number.POSITIVE_INFINITY, admit: unused, noteUnrecorded() {} },
+      quota: {
+        leftFor: async () => Number.POSITIVE_INFINITY,
+        mustHaveRoom: unused,
+        admit: unused,
+        noteUnrecorded() {},
+      },
     },
     limitsOf: null,
     observer: { ended() {}, answered() {}, polled() {}, unresolved() {} },

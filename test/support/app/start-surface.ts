@@ -137,6 +137,7 @@ const noAssets: JobsV2Options['assets'] = {
   assetFromHash: unknownAsset,
   assetFromPath: unknownAsset,
   directUploads: null,
+  resumable: { create: unknownAsset, find: unknownAsset, append: unknownAsset, terminate: unknownAsset },
   hasBlob: async () => false,
   findAsset: unknownAsset,
   removeAsset: unknownAsset,

@@ -7,8 +7,8 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
 export type LinkState =
-  /** Bytes pass, each so much later. */
-  | { readonly kind: 'open'; readonly delayMs?: number }
+  /** Bytes pass, each so much later, and no more of them than this. */
+  | { readonly kind: 'open'; readonly delayMs?: number; readonly bytesPerMs?: number }
   /** Connections are reset, and new ones are too. */
   | { readonly kind: 'cut' }
   /** Nothing arrives any more and nobody is told: as when a cable is pulled. Once it is open again, bytes go on where they stopped. */
@@ -170,23 +170,34 @@ class Pair {
 
   #carry(from: Socket, to: Socket): void {
     const later = this.#createQueue()
+    const goOn = () => {
+      if (this.#state.kind === 'open' && !this.#isForgotten) from.resume()
+    }
     from.on('data', (bytes) => {
+      const narrowMs = this.#narrowMs(bytes.length)
+      if (narrowMs > 0) from.pause()
       later(() => {
-        if (to.destroyed || to.write(bytes)) return
-        from.pause()
-        to.once('drain', () => {
-          if (this.#state.kind === 'open' && !this.#isForgotten) from.resume()
-        })
-      })
+        if (to.destroyed) return
+        if (!to.write(bytes)) {
+          from.pause()
+          to.once('drain', goOn)
+        } else if (narrowMs > 0) goOn()
+      }, narrowMs)
     })
     from.on('end', () => later(() => to.end()))
+  }
+
+  /** How long so many bytes take on a narrow line. */
+  #narrowMs(bytes: number): number {
+    const { bytesPerMs = null } = this.#state.kind === 'open' ? this.#state : {}
+    return bytesPerMs === null ? 0 : bytes / bytesPerMs
   }
 
   /**
    * Does one thing after the other, each after the delay that the link has then; nothing overtakes what was slowed down. One timer for
    * all: several of different durations change their order when the process is late, and a connection never does that to its bytes.
    */
-  #createQueue(): (act: () => void) => void {
+  #createQueue(): (act: () => void, narrowMs?: number) => void {
     const queue: { readonly dueMs: number; readonly act: () => void }[] = []
     let lastDueMs = 0
     const wait = () => setTimeout(run, Math.max(0, (queue[0]?.dueMs ?? 0) - performance.now()))
@@ -195,8 +206,8 @@ class Pair {
       while (queue[0] !== undefined && queue[0].dueMs <= now) queue.shift()?.act()
       if (queue.length > 0) wait()
     }
-    return (act) => {
-      const delayMs = this.#state.kind === 'open' ? (this.#state.delayMs ?? 0) : 0
+    return (act, narrowMs = 0) => {
+      const delayMs = (this.#state.kind === 'open' ? (this.#state.delayMs ?? 0) : 0) + narrowMs
       if (delayMs === 0 && queue.length === 0) return act()
       lastDueMs = Math.max(lastDueMs, performance.now() + delayMs)
       queue.push({ dueMs: lastDueMs, act })

@@ -20,6 +20,7 @@ export type S3Operation =
   | 'complete_upload'
   | 'abort_upload'
   | 'list_uploads'
+  | 'list_parts'
 
 /**
  * `cut` breaks the connection (a download half-way); `lose_answer` does the work first; `damage` flips a byte on its way; `sip` takes
@@ -254,6 +255,20 @@ export async function startFakeS3(options: FakeOptions = {}): Promise<FakeS3> {
         ? { status: 204 }
         : { status: 404, code: 'NoSuchUpload' }
     },
+    list_parts({ at, key }) {
+      const upload = uploads.get(at.searchParams.get('uploadId') ?? '')
+      if (upload?.key !== key) return { status: 404, code: 'NoSuchUpload' }
+      const after = Number(at.searchParams.get('part-number-marker') ?? 0)
+      const numbers = [...upload.parts.keys()].sort((a, b) => a - b).filter((number) => number > after)
+      const page = numbers.slice(0, pageSize)
+      const items = page.map((number) => {
+        const { bytes, etag } = upload.parts.get(number) ?? { bytes: Buffer.alloc(0), etag: '' }
+        return `<Part><PartNumber>${number}</PartNumber><ETag>${toXml(etag)}</ETag><Size>${bytes.length}</Size></Part>`
+      })
+      const isCut = numbers.length > page.length
+      const next = isCut ? `<NextPartNumberMarker>${page.at(-1)}</NextPartNumberMarker>` : ''
+      return xml(`<ListPartsResult><IsTruncated>${isCut}</IsTruncated>${next}${items.join('')}</ListPartsResult>`)
+    },
     list_uploads({ at }) {
       const prefixed = [...uploads].filter(([, { key }]) => key.startsWith(at.searchParams.get('prefix') ?? ''))
       const items = prefixed.map(
@@ -295,7 +310,7 @@ function operationOf(method: string, at: URL, bucket: string): S3Operation | nul
   const query = at.searchParams
   const hasKey = at.pathname.length > bucket.length + 2
   if (method === 'GET' && !hasKey) return query.has('uploads') ? 'list_uploads' : 'list'
-  if (method === 'GET') return 'get'
+  if (method === 'GET') return query.has('uploadId') ? 'list_parts' : 'get'
   if (method === 'HEAD') return 'head'
   if (method === 'PUT') return query.has('partNumber') ? 'put_part' : 'put'
   if (method === 'POST') return query.has('uploads') ? 'begin_upload' : query.has('uploadId') ? 'complete_upload' : null

@@ -65,7 +65,7 @@ export async function openAssetService({ maxUploadBytes = 50_000_000, withModels
     return reply.code(answer.status).headers(answer.headers).send(answer.body)
   })
   const contentLinks = createDirectLinks(clock)
-  const quota = createStorageQuota({ ...shared, limitOf: () => null })
+  const quota = createStorageQuota({ ...shared, uploads: { openBytes: async () => 0 }, limitOf: () => null })
   const uploads = createUploadPolicy({ ...shared, quota, maxBytes: maxUploadBytes })
   postAssets(app, {
     contextOf,

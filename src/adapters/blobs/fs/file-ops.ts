@@ -9,6 +9,10 @@ import { ServiceError } from '../../../domain/errors.ts'
 export interface FileOps {
   /** Makes a file that must not exist yet, readable by its owner only, and opens it for writing. */
   create(path: string): Promise<number>
+  /** Opens a file for reading and writing, and makes it, readable by its owner only, unless it is there. */
+  openForUpdate(path: string): Promise<number>
+  /** Fills the buffer from a place of the file on; returns how many bytes there were. */
+  read(fd: number, into: Buffer, position: number): Promise<number>
   /** Writes all of `length` bytes. */
   write(fd: number, bytes: Uint8Array, at: { readonly length: number; readonly position: number }): Promise<void>
   datasync(fd: number): Promise<void>
@@ -28,6 +32,7 @@ export interface FileOps {
 }
 
 const open = promisify(fs.open)
+const read = promisify(fs.read)
 const fsync = promisify(fs.fsync)
 const stat = promisify(fs.stat)
 const fstat = promisify(fs.fstat)
@@ -35,6 +40,10 @@ const mkdir = promisify(fs.mkdir)
 
 export const diskFileOps: FileOps = {
   create: (path) => open(path, 'wx', 0o600),
+  openForUpdate: (path) => open(path, fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600),
+  async read(fd, into, position) {
+    return (await read(fd, into, 0, into.length, position)).bytesRead
+  },
   write: writeAll,
   datasync: promisify(fs.fdatasync),
   // At once: what is closed here was synced before or is thrown away, and the thread pool would take far longer.

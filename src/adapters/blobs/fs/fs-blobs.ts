@@ -16,6 +16,7 @@ import { createBufferPool } from './buffer-pool.ts'
 import { createCheckedReads, type StoredFile } from './checked-read.ts'
 import { diskFileOps, type FileOps, hasCode, toStorageError } from './file-ops.ts'
 import { removeLeftOvers, toTemporaryName } from './left-overs.ts'
+import { createPartialFiles } from './partial-files.ts'
 import { type Received, receive } from './receive.ts'
 import { createRemoval, type Removal } from './removal.ts'
 import { openShards, type Shards } from './shards.ts'
@@ -109,6 +110,10 @@ export async function openFsBlobs(options: FsBlobsOptions): Promise<FsBlobs> {
       return reads.open(await openFile(hash, { path: shards.pathOf(hash), files, removal }), range)
     },
     localPath: (hash) => shards.pathOf(hash),
+    partials: createPartialFiles(directory, {
+      ...deps,
+      toPending: (received, staged) => toPendingBlob(received, { staged, shards, locks, files }),
+    }),
     // While the lock is held nobody in this process can keep the same bytes; `removal` knows of the others.
     remove: (hash, isKnown) => locks.run(hash, () => removal.remove(hash, isKnown)),
     list: () => shards.list(),

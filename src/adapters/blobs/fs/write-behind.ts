@@ -26,9 +26,14 @@ export const createWriteBudget = (): WriteBudget => createSemaphore(MAX_IN_FLIGH
 interface WriteBehindDeps {
   readonly files: FileOps
   readonly fd: number
-  readonly hasher: Blake3Hasher
+  /** null: the bytes are hashed another time. */
+  readonly hasher: Blake3Hasher | null
   readonly buffers: BufferPool
   readonly budget: WriteBudget
+  /** Where in the file; left out: at its beginning. */
+  readonly from?: number
+  /** One write after the other, so that whatever a crash leaves of the file has no gap. */
+  readonly isOrdered?: boolean
   /** Told of every chunk that is taken. */
   onTransferred(bytes: number): void
   /** Called once, as soon as a write has failed. */
@@ -45,16 +50,17 @@ interface WriteBehind {
 }
 
 export function createWriteBehind(deps: WriteBehindDeps): WriteBehind {
-  const { files, fd, hasher, buffers, budget, onTransferred, onFailure } = deps
+  const { files, fd, hasher, buffers, budget, from = 0, isOrdered = false, onTransferred, onFailure } = deps
   const inFlight = new Set<Promise<void>>()
   let filling = buffers.take()
   let filled = 0
-  let position = 0
-  let syncedTo = 0
+  let position = from
+  let syncedTo = from
+  let latest: Promise<void> = Promise.resolve()
   let syncing = false
   let failure: { readonly error: unknown } | null = null
 
-  function start(work: Promise<void>, done: () => void): void {
+  function start(work: Promise<void>, done: () => void): Promise<void> {
     const giveBack = budget.takeAnyway()
     const tracked = work.then(
       () => {},
@@ -69,6 +75,7 @@ export function createWriteBehind(deps: WriteBehindDeps): WriteBehind {
       done()
     })
     inFlight.add(ended)
+    return ended
   }
 
   const hasRoom = () => inFlight.size === 0 || (inFlight.size < MAX_IN_FLIGHT && budget.free > 0)
@@ -79,11 +86,12 @@ export function createWriteBehind(deps: WriteBehindDeps): WriteBehind {
   }
 
   async function flush(): Promise<void> {
+    if (isOrdered) await latest
     await waitForRoom()
     const full = filling
     const length = filled
-    hasher.update(full.subarray(0, length))
-    start(files.write(fd, full, { length, position }), () => buffers.giveBack(full))
+    hasher?.update(full.subarray(0, length))
+    latest = start(files.write(fd, full, { length, position }), () => buffers.giveBack(full))
     position += length
     filling = buffers.take()
     filled = 0
@@ -92,7 +100,7 @@ export function createWriteBehind(deps: WriteBehindDeps): WriteBehind {
     await waitForRoom()
     syncing = true
     syncedTo = position
-    start(files.datasync(fd), () => {
+    void start(files.datasync(fd), () => {
       syncing = false
     })
   }

@@ -23,6 +23,10 @@ export interface UploadedPart {
   readonly checksum: string | null
 }
 
+export interface ListedPart extends UploadedPart {
+  readonly sizeBytes: number
+}
+
 export interface ObjectStream {
   readonly body: Readable
   readonly sizeBytes: number
@@ -46,6 +50,8 @@ export interface Bucket {
   /** `isOurs`: every part will carry a checksum of ours. */
   beginUpload(key: string, options?: { readonly isOurs: boolean }): Promise<string>
   putPart(key: string, upload: PartPlace, part: Sendable, signal?: AbortSignal): Promise<UploadedPart>
+  /** The parts that have arrived. */
+  listParts(key: string, uploadId: string): Promise<ListedPart[]>
   /** `sizeBytes` of the whole: how a lost answer is told from a lost upload. */
   completeUpload(key: string, uploadId: string, whole: WholeUpload): Promise<void>
   abandonUpload(key: string, uploadId: string): Promise<void>
@@ -162,6 +168,18 @@ export function createBucket(client: S3Client, options: PatienceOptions = {}): B
       })
       return { number, etag: String(answered.etag ?? ''), checksum: part.checksum }
     },
+    async listParts(key, uploadId) {
+      const parts: ListedPart[] = []
+      let after: string | null = ''
+      while (after !== null) {
+        const query: Record<string, string> = { uploadId, ...(after !== '' && { 'part-number-marker': after }) }
+        const xml: string = (await send({ method: 'GET', key, query })).body.toString()
+        parts.push(...blocksOf(xml, 'Part').map(toListedPart))
+        const [marker = ''] = textsOf(xml, 'NextPartNumberMarker')
+        after = textsOf(xml, 'IsTruncated')[0] === 'true' && marker !== '' ? marker : null
+      }
+      return parts
+    },
     async completeUpload(key, uploadId, { parts, sizeBytes }) {
       const xml = toCompletion(parts)
       const how = { method: 'POST', query: { uploadId }, headers: XML, answerMs: COMPLETE_MS } as const
@@ -204,6 +222,15 @@ export function createBucket(client: S3Client, options: PatienceOptions = {}): B
         after = hasMore ? { 'key-marker': keyMarker, 'upload-id-marker': idMarker } : null
       }
     },
+  }
+}
+
+function toListedPart(inside: string): ListedPart {
+  return {
+    number: Number(textsOf(inside, 'PartNumber')[0] ?? 0),
+    etag: textsOf(inside, 'ETag')[0] ?? '',
+    checksum: textsOf(inside, 'ChecksumCRC32')[0] ?? null,
+    sizeBytes: Number(textsOf(inside, 'Size')[0] ?? 0),
   }
 }
 

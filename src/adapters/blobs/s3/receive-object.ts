@@ -8,6 +8,7 @@ import type { PutOptions } from '../../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { createInterruptible, type Interruptible } from '../interruptible.ts'
 import type { Bucket, UploadedPart } from './bucket.ts'
+import { FIRST_PART_BYTES, MAX_PARTS, partBytesOf } from './part-sizes.ts'
 import type { Part, PartBuilder, Parts } from './parts.ts'
 import { toStorageError } from './s3-error.ts'
 
@@ -25,17 +26,7 @@ interface ReceiveDeps {
   onTransferred(bytes: number): void
 }
 
-const MIB = 1024 * 1024
-/** What is at most this large is sent at once, when it is known to be new. */
-const FIRST_PART_BYTES = 8 * MIB
-const MAX_PARTS = 10_000
 const IN_FLIGHT = 2
-
-/** Parts grow, since there may be no more than ten thousand of them: the last ends at 208 GiB. */
-function partBytesOf(number: number): number {
-  if (number <= 2_000) return FIRST_PART_BYTES
-  return number <= 6_000 ? 2 * FIRST_PART_BYTES : 4 * FIRST_PART_BYTES
-}
 
 export async function receiveObject(
   source: AsyncIterable<Uint8Array>,

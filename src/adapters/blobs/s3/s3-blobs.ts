@@ -13,8 +13,9 @@ import type { Blobs, PendingBlob } from '../../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { FileOps } from '../fs/file-ops.ts'
 import type { Bucket } from './bucket.ts'
-import { createDirectUploads } from './direct-uploads.ts'
+import { createDirectUploads, createJoinUpload } from './direct-uploads.ts'
 import type { LocalFiles } from './local-files.ts'
+import { createPartialObjects } from './partial-objects.ts'
 import { createParts } from './parts.ts'
 import { createHedge, type Hedge, readObject } from './read-object.ts'
 import { type Received, receiveObject } from './receive-object.ts'
@@ -179,6 +180,11 @@ export function createS3Blobs(options: S3BlobsOptions): Blobs {
     }
   }
 
+  const join = createJoinUpload({
+    ...{ bucket, index, blake3, hedge, clock, onTransferred },
+    toPending: (object) => toPending({ kind: 'object', ...object }),
+  })
+
   return {
     async receive(source, putOptions) {
       return toPending(await receiveObject(source, putOptions, deps))
@@ -204,10 +210,8 @@ export function createS3Blobs(options: S3BlobsOptions): Blobs {
       const query = { 'response-content-type': contentType, 'response-content-disposition': disposition }
       return bucket.presign(method, objectKey, { query, lifetimeSeconds: DIRECT_SECONDS })
     },
-    directUploads: createDirectUploads({
-      ...{ bucket, index, blake3, hedge, clock, newKey, onTransferred },
-      toPending: (object) => toPending({ kind: 'object', ...object }),
-    }),
+    directUploads: createDirectUploads({ bucket, newKey, join }),
+    partials: createPartialObjects({ ...deps, join }),
     async remove(hash, isKnown) {
       known.delete(hash)
       await index.remove(hash, { isKnown, now: clock.now() })

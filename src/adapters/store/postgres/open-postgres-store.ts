@@ -36,6 +36,7 @@ import { createNodeStore } from './stores/postgres-node-store.ts'
 import { createAccountStore, createIdempotencyStore } from './stores/postgres-queue-stores.ts'
 import { createRunRecordStore } from './stores/postgres-run-record-store.ts'
 import { createSummaryStore } from './stores/postgres-summary-store.ts'
+import { createUploadStore } from './stores/postgres-upload-store.ts'
 import { createWebhookStore } from './stores/postgres-webhook-store.ts'
 import { type StoreParts, toAuditedParts } from './stores/store-parts.ts'
 
@@ -79,6 +80,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     nodes: createNodeStore(parts),
     engines: createEngineRegistry(parts),
     webhooks: createWebhookStore(parts),
+    uploads: createUploadStore(parts),
     isExclusive: false,
     readTime: () => readServerTime(connections.read),
     schemaNumber,

@@ -31,6 +31,7 @@ import { createJobCancels, createJobStore } from './stores/sqlite-job-store.ts'
 import { createNodeStore } from './stores/sqlite-node-store.ts'
 import { createRunRecordStore } from './stores/sqlite-run-record-store.ts'
 import { createSummaryStore } from './stores/sqlite-summary-store.ts'
+import { createUploadStore } from './stores/sqlite-upload-store.ts'
 import { createWebhookStore } from './stores/sqlite-webhook-store.ts'
 import { type StoreChannels, toAuditedChannels } from './stores/store-channels.ts'
 import { type Channel, DamagedError, openChannel } from './threads/channel.ts'
@@ -181,6 +182,7 @@ function createStore(channels: OpenChannels, { clock, lock, failed, schemaNumber
     nodes: createNodeStore(channels),
     engines: createEngineRegistry(channels),
     webhooks: createWebhookStore(channels),
+    uploads: createUploadStore(channels),
     // The lock on the folder proves it.
     isExclusive: true,
     upkeep: null,

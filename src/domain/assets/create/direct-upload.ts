@@ -14,7 +14,8 @@ import type { DirectUploads, OpenUpload, PutOptions, SentPart } from '../blob-st
 import type { StorageQuota } from '../storage-quota.ts'
 import { readContentType, readExpiry, readTags } from './asset-fields.ts'
 import { readFilePath } from './file-path.ts'
-import type { UploadAsset, UploadFields } from './upload-asset.ts'
+import type { UploadAsset } from './upload-asset.ts'
+import type { UploadFields } from './upload-fields.ts'
 import type { AssetCreation } from './upload-policy.ts'
 
 interface BeginRequest {

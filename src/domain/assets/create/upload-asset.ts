@@ -10,18 +10,8 @@ import type { AssetStore } from '../asset-store.ts'
 import { type PendingBlob, settleBlob } from '../blob-store.ts'
 import type { ModelPlacement } from '../weights/model-placement.ts'
 import { checkSafetensors } from '../weights/safetensors-header.ts'
-import { readContentType, readExpiry, readTags } from './asset-fields.ts'
-import { type FilePath, readFilePath } from './file-path.ts'
+import { type AdmittedFields, createAdmitFields, type UploadFields } from './upload-fields.ts'
 import type { AssetCreation, UploadPolicy, UploadSource } from './upload-policy.ts'
-
-export interface UploadFields {
-  readonly filePath: string
-  readonly contentType: string
-  /** Plain lower-case hex. */
-  readonly expectedHash: string | null
-  readonly tags: readonly string[]
-  readonly expiresInSeconds: number | null
-}
 
 export interface UploadRequest {
   readonly accountId: string
@@ -33,6 +23,8 @@ export interface UploadRequest {
   readonly idempotencyKey: string | null
   /** Of the record that it becomes; left out: a new one. */
   readonly assetId?: string
+  /** What was set aside for its bytes before; left out: nothing. */
+  readonly reservedBytes?: number
   readonly signal?: AbortSignal
 }
 
@@ -49,15 +41,7 @@ interface UploadDeps {
 
 export function createUploadAsset(deps: UploadDeps): UploadAsset {
   const { uploads, assets, keys, placement, clock } = deps
-
-  /** Everything that can be refused without reading the file is refused here. */
-  async function admit(fields: UploadFields): Promise<AdmittedFields> {
-    const filePath = readFilePath(fields.filePath)
-    const admitted = { ...fields, contentType: readContentType(fields.contentType), tags: readTags(fields.tags) }
-    readExpiry(fields.expiresInSeconds, { now: clock.now(), defaultMs: null })
-    if (filePath.model !== null) await placement.admit(filePath.model)
-    return { ...admitted, filePath }
-  }
+  const admit = createAdmitFields(deps)
 
   /** The key is claimed together with the record; this check only spares a client that repeats itself the gigabytes. */
   async function refuseUsedKey({ accountId, idempotencyKey }: UploadRequest): Promise<void> {
@@ -91,7 +75,7 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
     await settleBlob(pending, { assets, clock })
     const { hash, sizeBytes } = pending
     const { model } = filePath
-    if (model !== null && !isModel(early)) await placement.checkStored({ hash, sizeBytes })
+    if (model !== null && !isCheckedOnItsWay(request, early)) await placement.checkStored({ hash, sizeBytes })
     const undo = model === null ? null : await placement.place(model, { hash, sizeBytes })
     try {
       const fields = { hash, sizeBytes, contentType, filePath: filePath.path, tags, expiresInSeconds }
@@ -105,10 +89,11 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
   return async function uploadAsset(request) {
     const early = request.fields === null ? null : await admit(request.fields)
     await refuseUsedKey(request)
-    const isStream = !('receive' in request.source)
-    const source =
-      isStream && isModel(early) ? checkSafetensors(request.source as AsyncIterable<Uint8Array>) : request.source
-    const admission = await uploads.admit(request.accountId, source, { signal: request.signal })
+    const { accountId, signal, reservedBytes } = request
+    const source = isCheckedOnItsWay(request, early)
+      ? checkSafetensors(request.source as AsyncIterable<Uint8Array>)
+      : request.source
+    const admission = await uploads.admit(accountId, source, { signal, reservedBytes })
     try {
       return await keep(admission.pending, request, early)
     } finally {
@@ -117,12 +102,10 @@ export function createUploadAsset(deps: UploadDeps): UploadAsset {
   }
 }
 
-/** Whether it was known to be a model before its bytes came. */
-function isModel(early: AdmittedFields | null): boolean {
-  return early !== null && early.filePath.model !== null
+/** A stream that is known to be a model before its bytes come. */
+function isCheckedOnItsWay({ source }: UploadRequest, early: AdmittedFields | null): boolean {
+  return !('receive' in source) && early !== null && early.filePath.model !== null
 }
-
-type AdmittedFields = Omit<UploadFields, 'filePath'> & { readonly filePath: FilePath }
 
 function checkHash(hash: string, expected: string | null): void {
   if (expected === null || expected === hash) return

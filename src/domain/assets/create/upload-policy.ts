@@ -20,9 +20,15 @@ export interface UploadPolicy {
    * Receives no more than the largest upload of the account, and no more than it may still keep. Throws payload_too_large and
    * storage_full.
    */
-  admit(accountId: string, source: UploadSource, options: { readonly signal?: AbortSignal }): Promise<Admission>
+  admit(accountId: string, source: UploadSource, options: AdmitOptions): Promise<Admission>
   /** Makes the record of bytes that are stored. Throws idempotency_key_reuse. */
   record(upload: NewUpload): Promise<AssetCreation>
+}
+
+interface AdmitOptions {
+  readonly signal?: AbortSignal
+  /** What was set aside for these bytes before; left out: nothing. */
+  readonly reservedBytes?: number
 }
 
 interface NewUpload extends Pick<Asset, 'accountId' | 'hash' | 'sizeBytes' | 'contentType' | 'filePath' | 'tags'> {
@@ -53,8 +59,8 @@ interface UploadPolicyDeps {
 export function createUploadPolicy(deps: UploadPolicyDeps): UploadPolicy {
   const { assets, blobs, clock, newId, quota, retentionMs } = deps
   return {
-    admit: (accountId, source, { signal }) =>
-      quota.admit(accountId, forAccount(deps.maxBytes, accountId), (maxBytes) =>
+    admit: (accountId, source, { signal, reservedBytes }) =>
+      quota.admit(accountId, { maxBytes: forAccount(deps.maxBytes, accountId), reservedBytes }, (maxBytes) =>
         'receive' in source ? source.receive({ maxBytes, signal }) : blobs.receive(source, { maxBytes, signal }),
       ),
     async record({ expiresInSeconds, idempotencyKey, assetId = newId(), ...fields }) {

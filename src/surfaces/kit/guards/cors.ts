@@ -12,9 +12,11 @@ export interface Cors {
 }
 
 const ALLOWED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
-const ALLOWED_HEADERS =
-  'Authorization, X-API-Key, Content-Type, Idempotency-Key, If-None-Match, Range, Comfy-User, ' +
-  'Mcp-Protocol-Version, Mcp-Method, Mcp-Name'
+const ALLOWED_HEADERS = [
+  ...['Authorization', 'X-API-Key', 'Content-Type', 'Idempotency-Key', 'If-None-Match', 'Range', 'Comfy-User'],
+  ...['Tus-Resumable', 'Upload-Length', 'Upload-Metadata', 'Upload-Offset', 'Upload-Checksum'],
+  ...['Mcp-Protocol-Version', 'Mcp-Method', 'Mcp-Name'],
+].join(', ')
 // What clients act on beside the body: when to come back, which part this is, what changed, what it cost and what is left.
 const EXPOSED_HEADERS = [
   'Retry-After',
@@ -23,6 +25,8 @@ const EXPOSED_HEADERS = [
   'Accept-Ranges',
   'ETag',
   'Idempotent-Replayed',
+  ...['Location', 'Tus-Resumable', 'Tus-Version', 'Tus-Extension', 'Tus-Max-Size', 'Tus-Checksum-Algorithm'],
+  ...['Upload-Offset', 'Upload-Length', 'Upload-Metadata', 'Upload-Expires', 'Upload-Asset'],
   ...['Limit', 'Current', 'Remaining'].flatMap((part) => [`X-Committed-Spend-${part}`, `X-Concurrency-${part}`]),
 ]
 const EXPOSED_OF_BRAND = ['Request-Id', 'Error-Type', 'Upstream-Status', 'Upstream-Detail', 'Credits-Used']

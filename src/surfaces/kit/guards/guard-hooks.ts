@@ -38,10 +38,10 @@ export function guardRequests(app: FastifyInstance, options: GuardOptions): void
   app.addHook('onRequest', (request, reply, done) => {
     setHeaders(reply, gate.answerHeaders(request.headers.origin, request.id))
     markRoute(request.raw, request.routeOptions.url ?? '')
-    const { isPublicPage } = request.routeOptions.config as { isPublicPage?: boolean }
+    const { isPublicPage, answersOptions } = request.routeOptions.config as RouteConfig
     ;(request as Addressed)[ADDRESS] = isPublicPage === true ? gate.addressOf(request.raw) : gate.admit(request.raw)
-    if (request.method === 'OPTIONS') answerOptions(request, reply)
-    else done()
+    if (request.method !== 'OPTIONS' || (answersOptions === true && !isPreflight(request))) done()
+    else answerOptions(request, reply)
   })
 
   // An answer that comes before the whole request was read must not cut the sender off in mid-sentence.
@@ -66,14 +66,24 @@ export function guardRequests(app: FastifyInstance, options: GuardOptions): void
 
   function answerOptions(request: FastifyRequest, reply: FastifyReply): void {
     const { origin } = request.headers
-    const isPreflight = request.headers['access-control-request-method'] !== undefined
-    if (isPreflight && origin !== undefined && gate.cors.isAllowed(origin)) {
+    if (isPreflight(request) && origin !== undefined && gate.cors.isAllowed(origin)) {
       setHeaders(reply, gate.cors.preflightHeaders(origin))
     } else {
-      reply.header('Allow', [...allowedMethods(pathOf(request.raw.url ?? '')), 'OPTIONS'].join(', '))
+      const methods = new Set([...allowedMethods(pathOf(request.raw.url ?? '')), 'OPTIONS'])
+      reply.header('Allow', [...methods].join(', '))
     }
     reply.code(204).send()
   }
+}
+
+interface RouteConfig {
+  readonly isPublicPage?: boolean
+  /** The route says more of itself than which methods it has. */
+  readonly answersOptions?: boolean
+}
+
+function isPreflight({ headers }: FastifyRequest): boolean {
+  return headers['access-control-request-method'] !== undefined
 }
 
 export function sendError(reply: FastifyReply, { status, headers, body }: ErrorAnswer): FastifyReply {

@@ -4,6 +4,7 @@ import { testIdempotencyStore } from '../../../contracts/idempotency-store.ts'
 import { testRunRecordStore } from '../../../contracts/run-record-store.ts'
 import { testServiceSummaries } from '../../../contracts/service-summaries.ts'
 import { testSummaryStore } from '../../../contracts/summary-store.ts'
+import { testUploadStore } from '../../../contracts/upload-store.ts'
 import { testWebhookStore } from '../../../contracts/webhook-store.ts'
 import { postgresOpener } from './temporary-store.ts'
 
@@ -12,5 +13,6 @@ testBatchStore(postgresOpener)
 testIdempotencyStore(postgresOpener)
 testRunRecordStore(postgresOpener)
 testSummaryStore(postgresOpener)
+testUploadStore(postgresOpener)
 testWebhookStore(postgresOpener)
 testServiceSummaries(postgresOpener)

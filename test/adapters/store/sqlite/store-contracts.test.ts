@@ -8,6 +8,7 @@ import { testMetaStore } from '../../../contracts/meta-store.ts'
 import { testRunRecordStore } from '../../../contracts/run-record-store.ts'
 import { testServiceSummaries } from '../../../contracts/service-summaries.ts'
 import { testSummaryStore } from '../../../contracts/summary-store.ts'
+import { testUploadStore } from '../../../contracts/upload-store.ts'
 import { testWebhookStore } from '../../../contracts/webhook-store.ts'
 import { makeDirectory, sqliteOpener } from './temporary-store.ts'
 
@@ -16,6 +17,7 @@ testBatchStore(sqliteOpener)
 testIdempotencyStore(sqliteOpener)
 testRunRecordStore(sqliteOpener)
 testSummaryStore(sqliteOpener)
+testUploadStore(sqliteOpener)
 testWebhookStore(sqliteOpener)
 testServiceSummaries(sqliteOpener)
 testDeploymentStore(sqliteOpener)

@@ -18,6 +18,7 @@ import {
   prepareFindUploadsByPath,
   prepareListFiles,
 } from './assets/find-assets.ts'
+import { prepareFindUpload, prepareOpenUploadBytes } from './assets/upload-rows.ts'
 import { prepareFindBatch } from './batches/read-batch.ts'
 import { prepareHasLapsedCalls, prepareIsCallRunning } from './calls/call-leases.ts'
 import { prepareCanPay, prepareStanding } from './calls/call-pool.ts'
@@ -133,6 +134,8 @@ export function prepareReadOperations(database: DatabaseSync) {
     listDeliveries: prepareListDeliveries(database),
     findDelivery: prepareFindDelivery(database),
     webhookBacklog: prepareBacklog(database),
+    findUpload: prepareFindUpload(database),
+    openUploadBytes: prepareOpenUploadBytes(database),
   }
 }
 

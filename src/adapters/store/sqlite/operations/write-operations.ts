@@ -21,6 +21,15 @@ import { prepareMoveUserFile, preparePutUserFile, prepareRemoveUserFile } from '
 import { prepareOfferBlob, prepareRetireBlobs } from './assets/blob-references.ts'
 import { prepareMint } from './assets/mint-asset.ts'
 import { prepareExpireAssets, prepareRemoveAsset } from './assets/remove-assets.ts'
+import {
+  prepareCreateUpload,
+  prepareHoldExpiredUploads,
+  prepareHoldUpload,
+  prepareNoteUploadHash,
+  prepareReleaseUpload,
+  prepareRemoveUpload,
+  prepareRenewUpload,
+} from './assets/upload-rows.ts'
 import { prepareSweepBatches } from './batches/read-batch.ts'
 import { prepareSubmitBatch } from './batches/submit-batch.ts'
 import { prepareAdmitCall } from './calls/admit-call.ts'
@@ -142,6 +151,13 @@ export function prepareWriteOperations(database: DatabaseSync) {
     replayDelivery: prepareReplayDelivery(database),
     replayRange: prepareReplayRange(database),
     sweepDeliveries: prepareSweepDeliveries(database),
+    createUpload: prepareCreateUpload(database),
+    holdUpload: prepareHoldUpload(database),
+    renewUpload: prepareRenewUpload(database),
+    noteUploadHash: prepareNoteUploadHash(database),
+    releaseUpload: prepareReleaseUpload(database),
+    removeUpload: prepareRemoveUpload(database),
+    holdExpiredUploads: prepareHoldExpiredUploads(database),
   }
   return { ...operations, audited: prepareAudited(database, operations) }
 }
@@ -166,6 +182,8 @@ export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperat
   'beatNode',
   'publishEngines',
   'claimDeliveries',
+  'holdUpload',
+  'renewUpload',
 ])
 
 /**
@@ -185,6 +203,11 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'removeAsset',
   'expireAssets',
   'retireBlobs',
+  'holdUpload',
+  'renewUpload',
+  'releaseUpload',
+  'removeUpload',
+  'holdExpiredUploads',
   'sweepKeys',
   'sweepBatches',
   'keepProgress',
