@@ -26,7 +26,7 @@ import { WORKFLOW_TOOLS } from './tools/workflows.ts'
 interface AgentServerOptions {
   /** Of the service. */
   readonly version: string
-  /** The agent runs on the machine whose files it may name. */
+  /** The agent may name files of the machine that it runs on. */
   readonly isOnThisMachine: boolean
 }
 

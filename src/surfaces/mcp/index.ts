@@ -78,7 +78,6 @@ export function createSurface({ gate, log, version, catalog, pictures }: Surface
     const asked = new Request(new URL(PATH, serviceAddressOf(request).origin), {
       method: 'POST',
       headers: toHeaders(request),
-      body: bytes,
       signal,
     })
     hosts.set(asked, toHost(request))

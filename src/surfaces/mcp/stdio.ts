@@ -21,7 +21,7 @@ export async function serveOverStdio(connection: AgentConnection): Promise<void>
   const api = createServiceApi({ baseUrl: server.baseUrl, publicUrl: server.baseUrl, credential: server.token })
   const onDefect = (error: unknown) => warn(error instanceof Error ? (error.stack ?? error.message) : String(error))
   const host: ToolHost = { api, catalog: createCatalog(api), pictures, onDefect, openFile: createOpenFile(folders) }
-  const createServer = createAgentServers({ version, isOnThisMachine: true })
+  const createServer = createAgentServers({ version, isOnThisMachine: folders.length > 0 })
   const handle = serveStdio(() => createServer(host), {
     transport: new StdioServerTransport(input, output),
     onerror: (error) => warn(error.message),

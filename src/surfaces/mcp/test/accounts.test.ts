@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { type SharedApp, startShared, type Tenant } from '../../../../test/support/app/start-shared.ts'
+import { ADMIN_TOKEN, type SharedApp, startShared, type Tenant } from '../../../../test/support/app/start-shared.ts'
 import { waitUntil } from '../../../../test/support/wait-until.ts'
 import { connectAgent } from './agent-client.ts'
 
@@ -105,7 +105,14 @@ describe('agents of several accounts', () => {
     const refused = await watch()
     assert.equal(refused.status, 429)
     assert.match(await refused.text(), /"jsonrpc":"2.0"/)
+    const openStreams = async () => {
+      const headers = { authorization: `Bearer ${ADMIN_TOKEN}` }
+      const metrics = await (await fetch(`${shared.url}/metrics`, { headers })).text()
+      return Number(/^atelier_event_streams (\d+)/m.exec(metrics)?.[1])
+    }
+    await waitUntil(async () => (await openStreams()) > 0)
     stop.abort()
+    await waitUntil(async () => (await openStreams()) === 0)
     await waitUntil(async () => {
       const response = await watch()
       await response.text()

@@ -11,9 +11,11 @@ import { type Agent, connectAgent, type Way } from './agent-client.ts'
 const KEY = 'the-key-of-this-test'
 
 let app: TestApp
+let url: string
 let folder: string
 before(async () => {
-  app = await startTestApp({ settings: { token: KEY, workers: '1' } })
+  app = await startTestApp({ settings: { token: KEY, workers: '1', mountPrefix: '/studio' } })
+  url = `${app.url}/studio`
   folder = mkdtempSync(path.join(tmpdir(), 'atelier-agent-'))
 })
 after(async () => {
@@ -22,7 +24,7 @@ after(async () => {
 })
 
 const connect = (way: Way, key = KEY) =>
-  connectAgent({ url: app.url, key, way, ...(way === 'stdio' && { args: ['--files', folder] }) })
+  connectAgent({ url, key, way, ...(way === 'stdio' && { args: ['--files', folder] }) })
 
 async function pictureIn(content: readonly { type: string; data?: string }[]) {
   const found = content.find(({ type }) => type === 'image')
@@ -70,7 +72,7 @@ for (const way of ['http', 'http of 2025', 'stdio'] as const) {
         [...new Set(progress)].toSorted((a, b) => a - b),
       )
       const [output] = watched.json.outputs
-      assert.ok(output.url.startsWith(app.url), output.url)
+      assert.ok(output.url.startsWith(`${url}/api/`), output.url)
       const shown = await agent.use('get_output', { asset_id: output.asset_id })
       assert.equal((await pictureIn(shown.content)).format, 'png')
       const link = watched.content.find(({ type }) => type === 'resource_link')
@@ -145,9 +147,41 @@ test('over stdio only files of the named folders can be sent', async () => {
   assert.match(refused.text, /no file .* in the folders/)
 })
 
+test('a large picture is made smaller, and the whole file stays behind a link', async () => {
+  await using agent = await connect('http')
+  const noise = {
+    width: 1300,
+    height: 1300,
+    channels: 3 as const,
+    noise: { type: 'gaussian' as const, mean: 128, sigma: 60 },
+  }
+  const form = new FormData()
+  form.set('content_type', 'image/png')
+  form.set('file_path', 'noise.png')
+  form.set(
+    'file',
+    new Blob([
+      await sharp({ create: { ...noise, background: '#000' } })
+        .png()
+        .toBuffer(),
+    ]),
+    'noise.png',
+  )
+  const headers = { authorization: `Bearer ${KEY}` }
+  const stored = await fetch(`${url}/api/v2/assets`, { method: 'POST', headers, body: form })
+  const { id, size_bytes: size } = (await stored.json()) as { id: string; size_bytes: number }
+  assert.ok(size > 4_194_304, String(size))
+  const { content } = await agent.use('get_output', { asset_id: id })
+  const shown = content.find(({ type }) => type === 'image')?.data ?? ''
+  assert.ok(shown.length <= 1_048_576, String(shown.length))
+  assert.ok(((await pictureIn(content)).width ?? 0) <= 1024)
+  const { contents } = await agent.client.readResource({ uri: content.find(({ uri }) => uri)?.uri ?? '' })
+  assert.match((contents[0] as { text: string }).text, new RegExp(`${size} bytes.*${id}/content$`))
+})
+
 describe('in front of the protocol', () => {
   const post = (headers: Record<string, string>, body = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}') =>
-    fetch(`${app.url}/mcp`, {
+    fetch(`${url}/mcp`, {
       method: 'POST',
       headers: {
         authorization: `Bearer ${KEY}`,
@@ -169,7 +203,7 @@ describe('in front of the protocol', () => {
     assert.equal((await post({}, `"${'x'.repeat(4_200_000)}"`)).status, 413)
     assert.equal((await post({}, '['.repeat(500))).status, 400)
     assert.equal((await post({}, '{')).status, 400)
-    const got = await fetch(`${app.url}/mcp`, { headers: { authorization: `Bearer ${KEY}` } })
+    const got = await fetch(`${url}/mcp`, { headers: { authorization: `Bearer ${KEY}` } })
     assert.deepEqual([got.status, got.headers.get('allow')], [405, 'POST'])
   })
 })
