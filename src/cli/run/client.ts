@@ -47,6 +47,8 @@ export interface RunClient {
   /** Uploads a file and returns the reference that stands for it in a workflow. */
   upload(file: string, signal: AbortSignal): Promise<JsonObject>
   submit(workflow: JsonValue, signal: AbortSignal): Promise<JobView>
+  /** Sends what makes something, with a key of its own, until it is taken. */
+  post(link: string, body: JsonObject, signal: AbortSignal): Promise<unknown>
   /** A workflow as the editor saves it, in the form that `submit` takes. */
   convert(content: JsonObject, signal: AbortSignal): Promise<Conversion>
   job(link: string, signal: AbortSignal): Promise<JobView>
@@ -108,14 +110,14 @@ export function createRunClient({ baseUrl, token, ...options }: ClientOptions): 
     })
   }
 
-  async function submit(workflow: JsonValue, signal: AbortSignal): Promise<JobView> {
+  async function post(link: string, content: JsonObject, signal: AbortSignal): Promise<unknown> {
     const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': randomUUID() }
-    const body = stringifyLosslessJson({ workflow })
+    const body = stringifyLosslessJson(content)
     const giveUpAt = Date.now() + KEEP_SUBMITTING_MS
     while (true) {
       try {
         // Not aborted by the caller's signal: a submit on its way may create the job, and only its answer says which to cancel.
-        return readJob(await callForJson('/jobs', { method: 'POST', headers, body }))
+        return await callForJson(link, { method: 'POST', headers, body })
       } catch (error) {
         const waitMs =
           error instanceof RefusedError && error.status === 429 ? (error.retryAfterSeconds ?? 2) * 1000 : null
@@ -174,7 +176,8 @@ export function createRunClient({ baseUrl, token, ...options }: ClientOptions): 
   return {
     baseUrl,
     upload,
-    submit,
+    submit: async (workflow, signal) => readJob(await post('/jobs', { workflow }, signal)),
+    post,
     convert,
     read: (link, signal) => callForJson(link, { signal }),
     job: async (link, signal) => readJob(await callForJson(link, { signal })),

@@ -18,6 +18,8 @@ export interface RunRequest {
   readonly server: ClientOptions | null
   readonly timeoutMs: number | null
   readonly json: boolean
+  /** A table: one job for each row. null: one job. */
+  readonly batch?: string | null
 }
 
 /** The reason of an abort that the user asked for: a signal, or the timeout. */

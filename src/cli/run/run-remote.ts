@@ -25,7 +25,11 @@ export async function runRemotely(request: RunRequest, server: ClientOptions, co
   return ended.status === 'succeeded' ? EXIT.ok : EXIT.failed
 }
 
-async function upload(client: RunClient, given: string, { terminal, display, signal }: RunContext): Promise<JsonValue> {
+export async function upload(
+  client: RunClient,
+  given: string,
+  { terminal, display, signal }: RunContext,
+): Promise<JsonValue> {
   const file = path.resolve(terminal.cwd, given)
   display.say(`uploading ${given}`)
   return client.upload(file, signal).catch((error: unknown) => {

@@ -9,6 +9,7 @@ import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
 import { RefusedError, UnreachableError } from './client.ts'
 import { createDisplay, type RunDisplay } from './display.ts'
 import { type RunRequest, StopError } from './request.ts'
+import { runBatch } from './run-batch.ts'
 import { runLocally } from './run-local.ts'
 import { runRemotely } from './run-remote.ts'
 import { addServerFlags, readServer } from './server-flags.ts'
@@ -28,6 +29,7 @@ export function addRun(program: Command, terminal: Terminal, finish: Finish): vo
     )
     .option('-o, --out <folder>', 'where to write the outputs; without it their addresses are printed')
     .option('--local', 'run it in this process, without a server; input files and outputs are in the current folder')
+    .option('--batch <table.csv>', 'one job for each row; the first line names inputs as node.field')
     .option('--timeout <duration>', 'give up and cancel the job after this long, such as 10m')
     .option('--json', 'print the finished job as JSON on standard output')
   addServerFlags(command).action(async (file: string, options: Record<string, unknown>) => {
@@ -45,6 +47,7 @@ function toRequest(file: string, options: Readonly<Record<string, unknown>>, ter
     server: readServer(options, terminal),
     timeoutMs: timeout === null ? null : readTimeout(timeout),
     json: options['json'] === true,
+    batch: text('batch'),
   }
 }
 
@@ -70,7 +73,11 @@ export async function runWorkflow(request: RunRequest, terminal: Terminal): Prom
       : setTimeout(() => stop.abort(new StopError('the time is over')), request.timeoutMs)
   try {
     const context = { terminal, display, signal: stop.signal }
-    const { server } = request
+    const { server, batch = null } = request
+    if (batch !== null) {
+      if (server === null) throw new CommandError('--batch needs a server; leave --local out', EXIT.usage)
+      return await runBatch({ ...request, batch }, server, context)
+    }
     return await (server === null ? runLocally(request, context) : runRemotely(request, server, context))
   } catch (error) {
     return explainRun(error, display)

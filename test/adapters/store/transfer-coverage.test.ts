@@ -28,6 +28,7 @@ const COMMON: LeftOut = {
   'job.worker_id': HELD,
   'router_call.owner': HELD,
   'router_call.lease_until': HELD,
+  'webhook_delivery.lease_id': HELD,
 }
 const POSTGRES: LeftOut = {
   ...COMMON,

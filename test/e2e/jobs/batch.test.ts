@@ -1,8 +1,12 @@
 /** Many jobs of one request, through the whole service. */
 import assert from 'node:assert/strict'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
 import { type SharedApp, startShared } from '../../support/app/start-shared.ts'
+import { runAtelier } from '../../support/cli/atelier.ts'
 import type { Answer } from '../../support/clients/call.ts'
 import { CheckedClient, node } from '../../support/clients/checked-client.ts'
 import { createFakeEngine } from '../../support/engines/fake-engine.ts'
@@ -143,6 +147,21 @@ describe('a batch', () => {
     assert.deepEqual([canceled.json.counts.queued, canceled.json.counts.running], [0, 0])
     assert.equal(await queued(), 0)
     assert.equal((await untilDone(made.json.id)).counts.canceled, 1000)
+  })
+
+  test('is what `atelier run` makes of a table', async () => {
+    const folder = await mkdtemp(path.join(tmpdir(), 'atelier-batch-'))
+    try {
+      await writeFile(path.join(folder, 'graph.json'), JSON.stringify(SAVE))
+      await writeFile(path.join(folder, 'table.csv'), '1.text\none\n"two, three"\n')
+      const words = ['run', 'graph.json', '--batch', 'table.csv', '--out', 'made', '--base-url', service.url]
+      const result = await runAtelier(words, { cwd: folder })
+      assert.equal(result.code, 0, result.stderr)
+      assert.match(result.stderr, /batch [0-9a-f-]+: 2 jobs[\s\S]*2 succeeded/)
+      assert.match(await readFile(result.stdout.trim(), 'latin1'), /two, three/)
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
   })
 
   test('tells webhooks of each of its jobs', async () => {

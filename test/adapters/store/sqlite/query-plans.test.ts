@@ -28,7 +28,7 @@ const MAY_BE_WALKED = [
   /^SCAN router_call USING INDEX router_call_running$/,
   // Recipes are few: an operator's search looks at those of all accounts.
   /^SCAN job_recipe$/,
-  /^SCAN (json_each|lease|held) VIRTUAL/,
+  /^SCAN (json_each|lease|held|item) VIRTUAL/,
 ]
 // What a statement itself puts together: the heads of lanes, what engines offer, and the keys and values of labels,
 // titles and types of outputs.
