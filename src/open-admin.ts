@@ -1,4 +1,5 @@
 /** The admin API of a running service: what it needs of its parts, and the streams of those who watch the whole. */
+import type { FastifyRequest } from 'fastify'
 import { type AdminSurfaceParts, createAdminSurface } from './admin-surface.ts'
 import { createStandingOf } from './compose/console-parts.ts'
 import type { RunningPools } from './compose/engines/open-deployments.ts'
@@ -49,6 +50,11 @@ interface AdminParts extends Omit<AdminSurfaceParts, 'actorOf' | 'operations' | 
 // People who look at the service, and their tabs.
 const MAX_OPERATOR_STREAMS = 64
 
+/** The operator behind a request, as the audit names them. */
+export function operatorOf({ raw }: FastifyRequest): string {
+  return `admin token from ${raw.socket.remoteAddress ?? 'nowhere'}`
+}
+
 export function openAdmin(config: Config, { pools, ...parts }: AdminParts): Surface {
   const { gate, store, directory, jobs } = parts
   const streams = createSharedStreams({
@@ -59,7 +65,7 @@ export function openAdmin(config: Config, { pools, ...parts }: AdminParts): Surf
   return createAdminSurface(config, {
     ...parts,
     drain: () => streams.close(encodeFrame('notice', JSON.stringify({ kind: 'drain' }))),
-    actorOf: (request) => `admin token from ${request.raw.socket.remoteAddress ?? 'nowhere'}`,
+    actorOf: operatorOf,
     // Without deployments there is the common pool alone, and this process knows what it runs of it.
     workersOf: pools?.countWorkers ?? ((pool) => parts.own.about().workers[pool] ?? 0),
     operations: [

@@ -33,6 +33,7 @@ import type { Deployments } from './domain/deployments/deployments.ts'
 import type { PoolSignals } from './domain/deployments/pool-signals.ts'
 import type { CommandEngine } from './domain/engine/directory/engine-commands.ts'
 import type { EngineDirectory } from './domain/engine/directory/engine-directory.ts'
+import type { WeightManager } from './domain/engine/weights/manage-weights.ts'
 import type { EventBus } from './domain/events/event-bus.ts'
 import type { LiveEvent } from './domain/events/live-event.ts'
 import type { ServiceSeries } from './domain/jobs/read/service-series.ts'
@@ -43,7 +44,7 @@ import type { OwnNode } from './domain/service-nodes/node-report.ts'
 import type { Store } from './domain/store.ts'
 import type { WorkerGateway } from './domain/workers/worker-gateway.ts'
 import type { WorkerKeys } from './domain/workers/worker-keys.ts'
-import { openAdmin } from './open-admin.ts'
+import { openAdmin, operatorOf } from './open-admin.ts'
 import { openFrontend } from './open-frontend.ts'
 import { createContentSurface } from './surfaces/content/index.ts'
 import { createDocs } from './surfaces/docs/index.ts'
@@ -108,6 +109,7 @@ export interface HttpParts {
   readonly bus: EventBus<LiveEvent>
   readonly directory: EngineDirectory
   readonly commandEngine: CommandEngine
+  readonly weights: WeightManager
   readonly overrides: HttpOverrides
   readonly jobs: JobActions
   readonly assets: AssetActions
@@ -170,6 +172,13 @@ export async function openHttp(config: Config, parts: HttpParts) {
     config.kind === 'local'
       ? createDirectLinks(clock)
       : createSignedLinks({ sign: signer.sign, lifetimeMs: config.assets.urlLifetimeMs, clock })
+  const isEveryoneOperator = config.kind === 'local' && secrets.adminToken === null
+  const guardAdmin = createOperatorGuard({
+    gate,
+    signIn: parts.signIn,
+    isEveryoneOperator,
+    adminToken: secrets.adminToken?.reveal() ?? null,
+  })
   const jobsV2 = createJobsV2({
     gate,
     spec,
@@ -186,7 +195,12 @@ export async function openHttp(config: Config, parts: HttpParts) {
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
     assets: { ...assets, maxUploadBytes: parts.maxUploadBytes },
     webhooks: parts.webhooks.webhooks,
-    weightsOf: parts.directory.weights,
+    weights: {
+      listOf: parts.directory.weights,
+      manager: parts.weights,
+      guard: guardAdmin,
+      note: (request, line) => parts.store.audit.note({ ...line, actor: operatorOf(request), at: clock.now() }),
+    },
     forecast: {
       engines: (pool) => parts.directory.status(pool),
       availability: () => parts.directory.availability(),
@@ -217,13 +231,6 @@ export async function openHttp(config: Config, parts: HttpParts) {
       openContent: assets.openContent,
       clock,
     })
-  const isEveryoneOperator = config.kind === 'local' && secrets.adminToken === null
-  const guardAdmin = createOperatorGuard({
-    gate,
-    signIn: parts.signIn,
-    isEveryoneOperator,
-    adminToken: secrets.adminToken?.reveal() ?? null,
-  })
   const operator = createOperatorSurface({
     // Where there are many accounts, only the operator may see figures about all of them.
     guardMetrics: shared === null ? (request) => gate.authenticate(request, 'bearer') : guardAdmin,

@@ -88,7 +88,14 @@ function refuseHalfJwt(values: SettingValues, { where, isSet }: SettingOrigins):
   )
 }
 
-const ONLY_FOR_LAUNCHED = ['recycleJobs', 'recycleMemory', 'recycleAge', 'comfyuiCount'] as const
+const ONLY_FOR_LAUNCHED = [
+  'recycleJobs',
+  'recycleMemory',
+  'recycleAge',
+  'comfyuiCount',
+  'weightPickles',
+  'weightQuota',
+] as const
 
 function refuseFleetContradictions(values: SettingValues, { where, isSet }: SettingOrigins): void {
   const { comfyui: urls, comfyuiLaunch: commands } = values

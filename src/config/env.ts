@@ -93,6 +93,8 @@ export const ENV = {
   engineStallAfter: 'ATELIER_ENGINE_STALL_AFTER',
   engineIdleAfter: 'ATELIER_ENGINE_IDLE_AFTER',
   engineQueueAfter: 'ATELIER_ENGINE_QUEUE_AFTER',
+  weightPickles: 'ATELIER_WEIGHT_PICKLES',
+  weightQuota: 'ATELIER_WEIGHT_QUOTA',
   recycleJobs: 'ATELIER_RECYCLE_JOBS',
   recycleMemory: 'ATELIER_RECYCLE_MEMORY',
   recycleAge: 'ATELIER_RECYCLE_AGE',

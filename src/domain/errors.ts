@@ -23,6 +23,7 @@ export type Refusal =
   | 'checksum_mismatch' // a piece of an upload was damaged on its way
   | 'unsupported_version' // of a protocol
   | 'unsupported_media_type'
+  | 'weights_conflict' // a file of weights, or an upload of one, is not as the request takes it to be
   | 'payload_too_large'
   | 'range_not_satisfiable'
   | 'invalid_workflow'

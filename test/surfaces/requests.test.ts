@@ -288,6 +288,7 @@ test('every refusal has its status and code, details are never absent, and every
     checksum_mismatch: '460 checksum_mismatch',
     unsupported_version: '412 unsupported_version',
     unsupported_media_type: '415 unsupported_media_type',
+    weights_conflict: '409 invalid_request',
     payload_too_large: '413 payload_too_large',
     range_not_satisfiable: '416 invalid_request',
     invalid_workflow: '422 invalid_workflow',

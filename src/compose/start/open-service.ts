@@ -2,6 +2,7 @@
  * Opens everything of the service but its listener, in the order of the dependencies. Whatever must be closed again is put on the
  * stack of the caller, who closes it in the reverse order.
  */
+import { newUuidV4 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
 import { createSealer, type Sealer } from '../../../lib/sealer.ts'
 import { createTurns, type Turns } from '../../../lib/waiting/turns.ts'
@@ -12,6 +13,7 @@ import type { SignIn } from '../../domain/accounts/sign-in.ts'
 import { type ContentSigner, createContentSigner, type SigningKey } from '../../domain/assets/signed-url.ts'
 import type { Engine, EngineRun } from '../../domain/engine/engine-port.ts'
 import type { NodeModels, RunModel } from '../../domain/engine/model-port.ts'
+import { createWeightManager, type WeightManager } from '../../domain/engine/weights/manage-weights.ts'
 import type { WorkerGateway } from '../../domain/workers/worker-gateway.ts'
 import { type AssetActions, createAssetActions } from '../asset-actions.ts'
 import { openSignIn } from '../console-parts.ts'
@@ -62,6 +64,7 @@ interface OpenedService {
   readonly signer: ContentSigner
   readonly signIn: SignIn
   readonly webhooks: OpenedWebhooks
+  readonly weights: WeightManager
   /** null: no worker of another machine may join, or this process takes no requests. */
   readonly gateway: WorkerGateway | null
   /** Shared by all long work on the main thread. */
@@ -154,6 +157,13 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
     signIn,
     turns,
     webhooks,
+    weights: createWeightManager({
+      places: () => engines.fleet.weightPlaces(),
+      directory: engines.directory,
+      rules: config.fleet.weights,
+      newId: newUuidV4,
+      clock,
+    }),
   }
   const hasGateway = base.takesWorkers && PARTS_OF[config.role].surfaces
   return { ...service, gateway: hasGateway ? openGateway(service, { runModel, signingKeys }) : null }

@@ -21,6 +21,11 @@ export interface FleetConfig {
   readonly idleAfterMs: number
   /** null: never. */
   readonly queueAfterMs: number | null
+  readonly weights: {
+    readonly allowsPickles: boolean
+    /** null: no limit. */
+    readonly quotaBytes: number | null
+  }
   readonly recycle: {
     readonly maxJobs: number | null
     readonly maxMemoryBytes: number | null
@@ -57,6 +62,7 @@ export function toFleetConfig(values: SettingValues): FleetConfig {
     stallAfterMs: values.engineStallAfter,
     idleAfterMs: values.engineIdleAfter,
     queueAfterMs: values.engineQueueAfter,
+    weights: { allowsPickles: values.weightPickles === 'on', quotaBytes: values.weightQuota },
     recycle: { maxJobs: values.recycleJobs, maxMemoryBytes: values.recycleMemory, maxAgeMs: values.recycleAge },
   }
 }

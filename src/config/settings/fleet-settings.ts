@@ -89,6 +89,20 @@ export const FLEET_SETTINGS = {
     read: readWordOr('none', null, readDurationMs({ min: SECOND, max: 30 * DAY })),
     help: "A job that waits in a ComfyUI server's own queue for so long behind one and the same prompt, of somebody else or of a job that tells nothing, is withdrawn and goes to another one; the server gets no job until that prompt has ended.",
   },
+  weightPickles: {
+    group: 'Fleet',
+    argument: '<when>',
+    fallback: 'off',
+    read: readChoice(['on', 'off']),
+    help: 'Whether an operator may upload weights of kinds that can run code when they are loaded, or that cannot be checked (`.ckpt`, `.pt`, `.pth`, `.bin`, `.pkl`, `.onnx`). See docs/weights.md.',
+  },
+  weightQuota: {
+    group: 'Fleet',
+    argument: '<size>',
+    fallback: 'none',
+    read: readWordOr('none', null, readBytes({ min: MIB, max: 1024 * TIB })),
+    help: 'An upload of weights that would bring the folders of models of one launched server above this is refused.',
+  },
   recycleJobs: {
     group: 'Fleet',
     argument: '<count>',

@@ -5,6 +5,7 @@ import { createTurns, type Turns } from '../../../lib/waiting/turns.ts'
 import { systemTicker, type Ticker } from '../../../lib/waiting/uptime.ts'
 import { mustHaveScope, type Scope } from '../../domain/accounts/caller.ts'
 import type { ListedWeight } from '../../domain/engine/weights/weight-files.ts'
+import { ServiceError } from '../../domain/errors.ts'
 import type { CancelJob } from '../../domain/jobs/end/cancel-job.ts'
 import type { JobReader } from '../../domain/jobs/read/job-reader.ts'
 import type { ListJobs } from '../../domain/jobs/read/list-jobs.ts'
@@ -20,6 +21,7 @@ import { createTimeCursors } from '../kit/cursor.ts'
 import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
 import type { Gate } from '../kit/guards/gate.ts'
 import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import type { OperatorGuard } from '../kit/guards/operator-guard.ts'
 import { type AnswerError, mount, type Surface } from '../kit/surface.ts'
 import { createEventHub, type EventHub } from './events/event-hub.ts'
 import { createHotPath } from './jobs-hot-path.ts'
@@ -42,6 +44,7 @@ import { getUploadProtocol, RESUMABLE_UPLOADS, type ResumableUploadDeps } from '
 import { validateJob } from './operations/validate-job.ts'
 import { DELIVERY_OPERATIONS } from './operations/webhook-deliveries.ts'
 import { WEBHOOK_OPERATIONS } from './operations/webhooks.ts'
+import { WEIGHT_UPLOADS, type WeightUploadDeps } from './operations/weight-uploads.ts'
 import { listWeights } from './operations/weights.ts'
 import { createReachableJobs, type JobReach, type PoolOf } from './reachable-jobs.ts'
 import type { Forecast } from './views/dry-run-view.ts'
@@ -79,9 +82,16 @@ export interface JobsV2Options {
   }
   readonly assets: AssetOperations
   readonly webhooks: Webhooks
-  /** The weights of the engines that may run jobs of a pool. */
-  readonly weightsOf: (pool: string) => readonly ListedWeight[]
+  readonly weights: WeightParts
   readonly forecast: Forecast
+}
+
+interface WeightParts extends Omit<WeightUploadDeps, 'check' | 'weights'> {
+  /** The weights of the engines that may run jobs of a pool. */
+  readonly listOf: (pool: string) => readonly ListedWeight[]
+  readonly manager: WeightUploadDeps['weights']
+  /** Who may put files on engines, and remove them. */
+  readonly guard: OperatorGuard
 }
 
 /** What the operations on assets need between them. */
@@ -138,11 +148,22 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     for (const register of JOBS_BY_ID) register(app, byId)
     const webhooks = { contextOf, webhooks: options.webhooks, check: spec.check }
     for (const register of [...DELIVERY_OPERATIONS, ...WEBHOOK_OPERATIONS]) register(app, webhooks)
-    listWeights(app, { contextOf, weightsOf: options.weightsOf, cursorSecret: options.cursorSecret })
+    listWeights(app, { contextOf, weightsOf: options.weights.listOf, cursorSecret: options.cursorSecret })
     getOpenapi(app, { contextOf, documentFor: spec.textFor })
     const assets = { contextOf, contentLinks, ...options.assets }
     for (const register of ASSET_OPERATIONS) register(app, assets)
     refuseShadowedMethods(app, spec.paths, spec.methodsOf)
+  }
+
+  /** Weights are everybody's, so changing them is the right of whoever runs the service, not of an account. */
+  function registerForOperator(app: FastifyInstance): void {
+    const { manager, guard, note } = options.weights
+    app.addHook('onRequest', async (request) => {
+      if (serviceAddressOf(request).deploymentId !== null)
+        throw new ServiceError('not_found', 'weights are changed at the address of the service, not of a deployment')
+      await guard(request.raw)
+    })
+    for (const register of WEIGHT_UPLOADS) register(app, { weights: manager, note, check: spec.check })
   }
 
   return {
@@ -153,6 +174,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
         getHealth(mounted, { upstream: options.upstream ?? null })
         getUploadProtocol(mounted, { maxBytes: options.assets.maxUploadBytes })
         mount(mounted, '', registerGuarded)
+        mount(mounted, '', registerForOperator)
       })
     },
     hotRoutes: [createHotPath({ gate, peek: reachable.peek, poolOf, jobBytes, hub, answerError })],

@@ -7,7 +7,7 @@ const SOURCE = new URL('../../../spec/jobs-v2.openapi.json', import.meta.url)
 /** Checked one by one, because each has its own refusal. */
 const REQUEST_SCHEMAS = [
   ...['ExtraData', 'Priority', 'AssetFromHashRequest', 'JobWebhook', 'WebhookCreateRequest', 'WebhookUpdateRequest'],
-  ...['WebhookRotateRequest', 'WebhookReplayRequest'],
+  ...['WebhookRotateRequest', 'WebhookReplayRequest', 'WeightUploadRequest'],
 ]
 
 export function loadJobsContract(options: LoadOptions): Contract {

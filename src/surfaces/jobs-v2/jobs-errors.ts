@@ -30,6 +30,8 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   checksum_mismatch: [460, 'checksum_mismatch'],
   unsupported_version: [412, 'unsupported_version'],
   unsupported_media_type: [415, 'unsupported_media_type'],
+  // The set of codes is closed; details say what stands in the way.
+  weights_conflict: [409, 'invalid_request'],
   payload_too_large: [413, 'payload_too_large'],
   range_not_satisfiable: [416, 'invalid_request'],
   invalid_workflow: [422, 'invalid_workflow'],

@@ -23,6 +23,7 @@ export const REFUSAL_STATUS: Readonly<Record<Refusal, number>> = {
   checksum_mismatch: 460,
   unsupported_version: 412,
   unsupported_media_type: 415,
+  weights_conflict: 409,
   payload_too_large: 413,
   range_not_satisfiable: 416,
   invalid_workflow: 422,

@@ -29,6 +29,7 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
   checksum_mismatch: [400, 'invalid_request'],
   unsupported_version: [400, 'invalid_request'],
   unsupported_media_type: [400, 'invalid_request'],
+  weights_conflict: [409, 'conflict'],
   payload_too_large: [413, 'payload_too_large'],
   range_not_satisfiable: [416, 'invalid_range'],
   invalid_workflow: [400, 'invalid_prompt'],

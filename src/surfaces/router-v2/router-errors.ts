@@ -37,6 +37,7 @@ const SHARED: Readonly<Record<Refusal, RouterRefusal>> = {
   checksum_mismatch: 'internal',
   unsupported_version: 'malformed',
   unsupported_media_type: 'malformed',
+  weights_conflict: 'internal',
   payload_too_large: 'too_large',
   range_not_satisfiable: 'malformed',
   invalid_workflow: 'malformed',

@@ -29,7 +29,11 @@ export const jobsV2: IsolationSurface = {
   name: 'jobs-v2',
   spec: SPEC,
   // A webhook and an upload are made of what their caller says, and the common secret is the caller's own.
-  harmless: ['getHealth', 'convertWorkflow', 'createWebhook', 'getWebhookSecret', 'createUpload', 'getUploadProtocol'],
+  harmless: [
+    ...['getHealth', 'convertWorkflow', 'createWebhook', 'getWebhookSecret', 'createUpload', 'getUploadProtocol'],
+    // Refused to every account: weights are the operator's to change.
+    ...['beginWeightUpload', 'listWeightUploads', 'deleteWeight'],
+  ],
   lists: [
     { operation: 'listJobs', path: `${API}/jobs` },
     // Which engines have which files is the same for everybody who may use them.

@@ -1,8 +1,10 @@
 /** The real listener with the real Jobs API over jobs in memory, on a port of its own. */
 
 import { systemClock } from '../../../lib/clock.ts'
+import { newUuidV4 } from '../../../lib/ids.ts'
 import { type Log, silentLog } from '../../../lib/log.ts'
 import { createLocalAuthenticate } from '../../../src/domain/accounts/caller.ts'
+import { createWeightManager } from '../../../src/domain/engine/weights/manage-weights.ts'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import { createDocs } from '../../../src/surfaces/docs/index.ts'
 import { createJobsV2, type JobsV2Options, type JobsV2Surface } from '../../../src/surfaces/jobs-v2/index.ts'
@@ -68,7 +70,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     jobs: { ...jobs.operations, convertFile: noConversion, trySubmit: noConversion },
     assets: noAssets,
     webhooks: noWebhooks,
-    weightsOf: () => [],
+    weights: noWeights,
     forecast: noForecast,
   })
   const operator = createOperatorSurface({
@@ -82,6 +84,23 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
   const surfaces = [api, operator, docs]
   const server = await openServer({ host: '127.0.0.1', port: 0, gate, answerError, surfaces, ...options.server })
   return { url: server.url, server, api, jobs, [Symbol.asyncDispose]: server.close }
+}
+
+const noWeights = {
+  listOf: () => [],
+  manager: createWeightManager({
+    places: () => [],
+    directory: { find: noEngine, weights: () => [] },
+    rules: { allowsPickles: false, quotaBytes: null },
+    newId: newUuidV4,
+    clock: systemClock,
+  }),
+  guard: () => {},
+  note: async () => {},
+}
+
+function noEngine(): never {
+  throw new ServiceError('not_found', 'there is no engine with this id')
 }
 
 async function noConversion(): Promise<never> {

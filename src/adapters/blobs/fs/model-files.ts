@@ -6,8 +6,9 @@
  */
 import { createReadStream } from 'node:fs'
 import { chmod, link, lstat, mkdir, realpath, stat, unlink } from 'node:fs/promises'
-import { dirname, join, sep } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Blake3 } from '../../../../lib/files/blake3.ts'
+import { leadsOut, nullWhenMissing } from '../../../../lib/files/inside-folder.ts'
 import type { BlobStore } from '../../../domain/assets/blob-store.ts'
 import type { ModelPath } from '../../../domain/assets/create/file-path.ts'
 import type { ModelFiles, PlaceState, StoredBytes } from '../../../domain/assets/weights/model-placement.ts'
@@ -88,17 +89,8 @@ export async function openModelFiles(options: ModelFilesOptions): Promise<ModelF
   }
 }
 
-/** The deepest folder of the path that exists must really lie inside, whatever links stand in between. */
 async function checkInside(base: string, path: string): Promise<void> {
-  for (let folder = dirname(path); ; folder = dirname(folder)) {
-    const real = await realpath(folder).catch(nullWhenMissing)
-    if (real === base || real?.startsWith(base + sep)) return
-    // A link to nothing may lead out as well: somebody may create its target.
-    const isDangling = real === null && (await lstat(folder).catch(nullWhenMissing))?.isSymbolicLink()
-    if (real !== null || isDangling) {
-      throw invalidField('file_path', 'leads out of the models folder')
-    }
-  }
+  if (await leadsOut(base, path)) throw invalidField('file_path', 'leads out of the models folder')
 }
 
 async function syncUpTo(base: string, deepest: string): Promise<void> {
@@ -113,9 +105,4 @@ async function hashFile(path: string, blake3: Blake3): Promise<string> {
   const chunks: AsyncIterable<Buffer> = createReadStream(path, { highWaterMark: HASH_READ_BYTES })
   for await (const chunk of chunks) hasher.update(chunk)
   return hasher.digest()
-}
-
-function nullWhenMissing(error: unknown): null {
-  if (hasCode(error, 'ENOENT', 'ENOTDIR')) return null
-  throw error
 }

@@ -14,6 +14,7 @@ import type { EngineRun, RunOptions } from '../../../domain/engine/engine-port.t
 import { createEngineLog, type EngineLog } from '../../../domain/engine/fleet/engine-log.ts'
 import type { EngineHealth, FleetEngine } from '../../../domain/engine/fleet/fleet-engine.ts'
 import type { WeightFile } from '../../../domain/engine/weights/weight-files.ts'
+import type { WeightStore } from '../../../domain/engine/weights/weight-store.ts'
 import { type ComfyBounds, DEFAULT_BOUNDS } from './comfy-bounds.ts'
 import type { ComfyEngineOptions, Equip } from './comfy-options.ts'
 import { createRemover, type Remover } from './files/remove-files.ts'
@@ -29,6 +30,7 @@ import { createPromptOwner, type PromptOwner } from './run/prompt-owner.ts'
 import { type RunDeps, runOnServer } from './run/run-on-server.ts'
 import { createStopper, type Stopper } from './run/stop-run.ts'
 import { createEngineWeights, type EngineWeights } from './weights/engine-weights.ts'
+import { createWeightDisk } from './weights/weight-disk.ts'
 import { type ComfyApi, createComfyApi } from './wire/comfy-api.ts'
 import { type ComfyHttp, credentialsOf, openComfyHttp, withoutCredentials } from './wire/comfy-http.ts'
 import { type LiveFeed, openLiveFeed } from './wire/live-feed.ts'
@@ -72,6 +74,7 @@ class ComfyServerEngine implements ComfyEngine {
   readonly id: string
   readonly concurrency: number
   readonly recycle?: (reason: string) => Promise<void>
+  readonly weightStore?: WeightStore
   readonly log: EngineLog
   readonly #bounds: ComfyBounds
   readonly #log: Log
@@ -127,7 +130,7 @@ class ComfyServerEngine implements ComfyEngine {
     this.#forgetter = createForgetter({ api: this.#api, bounds, log: this.#log })
     const startedIn = options.server.kind === 'supervised' ? (options.server.cwd ?? process.cwd()) : null
     this.#remover = createRemover({ api: this.#api, log: this.#log, startedIn })
-    this.#weights = createEngineWeights(this.#api)
+    this.#weights = createEngineWeights({ api: this.#api, startedIn })
     this.#stage = createStage({
       api: this.#api,
       bounds,
@@ -145,6 +148,7 @@ class ComfyServerEngine implements ComfyEngine {
     })
     if (supervisor === null) return
     this.recycle = () => supervisor.recycle()
+    this.weightStore = createWeightDisk({ findFolders: this.#weights.folders, refresh: () => this.#monitor.reread() })
     this.#supervise(supervisor)
   }
 

@@ -56,23 +56,37 @@ export interface FilePath {
 
 /** Throws `invalid_field`. */
 export function readFilePath(path: string): FilePath {
-  if (path === '') throw refuse('must not be empty')
-  if (Buffer.byteLength(path) > FILE_PATH_MAX_BYTES) throw refuse(`must have at most ${FILE_PATH_MAX_BYTES} bytes`)
-  if (!path.isWellFormed() || UNSAFE.test(path)) throw refuse('must not contain control characters')
-  if (path.includes('\\')) throw refuse('must use / and not \\ between its parts')
-  if (path.startsWith('/') || DRIVE.test(path)) throw refuse('must be relative')
-  const segments = path.split('/')
-  for (const segment of segments) checkSegment(segment)
+  const segments = readSegments(path, 'file_path')
   if (segments.length === 1 && BARE_ROOTS.includes(path)) throw refuse('must name a file, not only a folder')
   return { path, model: segments[0] === 'models' ? readModel(segments) : null }
 }
 
-function checkSegment(segment: string): void {
-  if (segment === '') throw refuse('must not contain an empty part')
-  if (ONLY_DOTS.test(segment)) throw refuse('must not contain . or ..')
-  if (Buffer.byteLength(segment) > FILE_PATH_SEGMENT_MAX_BYTES) {
-    throw refuse(`must have at most ${FILE_PATH_SEGMENT_MAX_BYTES} bytes in each part`)
-  }
+/** The parts of a relative path without any way out of its folder. Throws `invalid_field` about the field. */
+export function readSegments(path: string, field: string): readonly string[] {
+  const problem = findPathFault(path)
+  if (problem !== null) throw invalidField(field, problem)
+  return path.split('/')
+}
+
+function findPathFault(path: string): string | null {
+  if (path === '') return 'must not be empty'
+  if (Buffer.byteLength(path) > FILE_PATH_MAX_BYTES) return `must have at most ${FILE_PATH_MAX_BYTES} bytes`
+  if (!path.isWellFormed() || UNSAFE.test(path)) return 'must not contain control characters'
+  if (path.includes('\\')) return 'must use / and not \\ between its parts'
+  if (path.startsWith('/') || DRIVE.test(path)) return 'must be relative'
+  return (
+    path
+      .split('/')
+      .map(findSegmentFault)
+      .find((fault) => fault !== null) ?? null
+  )
+}
+
+function findSegmentFault(segment: string): string | null {
+  if (segment === '') return 'must not contain an empty part'
+  if (ONLY_DOTS.test(segment)) return 'must not contain . or ..'
+  const isLong = Buffer.byteLength(segment) > FILE_PATH_SEGMENT_MAX_BYTES
+  return isLong ? `must have at most ${FILE_PATH_SEGMENT_MAX_BYTES} bytes in each part` : null
 }
 
 function readModel([, root = '', ...rest]: readonly string[]): ModelPath {

@@ -77,7 +77,24 @@ function byteAt(pieces: readonly Buffer[], index: number): number | undefined {
   return undefined
 }
 
-function checkHeader(bytes: Buffer): void {
+/**
+ * A header that is there as a whole, and whether it fits its file: the tensors that it names must fill the rest, `dataBytes`,
+ * without a gap and without sharing a byte.
+ */
+export function checkSafetensorsHeader(bytes: Buffer, dataBytes: number): void {
+  const spans = checkHeader(bytes).sort(([a, b], [c, d]) => a - c || b - d)
+  let end = 0
+  for (const [begin, next] of spans) {
+    if (begin !== end) throw refuse('its tensors leave gaps or overlap')
+    end = next
+  }
+  if (end !== dataBytes) throw refuse('its header describes another number of bytes than the file has')
+}
+
+type Span = readonly [begin: number, end: number]
+
+/** The places of its tensors. */
+function checkHeader(bytes: Buffer): Span[] {
   let header: unknown
   try {
     header = JSON.parse(bytes.toString('utf8'))
@@ -85,14 +102,17 @@ function checkHeader(bytes: Buffer): void {
     throw refuse('its header is not JSON')
   }
   if (!isRecord(header)) throw refuse('its header is not an object')
+  const spans: Span[] = []
   for (const [name, entry] of Object.entries(header)) {
     if (name === '__metadata__') {
       if (!isRecord(entry)) throw refuse('its __metadata__ is not an object')
     } else if (!isTensorEntry(entry)) throw refuse('an entry of its header lacks dtype, shape or data_offsets')
+    else spans.push(entry.data_offsets)
   }
+  return spans
 }
 
-function isTensorEntry(entry: unknown): boolean {
+function isTensorEntry(entry: unknown): entry is { readonly data_offsets: Span } {
   if (!isRecord(entry)) return false
   const { dtype, shape, data_offsets: offsets } = entry
   return typeof dtype === 'string' && isSizes(shape) && isSizes(offsets) && isSpan(offsets)

@@ -5,6 +5,7 @@
 import type { ObjectInfo } from '../../../../engine/graph/object-info.ts'
 import type { Engine } from '../engine-port.ts'
 import type { WeightFile } from '../weights/weight-files.ts'
+import type { WeightStore } from '../weights/weight-store.ts'
 import type { EngineLog } from './engine-log.ts'
 
 /** What went wrong last, in words that an operator may read. */
@@ -45,6 +46,8 @@ export interface FleetEngine extends Engine {
   objectInfo(): ObjectInfo | null
   /** The files of weights that it lists, the same object until they change; null: it has not told yet. Absent: it lists none. */
   weightFiles?(): readonly WeightFile[] | null
+  /** Its folders of models, where this process can write them. Absent: it cannot. */
+  readonly weightStore?: WeightStore
   /** What it printed lately, without credentials of runs. Absent: nobody listens to it. */
   readonly log?: EngineLog
   /** Called before the first work, and again after another process drove it: ends what dead processes left there. Absent: nothing. */

@@ -12,6 +12,7 @@ import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
 import { ServiceError } from '../../errors.ts'
 import type { OtherEngine } from '../directory/followed-engines.ts'
 import type { WeightFile } from '../weights/weight-files.ts'
+import type { WeightPlace } from '../weights/weight-store.ts'
 import type { EngineLog } from './engine-log.ts'
 import { createSlot, type EngineSlot } from './engine-slot.ts'
 import type { EngineStatus } from './engine-status.ts'
@@ -110,6 +111,13 @@ class EngineFleet implements AsyncDisposable {
   /** What an engine printed lately; null: there is none with this id, or nobody listens to it. */
   logOf(engineId: string): EngineLog | null {
     return this.#members.find(({ id }) => id === engineId)?.engine.log ?? null
+  }
+
+  /** The engines whose folders of models this process can write. */
+  weightPlaces(): readonly WeightPlace[] {
+    return this.#members.flatMap(({ id, engine: { weightStore } }) =>
+      weightStore === undefined ? [] : [{ engineId: id, store: weightStore }],
+    )
   }
 
   /**

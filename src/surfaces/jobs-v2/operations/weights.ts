@@ -16,7 +16,7 @@ interface ListWeightsDeps {
   readonly cursorSecret: Uint8Array
 }
 
-const WEIGHTS_PATH = `${API_PATH}/weights`
+export const WEIGHTS_PATH = `${API_PATH}/weights`
 const FILTERS = ['engine', 'folder', 'name'] as const
 const LIMIT = { fallback: 200, max: 1000 }
 // A name has up to 1024 characters of up to four bytes each.

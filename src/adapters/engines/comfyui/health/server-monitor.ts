@@ -43,6 +43,8 @@ export interface ServerMonitor {
   heard(): void
   /** The node classes may have changed. */
   refresh(): void
+  /** The weights have changed, and with them what loaders offer. */
+  reread(): void
   /** A new server process is, or soon will be, behind the address. */
   startAnew(reason: string | null): void
   close(): Promise<void>
@@ -200,6 +202,11 @@ export function openServerMonitor(options: ServerMonitorOptions): ServerMonitor 
     },
     refresh() {
       isInfoDue = true
+      bell.ring()
+    },
+    reread() {
+      isInfoDue = true
+      infoReadAt = Number.NEGATIVE_INFINITY
       bell.ring()
     },
     startAnew(reason) {

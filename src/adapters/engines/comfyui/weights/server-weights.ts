@@ -6,7 +6,7 @@ import { isWeights } from '../../../../domain/workflows/needs.ts'
 import type { ComfyApi } from '../wire/comfy-api.ts'
 
 /** A folder of models by its name, and the folders of the server's disk that it stands for, the first one for new files. */
-interface ServerFolder {
+export interface ServerFolder {
   readonly name: string
   readonly paths: readonly string[]
 }

@@ -1,0 +1,135 @@
+/**
+ * Files that are being uploaded into a folder of models: each lies aside as `<id>.part`, and beside it `<id>.json` says what it is
+ * to become and how much of it is safe. Bytes beyond that are those of a write that was cut off, and are cut off, too.
+ */
+import { constants } from 'node:fs'
+import { type FileHandle, mkdir, open, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { leadsOut, nullWhenMissing } from '../../../../../lib/files/inside-folder.ts'
+import { writeFileWhole } from '../../../../../lib/files/write-file-whole.ts'
+import type { DraftBytes, WeightDraft } from '../../../../domain/engine/weights/weight-store.ts'
+import { invalidField, ServiceError } from '../../../../domain/errors.ts'
+import { OWN_FOLDER } from './hash-book.ts'
+
+const MARK = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.json$/
+const MAX_MARK_BYTES = 16_384
+// A part may be a whole file of many gigabytes: what came of it must not be lost with the process.
+const SYNC_EVERY_BYTES = 64 * 1024 * 1024
+
+/** `folder`: the real path of the folder of models. Throws invalid_field when our own folder in it is not inside. */
+export async function ownFolder(folder: string): Promise<string> {
+  const own = join(folder, OWN_FOLDER)
+  await mkdir(own, { recursive: true, mode: 0o700 })
+  if (await leadsOut(folder, join(own, 'x'))) throw invalidField('folder', 'has a link in it that leads out of it')
+  return own
+}
+
+export const partOf = (own: string, { id }: Pick<WeightDraft, 'id'>) => join(own, `${id}.part`)
+const markOf = (own: string, { id }: Pick<WeightDraft, 'id'>) => join(own, `${id}.json`)
+
+async function writeMark(own: string, draft: WeightDraft): Promise<void> {
+  const { touchedAt: _touchedAt, ...kept } = draft
+  await writeFileWhole(markOf(own, draft), JSON.stringify(kept), { mode: 0o600, isDurable: true })
+}
+
+/** Those of one folder; what cannot be read as one is none. */
+export async function readDrafts(folder: string): Promise<readonly WeightDraft[]> {
+  const own = join(folder, OWN_FOLDER)
+  const names = (await readdir(own).catch(nullWhenMissing)) ?? []
+  const drafts = await Promise.all(names.filter((name) => MARK.test(name)).map((name) => readMark(join(own, name))))
+  return drafts.filter((draft) => draft !== null)
+}
+
+async function readMark(path: string): Promise<WeightDraft | null> {
+  try {
+    const { size, mtime } = await stat(path)
+    if (size > MAX_MARK_BYTES) return null
+    const { id, folder, name, sizeBytes, hash, offsetBytes } = JSON.parse(await readFile(path, 'utf8')) as WeightDraft
+    const isSound =
+      [id, folder, name].every((text) => typeof text === 'string') &&
+      [sizeBytes, offsetBytes].every((count) => Number.isSafeInteger(count) && count >= 0) &&
+      (hash === null || typeof hash === 'string') &&
+      path.endsWith(`${id}.json`)
+    return isSound ? { id, folder, name, sizeBytes, hash, offsetBytes, touchedAt: mtime } : null
+  } catch {
+    return null
+  }
+}
+
+export async function createPart(own: string, draft: WeightDraft): Promise<void> {
+  const file = await open(partOf(own, draft), 'wx', 0o600)
+  await file.close()
+  await writeMark(own, draft)
+}
+
+export async function removeDraft(own: string, draft: WeightDraft): Promise<void> {
+  // First the mark: a part without one is nothing, a mark without its part would be an upload that cannot go on.
+  await rm(markOf(own, draft), { force: true })
+  await rm(partOf(own, draft), { force: true })
+}
+
+/** Never follows a link that somebody put in the place of a part. */
+export function openPart(own: string, draft: WeightDraft, flags: number): Promise<FileHandle> {
+  return open(partOf(own, draft), flags | constants.O_NOFOLLOW)
+}
+
+interface Appending {
+  readonly source: AsyncIterable<Uint8Array>
+  look(bytes: DraftBytes): Promise<void>
+}
+
+export async function appendPart(own: string, draft: WeightDraft, { source, look }: Appending): Promise<WeightDraft> {
+  await using file = await openPart(own, draft, constants.O_RDWR)
+  await file.truncate(draft.offsetBytes)
+  let safe = draft
+  let at = draft.offsetBytes
+  const keep = async () => {
+    if (at === safe.offsetBytes) return
+    await file.datasync()
+    safe = { ...draft, offsetBytes: at }
+    await writeMark(own, safe)
+  }
+  const showUpTo = (): DraftBytes => ({ lengthBytes: at, read: (start, length) => readAll(file, start, length) })
+  try {
+    await look(showUpTo())
+    for await (const chunk of source) {
+      await writeAll(file, chunk, at)
+      at += chunk.length
+      await look(showUpTo())
+      if (at - safe.offsetBytes >= SYNC_EVERY_BYTES) await keep()
+    }
+    await keep()
+    return safe
+  } catch (error) {
+    // What had come before the connection broke, or the disk was full, is worth keeping: the sender goes on from there.
+    await keep().catch(() => {})
+    throw toRefusal(error)
+  }
+}
+
+async function writeAll(file: FileHandle, bytes: Uint8Array, position: number): Promise<void> {
+  for (let done = 0; done < bytes.length; ) {
+    // A nearly full disk takes a part of a write; only the next one fails.
+    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done)
+    done += bytesWritten
+  }
+}
+
+async function readAll(file: FileHandle, start: number, length: number): Promise<Buffer> {
+  const bytes = Buffer.alloc(length)
+  let done = 0
+  while (done < length) {
+    const { bytesRead } = await file.read(bytes, done, length - done, start + done)
+    if (bytesRead === 0) break
+    done += bytesRead
+  }
+  return bytes.subarray(0, done)
+}
+
+/** A full disk is a refusal; any other error of the disk is a defect and stays as it is. */
+export function toRefusal(error: unknown): unknown {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : ''
+  if (code !== 'ENOSPC' && code !== 'EDQUOT') return error
+  const message = 'the disk of this folder is full; make room, ask how far the upload is, and go on from there'
+  return new ServiceError('payload_too_large', message, { details: { left_bytes: 0 }, cause: error })
+}
