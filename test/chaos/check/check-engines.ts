@@ -2,12 +2,14 @@
  * What the engines did, by logs of their own that outlive them: no claim of a job may have been begun or ended twice. A job may be handed
  * out again as the same attempt when Postgres crashed or was lost meanwhile: claims are not synced, so that the newest may be forgotten.
  */
+import { Client } from 'pg'
 import { attemptsByPrompt } from '../../support/engines/jobs-by-prompt.ts'
 import type { FaultRecord } from '../faults/strike.ts'
 import type { ToldAt } from '../load/told.ts'
 import type { World } from '../world/world.ts'
 import { type Flaw, of } from './check-told.ts'
 
+const RECORDS = `SELECT id::text, created_at::float8 AS "from", completed_at::float8 AS until FROM job_done`
 const LOSES_CLAIMS: ReadonlySet<string> = new Set([
   'crash Postgres',
   'fail over to the standby',
@@ -25,8 +27,16 @@ export async function checkEngines(
   { told, faults }: { readonly told: readonly ToldAt[]; readonly faults: readonly FaultRecord[] },
 ): Promise<CheckedEngines> {
   const flaws: Flaw[] = []
-  const attemptOf = attemptsByPrompt(of(told, 'job').map(({ id }) => id))
-  const mayBeForgotten = createMayBeForgotten(told, faults)
+  const lives = await readLives(world, told)
+  const attemptOf = attemptsByPrompt(lives.keys())
+  const losses = faults.filter(({ kind }) => LOSES_CLAIMS.has(kind))
+  const mayBeForgotten = (jobId: string | null) => {
+    const life = lives.get(jobId ?? '')
+    return (
+      life !== undefined &&
+      losses.some(({ beganAt, mendedAt }) => beganAt < life.until && (mendedAt ?? life.until) > life.from)
+    )
+  }
   const begun = new Map<string, string[]>()
   const ended = new Map<string, string[]>()
   const finished = new Set<string>()
@@ -57,17 +67,26 @@ export async function checkEngines(
   return { flaws, finished }
 }
 
-/** Whether Postgres was lost while the job was under way. */
-function createMayBeForgotten(
-  told: readonly ToldAt[],
-  faults: readonly FaultRecord[],
-): (jobId: string | null) => boolean {
-  const losses = faults.filter(({ kind }) => LOSES_CLAIMS.has(kind))
-  const submitted = new Map(of(told, 'job').map(({ id, at }) => [id, at]))
-  const ended = new Map(of(told, 'ended').map(({ id, at }) => [id, at]))
-  return (jobId) => {
-    const from = submitted.get(jobId ?? '')
-    const until = ended.get(jobId ?? '') ?? Number.POSITIVE_INFINITY
-    return from !== undefined && losses.some(({ beganAt, mendedAt }) => beganAt < until && (mendedAt ?? until) > from)
+interface Life {
+  readonly from: number
+  readonly until: number
+}
+
+/**
+ * From when to when a job was under way, by what clients were told. A v1 client that gets no answer sends its prompt again as another job:
+ * of the first one nobody was told, and its record has to do.
+ */
+async function readLives(world: World, told: readonly ToldAt[]): Promise<ReadonlyMap<string, Life>> {
+  const lives = new Map<string, Life>()
+  const client = new Client({ connectionString: world.databaseUrl() })
+  await client.connect()
+  try {
+    for (const { id, from, until } of (await client.query(RECORDS)).rows) lives.set(id, { from, until })
+  } finally {
+    await client.end()
   }
+  const ended = new Map(of(told, 'ended').map(({ id, at }) => [id, at]))
+  for (const { id, at } of of(told, 'job'))
+    lives.set(id, { from: at, until: ended.get(id) ?? Number.POSITIVE_INFINITY })
+  return lives
 }
