@@ -94,6 +94,12 @@ class TcpProxy implements FaultProxy {
   }
 }
 
+/** The system refuses to reset a socket whose end is on its way, and the process could then never end. */
+function reset(socket: Socket): void {
+  if (socket.writableEnded) socket.destroy()
+  else socket.resetAndDestroy()
+}
+
 /** One connection and its continuation. */
 class Pair {
   readonly #near: Socket
@@ -134,15 +140,15 @@ class Pair {
   end(): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
-    this.#near.resetAndDestroy()
-    this.#far?.resetAndDestroy()
+    reset(this.#near)
+    if (this.#far !== null) reset(this.#far)
     this.#onEnd()
   }
 
   #orphan(): void {
     this.#isOrphan = true
     this.#near.pause()
-    this.#far?.resetAndDestroy()
+    if (this.#far !== null) reset(this.#far)
   }
 
   #pause(): void {
