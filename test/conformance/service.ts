@@ -55,6 +55,7 @@ export async function startServiceUnderTest(kind: Kind): Promise<ServiceUnderTes
     kind: isLocal ? 'local' : kind,
     adminToken: ADMIN_TOKEN,
     maxUpload: '1MiB',
+    webhookPrivateNetwork: 'true',
   }
   if (kind === 'local with a token') settings['token'] = TOKEN
   const service = await startTestApp({

@@ -41,7 +41,7 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
   let paths: readonly string[]
   before(async () => {
     browser = await launchBrowser()
-    shared = await startShared({ prices: PRICES })
+    shared = await startShared({ prices: PRICES, webhookPrivateNetwork: 'true' })
     tenant = await shared.account('acme', { concurrentJobs: 1, creditFloorMicros: 0 })
     await shared.account('nobody')
     await shared.admin('POST', '/accounts/acme/grants', { micros: 9_000_000, id: 'start' })
@@ -65,7 +65,7 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
       method: 'PUT',
       body: JSON.stringify({ workflow_text: JSON.stringify(LOGS) }),
     })
-    const wish = JSON.stringify({ url: 'https://example.com/hooks', description: 'The till' })
+    const wish = JSON.stringify({ url: 'http://127.0.0.1:9/hooks', description: 'The till' })
     webhookId = (await tenant.call('/api/v2/webhooks', { method: 'POST', body: wish })).json.id
     const [engine] = (await shared.admin('GET', '/engines')).json.engines
     paths = PATTERNS.map((pattern) => fillIn(pattern, engine.id))

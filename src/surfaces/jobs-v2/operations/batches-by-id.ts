@@ -37,7 +37,7 @@ function cancelBatch(app: FastifyInstance, { contextOf, batches, linkStyle }: Ba
 
 /** Bytes, and so the right to read assets is needed beside that to read jobs. */
 function getBatchOutputs(app: FastifyInstance, { contextOf, batches, openContent }: BatchesByIdDeps): void {
-  app.get(`${BATCH_ROUTE}/outputs.zip`, { exposeHeadRoute: false }, async (request, reply) => {
+  app.get(`${BATCH_ROUTE}/outputs.zip`, async (request, reply) => {
     const context = contextOf(request)
     mustHaveScope(context, 'assets:read')
     const id = idOf(request)

@@ -46,5 +46,7 @@ function sendArchive(reply: FastifyReply, name: string, files: readonly ZipFile[
     'content-disposition': `attachment; filename="${name}.zip"`,
     'cache-control': 'no-store',
   })
+  // Nothing is opened for one who only asks whether there is an archive.
+  if (reply.request.method === 'HEAD') return reply.send()
   return reply.send(Readable.from(zipStream(files), { objectMode: false }))
 }
