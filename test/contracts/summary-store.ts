@@ -214,8 +214,8 @@ export function testSummaryStore(opener: StoreOpener<WholeStoreUnderTest>): void
       const first = await submit({ priority: 5, recipe: POSTER })
       const { waiting, held, ended } = await store().summaries.readQueue(accountId, tenant.pool)
       assert.deepEqual(waiting, [
-        { id: first, recipe: POSTER.key },
-        { id: later, recipe: POSTCARD.key },
+        { id: first, recipe: POSTER.key, priority: 5 },
+        { id: later, recipe: POSTCARD.key, priority: 0 },
       ])
       assert.deepEqual(held, [{ recipe: POSTCARD.key, startedAtMs: at(1000).getTime() }])
       assert.deepEqual(

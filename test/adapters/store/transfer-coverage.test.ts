@@ -29,6 +29,8 @@ const COMMON: LeftOut = {
   'router_call.owner': HELD,
   'router_call.lease_until': HELD,
   'webhook_delivery.lease_id': HELD,
+  'resumable_upload.lease_id': HELD,
+  'resumable_upload.lease_until': HELD,
 }
 const POSTGRES: LeftOut = {
   ...COMMON,

@@ -96,10 +96,10 @@ export async function removeUpload(tx: Queryable, id: string, leaseId: string): 
 
 const HOLD_EXPIRED = statement<UploadRow>(
   'uploads.hold-expired',
-  `UPDATE resumable_upload SET lease_id = $1, lease_until = $2 WHERE id IN (
+  `UPDATE resumable_upload SET lease_id = $1, lease_until = $2 WHERE id = ANY (ARRAY(
      SELECT id FROM resumable_upload
      WHERE expires_at <= $3 AND (lease_until IS NULL OR lease_until <= $3) ORDER BY expires_at LIMIT $4
-     FOR UPDATE SKIP LOCKED)
+     FOR UPDATE SKIP LOCKED))
    RETURNING ${UPLOAD_COLUMNS}`,
 )
 
