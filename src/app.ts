@@ -19,8 +19,9 @@ import type { Secrets } from './config/secrets.ts'
 import type { Engine } from './domain/engine/engine-port.ts'
 import type { Fleet } from './domain/engine/fleet/fleet.ts'
 import type { Store } from './domain/store.ts'
+import type { HttpOverrides } from './http-parts.ts'
 import { openHealthOnly } from './open-health.ts'
-import { type HttpOverrides, openHttp } from './open-http.ts'
+import { openHttp } from './open-http.ts'
 import { errorTypeOf } from './surfaces/router-v2/router-error-types.ts'
 
 export interface AppOverrides extends ServiceOverrides, HttpOverrides {}

@@ -1,6 +1,6 @@
 /** The listener of a process without APIs: health, readiness and metrics, and nothing else. */
 import type { Config } from './config/config.ts'
-import type { HttpParts } from './open-http.ts'
+import type { HttpParts } from './http-parts.ts'
 import { createAnswerError } from './surfaces/jobs-v2/jobs-errors.ts'
 import { createStaticTokenGuard } from './surfaces/kit/guards/credentials.ts'
 import { createGate } from './surfaces/kit/guards/gate.ts'

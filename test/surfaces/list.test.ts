@@ -49,10 +49,11 @@ test('filters reach the domain decoded, alone and combined', async () => {
     `${JOBS}?metadata[a]=x+y%26&metadata%5Bb.c%5D=%C3%A9&status=failed&other=1&metadata[__proto__]=z`,
   )
   assert.deepEqual(service.jobs.listed, [
-    { pool: null, statuses: null, metadata: {}, limit: 50, cursor: null },
-    { pool: null, statuses: ['queued', 'running'], metadata: {}, limit: 100, cursor: null },
+    { pool: null, batchId: null, statuses: null, metadata: {}, limit: 50, cursor: null },
+    { pool: null, batchId: null, statuses: ['queued', 'running'], metadata: {}, limit: 100, cursor: null },
     {
       pool: null,
+      batchId: null,
       statuses: ['failed'],
       metadata: Object.fromEntries([
         ['a', 'x y&'],

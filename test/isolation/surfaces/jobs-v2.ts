@@ -23,6 +23,7 @@ interface Things {
   readonly webhooks: readonly Named[]
   readonly messages: readonly Named[]
   readonly uploads: readonly Named[]
+  readonly batches: readonly Named[]
 }
 
 export const jobsV2: IsolationSurface = {
@@ -75,7 +76,8 @@ function byParameter(operation: Operation, things: Things): IsolationCase[] {
   )
 }
 
-function kindAt(path: string, { jobs, assets, webhooks, messages, uploads }: Things): readonly Named[] {
+function kindAt(path: string, { jobs, assets, webhooks, messages, uploads, batches }: Things): readonly Named[] {
+  if (path.startsWith(`${API}/batches/`)) return batches
   if (path.startsWith(`${API}/uploads/`)) return uploads
   if (path.startsWith(`${API}/webhooks/deliveries/`)) return messages
   if (path.startsWith(`${API}/webhooks/`)) return webhooks
@@ -86,7 +88,7 @@ function kindAt(path: string, { jobs, assets, webhooks, messages, uploads }: Thi
 
 async function byContent(
   { other, deployment }: World,
-  { jobs, assets, hashes, webhooks, messages }: Things,
+  { jobs, assets, hashes, webhooks, messages, batches }: Things,
 ): Promise<IsolationCase[]> {
   const [hash] = hashes
   const [asset] = assets
@@ -96,6 +98,11 @@ async function byContent(
     path: `${API}/jobs`,
     headers,
     body: JSON.stringify(body),
+  })
+  const validate = (body: object): IsolationRequest => ({ ...submit(body), path: `${API}/jobs/validate` })
+  const many = (body: object, headers: Record<string, string> = {}): IsolationRequest => ({
+    ...submit({ jobs: [body] }, headers),
+    path: `${API}/jobs/batch`,
   })
   const save = { '1': { class_type: 'FakeSave', inputs: { text: 'mine' } } }
   const naming = (id: string) => ({
@@ -169,6 +176,30 @@ async function byContent(
       submit({ workflow: byHash(hash.unknown) }),
     ),
     pair(
+      'validateJob',
+      'a workflow that names an asset',
+      validate({ workflow: naming(asset.foreign) }),
+      validate({ workflow: naming(asset.unknown) }),
+    ),
+    pair(
+      'validateJob',
+      'a workflow that names a hash',
+      validate({ workflow: byHash(hash.foreign) }),
+      validate({ workflow: byHash(hash.unknown) }),
+    ),
+    pair(
+      'postBatch',
+      'a workflow that names an asset',
+      many({ workflow: naming(asset.foreign) }),
+      many({ workflow: naming(asset.unknown) }),
+    ),
+    pair(
+      'postBatch',
+      'an idempotency key that somebody used',
+      many({ workflow: save }, { 'idempotency-key': 'batch-of-other' }),
+      many({ workflow: save }, { 'idempotency-key': 'batch-of-nobody' }),
+    ),
+    pair(
       'postJobs',
       'a workflow that names a file',
       submit({ workflow: byName('theirs.png') }),
@@ -210,6 +241,12 @@ async function byContent(
       'labels that somebody uses',
       list('metadata%5Bscene%5D=theirs'),
       list('metadata%5Bscene%5D=nobody'),
+    ),
+    pair(
+      'listJobs',
+      'a batch of somebody else',
+      list(`batch_id=${batches[0].foreign}`),
+      list(`batch_id=${batches[0].unknown}`),
     ),
     pair(
       'listJobs',
@@ -313,6 +350,9 @@ async function makeThings({ app, other, deployment }: World): Promise<Things> {
   const message = (await other.call(`${API}/webhooks/${webhook}/test`, { method: 'POST' })).json.delivery_id as string
   const about = { 'upload-length': '9', 'upload-metadata': 'filename YQ==' }
   const begun = mustBe(await other.call(`${API}/uploads`, { method: 'POST', headers: { ...TUS, ...about } }), 201)
+  const several = { jobs: [{ workflow: { '1': { class_type: 'FakeSave', inputs: { text: 'one of several' } } } }] }
+  const together = { method: 'POST', headers: { 'idempotency-key': 'batch-of-other' }, body: JSON.stringify(several) }
+  const batch = mustBe(await other.call(`${API}/jobs/batch`, together), 201).json.id as string
   const named = (title: string, foreign: string, unknown: string) => ({ title, foreign, unknown })
   const job = (title: string, id: string) => named(title, id, newJobId())
   return {
@@ -329,6 +369,7 @@ async function makeThings({ app, other, deployment }: World): Promise<Things> {
     ],
     webhooks: [named('a webhook', webhook, `whe_${'0'.repeat(32)}`)],
     uploads: [named('an unfinished upload', String(begun.headers.location).slice(-36), crypto.randomUUID())],
+    batches: [named('a batch', batch, newJobId())],
     messages: [named('a message', message, `msg_${'0'.repeat(32)}`)],
     hashes: [
       named('uploaded bytes', uploaded.json.hash, UNKNOWN_HASH),
