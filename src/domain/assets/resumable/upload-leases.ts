@@ -121,6 +121,8 @@ export function createUploadLeases({ store, newId, clock, isAlone }: LeaseDeps):
   return {
     async run(id, work) {
       await makeRoom(id)
+      // Two that come in the same moment both find nobody: where nobody else has the store open, it would let both of them in.
+      if (writers.has(id)) throw locked()
       const { promise: ended, resolve: end } = Promise.withResolvers<void>()
       const writer: Writer = { ending: new AbortController(), ended, lastAtMs: nowMs(), isWorking: false }
       writers.set(id, writer)
