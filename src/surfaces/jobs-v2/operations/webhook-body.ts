@@ -20,9 +20,15 @@ export async function readWebhookBody(
   const isEmpty = (request.raw.headers['content-length'] ?? '0') === '0' && !request.raw.headers['transfer-encoding']
   const body = isEmpty ? {} : await readJsonBody(request, { maxBytes: MAX_BODY_BYTES })
   if (!isJsonObject(body)) throw new ServiceError('invalid_request', 'the body must be a JSON object')
+  mustBeSecret(body['secret'], 'secret')
   const problem = check(schema, body, 'the body')
   if (problem !== null) throw new ServiceError('invalid_field', problem, { details: { field: 'body' } })
   return body
+}
+
+/** Asked before the contract, which would answer with a pattern. */
+function mustBeSecret(value: JsonValue | undefined, field: string): void {
+  if (typeof value === 'string') readSecret(value, field)
 }
 
 /** null: none was given. */
@@ -42,6 +48,7 @@ export function readTime(value: JsonValue | undefined, field: string): Date {
 /** The address that a submit brings along. */
 export function readJobWebhook(value: JsonValue | undefined, check: ContractCheck): HookWish | null {
   if (value === undefined || value === null) return null
+  if (isJsonObject(value)) mustBeSecret(value['secret'], 'webhook.secret')
   const problem = check('JobWebhook', value, 'webhook')
   if (problem !== null) throw new ServiceError('invalid_field', problem, { details: { field: 'webhook' } })
   const { url, events, secret } = typeof value === 'string' ? ({ url: value } as JsonObject) : (value as JsonObject)
