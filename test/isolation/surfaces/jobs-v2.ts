@@ -51,7 +51,9 @@ export const jobsV2: IsolationSurface = {
     return { cases: [...everywhere, ...(await byContent(world, things))], owned }
   },
   async settle({ caller }, { status, json }) {
-    if (status === 201 && json.urls !== undefined) await caller.call(json.urls.events)
+    if (status !== 201) return
+    if (json.urls?.events !== undefined) await caller.call(json.urls.events)
+    for (const item of json.items ?? []) await caller.call(`${API}/jobs/${item.job_id}/events`)
   },
 }
 
