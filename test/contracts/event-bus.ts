@@ -215,13 +215,14 @@ export function testSharedBus({ openPair, settle }: SharedBusOpener): void {
     }
     await waitUntil(() => seen.includes('after 49'))
     await settle()
-    // A version may be said again by the medium; a move is heard once.
+    // The medium may say a version once more, and sooner: it only means that there is something to look at. A move is heard once.
     const isMoveOrLive = (text: string) => !text.startsWith('version')
     assert.deepEqual(seen.filter(isMoveOrLive), told.filter(isMoveOrLive))
-    assert.deepEqual(
-      seen.filter((text, at) => seen.indexOf(text) === at),
-      told,
-    )
+    for (const [at, text] of told.entries()) {
+      const next = told.slice(at + 1).find(isMoveOrLive)
+      const isInTime = seen.indexOf(text) !== -1 && (next === undefined || seen.indexOf(text) < seen.indexOf(next))
+      assert.ok(isInTime, `${text} comes before ${next}: ${seen}`)
+    }
   })
 
   test('a notice of another process says so, one of this process does not', async () => {
