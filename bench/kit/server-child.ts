@@ -4,6 +4,8 @@
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 
 export interface Usage {
   readonly cpuMicros: number
@@ -90,4 +92,18 @@ function readUsage(): Usage {
 
 export function readSettings<Settings>(): Settings {
   return JSON.parse(process.argv[2] ?? '{}') as Settings
+}
+
+/** Listens on a free port of this machine; the end of the process closes it, and then what belongs to it. */
+export function listenForParent(server: Server, close: () => Promise<void> | void = () => {}): void {
+  server.listen(0, '127.0.0.1', () => {
+    const { port } = server.address() as AddressInfo
+    reportToParent(`http://127.0.0.1:${port}`, {
+      async close() {
+        server.closeAllConnections()
+        server.close()
+        await close()
+      },
+    })
+  })
 }

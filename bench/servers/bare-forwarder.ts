@@ -1,8 +1,7 @@
 /** The yardstick of the router: node:http in front, undici behind, nothing checked, recorded or billed. */
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { Pool } from 'undici'
-import { readSettings, reportToParent } from '../kit/server-child.ts'
+import { listenForParent, readSettings } from '../kit/server-child.ts'
 
 const { providerUrl } = readSettings<{ providerUrl: string }>()
 const pool = new Pool(providerUrl, { connections: 256 })
@@ -22,13 +21,6 @@ const server = createServer((request, response) => {
     response.end(body)
   })
 })
-server.listen(0, '127.0.0.1', () => {
-  const { port } = server.address() as AddressInfo
-  reportToParent(`http://127.0.0.1:${port}`, {
-    async close() {
-      server.closeAllConnections()
-      server.close()
-      await pool.close()
-    },
-  })
+listenForParent(server, async () => {
+  await pool.close()
 })

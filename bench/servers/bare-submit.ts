@@ -5,12 +5,11 @@
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
-import { readSettings, reportToParent } from '../kit/server-child.ts'
+import { listenForParent, readSettings } from '../kit/server-child.ts'
 
 type Row = [id: string, workflow: string]
 
@@ -66,16 +65,9 @@ function serve(): void {
       response.end(answer)
     })
   })
-  server.listen(0, '127.0.0.1', () => {
-    const { port } = server.address() as AddressInfo
-    reportToParent(`http://127.0.0.1:${port}`, {
-      async close() {
-        server.closeAllConnections()
-        server.close()
-        await writer.terminate()
-        rmSync(directory, { recursive: true, force: true })
-      },
-    })
+  listenForParent(server, async () => {
+    await writer.terminate()
+    rmSync(directory, { recursive: true, force: true })
   })
 }
 

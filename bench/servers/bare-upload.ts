@@ -1,7 +1,6 @@
 /** The yardstick of uploads and downloads: the same hash-and-write pipeline on a raw body, and a plain file sent back. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream'
@@ -9,7 +8,7 @@ import { openBlake3 } from '../../lib/files/blake3.ts'
 import { silentLog } from '../../lib/log.ts'
 import { openFsBlobs } from '../../src/adapters/blobs/fs/fs-blobs.ts'
 import { createMinorGc } from '../../src/compose/minor-gc.ts'
-import { readSettings, reportToParent } from '../kit/server-child.ts'
+import { listenForParent, readSettings } from '../kit/server-child.ts'
 
 readSettings()
 const directory = mkdtempSync(join(tmpdir(), 'atelier-bench-'))
@@ -28,13 +27,6 @@ const server = createServer(async (request, response) => {
   response.writeHead(200, { 'content-length': size })
   pipeline(await blobs.open(hash), response, () => {})
 })
-server.listen(0, '127.0.0.1', () => {
-  const { port } = server.address() as AddressInfo
-  reportToParent(`http://127.0.0.1:${port}`, {
-    async close() {
-      server.closeAllConnections()
-      server.close()
-      rmSync(directory, { recursive: true, force: true })
-    },
-  })
+listenForParent(server, async () => {
+  rmSync(directory, { recursive: true, force: true })
 })

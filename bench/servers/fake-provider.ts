@@ -1,7 +1,6 @@
 /** A provider that answers after a chosen time: the direct call that the router is measured against. */
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { readSettings, reportToParent } from '../kit/server-child.ts'
+import { listenForParent, readSettings } from '../kit/server-child.ts'
 
 const { latencyMs = 0 } = readSettings<{ latencyMs?: number }>()
 const ANSWER = Buffer.from(JSON.stringify({ id: 'generation', images: [{ seed: 42, width: 1024, height: 1024 }] }))
@@ -18,12 +17,4 @@ const server = createServer((request, response) => {
   })
 })
 server.keepAliveTimeout = 60_000
-server.listen(0, '127.0.0.1', () => {
-  const { port } = server.address() as AddressInfo
-  reportToParent(`http://127.0.0.1:${port}`, {
-    async close() {
-      server.closeAllConnections()
-      server.close()
-    },
-  })
-})
+listenForParent(server)
