@@ -129,7 +129,7 @@ export interface StoreGlance {
   readonly hasWaitingCalls: boolean
   /** Calls of models run under leases that have lapsed, or under none. */
   readonly hasLapsedCalls: boolean
-  /** Messages to webhooks wait, for now or for later. */
+  /** Whether there are messages to webhooks that are still to be sent, now or at a later try. */
   readonly hasPendingMessages: boolean
 }
 
