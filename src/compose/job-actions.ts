@@ -28,6 +28,7 @@ import { createLiveRuns } from '../domain/jobs/read/live-runs.ts'
 import { createRunRecords } from '../domain/jobs/read/recorded-jobs.ts'
 import { createWatchJob } from '../domain/jobs/read/watch-job.ts'
 import { createTrySubmit } from '../domain/jobs/submit/dry-run.ts'
+import { createReuse } from '../domain/jobs/reuse/find-result.ts'
 import { createEngineVerdicts } from '../domain/jobs/submit/engine-verdicts.ts'
 import { createExtraDataKeeper } from '../domain/jobs/submit/extra-data-keeper.ts'
 import { createRetryEstimate } from '../domain/jobs/submit/retry-estimate.ts'
@@ -136,6 +137,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       expiry,
       keys: store.keys,
       batches: store.batches,
+      jobs: store.jobs,
       accounts: store.accounts,
       summaries: store.summaries,
       extraData,
@@ -174,10 +176,20 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     // Beside other processes, whatever still reaches this one is taken: another one runs it.
     isClosing: () => store.isExclusive && worker.stats().isDraining,
   }
+  const reuse = createReuse({
+    store: store.jobs,
+    blobs: parts.blobs,
+    catalog: directory.catalog,
+    isCatalogOpen: directory.isCatalogOpen,
+    modeOf: (accountId) => (rules?.limitsOf(accountId).reuseResults === true ? 'exact' : config.reuse),
+    newId: newUuidV4,
+    clock,
+  })
   const newJobId = createUuidV7(() => clock.now().getTime())
   const recording = {
     ...shared,
     ...admission,
+    reuse,
     newJobId,
     prepareWorkflow: createPrepareWorkflow(workflows),
     refuseClosedPool: parts.refuseClosedPool,
@@ -213,6 +225,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     trySubmit: createTrySubmit({
       ...admission,
       ...workflows,
+      reuse,
       inspectWorkflow,
       keys: store.keys,
       ledger: store.ledger,

@@ -11,7 +11,7 @@ import { COLUMN, type JobRow, type OutputRow, type StoredJob, toJob, toOutput } 
 import { prepareRows } from '../statement.ts'
 import { prepareOutputs } from './job-outputs.ts'
 import { type CompleteJob, JOB_COLUMNS } from './job-row.ts'
-import { HAS_CREDENTIALS, HAS_NOTES } from './submit-job.ts'
+import { HAS_CREDENTIALS, HAS_NOTES, KEEPS_RESULT } from './submit-job.ts'
 
 type ClaimInput = readonly [
   pool: string,
@@ -40,6 +40,7 @@ type ClaimAnswer =
       engineId: string,
       earlierOutputs: readonly OutputRow[],
       engineLosses: number,
+      keepsResult: boolean,
     ]
   | null
 
@@ -58,7 +59,7 @@ function toOfferRows({ engineId, lanes }: EngineOffer, position: number): unknow
 export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
   if (answer === null) return null
   const [job, workflow, inputs, needsExtraData, sealedExtraData, notes, needs, engineId, ...rest] = answer
-  const [earlierOutputs, engineLosses] = rest
+  const [earlierOutputs, engineLosses, keepsResult] = rest
   return {
     job: toJob(job),
     leaseId,
@@ -71,6 +72,7 @@ export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
     notes,
     earlierOutputs: earlierOutputs.map(toOutput),
     engineLosses,
+    ...(keepsResult && { keepsResult }),
   }
 }
 
@@ -190,14 +192,15 @@ export function prepareClaim(
     if (taken === undefined) return null
     const held = toHeldTerms(taken)
     const { row } = held
-    const [, , needs, chosenEngine, engineLosses] = held.terms
+    const [flags, , needs, chosenEngine, engineLosses] = held.terms
     const [seq, id, accountId] = row
     served += 1
     if (takeRoom.run(served, accountId).changes !== 1)
       throw new Error(`Account ${accountId} has no room for job ${id}.`)
     const earlierOutputs = row[COLUMN.outputsReplaced] > 0 ? selectOutputs(seq) : []
     if (earlierOutputs.length > 0) dropOutputs.run(seq)
-    return [completeJob(row), ...companionsOf(held), needs, chosenEngine, earlierOutputs, engineLosses]
+    const keepsResult = (flags & KEEPS_RESULT) !== 0
+    return [completeJob(row), ...companionsOf(held), needs, chosenEngine, earlierOutputs, engineLosses, keepsResult]
   }
 }
 
@@ -215,7 +218,8 @@ export function prepareFindClaim(
     const found = select.get(leaseId)
     if (found === undefined) return null
     const held = toHeldTerms(found)
-    const [, , needs, engineId, engineLosses] = held.terms
-    return [completeJob(held.row), ...companionsOf(held), needs, engineId, [], engineLosses]
+    const [flags, , needs, engineId, engineLosses] = held.terms
+    const keepsResult = (flags & KEEPS_RESULT) !== 0
+    return [completeJob(held.row), ...companionsOf(held), needs, engineId, [], engineLosses, keepsResult]
   }
 }

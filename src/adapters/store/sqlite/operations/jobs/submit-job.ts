@@ -61,6 +61,8 @@ const POOL_CLOSED = 'pool_closed'
 /** Bits of `needs_extra_data`: what lies beside the job until it ends. A job without either costs no statement for them. */
 export const HAS_CREDENTIALS = 1
 export const HAS_NOTES = 2
+/** Its end leaves a row in `job_result`. */
+export const KEEPS_RESULT = 4
 
 export const SUBMIT = createPacking<Submit>({
   ...{ id: true, accountId: true, pool: true, priority: true, createdAt: true, expiresAt: true, metadata: true },
@@ -89,7 +91,7 @@ export function toSubmitInput(job: NewJob, claim: KeyClaim | null, recipe: Recip
     expiresAt: job.expiresAt.getTime(),
     metadata: metadata === '{}' ? null : metadata,
     inputs: job.inputs.map(({ name, hash, sizeBytes, contentType }) => [name, hash, sizeBytes, contentType]),
-    extraDataFlags: (job.needsExtraData ? HAS_CREDENTIALS : 0) | (notes === null ? 0 : HAS_NOTES),
+    extraDataFlags: toFlags(job),
     key: claim === null ? null : claim.key,
     keyClaimedAt: claim === null ? 0 : claim.claimedAt.getTime(),
     keyExpiresAt: claim === null ? 0 : claim.expiresAt.getTime(),
@@ -100,6 +102,10 @@ export function toSubmitInput(job: NewJob, claim: KeyClaim | null, recipe: Recip
     title: job.recipe?.title ?? null,
     origin: job.origin == null ? null : writeOrigin(job.origin),
   })
+}
+
+function toFlags({ needsExtraData, notes = null, keepsResult = false }: NewJob): number {
+  return (needsExtraData ? HAS_CREDENTIALS : 0) | (notes === null ? 0 : HAS_NOTES) | (keepsResult ? KEEPS_RESULT : 0)
 }
 
 export function toSubmitOutcome(job: NewJob, answer: SubmitAnswer): SubmitOutcome {
