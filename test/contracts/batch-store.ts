@@ -73,7 +73,12 @@ export function testBatchStore(opener: StoreOpener<WholeStoreUnderTest>): void {
       const again = () => ({ key: 'k', assetIds: [newJobId()] })
       const gone = { key: 'gone', assetIds: [newJobId()] }
       const price = PRICE
-      const batch = newBatch(tenant, [{ price }, { again: again(), price }, { again: gone, price }, { again: again(), price }])
+      const batch = newBatch(tenant, [
+        { price },
+        { again: again(), price },
+        { again: gone, price },
+        { again: again(), price },
+      ])
       const [first, second, third, fourth] = idsOf(batch) as [string, string, string, string]
       const outcome = await store().batches.submit(batch, null)
       const answered = [second, fourth]

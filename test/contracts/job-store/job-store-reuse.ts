@@ -3,7 +3,17 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import type { Output } from '../../../src/domain/jobs/job.ts'
-import { at, DAY_MS, hashOf, keyClaim, newOutput, START, type StoreOpener, shareStore, Tenant } from '../store-under-test.ts'
+import {
+  at,
+  DAY_MS,
+  hashOf,
+  keyClaim,
+  newOutput,
+  START,
+  type StoreOpener,
+  shareStore,
+  Tenant,
+} from '../store-under-test.ts'
 
 const WEEK_MS = 7 * DAY_MS
 const LATER = at(DAY_MS)
@@ -54,7 +64,10 @@ export function testJobStoreReuse(opener: StoreOpener): void {
       const answered = await answer(tenant, 'k', ids, claim)
       assert.ok(answered.outcome === 'answered', answered.outcome)
       const { job } = answered
-      assert.deepEqual([job.status, job.startedAt, job.completedAt, job.reusedFrom], ['succeeded', null, LATER, firstId])
+      assert.deepEqual(
+        [job.status, job.startedAt, job.completedAt, job.reusedFrom],
+        ['succeeded', null, LATER, firstId],
+      )
       assert.deepEqual(
         job.outputs,
         outputs.map((output, index) => ({ ...output, assetId: ids[index] })),

@@ -35,7 +35,10 @@ import type { BatchLimit, RefusedItem, StoredBatch } from './batch.ts'
 import type { BatchStore } from './batch-store.ts'
 
 /** One item; throws what is wrong with its fields. */
-export type ReadItem = () => Pick<SubmitRequest, 'workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse'>
+export type ReadItem = () => Pick<
+  SubmitRequest,
+  'workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse'
+>
 
 interface BatchRequest extends Pick<SubmitRequest, 'accountId' | 'scopes' | 'keyId' | 'pool' | 'idempotencyKey'> {
   /** Of the whole request: tells a repetition from another request with the same key. */

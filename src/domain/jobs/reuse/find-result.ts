@@ -45,7 +45,9 @@ export function createReuse(deps: ReuseDeps): Reuse {
   const { store, blobs, clock, newId } = deps
 
   /** Records say what should be there; whether bytes were lost, only their storage knows. */
-  async function areStored(outputs: readonly { readonly hash: string; readonly sizeBytes: number }[]): Promise<boolean> {
+  async function areStored(
+    outputs: readonly { readonly hash: string; readonly sizeBytes: number }[],
+  ): Promise<boolean> {
     for (const { hash, sizeBytes } of outputs) {
       if ((await blobs.stat(hash))?.sizeBytes !== sizeBytes) return false
     }

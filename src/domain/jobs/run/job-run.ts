@@ -247,10 +247,13 @@ export class JobRun {
     }
   }
 
-  /** By the engine that has run the job: between submit and claim the service may have been given another one. */
+  /**
+   * By the engine that has run the job: between submit and claim the service may have been given another one. What it had from its
+   * cache may have been made by another graph, and say so.
+   */
   #findResultKey(): string | null {
     const { claim } = this
-    if (claim.keepsResult !== true || this.#graph === null) return null
+    if (claim.keepsResult !== true || this.#graph === null || this.#listener.fold.hasOldReport) return null
     const facts = { graph: this.#graph, text: claim.workflow, inputs: claim.inputs, notes: claim.notes }
     const terms = { hasCredentials: claim.needsExtraData, pool: claim.job.pool }
     const made = toResultKey({ ...facts, ...terms }, this.#assigned.slot.engine.catalog())

@@ -23,7 +23,14 @@ import { findRefusal, hasOwnJudges, type InspectWorkflow, type Placement } from 
 import type { ReuseLook } from '../reuse/find-result.ts'
 import { readTerms, toRecipe } from '../summaries/job-recipe.ts'
 import { splitExtraData } from './split-extra-data.ts'
-import { lookForResult, mustBePriority, refuseModels, type SubmitDeps, type SubmitRequest, toJobHook } from './submit-job.ts'
+import {
+  lookForResult,
+  mustBePriority,
+  refuseModels,
+  type SubmitDeps,
+  type SubmitRequest,
+  toJobHook,
+} from './submit-job.ts'
 import { insufficientCredits, queueFull, shuttingDown } from './submit-refusals.ts'
 
 export interface DryRun {
@@ -52,7 +59,15 @@ export type TrySubmit = (request: SubmitRequest, found?: readonly ServiceError[]
 interface TrySubmitDeps
   extends Pick<
     SubmitDeps,
-    'admit' | 'reuse' | 'toHook' | 'mustRunModels' | 'mustTakeJobs' | 'isClosing' | 'retryAfterSeconds' | 'pool' | 'clock'
+    | 'admit'
+    | 'reuse'
+    | 'toHook'
+    | 'mustRunModels'
+    | 'mustTakeJobs'
+    | 'isClosing'
+    | 'retryAfterSeconds'
+    | 'pool'
+    | 'clock'
   > {
   readonly inspectWorkflow: InspectWorkflow
   readonly turns: Turns
@@ -108,7 +123,11 @@ export function createTrySubmit(deps: TrySubmitDeps): TrySubmit {
   }
 
   /** As a submit would, which is why the texts are written as they are there. */
-  async function tryReuse(request: SubmitRequest, { result, inputs }: Inspected, pool: string): Promise<ReuseLook | null> {
+  async function tryReuse(
+    request: SubmitRequest,
+    { result, inputs }: Inspected,
+    pool: string,
+  ): Promise<ReuseLook | null> {
     if (deps.reuse?.isWanted(request.accountId, request.reuse) !== true) return null
     const { credentials, notes } = splitExtraData(request.extraData)
     const { graph } = result

@@ -156,7 +156,12 @@ export function createSubmit(deps: SubmitDeps): Submit {
       credentials === null ? null : extraData.hold(id, credentials, expiresAt, await write(credentials))
     using expected = expectVerdict(id, prepared)
     try {
-      const extra = { needsExtraData: hasCredentials, sealedExtraData, notes: notesText, keepsResult: look?.key != null }
+      const extra = {
+        needsExtraData: hasCredentials,
+        sealedExtraData,
+        notes: notesText,
+        keepsResult: look?.key != null,
+      }
       const facts = { id, pool, createdAt, expiresAt, price, hook, layout: layoutOf(request, notes), ...extra }
       const made = toNewJob(request, prepared, facts)
       const answered = await answer(request, made, look)
@@ -250,7 +255,17 @@ export function toAnsweredEnd({ id: jobId, accountId }: NewJob) {
 interface NewJobFacts
   extends Pick<
     NewJob,
-    'id' | 'pool' | 'createdAt' | 'expiresAt' | 'price' | 'hook' | 'needsExtraData' | 'sealedExtraData' | 'notes' | 'keepsResult' | 'again'
+    | 'id'
+    | 'pool'
+    | 'createdAt'
+    | 'expiresAt'
+    | 'price'
+    | 'hook'
+    | 'needsExtraData'
+    | 'sealedExtraData'
+    | 'notes'
+    | 'keepsResult'
+    | 'again'
   > {
   readonly layout: GraphLayout | null
 }

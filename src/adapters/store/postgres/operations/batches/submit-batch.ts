@@ -66,7 +66,10 @@ async function findOurs(tx: Queryable, batch: NewBatch): Promise<Decision | null
   const row = await tx.get(FIND_OURS, [batch.id])
   if (row === undefined) return null
   const accepted = (JSON.parse(row[0]) as (string | null)[]).filter((jobId) => jobId !== null).length
-  const answered = await tx.all(FIND_ANSWERED, [batch.jobs.map(({ job }) => job.id), batch.jobs[0]!.job.expiresAt.getTime()])
+  const answered = await tx.all(FIND_ANSWERED, [
+    batch.jobs.map(({ job }) => job.id),
+    batch.jobs[0]!.job.expiresAt.getTime(),
+  ])
   return {
     outcome: { outcome: 'queued', accepted, limitedBy: row[1], answered: answered.map(([jobId]) => jobId) },
     purses: null,

@@ -71,7 +71,10 @@ const LISTED = `SELECT id, node_id, name, type, content_type, size_bytes, hash, 
   WHERE job_id = $1 AND expires_at = $2 AND account_id = $3 AND position IS NOT NULL ORDER BY position`
 
 const FIND = {
-  reading: { source: statement<SourceRow>('results.find', SOURCE), listed: statement<ListedRow>('results.listed', LISTED) },
+  reading: {
+    source: statement<SourceRow>('results.find', SOURCE),
+    listed: statement<ListedRow>('results.listed', LISTED),
+  },
   locking: {
     source: statement<SourceRow>('results.lock', `${SOURCE} FOR KEY SHARE OF done`),
     listed: statement<ListedRow>('results.lock_listed', `${LISTED} FOR KEY SHARE`),
@@ -222,7 +225,10 @@ async function answer(tx: Queryable, { job, again, claim, recipe }: Answer): Pro
     keepHooks(tx, toHooks([job])),
     insertJobs(tx, [job]),
     keepRecipes(tx, recipe === null ? [] : [{ accountId, recipe }]),
-    claimKeys(tx, claim === null || times === null ? [] : [{ accountId, key: claim.key, ...times, jobId: id, assetId: null }]),
+    claimKeys(
+      tx,
+      claim === null || times === null ? [] : [{ accountId, key: claim.key, ...times, jobId: id, assetId: null }],
+    ),
   ])
   const [row] = await answerQueued(tx, [found])
   if (row === undefined) throw new Error(`No job ${id}.`)
