@@ -61,7 +61,7 @@ export const JOB_SETTINGS = {
     argument: '<mode>',
     fallback: 'none',
     read: readChoice(['none', 'exact']),
-    help: 'Whether jobs that do not say so themselves may be answered with the result of an equal earlier job of their account: `none` or `exact`. See [results again](reuse.md).',
+    help: 'Whether jobs that do not say so themselves may be answered with the result of an equal earlier job of their account: `none` or `exact`. See docs/reuse.md.',
   },
   previewOutputs: {
     group: 'Jobs',

@@ -23,7 +23,7 @@ export interface RunFacts {
   readonly pool: string
 }
 
-export type ResultKey = { readonly key: string } | { readonly whyNot: string }
+type ResultKey = { readonly key: string } | { readonly whyNot: string }
 
 // Grows whenever keys are made of other things than before.
 const FORMAT = 'result 1'
