@@ -242,8 +242,8 @@ async function toAnswered(tx: Queryable, row: JobRow): Promise<AnswerOutcome> {
 
 const SWEEP = statement(
   'results.sweep',
-  `DELETE FROM job_result WHERE (account_id, key) IN (
-     SELECT account_id, key FROM job_result WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)`,
+  `DELETE FROM job_result WHERE ctid = ANY (ARRAY(
+     SELECT ctid FROM job_result WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED))`,
 )
 
 export function sweepResults(db: Queryable, sweep: { readonly now: number; readonly limit: number }): Promise<number> {
