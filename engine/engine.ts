@@ -126,12 +126,16 @@ export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
   const nodes = await findCustomNodes(options)
   const table = await loadNodes(nodeModules, nodes.declarations)
   const data = toThreadData(options, nodes)
-  // Read while the threads start.
+  // Read while the threads start. Where its files cannot be read, nothing is promised of its results.
   const [build, thread] = await Promise.all([
-    readEngineBuild(),
+    readEngineBuild().catch(() => null),
     openEngineThread({ data, environment: options.environment, log }),
   ])
-  const catalog = createCatalog(table, { build, repeatable: REPEATABLE, nameInputs: NAME_INPUTS })
+  const catalog = createCatalog(table, {
+    ...(build !== null && { build }),
+    repeatable: REPEATABLE,
+    nameInputs: NAME_INPUTS,
+  })
   const turns = createTurns()
   const countOutputs = createOutputNumbers()
 
