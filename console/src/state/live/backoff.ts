@@ -3,8 +3,6 @@
  * at once. A service that is not there is not helped by patience: it is asked at least every few seconds, so that a page is right soon
  * after its return.
  */
-import type { ApiError } from '../../api/client.ts'
-
 const FIRST_MS = 1000
 const MOST_MS = 30_000
 const MOST_AWAY_MS = 3000
@@ -12,7 +10,11 @@ const JITTER = 0.2
 /** What a proxy says while the service behind it is away. */
 const AWAY: readonly (number | null)[] = [null, 502, 503, 504]
 
-type Failure = Pick<ApiError, 'status' | 'retryAfterSeconds'>
+interface Failure {
+  /** null: no answer came. */
+  readonly status: number | null
+  readonly retryAfterSeconds: number | null
+}
 
 /** `error`: null: a connection broke off. */
 export function retryMs(error: Failure | null, failures: number, random = Math.random()): number {
