@@ -13,6 +13,7 @@ import { addNodes } from './admin/nodes.ts'
 import { addWorkerKeys } from './admin/worker-keys.ts'
 import { addBackground } from './background.ts'
 import { addDoctor } from './doctor/doctor.ts'
+import { addImport } from './import/import.ts'
 import { addMcp } from './mcp.ts'
 import { addMigrate } from './migrate.ts'
 import { addModels } from './models.ts'
@@ -65,6 +66,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     addConvert,
     addMcp,
     addWeights,
+    addImport,
     addAccounts,
     addKeys,
     addWorkerKeys,
