@@ -8,6 +8,7 @@ import type { Log } from '../../../lib/log.ts'
 import { pictureGraph } from '../../support/app/fleet-app.ts'
 import { ADMIN_TOKEN, joinTestWorker } from '../../support/app/join-worker.ts'
 import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
+import { runAtelier } from '../../support/cli/atelier.ts'
 import { type FakeComfy, startFakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
 import { type HeardSpan, startTraceCollector, type TraceCollector } from '../../support/network/trace-collector.ts'
 import { openaiFake } from '../../support/providers/fake-providers/direct.ts'
@@ -114,7 +115,7 @@ test('a job over a ComfyUI server is one trace, which continues that of the call
 test('a model call is one trace, whose context the provider gets beside its key', async () => {
   const answer = await fetch(`${app.url}/v2/models/openai/gpt-image-1`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json' },
+    headers: { 'content-type': 'application/json', 'idempotency-key': 'one' },
     body: JSON.stringify({ prompt: 'a lighthouse at night' }),
   })
   assert.equal(answer.status, 200, await answer.text())
@@ -162,8 +163,32 @@ test('nothing that a caller must keep to himself is told, and what the caller do
 })
 
 test('log lines name the trace that they belong to', async () => {
-  const id = await submit(app.url)
-  const { traceId } = await collector.until('job.run', ofJob(id))
-  assert.ok(lines.some((line) => 'trace_id' in line))
-  assert.ok(collector.spans.some((span) => span.traceId === traceId))
+  const traceId = 'c'.repeat(32)
+  await submit(app.url, { traceparent: `00-${traceId}-${CALLER}-01` })
+  await waitUntil(() => lines.some((line) => 'trace_id' in line && line.trace_id === traceId))
 })
+
+test('without a collector, `atelier trace` draws the same from what is stored of a job, or of a model call', async () => {
+  const id = await submit(app.url)
+  await collector.until('job.run', ofJob(id))
+  const drawn = await runAtelier(['trace', id, '--base-url', app.url])
+  assert.equal(drawn.code, 0, drawn.stderr)
+  const lines = drawn.stdout.split('\n')
+  assert.match(lines[0], new RegExp(`^job ${id} .* succeeded · [\\d.]+ m?s$`))
+  assert.match(lines[1], /^trace [0-9a-f]{32}$/)
+  const names = lines.slice(3).map((line) => line.trimStart().split(/ {2,}/, 1)[0])
+  assert.deepEqual(names.slice(0, 3), ['job', 'waited', 'run 1'])
+  assert.ok(names.includes('SaveImage #2') && names.includes('outputs and end'), drawn.stdout)
+  const { request_id: callId } = (await readCalls())[0]
+  const call = await runAtelier(['trace', callId, '--base-url', app.url, '--json'])
+  assert.equal(call.code, 0, call.stderr)
+  assert.equal(JSON.parse(call.stdout).pieces[0].name, 'openai/gpt-image-1')
+  const unknown = await runAtelier(['trace', 'nobody', '--base-url', app.url])
+  assert.deepEqual([unknown.code, unknown.stdout], [1, ''])
+  assert.match(unknown.stderr, /^atelier: there is no job nobody, .*\n$/)
+})
+
+async function readCalls(): Promise<{ request_id: string }[]> {
+  const answer = await fetch(`${app.url}/console/v1/calls?limit=100`)
+  return ((await answer.json()) as { calls: { request_id: string }[] }).calls
+}

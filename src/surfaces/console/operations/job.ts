@@ -73,6 +73,7 @@ export function getJob(app: FastifyInstance, deps: ConsoleDeps): void {
       metadata: Object.fromEntries(Object.entries(job.metadata).filter(([key]) => key !== '')),
       client: submission?.clientId ?? null,
       idempotency_key: origin.idempotencyKey,
+      trace_id: origin.trace?.traceId ?? null,
       has_layout: layoutOf(submission, origin) !== null,
       inputs: toInputViews(origin, assets, mountPrefix),
       are_inputs_cut: origin.areInputsCut,
