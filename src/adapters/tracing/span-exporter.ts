@@ -54,10 +54,13 @@ export function openSpanExporter(options: SpanExporterOptions): SpanExporter {
 
   function schedule(afterMs: number): void {
     if (timer !== null || sending !== null || isClosing) return
-    timer = setTimeout(() => {
-      timer = null
-      sending = sendAll()
-    }, afterMs)
+    timer = setTimeout(begin, afterMs)
+  }
+
+  function begin(): void {
+    if (timer !== null) clearTimeout(timer)
+    timer = null
+    sending ??= sendAll()
   }
 
   async function sendAll(): Promise<void> {
@@ -130,7 +133,9 @@ export function openSpanExporter(options: SpanExporterOptions): SpanExporter {
         return
       }
       waiting.push(span)
-      schedule(gatherMs)
+      // While the collector is away, what fills up waits for the next attempt.
+      if (waiting.length === MAX_BATCH && !isAway) setImmediate(begin)
+      else schedule(gatherMs)
     },
     [Symbol.asyncDispose]() {
       closed ??= close()
