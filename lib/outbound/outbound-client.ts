@@ -30,7 +30,7 @@ interface OutboundClientOptions {
   readonly traces?: OutboundTraces
 }
 
-export interface OutboundTraces {
+interface OutboundTraces {
   readonly tracer: Tracer
   /** What a request is called in a trace: never by anything that a user wrote. */
   readonly nameOf: (request: ExchangeRequest) => string

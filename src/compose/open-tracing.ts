@@ -14,7 +14,7 @@ interface TracingParts {
 }
 
 /** Closing it sends what has not been sent, within a bounded time. */
-export interface OpenedTracing extends AsyncDisposable {
+interface OpenedTracing extends AsyncDisposable {
   /** Left out: nobody traces. */
   readonly tracer?: Tracer
   /** Its lines name the trace that they belong to. */

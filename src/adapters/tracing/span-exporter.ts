@@ -10,7 +10,7 @@ import { settlesWithin } from '../../../lib/waiting/sleep.ts'
 import { toOtlpJson } from './otlp-json.ts'
 import type { EndedSpan } from './otlp-tracer.ts'
 
-export interface SpanExporter extends AsyncDisposable {
+interface SpanExporter extends AsyncDisposable {
   add(span: EndedSpan): void
 }
 
@@ -60,7 +60,7 @@ export function openSpanExporter(options: SpanExporterOptions): SpanExporter {
   function begin(): void {
     if (timer !== null) clearTimeout(timer)
     timer = null
-    sending ??= sendAll()
+    if (!isClosing) sending ??= sendAll()
   }
 
   async function sendAll(): Promise<void> {

@@ -45,7 +45,7 @@ interface StoredOrigin {
 }
 
 /** As its two headers were. */
-export type StoredTrace = readonly [traceparent: string, tracestate?: string]
+type StoredTrace = readonly [traceparent: string, tracestate?: string]
 
 export function writeOrigin({ idempotencyKey, inputs, areInputsCut, layout, trace }: JobOrigin): string {
   const stored: StoredOrigin = {
@@ -68,14 +68,10 @@ export function readOrigin(text: string | null): JobOrigin {
     inputs: inputs.map(([name, hash, sizeBytes, contentType]) => ({ name, hash, sizeBytes, contentType })),
     areInputsCut,
     layout,
-    trace: trace === undefined ? null : readTrace(trace),
+    trace: trace === undefined ? null : readTraceContext(...trace),
   }
 }
 
 function writeTrace(trace: TraceContext): StoredTrace {
   return trace.state === '' ? [toTraceparent(trace)] : [toTraceparent(trace), trace.state]
-}
-
-export function readTrace([traceparent, tracestate]: StoredTrace): TraceContext | null {
-  return readTraceContext(traceparent, tracestate)
 }
