@@ -13,6 +13,7 @@ import { addNodes } from './admin/nodes.ts'
 import { addWorkerKeys } from './admin/worker-keys.ts'
 import { addBackground } from './background.ts'
 import { addDoctor } from './doctor/doctor.ts'
+import { addImport } from './import/import.ts'
 import { addMcp } from './mcp.ts'
 import { addMigrate } from './migrate.ts'
 import { addModels } from './models.ts'
@@ -24,7 +25,7 @@ import { CommandError, EXIT, type Finish, printLine, type Terminal } from './ter
 import { addTrace } from './trace/trace.ts'
 import { addVerify } from './verify.ts'
 import { readVersion } from './version.ts'
-import { addWeights } from './weights.ts'
+import { addWeights } from './weights/weights.ts'
 import { addWork } from './work.ts'
 
 export async function main(terminal: Terminal): Promise<number> {
@@ -45,6 +46,8 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     .description('Runs generative workflows as a durable service, and from the command line.')
     .version(readVersion(), '-V, --version', 'print the version')
     .showSuggestionAfterError()
+    // A flag belongs to the command that it stands behind.
+    .enablePositionalOptions()
     .configureOutput({
       writeOut: (text) => void terminal.stdout.write(text),
       writeErr: (text) => void terminal.stderr.write(text),
@@ -67,6 +70,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     addMcp,
     addTrace,
     addWeights,
+    addImport,
     addAccounts,
     addKeys,
     addWorkerKeys,

@@ -135,6 +135,27 @@ export function testServiceSummaries(opener: StoreOpener<WholeStoreUnderTest>): 
       const byId = await searchWhole(null, { text: all[3]?.id ?? '' }, 'newest')
       assert.deepEqual(byId, [all[3]])
     })
+
+    // Last: it adds accounts.
+    test('that wait are found by a text and by a class however many accounts they are of', async () => {
+      const { store } = opened
+      const ids: string[] = []
+      for (let index = 0; index < 160; index += 1) {
+        const accountId = `one-of-many-${String(index)}`
+        await store.accounts.put({ id: accountId, maxRunning: 10, maxQueued: 10 })
+        const id = newJobId()
+        const recipe = { key: 'rare', title: 'Lighthouse', terms: toTerm('class', 'Rare') }
+        await new Tenant(store, accountId, 'default').submit({ id, createdAt: at(40_000 + index), recipe })
+        ids.push(id)
+      }
+      for (const fields of [{ text: 'lightho' }, { classType: 'Rare' }]) {
+        const found = await searchWhole(null, fields, 'oldest')
+        assert.deepEqual(
+          found.map(({ id }) => id),
+          ids,
+        )
+      }
+    })
   })
 }
 

@@ -13,7 +13,7 @@ import { type Block, readBlocks } from './blocks.ts'
 import { findInPath, openCleanCheckout, project, readPage } from './clean-checkout.ts'
 import { toScript } from './page-script.ts'
 
-const PAGES = [...globSync(['*.md', 'docs/*.md', 'engine/*.md'], { cwd: project })].sort()
+const PAGES = [...globSync(['*.md', 'docs/*.md', 'docs/coming-from/*.md', 'engine/*.md'], { cwd: project })].sort()
 const REPEATED = ['README.md', 'docs/router.md']
 // Tools that the pages use, that are not installed with the project and have no stand-in.
 const TOOLS = ['bash', 'curl', 'openssl', 'base64', 'npm']

@@ -8,9 +8,11 @@ import { main } from '../../src/cli/main.ts'
 import type { Terminal } from '../../src/cli/terminal.ts'
 import { project, readPage } from './clean-checkout.ts'
 
-const PAGES = globSync(['*.md', 'deploy/*.md', 'docs/*.md', 'docs/decisions/*.md', 'engine/*.md'], {
-  cwd: project,
-}).sort()
+const FOLDERS_OF_PAGES = ['.', 'deploy', 'docs', 'docs/coming-from', 'docs/decisions', 'engine']
+const PAGES = globSync(
+  FOLDERS_OF_PAGES.map((folder) => path.join(folder, '*.md')),
+  { cwd: project },
+).sort()
 // Decisions and the changelog describe the past.
 const CURRENT = PAGES.filter((page) => !page.includes('decisions') && page !== 'CHANGELOG.md')
 const FENCED = /^ *(`{3,})[\s\S]*?^ *\1\s*$/gm

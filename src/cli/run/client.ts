@@ -44,8 +44,8 @@ export class RefusedError extends Error {
 
 export interface RunClient {
   readonly baseUrl: string
-  /** Uploads a file and returns the reference that stands for it in a workflow. */
-  upload(file: string, signal: AbortSignal): Promise<JsonObject>
+  /** Uploads a file and returns the reference that stands for it in a workflow. It is named as it is on this machine, if not otherwise. */
+  upload(file: string, signal: AbortSignal, filePath?: string): Promise<JsonObject>
   submit(workflow: JsonValue, signal: AbortSignal): Promise<JobView>
   /** Sends what makes something, with a key of its own, until it is taken. */
   post(link: string, body: JsonObject, signal: AbortSignal): Promise<unknown>
@@ -58,6 +58,8 @@ export interface RunClient {
   /** Resolves to the answer whose body is the event stream; throws refusals. */
   events(link: string, signal: AbortSignal): Promise<Response>
   download(url: string, signal: AbortSignal): Promise<Response>
+  /** Any other request, without a limit of time. */
+  call(link: string, init: RequestInit): Promise<Response>
 }
 
 // A poll or a submit without an answer for this long has failed. Uploads and downloads have no such limit.
@@ -142,8 +144,7 @@ export function createRunClient({ baseUrl, token, ...options }: ClientOptions): 
     }
   }
 
-  async function upload(file: string, signal: AbortSignal): Promise<JsonObject> {
-    const name = path.basename(file)
+  async function upload(file: string, signal: AbortSignal, name = path.basename(file)): Promise<JsonObject> {
     const contentType = typeFromName(name) ?? 'application/octet-stream'
     // A blob backed by the file, which is read while it is sent.
     const bytes = await openAsBlob(file, { type: contentType })
@@ -152,7 +153,7 @@ export function createRunClient({ baseUrl, token, ...options }: ClientOptions): 
     const form = new FormData()
     form.set('content_type', contentType)
     form.set('file_path', name)
-    form.set('file', bytes, name)
+    form.set('file', bytes, path.basename(name))
     const response = await call('/assets', {
       method: 'POST',
       headers: { 'Idempotency-Key': randomUUID() },
@@ -184,11 +185,12 @@ export function createRunClient({ baseUrl, token, ...options }: ClientOptions): 
     cancel: async (link, signal) => readJob(await callForJson(link, { method: 'POST', signal })),
     events: (link, signal) => call(link, { headers: { Accept: 'text/event-stream' }, signal }),
     download: (url, signal) => call(url, { signal }),
+    call,
   }
 }
 
 /** A broken line, a server that starts again, and an upload that its former request still holds. */
-function mayPass(error: unknown): boolean {
+export function mayPass(error: unknown): boolean {
   if (error instanceof UnreachableError) return true
   return error instanceof RefusedError && (PASSING.has(error.status) || error.status >= 500)
 }

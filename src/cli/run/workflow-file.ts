@@ -25,22 +25,30 @@ export function readWorkflowFile(file: string, cwd: string): JsonObject {
 }
 
 function readTexts(file: string, cwd: string): string[] {
-  let handle: number | null = null
   try {
-    handle = openSync(path.resolve(cwd, file), 'r')
-    const source = openSource(handle)
-    const carried = readCarriedTexts(source)
-    if (carried !== null) return carried
-    if (source.size > MAX_TEXT_BYTES) throw new Error('it is too large for a workflow')
-    return [
-      Buffer.from(source.read(0, source.size))
-        .toString('utf8')
-        .replace(/^\ufeff/, ''),
-    ]
+    return withSource(path.resolve(cwd, file), (source) => readCarriedTexts(source) ?? [readPlainText(source)])
   } catch (error) {
     throw new CommandError(toPrintable(`cannot read ${file}: ${(error as Error).message}`), EXIT.usage)
+  }
+}
+
+/** The JSON texts that a picture, sound or film carries; none of any other file. Throws what reading throws. */
+export function readCarriedBy(file: string): string[] {
+  return withSource(file, readCarriedTexts) ?? []
+}
+
+function readPlainText(source: ByteSource): string {
+  if (source.size > MAX_TEXT_BYTES) throw new Error('it is too large for a workflow')
+  const text = Buffer.from(source.read(0, source.size)).toString('utf8')
+  return text.replace(/^\ufeff/, '')
+}
+
+function withSource<Result>(file: string, read: (source: ByteSource) => Result): Result {
+  const handle = openSync(file, 'r')
+  try {
+    return read(openSource(handle))
   } finally {
-    if (handle !== null) closeSync(handle)
+    closeSync(handle)
   }
 }
 

@@ -31,6 +31,11 @@ export function readResource(text: string): Readonly<Record<string, string>> {
   return Object.fromEntries(pairs)
 }
 
+export function readServiceName(text: string): string {
+  if (/^[^\p{Cc}]{1,255}$/u.test(text)) return text
+  throw new Error('is no name of at most 255 characters; give for example atelier')
+}
+
 function readPairs(text: string): readonly (readonly [string, string])[] {
   const items = text.split(',').filter((item) => item.trim() !== '')
   if (items.length > MAX_PAIRS) throw new Error(`has more than ${MAX_PAIRS} pairs`)

@@ -2,7 +2,7 @@
 import type { SettingName } from '../env.ts'
 import { readChoice, readSwitch } from '../readers/read-choice.ts'
 import { readCount } from '../readers/read-quantity.ts'
-import { readOtlpHeaders, readOtlpUrl, readRatio, readResource } from '../readers/read-traces.ts'
+import { readOtlpHeaders, readOtlpUrl, readRatio, readResource, readServiceName } from '../readers/read-traces.ts'
 import type { Setting } from './setting.ts'
 
 const SAMPLERS = [
@@ -60,7 +60,7 @@ export const TRACE_SETTINGS = {
     group: 'Traces',
     argument: '<name>',
     fallback: 'atelier',
-    read: (text: string) => (text === '' ? 'atelier' : text.slice(0, 255)),
+    read: orUnset(readServiceName, 'atelier'),
     help: 'The name of this service among those of a trace.',
   },
   otelResourceAttributes: {

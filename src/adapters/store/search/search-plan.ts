@@ -21,7 +21,18 @@ export type RangeValues =
   | { readonly by: 'outputs'; readonly values: readonly [mask: number] }
   | { readonly by: 'label'; readonly values: readonly [key: string, value: string] }
   | { readonly by: 'id'; readonly values: readonly [from: string, to: string] }
+  | LiveRange
   | ServiceRange
+
+/** Jobs that have not ended, where the indexes of what jobs share hold ended ones only: each is asked for the text or its recipe. */
+interface LiveRange {
+  readonly by: 'live' | 'live_held'
+  readonly values: readonly [JobStatus, text: string | null, recipes: string]
+}
+
+export function isLive({ by }: Pick<SearchRange, 'by'>): boolean {
+  return by === 'live' || by === 'live_held'
+}
 
 /** What only a search over all accounts walks: everything by time, a pool whole, and jobs that run. */
 type ServiceRange =
@@ -51,6 +62,7 @@ export interface SearchPlan {
 
 /** Whether a job of the range can fail to fit: then more entries are walked than are wanted. */
 export function isSelective({ questions }: Pick<SearchPlan, 'questions'>, range: SearchRange): boolean {
+  if (isLive(range)) return true
   const asked = Object.entries(questions).filter(([, question]) => question !== null)
   return asked.some(([name]) => name !== range.by)
 }

@@ -36,7 +36,7 @@ export function toRecipe(graph: Graph, name: string | null): JobRecipe {
       else if (input === 'filename_prefix') prefix ??= titleOfPrefix(value)
     }
   }
-  const title = clean(name ?? '') || prefix || tellingClass([...classes])
+  const title = (name === null ? '' : clean(name)) || prefix || tellingClass([...classes])
   const terms = toTerms(classes, weights)
   return { key: keyOf(terms), title, terms }
 }

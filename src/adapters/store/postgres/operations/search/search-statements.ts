@@ -49,7 +49,7 @@ function within(direction: SearchOrder, time = 'created_at', id = 'id'): string 
 }
 
 // $17 and $18: the values of each range, $19: its account
-type Indexed = Exclude<SearchRange['by'], 'label' | 'id' | 'time' | 'held' | 'whole_pool'>
+type Indexed = Exclude<SearchRange['by'], 'label' | 'id' | 'time' | 'held' | 'whole_pool' | 'live' | 'live_held'>
 const ACCOUNT_CONDITIONS: Record<Indexed, string> = {
   status: 'status = asked.first',
   pool: `pool <> 'default' AND pool = asked.first AND status = asked.second`,

@@ -5,16 +5,18 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { prepareInsertParts, type Submit } from '../jobs/submit-job.ts'
 import { prepareRows } from '../statement.ts'
+import { FOLLOWED, prepareTellQueued } from '../webhooks/tell-queued.ts'
 
 // Graphs are handed over as one text, which is held twice meanwhile.
 const MAX_LENGTH = 4 * 1024 * 1024
 
 export function prepareInsertJobs(database: DatabaseSync): (submits: readonly Submit[]) => void {
   const findNext = prepareRows<[seq: number]>(database, 'SELECT coalesce(max(seq), 0) + 1 FROM job')
-  const findMark = prepareRows<[mark: string]>(
+  const findFollower = prepareRows<[1]>(
     database,
-    `SELECT '' FROM webhook_endpoint WHERE account_id = ? AND kind = 'account' LIMIT 1`,
+    `SELECT 1 FROM webhook_endpoint WHERE account_id = ? AND kind = 'account' LIMIT 1`,
   )
+  const tellQueued = prepareTellQueued(database)
   const insertJobs = database.prepare(`
     INSERT INTO job (seq, id, account_id, pool, status, priority, created_at, expires_at, metadata, needs_extra_data, input_count,
       price_second, price_minimum, needs, recipe, title, hook)
@@ -46,7 +48,7 @@ export function prepareInsertJobs(database: DatabaseSync): (submits: readonly Su
     if (one === undefined || next === undefined) return
     const { accountId, pool, createdAt, expiresAt } = one
     const [perSecondMicros, minimumMicros] = one.price ?? [null, null]
-    const mark = findMark.get(accountId)?.[0] ?? null
+    const mark = findFollower.get(accountId) === undefined ? null : FOLLOWED
     const rows = submits.map((submit) => [
       ...[submit.id, submit.priority, submit.metadata, submit.extraDataFlags, submit.inputs.length, submit.needs],
       ...[submit.recipe?.[0] ?? null, submit.title, submit.hook?.id ?? null],
@@ -56,5 +58,7 @@ export function prepareInsertJobs(database: DatabaseSync): (submits: readonly Su
     insertJobs.run(next, JSON.stringify(rows), accountId, pool, ...times, ...prices, mark)
     insertTexts(next, submits)
     for (const [index, submit] of submits.entries()) insertParts(next + index, submit)
+    const isTold = mark !== null || submits.some(({ hook }) => hook !== null)
+    if (isTold) tellQueued(next, next + submits.length - 1)
   }
 }

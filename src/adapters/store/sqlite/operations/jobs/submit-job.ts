@@ -18,6 +18,7 @@ import { prepareLedger } from '../credits/ledger-holds.ts'
 import { createPacking, type Packed } from '../packed.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareKeepHook } from '../webhooks/endpoint-rows.ts'
+import { FOLLOWED, prepareTellQueued } from '../webhooks/tell-queued.ts'
 import { prepareNewestPosition } from './queue-position.ts'
 import { prepareAddSubmission, prepareIsTaken, type SubmissionRow, toSubmissionRow } from './write-run-records.ts'
 
@@ -136,12 +137,13 @@ export function prepareSubmit(database: DatabaseSync): (input: Packed<Submit>) =
     if (isPoolClosed(pool)) return POOL_CLOSED
     const hold = toHold(submit)
     if (hold !== null && !ledger.canHold(hold)) return 'insufficient_credits'
-    const queued = takeQueueRoom(accountId)
-    if (queued === null) return null
+    const room = takeQueueRoom(accountId)
+    if (room === null) return null
+    const [queued, isFollowed] = room
     if (hold !== null) ledger.hold(hold)
     if (key !== null) claimKey({ accountId, key, expiresAt: submit.keyExpiresAt, jobId: id, assetId: null })
     if (submit.hook !== null) keepHook(accountId, submit.hook, submit.createdAt)
-    const seq = insertJob(submit)
+    const seq = insertJob(submit, submit.hook?.id ?? (isFollowed === 1 ? FOLLOWED : null))
     if (submit.recipe !== null) keepRecipe(accountId, submit.recipe)
     if (submission !== null) addSubmission(seq, submission)
     return newestPosition({ seq, accountId, pool, priority }, queued)
@@ -164,32 +166,33 @@ export function toHold({ id, accountId, pool, keyId, price, createdAt }: Submit)
   return { holdId: jobHoldId(id), accountId, micros: holdMicros, at: createdAt, labels }
 }
 
-/** How many jobs of the account wait now, or null when its queue is full. */
-function prepareTakeQueueRoom(database: DatabaseSync): (accountId: string) => number | null {
-  const bump = prepareRows<[number]>(
+type QueueRoom = readonly [queued: number, isFollowed: number]
+
+/** How many jobs of the account wait now and whether it has webhooks, or null when its queue is full. */
+function prepareTakeQueueRoom(database: DatabaseSync): (accountId: string) => QueueRoom | null {
+  const bump = prepareRows<QueueRoom>(
     database,
-    'UPDATE account SET queued = queued + 1 WHERE id = ? AND queued < max_queued RETURNING queued',
+    `UPDATE account SET queued = queued + 1 WHERE id = ? AND queued < max_queued
+     RETURNING queued, EXISTS (SELECT 1 FROM webhook_endpoint WHERE account_id = account.id AND kind = 'account')`,
   )
   const exists = prepareRows<[number]>(database, 'SELECT 1 FROM account WHERE id = ?')
   return (accountId) => {
     const row = bump.get(accountId)
-    if (row !== undefined) return row[0]
+    if (row !== undefined) return row
     if (exists.get(accountId) === undefined) throw new Error(`No account ${accountId}.`)
     return null
   }
 }
 
-// Nearly always no row: then nobody is to be told.
-const MARK = `(SELECT '' FROM webhook_endpoint WHERE account_id = ?2 AND kind = 'account' LIMIT 1)`
-
-function prepareInsertJob(database: DatabaseSync): (submit: Submit) => number {
+function prepareInsertJob(database: DatabaseSync): (submit: Submit, hook: string | null) => number {
   const insertJob = database.prepare(`
     INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, metadata, needs_extra_data, input_count,
       price_second, price_minimum, needs, recipe, title, hook)
-    VALUES (?, ?2, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?15, ${MARK}))`)
+    VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
   const insertWorkflow = database.prepare('INSERT INTO job_workflow (seq, text, origin) VALUES (?, ?, ?)')
   const insertParts = prepareInsertParts(database)
-  return (submit) => {
+  const tellQueued = prepareTellQueued(database)
+  return (submit, hook) => {
     const { id, accountId, createdAt, metadata, inputs } = submit
     const [perSecondMicros, minimumMicros] = submit.price ?? [null, null]
     const inserted = insertJob.run(
@@ -207,11 +210,12 @@ function prepareInsertJob(database: DatabaseSync): (submit: Submit) => number {
       submit.needs,
       submit.recipe?.[0] ?? null,
       submit.title,
-      submit.hook?.id ?? null,
+      hook,
     )
     const seq = Number(inserted.lastInsertRowid)
     insertWorkflow.run(seq, submit.workflow, submit.origin)
     insertParts(seq, submit)
+    if (hook !== null) tellQueued(seq, seq)
     return seq
   }
 }

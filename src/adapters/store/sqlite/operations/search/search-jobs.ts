@@ -12,11 +12,12 @@ import {
   toSearchPlan,
   toWalkLength,
 } from '../../../search/search-plan.ts'
-import { toServicePlan } from '../../../search/service-plan.ts'
+import { type OwnedName, toServicePlan } from '../../../search/service-plan.ts'
 import { prepareCountByStatus } from '../accounts/account-counters.ts'
 import { IS_RETAINED } from '../jobs/find-job.ts'
 import { preparePositionNear, prepareQueuePosition } from '../jobs/queue-position.ts'
 import { prepareRows } from '../statement.ts'
+import { withLive } from './live-ranges.ts'
 import { prepareRanges, type RangeInput, type SearchOrder, toParameters } from './search-statements.ts'
 import { prepareFindTerms } from './search-terms.ts'
 import { prepareFindServiceTerms } from './service-terms.ts'
@@ -83,8 +84,18 @@ function preparePlan(database: DatabaseSync): (scope: SummaryScope, filter: Stor
   const findTerms = prepareFindTerms(database)
   const findServiceTerms = prepareFindServiceTerms(database)
   return (scope, filter) => {
-    if (scope === null) return toServicePlan(toPlanned(filter), { ...findServiceTerms(filter), isEngineIndexed })
-    return toSearchPlan(toPlanned(filter), { ...findTerms(scope, filter), accountId: scope, isEngineIndexed })
+    const { statuses, text } = filter
+    if (scope === null) {
+      const found = findServiceTerms(filter)
+      const plan = toServicePlan(toPlanned(filter), { ...found, isEngineIndexed })
+      const nameOf = ([, recipe]: OwnedName) => recipe
+      const recipes = (found.text?.recipes ?? found.recipes)?.map(nameOf) ?? []
+      return withLive(plan, { scope, statuses, text, recipes, queues: found.waiting })
+    }
+    const found = findTerms(scope, filter)
+    const plan = toSearchPlan(toPlanned(filter), { ...found, accountId: scope, isEngineIndexed })
+    const recipes = found.text?.recipes ?? found.recipes ?? []
+    return withLive(plan, { scope, statuses, text, recipes, queues: [scope] })
   }
 }
 

@@ -93,7 +93,8 @@ export function prepareFindTerms(database: DatabaseSync): (accountId: string, se
 }
 
 function nextTitle(condition: string): string {
-  return `(SELECT min(title) FROM job INDEXED BY job_title_listing WHERE title IS NOT NULL AND account_id = ?1 AND ${condition})`
+  return `(SELECT min(title) FROM job INDEXED BY job_title_listing
+    WHERE title IS NOT NULL AND completed_at IS NOT NULL AND account_id = ?1 AND ${condition})`
 }
 
 /** `<>` and not `>`: the database begins at one lower bound only, and must begin at the condition's. */

@@ -21,7 +21,7 @@ export function prepareFindServiceTerms(
   const nextTitle = prepareRows<OwnedName>(
     database,
     `SELECT account_id, title FROM job INDEXED BY job_title_listing
-     WHERE title IS NOT NULL AND (account_id, title) > (?1, ?2) ORDER BY account_id, title LIMIT 1`,
+     WHERE title IS NOT NULL AND completed_at IS NOT NULL AND (account_id, title) > (?1, ?2) ORDER BY account_id, title LIMIT 1`,
   )
   const labelled = prepareRows<[string]>(
     database,
@@ -53,7 +53,8 @@ export function prepareFindServiceTerms(
       recipes: terms === null ? null : withTerms.all(...terms),
       text: text === null ? null : { recipes: withText.all(text), titles: findTitles(text) },
       labelled: label === undefined ? [] : labelled.all(...label).map(([id]) => id),
-      waiting: statuses?.includes('queued') === true ? waiting.all().map(([id]) => id) : [],
+      waiting:
+        statuses?.includes('queued') === true || terms !== null || text !== null ? waiting.all().map(([id]) => id) : [],
     }
   }
 }

@@ -1,10 +1,12 @@
-/** `atelier weights`: which engine of a service has which files of weights. */
+/** `atelier weights`: which engine of a service has which files of weights; and for operators, putting and removing them. */
 import type { Command } from 'commander'
-import { toTable } from './admin/layout.ts'
-import { createRunClient, RefusedError, type RunClient, UnreachableError } from './run/client.ts'
-import { toFields } from './run/job-answers.ts'
-import { addServerFlags, readServer } from './run/server-flags.ts'
-import { CommandError, EXIT, type Finish, printLine, type Terminal, toPrintable } from './terminal.ts'
+import { toTable } from '../admin/layout.ts'
+import { askServer } from '../run/ask-server.ts'
+import { type RunClient, UnreachableError } from '../run/client.ts'
+import { toFields } from '../run/job-answers.ts'
+import { addServerFlags } from '../run/server-flags.ts'
+import { EXIT, type Finish, printLine, type Terminal, toPrintable } from '../terminal.ts'
+import { addWeightChanges } from './change-weights.ts'
 
 type Options = Readonly<Record<string, unknown>>
 
@@ -28,24 +30,18 @@ export function addWeights(program: Command, terminal: Terminal, finish: Finish)
     .option('--folder <name>', 'only those of this folder, such as checkpoints')
     .option('--name <file>', 'only files of this name')
     .option('--json', 'print the list as JSON')
+    // `add` and `remove` have flags of the same names.
+    .enablePositionalOptions()
   addServerFlags(command).action(async (options: Options) => finish(await list(options, terminal)))
+  addWeightChanges(command, terminal, finish)
 }
 
-async function list(options: Options, terminal: Terminal): Promise<number> {
-  const server = readServer(options, terminal)
-  if (server === null) throw new CommandError('weights are those of a server; name one with --base-url', EXIT.usage)
-  try {
-    const weights = await readAll(createRunClient(server), options)
+function list(options: Options, terminal: Terminal): Promise<number> {
+  return askServer(options, terminal, async (client) => {
+    const weights = await readAll(client, options)
     printLine(terminal.stdout, options['json'] === true ? JSON.stringify({ weights }, null, 2) : show(weights))
     return EXIT.ok
-  } catch (error) {
-    if (error instanceof RefusedError) {
-      for (const line of error.lines) printLine(terminal.stderr, line)
-      return EXIT.failed
-    }
-    if (!(error instanceof UnreachableError)) throw error
-    throw new CommandError(`${error.message}; is the server running? (--base-url)`, EXIT.unreachable)
-  }
+  })
 }
 
 async function readAll(client: RunClient, options: Options): Promise<WeightWire[]> {

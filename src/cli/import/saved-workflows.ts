@@ -1,0 +1,71 @@
+/**
+ * The saved workflows of the account: its user files below `workflows/`, where ComfyUI's editor and other clients of the Legacy v1 API
+ * have them. A name that is taken by another workflow is never written over unless that is wished.
+ */
+import { RefusedError, type RunClient } from '../run/client.ts'
+import { toFields } from '../run/job-answers.ts'
+import type { Placed } from './import-report.ts'
+import type { PlaceOptions } from './service-files.ts'
+
+export interface SavedWorkflows {
+  /** Names below `workflows/` that begin so. */
+  list(start: string): readonly string[]
+  place(name: string, bytes: Uint8Array): Promise<Placed>
+}
+
+const FOLDER = 'workflows'
+const TAKEN = 'has the name of another workflow here; --overwrite puts it in its place'
+// What the answers mean that have no words of their own for it.
+const REASONS: Readonly<Record<number, string>> = {
+  403: 'has a name that cannot be kept',
+  404: 'has no place here: this service keeps no user files',
+  413: 'finds no room: at most 8 MiB a file, 2000 files and 128 MiB together are kept',
+}
+
+export async function openSavedWorkflows(
+  client: RunClient,
+  { isDry, overwrite, signal }: PlaceOptions,
+): Promise<SavedWorkflows> {
+  const sizes = await listSizes(client, signal)
+  const linkOf = (name: string) => `${client.baseUrl}/api/userdata/${encodeURIComponent(`${FOLDER}/${name}`)}`
+
+  async function isSame(name: string, bytes: Uint8Array): Promise<boolean> {
+    if (sizes.get(name) !== bytes.byteLength) return false
+    const response = await client.call(linkOf(name), { signal })
+    return Buffer.from(await response.arrayBuffer()).equals(bytes)
+  }
+
+  return {
+    list: (start) => [...sizes.keys()].filter((name) => name.startsWith(start)),
+    async place(name, bytes) {
+      if (sizes.has(name)) {
+        if (await isSame(name, bytes)) return { outcome: 'already there' }
+        if (!overwrite) return { outcome: 'refused', reason: TAKEN }
+      }
+      try {
+        const link = `${linkOf(name)}?overwrite=${overwrite}`
+        if (!isDry) await client.call(link, { method: 'POST', body: new Blob([Buffer.from(bytes)]), signal })
+      } catch (error) {
+        if (!(error instanceof RefusedError)) throw error
+        if (error.status === 409) return { outcome: 'refused', reason: TAKEN }
+        const reason = REASONS[error.status]
+        if (reason === undefined) throw error
+        return { outcome: 'refused', reason }
+      }
+      sizes.set(name, bytes.byteLength)
+      return { outcome: 'brought' }
+    },
+  }
+}
+
+async function listSizes(client: RunClient, signal: AbortSignal): Promise<Map<string, number>> {
+  try {
+    const listed = await client.read(`${client.baseUrl}/api/userdata?dir=${FOLDER}&recurse=true&full_info=true`, signal)
+    const files = (Array.isArray(listed) ? listed : []).map(toFields)
+    return new Map(files.map(({ path, size }) => [String(path), Number(size)]))
+  } catch (error) {
+    // ComfyUI's answer for a folder in which there is nothing.
+    if (error instanceof RefusedError && error.status === 404) return new Map()
+    throw error
+  }
+}
