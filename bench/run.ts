@@ -32,12 +32,14 @@ import { sockets } from './scenarios/sockets.ts'
 import { stalls } from './scenarios/stalls.ts'
 import { streams } from './scenarios/streams.ts'
 import { submit } from './scenarios/submit.ts'
+import { traces } from './scenarios/traces.ts'
 import { transfer } from './scenarios/transfer.ts'
 import { uploads } from './scenarios/uploads.ts'
 
 const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   poll,
   submit,
+  traces,
   streams,
   sockets,
   transfer,

@@ -14,6 +14,6 @@ CREATE TABLE job_result (
 
 CREATE INDEX job_result_expiry ON job_result (expires_at);
 
--- The job whose result answered this one; null: it was run itself. The third bit of `needs_extra_data`, 4, says that the job leaves a
+-- The job whose result answered this one; null: it was run itself. The fourth bit of `needs_extra_data`, 8, says that the job leaves a
 -- row above when it succeeds.
 ALTER TABLE job ADD COLUMN reused_from TEXT;

@@ -22,6 +22,7 @@ import { addConvert } from './run/convert.ts'
 import { addRun } from './run/run.ts'
 import { addServe } from './serve.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
+import { addTrace } from './trace/trace.ts'
 import { addVerify } from './verify.ts'
 import { readVersion } from './version.ts'
 import { addWeights } from './weights/weights.ts'
@@ -67,6 +68,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     addRun,
     addConvert,
     addMcp,
+    addTrace,
     addWeights,
     addImport,
     addAccounts,

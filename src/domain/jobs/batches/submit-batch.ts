@@ -167,6 +167,7 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
   ) {
     const createdAt = clock.now()
     const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
+    const trace = deps.currentTrace?.() ?? null
     const write = (data: unknown) => turns.run(writeJsonSteps(data as JsonValue))
     // Most of the time all of them carry the same.
     const extraOf = remember(
@@ -189,7 +190,7 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
         const again = look === null || look.key === null ? null : (look.found?.again ?? null)
         const kept = { keepsResult: look?.key != null, again }
         const extra = { needsExtraData: hasCredentials, sealedExtraData, notes: notesText, ...kept }
-        const facts = { id, createdAt, expiresAt, hook, layout: layoutOf(request, notes), ...terms, ...extra }
+        const facts = { id, createdAt, expiresAt, hook, trace, layout: layoutOf(request, notes), ...terms, ...extra }
         jobs.push({ index, job: toNewJob(request, prepared, facts), look })
       }
     } catch (error) {

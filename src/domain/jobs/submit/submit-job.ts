@@ -11,6 +11,7 @@ import type { Clock } from '../../../../lib/clock.ts'
 import type { NewId } from '../../../../lib/ids.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
+import type { TraceContext } from '../../../../lib/tracing/trace-context.ts'
 import { createTurns, type Turns } from '../../../../lib/waiting/turns.ts'
 import type { PoolPrice } from '../../credits/prices.ts'
 import type { ModelWish } from '../../engine/model-port.ts'
@@ -121,6 +122,8 @@ export interface SubmitDeps {
     hasRoomFor(lane: string): boolean
   }
   readonly observer?: JobObserver
+  /** The trace that a submit belongs to; left out: nobody traces. */
+  readonly currentTrace?: () => TraceContext | null
   /**
    * Called while the record is on its way to the store. A worker of this process may claim at the same moment: the store
    * keeps the order, so both become one write. The notice after the record is for everybody else.
@@ -162,7 +165,8 @@ export function createSubmit(deps: SubmitDeps): Submit {
         notes: notesText,
         keepsResult: look?.key != null,
       }
-      const facts = { id, pool, createdAt, expiresAt, price, hook, layout: layoutOf(request, notes), ...extra }
+      const trace = deps.currentTrace?.() ?? null
+      const facts = { id, pool, createdAt, expiresAt, price, hook, trace, layout: layoutOf(request, notes), ...extra }
       const made = toNewJob(request, prepared, facts)
       const answered = await answer(request, made, look)
       if (answered !== null) return answered
@@ -268,9 +272,14 @@ interface NewJobFacts
     | 'again'
   > {
   readonly layout: GraphLayout | null
+  readonly trace: TraceContext | null
 }
 
-export function toNewJob(request: SubmitRequest, prepared: PreparedJob, { layout, ...facts }: NewJobFacts): NewJob {
+export function toNewJob(
+  request: SubmitRequest,
+  prepared: PreparedJob,
+  { layout, trace, ...facts }: NewJobFacts,
+): NewJob {
   return {
     ...facts,
     accountId: request.accountId,
@@ -283,7 +292,7 @@ export function toNewJob(request: SubmitRequest, prepared: PreparedJob, { layout
     keyId: request.keyId ?? null,
     hasChosenId: request.id != null,
     submission: request.submission ?? null,
-    origin: toOrigin(request.idempotencyKey, prepared.inputs, layout),
+    origin: toOrigin(request.idempotencyKey, prepared.inputs, layout, trace),
   }
 }
 

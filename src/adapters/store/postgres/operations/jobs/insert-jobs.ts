@@ -6,7 +6,7 @@ import type { NewJob } from '../../../../../domain/jobs/job-store.ts'
 import { writeOrigin } from '../../../../../domain/jobs/submit/job-origin.ts'
 import type { RecipeFields } from '../../../rows/known-recipes.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
-import { HAS_CREDENTIALS, HAS_NOTES, KEEPS_RESULT } from './job-row.ts'
+import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE, KEEPS_RESULT } from './job-row.ts'
 import { toSubmissionRow } from './write-run-records.ts'
 
 // The order of the rows is the order of the queue. The accounts are locked.
@@ -114,8 +114,9 @@ function insertRows(tx: Queryable, jobs: readonly NewJob[]): Promise<number> {
   ])
 }
 
-function toFlags({ needsExtraData, notes, keepsResult }: NewJob): number {
-  return (needsExtraData ? HAS_CREDENTIALS : 0) | (notes == null ? 0 : HAS_NOTES) | (keepsResult ? KEEPS_RESULT : 0)
+function toFlags({ needsExtraData, notes, origin, keepsResult }: NewJob): number {
+  const extra = (needsExtraData ? HAS_CREDENTIALS : 0) | (notes == null ? 0 : HAS_NOTES)
+  return extra | (origin?.trace == null ? 0 : HAS_TRACE) | (keepsResult ? KEEPS_RESULT : 0)
 }
 
 function toMetadata(metadata: NewJob['metadata']): string | null {

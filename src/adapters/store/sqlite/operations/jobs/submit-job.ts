@@ -59,11 +59,12 @@ type SubmitAnswer = number | KeyHolder | null | 'insufficient_credits' | typeof 
 const ID_TAKEN = 'id_taken'
 const POOL_CLOSED = 'pool_closed'
 
-/** Bits of `needs_extra_data`: what lies beside the job until it ends. A job without either costs no statement for them. */
+/** Bits of `needs_extra_data`: what a claim reads beside the job. A job without any of it costs no statement for it. */
 export const HAS_CREDENTIALS = 1
 export const HAS_NOTES = 2
+export const HAS_TRACE = 4
 /** Its end leaves a row in `job_result`. */
-export const KEEPS_RESULT = 4
+export const KEEPS_RESULT = 8
 
 export const SUBMIT = createPacking<Submit>({
   ...{ id: true, accountId: true, pool: true, priority: true, createdAt: true, expiresAt: true, metadata: true },
@@ -105,8 +106,9 @@ export function toSubmitInput(job: NewJob, claim: KeyClaim | null, recipe: Recip
   })
 }
 
-function toFlags({ needsExtraData, notes = null, keepsResult = false }: NewJob): number {
-  return (needsExtraData ? HAS_CREDENTIALS : 0) | (notes === null ? 0 : HAS_NOTES) | (keepsResult ? KEEPS_RESULT : 0)
+function toFlags({ needsExtraData, notes = null, origin, keepsResult = false }: NewJob): number {
+  const extra = (needsExtraData ? HAS_CREDENTIALS : 0) | (notes === null ? 0 : HAS_NOTES)
+  return extra | (origin?.trace == null ? 0 : HAS_TRACE) | (keepsResult ? KEEPS_RESULT : 0)
 }
 
 export function toSubmitOutcome(job: NewJob, answer: SubmitAnswer): SubmitOutcome {
