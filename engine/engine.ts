@@ -10,6 +10,7 @@ import type { JsonValue } from '../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../lib/json/write-json-steps.ts'
 import { type Log, silentLog } from '../lib/log.ts'
 import { createTurns, type Turns } from '../lib/waiting/turns.ts'
+import { readEngineBuild } from './build.ts'
 import { CheckedGraph, checkGraph, type GraphSource, type ReadyGraph } from './check-graph.ts'
 import { type CustomNodes, NO_CUSTOM_NODES } from './custom/custom-nodes.ts'
 import { describeModules } from './custom/describe-modules.ts'
@@ -18,6 +19,7 @@ import { openInputFiles } from './files/input-files.ts'
 import type { NodeCatalog } from './graph/node-catalog.ts'
 import type { EngineEvent } from './graph/run-event.ts'
 import { createCatalog } from './node/define-node.ts'
+import { NAME_INPUTS, REPEATABLE } from './nodes/repeatable.ts'
 import { openEngineThread, type ReserveOutputNumbers } from './threads/engine-thread-link.ts'
 import { loadNodes } from './threads/load-nodes.ts'
 import type { RunModel } from './threads/model-line.ts'
@@ -122,9 +124,18 @@ async function findCustomNodes({ nodeModules = [], customNodes, log = silentLog 
 export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
   const { log = silentLog, clock = systemClock, nodeModules = [] } = options
   const nodes = await findCustomNodes(options)
-  const catalog = createCatalog(await loadNodes(nodeModules, nodes.declarations))
+  const table = await loadNodes(nodeModules, nodes.declarations)
   const data = toThreadData(options, nodes)
-  const thread = await openEngineThread({ data, environment: options.environment, log })
+  // Read while the threads start. Where its files cannot be read, nothing is promised of its results.
+  const [build, thread] = await Promise.all([
+    readEngineBuild().catch(() => null),
+    openEngineThread({ data, environment: options.environment, log }),
+  ])
+  const catalog = createCatalog(table, {
+    ...(build !== null && { build }),
+    repeatable: REPEATABLE,
+    nameInputs: NAME_INPUTS,
+  })
   const turns = createTurns()
   const countOutputs = createOutputNumbers()
 

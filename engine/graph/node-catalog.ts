@@ -25,6 +25,14 @@ export interface NodeDefinition {
   readonly [extra: string]: unknown
 }
 
+/** The results of a class follow from its inputs and the bytes of its files alone. */
+export interface Repeatability {
+  /** Of everything else that decides the bytes: code, libraries, processor. Bytes of another build may differ. */
+  readonly build: string
+  /** Inputs that become names of files, in which a token may stand for the time. */
+  readonly names: readonly string[]
+}
+
 export interface NodeCatalog {
   find(classType: string): NodeDefinition | null
   classTypes(): readonly string[]
@@ -42,4 +50,6 @@ export interface NodeCatalog {
   judgesItself?(classType: string): boolean
   /** The self-checked inputs that name a folder: every file of the caller that lies directly in it belongs to the job. */
   folderInputs?(classType: string): readonly string[]
+  /** null: the same inputs may give other bytes, or nobody knows. Absent: nobody knows of any class. */
+  repeatability?(classType: string): Repeatability | null
 }

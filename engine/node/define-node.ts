@@ -196,8 +196,20 @@ export function costOf(elements: number): Cost {
   return elements <= INLINE_ELEMENTS ? 'inline' : 'compute'
 }
 
+interface CatalogOptions {
+  /** The build of the engine; left out: nothing is promised of its results. */
+  readonly build?: string
+  /** The classes whose results are the same again. */
+  readonly repeatable?: ReadonlySet<string>
+  /** Inputs that become names of files. */
+  readonly nameInputs?: readonly string[]
+}
+
 /** The node classes as validation and clients see them: `object_info` definitions, from memory. */
-export function createCatalog(table: NodeTable): NodeCatalog {
+export function createCatalog(
+  table: NodeTable,
+  { build, repeatable = new Set(), nameInputs = [] }: CatalogOptions = {},
+): NodeCatalog {
   const classTypes = [...table.keys()]
   return {
     find: (classType) => table.get(classType)?.definition ?? null,
@@ -205,5 +217,10 @@ export function createCatalog(table: NodeTable): NodeCatalog {
     selfCheckedInputs: (classType) => table.get(classType)?.selfChecked ?? [],
     fileInputs: (classType) => table.get(classType)?.fileInputs ?? [],
     folderInputs: (classType) => table.get(classType)?.folderInputs ?? [],
+    repeatability(classType) {
+      const kinds = table.get(classType)?.inputKinds
+      if (build === undefined || kinds === undefined || !repeatable.has(classType)) return null
+      return { build, names: nameInputs.filter((name) => Object.hasOwn(kinds, name)) }
+    },
   }
 }

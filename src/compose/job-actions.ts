@@ -28,6 +28,7 @@ import { createListJobs } from '../domain/jobs/read/list-jobs.ts'
 import { createLiveRuns } from '../domain/jobs/read/live-runs.ts'
 import { createRunRecords } from '../domain/jobs/read/recorded-jobs.ts'
 import { createWatchJob } from '../domain/jobs/read/watch-job.ts'
+import { createReuse } from '../domain/jobs/reuse/find-result.ts'
 import { createTrySubmit } from '../domain/jobs/submit/dry-run.ts'
 import { createEngineVerdicts } from '../domain/jobs/submit/engine-verdicts.ts'
 import { createExtraDataKeeper } from '../domain/jobs/submit/extra-data-keeper.ts'
@@ -140,6 +141,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       expiry,
       keys: store.keys,
       batches: store.batches,
+      jobs: store.jobs,
       accounts: store.accounts,
       summaries: store.summaries,
       extraData,
@@ -178,10 +180,20 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     // Beside other processes, whatever still reaches this one is taken: another one runs it.
     isClosing: () => store.isExclusive && worker.stats().isDraining,
   }
+  const reuse = createReuse({
+    store: store.jobs,
+    blobs: parts.blobs,
+    catalog: directory.catalog,
+    isCatalogOpen: directory.isCatalogOpen,
+    modeOf: (accountId) => (rules?.limitsOf(accountId).reuseResults === true ? 'exact' : config.reuse),
+    newId: newUuidV4,
+    clock,
+  })
   const newJobId = createUuidV7(() => clock.now().getTime())
   const recording = {
     ...shared,
     ...admission,
+    reuse,
     newJobId,
     prepareWorkflow: traced(tracer, 'workflow.prepare', createPrepareWorkflow(workflows)),
     ...(tracer !== undefined && { currentTrace: () => tracer.active()?.context ?? null }),
@@ -196,7 +208,10 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     'job.submit',
     createSubmit({
       ...recording,
-      store: { submit: traced(tracer, 'job.record', (job, claim) => store.jobs.submit(job, claim)) },
+      store: {
+        submit: traced(tracer, 'job.record', (job, claim) => store.jobs.submit(job, claim)),
+        answerAgain: traced(tracer, 'job.reuse', (job, again, claim) => store.jobs.answerAgain(job, again, claim)),
+      },
       ...(fleet.hasLanes && { engineCheck: { verdicts, hasRoomFor: (lane) => fleet.hasRoomFor(lane) } }),
     }),
   )
@@ -223,6 +238,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     trySubmit: createTrySubmit({
       ...admission,
       ...workflows,
+      reuse,
       inspectWorkflow,
       keys: store.keys,
       ledger: store.ledger,

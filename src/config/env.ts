@@ -47,6 +47,7 @@ export const ENV = {
   drainTimeout: 'ATELIER_DRAIN_TIMEOUT',
   drainDelay: 'ATELIER_DRAIN_DELAY',
   pools: 'ATELIER_POOLS',
+  reuse: 'ATELIER_REUSE',
   previewOutputs: 'ATELIER_PREVIEW_OUTPUTS',
   maxUpload: 'ATELIER_MAX_UPLOAD',
   assetRetention: 'ATELIER_ASSET_RETENTION',

@@ -8,6 +8,7 @@ import {
   DAY_MS,
   keyClaim,
   newJobId,
+  newOutput,
   START,
   type StoreOpener,
   shareStore,
@@ -62,6 +63,36 @@ export function testBatchStore(opener: StoreOpener<WholeStoreUnderTest>): void {
         [second?.id, first?.id, third?.id],
       )
       assert.equal(claimed[2]?.notes, '{}')
+    })
+
+    test('those of its jobs that an earlier result answers have succeeded; the others wait', async () => {
+      const tenant = await Tenant.metered(store())
+      const { lease } = await tenant.run({ keepsResult: true })
+      const finish = { status: 'succeeded', from: ['running'], at: START, error: null, resultKey: 'k' } as const
+      await store().jobs.commit(lease, { outputs: [newOutput()], finish })
+      const again = () => ({ key: 'k', assetIds: [newJobId()] })
+      const gone = { key: 'gone', assetIds: [newJobId()] }
+      const price = PRICE
+      const batch = newBatch(tenant, [
+        { price },
+        { again: again(), price },
+        { again: gone, price },
+        { again: again(), price },
+      ])
+      const [first, second, third, fourth] = idsOf(batch) as [string, string, string, string]
+      const outcome = await store().batches.submit(batch, null)
+      const answered = [second, fourth]
+      assert.deepEqual(outcome, { outcome: 'queued', accepted: 4, limitedBy: null, answered })
+      assert.deepEqual(await tenant.use(), { running: 0, queued: 2 })
+      const states = (await find(tenant, batch))?.states
+      assert.deepEqual(
+        [first, second, third, fourth].map((id) => states?.get(id)?.status),
+        ['queued', 'succeeded', 'queued', 'succeeded'],
+      )
+      assert.equal((await tenant.find(second))?.reusedFrom, lease.jobId)
+      assert.equal((await tenant.find(fourth))?.outputs.length, 1)
+      assert.equal((await store().ledger.balance(tenant.accountId))?.held, 200)
+      assert.equal(await store().accounts.repairCounters(), 0)
     })
 
     test('a job leads to its batch, and one that came alone at the same time to none', async () => {

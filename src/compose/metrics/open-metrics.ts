@@ -95,6 +95,13 @@ function createObserver(registry: Registry): JobObserver {
   const attemptsLost = counter('atelier_attempts_lost_total', 'Runs whose engine or worker died.')
   const leasesLost = counter('atelier_leases_lost_total', 'Runs that lost their lease.')
   const outputBytes = counter('atelier_output_bytes_total', 'Bytes of committed outputs.', ['type'])
+  const reuse = counter('atelier_job_reuse_total', 'Jobs that asked for an earlier result, by what came of it.', [
+    'outcome',
+  ])
+  const savedSeconds = counter(
+    'atelier_job_reuse_saved_seconds_total',
+    'Execution time of runs that earlier results made needless.',
+  )
   const enginesStuck = counter('atelier_engines_stuck_total', 'Engines that ignored an interrupt.')
   return {
     submitted: () => submitted.inc(),
@@ -106,6 +113,10 @@ function createObserver(registry: Registry): JobObserver {
     attemptLost: () => attemptsLost.inc(),
     leaseLost: () => leasesLost.inc(),
     outputStored: ({ type, sizeBytes }) => outputBytes.inc({ type }, sizeBytes),
+    reused({ outcome, savedMs }) {
+      reuse.inc({ outcome })
+      savedSeconds.inc(savedMs / 1000)
+    },
     engineStuck: () => enginesStuck.inc(),
   }
 }

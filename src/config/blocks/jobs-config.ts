@@ -17,6 +17,8 @@ export interface JobsConfig {
   /** The pools whose jobs this process runs; null: all. */
   readonly pools: readonly string[] | null
   readonly previewOutputs: boolean
+  /** Of jobs that do not say themselves whether earlier results may answer them. */
+  readonly reuse: 'none' | 'exact'
 }
 
 export function toJobsConfig(values: SettingValues): JobsConfig {
@@ -31,5 +33,6 @@ export function toJobsConfig(values: SettingValues): JobsConfig {
     drainDelayMs: values.drainDelay,
     pools: values.pools,
     previewOutputs: values.previewOutputs,
+    reuse: values.reuse,
   }
 }

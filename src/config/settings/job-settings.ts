@@ -1,5 +1,5 @@
 /** How many jobs run and wait, and how long each of them may take. */
-import { readSwitch, readWordOr } from '../readers/read-choice.ts'
+import { readChoice, readSwitch, readWordOr } from '../readers/read-choice.ts'
 import { readCount, readDurationMs, SECOND, YEAR } from '../readers/read-quantity.ts'
 import { ROLE_SETTINGS } from './role-settings.ts'
 import type { Setting } from './setting.ts'
@@ -56,6 +56,13 @@ export const JOB_SETTINGS = {
   },
   drainDelay: ROLE_SETTINGS.drainDelay,
   pools: ROLE_SETTINGS.pools,
+  reuse: {
+    group: 'Jobs',
+    argument: '<mode>',
+    fallback: 'none',
+    read: readChoice(['none', 'exact']),
+    help: 'Whether jobs that do not say so themselves may be answered with the result of an equal earlier job of their account: `none` or `exact`. See docs/reuse.md.',
+  },
   previewOutputs: {
     group: 'Jobs',
     argument: '',

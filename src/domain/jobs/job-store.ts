@@ -47,7 +47,33 @@ export interface NewJob {
   readonly recipe?: JobRecipe | null
   /** Told of it, beside the webhooks of its account. */
   readonly hook?: NewHook | null
+  /** Its result is kept for others of its account, once it has one. */
+  readonly keepsResult?: boolean
+  /** In a batch: it is answered with this result, if that is still there. */
+  readonly again?: ResultAgain | null
 }
+
+/** A result that was found for a job. */
+export interface ResultAgain {
+  readonly key: string
+  /** One new id for each of its outputs. */
+  readonly assetIds: readonly string[]
+}
+
+/** What a job of the account made that had the same key, and still has. */
+export interface KeptResult {
+  readonly jobId: string
+  readonly outputs: readonly Output[]
+  /** How long the run took that made it. */
+  readonly runMs: number
+}
+
+export type AnswerOutcome =
+  | { readonly outcome: 'answered'; readonly job: Job }
+  /** The result went meanwhile: nothing was written. */
+  | { readonly outcome: 'gone' }
+  | { readonly outcome: 'key_reused'; readonly holder: KeyHolder }
+  | { readonly outcome: 'pool_closed' }
 
 export type SubmitOutcome =
   | { readonly outcome: 'queued'; readonly job: Job }
@@ -95,6 +121,8 @@ export interface Claim {
   readonly earlierOutputs: readonly Output[]
   /** How many of its earlier attempts failed for a reason that may have been their engine's. */
   readonly engineLosses: number
+  /** Its end brings the key of its result, where it has one. */
+  readonly keepsResult?: boolean
   /** The trace that its submit belonged to; left out or null: none is known. */
   readonly trace?: TraceContext | null
 }
@@ -126,6 +154,8 @@ export interface RunChange {
     readonly error: JobError | null
     /** What the run showed; null when it never began. */
     readonly record?: RunRecord | null
+    /** Of a success: its outputs answer further jobs with this key; left out or null: they do not. */
+    readonly resultKey?: string | null
   }
 }
 
@@ -187,6 +217,16 @@ export interface RunStore extends Pick<JobStore, 'claim' | 'claimSeveral' | 'ren
 export interface JobStore {
   /** One transaction: idempotency key, the pool's deployment (if it is one's), credit hold, queue bound, job row, counters. */
   submit(job: NewJob, claim: KeyClaim | null): Promise<SubmitOutcome>
+
+  /** null: no succeeded job of the account has this key and all of its outputs. */
+  findResult(accountId: string, key: string, now: Date): Promise<KeptResult | null>
+  /**
+   * One transaction: idempotency key, the pool's deployment, and a job that has succeeded without a run, with outputs of its own over
+   * the same bytes. It needs no room in the queue and costs nothing. Its id is not the caller's choice.
+   */
+  answerAgain(job: NewJob, again: ResultAgain, claim: KeyClaim | null): Promise<AnswerOutcome>
+  /** Forgets keys whose jobs are past their retention; returns how many. */
+  sweepResults(now: Date): Promise<number>
 
   /** null for a job that is unknown, not this account's, or past its retention. */
   find(accountId: string, jobId: string, now: Date): Promise<Job | null>

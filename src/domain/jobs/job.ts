@@ -64,6 +64,8 @@ export interface Job {
   readonly outputsReused: boolean
   /** How many outputs of earlier attempts were listed and no longer are. */
   readonly outputsReplaced: number
+  /** The job whose result answered this one, which never ran; left out: it was, or will be, run itself. */
+  readonly reusedFrom?: string
   readonly attempt: number
   /** Grows with every change of the job that a reader could see. */
   readonly version: number

@@ -18,6 +18,8 @@ export interface JobObserver {
   /** Another owner has the job now; what this one did is discarded. */
   leaseLost(loss: { readonly jobId: string }): void
   outputStored(output: { readonly jobId: string; readonly type: OutputType; readonly sizeBytes: number }): void
+  /** A job that asked for an earlier result: it got one, there was none, or it cannot be answered with one. */
+  reused(look: { readonly outcome: 'hit' | 'miss' | 'refused'; readonly savedMs: number }): void
   /** An engine ignored an interrupt for longer than the grace period. */
   engineStuck(run: { readonly jobId: string }): void
 }
@@ -29,6 +31,7 @@ export const silentObserver: JobObserver = {
   attemptLost() {},
   leaseLost() {},
   outputStored() {},
+  reused() {},
   engineStuck() {},
 }
 
@@ -46,6 +49,7 @@ export function combineObservers(...observers: readonly Partial<JobObserver>[]):
     attemptLost: tell('attemptLost'),
     leaseLost: tell('leaseLost'),
     outputStored: tell('outputStored'),
+    reused: tell('reused'),
     engineStuck: tell('engineStuck'),
   }
 }

@@ -6,8 +6,8 @@ export type JobStatus = 'queued' | 'running' | 'succeeded' | 'canceling' | 'canc
 
 const NEXT = {
   // A lost lease sends a running job back to the queue for its next attempt; `failed` from `queued` is a job whose
-  // credentials were lost, which must never run without them.
-  queued: ['running', 'canceled', 'failed', 'expired'],
+  // credentials were lost, which must never run without them, and `succeeded` one that an earlier result answers.
+  queued: ['running', 'succeeded', 'canceled', 'failed', 'expired'],
   running: ['succeeded', 'failed', 'canceling', 'queued', 'expired'],
   canceling: ['canceled', 'succeeded', 'failed', 'expired'],
   succeeded: [],

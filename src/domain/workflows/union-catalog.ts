@@ -6,13 +6,13 @@
  * Guests are engines of machines that the service does not trust. They add classes that no other engine has, and choices; what a
  * class of the service's own engines is they cannot change.
  */
-import type { InputSpec, NodeCatalog, NodeDefinition } from '../../../engine/graph/node-catalog.ts'
+import type { InputSpec, NodeCatalog, NodeDefinition, Repeatability } from '../../../engine/graph/node-catalog.ts'
 
 const CATEGORIES = ['required', 'optional'] as const
 
 export function uniteCatalogs(own: readonly NodeCatalog[], guests: readonly NodeCatalog[] = []): NodeCatalog {
   const catalogs = [...own, ...guests]
-  if (catalogs.length === 1) return catalogs[0]
+  if (catalogs.length === 1 && guests.length === 0) return catalogs[0]
   const united = new Map<string, NodeDefinition | null>()
   const isOwn = (classType: string) => own.some((catalog) => catalog.find(classType) !== null)
   const owner = (classType: string) => catalogs.find((catalog) => catalog.find(classType) !== null)
@@ -38,7 +38,18 @@ export function uniteCatalogs(own: readonly NodeCatalog[], guests: readonly Node
       return catalog?.fileInputs?.(classType) ?? catalog?.selfCheckedInputs(classType) ?? []
     },
     folderInputs: (classType) => owner(classType)?.folderInputs?.(classType) ?? [],
+    // A guest cannot promise for its machine, and it may be the one that runs the graph.
+    repeatability: (classType) =>
+      guests.some((catalog) => catalog.find(classType) !== null) ? null : findPromise(own, classType),
   }
+}
+
+/** Whichever engine runs the graph, the bytes must be the same: all that have the class promise it for one build. */
+function findPromise(catalogs: readonly NodeCatalog[], classType: string): Repeatability | null {
+  const able = catalogs.filter((catalog) => catalog.find(classType) !== null)
+  const promises = able.map((catalog) => catalog.repeatability?.(classType) ?? null)
+  const [first = null] = promises
+  return promises.every((promise) => promise?.build === first?.build) ? first : null
 }
 
 function unite(definitions: readonly NodeDefinition[]): NodeDefinition | null {

@@ -12,6 +12,7 @@ const REQUEST_SCHEMAS = [
     'WebhookReplayRequest',
     'WeightUploadRequest',
     'BatchMode',
+    'ReuseMode',
     'BatchChange',
     'BatchProduct',
   ],

@@ -46,6 +46,7 @@ const JOB: Sample = {
     output_types: 0,
     origin: '{"key":"k"}',
     hook: null,
+    reused_from: null,
   },
 }
 
@@ -98,6 +99,7 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
       bytes: bytes('\u0000ab'),
     },
   ],
+  job_result: [{ account_id: 'ann', key: 'of a result', job_id: BATCH, run_ms: 250, expires_at: 90_000 }],
   job_recipe: [{ account_id: 'ann', recipe: 'r1', title: 'Postcard', terms: '\nc:KSampler\n', expires_at: 90_000 }],
   idempotency_key: [
     { account_id: 'ann', key: 'k', expires_at: 9, job_id: LIVE, asset_id: null, batch_id: null },

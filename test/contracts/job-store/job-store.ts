@@ -5,6 +5,7 @@ import { testJobStoreClaims } from './job-store-claims.ts'
 import { testJobStoreLanes } from './job-store-lanes.ts'
 import { testJobStoreLeases } from './job-store-leases.ts'
 import { testJobStoreReads } from './job-store-reads.ts'
+import { testJobStoreReuse } from './job-store-reuse.ts'
 import { testJobStoreSubmits } from './job-store-submits.ts'
 import { testJobStoreSweeps } from './job-store-sweeps.ts'
 
@@ -14,5 +15,6 @@ export function testJobStore(opener: StoreOpener): void {
   testJobStoreClaims(opener)
   testJobStoreLanes(opener)
   testJobStoreLeases(opener)
+  testJobStoreReuse(opener)
   testJobStoreSweeps(opener)
 }

@@ -43,3 +43,18 @@ test('a guest adds classes and choices, and changes nothing of a class that othe
   assert.deepEqual(united.find('Load')?.input.required?.['value'], [['a', 'c']])
   assert.deepEqual([united.judgesItself?.('Load'), united.judgesItself?.('New')], [false, true])
 })
+
+test('that results are the same again is promised where every engine that has the class promises it for one build', () => {
+  const promising = (build: string) =>
+    catalogOf({ Load: ['STRING'] }, { repeatability: () => ({ build, names: ['value'] }) })
+  const silent = catalogOf({ Load: ['STRING'] })
+  const promiseOf = (own: NodeCatalog[], guests: NodeCatalog[] = []) =>
+    uniteCatalogs(own, guests).repeatability?.('Load') ?? null
+  assert.deepEqual(promiseOf([promising('a')]), { build: 'a', names: ['value'] })
+  assert.deepEqual(promiseOf([promising('a'), promising('a'), catalogOf({})])?.build, 'a')
+  assert.equal(promiseOf([promising('a'), promising('b')]), null)
+  assert.equal(promiseOf([promising('a'), silent]), null)
+  assert.equal(promiseOf([silent, promising('a')]), null)
+  assert.equal(promiseOf([promising('a')], [promising('a')]), null)
+  assert.equal(promiseOf([], [promising('a')]), null)
+})

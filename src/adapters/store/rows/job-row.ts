@@ -27,6 +27,7 @@ export type JobRow = readonly [
   metadata: string | null,
   progress: string | null,
   error: string | null,
+  reusedFrom: string | null,
 ]
 
 /** Where single columns stand in a row. */
@@ -66,7 +67,7 @@ export type StoredJob = readonly [row: JobRow, outputs: readonly OutputRow[] | n
 
 export function toJob([row, outputs, queuePosition]: StoredJob): Job {
   const [, id, accountId, pool, status, priority, createdAt, startedAt, completedAt, expiresAt, ...rest] = row
-  const [attempt, version, , outputsReused, outputsReplaced, metadata, progress, error] = rest
+  const [attempt, version, , outputsReused, outputsReplaced, metadata, progress, error, reusedFrom] = rest
   return {
     ...{ id, accountId, pool, status, priority },
     metadata: metadata === null ? {} : (JSON.parse(metadata) as Record<string, string>),
@@ -80,6 +81,7 @@ export function toJob([row, outputs, queuePosition]: StoredJob): Job {
     error: error === null ? null : (JSON.parse(error) as JobError),
     outputsReused: outputsReused === 1,
     outputsReplaced,
+    ...(reusedFrom !== null && { reusedFrom }),
     attempt,
     version,
   }

@@ -10,14 +10,18 @@ export interface Finish {
   readonly at: number
   readonly error: string | null
   readonly record: string | null
+  /** Under which its outputs answer further jobs; null: they do not. */
+  readonly resultKey: string | null
 }
 
-export function toFinish({ status, from, at, error, record = null }: NonNullable<RunChange['finish']>): Finish {
+export function toFinish(finish: NonNullable<RunChange['finish']>): Finish {
+  const { status, from, at, error, record = null, resultKey = null } = finish
   return {
     status,
     from,
     at: at.getTime(),
     error: error === null ? null : JSON.stringify(error),
     record: record === null ? null : JSON.stringify(record),
+    resultKey: status === 'succeeded' ? resultKey : null,
   }
 }

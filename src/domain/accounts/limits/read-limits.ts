@@ -31,6 +31,7 @@ const READERS: { readonly [Name in keyof AccountLimits]: Reader<AccountLimits[Na
   denyNodes: readClasses,
   allowModels: orNull(readModels),
   denyModels: readModels,
+  reuseResults: readBoolean,
   subscriptionActive: readBoolean,
   creditFloorMicros: orNull(readInteger(-MAX_MICROS, 0)),
 }

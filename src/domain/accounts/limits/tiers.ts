@@ -36,6 +36,8 @@ export interface AccountLimits {
   readonly allowModels: readonly string[] | null
   /** Partner models that it may not use, even when allowed above. */
   readonly denyModels: readonly string[]
+  /** Jobs that do not say themselves are answered with earlier results of the account, where those are exactly theirs. In a submit. */
+  readonly reuseResults: boolean
   /** Without it nothing runs; what is there stays readable. Before a submit and before a call of a partner model. */
   readonly subscriptionActive: boolean
   /**
@@ -69,6 +71,7 @@ export const BASE_LIMITS: AccountLimits = {
   denyNodes: [],
   allowModels: null,
   denyModels: [],
+  reuseResults: false,
   subscriptionActive: true,
   creditFloorMicros: 0,
 }

@@ -18,6 +18,7 @@ function sayings(catalog: NodeCatalog, classType: string) {
     files: catalog.fileInputs?.(classType) ?? selfChecked,
     folders: catalog.folderInputs?.(classType) ?? [],
     judgesItself: catalog.judgesItself?.(classType) ?? false,
+    repeatability: catalog.repeatability?.(classType) ?? null,
   }
 }
 
@@ -29,6 +30,7 @@ test('a catalog comes back as it was, with what object_info does not say', () =>
     fileInputs: (classType) => (classType === checked ? ['file'] : []),
     folderInputs: (classType) => (classType === checked ? ['folder'] : []),
     judgesItself: (classType) => classType === judged,
+    repeatability: (classType) => (classType === judged ? { build: 'b', names: ['file'] } : null),
   }
   const { catalog, info: read } = readCatalog(writeCatalog(info, own).text)
   assert.deepEqual(catalog.classTypes(), own.classTypes())

@@ -4,7 +4,7 @@
  * list of an engine's weights, where it tells one.
  */
 import { hash } from 'node:crypto'
-import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
+import type { NodeCatalog, Repeatability } from '../../../../engine/graph/node-catalog.ts'
 import { catalogOf, type ObjectInfo } from '../../../../engine/graph/object-info.ts'
 import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import type { WeightFile } from '../weights/weight-files.ts'
@@ -16,6 +16,7 @@ interface ClassFacts {
   readonly files?: readonly string[]
   readonly folders?: readonly string[]
   readonly judgesItself?: boolean
+  readonly repeats?: Repeatability
 }
 
 type Facts = Readonly<Record<string, ClassFacts>>
@@ -76,6 +77,7 @@ function factsOf(catalog: NodeCatalog): Facts {
     const selfChecked = catalog.selfCheckedInputs(classType)
     const files = catalog.fileInputs?.(classType) ?? selfChecked
     const folders = catalog.folderInputs?.(classType) ?? []
+    const repeats = catalog.repeatability?.(classType) ?? null
     return [
       classType,
       {
@@ -83,6 +85,7 @@ function factsOf(catalog: NodeCatalog): Facts {
         ...(files.length > 0 && { files }),
         ...(folders.length > 0 && { folders }),
         ...(catalog.judgesItself?.(classType) === true && { judgesItself: true }),
+        ...(repeats !== null && { repeats }),
       },
     ]
   })
@@ -102,5 +105,6 @@ function withFacts(info: ObjectInfo, facts: Facts): NodeCatalog {
     fileInputs: (classType) => factsFor(classType).files ?? NONE,
     folderInputs: (classType) => factsFor(classType).folders ?? NONE,
     judgesItself: (classType) => factsFor(classType).judgesItself === true,
+    repeatability: (classType) => factsFor(classType).repeats ?? null,
   }
 }

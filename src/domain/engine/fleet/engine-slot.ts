@@ -20,7 +20,7 @@ interface RunReport {
 
 export interface EngineSlot {
   readonly engineId: string
-  readonly engine: Pick<Engine, 'run'>
+  readonly engine: Pick<Engine, 'run' | 'catalog'>
   /** It can free memory after a run had too little. */
   readonly canFree: boolean
   /** The engine broke off, or cannot be reached: it gets no work for a while. */

@@ -16,7 +16,13 @@ export interface NewBatch {
 
 export type BatchOutcome =
   /** The first `accepted` of its jobs are queued; what kept the others out is `limitedBy`. */
-  | { readonly outcome: 'queued'; readonly accepted: number; readonly limitedBy: BatchLimit | null }
+  | {
+      readonly outcome: 'queued'
+      readonly accepted: number
+      readonly limitedBy: BatchLimit | null
+      /** Those of them that an earlier result has answered, which are not queued; left out: none. */
+      readonly answered?: readonly string[]
+    }
   | { readonly outcome: 'key_reused'; readonly holder: KeyHolder }
   /** Nothing was written: there is room, or credit, for the first `room` jobs only. */
   | { readonly outcome: BatchLimit; readonly room: number }

@@ -13,16 +13,20 @@ import { type IdempotencyStore, type KeyHolder, keyReuse, toKeyClaim } from '../
 import type { NewHook } from '../../webhooks/webhook.ts'
 import type { NewJob } from '../job-store.ts'
 import { silentObserver } from '../observer.ts'
+import type { ReuseLook } from '../reuse/find-result.ts'
 import type { ExtraData } from '../submit/extra-data-keeper.ts'
 import { toQueuedJob } from '../submit/queued-job.ts'
 import { splitExtraData } from '../submit/split-extra-data.ts'
 import {
+  countLook,
   layoutOf,
+  lookForResult,
   mustBePriority,
   type PreparedJob,
   refuseModels,
   type SubmitDeps,
   type SubmitRequest,
+  toAnsweredEnd,
   toJobHook,
   toNewJob,
 } from '../submit/submit-job.ts'
@@ -31,7 +35,10 @@ import type { BatchLimit, RefusedItem, StoredBatch } from './batch.ts'
 import type { BatchStore } from './batch-store.ts'
 
 /** One item; throws what is wrong with its fields. */
-export type ReadItem = () => Pick<SubmitRequest, 'workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook'>
+export type ReadItem = () => Pick<
+  SubmitRequest,
+  'workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse'
+>
 
 interface BatchRequest extends Pick<SubmitRequest, 'accountId' | 'scopes' | 'keyId' | 'pool' | 'idempotencyKey'> {
   /** Of the whole request: tells a repetition from another request with the same key. */
@@ -73,6 +80,12 @@ interface ReadyItem {
   readonly request: SubmitRequest
   readonly prepared: PreparedJob
   readonly hook: NewHook | null
+}
+
+interface MadeJob {
+  readonly index: number
+  readonly job: NewJob
+  readonly look: ReuseLook | null
 }
 
 export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
@@ -165,15 +178,20 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
       },
       (data) => data,
     )
-    const jobs: { readonly index: number; readonly job: NewJob }[] = []
+    const jobs: MadeJob[] = []
     try {
       for (const { index, request, prepared, hook } of ready) {
         const { credentials, notes, text, notesText } = await extraOf(request.extraData)
         const id = deps.newJobId()
         const sealedExtraData = credentials === null ? null : extraData.hold(id, credentials, expiresAt, text)
-        const extra = { needsExtraData: credentials !== null, sealedExtraData, notes: notesText }
+        const hasCredentials = credentials !== null
+        const given = { ...prepared, notes: notesText, hasCredentials, pool: terms.pool }
+        const look = await lookForResult(deps, request, given)
+        const again = look === null || look.key === null ? null : (look.found?.again ?? null)
+        const kept = { keepsResult: look?.key != null, again }
+        const extra = { needsExtraData: hasCredentials, sealedExtraData, notes: notesText, ...kept }
         const facts = { id, createdAt, expiresAt, hook, trace, layout: layoutOf(request, notes), ...terms, ...extra }
-        jobs.push({ index, job: toNewJob(request, prepared, facts) })
+        jobs.push({ index, job: toNewJob(request, prepared, facts), look })
       }
     } catch (error) {
       for (const { job } of jobs) extraData.forget(job.id)
@@ -188,7 +206,7 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
       readonly pool: string
       readonly price: PoolPrice | null
       readonly refused: readonly RefusedItem[]
-      readonly jobs: readonly { readonly index: number; readonly job: NewJob }[]
+      readonly jobs: readonly MadeJob[]
     },
   ): Promise<StoredBatch> {
     const { accountId, isWhole, digest } = request
@@ -216,9 +234,15 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
     }
     const accepted = jobs.slice(0, result.accepted)
     for (const { job } of jobs.slice(result.accepted)) if (job.needsExtraData) extraData.forget(job.id)
-    for (const { job } of accepted) {
-      bus.publishChanged({ jobId: job.id, accountId, version: 1, move: 'queued' })
+    const answered = new Set(result.answered ?? [])
+    for (const { job, look } of accepted) {
+      const isAnswered = answered.has(job.id)
+      // The end is the second version.
+      const change = isAnswered ? ({ version: 2, move: 'ended' } as const) : ({ version: 1, move: 'queued' } as const)
+      bus.publishChanged({ jobId: job.id, accountId, ...change })
       observer.submitted(toQueuedJob(job, 1))
+      if (isAnswered) observer.finished(toAnsweredEnd(job))
+      if (look !== null) countLook(observer, look, isAnswered)
     }
     bus.publishWork(pool)
     const jobIds: (string | null)[] = Array.from({ length: total }, () => null)
@@ -226,7 +250,9 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
     return {
       ...{ id, accountId, pool, createdAt, expiresAt, isWhole, digest, jobIds, refused: kept },
       limitedBy: result.limitedBy,
-      states: new Map(accepted.map(({ job }) => [job.id, { status: 'queued', progress: null }])),
+      states: new Map(
+        accepted.map(({ job }) => [job.id, { status: answered.has(job.id) ? 'succeeded' : 'queued', progress: null }]),
+      ),
     }
   }
 

@@ -55,7 +55,7 @@ export function decideEnd(facts: RunFacts): RunVerdict {
     return stop.mayPass && attempt < maxAttempts ? { verdict: 'requeue' } : toFailure(stop.error)
   }
   if (outcome?.kind === 'succeeded') {
-    return { verdict: 'finish', status: 'succeeded', from: statesBefore('succeeded'), error: null }
+    return { verdict: 'finish', status: 'succeeded', from: statesBefore('succeeded').filter(isHeld), error: null }
   }
   if (outcome?.kind === 'failed') {
     const isRetried = facts.deservesRetry && stop === null && attempt < maxAttempts

@@ -38,6 +38,8 @@ export interface RunFold {
   readonly progress: ProgressState
   readonly log: LogTail
   readonly outputsReused: boolean
+  /** Some of what was reported is an earlier run's: its files remember the graph and the notes of that run. */
+  readonly hasOldReport: boolean
   /** What the latest event reported; empty after every other event. */
   readonly fresh: readonly Reported[]
   readonly reportedCount: number
@@ -62,6 +64,7 @@ export function startFold({ graph, earlierProgress }: StartOptions): RunFold {
     progress: startProgress(graph, earlierProgress),
     log: EMPTY_LOG,
     outputsReused: false,
+    hasOldReport: false,
     fresh: NOTHING,
     reportedCount: 0,
     seenReports: new Set(),
@@ -125,6 +128,7 @@ function applyReport(
     fresh,
     reportedCount: state.reportedCount + fresh.length,
     outputsReused: state.outputsReused || event.cached,
+    hasOldReport: state.hasOldReport || event.cached,
   }
 }
 

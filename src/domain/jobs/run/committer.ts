@@ -165,7 +165,7 @@ function isHopeless(error: unknown, tries: number): boolean {
 
 /** The same end without what may have been refused. Nobody is told of a success whose results are missing. */
 function withoutResults(finish: Finish, error: unknown): Finish {
-  const bare = { ...finish, record: null }
+  const bare = { ...finish, record: null, resultKey: null }
   if (finish.status !== 'succeeded') return { ...bare, error: finish.error && { ...finish.error, traceback: null } }
   const why = error instanceof ServiceError ? error.message : 'they could not be written'
   return { ...bare, status: 'failed', error: toJobError('output_unavailable', `the results were refused: ${why}`) }

@@ -14,6 +14,7 @@ import { decideEnd, type RunVerdict, toEngineLoss, toFailure } from '../end/end-
 import { explainMissing } from '../end/missing-weights.ts'
 import type { Claim, CommitOutcome, Lease } from '../job-store.ts'
 import { createRunOutputs, type OutputFault, type RunOutputs } from '../outputs/run-outputs.ts'
+import { toResultKey } from '../reuse/result-key.ts'
 import { type Committer, createCommitter } from './committer.ts'
 import { EngineListener } from './engine-listener.ts'
 import { prepareRun } from './prepare-run.ts'
@@ -244,10 +245,24 @@ export class JobRun {
       version: this.version,
       committer: this.#committer,
       heard: this.#listener,
+      resultKey: () => this.#findResultKey(),
       onVersion: (version) => {
         this.version = version
       },
     }
+  }
+
+  /**
+   * By the engine that has run the job: between submit and claim the service may have been given another one. What it had from its
+   * cache may have been made by another graph, and say so.
+   */
+  #findResultKey(): string | null {
+    const { claim } = this
+    if (claim.keepsResult !== true || this.#graph === null || this.#listener.fold.hasOldReport) return null
+    const facts = { graph: this.#graph, text: claim.workflow, inputs: claim.inputs, notes: claim.notes }
+    const terms = { hasCredentials: claim.needsExtraData, pool: claim.job.pool }
+    const made = toResultKey({ ...facts, ...terms }, this.#assigned.slot.engine.catalog())
+    return 'key' in made ? made.key : null
   }
 
   /** A failure that may have been the engine's and not the job's, once per job, where another try may well go better. */

@@ -12,6 +12,8 @@ export interface EndingRun {
   readonly lease: Lease
   readonly version: number
   readonly committer: Committer
+  /** Of a success: the key of its result; null: it has none, or nobody wants it. */
+  resultKey(): string | null
   readonly heard: Pick<EngineListener, 'fold' | 'recorder' | 'marks' | 'terminalEvent'>
   /** Called before the notice of this version is published. */
   onVersion(version: number): void
@@ -30,7 +32,8 @@ export async function writeEnd(
   const { id: jobId, accountId, startedAt } = run.claim.job
   const at = clock.now()
   const record = run.heard.recorder.finish(at.getTime())
-  const end = { status: reached, from, at, error: reason, record }
+  const resultKey = reached === 'succeeded' ? run.resultKey() : null
+  const end = { status: reached, from, at, error: reason, record, resultKey }
   const { outcome, finish } = await run.committer.finish(end, toJobLog(run.heard, at))
   if (outcome.outcome === 'lost') return 'refused'
   const status = finish.status === reached ? reached : 'failed'

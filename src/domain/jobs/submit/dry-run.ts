@@ -6,7 +6,10 @@
 import type { Graph } from '../../../../engine/graph/graph.ts'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { ValidationResult } from '../../../../engine/graph/validate/validation-result.ts'
+import { writeGraphSteps } from '../../../../engine/graph/write-graph.ts'
 import type { Clock } from '../../../../lib/clock.ts'
+import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
+import type { Turns } from '../../../../lib/waiting/turns.ts'
 import type { AccountStore } from '../../accounts/account-store.ts'
 import type { LedgerStore } from '../../credits/ledger.ts'
 import type { PoolPrice } from '../../credits/prices.ts'
@@ -17,8 +20,17 @@ import { findMissing, type Missing } from '../../workflows/convert/missing.ts'
 import { toLackRefusal } from '../../workflows/graph-refusals.ts'
 import { findLacks } from '../../workflows/needs.ts'
 import { findRefusal, hasOwnJudges, type InspectWorkflow, type Placement } from '../../workflows/prepare.ts'
+import type { ReuseLook } from '../reuse/find-result.ts'
 import { readTerms, toRecipe } from '../summaries/job-recipe.ts'
-import { mustBePriority, refuseModels, type SubmitDeps, type SubmitRequest, toJobHook } from './submit-job.ts'
+import { splitExtraData } from './split-extra-data.ts'
+import {
+  lookForResult,
+  mustBePriority,
+  refuseModels,
+  type SubmitDeps,
+  type SubmitRequest,
+  toJobHook,
+} from './submit-job.ts'
 import { insufficientCredits, queueFull, shuttingDown } from './submit-refusals.ts'
 
 export interface DryRun {
@@ -31,6 +43,8 @@ export interface DryRun {
   readonly pool: string
   /** How many jobs of the account may run at once; null: as many as there are places. */
   readonly maxRunning: number | null
+  /** null: it is not asked for, or there are complaints. */
+  readonly reuse: ReuseLook | null
 }
 
 export interface JudgedGraph {
@@ -45,9 +59,18 @@ export type TrySubmit = (request: SubmitRequest, found?: readonly ServiceError[]
 interface TrySubmitDeps
   extends Pick<
     SubmitDeps,
-    'admit' | 'toHook' | 'mustRunModels' | 'mustTakeJobs' | 'isClosing' | 'retryAfterSeconds' | 'pool' | 'clock'
+    | 'admit'
+    | 'reuse'
+    | 'toHook'
+    | 'mustRunModels'
+    | 'mustTakeJobs'
+    | 'isClosing'
+    | 'retryAfterSeconds'
+    | 'pool'
+    | 'clock'
   > {
   readonly inspectWorkflow: InspectWorkflow
+  readonly turns: Turns
   readonly catalog: (pool: string) => NodeCatalog
   readonly placement?: Placement
   readonly keys: Pick<IdempotencyStore, 'findKey'>
@@ -56,6 +79,8 @@ interface TrySubmitDeps
   readonly limitsOf: (accountId: string) => { readonly maxRunning: number | null; readonly maxQueued: number }
   readonly clock: Clock
 }
+
+type Inspected = Awaited<ReturnType<InspectWorkflow>>
 
 export function createTrySubmit(deps: TrySubmitDeps): TrySubmit {
   return async function trySubmit(request, found = []) {
@@ -93,7 +118,23 @@ export function createTrySubmit(deps: TrySubmitDeps): TrySubmit {
       price,
       pool,
       maxRunning: deps.limitsOf(accountId).maxRunning,
+      reuse: inspected === null || complaints.length > 0 ? null : await tryReuse(request, inspected, pool),
     }
+  }
+
+  /** As a submit would, which is why the texts are written as they are there. */
+  async function tryReuse(
+    request: SubmitRequest,
+    { result, inputs }: Inspected,
+    pool: string,
+  ): Promise<ReuseLook | null> {
+    if (deps.reuse?.isWanted(request.accountId, request.reuse) !== true) return null
+    const { credentials, notes } = splitExtraData(request.extraData)
+    const { graph } = result
+    const given = { graph, inputs, hasCredentials: credentials !== null, pool }
+    const text = await deps.turns.run(writeGraphSteps(graph))
+    const notesText = notes === null ? null : await deps.turns.run(writeJsonSteps(notes))
+    return lookForResult(deps, request, { ...given, text, notes: notesText })
   }
 
   /** A submit names the first node of an unknown class alone. */

@@ -24,6 +24,8 @@ import { toEngineRefusal } from '../../workflows/graph-refusals.ts'
 import type { Job, JobInput, Submission } from '../job.ts'
 import type { JobStore, NewJob } from '../job-store.ts'
 import { type JobObserver, silentObserver } from '../observer.ts'
+import type { Reuse, ReuseLook } from '../reuse/find-result.ts'
+import type { ReuseMode, RunFacts } from '../reuse/result-key.ts'
 import { toRecipe } from '../summaries/job-recipe.ts'
 import type { EngineVerdicts, Expectation } from './engine-verdicts.ts'
 import type { ExtraData, ExtraDataKeeper } from './extra-data-keeper.ts'
@@ -54,6 +56,8 @@ export interface SubmitRequest {
   readonly layout?: GraphLayout | null
   /** An address that is told of it; left out or null: only the webhooks of its account are. */
   readonly webhook?: HookWish | null
+  /** Whether an earlier result may answer it; left out or null: as its account says. */
+  readonly reuse?: ReuseMode | null
 }
 
 export type Submit = (request: SubmitRequest) => Promise<Job>
@@ -82,7 +86,7 @@ export class EngineRefusedError extends ServiceError {
 }
 
 export interface SubmitDeps {
-  readonly store: Pick<JobStore, 'submit'>
+  readonly store: Pick<JobStore, 'submit' | 'answerAgain'>
   readonly bus: Pick<EventBus<never>, 'publishChanged' | 'publishWork'>
   readonly clock: Clock
   readonly newJobId: NewId
@@ -92,6 +96,8 @@ export interface SubmitDeps {
     options: { readonly pool: string },
   ) => Promise<PreparedJob>
   readonly extraData: Pick<ExtraDataKeeper, 'hold' | 'forget'>
+  /** Left out: every job is run. */
+  readonly reuse?: Reuse
   /** Shared with all other long work on this thread; left out: its own. */
   readonly turns?: Turns
   /** Checks the address that a job brings along; left out: none may. Throws invalid_field. */
@@ -147,14 +153,24 @@ export function createSubmit(deps: SubmitDeps): Submit {
     const { credentials, notes } = splitExtraData(request.extraData)
     const write = (data: unknown) => turns.run(writeJsonSteps(data as JsonValue))
     const notesText = notes === null ? null : await write(notes)
+    const hasCredentials = credentials !== null
+    const look = await lookForResult(deps, request, { ...prepared, notes: notesText, hasCredentials, pool })
     const sealedExtraData =
       credentials === null ? null : extraData.hold(id, credentials, expiresAt, await write(credentials))
     using expected = expectVerdict(id, prepared)
     try {
-      const extra = { needsExtraData: credentials !== null, sealedExtraData, notes: notesText }
+      const extra = {
+        needsExtraData: hasCredentials,
+        sealedExtraData,
+        notes: notesText,
+        keepsResult: look?.key != null,
+      }
       const trace = deps.currentTrace?.() ?? null
       const facts = { id, pool, createdAt, expiresAt, price, hook, trace, layout: layoutOf(request, notes), ...extra }
-      const job = await record(request, toNewJob(request, prepared, facts))
+      const made = toNewJob(request, prepared, facts)
+      const answered = await answer(request, made, look)
+      if (answered !== null) return answered
+      const job = await record(request, made)
       const refusal = (await expected?.answer()) ?? null
       if (refusal !== null) throw new EngineRefusedError(refusal)
       return job
@@ -168,6 +184,28 @@ export function createSubmit(deps: SubmitDeps): Submit {
     const { engineCheck } = deps
     if (isEngineJudged !== true || engineCheck === undefined || !engineCheck.hasRoomFor(needs)) return null
     return engineCheck.verdicts.expect(jobId)
+  }
+
+  /** The job, if an earlier result answers it. */
+  async function answer(request: SubmitRequest, job: NewJob, look: ReuseLook | null): Promise<Job | null> {
+    if (look === null) return null
+    const found = look.key === null ? null : look.found
+    if (found === null) return countLook(observer, look, false)
+    const result = await store.answerAgain(job, found.again, toKeyClaim(request.idempotencyKey, job.createdAt))
+    switch (result.outcome) {
+      case 'answered':
+        bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: result.job.version, move: 'ended' })
+        observer.submitted(result.job)
+        observer.finished(toAnsweredEnd(job))
+        countLook(observer, look, true)
+        return result.job
+      case 'gone':
+        return countLook(observer, look, false)
+      case 'key_reused':
+        throw keyReuse(result.holder)
+      case 'pool_closed':
+        return poolClosed(deps.refuseClosedPool, job.pool)
+    }
   }
 
   async function record(request: SubmitRequest, job: NewJob): Promise<Job> {
@@ -196,10 +234,42 @@ export function createSubmit(deps: SubmitDeps): Submit {
   }
 }
 
+/** null: earlier results must not answer this one. Those who think in ComfyUI's terms wait for the messages of a run. */
+export async function lookForResult(
+  { reuse }: Pick<SubmitDeps, 'reuse'>,
+  { accountId, submission, reuse: asked }: SubmitRequest,
+  facts: RunFacts,
+): Promise<ReuseLook | null> {
+  if (reuse === undefined || submission !== undefined || !reuse.isWanted(accountId, asked)) return null
+  return reuse.look(accountId, facts)
+}
+
+/** For the figures; `isAnswered`: the result was still there when it was needed. */
+export function countLook(observer: JobObserver, look: ReuseLook, isAnswered: boolean): null {
+  if (look.key === null) observer.reused({ outcome: 'refused', savedMs: 0 })
+  else if (look.found === null || !isAnswered) observer.reused({ outcome: 'miss', savedMs: 0 })
+  else observer.reused({ outcome: 'hit', savedMs: look.found.runMs })
+  return null
+}
+
+export function toAnsweredEnd({ id: jobId, accountId }: NewJob) {
+  return { jobId, accountId, status: 'succeeded', code: null, executionMs: null } as const
+}
+
 interface NewJobFacts
   extends Pick<
     NewJob,
-    'id' | 'pool' | 'createdAt' | 'expiresAt' | 'price' | 'hook' | 'needsExtraData' | 'sealedExtraData' | 'notes'
+    | 'id'
+    | 'pool'
+    | 'createdAt'
+    | 'expiresAt'
+    | 'price'
+    | 'hook'
+    | 'needsExtraData'
+    | 'sealedExtraData'
+    | 'notes'
+    | 'keepsResult'
+    | 'again'
   > {
   readonly layout: GraphLayout | null
   readonly trace: TraceContext | null

@@ -6,6 +6,7 @@ import type { AccountStore } from '../../accounts/account-store.ts'
 import type { IdempotencyStore } from '../../idempotency/idempotency-key.ts'
 import { type Heartbeat, isSteady } from '../../service-nodes/heartbeat.ts'
 import type { BatchStore } from '../batches/batch-store.ts'
+import type { JobStore } from '../job-store.ts'
 import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
 import type { SummaryStore } from '../summaries/summary-store.ts'
 import type { Expiry } from './expire-jobs.ts'
@@ -17,6 +18,7 @@ interface ChoreDeps {
   readonly expiry: Expiry
   readonly keys: Pick<IdempotencyStore, 'sweepKeys'>
   readonly batches: Pick<BatchStore, 'sweep'>
+  readonly jobs: Pick<JobStore, 'sweepResults'>
   readonly accounts: Pick<AccountStore, 'repairCounters'>
   readonly summaries: Pick<SummaryStore, 'sweepRecipes'>
   readonly extraData: Pick<ExtraDataKeeper, 'sweep'>
@@ -30,7 +32,7 @@ const MINUTE_MS = 60 * SECOND_MS
 const SWEPT_RECIPES = 10_000
 
 export function createJobChores(deps: ChoreDeps): Chore[] {
-  const { recover, expiry, keys, batches, accounts, summaries, extraData, clock, log } = deps
+  const { recover, expiry, keys, batches, jobs, accounts, summaries, extraData, clock, log } = deps
   return [
     {
       name: 'reap-leases',
@@ -48,6 +50,7 @@ export function createJobChores(deps: ChoreDeps): Chore[] {
     },
     { name: 'forget-credentials', runs: 'each', everyMs: MINUTE_MS, run: async () => extraData.sweep(clock.now()) },
     { name: 'sweep-batches', runs: 'once', everyMs: 10 * MINUTE_MS, run: () => batches.sweep(clock.now()) },
+    { name: 'sweep-results', runs: 'once', everyMs: 10 * MINUTE_MS, run: () => jobs.sweepResults(clock.now()) },
     { name: 'sweep-keys', runs: 'once', everyMs: 10 * MINUTE_MS, run: () => keys.sweepKeys(clock.now()) },
     {
       name: 'repair-counters',

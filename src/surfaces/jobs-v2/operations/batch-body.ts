@@ -12,7 +12,7 @@ interface BatchBody {
   readonly items: readonly ReadItem[]
 }
 
-const COMMON = ['extra_data', 'metadata', 'priority', 'webhook']
+const COMMON = ['extra_data', 'metadata', 'priority', 'webhook', 'reuse']
 
 export function readBatchBody(body: JsonObject, check: ContractCheck): BatchBody {
   const isWhole = readMode(body['mode'], check) === 'all_or_nothing'
@@ -52,6 +52,7 @@ function readJobs(body: JsonObject, check: ContractCheck): ReadItem[] {
           metadata: job['metadata'] === undefined ? shared.metadata : own.metadata,
           priority: job['priority'] === undefined ? shared.priority : own.priority,
           webhook: job['webhook'] === undefined ? shared.webhook : own.webhook,
+          reuse: job['reuse'] === undefined ? shared.reuse : own.reuse,
         }
       },
   )

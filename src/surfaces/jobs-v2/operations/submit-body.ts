@@ -4,6 +4,7 @@
  */
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
+import type { ReuseMode } from '../../../domain/jobs/reuse/result-key.ts'
 import { readMetadata } from '../../../domain/jobs/submit/job-metadata.ts'
 import type { HookWish } from '../../../domain/webhooks/job-hooks.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
@@ -15,6 +16,8 @@ interface SubmitBody {
   readonly metadata: Readonly<Record<string, string>>
   readonly priority: number
   readonly webhook: HookWish | null
+  /** null: as the account says. */
+  readonly reuse: ReuseMode | null
 }
 
 /** Named in the contract for later; a caller that relies on them must not believe that they work. */
@@ -46,8 +49,9 @@ export function readSubmitBody(
   const metadata = read(() => readMetadata(body['metadata']), {})
   const priority = read(() => readPriority(body['priority'], check), 0)
   const webhook = read(() => readJobWebhook(body['webhook'], check), null)
+  const reuse = read(() => readReuse(body['reuse'], check), null)
   read(() => refuseReserved(body), undefined)
-  return { workflow: body['workflow'], extraData, metadata, priority, webhook }
+  return { workflow: body['workflow'], extraData, metadata, priority, webhook, reuse }
 }
 
 function readExtraData(value: JsonValue | undefined, check: ContractCheck): SubmitBody['extraData'] {
@@ -67,6 +71,12 @@ function readPriority(value: JsonValue | undefined, check: ContractCheck): numbe
   const problem = check('Priority', value, 'priority')
   if (problem !== null) throw new ServiceError('invalid_field', problem, { details: { field: 'priority' } })
   return value as number
+}
+
+function readReuse(value: JsonValue | undefined, check: ContractCheck): ReuseMode | null {
+  if (value === undefined) return null
+  if (check('ReuseMode', value, 'reuse') !== null) throw invalidField('reuse', 'must be exact or none')
+  return value as ReuseMode
 }
 
 function refuseReserved(body: JsonObject): void {

@@ -2,6 +2,7 @@
 import { writeUsd } from '../../../../lib/text/usd.ts'
 import type { PoolPrice } from '../../../domain/credits/prices.ts'
 import type { ListedEngine } from '../../../domain/engine/directory/engine-directory.ts'
+import type { ReuseLook } from '../../../domain/jobs/reuse/find-result.ts'
 import type { DryRun, JudgedGraph } from '../../../domain/jobs/submit/dry-run.ts'
 import type { ForeseeWait } from '../../../domain/jobs/waits/foresee-wait.ts'
 import type { EngineAvailability } from '../../kit/console-parts.ts'
@@ -25,7 +26,7 @@ interface Submitter {
 }
 
 export function createDryRunView({ engines, availability, showsUnable, foreseeWait }: Forecast) {
-  return async ({ complaints, graph, price, pool, maxRunning }: DryRun, { accountId, priority }: Submitter) => {
+  return async ({ complaints, graph, price, pool, maxRunning, reuse }: DryRun, { accountId, priority }: Submitter) => {
     const known = availability()
     const views = graph === null ? [] : engines(pool).map((engine) => judgeEngine(engine, graph, known))
     const wait = await foreseeWait({ accountId, pool, priority, maxSlots: countPlaces(views, maxRunning) })
@@ -38,6 +39,7 @@ export function createDryRunView({ engines, availability, showsUnable, foreseeWa
       is_engine_judged: graph?.isEngineJudged ?? false,
       price: price === null ? null : toPriceView(price),
       wait: { ahead: wait.ahead, estimate_seconds: wait.seconds },
+      reuse: reuse === null ? null : toReuseView(reuse),
     }
   }
 }
@@ -51,6 +53,13 @@ function judgeEngine(
   const view = toEngineView(engine, needs, availability)
   const lack = missing.classes[0]?.classType ?? missing.weights[0]?.name ?? null
   return lack === null || !view.is_able ? view : { ...view, is_able: false, why_not: `lacks ${lack}` }
+}
+
+/** Whether a submit would be answered at once, and if not, why. */
+function toReuseView(look: ReuseLook) {
+  if (look.key === null) return { reused_from: null, why_not: look.whyNot }
+  if (look.found !== null) return { reused_from: look.found.jobId, why_not: null }
+  return { reused_from: null, why_not: 'no earlier job of this account has this result' }
 }
 
 function toPriceView({ holdMicros, perSecondMicros, minimumMicros }: PoolPrice) {

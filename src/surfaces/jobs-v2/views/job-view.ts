@@ -30,6 +30,7 @@ export function toJobView(job: Job, base: LinkBase, linkStyle: JobLinkStyle) {
     priority: job.priority,
     outputs_reused: job.outputsReused,
     outputs_replaced: job.outputsReplaced,
+    ...(job.reusedFrom !== undefined && { reused_from: job.reusedFrom }),
     urls: toJobUrls(job.id, base, linkStyle),
   }
 }

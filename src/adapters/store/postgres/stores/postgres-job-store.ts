@@ -3,6 +3,8 @@
 import { isUuid } from '../../../../../lib/ids.ts'
 import type { JobStore } from '../../../../domain/jobs/job-store.ts'
 import { toJob } from '../../rows/job-row.ts'
+import { createKnownRecipes } from '../../rows/known-recipes.ts'
+import { withPartitions } from '../database/partitions.ts'
 import { countByStatus } from '../operations/accounts/account-counters.ts'
 import { cancelJobs, createCancels } from '../operations/jobs/cancel-job.ts'
 import { dropExpired } from '../operations/jobs/drop-expired.ts'
@@ -16,6 +18,7 @@ import {
 } from '../operations/jobs/find-job.ts'
 import { expireJobs, removeJobs } from '../operations/jobs/job-retention.ts'
 import { listJobs } from '../operations/jobs/list-job-rows.ts'
+import { answerAgain, findResult, sweepResults } from '../operations/jobs/reuse-result.ts'
 import { createSubmits } from '../operations/jobs/submit-batches.ts'
 import { createRunWrites } from './postgres-run-store.ts'
 import type { StoreParts } from './store-parts.ts'
@@ -24,11 +27,40 @@ export function createJobStore(parts: StoreParts): JobStore {
   const cancel = createCancels(parts.durable)
   return {
     submit: createSubmits(parts),
+    ...createReuse(parts),
     ...createRunWrites(parts),
     ...createJobReads(parts),
     ...createJobSweeps(parts),
     cancel: (accountId, jobId, now, isOnlyQueued = false) =>
       cancel({ accountId, jobId, now: now.getTime(), isOnlyQueued }),
+  }
+}
+
+type Reuse = Pick<JobStore, 'findResult' | 'answerAgain' | 'sweepResults'>
+
+const SWEPT_AT_ONCE = 1000
+
+function createReuse({ durable, read, chore, partitions }: StoreParts): Reuse {
+  const recipes = createKnownRecipes()
+  return {
+    findResult: (accountId, key, now) => findResult(read, { accountId, key, now: now.getTime() }),
+    async answerAgain(job, again, claim) {
+      const expiresAt = job.expiresAt.getTime()
+      await partitions.ensure(expiresAt)
+      const recipe = recipes.toFields(job)
+      const answer = { job, again, claim, recipe }
+      const outcome = await withPartitions(partitions, [expiresAt], () => answerAgain(durable, answer))
+      if (outcome.outcome === 'answered' && recipe !== null) recipes.learn(job, recipe)
+      return outcome
+    },
+    async sweepResults(now) {
+      let total = 0
+      for (;;) {
+        const swept = await sweepResults(chore, { now: now.getTime(), limit: SWEPT_AT_ONCE })
+        total += swept
+        if (swept < SWEPT_AT_ONCE) return total
+      }
+    },
   }
 }
 

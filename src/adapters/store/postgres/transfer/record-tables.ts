@@ -24,15 +24,16 @@ const SELECTS: Partial<Record<RecordName, Select>> = {
       engine_losses, price_second, price_minimum, metadata, progress, error, recipe, code, attempts, title, output_types, hook, workflow,
       origin, workflow_id, submission, run, is_hidden,
       job_log.text AS log_text, truncated AS log_truncated, captured_at AS log_captured_at, complete AS log_complete, marks AS log_marks, sealed,
-      job_notes.text AS notes
+      job_notes.text AS notes, reused_from
     FROM (
       (SELECT ${JOB_COLUMNS}, NULL::bigint AS completed_at, expires_at, needs_extra_data, input_count, output_count,
          outputs_reused, outputs_replaced, needs, engine_id, engine_losses, price_second, price_minimum, metadata, progress,
-         NULL::text AS error, recipe, NULL::text AS code, attempts, title, 0 AS output_types, hook, NULL::text AS run, false AS is_hidden
+         NULL::text AS error, recipe, NULL::text AS code, attempts, title, 0 AS output_types, hook, NULL::text AS run, false AS is_hidden,
+         NULL::uuid AS reused_from
        FROM job ${behind('id')})
       UNION ALL
       (SELECT ${JOB_COLUMNS}, completed_at, expires_at, 0, 0, output_count, outputs_reused, outputs_replaced, '', engine_id, 0,
-         NULL, NULL, metadata, progress, error, recipe, code, attempts, title, coalesce(output_types, 0), NULL, run, is_hidden
+         NULL, NULL, metadata, progress, error, recipe, code, attempts, title, coalesce(output_types, 0), NULL, run, is_hidden, reused_from
        FROM job_done ${behind('id')})) AS either
     JOIN job_text ON job_text.job_id = either.id AND job_text.expires_at = either.expires_at
     LEFT JOIN job_log ON job_log.job_id = either.id AND job_log.expires_at = either.expires_at
@@ -99,7 +100,7 @@ function toJobTables(kind: RecordKind, rows: readonly RecordRow[]): readonly Tab
     pick('job', { ...shared, ...live }, rows.filter(isLive)),
     pick(
       'job_done',
-      { ...shared, ...same('completed_at', 'error', 'code', 'output_types', 'run', 'is_hidden') },
+      { ...shared, ...same('completed_at', 'error', 'code', 'output_types', 'run', 'is_hidden', 'reused_from') },
       rows.filter((row) => !isLive(row)),
     ),
     pick('job_text', { ...keyed, ...same('workflow', 'origin', 'workflow_id', 'submission') }, rows),

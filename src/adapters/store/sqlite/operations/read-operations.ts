@@ -39,6 +39,7 @@ import {
 import { prepareCompleteJob } from './jobs/job-row.ts'
 import { prepareListBatchJobs, prepareListJobs, prepareListLabelledJobs } from './jobs/list-job-rows.ts'
 import { prepareFindRecord, prepareListHistory, prepareListLive, prepareSelectJobs } from './jobs/read-run-records.ts'
+import { prepareFindResult } from './jobs/reuse-result.ts'
 import { prepareFindLanes } from './jobs/waiting-lanes.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
 import { prepareFindCatalogs, prepareListEngines, prepareMeasureCatalogs } from './nodes/engine-rows.ts'
@@ -64,6 +65,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     listBatchJobs: prepareListBatchJobs(database, { completeJob }),
     findJob: prepareFindJob(database, { completeJob }),
     findClaim: prepareFindClaim(database, { completeJob }),
+    findResult: prepareFindResult(database),
     findOwner: prepareFindOwner(database),
     findHolders: prepareFindHolders(database),
     findWorkflow: prepareFindWorkflow(database),

@@ -51,6 +51,7 @@ import { prepareReserveOutputNumbers } from './jobs/job-outputs.ts'
 import { prepareExpireJobs, prepareRemoveJobs, prepareWithdraw } from './jobs/job-retention.ts'
 import { prepareCompleteJob } from './jobs/job-row.ts'
 import { prepareReap, prepareRelease, prepareRenew } from './jobs/leases.ts'
+import { prepareAnswerAgain, prepareSweepResults } from './jobs/reuse-result.ts'
 import { prepareSubmit } from './jobs/submit-job.ts'
 import { prepareJoinLane } from './jobs/waiting-lanes.ts'
 import { prepareHideHistory } from './jobs/write-run-records.ts'
@@ -78,6 +79,8 @@ export function prepareWriteOperations(database: DatabaseSync) {
   const operations = {
     submit: prepareSubmit(database),
     submitBatch: prepareSubmitBatch(database),
+    answerAgain: prepareAnswerAgain(database, { completeJob }),
+    sweepResults: prepareSweepResults(database),
     claim: prepareClaim(database, { completeJob }),
     joinLane: prepareJoinLane(database),
     renew: prepareRenew(database),
@@ -210,6 +213,7 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'holdExpiredUploads',
   'sweepKeys',
   'sweepBatches',
+  'sweepResults',
   'keepProgress',
   'finishCall',
   'renewCalls',

@@ -12,6 +12,7 @@ import { toClaim, toClaimInput } from '../operations/jobs/claim-job.ts'
 import { toCommitInput, toCommitOutcome } from '../operations/jobs/commit-run.ts'
 import { toLeaseFields, toReturnedFields } from '../operations/jobs/leases.ts'
 import { BEFORE_NONE, type PageKey } from '../operations/jobs/list-job-rows.ts'
+import { toAnswerInput, toAnswerOutcome } from '../operations/jobs/reuse-result.ts'
 import { toSubmitInput, toSubmitOutcome } from '../operations/jobs/submit-job.ts'
 import { createOutputNumbers } from './output-number-cache.ts'
 import { gatherInSlices, inSlices, type StoreChannels, UNLIMITED } from './store-channels.ts'
@@ -31,6 +32,13 @@ export function createJobStore({ write, read, clock }: JobStoreDeps): JobStore {
       const recipe = recipes.toFields(job)
       const outcome = toSubmitOutcome(job, await write.call('submit', toSubmitInput(job, claim, recipe), weight))
       if (outcome.outcome === 'queued' && recipe !== null) recipes.learn(job, recipe)
+      return outcome
+    },
+    async answerAgain(job, again, claim) {
+      const recipe = recipes.toFields(job)
+      const input = toAnswerInput(job, again, { claim, recipe })
+      const outcome = toAnswerOutcome(await write.call('answerAgain', input, job.workflow.length))
+      if (outcome.outcome === 'answered' && recipe !== null) recipes.learn(job, recipe)
       return outcome
     },
     async claim(request) {
@@ -74,6 +82,7 @@ type JobReads = Pick<
   JobStore,
   | 'find'
   | 'findClaim'
+  | 'findResult'
   | 'findOwner'
   | 'findHolders'
   | 'findWorkflow'
@@ -91,6 +100,7 @@ function createJobReads(read: StoreChannels['read']): JobReads {
       const stored = await read.call('findJob', { accountId, jobId, now: now.getTime() })
       return stored === null ? null : toJob(stored)
     },
+    findResult: (accountId, key, now) => read.call('findResult', { accountId, key, now: now.getTime() }),
     findWorkflow: (accountId, jobId, now) => read.call('findWorkflow', { accountId, jobId, now: now.getTime() }),
     findLog: (accountId, jobId, now) => read.call('findLog', { accountId, jobId, now: now.getTime() }),
     list: (accountId, query) => listJobs(read, accountId, query),
@@ -127,7 +137,7 @@ async function listJobs(read: StoreChannels['read'], accountId: string, query: L
   return jobs
 }
 
-type JobSweeps = Pick<JobStore, 'reap' | 'expire' | 'remove'>
+type JobSweeps = Pick<JobStore, 'reap' | 'expire' | 'remove' | 'sweepResults'>
 
 function createJobSweeps(write: StoreChannels['write']): JobSweeps {
   return {
@@ -140,6 +150,7 @@ function createJobSweeps(write: StoreChannels['write']): JobSweeps {
       }
       return gatherInSlices(UNLIMITED, (limit) => write.call('reap', { ...input, limit }))
     },
+    sweepResults: (now) => inSlices(UNLIMITED, (limit) => write.call('sweepResults', { now: now.getTime(), limit })),
     expire: (now, limit) =>
       gatherInSlices(limit, (sliceLimit) => write.call('expireJobs', { now: now.getTime(), limit: sliceLimit })),
     remove({ now, expiredBefore, limit }) {

@@ -35,7 +35,8 @@ const QUERIES: Partial<Record<RecordName, RecordQuery>> = {
         job_workflow.text AS workflow, job_workflow.origin, job_submission.workflow_id,
         job_submission.text AS submission, iif(${LIVE}, NULL, job_run.text) AS run, job_hidden.seq IS NOT NULL AS is_hidden,
         job_log.text AS log_text, job_log.truncated AS log_truncated, job_log.captured_at AS log_captured_at,
-        job_log.complete AS log_complete, job_log.marks AS log_marks, job_secret.sealed, job_notes.text AS notes
+        job_log.complete AS log_complete, job_log.marks AS log_marks, job_secret.sealed, job_notes.text AS notes,
+        reused_from
       FROM job JOIN job_workflow USING (seq) LEFT JOIN job_submission USING (seq) LEFT JOIN job_run USING (seq)
       LEFT JOIN job_hidden USING (seq) LEFT JOIN job_log USING (seq) LEFT JOIN job_secret USING (seq)
       LEFT JOIN job_notes USING (seq)`,
@@ -97,7 +98,7 @@ const JOB_PARTS = {
   job_secret: { sealed: 'sealed' },
   job_notes: { text: 'notes' },
 } as const
-const OWN_JOB_COLUMNS = 31
+const OWN_JOB_COLUMNS = 32
 
 const WRITERS: Partial<Record<RecordName, (database: DatabaseSync, kind: RecordKind) => WriteRow>> = {
   job(database, { columns }) {

@@ -16,6 +16,7 @@ import { findClosedPools } from '../accounts/deployment-rows.ts'
 import { claimKeys, findHolders } from '../accounts/idempotency-keys.ts'
 import { lockPurses, type Purses } from '../credits/ledger-holds.ts'
 import { insertJobs, keepRecipes } from '../jobs/insert-jobs.ts'
+import { answerQueued, type FoundResult, findAgain } from '../jobs/reuse-result.ts'
 import { toHold, toHooks } from '../jobs/submit-job.ts'
 import { keepHooks } from '../webhooks/endpoint-rows.ts'
 
@@ -28,6 +29,11 @@ const FIND_OURS = statement<[jobs: string, limitedBy: BatchLimit | null]>(
   'SELECT jobs, limited_by FROM job_batch WHERE id = $1',
 )
 
+const FIND_ANSWERED = statement<[jobId: string]>(
+  'batches.find_answered',
+  `SELECT id FROM job_done WHERE id = ANY($1::uuid[]) AND expires_at = $2 AND reused_from IS NOT NULL`,
+)
+
 interface Submitted {
   readonly batch: NewBatch
   readonly claim: KeyClaim | null
@@ -36,7 +42,7 @@ interface Submitted {
 
 interface Decision {
   readonly outcome: BatchOutcome
-  /** null: nothing is written. */
+  /** null: nothing is written, or it is written already. */
   readonly purses: Purses | null
 }
 
@@ -47,18 +53,27 @@ export async function submitBatch(durable: Connected, submitted: Submitted): Pro
       // When the connection broke at the commit, nobody knows whether it took effect.
       const ours = isAgain ? await findOurs(tx, submitted.batch) : null
       isAgain = true
-      return ours ?? decide(tx, submitted)
+      if (ours !== null) return ours
+      const decision = await decide(tx, submitted)
+      return submitted.batch.jobs.some(({ job }) => job.again != null) ? answer(tx, submitted, decision) : decision
     },
     { isRepeatable: true, last: (tx, decision) => write(tx, submitted, decision) },
   )
   return outcome
 }
 
-async function findOurs(tx: Queryable, { id }: NewBatch): Promise<Decision | null> {
-  const row = await tx.get(FIND_OURS, [id])
+async function findOurs(tx: Queryable, batch: NewBatch): Promise<Decision | null> {
+  const row = await tx.get(FIND_OURS, [batch.id])
   if (row === undefined) return null
   const accepted = (JSON.parse(row[0]) as (string | null)[]).filter((jobId) => jobId !== null).length
-  return { outcome: { outcome: 'queued', accepted, limitedBy: row[1] }, purses: null }
+  const answered = await tx.all(FIND_ANSWERED, [
+    batch.jobs.map(({ job }) => job.id),
+    batch.jobs[0]!.job.expiresAt.getTime(),
+  ])
+  return {
+    outcome: { outcome: 'queued', accepted, limitedBy: row[1], answered: answered.map(([jobId]) => jobId) },
+    purses: null,
+  }
 }
 
 async function decide(tx: Queryable, { batch, claim }: Submitted): Promise<Decision> {
@@ -86,6 +101,21 @@ async function decide(tx: Queryable, { batch, claim }: Submitted): Promise<Decis
   const { accepted, limitedBy } = take(jobs, room, purses)
   if (limitedBy !== null && (batch.isWhole || accepted === 0)) return refused({ outcome: limitedBy, room: accepted })
   return { outcome: { outcome: 'queued', accepted, limitedBy }, purses }
+}
+
+/** Writes everything here, because what answers a job is written behind the job itself. */
+async function answer(tx: Queryable, submitted: Submitted, decision: Decision): Promise<Decision> {
+  const { outcome } = decision
+  if (outcome.outcome !== 'queued') return decision
+  const jobs = submitted.batch.jobs.slice(0, outcome.accepted).map(({ job }) => job)
+  const found: FoundResult[] = []
+  for (const job of jobs) {
+    const whole = job.again == null ? null : await findAgain(tx, job, job.again)
+    if (whole !== null) found.push(whole)
+  }
+  await write(tx, submitted, decision)
+  await answerQueued(tx, found)
+  return { outcome: { ...outcome, answered: found.map(({ job }) => job.id) }, purses: null }
 }
 
 function take(

@@ -18,6 +18,7 @@ import { addRecords } from '../assets/account-storage.ts'
 import { closeEnded, moveToDone } from './end-job.ts'
 import { addOutputs, type NewOutput, toNewOutput } from './job-outputs.ts'
 import { DONE_COLUMNS, findOutputsOf } from './job-row.ts'
+import { keepResults } from './reuse-result.ts'
 
 type LogFields = readonly [
   text: string,
@@ -199,7 +200,14 @@ async function writeStanding(tx: Queryable, standing: readonly Standing[]): Prom
     addRecords(tx, records),
   ])
   const rows = moved.map(({ row }) => row)
-  const [outputs] = await Promise.all([findOutputsOf(tx, rows), closeEnded(tx, moved)])
+  const [outputs] = await Promise.all([
+    findOutputsOf(tx, rows),
+    closeEnded(tx, moved),
+    keepResults(
+      tx,
+      standing.flatMap((each) => toKept(each, rows)),
+    ),
+  ])
   const outcomes = new Map(running)
   for (const row of rows) outcomes.set(row[COLUMN.id], toEndOutcome([row, outputs.get(row[COLUMN.id]) ?? null, null]))
   return outcomes
@@ -209,6 +217,12 @@ function toEnd({ jobId, finish, progress, outputsReused }: Commit, counts: Reado
   if (finish === null) return []
   const { status: to, at, error, record: run } = finish
   return [{ id: jobId, to, at, error, run, progress, outputsReused, outputCount: counts.get(jobId) ?? null }]
+}
+
+function toKept({ commit: { jobId, finish }, accountId, expiresAt }: Standing, rows: readonly JobRow[]) {
+  if (finish === null || finish.resultKey === null) return []
+  const startedAt = rows.find((row) => row[COLUMN.id] === jobId)?.[COLUMN.startedAt] ?? finish.at
+  return [{ accountId, key: finish.resultKey, jobId, runMs: finish.at - startedAt, expiresAt }]
 }
 
 function toEndOutcome(ended: StoredJob): CommitOutcome {

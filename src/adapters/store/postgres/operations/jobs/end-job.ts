@@ -84,7 +84,7 @@ const MOVE = statement<[...JobRow, ...Terms]>(
        failed = load.failed + change.failed, expired = load.expired + change.expired
      FROM locked JOIN change USING (account_id) WHERE load.account_id = locked.account_id)
    SELECT seq, id, account_id, pool, ended_as, priority, created_at, started_at, ended_at, expires_at, attempt, version + 1,
-     final_count, final_reused, outputs_replaced, metadata, final_progress, failure,
+     final_count, final_reused, outputs_replaced, metadata, final_progress, failure, NULL::uuid,
      status, input_count, price_second, price_minimum
    FROM gone`,
 )

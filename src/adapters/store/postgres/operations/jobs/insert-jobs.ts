@@ -6,7 +6,7 @@ import type { NewJob } from '../../../../../domain/jobs/job-store.ts'
 import { writeOrigin } from '../../../../../domain/jobs/submit/job-origin.ts'
 import type { RecipeFields } from '../../../rows/known-recipes.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
-import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE } from './job-row.ts'
+import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE, KEEPS_RESULT } from './job-row.ts'
 import { toSubmissionRow } from './write-run-records.ts'
 
 // The order of the rows is the order of the queue. The accounts are locked.
@@ -98,7 +98,7 @@ function insertRows(tx: Queryable, jobs: readonly NewJob[]): Promise<number> {
     jobs.map(({ priority }) => priority),
     jobs.map(({ createdAt }) => createdAt.getTime()),
     jobs.map(({ expiresAt }) => expiresAt.getTime()),
-    jobs.map(toCompanionFlags),
+    jobs.map(toFlags),
     jobs.map(({ inputs }) => inputs.length),
     jobs.map(({ needs }) => needs),
     jobs.map(({ price }) => price?.perSecondMicros ?? null),
@@ -114,9 +114,9 @@ function insertRows(tx: Queryable, jobs: readonly NewJob[]): Promise<number> {
   ])
 }
 
-function toCompanionFlags({ needsExtraData, notes, origin }: NewJob): number {
+function toFlags({ needsExtraData, notes, origin, keepsResult }: NewJob): number {
   const extra = (needsExtraData ? HAS_CREDENTIALS : 0) | (notes == null ? 0 : HAS_NOTES)
-  return origin?.trace == null ? extra : extra | HAS_TRACE
+  return extra | (origin?.trace == null ? 0 : HAS_TRACE) | (keepsResult ? KEEPS_RESULT : 0)
 }
 
 function toMetadata(metadata: NewJob['metadata']): string | null {

@@ -7,15 +7,18 @@ import type { Queryable } from '../../database/statement.ts'
 import { findOutputs } from './job-outputs.ts'
 
 export const LIVE_COLUMNS = `seq, id, account_id, pool, status, priority, created_at, started_at, NULL::bigint AS completed_at,
-  expires_at, attempt, version, output_count, outputs_reused, outputs_replaced, metadata, progress, NULL::text AS error`
+  expires_at, attempt, version, output_count, outputs_reused, outputs_replaced, metadata, progress, NULL::text AS error,
+  NULL::uuid AS reused_from`
 
 export const DONE_COLUMNS = `seq, id, account_id, pool, status, priority, created_at, started_at, completed_at,
-  expires_at, attempt, version, output_count, outputs_reused, outputs_replaced, metadata, progress, error`
+  expires_at, attempt, version, output_count, outputs_reused, outputs_replaced, metadata, progress, error, reused_from`
 
 /** Bits of `needs_extra_data`: what a claim reads beside the job. */
 export const HAS_CREDENTIALS = 1
 export const HAS_NOTES = 2
 export const HAS_TRACE = 4
+/** Its end leaves a row in `job_result`. */
+export const KEEPS_RESULT = 8
 
 /** The listed outputs of these jobs, by job id. Costs nothing where there are none. */
 export async function findOutputsOf(

@@ -5,11 +5,13 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { KeyClaim } from '../../../../../domain/idempotency/idempotency-key.ts'
 import type { BatchOutcome, NewBatch } from '../../../../../domain/jobs/batches/batch-store.ts'
+import type { ResultAgain } from '../../../../../domain/jobs/job-store.ts'
 import { BATCH_COLUMNS, type BatchRow, fitBatch, toBatchRow } from '../../../rows/batch-row.ts'
 import type { RecipeFields } from '../../../rows/known-recipes.ts'
 import { prepareIsPoolClosed } from '../accounts/deployment-rows.ts'
 import { prepareClaimKey, prepareFindHolder } from '../accounts/idempotency-keys.ts'
 import { prepareLedger } from '../credits/ledger-holds.ts'
+import { prepareAnswerQueued } from '../jobs/reuse-result.ts'
 import { prepareKeepRecipe, SUBMIT, type Submit, toHold, toSubmitInput } from '../jobs/submit-job.ts'
 import type { Packed } from '../packed.ts'
 import { prepareRows } from '../statement.ts'
@@ -22,6 +24,8 @@ interface SubmitBatchInput {
   /** By job, its place. */
   readonly places: readonly number[]
   readonly jobs: readonly Packed<Submit>[]
+  /** By job, a result that may answer it; null: none may answer any. */
+  readonly again: readonly (ResultAgain | null)[] | null
   readonly key: string | null
   readonly keyExpiresAt: number
 }
@@ -35,6 +39,7 @@ export function toSubmitBatchInput(
     row: toBatchRow(batch, batch.jobs.length, null),
     places: batch.jobs.map(({ index }) => index),
     jobs: batch.jobs.map(({ job }, index) => toSubmitInput(job, null, recipes[index] ?? null)),
+    again: batch.jobs.some(({ job }) => job.again != null) ? batch.jobs.map(({ job }) => job.again ?? null) : null,
     key: claim === null ? null : claim.key,
     keyExpiresAt: claim === null ? 0 : claim.expiresAt.getTime(),
   }
@@ -48,6 +53,7 @@ export function prepareSubmitBatch(database: DatabaseSync): (input: SubmitBatchI
   const insertJobs = prepareInsertJobs(database)
   const keepRecipe = prepareKeepRecipe(database)
   const keepHook = prepareKeepHook(database)
+  const answerQueued = prepareAnswerQueued(database)
   const findRoom = prepareRows<[room: number]>(database, 'SELECT max_queued - queued FROM account WHERE id = ?')
   const findSpare = prepareRows<[spare: number]>(
     database,
@@ -65,7 +71,15 @@ export function prepareSubmitBatch(database: DatabaseSync): (input: SubmitBatchI
     return fitBatch(wanted, { room: room[0], affordable })
   }
 
-  return ({ row, places, jobs, key, keyExpiresAt }) => {
+  /** The ids of those that are answered. */
+  function answerAll(submits: readonly Submit[], again: readonly (ResultAgain | null)[]): readonly string[] {
+    return submits.flatMap((submit, index) => {
+      const found = again[index] ?? null
+      return found !== null && answerQueued(submit, found) !== null ? [submit.id] : []
+    })
+  }
+
+  return ({ row, places, jobs, again, key, keyExpiresAt }) => {
     const [id, accountId, pool, createdAt, expiresAt, isWhole, digest, ids, refused] = row
     if (key !== null) {
       const holder = findHolder({ accountId, key, now: createdAt })
@@ -86,7 +100,7 @@ export function prepareSubmitBatch(database: DatabaseSync): (input: SubmitBatchI
     const kept = limitedBy === null ? ids : withoutPlaces(ids, places.slice(accepted))
     insertBatch.run(id, accountId, pool, createdAt, expiresAt, isWhole, digest, kept, refused, limitedBy)
     if (key !== null) claimKey({ accountId, key, expiresAt: keyExpiresAt, jobId: null, assetId: null, batchId: id })
-    return { outcome: 'queued', accepted, limitedBy }
+    return { outcome: 'queued', accepted, limitedBy, ...(again !== null && { answered: answerAll(submits, again) }) }
   }
 }
 

@@ -12,7 +12,7 @@ import { COLUMN, type JobRow, type OutputRow, type StoredJob, toJob, toOutput } 
 import { prepareRows } from '../statement.ts'
 import { prepareOutputs } from './job-outputs.ts'
 import { type CompleteJob, JOB_COLUMNS } from './job-row.ts'
-import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE } from './submit-job.ts'
+import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE, KEEPS_RESULT } from './submit-job.ts'
 
 type ClaimInput = readonly [
   pool: string,
@@ -42,6 +42,7 @@ type ClaimAnswer =
       earlierOutputs: readonly OutputRow[],
       engineLosses: number,
       origin: string | null,
+      keepsResult: boolean,
     ]
   | null
 
@@ -60,7 +61,7 @@ function toOfferRows({ engineId, lanes }: EngineOffer, position: number): unknow
 export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
   if (answer === null) return null
   const [job, workflow, inputs, needsExtraData, sealedExtraData, notes, needs, engineId, ...rest] = answer
-  const [earlierOutputs, engineLosses, origin] = rest
+  const [earlierOutputs, engineLosses, origin, keepsResult] = rest
   return {
     job: toJob(job),
     leaseId,
@@ -74,6 +75,7 @@ export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
     earlierOutputs: earlierOutputs.map(toOutput),
     engineLosses,
     trace: readOrigin(origin).trace,
+    ...(keepsResult && { keepsResult }),
   }
 }
 
@@ -200,7 +202,7 @@ export function prepareClaim(
     if (taken === undefined) return null
     const held = toHeldTerms(taken)
     const { row } = held
-    const [, , needs, chosenEngine, engineLosses] = held.terms
+    const [flags, , needs, chosenEngine, engineLosses] = held.terms
     const [seq, id, accountId] = row
     served += 1
     if (takeRoom.run(served, accountId).changes !== 1)
@@ -208,7 +210,8 @@ export function prepareClaim(
     const earlierOutputs = row[COLUMN.outputsReplaced] > 0 ? selectOutputs(seq) : []
     if (earlierOutputs.length > 0) dropOutputs.run(seq)
     const companions = companionsOf(held)
-    return [completeJob(row), ...companions, needs, chosenEngine, earlierOutputs, engineLosses, originOf(held)]
+    const rest = [earlierOutputs, engineLosses, originOf(held), (flags & KEEPS_RESULT) !== 0] as const
+    return [completeJob(row), ...companions, needs, chosenEngine, ...rest]
   }
 }
 
@@ -227,7 +230,8 @@ export function prepareFindClaim(
     const found = select.get(leaseId)
     if (found === undefined) return null
     const held = toHeldTerms(found)
-    const [, , needs, engineId, engineLosses] = held.terms
-    return [completeJob(held.row), ...companionsOf(held), needs, engineId, [], engineLosses, originOf(held)]
+    const [flags, , needs, engineId, engineLosses] = held.terms
+    const rest = [[], engineLosses, originOf(held), (flags & KEEPS_RESULT) !== 0] as const
+    return [completeJob(held.row), ...companionsOf(held), needs, engineId, ...rest]
   }
 }

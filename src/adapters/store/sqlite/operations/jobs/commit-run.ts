@@ -13,6 +13,7 @@ import { prepareRows } from '../statement.ts'
 import { type EndJob, prepareEndJob } from './end-job.ts'
 import { type NewOutputRow, prepareAddOutputs, toNewOutputRow } from './job-outputs.ts'
 import { type CompleteJob, JOB_COLUMNS } from './job-row.ts'
+import { prepareKeepResult } from './reuse-result.ts'
 import { prepareAddRun } from './write-run-records.ts'
 
 type LogFields = readonly [text: string, truncated: number, capturedAt: number, complete: number, marks: string | null]
@@ -82,6 +83,7 @@ export function prepareCommit(
   const addOutputs = prepareAddOutputs(database)
   const addRun = prepareAddRun(database)
   const endJob: EndJob = prepareEndJob(database)
+  const keepResult = prepareKeepResult(database)
 
   /** The same end was written before, and only its answer was lost. */
   function findEnded({ jobId, leaseId }: CommitInput, { status }: Finish): CommitAnswer {
@@ -101,9 +103,11 @@ export function prepareCommit(
     // A finish raises the version itself.
     const version = update.get(seq, progress, outputsReused, outputCount, finish === null ? 1 : 0)?.[0] ?? 0
     if (finish === null) return { version, status, ended: null }
-    const { status: to, at, error, record } = finish
+    const { status: to, at, error, record, resultKey: key } = finish
     if (record !== null) addRun(seq, record)
     const row = endJob({ seq, accountId, from: status, to, at, error, keepsLease: true })
+    const runMs = at - (row[COLUMN.startedAt] ?? at)
+    if (key !== null) keepResult({ accountId, key, jobId: input.jobId, runMs, expiresAt })
     return { version: row[COLUMN.version], status: to, ended: completeJob(row) }
   }
 }

@@ -6,7 +6,7 @@ import { prepareOutputs } from './job-outputs.ts'
 import { type PositionedJob, preparePositionNear, prepareQueuePosition, type QueuedJob } from './queue-position.ts'
 
 export const JOB_COLUMNS = `seq, id, account_id, pool, status, priority, created_at, started_at, completed_at, expires_at,
-  attempt, version, output_count, outputs_reused, outputs_replaced, metadata, progress, error`
+  attempt, version, output_count, outputs_reused, outputs_replaced, metadata, progress, error, reused_from`
 
 /** Adds to a row what stands in other tables. `neighbour`: the one before it on a page. */
 export type CompleteJob = (row: JobRow, neighbour?: StoredJob) => StoredJob

@@ -63,6 +63,8 @@ const POOL_CLOSED = 'pool_closed'
 export const HAS_CREDENTIALS = 1
 export const HAS_NOTES = 2
 export const HAS_TRACE = 4
+/** Its end leaves a row in `job_result`. */
+export const KEEPS_RESULT = 8
 
 export const SUBMIT = createPacking<Submit>({
   ...{ id: true, accountId: true, pool: true, priority: true, createdAt: true, expiresAt: true, metadata: true },
@@ -91,10 +93,7 @@ export function toSubmitInput(job: NewJob, claim: KeyClaim | null, recipe: Recip
     expiresAt: job.expiresAt.getTime(),
     metadata: metadata === '{}' ? null : metadata,
     inputs: job.inputs.map(({ name, hash, sizeBytes, contentType }) => [name, hash, sizeBytes, contentType]),
-    extraDataFlags:
-      (job.needsExtraData ? HAS_CREDENTIALS : 0) |
-      (notes === null ? 0 : HAS_NOTES) |
-      (job.origin?.trace == null ? 0 : HAS_TRACE),
+    extraDataFlags: toFlags(job),
     key: claim === null ? null : claim.key,
     keyClaimedAt: claim === null ? 0 : claim.claimedAt.getTime(),
     keyExpiresAt: claim === null ? 0 : claim.expiresAt.getTime(),
@@ -105,6 +104,11 @@ export function toSubmitInput(job: NewJob, claim: KeyClaim | null, recipe: Recip
     title: job.recipe?.title ?? null,
     origin: job.origin == null ? null : writeOrigin(job.origin),
   })
+}
+
+function toFlags({ needsExtraData, notes = null, origin, keepsResult = false }: NewJob): number {
+  const extra = (needsExtraData ? HAS_CREDENTIALS : 0) | (notes === null ? 0 : HAS_NOTES)
+  return extra | (origin?.trace == null ? 0 : HAS_TRACE) | (keepsResult ? KEEPS_RESULT : 0)
 }
 
 export function toSubmitOutcome(job: NewJob, answer: SubmitAnswer): SubmitOutcome {

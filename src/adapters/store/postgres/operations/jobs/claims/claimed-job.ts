@@ -5,7 +5,7 @@ import type { JobStatus } from '../../../../../../domain/jobs/transitions.ts'
 import { toJob, toOutput } from '../../../../rows/job-row.ts'
 import { type Queryable, statement } from '../../../database/statement.ts'
 import { unlistOutputs } from '../job-outputs.ts'
-import { HAS_CREDENTIALS, HAS_TRACE } from '../job-row.ts'
+import { HAS_CREDENTIALS, HAS_TRACE, KEEPS_RESULT } from '../job-row.ts'
 
 /** Only what the claimer does not know by itself: every column costs both sides time. */
 export const CLAIMED_COLUMNS = `job.lease_id, job.id, job.account_id, job.status, priority, created_at, started_at, expires_at, attempt,
@@ -57,13 +57,13 @@ export async function readClaim(db: Queryable, row: ClaimedRow, { pool, outputsR
   const [leaseId, id, accountId, status, priority, createdAt, startedAt, expiresAt, attempt, version, ...rest] = row
   const [outputsReplaced, metadata, progress, needs, engineId, extraDataFlags, inputCount, engineLosses, workflow] =
     rest
-  const hasCompanions = extraDataFlags !== 0 || inputCount !== 0
+  const hasCompanions = (extraDataFlags & ~KEEPS_RESULT) !== 0 || inputCount !== 0
   const companions = hasCompanions ? await findCompanions(db, id, expiresAt, extraDataFlags) : NO_COMPANIONS
   return {
     job: toJob([
       [
         ...([0, id, accountId, pool, status, priority, createdAt, startedAt, null, expiresAt] as const),
-        ...([attempt, version, 0, outputsReused, outputsReplaced, metadata, progress, null] as const),
+        ...([attempt, version, 0, outputsReused, outputsReplaced, metadata, progress, null, null] as const),
       ],
       null,
       null,
@@ -76,6 +76,7 @@ export async function readClaim(db: Queryable, row: ClaimedRow, { pool, outputsR
     ...companions,
     earlierOutputs: [],
     engineLosses,
+    ...((extraDataFlags & KEEPS_RESULT) !== 0 && { keepsResult: true }),
   }
 }
 
