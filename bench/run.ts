@@ -10,6 +10,7 @@ import { compareWith } from './compare.ts'
 import { consoleScenario } from './console/scenario.ts'
 import { type Figure, isMet, toRow, toTable } from './kit/figure.ts'
 import { model } from './model/scenario.ts'
+import { peers } from './peers/scenario.ts'
 import { auth } from './scenarios/auth.ts'
 import { bodies } from './scenarios/bodies.ts'
 import { bus } from './scenarios/bus.ts'
@@ -31,12 +32,14 @@ import { sockets } from './scenarios/sockets.ts'
 import { stalls } from './scenarios/stalls.ts'
 import { streams } from './scenarios/streams.ts'
 import { submit } from './scenarios/submit.ts'
+import { traces } from './scenarios/traces.ts'
 import { transfer } from './scenarios/transfer.ts'
 import { uploads } from './scenarios/uploads.ts'
 
 const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   poll,
   submit,
+  traces,
   streams,
   sockets,
   transfer,
@@ -60,6 +63,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   s3,
   processes,
   console: consoleScenario,
+  peers,
 }
 
 const { values, positionals: wanted } = parseArgs({

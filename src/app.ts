@@ -7,6 +7,7 @@ import type { Log } from '../lib/log.ts'
 import { toBusGauges } from './compose/metrics/bus-gauges.ts'
 import { openMetrics } from './compose/metrics/open-metrics.ts'
 import { watchGauges } from './compose/metrics/watch-gauges.ts'
+import { openTracing } from './compose/open-tracing.ts'
 import { createReadiness } from './compose/readiness.ts'
 import { PARTS_OF } from './compose/roles.ts'
 import type { ReloadOutcome } from './compose/router/open-models.ts'
@@ -49,11 +50,15 @@ export interface App extends AsyncDisposable {
 }
 
 export async function startApp(config: Config, secrets: Secrets, options: AppOptions): Promise<App> {
-  const { log, version, overrides = {} } = options
+  const { version, overrides = {} } = options
   const { role } = config
   await using opening = new AsyncDisposableStack()
+  // Closed last: whatever ends before it is still told.
+  const { tracer, log } = opening.use(
+    await openTracing(config.traces, { headers: secrets.traceHeaders, version, log: options.log }),
+  )
   const metrics = openMetrics({ version, role, errorTypeOf })
-  const service = await openService(config, secrets, { log, version, metrics, overrides, opening })
+  const service = await openService(config, secrets, { tracer, log, version, metrics, overrides, opening })
   const { base, callers, engines, resident, bus, assets, running, router } = service
   const { store, serviceFile, node, opened, clock } = base
   const { fleet, directory } = engines

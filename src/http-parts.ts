@@ -1,6 +1,7 @@
 /** What the HTTP side of the service is made of. */
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
+import type { Tracer } from '../lib/tracing/tracer.ts'
 import type { Turns } from '../lib/waiting/turns.ts'
 import type { AssetActions } from './compose/asset-actions.ts'
 import type { RunningPools } from './compose/engines/open-deployments.ts'
@@ -74,6 +75,8 @@ export interface HttpParts {
   readonly turns: Turns
   /** Told of every chunk of a request's body. */
   readonly onTransferred: (bytes: number) => void
+  /** Left out: nobody traces. */
+  readonly tracer?: Tracer
   readonly clock: Clock
   readonly log: Log
 }

@@ -5,13 +5,16 @@
 import { hostname } from 'node:os'
 import { newUuidV4 } from '../lib/ids.ts'
 import type { Log } from '../lib/log.ts'
+import type { Tracer } from '../lib/tracing/tracer.ts'
 import { settlesWithin } from '../lib/waiting/sleep.ts'
 import { createTurns } from '../lib/waiting/turns.ts'
 import { type FleetOverrides, openEngineList } from './compose/engines/open-engines.ts'
 import { type JoinedService, type JoinParts, openJoin } from './compose/join/open-join.ts'
+import { openTracing } from './compose/open-tracing.ts'
 import type { Config } from './config/config.ts'
 import { ConfigError } from './config/config-error.ts'
 import type { JoinConfig } from './config/join-config.ts'
+import type { Secret } from './config/secrets.ts'
 import { createEngineDirectory, type EngineDirectory } from './domain/engine/directory/engine-directory.ts'
 import { createEngineLeases } from './domain/engine/directory/engine-leases.ts'
 import { createEnginePublisher } from './domain/engine/directory/engine-publisher.ts'
@@ -31,6 +34,8 @@ const TAKE_BACK_MS = 5000
 interface JoinedWorkerOptions extends Pick<JoinParts, 'key' | 'versions' | 'signal'> {
   readonly log: Log
   readonly version: string
+  /** For the collector of traces, as JSON; left out or null: none. */
+  readonly traceHeaders?: Secret<string> | null
   readonly overrides?: FleetOverrides
   /** Left out: every pool that the key names. */
   readonly pools?: readonly string[]
@@ -55,8 +60,10 @@ export async function startJoinedWorker(
   join: JoinConfig,
   options: JoinedWorkerOptions,
 ): Promise<JoinedWorker> {
-  const { log, version } = options
+  const { version } = options
   await using opening = new AsyncDisposableStack()
+  const { traceHeaders: headers = null } = options
+  const { tracer, log } = opening.use(await openTracing(config.traces, { headers, version, log: options.log }))
   const service = opening.use(await openJoin(join, options))
   const pools = choosePools(service.hello.pools, options.pools)
   const { clock, engines } = service
@@ -70,13 +77,20 @@ export async function startJoinedWorker(
   heartbeat.onBeat(service.sampleClock)
   // Whoever watches its jobs must know where they are told of.
   service.bus.onLiveNode(() => void heartbeat.beat())
-  const { fleet, directory, publish } = await openFleet(config, { service, heartbeat, options, opening })
+  const { fleet, directory, publish } = await openFleet(config, {
+    service,
+    heartbeat,
+    options: { ...options, log },
+    tracer,
+    opening,
+  })
   const jobs = service.openJobs((engineId) => fleet.describe(engineId))
   const workers = pools.map((pool) =>
     createWorker({
       ...toWorkerDeps(config, { service, fleet }),
       store: withLanes(jobs, directory),
       pool,
+      tracer,
       log,
     }),
   )
@@ -137,10 +151,11 @@ interface FleetParts {
   readonly service: JoinedService
   readonly heartbeat: Awaited<ReturnType<typeof openHeartbeat>>
   readonly options: JoinedWorkerOptions
+  readonly tracer: Tracer | undefined
   readonly opening: AsyncDisposableStack
 }
 
-async function openFleet(config: Config, { service, heartbeat, options, opening }: FleetParts) {
+async function openFleet(config: Config, { service, heartbeat, options, tracer, opening }: FleetParts) {
   const { clock, engines: remote, hello, runModel } = service
   const { log, overrides = {} } = options
   const leases = createEngineLeases(clock)
@@ -150,7 +165,7 @@ async function openFleet(config: Config, { service, heartbeat, options, opening 
   const node = { heartbeat }
   await using listed =
     overrides.engines === undefined
-      ? await openEngineList(config, { clock, log, node, overrides, runModel, ownerId, leases })
+      ? await openEngineList(config, { clock, log, tracer, node, overrides, runModel, ownerId, leases })
       : null
   const fleet = createFleet(overrides.engines ?? listed?.engines ?? [], {
     ...{ clock, log, lanes, hasLanes: true, isDriven: leases.isDriven, recycleLimits: config.fleet.recycle },

@@ -29,7 +29,7 @@ import { createRouteDeployment } from './surfaces/kit/guards/deployment-address.
 import { createGate, type Gate } from './surfaces/kit/guards/gate.ts'
 import { createOperatorGuard } from './surfaces/kit/guards/operator-guard.ts'
 import type { Surface } from './surfaces/kit/surface.ts'
-import { openTracing } from './surfaces/kit/tracing.ts'
+import { createTraceRequest } from './surfaces/kit/tracing.ts'
 import { createOperatorSurface } from './surfaces/operator/index.ts'
 import { openOptionalSurfaces } from './surfaces/optional-surfaces.ts'
 import { createRouterV2 } from './surfaces/router-v2/index.ts'
@@ -183,7 +183,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     ...(config.role === 'api' && { drainMs: config.jobs.drainTimeoutMs }),
     answerError,
     onAnswered: config.log.requests ? (request: AnsweredRequest) => log.info(request, 'answered') : null,
-    trace: openTracing(),
+    trace: parts.tracer === undefined ? null : createTraceRequest(parts.tracer),
     bodyMemory,
   }
   const server = await openServer({

@@ -12,7 +12,7 @@ export interface Sent {
 }
 
 /** What the client is asked to upload: new bytes for every salt. */
-export function toUpload(server: ServerChild, salt: number, megabytes = MEGABYTES): object {
+export function toUpload(server: Pick<ServerChild, 'url'>, salt: number, megabytes = MEGABYTES): object {
   const field = (name: string, value: string) =>
     `--${BOUNDARY}\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`
   return {

@@ -11,7 +11,7 @@ const server = createServer((request, response) => {
   request.on('data', (chunk: Buffer) => chunks.push(chunk))
   request.on('end', async () => {
     const answer = await pool.request({
-      path: '/generate',
+      path: request.url ?? '/',
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: Buffer.concat(chunks),

@@ -3,6 +3,8 @@
  * redirects: callers get them as answers and decide themselves.
  */
 import { Agent, type buildConnector } from 'undici'
+import { toTraceHeaders } from '../tracing/trace-context.ts'
+import { inSpan, type Tracer } from '../tracing/tracer.ts'
 import {
   type ExchangeAnswer,
   type ExchangeLimits,
@@ -13,6 +15,7 @@ import {
 
 // A server or proxy may close an idle connection at any moment; after a short idle time that is unlikely.
 const KEEP_ALIVE_MS = 4_000
+const FIRST_FAILURE = 400
 
 export interface OutboundClient extends AsyncDisposable {
   /** Resolves with any status. Throws ExchangeError when no complete answer arrived within the limits. */
@@ -23,9 +26,17 @@ interface OutboundClientOptions {
   readonly connectionsPerHost: number
   /** The time limit for connecting, or a function that makes connections. Absent: the transport's default. */
   readonly connect?: { readonly timeout: number } | buildConnector.connector
+  /** Left out: no request is traced, and none tells its server of a trace. */
+  readonly traces?: OutboundTraces
 }
 
-export function openOutboundClient({ connectionsPerHost, connect }: OutboundClientOptions): OutboundClient {
+interface OutboundTraces {
+  readonly tracer: Tracer
+  /** What a request is called in a trace: never by anything that a user wrote. */
+  readonly nameOf: (request: ExchangeRequest) => string
+}
+
+export function openOutboundClient({ connectionsPerHost, connect, traces }: OutboundClientOptions): OutboundClient {
   const agent = new Agent({
     connections: connectionsPerHost,
     allowH2: false,
@@ -33,9 +44,25 @@ export function openOutboundClient({ connectionsPerHost, connect }: OutboundClie
     keepAliveTimeout: KEEP_ALIVE_MS,
     ...(connect !== undefined && { connect }),
   })
+  const send: OutboundClient['send'] = (request, limits) => exchange(agent, request, limits)
   return {
-    send: (request, limits) => exchange(agent, request, limits),
+    send: traces === undefined ? send : withTraces(send, traces),
     [Symbol.asyncDispose]: () => agent.destroy(),
+  }
+}
+
+/** A span for each request that is made on behalf of another one; what the program does of its own accord is not traced. */
+function withTraces(send: OutboundClient['send'], { tracer, nameOf }: OutboundTraces): OutboundClient['send'] {
+  return (request, limits) => {
+    if (tracer.active() === undefined) return send(request, limits)
+    const attributes = { 'http.request.method': request.method, 'server.address': new URL(request.origin).host }
+    return inSpan(tracer, nameOf(request), { kind: 'client', attributes }, async (span) => {
+      const headers = { ...request.headers, ...toTraceHeaders(span.context) }
+      const answer = await send({ ...request, headers }, limits)
+      span.set({ 'http.response.status_code': answer.status })
+      if (answer.status >= FIRST_FAILURE) span.fail(String(answer.status))
+      return answer
+    })
   }
 }
 

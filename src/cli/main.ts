@@ -22,9 +22,10 @@ import { addConvert } from './run/convert.ts'
 import { addRun } from './run/run.ts'
 import { addServe } from './serve.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
+import { addTrace } from './trace/trace.ts'
 import { addVerify } from './verify.ts'
 import { readVersion } from './version.ts'
-import { addWeights } from './weights.ts'
+import { addWeights } from './weights/weights.ts'
 import { addWork } from './work.ts'
 
 export async function main(terminal: Terminal): Promise<number> {
@@ -45,6 +46,8 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     .description('Runs generative workflows as a durable service, and from the command line.')
     .version(readVersion(), '-V, --version', 'print the version')
     .showSuggestionAfterError()
+    // A flag belongs to the command that it stands behind.
+    .enablePositionalOptions()
     .configureOutput({
       writeOut: (text) => void terminal.stdout.write(text),
       writeErr: (text) => void terminal.stderr.write(text),
@@ -65,6 +68,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
     addRun,
     addConvert,
     addMcp,
+    addTrace,
     addWeights,
     addImport,
     addAccounts,

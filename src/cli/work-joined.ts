@@ -16,7 +16,7 @@ export async function workJoined(
   terminal: Terminal,
 ): Promise<number> {
   const { join, key } = readJoin(flags, terminal.env)
-  const { config, warnings } = loadConfig({
+  const { config, secrets, warnings } = loadConfig({
     ...{ flags: settings, env: terminal.env, cwd: terminal.cwd },
     isMeant: isMeantForJoined,
   })
@@ -31,7 +31,9 @@ export async function workJoined(
     const { startJoinedWorker } = await import('../joined-worker.ts')
     await using health = await openHealth(join, () => joined?.isReady() === true)
     const { pools } = config.jobs
-    const options = { key, log, version: readVersion(), signal: stopped.signal, ...(pools !== null && { pools }) }
+    const { traceHeaders } = secrets
+    const common = { key, traceHeaders, log, version: readVersion(), signal: stopped.signal }
+    const options = { ...common, ...(pools !== null && { pools }) }
     const starting = startJoinedWorker(config, join, options)
     await using worker = await starting.catch((error: unknown) => {
       if (stopped.signal.aborted) return null

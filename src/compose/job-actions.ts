@@ -5,6 +5,7 @@ import { createUuidV7, newUuidV4 } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Sealer } from '../../lib/sealer.ts'
 import { createIdleCollection, IDLE_CHECK_MS } from '../../lib/threads/idle-collection.ts'
+import { type Tracer, traced } from '../../lib/tracing/tracer.ts'
 import type { Turns } from '../../lib/waiting/turns.ts'
 import { uptimeMs } from '../../lib/waiting/uptime.ts'
 import type { JobsConfig } from '../config/blocks/jobs-config.ts'
@@ -70,6 +71,8 @@ interface JobParts {
   readonly toHook: ToHook
   /** Slices long work on the main thread; all of it shares these slices. */
   readonly turns: Turns
+  /** Left out: nobody traces. */
+  readonly tracer?: Tracer
   readonly clock: Clock
   readonly log: Log
   readonly maxOvertakes: number
@@ -85,7 +88,7 @@ export type CreatePoolWorker = (pool: string, workers: number) => Worker
 export type JobActions = ReturnType<typeof createJobActions>
 
 export function createJobActions(config: JobsConfig, parts: JobParts) {
-  const { store, bus, fleet, directory, rules, turns, clock, log } = parts
+  const { store, bus, fleet, directory, rules, turns, tracer, clock, log } = parts
   const estimate = createRetryEstimate(clock)
   const observer = combineObservers(parts.observer, estimate)
   // What another process ends makes room as well.
@@ -100,6 +103,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
   const createPoolWorker: CreatePoolWorker = (pool, workers) => {
     const worker = createWorker({
       ...shared,
+      tracer,
       bus: toPoolBus(bus, pool),
       onStored: reader.learn,
       mustBeActive: rules?.mustBeActive,
@@ -179,17 +183,23 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     ...shared,
     ...admission,
     newJobId,
-    prepareWorkflow: createPrepareWorkflow(workflows),
+    prepareWorkflow: traced(tracer, 'workflow.prepare', createPrepareWorkflow(workflows)),
+    ...(tracer !== undefined && { currentTrace: () => tracer.active()?.context ?? null }),
     refuseClosedPool: parts.refuseClosedPool,
     retentionMs: config.retentionMs,
     onRecording(pool: string) {
       for (const [each, of] of poolWorkers) if (of === pool) each.look()
     },
   }
-  const submit = createSubmit({
-    ...recording,
-    ...(fleet.hasLanes && { engineCheck: { verdicts, hasRoomFor: (lane) => fleet.hasRoomFor(lane) } }),
-  })
+  const submit = traced(
+    tracer,
+    'job.submit',
+    createSubmit({
+      ...recording,
+      store: { submit: traced(tracer, 'job.record', (job, claim) => store.jobs.submit(job, claim)) },
+      ...(fleet.hasLanes && { engineCheck: { verdicts, hasRoomFor: (lane) => fleet.hasRoomFor(lane) } }),
+    }),
+  )
   const list = createListJobs(shared)
   const cancel = createCancelJob(shared)
   const engineDrain = createEngineDrain({
@@ -235,7 +245,11 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     reader,
     list,
     cancel,
-    submitBatch: createSubmitBatch({ ...recording, store: store.batches, keys: store.keys, newBatchId: newJobId }),
+    submitBatch: traced(
+      tracer,
+      'batch.submit',
+      createSubmitBatch({ ...recording, store: store.batches, keys: store.keys, newBatchId: newJobId }),
+    ),
     batches: createBatches({ store: store.batches, cancel, list, clock }),
     convertFile: createConvertFile({
       catalog: (pool) => directory.catalog(pool ?? DEFAULT_POOL),

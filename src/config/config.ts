@@ -16,6 +16,7 @@ import { type JobsConfig, toJobsConfig } from './blocks/jobs-config.ts'
 import type { Role } from './blocks/role-config.ts'
 import { type RouterConfig, toProvidersSecret, toRouterConfig } from './blocks/router-config.ts'
 import { type StoreConfig, toDatabasePassword, toStoreConfig } from './blocks/store-config.ts'
+import { type TracesConfig, toTracesConfig } from './blocks/traces-config.ts'
 import { toWebhooksConfig, type WebhooksConfig } from './blocks/webhooks-config.ts'
 import { readConfigFile } from './config-file.ts'
 import { refuseContradictions } from './contradictions.ts'
@@ -53,6 +54,8 @@ export interface Config {
   readonly blobs: BlobsConfig
   readonly bus: BusConfig
   readonly log: LogConfig
+  /** null: off. */
+  readonly traces: TracesConfig | null
 }
 
 export interface LoadedConfig {
@@ -99,6 +102,7 @@ function toSecrets(values: SettingValues, toAbsolute: ToAbsolute): Secrets {
     signingKeys: values.signingKeys,
     poolHook: values.poolHookSecret,
     providers: toProvidersSecret(values, toAbsolute),
+    traceHeaders: values.otlpHeaders,
   }
 }
 
@@ -122,5 +126,6 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: bo
     blobs: toBlobsConfig(values, directory),
     bus: toBusConfig(values, toAbsolute),
     log: { level: values.logLevel, requests: values.logRequests },
+    traces: toTracesConfig(values),
   }
 }

@@ -113,6 +113,16 @@ export const ENV = {
   creditsPerUsd: 'ATELIER_CREDITS_PER_USD',
   logLevel: 'ATELIER_LOG_LEVEL',
   logRequests: 'ATELIER_LOG_REQUESTS',
+  otlpEndpoint: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+  otlpTracesEndpoint: 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+  otlpHeaders: 'OTEL_EXPORTER_OTLP_HEADERS',
+  otlpProtocol: 'OTEL_EXPORTER_OTLP_PROTOCOL',
+  otlpTimeout: 'OTEL_EXPORTER_OTLP_TIMEOUT',
+  otelServiceName: 'OTEL_SERVICE_NAME',
+  otelResourceAttributes: 'OTEL_RESOURCE_ATTRIBUTES',
+  otelTracesSampler: 'OTEL_TRACES_SAMPLER',
+  otelTracesSamplerArg: 'OTEL_TRACES_SAMPLER_ARG',
+  otelSdkDisabled: 'OTEL_SDK_DISABLED',
 } as const
 
 /** Variables that are not settings of the service: where the config file lies, and what `atelier run` talks to. */

@@ -37,7 +37,7 @@ export function readJoin(
   return { join: { urls, health }, key: new Secret(readKey(flags, env)) }
 }
 
-const GROUPS: ReadonlySet<SettingGroup> = new Set(['Jobs', 'Engine', 'Fleet', 'Logs'])
+const GROUPS: ReadonlySet<SettingGroup> = new Set(['Jobs', 'Engine', 'Fleet', 'Logs', 'Traces'])
 
 /** A joined worker runs jobs on engines. It has neither a store nor callers, so settings about those must not keep it from starting. */
 export function isMeantForJoined(name: SettingName): boolean {

@@ -60,6 +60,8 @@ export interface Secrets {
   readonly poolHook: Secret<string> | null
   /** Keys and settings of providers, as JSON; null: none. */
   readonly providers: Secret<string> | null
+  /** Headers for the collector of traces, as JSON; null: none. */
+  readonly traceHeaders: Secret<string> | null
 }
 
 // What a client can put after `Authorization: Bearer `.

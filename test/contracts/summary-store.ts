@@ -347,6 +347,7 @@ export function testSummaryStore(opener: StoreOpener<WholeStoreUnderTest>): void
       const origin: JobOrigin = {
         ...{ idempotencyKey: 'key 1', inputs: [input], areInputsCut: true },
         layout: { nodes: { '1': place }, groups: [] },
+        trace: { traceId: '1'.repeat(32), spanId: '2'.repeat(16), isSampled: true, state: 'vendor=1' },
       }
       const [told, silent] = [await submit({ origin }), await submit()]
       const originOf = async (id: string) => (await store().summaries.findDetails(accountId, id, NOW))?.origin

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { INVALID_SPAN_CONTEXT, type Span, type Tracer, trace } from '@opentelemetry/api'
-import { openTracing } from '../../src/surfaces/kit/tracing.ts'
+import { findRegisteredSdk } from '../../src/adapters/tracing/registered-sdk.ts'
+import { createTraceRequest } from '../../src/surfaces/kit/tracing.ts'
 import type { AnsweredRequest } from '../../src/surfaces/server.ts'
 import { JOB_ID, makeJob } from '../support/app/memory-jobs.ts'
 import { startSurface } from '../support/app/start-surface.ts'
@@ -27,8 +28,8 @@ function recordSpans(): RecordedSpan[] {
         record.name = to
         return span as Span
       },
-      setAttribute(key, value) {
-        record.attributes[key] = value
+      setAttributes(attributes) {
+        Object.assign(record.attributes, attributes)
         return span as Span
       },
       setStatus: () => span as Span,
@@ -42,17 +43,17 @@ function recordSpans(): RecordedSpan[] {
   return spans
 }
 
-test('without a provider there is no tracing at all', () => {
-  assert.equal(openTracing(), null)
+test('without a registered SDK there is no tracing at all', () => {
+  assert.equal(findRegisteredSdk(), null)
 })
 
-test('with a provider every request is a span named after its route, ended with its status', async (t) => {
+test('with a registered SDK every request is a span named after its route, ended with its status', async (t) => {
   const spans = recordSpans()
   t.after(() => trace.disable())
-  const tracing = openTracing()
-  assert.ok(tracing !== null)
+  const tracer = findRegisteredSdk()
+  assert.ok(tracer !== null)
   spans.length = 0
-  await using service = await startSurface({ server: { trace: tracing } })
+  await using service = await startSurface({ server: { trace: createTraceRequest(tracer) } })
   service.jobs.put(makeJob())
   await call(service.url, `/api/v2/jobs/${JOB_ID}?secret=1`)
   await call(service.url, `/api/v2/jobs/${JOB_ID}`)

@@ -4,10 +4,10 @@
  * unless that is wished.
  */
 import { constants } from 'node:fs'
-import { access, open } from 'node:fs/promises'
-import { type Blake3, openBlake3 } from '../../../lib/files/blake3.ts'
+import { access } from 'node:fs/promises'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { RefusedError, type RunClient } from '../run/client.ts'
+import { hashFile } from '../run/hash-file.ts'
 import { toFields } from '../run/job-answers.ts'
 import type { Placed } from './import-report.ts'
 import { toReadFailure } from './walk-folder.ts'
@@ -29,7 +29,6 @@ export interface ServiceFiles {
   ): Promise<Placed>
 }
 
-const HASH_CHUNK_BYTES = 1024 * 1024
 // The service lists no more for one question.
 const MAX_KNOWN = 20_000
 const PAGE = 500
@@ -41,7 +40,6 @@ const MAX_WAITS = 20
 
 export async function openServiceFiles(client: RunClient, options: PlaceOptions): Promise<ServiceFiles> {
   const { isDry, overwrite, signal } = options
-  const blake3 = await openBlake3()
   const known = await listKnown(client, signal)
 
   async function send(file: string, filePath: string, hash: string): Promise<Placed> {
@@ -62,7 +60,7 @@ export async function openServiceFiles(client: RunClient, options: PlaceOptions)
       const filePath = folder === 'output' || OTHER_FOLDER.test(name) ? `${folder}/${name}` : name
       let hash: string
       try {
-        hash = await hashFile(blake3, file)
+        hash = await hashFile(file)
       } catch (error) {
         return { outcome: 'refused', reason: toReadFailure(error) }
       }
@@ -112,17 +110,6 @@ async function listKnown(client: RunClient, signal: AbortSignal): Promise<Map<st
 function onlyIfThere(error: unknown): null {
   if (error instanceof RefusedError && error.status === 404) return null
   throw error
-}
-
-async function hashFile(blake3: Blake3, file: string): Promise<string> {
-  await using handle = await open(file, 'r')
-  const hasher = blake3.createHasher()
-  const chunk = Buffer.alloc(HASH_CHUNK_BYTES)
-  while (true) {
-    const { bytesRead } = await handle.read(chunk, 0, chunk.length)
-    if (bytesRead === 0) return hasher.digest()
-    hasher.update(chunk.subarray(0, bytesRead))
-  }
 }
 
 /** Waits as often as the service says that it has enough for now. */

@@ -190,7 +190,7 @@ export function createRunClient({ baseUrl, token, ...options }: ClientOptions): 
 }
 
 /** A broken line, a server that starts again, and an upload that its former request still holds. */
-function mayPass(error: unknown): boolean {
+export function mayPass(error: unknown): boolean {
   if (error instanceof UnreachableError) return true
   return error instanceof RefusedError && (PASSING.has(error.status) || error.status >= 500)
 }

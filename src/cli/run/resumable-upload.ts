@@ -2,8 +2,7 @@
  * Sends a large file so that it goes on where it was after a broken line or a restart of the server (tus 1.0). One request carries all
  * that is missing; the server keeps what arrives of it and says how much that was.
  */
-import { createBackoff } from '../../../lib/waiting/backoff.ts'
-import { sleep } from '../../../lib/waiting/sleep.ts'
+import { createPersistence } from './persistence.ts'
 
 /** Larger files are sent so. */
 export const RESUMABLE_FROM_BYTES = 64 * 1024 * 1024
@@ -19,29 +18,12 @@ interface SendOptions {
 
 const TUS = { 'Tus-Resumable': '1.0.0' }
 const PART = 'application/offset+octet-stream'
-// About five minutes without a single byte.
-const MAX_FAILURES = 20
-const PAUSES = { firstMs: 250, maxMs: 20_000 }
 
 /** Returns the id of the asset. */
 export async function sendResumable(file: Blob, { call, metadata, mayPass, signal }: SendOptions): Promise<string> {
   const pairs = Object.entries(metadata).map(([name, value]) => `${name} ${Buffer.from(value).toString('base64')}`)
   const headers = { ...TUS, 'Upload-Length': String(file.size), 'Upload-Metadata': pairs.join(',') }
-  const backoff = createBackoff(PAUSES)
-  let failures = 0
-
-  /** Tries again until something has come of it, or nothing has for long. */
-  async function persist(attempt: () => Promise<Response>): Promise<Response | null> {
-    try {
-      return await attempt()
-    } catch (error) {
-      signal.throwIfAborted()
-      if (!mayPass(error) || ++failures > MAX_FAILURES) throw error
-      await sleep(backoff.nextMs(), signal)
-      signal.throwIfAborted()
-      return null
-    }
-  }
+  const { persist, succeed } = createPersistence({ mayPass, signal })
 
   const create = () => call('/uploads', { method: 'POST', headers, signal })
   let created: Response | null = null
@@ -52,10 +34,7 @@ export async function sendResumable(file: Blob, { call, metadata, mayPass, signa
     const assetId = answer?.headers.get('Upload-Asset') ?? null
     if (assetId !== null) return assetId
     const reached = Number(answer?.headers.get('Upload-Offset') ?? offset)
-    if (reached > offset) {
-      failures = 0
-      backoff.reset()
-    }
+    if (reached > offset) succeed()
     offset = reached
     const from = { ...TUS, 'Content-Type': PART, 'Upload-Offset': String(offset) }
     const send = () => call(link, { method: 'PATCH', headers: from, body: file.slice(offset), signal })

@@ -3,6 +3,7 @@
 import { hostname } from 'node:os'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
+import type { Tracer } from '../../../lib/tracing/tracer.ts'
 import { type ComfyEngine, openComfyEngine } from '../../adapters/engines/comfyui/comfy-engine.ts'
 import type { ComfyServer, Equip } from '../../adapters/engines/comfyui/comfy-options.ts'
 import { openEmbeddedEngine } from '../../adapters/engines/embedded/engine.ts'
@@ -23,6 +24,8 @@ import { claimEngines, type OpenedDirectory } from './open-directory.ts'
 import { readServiceId } from './service-id.ts'
 
 interface FleetParts {
+  /** Left out: nobody traces. */
+  readonly tracer?: Tracer
   readonly clock: Clock
   readonly log: Log
   readonly store: Pick<Store, 'ensureMeta' | 'engines' | 'nodes'>
@@ -84,7 +87,7 @@ interface EngineList extends AsyncDisposable {
   keep(): void
 }
 
-type ListParts = Pick<FleetParts, 'clock' | 'log' | 'overrides' | 'runModel' | 'partner'> &
+type ListParts = Pick<FleetParts, 'clock' | 'log' | 'tracer' | 'overrides' | 'runModel' | 'partner'> &
   Pick<ComfyParts, 'node' | 'ownerId' | 'leases'>
 
 /** Every engine that the configuration names, whoever may give it work. */
@@ -162,7 +165,7 @@ function openEmbedded(
   })
 }
 
-interface ComfyParts extends Pick<FleetParts, 'clock' | 'log' | 'overrides' | 'partner'> {
+interface ComfyParts extends Pick<FleetParts, 'clock' | 'log' | 'tracer' | 'overrides' | 'partner'> {
   readonly node: Pick<ServiceNodeParts, 'heartbeat'>
   readonly opening: AsyncDisposableStack
   readonly ownerId: string
@@ -170,7 +173,7 @@ interface ComfyParts extends Pick<FleetParts, 'clock' | 'log' | 'overrides' | 'p
 }
 
 async function openComfyEngines(config: FleetConfig, parts: ComfyParts): Promise<ComfyEngine[]> {
-  const { clock, log, node, opening, ownerId, leases } = parts
+  const { clock, log, tracer, node, opening, ownerId, leases } = parts
   const { heartbeat } = node
   const env = readChildEnvironment(parts.overrides.environment)
   const servers: { readonly id: string; readonly server: ComfyServer }[] = [
@@ -196,6 +199,7 @@ async function openComfyEngines(config: FleetConfig, parts: ComfyParts): Promise
       }),
       concurrency: config.concurrency,
       ...(server.kind === 'supervised' && parts.partner !== undefined && { equip: parts.partner.equip }),
+      tracer,
       clock,
       log,
       bounds: {

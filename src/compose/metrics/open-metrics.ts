@@ -8,7 +8,6 @@ import { JOB_STATUSES, type JobStatus } from '../../domain/jobs/transitions.ts'
 import type { CallObserver } from '../../domain/models/calls/drive-call.ts'
 import type { StoreHealth } from '../../domain/store.ts'
 import type { DeliveryObserver } from '../../domain/webhooks/deliver-webhooks.ts'
-import { withTraces } from '../router/provider-traces.ts'
 import { createCallObserver, type ErrorTypeOf } from './call-metrics.ts'
 import { createExchangeObserver, type ObserveExchange } from './provider-metrics.ts'
 import { createSeries } from './series.ts'
@@ -75,7 +74,7 @@ export function openMetrics({ version, role, errorTypeOf }: MetricsOptions): Met
   return {
     observer: createObserver(registry),
     callObserver: createCallObserver(registry, errorTypeOf),
-    observeExchange: withTraces(createExchangeObserver(registry)),
+    observeExchange: createExchangeObserver(registry),
     deliveryObserver: createDeliveryObserver(registry),
     contentType: registry.contentType,
     render: () => registry.metrics(),

@@ -4,6 +4,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import { newUuidV4 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
 import { matchesHost, type Network, privateNetwork, publicInternet } from '../../../lib/outbound/network.ts'
+import type { Tracer } from '../../../lib/tracing/tracer.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { openDeclarativeProvider } from '../../adapters/providers/declarative/declarative-provider.ts'
 import type { ProviderKey } from '../../adapters/providers/declarative/provider-context.ts'
@@ -29,6 +30,7 @@ export interface ProviderContext {
   readonly assetStore: Pick<AssetStore, 'mint'>
   readonly signer: ContentSigner
   readonly observeExchange: ObserveExchange
+  readonly tracer?: Tracer
   /** The largest asset that is copied. */
   readonly maxAssetBytes: number
   /** null: what the settings say. */
@@ -86,7 +88,8 @@ export function openProviders(parts: ProviderContext): OpenedProviders {
       opened.set(rules.provider, rules)
       const { baseUrl, concurrency, values } = settings.of(rules.provider)
       const keyFor = (accountId: string) => keyOf(settings, rules.provider, accountId)
-      const shared = { fetch, media, clock, log, observe: parts.observeExchange, sleep, random: Math.random }
+      const { observeExchange: observe, tracer } = parts
+      const shared = { fetch, media, clock, log, tracer, observe, sleep, random: Math.random }
       return openDeclarativeProvider(rules, { baseUrl, concurrency, values }, { ...shared, keyFor })
     },
     hostAssets: createHostAssets({

@@ -3,6 +3,7 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { createUuidV7 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
+import type { Tracer } from '../../../lib/tracing/tracer.ts'
 import type { RouterConfig } from '../../config/blocks/router-config.ts'
 import { type AccountLimits, BASE_LIMITS } from '../../domain/accounts/limits/tiers.ts'
 import type { Blobs } from '../../domain/assets/blob-store.ts'
@@ -24,6 +25,7 @@ import { createModelQueue } from '../../domain/models/queue/model-queue.ts'
 import type { Store, StoreGlance } from '../../domain/store.ts'
 import type { ToHook } from '../../domain/webhooks/job-hooks.ts'
 import type { AssetActions } from '../asset-actions.ts'
+import { traceDrive, traceRunModel } from './call-traces.ts'
 import type { OpenedModels } from './open-models.ts'
 
 export interface RouterParts {
@@ -41,6 +43,8 @@ export interface RouterParts {
   /** What the store showed a moment ago; null: it was not looked at. */
   readonly glance: () => Pick<StoreGlance, 'hasWaitingCalls' | 'hasLapsedCalls'> | null
   readonly bus: Pick<EventBus<never>, 'publishCall' | 'onCall' | 'onGap'>
+  /** Left out: nobody traces. */
+  readonly tracer?: Tracer
   readonly clock: Clock
   readonly log: Log
 }
@@ -64,7 +68,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
   const { stopping } = live
   const leases = createCallLeases({ nodeId: parts.nodeId, store: store.calls, live, clock, log })
   const followed = createFollowedCalls({ store: store.calls, live })
-  const drive = createDriveCall({
+  const bareDrive = createDriveCall({
     store: store.calls,
     requests: store.requests,
     hostAssets: models.hostAssets,
@@ -86,6 +90,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
       keepQueuedMs: DAY_MS,
     },
   })
+  const drive = traceDrive(bareDrive, parts.tracer)
   const newCalls = { clock, keyLifeMs: DAY_MS, costlyMicros: COSTLY_MICROS }
   const window = { clock, ruleFor: toRateRule(config) }
   const rate = store.isExclusive ? createRateWindow(window) : createSharedRateWindow({ ...window, store: store.limits })
@@ -125,17 +130,20 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
   ]
   return {
     access: createAccess({ rules, rate, catalog, providerOf }),
-    runModel: createRunModel({
-      ...newCalls,
-      store: store.calls,
-      live,
-      leases,
-      followed,
-      access: rules,
-      observer,
-      drive,
-      deadlineMs: config.deadlineMs,
-    }),
+    runModel: traceRunModel(
+      parts.tracer,
+      createRunModel({
+        ...newCalls,
+        store: store.calls,
+        live,
+        leases,
+        followed,
+        access: rules,
+        observer,
+        drive,
+        deadlineMs: config.deadlineMs,
+      }),
+    ),
     estimate: createEstimateModel(store.calls),
     spendOf: createSpendOf({ store: store.calls, rules }),
     queue,

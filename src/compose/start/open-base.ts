@@ -1,6 +1,7 @@
 /** What everything else stands on: time, the store, this process among those of its service, and the stored bytes. */
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
+import type { Tracer } from '../../../lib/tracing/tracer.ts'
 import type { Config } from '../../config/config.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import type { Store } from '../../domain/store.ts'
@@ -22,6 +23,7 @@ export interface BaseOverrides extends BlobOverrides, StoreOverrides {
 }
 
 interface BaseOptions {
+  readonly tracer?: Tracer
   readonly log: Log
   readonly version: string
   readonly overrides: BaseOverrides
@@ -49,11 +51,13 @@ export interface Base {
   readonly opened: OpenedBlobs
   /** Told of every chunk of a body that comes or goes. */
   readonly onTransferred: (bytes: number) => void
+  /** Left out: nobody traces. */
+  readonly tracer?: Tracer
   readonly log: Log
 }
 
 export async function openBase(config: Config, secrets: Secrets, options: BaseOptions): Promise<Base> {
-  const { log, version, overrides, opening } = options
+  const { tracer, log, version, overrides, opening } = options
   const { role } = config
   const serviceClock =
     overrides.clock === undefined
@@ -90,7 +94,7 @@ export async function openBase(config: Config, secrets: Secrets, options: BaseOp
   )
   await bindBlobs(store, opened.place)
   const { isSane: isClockSane } = serviceClock
-  return { clock, isClockSane, store, serviceFile, takesWorkers, node, figures, opened, onTransferred, log }
+  return { clock, isClockSane, store, serviceFile, takesWorkers, node, figures, opened, onTransferred, tracer, log }
 }
 
 /** The processes of the service, as users of its folder of blobs. */

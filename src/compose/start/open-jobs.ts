@@ -118,11 +118,11 @@ function createJobs(
   { base, callers, engines, ...parts }: JobPhaseParts,
   chores: readonly Chore[],
 ): JobActions {
-  const { store, opened, node, clock, log } = base
+  const { store, opened, node, tracer, clock, log } = base
   const { shared, workerKeys, deployments } = callers
   const { fleet, directory, chores: engineChores } = engines
   return createJobActions(config.jobs, {
-    ...{ ...parts, store, fleet, directory, clock, log },
+    ...{ ...parts, store, fleet, directory, tracer, clock, log },
     blobs: opened.blobs,
     toHook: parts.webhooks.toHook,
     maxOvertakes: config.fleet.maxOvertakes,

@@ -5,6 +5,7 @@
 import { newUuidV4 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
 import { createSealer, type Sealer } from '../../../lib/sealer.ts'
+import type { Tracer } from '../../../lib/tracing/tracer.ts'
 import { createTurns, type Turns } from '../../../lib/waiting/turns.ts'
 import type { Config } from '../../config/config.ts'
 import type { Secrets } from '../../config/secrets.ts'
@@ -43,6 +44,8 @@ export interface ServiceOverrides extends FleetOverrides, BaseOverrides {
 }
 
 interface ServiceOptions {
+  /** Left out: nobody traces. */
+  readonly tracer?: Tracer
   readonly log: Log
   readonly version: string
   readonly metrics: Metrics
@@ -123,6 +126,7 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   const router = opening.use(
     await openRouter(config.router, {
       ...{ ...callers, secrets, bus, store, glance, opened, assets, signer, clock, log },
+      tracer: base.tracer,
       directory: config.dataDirectory,
       nodeId: node.heartbeat.nodeId,
       leadership: node.leadership,

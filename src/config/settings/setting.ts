@@ -28,5 +28,6 @@ export const GROUPS = [
   'Router',
   'Webhooks',
   'Logs',
+  'Traces',
 ] as const
 export type SettingGroup = (typeof GROUPS)[number]

@@ -17,6 +17,7 @@ import { ROLE_SETTINGS } from './role-settings.ts'
 import { ROUTER_SETTINGS } from './router-settings.ts'
 import type { Setting } from './setting.ts'
 import { STORAGE_SETTINGS } from './storage-settings.ts'
+import { TRACE_SETTINGS } from './trace-settings.ts'
 import { WEBHOOK_SETTINGS } from './webhook-settings.ts'
 
 export const KINDS = ['local', 'cloud', 'serverless'] as const
@@ -56,6 +57,7 @@ export const SETTINGS = {
     read: readSwitch,
     help: 'Writes one log line per request. Costs about a third of a small request.',
   },
+  ...TRACE_SETTINGS,
 } as const satisfies Record<SettingName, Setting<unknown>>
 
 export const SETTING_NAMES = Object.keys(SETTINGS) as readonly SettingName[]

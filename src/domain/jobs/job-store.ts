@@ -4,6 +4,7 @@
  * A write of a worker counts only while its lease stands and, for an end, while the job is in one of the states that `from` lists;
  * cancel, release, reap and expire choose the next state from the present one. All of these moves stand in transitions.ts.
  */
+import type { TraceContext } from '../../../lib/tracing/trace-context.ts'
 import type { PoolPrice } from '../credits/prices.ts'
 import type { ChosenLane, EngineOffer } from '../engine/fleet/lane-offers.ts'
 import type { KeyClaim, KeyHolder } from '../idempotency/idempotency-key.ts'
@@ -94,6 +95,8 @@ export interface Claim {
   readonly earlierOutputs: readonly Output[]
   /** How many of its earlier attempts failed for a reason that may have been their engine's. */
   readonly engineLosses: number
+  /** The trace that its submit belonged to; left out or null: none is known. */
+  readonly trace?: TraceContext | null
 }
 
 export interface Lease {

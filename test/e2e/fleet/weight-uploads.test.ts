@@ -7,9 +7,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { openBlake3 } from '../../../lib/files/blake3.ts'
 import { pictureGraph } from '../../support/app/fleet-app.ts'
 import { type SpawnedServer, spawnServer } from '../../support/app/spawn-server.ts'
 import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
+import { runInProcess } from '../../support/cli/in-process.ts'
 import { call } from '../../support/clients/call.ts'
 import { startFakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
 import { waitUntil } from '../../support/wait-until.ts'
@@ -226,6 +228,36 @@ describe('uploads of weights', () => {
     const done = await send(app, won?.json.id, bytes.length, Buffer.alloc(0))
     assert.deepEqual([done.status, done.json.status], [200, 'complete'])
     assert.equal((await begin(app, wish)).status, 409, 'a file is never replaced')
+  })
+
+  test('the command line puts a file, goes on with what was broken off, and removes it', async () => {
+    const bytes = safetensors(20_000)
+    const cwd = await mkdtemp(join(tmpdir(), 'atelier-weights-'))
+    await writeFile(join(cwd, 'mine.safetensors'), bytes)
+    const env = { ATELIER_ADMIN_TOKEN: 'the-admin-token' }
+    const weights = (...args: string[]) => runInProcess(['weights', ...args, '--base-url', app.url], { cwd, env })
+    const added = await weights('add', 'mine.safetensors', '--folder', 'vae')
+    assert.deepEqual([added.code, added.stdout], [0, 'launched-1: vae/mine.safetensors\n'], added.stderr)
+    assert.match(added.stderr, /^0% mine\.safetensors\n100% mine\.safetensors\n$/)
+    const again = await weights('add', 'mine.safetensors', '--folder', 'vae')
+    assert.deepEqual([again.code, /a file of this name already/.test(again.stderr)], [1, true], again.stderr)
+
+    const hash = `blake3:${(await openBlake3()).hash(bytes)}`
+    const half = await begin(app, { folder: 'vae', name: 'a/half.safetensors', size_bytes: bytes.length, hash })
+    await send(app, half.json.id, 0, bytes.subarray(0, 9000))
+    const resumed = await weights('add', 'mine.safetensors', '--folder', 'vae', '--name', 'a/half.safetensors')
+    assert.deepEqual([resumed.code, resumed.stdout], [0, 'launched-1: vae/a/half.safetensors\n'], resumed.stderr)
+    assert.match(resumed.stderr, /^going on from byte 9000\n/)
+    assert.deepEqual(await readFile(join(models, 'vae/a/half.safetensors')), bytes)
+
+    const engine = ['--folder', 'vae', '--engine', 'launched-1']
+    for (const name of ['mine.safetensors', 'a/half.safetensors'])
+      assert.equal((await weights('remove', name, ...engine)).code, 0, name)
+    assert.equal((await weights('remove', 'mine.safetensors', ...engine)).code, 1)
+    assert.equal(existsSync(join(models, 'vae/mine.safetensors')), false)
+    assert.equal((await weights('add', 'none.safetensors', '--folder', 'vae')).code, 2)
+    assert.equal((await weights('add', 'mine.safetensors', '--folder', 'vae', '--admin-token', 'wrong')).code, 1)
+    await rm(cwd, { recursive: true })
   })
 
   test('all uploads under way and all files together stay below the quota', async () => {

@@ -114,7 +114,7 @@ class ComfyServerEngine implements ComfyEngine {
     this.#owner = createPromptOwner(options)
     this.#supervisor = supervisor
     this.#equip = options.equip ?? null
-    this.#http = openComfyHttp({ url, headers, connectMs: bounds.callMs })
+    this.#http = openComfyHttp({ url, headers, connectMs: bounds.callMs, tracer: options.tracer })
     this.#api = createComfyApi(this.#http, bounds)
     this.#feed = openLiveFeed({
       ...{ api: this.#api, url, bounds, clock: options.clock, log: this.#log },

@@ -1,6 +1,7 @@
 /** How a ComfyUI server is reached or started, and for whom: the options of its engine. */
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
+import type { Tracer } from '../../../../lib/tracing/tracer.ts'
 import type { EngineRun } from '../../../domain/engine/engine-port.ts'
 import type { ComfyBounds } from './comfy-bounds.ts'
 import type { LaunchOptions } from './launch/supervisor.ts'
@@ -33,6 +34,8 @@ export interface ComfyEngineOptions {
   readonly bounds?: Partial<ComfyBounds>
   /** The credentials that a run's partner nodes get; left out: those of the job. */
   readonly equip?: Equip
+  /** Left out: nobody traces. */
+  readonly tracer?: Tracer
   readonly log: Log
   readonly clock: Clock
 }

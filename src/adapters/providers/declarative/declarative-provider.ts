@@ -29,12 +29,13 @@ export function openDeclarativeProvider(
   deps: DeclarativeDeps,
 ): DeclarativeProvider {
   const concurrency = settings.concurrency ?? rules.concurrency
-  const { fetch } = deps
+  const { fetch, tracer } = deps
   const client = openApiClient({
     baseUrl: settings.baseUrl ?? rules.base_url,
     apiHosts: rules.api_hosts,
     concurrency,
     fetch,
+    ...(tracer !== undefined && { traces: { tracer, provider: rules.provider } }),
   })
   const compiled = new WeakMap<Model, CompiledModel>()
   const slots = createSemaphore(concurrency)

@@ -2,6 +2,7 @@
 
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
+import type { Tracer } from '../../../../lib/tracing/tracer.ts'
 import type { Semaphore } from '../../../../lib/waiting/semaphore.ts'
 import type { JsonPath } from '../../../domain/models/catalog/json-path.ts'
 import type { Model } from '../../../domain/models/catalog/model.ts'
@@ -47,6 +48,8 @@ export interface DeclarativeDeps extends PatienceDeps {
   readonly clock: Clock
   readonly log: Log
   readonly observe: ObserveExchange
+  /** Left out: nobody traces. */
+  readonly tracer?: Tracer
 }
 
 /** What the steps of all calls share. */

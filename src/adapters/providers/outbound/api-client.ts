@@ -11,6 +11,7 @@ import {
 } from '../../../../lib/outbound/exchange.ts'
 import { matchesHost } from '../../../../lib/outbound/network.ts'
 import { openOutboundClient } from '../../../../lib/outbound/outbound-client.ts'
+import type { Tracer } from '../../../../lib/tracing/tracer.ts'
 import type { SafeFetch } from './safe-fetch.ts'
 
 // Twice the number of generations, since polls and downloads run beside them.
@@ -34,12 +35,19 @@ interface ApiClientOptions {
   readonly apiHosts: readonly string[]
   readonly concurrency: number
   readonly fetch: SafeFetch
+  /** Left out: nobody traces. */
+  readonly traces?: { readonly tracer: Tracer; readonly provider: string }
 }
 
-export function openApiClient({ baseUrl, apiHosts, concurrency, fetch }: ApiClientOptions): ApiClient {
+export function openApiClient({ baseUrl, apiHosts, concurrency, fetch, traces }: ApiClientOptions): ApiClient {
   const base = new URL(baseUrl)
   const basePath = base.pathname.replace(/\/$/, '')
-  const client = openOutboundClient({ connectionsPerHost: concurrency * CONNECTIONS_PER_SLOT })
+  const client = openOutboundClient({
+    connectionsPerHost: concurrency * CONNECTIONS_PER_SLOT,
+    ...(traces !== undefined && {
+      traces: { tracer: traces.tracer, nameOf: ({ method }) => `${traces.provider} ${method}` },
+    }),
+  })
   const isApiHost = (url: URL) =>
     url.origin === base.origin || (url.protocol === base.protocol && matchesHost(url.hostname, apiHosts))
 

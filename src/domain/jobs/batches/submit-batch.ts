@@ -154,6 +154,7 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
   ) {
     const createdAt = clock.now()
     const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
+    const trace = deps.currentTrace?.() ?? null
     const write = (data: unknown) => turns.run(writeJsonSteps(data as JsonValue))
     // Most of the time all of them carry the same.
     const extraOf = remember(
@@ -171,7 +172,7 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
         const id = deps.newJobId()
         const sealedExtraData = credentials === null ? null : extraData.hold(id, credentials, expiresAt, text)
         const extra = { needsExtraData: credentials !== null, sealedExtraData, notes: notesText }
-        const facts = { id, createdAt, expiresAt, hook, layout: layoutOf(request, notes), ...terms, ...extra }
+        const facts = { id, createdAt, expiresAt, hook, trace, layout: layoutOf(request, notes), ...terms, ...extra }
         jobs.push({ index, job: toNewJob(request, prepared, facts) })
       }
     } catch (error) {

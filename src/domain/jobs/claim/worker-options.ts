@@ -25,6 +25,7 @@ export interface WorkerDeps
     | 'mustBeActive'
     | 'verdicts'
     | 'findWeights'
+    | 'tracer'
   > {
   readonly store: RunStore
   readonly fleet: WorkerFleet

@@ -14,6 +14,7 @@ import type { JobChanged } from '../../events/event-bus.ts'
 import type { Claim, ClaimRequest } from '../job-store.ts'
 import { JobRun } from '../run/job-run.ts'
 import type { RunDeps } from '../run/run-deps.ts'
+import { RunTrace } from '../run/run-trace.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import { readWorkerOptions, type WorkerDeps, type WorkerOptions } from './worker-options.ts'
 
@@ -209,7 +210,10 @@ class ClaimingWorker implements Worker {
     this.#runDeps.onStored?.(job)
     const slot = fleet.take(engineId, needs)
     const assigned = { slot, hasOther: () => fleet.hasOther(engineId, needs) }
-    const run = new JobRun(claim, assigned, { ...this.#runDeps, leaseUntil })
+    const { tracer, clock } = this.#deps
+    const trace = tracer === undefined ? null : new RunTrace(claim, { tracer, clock })
+    const start = () => new JobRun(claim, assigned, { ...this.#runDeps, leaseUntil, trace })
+    const run = trace?.within(start) ?? start()
     this.#runs.set(job.id, run)
     const occupied = this.#occupy(run, slot).finally(() => {
       this.#busy.delete(occupied)

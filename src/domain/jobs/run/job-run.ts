@@ -19,6 +19,7 @@ import { EngineListener } from './engine-listener.ts'
 import { prepareRun } from './prepare-run.ts'
 import type { AssignedEngine, RunDeps, RunEnd } from './run-deps.ts'
 import { isDeaf, moveRun, type RunEffect, type RunMove, type RunState, START } from './run-moves.ts'
+import type { RunTrace } from './run-trace.ts'
 import { type EndingRun, writeEnd } from './write-end.ts'
 
 export class JobRun {
@@ -37,6 +38,7 @@ export class JobRun {
   readonly #committer: Committer
   readonly #outputs: RunOutputs
   readonly #listener: EngineListener
+  readonly #trace: RunTrace | null
   #state: RunState = START
   #engineEnd: Promise<void> = Promise.resolve()
   #graph: Graph | null = null
@@ -45,13 +47,14 @@ export class JobRun {
   constructor(
     claim: Claim,
     assigned: AssignedEngine,
-    { leaseUntil, ...deps }: RunDeps & { readonly leaseUntil: Date },
+    { leaseUntil, trace, ...deps }: RunDeps & { readonly leaseUntil: Date; readonly trace: RunTrace | null },
   ) {
     this.claim = claim
     this.lease = { jobId: claim.job.id, leaseId: claim.leaseId }
     this.leaseUntil = leaseUntil
     this.version = claim.job.version
-    this.#deps = deps
+    this.#deps = trace === null ? deps : { ...deps, storeBlob: trace.storing(deps.storeBlob) }
+    this.#trace = trace
     this.#assigned = assigned
     this.#log = deps.log.child({ jobId: claim.job.id, attempt: claim.job.attempt, engine: claim.engineId })
     this.#committer = createCommitter({
@@ -62,7 +65,7 @@ export class JobRun {
       onOutcome: (outcome, isDetail) => this.#onCommitted(outcome, isDetail),
       mayRetry: (error) => this.#state.holdsLease && this.#holdsUntil(error) > deps.clock.now().getTime(),
     })
-    this.#outputs = createRunOutputs(deps, {
+    this.#outputs = createRunOutputs(this.#deps, {
       job: claim.job,
       lease: this.lease,
       earlier: claim.earlierOutputs,
@@ -78,7 +81,8 @@ export class JobRun {
       move: (move) => this.#move(move),
     })
     deps.verdicts?.asked(claim.job.id)
-    this.done = this.#run()
+    this.done =
+      trace?.follow(this.#run(), this.#listener, (nodeId) => this.#graph?.get(nodeId)?.classType ?? null) ?? this.#run()
   }
 
   /** Somebody canceled the job. Harmless once the run is at its end: what it reached counts. */
@@ -163,7 +167,8 @@ export class JobRun {
     const limitMs = this.#deps.limits.maxRunMs(run.accountId)
     if (limitMs !== null) this.#after(limitMs, { move: 'stop', stop: { cause: 'timeout', limitMs } })
     this.#move({ move: 'engine_started' })
-    this.#engineEnd = this.#listener.listen(this.#assigned.slot.engine, run, this.#interrupt.signal)
+    const listen = () => this.#listener.listen(this.#assigned.slot.engine, run, this.#interrupt.signal)
+    this.#engineEnd = this.#trace?.engine(listen) ?? listen()
     return null
   }
 

@@ -4,6 +4,7 @@ import type { Readable } from 'node:stream'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { NewId } from '../../../../lib/ids.ts'
 import type { Log } from '../../../../lib/log.ts'
+import type { Tracer } from '../../../../lib/tracing/tracer.ts'
 import type { Semaphore } from '../../../../lib/waiting/semaphore.ts'
 import type { Turns } from '../../../../lib/waiting/turns.ts'
 import type { BlobStore, ByteRange, PutOptions, StoredBlob } from '../../assets/blob-store.ts'
@@ -84,6 +85,8 @@ export interface RunDeps {
   readonly verdicts?: RunVerdicts
   /** Where weights are that a run did not find; absent: nobody here knows. */
   readonly findWeights?: FindWeights
+  /** Left out: nobody traces. */
+  readonly tracer?: Tracer
   /** Called with the job as the store has it now, before the change is published. */
   readonly onStored?: (job: Job) => void
 }

@@ -2,6 +2,7 @@
  * What is kept of a submit for whoever looks at the job later: the key that it came with, the files that its graph names, and where
  * an editor had put its nodes. Bounded, and without a word that the run needs: what the run needs goes with its end.
  */
+import { readTraceContext, type TraceContext, toTraceparent } from '../../../../lib/tracing/trace-context.ts'
 import type { JobInput } from '../job.ts'
 import type { GraphLayout } from './graph-layout.ts'
 
@@ -11,9 +12,13 @@ export interface JobOrigin {
   /** There were more files than are told of. */
   readonly areInputsCut: boolean
   readonly layout: GraphLayout | null
+  /** The trace that the submit belonged to; null: nobody traced. */
+  readonly trace: TraceContext | null
 }
 
-export const NO_ORIGIN: JobOrigin = { idempotencyKey: null, inputs: [], areInputsCut: false, layout: null }
+export const NO_ORIGIN: JobOrigin = {
+  ...{ idempotencyKey: null, inputs: [], areInputsCut: false, layout: null, trace: null },
+}
 
 const MAX_INPUTS = 200
 const MAX_NAME_LENGTH = 500
@@ -23,10 +28,11 @@ export function toOrigin(
   idempotencyKey: string | null,
   inputs: readonly JobInput[],
   layout: GraphLayout | null,
+  trace: TraceContext | null,
 ): JobOrigin | null {
-  if (idempotencyKey === null && inputs.length === 0 && layout === null) return null
+  if (idempotencyKey === null && inputs.length === 0 && layout === null && trace === null) return null
   const kept = inputs.filter(({ name }) => name.length <= MAX_NAME_LENGTH).slice(0, MAX_INPUTS)
-  return { idempotencyKey, inputs: kept, areInputsCut: kept.length < inputs.length, layout }
+  return { idempotencyKey, inputs: kept, areInputsCut: kept.length < inputs.length, layout, trace }
 }
 
 /** As it is stored: what is not there is left out, and lists are shorter than objects. */
@@ -35,9 +41,13 @@ interface StoredOrigin {
   readonly inputs?: readonly (readonly [name: string, hash: string, sizeBytes: number, contentType: string])[]
   readonly areInputsCut?: true
   readonly layout?: GraphLayout
+  readonly trace?: StoredTrace
 }
 
-export function writeOrigin({ idempotencyKey, inputs, areInputsCut, layout }: JobOrigin): string {
+/** As its two headers were. */
+type StoredTrace = readonly [traceparent: string, tracestate?: string]
+
+export function writeOrigin({ idempotencyKey, inputs, areInputsCut, layout, trace }: JobOrigin): string {
   const stored: StoredOrigin = {
     ...(idempotencyKey !== null && { key: idempotencyKey }),
     ...(inputs.length > 0 && {
@@ -45,17 +55,23 @@ export function writeOrigin({ idempotencyKey, inputs, areInputsCut, layout }: Jo
     }),
     ...(areInputsCut && { areInputsCut }),
     ...(layout !== null && { layout }),
+    ...(trace !== null && { trace: writeTrace(trace) }),
   }
   return JSON.stringify(stored)
 }
 
 export function readOrigin(text: string | null): JobOrigin {
   if (text === null) return NO_ORIGIN
-  const { key = null, inputs = [], areInputsCut = false, layout = null } = JSON.parse(text) as StoredOrigin
+  const { key = null, inputs = [], areInputsCut = false, layout = null, trace } = JSON.parse(text) as StoredOrigin
   return {
     idempotencyKey: key,
     inputs: inputs.map(([name, hash, sizeBytes, contentType]) => ({ name, hash, sizeBytes, contentType })),
     areInputsCut,
     layout,
+    trace: trace === undefined ? null : readTraceContext(...trace),
   }
+}
+
+function writeTrace(trace: TraceContext): StoredTrace {
+  return trace.state === '' ? [toTraceparent(trace)] : [toTraceparent(trace), trace.state]
 }

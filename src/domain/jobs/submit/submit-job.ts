@@ -11,6 +11,7 @@ import type { Clock } from '../../../../lib/clock.ts'
 import type { NewId } from '../../../../lib/ids.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
+import type { TraceContext } from '../../../../lib/tracing/trace-context.ts'
 import { createTurns, type Turns } from '../../../../lib/waiting/turns.ts'
 import type { PoolPrice } from '../../credits/prices.ts'
 import type { ModelWish } from '../../engine/model-port.ts'
@@ -115,6 +116,8 @@ export interface SubmitDeps {
     hasRoomFor(lane: string): boolean
   }
   readonly observer?: JobObserver
+  /** The trace that a submit belongs to; left out: nobody traces. */
+  readonly currentTrace?: () => TraceContext | null
   /**
    * Called while the record is on its way to the store. A worker of this process may claim at the same moment: the store
    * keeps the order, so both become one write. The notice after the record is for everybody else.
@@ -149,7 +152,8 @@ export function createSubmit(deps: SubmitDeps): Submit {
     using expected = expectVerdict(id, prepared)
     try {
       const extra = { needsExtraData: credentials !== null, sealedExtraData, notes: notesText }
-      const facts = { id, pool, createdAt, expiresAt, price, hook, layout: layoutOf(request, notes), ...extra }
+      const trace = deps.currentTrace?.() ?? null
+      const facts = { id, pool, createdAt, expiresAt, price, hook, trace, layout: layoutOf(request, notes), ...extra }
       const job = await record(request, toNewJob(request, prepared, facts))
       const refusal = (await expected?.answer()) ?? null
       if (refusal !== null) throw new EngineRefusedError(refusal)
@@ -198,9 +202,14 @@ interface NewJobFacts
     'id' | 'pool' | 'createdAt' | 'expiresAt' | 'price' | 'hook' | 'needsExtraData' | 'sealedExtraData' | 'notes'
   > {
   readonly layout: GraphLayout | null
+  readonly trace: TraceContext | null
 }
 
-export function toNewJob(request: SubmitRequest, prepared: PreparedJob, { layout, ...facts }: NewJobFacts): NewJob {
+export function toNewJob(
+  request: SubmitRequest,
+  prepared: PreparedJob,
+  { layout, trace, ...facts }: NewJobFacts,
+): NewJob {
   return {
     ...facts,
     accountId: request.accountId,
@@ -213,7 +222,7 @@ export function toNewJob(request: SubmitRequest, prepared: PreparedJob, { layout
     keyId: request.keyId ?? null,
     hasChosenId: request.id != null,
     submission: request.submission ?? null,
-    origin: toOrigin(request.idempotencyKey, prepared.inputs, layout),
+    origin: toOrigin(request.idempotencyKey, prepared.inputs, layout, trace),
   }
 }
 

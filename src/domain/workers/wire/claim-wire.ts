@@ -1,4 +1,5 @@
 /** A claim on its way to a joined worker: what the run needs, and what only the service knows of the job's account. */
+import { readTraceContext, toTraceHeaders } from '../../../../lib/tracing/trace-context.ts'
 import type { Refusal } from '../../errors.ts'
 import type { Job, JobInput, Output } from '../../jobs/job.ts'
 import type { Claim } from '../../jobs/job-store.ts'
@@ -61,6 +62,9 @@ export interface ClaimFields {
   readonly notes: string | null
   readonly earlier_outputs: readonly OutputFields[]
   readonly engine_losses: number
+  /** The trace of its submit, as W3C headers say it; left out: none is known. */
+  readonly traceparent?: string
+  readonly tracestate?: string
   readonly max_run_ms: number | null
   readonly storage_left_bytes: number | null
   readonly refusal: ClaimTerms['refusal']
@@ -82,6 +86,7 @@ export function writeClaim(claim: Claim, engine: string, terms: ClaimTerms): Cla
     notes: claim.notes,
     earlier_outputs: claim.earlierOutputs.map((output) => writeOutput(output)),
     engine_losses: claim.engineLosses,
+    ...(claim.trace != null && toTraceHeaders(claim.trace)),
     max_run_ms: terms.maxRunMs,
     storage_left_bytes: terms.storageLeftBytes,
     refusal: terms.refusal,
@@ -107,6 +112,7 @@ export function readClaim(fields: ClaimFields, leaseId: string): { readonly clai
       notes: fields.notes,
       earlierOutputs: fields.earlier_outputs.map((output): Output => readOutput(output)),
       engineLosses: fields.engine_losses,
+      trace: readTraceContext(fields.traceparent, fields.tracestate),
     },
     terms: {
       needsCredentials: fields.needs_credentials,

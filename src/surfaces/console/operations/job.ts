@@ -58,6 +58,7 @@ export function getJob(app: FastifyInstance, deps: ConsoleDeps): void {
     return sendJson(reply, 200, {
       ...toSummaryView(details.summary),
       ...more,
+      trace_id: details.origin.trace?.traceId ?? null,
       wait,
       error: toErrorView(job, others),
       links: { raw, workflow: `${raw}/workflow`, log: `${raw}/logs` },

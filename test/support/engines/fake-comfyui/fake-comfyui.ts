@@ -79,6 +79,8 @@ export interface FakeComfy extends AsyncDisposable {
   readonly weightLoads: number
   /** The credentials of the latest call. */
   readonly lastAuthorization: string | null
+  /** Of the latest call of each path that named a trace, by `METHOD /path`. */
+  readonly traceparents: ReadonlyMap<string, string>
   queue(): PromptQueue
   /** Prompts stop at this point of their life until released. */
   hold(phase: Phase): void
@@ -110,6 +112,7 @@ class FakeServer implements FakeComfy {
   readonly executions: Execution[] = []
   readonly calls = new Map<string, number>()
   port = 0
+  readonly traceparents = new Map<string, string>()
   lastAuthorization: string | null = null
   readonly #options: FakeOptions
   readonly #sockets: FakeSockets
@@ -164,6 +167,8 @@ class FakeServer implements FakeComfy {
     const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
       const key = `${request.method} ${(request.url ?? '').split('?', 1)[0]}`
       this.lastAuthorization = request.headers.authorization ?? null
+      const { traceparent } = request.headers
+      if (typeof traceparent === 'string') this.traceparents.set(key, traceparent)
       this.calls.set(key, (this.calls.get(key) ?? 0) + 1)
       answer(this.#routeParts(), request, response).catch((error) => {
         // A real server answers so when a handler raises.

@@ -11,6 +11,7 @@ import {
   type ExchangeRequest,
 } from '../../../../../lib/outbound/exchange.ts'
 import { openOutboundClient } from '../../../../../lib/outbound/outbound-client.ts'
+import type { Tracer } from '../../../../../lib/tracing/tracer.ts'
 
 type CallFault =
   | 'unreachable' // no connection was made: the server has not seen the request
@@ -79,6 +80,7 @@ interface ComfyHttpOptions {
   readonly url: URL
   readonly headers?: Readonly<Record<string, string>>
   readonly connectMs: number
+  readonly tracer?: Tracer
 }
 
 const REFUSED = 'ECONNREFUSED'
@@ -94,8 +96,12 @@ const NOT_CONNECTED: ReadonlySet<string> = new Set([
 // Enough that streams which hang leave connections for calls.
 const CONNECTIONS = 16
 
-export function openComfyHttp({ url, headers: always, connectMs }: ComfyHttpOptions): ComfyHttp {
-  const client = openOutboundClient({ connectionsPerHost: CONNECTIONS, connect: { timeout: connectMs } })
+export function openComfyHttp({ url, headers: always, connectMs, tracer }: ComfyHttpOptions): ComfyHttp {
+  const client = openOutboundClient({
+    connectionsPerHost: CONNECTIONS,
+    connect: { timeout: connectMs },
+    ...(tracer !== undefined && { traces: { tracer, nameOf } }),
+  })
   const root = url.pathname.replace(/\/+$/, '')
   const common = { ...always, ...credentialsOf(url) }
 
@@ -177,6 +183,15 @@ function readBody(text: string): { readonly isJson: true; readonly body: JsonVal
   } catch {
     return { isJson: false }
   }
+}
+
+/** Only the first part of the path: what follows may be a name that a user gave. */
+function nameOf({ method, path }: Pick<ExchangeRequest, 'method' | 'path'>): string {
+  return `comfyui ${method} /${
+    shown(path)
+      .split('/')
+      .find((part) => part !== '' && part !== 'api') ?? ''
+  }`
 }
 
 /** Without the query, which names files of the user. */

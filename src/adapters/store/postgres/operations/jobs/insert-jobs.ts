@@ -6,7 +6,7 @@ import type { NewJob } from '../../../../../domain/jobs/job-store.ts'
 import { writeOrigin } from '../../../../../domain/jobs/submit/job-origin.ts'
 import type { RecipeFields } from '../../../rows/known-recipes.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
-import { HAS_CREDENTIALS, HAS_NOTES } from './job-row.ts'
+import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE } from './job-row.ts'
 import { toSubmissionRow } from './write-run-records.ts'
 
 // The order of the rows is the order of the queue. The accounts are locked.
@@ -98,7 +98,7 @@ function insertRows(tx: Queryable, jobs: readonly NewJob[]): Promise<number> {
     jobs.map(({ priority }) => priority),
     jobs.map(({ createdAt }) => createdAt.getTime()),
     jobs.map(({ expiresAt }) => expiresAt.getTime()),
-    jobs.map(({ needsExtraData, notes }) => (needsExtraData ? HAS_CREDENTIALS : 0) | (notes == null ? 0 : HAS_NOTES)),
+    jobs.map(toCompanionFlags),
     jobs.map(({ inputs }) => inputs.length),
     jobs.map(({ needs }) => needs),
     jobs.map(({ price }) => price?.perSecondMicros ?? null),
@@ -112,6 +112,11 @@ function insertRows(tx: Queryable, jobs: readonly NewJob[]): Promise<number> {
     jobs.map(({ origin }) => (origin == null ? null : writeOrigin(origin))),
     jobs.map(({ hook }) => hook?.id ?? null),
   ])
+}
+
+function toCompanionFlags({ needsExtraData, notes, origin }: NewJob): number {
+  const extra = (needsExtraData ? HAS_CREDENTIALS : 0) | (notes == null ? 0 : HAS_NOTES)
+  return origin?.trace == null ? extra : extra | HAS_TRACE
 }
 
 function toMetadata(metadata: NewJob['metadata']): string | null {

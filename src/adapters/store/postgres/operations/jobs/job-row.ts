@@ -12,9 +12,10 @@ export const LIVE_COLUMNS = `seq, id, account_id, pool, status, priority, create
 export const DONE_COLUMNS = `seq, id, account_id, pool, status, priority, created_at, started_at, completed_at,
   expires_at, attempt, version, output_count, outputs_reused, outputs_replaced, metadata, progress, error`
 
-/** Bits of `needs_extra_data`: what lies beside the job until it ends. */
+/** Bits of `needs_extra_data`: what a claim reads beside the job. */
 export const HAS_CREDENTIALS = 1
 export const HAS_NOTES = 2
+export const HAS_TRACE = 4
 
 /** The listed outputs of these jobs, by job id. Costs nothing where there are none. */
 export async function findOutputsOf(

@@ -7,11 +7,12 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { EngineOffer } from '../../../../../domain/engine/fleet/lane-offers.ts'
 import type { Claim, ClaimRequest } from '../../../../../domain/jobs/job-store.ts'
+import { readOrigin } from '../../../../../domain/jobs/submit/job-origin.ts'
 import { COLUMN, type JobRow, type OutputRow, type StoredJob, toJob, toOutput } from '../../../rows/job-row.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareOutputs } from './job-outputs.ts'
 import { type CompleteJob, JOB_COLUMNS } from './job-row.ts'
-import { HAS_CREDENTIALS, HAS_NOTES } from './submit-job.ts'
+import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE } from './submit-job.ts'
 
 type ClaimInput = readonly [
   pool: string,
@@ -40,6 +41,7 @@ type ClaimAnswer =
       engineId: string,
       earlierOutputs: readonly OutputRow[],
       engineLosses: number,
+      origin: string | null,
     ]
   | null
 
@@ -58,7 +60,7 @@ function toOfferRows({ engineId, lanes }: EngineOffer, position: number): unknow
 export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
   if (answer === null) return null
   const [job, workflow, inputs, needsExtraData, sealedExtraData, notes, needs, engineId, ...rest] = answer
-  const [earlierOutputs, engineLosses] = rest
+  const [earlierOutputs, engineLosses, origin] = rest
   return {
     job: toJob(job),
     leaseId,
@@ -71,6 +73,7 @@ export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
     notes,
     earlierOutputs: earlierOutputs.map(toOutput),
     engineLosses,
+    trace: readOrigin(origin).trace,
   }
 }
 
@@ -166,6 +169,12 @@ function prepareCompanions(database: DatabaseSync) {
   }
 }
 
+/** What is kept of its submit, where a trace is among that. */
+function prepareTracedOrigin(database: DatabaseSync): (held: HeldTerms) => string | null {
+  const select = prepareRows<[string]>(database, 'SELECT origin FROM job_workflow WHERE seq = ?')
+  return ({ row: [seq], terms: [flags] }) => ((flags & HAS_TRACE) === 0 ? null : (select.get(seq)?.[0] ?? null))
+}
+
 function toHeldTerms(taken: TakenRow): HeldTerms {
   return { row: taken.slice(0, -TERM_COUNT) as unknown as JobRow, terms: taken.slice(-TERM_COUNT) as Terms }
 }
@@ -182,6 +191,7 @@ export function prepareClaim(
   const [[lastServed]] = prepareRows<[number]>(database, 'SELECT coalesce(max(served), 0) FROM account').all()
   let served = lastServed
   const companionsOf = prepareCompanions(database)
+  const originOf = prepareTracedOrigin(database)
   const selectOutputs = prepareOutputs(database)
   const dropOutputs = database.prepare('DELETE FROM job_output WHERE seq = ?')
   return ([pool, workerId, leaseId, leaseUntil, now, engineId, offers, maxOvertakes]) => {
@@ -197,7 +207,8 @@ export function prepareClaim(
       throw new Error(`Account ${accountId} has no room for job ${id}.`)
     const earlierOutputs = row[COLUMN.outputsReplaced] > 0 ? selectOutputs(seq) : []
     if (earlierOutputs.length > 0) dropOutputs.run(seq)
-    return [completeJob(row), ...companionsOf(held), needs, chosenEngine, earlierOutputs, engineLosses]
+    const companions = companionsOf(held)
+    return [completeJob(row), ...companions, needs, chosenEngine, earlierOutputs, engineLosses, originOf(held)]
   }
 }
 
@@ -211,11 +222,12 @@ export function prepareFindClaim(
      WHERE status IN ('running', 'canceling') AND lease_id = ?`,
   )
   const companionsOf = prepareCompanions(database)
+  const originOf = prepareTracedOrigin(database)
   return (leaseId) => {
     const found = select.get(leaseId)
     if (found === undefined) return null
     const held = toHeldTerms(found)
     const [, , needs, engineId, engineLosses] = held.terms
-    return [completeJob(held.row), ...companionsOf(held), needs, engineId, [], engineLosses]
+    return [completeJob(held.row), ...companionsOf(held), needs, engineId, [], engineLosses, originOf(held)]
   }
 }

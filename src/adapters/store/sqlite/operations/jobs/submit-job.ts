@@ -59,9 +59,10 @@ type SubmitAnswer = number | KeyHolder | null | 'insufficient_credits' | typeof 
 const ID_TAKEN = 'id_taken'
 const POOL_CLOSED = 'pool_closed'
 
-/** Bits of `needs_extra_data`: what lies beside the job until it ends. A job without either costs no statement for them. */
+/** Bits of `needs_extra_data`: what a claim reads beside the job. A job without any of it costs no statement for it. */
 export const HAS_CREDENTIALS = 1
 export const HAS_NOTES = 2
+export const HAS_TRACE = 4
 
 export const SUBMIT = createPacking<Submit>({
   ...{ id: true, accountId: true, pool: true, priority: true, createdAt: true, expiresAt: true, metadata: true },
@@ -90,7 +91,10 @@ export function toSubmitInput(job: NewJob, claim: KeyClaim | null, recipe: Recip
     expiresAt: job.expiresAt.getTime(),
     metadata: metadata === '{}' ? null : metadata,
     inputs: job.inputs.map(({ name, hash, sizeBytes, contentType }) => [name, hash, sizeBytes, contentType]),
-    extraDataFlags: (job.needsExtraData ? HAS_CREDENTIALS : 0) | (notes === null ? 0 : HAS_NOTES),
+    extraDataFlags:
+      (job.needsExtraData ? HAS_CREDENTIALS : 0) |
+      (notes === null ? 0 : HAS_NOTES) |
+      (job.origin?.trace == null ? 0 : HAS_TRACE),
     key: claim === null ? null : claim.key,
     keyClaimedAt: claim === null ? 0 : claim.claimedAt.getTime(),
     keyExpiresAt: claim === null ? 0 : claim.expiresAt.getTime(),

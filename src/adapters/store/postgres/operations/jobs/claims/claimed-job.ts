@@ -1,10 +1,11 @@
 /** A claimed job as the statements of a claim return it, and what lies beside it until it ends. */
 import type { Claim, ClaimRequest } from '../../../../../../domain/jobs/job-store.ts'
+import { readOrigin } from '../../../../../../domain/jobs/submit/job-origin.ts'
 import type { JobStatus } from '../../../../../../domain/jobs/transitions.ts'
 import { toJob, toOutput } from '../../../../rows/job-row.ts'
 import { type Queryable, statement } from '../../../database/statement.ts'
 import { unlistOutputs } from '../job-outputs.ts'
-import { HAS_CREDENTIALS } from '../job-row.ts'
+import { HAS_CREDENTIALS, HAS_TRACE } from '../job-row.ts'
 
 /** Only what the claimer does not know by itself: every column costs both sides time. */
 export const CLAIMED_COLUMNS = `job.lease_id, job.id, job.account_id, job.status, priority, created_at, started_at, expires_at, attempt,
@@ -57,7 +58,7 @@ export async function readClaim(db: Queryable, row: ClaimedRow, { pool, outputsR
   const [outputsReplaced, metadata, progress, needs, engineId, extraDataFlags, inputCount, engineLosses, workflow] =
     rest
   const hasCompanions = extraDataFlags !== 0 || inputCount !== 0
-  const companions = hasCompanions ? await findCompanions(db, id) : NO_COMPANIONS
+  const companions = hasCompanions ? await findCompanions(db, id, expiresAt, extraDataFlags) : NO_COMPANIONS
   return {
     job: toJob([
       [
@@ -80,21 +81,30 @@ export async function readClaim(db: Queryable, row: ClaimedRow, { pool, outputsR
 
 type InputFields = [name: string, hash: string, sizeBytes: number, contentType: string]
 
-const FIND_COMPANIONS = statement<[sealedExtraData: Uint8Array | null, notes: string | null, inputs: string | null]>(
+const FIND_COMPANIONS = statement<
+  [sealedExtraData: Uint8Array | null, notes: string | null, inputs: string | null, origin: string | null]
+>(
   'jobs.find_companions',
   `SELECT (SELECT sealed FROM job_secret WHERE job_id = $1), (SELECT text FROM job_notes WHERE job_id = $1),
      (SELECT json_agg(json_build_array(name, hash, size_bytes, content_type) ORDER BY position)::text
-      FROM job_input WHERE job_id = $1)`,
+      FROM job_input WHERE job_id = $1),
+     (SELECT origin FROM job_text WHERE job_id = $1 AND expires_at = $2 AND $3::int & ${HAS_TRACE} <> 0)`,
 )
 
-type Companions = Pick<Claim, 'sealedExtraData' | 'notes' | 'inputs'>
+type Companions = Pick<Claim, 'sealedExtraData' | 'notes' | 'inputs' | 'trace'>
 
-const NO_COMPANIONS: Companions = { sealedExtraData: null, notes: null, inputs: [] }
+const NO_COMPANIONS: Companions = { sealedExtraData: null, notes: null, inputs: [], trace: null }
 
 /** What lies beside the job until it ends. */
-async function findCompanions(db: Queryable, jobId: string): Promise<Companions> {
-  const [sealedExtraData = null, notes = null, inputs = null] = (await db.get(FIND_COMPANIONS, [jobId])) ?? []
-  return { sealedExtraData, notes, inputs: inputs === null ? [] : (JSON.parse(inputs) as InputFields[]).map(toInput) }
+async function findCompanions(db: Queryable, jobId: string, expiresAt: number, flags: number): Promise<Companions> {
+  const found = (await db.get(FIND_COMPANIONS, [jobId, expiresAt, flags])) ?? []
+  const [sealedExtraData = null, notes = null, inputs = null, origin = null] = found
+  return {
+    sealedExtraData,
+    notes,
+    inputs: inputs === null ? [] : (JSON.parse(inputs) as InputFields[]).map(toInput),
+    trace: readOrigin(origin).trace,
+  }
 }
 
 function toInput([name, hash, sizeBytes, contentType]: InputFields) {

@@ -1,11 +1,12 @@
-/** `atelier weights`: which engine of a service has which files of weights. */
+/** `atelier weights`: which engine of a service has which files of weights; and for operators, putting and removing them. */
 import type { Command } from 'commander'
-import { toTable } from './admin/layout.ts'
-import { askServer } from './run/ask-server.ts'
-import { type RunClient, UnreachableError } from './run/client.ts'
-import { toFields } from './run/job-answers.ts'
-import { addServerFlags } from './run/server-flags.ts'
-import { EXIT, type Finish, printLine, type Terminal, toPrintable } from './terminal.ts'
+import { toTable } from '../admin/layout.ts'
+import { askServer } from '../run/ask-server.ts'
+import { type RunClient, UnreachableError } from '../run/client.ts'
+import { toFields } from '../run/job-answers.ts'
+import { addServerFlags } from '../run/server-flags.ts'
+import { EXIT, type Finish, printLine, type Terminal, toPrintable } from '../terminal.ts'
+import { addWeightChanges } from './change-weights.ts'
 
 type Options = Readonly<Record<string, unknown>>
 
@@ -29,7 +30,10 @@ export function addWeights(program: Command, terminal: Terminal, finish: Finish)
     .option('--folder <name>', 'only those of this folder, such as checkpoints')
     .option('--name <file>', 'only files of this name')
     .option('--json', 'print the list as JSON')
+    // `add` and `remove` have flags of the same names.
+    .enablePositionalOptions()
   addServerFlags(command).action(async (options: Options) => finish(await list(options, terminal)))
+  addWeightChanges(command, terminal, finish)
 }
 
 function list(options: Options, terminal: Terminal): Promise<number> {

@@ -1,0 +1,59 @@
+/** Who hears where the time of requests goes: an SDK that the operator has loaded, else a collector that is configured, else nobody. */
+import { hostname } from 'node:os'
+import { newUuidV4 } from '../../lib/ids.ts'
+import type { Log } from '../../lib/log.ts'
+import { type Tracer, withTraceIds } from '../../lib/tracing/tracer.ts'
+import type { TracesConfig } from '../config/blocks/traces-config.ts'
+import type { Secret } from '../config/secrets.ts'
+
+interface TracingParts {
+  /** As JSON; null: none. */
+  readonly headers: Secret<string> | null
+  readonly version: string
+  readonly log: Log
+}
+
+/** Closing it sends what has not been sent, within a bounded time. */
+interface OpenedTracing extends AsyncDisposable {
+  /** Left out: nobody traces. */
+  readonly tracer?: Tracer
+  /** Its lines name the trace that they belong to. */
+  readonly log: Log
+}
+
+const OFF: AsyncDisposable = { async [Symbol.asyncDispose]() {} }
+
+export async function openTracing(config: TracesConfig | null, parts: TracingParts): Promise<OpenedTracing> {
+  const { log } = parts
+  const { findRegisteredSdk } = await import('../adapters/tracing/registered-sdk.ts')
+  const registered = findRegisteredSdk()
+  if (registered !== null) return { ...OFF, tracer: registered, log: withTraceIds(log, registered) }
+  return config === null ? { ...OFF, log } : openOtlp(config, parts)
+}
+
+/** Loaded only here: a process without traces does not even read the code. */
+async function openOtlp(config: TracesConfig, { headers, version, log }: TracingParts): Promise<OpenedTracing> {
+  const { openSpanExporter } = await import('../adapters/tracing/span-exporter.ts')
+  const { createFineClock, createOtlpTracer } = await import('../adapters/tracing/otlp-tracer.ts')
+  const { createSampler } = await import('../adapters/tracing/samplers.ts')
+  const exporter = openSpanExporter({
+    url: config.url,
+    headers: headers === null ? {} : (JSON.parse(headers.reveal()) as Record<string, string>),
+    timeoutMs: config.timeoutMs,
+    resource: {
+      'service.version': version,
+      'service.instance.id': newUuidV4(),
+      'host.name': hostname(),
+      ...config.resource,
+      'service.name': config.serviceName,
+    },
+    version,
+    log,
+  })
+  const tracer = createOtlpTracer({
+    sampler: createSampler(config.sampler, config.ratio),
+    onEnded: exporter.add,
+    now: createFineClock(),
+  })
+  return { tracer, log: withTraceIds(log, tracer), [Symbol.asyncDispose]: () => exporter[Symbol.asyncDispose]() }
+}
