@@ -11,7 +11,9 @@ import { atMost, quantile } from './budget.ts'
 
 const EVENTS = 25
 const IDLE_MS = 15_000
-const BUSY_MS = 30_000
+// An hour takes an hour: `ATELIER_BENCH_TAB_MINUTES=60` measures it whole.
+const BUSY_MS = Number(process.env['ATELIER_BENCH_TAB_MINUTES'] ?? 0.5) * 60_000
+const READINGS = 4
 // Each job is told of about five times: submitted, claimed, run, ended.
 const JOBS_A_SECOND = 10
 const MIB = 1024 * 1024
@@ -35,17 +37,21 @@ export async function measureWatching(browser: TestBrowser, server: ServerChild)
     ways.push(Math.max(0, (await seen) - acknowledgedAt))
   }
 
-  await busy(client, BUSY_MS / 3)
-  const before = await heapOf(page)
-  await busy(client, BUSY_MS)
-  const after = await heapOf(page)
+  // Until everything has been drawn once and the book of jobs has filled a little.
+  await busy(client, 10_000)
+  const heaps = [await heapOf(page)]
+  for (let reading = 0; reading < READINGS; reading++) {
+    await busy(client, BUSY_MS / READINGS)
+    heaps.push(await heapOf(page))
+  }
+  const [before = 0, after = 0] = [heaps[0], heaps.at(-1)]
   // The files of this engine are no pictures: there are no small ones of them.
   opened.assertClean([/404/])
   return [
     atMost('a job that was acknowledged is seen, p95', [quantile(ways, 0.95), 300], 'ms', { ways }),
     atMost('requests of an idle page in 15 s', [requests, 0], 'requests', {}),
-    atMost('memory of a tab at 50 changes a second', [after / MIB, 120], 'MiB', { before, after }),
-    atMost('its growth in 30 s of that', [Math.max(0, after - before) / MIB, 8], 'MiB', { before, after }),
+    atMost('memory of a tab at 50 changes a second', [Math.max(...heaps) / MIB, 120], 'MiB', { heaps, BUSY_MS }),
+    atMost('its growth meanwhile', [Math.max(0, after - before) / MIB, 8], 'MiB', { heaps, BUSY_MS }),
   ]
 }
 

@@ -72,8 +72,9 @@ describe("ComfyUI's editor with pictures", { skip: withoutEditor, timeout: 5 * P
     editor = await openEditor(browser, url)
   })
   after(async () => {
+    // Closed also when the browser complains of a page: an open service would keep the process.
+    await using _service = service
     await browser?.[Symbol.asyncDispose]()
-    await service?.[Symbol.asyncDispose]()
     await rm(folder, { recursive: true, force: true })
   })
 
@@ -162,5 +163,6 @@ describe("ComfyUI's editor with pictures", { skip: withoutEditor, timeout: 5 * P
     const done = await countDone()
     await editor.run.click()
     await waitUntil(async () => (await countDone()) === done + 1)
+    editor.assertClean()
   })
 })
