@@ -5,7 +5,7 @@ import { createUuidV7, newUuidV4 } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Sealer } from '../../lib/sealer.ts'
 import { createIdleCollection, IDLE_CHECK_MS } from '../../lib/threads/idle-collection.ts'
-import { type Tracer, traced } from '../../lib/tracing/tracer.ts'
+import { type Tracer, timed, traced } from '../../lib/tracing/tracer.ts'
 import type { Turns } from '../../lib/waiting/turns.ts'
 import { uptimeMs } from '../../lib/waiting/uptime.ts'
 import type { JobsConfig } from '../config/blocks/jobs-config.ts'
@@ -183,7 +183,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     ...shared,
     ...admission,
     newJobId,
-    prepareWorkflow: traced(tracer, 'workflow.prepare', createPrepareWorkflow(workflows)),
+    prepareWorkflow: timed(tracer, 'workflow.prepare', createPrepareWorkflow(workflows)),
     ...(tracer !== undefined && { currentTrace: () => tracer.active()?.context ?? null }),
     refuseClosedPool: parts.refuseClosedPool,
     retentionMs: config.retentionMs,
@@ -196,7 +196,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     'job.submit',
     createSubmit({
       ...recording,
-      store: { submit: traced(tracer, 'job.record', (job, claim) => store.jobs.submit(job, claim)) },
+      store: { submit: timed(tracer, 'job.record', (job, claim) => store.jobs.submit(job, claim)) },
       ...(fleet.hasLanes && { engineCheck: { verdicts, hasRoomFor: (lane) => fleet.hasRoomFor(lane) } }),
     }),
   )
