@@ -36,7 +36,14 @@ interface BuiltFile {
   readonly bytes: Buffer
 }
 
-async function bundle(): Promise<{ readonly entry: string; readonly files: readonly BuiltFile[] }> {
+interface Bundle {
+  readonly entry: string
+  /** Files that the entry needs before it can begin. */
+  readonly needed: readonly string[]
+  readonly files: readonly BuiltFile[]
+}
+
+async function bundle(): Promise<Bundle> {
   const bundled = await rolldown({
     input: path.join(home, 'src/main.tsx'),
     platform: 'browser',
@@ -57,6 +64,7 @@ async function bundle(): Promise<{ readonly entry: string; readonly files: reado
   if (entry === undefined) throw new Error('the bundler made no entry')
   return {
     entry: entry.fileName,
+    needed: entry.imports,
     files: chunks.map(({ fileName, code }) => ({ name: fileName, bytes: Buffer.from(code) })),
   }
 }
@@ -120,7 +128,7 @@ async function build(): Promise<void> {
   const startedAt = performance.now()
   // Before the sources are read: whatever changes meanwhile makes the next start build again.
   const sources = digestConsole(project)
-  const { entry, files: scripts } = await bundle()
+  const { entry, needed, files: scripts } = await bundle()
   const style = joinStyles()
   const icon = withDigest('icon', '.svg', readFileSync(path.join(home, 'icon.svg')))
   const files = [...scripts, style, icon]
@@ -137,6 +145,7 @@ async function build(): Promise<void> {
     build: id,
     sources,
     script: entry,
+    needed,
     style: style.name,
     icon: icon.name,
     files: Object.fromEntries(

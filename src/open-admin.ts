@@ -1,6 +1,7 @@
 /** The admin API of a running service: what it needs of its parts, and the streams of those who watch the whole. */
 import type { FastifyRequest } from 'fastify'
 import { type AdminSurfaceParts, createAdminSurface } from './admin-surface.ts'
+import type { AssetActions } from './compose/asset-actions.ts'
 import { createStandingOf } from './compose/console-parts.ts'
 import type { RunningPools } from './compose/engines/open-deployments.ts'
 import type { JobActions } from './compose/job-actions.ts'
@@ -40,6 +41,7 @@ interface AdminParts extends Omit<AdminSurfaceParts, 'actorOf' | 'operations' | 
   readonly directory: EngineDirectory
   readonly commandEngine: CommandEngine
   readonly jobs: JobActions
+  readonly assets: Pick<AssetActions, 'namedFiles'>
   readonly series: ServiceSeries
   readonly router: Router
   readonly workerKeys: WorkerKeys
@@ -62,7 +64,7 @@ export function openAdmin(config: Config, { pools, ...parts }: AdminParts): Surf
     isWelcome: () => true,
     onCredentialsChanged: () => () => {},
   })
-  return createAdminSurface(config, {
+  const surface = createAdminSurface(config, {
     ...parts,
     drain: () => streams.close(encodeFrame('notice', JSON.stringify({ kind: 'drain' }))),
     actorOf: operatorOf,
@@ -75,6 +77,7 @@ export function openAdmin(config: Config, { pools, ...parts }: AdminParts): Surf
       createJobOperations({
         ...{ jobs: store.jobs, summaries: store.summaries, records: jobs.records, cancel: jobs.cancel },
         ...{ streams, bus: parts.bus, series: parts.series, log: parts.log },
+        assets: parts.assets.namedFiles,
         cursorSecret: parts.router.cursorSecret,
         standingOf: createStandingOf(config, store, parts.shared),
         estimateWait: createEstimateWait({ store: store.summaries, clock: parts.clock }),
@@ -85,6 +88,7 @@ export function openAdmin(config: Config, { pools, ...parts }: AdminParts): Surf
       }),
     ],
   })
+  return { ...surface, openStreams: streams.openStreams }
 }
 
 type SessionParts = Pick<AdminParts, 'gate' | 'signIn' | 'isEveryoneOperator'>

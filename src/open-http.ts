@@ -28,6 +28,7 @@ import { createAccountConnections } from './surfaces/kit/connections/account-con
 import { createRouteDeployment } from './surfaces/kit/guards/deployment-address.ts'
 import { createGate, type Gate } from './surfaces/kit/guards/gate.ts'
 import { createOperatorGuard } from './surfaces/kit/guards/operator-guard.ts'
+import type { Surface } from './surfaces/kit/surface.ts'
 import { createTraceRequest } from './surfaces/kit/tracing.ts'
 import { createOperatorSurface } from './surfaces/operator/index.ts'
 import { openOptionalSurfaces } from './surfaces/optional-surfaces.ts'
@@ -134,13 +135,15 @@ export async function openHttp(config: Config, parts: HttpParts) {
     degraded: parts.readiness.degraded,
     metrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),
   })
-  const admin =
+  // Counted when they are asked for: by then all surfaces are there.
+  const openStreams = () => surfaces.reduce((sum, surface) => sum + (surface.openStreams?.() ?? 0), 0)
+  const admin: readonly Surface[] =
     secrets.adminToken === null && !isEveryoneOperator
       ? []
       : [
           openAdmin(config, {
             ...{ ...parts, gate, guard: guardAdmin, isEveryoneOperator },
-            ...{ openStreams: jobsV2.openStreams, heldBy: accountConnections.count },
+            ...{ openStreams, heldBy: accountConnections.count },
           }),
         ]
   const worker =
@@ -158,6 +161,21 @@ export async function openHttp(config: Config, parts: HttpParts) {
   const bodyMemory = createBodyMemory({ ...toBodyLimits(config), turns, onTransferred })
   const surfaceParts = toSurfaceParts(config, gate, { ...parts, accountConnections, isEveryoneOperator })
   const optional = await openOptionalSurfaces(surfaceParts)
+  const surfaces: readonly Surface[] = [
+    jobsV2,
+    routerV2,
+    createContent(gate),
+    ...admin,
+    ...worker,
+    operator,
+    createDocs({
+      gate,
+      document: spec.document,
+      home: () => optional.map(({ home }) => home?.() ?? null).find((path) => path !== null) ?? null,
+      others: [routerV2, ...optional, ...admin, ...worker].flatMap(({ reference }) => reference ?? []),
+    }),
+    ...optional,
+  ]
   const serverOptions = {
     host: http.host,
     maxConnections: toConnectionLimit(readOpenFileLimit()),
@@ -172,21 +190,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     ...serverOptions,
     port: http.port,
     gate,
-    surfaces: [
-      jobsV2,
-      routerV2,
-      createContent(gate),
-      ...admin,
-      ...worker,
-      operator,
-      createDocs({
-        gate,
-        document: spec.document,
-        home: () => optional.map(({ home }) => home?.() ?? null).find((path) => path !== null) ?? null,
-        others: [routerV2, ...optional, ...admin, ...worker].flatMap(({ reference }) => reference ?? []),
-      }),
-      ...optional,
-    ],
+    surfaces,
     routeDeployment: deployments === null ? null : createRouteDeployment(http.mountPrefix),
   })
   const frontend =
@@ -199,7 +203,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     { name: 'atelier_body_bytes', help: 'Bytes of request bodies in memory.', read: bodyMemory.heldBytes },
     ...[...optional, ...worker].flatMap(({ gauges: own }) => own ?? []),
   ]
-  return { ...together(server, frontend), openStreams: jobsV2.openStreams, gauges }
+  return { ...together(server, frontend), openStreams, gauges }
 }
 
 /** For a start that fails after this listener was opened. */

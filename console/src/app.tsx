@@ -11,7 +11,7 @@ import { loadSession, session, sessionError } from './state/session.ts'
 export function App() {
   const { value: current } = session
   if (current === null) {
-    if (sessionError.value === null) return null
+    if (sessionError.value === null) return <Frame />
     return (
       <main class="lone">
         <ErrorBox error={sessionError.value} onRetry={() => void loadSession()} />
@@ -27,6 +27,17 @@ export function App() {
         <Page {...parameters} />
       </Boundary>
     </Shell>
+  )
+}
+
+/** As the service has put it into the page: nothing is seen to change when the script takes over. */
+function Frame() {
+  return (
+    <div class="shell" aria-busy="true">
+      <div class="nav">
+        <span class="brand">Atelier</span>
+      </div>
+    </div>
   )
 }
 

@@ -18,4 +18,7 @@ keepSessionAlive()
 startLive()
 
 const root = document.getElementById('app')
-if (root !== null) render(<App />, root)
+if (root !== null) {
+  root.replaceChildren()
+  render(<App />, root)
+}

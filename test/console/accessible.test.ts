@@ -37,6 +37,7 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
   let shared: SharedApp
   let tenant: Tenant
   let ids: Readonly<Record<'failed' | 'made' | 'runs' | 'waits', string>>
+  let batchId = ''
   let webhookId: string
   let paths: readonly string[]
   before(async () => {
@@ -66,6 +67,9 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
       body: JSON.stringify({ workflow_text: JSON.stringify(LOGS) }),
     })
     const wish = JSON.stringify({ url: 'http://127.0.0.1:9/hooks', description: 'The till' })
+    const jobs = [{ workflow: LOGS }, { workflow: { '9': { class_type: 'NoSuchClass', inputs: {} } } }]
+    const many = JSON.stringify({ mode: 'per_item', jobs })
+    batchId = (await tenant.call('/api/v2/jobs/batch', { method: 'POST', body: many })).json.id
     webhookId = (await tenant.call('/api/v2/webhooks', { method: 'POST', body: wish })).json.id
     const [engine] = (await shared.admin('GET', '/engines')).json.engines
     paths = PATTERNS.map((pattern) => fillIn(pattern, engine.id))
@@ -81,6 +85,7 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
     const values: Readonly<Record<string, string>> = {
       '/jobs/:id': ids.failed,
       '/jobs/:a/diff/:b': `${ids.failed} ${ids.made}`,
+      '/batches/:id': batchId,
       '/run/:saved': 'card',
       '/models/:provider/:model': 'sandbox image',
       '/webhooks/:id': webhookId,

@@ -24,10 +24,10 @@ describe('the list of jobs', { skip: withoutBrowser }, () => {
 
   /** Each test has an account, and so a list, of its own. */
   async function openList(account: string) {
-    const { key } = await shared.account(account, { concurrentJobs: 1 })
+    const { key, call } = await shared.account(account, { concurrentJobs: 1 })
     const client = createConsoleClient(shared.url, key)
     return {
-      client,
+      ...{ client, call },
       open: (path: string) => openConsole(browser, shared.url, { path, credential: key }),
     }
   }
@@ -84,6 +84,41 @@ describe('the list of jobs', { skip: withoutBrowser }, () => {
     await page.keyboard.press('Escape')
     assert.equal(await page.getByRole('region', { name: 'Selection' }).count(), 0)
     assert.equal(console.clicks, 0)
+    console.assertClean()
+  })
+
+  test('a job leads to its batch: how far all are, what was refused, an archive of what they made, and an end to the rest', async () => {
+    const { client, open, call } = await openList('batch')
+    const save = { '1': { class_type: 'FakeSave', inputs: { text: 'x' } } }
+    const jobs = [save, HANG, HANG, { '9': { class_type: 'NoSuchClass', inputs: {} } }].map((workflow) => ({
+      workflow,
+    }))
+    const batch = await call('/api/v2/jobs/batch', { method: 'POST', body: JSON.stringify({ mode: 'per_item', jobs }) })
+    const [made = '', runs = ''] = batch.json.items.map(({ job_id }: { readonly job_id: string }) => job_id)
+    await client.untilStatus(made, 'succeeded')
+    await client.untilStatus(runs, 'running')
+    await using console = await open(`/jobs/${made}`)
+    const { page } = console
+    await console.click(page.getByRole('link', { name: 'of a batch' }))
+    await page.getByRole('heading', { name: 'Batch of 3 jobs' }).waitFor()
+    const rows = page.getByRole('list', { name: 'Jobs of this batch' }).getByRole('listitem')
+    assert.equal(await rows.count(), 4)
+    await rows.nth(1).getByText('Running').waitFor()
+    await rows.nth(3).getByText('refused').waitFor()
+    assert.equal(
+      await page.getByRole('progressbar', { name: 'Progress of the batch' }).getAttribute('aria-valuenow'),
+      '33',
+    )
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      console.click(page.getByRole('link', { name: 'Download all' })),
+    ])
+    assert.equal(download.suggestedFilename(), `batch-${batch.json.id}.zip`)
+    await console.click(page.getByRole('button', { name: 'Cancel 2…' }))
+    await console.click(page.getByRole('dialog').getByRole('button', { name: 'Cancel 2 jobs' }))
+    await page.getByText('2 canceled').waitFor()
+    await page.getByText('100 %').waitFor()
+    assert.equal(await page.getByRole('button', { name: /^Cancel/ }).count(), 0)
     console.assertClean()
   })
 })

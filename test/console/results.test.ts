@@ -1,11 +1,18 @@
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
+import { mkdtempDisposable, open, readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { startTestApp, type TestApp } from '../support/app/start-app.ts'
 import { assertAccessible } from '../support/browser/axe.ts'
 import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
 import { openConsole } from '../support/browser/console-page.ts'
 import { createConsoleClient } from '../support/clients/console-client.ts'
+import { openFaultProxy } from '../support/network/fault-proxy.ts'
+import { waitUntil } from '../support/wait-until.ts'
+
+// Just above what is sent in one request.
+const LARGE_BYTES = 64 * 1024 * 1024 + 4096
 
 const CARD = JSON.parse(await readFile(new URL('../../examples/colour-card.json', import.meta.url), 'utf8')) as object
 
@@ -105,5 +112,42 @@ describe('what jobs made', { skip: withoutBrowser }, () => {
     await page.keyboard.press('Control+Enter')
     await result.getByRole('img', { name: /^copy/ }).waitFor()
     console.assertClean()
+  })
+
+  test('a large file is uploaded in pieces, and goes on where it was when the line breaks', async () => {
+    await using folder = await mkdtempDisposable(join(tmpdir(), 'atelier-'))
+    const file = join(folder.path, 'large.bin')
+    await using handle = await open(file, 'w')
+    // With a hole in it: it takes no room and no time.
+    await handle.write('first', 0)
+    await handle.write('last', LARGE_BYTES - 4)
+    await using proxy = await openFaultProxy({ target: Number(new URL(app.url).port) })
+    await using console = await openConsole(browser, `http://127.0.0.1:${proxy.port}`, { path: '/assets' })
+    const { page } = console
+    // Slow enough that something is left to send when the first of it has arrived.
+    proxy.set({ kind: 'open', bytesPerMs: 10_000 })
+    const began = page.waitForResponse((response) => response.url().endsWith('/api/v2/uploads'))
+    await page.locator('input[type=file]').setInputFiles(file)
+    const upload = new URL((await (await began).headerValue('location')) ?? '', app.url).pathname
+    const standing = async () => (await (await fetch(app.url + upload)).json()) as { readonly offset: number }
+    await waitUntil(async () => (await standing()).offset > 0)
+    const further = page.waitForRequest((request) => request.method() === 'PATCH')
+    proxy.drop()
+    proxy.set({ kind: 'open' })
+    const { 'upload-offset': offset } = await (await further).allHeaders()
+    assert.ok(Number(offset) > 0, 'what had arrived is not sent again')
+    await page.getByRole('listitem').filter({ hasText: 'large.bin' }).waitFor()
+    const { assets } = (await (await fetch(`${app.url}/console/v1/assets`)).json()) as {
+      readonly assets: readonly { readonly name: string; readonly size_bytes: number; readonly url: string }[]
+    }
+    const [large] = assets.filter(({ name }) => name === 'large.bin')
+    assert.equal(large?.size_bytes, LARGE_BYTES)
+    const end = await fetch(new URL(large?.url ?? '', app.url), { headers: { range: 'bytes=-5' } })
+    assert.equal(await end.text(), '\0last')
+    // The service may still be writing what it had of the cut request: the page then asks once more where to go on.
+    console.assertClean([
+      /4(09|23)/,
+      /ERR_CONNECTION_RESET|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_CLOSED|ERR_EMPTY_RESPONSE/,
+    ])
   })
 })

@@ -19,6 +19,8 @@ const PICTURE = {
 }
 const TABS = 12
 
+const isEvents = (url: string) => new URL(url).pathname === '/console/v1/events'
+
 /** The streams that the pages of a browser hold from now on. */
 function openStreams(context: BrowserContext): ReadonlySet<Request> {
   const open = new Set<Request>()
@@ -57,11 +59,17 @@ describe('pages that stay open', { skip: withoutBrowser }, () => {
     await page.getByText('live', { exact: true }).waitFor()
     await killed.killNow()
     await page.getByText(/^(reconnecting|offline)$/).waitFor()
-    // The page waits longer after every try: its clock stands still while the service starts, however long that takes here.
+    // Its clock stands still while the service starts, however long that takes here. It has been away for long by then: the page has
+    // tried many times, and waits for no longer after each.
     await page.clock.pauseAt(Date.now() + 60_000)
+    for (let tries = 0; tries < 6; tries++) {
+      const tried = page.waitForEvent('requestfailed', (request) => isEvents(request.url()))
+      await page.clock.runFor(40_000)
+      await tried
+    }
     await using _again = await start(new URL(killed.url).port)
     await client.untilStatus(await client.submit(PICTURE, { metadata: { name: 'after' } }), 'succeeded')
-    const asked = page.waitForRequest(/\/console\/v1\/events$/)
+    const asked = page.waitForRequest((request) => isEvents(request.url()))
     await page.clock.runFor(5000)
     await asked
     // Within five seconds the page has asked again; what the answer takes is up to this machine.

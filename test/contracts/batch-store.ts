@@ -64,6 +64,20 @@ export function testBatchStore(opener: StoreOpener<WholeStoreUnderTest>): void {
       assert.equal(claimed[2]?.notes, '{}')
     })
 
+    test('a job leads to its batch, and one that came alone at the same time to none', async () => {
+      const tenant = await Tenant.create(store())
+      const [batch, other] = [newBatch(tenant, [{}, {}]), newBatch(tenant, [{}])]
+      await store().batches.submit(batch, null)
+      await store().batches.submit(other, null)
+      const alone = await tenant.submit()
+      const batchOf = async (id: string) => (await store().summaries.findDetails(tenant.accountId, id, START))?.batchId
+      const first = (await tenant.claim())?.job.id ?? ''
+      assert.ok(idsOf(batch).includes(first))
+      for (const id of idsOf(batch)) assert.equal(await batchOf(id), batch.id)
+      assert.equal(await batchOf(idsOf(other)[0] ?? ''), other.id)
+      assert.equal(await batchOf(alone.id), null)
+    })
+
     test('it tells how each job stands', async () => {
       const tenant = await Tenant.create(store())
       const batch = newBatch(tenant, [{}, {}, {}])

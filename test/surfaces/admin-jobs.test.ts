@@ -67,6 +67,7 @@ test('an operator sees one job as its owner does, and whose it is', async () => 
     ['ann', 'succeeded', 1, job.engine],
   )
   assert.equal(job.outputs_list.length, job.outputs)
+  assert.deepEqual([job.idempotency_key, job.has_layout, job.inputs, job.batch_id], [null, false, [], null])
   const waiting = (await ask('GET', '/jobs/{id}', `/jobs/${jobs.waiting[0]}`)).json
   assert.equal(waiting.wait.engines.length, 1)
   for (const id of ['x', '018f0000-0000-7000-8000-000000000000'])

@@ -16,7 +16,7 @@ export interface OwnedPage {
   readonly counts: Counts | null
 }
 
-export interface OwnedJob extends Omit<JobDetail, 'has_layout' | 'inputs' | 'links'> {
+export interface OwnedJob extends Omit<JobDetail, 'links'> {
   readonly account_id: string
 }
 

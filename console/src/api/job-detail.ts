@@ -43,6 +43,8 @@ export interface Attempt {
 export interface JobDetail extends Omit<Summary, 'error'> {
   readonly client: string | null
   readonly idempotency_key: string | null
+  /** The batch that it came with. */
+  readonly batch_id: string | null
   /** Whether the client sent the editor's positions along. */
   readonly has_layout: boolean
   readonly inputs: readonly {

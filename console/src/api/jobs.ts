@@ -4,13 +4,15 @@ import type { InputChange } from '../form/change-workflow.ts'
 import { getJson, getText, send } from './client.ts'
 import { type JobFilter, toQuery } from './filter.ts'
 import type { EditorLayout, JobDetail, LogPage, NodeSpans } from './job-detail.ts'
-import type { JobPage, Summary } from './summary.ts'
+import { type CompactSummary, type JobPage, type Summary, toSummary } from './summary.ts'
 
 const JOBS = '/console/v1/jobs'
 
 function at(id: string, rest = ''): string {
   return `${JOBS}/${encodeURIComponent(id)}${rest}`
 }
+
+type CompactPage = Omit<JobPage, 'jobs'> & { readonly jobs: readonly CompactSummary[] }
 
 interface ListOptions {
   readonly now: number
@@ -20,12 +22,14 @@ interface ListOptions {
   readonly signal?: AbortSignal
 }
 
-export function listJobs(filter: JobFilter, options: ListOptions): Promise<JobPage> {
+export async function listJobs(filter: JobFilter, options: ListOptions): Promise<JobPage> {
   const query = toQuery(filter, options.now)
   query.set('limit', String(options.limit ?? 100))
   if (options.cursor != null) query.set('cursor', options.cursor)
   if (options.withCounts === true) query.set('counts', '1')
-  return getJson<JobPage>(`${JOBS}?${query}`, options.signal)
+  query.set('compact', '1')
+  const page = await getJson<CompactPage>(`${JOBS}?${query}`, options.signal)
+  return { ...page, jobs: page.jobs.map(toSummary) }
 }
 
 export function getJob(id: string, signal?: AbortSignal): Promise<JobDetail> {

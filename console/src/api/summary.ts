@@ -35,6 +35,18 @@ export interface Summary {
   readonly metadata: Readonly<Record<string, string>>
 }
 
+const NOTHING = {
+  ...{ engine: null, started_at: null, completed_at: null, value: null, node: null, step: null, steps: null },
+  ...{ error: null, cost_usd: null, thumb: null, queue_position: null },
+} as const
+
+/** A list leaves out what is null. */
+export type CompactSummary = Omit<Summary, keyof typeof NOTHING> & Partial<Summary>
+
+export function toSummary(compact: CompactSummary): Summary {
+  return { ...NOTHING, ...compact }
+}
+
 export type Counts = Readonly<Record<JobStatus, number>>
 
 export interface JobPage {

@@ -12,6 +12,7 @@ type Row = readonly [pattern: string, title: string, page: ComponentType<Paramet
 const JobsPage = lazy<Parameters>(() => import('./jobs/jobs-page.tsx').then((module) => module.JobsPage))
 const JobPage = lazy<Parameters>(() => import('./job/job-page.tsx').then((module) => module.JobPage))
 const DiffPage = lazy<Parameters>(() => import('./diff/diff-page.tsx').then((module) => module.DiffPage))
+const BatchPage = lazy<Parameters>(() => import('./batch/batch-page.tsx').then((module) => module.BatchPage))
 const RunPage = lazy<Parameters>(() => import('./run/run-page.tsx').then((module) => module.RunPage))
 const GalleryPage = lazy<Parameters>(() => import('./gallery/gallery-page.tsx').then((module) => module.GalleryPage))
 const AssetsPage = lazy<Parameters>(() => import('./assets/assets-page.tsx').then((module) => module.AssetsPage))
@@ -59,6 +60,7 @@ const PAGES: readonly Row[] = [
   ['/jobs', 'Jobs', JobsPage],
   ['/jobs/:id', 'Job', JobPage],
   ['/jobs/:a/diff/:b', 'Two jobs', DiffPage],
+  ['/batches/:id', 'Batch', BatchPage],
   ['/run', 'Run', RunPage],
   ['/run/:saved', 'Run', RunPage],
   ['/gallery', 'Gallery', GalleryPage],

@@ -10,7 +10,7 @@ import { serverNow } from './clock.ts'
 import { jobOf, showStatus, takeSnapshot } from './live/live.ts'
 
 /** Refusals of a deed are said; anything else is a defect and stays one. */
-async function tell<Value>(deed: () => Promise<Value>): Promise<Value | null> {
+export async function tell<Value>(deed: () => Promise<Value>): Promise<Value | null> {
   try {
     return await deed()
   } catch (error) {

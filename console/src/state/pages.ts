@@ -5,7 +5,7 @@
 import { batch, type Signal, signal } from '@preact/signals'
 import { useCallback, useEffect, useMemo } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
-import { backoffMs } from './live/backoff.ts'
+import { retryMs } from './live/backoff.ts'
 
 export interface Page<Item> {
   readonly items: readonly Item[]
@@ -56,8 +56,7 @@ function createPages<Item>(load: Load<Item>) {
       if (!(thrown instanceof ApiError) || abort.aborted) return
       error.value = thrown
       const isTemporary = thrown.status === null || thrown.status >= 500 || thrown.status === 429
-      const waitMs = Math.max(backoffMs(failures++, Math.random()), (thrown.retryAfterSeconds ?? 0) * 1000)
-      if (isTemporary) timer = setTimeout(() => void ask(), waitMs)
+      if (isTemporary) timer = setTimeout(() => void ask(), retryMs(thrown, failures++))
     } finally {
       if (abort === controller.signal) isAsking = false
     }

@@ -36,8 +36,11 @@ export const shortcuts = choice<'on' | 'off'>('shortcuts', ['on', 'off'])
 /** `local`: the browser's own. */
 export const zone = choice<'local' | 'UTC'>('zone', ['local', 'UTC'])
 
+// Asked once: the answer takes the browser longer than all the rest of a row.
+const ownZone = Intl.DateTimeFormat().resolvedOptions().timeZone
+
 export function zoneName(): string {
-  return zone.value === 'UTC' ? 'UTC' : Intl.DateTimeFormat().resolvedOptions().timeZone
+  return zone.value === 'UTC' ? 'UTC' : ownZone
 }
 
 export function applyPreferences(): void {

@@ -5,7 +5,7 @@
 import { type Signal, signal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
-import { backoffMs } from './live/backoff.ts'
+import { retryMs } from './live/backoff.ts'
 
 export interface Resource<Value> {
   readonly data: Signal<Value | null>
@@ -54,11 +54,7 @@ function createEntry<Value>(): Entry<Value> {
       if (!(thrown instanceof ApiError)) throw thrown
       error.value = thrown
       const isTemporary = thrown.status === null || thrown.status >= 500 || thrown.status === 429
-      if (isTemporary)
-        retry = setTimeout(
-          () => void ask(),
-          Math.max(backoffMs(failures++, Math.random()), (thrown.retryAfterSeconds ?? 0) * 1000),
-        )
+      if (isTemporary) retry = setTimeout(() => void ask(), retryMs(thrown, failures++))
     }
   }
 

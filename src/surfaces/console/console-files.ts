@@ -9,6 +9,8 @@ export interface PageBuild {
   /** Names the build; another one means that the page should be loaded again. */
   readonly id: string
   readonly script: string
+  /** Scripts that the first one needs before it can begin. */
+  readonly needed: readonly string[]
   readonly style: string
   readonly icon: string
   /** By name. */
@@ -25,6 +27,7 @@ export interface PageFile {
 interface Manifest {
   readonly build: string
   readonly script: string
+  readonly needed: readonly string[]
   readonly style: string
   readonly icon: string
   readonly files: Readonly<Record<string, { readonly type: string; readonly compressed: boolean }>>
@@ -80,6 +83,6 @@ function readBuild(directory: URL, manifestUrl: URL): PageBuild {
     }
     return [name, file] as const
   })
-  const { script, style, icon } = manifest
-  return { id: manifest.build, script, style, icon, files: new Map(files) }
+  const { script, needed, style, icon } = manifest
+  return { id: manifest.build, script, needed, style, icon, files: new Map(files) }
 }

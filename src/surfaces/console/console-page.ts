@@ -36,6 +36,9 @@ export function readTheme(cookies: string | undefined): Theme {
   return THEMES.find((theme) => theme === value) ?? 'auto'
 }
 
+/** What the page shows until it knows who is here; its script draws the same. */
+const FRAME = '<div class="shell" aria-busy="true"><div class="nav"><span class="brand">Atelier</span></div></div>'
+
 /** `base`: what stands before every address of ours, made of letters that need no escape. */
 export function renderConsolePage({ build, base, theme }: { build: PageBuild; base: string; theme: Theme }): string {
   const at = (name: string) => `${base}/console/files/${name}`
@@ -49,10 +52,10 @@ export function renderConsolePage({ build, base, theme }: { build: PageBuild; ba
 <title>Atelier</title>
 <link rel="icon" href="${at(build.icon)}" type="image/svg+xml">
 <link rel="stylesheet" href="${at(build.style)}">
-<script type="module" src="${at(build.script)}"></script>
+${build.needed.map((name) => `<link rel="modulepreload" href="${at(name)}">\n`).join('')}<script type="module" src="${at(build.script)}"></script>
 </head>
 <body>
-<div id="app"></div>
+<div id="app">${FRAME}</div>
 <noscript>The console needs JavaScript. The API does not: see ${base}/docs.</noscript>
 </body>
 </html>

@@ -106,6 +106,7 @@ export function createSurface(parts: SurfaceParts): Surface {
       examplePath: `${CONSOLE_API}/session`,
     },
     home: () => (files.current() === null ? null : CONSOLE_PATH),
+    openStreams: streams.openStreams,
     allowedMethods,
     answerErrorFor: (path) => (allowedMethods(path).length > 0 ? answerError : null),
     drain: () => streams.close(encodeFrame('notice', JSON.stringify({ kind: 'drain' }))),

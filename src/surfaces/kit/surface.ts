@@ -63,6 +63,8 @@ export interface Surface {
   readonly reference?: Reference
   /** Where the root of the service leads; null or left out: not here. */
   readonly home?: () => string | null
+  /** How many event streams of it are open. */
+  readonly openStreams?: () => number
   /** What an operator can watch of it. */
   readonly gauges?: readonly SurfaceGauge[]
   /** The envelope of refusals under this path that no route gives: an address that cannot be read, a method that it lacks. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Summary } from '../../../console/src/api/summary.ts'
-import { backoffMs } from '../../../console/src/state/live/backoff.ts'
+import { retryMs } from '../../../console/src/state/live/backoff.ts'
 import { type Greeting, renewGreeting } from '../../../console/src/state/live/greeting.ts'
 import {
   addWaiting,
@@ -220,10 +220,13 @@ test('frames are the same however their text is cut', () => {
   )
 })
 
-test('tries to come back after 1, 2, 4 … 30 s, give or take a fifth', () => {
-  assert.deepEqual(
-    [0, 1, 2, 3, 4, 5, 50].map((failures) => backoffMs(failures, 0.5)),
-    [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000],
-  )
-  assert.deepEqual([backoffMs(0, 0), backoffMs(0, 1)], [800, 1200])
+test('asks a service that refuses after 1, 2, 4 … 30 s, and one that is away every three seconds, give or take a fifth', () => {
+  const waits = (error: Parameters<typeof retryMs>[0]) =>
+    [0, 1, 2, 3, 4, 5, 50].map((failures) => retryMs(error, failures, 0.5))
+  const refused = { status: 500, retryAfterSeconds: null }
+  assert.deepEqual(waits(refused), [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
+  for (const away of [null, { ...refused, status: null }, { ...refused, status: 503 }])
+    assert.deepEqual(waits(away), [1000, 2000, 3000, 3000, 3000, 3000, 3000])
+  assert.deepEqual([retryMs(refused, 0, 0), retryMs(refused, 0, 1), retryMs(null, 50, 1)], [800, 1200, 3600])
+  assert.equal(retryMs({ status: 503, retryAfterSeconds: 20 }, 0), 20_000)
 })

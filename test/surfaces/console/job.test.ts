@@ -161,6 +161,9 @@ test('a job keeps the key of its submit, the files that its graph names and its 
     { ...file, url: `/api/v2/assets/${asset.id}/content` },
     { ...file, url: `/api/v2/assets/${asset.id}/content` },
   ])
+  const { json: operators } = await call(app.url, `/admin/v1/jobs/${id}`)
+  for (const field of ['idempotency_key', 'inputs', 'are_inputs_cut', 'has_layout', 'batch_id'])
+    assert.deepEqual(operators[field], json[field], `an operator sees ${field} as the owner does`)
   const again = (await client.ask('POST', `${JOB}/rerun`, `/jobs/${id}/rerun`, {})).json.id
   await client.untilStatus(again, 'succeeded')
   const { json: second } = await client.ask('GET', JOB, `/jobs/${again}`)

@@ -31,14 +31,21 @@ const NEAR_END_ROWS = 30
 export function DataTable(props: DataTableProps) {
   const { label, columns, ids, renderRow, classOf, current, onCurrent, onEndInSight, onTopChange, onPointed } = props
   const scroller = useRef<HTMLDivElement>(null)
-  const [view, setView] = useState({ scrollTop: 0, height: 800, rowHeight: 44 })
+  const [view, setView] = useState<View>({ scrollTop: 0, height: 800, rowHeight: 44 })
 
+  /** Only a scroll that brings other rows is a reason to draw. */
+  const look = (rowHeight: number) => {
+    const element = scroller.current
+    if (element === null) return
+    const { scrollTop, clientHeight: height } = element
+    const next = { scrollTop, height, rowHeight }
+    setView((before) => (isSameWindow(before, next) ? before : next))
+    onTopChange?.(scrollTop < rowHeight / 2)
+  }
   const measure = () => {
     const element = scroller.current
     if (element === null) return
-    const rowHeight = Number.parseFloat(getComputedStyle(element).getPropertyValue('--row-height')) || 44
-    setView({ scrollTop: element.scrollTop, height: element.clientHeight, rowHeight })
-    onTopChange?.(element.scrollTop < rowHeight / 2)
+    look(Number.parseFloat(getComputedStyle(element).getPropertyValue('--row-height')) || 44)
   }
   useLayoutEffect(() => {
     measure()
@@ -67,7 +74,7 @@ export function DataTable(props: DataTableProps) {
     <div
       ref={scroller}
       class={`table-scroll ${props.className ?? ''}`}
-      onScroll={measure}
+      onScroll={() => look(view.rowHeight)}
       onPointerEnter={(event) => event.pointerType === 'mouse' && onPointed?.(true)}
       onPointerLeave={() => onPointed?.(false)}
     >
@@ -102,6 +109,18 @@ export function DataTable(props: DataTableProps) {
       {props.footer}
     </div>
   )
+}
+
+interface View {
+  readonly scrollTop: number
+  readonly height: number
+  readonly rowHeight: number
+}
+
+/** Whatever the number of rows is. */
+function isSameWindow(before: View, after: View): boolean {
+  const [was, is] = [before, after].map((view) => toWindow({ ...view, rows: Number.MAX_SAFE_INTEGER }))
+  return was.first === is.first && was.last === is.last && before.rowHeight === after.rowHeight
 }
 
 /** Moves the current row; gives the id that is current then. */

@@ -1,10 +1,10 @@
 /** Everything else that is known: metadata, inputs, attempts with their reasons, price, and the same as raw JSON. */
 import type { JobDetail } from '../../api/job-detail.ts'
 import { Duration, Moment, Money } from '../../components/figures.tsx'
+import { InputFiles } from '../../components/jobs/input-files.tsx'
 import { KeyValue } from '../../components/key-value.tsx'
 import { Words } from '../../components/words.tsx'
 import { hrefOf } from '../../routes.ts'
-import { formatBytes } from '../../text/format.ts'
 
 export function DetailsTab({ detail }: { readonly detail: JobDetail }) {
   const pairs = Object.entries(detail.metadata)
@@ -21,6 +21,14 @@ export function DetailsTab({ detail }: { readonly detail: JobDetail }) {
             ['Kept until', <Moment key="at" at={detail.expires_at} />],
             ['Client', detail.client === null ? null : <Words key="client" text={detail.client} />],
             ['Key', detail.idempotency_key === null ? null : <Words key="key" text={detail.idempotency_key} />],
+            [
+              'Batch',
+              detail.batch_id === null ? null : (
+                <a key="batch" href={hrefOf(`/batches/${detail.batch_id}`)}>
+                  all jobs that came with it
+                </a>
+              ),
+            ],
             ['Pool', <Words key="pool" text={detail.pool} />],
             ['Engine', detail.engine === null ? null : <Words key="engine" text={detail.engine} />],
             ['Priority', String(detail.priority)],
@@ -46,26 +54,7 @@ export function DetailsTab({ detail }: { readonly detail: JobDetail }) {
       </section>
       <section class="card" aria-labelledby="details-inputs">
         <h2 id="details-inputs">Inputs</h2>
-        {detail.inputs.length === 0 && <p class="dim">no files</p>}
-        <ul class="plain-list">
-          {detail.inputs.map((input) => (
-            <li key={input.name}>
-              {input.url === null ? (
-                <Words text={input.name} />
-              ) : (
-                <a href={`${input.url}?download=1`} download>
-                  <Words text={input.name} />
-                </a>
-              )}
-              <span class="dim">
-                {[input.content_type, input.size_bytes === null ? null : formatBytes(input.size_bytes)]
-                  .filter((part) => part !== null)
-                  .join(' · ')}
-              </span>
-            </li>
-          ))}
-        </ul>
-        {detail.are_inputs_cut && <p class="dim">… and more</p>}
+        <InputFiles job={detail} isOwn />
       </section>
       <section class="card" aria-labelledby="details-attempts">
         <h2 id="details-attempts">Attempts</h2>

@@ -74,6 +74,7 @@ export function JobHead({ detail, zip }: { readonly detail: JobDetail; readonly 
         <span class="dim">
           submitted <Ago at={detail.created_at} />
         </span>
+        {detail.batch_id !== null && <a href={hrefOf(`/batches/${detail.batch_id}`)}>of a batch</a>}
         <Id id={id} label="job id" />
       </p>
       {isRunning && (

@@ -1,4 +1,7 @@
-/** One job in a line. Reads its job from the book, so only the rows that changed are drawn again. */
+/** One job in a line. It hears of its own job alone, so only the rows that changed are drawn again. */
+import { useComputed } from '@preact/signals'
+import type { Summary } from '../../api/summary.ts'
+import { Boundary, RawJson } from '../../boundary.tsx'
 import { Ago, Duration, Money } from '../../components/figures.tsx'
 import { shortId } from '../../components/id.tsx'
 import { jobName, jobTrail, MetaChips } from '../../components/jobs/job-name.tsx'
@@ -13,11 +16,29 @@ import { toMarkedText } from '../../text/marks.ts'
 interface JobRowProps {
   readonly id: string
   readonly isChosen: boolean
-  readonly onChoose: () => void
+  /** The same function at every drawing: a row whose properties are the same is left as it is. */
+  readonly onChoose: (id: string) => void
 }
 
-export function JobRow({ id, isChosen, onChoose }: JobRowProps) {
-  const job = jobOf(id)
+/** A job that cannot be drawn is shown as it came. */
+export function JobRow(props: JobRowProps) {
+  const { id } = props
+  const { value: job } = useComputed(() => jobOf(id))
+  return (
+    <Boundary
+      mark={`${id} ${job?.version}`}
+      instead={() => (
+        <div role="cell" class="cell cell-name">
+          <RawJson value={job} />
+        </div>
+      )}
+    >
+      <JobCells {...props} job={job} />
+    </Boundary>
+  )
+}
+
+function JobCells({ id, isChosen, onChoose, job }: JobRowProps & { readonly job: Summary | undefined }) {
   if (job === undefined)
     return (
       <div role="cell" class="cell cell-name dim">
@@ -30,7 +51,7 @@ export function JobRow({ id, isChosen, onChoose }: JobRowProps) {
     <>
       <div role="cell" class="cell cell-select">
         <label class="check-target">
-          <input type="checkbox" checked={isChosen} onChange={onChoose} />
+          <input type="checkbox" checked={isChosen} onChange={() => onChoose(id)} />
           <span class="unseen">Select {toMarkedText(name)}</span>
         </label>
       </div>

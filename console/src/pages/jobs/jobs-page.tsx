@@ -2,7 +2,6 @@
 import { signal } from '@preact/signals'
 import { useCallback, useMemo } from 'preact/hooks'
 import { describeFilter, isEmptyFilter, readFilter, writeFilter } from '../../api/filter.ts'
-import { Boundary, RawJson } from '../../boundary.tsx'
 import { EmptyState } from '../../components/empty-state.tsx'
 import { ErrorBox } from '../../components/error-box.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
@@ -11,7 +10,6 @@ import { Words } from '../../components/words.tsx'
 import { useKeys } from '../../keys/keys.ts'
 import { hrefOf, navigate, query, setQuery } from '../../routes.ts'
 import { cancelMany, cancelOne, rerunOne } from '../../state/deeds.ts'
-import { jobOf } from '../../state/live/live.ts'
 import { rememberList } from '../../state/visited-list.ts'
 import { plural } from '../../text/format.ts'
 import { FilterBar } from './filter-bar.tsx'
@@ -44,11 +42,14 @@ export function JobsPage() {
   const { rows, fresh, stale, cursor } = list.value
   rememberList(key, rows)
 
-  const toggle = (id: string) => {
-    const next = new Set(chosen.value)
-    if (!next.delete(id)) next.add(id)
-    chosen.value = next
-  }
+  const toggle = useCallback(
+    (id: string) => {
+      const next = new Set(chosen.peek())
+      if (!next.delete(id)) next.add(id)
+      chosen.value = next
+    },
+    [chosen],
+  )
   const move = (by: 1 | -1) => {
     const next = step(rows, current.value, by)
     if (next === null) return true
@@ -117,18 +118,7 @@ export function JobsPage() {
                 current.value = id
               }}
               classOf={(id) => (stale.has(id) ? 'stale' : '')}
-              renderRow={(id) => (
-                <Boundary
-                  mark={`${id} ${jobOf(id)?.version}`}
-                  instead={() => (
-                    <div role="cell" class="cell cell-name">
-                      <RawJson value={jobOf(id)} />
-                    </div>
-                  )}
-                >
-                  <JobRow id={id} isChosen={chosen.value.has(id)} onChoose={() => toggle(id)} />
-                </Boundary>
-              )}
+              renderRow={(id) => <JobRow id={id} isChosen={chosen.value.has(id)} onChoose={toggle} />}
               onEndInSight={loadMore}
               onTopChange={(isAtTop) => {
                 source.isAtTop.value = isAtTop

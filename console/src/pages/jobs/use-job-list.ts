@@ -6,7 +6,7 @@ import { fits, type JobFilter } from '../../api/filter.ts'
 import { listJobs } from '../../api/jobs.ts'
 import { type Counts, isEnded, type Summary } from '../../api/summary.ts'
 import { serverNow, setServerTime } from '../../state/clock.ts'
-import { backoffMs } from '../../state/live/backoff.ts'
+import { retryMs } from '../../state/live/backoff.ts'
 import type { BookChange } from '../../state/live/job-book.ts'
 import {
   EMPTY_LIST,
@@ -73,8 +73,7 @@ function createList(filter: JobFilter): Loader {
     if (!(thrown instanceof ApiError) || abort.aborted) return
     error.value = thrown
     const isTemporary = thrown.status === null || thrown.status >= 500 || thrown.status === 429
-    const waitMs = Math.max(backoffMs(failures[kind]++, Math.random()), (thrown.retryAfterSeconds ?? 0) * 1000)
-    if (isTemporary) soon(kind, waitMs, deed)
+    if (isTemporary) soon(kind, retryMs(thrown, failures[kind]++), deed)
   }
 
   async function ask(): Promise<void> {

@@ -88,9 +88,11 @@ let waiting: WaitingChanges = new Map()
 /** More came during a pause than is kept: lists ask again when it ends. */
 let isOverrun = false
 let painter: ReturnType<typeof setTimeout> | undefined
+let paintedAt = Number.NEGATIVE_INFINITY
 
 function paint(): void {
   painter = undefined
+  paintedAt = performance.now()
   if (isPaused.value) return
   const changes = [...waiting.values()]
   waiting = new Map()
@@ -104,7 +106,8 @@ function paint(): void {
 
 function enter(heard: Parameters<typeof addWaiting>[1]): void {
   if (!addWaiting(waiting, heard)) isOverrun = true
-  if (painter === undefined) painter = setTimeout(paint, PAINT_MS)
+  // The first after a quiet time is shown at once, together with what came in the same breath.
+  if (painter === undefined) painter = setTimeout(paint, Math.max(0, paintedAt + PAINT_MS - performance.now()))
 }
 
 /** What a question answered: shown at once. Older than what the stream brought: the newer stays. */

@@ -1,9 +1,9 @@
 /**
- * A stream of events that keeps itself open: it comes back after 1, 2, 4 … 30 s, gives a connection up that was silent for 45 s, and
+ * A stream of events that keeps itself open: it comes back within seconds, gives a connection up that was silent for 45 s, and
  * says how it stands. What the frames mean is its user's business.
  */
 import { ApiError, request } from '../../api/client.ts'
-import { backoffMs } from './backoff.ts'
+import { retryMs } from './backoff.ts'
 import { createSseReader, type SseFrame } from './read-sse.ts'
 
 /** The service sends a sign of life every 15 s. */
@@ -51,8 +51,7 @@ export function openStream({ path, onFrame, onState, isOver = () => false }: Str
         askedAtOnce = performance.now()
         continue
       }
-      const waitMs = Math.max(backoffMs(failures++, Math.random()), (error?.retryAfterSeconds ?? 0) * 1000)
-      await pause(waitMs, whole.signal)
+      await pause(retryMs(error, failures++), whole.signal)
     }
   }
 

@@ -2,7 +2,7 @@
  * When each node of a graph ran, folded from the events of its run. Nodes that expansion makes count for the node of the submitted
  * graph that stands for them. Bounded: nodes beyond the bound are not told of.
  */
-import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
+import type { EngineEvent, NodeRef } from '../../../../engine/graph/run-event.ts'
 import type { LiveEvent } from '../../events/live-event.ts'
 
 export interface NodeSpan {
@@ -30,8 +30,8 @@ interface OpenSpan {
   endedAtMs: number | null
   step: number | null
   steps: number | null
-  /** Nodes under it that run. */
-  running: number
+  /** Nodes under it that run, itself among them. */
+  readonly running: Set<string>
   /** As it was listed; null: it has changed since then. */
   listed: NodeSpan | null
 }
@@ -57,17 +57,23 @@ export function createNodeSpans(): NodeSpans {
     if (known !== undefined) return known
     cut ||= spans.size >= MAX_SPANS
     if (spans.size >= MAX_SPANS) return null
-    const span: OpenSpan = { startedAtMs: null, endedAtMs: null, step: null, steps: null, running: 0, listed: null }
+    const span: OpenSpan = {
+      startedAtMs: null,
+      endedAtMs: null,
+      step: null,
+      steps: null,
+      running: new Set(),
+      listed: null,
+    }
     spans.set(nodeId, span)
     listed = null
     return span
   }
 
-  function end(nodeId: string, atMs: number): void {
-    const span = spans.get(nodeId)
-    if (span === undefined || span.running === 0) return
-    span.running -= 1
-    if (span.running > 0) return
+  /** A node that ends and never began was found in the cache while the graph ran: an equal one had just been made elsewhere. */
+  function end({ nodeId, displayNodeId }: NodeRef, atMs: number): void {
+    const span = spanOf(displayNodeId)
+    if (span === null || !span.running.delete(nodeId) || span.running.size > 0) return
     span.endedAtMs = atMs
     touch(span)
   }
@@ -80,7 +86,7 @@ export function createNodeSpans(): NodeSpans {
         if (span === null) return
         span.startedAtMs ??= atMs
         span.endedAtMs = null
-        span.running += 1
+        span.running.add(event.nodeId)
         touch(span)
       } else if (event.type === 'node_progress') {
         const span = spans.get(event.displayNodeId)
@@ -88,7 +94,7 @@ export function createNodeSpans(): NodeSpans {
         span.step = Math.floor(event.value)
         span.steps = Math.ceil(event.max)
         touch(span)
-      } else if (event.type === 'node_finished') end(event.displayNodeId, atMs)
+      } else if (event.type === 'node_finished') end(event, atMs)
     },
     list() {
       listed ??= [...spans].map(([nodeId, span]) => toListed(nodeId, span))

@@ -61,6 +61,8 @@ export interface JobDetails {
   /** What was set aside for it; null: it costs nothing. */
   readonly held: Micros | null
   readonly origin: JobOrigin
+  /** The batch that it came with; null: it came alone. */
+  readonly batchId: string | null
 }
 
 export const SUMMARY_MESSAGE_LENGTH = 200

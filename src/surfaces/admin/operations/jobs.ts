@@ -2,6 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isUuid } from '../../../../lib/ids.ts'
 import { isJsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
+import type { NamedFiles } from '../../../domain/assets/named-files.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import type { CancelJob } from '../../../domain/jobs/end/cancel-job.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
@@ -12,17 +13,10 @@ import type { ConsoleParts } from '../../kit/console-parts.ts'
 import { wrongMethod } from '../../kit/contracts/path-methods.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
 import { createCancelMany, readCancelWish } from '../../kit/jobs/cancel-many.ts'
+import { toDetailView } from '../../kit/jobs/job-detail-view.ts'
 import { readFields } from '../../kit/jobs/job-filters.ts'
 import { createReadPage } from '../../kit/jobs/job-pages.ts'
-import {
-  countSlots,
-  readNodes,
-  toAttemptViews,
-  toErrorView,
-  toOutputView,
-  toPriceView,
-  toWaitView,
-} from '../../kit/jobs/job-view.ts'
+import { countSlots, toErrorView, toWaitView } from '../../kit/jobs/job-view.ts'
 import { toSummaryView } from '../../kit/jobs/summary-view.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
@@ -33,6 +27,7 @@ export interface JobOperationDeps
   readonly jobs: Pick<JobStore, 'findOwner'>
   readonly summaries: Pick<SummaryStore, 'search' | 'findMany' | 'findDetails' | 'count'>
   readonly records: Pick<RunRecords, 'find'>
+  readonly assets: Pick<NamedFiles, 'findManyByHash'>
   readonly cancel: CancelJob
 }
 
@@ -88,14 +83,10 @@ export function getJob(app: FastifyInstance, deps: JobOperationDeps): void {
     ])
     if (details === null || record === null) throw new ServiceError('not_found', 'there is no job with this id')
     const { summary } = details
-    const links = { mountPrefix: serviceAddressOf(request).mountPrefix, nodes: readNodes(record.workflow) }
+    const { mountPrefix } = serviceAddressOf(request)
     return sendJson(reply, 200, {
       ...toOwnedView(summary),
-      metadata: Object.fromEntries(Object.entries(record.job.metadata).filter(([key]) => key !== '')),
-      client: record.submission?.clientId ?? null,
-      outputs_list: record.job.outputs.map((output) => toOutputView(output, links)),
-      attempts: toAttemptViews(details),
-      price: toPriceView(details),
+      ...(await toDetailView(details, record, { assets: deps.assets, mountPrefix })),
       wait: summary.status === 'queued' ? await explainWait(deps, details) : null,
       error: toErrorView(record.job, null),
     })

@@ -3,26 +3,17 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isUuid } from '../../../../lib/ids.ts'
 import type { Caller } from '../../../domain/accounts/caller.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import type { Job, Submission } from '../../../domain/jobs/job.ts'
+import type { Job } from '../../../domain/jobs/job.ts'
 import { noSuchJob } from '../../../domain/jobs/read/job-reader.ts'
 import type { RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
 import { toLogLines } from '../../../domain/jobs/run/log-lines.ts'
-import { type GraphLayout, readLayout } from '../../../domain/jobs/submit/graph-layout.ts'
-import type { JobOrigin } from '../../../domain/jobs/submit/job-origin.ts'
+import type { GraphLayout } from '../../../domain/jobs/submit/graph-layout.ts'
 import { type JobDetails, NO_FILTER } from '../../../domain/jobs/summaries/summary-store.ts'
 import { isTerminal, type JobStatus } from '../../../domain/jobs/transitions.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { layoutOf, toDetailView } from '../../kit/jobs/job-detail-view.ts'
 import { readFields } from '../../kit/jobs/job-filters.ts'
-import {
-  countSlots,
-  readNodes,
-  toAttemptViews,
-  toErrorView,
-  toInputViews,
-  toOutputView,
-  toPriceView,
-  toWaitView,
-} from '../../kit/jobs/job-view.ts'
+import { countSlots, readNodes, toErrorView, toWaitView } from '../../kit/jobs/job-view.ts'
 import { toSummaryView } from '../../kit/jobs/summary-view.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
@@ -51,35 +42,23 @@ export function getJob(app: FastifyInstance, deps: ConsoleDeps): void {
     const caller = callerOf(request)
     const { accountId } = caller
     const jobId = jobIdOf(request)
-    const [details, { job, workflow, submission }] = await Promise.all([
+    const [details, record] = await Promise.all([
       parts.summaries.findDetails(accountId, jobId, clock.now()),
       findRecord(deps, request),
     ])
     if (details === null) throw noSuchJob()
-    const { origin } = details
-    const [wait, others, assets] = await Promise.all([
+    const { mountPrefix } = serviceAddressOf(request)
+    const { job } = record
+    const [wait, others, more] = await Promise.all([
       details.summary.status === 'queued' ? explainWait(caller, details) : null,
       job.error === null ? null : countOthers(job, job.error.code),
-      deps.assets.findManyByHash(
-        accountId,
-        origin.inputs.map(({ hash }) => hash),
-      ),
+      toDetailView(details, record, { assets: deps.assets, mountPrefix }),
     ])
-    const { mountPrefix } = serviceAddressOf(request)
-    const nodes = readNodes(workflow)
     const raw = `${mountPrefix}/api/v2/jobs/${jobId}`
     return sendJson(reply, 200, {
       ...toSummaryView(details.summary),
-      metadata: Object.fromEntries(Object.entries(job.metadata).filter(([key]) => key !== '')),
-      client: submission?.clientId ?? null,
-      idempotency_key: origin.idempotencyKey,
-      trace_id: origin.trace?.traceId ?? null,
-      has_layout: layoutOf(submission, origin) !== null,
-      inputs: toInputViews(origin, assets, mountPrefix),
-      are_inputs_cut: origin.areInputsCut,
-      outputs_list: job.outputs.map((output) => toOutputView(output, { mountPrefix, nodes })),
-      attempts: toAttemptViews(details),
-      price: toPriceView(details),
+      ...more,
+      trace_id: details.origin.trace?.traceId ?? null,
       wait,
       error: toErrorView(job, others),
       links: { raw, workflow: `${raw}/workflow`, log: `${raw}/logs` },
@@ -126,19 +105,6 @@ export async function findLayout(
   ])
   if (record === null || details === null) throw noSuchJob()
   return layoutOf(record.submission, details.origin)
-}
-
-/** A submission keeps what its editor sent; of any other submit the layout alone is kept. */
-function layoutOf(submission: Submission | null, { layout }: JobOrigin): GraphLayout | null {
-  return layout ?? (submission === null ? null : readLayout(parseOrNull(submission.extraData)))
-}
-
-function parseOrNull(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return null
-  }
 }
 
 export function getJobLayout(app: FastifyInstance, deps: ConsoleDeps): void {

@@ -2,7 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { readFields } from '../../kit/jobs/job-filters.ts'
 import { createReadPage } from '../../kit/jobs/job-pages.ts'
-import { toSummaryView } from '../../kit/jobs/summary-view.ts'
+import { toCompactView, toSummaryView } from '../../kit/jobs/summary-view.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 
@@ -11,6 +11,7 @@ export function listJobs(app: FastifyInstance, { callerOf, console: parts, clock
   app.get(`${CONSOLE_API}/jobs`, async (request, reply) => {
     const { accountId } = callerOf(request)
     const fields = readFields(request.raw.url ?? '')
-    return sendJson(reply, 200, await readPage(accountId, fields, { toView: toSummaryView }))
+    const toView = fields.get('compact') === '1' ? toCompactView : toSummaryView
+    return sendJson(reply, 200, await readPage(accountId, fields, { toView, others: ['compact'] }))
   })
 }

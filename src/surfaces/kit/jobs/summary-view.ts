@@ -36,6 +36,11 @@ export function toSummaryView(job: JobSummary) {
   }
 }
 
+/** Without what is null: of most jobs that have ended that is a fifth of the letters. */
+export function toCompactView(job: JobSummary): object {
+  return Object.fromEntries(Object.entries(toSummaryView(job)).filter(([, value]) => value !== null))
+}
+
 /** The title is told already. */
 function toShortMetadata(metadata: JobSummary['metadata']): Record<string, string> {
   const pairs = Object.entries(metadata).filter(([key]) => key !== '' && key !== 'name' && key !== 'title')

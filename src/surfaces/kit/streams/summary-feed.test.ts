@@ -146,3 +146,25 @@ test('what changes while everything is read again is not told as it was before',
     'job r succeeded',
   )
 })
+
+test('a job is told at the next look although others were told just before, and the same one four times a second', async () => {
+  const open = openFeed([summaryOf('a', 'queued'), summaryOf('b', 'queued')])
+  await open.feed.ready
+  open.feed.join(open.stream)
+  const change = (at: number, version: number) => {
+    const id = open.jobs[at]?.id ?? ''
+    open.jobs[at] = summaryOf(id, 'running', version)
+    open.changed(id)
+  }
+  open.heard.length = 0
+  const jobs = () => open.heard.filter((line) => line.startsWith('job'))
+  change(0, 2)
+  await open.pass(0)
+  assert.deepEqual(jobs(), ['job a running'], 'at once')
+  change(1, 2)
+  change(0, 3)
+  await open.pass(125)
+  assert.deepEqual(jobs(), ['job a running', 'job b running'])
+  await open.pass(125)
+  assert.deepEqual(jobs(), ['job a running', 'job b running', 'job a running'])
+})

@@ -33,7 +33,9 @@ interface FeedOptions {
   readonly toView: (summary: JobSummary) => object
 }
 
+// Of one job, and of all that is read for the readers.
 const PACE_MS = 250
+const READ_MS = 100
 const COUNTS_MS = 1000
 // Where other processes run jobs, the finest of their notices do not come here.
 const RE_READ_MS = 1000
@@ -56,7 +58,9 @@ export function createSummaryFeed(
   let counts: unknown = null
   let areCountsDue = false
   let countedAt = Number.NEGATIVE_INFINITY
-  let toldAt = Number.NEGATIVE_INFINITY
+  let readAt = Number.NEGATIVE_INFINITY
+  /** When jobs were told last, as far as it matters for their pace. */
+  const toldAt = new Map<string, number>()
   let readLiveAt = ticker.now()
   let isEngineNews = false
   let isReading = false
@@ -88,7 +92,7 @@ export function createSummaryFeed(
     if (isBeginning) changedMeanwhile.add(jobId)
     if (move !== undefined) areCountsDue = true
     // The first of several changes is told at once.
-    if (ticker.now() - toldAt >= PACE_MS) tell()
+    if (ticker.now() - readAt >= READ_MS) tell()
   }
 
   function readLive(statuses: readonly JobStatus[], order: SummaryQuery['order'], limit: number): Promise<SummaryPage> {
@@ -143,11 +147,16 @@ export function createSummaryFeed(
   }
 
   function tell(): void {
-    if (isReading || dirty.size === 0) return
+    const nowMs = ticker.now()
+    const isDue = (jobId: string) => nowMs - (toldAt.get(jobId) ?? Number.NEGATIVE_INFINITY) >= PACE_MS
+    const jobIds = isReading ? [] : dirty.values().filter(isDue).take(MAX_READ).toArray()
+    if (jobIds.length === 0) return
     isReading = true
-    toldAt = ticker.now()
-    const jobIds = [...dirty].slice(0, MAX_READ)
-    for (const jobId of jobIds) dirty.delete(jobId)
+    readAt = nowMs
+    for (const jobId of jobIds) {
+      dirty.delete(jobId)
+      toldAt.set(jobId, nowMs)
+    }
     readJobs(jobIds)
       .catch((error) => {
         for (const jobId of jobIds) dirty.add(jobId)
@@ -240,7 +249,8 @@ export function createSummaryFeed(
       const nowMs = ticker.now()
       beginAgain()
       reRead(nowMs)
-      if (nowMs - toldAt >= PACE_MS) tell()
+      for (const [jobId, at] of toldAt) if (nowMs - at >= PACE_MS) toldAt.delete(jobId)
+      tell()
       if (areCountsDue && nowMs - countedAt >= COUNTS_MS) tellCounts().catch(report)
       if (isEngineNews) spread([encodeFrame('engine', JSON.stringify({ now: now().toISOString() }))])
       isEngineNews = false

@@ -3,6 +3,7 @@ import { cancelAnyJob, getAnyJob, type OwnedJob } from '../../../api/admin-jobs.
 import { ApiError } from '../../../api/client.ts'
 import { Duration, Moment, Money } from '../../../components/figures.tsx'
 import { Id } from '../../../components/id.tsx'
+import { InputFiles } from '../../../components/jobs/input-files.tsx'
 import { jobName } from '../../../components/jobs/job-name.tsx'
 import { KeyValue } from '../../../components/key-value.tsx'
 import { Loaded } from '../../../components/loaded.tsx'
@@ -77,6 +78,8 @@ export function AnyJobPage({ id = '' }: Readonly<Record<string, string>>) {
             )}
             {job.wait !== null && <WaitBox wait={job.wait} />}
             <Facts job={job} />
+            <h2>Inputs</h2>
+            <InputFiles job={job} isOwn={isOwnJob()} />
             {job.attempts.length > 0 && (
               <>
                 <h2>Attempts</h2>
@@ -90,8 +93,11 @@ export function AnyJobPage({ id = '' }: Readonly<Record<string, string>>) {
   )
 }
 
+/** There is one account, and the operator is it. */
+const isOwnJob = () => session.value?.kind === 'local'
+
 function Facts({ job }: { readonly job: OwnedJob }) {
-  const isOwn = session.value?.kind === 'local'
+  const isOwn = isOwnJob()
   return (
     <KeyValue
       pairs={[
@@ -101,6 +107,8 @@ function Facts({ job }: { readonly job: OwnedJob }) {
         ['Engine', job.engine === null ? null : <Words key="engine" text={job.engine} />],
         ['Submitted', <Moment key="at" at={job.created_at} />],
         ['Client', job.client === null ? null : <Words key="client" text={job.client} />],
+        ['Key', job.idempotency_key === null ? null : <Words key="key" text={job.idempotency_key} />],
+        ['Batch', job.batch_id === null ? null : <Id key="batch" id={job.batch_id} label="batch id" />],
         ['Results', job.outputs],
         ['Charged', job.cost_usd === null ? null : <Money key="cost" usd={job.cost_usd} />],
         ...Object.entries(job.metadata).map(([name, value]) => [name, <Words key={name} text={value} />] as const),

@@ -15,10 +15,10 @@ export function createSummaryStore({ read, chore }: StoreParts): SummaryStore {
     async findDetails(accountId, jobId, now) {
       const found = await findDetails(read, accountId, jobId, now.getTime())
       if (found === null) return null
-      const [summary, attempts, terms, held, origin] = found
+      const [summary, attempts, terms, held, origin, batchId] = found
       return {
         ...{ summary: toSummary(summary), attempts: toAttempts(attempts), terms, held },
-        origin: readOrigin(origin),
+        ...{ origin: readOrigin(origin), batchId },
       }
     },
     findOutputs: (accountId, jobs) => findListed(read, accountId, jobs),

@@ -45,10 +45,10 @@ export function createSummaryStore({ write, read }: StoreChannels): SummaryStore
     async findDetails(accountId, jobId, now) {
       const found = await read.call('findDetails', { accountId, jobId, now: now.getTime() })
       if (found === null) return null
-      const [summary, attempts, terms, held, origin] = found
+      const [summary, attempts, terms, held, origin, batchId] = found
       return {
         ...{ summary: toSummary(summary), attempts: toAttempts(attempts), terms, held },
-        origin: readOrigin(origin),
+        ...{ origin: readOrigin(origin), batchId },
       }
     },
     async findOutputs(accountId, jobs) {

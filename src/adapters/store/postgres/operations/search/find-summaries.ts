@@ -37,16 +37,26 @@ const FIND_DATED = statement<SummaryRow>(
     ${DONE} WHERE job_done.id = asked.id AND job_done.expires_at = asked.expires_at AND ${IS_OWN.replace('expires_at', 'job_done.expires_at')} OFFSET 0) AS done`),
 )
 
-type Beside = readonly [attempts: string | null, terms: string | null, held: number | null, origin: string | null]
+type Beside = readonly [
+  attempts: string | null,
+  terms: string | null,
+  held: number | null,
+  origin: string | null,
+  batchId: string | null,
+]
 
+// A batch has the times of its jobs, and these lead to it: a job itself knows nothing of it.
 const FIND_BESIDE = statement<Beside>(
   'search.beside',
   `SELECT attempts,
      (SELECT terms FROM job_recipe WHERE job_recipe.account_id = found.account_id AND job_recipe.recipe = found.recipe),
      (SELECT held FROM ledger_entry WHERE reference = 'job:' || found.id AND kind = 'hold'),
-     (SELECT origin FROM job_text WHERE job_id = found.id AND job_text.expires_at = found.expires_at)
-   FROM (SELECT id, account_id, recipe, attempts, expires_at FROM job WHERE id = $1
-     UNION ALL SELECT id, account_id, recipe, attempts, expires_at FROM job_done WHERE id = $1) AS found`,
+     (SELECT origin FROM job_text WHERE job_id = found.id AND job_text.expires_at = found.expires_at),
+     (SELECT job_batch.id::text FROM job_batch WHERE job_batch.expires_at = found.expires_at
+        AND job_batch.created_at = found.created_at AND job_batch.account_id = found.account_id
+        AND position('"' || found.id || '"' IN jobs) > 0)
+   FROM (SELECT id, account_id, recipe, attempts, created_at, expires_at FROM job WHERE id = $1
+     UNION ALL SELECT id, account_id, recipe, attempts, created_at, expires_at FROM job_done WHERE id = $1) AS found`,
 )
 
 export async function findDetails(

@@ -161,27 +161,33 @@ export function prepareFindSummaries(
     complete(jobIds.map((jobId) => select.get(jobId, scope, now)).filter((row) => row !== undefined))
 }
 
-/** The summary, and what stands beside it: attempts, terms, what was held, what is kept of the submit. */
-type StoredDetails = readonly [
-  summary: StoredSummary,
+/** What stands beside the summary: attempts, terms, what was held, what is kept of the submit, the batch. */
+type Beside = [
   attempts: string | null,
   terms: string | null,
   held: number | null,
   origin: string | null,
+  batchId: string | null,
 ]
 
 export function prepareFindDetails(
   database: DatabaseSync,
-): (input: { readonly accountId: string; readonly jobId: string; readonly now: number }) => StoredDetails | null {
+): (input: {
+  readonly accountId: string
+  readonly jobId: string
+  readonly now: number
+}) => readonly [StoredSummary, ...Beside] | null {
   const findSummaries = prepareFindSummaries(database)
-  const select = prepareRows<
-    [attempts: string | null, terms: string | null, held: number | null, origin: string | null]
-  >(
+  // A batch has the times of its jobs, and these lead to it: a job itself knows nothing of it.
+  const select = prepareRows<Beside>(
     database,
     `SELECT attempts,
        (SELECT terms FROM job_recipe WHERE job_recipe.account_id = job.account_id AND job_recipe.recipe = job.recipe),
        (SELECT held FROM ledger_entry WHERE reference = 'job:' || job.id AND kind = 'hold'),
-       (SELECT origin FROM job_workflow WHERE job_workflow.seq = job.seq)
+       (SELECT origin FROM job_workflow WHERE job_workflow.seq = job.seq),
+       (SELECT job_batch.id FROM job_batch INDEXED BY job_batch_expiry
+        WHERE job_batch.expires_at = job.expires_at AND job_batch.created_at = job.created_at
+          AND job_batch.account_id = job.account_id AND instr(jobs, '"' || job.id || '"') > 0)
      FROM job WHERE id = ?`,
   )
   return ({ accountId, jobId, now }) => {
