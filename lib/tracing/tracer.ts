@@ -65,6 +65,29 @@ export function traced<Inputs extends unknown[], Result>(
   return (...inputs) => inSpan(tracer, name, {}, () => call(...inputs))
 }
 
+/** As `traced`, for a step that begins no span of its own: it costs less, because it is not made the active one. */
+export function timed<Inputs extends unknown[], Result>(
+  tracer: Tracer | undefined,
+  name: string,
+  call: (...inputs: Inputs) => Promise<Result>,
+): (...inputs: Inputs) => Promise<Result> {
+  if (tracer === undefined) return call
+  return (...inputs) => {
+    const span = tracer.start(name)
+    return call(...inputs).then(
+      (result) => {
+        span.end()
+        return result
+      },
+      (error: unknown) => {
+        span.fail(reasonOf(error))
+        span.end()
+        throw error
+      },
+    )
+  }
+}
+
 /** A closed word for why something failed: refusals have one, everything else goes by the class of its error. */
 export function reasonOf(error: unknown): string {
   const { refusal, name } = (typeof error === 'object' && error !== null ? error : {}) as Record<string, unknown>

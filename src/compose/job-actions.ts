@@ -5,7 +5,7 @@ import { createUuidV7, newUuidV4 } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Sealer } from '../../lib/sealer.ts'
 import { createIdleCollection, IDLE_CHECK_MS } from '../../lib/threads/idle-collection.ts'
-import { type Tracer, traced } from '../../lib/tracing/tracer.ts'
+import { type Tracer, timed, traced } from '../../lib/tracing/tracer.ts'
 import type { Turns } from '../../lib/waiting/turns.ts'
 import { uptimeMs } from '../../lib/waiting/uptime.ts'
 import type { JobsConfig } from '../config/blocks/jobs-config.ts'
@@ -195,7 +195,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     ...admission,
     reuse,
     newJobId,
-    prepareWorkflow: traced(tracer, 'workflow.prepare', createPrepareWorkflow(workflows)),
+    prepareWorkflow: timed(tracer, 'workflow.prepare', createPrepareWorkflow(workflows)),
     ...(tracer !== undefined && { currentTrace: () => tracer.active()?.context ?? null }),
     refuseClosedPool: parts.refuseClosedPool,
     retentionMs: config.retentionMs,
@@ -209,8 +209,8 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     createSubmit({
       ...recording,
       store: {
-        submit: traced(tracer, 'job.record', (job, claim) => store.jobs.submit(job, claim)),
-        answerAgain: traced(tracer, 'job.reuse', (job, again, claim) => store.jobs.answerAgain(job, again, claim)),
+        submit: timed(tracer, 'job.record', (job, claim) => store.jobs.submit(job, claim)),
+        answerAgain: timed(tracer, 'job.reuse', (job, again, claim) => store.jobs.answerAgain(job, again, claim)),
       },
       ...(fleet.hasLanes && { engineCheck: { verdicts, hasRoomFor: (lane) => fleet.hasRoomFor(lane) } }),
     }),

@@ -106,8 +106,8 @@ function runScript(script: string, { cwd, env }: { cwd: string; env: Record<stri
 function writeCommands(bin: string): string {
   mkdirSync(bin)
   writeCommand(bin, 'node', `exec ${process.execPath} "$@"`)
-  // `run` looks at the port of the pages; the other commands find the service by its data folder.
-  const base = '[ "$1" = run ] && export ATELIER_BASE_URL="$SERVICE_URL"'
+  // `run` and `trace` look at the port of the pages; the other commands find the service by its data folder.
+  const base = '{ [ "$1" = run ] || [ "$1" = trace ]; } && export ATELIER_BASE_URL="$SERVICE_URL"'
   writeCommand(bin, 'npx', `[ "$1" = atelier ] || exit 127; shift; ${base}; exec node "$PWD/scripts/atelier.js" "$@"`)
   // Takes ComfyUI's command line and starts a fake server that behaves like ComfyUI.
   const comfy = path.join(project, 'test/support/engines/fake-comfyui/main.ts')

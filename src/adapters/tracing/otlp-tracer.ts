@@ -15,7 +15,7 @@ export interface EndedSpan {
   readonly parentSpanId: string | null
   readonly startMs: number
   readonly endMs: number
-  readonly attributes: ReadonlyMap<string, string | number | boolean>
+  readonly attributes: readonly (readonly [key: string, value: string | number | boolean])[]
   /** null: it went well, as far as is known. */
   readonly failure: string | null
 }
@@ -65,7 +65,7 @@ class RecordedSpan implements Span, EndedSpan {
   readonly context: TraceContext
   readonly parentSpanId: string | null
   readonly startMs: number
-  readonly attributes = new Map<string, string | number | boolean>()
+  readonly attributes: [key: string, value: string | number | boolean][] = []
   failure: string | null = null
   endMs = Number.NaN
   readonly #deps: Pick<OtlpTracerDeps, 'onEnded' | 'now'>
@@ -92,9 +92,9 @@ class RecordedSpan implements Span, EndedSpan {
 
   set(attributes: Attributes): void {
     for (const key in attributes) {
-      if (this.attributes.size >= MAX_ATTRIBUTES && !this.attributes.has(key)) return
+      if (this.attributes.length >= MAX_ATTRIBUTES) return
       const value = attributes[key]!
-      this.attributes.set(cut(key, MAX_KEY_LENGTH), typeof value === 'string' ? cut(value, MAX_VALUE_LENGTH) : value)
+      this.attributes.push([cut(key, MAX_KEY_LENGTH), typeof value === 'string' ? cut(value, MAX_VALUE_LENGTH) : value])
     }
   }
 

@@ -4,6 +4,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { LaneRank } from '../../../src/domain/engine/fleet/lane-offers.ts'
 import type { Claim, ClaimRequest } from '../../../src/domain/jobs/job-store.ts'
+import { NO_ORIGIN } from '../../../src/domain/jobs/submit/job-origin.ts'
 import { at, START, type StoreOpener, type StoreUnderTest, shareStore, Tenant } from '../store-under-test.ts'
 
 const LANES = ['a', 'b', 'c'] as const
@@ -250,6 +251,18 @@ export function testJobStoreClaims(opener: StoreOpener): void {
         if (attempt < 3) await store().jobs.release([lease], START)
         else assert.equal((await tenant.succeed(lease)).outcome, 'committed')
       }
+    })
+
+    test('a claim tells the trace of the submit, where there was one', async () => {
+      const tenant = await Tenant.create(store())
+      const trace = { traceId: '1'.repeat(32), spanId: '2'.repeat(16), isSampled: true, state: 'vendor=1' }
+      await tenant.submit({ origin: { ...NO_ORIGIN, trace } })
+      await tenant.submit({ origin: { ...NO_ORIGIN, idempotencyKey: 'key' } })
+      const claim = await tenant.claim()
+      assert.deepEqual(claim?.trace, trace)
+      assert.deepEqual((await store().jobs.findClaim(claim?.leaseId ?? ''))?.trace, trace)
+      await tenant.succeed({ jobId: claim?.job.id ?? '', leaseId: claim?.leaseId ?? '' })
+      assert.equal((await tenant.claim())?.trace, null)
     })
 
     test('a job may have notes and no credentials, or the other way round', async () => {
