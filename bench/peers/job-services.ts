@@ -88,7 +88,8 @@ function startProxy(command: string, comfyUrl: string): Promise<PeerProcess> {
   return startPeer({
     ...{ name: 'comfy-api-proxy', command, probe: '/health' },
     toArguments: (port, folder) => [
-      ...['--comfyui-url', comfyUrl, '--host', '127.0.0.1', '--port', String(port), '--state-dir', `${folder}/state`],
+      ...['run', '--comfyui', comfyUrl, '--host', '127.0.0.1', '--port', String(port)],
+      ...['--state-dir', `${folder}/state`, '--max-upload-mb', String(2 * UPLOAD_MIB)],
     ],
   })
 }
