@@ -44,6 +44,7 @@ test('a submit answers 201 with the whole job and echoes metadata and priority',
     metadata: { scene: '12' },
     priority: -5,
     webhook: null,
+    reuse: null,
     idempotencyKey: null,
   })
 })

@@ -120,6 +120,8 @@ describe('the weights of a fleet', () => {
 
   test('the command line prints the same', async () => {
     const cwd = tmpdir()
+    // The refusal of the test before makes the service read again what the engine has, a moment later.
+    await waitUntil(async () => (await list('?engine=gpu1')).every(({ name }) => name !== 'a.safetensors') || null)
     const { code, stdout } = await runInProcess(['weights', '--base-url', app.url], { cwd })
     assert.equal(code, 0)
     assert.match(stdout, /^engine +folder +file +size +hash +loaded$/m)
