@@ -3,6 +3,7 @@
  * answers take none. Ours runs as users run it: by the rules of a shipped provider, with an idempotency record, a hold and a settlement, all
  * durable. The peers keep and bill nothing.
  */
+import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type CallTimes, measureCalls, medianOf } from '../kit/call-times.ts'
@@ -21,6 +22,8 @@ const LOAD = {
 const WARM_UP_SECONDS = 8
 const ROUNDS = 5
 const ANSWER_MS = 22
+// It does not start without one.
+const LITELLM_KEY = `sk-${randomBytes(24).toString('hex')}`
 
 export interface RoutedRow {
   readonly router: string
@@ -92,7 +95,7 @@ async function openRouters(stack: AsyncDisposableStack, latencyMs: number): Prom
   if (litellm !== null)
     routers.set('LiteLLM proxy', {
       url: `${stack.use(litellm).url}/v1/chat/completions`,
-      headers: { authorization: 'Bearer bench' },
+      headers: { authorization: `Bearer ${LITELLM_KEY}` },
     })
   return routers
 }
@@ -115,7 +118,8 @@ export async function startLitellm(providerUrl: string): Promise<PeerProcess | n
     writeFileSync(file, config)
     return ['--config', file, '--host', '127.0.0.1', '--port', String(port)]
   }
-  return startPeer({ name: 'LiteLLM', command, toArguments, probe: '/health/liveliness' })
+  const environment = { LITELLM_MASTER_KEY: LITELLM_KEY }
+  return startPeer({ name: 'LiteLLM', command, toArguments, environment, probe: '/health/liveliness' })
 }
 
 function toSpread(values: readonly number[]): readonly [number, number, number] {
