@@ -112,7 +112,7 @@ function onlyIfThere(error: unknown): null {
   throw error
 }
 
-/** Waits as often as the service says that it has enough for now. */
+/** A service that limits the rate of requests answers 429: then the same request is sent again after the time that it names. */
 async function patiently<Result>(attempt: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
   for (let waits = 0; ; waits++) {
     try {

@@ -3,9 +3,10 @@
  * keeps the times of every job as long as the job itself, whether traces are on or not.
  */
 import type { Command } from 'commander'
-import { createRunClient, RefusedError, type RunClient, UnreachableError } from '../run/client.ts'
+import { askServer } from '../run/ask-server.ts'
+import { RefusedError, type RunClient } from '../run/client.ts'
 import { toFields } from '../run/job-answers.ts'
-import { addServerFlags, readServer } from '../run/server-flags.ts'
+import { addServerFlags } from '../run/server-flags.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal, toPrintable } from '../terminal.ts'
 import { type Piece, toSeconds, toWaterfall } from './waterfall.ts'
 
@@ -65,21 +66,12 @@ export function addTrace(program: Command, terminal: Terminal, finish: Finish): 
   addServerFlags(command).action(async (id: string, options: Options) => finish(await trace(id, options, terminal)))
 }
 
-async function trace(id: string, options: Options, terminal: Terminal): Promise<number> {
-  const server = readServer(options, terminal)
-  if (server === null) throw new CommandError('a trace is that of a server; name one with --base-url', EXIT.usage)
-  try {
-    const drawn = await find(createRunClient(server), id)
+function trace(id: string, options: Options, terminal: Terminal): Promise<number> {
+  return askServer(options, terminal, async (client) => {
+    const drawn = await find(client, id)
     printLine(terminal.stdout, options['json'] === true ? JSON.stringify(drawn, null, 2) : show(drawn))
     return EXIT.ok
-  } catch (error) {
-    if (error instanceof RefusedError) {
-      for (const line of error.lines) printLine(terminal.stderr, line)
-      return EXIT.failed
-    }
-    if (!(error instanceof UnreachableError)) throw error
-    throw new CommandError(`${error.message}; is the server running? (--base-url)`, EXIT.unreachable)
-  }
+  })
 }
 
 async function find(client: RunClient, id: string): Promise<Drawn> {
