@@ -23,8 +23,9 @@ export async function watchJob(path: string, call: ToolCall, waitMs: number): Pr
   while (true) {
     const job = await readJob(path, call, over)
     const { status, progress, queue_position: position } = toFields(job)
-    if (job !== null && (ENDED.has(status) || over.aborted)) return job
+    // Told of a job that has already ended, too: whoever asked for progress sees at least how it ended.
     if (job !== null) await tell(call, { status, ...(position !== null && { position }), ...toFields(progress) })
+    if (job !== null && (ENDED.has(status) || over.aborted)) return job
     if (!(await streamToEnd(path, call, watching))) await sleep(polls.nextMs(), watching)
     signal.throwIfAborted()
   }

@@ -1,5 +1,5 @@
 /** The official client of the protocol, unmodified, over each transport. */
-import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client'
+import { Client, StreamableHTTPClientTransport, type Transport } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { PROGRAM } from '../../../../test/support/app/program.ts'
 
@@ -48,13 +48,15 @@ interface Told {
   readonly json: ToldJson
 }
 
+interface Progress {
+  readonly progress: number
+  readonly message?: string
+}
+
 export interface Agent extends AsyncDisposable {
   readonly client: Client
-  use(
-    name: string,
-    input?: object,
-    onprogress?: (progress: { progress: number; message?: string }) => void,
-  ): Promise<Told>
+  /** With `onprogress`, progress is asked for. */
+  use(name: string, input?: object, onprogress?: (progress: Progress) => void): Promise<Told>
 }
 
 export async function connectAgent({ url, key, way, args = [] }: Connection): Promise<Agent> {
@@ -70,17 +72,32 @@ export async function connectAgent({ url, key, way, args = [] }: Connection): Pr
         })
       : new StreamableHTTPClientTransport(new URL(`${url}/mcp`), { requestInit: { headers } })
   await client.connect(transport)
+  const progress = listenToProgress(transport)
   return {
     client,
     async use(name, input = {}, onprogress) {
-      const result = await client.callTool(
-        { name, arguments: input as Record<string, unknown> },
-        { onprogress, resetTimeoutOnProgress: true },
-      )
+      const asked = onprogress && { onprogress: () => {}, resetTimeoutOnProgress: true }
+      progress.listener = onprogress
+      const result = await client.callTool({ name, arguments: input as Record<string, unknown> }, asked)
       const content = result.content as readonly Content[]
       const text = content.find((item) => item.type === 'text')?.text ?? ''
       return { isError: result.isError === true, content, text, json: text.startsWith('{') ? JSON.parse(text) : {} }
     },
     [Symbol.asyncDispose]: () => client.close(),
   }
+}
+
+/**
+ * Progress as it comes over the wire: the client forgets whom to tell as soon as it has the answer, so a note that it reads together
+ * with the answer reaches nobody.
+ */
+function listenToProgress(transport: Transport): { listener: ((progress: Progress) => void) | undefined } {
+  const heard: ReturnType<typeof listenToProgress> = { listener: undefined }
+  const { onmessage } = transport
+  transport.onmessage = (message, ...rest) => {
+    if ('method' in message && message.method === 'notifications/progress')
+      heard.listener?.(message.params as unknown as Progress)
+    onmessage?.(message, ...rest)
+  }
+  return heard
 }

@@ -71,6 +71,9 @@ for (const way of ['http', 'http of 2025', 'stdio'] as const) {
         progress,
         [...new Set(progress)].toSorted((a, b) => a - b),
       )
+      const again: string[] = []
+      await agent.use('watch_job', { job_id: submitted.json.id }, ({ message = '' }) => again.push(message))
+      assert.deepEqual(again, ['succeeded'])
       const [output] = watched.json.outputs
       assert.ok(output.url.startsWith(`${url}/api/`), output.url)
       const shown = await agent.use('get_output', { asset_id: output.asset_id })
