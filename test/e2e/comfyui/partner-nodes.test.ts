@@ -1,9 +1,11 @@
 /** The unmodified partner nodes of a real ComfyUI that the service starts, through `/proxy`, with fake providers behind it. */
 import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
 import { after, before, describe, test } from 'node:test'
 import { type RealComfyuiApp, startRealComfyuiApp } from '../../support/app/real-comfyui-app.ts'
 import { noRealComfyui } from '../../support/engines/real-comfyui.ts'
 import { wanFake } from '../../support/providers/fake-providers/queues.ts'
+import { type NodeRecorder, type RecordedNode, startNodeRecorder } from '../../support/recordings/recorded-nodes.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import { type ClassInfo, type PartnerStep, toPartnerGraph } from '../../support/workflows/partner-graphs.ts'
 import { PARTNER_STEPS } from '../../support/workflows/partner-steps.ts'
@@ -78,4 +80,29 @@ describe('the partner nodes of a real ComfyUI', { skip: noRealComfyui }, () => {
     await waitUntil(async () => (await ended(id)) === PARTNER_STEPS.length)
     assert.deepEqual((await app.callsOf(id)).toSorted(byText), EXPECTED)
   })
+})
+
+const recordsTo = process.env['ATELIER_TEST_RECORD']
+const noRecording = noRealComfyui || (recordsTo === undefined && 'ATELIER_TEST_RECORD names no file to write to')
+
+test('what the nodes send is recorded, each by itself', { skip: noRecording }, async () => {
+  await using stack = new AsyncDisposableStack()
+  const recorders: NodeRecorder[] = []
+  const apiBaseOf = async (service: string) => {
+    const recorder = stack.use(await startNodeRecorder(service))
+    recorders.push(recorder)
+    return recorder.url
+  }
+  const app = stack.use(await startRealComfyuiApp(CARDS, { apiBaseOf }))
+  const classes = (await app.ask('/api/object_info')).json
+  const nodes: RecordedNode[] = []
+  for (const step of PARTNER_STEPS) {
+    for (const card of CARDS) app.fakeOf(card).reset('success')
+    app.fakeOf(step.card).pendingPolls = 0
+    recorders[0]?.take()
+    const job = await app.untilEnded(await app.submit(toPartnerGraph([step], classes)))
+    assert.equal(job.status, 'succeeded', JSON.stringify(job.error))
+    nodes.push({ class: step.class, model: step.model, usd: step.usd, requests: recorders[0]?.take() ?? [] })
+  }
+  await writeFile(String(recordsTo), `${JSON.stringify(nodes, null, 2)}\n`)
 })
