@@ -10,7 +10,7 @@ import type { JobError } from '../../../../../domain/jobs/job.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
 import { COLUMN, type JobRow } from '../../../rows/job-row.ts'
 import { OUTPUT_TYPES } from '../../../rows/output-types.ts'
-import type { EndStatus } from '../../../rows/run-finish.ts'
+import type { EndStatus } from '../../../rows/run-commit.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { type CloseInput, closeMany } from '../credits/ledger-holds.ts'
 
