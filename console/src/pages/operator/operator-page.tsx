@@ -1,3 +1,5 @@
+/** What every page of the operator has around it. */
+import type { ComponentChildren } from 'preact'
 import { PageTabs } from '../../components/tabs/page-tabs.tsx'
 import { session } from '../../state/session.ts'
 
@@ -10,8 +12,20 @@ const PLACES = {
   audit: ['/operator/audit', 'Audit'],
 } as const
 
-export function OperatorTabs({ here }: { readonly here: keyof typeof PLACES }) {
+interface OperatorPageProps {
+  readonly here: keyof typeof PLACES
+  readonly title: string
+  readonly children: ComponentChildren
+}
+
+export function OperatorPage({ here, title, children }: OperatorPageProps) {
   const isLocal = session.value?.kind === 'local'
   const there = Object.entries(PLACES).filter(([name]) => !isLocal || (name !== 'accounts' && name !== 'deployments'))
-  return <PageTabs label="Operator" places={there.map(([, place]) => place)} here={PLACES[here][0]} />
+  return (
+    <section class="page">
+      <h1>{title}</h1>
+      <PageTabs label="Operator" places={there.map(([, place]) => place)} here={PLACES[here][0]} />
+      {children}
+    </section>
+  )
 }
