@@ -10,14 +10,14 @@ function countCollections({ isOn }: { readonly isOn: boolean }) {
   return { onTransferred, collections: () => collections }
 }
 
-test('a collection is asked for with every 32 MiB, whatever the size of the chunks', () => {
+test('a collection is asked for with every 16 MiB, whatever the size of the chunks', () => {
   const { onTransferred, collections } = countCollections({ isOn: true })
-  for (let mib = 0; mib < 31; mib++) onTransferred(MIB)
+  for (let mib = 0; mib < 15; mib++) onTransferred(MIB)
   onTransferred(MIB - 1)
   assert.equal(collections(), 0)
   onTransferred(1)
   assert.equal(collections(), 1)
-  onTransferred(31 * MIB)
+  onTransferred(15 * MIB)
   assert.equal(collections(), 1)
   onTransferred(100 * MIB)
   assert.equal(collections(), 2)
@@ -26,8 +26,8 @@ test('a collection is asked for with every 32 MiB, whatever the size of the chun
 test('each counter counts for itself', () => {
   const one = countCollections({ isOn: true })
   const other = countCollections({ isOn: true })
-  one.onTransferred(20 * MIB)
-  other.onTransferred(20 * MIB)
+  one.onTransferred(10 * MIB)
+  other.onTransferred(10 * MIB)
   assert.deepEqual([one.collections(), other.collections()], [0, 0])
 })
 

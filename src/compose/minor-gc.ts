@@ -11,8 +11,8 @@ interface MinorGcOptions {
   readonly collect?: () => void
 }
 
-// Half of what makes the runtime mark the heap.
-const COLLECT_EVERY_BYTES = 32 * 1024 * 1024
+// A quarter of what makes the runtime mark the heap: it is also what a transfer may leave unfreed.
+const COLLECT_EVERY_BYTES = 16 * 1024 * 1024
 
 /** What it returns is to be told of every chunk that was sent or received. */
 export function createMinorGc({ isOn, collect = collectMinor }: MinorGcOptions): (bytes: number) => void {
