@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { inChunks, patterned, put, readAll, refusedWith } from '../../contracts/blob-store.ts'
-import { type S3Fault, startFakeS3 } from '../../support/s3/fake-s3.ts'
+import { startFakeS3 } from '../../support/s3/fake-s3.ts'
 import { openBlobsOn, openTestIndex } from '../../support/s3/open-s3-blobs.ts'
+import type { S3Fault } from '../../support/s3/s3-faults.ts'
 
 type OpenOptions = NonNullable<Parameters<typeof openBlobsOn>[2]>
 
