@@ -1,6 +1,6 @@
 /** The flags that name a server of the Jobs API, or say that there is none. */
 import type { Command } from 'commander'
-import { findService } from '../../compose/service-file.ts'
+import { findService } from '../../compose/process/service-file.ts'
 import { ENV, OTHER_ENV } from '../../config/env.ts'
 import { loadFromCommandLine } from '../setting-flags.ts'
 import { CommandError, EXIT, type Terminal } from '../terminal.ts'

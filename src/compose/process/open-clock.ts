@@ -2,10 +2,10 @@
  * The clock of the service: that of its store, so that leases and windows mean the same to every process. An embedded store has this
  * machine's time; the time of a database server is followed, by what every beat brings back.
  */
-import { type Clock, systemClock } from '../../lib/clock.ts'
-import { createFollowedClock } from '../../lib/followed-clock.ts'
-import type { Log } from '../../lib/log.ts'
-import type { Store } from '../domain/store.ts'
+import { type Clock, systemClock } from '../../../lib/clock.ts'
+import { createFollowedClock } from '../../../lib/followed-clock.ts'
+import type { Log } from '../../../lib/log.ts'
+import type { Store } from '../../domain/store.ts'
 
 export interface ServiceClock {
   readonly clock: Clock

@@ -1,14 +1,14 @@
 /** This process among those of its service: an id of its own, its beats, and which work of all it does. */
 import { hostname } from 'node:os'
-import type { Clock } from '../../lib/clock.ts'
-import { newUuidV4 } from '../../lib/ids.ts'
-import type { Log } from '../../lib/log.ts'
-import type { Role } from '../config/blocks/role-config.ts'
-import { createLoneHeartbeat, type Heartbeat, openHeartbeat } from '../domain/service-nodes/heartbeat.ts'
-import { createLeadership, type Leadership, UNCONTESTED } from '../domain/service-nodes/leadership.ts'
-import type { OwnNode } from '../domain/service-nodes/node-report.ts'
-import type { NodeAbout } from '../domain/service-nodes/node-store.ts'
-import type { Store } from '../domain/store.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import { newUuidV4 } from '../../../lib/ids.ts'
+import type { Log } from '../../../lib/log.ts'
+import type { Role } from '../../config/blocks/role-config.ts'
+import { createLoneHeartbeat, type Heartbeat, openHeartbeat } from '../../domain/service-nodes/heartbeat.ts'
+import { createLeadership, type Leadership, UNCONTESTED } from '../../domain/service-nodes/leadership.ts'
+import type { OwnNode } from '../../domain/service-nodes/node-report.ts'
+import type { NodeAbout } from '../../domain/service-nodes/node-store.ts'
+import type { Store } from '../../domain/store.ts'
 
 export interface ServiceNodeParts extends AsyncDisposable {
   readonly heartbeat: Heartbeat

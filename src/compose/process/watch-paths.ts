@@ -5,8 +5,8 @@
  */
 import { createHash } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
-import type { Clock } from '../../lib/clock.ts'
-import { sleep } from '../../lib/waiting/sleep.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import { sleep } from '../../../lib/waiting/sleep.ts'
 
 const LOOK_EVERY_MS = 500
 // Checking ten thousand files takes a while. It may take at most this share of the time.

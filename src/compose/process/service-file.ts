@@ -7,9 +7,9 @@ import { readFileSync } from 'node:fs'
 import { readFile, rm } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
-import { writeFileWhole } from '../../lib/files/write-file-whole.ts'
-import type { Config } from '../config/config.ts'
-import { inspectStore } from './storage/migrate-store.ts'
+import { writeFileWhole } from '../../../lib/files/write-file-whole.ts'
+import type { Config } from '../../config/config.ts'
+import { inspectStore } from '../storage/migrate-store.ts'
 
 const FILE_NAME = 'service.json'
 const OWNER_ONLY = 0o600

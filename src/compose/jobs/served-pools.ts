@@ -1,6 +1,6 @@
 /** Which pools this process runs jobs of, and with how many workers. */
-import type { JobsConfig } from '../config/blocks/jobs-config.ts'
-import type { Deployment } from '../domain/deployments/deployment.ts'
+import type { JobsConfig } from '../../config/blocks/jobs-config.ts'
+import type { Deployment } from '../../domain/deployments/deployment.ts'
 
 type PoolsConfig = Pick<JobsConfig, 'pools' | 'workers'>
 

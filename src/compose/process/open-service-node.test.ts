@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { silentLog } from '../../lib/log.ts'
-import { createFixedClock } from '../../test/support/fixed-clock.ts'
-import { createMemoryNodes } from '../../test/support/memory-nodes.ts'
-import type { Role } from '../config/blocks/role-config.ts'
+import { silentLog } from '../../../lib/log.ts'
+import { createFixedClock } from '../../../test/support/fixed-clock.ts'
+import { createMemoryNodes } from '../../../test/support/memory-nodes.ts'
+import type { Role } from '../../config/blocks/role-config.ts'
 import { openServiceNode } from './open-service-node.ts'
 
 function openProcesses() {

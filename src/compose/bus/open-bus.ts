@@ -1,20 +1,20 @@
 /** The event bus that the configuration names. One within the process is enough where one process serves the store. */
 import { hostname } from 'node:os'
-import type { Clock } from '../../lib/clock.ts'
-import type { Log } from '../../lib/log.ts'
-import type { BusHealth } from '../adapters/bus/bus-health.ts'
-import type { LinkDirectory } from '../adapters/bus/live/live-links.ts'
-import { createLocalBus } from '../adapters/bus/local.ts'
-import { type BusConfig, isNearAddress, type ListenerConfig } from '../config/blocks/bus-config.ts'
-import type { PostgresConfig, StoreConfig } from '../config/blocks/store-config.ts'
-import type { Secrets } from '../config/secrets.ts'
-import type { EventBus } from '../domain/events/event-bus.ts'
-import type { LiveEvent } from '../domain/events/live-event.ts'
-import type { Heartbeat } from '../domain/service-nodes/heartbeat.ts'
-import type { Store } from '../domain/store.ts'
-import { readServiceId } from './engines/service-id.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import type { Log } from '../../../lib/log.ts'
+import type { BusHealth } from '../../adapters/bus/bus-health.ts'
+import type { LinkDirectory } from '../../adapters/bus/live/live-links.ts'
+import { createLocalBus } from '../../adapters/bus/local.ts'
+import { type BusConfig, isNearAddress, type ListenerConfig } from '../../config/blocks/bus-config.ts'
+import type { PostgresConfig, StoreConfig } from '../../config/blocks/store-config.ts'
+import type { Secrets } from '../../config/secrets.ts'
+import type { EventBus } from '../../domain/events/event-bus.ts'
+import type { LiveEvent } from '../../domain/events/live-event.ts'
+import type { Heartbeat } from '../../domain/service-nodes/heartbeat.ts'
+import type { Store } from '../../domain/store.ts'
+import { readServiceId } from '../engines/service-id.ts'
+import { toConnection } from '../storage/postgres-connection.ts'
 import { toLinkKeys } from './link-keys.ts'
-import { toConnection } from './storage/postgres-connection.ts'
 
 interface BusDeps {
   readonly storeConfig: StoreConfig
@@ -47,7 +47,7 @@ export async function openBus(config: BusConfig, deps: BusDeps): Promise<OpenedB
 
 async function openNats(config: Extract<BusConfig, { kind: 'nats' }>, deps: BusDeps): Promise<OpenedBus> {
   const { secrets, store, heartbeat, clock, log } = deps
-  const { openNatsBus } = await import('../adapters/bus/nats/nats-bus.ts')
+  const { openNatsBus } = await import('../../adapters/bus/nats/nats-bus.ts')
   const bus = await openNatsBus({
     servers: config.servers,
     isEncrypted: config.isEncrypted,
@@ -67,10 +67,10 @@ async function openNats(config: Extract<BusConfig, { kind: 'nats' }>, deps: BusD
 async function openNotifyBus(listener: ListenerConfig, deps: BusDeps): Promise<OpenedBus> {
   const { storeConfig, secrets, heartbeat, clock, log } = deps
   // Loaded only here: a service on SQLite starts without the client library.
-  const { openPostgresNotifyBus } = await import('../adapters/bus/postgres-notify.ts')
-  const { createLinkAuth } = await import('../adapters/bus/live/link-auth.ts')
-  const { LiveLinks } = await import('../adapters/bus/live/live-links.ts')
-  const { openSocketTransport } = await import('../adapters/bus/live/socket-transport.ts')
+  const { openPostgresNotifyBus } = await import('../../adapters/bus/postgres-notify.ts')
+  const { createLinkAuth } = await import('../../adapters/bus/live/link-auth.ts')
+  const { LiveLinks } = await import('../../adapters/bus/live/live-links.ts')
+  const { openSocketTransport } = await import('../../adapters/bus/live/socket-transport.ts')
   const { nodeId } = heartbeat
   const auth = createLinkAuth({ keys: toLinkKeys(secrets), self: nodeId, now: () => clock.now() })
   const transport = await openSocketTransport({ auth, host: listener.host, port: listener.port })

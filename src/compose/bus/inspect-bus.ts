@@ -1,9 +1,9 @@
 /** What `atelier doctor` learns of the bus: whether this machine reaches every process of the service, or its NATS servers. */
-import { silentLog } from '../../lib/log.ts'
-import { settlesWithin } from '../../lib/waiting/sleep.ts'
-import type { BusConfig } from '../config/blocks/bus-config.ts'
-import type { Secrets } from '../config/secrets.ts'
-import type { NodeAbout } from '../domain/service-nodes/node-store.ts'
+import { silentLog } from '../../../lib/log.ts'
+import { settlesWithin } from '../../../lib/waiting/sleep.ts'
+import type { BusConfig } from '../../config/blocks/bus-config.ts'
+import type { Secrets } from '../../config/secrets.ts'
+import type { NodeAbout } from '../../domain/service-nodes/node-store.ts'
 import { toLinkKeys } from './link-keys.ts'
 
 interface PeerCondition {
@@ -28,8 +28,8 @@ const WITHIN_MS = 3000
 export async function inspectBus(config: BusConfig, { secrets, nodes }: InspectOptions): Promise<BusCondition | null> {
   if (config.kind === 'local') return null
   if (config.kind === 'nats') return { kind: 'nats', isReached: await reachesNats(config, secrets) }
-  const { createLinkAuth } = await import('../adapters/bus/live/link-auth.ts')
-  const { dialSocket } = await import('../adapters/bus/live/socket-transport.ts')
+  const { createLinkAuth } = await import('../../adapters/bus/live/link-auth.ts')
+  const { dialSocket } = await import('../../adapters/bus/live/socket-transport.ts')
   const auth = createLinkAuth({ keys: toLinkKeys(secrets), self: 'doctor', now: () => new Date() })
   const peers = nodes.map(async ({ id, about: { address = null, host, role } }): Promise<PeerCondition> => {
     const name = `${role ?? 'all'} on ${host}${address === null ? '' : ` (${address})`}`
@@ -50,7 +50,7 @@ async function reachesNats(
   { servers, isEncrypted, user, credentialsFile }: Extract<BusConfig, { kind: 'nats' }>,
   secrets: InspectOptions['secrets'],
 ): Promise<boolean> {
-  const { NatsLine } = await import('../adapters/bus/nats/nats-connection.ts')
+  const { NatsLine } = await import('../../adapters/bus/nats/nats-connection.ts')
   await using line = new NatsLine({
     ...{ servers, isEncrypted, cluster: 'doctor', nodeId: 'doctor', log: silentLog },
     ...{ keys: toLinkKeys(secrets), now: () => new Date() },

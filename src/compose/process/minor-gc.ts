@@ -3,7 +3,7 @@
  * own and, when it is reached, marks the whole heap; a service with a heap of some size then spends more on that than on the
  * transfer. A minor collection frees the same buffers within a fraction of a millisecond.
  */
-import { collectGarbage } from '../../lib/threads/garbage.ts'
+import { collectGarbage } from '../../../lib/threads/garbage.ts'
 
 interface MinorGcOptions {
   readonly isOn: boolean

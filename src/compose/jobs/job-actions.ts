@@ -1,53 +1,54 @@
 /** Builds the operations on jobs, the workers and the periodic chores. */
 
-import type { Clock } from '../../lib/clock.ts'
-import { createUuidV7, newUuidV4 } from '../../lib/ids.ts'
-import type { Log } from '../../lib/log.ts'
-import type { Sealer } from '../../lib/sealer.ts'
-import { createIdleCollection, IDLE_CHECK_MS } from '../../lib/threads/idle-collection.ts'
-import { type Tracer, timed, traced } from '../../lib/tracing/tracer.ts'
-import type { Turns } from '../../lib/waiting/turns.ts'
-import { uptimeMs } from '../../lib/waiting/uptime.ts'
-import type { JobsConfig } from '../config/blocks/jobs-config.ts'
-import type { Blobs } from '../domain/assets/blob-store.ts'
-import { DEFAULT_POOL } from '../domain/deployments/deployment.ts'
-import type { EngineDirectory } from '../domain/engine/directory/engine-directory.ts'
-import type { Fleet } from '../domain/engine/fleet/fleet.ts'
-import type { NodeModels } from '../domain/engine/model-port.ts'
-import type { EventBus } from '../domain/events/event-bus.ts'
-import type { LiveEvent } from '../domain/events/live-event.ts'
-import { createBatches } from '../domain/jobs/batches/batches.ts'
-import { createSubmitBatch } from '../domain/jobs/batches/submit-batch.ts'
-import { createEngineDrain } from '../domain/jobs/claim/engine-drain.ts'
-import { createLaneKeeper, type LaneKeeper } from '../domain/jobs/claim/lane-keeper.ts'
-import { createWorker, type Worker } from '../domain/jobs/claim/worker.ts'
-import { createCancelJob } from '../domain/jobs/end/cancel-job.ts'
-import { combineObservers, type JobObserver } from '../domain/jobs/observer.ts'
-import { createJobReader } from '../domain/jobs/read/job-reader.ts'
-import { createListJobs } from '../domain/jobs/read/list-jobs.ts'
-import { createLiveRuns } from '../domain/jobs/read/live-runs.ts'
-import { createRunRecords } from '../domain/jobs/read/recorded-jobs.ts'
-import { createWatchJob } from '../domain/jobs/read/watch-job.ts'
-import { createReuse } from '../domain/jobs/reuse/find-result.ts'
-import { createTrySubmit } from '../domain/jobs/submit/dry-run.ts'
-import { createEngineVerdicts } from '../domain/jobs/submit/engine-verdicts.ts'
-import { createExtraDataKeeper } from '../domain/jobs/submit/extra-data-keeper.ts'
-import { createRetryEstimate } from '../domain/jobs/submit/retry-estimate.ts'
-import { createSubmit } from '../domain/jobs/submit/submit-job.ts'
-import { createSubmitPrompt } from '../domain/jobs/submit/submit-prompt.ts'
-import { createExpiry } from '../domain/jobs/sweeps/expire-jobs.ts'
-import { type Chore, createHousekeeping } from '../domain/jobs/sweeps/housekeeping.ts'
-import { createJobChores } from '../domain/jobs/sweeps/job-chores.ts'
-import { createRecover } from '../domain/jobs/sweeps/recover-jobs.ts'
-import type { Heartbeat } from '../domain/service-nodes/heartbeat.ts'
-import type { Leadership } from '../domain/service-nodes/leadership.ts'
-import type { Store } from '../domain/store.ts'
-import type { ToHook } from '../domain/webhooks/job-hooks.ts'
-import { createConvertFile } from '../domain/workflows/convert/convert-file.ts'
-import { createInspectWorkflow, createPrepareWorkflow } from '../domain/workflows/prepare.ts'
-import type { AssetActions } from './asset-actions.ts'
-import type { AccountRules } from './open-accounts.ts'
-import type { OpenedBus } from './open-bus.ts'
+import type { Clock } from '../../../lib/clock.ts'
+import { createUuidV7, newUuidV4 } from '../../../lib/ids.ts'
+import type { Log } from '../../../lib/log.ts'
+import type { Sealer } from '../../../lib/sealer.ts'
+import { createIdleCollection, IDLE_CHECK_MS } from '../../../lib/threads/idle-collection.ts'
+import { type Tracer, timed, traced } from '../../../lib/tracing/tracer.ts'
+import type { Turns } from '../../../lib/waiting/turns.ts'
+import type { JobsConfig } from '../../config/blocks/jobs-config.ts'
+import type { Blobs } from '../../domain/assets/blob-store.ts'
+import { DEFAULT_POOL } from '../../domain/deployments/deployment.ts'
+import type { EngineDirectory } from '../../domain/engine/directory/engine-directory.ts'
+import type { Fleet } from '../../domain/engine/fleet/fleet.ts'
+import type { NodeModels } from '../../domain/engine/model-port.ts'
+import type { EventBus } from '../../domain/events/event-bus.ts'
+import type { LiveEvent } from '../../domain/events/live-event.ts'
+import { createBatches } from '../../domain/jobs/batches/batches.ts'
+import { createSubmitBatch } from '../../domain/jobs/batches/submit-batch.ts'
+import { createEngineDrain } from '../../domain/jobs/claim/engine-drain.ts'
+import { createLaneKeeper } from '../../domain/jobs/claim/lane-keeper.ts'
+import { createWorker, type Worker } from '../../domain/jobs/claim/worker.ts'
+import { createCancelJob } from '../../domain/jobs/end/cancel-job.ts'
+import { combineObservers, type JobObserver } from '../../domain/jobs/observer.ts'
+import { createJobReader } from '../../domain/jobs/read/job-reader.ts'
+import { createListJobs } from '../../domain/jobs/read/list-jobs.ts'
+import { createLiveRuns } from '../../domain/jobs/read/live-runs.ts'
+import { createRunRecords } from '../../domain/jobs/read/recorded-jobs.ts'
+import { createWatchJob } from '../../domain/jobs/read/watch-job.ts'
+import { createReuse } from '../../domain/jobs/reuse/find-result.ts'
+import { createTrySubmit } from '../../domain/jobs/submit/dry-run.ts'
+import { createEngineVerdicts } from '../../domain/jobs/submit/engine-verdicts.ts'
+import { createExtraDataKeeper } from '../../domain/jobs/submit/extra-data-keeper.ts'
+import { createRetryEstimate } from '../../domain/jobs/submit/retry-estimate.ts'
+import { createSubmit } from '../../domain/jobs/submit/submit-job.ts'
+import { createSubmitPrompt } from '../../domain/jobs/submit/submit-prompt.ts'
+import { createExpiry } from '../../domain/jobs/sweeps/expire-jobs.ts'
+import { type Chore, createHousekeeping } from '../../domain/jobs/sweeps/housekeeping.ts'
+import { createJobChores } from '../../domain/jobs/sweeps/job-chores.ts'
+import { createRecover } from '../../domain/jobs/sweeps/recover-jobs.ts'
+import type { Heartbeat } from '../../domain/service-nodes/heartbeat.ts'
+import type { Leadership } from '../../domain/service-nodes/leadership.ts'
+import type { Store } from '../../domain/store.ts'
+import type { ToHook } from '../../domain/webhooks/job-hooks.ts'
+import { createConvertFile } from '../../domain/workflows/convert/convert-file.ts'
+import { createInspectWorkflow, createPrepareWorkflow } from '../../domain/workflows/prepare.ts'
+import type { AssetActions } from '../asset-actions.ts'
+import type { OpenedBus } from '../bus/open-bus.ts'
+import type { AccountRules } from '../open-accounts.ts'
+import { createLaneChores } from './lane-chores.ts'
+import { toPoolBus } from './pool-bus.ts'
 
 interface JobParts {
   readonly store: Store
@@ -81,7 +82,6 @@ interface JobParts {
 
 const MINUTE_MS = 60_000
 const SHARED_FRESH_MS = 2000
-const REMOTE_WORK_MS = 50
 
 /** Workers of one pool, not started yet. */
 export type CreatePoolWorker = (pool: string, workers: number) => Worker
@@ -290,67 +290,4 @@ function toRunLimit(maxRunMs: number | null, rules: AccountRules | null): (accou
     if (seconds === null) return maxRunMs
     return Math.min(seconds * 1000, maxRunMs ?? Number.POSITIVE_INFINITY)
   }
-}
-
-/**
- * A worker is woken only for jobs of its own pool; otherwise every submit would wake the workers of every deployment. What another
- * process announces is looked at a moment later, at a time of its own in each process: most likely it is taken there, and many
- * announcements become one look.
- */
-function toPoolBus(bus: EventBus<LiveEvent>, pool: string): EventBus<LiveEvent> {
-  return {
-    ...bus,
-    onWork(listener) {
-      let soon: NodeJS.Timeout | null = null
-      const stop = bus.onWork((of, isRemote) => {
-        if (of !== undefined && of !== pool) return
-        if (!isRemote) return listener(of, false)
-        soon ??= setTimeout(() => {
-          soon = null
-          listener(of, true)
-        }, Math.random() * REMOTE_WORK_MS)
-      })
-      return () => {
-        stop()
-        if (soon !== null) clearTimeout(soon)
-      }
-    },
-  }
-}
-
-// Beside others, jobs of a kind that is new here wait for as long before this process can claim them.
-const LEARN_MS = { alone: 5000, besideOthers: 1000 }
-// While nothing was queued elsewhere, as far as notices tell, there is nothing to learn.
-const LEARN_ANYWAY_MS = 10_000
-
-interface LaneChoreDeps {
-  readonly heartbeat: Pick<Heartbeat, 'isAlone'>
-  readonly bus: Pick<JobParts['bus'], 'onChanged' | 'onGap' | 'health'>
-}
-
-function createLaneChores({ learn, endStranded }: LaneKeeper, { heartbeat, bus }: LaneChoreDeps): Chore[] {
-  const { isAlone } = heartbeat
-  const everyMs = isAlone ? LEARN_MS.alone : LEARN_MS.besideOthers
-  let isNews = true
-  let learntAtMs = Number.NEGATIVE_INFINITY
-  bus.onChanged(({ move, isRemote }) => {
-    if (isRemote === true && (move === 'queued' || move === 'returned')) isNews = true
-  })
-  bus.onGap(() => {
-    isNews = true
-  })
-
-  async function learnNews(): Promise<void> {
-    const isDue = uptimeMs() - learntAtMs >= LEARN_ANYWAY_MS
-    if (!isNews && !isDue && bus.health()?.isHearing === true) return
-    isNews = false
-    learntAtMs = uptimeMs()
-    if (await learn()) isNews = true
-  }
-
-  return [
-    // Each process claims by what it knows of the lanes.
-    { name: 'learn-lanes', runs: 'each', everyMs, run: learnNews },
-    { name: 'end-stranded', runs: 'once', everyMs: 10_000, run: endStranded },
-  ]
 }
