@@ -8,7 +8,7 @@
 import type { Job } from '../../../../../domain/jobs/job.ts'
 import type { ListQuery } from '../../../../../domain/jobs/job-store.ts'
 import { isTerminal } from '../../../../../domain/jobs/transitions.ts'
-import { COLUMN, toJob } from '../../../rows/job-row.ts'
+import { COLUMN, toJob } from '../../../rows/jobs/job-row.ts'
 import {
   ANSWERED_OUTPUTS,
   type JobsPart,

@@ -5,7 +5,7 @@
  */
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { JobRow, StoredJob } from '../../../rows/job-row.ts'
+import type { JobRow, StoredJob } from '../../../rows/jobs/job-row.ts'
 import { ANSWERED_OUTPUTS, type JobsPart, type PartQuery, WALKED_ENTRIES } from '../../../search/job-pages.ts'
 import type { PageKey } from '../../../search/merge-walks.ts'
 import { prepareRows } from '../statement.ts'
