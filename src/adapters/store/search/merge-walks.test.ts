@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { seededRandom } from '../../../../test/support/seeded-random.ts'
-import { mergeWalks, type PageKey, type Walk } from './merge-walks.ts'
+import { type MergedPage, mergeWalks, type PageKey, type Walk } from './merge-walks.ts'
 
 const WHOLE = 1000
 
@@ -24,9 +24,9 @@ test('pages over many ranges hold every entry once and in order, however short t
     const limit = random.between(1, 12)
     const found: number[] = []
     for (let behind: PageKey | null = [WHOLE, '']; behind !== null; ) {
-      const [from]: PageKey = behind
+      const from: number = behind[0]
       let extensions = 0
-      const page = mergeWalks(
+      const page: MergedPage<PageKey> = mergeWalks(
         ranges.map((range) => walkRange(range, { behind: from, length })),
         {
           order: 'newest',
