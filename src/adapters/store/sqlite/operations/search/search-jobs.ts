@@ -2,7 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { StatusCounts, SummaryFilter, SummaryScope } from '../../../../../domain/jobs/summaries/summary-store.ts'
 import { JOB_STATUSES, type JobStatus } from '../../../../../domain/jobs/transitions.ts'
-import { type StoredSummary, type SummaryRow, TRACEBACK } from '../../../rows/summary-row.ts'
+import { type StoredSummary, type SummaryRow, TRACEBACK } from '../../../rows/jobs/summary-row.ts'
 import { type MergedPage, mergeWalks, type PageKey, type Walk } from '../../../search/merge-walks.ts'
 import {
   isPlain,
