@@ -51,5 +51,6 @@ for (const room of ordered) {
     const { files, lines } = each.get(room) ?? { files: 0, lines: 0 }
     return files === 0 ? ' | ' : `${files} | ${lines.toLocaleString('en')}`
   })
-  console.log(`| \`${room}\` | ${cells.join(' | ')} |`)
+  const name = counts.at(-1)?.has(room) ? `\`${room}\`` : `${room.replaceAll('/', ' / ')} (gone)`
+  console.log(`| ${name} | ${cells.join(' | ')} |`)
 }
