@@ -75,7 +75,7 @@ export interface HttpParts {
   readonly turns: Turns
   /** Told of every chunk of a request's body. */
   readonly onTransferred: (bytes: number) => void
-  /** Left out: nobody traces. */
+  /** Left out: tracing is off. */
   readonly tracer?: Tracer
   readonly clock: Clock
   readonly log: Log

@@ -1,16 +1,16 @@
-/** Sends on through broken lines and restarts of the server, as long as something comes of it now and then. */
+/** Repeats requests through broken connections and restarts of the server, as long as some of them succeed. */
 import { createBackoff } from '../../../lib/waiting/backoff.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 
 interface Persistence {
-  /** null: it failed, and after a pause the same may work. Throws what cannot pass, and what has failed for long. */
+  /** null: the attempt failed, a pause is over, and it may be made again. Throws errors that will not pass, and after too many failures. */
   persist<Answer>(attempt: () => Promise<Answer>): Promise<Answer | null>
-  /** Something has come of it: failures are counted anew. */
+  /** Progress was made: failures are counted from zero again. */
   succeed(): void
 }
 
 interface PersistenceOptions {
-  /** Whether the same may work later. */
+  /** Whether the same attempt may work later. */
   readonly mayPass: (error: unknown) => boolean
   readonly signal: AbortSignal
 }

@@ -54,7 +54,7 @@ interface Drawn {
 }
 
 const ANSWER_WITHIN_MS = 30_000
-// Of the newest calls; an older one is not looked for.
+// How many pages of the newest calls are searched; older calls are not found.
 const CALL_PAGES = 10
 
 export function addTrace(program: Command, terminal: Terminal, finish: Finish): void {

@@ -24,7 +24,7 @@ import { claimEngines, type OpenedDirectory } from './open-directory.ts'
 import { readServiceId } from './service-id.ts'
 
 interface FleetParts {
-  /** Left out: nobody traces. */
+  /** Left out: tracing is off. */
   readonly tracer?: Tracer
   readonly clock: Clock
   readonly log: Log

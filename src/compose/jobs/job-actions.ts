@@ -73,7 +73,7 @@ interface JobParts {
   readonly toHook: ToHook
   /** Slices long work on the main thread; all of it shares these slices. */
   readonly turns: Turns
-  /** Left out: nobody traces. */
+  /** Left out: tracing is off. */
   readonly tracer?: Tracer
   readonly clock: Clock
   readonly log: Log

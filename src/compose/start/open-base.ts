@@ -51,7 +51,7 @@ export interface Base {
   readonly opened: OpenedBlobs
   /** Told of every chunk of a body that comes or goes. */
   readonly onTransferred: (bytes: number) => void
-  /** Left out: nobody traces. */
+  /** Left out: tracing is off. */
   readonly tracer?: Tracer
   readonly log: Log
 }

@@ -44,7 +44,7 @@ export interface ServiceOverrides extends FleetOverrides, BaseOverrides {
 }
 
 interface ServiceOptions {
-  /** Left out: nobody traces. */
+  /** Left out: tracing is off. */
   readonly tracer?: Tracer
   readonly log: Log
   readonly version: string
