@@ -55,8 +55,7 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
     const opened = openWithQuery(await access.open(caller, call.provider, call.model), request.url)
     const key = readKey(request)
     const { body, input } = await readCallInput(request, deps.maxBodyBytes)
-    // Proxies and kernels may drop a silent connection; we do not while its call may still end well.
-    request.socket.setTimeout(deps.holdMs)
+    holdOpen(response, deps.holdMs)
     return runModel({
       opened,
       accountId: caller.accountId,
@@ -107,6 +106,17 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
       dropRestOf(request)
     }
   }
+}
+
+/**
+ * Proxies and kernels may drop a silent connection; we do not while its call may still end well. Most calls end long before the
+ * connection would be idle, so its timer is left alone until it fires.
+ */
+function holdOpen(response: ServerResponse, holdMs: number): void {
+  const { socket } = response
+  const idleMs = socket?.timeout ?? 0
+  if (idleMs === 0 || idleMs >= holdMs) socket?.setTimeout(holdMs)
+  else response.once('timeout', () => socket?.setTimeout(holdMs - idleMs))
 }
 
 /**
