@@ -13,6 +13,7 @@ import type { RunAnswer, RunModel } from '../../domain/models/calls/run-call.ts'
 import { claimOf } from '../kit/bodies/body-memory.ts'
 import { dropRestOf, keepOpenFor } from '../kit/bodies/unread-body.ts'
 import { keepUntilAnswered } from '../kit/connections/half-closed.ts'
+import { holdOpen } from '../kit/connections/hold-open.ts'
 import { writeAnswer } from '../kit/connections/raw-answer.ts'
 import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
 import { mustBeResult } from '../kit/model-calls.ts'
@@ -106,17 +107,6 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
       dropRestOf(request)
     }
   }
-}
-
-/**
- * Proxies and kernels may drop a silent connection; we do not while its call may still end well. Most calls end long before the
- * connection would be idle, so its timer is left alone until it fires.
- */
-function holdOpen(response: ServerResponse, holdMs: number): void {
-  const { socket } = response
-  const idleMs = socket?.timeout ?? 0
-  if (idleMs === 0 || idleMs >= holdMs) socket?.setTimeout(holdMs)
-  else response.once('timeout', () => socket?.setTimeout(holdMs - idleMs))
 }
 
 /**
