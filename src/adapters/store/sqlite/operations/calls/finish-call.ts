@@ -64,8 +64,15 @@ export function toFinishOutcome(answer: FinishAnswer): { readonly chargedMicros:
   return answer === null ? null : { chargedMicros: answer === UNCHARGED ? null : answer }
 }
 
-type Row = [accountId: string, attempt: number, holdMicros: number | null, spendMicros: number, costly: number]
-type RareRow = [...Row, key: string | null, queued: number]
+type Row = [
+  accountId: string,
+  key: string | null,
+  queued: number,
+  attempt: number,
+  holdMicros: number | null,
+  spendMicros: number,
+  costly: number,
+]
 
 const STATE: Readonly<Record<Exclude<CallFate, 'forget'>, string>> = {
   keep: 'done',
@@ -73,64 +80,38 @@ const STATE: Readonly<Record<Exclude<CallFate, 'forget'>, string>> = {
   spend: 'unusable',
 }
 
-const IS_HELD = `seq = ?1 AND id = ?2 AND state = 'running' AND owner = ?3 AND fence = ?4`
-const ROW = 'account_id, attempt, hold_micros, spend_micros, costly'
-
 export function prepareFinishCall(database: DatabaseSync): (input: Packed<Finish>) => FinishAnswer {
-  const finishRarely = prepareFinishRarely(database)
-  // Nearly every call has a key and nobody who is told of its end: found and changed in one statement. What has an index is left as it is.
-  const end = prepareRows<Row>(
+  const select = prepareRows<Row>(
     database,
-    `UPDATE router_call SET state = ?5 WHERE ${IS_HELD} AND key IS NOT NULL AND queued = 0 RETURNING ${ROW}`,
+    `SELECT account_id, key, queued, attempt, hold_micros, spend_micros, costly FROM router_call
+     WHERE seq = ? AND id = ? AND state = 'running' AND owner = ? AND fence = ?`,
   )
-  const results = prepareCallResults(database)
-  const settle = prepareSettle(database)
-
-  return (input) => {
-    const finish = FINISH.unpack(input)
-    const { seq, id, owner, fence, fate, result, at, replayUntil, expiresAt } = finish
-    const row = fate === 'forget' || expiresAt !== null ? undefined : end.get(seq, id, owner, fence, STATE[fate])
-    if (row === undefined) return finishRarely(finish)
-    if (result !== null) results.insert({ seq, accountId: row[0], fields: fromSent(result), at, replayUntil })
-    return settle(row, finish)
-  }
-}
-
-/** Queued calls, calls without a key, and those that are forgotten. */
-function prepareFinishRarely(database: DatabaseSync): (finish: Finish) => FinishAnswer {
-  const select = prepareRows<RareRow>(database, `SELECT ${ROW}, key, queued FROM router_call WHERE ${IS_HELD}`)
-  const update = database.prepare(
-    `UPDATE router_call SET state = ?2, expires_at = coalesce(?3, expires_at) WHERE seq = ?1`,
-  )
+  // An index over what is set is written even where the value stays: only what changes is named.
+  const end = database.prepare('UPDATE router_call SET state = ?2 WHERE seq = ?1')
+  const endUntil = database.prepare('UPDATE router_call SET state = ?2, expires_at = ?3 WHERE seq = ?1')
   const remove = database.prepare('DELETE FROM router_call WHERE seq = ?')
+  const pool = prepareCallPool(database)
+  const money = prepareCallMoney(database)
   const results = prepareCallResults(database)
-  const settle = prepareSettle(database)
   const dropInput = prepareDropInput(database)
 
-  return (finish) => {
-    const { seq, id, owner, fence, fate, result, at, replayUntil, expiresAt } = finish
-    const found = select.get(seq, id, owner, fence)
-    if (found === undefined) return null
-    const [accountId, attempt, holdMicros, spendMicros, costly, key, queued] = found
+  return (input) => {
+    const { seq, id, owner, fence, fate, result, chargeMicros, memo, at, replayUntil, expiresAt } = FINISH.unpack(input)
+    const row = select.get(seq, id, owner, fence)
+    if (row === undefined) return null
+    const [accountId, key, queued, attempt, holdMicros, spendMicros, costly] = row
+    pool.leave({ accountId, costly, spendMicros })
+    const charged = money.settle({ id, accountId, attempt, holdMicros }, { micros: chargeMicros, memo, at })
     if (queued === 1) dropInput(seq, at)
     // Nobody can ask for a call without a key again, so nothing of it needs to be remembered.
     if (fate === 'forget' || (key === null && queued === 0)) remove.run(seq)
     else {
       // Before the state: whoever is told of the end is told of its result.
       if (result !== null) results.insert({ seq, accountId, fields: fromSent(result), at, replayUntil })
-      update.run(seq, STATE[fate], expiresAt)
+      if (expiresAt === null) end.run(seq, STATE[fate])
+      else endUntil.run(seq, STATE[fate], expiresAt)
     }
-    return settle([accountId, attempt, holdMicros, spendMicros, costly], finish)
-  }
-}
-
-/** Takes the call out of its account's pool, and charges for it. */
-function prepareSettle(database: DatabaseSync): (row: Row, finish: Finish) => number {
-  const pool = prepareCallPool(database)
-  const money = prepareCallMoney(database)
-  return ([accountId, attempt, holdMicros, spendMicros, costly], { id, chargeMicros, memo, at }) => {
-    pool.leave({ accountId, costly, spendMicros })
-    return money.settle({ id, accountId, attempt, holdMicros }, { micros: chargeMicros, memo, at }) ?? UNCHARGED
+    return charged ?? UNCHARGED
   }
 }
 

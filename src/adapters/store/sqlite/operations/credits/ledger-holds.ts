@@ -40,16 +40,24 @@ export function prepareLedger(database: DatabaseSync): Ledger {
   const openHold = database.prepare(
     'INSERT INTO ledger_hold (id, account_id, micros, held_at, pool, model, key_id) VALUES (?, ?, ?, ?, ?, ?, ?)',
   )
-  const closeHold = prepareRows<HoldRow>(
+  // Two statements, because rows that a statement changes and returns go through a table of their own.
+  const findHold = prepareRows<HoldRow>(
     database,
-    'DELETE FROM ledger_hold WHERE id = ? RETURNING account_id, micros, pool, model, key_id',
+    'SELECT account_id, micros, pool, model, key_id FROM ledger_hold WHERE id = ?',
   )
+  const removeHold = database.prepare('DELETE FROM ledger_hold WHERE id = ?')
   const spare = prepareRows<[Micros]>(
     database,
     'SELECT max(0, available - floor) FROM credit_account WHERE account_id = ?',
   )
   const giveBack = database.prepare(`
     UPDATE credit_account SET available = available + ?2, held = held - ?3 WHERE account_id = ?1`)
+
+  function closeHold(holdId: string): HoldRow | undefined {
+    const row = findHold.get(holdId)
+    if (row !== undefined) removeHold.run(holdId)
+    return row
+  }
 
   function close(
     kind: 'settle' | 'release',
@@ -80,7 +88,7 @@ export function prepareLedger(database: DatabaseSync): Ledger {
     },
     settle({ holdId, micros, at, memo }) {
       mustBeAmount(micros)
-      const row = closeHold.get(holdId)
+      const row = closeHold(holdId)
       if (row === undefined) return null
       const [accountId, held] = row
       const charged = micros <= held ? micros : Math.min(micros, held + (spare.get(accountId)?.[0] ?? 0))
@@ -88,7 +96,7 @@ export function prepareLedger(database: DatabaseSync): Ledger {
       return charged
     },
     release({ holdId, at, memo = '' }) {
-      const row = closeHold.get(holdId)
+      const row = closeHold(holdId)
       if (row === undefined) return false
       close('release', row, 0, { reference: holdId, at, memo })
       return true
