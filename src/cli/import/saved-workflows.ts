@@ -2,8 +2,8 @@
  * The saved workflows of the account: its user files below `workflows/`, where ComfyUI's editor and other clients of the Legacy v1 API
  * have them. A name that is taken by another workflow is never written over unless that is wished.
  */
-import { RefusedError, type RunClient } from '../run/client.ts'
-import { toFields } from '../run/job-answers.ts'
+import { RefusedError, type RunClient } from '../server/client.ts'
+import { toFields } from '../server/job-answers.ts'
 import type { Placed } from './import-report.ts'
 import type { PlaceOptions } from './service-files.ts'
 

@@ -6,9 +6,9 @@
 import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { sleep } from '../../../lib/waiting/sleep.ts'
-import { RefusedError, type RunClient } from '../run/client.ts'
-import { hashFile } from '../run/hash-file.ts'
-import { toFields } from '../run/job-answers.ts'
+import { RefusedError, type RunClient } from '../server/client.ts'
+import { hashFile } from '../server/hash-file.ts'
+import { toFields } from '../server/job-answers.ts'
 import type { Placed } from './import-report.ts'
 import { toReadFailure } from './walk-folder.ts'
 
