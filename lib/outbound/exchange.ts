@@ -6,6 +6,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Readable } from 'node:stream'
 import type { Dispatcher } from 'undici'
+import { MAX_TIMER_MS } from '../waiting/sleep.ts'
 
 export interface ExchangeRequest {
   readonly origin: string
@@ -23,7 +24,7 @@ interface CommonLimits {
 }
 
 export interface PhaseLimits extends CommonLimits {
-  /** Time until the headers of the answer arrive. A model may take minutes before it answers. */
+  /** Time until the headers of the answer arrive. A model may take minutes before it answers. `MAX_TIMER_MS`: the signal ends it. */
   readonly headTimeMs: number
   /** Time for the whole body after the headers: ends a body that arrives too slowly. */
   readonly bodyTimeMs: number
@@ -103,6 +104,8 @@ export function exchange(
   })
 }
 
+const boundBody = (handler: ExchangeHandler) => handler.boundBody()
+
 class ExchangeHandler implements Dispatcher.DispatchHandler {
   readonly #limits: ExchangeLimits
   readonly #resolve: (answer: ExchangeAnswer) => void
@@ -129,7 +132,8 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     this.#onAbort = () => this.#cut('aborted', 'the call ended')
     limits.signal?.addEventListener('abort', this.#onAbort, { once: true })
     if ('totalTimeMs' in limits) this.#cutAfter(limits.totalTimeMs, 'no whole answer came in time')
-    else if ('headTimeMs' in limits) this.#cutAfter(limits.headTimeMs, 'no answer came in time')
+    else if ('headTimeMs' in limits && limits.headTimeMs < MAX_TIMER_MS)
+      this.#cutAfter(limits.headTimeMs, 'no answer came in time')
   }
 
   #cutAfter(ms: number, message: string): void {
@@ -158,10 +162,19 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     this.#status = status
     this.#headers = headers
     if ('silentHeadMs' in this.#limits) clearTimeout(this.#timer)
-    if ('bodyTimeMs' in this.#limits) this.#cutAfter(this.#limits.bodyTimeMs, 'the answer took too long')
+    if ('bodyTimeMs' in this.#limits) {
+      clearTimeout(this.#timer)
+      process.nextTick(boundBody, this)
+    }
     const announced = Number(headers['content-length'] ?? 0)
     if (announced > this.#limits.maxBytes) this.#cut('too_large', `the answer announces ${announced} bytes`)
     else if (this.#limits.mayStream?.(status, headers)) this.#beginStream(controller, status, headers)
+  }
+
+  /** A body that came with its head is whole by now. */
+  boundBody(): void {
+    if (!this.#isOver && 'bodyTimeMs' in this.#limits)
+      this.#cutAfter(this.#limits.bodyTimeMs, 'the answer took too long')
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {

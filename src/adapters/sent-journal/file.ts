@@ -1,7 +1,7 @@
 /**
  * The sent journal as a file of the data folder: one short line per entry, appended with a plain write and never synced. What
  * was written outlives the process that wrote it. It need not outlive the machine: the file names the boot it belongs to, and
- * after the next boot its entries are not believed.
+ * after the next boot its entries are not believed. Calls that were let in together are written together.
  */
 import { closeSync, fchmodSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
 import type { SentJournal } from '../../domain/models/calls/sent-journal.ts'
@@ -10,9 +10,19 @@ export interface SentJournalFile extends SentJournal, Disposable {}
 
 // Some 25,000 calls; a longer file is rewritten with the calls that are under way.
 const MAX_BYTES = 1_000_000
+// About a hundred calls: more are not let in together.
+const MAX_GATHERED = 4096
 const OWNER_ONLY = 0o600
 const RECORDED = '+'
 const RETRACTED = '-'
+
+/** Entries that share one write. */
+interface Gathered {
+  text: string
+  failure: { readonly cause: unknown } | null
+  /** Rejects when they are not in the file. */
+  written: Promise<void> | null
+}
 
 /** `bootId` names this boot of the machine; null where the machine cannot tell, and then no entry is ever believed. */
 export function openSentJournalFile(path: string, bootId: string | null): SentJournalFile {
@@ -24,26 +34,62 @@ export function openSentJournalFile(path: string, bootId: string | null): SentJo
   fchmodSync(file, OWNER_ONLY)
   let size = 0
 
-  function append(sign: string, callId: string): void {
+  let isTorn = false
+  let gathered: Gathered | null = null
+
+  function append(text: string): void {
     if (size > MAX_BYTES) rewrite()
-    size += writeSync(file, `${sign}${callId}\n`)
+    const bytes = Buffer.from(isTorn ? `\n${text}` : text, 'latin1')
+    isTorn = true
+    for (let at = 0; at < bytes.length; ) at += writeSync(file, bytes, at)
+    isTorn = false
+    size += bytes.length
+  }
+
+  /** Never throws: whoever waits for one of these entries is told. */
+  function write(entries: Gathered): void {
+    gathered = null
+    try {
+      append(entries.text)
+    } catch (error) {
+      entries.failure = { cause: error }
+    }
+  }
+
+  async function settle(entries: Gathered): Promise<void> {
+    // When all that are ready now have said that they begin.
+    await null
+    if (gathered === entries) write(entries)
+    if (entries.failure !== null) throw entries.failure.cause
+  }
+
+  function gather(): Gathered {
+    const entries: Gathered = { text: '', failure: null, written: null }
+    gathered = entries
+    entries.written = settle(entries)
+    return entries
   }
 
   function rewrite(): void {
     const lines = [...underway].map((callId) => `${RECORDED}${callId}\n`)
     ftruncateSync(file, 0)
     size = writeSync(file, header + lines.join(''))
+    isTorn = false
   }
 
   return {
     record({ id }) {
-      append(RECORDED, id)
+      const entries = gathered ?? gather()
+      entries.text += `${RECORDED}${id}\n`
       underway.add(id)
+      if (entries.text.length > MAX_GATHERED) write(entries)
+      return entries.written ?? undefined
     },
     retract({ id }) {
       underway.delete(id)
+      if (gathered !== null) write(gathered)
       try {
-        append(RETRACTED, id)
+        append(`${RETRACTED}${id}\n`)
       } catch {
         // The entry stays: after a crash the call counts as one that may have left, which costs its key and never money.
       }
@@ -51,7 +97,10 @@ export function openSentJournalFile(path: string, bootId: string | null): SentJo
     forget: (callId) => void underway.delete(callId),
     mayHaveLeft: ({ ref }) => earlier === null || earlier.has(ref.id) || underway.has(ref.id),
     dropEarlier: rewrite,
-    [Symbol.dispose]: () => closeSync(file),
+    [Symbol.dispose]() {
+      if (gathered !== null) write(gathered)
+      closeSync(file)
+    },
   }
 }
 

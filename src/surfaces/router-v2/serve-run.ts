@@ -13,6 +13,7 @@ import type { RunAnswer, RunModel } from '../../domain/models/calls/run-call.ts'
 import { claimOf } from '../kit/bodies/body-memory.ts'
 import { dropRestOf, keepOpenFor } from '../kit/bodies/unread-body.ts'
 import { keepUntilAnswered } from '../kit/connections/half-closed.ts'
+import { holdOpen } from '../kit/connections/hold-open.ts'
 import { writeAnswer } from '../kit/connections/raw-answer.ts'
 import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
 import { mustBeResult } from '../kit/model-calls.ts'
@@ -55,8 +56,7 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
     const opened = openWithQuery(await access.open(caller, call.provider, call.model), request.url)
     const key = readKey(request)
     const { body, input } = await readCallInput(request, deps.maxBodyBytes)
-    // Proxies and kernels may drop a silent connection; we do not while its call may still end well.
-    request.socket.setTimeout(deps.holdMs)
+    holdOpen(response, deps.holdMs)
     return runModel({
       opened,
       accountId: caller.accountId,

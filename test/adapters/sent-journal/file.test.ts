@@ -75,6 +75,21 @@ test('a file in which earlier calls were not dealt with keeps them, whatever thi
     assert.deepEqual([second.mayHaveLeft(found('before')), second.mayHaveLeft(found('own'))], [true, true])
   }))
 
+test('calls that begin together are written together, and each waits for it', () =>
+  withFile(async (path) => {
+    using file = openSentJournalFile(path, 'boot-1')
+    file.dropEarlier()
+    const { size } = await stat(path)
+    const recording = ['first', 'second'].map((id) => file.record(held(id)))
+    assert.equal((await stat(path)).size, size + '+first\n+second\n'.length)
+    await Promise.all(recording)
+    using next = openSentJournalFile(path, 'boot-1')
+    assert.deepEqual(
+      ['first', 'second', 'third'].map((id) => next.mayHaveLeft(found(id))),
+      [true, true, false],
+    )
+  }))
+
 test('where the machine does not name its boots, no entry is believed', () => {
   assert.equal(readBootId('/nowhere/boot_id'), null)
 })

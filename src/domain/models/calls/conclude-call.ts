@@ -6,14 +6,7 @@ import type { Log } from '../../../../lib/log.ts'
 import { capCost, priceOf } from '../pricing/pricing.ts'
 import type { ProviderRefusal, ProviderResult } from '../provider.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
-import {
-  type CallBody,
-  type CallEnd,
-  type CallFate,
-  type CallStore,
-  INLINE_BYTES,
-  type StoredRefusal,
-} from './call-store.ts'
+import { type CallEnd, type CallFate, type CallStore, INLINE_BYTES, type StoredRefusal } from './call-store.ts'
 import { hostResult, type KeepResultDeps, storeResult } from './keep-result.ts'
 import type { DrivenCall } from './live-calls.ts'
 import { writePersistently } from './persistent-write.ts'
@@ -168,7 +161,7 @@ function createFinish({ store, clock, limits, log, stopping }: ConcludeDeps) {
     const write = () =>
       store.finish(live.ref, {
         fate,
-        end: isRemembered && canBeStored(kept) ? withOwnBytes(kept) : toStoredEnd(kept),
+        end: isRemembered && canBeStored(kept) ? kept : toStoredEnd(kept),
         chargeMicros,
         memo: `${live.model.id} ${live.ref.id}`,
         at,
@@ -208,13 +201,4 @@ function toStoredEnd(end: CallEnd | RouterError | null): CallEnd | null {
   if (!(end instanceof RouterError)) return null
   const { refusal, message, upstreamStatus, failures } = end
   return { kind: 'refusal', refusal: { refusal, message, upstreamStatus, failures } }
-}
-
-/** A view of a larger buffer would be sent to the writer thread as the whole buffer. */
-function withOwnBytes(end: CallEnd): CallEnd {
-  if (end.kind === 'refusal' || end.result.body.kind === 'blob') return end
-  const { bytes } = end.result.body
-  if (bytes.byteLength === bytes.buffer.byteLength) return end
-  const body: CallBody = { kind: 'inline', bytes: new Uint8Array(bytes) }
-  return { kind: 'result', result: { ...end.result, body } }
 }

@@ -45,12 +45,34 @@ function stepInto(value: unknown, step: JsonPath[number]): Leaf[] {
   if (typeof value !== 'object' || value === null) return []
   const holder = value as Record<string | number, unknown>
   if (step === EVERY) return Array.isArray(value) ? value.map((item, key) => ({ holder, key, value: item })) : []
-  if (Array.isArray(value) !== (typeof step === 'number')) return []
-  const isThere = typeof step === 'number' ? step < (holder.length as number) : Object.hasOwn(holder, step)
-  return isThere ? [{ holder, key: step, value: holder[step] }] : []
+  return hasStep(value, step) ? [{ holder, key: step, value: holder[step] }] : []
+}
+
+/** Whether a value at the path passes, null included. For answers that are read with every call: nothing is made on the way. */
+export function someValue(document: unknown, path: JsonPath, passes: (value: unknown) => boolean, from = 0): boolean {
+  let value = document
+  for (let at = from; at < path.length; at++) {
+    const step = path[at]
+    if (typeof value !== 'object' || value === null) return false
+    if (step === EVERY)
+      return Array.isArray(value) && value.some((item: unknown) => someValue(item, path, passes, at + 1))
+    if (!hasStep(value, step)) return false
+    value = (value as Record<string | number, unknown>)[step]
+  }
+  return passes(value)
 }
 
 /** The first value at the path; undefined when there is none. */
 export function findValue(document: unknown, path: JsonPath): unknown {
-  return findLeaves(document, path)[0]?.value
+  let found: unknown
+  someValue(document, path, (value) => {
+    found = value
+    return true
+  })
+  return found
+}
+
+function hasStep(holder: object, step: string | number): boolean {
+  if (typeof step === 'number') return Array.isArray(holder) && step < holder.length
+  return !Array.isArray(holder) && Object.hasOwn(holder, step)
 }

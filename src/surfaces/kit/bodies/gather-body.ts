@@ -20,7 +20,6 @@ const MIN_BYTES_PER_MS = 16
 const FIRST_BYTES = 65_536
 
 export function gatherBody(stream: IncomingMessage, claim: BodyClaim, options: GatherOptions): Promise<Buffer> {
-  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const { maxBytes, deadlineMs } = options
   const declared = stream.headers['content-length']
   const declaredBytes = declared === undefined ? null : Number(declared)
@@ -28,9 +27,11 @@ export function gatherBody(stream: IncomingMessage, claim: BodyClaim, options: G
   if (stream.destroyed) return Promise.reject(malformed('the request ended before its body was complete'))
   try {
     claim.mustFit(declaredBytes ?? 0)
+    if (stream.complete && stream.readableLength > 0) return Promise.resolve(takeBuffered(stream, claim, maxBytes))
   } catch (error) {
     return Promise.reject(error)
   }
+  const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
   const bytes = new GrowingBytes(declaredBytes, maxBytes)
   const startedAtMs = performance.now()
 
@@ -72,6 +73,15 @@ export function gatherBody(stream: IncomingMessage, claim: BodyClaim, options: G
   }
   stream.on('data', onData).on('end', onEnd).on('error', onBroken).on('close', onBroken)
   return promise
+}
+
+/** A small body usually comes with its head: then there is nothing to wait for, and nothing to time. */
+function takeBuffered(stream: IncomingMessage, claim: BodyClaim, maxBytes: number): Buffer {
+  if (stream.readableLength > maxBytes) throw tooLarge(maxBytes)
+  claim.take(stream.readableLength)
+  const bytes: Buffer = stream.read()
+  claim.onTransferred(bytes.length)
+  return bytes
 }
 
 /** Grows by doubling where the length was not declared. A body that came as one chunk is not copied. */

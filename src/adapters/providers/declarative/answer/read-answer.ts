@@ -1,7 +1,7 @@
 /** An answer's body as a document, and what a finished one contains: output, usage, cost. */
 import { Readable } from 'node:stream'
 import type { ExchangeAnswer } from '../../../../../lib/outbound/exchange.ts'
-import { findLeaves, findValue } from '../../../../domain/models/catalog/json-path.ts'
+import { findValue, someValue } from '../../../../domain/models/catalog/json-path.ts'
 import { isRecord, type JsonRecord, type Model } from '../../../../domain/models/catalog/model.ts'
 import type { ProviderResult } from '../../../../domain/models/provider.ts'
 import type { CompiledModel } from '../rules/compile-model.ts'
@@ -31,7 +31,11 @@ export function readAnswer({ status, headers, body }: ExchangeAnswer): ReadAnswe
 
 /** The only proof of success: a leaf that should hold output holds some. States and HTTP statuses have been seen to be wrong. */
 export function hasOutput(document: unknown, { assets }: CompiledModel): boolean {
-  return assets.some((path) => findLeaves(document, path).some(({ value }) => !isEmpty(value) && !isEmptyRecord(value)))
+  return assets.some((path) => someValue(document, path, isOutput))
+}
+
+function isOutput(value: unknown): boolean {
+  return !isEmpty(value) && !isEmptyRecord(value)
 }
 
 function isEmptyRecord(value: unknown): boolean {
@@ -51,7 +55,8 @@ export function toResult(answer: ReadAnswer, model: CompiledModel, kept: Templat
 function readUsage(answer: ReadAnswer, { usage, rules }: CompiledModel): JsonRecord | null {
   const stated = usage === null ? undefined : findValue(answer.document, usage)
   const fromBody = isRecord(stated as never) ? (stated as JsonRecord) : {}
-  const fromHeaders = Object.entries(rules.usage_headers ?? {}).flatMap(([name, header]) => {
+  if (rules.usage_headers === undefined) return Object.keys(fromBody).length === 0 ? null : fromBody
+  const fromHeaders = Object.entries(rules.usage_headers).flatMap(([name, header]) => {
     const value = Number(answer.headers[header])
     return Number.isFinite(value) ? [[name, value]] : []
   })

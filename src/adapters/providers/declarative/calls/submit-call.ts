@@ -35,12 +35,12 @@ export function createSubmit(context: ProviderContext, deps: DeclarativeDeps): P
   function judge({ model, operation }: Step, answer: ReadAnswer): Meaning | null {
     if (answer.status >= 300) return model.classify(answer, 'error') ?? meaningOfStatus(answer.status)
     const isFinal = operation.rules.returns === 'json'
-    const found = model.classify(answer, 'ok', isFinal && hasOutput(answer.document, model))
+    const isWhole = isFinal && hasOutput(answer.document, model)
+    const found = model.classify(answer, 'ok', isWhole)
     if (found !== null) return found
     if (answer.stream !== null) return null
     if (operation.rules.returns === 'bytes') return answer.bytes.length === 0 || answer.isJson ? 'failed' : null
-    if (!answer.isJson || (isFinal && !hasOutput(answer.document, model))) return 'failed'
-    return null
+    return answer.isJson && isWhole === isFinal ? null : 'failed'
   }
 
   function refuse(step: Step, answer: ReadAnswer, meaning: Meaning): SubmitOutcome {
@@ -90,7 +90,8 @@ export function createSubmit(context: ProviderContext, deps: DeclarativeDeps): P
     const { settings } = context
     const known = call.isRepeat === true ? await find(step) : null
     if (known !== null) return known
-    const request = await buildRequest(call, step, { settings, media: deps.media, signal: options.signal })
+    const building = buildRequest(call, step, { settings, media: deps.media, signal: options.signal })
+    const request = building instanceof Promise ? await building : building
     const isBytes = operation.rules.returns === 'bytes'
     const about = {
       ...options,

@@ -34,17 +34,20 @@ export function chooseOperation(
   return model.operations.find(({ fits }) => fits(input, settings))
 }
 
-/** Throws FieldRefusal when a field cannot be sent on. */
-export async function buildRequest(
+const NO_VALUES: TemplateValues = {}
+
+/** At once, but for forms, whose files may have to be fetched. Throws FieldRefusal when a field cannot be sent on. */
+export function buildRequest(
   call: ProviderCall,
   { model, operation }: { readonly model: CompiledModel; readonly operation: CompiledOperation },
   { settings, media, signal }: BuildOptions,
-): Promise<BuiltRequest> {
-  const values = toValues(call, settings)
+): BuiltRequest | Promise<BuiltRequest> {
+  const values = operation.hasTemplates ? toValues(call, settings) : NO_VALUES
   refuseFields(call, operation, values)
   const from = { body: call.body, input: call.input, values, knownFields: model.knownFields }
   const target = operation.path(values)
-  const headers = Object.fromEntries(operation.headers.map(([name, write]) => [name, write(values)]))
+  const headers: Record<string, string> = {}
+  for (const [name, write] of operation.headers) headers[name] = write(values)
   if (operation.rules.encoding === 'as_sent') {
     const contentType = call.contentType ?? 'application/json'
     return { target, headers: { ...headers, 'content-type': contentType }, body: call.body }
@@ -52,7 +55,20 @@ export async function buildRequest(
   if (operation.rules.encoding !== 'multipart') {
     return { target, headers: { 'content-type': 'application/json', ...headers }, body: operation.body.toBytes(from) }
   }
-  const fields = operation.body.toFields(from)
+  return buildForm(call, operation, { target, headers, fields: operation.body.toFields(from), media, signal })
+}
+
+interface FormOptions extends Pick<BuildOptions, 'media' | 'signal'> {
+  readonly target: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly fields: JsonObject
+}
+
+async function buildForm(
+  call: ProviderCall,
+  operation: CompiledOperation,
+  { target, headers, fields, media, signal }: FormOptions,
+): Promise<BuiltRequest> {
   const files = await readFiles(call, operation, { media, signal })
   const form = writeMultipart([...toFormFields(withoutMedia(fields, operation)), ...files])
   // Whole in memory, since it may be sent several times; media are bounded before.

@@ -1,6 +1,6 @@
 /**
  * The caller's input as the provider gets it. An input that no rule changes is sent byte for byte; fields that are only added are
- * put in front of the caller's bytes. Otherwise the document is parsed and written again, with every digit kept.
+ * put before and behind the caller's bytes. Otherwise the document is parsed and written again, with every digit kept.
  */
 import {
   isJsonObject,
@@ -10,7 +10,7 @@ import {
   stringifyLosslessJson,
 } from '../../../../../lib/json/lossless-json.ts'
 import type { BodyRules } from '../rules/rule-types.ts'
-import { compileJsonTemplate, type TemplateValues } from '../rules/text-template.ts'
+import { compileJsonTemplate, namesIn, type TemplateValues } from '../rules/text-template.ts'
 
 interface BodyInput {
   readonly body: Buffer
@@ -27,35 +27,38 @@ export interface BodyWriter {
 }
 
 const OPEN_BRACE = 0x7b
+const CLOSE_BRACE = 0x7d
+// The last of the four characters that JSON calls white space; the others come before it.
+const SPACE = 0x20
 
 export function compileBody(rules: BodyRules = {}): BodyWriter {
-  const inject = compileFields(rules.inject)
-  const force = compileFields(rules.force)
+  const forced = rules.force ?? {}
+  const force = compileFields(forced, { isForced: true })
+  const inject = compileFields(rules.inject, { isForced: false }).filter(({ name }) => !(name in forced))
+  const removed = [
+    ...(rules.drop ?? []),
+    ...Object.keys(rules.rename ?? {}),
+    ...(rules.strip ?? []).map(({ field }) => field),
+  ]
   const isUntouched = ({ input, knownFields }: BodyInput) =>
-    (rules.drop ?? []).every((field) => !(field in input)) &&
-    Object.keys(rules.rename ?? {}).every((field) => !(field in input)) &&
-    (rules.strip ?? []).every(({ field }) => !(field in input)) &&
+    removed.every((field) => !(field in input)) &&
     (!rules.drop_unknown || knownFields === null || Object.keys(input).every((field) => knownFields.has(field)))
 
   function toFields({ body, values, knownFields }: BodyInput): JsonObject {
     const fields = parseLosslessJson(body.toString('utf8'))
     if (!isJsonObject(fields)) throw new Error('a model is only ever given an object')
     dropFields(fields, rules, knownFields)
-    for (const [path, write] of inject) setAt(fields, path, write(values) as JsonValue, { onlyIfMissing: true })
-    for (const [path, write] of force) setAt(fields, path, write(values) as JsonValue, { onlyIfMissing: false })
+    for (const { path, write } of inject) setAt(fields, path, write(values) as JsonValue, { onlyIfMissing: true })
+    for (const { path, write } of force) setAt(fields, path, write(values) as JsonValue, { onlyIfMissing: false })
     return fields
   }
 
   function toBytes(from: BodyInput): Buffer {
-    if (isUntouched(from) && force.every(([path, write]) => from.input[path[0]] === write(from.values))) {
-      const missing = inject.filter(([path]) => path.length > 1 || isMissing(from.input[path[0]]))
-      if (missing.length === 0) return from.body
-      if (missing.every(([path]) => path.length === 1 && !(path[0] in from.input))) {
-        return spliceFields(
-          from.body,
-          missing.map(([path, write]) => [path[0], write(from.values)]),
-        )
-      }
+    if (isUntouched(from)) {
+      const after = toMissing(force, from)
+      const before = after === null ? null : toMissing(inject, from)
+      if (after === '' && before === '') return from.body
+      if (after !== null && before !== null) return spliceFields(from.body, before, after)
     }
     return Buffer.from(stringifyLosslessJson(toFields(from)))
   }
@@ -63,10 +66,46 @@ export function compileBody(rules: BodyRules = {}): BodyWriter {
   return { toBytes, toFields }
 }
 
-type FieldWriter = readonly [path: readonly string[], write: (values: TemplateValues) => unknown]
+interface FieldWriter {
+  readonly name: string
+  readonly path: readonly string[]
+  readonly write: (values: TemplateValues) => unknown
+  /** Whether an input has it already, so that nothing is added. */
+  readonly isIn: (from: BodyInput) => boolean
+  /** As a member of an object, in JSON. */
+  readonly toMember: (values: TemplateValues) => string
+}
 
-function compileFields(fields: Readonly<Record<string, unknown>> = {}): FieldWriter[] {
-  return Object.entries(fields).map(([name, value]) => [name.split('.'), compileJsonTemplate(value)])
+function compileFields(
+  fields: Readonly<Record<string, unknown>> = {},
+  { isForced }: { readonly isForced: boolean },
+): FieldWriter[] {
+  return Object.entries(fields).map(([name, value]) => {
+    const write = compileJsonTemplate(value)
+    const path = name.split('.')
+    const [first] = path
+    const label = `${JSON.stringify(name)}:`
+    // Written once where nothing of a call stands in it.
+    const constant = namesIn(JSON.stringify(value)).length === 0 ? label + JSON.stringify(value) : null
+    return {
+      ...{ name, path, write },
+      isIn: isForced
+        ? ({ input, values }) => first in input && input[first] === write(values)
+        : ({ input }) => path.length === 1 && !isMissing(input[first]),
+      toMember: (values) => constant ?? label + JSON.stringify(write(values)),
+    }
+  })
+}
+
+/** The members that an input lacks, as JSON; null: one of them cannot simply be added. */
+function toMissing(fields: readonly FieldWriter[], from: BodyInput): string | null {
+  let text = ''
+  for (const { path, isIn, toMember } of fields) {
+    if (isIn(from)) continue
+    if (path.length > 1 || path[0] in from.input) return null
+    text += text === '' ? toMember(from.values) : `,${toMember(from.values)}`
+  }
+  return text
 }
 
 function isMissing(value: unknown): boolean {
@@ -106,10 +145,25 @@ function setAt(
   if (!onlyIfMissing || isMissing(holder[last])) holder[last] = value
 }
 
-/** `{…}` becomes `{"model":"x",…}`: the caller's bytes stay as they are. */
-function spliceFields(body: Buffer, fields: readonly (readonly [string, unknown])[]): Buffer {
+/**
+ * `{…}` becomes `{"model":"x",…,"stream":false}`: the caller's bytes stay as they are. What is forced stands last, because some
+ * servers take `Stream` for the same name, and of two the last.
+ */
+function spliceFields(body: Buffer, before: string, after: string): Buffer {
   const start = body.indexOf(OPEN_BRACE) + 1
-  const text = fields.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`).join(',')
-  const isEmpty = /^\s*\}/.test(body.toString('latin1', start, start + 64))
-  return Buffer.concat([body.subarray(0, start), Buffer.from(isEmpty ? text : `${text},`), body.subarray(start)])
+  const end = body.lastIndexOf(CLOSE_BRACE)
+  let first = start
+  while (body[first] <= SPACE) first++
+  const isEmpty = first === end
+  const head = before === '' || (isEmpty && after === '') ? before : `${before},`
+  const tail = after === '' || isEmpty ? after : `,${after}`
+  const headBytes = Buffer.byteLength(head)
+  const tailBytes = Buffer.byteLength(tail)
+  const spliced = Buffer.allocUnsafe(body.length + headBytes + tailBytes)
+  body.copy(spliced, 0, 0, start)
+  spliced.write(head, start)
+  body.copy(spliced, start + headBytes, start, end)
+  spliced.write(tail, end + headBytes)
+  body.copy(spliced, end + headBytes + tailBytes, end)
+  return spliced
 }

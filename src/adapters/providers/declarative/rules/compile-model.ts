@@ -9,6 +9,7 @@ import {
   compileJsonTemplate,
   compileTemplate,
   encodeForPath,
+  namesIn,
   type Template,
   type TemplateValues,
 } from './text-template.ts'
@@ -41,6 +42,8 @@ const TASK_STATES = ['success', 'failed', 'policy', 'timeout'] as const
 export interface CompiledOperation {
   readonly rules: OperationRules
   readonly fits: InputTest
+  /** Whether anything of a call stands in what is sent, other than its body. */
+  readonly hasTemplates: boolean
   readonly path: Template
   readonly headers: readonly (readonly [name: string, write: Template])[]
   readonly body: BodyWriter
@@ -83,9 +86,12 @@ export function compileModel(model: Model, provider: ProviderRules): CompiledMod
 
 function compileOperation(rules: OperationRules, { input }: Model): CompiledOperation {
   const modelName = input.modelField === null ? {} : { [input.modelField]: '{model}' }
+  const { path, headers, body, refuse } = rules
+  const texts = JSON.stringify([path, headers, body, refuse, modelName, toReference(rules)])
   return {
     rules,
     fits: compileConditions(rules.when),
+    hasTemplates: namesIn(texts).length > 0,
     path: compileTemplate(rules.path, encodeForPath),
     headers: Object.entries(rules.headers ?? {}).map(([name, text]) => [name, compileTemplate(text)]),
     body: compileBody({ ...rules.body, inject: { ...modelName, ...toReference(rules), ...rules.body?.inject } }),

@@ -3,7 +3,7 @@
  * as left out.
  */
 import type { IncomingHttpHeaders } from 'node:http'
-import { findLeaves, type JsonPath, readJsonPath } from '../../../../domain/models/catalog/json-path.ts'
+import { readJsonPath, someValue } from '../../../../domain/models/catalog/json-path.ts'
 import type { Condition, Meaning, Occasion, OutcomeRule } from './rule-types.ts'
 
 export interface Answer {
@@ -32,16 +32,11 @@ function compileRule({ status, path, header, match }: OutcomeRule): (answer: Ans
   const where = path === undefined ? null : readJsonPath(path)
   const pattern = match === undefined ? null : new RegExp(match, 'iu')
   const holds = (value: unknown) => (pattern === null ? !isEmpty(value) : pattern.test(toText(value)))
+  const holdsThere = (value: unknown) => !isEmpty(value) && holds(value)
   return (answer) =>
     (status === undefined || status.includes(answer.status)) &&
     (header === undefined || holds(answer.headers[header])) &&
-    (where === null || valuesAt(answer.document, where).some(holds))
-}
-
-function valuesAt(document: unknown, path: JsonPath): unknown[] {
-  return findLeaves(document, path)
-    .map(({ value }) => value)
-    .filter((value) => !isEmpty(value))
+    (where === null || someValue(answer.document, where, holdsThere))
 }
 
 function toText(value: unknown): string {
@@ -86,14 +81,14 @@ function compileCondition({ present, absent, setting, path, is }: Condition): In
   if (setting !== undefined) tests.push((_input, settings) => is?.includes(settings[setting] ?? '') ?? false)
   if (path !== undefined) {
     const where = readJsonPath(path)
-    tests.push((input) => findLeaves(input, where).some(({ value }) => is?.includes(String(value)) ?? false))
+    tests.push((input) => someValue(input, where, (value) => is?.includes(String(value)) ?? false))
   }
   return tests
 }
 
 function hasValue(path: string): InputTest {
   const where = readJsonPath(path)
-  return (input) => findLeaves(input, where).some(({ value }) => !isEmpty(value))
+  return (input) => someValue(input, where, (value) => !isEmpty(value))
 }
 
 /** null, '' and an empty list say that there is nothing. */

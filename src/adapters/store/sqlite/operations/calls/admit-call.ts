@@ -128,15 +128,18 @@ export function prepareAdmitCall(database: DatabaseSync): (input: Packed<Admissi
     const verdict = findKeyHolder({ accountId, key, fingerprint, now })
     const known = answerFromKey(verdict, call.mayResubmit, () => pool.look(call, call).standing)
     if (known !== null) return known
-    if (holdMicros !== null && !money.canPay(accountId, holdMicros)) return ['no_credits']
-    if (!call.isValid) return ['invalid']
     const found = pool.look(call, call)
-    if (found.verdict !== 'free') return [found.verdict, ...found.standing]
+    if (!call.isValid || found.verdict !== 'free') {
+      // An account that cannot pay is told so first.
+      if (holdMicros !== null && !money.canPay(accountId, holdMicros)) return ['no_credits']
+      return call.isValid && found.verdict !== 'free' ? [found.verdict, ...found.standing] : ['invalid']
+    }
     const before = verdict.use === 'interrupted' ? verdict.call : null
     const id = before?.id ?? call.id
-    const [running, committed]: Standing = pool.enter(call)
     const attempt = before === null ? 0 : before.attempt + 1
-    money.hold({ id, accountId, attempt, holdMicros }, now, { pool: null, model: call.model, keyId: call.keyId })
+    const labels = { pool: null, model: call.model, keyId: call.keyId }
+    if (!money.hold({ id, accountId, attempt, holdMicros }, now, labels)) return ['no_credits']
+    const [running, committed] = pool.enter(call, found)
     const [seq, fence] = write(call, before)
     return ['admitted', seq, id, fence, running, committed]
   }

@@ -21,9 +21,17 @@ export interface PoolEntry {
 
 type Row = [running: number, costly: number, committedMicros: number]
 
+interface Look {
+  readonly verdict: PoolVerdict
+  readonly standing: Standing
+  /** Whether the account ever had a call. */
+  readonly isKnown: boolean
+}
+
 interface CallPool {
-  look(entry: PoolEntry, limits: PoolLimits): { readonly verdict: PoolVerdict; readonly standing: Standing }
-  enter(entry: PoolEntry): Standing
+  look(entry: PoolEntry, limits: PoolLimits): Look
+  /** `look`: what was found in the same transaction. */
+  enter(entry: PoolEntry, look: Look): Standing
   leave(entry: PoolEntry): void
 }
 
@@ -32,25 +40,29 @@ export function prepareCallPool(database: DatabaseSync): CallPool {
     database,
     'SELECT running, costly, committed_micros FROM router_account WHERE account_id = ?',
   )
-  const enter = prepareRows<[number, number]>(
-    database,
-    `INSERT INTO router_account (account_id, running, costly, committed_micros) VALUES (?1, 1, ?2, ?3)
-     ON CONFLICT (account_id) DO UPDATE SET running = running + 1, costly = costly + ?2,
-       committed_micros = committed_micros + ?3
-     RETURNING running, committed_micros`,
+  const begin = database.prepare(
+    'INSERT INTO router_account (account_id, running, costly, committed_micros) VALUES (?1, 1, ?2, ?3)',
   )
+  const enter = database.prepare(`
+    UPDATE router_account SET running = running + 1, costly = costly + ?2, committed_micros = committed_micros + ?3
+    WHERE account_id = ?1`)
   const leave = database.prepare(`
     UPDATE router_account SET running = running - 1, costly = costly - ?2, committed_micros = committed_micros - ?3
     WHERE account_id = ?1`)
   return {
     look({ accountId, costly, spendMicros }, { maxCalls, maxCostlyCalls, ceilingMicros }) {
-      const [running, runningCostly, committed] = select.get(accountId) ?? [0, 0, 0]
+      const row = select.get(accountId)
+      const [running, runningCostly, committed] = row ?? [0, 0, 0]
       const load = { running, costly: runningCostly, committedMicros: committed }
       const limits = { maxCalls, maxCostlyCalls, ceilingMicros }
       const verdict = judgePool(load, { isCostly: costly === 1, spendMicros }, limits)
-      return { verdict, standing: [running, committed] }
+      return { verdict, standing: [running, committed], isKnown: row !== undefined }
     },
-    enter: ({ accountId, costly, spendMicros }) => enter.get(accountId, costly, spendMicros) ?? [0, 0],
+    enter({ accountId, costly, spendMicros }, { isKnown, standing: [running, committed] }) {
+      const statement = isKnown ? enter : begin
+      statement.run(accountId, costly, spendMicros)
+      return [running + 1, committed + spendMicros]
+    },
     leave({ accountId, costly, spendMicros }) {
       leave.run(accountId, costly, spendMicros)
     },
@@ -69,7 +81,8 @@ type CanPay = (accountId: string, micros: number) => boolean
 
 interface CallMoney {
   readonly canPay: CanPay
-  hold(call: HeldCall, at: number, labels: ChargeLabels): void
+  /** False: the account cannot pay, and nothing happened. */
+  hold(call: HeldCall, at: number, labels: ChargeLabels): boolean
   /** What was charged; null when nothing was set aside for it, or the account is not metered. */
   settle(call: HeldCall, charge: { readonly micros: number; readonly memo: string; readonly at: number }): number | null
 }
@@ -87,9 +100,8 @@ export function prepareCallMoney(database: DatabaseSync): CallMoney {
   return {
     canPay: prepareCanPay(database),
     hold({ id, accountId, attempt, holdMicros }, at, labels) {
-      if (holdMicros === null) return
-      const isHeld = ledger.hold({ holdId: callHoldId(id, attempt), accountId, micros: holdMicros, at, labels })
-      if (!isHeld) throw new Error(`The account of call ${id} cannot pay, though it was asked before.`)
+      if (holdMicros === null) return true
+      return ledger.hold({ holdId: callHoldId(id, attempt), accountId, micros: holdMicros, at, labels })
     },
     settle({ id, attempt, holdMicros }, { micros, memo, at }) {
       if (holdMicros === null) return null

@@ -12,6 +12,7 @@ interface StoredResult {
 
 interface NewResult {
   readonly seq: number
+  readonly accountId: string
   readonly fields: ResultFields
   readonly at: number
   readonly replayUntil: number | null
@@ -30,15 +31,15 @@ export function prepareCallResults(database: DatabaseSync): CallResults {
   const insert = database.prepare(`
     INSERT OR REPLACE INTO router_result
       (seq, content_type, body, hash, size_bytes, cost_micros, refusal, finished_at, replay_until, account_id)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, (SELECT account_id FROM router_call WHERE seq = ?1))`)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
   const remove = prepareRows<[hash: string | null, sizeBytes: number]>(
     database,
     'DELETE FROM router_result WHERE seq = ? RETURNING hash, size_bytes',
   )
   const offerBlob = prepareOfferBlob(database)
   return {
-    insert({ seq, fields, at, replayUntil }) {
-      insert.run(seq, ...fields, at, replayUntil)
+    insert({ seq, accountId, fields, at, replayUntil }) {
+      insert.run(seq, ...fields, at, replayUntil, accountId)
     },
     find: prepareFindResult(database),
     remove(seq, now) {

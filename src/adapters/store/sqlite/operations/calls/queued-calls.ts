@@ -73,7 +73,8 @@ export function prepareEnqueueCall(database: DatabaseSync): (input: EnqueueInput
     if (!input.isValid) return { outcome: 'invalid' }
     const waiting = countWaiting(accountId)
     if (waiting >= input.maxWaiting) return { outcome: 'backlog_full' }
-    money.hold({ id, accountId, attempt: 0, holdMicros }, now, { pool: null, model: input.model, keyId: input.keyId })
+    const labels = { pool: null, model: input.model, keyId: input.keyId }
+    if (!money.hold({ id, accountId, attempt: 0, holdMicros }, now, labels)) return { outcome: 'no_credits' }
     write(input)
     return { outcome: 'queued', position: waiting }
   }
@@ -166,8 +167,9 @@ export function prepareTakeCall(database: DatabaseSync): (input: TakeInput) => T
     if (row === undefined) return null
     const [seq, id, key, modelId, baseUrl, spendMicros, costly, bytes, hash, holdMicros, stopAsked] = row
     const entry = { accountId: input.accountId, spendMicros, costly }
-    if (pool.look(entry, input).verdict !== 'free') return null
-    pool.enter(entry)
+    const found = pool.look(entry, input)
+    if (found.verdict !== 'free') return null
+    pool.enter(entry, found)
     const [fence] = start.get(seq, input.now, input.owner, input.leaseUntil) ?? [0]
     return {
       ...{ seq, id, fence, modelId, baseUrl, bytes, hash },
@@ -236,7 +238,7 @@ function prepareEndWaiting(database: DatabaseSync): (row: WaitingRow, end: Waiti
   return ([seq, id, accountId, holdMicros], { state, at, forgetAt, refusal }) => {
     money.settle({ id, accountId, attempt: 0, holdMicros }, { micros: 0, memo: refusal.refusal, at })
     dropInput(seq, at)
-    results.insert({ seq, fields: toRefusalFields(refusal), at, replayUntil: null })
+    results.insert({ seq, accountId, fields: toRefusalFields(refusal), at, replayUntil: null })
     update.run(seq, state, forgetAt)
   }
 }

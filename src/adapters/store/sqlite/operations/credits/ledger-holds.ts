@@ -34,19 +34,30 @@ export function prepareLedger(database: DatabaseSync): Ledger {
   const take = database.prepare(`
     UPDATE credit_account SET available = available - ?2, held = held + ?2
     WHERE account_id = ?1 AND available - ?2 >= floor`)
+  const noteHold = database.prepare(`
+    INSERT INTO ledger_entry (account_id, kind, reference, granted, available, held, charged, at, memo)
+    VALUES (?1, 'hold', ?2, 0, -?3, ?3, 0, ?4, '') ON CONFLICT (reference, kind) DO NOTHING`)
   const openHold = database.prepare(
     'INSERT INTO ledger_hold (id, account_id, micros, held_at, pool, model, key_id) VALUES (?, ?, ?, ?, ?, ?, ?)',
   )
-  const closeHold = prepareRows<HoldRow>(
+  // Two statements, because rows that a statement changes and returns go through a table of their own.
+  const findHold = prepareRows<HoldRow>(
     database,
-    'DELETE FROM ledger_hold WHERE id = ? RETURNING account_id, micros, pool, model, key_id',
+    'SELECT account_id, micros, pool, model, key_id FROM ledger_hold WHERE id = ?',
   )
+  const removeHold = database.prepare('DELETE FROM ledger_hold WHERE id = ?')
   const spare = prepareRows<[Micros]>(
     database,
     'SELECT max(0, available - floor) FROM credit_account WHERE account_id = ?',
   )
   const giveBack = database.prepare(`
     UPDATE credit_account SET available = available + ?2, held = held - ?3 WHERE account_id = ?1`)
+
+  function closeHold(holdId: string): HoldRow | undefined {
+    const row = findHold.get(holdId)
+    if (row !== undefined) removeHold.run(holdId)
+    return row
+  }
 
   function close(
     kind: 'settle' | 'release',
@@ -69,31 +80,23 @@ export function prepareLedger(database: DatabaseSync): Ledger {
       affords.get(accountId, micros)?.[0] !== 0 || wasHeld.get(holdId) !== undefined,
     hold({ holdId, accountId, micros, at, labels: { pool, model, keyId } }) {
       mustBeAmount(micros)
-      if (wasHeld.get(holdId) !== undefined) return true
-      if (take.run(accountId, micros).changes === 0) return isMetered.get(accountId) === undefined
-      openHold.run(holdId, accountId, micros, at, pool, model, keyId)
-      post(accountId, 'hold', {
-        reference: holdId,
-        granted: 0,
-        available: -micros,
-        held: micros,
-        charged: 0,
-        at,
-        memo: '',
-      })
+      if (take.run(accountId, micros).changes === 0)
+        return wasHeld.get(holdId) !== undefined || isMetered.get(accountId) === undefined
+      if (noteHold.run(accountId, holdId, micros, at).changes === 0) giveBack.run(accountId, micros, micros)
+      else openHold.run(holdId, accountId, micros, at, pool, model, keyId)
       return true
     },
     settle({ holdId, micros, at, memo }) {
       mustBeAmount(micros)
-      const row = closeHold.get(holdId)
+      const row = closeHold(holdId)
       if (row === undefined) return null
       const [accountId, held] = row
-      const charged = Math.min(micros, held + (spare.get(accountId)?.[0] ?? 0))
+      const charged = micros <= held ? micros : Math.min(micros, held + (spare.get(accountId)?.[0] ?? 0))
       close('settle', row, charged, { reference: holdId, at, memo })
       return charged
     },
     release({ holdId, at, memo = '' }) {
-      const row = closeHold.get(holdId)
+      const row = closeHold(holdId)
       if (row === undefined) return false
       close('release', row, 0, { reference: holdId, at, memo })
       return true
