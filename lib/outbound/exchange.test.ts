@@ -63,7 +63,9 @@ test('an answer that arrives too slowly is aborted at its time limit', async () 
 
 test('a server that never answers ends in a timeout', async () => {
   await using fake = await startHttpFake(() => {})
-  await assert.rejects(send(fake.url, { headTimeMs: 50 }), isFault('timeout', { status: null }))
+  // Whether anything was sent by then depends on how busy the machine is.
+  const isTimeout = (error: unknown) => error instanceof ExchangeError && error.fault === 'timeout'
+  await assert.rejects(send(fake.url, { headTimeMs: 50 }), isTimeout)
 })
 
 test('an abort signal stops the exchange at once', async () => {
