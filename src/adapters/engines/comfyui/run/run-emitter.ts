@@ -29,6 +29,8 @@ export class RunEmitter {
   #lastInOrder: Promise<void> = Promise.resolve()
   #waiting = 0
   #isStarted = false
+  /** Since the present round began, messages may have been lost. */
+  #isBroken = false
 
   constructor(deps: EmitterDeps) {
     this.#deps = deps
@@ -38,6 +40,21 @@ export class RunEmitter {
   /** What the socket said about the present round. */
   get heard(): Pick<TranslateState, 'end' | 'error' | 'current'> {
     return this.#translation
+  }
+
+  /**
+   * The success of the present round as the history will have it, when the socket has told all of it: its start, its end, that it is
+   * recorded and, since messages come in order over one connection, everything between. null: the server has to be asked.
+   */
+  get toldSuccess(): HistoryEntry | null {
+    const { isBegun, isRecorded, end, cached } = this.#translation
+    if (!isBegun || !isRecorded || end !== 'success' || this.#isBroken) return null
+    return { outcome: 'success', error: null, cached, outputs: [], startedAt: null, endedAt: null, meta: {} }
+  }
+
+  /** The connection has ended. */
+  noteBreak(): void {
+    this.#isBroken = true
   }
 
   /** Nodes whose report was emitted. */
@@ -52,6 +69,7 @@ export class RunEmitter {
 
   /** The graph is submitted once more: the messages of the earlier submit no longer count. */
   beginRound(): void {
+    this.#isBroken = false
     this.#translation = startTranslation(this.#deps.graph)
   }
 
@@ -169,8 +187,13 @@ export class ForwardingListener implements RunListener {
     this.#printed = this.#isWorkerDead ? '' : printed.slice(-TAIL_LENGTH)
   }
 
+  onBreak(): void {
+    this.#emitter.noteBreak()
+  }
+
+  /** What it means for the run is told by messages of its own, a moment later; only where they fail to come it is asked. */
   onQueueChange(): void {
-    this.#follower?.hint()
+    this.#follower?.hintSoon()
   }
 }
 

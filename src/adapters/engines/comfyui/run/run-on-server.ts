@@ -244,8 +244,8 @@ class Attempt {
     // Very old servers assign an id of their own.
     dispatcher.attach(promptId, listener)
     try {
-      const isSaidToBeOver = () => listener.isSaidToBeOver
-      const follower = new RunFollower(this.#deps, { promptId, clientId, stop: this.#stop, isSaidToBeOver })
+      const heard = { isSaidToBeOver: () => listener.isSaidToBeOver, findToldEnd: () => this.#findToldEnd() }
+      const follower = new RunFollower(this.#deps, { promptId, clientId, stop: this.#stop, ...heard })
       listener.wake(follower)
       void prints.keepUp(over.signal)
       const end = await this.#orAbandon(promptId, follower.follow())
@@ -267,6 +267,12 @@ class Attempt {
       over.abort(LEFT)
       dispatcher.detach(promptId)
     }
+  }
+
+  /** One that lacks reports may have them in the history. */
+  #findToldEnd(): HistoryEntry | null {
+    const told = this.#emitter.toldSuccess
+    return told === null || this.#missing(told).length > 0 ? null : told
   }
 
   /** A prompt that is given up may still be on the server, which must not get work before it is gone. */
