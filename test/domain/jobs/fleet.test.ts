@@ -72,6 +72,26 @@ fleetTest('a job whose engine is killed moves to another one at once, and ends o
   assert.equal(stateOf(rig, busy.id), 'lost')
 })
 
+fleetTest(
+  'the next job begins when the engine has computed the one before, and an engine is drained when it has no more to hand out',
+  [{ id: 'one' }],
+  async ({ rig, engines: [engine] }) => {
+    rig.worker.start()
+    const jobs = await Promise.all([rig.submit(GATED), rig.submit(GATED), rig.submit(GATED)])
+    for (const index of [0, 1]) {
+      await engine.fake.untilRuns(index + 1)
+      engine.fake.runs[index]?.onComputed?.()
+    }
+    await engine.fake.untilRuns(3)
+    assert.equal(rig.fleet.find('one').running, 1)
+    assert.equal(rig.fleet.drain('one').state, 'draining')
+    for (const _ of jobs) engine.fake.openGate()
+    for (const { id } of jobs) await rig.untilStatus(id, 'succeeded')
+    await waitUntil(() => rig.fleet.find('one').state === 'cordoned')
+  },
+  { workers: 1 },
+)
+
 fleetTest('a job that loses its engine three times fails and says so', [{ id: 'one' }], async ({ rig, engines }) => {
   const [engine] = engines
   rig.worker.start()

@@ -1,6 +1,7 @@
 /**
  * A unit of an engine's capacity while one run occupies it. The run reports how it went; the slot does what that calls for (a
- * pause, a quarantine, freed memory, a fresh process) and stays taken until that is done: the next run finds a sound engine.
+ * pause, a quarantine, freed memory, a fresh process) and stays taken until that is done: the next run finds a sound engine. After
+ * a success it is given on as soon as the engine has computed everything.
  */
 import type { Log } from '../../../../lib/log.ts'
 import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
@@ -25,6 +26,8 @@ export interface EngineSlot {
   readonly canFree: boolean
   /** The engine broke off, or cannot be reached: it gets no work for a while. */
   lose(reason: string): void
+  /** The engine has computed everything: the next run may begin there, while what this one made is read from it. */
+  vacate(): void
   /** Never rejects, and settles within a bounded time. A second call does nothing. */
   end(report: RunReport): Promise<void>
 }
@@ -39,6 +42,7 @@ const REPAIR_WITHIN_MS = 30_000
 export function createSlot(member: FleetMember, weights: readonly string[], { log, onFreed }: SlotDeps): EngineSlot {
   const { id, engine } = member
   let isOver = false
+  let isVacated = false
   let lossReason: string | null = null
   member.begin(weights)
   const { incarnation } = member
@@ -70,6 +74,12 @@ export function createSlot(member: FleetMember, weights: readonly string[], { lo
       lossReason = reason
       member.lose(reason, incarnation)
     },
+    vacate() {
+      if (isOver || isVacated || lossReason !== null) return
+      isVacated = true
+      member.vacate()
+      onFreed()
+    },
     async end(report) {
       if (isOver) return
       isOver = true
@@ -81,7 +91,7 @@ export function createSlot(member: FleetMember, weights: readonly string[], { lo
         )
         await settlesWithin(repaired, REPAIR_WITHIN_MS)
       }
-      member.end({ isGood: lossReason === null && !report.isStuck })
+      member.end({ isGood: lossReason === null && !report.isStuck, isVacated })
       onFreed()
     },
   }

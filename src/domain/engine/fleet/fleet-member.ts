@@ -51,6 +51,8 @@ export class FleetMember implements OfferingMember {
   readonly #suspension: EngineSuspension
   #operatorState: 'open' | 'cordoned' | 'draining' = 'open'
   #running = 0
+  /** Runs that it has computed, and whose files are still read from it. */
+  #leaving = 0
   #recycling: string | null = null
   #incarnation: number
   #jobsOfProcess = 0
@@ -75,6 +77,11 @@ export class FleetMember implements OfferingMember {
 
   get running(): number {
     return this.#running
+  }
+
+  /** No run needs it, not even its files. */
+  get isUnused(): boolean {
+    return this.#running + this.#leaving === 0
   }
 
   /** It broke off its latest run: jobs go to another engine first, where there is one. */
@@ -140,7 +147,7 @@ export class FleetMember implements OfferingMember {
     if (state !== 'ready') return state
     if (unfit !== null) return 'quarantined'
     if (this.#recycling !== null) return 'starting'
-    if (this.#operatorState === 'draining') return this.#running > 0 ? 'draining' : 'cordoned'
+    if (this.#operatorState === 'draining') return this.isUnused ? 'cordoned' : 'draining'
     return this.#operatorState === 'cordoned' ? 'cordoned' : 'ready'
   }
 
@@ -183,9 +190,16 @@ export class FleetMember implements OfferingMember {
     this.#count('jobs')
   }
 
-  /** Frees the slot. `isGood`: the engine did its part, however the job ended. */
-  end({ isGood }: { readonly isGood: boolean }): void {
+  /** Frees the slot of a run that is computed; its end follows. */
+  vacate(): void {
     this.#running -= 1
+    this.#leaving += 1
+  }
+
+  /** Frees the slot, unless that is `isVacated`. `isGood`: the engine did its part, however the job ended. */
+  end({ isGood, isVacated }: { readonly isGood: boolean; readonly isVacated: boolean }): void {
+    if (isVacated) this.#leaving -= 1
+    else this.#running -= 1
     if (isGood) this.#suspension.noteGoodRun()
   }
 

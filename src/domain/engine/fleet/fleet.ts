@@ -269,7 +269,7 @@ class EngineFleet implements AsyncDisposable {
 
   /** Between jobs only: an engine whose process is due for replacement gets no more work until its last run has ended. */
   #recycleWhenDue(member: FleetMember): void {
-    const reason = member.running === 0 && member.state() === 'ready' ? member.recycleReason() : null
+    const reason = member.isUnused && member.state() === 'ready' ? member.recycleReason() : null
     if (reason === null) return
     this.#options.log.info({ engine: member.id, reason }, 'an engine is replaced by a fresh one')
     const recycled = this.#recycle(member, reason).finally(() => this.#recycling.delete(recycled))

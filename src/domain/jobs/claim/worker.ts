@@ -44,6 +44,8 @@ export function createWorker(deps: WorkerDeps): Worker {
 const FULL_WAIT_MS = 60_000
 const MAX_STORAGE_PAUSE_MS = 30_000
 const MAX_CLAIMS_AT_ONCE = 32
+/** How many ends may be under way at a time, beside the runs that engines compute: they hold outputs in memory. */
+const MAX_COMPUTED = 64
 
 class ClaimingWorker implements Worker {
   readonly #deps: WorkerDeps
@@ -53,6 +55,8 @@ class ClaimingWorker implements Worker {
   readonly #runs = new Map<string, JobRun>()
   /** Runs, each together with the repair of its engine where one follows. */
   readonly #busy = new Set<Promise<void>>()
+  /** How many of them their engines have computed, so that only their ends are still to be written. */
+  #computed = 0
   readonly #bell = createDoorbell()
   readonly #closing = new AbortController()
   readonly #drainOver = new AbortController()
@@ -125,7 +129,7 @@ class ClaimingWorker implements Worker {
   async #claimLoop(): Promise<void> {
     const { signal } = this.#closing
     while (!signal.aborted) {
-      if (this.#busy.size >= this.#options.workers) {
+      if (this.#room() <= 0) {
         await this.#bell.wait(FULL_WAIT_MS, signal)
         continue
       }
@@ -142,6 +146,11 @@ class ClaimingWorker implements Worker {
       // A paused engine may take work again as soon as its pause is over.
       if (!isClaimed) await this.#bell.wait(Math.min(fleet.nextRoomMs() ?? FULL_WAIT_MS, this.#pollMs()), signal)
     }
+  }
+
+  /** How many more runs may begin. */
+  #room(): number {
+    return this.#options.workers - this.#busy.size + Math.min(this.#computed, MAX_COMPUTED)
   }
 
   /** Between one and two poll intervals, so that many workers do not ask in step. */
@@ -161,8 +170,7 @@ class ClaimingWorker implements Worker {
     if (engines.length === 0) return false
     const hasSlots = engines.some(({ lanes }) => lanes !== null)
     const isSingle = hasSlots && (isShared || store.claimSeveral === undefined)
-    const free = this.#options.workers - this.#busy.size
-    const count = isSingle ? 1 : Math.max(1, Math.min(free, this.#takenInRow, MAX_CLAIMS_AT_ONCE))
+    const count = isSingle ? 1 : Math.max(1, Math.min(this.#room(), this.#takenInRow, MAX_CLAIMS_AT_ONCE))
     const now = clock.now()
     const leaseUntil = new Date(now.getTime() + this.#options.leaseMs)
     const leaseIds = Array.from({ length: count }, () => this.#deps.newId())
@@ -209,7 +217,15 @@ class ClaimingWorker implements Worker {
     const { engineId, needs } = claim
     this.#runDeps.onStored?.(job)
     const slot = fleet.take(engineId, needs)
-    const assigned = { slot, hasOther: () => fleet.hasOther(engineId, needs) }
+    let isComputed = false
+    const onComputed = () => {
+      if (isComputed) return
+      isComputed = true
+      this.#computed++
+      slot.vacate()
+      this.#bell.ring()
+    }
+    const assigned = { slot, onComputed, hasOther: () => fleet.hasOther(engineId, needs) }
     const { tracer, clock } = this.#deps
     const trace = tracer === undefined ? null : new RunTrace(claim, { tracer, clock })
     const start = () => new JobRun(claim, assigned, { ...this.#runDeps, leaseUntil, trace })
@@ -217,6 +233,7 @@ class ClaimingWorker implements Worker {
     this.#runs.set(job.id, run)
     const occupied = this.#occupy(run, slot).finally(() => {
       this.#busy.delete(occupied)
+      if (isComputed) this.#computed--
       this.#bell.ring()
     })
     this.#busy.add(occupied)

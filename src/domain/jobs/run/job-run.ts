@@ -7,6 +7,7 @@
 import type { Graph } from '../../../../engine/graph/graph.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { MAX_TIMER_MS } from '../../../../lib/waiting/sleep.ts'
+import type { EngineRun } from '../../engine/engine-port.ts'
 import { CUDA_FAULT, OUT_OF_MEMORY } from '../../engine/fleet/engine-slot.ts'
 import { isStoreAway } from '../../errors.ts'
 import { outlastOutage } from '../../outage.ts'
@@ -162,7 +163,7 @@ export class JobRun {
     })
     if ('error' in prepared) return this.#decide(toFailure(prepared.error))
     if (this.#isDiscarded()) return null
-    const { run } = prepared
+    const run: EngineRun = { ...prepared.run, onComputed: () => this.#assigned.onComputed() }
     this.#graph = run.graph
     this.#listener.expect(run.graph)
     const limitMs = this.#deps.limits.maxRunMs(run.accountId)

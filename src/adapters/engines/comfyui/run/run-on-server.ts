@@ -256,6 +256,7 @@ class Attempt {
       if (end.kind !== 'ended') return endForgotten(this.#ending()) ?? this.#forgotten()
       if (follower.isWithdrawn && end.entry.outcome === 'interrupted' && !this.#stop.aborted) throw beganLate()
       dispatcher.noteTimes(promptId, end.entry)
+      if (end.entry.outcome === 'success' && !this.#mayRepeat(end.entry)) this.#run.onComputed?.()
       const [concluded] = await Promise.all([
         this.#conclude(end.entry, promptId),
         prints.catchUp({ isStopping: this.#stop.aborted }),
@@ -309,12 +310,15 @@ class Attempt {
       return { type: 'failed', failure: toFailure(entry.error ?? this.#emitter.heard.error, this.#failureContext()) }
     }
     this.#learnSilentClasses()
-    const isRepeated = this.#repeated.length > 0
-    if (isRepeated || this.#stop.aborted || this.#missing(entry).length === 0) return { type: 'succeeded' }
+    if (!this.#mayRepeat(entry)) return { type: 'succeeded' }
     const missing = this.#missing(await this.#readAgain(entry, promptId))
     if (missing.length === 0) return { type: 'succeeded' }
     this.#repeated = missing
     return { type: 'again', why: 'empty' }
+  }
+
+  #mayRepeat(entry: HistoryEntry): boolean {
+    return this.#repeated.length === 0 && !this.#stop.aborted && this.#missing(entry).length > 0
   }
 
   #failureContext() {
