@@ -207,6 +207,10 @@ function toWorkerDeps(config: Config, { service, fleet }: WorkerParts): Omit<Wor
       claimExclusively: (worker, claim) => fleet.claimExclusively(worker, claim),
       offers: (chosen) => fleet.offers(chosen),
       take: (engineId, lane) => fleet.take(engineId, lane),
+      // Jobs are foreseen by whoever has the store.
+      readyOffers: () => [],
+      layReady: (engineId, lane) => fleet.layReady(engineId, lane),
+      isAvailable: (engineId) => fleet.isAvailable(engineId),
       hasOther: (engineId, lane) => fleet.hasOther(engineId, lane) || held.hasOther(lane),
       nextRoomMs: () => fleet.nextRoomMs(),
       onChange: (listener) => fleet.onChange(listener),

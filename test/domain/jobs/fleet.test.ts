@@ -89,7 +89,7 @@ fleetTest(
     for (const { id } of jobs) await rig.untilStatus(id, 'succeeded')
     await waitUntil(() => rig.fleet.find('one').state === 'cordoned')
   },
-  { workers: 1 },
+  { worker: { workers: 1 } },
 )
 
 fleetTest('a job that loses its engine three times fails and says so', [{ id: 'one' }], async ({ rig, engines }) => {

@@ -5,6 +5,7 @@
  */
 import type { Log } from '../../../../lib/log.ts'
 import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
+import { uptimeMs } from '../../../../lib/waiting/uptime.ts'
 import type { Engine } from '../engine-port.ts'
 import type { FleetMember } from './fleet-member.ts'
 
@@ -32,6 +33,12 @@ export interface EngineSlot {
   end(report: RunReport): Promise<void>
 }
 
+/** A place behind what the engine computes. */
+export interface ReadySlot extends EngineSlot {
+  /** The engine has begun to compute the run: from now on it occupies the engine. */
+  begin(): void
+}
+
 interface SlotDeps {
   readonly log: Log
   onFreed(): void
@@ -39,13 +46,24 @@ interface SlotDeps {
 
 const REPAIR_WITHIN_MS = 30_000
 
-export function createSlot(member: FleetMember, weights: readonly string[], { log, onFreed }: SlotDeps): EngineSlot {
+export function createSlot(member: FleetMember, weights: readonly string[], deps: SlotDeps): EngineSlot {
+  const slot = createReadySlot(member, weights, deps)
+  slot.begin()
+  return slot
+}
+
+export function createReadySlot(
+  member: FleetMember,
+  weights: readonly string[],
+  { log, onFreed }: SlotDeps,
+): ReadySlot {
   const { id, engine } = member
+  let begunAtMs: number | null = null
   let isOver = false
   let isVacated = false
   let lossReason: string | null = null
-  member.begin(weights)
   const { incarnation } = member
+  member.layReady()
 
   /** What the engine needs before its next run; null in the ordinary case. */
   function findRepair({ isStuck, failureCode }: RunReport): (() => Promise<void>) | null {
@@ -70,19 +88,32 @@ export function createSlot(member: FleetMember, weights: readonly string[], { lo
     engineId: id,
     engine,
     canFree: engine.free !== undefined,
+    begin() {
+      if (isOver || begunAtMs !== null) return
+      begunAtMs = uptimeMs()
+      member.takeReady()
+      member.begin(weights)
+    },
     lose(reason) {
+      // The run that the engine was computing tells of it.
+      if (begunAtMs === null) return
       lossReason = reason
       member.lose(reason, incarnation)
     },
     vacate() {
-      if (isOver || isVacated || lossReason !== null) return
+      if (isOver || isVacated || begunAtMs === null || lossReason !== null) return
       isVacated = true
-      member.vacate()
+      member.vacate(begunAtMs)
       onFreed()
     },
     async end(report) {
       if (isOver) return
       isOver = true
+      if (begunAtMs === null) {
+        member.takeReady()
+        onFreed()
+        return
+      }
       if (report.failureCode !== null) member.countFailure()
       const repair = findRepair(report)
       if (repair !== null) {

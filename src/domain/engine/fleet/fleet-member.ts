@@ -6,6 +6,7 @@
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { catalogOf, type ObjectInfo } from '../../../../engine/graph/object-info.ts'
 import { type WeightFile, weightFilesOf } from '../weights/weight-files.ts'
+import { EnginePace } from './engine-pace.ts'
 import type { EngineCounts, EngineState, EngineStatus } from './engine-status.ts'
 import { EngineSuspension, type SuspensionOptions } from './engine-suspension.ts'
 import { installedWeights, LoadedWeights } from './engine-weights.ts'
@@ -28,6 +29,8 @@ interface MemberOptions extends SuspensionOptions {
   /** For the time until it is seen again. */
   readonly remembered: RememberedEngine | null
   readonly recycleLimits: RecycleLimits
+  /** How much work may lie ready on it; left out: as much as hides the way to it. */
+  readonly readyMs?: number
   /** Whether this process may give it work. */
   readonly isDriven: () => boolean
 }
@@ -53,6 +56,9 @@ export class FleetMember implements OfferingMember {
   #running = 0
   /** Runs that it has computed, and whose files are still read from it. */
   #leaving = 0
+  /** Runs that lie ready on it. */
+  #ready = 0
+  readonly #pace: EnginePace
   #recycling: string | null = null
   #incarnation: number
   #jobsOfProcess = 0
@@ -67,6 +73,7 @@ export class FleetMember implements OfferingMember {
     this.loaded = new LoadedWeights(engine.concurrency)
     this.#options = options
     this.#suspension = new EngineSuspension(options)
+    this.#pace = new EnginePace(options.readyMs)
     this.#incarnation = engine.health().incarnation
     this.#info = engine.objectInfo() ?? options.remembered?.info ?? null
   }
@@ -81,7 +88,7 @@ export class FleetMember implements OfferingMember {
 
   /** No run needs it, not even its files. */
   get isUnused(): boolean {
-    return this.#running + this.#leaving === 0
+    return this.#running + this.#leaving + this.#ready === 0
   }
 
   /** It broke off its latest run: jobs go to another engine first, where there is one. */
@@ -132,6 +139,7 @@ export class FleetMember implements OfferingMember {
     this.#incarnation = incarnation
     this.#jobsOfProcess = 0
     this.loaded.clear()
+    this.#pace.forget()
     this.#suspension.startAnew()
     this.#recycling = null
   }
@@ -151,9 +159,26 @@ export class FleetMember implements OfferingMember {
     return this.#operatorState === 'cordoned' ? 'cordoned' : 'ready'
   }
 
-  /** Whether it may be given one more run now. */
+  /** Whether it may be given one more run now. What lies ready on it comes first. */
   hasRoom(): boolean {
-    return this.#running < this.engine.concurrency && this.isAvailable()
+    return this.#running + this.#ready < this.engine.concurrency && this.isAvailable()
+  }
+
+  /** How many more runs may lie ready on it; 0 until it is worth asking for some. */
+  readyRoom(): number {
+    if (this.engine.hasQueue === undefined || this.#running < this.engine.concurrency) return 0
+    const window = this.#pace.window()
+    if (this.#ready > window / 2 || !this.isAvailable() || this.recycleReason() !== null) return 0
+    return window - this.#ready
+  }
+
+  /** A run is laid ready on it. It begins there, or is withdrawn. */
+  layReady(): void {
+    this.#ready += 1
+  }
+
+  takeReady(): void {
+    this.#ready -= 1
   }
 
   /** The same without regard to how many runs it has. */
@@ -182,6 +207,7 @@ export class FleetMember implements OfferingMember {
 
   begin(weights: readonly string[]): void {
     this.#running += 1
+    this.#pace.begin()
     this.#jobsOfProcess += 1
     if (weights.length > 0) {
       if (!this.loaded.hasAll(weights)) this.#count('switches')
@@ -190,8 +216,9 @@ export class FleetMember implements OfferingMember {
     this.#count('jobs')
   }
 
-  /** Frees the slot of a run that is computed; its end follows. */
-  vacate(): void {
+  /** Frees the slot of a run that is computed since `begunAtMs`; its end follows. */
+  vacate(begunAtMs: number): void {
+    this.#pace.end(begunAtMs)
     this.#running -= 1
     this.#leaving += 1
   }
@@ -199,7 +226,10 @@ export class FleetMember implements OfferingMember {
   /** Frees the slot, unless that is `isVacated`. `isGood`: the engine did its part, however the job ended. */
   end({ isGood, isVacated }: { readonly isGood: boolean; readonly isVacated: boolean }): void {
     if (isVacated) this.#leaving -= 1
-    else this.#running -= 1
+    else {
+      this.#running -= 1
+      this.#pace.forget()
+    }
     if (isGood) this.#suspension.noteGoodRun()
   }
 
@@ -223,6 +253,7 @@ export class FleetMember implements OfferingMember {
   after(runs: readonly (readonly string[])[]): OfferingMember {
     if (runs.length === 0) return this
     const running = this.#running + runs.length
+    const taken = running + this.#ready
     return {
       id: this.id,
       running,
@@ -230,7 +261,7 @@ export class FleetMember implements OfferingMember {
       brokeLatestRun: this.brokeLatestRun,
       catalog: () => this.catalog(),
       state: () => this.state(),
-      hasRoom: () => running < this.engine.concurrency && this.isAvailable(),
+      hasRoom: () => taken < this.engine.concurrency && this.isAvailable(),
       recycleReason: () => this.recycleReason(runs.length),
     }
   }

@@ -126,7 +126,15 @@ class Attempt {
       reserveOutputNumbers,
       onUnreadable,
     })
-    this.#emitter = new RunEmitter({ graph, nodesTotal: countReachable(graph, catalog), toReport, redact, emit })
+    const onBegun = () => run.onBegun?.()
+    this.#emitter = new RunEmitter({
+      graph,
+      nodesTotal: countReachable(graph, catalog),
+      toReport,
+      redact,
+      onBegun,
+      emit,
+    })
   }
 
   /** Ends with exactly one outcome, or throws EngineLostError. */
@@ -244,7 +252,11 @@ class Attempt {
     // Very old servers assign an id of their own.
     dispatcher.attach(promptId, listener)
     try {
-      const heard = { isSaidToBeOver: () => listener.isSaidToBeOver, findToldEnd: () => this.#findToldEnd() }
+      const heard = {
+        isSaidToBeOver: () => listener.isSaidToBeOver,
+        findToldEnd: () => this.#findToldEnd(),
+        onRunning: () => this.#emitter.begin(),
+      }
       const follower = new RunFollower(this.#deps, { promptId, clientId, stop: this.#stop, ...heard })
       listener.wake(follower)
       void prints.keepUp(over.signal)
@@ -254,6 +266,7 @@ class Attempt {
       if (end.kind === 'withdrawn') return endWithdrawn(end.why, this.#ending())
       if (end.kind === 'unrecorded') return this.#unrecorded(promptId)
       if (end.kind !== 'ended') return endForgotten(this.#ending()) ?? this.#forgotten()
+      this.#emitter.begin()
       if (follower.isWithdrawn && end.entry.outcome === 'interrupted' && !this.#stop.aborted) throw beganLate()
       dispatcher.noteTimes(promptId, end.entry)
       if (end.entry.outcome === 'success' && !this.#mayRepeat(end.entry)) this.#run.onComputed?.()
