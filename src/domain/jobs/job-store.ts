@@ -96,6 +96,8 @@ export interface ClaimRequest {
    * A job is overtaken, for the sake of loaded weights, by at most this many jobs that were submitted after it.
    */
   readonly maxOvertakes: number
+  /** Only for a store that foresees: jobs that lie ready on an engine, which begins them next. They are left to it. */
+  readonly lieReady?: readonly string[]
 }
 
 /** Claims that one worker makes in the same moment, as if one after the other. */

@@ -110,7 +110,7 @@ export function createReadySlot(
       if (isOver) return
       isOver = true
       if (begunAtMs === null) {
-        member.takeReady()
+        member.withdrawReady()
         onFreed()
         return
       }

@@ -181,6 +181,12 @@ export class FleetMember implements OfferingMember {
     this.#ready -= 1
   }
 
+  /** It did not come to it. Nothing more lies ready before a run shows again how quick the engine is. */
+  withdrawReady(): void {
+    this.#ready -= 1
+    this.#pace.forget()
+  }
+
   /** The same without regard to how many runs it has. */
   isAvailable(): boolean {
     return this.state() === 'ready' && this.pausedMs() === 0

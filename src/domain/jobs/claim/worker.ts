@@ -265,7 +265,7 @@ class ClaimingWorker implements Worker {
     const now = clock.now()
     const leaseUntil = new Date(now.getTime() + this.#options.leaseMs)
     const leaseIds = Array.from({ length: count }, () => this.#deps.newId())
-    const moment = { now, leaseUntil, ...this.#claimant() }
+    const moment = { now, leaseUntil, ...this.#claimant(), lieReady: [...this.#ready.keys()] }
     const claims =
       hasSlots && count > 1 && store.claimSeveral !== undefined
         ? await store.claimSeveral({ ...moment, leaseIds, offersAfter: (chosen) => fleet.offers(chosen) })
@@ -301,7 +301,7 @@ class ClaimingWorker implements Worker {
   }
 
   #begin(claim: Claim, leaseUntil: Date): void {
-    // Another engine was quicker.
+    // Somebody else has claimed it and given it back since.
     this.#ready.get(claim.job.id)?.abandon()
     const slot = this.#deps.fleet.take(claim.engineId, claim.needs)
     const { run, occupied } = this.#open(claim, slot, { leaseUntil })

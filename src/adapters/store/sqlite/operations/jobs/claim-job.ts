@@ -29,6 +29,8 @@ type ClaimInput = readonly [
   /** JSON: [engine id, position among the engines, lane, rank] each. */
   offers: string,
   maxOvertakes: number,
+  /** JSON: ids of jobs that are left alone. */
+  lieReady: string,
 ]
 
 type InputFields = [name: string, hash: string, sizeBytes: number, contentType: string]
@@ -51,11 +53,21 @@ type ClaimAnswer =
   | null
 
 export function toClaimInput(request: ClaimRequest): ClaimInput {
-  const { pool, workerId, leaseId, leaseUntil, now, engines, maxOvertakes } = request
+  const { pool, workerId, leaseId, leaseUntil, now, engines, maxOvertakes, lieReady = [] } = request
   const universal = engines.find(({ lanes }) => lanes === null)
   const offers = universal === undefined ? JSON.stringify(engines.flatMap(toOfferRows)) : ''
   const engineId = universal?.engineId ?? null
-  return [pool, workerId, leaseId, leaseUntil.getTime(), now.getTime(), engineId, offers, maxOvertakes]
+  return [
+    pool,
+    workerId,
+    leaseId,
+    leaseUntil.getTime(),
+    now.getTime(),
+    engineId,
+    offers,
+    maxOvertakes,
+    JSON.stringify(lieReady),
+  ]
 }
 
 function toOfferRows({ engineId, lanes }: EngineOffer, position: number): unknown[] {
@@ -126,7 +138,8 @@ const TAKE_ANY = `
 
 const firstOf = (condition: string, order: string) => `
   (SELECT next.seq FROM job AS next INDEXED BY job_lane
-   WHERE next.status = 'queued' AND next.needs <> '' AND next.pool = ?1 AND next.expires_at > ?5 AND ${condition}
+   WHERE next.status = 'queued' AND next.needs <> '' AND next.pool = ?1 AND next.expires_at > ?5
+     AND next.id NOT IN (SELECT value FROM json_each(?8)) AND ${condition}
    ORDER BY ${order} next.priority DESC, next.seq LIMIT 1)`
 
 /**
@@ -231,9 +244,9 @@ export function prepareClaims(database: DatabaseSync, { completeJob }: { readonl
   const selectOutputs = prepareOutputs(database)
   const dropOutputs = database.prepare('DELETE FROM job_output WHERE seq = ?')
 
-  function take([pool, workerId, leaseId, leaseUntil, now, engineId, offers, maxOvertakes]: ClaimInput) {
+  function take([pool, workerId, leaseId, leaseUntil, now, engineId, offers, ...rules]: ClaimInput) {
     const hold = [pool, workerId, leaseId, leaseUntil, now] as const
-    return count(engineId === null ? takeFitting.get(...hold, offers, maxOvertakes) : takeAny.get(...hold, engineId))
+    return count(engineId === null ? takeFitting.get(...hold, offers, ...rules) : takeAny.get(...hold, engineId))
   }
 
   function count(taken: TakenRow | undefined): HeldTerms | null {
