@@ -7,7 +7,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { cpus } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import sharp from 'sharp'
+import { describeSharp } from '../lib/files/load-sharp.ts'
 
 const home = path.dirname(fileURLToPath(new URL('.', import.meta.url)))
 const SOURCES = ['engine', 'lib']
@@ -16,7 +16,7 @@ const IS_NO_PART = /(?:^|[/\\])test[/\\]|\.test\.[jt]s$|\.d\.ts$/
 
 export async function readEngineBuild(): Promise<string> {
   const { node, v8, zlib } = process.versions
-  const surroundings = { node, v8, zlib, sharp: sharp.versions, cpu: cpus()[0]?.model ?? '', arch: process.arch }
+  const surroundings = { node, v8, zlib, sharp: describeSharp(), cpu: cpus()[0]?.model ?? '', arch: process.arch }
   const hash = createHash('sha256').update(JSON.stringify(surroundings))
   for (const file of await findSources()) {
     const bytes = await readFile(path.join(home, file))

@@ -43,6 +43,7 @@ const NO_NODE_FOLDERS: CustomNodeOptions = { folders: [] }
 const VALUE_LIMITS: ValueLimits = { totalBytes: 268_435_456, runBytes: 134_217_728 }
 // Half of the machine is left to others; 8 GiB hold any graph that is worth running on a processor.
 const MAX_DEFAULT_MEMORY_BYTES = 8 * 2 ** 30
+const REST_MS = 300_000
 const MAX_IMAGE_PIXELS = 268_435_456 // 16384 × 16384
 
 export interface EngineOptions {
@@ -60,6 +61,8 @@ export interface EngineOptions {
   readonly environment?: NodeJS.ProcessEnv
   /** The largest picture that is decoded, all frames of an animation together; 16384 × 16384 unless said otherwise. */
   readonly maxImagePixels?: number
+  /** How long its threads and the results of earlier runs are kept after the last run; five minutes unless said otherwise. */
+  readonly restMs?: number
   /** Absent: nothing is logged. */
   readonly log?: Log
   readonly clock?: Clock
@@ -126,11 +129,10 @@ export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
   const nodes = await findCustomNodes(options)
   const table = await loadNodes(nodeModules, nodes.declarations)
   const data = toThreadData(options, nodes)
-  // Read while the threads start. Where its files cannot be read, nothing is promised of its results.
-  const [build, thread] = await Promise.all([
-    readEngineBuild().catch(() => null),
-    openEngineThread({ data, environment: options.environment, log }),
-  ])
+  const { environment, restMs = REST_MS } = options
+  const thread = openEngineThread({ data, environment, restMs, log })
+  // Where its files cannot be read, nothing is promised of its results.
+  const build = await readEngineBuild().catch(() => null)
   const catalog = createCatalog(table, {
     ...(build !== null && { build }),
     repeatable: REPEATABLE,

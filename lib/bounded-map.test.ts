@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { seededRandom } from '../test/support/seeded-random.ts'
 import { BoundedMap, BoundedSet } from './bounded-map.ts'
 
 test('beyond the bound the entry that was set the longest ago is dropped', () => {
@@ -29,6 +30,27 @@ test('deleting an entry makes room for another', () => {
   assert.deepEqual([...map.values()], [2, 3])
   map.clear()
   assert.equal(map.size, 0)
+})
+
+test('whatever is set, deleted and emptied in between, the oldest entries go first', () => {
+  const random = seededRandom(7)
+  const map = new BoundedMap<number, number>(20)
+  let expected: number[] = []
+  for (let step = 0; step < 20_000; step++) {
+    const key = random.between(0, 60)
+    const choice = random.next()
+    if (choice >= 0.999) {
+      map.clear()
+      expected = []
+      continue
+    }
+    expected = expected.filter((each) => each !== key)
+    if (choice < 0.7) {
+      map.set(key, key)
+      expected = [...expected, key].slice(-20)
+    } else map.delete(key)
+    assert.deepEqual([...map.values()], expected)
+  }
 })
 
 test('an entry with the value undefined is an entry', () => {

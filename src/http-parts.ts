@@ -5,7 +5,7 @@ import type { Tracer } from '../lib/tracing/tracer.ts'
 import type { Turns } from '../lib/waiting/turns.ts'
 import type { AssetActions } from './compose/asset-actions.ts'
 import type { RunningPools } from './compose/engines/open-deployments.ts'
-import type { JobActions } from './compose/job-actions.ts'
+import type { JobActions } from './compose/jobs/job-actions.ts'
 import type { Metrics } from './compose/metrics/open-metrics.ts'
 import type { SharedAccounts } from './compose/open-accounts.ts'
 import type { OpenedWebhooks } from './compose/open-webhooks.ts'
@@ -75,7 +75,7 @@ export interface HttpParts {
   readonly turns: Turns
   /** Told of every chunk of a request's body. */
   readonly onTransferred: (bytes: number) => void
-  /** Left out: nobody traces. */
+  /** Left out: tracing is off. */
   readonly tracer?: Tracer
   readonly clock: Clock
   readonly log: Log

@@ -3,9 +3,9 @@
  * them on one listener.
  */
 
-import { readOpenFileLimit, toConnectionLimit } from './compose/connection-limit.ts'
 import { readServiceId } from './compose/engines/service-id.ts'
 import type { SharedAccounts } from './compose/open-accounts.ts'
+import { readOpenFileLimit, toConnectionLimit } from './compose/process/connection-limit.ts'
 import type { Config } from './config/config.ts'
 import type { PerAccount } from './domain/accounts/limits/tiers.ts'
 import { refuseInactive } from './domain/assets/signed-url.ts'

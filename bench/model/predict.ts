@@ -96,7 +96,7 @@ const ROW_BYTES = 4000
 const MOVES_PER_JOB = 4
 const CONNECTIONS_PER_API = 9
 const CONNECTIONS_PER_WORKER = 5
-// Half of REMOTE_WORK_MS in src/compose/job-actions.ts.
+// Half of REMOTE_WORK_MS in src/compose/jobs/job-actions.ts.
 const MEAN_WAIT_SECONDS = 0.025
 const MONTH_SECONDS = 30 * 86_400
 const GIGABYTE = 1e9

@@ -4,7 +4,8 @@
  * is not a whole image of a known format is a node error that names the fault and never a path.
  */
 import { open } from 'node:fs/promises'
-import sharp, { type Metadata } from 'sharp'
+import type { Metadata } from 'sharp'
+import { loadSharp } from '../../lib/files/load-sharp.ts'
 import type { InputFile } from '../node/node-context.ts'
 import { NodeError } from '../node/node-error.ts'
 import { BYTE_TO_FLOAT } from '../tensor/bytes.ts'
@@ -110,7 +111,7 @@ export async function withDecodedImage<Result>(
 async function readHeader(file: InputFile, options: DecodeOptions): Promise<Metadata> {
   try {
     // Reading the header costs nothing, whatever it promises; the limit is ours to check and to explain.
-    const metadata = await sharp(file.path, { limitInputPixels: false, pages: -1 }).metadata()
+    const metadata = await loadSharp()(file.path, { limitInputPixels: false, pages: -1 }).metadata()
     checkSize(metadata, options)
     return metadata
   } catch (error) {
@@ -124,6 +125,7 @@ async function decode(file: InputFile, metadata: Metadata, options: DecodeOption
     const isDeep = metadata.depth === 'ushort'
     const frames = metadata.pages ?? 1
     // Photographs are rotated upright; a stack of frames cannot be rotated as one picture.
+    const sharp = loadSharp()
     const upright = frames > 1 ? sharp(file.path, { ...settings, pages: -1 }) : sharp(file.path, settings).autoOrient()
     const decoder = upright.toColourspace(isDeep ? 'rgb16' : 'srgb').raw({ depth: isDeep ? 'ushort' : 'uchar' })
     const { data, info } = await decoder.toBuffer({ resolveWithObject: true })

@@ -3,7 +3,7 @@
  * the event loop, and other runs are served in between.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import sharp from 'sharp'
+import { loadSharp } from '../../lib/files/load-sharp.ts'
 import { NodeError } from '../node/node-error.ts'
 import { BYTE_TO_FLOAT, toBytes } from '../tensor/bytes.ts'
 import { BLOCK_ELEMENTS } from '../tensor/map-pixels.ts'
@@ -34,7 +34,7 @@ export async function toPngs(images: Tensor, { checkpoint }: Pick<PixelWork, 'ch
     await inTurns(count, checkpoint, (from, to) =>
       toBytes(data, pixels, { from: index * count + from, to: from, count: to - from }),
     )
-    const picture = sharp(pixels, { raw: { width, height, channels }, limitInputPixels: false })
+    const picture = loadSharp()(pixels, { raw: { width, height, channels }, limitInputPixels: false })
     files.push(new Uint8Array(await picture.png({ compressionLevel: PNG_LEVEL }).toBuffer()))
   }
   return files
@@ -48,11 +48,11 @@ export async function fromFile(
   const fail = () => {
     throw new NodeError('PIL.UnidentifiedImageError', `a picture is damaged or has more than ${maxPixels} pixels`)
   }
-  const metadata = await sharp(bytes, { limitInputPixels: false }).metadata().catch(fail)
+  const metadata = await loadSharp()(bytes, { limitInputPixels: false }).metadata().catch(fail)
   if (metadata.width * metadata.height > maxPixels) fail()
   const giveBack = await reserve(decoderBytes(metadata), tensorBytes(metadata))
   try {
-    const { data, info } = await sharp(bytes, { limitInputPixels: maxPixels, failOn: 'error' })
+    const { data, info } = await loadSharp()(bytes, { limitInputPixels: maxPixels, failOn: 'error' })
       .autoOrient()
       .toColourspace('srgb')
       .removeAlpha()

@@ -227,6 +227,24 @@ describe('runs', () => {
   })
 })
 
+test('results of earlier runs are kept until the engine has rested; the next run starts it again', async () => {
+  await using resting = await openEngine({ restMs: 0 })
+  await using awake = await openEngine()
+  for (const [used, isKept] of [
+    [resting, false],
+    [awake, true],
+  ] as const) {
+    for (const isCached of [false, isKept]) {
+      const events = await Array.fromAsync(used.run(painting()))
+      const cached = events.flatMap((event) => (event.type === 'cached' ? event.nodeIds : []))
+      assert.equal(cached.length > 0, isCached)
+      assert.equal(events.at(-1)?.type, 'succeeded')
+      // Timers of the same length fire in the order in which they were set.
+      await new Promise((resolve) => setTimeout(resolve, 1))
+    }
+  }
+})
+
 test('the catalog says what can be run, custom nodes included', async () => {
   assert.notEqual(engine.catalog().find('EmptyImage'), null)
   assert.equal(engine.catalog().find('Vignette'), null)

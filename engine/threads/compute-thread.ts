@@ -3,7 +3,7 @@
  * a node that takes the whole thread down is noticed by the pool.
  */
 import { parentPort, workerData } from 'node:worker_threads'
-import sharp from 'sharp'
+import { loadSharp } from '../../lib/files/load-sharp.ts'
 import { collectGarbage } from '../../lib/threads/garbage.ts'
 import { type CallHost, performCall, readInputs } from '../node/node-call.ts'
 import { Interrupted, NodeError, toFailureText } from '../node/node-error.ts'
@@ -22,8 +22,8 @@ const { nodeModules, memory } = workerData as ComputeThreadData
 const port = parentPort
 if (port === null) throw new Error('this module runs as a worker thread')
 // Parallelism comes from the pool; a library that starts threads of its own would only get in the way.
-sharp.concurrency(1)
-sharp.cache(false)
+loadSharp().concurrency(1)
+loadSharp().cache(false)
 
 const table = await loadNodes(nodeModules)
 const { allocate, reserve } = openMemoryLine(memory)

@@ -1,7 +1,8 @@
 /**
- * The main thread's end of the engine thread: starts it, passes runs to it, and starts another one when it is lost. A thread whose
- * event loop does not turn any more, or that does not answer an abort, is ended and replaced as well. The run that it was working
- * on fails; the others are lost without fault and may be run again.
+ * The main thread's end of the engine thread: starts it with the first run, passes runs to it, and ends it, its compute threads and
+ * its results once there has been none for a while. A thread that is lost is replaced with the next run. One whose event loop does
+ * not turn any more, or that does not answer an abort, is ended as well. The run that it was working on fails; the others are lost
+ * without fault and may be run again.
  */
 
 import { Worker } from 'node:worker_threads'
@@ -59,6 +60,8 @@ interface Incarnation {
   readonly runs: Map<number, LiveRun>
   readonly pulse: Pulse
   isEnded: boolean
+  /** Ended because there was nothing to do. */
+  isResting: boolean
   /** Why we ended it, and whether the run at work is to blame for that. */
   verdict: string | null
 }
@@ -67,39 +70,52 @@ interface EngineThreadOptions {
   readonly data: Omit<EngineThreadData, 'pulse'>
   /** Of the thread and of the programs that it starts; absent: ours. */
   readonly environment?: NodeJS.ProcessEnv
+  /** How long the thread stays after the last run. */
+  readonly restMs: number
   readonly log: Log
 }
 
-export async function openEngineThread(deps: EngineThreadOptions): Promise<EngineThreadLink> {
+export function openEngineThread(deps: EngineThreadOptions): EngineThreadLink {
   const closing = new AbortController()
   let nextRunId = 0
-  let current = start(deps)
-  let replaced: Promise<void> = Promise.resolve()
-  await current.ready
+  let current: Started | null = null
+  let pause: Promise<void> = Promise.resolve()
+  let rest: NodeJS.Timeout | undefined
 
-  function watch({ incarnation, startedAt, ended }: Started): void {
-    void ended.then((reason) => {
-      settleRuns(incarnation, { reason, isClosing: closing.signal.aborted })
-      if (closing.signal.aborted) return
-      deps.log.error({ reason }, 'the engine thread ended; a new one takes its place')
-      replaced = replace(startedAt)
-    })
+  function ensureThread(): Incarnation {
+    if (current !== null && !current.incarnation.isEnded) return current.incarnation
+    const started = start(deps)
+    current = started
+    void started.ended.then((reason) => onEnded(started, reason))
+    return started.incarnation
   }
 
-  async function replace(startedAt: number): Promise<void> {
+  function onEnded({ incarnation, startedAt }: Started, reason: string): void {
+    settleRuns(incarnation, { reason, isClosing: closing.signal.aborted })
+    if (closing.signal.aborted || incarnation.isResting) return
+    deps.log.error({ reason }, 'the engine thread ended; the next run starts another')
     // A thread that died at once would die again at once.
-    if (performance.now() - startedAt < RESTART_PAUSE_MS) await sleep(RESTART_PAUSE_MS, closing.signal)
-    if (closing.signal.aborted) return
-    current = start(deps)
-    watch(current)
+    if (performance.now() - startedAt < RESTART_PAUSE_MS) pause = sleep(RESTART_PAUSE_MS, closing.signal)
   }
-  watch(current)
+
+  function restLater(incarnation: Incarnation): void {
+    clearTimeout(rest)
+    if (incarnation.runs.size > 0) return
+    rest = setTimeout(() => {
+      if (incarnation.runs.size > 0 || incarnation !== current?.incarnation) return
+      // The next run starts another, also while this one is still on its way out.
+      incarnation.isResting = true
+      current = null
+      void incarnation.worker.terminate()
+    }, deps.restMs)
+    rest.unref()
+  }
 
   async function* run(threadRun: ThreadRun): AsyncGenerator<EngineEvent, void, undefined> {
-    while (current.incarnation.isEnded && !closing.signal.aborted) await replaced
+    await pause
     if (closing.signal.aborted) throw new Error('the engine is closed')
     const { reserveOutputNumbers, runModel, signal, ...message } = threadRun
-    const { incarnation } = current
+    const incarnation = ensureThread()
     const runId = nextRunId++
     const cancelFlag: CancelFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
     const stream = createRunStream((weight) => send(incarnation, { type: 'taken', runId, weight }))
@@ -125,6 +141,7 @@ export async function openEngineThread(deps: EngineThreadOptions): Promise<Engin
       // A reader that leaves early ends the run; after its own end this changes nothing.
       Atomics.store(cancelFlag, 0, 1)
       send(incarnation, { type: 'cancel', runId })
+      restLater(incarnation)
     }
   }
 
@@ -132,8 +149,9 @@ export async function openEngineThread(deps: EngineThreadOptions): Promise<Engin
     run,
     async close() {
       closing.abort()
-      await current.incarnation.worker.terminate()
-      await current.ended
+      clearTimeout(rest)
+      await current?.incarnation.worker.terminate()
+      await current?.ended
     },
   }
 }
@@ -141,8 +159,6 @@ export async function openEngineThread(deps: EngineThreadOptions): Promise<Engin
 interface Started {
   readonly incarnation: Incarnation
   readonly startedAt: number
-  /** Rejects when the thread ends before it was ready. */
-  readonly ready: Promise<void>
   /** Resolves with the reason once the thread is gone. */
   readonly ended: Promise<string>
 }
@@ -154,16 +170,13 @@ function start({ data, environment, log }: EngineThreadOptions): Started {
     env: environment,
     resourceLimits: toHeapLimits(HEAP_MB),
   })
-  const incarnation: Incarnation = { worker, runs: new Map(), pulse, isEnded: false, verdict: null }
-  const ready = Promise.withResolvers<void>()
+  const incarnation: Incarnation = { worker, runs: new Map(), pulse, isEnded: false, isResting: false, verdict: null }
   const ended = Promise.withResolvers<string>()
   let reason = 'it was stopped'
   let watching: NodeJS.Timeout | undefined
   worker.on('message', (message: FromEngine) => {
-    if (message.type === 'ready') {
-      watching = watchPulse(incarnation, data.nodeTimeoutMs)
-      ready.resolve()
-    } else handle(incarnation, message, log)
+    if (message.type === 'ready') watching = watchPulse(incarnation, data.nodeTimeoutMs)
+    else handle(incarnation, message, log)
   })
   worker.on('error', (error) => {
     reason = error.message
@@ -171,12 +184,9 @@ function start({ data, environment, log }: EngineThreadOptions): Started {
   worker.on('exit', () => {
     clearInterval(watching)
     incarnation.isEnded = true
-    ready.reject(new Error(`the engine thread did not start: ${reason}`))
     ended.resolve(incarnation.verdict ?? reason)
   })
-  // Only the first start is waited for; a later thread that fails is replaced by the next.
-  ready.promise.catch(() => {})
-  return { incarnation, startedAt: performance.now(), ready: ready.promise, ended: ended.promise }
+  return { incarnation, startedAt: performance.now(), ended: ended.promise }
 }
 
 function end(incarnation: Incarnation, verdict: string): void {

@@ -3,7 +3,7 @@
  * It never blocks for long, so compute threads can wait for its answers. One thread for all runs keeps the cache single.
  */
 import { parentPort, workerData } from 'node:worker_threads'
-import sharp from 'sharp'
+import { loadSharp } from '../../lib/files/load-sharp.ts'
 import { parseLosslessJson } from '../../lib/json/lossless-json.ts'
 import { collectGarbage } from '../../lib/threads/garbage.ts'
 import { createIdleCollection, IDLE_CHECK_MS } from '../../lib/threads/idle-collection.ts'
@@ -40,8 +40,8 @@ const { values: valueLimits, nodeTimeoutMs, pulse, nodeModules, custom, letters 
 const port = parentPort
 if (port === null) throw new Error('this module runs as a worker thread')
 const post = (message: FromEngine) => port.postMessage(message)
-sharp.concurrency(1)
-sharp.cache(false)
+loadSharp().concurrency(1)
+loadSharp().cache(false)
 
 const table = await loadNodes(nodeModules, custom.nodes.declarations)
 setInterval(createIdleCollection(), IDLE_CHECK_MS)

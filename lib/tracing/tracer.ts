@@ -1,6 +1,6 @@
 /**
- * The interface of a tracer, for whoever wants to know where the time of a request went. There is none where nobody listens: callers
- * hold `undefined` in its place, ask once, and pay nothing.
+ * The interface of a tracer, which records where the time of a request went. While tracing is off there is no tracer: callers then hold
+ * `undefined`, check that once, and pay nothing.
  */
 import type { Log } from '../log.ts'
 import type { TraceContext } from './trace-context.ts'
@@ -19,12 +19,12 @@ export interface SpanOptions {
   readonly attributes?: Attributes
 }
 
-/** A piece of work with a name, a beginning and an end. It is told of when it ends; what comes after its end is ignored. */
+/** A piece of work with a name, a beginning and an end. It is reported when it ends; calls after its end are ignored. */
 export interface Span {
   readonly context: TraceContext
   rename(name: string): void
   set(attributes: Attributes): void
-  /** It did not do what it was for. The reason is a word or a code, and nothing that a caller wrote. */
+  /** Marks the work as failed. The reason is a word or a code, never text that a caller wrote. */
   fail(reason: string): void
   end(atMs?: number): void
 }
@@ -33,7 +33,7 @@ export interface Tracer {
   /** The span inside which the present code runs. */
   active(): Span | undefined
   start(name: string, options?: SpanOptions): Span
-  /** Whatever `body` does and starts, and all that waits for it there, runs inside the span. It is not ended. */
+  /** Runs `body`, with everything that it starts and awaits, inside the span. Does not end the span. */
   within<Result>(span: Span, body: () => Result): Result
 }
 
@@ -55,7 +55,7 @@ export async function inSpan<Result>(
   }
 }
 
-/** The same function where nobody traces; else one whose calls are spans. */
+/** The function itself while tracing is off; otherwise one that makes a span of each call. */
 export function traced<Inputs extends unknown[], Result>(
   tracer: Tracer | undefined,
   name: string,
@@ -65,7 +65,7 @@ export function traced<Inputs extends unknown[], Result>(
   return (...inputs) => inSpan(tracer, name, {}, () => call(...inputs))
 }
 
-/** As `traced`, for a step that begins no span of its own: it costs less, because it is not made the active one. */
+/** As `traced`, for a step that begins no further spans: the span is never the active one, which costs less. */
 export function timed<Inputs extends unknown[], Result>(
   tracer: Tracer | undefined,
   name: string,

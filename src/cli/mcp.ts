@@ -4,7 +4,7 @@
  */
 import path from 'node:path'
 import type { Command } from 'commander'
-import { addServerFlags, readServer } from './run/server-flags.ts'
+import { addServerFlags, readServer } from './server/server-flags.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal, toPrintable } from './terminal.ts'
 import { readVersion } from './version.ts'
 

@@ -15,7 +15,7 @@ interface TracingParts {
 
 /** Closing it sends what has not been sent, within a bounded time. */
 interface OpenedTracing extends AsyncDisposable {
-  /** Left out: nobody traces. */
+  /** Left out: tracing is off. */
   readonly tracer?: Tracer
   /** Its lines name the trace that they belong to. */
   readonly log: Log

@@ -12,7 +12,7 @@ import { pictureGraph } from '../support/app/fleet-app.ts'
 import { startTestApp } from '../support/app/start-app.ts'
 import { call } from '../support/clients/call.ts'
 import { FakeComfyChild } from '../support/engines/fake-comfyui/child.ts'
-import type { ExecutionNews } from '../support/engines/fake-comfyui/fake-comfyui.ts'
+import type { ExecutionNews } from '../support/engines/fake-comfyui/fake-options.ts'
 import { toPng } from '../support/engines/fake-comfyui/picture.ts'
 import { attemptsByPrompt } from '../support/engines/jobs-by-prompt.ts'
 

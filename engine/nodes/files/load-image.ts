@@ -30,6 +30,19 @@ export function decodePicture<Result>(
 const contentOf = ({ image }: { readonly image?: string }, context: Files) =>
   image === undefined ? null : findPicture(image, context).hash
 
+/** A picture and its alpha channel as a mask. */
+const PICTURE_AND_MASK = {
+  outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
+  selfChecked: ['image'],
+  cost: 'compute',
+  changeValue: contentOf,
+  run({ image }: { readonly image: string }, context: NodeContext) {
+    return decodePicture(image, context, (decoded) => ({
+      outputs: [toImageTensor(decoded, context), toMaskTensor(decoded, ALPHA, context)],
+    }))
+  },
+} as const
+
 export const loadImage = defineNode({
   classType: 'LoadImage',
   displayName: 'Load Image',
@@ -37,15 +50,7 @@ export const loadImage = defineNode({
   description: 'Reads an uploaded picture; every frame of an animation becomes one image of the batch.',
   style: 'classic',
   required: { image: inputFile({ image_upload: true }) },
-  outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
-  selfChecked: ['image'],
-  cost: 'compute',
-  changeValue: contentOf,
-  async run({ image }, context) {
-    return decodePicture(image, context, (decoded) => ({
-      outputs: [toImageTensor(decoded, context), toMaskTensor(decoded, ALPHA, context)],
-    }))
-  },
+  ...PICTURE_AND_MASK,
 })
 
 const CHANNELS = { alpha: ALPHA, red: 0, green: 1, blue: 2 } as const
@@ -91,15 +96,7 @@ export const loadImageOutput = defineNode({
   style: 'classic',
   experimental: true,
   required: { image: outputFile },
-  outputs: [{ type: 'IMAGE' }, { type: 'MASK' }],
-  selfChecked: ['image'],
-  cost: 'compute',
-  changeValue: contentOf,
-  async run({ image }, context) {
-    return decodePicture(image, context, (decoded) => ({
-      outputs: [toImageTensor(decoded, context), toMaskTensor(decoded, ALPHA, context)],
-    }))
-  },
+  ...PICTURE_AND_MASK,
 })
 
 const side = () => int({ default: 0, min: 0, max: MAX_RESOLUTION, step: 1 })

@@ -1,5 +1,5 @@
 /** A batch of images as one moving picture. */
-import sharp from 'sharp'
+import { loadSharp } from '../../../lib/files/load-sharp.ts'
 import { assembleApng } from '../../images/apng.ts'
 import { encodePng } from '../../images/encode-png.ts'
 import { insertWebpExif } from '../../images/webp-exif.ts'
@@ -88,7 +88,7 @@ async function encodeWebp(view: ImageView, settings: WebpSettings, context: Node
   inBlocks(data.length, context.checkpoint, (from, to) => toBytes(data, pixels, { from, to: from, count: to - from }))
   const raw = { width, height: height * batch, channels, ...(batch > 1 && { pageHeight: height }) }
   const { frameMs: delay, ...encoding } = settings
-  const webp = await sharp(pixels, { raw, limitInputPixels: false })
+  const webp = await loadSharp()(pixels, { raw, limitInputPixels: false })
     .webp({ ...encoding, loop: 0, delay: Array.from({ length: batch }, () => delay) })
     .toBuffer()
   context.checkpoint()

@@ -1,15 +1,8 @@
 /** Images rotated by quarter turns, and mirrored. */
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { combo, image } from '../../node/input-kinds.ts'
-import { mirrorLeftRight, mirrorUpDown, type QuarterTurns, rotate } from '../../tensor/rotate-and-mirror.ts'
-
-const ROTATIONS = ['none', '90 degrees', '180 degrees', '270 degrees'] as const
-const QUARTER_TURNS: Readonly<Record<(typeof ROTATIONS)[number], QuarterTurns | 0>> = {
-  none: 0,
-  '90 degrees': 1,
-  '180 degrees': 2,
-  '270 degrees': 3,
-}
+import { mirrorLeftRight, mirrorUpDown, rotate } from '../../tensor/rotate-and-mirror.ts'
+import { QUARTER_TURNS, ROTATIONS } from './quarter-turns.ts'
 
 export const imageRotate = defineNode({
   classType: 'ImageRotate',

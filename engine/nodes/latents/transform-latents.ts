@@ -3,9 +3,10 @@ import { costOf, defineNode } from '../../node/define-node.ts'
 import { choice, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import { narrow, reshape } from '../../tensor/batch-axis.ts'
 import { planeSize } from '../../tensor/resize/resize-planes.ts'
-import { mirrorLeftRight, mirrorUpDown, type QuarterTurns, rotate } from '../../tensor/rotate-and-mirror.ts'
+import { mirrorLeftRight, mirrorUpDown, rotate } from '../../tensor/rotate-and-mirror.ts'
 import { elementCount, type Tensor } from '../../tensor/tensor.ts'
 import { sliceOf } from '../../tensor/window.ts'
+import { QUARTER_TURNS, ROTATIONS } from '../geometry/quarter-turns.ts'
 import { LATENT_SCALE, type Latent, latent, withSamples } from './latent.ts'
 
 const facts = {
@@ -24,14 +25,6 @@ function asImages(samples: Tensor): Tensor {
 /** Back to the axes of the latent, with the sides that the images have now. */
 function asPlanes(images: Tensor, { shape }: Tensor): Tensor {
   return reshape(images, [...shape.slice(0, -2), images.shape[1], images.shape[2]])
-}
-
-const ROTATIONS = ['none', '90 degrees', '180 degrees', '270 degrees'] as const
-const QUARTER_TURNS: Readonly<Record<(typeof ROTATIONS)[number], QuarterTurns | 0>> = {
-  none: 0,
-  '90 degrees': 1,
-  '180 degrees': 2,
-  '270 degrees': 3,
 }
 
 export const latentRotate = defineNode({

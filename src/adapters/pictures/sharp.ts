@@ -2,7 +2,8 @@
  * Pictures through sharp. Uploads are untrusted, so the number of pixels is checked before decoding, few pictures are decoded at
  * a time, and messages of the decoder never reach a caller.
  */
-import sharp, { type Sharp } from 'sharp'
+import type { Sharp } from 'sharp'
+import { loadSharp } from '../../../lib/files/load-sharp.ts'
 import { PNG_SIGNATURE, readChunks } from '../../../lib/files/png-chunks.ts'
 import { createSemaphore } from '../../../lib/waiting/semaphore.ts'
 import type { Picture, Pictures } from '../../domain/assets/pictures.ts'
@@ -17,7 +18,8 @@ const AT_A_TIME = 2
 
 export function openPictures({ maxPixels }: PicturesOptions): Pictures {
   const limit = createSemaphore(AT_A_TIME)
-  const read = (bytes: Uint8Array): Sharp => sharp(bytes, { limitInputPixels: maxPixels, failOn: 'error', pages: 1 })
+  const read = (bytes: Uint8Array): Sharp =>
+    loadSharp()(bytes, { limitInputPixels: maxPixels, failOn: 'error', pages: 1 })
   const decoding = <Result>(work: () => Promise<Result>): Promise<Result> =>
     limit.run(async () => {
       try {
@@ -90,7 +92,7 @@ async function readRgba(picture: Sharp): Promise<{ data: Buffer; info: Size }> {
 }
 
 function fromRgba(data: Buffer, { width, height }: Size): Sharp {
-  return sharp(data, { raw: { width, height, channels: 4 } })
+  return loadSharp()(data, { raw: { width, height, channels: 4 } })
 }
 
 const TEXT_TYPES: ReadonlySet<string> = new Set(['tEXt', 'zTXt', 'iTXt'])

@@ -1,13 +1,13 @@
 /**
- * A tracer whose spans go to a collector over OTLP. A span is a small object that is handed on when it ends; whether a trace is told
- * of at all is decided where it begins, and its whole way follows that decision.
+ * A tracer whose spans go to a collector over OTLP. A span is a small object that is handed on when it ends. Whether a trace is
+ * reported at all is decided where it begins, and every later span follows that decision.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { randomFillSync } from 'node:crypto'
 import type { TraceContext } from '../../../lib/tracing/trace-context.ts'
 import type { Attributes, Span, SpanKind, SpanOptions, Tracer } from '../../../lib/tracing/tracer.ts'
 
-/** A span that is over, as it is told. */
+/** A span that has ended, as it is reported. */
 export interface EndedSpan {
   readonly name: string
   readonly kind: SpanKind
@@ -20,7 +20,7 @@ export interface EndedSpan {
   readonly failure: string | null
 }
 
-/** Whether a trace is told of. `parent`: where it comes from; null: it begins here. */
+/** Whether a trace is reported. `parent`: the context that it continues; null: it begins here. */
 export type Sampler = (traceId: string, parent: TraceContext | null) => boolean
 
 interface OtlpTracerDeps {
@@ -31,7 +31,7 @@ interface OtlpTracerDeps {
   readonly now: () => number
 }
 
-// A trace is a sketch for a person, so everything in it is short.
+// A trace is read by a person, so everything in it is short.
 const MAX_NAME_LENGTH = 120
 const MAX_ATTRIBUTES = 32
 const MAX_KEY_LENGTH = 64
@@ -56,7 +56,7 @@ export function createOtlpTracer({ sampler, onEnded, now }: OtlpTracerDeps): Tra
   }
 }
 
-/** Its context is passed on, so that whoever is called does not tell of the trace either. */
+/** A span of a trace that is not reported. Its context is passed on, so that called services do not report the trace either. */
 const SILENT: Omit<Span, 'context'> = { rename() {}, set() {}, fail() {}, end() {} }
 
 class RecordedSpan implements Span, EndedSpan {
@@ -130,7 +130,7 @@ function createIds(): (bytes: 8 | 16) => string {
   }
 }
 
-// How far the two clocks may be apart before the wall clock counts: it may be set, and the other one knows nothing of that.
+// How far the monotonic clock may drift from the wall clock before it is set by it again: the wall clock may have been changed.
 const MAX_APART_MS = 2
 
 /** The time of day with fractions of a millisecond, which the wall clock alone does not tell. */

@@ -1,6 +1,6 @@
 /**
- * A tracer over whatever OpenTelemetry SDK the operator has loaded into the process (`node --import …`). The SDK then decides what is
- * told, and where; spans of its own instrumentation and ours are in one trace.
+ * A tracer over whatever OpenTelemetry SDK the operator has loaded into the process (`node --import …`). The SDK then decides which
+ * spans are reported, and where; spans of its own instrumentation and ours are in one trace.
  */
 import {
   context as contexts,
@@ -25,7 +25,7 @@ const KIND: Record<SpanKind, SdkSpanKind> = {
 export function findRegisteredSdk(): Tracer | null {
   const sdk = trace.getTracer('atelier')
   // The API's own stand-in gives out the all-zero trace id; a real SDK never does, sampled or not. The probe is never ended, so
-  // it is never told of.
+  // it is never reported.
   if (sdk.startSpan('probe', { root: true }).spanContext().traceId === INVALID_TRACEID) return null
   const wrapped = new WeakMap<SdkSpan, Span>()
   const kept = new WeakMap<Span, SdkSpan>()

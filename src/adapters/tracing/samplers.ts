@@ -1,4 +1,4 @@
-/** Which traces are told of, by the names that OpenTelemetry has for the rules (OTEL_TRACES_SAMPLER). */
+/** Which traces are reported, by the names that OpenTelemetry has for the rules (OTEL_TRACES_SAMPLER). */
 import type { Sampler } from './otlp-tracer.ts'
 
 export type SamplerName = 'always_on' | 'always_off' | 'traceidratio' | ParentBased

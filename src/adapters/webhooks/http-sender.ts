@@ -1,6 +1,6 @@
 /**
  * Messages as POST requests. Addresses of accounts are called through connections that lead to public addresses only; those of the
- * operator's own configuration may lie anywhere. Redirects are not followed: whoever moves tells us the new address.
+ * operator's own configuration may lie anywhere. Redirects are not followed: the owner of an endpoint that moves changes its address.
  */
 import { isIP } from 'node:net'
 import { ExchangeError } from '../../../lib/outbound/exchange.ts'
@@ -93,7 +93,7 @@ function toFailure(error: unknown): SendAnswer {
   if (error instanceof BlockedAddressError) return { outcome: 'blocked', status: null, response: error.message }
   if (!(error instanceof ExchangeError)) throw error
   const { fault, status, message } = error
-  // The status came, and only more of the answer than anybody reads.
+  // The status is known; the rest of the answer is longer than what is read.
   if (fault === 'too_large' && status !== null) return { outcome: outcomeOf(status), status, response: toKept(message) }
   const outcome = fault === 'unreachable' || fault === 'timeout' ? fault : 'broken'
   return { outcome, status, response: message }

@@ -5,7 +5,7 @@
 import { userInfo } from 'node:os'
 import type { Command } from 'commander'
 import { silentLog } from '../../../lib/log.ts'
-import { findService } from '../../compose/service-file.ts'
+import { findService } from '../../compose/process/service-file.ts'
 import type { LoadedConfig } from '../../config/config.ts'
 import { ENV, OTHER_ENV } from '../../config/env.ts'
 import { addSettingFlags, loadFromCommandLine } from '../setting-flags.ts'

@@ -1,5 +1,5 @@
 /** Checks of how processes hear of each other: whether each can be reached for live news, or the NATS servers can. */
-import { inspectBus } from '../../compose/inspect-bus.ts'
+import { inspectBus } from '../../compose/bus/inspect-bus.ts'
 import type { DatabaseFacts } from '../../compose/storage/inspect-postgres.ts'
 import type { BusConfig } from '../../config/blocks/bus-config.ts'
 import type { Secrets } from '../../config/secrets.ts'

@@ -4,7 +4,7 @@ import type { Obstacle } from './walk-folder.ts'
 
 type ImportedKind = 'workflows' | 'inputs' | 'outputs'
 
-/** What became of one thing, on the way to the service. */
+/** What became of one file or workflow that was to be imported. */
 export type Placed =
   | { readonly outcome: 'brought' | 'already there' }
   | { readonly outcome: 'refused'; readonly reason: string }
@@ -12,7 +12,7 @@ export type Placed =
 export interface ImportReport {
   note(kind: ImportedKind, name: string, placed: Placed): void
   refuse(obstacle: Obstacle): void
-  /** Files in which there is nothing to bring, counted by what is said of them. */
+  /** Counts a file that holds nothing to import, under this remark. */
   passOver(remark: string): void
   /** False when something could not be brought. */
   print(options: { readonly isJson: boolean }): boolean

@@ -45,7 +45,7 @@ export async function readProxyState(given: string): Promise<ProxyState> {
   try {
     const copy = path.join(folder, FILE)
     await copyFile(file, copy)
-    // What was not yet moved into the file itself.
+    // SQLite's write-ahead log holds changes that are not in the file itself yet.
     await copyFile(`${file}-wal`, `${copy}-wal`).catch(() => {})
     return readCopy(copy)
   } finally {

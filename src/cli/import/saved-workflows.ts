@@ -2,20 +2,20 @@
  * The saved workflows of the account: its user files below `workflows/`, where ComfyUI's editor and other clients of the Legacy v1 API
  * have them. A name that is taken by another workflow is never written over unless that is wished.
  */
-import { RefusedError, type RunClient } from '../run/client.ts'
-import { toFields } from '../run/job-answers.ts'
+import { RefusedError, type RunClient } from '../server/client.ts'
+import { toFields } from '../server/job-answers.ts'
 import type { Placed } from './import-report.ts'
 import type { PlaceOptions } from './service-files.ts'
 
 export interface SavedWorkflows {
-  /** Names below `workflows/` that begin so. */
+  /** Names below `workflows/` that begin with `start`. */
   list(start: string): readonly string[]
   place(name: string, bytes: Uint8Array): Promise<Placed>
 }
 
 const FOLDER = 'workflows'
 const TAKEN = 'has the name of another workflow here; --overwrite puts it in its place'
-// What the answers mean that have no words of their own for it.
+// What refusals mean whose answers have no message.
 const REASONS: Readonly<Record<number, string>> = {
   403: 'has a name that cannot be kept',
   404: 'has no place here: this service keeps no user files',

@@ -6,9 +6,9 @@
 import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { sleep } from '../../../lib/waiting/sleep.ts'
-import { RefusedError, type RunClient } from '../run/client.ts'
-import { hashFile } from '../run/hash-file.ts'
-import { toFields } from '../run/job-answers.ts'
+import { RefusedError, type RunClient } from '../server/client.ts'
+import { hashFile } from '../server/hash-file.ts'
+import { toFields } from '../server/job-answers.ts'
 import type { Placed } from './import-report.ts'
 import { toReadFailure } from './walk-folder.ts'
 
@@ -29,10 +29,10 @@ export interface ServiceFiles {
   ): Promise<Placed>
 }
 
-// The service lists no more for one question.
+// The service lists at most this many files.
 const MAX_KNOWN = 20_000
 const PAGE = 500
-// What begins so would not be taken for an input.
+// A path that begins with one of these names would mean that folder and not an input.
 const OTHER_FOLDER = /^(input|output|temp|models)(\/|$)/
 // A refusal of this one file. Anything else, such as a key that is not good, would refuse all of them.
 const OF_THIS_FILE: ReadonlySet<number> = new Set([400, 409, 413, 422, 507])
@@ -81,7 +81,7 @@ export async function openServiceFiles(client: RunClient, options: PlaceOptions)
       } catch (error) {
         if (error instanceof RefusedError && OF_THIS_FILE.has(error.status))
           return { outcome: 'refused', reason: `was refused: ${error.lines.join(' ')}` }
-        // Removed or made unreadable since it was hashed, which the sending of it tells as a broken line.
+        // The file may have been removed or made unreadable since it was hashed; sending it then fails like a broken connection.
         const failure = await access(file, constants.R_OK).then(() => null, toReadFailure)
         if (failure === null) throw error
         return { outcome: 'refused', reason: failure }

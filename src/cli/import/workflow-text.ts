@@ -71,7 +71,7 @@ function toList(value: JsonValue | undefined): readonly JsonValue[] {
   return Array.isArray(value) ? value : []
 }
 
-/** Which node a file names first says nothing. Numbers beyond a double do not stand in ids. */
+/** Sorted, because the order of nodes and links in a file means nothing. Long integers are written as text. */
 function inOrder(items: readonly unknown[]): string[] {
   return items
     .map((item) => JSON.stringify(item, (_key, value) => (typeof value === 'bigint' ? `${value}` : value)))

@@ -2,9 +2,9 @@
 import type { NodeCatalog } from '../../../engine/index.ts'
 import type { JsonObject, JsonValue } from '../../../lib/json/lossless-json.ts'
 import { convertLocally } from '../../compose/local-conversion.ts'
-import { RefusedError } from './client.ts'
+import { RefusedError } from '../server/client.ts'
+import { toErrorLines } from '../server/job-answers.ts'
 import type { Conversion } from './conversion.ts'
-import { toErrorLines } from './job-answers.ts'
 
 export async function convertHere(content: JsonObject, catalog: NodeCatalog): Promise<Conversion> {
   const result = await convertLocally(content, catalog)

@@ -1,8 +1,8 @@
 /** Shows the progress of a run on standard error: a live bar on a terminal, one line per change elsewhere. */
 import { Presets, SingleBar } from 'cli-progress'
+import type { ProgressView } from '../server/job-answers.ts'
 import { printLine, type Terminal, toPrintable } from '../terminal.ts'
 import type { FollowDisplay } from './follow.ts'
-import type { ProgressView } from './job-answers.ts'
 
 export interface RunDisplay extends FollowDisplay {
   say(text: string): void

@@ -7,7 +7,7 @@
 import { readEvents } from '../../../lib/outbound/read-event-stream.ts'
 import { createBackoff } from '../../../lib/waiting/backoff.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
-import { RefusedError, type RunClient, UnreachableError } from './client.ts'
+import { RefusedError, type RunClient, UnreachableError } from '../server/client.ts'
 import {
   type JobView,
   type ProgressView,
@@ -15,7 +15,7 @@ import {
   readProgress,
   TERMINAL_STATUSES,
   toFields,
-} from './job-answers.ts'
+} from '../server/job-answers.ts'
 
 export interface FollowDisplay {
   status(status: string, queuePosition: number | null): void

@@ -1,11 +1,11 @@
 /** Runs a workflow on a server: uploads files, submits, waits (Ctrl-C cancels the job), and fetches the outputs. */
 import path from 'node:path'
 import type { JsonValue } from '../../../lib/json/lossless-json.ts'
+import { type ClientOptions, createRunClient, type RunClient, UnreachableError } from '../server/client.ts'
+import { describeError, type JobView, type OutputView } from '../server/job-answers.ts'
+import { prepareWorkflow, type RunContext, type RunRequest } from '../server/request.ts'
 import { CommandError, EXIT, printLine, type Terminal, toPrintable } from '../terminal.ts'
-import { type ClientOptions, createRunClient, type RunClient, UnreachableError } from './client.ts'
 import { followJob } from './follow.ts'
-import { describeError, type JobView, type OutputView } from './job-answers.ts'
-import { prepareWorkflow, type RunContext, type RunRequest } from './request.ts'
 import { saveOutput } from './save-outputs.ts'
 
 /** The whole run on a server; returns the exit code. */

@@ -5,14 +5,14 @@
  */
 import type { Command } from 'commander'
 import { readDurationMs } from '../../config/readers/read-quantity.ts'
+import { RefusedError, UnreachableError } from '../server/client.ts'
+import { type RunRequest, StopError } from '../server/request.ts'
+import { addServerFlags, readServer } from '../server/server-flags.ts'
 import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
-import { RefusedError, UnreachableError } from './client.ts'
 import { createDisplay, type RunDisplay } from './display.ts'
-import { type RunRequest, StopError } from './request.ts'
 import { runBatch } from './run-batch.ts'
 import { runLocally } from './run-local.ts'
 import { runRemotely } from './run-remote.ts'
-import { addServerFlags, readServer } from './server-flags.ts'
 
 const DAY_MS = 86_400_000
 

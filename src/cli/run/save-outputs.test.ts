@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { test } from 'node:test'
-import type { RunClient } from './client.ts'
+import type { RunClient } from '../server/client.ts'
 import { saveOutput, toSafeName } from './save-outputs.ts'
 
 const NEVER = new AbortController().signal

@@ -7,9 +7,9 @@ import { mkdir, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
+import { type RunClient, UnreachableError } from '../server/client.ts'
+import type { OutputView } from '../server/job-answers.ts'
 import { CommandError, EXIT } from '../terminal.ts'
-import { type RunClient, UnreachableError } from './client.ts'
-import type { OutputView } from './job-answers.ts'
 
 const MAX_NAME = 200
 const ATTEMPTS = 3

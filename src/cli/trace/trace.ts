@@ -3,10 +3,10 @@
  * keeps the times of every job as long as the job itself, whether traces are on or not.
  */
 import type { Command } from 'commander'
-import { askServer } from '../run/ask-server.ts'
-import { RefusedError, type RunClient } from '../run/client.ts'
-import { toFields } from '../run/job-answers.ts'
-import { addServerFlags } from '../run/server-flags.ts'
+import { askServer } from '../server/ask-server.ts'
+import { RefusedError, type RunClient } from '../server/client.ts'
+import { toFields } from '../server/job-answers.ts'
+import { addServerFlags } from '../server/server-flags.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal, toPrintable } from '../terminal.ts'
 import { type Piece, toSeconds, toWaterfall } from './waterfall.ts'
 
@@ -54,7 +54,7 @@ interface Drawn {
 }
 
 const ANSWER_WITHIN_MS = 30_000
-// Of the newest calls; an older one is not looked for.
+// How many pages of the newest calls are searched; older calls are not found.
 const CALL_PAGES = 10
 
 export function addTrace(program: Command, terminal: Terminal, finish: Finish): void {

@@ -2,9 +2,9 @@
 import path from 'node:path'
 import type { Command } from 'commander'
 import { ENV } from '../../config/env.ts'
-import { askServer } from '../run/ask-server.ts'
 import { createDisplay } from '../run/display.ts'
-import { addServerFlags } from '../run/server-flags.ts'
+import { askServer } from '../server/ask-server.ts'
+import { addServerFlags } from '../server/server-flags.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal, toPrintable } from '../terminal.ts'
 import { sendWeights } from './send-weights.ts'
 

@@ -3,11 +3,11 @@
  * again by its folder, its name and the hash of the file, and goes on where it was.
  */
 import { openAsBlob } from 'node:fs'
-import { mayPass, RefusedError, type RunClient } from '../run/client.ts'
 import type { RunDisplay } from '../run/display.ts'
-import { hashFile } from '../run/hash-file.ts'
-import { toFields } from '../run/job-answers.ts'
-import { createPersistence } from '../run/persistence.ts'
+import { mayPass, RefusedError, type RunClient } from '../server/client.ts'
+import { hashFile } from '../server/hash-file.ts'
+import { toFields } from '../server/job-answers.ts'
+import { createPersistence } from '../server/persistence.ts'
 import { CommandError, EXIT } from '../terminal.ts'
 
 interface WeightsToSend {

@@ -4,7 +4,7 @@ import { createKeyedLock } from '../../../lib/waiting/keyed-lock.ts'
 import { DEFAULT_POOL } from '../../domain/deployments/deployment.ts'
 import type { PoolWorkers } from '../../domain/deployments/lifecycle.ts'
 import type { Worker } from '../../domain/jobs/claim/worker.ts'
-import type { CreatePoolWorker } from '../job-actions.ts'
+import type { CreatePoolWorker } from '../jobs/job-actions.ts'
 
 export interface LocalPoolWorkers extends PoolWorkers {
   /** How many there are, by pool, those of the common pool included. */

@@ -15,8 +15,8 @@ import { type Chore, createHousekeeping } from '../../domain/jobs/sweeps/houseke
 import type { Leadership } from '../../domain/service-nodes/leadership.ts'
 import type { ServiceNode } from '../../domain/service-nodes/node-store.ts'
 import type { Store } from '../../domain/store.ts'
-import type { JobActions } from '../job-actions.ts'
-import type { ServiceNodeParts } from '../open-service-node.ts'
+import type { JobActions } from '../jobs/job-actions.ts'
+import type { ServiceNodeParts } from '../process/open-service-node.ts'
 import { createLocalPoolWorkers, type LocalPoolWorkers } from './deployment-workers.ts'
 
 interface DeploymentParts {

@@ -18,13 +18,13 @@ import type { RunModel } from '../../domain/engine/model-port.ts'
 import { isSteady } from '../../domain/service-nodes/heartbeat.ts'
 import type { Store, StoreGlance } from '../../domain/store.ts'
 import type { WorkerKeys } from '../../domain/workers/worker-keys.ts'
-import type { ServiceNodeParts } from '../open-service-node.ts'
+import type { ServiceNodeParts } from '../process/open-service-node.ts'
 import { PARTS_OF } from '../roles.ts'
 import { claimEngines, type OpenedDirectory } from './open-directory.ts'
 import { readServiceId } from './service-id.ts'
 
 interface FleetParts {
-  /** Left out: nobody traces. */
+  /** Left out: tracing is off. */
   readonly tracer?: Tracer
   readonly clock: Clock
   readonly log: Log

@@ -1,6 +1,6 @@
 /** How the bus between processes is doing, as gauges; none where there is no other process. */
 import type { BusHealth } from '../../adapters/bus/bus-health.ts'
-import type { OpenedBus } from '../open-bus.ts'
+import type { OpenedBus } from '../bus/open-bus.ts'
 import type { NamedGauge } from './open-metrics.ts'
 
 const GAUGES: readonly (readonly [name: string, help: string, read: (health: BusHealth) => number])[] = [

@@ -1,7 +1,7 @@
 /** Connects the gauges to the parts of a running service that they are read from. */
 import type { Fleet } from '../../domain/engine/fleet/fleet.ts'
 import type { Store } from '../../domain/store.ts'
-import type { ServiceNodeParts } from '../open-service-node.ts'
+import type { ServiceNodeParts } from '../process/open-service-node.ts'
 import type { OpenedJobs } from '../start/open-jobs.ts'
 import type { Metrics, NamedGauge } from './open-metrics.ts'
 

@@ -23,7 +23,7 @@ import type { Model } from '../../domain/models/catalog/model.ts'
 import { type Catalog, createCatalog } from '../../domain/models/catalog/model-catalog.ts'
 import { createPartnerRoutes, type PartnerRoutes } from '../../domain/models/partner/partner-route.ts'
 import type { Provider } from '../../domain/models/provider.ts'
-import { createWatch } from '../watch-paths.ts'
+import { createWatch } from '../process/watch-paths.ts'
 
 export type { CatalogProblem }
 

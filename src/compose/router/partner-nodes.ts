@@ -14,7 +14,7 @@ import type { Router } from './open-router.ts'
 
 interface PartnerNodeParts {
   readonly router: Pick<Router, 'actions' | 'models'>
-  readonly store: Pick<Store, 'calls' | 'jobs'>
+  readonly store: Pick<Store, 'assets' | 'calls' | 'jobs'>
   readonly assets: Pick<AssetActions, 'uploadAsset'>
   readonly signer: Pick<ContentSigner, 'sign'>
   readonly signingKeys: readonly SigningKey[]
@@ -39,7 +39,7 @@ export function openPartnerNodes(parts: PartnerNodeParts): OpenedPartnerNodes {
   const now = () => clock.now()
   return {
     nodes: createPartnerNodes({
-      ...{ access: actions.access, runModel: actions.runModel, store: store.calls, clock },
+      ...{ access: actions.access, runModel: actions.runModel, store: store.calls, assets: store.assets, clock },
       routes: models.routes,
       catalog: models.catalog,
       live: actions.live,

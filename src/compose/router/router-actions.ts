@@ -43,7 +43,7 @@ export interface RouterParts {
   /** What the store showed a moment ago; null: it was not looked at. */
   readonly glance: () => Pick<StoreGlance, 'hasWaitingCalls' | 'hasLapsedCalls'> | null
   readonly bus: Pick<EventBus<never>, 'publishCall' | 'onCall' | 'onGap'>
-  /** Left out: nobody traces. */
+  /** Left out: tracing is off. */
   readonly tracer?: Tracer
   readonly clock: Clock
   readonly log: Log

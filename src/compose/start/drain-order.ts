@@ -2,7 +2,7 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import type { Config } from '../../config/config.ts'
-import type { ServiceNodeParts } from '../open-service-node.ts'
+import type { ServiceNodeParts } from '../process/open-service-node.ts'
 import type { Readiness } from '../readiness.ts'
 import { PARTS_OF } from '../roles.ts'
 import type { Router } from '../router/open-router.ts'

@@ -5,11 +5,11 @@ import type { Tracer } from '../../../lib/tracing/tracer.ts'
 import type { Config } from '../../config/config.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import type { Store } from '../../domain/store.ts'
-import { createMinorGc } from '../minor-gc.ts'
-import { openClock, type ServiceClock, toServiceClock } from '../open-clock.ts'
-import { openServiceNode, type ServiceNodeParts } from '../open-service-node.ts'
 import { mayJoin } from '../open-worker-gateway.ts'
-import { openServiceFile, type ServiceFile } from '../service-file.ts'
+import { createMinorGc } from '../process/minor-gc.ts'
+import { openClock, type ServiceClock, toServiceClock } from '../process/open-clock.ts'
+import { openServiceNode, type ServiceNodeParts } from '../process/open-service-node.ts'
+import { openServiceFile, type ServiceFile } from '../process/service-file.ts'
 import { bindBlobs } from '../storage/bind-blobs.ts'
 import { type BlobOverrides, type OpenedBlobs, openBlobs } from '../storage/open-blobs.ts'
 import { openStore, type StoreOverrides } from '../storage/open-store.ts'
@@ -51,7 +51,7 @@ export interface Base {
   readonly opened: OpenedBlobs
   /** Told of every chunk of a body that comes or goes. */
   readonly onTransferred: (bytes: number) => void
-  /** Left out: nobody traces. */
+  /** Left out: tracing is off. */
   readonly tracer?: Tracer
   readonly log: Log
 }

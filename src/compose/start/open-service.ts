@@ -17,11 +17,11 @@ import type { NodeModels, RunModel } from '../../domain/engine/model-port.ts'
 import { createWeightManager, type WeightManager } from '../../domain/engine/weights/manage-weights.ts'
 import type { WorkerGateway } from '../../domain/workers/worker-gateway.ts'
 import { type AssetActions, createAssetActions } from '../asset-actions.ts'
+import { type OpenedBus, openBus } from '../bus/open-bus.ts'
 import { openSignIn } from '../console-parts.ts'
 import type { OpenedDirectory } from '../engines/open-directory.ts'
 import { type FleetOverrides, openEngines } from '../engines/open-engines.ts'
 import type { Metrics } from '../metrics/open-metrics.ts'
-import { type OpenedBus, openBus } from '../open-bus.ts'
 import { createDirectories } from '../open-directories.ts'
 import { type OpenedWebhooks, openWebhooks } from '../open-webhooks.ts'
 import { openWorkerGateway } from '../open-worker-gateway.ts'
@@ -44,7 +44,7 @@ export interface ServiceOverrides extends FleetOverrides, BaseOverrides {
 }
 
 interface ServiceOptions {
-  /** Left out: nobody traces. */
+  /** Left out: tracing is off. */
   readonly tracer?: Tracer
   readonly log: Log
   readonly version: string

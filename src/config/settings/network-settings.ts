@@ -137,6 +137,6 @@ export const NETWORK_SETTINGS = {
     argument: '<on or off>',
     fallback: 'on',
     read: readOnOff,
-    help: 'Asks for a minor garbage collection with every 32 MiB that are uploaded or downloaded, which saves processor time on large transfers. `off` leaves it to the runtime.',
+    help: 'Asks for a minor garbage collection with every 16 MiB that are uploaded or downloaded, which saves processor time on large transfers. `off` leaves it to the runtime.',
   },
 } as const satisfies Record<string, Setting<unknown>>

@@ -18,11 +18,11 @@ import type { AttemptEnd, ClaimedDelivery, DeliveryFate, WebhookStore } from './
 interface WebhookDeliverer extends AsyncDisposable {
   /** Harmless when called twice. */
   start(): void
-  /** Something is there to send. */
+  /** A message is due now. */
   wake(): void
-  /** Something will be, before long: until then moves of jobs are worth a look. */
+  /** A job with a webhook is about to be submitted: for a while, every move of a job is followed by a look at the store. */
   expect(): void
-  /** A job or a call has moved. Costs nothing where nobody is told of anything. */
+  /** A job or a call has moved. Costs nothing while no messages are pending or expected. */
   moved(): void
 }
 
@@ -39,19 +39,19 @@ interface DelivererDeps {
   readonly clock: Clock
   readonly log: Log
   readonly observer: DeliveryObserver
-  /** Whether messages may wait in the store: false spares a look. */
+  /** Whether messages may wait in the store; false saves the query. */
   readonly mayHavePending: () => boolean
   readonly perEndpoint: number
-  /** A try takes no longer. */
+  /** How long one try may take. */
   readonly timeoutMs: number
   readonly firstRetryMs: number
   readonly random?: () => number
 }
 
-// A lease is longer than a try by the time in which its end is written.
+// A lease outlasts the longest try by this much, so that the result can be written under it.
 const END_WRITTEN_MS = 10_000
 const MAX_UNDER_WAY = 256
-// While something waits for its time, and while nothing does.
+// How often the store is asked while messages wait for their time, and while none do.
 const LOOK_MS = { pending: 500, idle: 1500 }
 const EXPECTED_MS = 600_000
 
@@ -95,7 +95,7 @@ export function createDeliverer(deps: DelivererDeps): WebhookDeliverer {
   function begin(claimed: ClaimedDelivery): void {
     const done = deliver(claimed)
       .catch((error) => {
-        // The lease lapses, and whoever comes then sends it again.
+        // The lease lapses, and the message is then sent again.
         if (!ending.signal.aborted)
           log.warn({ err: error, message: claimed.id }, 'a webhook could not be brought to its end')
       })
@@ -106,7 +106,7 @@ export function createDeliverer(deps: DelivererDeps): WebhookDeliverer {
     underWay.add(done)
   }
 
-  /** Whether there may be more. */
+  /** Sends what is due; returns whether there may be more. */
   async function look(): Promise<boolean> {
     const room = MAX_UNDER_WAY - underWay.size
     if (room <= 0 || !(await store.hasPending())) return false

@@ -32,10 +32,10 @@ export interface Webhooks {
   /** The following throw not_found. */
   find(accountId: string, id: string): Promise<Endpoint>
   change(accountId: string, id: string, edit: EndpointEdit): Promise<Endpoint>
-  /** The present secret signs beside the new one for as long as this. */
+  /** For `overlapMs`, messages are signed with the old secret as well as the new one. */
   rotate(accountId: string, id: string, options: { readonly overlapMs: number }): Promise<ShownEndpoint>
   remove(accountId: string, id: string): Promise<void>
-  /** Sends a message that means nothing, also to an endpoint that filters everything. Returns its id. */
+  /** Sends a test message, whatever events the endpoint asks for. Returns its id. */
   test(accountId: string, id: string): Promise<string>
   deliveries(accountId: string, query: DeliveryQuery): Promise<readonly Delivery[]>
   delivery(
@@ -44,7 +44,7 @@ export interface Webhooks {
   ): Promise<{ readonly delivery: Delivery; readonly attempts: readonly Attempt[] }>
   replay(accountId: string, id: string): Promise<Delivery>
   replayRange(accountId: string, endpointId: string, range: ReplayRange): Promise<number>
-  /** Signs what is sent to addresses that came with a job and without a secret. */
+  /** Signs messages to addresses that came with a job and without a secret of their own. */
   commonSecret(accountId: string): Uint8Array
 }
 
@@ -54,7 +54,7 @@ interface WebhooksDeps {
   readonly secrets: WebhookSecrets
   readonly newId: NewId
   readonly clock: Clock
-  /** Something is to be sent now. */
+  /** Called when a message is due now. */
   readonly wake: () => void
 }
 

@@ -4,7 +4,7 @@ import type { AttemptOutcome, Endpoint, Message } from './webhook.ts'
 interface SendRequest {
   readonly message: Message
   readonly endpoint: Pick<Endpoint, 'url' | 'kind'>
-  /** Each of them signs. */
+  /** The message is signed with each of them. */
   readonly secrets: readonly Uint8Array[]
   readonly at: Date
   readonly signal: AbortSignal
@@ -17,7 +17,7 @@ export interface SendAnswer {
 }
 
 export interface WebhookSender {
-  /** Never throws but for the signal. */
+  /** Throws only when the signal is aborted; every other failure is an outcome. */
   send(request: SendRequest): Promise<SendAnswer>
   /** Why nothing may be sent to this address; null: it may. */
   refusalOf(url: string): Promise<string | null>

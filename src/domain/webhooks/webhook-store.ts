@@ -26,7 +26,7 @@ export interface EndpointChange extends Partial<SealedSecrets> {
 export interface ClaimedDelivery extends Message {
   readonly leaseId: string
   readonly attempts: number
-  /** When the first of the tries was that count; null: this one is it. */
+  /** When the message was first tried since it was sent or replayed; null: this is the first try. */
   readonly firstAt: Date | null
   readonly endpoint: Endpoint
 }
@@ -84,16 +84,16 @@ export interface WebhookStore {
   change(accountId: string, id: string, change: EndpointChange, now: Date): Promise<Endpoint | null>
   /** With everything that was or is to be sent to it. */
   remove(accountId: string, id: string): Promise<boolean>
-  /** Puts an endpoint of the configuration in, or in its place. */
+  /** Adds an endpoint of the configuration, or replaces it. */
   putOperatorEndpoint(endpoint: Endpoint): Promise<void>
-  /** A message that no change of the store makes. Put in twice, it is there once. */
+  /** Adds a message that no change in the store causes, such as a test. One with an id that is there already is left out. */
   enqueue(message: NewMessage): Promise<void>
 
   /** Messages whose time has come, each the oldest of its endpoint and subject, in no particular order otherwise. */
   claim(request: ClaimDeliveries): Promise<readonly ClaimedDelivery[]>
-  /** Returns the endpoints that were disabled by it. An end under a lease that has lapsed counts only where it says `delivered`. */
+  /** Returns the endpoints that this disabled. Under a lapsed lease, only the end of a try that was `delivered` counts. */
   finish(ends: readonly AttemptEnd[]): Promise<readonly string[]>
-  /** Whether any message waits, now or later. */
+  /** Whether any message waits to be sent, due or not. */
   hasPending(): Promise<boolean>
 
   /** Newest first. */
@@ -102,13 +102,13 @@ export interface WebhookStore {
     accountId: string,
     id: string,
   ): Promise<{ readonly delivery: Delivery; readonly attempts: readonly Attempt[] } | null>
-  /** Tries it again from the start, whatever came of it. */
+  /** Sends the message again, with all of its tries, whether it had arrived or not. */
   replay(accountId: string, id: string, now: Date): Promise<Delivery | null>
-  /** The same for all that have ended; returns how many. */
+  /** Replays all messages of the range that have ended; returns how many. */
   replayRange(accountId: string, endpointId: string, range: ReplayRange, now: Date): Promise<number>
 
-  /** How many wait, counted to the limit. */
+  /** How many messages wait; counting stops at the limit. */
   backlog(limit: number): Promise<number>
-  /** Forgets messages that ended before, and endpoints of jobs that nobody has named since; returns how many. */
+  /** Removes messages that ended before that time, and endpoints of jobs that no job has named since; returns how many. */
   sweep(before: Date, limit: number): Promise<number>
 }

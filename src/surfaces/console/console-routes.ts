@@ -53,10 +53,7 @@ export const OPERATIONS: readonly Register[] = [
   revokeKey,
 ]
 
-/** The schemas of the contract that bodies are checked against. */
-export const REQUEST_SCHEMAS: readonly string[] = []
-
-/** By the first word of a route: jobs unless it stands here. */
+/** Which scopes a route needs, by the first word of its path; `jobs` where it is not listed, null for none. */
 const KIND_OF_ROUTE: Readonly<Record<string, 'assets' | 'models' | 'keys' | null>> = {
   'openapi.json': null,
   assets: 'assets',
@@ -66,16 +63,16 @@ const KIND_OF_ROUTE: Readonly<Record<string, 'assets' | 'models' | 'keys' | null
   keys: 'keys',
 }
 
-/** Known from the route alone, so that they are checked before anything is looked up. None: every caller may. */
+/** The scopes follow from the route alone, so they are checked before anything is looked up. An empty list: every caller may. */
 export function scopesOf(request: FastifyRequest): readonly Scope[] {
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   const [, first = ''] = /\/console\/v1\/([^/]+)/.exec(request.routeOptions.url ?? '') ?? []
   const kind = KIND_OF_ROUTE[first]
   if (kind === null) return []
-  // Who may see keys may make them as well: their names say little to anybody else.
+  // One scope for reading and writing: only those who manage keys have a reason to list them.
   if (kind === 'keys') return ['keys:write']
   if (kind === 'models') return [isRead ? 'models:read' : 'models:run']
   const own: Scope = `${kind ?? 'jobs'}:${isRead ? 'read' : 'write'}`
-  // It hands out the bytes themselves.
+  // An archive contains the bytes of the outputs.
   return (request.routeOptions.url ?? '').endsWith('/outputs.zip') ? [own, 'assets:read'] : [own]
 }

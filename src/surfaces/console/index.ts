@@ -20,7 +20,7 @@ import { createConsoleAnswerError } from './console-errors.ts'
 import { openPageFiles, type PageFile } from './console-files.ts'
 import { CONSOLE_API, CONSOLE_PATH, type ConsoleDeps } from './console-operation.ts'
 import { PAGE_HEADERS, readTheme, renderConsolePage, toPolicy } from './console-page.ts'
-import { OPEN_OPERATIONS, OPERATIONS, REQUEST_SCHEMAS, scopesOf } from './console-routes.ts'
+import { OPEN_OPERATIONS, OPERATIONS, scopesOf } from './console-routes.ts'
 
 const SOURCE = new URL('../../../spec/console.openapi.json', import.meta.url)
 const FOR_EVER = 'public, max-age=31536000, immutable'
@@ -30,7 +30,7 @@ type AuthenticatedRequest = FastifyRequest & { [CALLER]?: Caller }
 export function createSurface(parts: SurfaceParts): Surface {
   const { gate, log } = parts
   const answerError = createConsoleAnswerError(log)
-  const spec = openContract({ source: SOURCE, requestSchemas: REQUEST_SCHEMAS, needsCredentials: gate.hasCredentials })
+  const spec = openContract({ source: SOURCE, requestSchemas: [], needsCredentials: gate.hasCredentials })
   const files = openPageFiles()
   const streams = createSharedStreams({
     accountConnections: parts.accountConnections,

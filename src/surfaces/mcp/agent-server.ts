@@ -53,7 +53,7 @@ export function createAgentServers({ version, isOnThisMachine }: AgentServerOpti
 }
 
 export function openAgentHandler(factory: McpServerFactory, onerror: (error: Error) => void): McpHttpHandler {
-  // As a stream even where nothing is told meanwhile: its signs of life keep the connection open while a job is waited for.
+  // Always as a stream, even without progress to report: its keep-alive comments hold the connection open while a job is waited for.
   return createMcpHandler(factory, {
     legacy: 'stateless',
     responseMode: 'sse',
@@ -62,7 +62,7 @@ export function openAgentHandler(factory: McpServerFactory, onerror: (error: Err
   })
 }
 
-// Nothing here changes its list of tools, so nobody has a reason to hold one.
+// Clients may subscribe to changes of the list of tools. It never changes, so few subscriptions are allowed.
 const MAX_SUBSCRIPTIONS = 64
 
 function toSchema({ properties, required = [] }: Tool) {

@@ -61,7 +61,7 @@ export function createSurface({ gate, log, version, catalog, pictures }: Surface
 
   async function answer(request: FastifyRequest, reply: FastifyReply) {
     mustNameNoDeployment(serviceAddressOf(request))
-    // The session of a browser is none: tools need a credential that they can show.
+    // A browser's session cookie does not count: tools call the API with a credential that they can pass on.
     if (gate.hasCredentials && readCredential(request.raw, 'api_key') === null)
       throw new ServiceError('unauthorized', 'a key is required: send Authorization: Bearer <key>')
     const { accountId } = await gate.authenticate(request.raw, 'api_key')
@@ -85,7 +85,7 @@ export function createSurface({ gate, log, version, catalog, pictures }: Surface
     const handler = await opening
     const response = await handler.fetch(asked, { parsedBody }).catch((error: unknown) => {
       if (stop.signal.aborted) throw new ServiceError('shutting_down', 'this process is about to stop')
-      // Whoever asked is gone, and what was done for them was broken off.
+      // The client is gone, and the call was aborted with it.
       if (gone.signal.aborted) return null
       throw error
     })
@@ -104,7 +104,7 @@ export function createSurface({ gate, log, version, catalog, pictures }: Surface
     hotRoutes: [],
     allowedMethods: (path) => (isOurs(path) ? ['POST'] : []),
     answerErrorFor: (path) => (isOurs(path) ? answerError : null),
-    // Jobs and calls go on; whoever waited for one asks again elsewhere.
+    // Jobs and calls go on; a client that waited for one asks another process again.
     drain: () => stop.abort(null),
   }
 }
@@ -115,7 +115,7 @@ export async function serveAgent(connection: AgentConnection): Promise<void> {
   return serveOverStdio(connection)
 }
 
-/** Where this very connection came in: an address at which this process listens, whatever it is called outside. */
+/** The address at which this process accepted the connection, whatever its public name is. */
 function ownAddressOf({ raw: { socket } }: FastifyRequest): string {
   const { localAddress = '', localPort } = socket
   const plain = localAddress.replace(/^::ffff:(?=\d+\.)/, '')

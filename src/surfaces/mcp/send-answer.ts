@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises'
 import type { FastifyReply } from 'fastify'
 
 const COMMENT = ': still there?\n\n'
-// One that is gone answers the first write with a reset, which only the write after it meets.
+// A client that is gone answers the first write with a reset, and only a second write fails because of it.
 const PROBE_AGAIN_MS = 20
 
 export async function sendAnswer(answer: Response, reply: FastifyReply): Promise<void> {

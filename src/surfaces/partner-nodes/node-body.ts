@@ -1,8 +1,7 @@
 /**
  * The body of a node's request: its bytes as they came, and what of it decides model and price. Of a form that are its text
- * fields; files in it are only passed on. Two sends of one form differ in the line between its parts, which does not count.
+ * fields; files in it are only passed on.
  */
-import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { ServiceError } from '../../domain/errors.ts'
 import type { Json, JsonRecord } from '../../domain/models/catalog/model.ts'
@@ -34,10 +33,9 @@ export async function readNodeBody(request: IncomingMessage, { maxBytes, isForm 
   const boundary = isForm ? readBoundary(contentType) : null
   const bytes = await readBodyBytes(request, { maxBytes, deadlineMs: BODY_MS })
   if (boundary === null) {
-    const digest = createHash('sha256').update(bytes).digest('base64')
-    return { bytes, contentType: 'application/json', fields: await parseModelInput(request, bytes), digest }
+    return { bytes, contentType: 'application/json', fields: await parseModelInput(request, bytes), divider: null }
   }
-  return { bytes, contentType, fields: await readForm(bytes, boundary), digest: digestOfForm(bytes, boundary) }
+  return { bytes, contentType, fields: await readForm(bytes, boundary), divider: boundary }
 }
 
 /** A field that comes several times is a list; a file counts as its name. */
@@ -59,15 +57,4 @@ async function readForm(bytes: Buffer, boundary: string): Promise<JsonRecord> {
     throw toFormRefusal(error)
   }
   return Object.fromEntries([...fields].map(([name, values]) => [name, values.length === 1 ? values[0] : values]))
-}
-
-function digestOfForm(bytes: Buffer, boundary: string): string {
-  const line = Buffer.from(boundary)
-  const hash = createHash('sha256')
-  let from = 0
-  for (let at = bytes.indexOf(line); at >= 0; at = bytes.indexOf(line, from)) {
-    hash.update(bytes.subarray(from, at)).update('\n')
-    from = at + line.length
-  }
-  return hash.update(bytes.subarray(from)).digest('base64')
 }

@@ -7,8 +7,16 @@ import { openBlake3 } from '../../../lib/files/blake3.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { diskFileOps, type FileOps } from '../../../src/adapters/blobs/fs/file-ops.ts'
 import { openFsBlobs } from '../../../src/adapters/blobs/fs/fs-blobs.ts'
-import { inChunks, listAll, patterned, put, readAll, refusedWith, testBlobStore } from '../../contracts/blob-store.ts'
-import { testPartialBlobs } from '../../contracts/partial-blobs.ts'
+import {
+  inChunks,
+  listAll,
+  patterned,
+  put,
+  readAll,
+  refusedWith,
+  testBlobStore,
+} from '../../contracts/assets/blob-store.ts'
+import { testPartialBlobs } from '../../contracts/assets/partial-blobs.ts'
 
 const blake3 = await openBlake3()
 const UNLIMITED = { maxBytes: Number.MAX_SAFE_INTEGER }

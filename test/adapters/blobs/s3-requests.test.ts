@@ -1,9 +1,10 @@
 /** How requests to a bucket share its connections, and how long each may take. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { inChunks, patterned, put, readAll, refusedWith } from '../../contracts/blob-store.ts'
-import { type S3Fault, startFakeS3 } from '../../support/s3/fake-s3.ts'
+import { inChunks, patterned, put, readAll, refusedWith } from '../../contracts/assets/blob-store.ts'
+import { startFakeS3 } from '../../support/s3/fake-s3.ts'
 import { openBlobsOn, openTestIndex } from '../../support/s3/open-s3-blobs.ts'
+import type { S3Fault } from '../../support/s3/s3-faults.ts'
 
 type OpenOptions = NonNullable<Parameters<typeof openBlobsOn>[2]>
 

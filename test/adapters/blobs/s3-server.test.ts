@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { toSendable } from '../../../src/adapters/blobs/s3/parts.ts'
 import { hasS3Code, S3Error } from '../../../src/adapters/blobs/s3/s3-error.ts'
-import { patterned, put, readAll, refusedWith, testBlobStore } from '../../contracts/blob-store.ts'
+import { patterned, put, readAll, refusedWith, testBlobStore } from '../../contracts/assets/blob-store.ts'
 import { openBlobsOn, openTestIndex } from '../../support/s3/open-s3-blobs.ts'
 import { findRealS3, HOW_TO_GET_ONE, type RealS3 } from '../../support/s3/real-s3.ts'
 

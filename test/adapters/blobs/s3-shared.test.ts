@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { silentLog } from '../../../lib/log.ts'
 import { createObjectCollector } from '../../../src/adapters/blobs/s3/collect-objects.ts'
-import { inChunks, patterned, put, readAll, refusedWith } from '../../contracts/blob-store.ts'
+import { inChunks, patterned, put, readAll, refusedWith } from '../../contracts/assets/blob-store.ts'
 import { startFakeS3 } from '../../support/s3/fake-s3.ts'
 import { openBlobsOn, openTestIndex } from '../../support/s3/open-s3-blobs.ts'
 

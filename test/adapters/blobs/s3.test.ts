@@ -5,10 +5,11 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { diskFileOps } from '../../../src/adapters/blobs/fs/file-ops.ts'
 import { openLocalFiles } from '../../../src/adapters/blobs/s3/local-files.ts'
-import { inChunks, patterned, put, readAll, refusedWith, testBlobStore } from '../../contracts/blob-store.ts'
-import { testPartialBlobs } from '../../contracts/partial-blobs.ts'
-import { type FakeS3, startFakeS3, UNAVAILABLE } from '../../support/s3/fake-s3.ts'
+import { inChunks, patterned, put, readAll, refusedWith, testBlobStore } from '../../contracts/assets/blob-store.ts'
+import { testPartialBlobs } from '../../contracts/assets/partial-blobs.ts'
+import { type FakeS3, startFakeS3 } from '../../support/s3/fake-s3.ts'
 import { openBlobsOn, openTestIndex } from '../../support/s3/open-s3-blobs.ts'
+import { UNAVAILABLE } from '../../support/s3/s3-faults.ts'
 
 type OpenOptions = NonNullable<Parameters<typeof openBlobsOn>[2]>
 

@@ -8,7 +8,7 @@ import { openBlake3 } from '../../../lib/files/blake3.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { diskFileOps, type FileOps } from '../../../src/adapters/blobs/fs/file-ops.ts'
 import { openFsBlobs } from '../../../src/adapters/blobs/fs/fs-blobs.ts'
-import { inChunks, patterned, put, readAll } from '../../contracts/blob-store.ts'
+import { inChunks, patterned, put, readAll } from '../../contracts/assets/blob-store.ts'
 
 const blake3 = await openBlake3()
 const UNLIMITED = { maxBytes: Number.MAX_SAFE_INTEGER }

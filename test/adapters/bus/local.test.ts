@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { silentLog } from '../../../lib/log.ts'
 import { createLocalBus } from '../../../src/adapters/bus/local.ts'
 import type { LiveEvent } from '../../../src/domain/events/live-event.ts'
-import { testEventBus } from '../../contracts/event-bus.ts'
+import { testEventBus } from '../../contracts/bus/event-bus.ts'
 
 // Delivery is part of publishing, so there is nothing to wait for.
 testEventBus({ open: () => createLocalBus<LiveEvent>({ log: silentLog }), settle: async () => {} })

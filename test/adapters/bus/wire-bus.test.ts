@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { after, test } from 'node:test'
 import { silentLog } from '../../../lib/log.ts'
 import { createWireBus } from '../../../src/adapters/bus/wire-bus.ts'
-import { testEventBus, testSharedBus } from '../../contracts/event-bus.ts'
+import { testEventBus } from '../../contracts/bus/event-bus.ts'
+import { testSharedBus } from '../../contracts/bus/shared-bus.ts'
 import { createLoopback, type Loopback } from '../../support/bus/loopback-medium.ts'
 
 const loopbacks: Loopback[] = []

@@ -11,7 +11,7 @@ import { type ComfyEngine, openComfyEngine } from '../../../src/adapters/engines
 import { CommandError } from '../../../src/adapters/engines/comfyui/launch/split-command.ts'
 import { EngineLostError } from '../../../src/domain/engine/engine-lost-error.ts'
 import { shortBounds } from '../../support/engines/comfy-test-bounds.ts'
-import type { FakeOptions } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
+import type { FakeOptions } from '../../support/engines/fake-comfyui/fake-options.ts'
 import { BOUNDS, ofType, runGraph, saveGraph, stepsGraph } from './support/harness.ts'
 
 const FAKE = fileURLToPath(new URL('../../support/engines/fake-comfyui/main.ts', import.meta.url))

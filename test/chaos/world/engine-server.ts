@@ -1,7 +1,7 @@
 /** A fake ComfyUI server as a process, and the link through which the service reaches it. */
 
 import { FakeComfyChild } from '../../support/engines/fake-comfyui/child.ts'
-import type { ExecutionNews } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
+import type { ExecutionNews } from '../../support/engines/fake-comfyui/fake-options.ts'
 import { type FaultProxy, openFaultProxy } from '../../support/network/fault-proxy.ts'
 
 export class EngineServer implements AsyncDisposable {

@@ -18,7 +18,7 @@ import type { HeldClaims } from '../../../src/domain/workers/held-claims.ts'
 import { createOutputReceipts } from '../../../src/domain/workers/output-receipts.ts'
 import { createWorkerFiles } from '../../../src/domain/workers/worker-files.ts'
 import type { WorkerIdentity } from '../../../src/domain/workers/worker-keys.ts'
-import { inChunks, listAll, patterned, put } from '../../contracts/blob-store.ts'
+import { inChunks, listAll, patterned, put } from '../../contracts/assets/blob-store.ts'
 
 const UNLIMITED = { maxBytes: Number.MAX_SAFE_INTEGER }
 

@@ -8,7 +8,7 @@ import { createUploadAsset } from '../../../src/domain/assets/create/upload-asse
 import { createUploadPolicy } from '../../../src/domain/assets/create/upload-policy.ts'
 import { createStorageQuota } from '../../../src/domain/assets/storage-quota.ts'
 import { createModelPlacement } from '../../../src/domain/assets/weights/model-placement.ts'
-import { patterned, put, readAll, refusedWith } from '../../contracts/blob-store.ts'
+import { patterned, put, readAll, refusedWith } from '../../contracts/assets/blob-store.ts'
 import { startFakeS3 } from '../../support/s3/fake-s3.ts'
 import { openBlobsOn, openTestIndex } from '../../support/s3/open-s3-blobs.ts'
 

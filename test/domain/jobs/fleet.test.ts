@@ -1,111 +1,17 @@
-/** Several engines behind one queue: where jobs go, what happens when an engine goes, and what an operator can do about one. */
+/** Several engines behind one queue: which jobs go where, and what an operator can do about an engine. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readGraph } from '../../../engine/graph/read-graph.ts'
 import { systemClock } from '../../../lib/clock.ts'
-import type { JsonObject } from '../../../lib/json/lossless-json.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { createEngineDirectory } from '../../../src/domain/engine/directory/engine-directory.ts'
-import { createFleet, NEVER_RECYCLE } from '../../../src/domain/engine/fleet/fleet.ts'
+import { createFleet } from '../../../src/domain/engine/fleet/fleet.ts'
 import type { ChosenLane } from '../../../src/domain/engine/fleet/lane-offers.ts'
 import { createLaneTable } from '../../../src/domain/engine/fleet/lane-table.ts'
 import type { Claim } from '../../../src/domain/jobs/job-store.ts'
-import {
-  createFakeFleetEngine,
-  type FakeFleetEngine,
-  type FakeFleetEngineOptions,
-} from '../../support/engines/fake-fleet-engine.ts'
-import { waitUntil } from '../../support/wait-until.ts'
-import { ACCOUNT, GATED, HANG, node, openRig, type Rig, type RigOptions, SAVE } from './job-rig.ts'
-
-interface FleetRig {
-  readonly rig: Rig
-  readonly engines: readonly FakeFleetEngine[]
-}
-
-function fleetTest(
-  name: string,
-  engines: readonly FakeFleetEngineOptions[],
-  body: (fleet: FleetRig) => Promise<void>,
-  options: RigOptions = {},
-): void {
-  test(name, async () => {
-    const made = engines.map(createFakeFleetEngine)
-    const rig = await openRig({ engines: made, ...options })
-    try {
-      await body({ rig, engines: made })
-    } finally {
-      await rig.close()
-    }
-  })
-}
-
-const TWO = [{ id: 'one' }, { id: 'two' }]
-
-function withWeights(name: string, graph: JsonObject = SAVE): JsonObject {
-  return { ...graph, '100': node('FakeCheckpoint', { ckpt_name: name }) }
-}
-
-function stateOf(rig: Rig, id: string) {
-  return rig.fleet.status().find((engine) => engine.id === id)?.state
-}
-
-/** Which engine runs the only job, and which does not. */
-async function findBusy(engines: readonly FakeFleetEngine[]): Promise<[busy: FakeFleetEngine, idle: FakeFleetEngine]> {
-  await Promise.race(engines.map(({ fake }) => fake.untilRuns(1)))
-  const [one, two] = engines
-  return one.fake.runs.length > 0 ? [one, two] : [two, one]
-}
-
-fleetTest('a job whose engine is killed moves to another one at once, and ends once', TWO, async ({ rig, engines }) => {
-  rig.worker.start()
-  const { id } = await rig.submit(GATED)
-  const [busy, idle] = await findBusy(engines)
-  busy.kill()
-  idle.fake.openGate()
-  const job = await rig.untilStatus(id, 'succeeded')
-  assert.equal(job.attempt, 2)
-  assert.equal(job.outputs.length, 1)
-  assert.deepEqual(busy.completed, [])
-  assert.deepEqual(idle.completed, [`${id}/2`])
-  assert.equal(rig.commits.filter(({ finish }) => finish !== undefined).length, 1)
-  assert.equal(stateOf(rig, busy.id), 'lost')
-})
-
-fleetTest(
-  'the next job begins when the engine has computed the one before, and an engine is drained when it has no more to hand out',
-  [{ id: 'one' }],
-  async ({ rig, engines: [engine] }) => {
-    rig.worker.start()
-    const jobs = await Promise.all([rig.submit(GATED), rig.submit(GATED), rig.submit(GATED)])
-    for (const index of [0, 1]) {
-      await engine.fake.untilRuns(index + 1)
-      engine.fake.runs[index]?.onComputed?.()
-    }
-    await engine.fake.untilRuns(3)
-    assert.equal(rig.fleet.find('one').running, 1)
-    assert.equal(rig.fleet.drain('one').state, 'draining')
-    for (const _ of jobs) engine.fake.openGate()
-    for (const { id } of jobs) await rig.untilStatus(id, 'succeeded')
-    await waitUntil(() => rig.fleet.find('one').state === 'cordoned')
-  },
-  { worker: { workers: 1 } },
-)
-
-fleetTest('a job that loses its engine three times fails and says so', [{ id: 'one' }], async ({ rig, engines }) => {
-  const [engine] = engines
-  rig.worker.start()
-  const { id } = await rig.submit(GATED)
-  for (let attempt = 1; attempt <= 3; attempt += 1) {
-    await engine.fake.untilRuns(attempt)
-    engine.kill()
-    if (attempt < 3) await rig.until(id, (job) => job.status === 'queued' && job.attempt === attempt)
-    engine.revive()
-  }
-  const job = await rig.untilStatus(id, 'failed')
-  assert.equal(job.error?.code, 'engine_lost')
-  assert.equal(job.attempt, 3)
-})
+import { createFakeFleetEngine } from '../../support/engines/fake-fleet-engine.ts'
+import { findBusy, fleetTest, stateOf, TWO, withWeights } from './fleet-test.ts'
+import { ACCOUNT, GATED, openRig, type RigOptions, SAVE } from './job-rig.ts'
 
 fleetTest(
   'a job goes only to an engine that has its weights, and waits while that one is away',
@@ -130,82 +36,6 @@ fleetTest(
       ['b.safetensors'],
     )
   },
-)
-
-fleetTest(
-  'a run without memory frees the engine and is tried once more; the second time the job fails',
-  [{ id: 'one', canFree: true }],
-  async ({ rig, engines: [engine] }) => {
-    rig.worker.start()
-    engine.failNext('out_of_memory')
-    const lucky = await rig.untilStatus((await rig.submit(SAVE)).id, 'succeeded')
-    assert.equal(lucky.attempt, 2)
-    assert.equal(engine.freed, 1)
-    engine.failNext('out_of_memory')
-    engine.failNext('out_of_memory')
-    const unlucky = await rig.untilStatus((await rig.submit(SAVE)).id, 'failed')
-    assert.equal(unlucky.error?.code, 'out_of_memory')
-    assert.equal(unlucky.attempt, 2)
-  },
-)
-
-fleetTest(
-  'a faulty graphics card quarantines the engine, and the job runs on another',
-  TWO,
-  async ({ rig, engines }) => {
-    const [one, two] = engines
-    rig.worker.start()
-    one.failNext('cuda_fault')
-    const job = await rig.untilStatus((await rig.submit(SAVE)).id, 'succeeded')
-    assert.equal(job.attempt, 2)
-    assert.deepEqual(two.completed, [`${job.id}/2`])
-    assert.equal(stateOf(rig, 'one'), 'quarantined')
-    // Nobody is left to take over: the job fails with what the engine said, at once.
-    two.failNext('cuda_fault')
-    const alone = await rig.untilStatus((await rig.submit(SAVE)).id, 'failed')
-    assert.deepEqual([alone.error?.code, alone.attempt], ['cuda_fault', 1])
-  },
-)
-
-fleetTest(
-  'a job that breaks graphics cards is not handed on for ever',
-  [...TWO, { id: 'three' }],
-  async ({ rig, engines }) => {
-    for (const engine of engines) engine.failNext('cuda_fault')
-    rig.worker.start()
-    const job = await rig.untilStatus((await rig.submit(SAVE)).id, 'failed')
-    assert.deepEqual([job.error?.code, job.attempt], ['cuda_fault', 2])
-    assert.equal(stateOf(rig, 'three'), 'ready')
-  },
-)
-
-fleetTest(
-  'a supervised engine with a fault is replaced by a fresh process instead',
-  [{ id: 'one', isSupervised: true }],
-  async ({ rig, engines: [engine] }) => {
-    rig.worker.start()
-    engine.failNext('cuda_fault')
-    await rig.untilStatus((await rig.submit(SAVE)).id, 'failed')
-    await rig.untilStatus((await rig.submit(SAVE)).id, 'succeeded')
-    assert.equal(engine.recycled.length, 1)
-    assert.equal(stateOf(rig, 'one'), 'ready')
-  },
-)
-
-fleetTest(
-  'a remote engine that ignores a cancel is quarantined, and the job is canceled all the same',
-  [{ id: 'one', faults: { ignoreAbort: true } }],
-  async ({ rig, engines: [engine] }) => {
-    rig.worker.start()
-    const { id } = await rig.submit(HANG)
-    await engine.fake.untilRuns(1)
-    await rig.cancelJob(ACCOUNT, id)
-    await rig.untilStatus(id, 'canceled')
-    await waitUntil(() => stateOf(rig, 'one') === 'quarantined')
-    engine.revive()
-    assert.equal(stateOf(rig, 'one'), 'ready', 'a new process has nothing to answer for')
-  },
-  { worker: { cancelGraceMs: 20 } },
 )
 
 fleetTest(
@@ -268,53 +98,6 @@ test('a job goes to another engine than the one that broke it off, though its we
   assert.deepEqual([rankOf('one'), rankOf('two')], [3, 2])
   assert.equal(fleet.offers()[0]?.engineId, 'two')
 })
-
-fleetTest(
-  'an engine that is back as a new process is not paused for what the old one broke off',
-  [{ id: 'one' }],
-  async ({ rig, engines: [engine] }) => {
-    rig.worker.start()
-    const { id } = await rig.submit(GATED)
-    await engine.fake.untilRuns(1)
-    engine.kill()
-    engine.revive()
-    engine.fake.openGate()
-    assert.equal((await rig.untilStatus(id, 'succeeded')).attempt, 2)
-  },
-  { fleet: { retryMs: 600_000 } },
-)
-
-fleetTest(
-  'a supervised engine is replaced between jobs after so many of them',
-  [{ id: 'one', isSupervised: true }],
-  async ({ rig, engines: [engine] }) => {
-    rig.worker.start()
-    for (let count = 0; count < 6; count += 1) await rig.untilStatus((await rig.submit(SAVE)).id, 'succeeded')
-    assert.ok(engine.recycled.length >= 2)
-    assert.equal(engine.completed.length, 6, 'no run was cut off')
-  },
-  { fleet: { recycleLimits: { ...NEVER_RECYCLE, maxJobs: 2 } } },
-)
-
-fleetTest(
-  'a supervised engine that occupies too much or has run too long is replaced between jobs, never under one',
-  [{ id: 'one', isSupervised: true }],
-  async ({ rig, engines: [engine] }) => {
-    rig.worker.start()
-    const old = { startedAt: new Date(rig.clock.now().getTime() - 60_001) }
-    for (const [turn, signs] of [{ memoryBytes: 2 ** 20 + 1 }, old].entries()) {
-      const { id } = await rig.submit(GATED)
-      await engine.fake.untilRuns(turn + 1)
-      engine.wear(signs)
-      assert.equal(engine.recycled.length, turn, 'not while it runs a job')
-      engine.fake.openGate()
-      await rig.untilStatus(id, 'succeeded')
-    }
-    await rig.untilStatus((await rig.submit(SAVE)).id, 'succeeded')
-    assert.deepEqual(engine.recycled, ['it occupies 1 MiB', 'it has run for 60 s'])
-  },
-  { fleet: { recycleLimits: { ...NEVER_RECYCLE, maxMemoryBytes: 2 ** 20, maxAgeMs: 60_000 } } },
-)
 
 fleetTest(
   'jobs whose weights nobody has any more end with a reason instead of waiting for ever',

@@ -140,3 +140,24 @@ readyTest('a drained engine gives it up', async ({ rig, engine, other, first, ne
   await rig.untilStatus(first, 'succeeded')
   await waitUntil(() => rig.fleet.find('one').state === 'cordoned')
 })
+
+test('the next job begins when the engine has computed the one before, and a drain waits for what is still read from it', async () => {
+  const engine = createFakeFleetEngine({ id: 'one' })
+  const rig = await openRig({ engines: [engine] })
+  try {
+    rig.worker.start()
+    const jobs = await Promise.all([rig.submit(GATED), rig.submit(GATED), rig.submit(GATED)])
+    for (const index of [0, 1]) {
+      await engine.fake.untilRuns(index + 1)
+      engine.fake.runs[index]?.onComputed?.()
+    }
+    await engine.fake.untilRuns(3)
+    assert.equal(rig.fleet.find('one').running, 1)
+    assert.equal(rig.fleet.drain('one').state, 'draining')
+    for (const _ of jobs) engine.fake.openGate()
+    for (const { id } of jobs) await rig.untilStatus(id, 'succeeded')
+    await waitUntil(() => rig.fleet.find('one').state === 'cordoned')
+  } finally {
+    await rig.close()
+  }
+})

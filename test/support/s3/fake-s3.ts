@@ -2,38 +2,12 @@
  * S3-compatible storage in memory, strict where services are: it checks signatures (also of addresses that were given away), the
  * clock, checksums, sizes of parts and conditions. Tests break it on purpose by its switches.
  */
-import { createHash, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { crc32 } from 'node:zlib'
-import { sleep } from '../../../lib/waiting/sleep.ts'
 import { checkSignature } from './check-signature.ts'
-
-export type S3Operation =
-  | 'put'
-  | 'get'
-  | 'head'
-  | 'delete'
-  | 'list'
-  | 'begin_upload'
-  | 'put_part'
-  | 'complete_upload'
-  | 'abort_upload'
-  | 'list_uploads'
-  | 'list_parts'
-
-/**
- * `cut` breaks the connection (a download half-way); `lose_answer` does the work first; `damage` flips a byte on its way; `sip` takes
- * the body in slowly, with so many pauses; `keep_alive` says 200 and sends blanks until it knows how the work ends.
- */
-export type S3Fault =
-  | { readonly kind: 'status'; readonly status: number; readonly code: string }
-  | { readonly kind: 'cut' }
-  | { readonly kind: 'lose_answer' }
-  | { readonly kind: 'damage' }
-  | { readonly kind: 'stall'; readonly until: Promise<unknown> }
-  | { readonly kind: 'sip'; readonly pauses: number; readonly pauseMs: number }
-  | { readonly kind: 'keep_alive'; readonly blanks: number; readonly everyMs: number; readonly code: string | null }
+import { type S3Fault, type S3Operation, UNAVAILABLE } from './s3-faults.ts'
+import { checkBody, collect, etagOf, keepAlive, operationOf, refuse, sip, toXml, xml } from './s3-wire.ts'
 
 interface PlannedFault {
   readonly operation: S3Operation
@@ -83,7 +57,6 @@ interface FakeOptions {
 const ID = 'AKIDEXAMPLE'
 const SECRET = 'wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY'
 const MIN_PART_BYTES = 5 * 1024 * 1024
-export const UNAVAILABLE: S3Fault = { kind: 'status', status: 503, code: 'SlowDown' }
 
 export async function startFakeS3(options: FakeOptions = {}): Promise<FakeS3> {
   const { bucket = 'test-bytes', prefix = '', region = 'us-east-1', pageSize = 1000, port = 0 } = options
@@ -304,82 +277,4 @@ export async function startFakeS3(options: FakeOptions = {}): Promise<FakeS3> {
   }
 
   return fake
-}
-
-function operationOf(method: string, at: URL, bucket: string): S3Operation | null {
-  const query = at.searchParams
-  const hasKey = at.pathname.length > bucket.length + 2
-  if (method === 'GET' && !hasKey) return query.has('uploads') ? 'list_uploads' : 'list'
-  if (method === 'GET') return query.has('uploadId') ? 'list_parts' : 'get'
-  if (method === 'HEAD') return 'head'
-  if (method === 'PUT') return query.has('partNumber') ? 'put_part' : 'put'
-  if (method === 'POST') return query.has('uploads') ? 'begin_upload' : query.has('uploadId') ? 'complete_upload' : null
-  if (method === 'DELETE') return query.has('uploadId') ? 'abort_upload' : 'delete'
-  return null
-}
-
-function checkBody(request: IncomingMessage, sent: Buffer): string | null {
-  if (Number(request.headers['content-length']) !== sent.length) return 'IncompleteBody'
-  const hash = request.headers['x-amz-content-sha256']
-  if (hash !== undefined && hash !== 'UNSIGNED-PAYLOAD' && hash !== createHash('sha256').update(sent).digest('hex'))
-    return 'XAmzContentSHA256Mismatch'
-  const sum = request.headers['x-amz-checksum-crc32']
-  const bytes = Buffer.alloc(4)
-  bytes.writeUInt32BE(crc32(sent))
-  return sum === undefined || sum === bytes.toString('base64') ? null : 'BadDigest'
-}
-
-function collect(request: IncomingMessage): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    request.on('data', (chunk: Buffer) => chunks.push(chunk))
-    request.on('end', () => resolve(Buffer.concat(chunks)))
-    request.on('error', reject)
-  })
-}
-
-/** Reads a share of the body, then nothing for a while, and so on. */
-async function sip(request: IncomingMessage, { pauses, pauseMs }: S3Fault & { kind: 'sip' }): Promise<Buffer> {
-  const share = Math.ceil(Number(request.headers['content-length']) / (pauses + 1))
-  const chunks: Buffer[] = []
-  let [taken, paused] = [0, 0]
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    chunks.push(chunk)
-    taken += chunk.length
-    for (; paused < pauses && taken >= share * (paused + 1); paused++) await sleep(pauseMs)
-  }
-  return Buffer.concat(chunks)
-}
-
-/** As the first service does while it joins many parts: it has said 200 and may fail all the same. */
-async function keepAlive(
-  response: ServerResponse,
-  result: Buffer,
-  { blanks, everyMs, code }: S3Fault & { kind: 'keep_alive' },
-): Promise<void> {
-  response.writeHead(200, { 'content-type': 'application/xml' })
-  for (let count = 0; count < blanks; count++) {
-    response.write(count === 0 ? ' '.repeat(10_000) : ' ')
-    await sleep(everyMs)
-  }
-  response.end(code === null ? result : `<Error><Code>${code}</Code></Error>`)
-}
-
-function etagOf(bytes: Buffer): string {
-  return `"${crc32(bytes).toString(16).padStart(32, '0')}"`
-}
-
-function xml(text: string) {
-  const body = Buffer.from(`<?xml version="1.0" encoding="UTF-8"?>${text}`)
-  return { status: 200, headers: { 'content-type': 'application/xml', 'content-length': String(body.length) }, body }
-}
-
-function toXml(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
-}
-
-function refuse(response: ServerResponse, status: number, code: string, message = ''): void {
-  const body = `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code><Message>${toXml(message)}</Message></Error>`
-  response.writeHead(status, { 'content-type': 'application/xml', 'content-length': String(Buffer.byteLength(body)) })
-  response.end(response.req.method === 'HEAD' ? undefined : body)
 }

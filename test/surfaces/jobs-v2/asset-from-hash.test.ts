@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
-import { patterned } from '../../contracts/blob-store.ts'
+import { patterned } from '../../contracts/assets/blob-store.ts'
 import type { WireAsset } from '../../support/clients/checked-client.ts'
 import { type AssetService, asAccount, errorOf, FIELDS, openAssetService, uploaded } from './asset-service.ts'
 

@@ -4,7 +4,7 @@ import { request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { patterned } from '../../contracts/blob-store.ts'
+import { patterned } from '../../contracts/assets/blob-store.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import { type AssetService, errorOf, openAssetService } from './asset-service.ts'
 

@@ -7,7 +7,7 @@ import { openBlake3 } from '../../../lib/files/blake3.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { openFsBlobs } from '../../../src/adapters/blobs/fs/fs-blobs.ts'
 import { openModelFiles } from '../../../src/adapters/blobs/fs/model-files.ts'
-import { patterned, put } from '../../contracts/blob-store.ts'
+import { patterned, put } from '../../contracts/assets/blob-store.ts'
 import type { WireAsset } from '../../support/clients/checked-client.ts'
 import { type AssetService, errorOf, openAssetService, upload, uploaded } from './asset-service.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { listAll, patterned } from '../../contracts/blob-store.ts'
+import { listAll, patterned } from '../../contracts/assets/blob-store.ts'
 import type { WireAsset } from '../../support/clients/checked-client.ts'
 import { asAccount, errorOf, FIELDS, openAssetService, upload, uploaded } from './asset-service.ts'
 

@@ -5,11 +5,10 @@ import { type CallRow, listCalls } from '../../api/models.ts'
 import { EmptyState } from '../../components/empty-state.tsx'
 import { ErrorBox } from '../../components/error-box.tsx'
 import { Ago, Duration, Money } from '../../components/figures.tsx'
-import { Icon } from '../../components/icon.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
 import { TableWrap } from '../../components/table/table-wrap.tsx'
-import { FilterLinks } from '../../components/tabs/page-tabs.tsx'
+import { StateFilter } from '../../components/tabs/state-filter.tsx'
 import { Words } from '../../components/words.tsx'
 import { hrefOf, query } from '../../routes.ts'
 import { useResource } from '../../state/resource.ts'
@@ -37,16 +36,7 @@ export function CallsPage() {
     <section class="page calls">
       <h1>Calls</h1>
       <ModelTabs here="calls" />
-      <div class="filter-bar">
-        <FilterLinks
-          label="State"
-          places={Object.entries(STATES).map(([value, word]) => [addressOf(value), word])}
-          here={addressOf(state)}
-        />
-        <button type="button" class="button small" onClick={resource.reload}>
-          <Icon name="again" /> Ask again
-        </button>
-      </div>
+      <StateFilter states={STATES} state={state} addressOf={addressOf} onReload={resource.reload} />
       <Loaded resource={resource} skeleton={<Skeleton rows={8} />}>
         {({ calls, next_cursor: cursor }) => (
           <Calls key={`${state} ${resource.at.value}`} state={state} first={calls} cursor={cursor} />

@@ -21,7 +21,7 @@ import { LoadedTable, type PlainColumn } from '../../components/table/plain-tabl
 import { Words } from '../../components/words.tsx'
 import { hrefOf } from '../../routes.ts'
 import { useResource } from '../../state/resource.ts'
-import { OperatorTabs } from './operator-tabs.tsx'
+import { OperatorPage } from './operator-page.tsx'
 
 const COLUMNS: readonly PlainColumn<AccountRow>[] = [
   {
@@ -44,9 +44,7 @@ const COLUMNS: readonly PlainColumn<AccountRow>[] = [
 export function AccountsPage() {
   const resource = useResource('operator accounts', listAccounts)
   return (
-    <section class="page accounts">
-      <h1>Accounts</h1>
-      <OperatorTabs here="accounts" />
+    <OperatorPage here="accounts" title="Accounts">
       <LoadedTable
         label="Accounts"
         columns={COLUMNS}
@@ -62,7 +60,7 @@ export function AccountsPage() {
           </EmptyState>
         }
       />
-    </section>
+    </OperatorPage>
   )
 }
 

@@ -5,7 +5,7 @@ import { Moment } from '../../components/figures.tsx'
 import { LoadedTable, type PlainColumn } from '../../components/table/plain-table.tsx'
 import { Words } from '../../components/words.tsx'
 import { useResource } from '../../state/resource.ts'
-import { OperatorTabs } from './operator-tabs.tsx'
+import { OperatorPage } from './operator-page.tsx'
 
 const COLUMNS: readonly PlainColumn<AuditRecord>[] = [
   { label: 'When', cell: ({ at }) => <Moment at={at} /> },
@@ -18,9 +18,7 @@ const COLUMNS: readonly PlainColumn<AuditRecord>[] = [
 export function AuditPage() {
   const resource = useResource('operator audit', listAudit)
   return (
-    <section class="page audit">
-      <h1>Audit</h1>
-      <OperatorTabs here="audit" />
+    <OperatorPage here="audit" title="Audit">
       <LoadedTable
         label="Changes"
         columns={COLUMNS}
@@ -29,6 +27,6 @@ export function AuditPage() {
         keyOf={({ seq }) => seq}
         empty={<EmptyState title="Nothing was changed yet" />}
       />
-    </section>
+    </OperatorPage>
   )
 }

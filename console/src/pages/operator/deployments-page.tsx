@@ -8,7 +8,7 @@ import { showToast } from '../../components/overlay/toast.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
 import { Words } from '../../components/words.tsx'
 import { formatCount, plural } from '../../text/format.ts'
-import { OperatorTabs } from './operator-tabs.tsx'
+import { OperatorPage } from './operator-page.tsx'
 import { usePolled } from './use-polled.ts'
 
 export function DeploymentsPage() {
@@ -33,9 +33,7 @@ export function DeploymentsPage() {
     }
   }
   return (
-    <section class="page deployments">
-      <h1>Deployments</h1>
-      <OperatorTabs here="deployments" />
+    <OperatorPage here="deployments" title="Deployments">
       <Loaded resource={resource} skeleton={<Skeleton rows={4} />}>
         {({ deployments }) =>
           deployments.length === 0 ? (
@@ -70,6 +68,6 @@ export function DeploymentsPage() {
           )
         }
       </Loaded>
-    </section>
+    </OperatorPage>
   )
 }

@@ -8,7 +8,7 @@ import { Words } from '../../components/words.tsx'
 import { hrefOf } from '../../routes.ts'
 import { formatCount, formatSpan, plural } from '../../text/format.ts'
 import { EngineStateWord, engineOrder } from './engines/engine-state.tsx'
-import { OperatorTabs } from './operator-tabs.tsx'
+import { OperatorPage } from './operator-page.tsx'
 import { ServiceSeries } from './service-series.tsx'
 import { usePolled } from './use-polled.ts'
 
@@ -36,9 +36,7 @@ export function OverviewPage() {
     return { overview, pools, engines, series }
   })
   return (
-    <section class="page operator">
-      <h1>Operator</h1>
-      <OperatorTabs here="overview" />
+    <OperatorPage here="overview" title="Operator">
       <Loaded resource={resource} skeleton={<Skeleton rows={8} />}>
         {({ overview, pools, engines, series }) => {
           const sick = engines.filter(({ state }) => state === 'lost' || state === 'quarantined')
@@ -93,7 +91,7 @@ export function OverviewPage() {
           )
         }}
       </Loaded>
-    </section>
+    </OperatorPage>
   )
 }
 

@@ -1,7 +1,7 @@
 /** A form over any workflow: from a file, from a job to run again, or from one that was saved. */
 import { useEffect, useState } from 'preact/hooks'
 import { ApiError } from '../../api/client.ts'
-import { getNodeClasses } from '../../api/nodes.ts'
+import { getNodeClasses } from '../../api/engines.ts'
 import { ErrorBox } from '../../components/error-box.tsx'
 import { showToast } from '../../components/overlay/toast.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'

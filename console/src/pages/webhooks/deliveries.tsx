@@ -5,13 +5,12 @@ import { ApiError } from '../../api/client.ts'
 import { type Delivery, getDelivery, listDeliveries, replayDelivery } from '../../api/webhooks.ts'
 import { EmptyState } from '../../components/empty-state.tsx'
 import { Ago, Moment } from '../../components/figures.tsx'
-import { Icon } from '../../components/icon.tsx'
 import { Loaded } from '../../components/loaded.tsx'
 import { Dialog } from '../../components/overlay/dialog.tsx'
 import { showToast } from '../../components/overlay/toast.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
 import { LoadedTable, type PlainColumn } from '../../components/table/plain-table.tsx'
-import { FilterLinks } from '../../components/tabs/page-tabs.tsx'
+import { StateFilter } from '../../components/tabs/state-filter.tsx'
 import { Words } from '../../components/words.tsx'
 import { hrefOf, query, setQuery } from '../../routes.ts'
 import { useResource } from '../../state/resource.ts'
@@ -65,16 +64,7 @@ export function Deliveries({ webhookId }: { readonly webhookId: string }) {
   return (
     <>
       <h2>Messages</h2>
-      <div class="filter-bar">
-        <FilterLinks
-          label="State"
-          places={Object.entries(STATES).map(([value, word]) => [addressOf(value), word])}
-          here={addressOf(state)}
-        />
-        <button type="button" class="button small" onClick={resource.reload}>
-          <Icon name="again" /> Ask again
-        </button>
-      </div>
+      <StateFilter states={STATES} state={state} addressOf={addressOf} onReload={resource.reload} />
       <LoadedTable
         label="Messages"
         columns={COLUMNS}

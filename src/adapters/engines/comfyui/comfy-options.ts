@@ -34,7 +34,7 @@ export interface ComfyEngineOptions {
   readonly bounds?: Partial<ComfyBounds>
   /** The credentials that a run's partner nodes get; left out: those of the job. */
   readonly equip?: Equip
-  /** Left out: nobody traces. */
+  /** Left out: tracing is off. */
   readonly tracer?: Tracer
   readonly log: Log
   readonly clock: Clock

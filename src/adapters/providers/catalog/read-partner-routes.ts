@@ -91,6 +91,7 @@ function valuesOf({ segments, query }: Pick<About, 'segments' | 'query'>): strin
 function readCall(route: FieldReader, about: About, deps: ReadRoutesDeps, problems: string[]): CallRoute {
   const field = route.optionalText('model_field')
   const isForm = route.value('form') === true
+  const textOptionsAt = route.has('text_options') ? route.path('text_options') : null
   const adapter = route.object('adapter') ?? {}
   const told = route.object('told')
   const operations = readOperations(adapter, { isForm, told: told ?? {} })
@@ -112,7 +113,7 @@ function readCall(route: FieldReader, about: About, deps: ReadRoutesDeps, proble
     problems.push(...found.map((problem) => `route ${about.name}, ${name}: ${problem}`))
     models.set(name, model)
   }
-  return { ...about, kind: 'call', isForm, modelAt, models, isTask }
+  return { ...about, kind: 'call', isForm, modelAt, textOptionsAt, models, isTask }
 }
 
 /** Every task is told to the node, and every form goes on as it came. */

@@ -48,7 +48,7 @@ export interface DeclarativeDeps extends PatienceDeps {
   readonly clock: Clock
   readonly log: Log
   readonly observe: ObserveExchange
-  /** Left out: nobody traces. */
+  /** Left out: tracing is off. */
   readonly tracer?: Tracer
 }
 

@@ -35,7 +35,7 @@ interface ApiClientOptions {
   readonly apiHosts: readonly string[]
   readonly concurrency: number
   readonly fetch: SafeFetch
-  /** Left out: nobody traces. */
+  /** Left out: tracing is off. */
   readonly traces?: { readonly tracer: Tracer; readonly provider: string }
 }
 

@@ -21,31 +21,73 @@ interface MergeOptions<Entry> {
   readonly order: 'newest' | 'oldest'
   readonly limit: number
   readonly keyOf: (entry: Entry) => PageKey
+  /** Goes on with a walk that holds up the page, from where it was cut; null: it is left as it is, and the page ends there. */
+  readonly extend?: (walk: number, behind: PageKey) => Walk<Entry> | null
 }
 
 export function mergeWalks<Entry>(
   walks: readonly Walk<Entry>[],
-  { order, limit, keyOf }: MergeOptions<Entry>,
+  { order, limit, keyOf, extend = () => null }: MergeOptions<Entry>,
 ): MergedPage<Entry> {
-  const compare = order === 'newest' ? (left: PageKey, right: PageKey) => compareKeys(right, left) : compareKeys
-  const cuts = walks.flatMap(({ cutAt }) => (cutAt === null ? [] : [cutAt])).sort(compare)
-  const [horizon = null] = cuts
-  const sure = walks
-    .flatMap(({ entries }) => entries)
-    .filter((entry) => horizon === null || compare(keyOf(entry), horizon) <= 0)
-    .sort((left, right) => compare(keyOf(left), keyOf(right)))
-  // The same job may stand in several ranges.
-  const entries = sure.filter(
-    (entry, index) => index === 0 || compare(keyOf(sure[index - 1] as Entry), keyOf(entry)) !== 0,
-  )
-  const last = entries[limit - 1]
-  if (last !== undefined && entries.length > limit)
-    return { entries: entries.slice(0, limit), resumeAfter: keyOf(last) }
-  return { entries, resumeAfter: horizon }
+  const sign = order === 'newest' ? -1 : 1
+  const heads = walks.map((walk) => toHead(walk, keyOf))
+  const entries: Entry[] = []
+  let last: PageKey | null = null
+  while (true) {
+    const first = findFirst(heads, sign)
+    const head = heads[first]
+    if (head === undefined || head.key === null) return { entries, resumeAfter: null }
+    const entry = head.walk.entries[head.at]
+    if (entry === undefined) {
+      const more = entries.length < limit ? extend(first, head.key) : null
+      if (more === null) return { entries, resumeAfter: head.key }
+      heads[first] = toHead(more, keyOf)
+      continue
+    }
+    // The same job may stand in several ranges.
+    if (last === null || compareKeys(last, head.key) !== 0) {
+      if (entries.length === limit) return { entries, resumeAfter: last }
+      entries.push(entry)
+      last = head.key
+    }
+    head.at += 1
+    head.key = keyAt(head, keyOf)
+  }
 }
 
-export function isSameKey(left: PageKey | null, right: PageKey | null): boolean {
-  return left !== null && right !== null && compareKeys(left, right) === 0
+/** How far a walk has been taken. */
+interface Head<Entry> {
+  readonly walk: Walk<Entry>
+  at: number
+  /** Of the next entry, or of where the walk was cut; null: it is used up. */
+  key: PageKey | null
+}
+
+function toHead<Entry>(walk: Walk<Entry>, keyOf: (entry: Entry) => PageKey): Head<Entry> {
+  return { walk, at: 0, key: keyAt({ walk, at: 0 }, keyOf) }
+}
+
+function keyAt<Entry>(
+  { walk, at }: Pick<Head<Entry>, 'walk' | 'at'>,
+  keyOf: (entry: Entry) => PageKey,
+): PageKey | null {
+  const entry = walk.entries[at]
+  return entry === undefined ? walk.cutAt : keyOf(entry)
+}
+
+/** The walk that comes next; -1 when all are used up. Of two at the same place, the one with an entry there. */
+function findFirst(heads: readonly Head<unknown>[], sign: number): number {
+  let first = -1
+  let firstKey: PageKey | null = null
+  for (const [index, { key, walk, at }] of heads.entries()) {
+    if (key === null) continue
+    const order = firstKey === null ? -1 : sign * compareKeys(key, firstKey)
+    if (order < 0 || (order === 0 && at < walk.entries.length)) {
+      first = index
+      firstKey = key
+    }
+  }
+  return first
 }
 
 function compareKeys([leftAt, leftId]: PageKey, [rightAt, rightId]: PageKey): number {

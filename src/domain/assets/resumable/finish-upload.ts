@@ -25,7 +25,7 @@ interface FinishDeps {
 export function createFinishUpload({ store, blobs, assets, uploadAsset, clock }: FinishDeps): FinishUpload {
   const { partials } = blobs
 
-  /** Of an earlier try that got as far as that. */
+  /** The hash of the bytes, where an earlier try has already given them their final name. */
   async function findKept({ hash, lengthBytes }: ResumableUpload): Promise<string | null> {
     if (hash === null) return null
     return (await blobs.stat(hash))?.sizeBytes === lengthBytes ? hash : null
@@ -48,7 +48,7 @@ export function createFinishUpload({ store, blobs, assets, uploadAsset, clock }:
       hash,
       sizeBytes,
       async keep() {
-        // It was announced anew just before, so it stays from now on.
+        // The blob was announced again just before, so no sweep takes it from now on.
         if ((await blobs.stat(hash)) === null) throw storageUnavailable(null)
       },
       async discard() {},
@@ -75,7 +75,7 @@ export function createFinishUpload({ store, blobs, assets, uploadAsset, clock }:
     try {
       const request = { accountId, source, fields, assetId: id, idempotencyKey: null, reservedBytes: lengthBytes }
       const { asset } = await uploadAsset({ ...request, signal: hold.signal })
-      // Swept later when it fails: the asset is made.
+      // The asset is made; parts that cannot be removed now are swept later.
       if (place !== null) await partials.remove(place).catch(() => {})
       return asset.id
     } catch (error) {
@@ -86,12 +86,12 @@ export function createFinishUpload({ store, blobs, assets, uploadAsset, clock }:
   }
 }
 
-/** Whether the same bytes would be refused again, whenever. */
+/** Whether the same bytes would be refused at every further try. */
 function isHopeless(error: unknown): error is ServiceError {
   return error instanceof ServiceError && (error.refusal === 'hash_mismatch' || error.refusal === 'invalid_field')
 }
 
-/** Clients of the protocol try a conflict again, with all of the bytes. */
+/** A mismatch is not told as a conflict, because clients of the protocol answer a conflict by sending all bytes again. */
 function toLasting(error: ServiceError): ServiceError {
   if (error.refusal !== 'hash_mismatch') return error
   return invalidField('expected_hash', 'is not the hash of the bytes that came; nothing was kept', error.details ?? {})

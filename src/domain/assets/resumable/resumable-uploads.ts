@@ -130,7 +130,7 @@ export function createResumableUploads(deps: ResumableDeps): ResumableUploads {
         place: lengthBytes === 0 ? null : await partials.begin(),
         ...{ createdAt: now, expiresAt: new Date(now.getTime() + LIFETIME_MS) },
       }
-      // Asked once more where uploads are counted: several may be begun at the same time.
+      // Checked again in the transaction that counts uploads: several may be begun at the same time.
       const bound = Number.isFinite(left) ? left + (await store.openBytes(accountId)) : null
       const outcome = await store.create(upload, { maxCount: MAX_OPEN, maxBytes: bound })
       if (outcome !== 'created') {
@@ -165,7 +165,7 @@ export function createResumableUploads(deps: ResumableDeps): ResumableUploads {
   }
 }
 
-/** Every chunk says that the sender is there, and none passes without the lease. */
+/** Passes chunks on while the lease is held; each one shows that the client is still sending. */
 async function* follow(source: AsyncIterable<Uint8Array>, hold: UploadHold): AsyncGenerator<Uint8Array> {
   for await (const chunk of source) {
     hold.touch()
@@ -173,7 +173,7 @@ async function* follow(source: AsyncIterable<Uint8Array>, hold: UploadHold): Asy
   }
 }
 
-/** Once its hash is known, its bytes may lie under their final name. */
+/** Once its hash is known, all of its bytes have arrived and may lie under their final name. */
 function isWhole({ hash, assetId }: ResumableUpload): boolean {
   return hash !== null || assetId !== null
 }

@@ -12,20 +12,20 @@ import type { ResumableUpload, UploadLease, UploadStore } from './upload-store.t
 export interface UploadHold {
   readonly upload: ResumableUpload
   readonly leaseId: string
-  /** Ends the work: somebody else is to go on, or the lease is lost. */
+  /** Aborted when another request takes over, or the lease is lost. */
   readonly signal: AbortSignal
-  /** Something has happened. Throws when the lease has lapsed. */
+  /** Bytes have arrived: the writer is not stalled. Throws when the lease has lapsed. */
   touch(): void
-  /** What is done now takes its time without bytes from outside. */
+  /** From now on the work needs no more bytes of the client, so silence no longer means that it is stalled. */
   work(): void
-  /** Whether the lease is certainly still held, renewed now. */
+  /** Renews the lease; false when it is lost. */
   renew(): Promise<boolean>
 }
 
 export interface UploadLeases {
   /** Runs the work while nobody else may write. Throws upload_locked, and not_found for an upload that is gone. */
   run<Result>(id: string, work: (hold: UploadHold) => Promise<Result>): Promise<Result>
-  /** Waits a moment for the request that writes in this process: whoever asks has most likely just lost its line. */
+  /** Waits a moment for a request of this process that writes: the client that asks has most likely just lost that connection. */
   settled(id: string): Promise<void>
 }
 
@@ -33,7 +33,7 @@ interface LeaseDeps {
   readonly store: Pick<UploadStore, 'hold' | 'renew' | 'release'>
   readonly newId: NewId
   readonly clock: Clock
-  /** Nobody else has the store open. */
+  /** Whether this is the only process that has the store open. */
   readonly isAlone: boolean
 }
 
@@ -60,14 +60,14 @@ export function createUploadLeases({ store, newId, clock, isAlone }: LeaseDeps):
     return { leaseId, now, until: new Date(now.getTime() + LEASE_MS) }
   }
 
-  /** What a broken line leaves to be done is done within a moment; an upload that is being ended takes its time. */
+  /** A request whose connection broke ends within a moment; one that is finishing its upload is waited for. */
   async function settled(id: string): Promise<void> {
     const writer = writers.get(id)
     if (writer === undefined) return
     await (writer.isWorking ? writer.ended : settlesWithin(writer.ended, MOMENT_MS))
   }
 
-  /** Sends away a writer that stands still, and refuses because of any other. */
+  /** Aborts a writer that is stalled; throws upload_locked when there is one that is not. */
   async function makeRoom(id: string): Promise<void> {
     await settled(id)
     const writer = writers.get(id)
@@ -121,7 +121,7 @@ export function createUploadLeases({ store, newId, clock, isAlone }: LeaseDeps):
   return {
     async run(id, work) {
       await makeRoom(id)
-      // Two that come in the same moment both find nobody: where nobody else has the store open, it would let both of them in.
+      // Two requests at the same moment both find no writer, and a store that this process has to itself would accept both.
       if (writers.has(id)) throw locked()
       const { promise: ended, resolve: end } = Promise.withResolvers<void>()
       const writer: Writer = { ending: new AbortController(), ended, lastAtMs: nowMs(), isWorking: false }

@@ -68,11 +68,11 @@ interface SubmitBatchDeps extends Omit<SubmitDeps, 'store' | 'engineCheck'> {
   readonly newBatchId: NewId
 }
 
-/** Refusals that say something of the service and not of one item. */
+/** Refusals that are about the service, so they refuse the whole batch and not one item. */
 const OF_ALL: ReadonlySet<Refusal> = new Set(['store_unavailable', 'storage_full', 'overloaded', 'shutting_down'])
-// Of all graphs together: what is held in memory until it is written.
+// The length of all graphs together, which are held in memory until they are written.
 const MAX_LENGTH = 64 * 1024 * 1024
-// Looking up files waits for the store; so many do at a time.
+// How many items are checked at a time: looking up their files waits for the store.
 const AT_ONCE = 8
 
 interface ReadyItem {
@@ -169,7 +169,7 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
     const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
     const trace = deps.currentTrace?.() ?? null
     const write = (data: unknown) => turns.run(writeJsonSteps(data as JsonValue))
-    // Most of the time all of them carry the same.
+    // Mostly all items have the same extra data, so it is written once.
     const extraOf = remember(
       async (data: ExtraData | null) => {
         const { credentials, notes } = splitExtraData(data)
@@ -280,13 +280,13 @@ function tooLong(): ServiceError {
 
 const MAX_DETAILS_LENGTH = 1000
 
-/** They are kept for as long as the batch is. */
+/** Refusals are kept as long as their batch, so long details are dropped. */
 function withoutLongDetails(item: RefusedItem): RefusedItem {
   const isShort = item.details === null || JSON.stringify(item.details).length <= MAX_DETAILS_LENGTH
   return isShort ? item : { ...item, details: null }
 }
 
-/** Asks once for each value that a question is about. */
+/** Remembers answers by the object that a question is about, and asks once for each. */
 function remember<Question, Answer>(
   ask: (question: Question) => Promise<Answer>,
   about: (question: Question) => object | null,

@@ -1,6 +1,6 @@
 /**
  * Finds the result that answers a job without a run: that of an earlier job of the same account with the same key, while all of its
- * outputs and their bytes are there. Whoever did not ask for it pays for nothing here.
+ * outputs and their bytes are there. Jobs that did not ask for reuse cost nothing here.
  */
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { Clock } from '../../../../lib/clock.ts'
@@ -12,19 +12,19 @@ import { type ReuseMode, type RunFacts, toResultKey } from './result-key.ts'
 /** `key` null: the job can neither be answered again nor answer others, and `whyNot` says why. */
 export type ReuseLook =
   | { readonly key: null; readonly whyNot: string }
-  /** There is nothing yet that answers it. */
+  /** No earlier result answers it yet. */
   | { readonly key: string; readonly found: null }
   | { readonly key: string; readonly found: FoundJob }
 
 interface FoundJob {
   readonly jobId: string
   readonly again: ResultAgain
-  /** What the run took that need not be repeated. */
+  /** How long the earlier run took: the time that is saved. */
   readonly runMs: number
 }
 
 export interface Reuse {
-  /** `asked`: what the job itself says; left out or null: as its account does. */
+  /** `asked`: what the job itself says; left out or null: the mode of its account. */
   isWanted(accountId: string, asked?: ReuseMode | null): boolean
   look(accountId: string, facts: RunFacts): Promise<ReuseLook>
 }

@@ -85,7 +85,7 @@ export interface RunDeps {
   readonly verdicts?: RunVerdicts
   /** Where weights are that a run did not find; absent: nobody here knows. */
   readonly findWeights?: FindWeights
-  /** Left out: nobody traces. */
+  /** Left out: tracing is off. */
   readonly tracer?: Tracer
   /** Called with the job as the store has it now, before the change is published. */
   readonly onStored?: (job: Job) => void

@@ -6,6 +6,7 @@
 import { hash } from 'node:crypto'
 import type { Clock } from '../../../../lib/clock.ts'
 import { type Caller, mustHaveScope } from '../../accounts/caller.ts'
+import type { AssetStore } from '../../assets/asset-store.ts'
 import type { Access } from '../access/model-access.ts'
 import type { CallStore } from '../calls/call-store.ts'
 import type { Listener, LiveCalls } from '../calls/live-calls.ts'
@@ -18,6 +19,8 @@ import { RouterError } from '../router-error.ts'
 import { createCallNames, type NamedRun } from './call-names.ts'
 import { createJoinRequests } from './join-requests.ts'
 import type { AskRoute, CallRoute, FoundRoute, PartnerRoutes } from './partner-route.ts'
+import { createRequestDigest } from './request-digest.ts'
+import { readTextOptions } from './text-options.ts'
 
 export interface PartnerCaller extends Caller {
   /** The run of a job that the request comes from; null: none is known. */
@@ -29,8 +32,8 @@ export interface PartnerBody {
   readonly contentType: string
   /** Its fields, or those of the form that are texts; or why they cannot be read. */
   readonly fields: JsonRecord | RouterError
-  /** The bytes without what differs between two sends of the same form. */
-  readonly digest: string
+  /** Stands between the parts of a form; null: it is none. */
+  readonly divider: string | null
 }
 
 export interface PartnerCall {
@@ -68,6 +71,7 @@ interface PartnerDeps {
   readonly catalog: () => Pick<Catalog, 'findToRun'>
   readonly live: Pick<LiveCalls, 'find'>
   readonly providerOf: (name: string) => Provider | null
+  readonly assets: Pick<AssetStore, 'findMany'>
   readonly clock: Clock
   readonly processId: string
 }
@@ -79,16 +83,19 @@ const VALUE_MAX_LENGTH = 512
 export function createPartnerNodes(deps: PartnerDeps): PartnerNodes {
   const nameCall = createCallNames(deps.processId)
   const join = createJoinRequests<RunAnswer>()
+  const { findMany } = deps.assets
+  const digestOf = createRequestDigest({ findAssets: (accountId, ids) => findMany(accountId, ids, deps.clock.now()) })
   return {
     routes: deps.routes,
     async call({ caller, found, query, body, listener, ...rest }) {
       mustHaveScope(caller, 'models:run')
       const { route, params } = found
-      const input = body.fields instanceof RouterError ? body.fields : { ...body.fields, ...query, ...params }
-      if (input instanceof RouterError) throw input
+      if (body.fields instanceof RouterError) throw body.fields
+      const options = route.textOptionsAt === null ? {} : readTextOptions(body.fields, route.textOptionsAt)
+      const input = { ...options, ...body.fields, ...query, ...params }
       const opened = await deps.access.openForNodes(caller, chooseModel(route, input))
       const address = `${route.provider} ${route.name} ${JSON.stringify([params, query])}`
-      const fingerprint = hash('sha256', `${address}\n${body.digest}`, 'base64')
+      const fingerprint = hash('sha256', `${address}\n${await digestOf(caller.accountId, body)}`, 'base64')
       const name = nameCall(caller.run, caller.accountId, fingerprint)
       const request = {
         ...rest,

@@ -2,6 +2,7 @@
  * The paths that ComfyUI's partner nodes call, as data: which exist, what a call there costs, and what may be asked about a
  * task. A path that is not among them is not known to anybody here and is never passed on.
  */
+import type { JsonPath } from '../catalog/json-path.ts'
 import type { Model } from '../catalog/model.ts'
 
 export const ROUTE_METHODS = ['GET', 'POST', 'DELETE'] as const
@@ -24,6 +25,8 @@ export interface CallRoute extends RoutePath {
   readonly isForm: boolean
   /** The value that names the model: of the path, or of the body; null: there is only one. */
   readonly modelAt: string | null
+  /** The texts that may hold options for the price, as `--name value`; null: none does. */
+  readonly textOptionsAt: JsonPath | null
   /** By the name that callers use. */
   readonly models: ReadonlyMap<string, Model>
   /** The node polls the task by itself. */

@@ -41,10 +41,10 @@ function write(of: NodeCatalog) {
 }
 
 const MAX_ASSETS = 500
-// The store looks at no more of an account's files for one question.
+// A query of the store looks at this many files of an account at most.
 const MAX_LISTED = 20_000
 
-/** A page begins behind as many as the pages before had: what is uploaded meanwhile may show one of them again, and hides none. */
+/** The cursor counts the entries of the pages before. An upload in between can make an entry appear twice, never hide one. */
 export function listAssets(app: FastifyInstance, { callerOf, assets, console: parts }: ConsoleDeps): void {
   const cursors = createTimeCursors(parts.cursorSecret)
   app.get(`${CONSOLE_API}/assets`, async (request, reply) => {

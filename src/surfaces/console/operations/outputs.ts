@@ -21,7 +21,7 @@ import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 
 const TYPES: readonly (OutputType | 'any')[] = ['image', 'video', 'audio', 'text', 'file', 'latent', 'any']
 const MAX_NODE_LENGTH = 1024
-// Of the jobs whose outputs are read in one go, unless one of them has more.
+// Outputs of the jobs that are read together; a single job may have more.
 const READ_OUTPUTS = 500
 
 /** A page ends behind a job, so it may have a few more than `limit`. */

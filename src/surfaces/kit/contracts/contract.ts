@@ -2,7 +2,7 @@
  * A surface's contract, loaded once. The same document checks requests, is served to callers, renders the reference page and
  * tells which methods a path has.
  */
-import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js'
+import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import { type LoadOptions, loadOpenApi, type OpenApiDocument, type ServedDocument } from './openapi-document.ts'
 
 /** What is wrong with a value, naming the field under `label`, or null. Never repeats a value: it may be a secret. */
@@ -24,7 +24,31 @@ export function openContract({ source, requestSchemas, ...options }: ContractOpt
   return { ...served, check: compileChecks(served.document, requestSchemas) }
 }
 
+/** Each schema is compiled when the first request needs it: compiling all of them would take a good part of a start. */
 function compileChecks(document: OpenApiDocument, requestSchemas: readonly string[]): ContractCheck {
+  const names = new Set(requestSchemas)
+  const validators = new Map<string, ValidateFunction>()
+  let ajv: Ajv2020 | null = null
+
+  function validatorOf(name: string): ValidateFunction {
+    const known = validators.get(name)
+    if (known !== undefined) return known
+    if (!names.has(name)) throw new Error(`the schema ${name} is not among those of requests`)
+    ajv ??= openSchemas(document)
+    const validate = ajv.compile({ $ref: `spec#/components/schemas/${name}` })
+    validators.set(name, validate)
+    return validate
+  }
+
+  return (schemaName, value, label) => {
+    const validate = validatorOf(schemaName)
+    if (validate(value)) return null
+    const errors = validate.errors ?? []
+    return toProblem(errors.find((error) => wordsOf(error) !== null) ?? errors[0], label)
+  }
+}
+
+function openSchemas(document: OpenApiDocument): Ajv2020 {
   // OpenAPI's own keywords stand beside the schema ones, so unknown keywords are no mistake here.
   // That the document itself is sound is known: checking it against the language of schemas would take most of the time here.
   const ajv = new Ajv2020({
@@ -35,16 +59,7 @@ function compileChecks(document: OpenApiDocument, requestSchemas: readonly strin
     verbose: true,
   })
   ajv.addSchema(document, 'spec')
-  const validators = new Map(
-    requestSchemas.map((name) => [name, ajv.compile({ $ref: `spec#/components/schemas/${name}` })] as const),
-  )
-  return (schemaName, value, label) => {
-    const validate = validators.get(schemaName)
-    if (validate === undefined) throw new Error(`the schema ${schemaName} is not compiled`)
-    if (validate(value)) return null
-    const errors = validate.errors ?? []
-    return toProblem(errors.find((error) => wordsOf(error) !== null) ?? errors[0], label)
-  }
+  return ajv
 }
 
 /** What the schema itself says about a value that does not fit, where a pattern would tell a person nothing. */

@@ -73,16 +73,22 @@ export function createExtraDataMemory(): ExtraDataMemory {
     texts.delete(jobId)
   }
 
+  const isFull = () => texts.size > MAX_JOBS || length > MAX_SUM_LENGTH
+
+  function dropOldest(): void {
+    for (const oldest of texts.keys()) {
+      drop(oldest)
+      if (!isFull()) return
+    }
+  }
+
   return {
     remember(jobId, text) {
       if (text === '{}' || text.length > MAX_TEXT_LENGTH) return
       drop(jobId)
       texts.set(jobId, text)
       length += text.length
-      for (const oldest of texts.keys()) {
-        if (texts.size <= MAX_JOBS && length <= MAX_SUM_LENGTH) break
-        drop(oldest)
-      }
+      if (isFull()) dropOldest()
     },
     merge(jobId, keptText) {
       const text = texts.get(jobId)

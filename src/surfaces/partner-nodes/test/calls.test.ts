@@ -95,11 +95,42 @@ test('a provider that refuses the input, or fails, costs nothing, and its words 
 test('a request that is sent again because its answer was lost is the same call, and an equal one after it another', async () => {
   const fake = service.fakeOf(bflFake)
   const body = { ...BODY, seed: 5 }
+  await sendAndLose(body)
+  const again = await sendUntilAnswered(body)
+  const other = await sendUntilAnswered(body)
+  assert.notEqual(again.id, other.id)
+  assert.equal(fake.generations, 2)
+  for (const { polling_url } of [again, other]) await follow(polling_url)
+  assert.equal(await service.charged(), 120_000)
+})
+
+test('a file that a job hands over once more, under a new address, makes no second call; another file does', async () => {
+  const fake = service.fakeOf(bflFake)
+  const addressOf = async (bytes: string) => {
+    const place = (await (await service.send('POST', '/customers/storage', { file_name: 'a.png' })).json()) as {
+      readonly upload_url: string
+      readonly download_url: string
+    }
+    await fetch(place.upload_url, { method: 'PUT', body: bytes })
+    return place.download_url
+  }
+  const bodyWith = async (bytes: string) => ({ ...BODY, seed: 6, image_prompt: await addressOf(bytes) })
+  await sendAndLose(await bodyWith('one'))
+  await sendUntilAnswered(await bodyWith('one'))
+  assert.equal(fake.generations, 1)
+  await sendUntilAnswered(await bodyWith('two'))
+  assert.equal(fake.generations, 2)
+})
+
+/** The provider has made it, and the caller is gone before the answer. */
+async function sendAndLose(body: object): Promise<void> {
+  const fake = service.fakeOf(bflFake)
   const held = Promise.withResolvers<void>()
   const arrived = Promise.withResolvers<void>()
-  fake.hold = ({ method }) => {
+  fake.hold = async ({ method }) => {
+    if (method !== 'POST') return
     arrived.resolve()
-    return method === 'POST' ? held.promise : Promise.resolve()
+    await held.promise
   }
   const gone = new AbortController()
   const lost = fetch(service.test.url + ULTRA, {
@@ -113,13 +144,7 @@ test('a request that is sent again because its answer was lost is the same call,
   await assert.rejects(lost)
   held.resolve()
   fake.hold = null
-  const again = await sendUntilAnswered(body)
-  const other = await sendUntilAnswered(body)
-  assert.notEqual(again.id, other.id)
-  assert.equal(fake.generations, 2)
-  for (const { polling_url } of [again, other]) await follow(polling_url)
-  assert.equal(await service.charged(), 120_000)
-})
+}
 
 /** As nodes do: again after 503, which says that the first send is still on its way. */
 async function sendUntilAnswered(body: object): Promise<{ id: string; polling_url: string }> {

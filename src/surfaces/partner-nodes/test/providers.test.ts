@@ -137,6 +137,18 @@ const EXCHANGES: readonly Exchange[] = [
     isDone: ({ status }) => status === 'succeeded',
   },
   {
+    what: 'video whose options stand in its text',
+    card: byteplusFake,
+    path: TASKS,
+    body: {
+      model: 'seedance-1-0-pro-250528',
+      content: [{ type: 'text', text: 'a cat --resolution 1080p --ratio 16:9 --duration 10 --seed 0' }],
+    },
+    costs: 1_300_000,
+    poll: ({ id }) => ['GET', `${TASKS}/${id}`],
+    isDone: ({ status }) => status === 'succeeded',
+  },
+  {
     what: 'video',
     card: klingFake,
     path: '/proxy/kling/v1/videos/text2video',

@@ -9,7 +9,8 @@ import type { ComfyBounds } from '../../../../src/adapters/engines/comfyui/comfy
 import { type ComfyEngine, openComfyEngine } from '../../../../src/adapters/engines/comfyui/comfy-engine.ts'
 import type { Engine, EngineInput, EngineRun } from '../../../../src/domain/engine/engine-port.ts'
 import { PATIENT_BOUNDS } from '../../../support/engines/comfy-test-bounds.ts'
-import { type FakeComfy, type FakeOptions, startFakeComfy } from '../../../support/engines/fake-comfyui/fake-comfyui.ts'
+import { type FakeComfy, startFakeComfy } from '../../../support/engines/fake-comfyui/fake-comfyui.ts'
+import type { FakeOptions } from '../../../support/engines/fake-comfyui/fake-options.ts'
 
 /** History entries of runs that are over are removed soon. */
 export const BOUNDS: Partial<ComfyBounds> = { ...PATIENT_BOUNDS, forgetAfterMs: 5 }

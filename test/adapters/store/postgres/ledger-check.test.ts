@@ -1,6 +1,6 @@
 import { Client } from 'pg'
 import { openPostgresStore } from '../../../../src/adapters/store/postgres/open-postgres-store.ts'
-import { testLedgerCheck } from '../../../contracts/ledger-check.ts'
+import { testLedgerCheck } from '../../../contracts/credits/ledger-check.ts'
 import { createTestDatabase } from '../../../support/postgres/test-database.ts'
 
 testLedgerCheck({

@@ -1,4 +1,4 @@
-import { testLedgerModel } from '../../../contracts/ledger-model.ts'
+import { testLedgerModel } from '../../../contracts/credits/ledger-model.ts'
 import { postgresOpener } from './temporary-store.ts'
 
 testLedgerModel(postgresOpener, { runs: 25 })

@@ -1,10 +1,10 @@
-import { testAccountStore } from '../../../contracts/account-store.ts'
+import { testAccountStore } from '../../../contracts/accounts/account-store.ts'
+import { testIdempotencyStore } from '../../../contracts/accounts/idempotency-store.ts'
+import { testUploadStore } from '../../../contracts/assets/upload-store.ts'
 import { testBatchStore } from '../../../contracts/batch-store.ts'
-import { testIdempotencyStore } from '../../../contracts/idempotency-store.ts'
 import { testRunRecordStore } from '../../../contracts/run-record-store.ts'
 import { testServiceSummaries } from '../../../contracts/service-summaries.ts'
 import { testSummaryStore } from '../../../contracts/summary-store.ts'
-import { testUploadStore } from '../../../contracts/upload-store.ts'
 import { testWebhookStore } from '../../../contracts/webhook-store.ts'
 import { postgresOpener } from './temporary-store.ts'
 

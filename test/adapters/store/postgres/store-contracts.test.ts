@@ -1,4 +1,4 @@
-import { testAssetStore } from '../../../contracts/asset-store.ts'
+import { testAssetStore } from '../../../contracts/assets/asset-store.ts'
 import { postgresOpener } from './temporary-store.ts'
 
 testAssetStore(postgresOpener)

@@ -1,4 +1,4 @@
-import { testLedgerCheck } from '../../../contracts/ledger-check.ts'
+import { testLedgerCheck } from '../../../contracts/credits/ledger-check.ts'
 import { openInlineStore } from './inline-store.ts'
 
 testLedgerCheck({

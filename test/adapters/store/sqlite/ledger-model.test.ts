@@ -1,4 +1,4 @@
-import { testLedgerModel } from '../../../contracts/ledger-model.ts'
+import { testLedgerModel } from '../../../contracts/credits/ledger-model.ts'
 import { inlineOpener } from './inline-store.ts'
 import { sqliteOpener } from './temporary-store.ts'
 

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { ExecutionNews, FakeOptions } from './fake-comfyui.ts'
+import type { ExecutionNews, FakeOptions } from './fake-options.ts'
 
 const MAIN = fileURLToPath(new URL('./main.ts', import.meta.url))
 const ADDRESS = /To see the GUI go to: http:\/\/127\.0\.0\.1:(\d+)/

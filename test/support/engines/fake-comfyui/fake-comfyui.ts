@@ -2,13 +2,13 @@
  * A ComfyUI server without computation, for tests: HTTP and socket behave like the real ones, small graphs really run, and known
  * faults of real servers can be switched on. Runs in this process, or in one of its own (main.ts).
  */
-
 import { createServer, type Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { posix } from 'node:path'
 import type { NodeDefinition } from '../../../../engine/graph/node-catalog.ts'
 import { metadataFrame, previewFrame, textFrame } from './binary-frames.ts'
 import { FakeExecutor, type Phase } from './executor.ts'
+import type { Execution, FakeOptions, RestartOptions } from './fake-options.ts'
 import { type FakeFaults, noFaults } from './faults.ts'
 import { FakeFiles } from './files.ts'
 import { Gates } from './gates.ts'
@@ -20,52 +20,9 @@ import { playRecording, type Recording } from './recording.ts'
 import { answer, type RouteParts } from './routes.ts'
 import { FakeSockets, type SocketCounts } from './sockets.ts'
 
-export interface FakeOptions {
-  readonly port?: number
-  readonly faults?: Partial<FakeFaults>
-  readonly version?: string
-  readonly checkpoints?: readonly string[]
-  readonly without?: readonly string[]
-  /** A folder with `checkpoints`, `loras` and `vae` in it: what lies there is what the server has. */
-  readonly modelsDir?: string
-  /** How long every node takes, and every load of weights that are not loaded. */
-  readonly nodeMs?: number
-  readonly loadMs?: number
-  readonly maxUploadBytes?: number
-  /** Called when a prompt begins and ends, before any client can know. */
-  readonly onExecution?: (news: ExecutionNews) => void
-  /** What nodes print goes here as well: to the output of a process. */
-  readonly onPrint?: (line: string) => void
-}
-
 // As long as the web server of a real one keeps a connection open. Node's own five seconds are so close to the time after which our
 // client closes an idle connection that on a busy machine a call can get lost on one that the server is just closing.
 const KEEP_ALIVE_MS = 75_000
-
-export interface RestartOptions {
-  /** How long nobody listens. */
-  readonly downMs?: number
-  /** Nobody listens before this has resolved. */
-  readonly downUntil?: Promise<unknown>
-  /** The input folder is lost, too. */
-  readonly wipe?: boolean
-}
-
-export interface ExecutionNews {
-  readonly what: 'begun' | 'ended'
-  readonly promptId: string
-  readonly graph: Prompt['graph']
-  /** Of the end: `success` or `error`. */
-  readonly status: string | null
-}
-
-/** One prompt that was begun: what is counted when nothing may run twice. */
-export interface Execution {
-  readonly promptId: string
-  readonly graph: Prompt['graph']
-  readonly secrets: Prompt['secrets']
-  readonly clientId: string | null
-}
 
 export interface FakeComfy extends AsyncDisposable {
   readonly url: URL

@@ -4,7 +4,8 @@
  */
 import { appendFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { type ExecutionNews, type FakeOptions, startFakeComfy } from './fake-comfyui.ts'
+import { startFakeComfy } from './fake-comfyui.ts'
+import type { ExecutionNews, FakeOptions } from './fake-options.ts'
 
 const { values } = parseArgs({
   options: {

@@ -30,7 +30,7 @@ function poll(call: FakeCall): FakeAnswer {
     return {
       json: {
         id,
-        status: scenario === 'unknown state' ? 'Dreaming of it' : ['Pending', 'Generating'][count - 1],
+        status: scenario === 'unknown state' ? 'Dreaming of it' : 'Pending',
         result: null,
       },
     }

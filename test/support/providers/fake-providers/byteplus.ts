@@ -44,20 +44,23 @@ function submit(call: FakeCall): FakeAnswer {
 }
 
 function poll(call: FakeCall): FakeAnswer {
-  const [id] = call.params
   const { scenario } = call
+  const [id] = call.params
+  const task = { id, model: 'seedance-1-0-pro-250528' }
   if (call.countPoll(id) <= call.pendingPolls)
-    return { json: { id, status: scenario === 'unknown state' ? 'polishing' : 'running' } }
+    return { json: { ...task, status: scenario === 'unknown state' ? 'polishing' : 'running' } }
   if (scenario === 'late policy')
-    return { json: { id, status: 'failed', error: { code: 'OutputVideoSensitiveContentDetected', message: 'no' } } }
+    return {
+      json: { ...task, status: 'failed', error: { code: 'OutputVideoSensitiveContentDetected', message: 'no' } },
+    }
   if (scenario === 'failure')
-    return { json: { id, status: 'failed', error: { code: 'InternalServiceError', message: 'internal' } } }
-  if (scenario === 'expired') return { json: { id, status: 'expired' } }
-  if (scenario === 'cleared') return { json: { id, status: 'succeeded', content: null } }
+    return { json: { ...task, status: 'failed', error: { code: 'InternalServiceError', message: 'internal' } } }
+  if (scenario === 'expired') return { json: { ...task, status: 'expired' } }
+  if (scenario === 'cleared') return { json: { ...task, status: 'succeeded', content: null } }
   const content = { video_url: 'https://ark.example/v.mp4?sig=1', last_frame_url: 'https://ark.example/last?sig=2' }
   return {
     json: {
-      id,
+      ...task,
       status: 'succeeded',
       content,
       usage: { completion_tokens: 108900, total_tokens: 108900 },

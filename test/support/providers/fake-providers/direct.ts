@@ -1,5 +1,5 @@
 /** The providers whose submit is the whole call, or nearly: OpenAI, Stability, Ideogram, Recraft, ElevenLabs, text models. */
-import { bearer, type FakeAnswer, type FakeCall, type FakeCard, tooFastOnce } from './fake-card.ts'
+import { bearer, type FakeAnswer, type FakeCall, type FakeCard, MP4_BYTES, tooFastOnce } from './fake-card.ts'
 
 const openaiError = (status: number, code: string, message: string): FakeAnswer => ({
   status,
@@ -21,8 +21,14 @@ const RESPONSE: FakeAnswer = {
   json: {
     id: 'r',
     status: 'completed',
-    output: [{ type: 'message' }],
-    usage: { input_tokens: 3, output_tokens: 5 },
+    output: [{ type: 'message', role: 'assistant', content: [{ type: 'output_text', text: 'Hello' }] }],
+    usage: {
+      input_tokens: 3,
+      input_tokens_details: { cached_tokens: 0 },
+      output_tokens: 5,
+      output_tokens_details: { reasoning_tokens: 0 },
+      total_tokens: 8,
+    },
   },
 }
 
@@ -41,6 +47,14 @@ function openai(call: FakeCall): FakeAnswer {
   }
 }
 
+function openaiVideo(call: FakeCall): FakeAnswer {
+  const { params, request } = call
+  const id = params[0] ?? call.begin()
+  const isDone = request.method === 'GET' && call.countPoll(id) > call.pendingPolls
+  const ended = isDone ? { status: 'completed', progress: 100, completed_at: 2 } : { status: 'queued', progress: 0 }
+  return { json: { id, object: 'video', created_at: 1, model: 'sora-2', ...ended } }
+}
+
 export const openaiFake: FakeCard = {
   provider: 'openai',
   basePath: '/v1',
@@ -50,6 +64,9 @@ export const openaiFake: FakeCard = {
   routes: [
     ['POST', /^\/(images\/generations|images\/edits|responses)$/, openai],
     ['GET', /^\/responses\/r$/, () => RESPONSE],
+    ['POST', /^\/videos$/, openaiVideo],
+    ['GET', /^\/videos\/([^/]+)$/, openaiVideo],
+    ['GET', /^\/videos\/[^/]+\/content$/, () => ({ headers: { 'content-type': 'video/mp4' }, body: MP4_BYTES })],
   ],
 }
 
@@ -69,7 +86,8 @@ function stability(call: FakeCall): FakeAnswer {
     tooFastOnce(call, { status: 429, json: { name: 'rate_limit_exceeded', errors: [] } }) ?? STABILITY[call.scenario]
   if (refusal !== undefined) return refusal
   const id = call.begin()
-  if (call.request.path.includes('upscale')) return { json: { id } }
+  // The other upscalers answer at once.
+  if (call.request.path.endsWith('/creative')) return { json: { id } }
   return { json: { image: 'iVBORw0KGgo=', finish_reason: 'SUCCESS', seed: 343940597 } }
 }
 
@@ -105,7 +123,7 @@ function ideogram(call: FakeCall): FakeAnswer {
   call.begin()
   const safe = { url: 'https://ideogram.example/1.png?exp=1', is_image_safe: true, seed: 1 }
   const data = call.scenario === 'one unsafe' ? [{ url: null, is_image_safe: false }, safe] : [safe]
-  return { json: { created: 'now', data } }
+  return { json: { created: '2026-01-01T00:00:00Z', data } }
 }
 
 export const ideogramFake: FakeCard = {
@@ -127,7 +145,11 @@ function recraft(call: FakeCall): FakeAnswer {
   const refusal = tooFastOnce(call, { status: 429, body: 'too many images' }) ?? RECRAFT[call.scenario]
   if (refusal !== undefined) return refusal
   call.begin()
-  return { json: { created: 1, credits: 40, data: [{ image_id: 'i', url: 'https://img.recraft.example/1' }] } }
+  const isVector = call.request.path.endsWith('/vectorize') || call.request.json?.['style'] === 'vector_illustration'
+  const image = { image_id: 'i', url: `https://img.recraft.example/1${isVector ? '.svg' : ''}` }
+  // What changes one picture answers with one, and not with a list.
+  const isOne = /(vectorize|removeBackground|crispUpscale|creativeUpscale)$/.test(call.request.path)
+  return { json: { created: 1, credits: 40, ...(isOne ? { image } : { data: [image] }) } }
 }
 
 export const recraftFake: FakeCard = {

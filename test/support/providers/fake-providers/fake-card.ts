@@ -62,13 +62,23 @@ export interface FakeProvider extends HttpFake {
   scenario: string
   pendingPolls: number
   readonly generations: number
+  /** How many tasks were asked about. */
+  readonly polled: number
   readonly requests: readonly FakeRequest[]
   /** What an answer waits for before it leaves: by then the provider has done its work. */
   hold: ((request: FakeRequest, answer: FakeAnswer) => Promise<void>) | null
   reset(scenario: string): void
 }
 
-export async function startFakeProvider(card: FakeCard): Promise<FakeProvider> {
+interface FakeProviderOptions {
+  /** For clients that read what they are given: every address leads to this server, and pictures and films are whole. */
+  readonly isReadable?: boolean
+}
+
+export async function startFakeProvider(
+  card: FakeCard,
+  { isReadable = false }: FakeProviderOptions = {},
+): Promise<FakeProvider> {
   const state = {
     scenario: 'success',
     pendingPolls: 2,
@@ -98,7 +108,7 @@ export async function startFakeProvider(card: FakeCard): Promise<FakeProvider> {
       submits: state.submits,
       pendingPolls: state.pendingPolls,
       memory: state.memory,
-      at: (host, rest) => `http://${host}:${port}${rest}`,
+      at: (host, rest) => `http://${isReadable ? '127.0.0.1' : host}:${port}${rest}`,
       begin: () => `task-${++state.generations}`,
       countPoll(id) {
         const count = (state.polls.get(id) ?? 0) + 1
@@ -119,7 +129,8 @@ export async function startFakeProvider(card: FakeCard): Promise<FakeProvider> {
     const { status = 200, headers: more = {}, json, body, breaksOff } = ready
     response.writeHead(status, { ...(json === undefined ? {} : { 'content-type': 'application/json' }), ...more })
     if (breaksOff) return void response.write('{"da', () => response.destroy())
-    response.end(json === undefined ? body : JSON.stringify(json))
+    const text = json === undefined ? body : JSON.stringify(json)
+    response.end(isReadable && typeof text === 'string' ? toReadable(text, fake.url) : text)
   })
 
   return {
@@ -141,6 +152,9 @@ export async function startFakeProvider(card: FakeCard): Promise<FakeProvider> {
     get generations() {
       return state.generations
     },
+    get polled() {
+      return state.polls.size
+    },
     get requests() {
       return state.requests
     },
@@ -161,7 +175,33 @@ export const PNG_BYTES = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==',
   'base64',
 )
-export const MP4_BYTES = Buffer.concat([Buffer.from([0, 0, 0, 32]), Buffer.from('ftypisom'), Buffer.alloc(64, 7)])
+const SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"></svg>'
+/** A film of 16 by 16 points and half a second. */
+export const MP4_BYTES = Buffer.from(
+  [
+    'AAAAHGZ0eXBpc29tAAACAGlzb21pc28ybXA0MQAAAAhmcmVlAAAAK21kYXQAAAGzABAHAAABthMCjBHtv38AAAGzABAHAAABthcDjErb',
+    '9wAAAzltb292AAAAbG12aGQAAAAAAAAAAAAAAAAAAAPoAAAB9AABAAABAAAAAAAAAAAAAAAAAQAAAAAAAAAAAAAAAAAAAAEAAAAAAAAA',
+    'AAAAAAAAAEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAACAAACY3RyYWsAAABcdGtoZAAAAAMAAAAAAAAAAAAAAAEAAAAAAAAB',
+    '9AAAAAAAAAAAAAAAAAAAAAAAAQAAAAAAAAAAAAAAAAAAAAEAAAAAAAAAAAAAAAAAAEAAAAAAEAAAABAAAAAAACRlZHRzAAAAHGVsc3QA',
+    'AAAAAAAAAQAAAfQAAAAAAAEAAAAAAdttZGlhAAAAIG1kaGQAAAAAAAAAAAAAAAAAAEAAAAAgAFXEAAAAAAAtaGRscgAAAAAAAAAAdmlk',
+    'ZQAAAAAAAAAAAAAAAFZpZGVvSGFuZGxlcgAAAAGGbWluZgAAABR2bWhkAAAAAQAAAAAAAAAAAAAAJGRpbmYAAAAcZHJlZgAAAAAAAAAB',
+    'AAAADHVybCAAAAABAAABRnN0YmwAAADac3RzZAAAAAAAAAABAAAAym1wNHYAAAAAAAAAAQAAAAAAAAAAAAAAAAAAAAAAEAAQAEgAAABI',
+    'AAAAAAAAAAEAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAY//8AAABgZXNkcwAAAAADgICATwABAASAgIBBIBEAAAAAAAIw',
+    'AAAAAAWAgIAvAAABsAEAAAG1iRMAAAEAAAABIADEjYgAJQCEAhRjAAABskxhdmM2Mi4yOC4xMDIGgICAAQIAAAAUYnRydAAAAAAAAAIw',
+    'AAAAAAAAABhzdHRzAAAAAAAAAAEAAAACAAAQAAAAABxzdHNjAAAAAAAAAAEAAAABAAAAAgAAAAEAAAAcc3RzegAAAAAAAAAAAAAAAgAA',
+    'ABIAAAARAAAAFHN0Y28AAAAAAAAAAQAAACwAAABidWR0YQAAAFptZXRhAAAAAAAAACFoZGxyAAAAAAAAAABtZGlyYXBwbAAAAAAAAAAA',
+    'AAAAAC1pbHN0AAAAJal0b28AAAAdZGF0YQAAAAEAAAAATGF2ZjYyLjEyLjEwMg==',
+  ].join(''),
+  'base64',
+)
+
+/** Made-up hosts and the first bytes of pictures and films, as most tests see them, become what can be read. */
+function toReadable(text: string, url: string): string {
+  return text
+    .replace(/https?:\/\/(?!127\.)[^"/]+\//g, `${url}/assets/`)
+    .replaceAll('"iVBORw0KGgo="', `"${PNG_BYTES.toString('base64')}"`)
+    .replaceAll('"AAAAIGZ0eXBpc29t"', `"${MP4_BYTES.toString('base64')}"`)
+}
 
 /** The server that gives results out: it is another host than the API and must never see the key. */
 function deliver({ path }: FakeRequest, scenario: string): FakeAnswer {
@@ -169,6 +209,7 @@ function deliver({ path }: FakeRequest, scenario: string): FakeAnswer {
     return { status: 404, body: 'gone' }
   if (scenario === 'assets are pages') return { headers: { 'content-type': 'text/html' }, body: '<html></html>' }
   if (path.endsWith('.mp4')) return { headers: { 'content-type': 'application/octet-stream' }, body: MP4_BYTES }
+  if (path.endsWith('.svg')) return { headers: { 'content-type': 'image/svg+xml' }, body: SVG }
   return { headers: { 'content-type': 'image/png' }, body: PNG_BYTES }
 }
 

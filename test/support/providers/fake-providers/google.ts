@@ -81,7 +81,8 @@ function pollVideo(call: FakeCall): FakeAnswer {
     const uri = call.at('generativelanguage.googleapis.com', '/v1beta/files/1:download?alt=media')
     return done({ response: { generateVideoResponse: { generatedSamples: [{ video: { uri } }] } } })
   }
-  return done({ response: { videos: [{ bytesBase64Encoded: 'AAAAIGZ0eXBpc29t', mimeType: 'video/mp4' }] } })
+  const videos = [{ bytesBase64Encoded: 'AAAAIGZ0eXBpc29t', mimeType: 'video/mp4' }]
+  return done({ response: { raiMediaFilteredCount: 0, videos } })
 }
 
 export const veoFake: FakeCard = {

@@ -7,14 +7,23 @@ function submit(call: FakeCall): FakeAnswer {
     return { status: 422, json: { detail: [{ loc: ['body', 'aspect_ratio'], msg: 'bad', type: 'enum' }] } }
   if (call.scenario === 'policy at submit')
     return { status: 400, json: { detail: 'The prompt failed content moderation' } }
-  return { status: 201, json: { id: call.begin(), state: 'queued', assets: null, failure_reason: null } }
+  return {
+    status: 201,
+    json: { ...describe(call), id: call.begin(), state: 'queued', assets: null, failure_reason: null },
+  }
+}
+
+/** What every answer of the first API says beside the state. */
+function describe({ request }: FakeCall): object {
+  const generation_type = request.path.endsWith('/image') ? 'image' : 'video'
+  return { generation_type, created_at: '2026-01-01T00:00:00Z', model: 'ray-2', request: { prompt: 'p' } }
 }
 
 /** Whatever is not set comes as an explicit null, as the real one does. */
 function poll(call: FakeCall): FakeAnswer {
   const [id] = call.params
   const { scenario } = call
-  const base = { id, failure_reason: null, assets: null }
+  const base = { ...describe(call), id, failure_reason: null, assets: null }
   if (call.countPoll(id) <= call.pendingPolls)
     return {
       json: {

@@ -7,7 +7,9 @@ function submit(call: FakeCall): FakeAnswer {
   if (wait !== null) return wait
   if (call.scenario === 'invalid') return { status: 400, json: { error: 'ratio is not supported' } }
   if (call.scenario === 'down') return { status: 502, json: { error: 'bad gateway' } }
-  return { json: { id: call.begin() } }
+  const id = call.begin()
+  call.memory.set(id, call.request.path.endsWith('_to_image') ? 'o.png' : 'o.mp4')
+  return { json: { id } }
 }
 
 const FAILURES: Readonly<Record<string, string>> = {
@@ -20,15 +22,19 @@ const FAILURES: Readonly<Record<string, string>> = {
 function poll(call: FakeCall): FakeAnswer {
   const [id] = call.params
   const count = call.countPoll(id)
-  if (count === 1) return { json: { id, status: call.scenario === 'unknown state' ? 'REHEARSING' : 'THROTTLED' } }
-  if (count === 2) return { json: { id, status: 'RUNNING', progress: 0.4 } }
+  const base = { id, createdAt: '2026-01-01T00:00:00Z' }
+  if (count <= call.pendingPolls) {
+    const first = call.scenario === 'unknown state' ? 'REHEARSING' : 'THROTTLED'
+    return { json: count === 1 ? { ...base, status: first } : { ...base, status: 'RUNNING', progress: 0.4 } }
+  }
   const failureCode = FAILURES[call.scenario]
-  if (failureCode !== undefined) return { json: { id, status: 'FAILED', failure: 'It did not work out.', failureCode } }
+  if (failureCode !== undefined)
+    return { json: { ...base, status: 'FAILED', failure: 'It did not work out.', failureCode } }
   return {
     json: {
-      id,
+      ...base,
       status: 'SUCCEEDED',
-      output: call.scenario === 'no output' ? [] : ['https://cdn.runway.example/o.mp4'],
+      output: call.scenario === 'no output' ? [] : [`https://cdn.runway.example/${call.memory.get(id)}`],
     },
   }
 }

@@ -11,7 +11,7 @@ import { Skeleton } from '../../../components/skeleton.tsx'
 import { Words } from '../../../components/words.tsx'
 import { hrefOf } from '../../../routes.ts'
 import { formatBytes, formatCount, plural } from '../../../text/format.ts'
-import { OperatorTabs } from '../operator-tabs.tsx'
+import { OperatorPage } from '../operator-page.tsx'
 import { usePolled } from '../use-polled.ts'
 import { EngineStateWord, engineOrder } from './engine-state.tsx'
 
@@ -48,9 +48,7 @@ export function EnginesPage() {
   const resource = usePolled('operator engines', listEngines)
   const act = useEngineDeeds(resource.reload)
   return (
-    <section class="page engines">
-      <h1>Engines</h1>
-      <OperatorTabs here="engines" />
+    <OperatorPage here="engines" title="Engines">
       <Loaded resource={resource} skeleton={<Skeleton rows={4} kind="card" />}>
         {({ engines }) =>
           engines.length === 0 ? (
@@ -70,7 +68,7 @@ export function EnginesPage() {
           )
         }
       </Loaded>
-    </section>
+    </OperatorPage>
   )
 }
 

@@ -15,7 +15,7 @@ import { useResource } from '../../../state/resource.ts'
 import { plural } from '../../../text/format.ts'
 import { toMarkedText } from '../../../text/marks.ts'
 import { FilterBar } from '../../jobs/filter-bar.tsx'
-import { OperatorTabs } from '../operator-tabs.tsx'
+import { OperatorPage } from '../operator-page.tsx'
 import { useServiceEvents } from '../use-service-events.ts'
 import { OwnedJobs } from './owned-jobs.tsx'
 
@@ -48,9 +48,7 @@ export function AllJobsPage() {
   const resource = useResource(key, (signal) => listAllJobs(asked, { now: serverNow(), cursor, signal }))
   useServiceEvents(resource)
   return (
-    <section class="page operator-jobs">
-      <h1>Jobs of all accounts</h1>
-      <OperatorTabs here="jobs" />
+    <OperatorPage here="jobs" title="Jobs of all accounts">
       <FilterBar filter={filter} counts={resource.data.value?.counts ?? null} base="/operator/jobs" />
       <div class="chips">
         {account !== null && (
@@ -87,7 +85,7 @@ export function AllJobsPage() {
           </>
         )}
       </Loaded>
-    </section>
+    </OperatorPage>
   )
 }
 

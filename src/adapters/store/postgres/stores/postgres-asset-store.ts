@@ -1,11 +1,11 @@
 /** The asset store on Postgres. */
 import type { AssetOrigin, AssetStore } from '../../../../domain/assets/asset-store.ts'
+import type { AssetsQuery } from '../../search/asset-queries.ts'
 import { createGather } from '../database/gather.ts'
 import { readStoredBytes } from '../operations/assets/account-storage.ts'
 import { toAsset } from '../operations/assets/asset-row.ts'
 import { findKnownBlobs, offerBlobs, retireBlobs } from '../operations/assets/blob-references.ts'
 import {
-  type AssetsQuery,
   type FindAssets,
   findAssets,
   findInFolders,

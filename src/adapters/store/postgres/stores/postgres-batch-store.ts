@@ -1,8 +1,8 @@
 /** Batches on Postgres. */
 import { isUuid } from '../../../../../lib/ids.ts'
 import type { BatchStore } from '../../../../domain/jobs/batches/batch-store.ts'
-import { toStoredBatch } from '../../rows/batch-row.ts'
-import { createBatchRecipes } from '../../rows/known-recipes.ts'
+import { toStoredBatch } from '../../rows/jobs/batch-row.ts'
+import { createBatchRecipes } from '../../rows/jobs/known-recipes.ts'
 import { withPartitions } from '../database/partitions.ts'
 import { findBatch, sweepBatches } from '../operations/batches/read-batch.ts'
 import { submitBatch } from '../operations/batches/submit-batch.ts'

@@ -1,4 +1,5 @@
 /** Model calls on Postgres: let in, driven and ended by any number of nodes. */
+import { BoundedSet } from '../../../../../lib/bounded-map.ts'
 import type { CallStore, NewLease } from '../../../../domain/models/calls/call-store.ts'
 import type { SentJournal } from '../../../../domain/models/calls/sent-journal.ts'
 import type { RequestStore } from '../../../../domain/models/queue/request-store.ts'
@@ -118,12 +119,11 @@ const REMEMBERED_ENDS = 1000
  * answer was lost finds what it has taken.
  */
 export function createOwnEnds(): ToOwnEnd {
-  const used = new Set<string>()
+  const used = new BoundedSet<string>(REMEMBERED_ENDS)
   return ({ owner, until }) => {
     let end = until.getTime()
     while (used.has(`${owner} ${end}`)) end += 1
     used.add(`${owner} ${end}`)
-    if (used.size > REMEMBERED_ENDS) used.delete(used.values().next().value as string)
     return { owner, until: new Date(end) }
   }
 }

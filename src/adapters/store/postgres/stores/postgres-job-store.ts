@@ -2,8 +2,8 @@
 
 import { isUuid } from '../../../../../lib/ids.ts'
 import type { JobStore } from '../../../../domain/jobs/job-store.ts'
-import { toJob } from '../../rows/job-row.ts'
-import { createKnownRecipes } from '../../rows/known-recipes.ts'
+import { toJob } from '../../rows/jobs/job-row.ts'
+import { createKnownRecipes } from '../../rows/jobs/known-recipes.ts'
 import { withPartitions } from '../database/partitions.ts'
 import { countByStatus } from '../operations/accounts/account-counters.ts'
 import { cancelJobs, createCancels } from '../operations/jobs/cancel-job.ts'

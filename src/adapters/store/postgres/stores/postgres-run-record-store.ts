@@ -2,7 +2,7 @@
 
 import type { RecordedJob, RunRecordStore } from '../../../../domain/jobs/read/recorded-jobs.ts'
 import { JOB_STATUSES } from '../../../../domain/jobs/transitions.ts'
-import { toRecordedJob } from '../../rows/recorded-job.ts'
+import { toRecordedJob } from '../../rows/jobs/recorded-job.ts'
 import { findUse } from '../operations/accounts/account-counters.ts'
 import { nextPromptNumber } from '../operations/accounts/shared-counters.ts'
 import {

@@ -1,8 +1,8 @@
 /** Jobs in short on Postgres. */
 import { readOrigin } from '../../../../domain/jobs/submit/job-origin.ts'
 import type { SummaryStore } from '../../../../domain/jobs/summaries/summary-store.ts'
-import { toAttempts } from '../../rows/attempt-fields.ts'
-import { toSummary } from '../../rows/summary-row.ts'
+import { toAttempts } from '../../rows/jobs/attempt-fields.ts'
+import { toSummary } from '../../rows/jobs/summary-row.ts'
 import { findDetails, findSummaries } from '../operations/search/find-summaries.ts'
 import { findListed, readQueue } from '../operations/search/read-queue.ts'
 import { countEnded, countJobs, searchJobs, sweepRecipes } from '../operations/search/search-jobs.ts'

@@ -1,7 +1,7 @@
 /** The asset store on SQLite, as the main thread sees it. */
 import type { AssetOrigin, AssetStore } from '../../../../domain/assets/asset-store.ts'
 import { readAssetRow } from '../../rows/asset-row.ts'
-import type { AssetsQuery } from '../operations/assets/find-assets.ts'
+import type { AssetsQuery } from '../../search/asset-queries.ts'
 import { toMintInput, toMintOutcome } from '../operations/assets/mint-asset.ts'
 import { inSlices, SLICE, type StoreChannels } from './store-channels.ts'
 

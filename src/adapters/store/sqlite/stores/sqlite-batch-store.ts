@@ -1,7 +1,7 @@
 /** Batches on SQLite. */
 import type { BatchStore } from '../../../../domain/jobs/batches/batch-store.ts'
-import { toStoredBatch } from '../../rows/batch-row.ts'
-import { createBatchRecipes } from '../../rows/known-recipes.ts'
+import { toStoredBatch } from '../../rows/jobs/batch-row.ts'
+import { createBatchRecipes } from '../../rows/jobs/known-recipes.ts'
 import { toSubmitBatchInput } from '../operations/batches/submit-batch.ts'
 import { inSlices, type StoreChannels, UNLIMITED } from './store-channels.ts'
 

@@ -3,10 +3,9 @@
 import type { Clock } from '../../../../../lib/clock.ts'
 import type { Job } from '../../../../domain/jobs/job.ts'
 import type { CancelOutcome, JobStore, ListQuery } from '../../../../domain/jobs/job-store.ts'
-import { endOfPage } from '../../../../domain/jobs/read/list-jobs.ts'
-import { JOB_STATUSES } from '../../../../domain/jobs/transitions.ts'
-import { toJob } from '../../rows/job-row.ts'
-import { createKnownRecipes } from '../../rows/known-recipes.ts'
+import { toJob } from '../../rows/jobs/job-row.ts'
+import { createKnownRecipes } from '../../rows/jobs/known-recipes.ts'
+import { readJobPage } from '../../search/job-pages.ts'
 import type { CancelAnswer } from '../operations/jobs/cancel-job.ts'
 import {
   toClaim,
@@ -17,7 +16,7 @@ import {
 } from '../operations/jobs/claim-job.ts'
 import { toCommitInput, toCommitOutcome } from '../operations/jobs/commit-run.ts'
 import { toLeaseFields, toReturnedFields } from '../operations/jobs/leases.ts'
-import { BEFORE_NONE, type PageKey } from '../operations/jobs/list-job-rows.ts'
+import { NEWEST_KEY } from '../operations/jobs/list-job-rows.ts'
 import { toAnswerInput, toAnswerOutcome } from '../operations/jobs/reuse-result.ts'
 import { toSubmitInput, toSubmitOutcome } from '../operations/jobs/submit-job.ts'
 import { createOutputNumbers } from './output-number-cache.ts'
@@ -125,28 +124,16 @@ function createJobReads(read: StoreChannels['read']): JobReads {
 }
 
 async function listJobs(read: StoreChannels['read'], accountId: string, query: ListQuery): Promise<Job[]> {
-  const { after, now, statuses } = query
-  const labels = Object.entries(query.metadata)
-  const { batchId = null } = query
-  const operation = batchId !== null ? 'listBatchJobs' : labels.length === 0 ? 'listJobs' : 'listLabelledJobs'
-  const jobs: Job[] = []
-  let before: PageKey | null = after === null ? BEFORE_NONE : [after.createdAt.getTime(), after.id]
-  // One job further than the page goes.
-  while (before !== null && endOfPage(jobs, query) === jobs.length) {
-    const answer: Awaited<ReturnType<typeof read.call<typeof operation>>> = await read.call(operation, {
-      accountId,
-      pool: query.pool ?? null,
-      batchId,
-      statuses: statuses === null ? JOB_STATUSES : [...new Set(statuses)],
-      labels,
-      limit: query.limit + 1 - jobs.length,
-      before,
-      now: now.getTime(),
-    })
-    jobs.push(...answer.jobs.map(toJob))
-    before = answer.resumeBefore
-  }
-  return jobs
+  const isPlain = Object.keys(query.metadata).length === 0
+  const operation = (query.batchId ?? null) !== null ? 'listBatchJobs' : isPlain ? 'listJobs' : 'listLabelledJobs'
+  return readJobPage(query, {
+    accountId,
+    newest: NEWEST_KEY,
+    async readPart(part) {
+      const { jobs, resumeBefore } = await read.call(operation, part)
+      return { jobs: jobs.map(toJob), resumeBefore }
+    },
+  })
 }
 
 type JobSweeps = Pick<JobStore, 'reap' | 'expire' | 'remove' | 'sweepResults'>

@@ -2,7 +2,7 @@
 
 import type { RecordedJob, RunRecordStore } from '../../../../domain/jobs/read/recorded-jobs.ts'
 import { JOB_STATUSES } from '../../../../domain/jobs/transitions.ts'
-import { toRecordedJob } from '../../rows/recorded-job.ts'
+import { toRecordedJob } from '../../rows/jobs/recorded-job.ts'
 import type { StoredRecord } from '../operations/jobs/read-run-records.ts'
 import { toSubmission } from '../operations/jobs/write-run-records.ts'
 import { createPromptNumbers } from './prompt-number-cache.ts'

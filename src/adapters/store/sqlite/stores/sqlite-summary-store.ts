@@ -7,10 +7,10 @@ import type {
   SummaryScope,
   SummaryStore,
 } from '../../../../domain/jobs/summaries/summary-store.ts'
-import { toAttempts } from '../../rows/attempt-fields.ts'
-import { toOutput } from '../../rows/job-row.ts'
-import { toQueueReading } from '../../rows/queue-rows.ts'
-import { toSummary } from '../../rows/summary-row.ts'
+import { toAttempts } from '../../rows/jobs/attempt-fields.ts'
+import { toOutput } from '../../rows/jobs/job-row.ts'
+import { toQueueReading } from '../../rows/jobs/queue-rows.ts'
+import { toSummary } from '../../rows/jobs/summary-row.ts'
 import type { PageKey } from '../../search/merge-walks.ts'
 import { AFTER_NONE, BEFORE_NONE, type StoredFilter } from '../operations/search/search-jobs.ts'
 import { inSlices, type StoreChannels } from './store-channels.ts'

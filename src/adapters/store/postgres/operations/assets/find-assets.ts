@@ -2,15 +2,15 @@
  * Reads of asset records, all within one account. Of each wanted value the record that was minted last, and that one first. A record
  * past its life is gone for every reader, swept or not.
  */
+import {
+  type AssetsQuery,
+  type FilesQuery,
+  type FoldersQuery,
+  type SubfolderQuery,
+  WALKED_PATHS,
+} from '../../../search/asset-queries.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { type NumberedAssetRow, OUTPUT_COLUMNS, UPLOAD_COLUMNS } from './asset-row.ts'
-
-export interface AssetsQuery {
-  readonly accountId: string
-  /** Ids, file paths or hashes. */
-  readonly wanted: readonly string[]
-  readonly now: number
-}
 
 export type FindAssets = (db: Queryable, query: AssetsQuery) => Promise<NumberedAssetRow[]>
 
@@ -43,29 +43,10 @@ const FIND_OUTPUT_IN = statement<NumberedAssetRow>(
    WHERE coalesce(subfolder, '') = $4 AND ${IS_ALIVE} ORDER BY seq DESC LIMIT 1`,
 )
 
-interface SubfolderQuery {
-  readonly accountId: string
-  readonly filePath: string
-  readonly subfolder: string
-  readonly now: number
-}
-
 /** The newest output of this path that an engine put into this subfolder, among the newest thousand of the path. */
 export async function findOutputIn(db: Queryable, query: SubfolderQuery): Promise<NumberedAssetRow | null> {
   return (await db.get(FIND_OUTPUT_IN, [query.accountId, query.filePath, query.now, query.subfolder])) ?? null
 }
-
-interface FilesQuery {
-  readonly accountId: string
-  readonly origin: 'upload' | 'output'
-  /** Paths that begin so; '' for those outside of the folders `temp`, `output` and `models`. */
-  readonly prefix: string
-  readonly limit: number
-  readonly now: number
-}
-
-// Bounds a walk over one caller's paths.
-const WALKED_PATHS = 20_000
 
 function listOf(origin: 'upload' | 'output', columns: string, table: string) {
   return statement<NumberedAssetRow>(
@@ -91,13 +72,6 @@ const LISTS = {
 export function listFiles(db: Queryable, query: FilesQuery): Promise<NumberedAssetRow[]> {
   const { accountId, origin, prefix, limit, now } = query
   return db.all(LISTS[origin], [accountId, prefix, now, limit])
-}
-
-interface FoldersQuery {
-  readonly accountId: string
-  readonly folders: readonly string[]
-  readonly limit: number
-  readonly now: number
 }
 
 // '0' is the character behind '/', so that a range of the index holds what lies below the folder.

@@ -1,5 +1,5 @@
 /** Batches as they stand, and the end of their retention. */
-import { BATCH_COLUMNS, type BatchJobRow, type BatchRow } from '../../../rows/batch-row.ts'
+import { BATCH_COLUMNS, type BatchJobRow, type BatchRow } from '../../../rows/jobs/batch-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 
 interface BatchQuery {

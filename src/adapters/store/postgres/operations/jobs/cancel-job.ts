@@ -6,7 +6,7 @@
 import { isUuid } from '../../../../../../lib/ids.ts'
 import { isStoreAway } from '../../../../../domain/errors.ts'
 import type { CancelOutcome } from '../../../../../domain/jobs/job-store.ts'
-import { COLUMN, type JobRow, toJob } from '../../../rows/job-row.ts'
+import { COLUMN, type JobRow, toJob } from '../../../rows/jobs/job-row.ts'
 import type { Connected } from '../../database/connections.ts'
 import { createGather } from '../../database/gather.ts'
 import { type Queryable, statement } from '../../database/statement.ts'

@@ -8,8 +8,8 @@
 import { isStoreAway } from '../../../../../domain/errors.ts'
 import type { CommitOutcome, Lease, RunChange } from '../../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
-import { COLUMN, type JobRow, type StoredJob, toJob } from '../../../rows/job-row.ts'
-import { type Finish, toFinish } from '../../../rows/run-finish.ts'
+import { COLUMN, type JobRow, type StoredJob, toJob } from '../../../rows/jobs/job-row.ts'
+import { createToCommit, type RunCommit } from '../../../rows/jobs/run-commit.ts'
 import type { Connections } from '../../database/connections.ts'
 import { createGather } from '../../database/gather.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
@@ -28,34 +28,18 @@ type LogFields = readonly [
   marks: string | null,
 ]
 
-interface Commit {
-  readonly jobId: string
-  readonly leaseId: string
-  readonly now: number
-  /** JSON. */
-  readonly progress: string | null
-  readonly outputs: readonly NewOutput[]
-  readonly outputsReused: number | null
-  readonly log: LogFields | null
-  readonly finish: Finish | null
-}
+type Commit = RunCommit<NewOutput, LogFields>
 
-function toCommit({ jobId, leaseId }: Lease, change: RunChange, now: Date): Commit {
-  const { progress, outputs = [], outputsReused, log, finish } = change
-  return {
-    jobId,
-    leaseId,
-    now: now.getTime(),
-    progress: progress === undefined ? null : JSON.stringify(progress),
-    outputs: outputs.map(toNewOutput),
-    outputsReused: outputsReused === undefined ? null : Number(outputsReused),
-    log:
-      log === undefined
-        ? null
-        : [toText(log.text), log.truncated, log.capturedAt.getTime(), log.complete, toText(log.marks ?? null)],
-    finish: finish === undefined ? null : toFinish(finish),
-  }
-}
+const toCommit = createToCommit<NewOutput, LogFields>({
+  toOutputRow: toNewOutput,
+  toLogRow: ({ text, truncated, capturedAt, complete, marks = null }) => [
+    toText(text),
+    truncated,
+    capturedAt.getTime(),
+    complete,
+    toText(marks),
+  ],
+})
 
 // A batch stays short, so that nobody waits long for the accounts that it has locked.
 const MAX_COMMITS = 64

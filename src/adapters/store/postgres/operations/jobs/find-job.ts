@@ -5,7 +5,7 @@
 
 import { isUuid } from '../../../../../../lib/ids.ts'
 import type { JobLog } from '../../../../../domain/jobs/job.ts'
-import { COLUMN, type JobRow, type OutputRow, type StoredJob } from '../../../rows/job-row.ts'
+import { COLUMN, type JobRow, type OutputRow, type StoredJob } from '../../../rows/jobs/job-row.ts'
 import type { Connected } from '../../database/connections.ts'
 import { createGather } from '../../database/gather.ts'
 import { type Queryable, statement } from '../../database/statement.ts'

@@ -4,7 +4,7 @@
  */
 import type { NewJob } from '../../../../../domain/jobs/job-store.ts'
 import { writeOrigin } from '../../../../../domain/jobs/submit/job-origin.ts'
-import type { RecipeFields } from '../../../rows/known-recipes.ts'
+import type { RecipeFields } from '../../../rows/jobs/known-recipes.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE, KEEPS_RESULT } from './job-row.ts'
 import { toSubmissionRow } from './write-run-records.ts'

@@ -2,7 +2,7 @@
 
 import type { Output } from '../../../../../domain/jobs/job.ts'
 import type { Lease } from '../../../../../domain/jobs/job-store.ts'
-import type { OutputRow } from '../../../rows/job-row.ts'
+import type { OutputRow } from '../../../rows/jobs/job-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { toText } from '../../database/texts.ts'
 

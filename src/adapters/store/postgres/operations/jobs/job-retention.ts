@@ -4,7 +4,7 @@
  */
 
 import type { TouchedJob } from '../../../../../domain/jobs/job-store.ts'
-import { COLUMN } from '../../../rows/job-row.ts'
+import { COLUMN } from '../../../rows/jobs/job-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { removeRecords } from '../assets/account-storage.ts'
 import { offerBlobs } from '../assets/blob-references.ts'

@@ -2,7 +2,7 @@
  * Which columns make the row of a job, and its outputs. A live job (`job`) and an ended one (`job_done`) give rows of the same
  * shape, so one statement can ask for both.
  */
-import { COLUMN, type JobRow, type OutputRow } from '../../../rows/job-row.ts'
+import { COLUMN, type JobRow, type OutputRow } from '../../../rows/jobs/job-row.ts'
 import type { Queryable } from '../../database/statement.ts'
 import { findOutputs } from './job-outputs.ts'
 

@@ -5,8 +5,8 @@
 
 import type { Lease, ReturnedLease, TouchedJob } from '../../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
-import { ATTEMPTS_LENGTH, type AttemptEnd } from '../../../rows/attempt-fields.ts'
-import { COLUMN } from '../../../rows/job-row.ts'
+import { ATTEMPTS_LENGTH, type AttemptEnd } from '../../../rows/jobs/attempt-fields.ts'
+import { COLUMN } from '../../../rows/jobs/job-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { endJobs, type JobEnd } from './end-job.ts'
 

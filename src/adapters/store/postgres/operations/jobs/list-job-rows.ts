@@ -7,38 +7,21 @@
 
 import type { Job } from '../../../../../domain/jobs/job.ts'
 import type { ListQuery } from '../../../../../domain/jobs/job-store.ts'
-import { endOfPage } from '../../../../../domain/jobs/read/list-jobs.ts'
-import { isTerminal, JOB_STATUSES, type JobStatus } from '../../../../../domain/jobs/transitions.ts'
-import { COLUMN, toJob } from '../../../rows/job-row.ts'
+import { isTerminal } from '../../../../../domain/jobs/transitions.ts'
+import { COLUMN, toJob } from '../../../rows/jobs/job-row.ts'
+import {
+  ANSWERED_OUTPUTS,
+  type JobsPart,
+  type PartQuery,
+  readJobPage,
+  WALKED_ENTRIES,
+} from '../../../search/job-pages.ts'
+import type { PageKey } from '../../../search/merge-walks.ts'
 import { type Queryable, type Statement, statement } from '../../database/statement.ts'
 import { addPositions, type FoundJob, outputsOf } from './find-job.ts'
 import { DONE_COLUMNS, LIVE_COLUMNS } from './job-row.ts'
 
-type PageKey = readonly [createdAt: number, jobId: string]
-
-const BEFORE_NONE: PageKey = [Number.MAX_SAFE_INTEGER, 'ffffffff-ffff-ffff-ffff-ffffffffffff']
-
-const WALKED_ENTRIES = 1_000
-// In one answer: the main thread converts all of it in one go.
-const ANSWERED_OUTPUTS = 10_000
-
-interface ListInput {
-  readonly accountId: string
-  /** null: every pool. */
-  readonly pool: string | null
-  readonly batchId: string | null
-  readonly statuses: readonly JobStatus[]
-  readonly labels: readonly (readonly [key: string, value: string])[]
-  readonly limit: number
-  readonly before: PageKey
-  readonly now: number
-}
-
-interface ListAnswer {
-  readonly found: readonly FoundJob[]
-  /** Where a walk that stopped early goes on; null when the page is complete, or there is nothing more. */
-  readonly resumeBefore: PageKey | null
-}
+const NEWEST_KEY: PageKey = [Number.MAX_SAFE_INTEGER, 'ffffffff-ffff-ffff-ffff-ffffffffffff']
 
 /** From `page`: a prefix of it whose outputs are not too many. */
 const CUT = `
@@ -83,7 +66,7 @@ const LIST = listStatement('jobs.list', `${LIVE} ${FIRST}`, '')
 const LIST_HELD = listStatement('jobs.list_held', HELD, '')
 const LIST_POOL = listStatement('jobs.list_pool', IN_POOL, `pool <> 'default' AND pool = $8 AND`)
 
-async function listPlain(read: Queryable, input: ListInput): Promise<ListAnswer> {
+async function listPlain(read: Queryable, input: PartQuery): Promise<JobsPart<FoundJob>> {
   const { accountId, pool, limit, before, now } = input
   const ended = input.statuses.filter(isTerminal)
   const live = input.statuses.filter((status) => !isTerminal(status))
@@ -98,12 +81,12 @@ async function listPlain(read: Queryable, input: ListInput): Promise<ListAnswer>
   return toAnswer(rows)
 }
 
-function toAnswer(rows: readonly PageRow[]): ListAnswer {
+function toAnswer(rows: readonly PageRow[]): JobsPart<FoundJob> {
   const last = rows.at(-1)
-  if (last === undefined) return { found: [], resumeBefore: null }
+  if (last === undefined) return { jobs: [], resumeBefore: null }
   const pageLength = last.at(-1) as number
   const found = rows.map((row) => row.slice(0, -1) as unknown as FoundJob)
-  return { found, resumeBefore: rows.length < pageLength ? keyOf(last) : null }
+  return { jobs: found, resumeBefore: rows.length < pageLength ? keyOf(last) : null }
 }
 
 function keyOf(row: PageRow): PageKey {
@@ -153,38 +136,32 @@ const LIST_BATCH = walkStatement(
 )
 const WALK_COLUMNS = 3
 
-async function listLabelled(read: Queryable, input: ListInput, walked: number): Promise<ListAnswer> {
+async function listLabelled(read: Queryable, input: PartQuery, walked: number): Promise<JobsPart<FoundJob>> {
   const { accountId, pool, batchId, statuses, limit, before, now } = input
   const [first = ['', ''], ...others] = batchId === null ? input.labels : [[batchId, ''], ...input.labels]
   const labels = [...first, others.map(([key]) => key), others.map(([, value]) => value)]
   const asked = batchId === null ? LIST_LABELLED : LIST_BATCH
   const rows = await read.all(asked, [accountId, ...before, ...labels, statuses, now, pool, limit, walked])
   const [head] = rows
-  if (head === undefined) return { found: [], resumeBefore: null }
+  if (head === undefined) return { jobs: [], resumeBefore: null }
   const [entries, lastCreatedAt, lastJobId] = head
   const isEmpty = head[WALK_COLUMNS] === null
   const answer = toAnswer(isEmpty ? [] : rows.map((row) => row.slice(WALK_COLUMNS) as unknown as PageRow))
-  if (answer.resumeBefore !== null || answer.found.length === limit || entries < walked) return answer
-  return { found: answer.found, resumeBefore: [lastCreatedAt, lastJobId] }
+  if (answer.resumeBefore !== null || answer.jobs.length === limit || entries < walked) return answer
+  return { jobs: answer.jobs, resumeBefore: [lastCreatedAt, lastJobId] }
 }
 
-export async function listJobs(read: Queryable, accountId: string, query: ListQuery): Promise<Job[]> {
-  const { after, now, statuses, pool = null, batchId = null } = query
-  const labels = Object.entries(query.metadata)
-  const asked = statuses === null ? JOB_STATUSES : [...new Set(statuses)]
-  const jobs: Job[] = []
-  let before: PageKey | null = after === null ? BEFORE_NONE : [after.createdAt.getTime(), after.id]
+export function listJobs(read: Queryable, accountId: string, query: ListQuery): Promise<Job[]> {
   // Most walks end within a page; a filter that hardly matches goes on in longer strides.
   let walked = Math.min(WALKED_ENTRIES, 2 * query.limit)
-  // One job further than the page goes.
-  while (before !== null && endOfPage(jobs, query) === jobs.length) {
-    const limit = query.limit + 1 - jobs.length
-    const input: ListInput = { accountId, pool, batchId, statuses: asked, labels, limit, before, now: now.getTime() }
-    const answer =
-      batchId === null && labels.length === 0 ? await listPlain(read, input) : await listLabelled(read, input, walked)
-    jobs.push(...(await addPositions(read, answer.found)).map(toJob))
-    before = answer.resumeBefore
-    walked = WALKED_ENTRIES
-  }
-  return jobs
+  return readJobPage(query, {
+    accountId,
+    newest: NEWEST_KEY,
+    async readPart(part) {
+      const isPlain = part.batchId === null && part.labels.length === 0
+      const { jobs, resumeBefore } = isPlain ? await listPlain(read, part) : await listLabelled(read, part, walked)
+      walked = WALKED_ENTRIES
+      return { jobs: (await addPositions(read, jobs)).map(toJob), resumeBefore }
+    },
+  })
 }

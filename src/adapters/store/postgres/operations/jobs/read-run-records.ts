@@ -7,7 +7,7 @@
 import { isUuid } from '../../../../../../lib/ids.ts'
 import type { HistoryRange, JobFilter } from '../../../../../domain/jobs/read/recorded-jobs.ts'
 import { isTerminal, type JobStatus } from '../../../../../domain/jobs/transitions.ts'
-import { COLUMN, type StoredJob } from '../../../rows/job-row.ts'
+import { COLUMN, type StoredJob } from '../../../rows/jobs/job-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { addPositions, type FoundJob, type JobQuery, outputsOf } from './find-job.ts'
 import { DONE_COLUMNS, LIVE_COLUMNS } from './job-row.ts'

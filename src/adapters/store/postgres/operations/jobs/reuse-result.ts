@@ -5,8 +5,8 @@
 
 import type { KeyClaim } from '../../../../../domain/idempotency/idempotency-key.ts'
 import type { AnswerOutcome, KeptResult, NewJob, ResultAgain } from '../../../../../domain/jobs/job-store.ts'
-import { COLUMN, type JobRow, type OutputRow, toJob, toOutput } from '../../../rows/job-row.ts'
-import type { RecipeFields } from '../../../rows/known-recipes.ts'
+import { COLUMN, type JobRow, type OutputRow, toJob, toOutput } from '../../../rows/jobs/job-row.ts'
+import type { RecipeFields } from '../../../rows/jobs/known-recipes.ts'
 import type { Connected } from '../../database/connections.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { lockAccounts } from '../accounts/account-counters.ts'

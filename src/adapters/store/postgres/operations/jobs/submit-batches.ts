@@ -4,7 +4,7 @@
  */
 import { ServiceError } from '../../../../../domain/errors.ts'
 import type { JobStore, NewJob } from '../../../../../domain/jobs/job-store.ts'
-import { createKnownRecipes } from '../../../rows/known-recipes.ts'
+import { createKnownRecipes } from '../../../rows/jobs/known-recipes.ts'
 import type { Connected } from '../../database/connections.ts'
 import { createGather } from '../../database/gather.ts'
 import { type Partitions, withPartitions } from '../../database/partitions.ts'

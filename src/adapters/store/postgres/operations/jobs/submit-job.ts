@@ -9,7 +9,7 @@ import type { KeyClaim, KeyHolder } from '../../../../../domain/idempotency/idem
 import type { NewJob, SubmitOutcome } from '../../../../../domain/jobs/job-store.ts'
 import { toQueuedJob } from '../../../../../domain/jobs/submit/queued-job.ts'
 import type { HoldInput } from '../../../rows/hold-inputs.ts'
-import type { RecipeFields } from '../../../rows/known-recipes.ts'
+import type { RecipeFields } from '../../../rows/jobs/known-recipes.ts'
 import type { Connected } from '../../database/connections.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { type LockedAccount, lockAccounts, readStarted } from '../accounts/account-counters.ts'

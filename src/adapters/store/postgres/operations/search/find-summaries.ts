@@ -1,7 +1,7 @@
 /** Jobs in short, by their ids. */
 import { isUuid } from '../../../../../../lib/ids.ts'
 import type { SummaryScope } from '../../../../../domain/jobs/summaries/summary-store.ts'
-import { type StoredSummary, type SummaryRow, TRACEBACK } from '../../../rows/summary-row.ts'
+import { type StoredSummary, type SummaryRow, TRACEBACK } from '../../../rows/jobs/summary-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { findPositions } from '../jobs/queue-position.ts'
 

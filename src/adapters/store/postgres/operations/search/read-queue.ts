@@ -8,8 +8,8 @@ import {
   READ_HELD,
   READ_WAITING,
 } from '../../../../../domain/jobs/waits/queue-reading.ts'
-import { toOutput } from '../../../rows/job-row.ts'
-import { type EndedRow, type HeldRow, toQueueReading, type WaitingRow } from '../../../rows/queue-rows.ts'
+import { toOutput } from '../../../rows/jobs/job-row.ts'
+import { type EndedRow, type HeldRow, toQueueReading, type WaitingRow } from '../../../rows/jobs/queue-rows.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { findOutputs } from '../jobs/job-outputs.ts'
 

@@ -7,7 +7,7 @@ import type {
   SummaryScope,
 } from '../../../../../domain/jobs/summaries/summary-store.ts'
 import { isTerminal, JOB_STATUSES, type JobStatus } from '../../../../../domain/jobs/transitions.ts'
-import { toSummary } from '../../../rows/summary-row.ts'
+import { toSummary } from '../../../rows/jobs/summary-row.ts'
 import { mergeWalks, type PageKey, type Walk } from '../../../search/merge-walks.ts'
 import { isPlain, type SearchPlan, type SearchRange, toSearchPlan, toWalkLength } from '../../../search/search-plan.ts'
 import { type OwnedName, toServicePlan } from '../../../search/service-plan.ts'

@@ -1,7 +1,7 @@
 /** What the words of a filter stand for: recipes with a class, with weights or with a text, labels with a value, titles with a word. */
 import { toTerm } from '../../../../../domain/jobs/summaries/job-recipe.ts'
 import type { SummaryFilter } from '../../../../../domain/jobs/summaries/summary-store.ts'
-import { masksWith } from '../../../rows/output-types.ts'
+import { masksWith } from '../../../rows/jobs/output-types.ts'
 import { type FoundTerms, MAX_RANGES } from '../../../search/search-plan.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 

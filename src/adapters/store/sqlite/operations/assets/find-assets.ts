@@ -1,15 +1,15 @@
 /** Reads of asset records, all within one account. Of each wanted value the record that was minted last, and that one first. */
 import type { DatabaseSync } from 'node:sqlite'
 import type { AssetRow } from '../../../rows/asset-row.ts'
+import {
+  type AssetsQuery,
+  type FilesQuery,
+  type FoldersQuery,
+  type SubfolderQuery,
+  WALKED_PATHS,
+} from '../../../search/asset-queries.ts'
 import { prepareRows } from '../statement.ts'
 import { ASSET_COLUMNS, IS_ALIVE } from './asset-row.ts'
-
-export interface AssetsQuery {
-  readonly accountId: string
-  /** Ids, file paths or hashes. */
-  readonly wanted: readonly string[]
-  readonly now: number
-}
 
 type FindAssets = (query: AssetsQuery) => AssetRow[]
 
@@ -40,14 +40,7 @@ export function prepareFindOutputsByPath(database: DatabaseSync): FindAssets {
 }
 
 /** The newest output of this path that an engine put into this subfolder, among the newest thousand of the path. */
-export function prepareFindOutputsIn(
-  database: DatabaseSync,
-): (query: {
-  readonly accountId: string
-  readonly filePath: string
-  readonly subfolder: string
-  readonly now: number
-}) => AssetRow | null {
+export function prepareFindOutputsIn(database: DatabaseSync): (query: SubfolderQuery) => AssetRow | null {
   const select = prepareRows<AssetRow>(
     database,
     `SELECT ${ASSET_COLUMNS} FROM (
@@ -57,18 +50,6 @@ export function prepareFindOutputsIn(
   )
   return ({ accountId, filePath, subfolder, now }) => select.get(accountId, filePath, subfolder, now) ?? null
 }
-
-interface FilesQuery {
-  readonly accountId: string
-  readonly origin: 'upload' | 'output'
-  /** Paths that begin so; '' for those outside of the folders `temp`, `output` and `models`. */
-  readonly prefix: string
-  readonly limit: number
-  readonly now: number
-}
-
-// Bounds a walk over one caller's paths.
-const WALKED_PATHS = 20_000
 
 /** The newest record of each path, the newest first. */
 export function prepareListFiles(database: DatabaseSync): (query: FilesQuery) => AssetRow[] {
@@ -90,15 +71,8 @@ export function prepareListFiles(database: DatabaseSync): (query: FilesQuery) =>
     select[origin].all(accountId, prefix, now, limit).map(([, ...row]) => row)
 }
 
-interface FolderAssetsQuery {
-  readonly accountId: string
-  readonly folders: readonly string[]
-  readonly limit: number
-  readonly now: number
-}
-
 /** A range of the index by path; the newest record of a path comes first, later ones of the same path are skipped. */
-export function prepareFindInFolders(database: DatabaseSync): (query: FolderAssetsQuery) => AssetRow[] {
+export function prepareFindInFolders(database: DatabaseSync): (query: FoldersQuery) => AssetRow[] {
   // `instr` leaves out files of deeper folders: the folder's own files have no further slash.
   const select = prepareRows<readonly [seq: number, ...row: AssetRow]>(
     database,

@@ -1,6 +1,6 @@
 /** Batches as they stand, and the end of their retention. */
 import type { DatabaseSync } from 'node:sqlite'
-import { BATCH_COLUMNS, type BatchJobRow, type BatchRow } from '../../../rows/batch-row.ts'
+import { BATCH_COLUMNS, type BatchJobRow, type BatchRow } from '../../../rows/jobs/batch-row.ts'
 import { IS_RETAINED } from '../jobs/find-job.ts'
 import { prepareRows } from '../statement.ts'
 

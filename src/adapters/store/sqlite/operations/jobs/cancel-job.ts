@@ -2,7 +2,7 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { isTerminal } from '../../../../../domain/jobs/transitions.ts'
-import { COLUMN, type StoredJob } from '../../../rows/job-row.ts'
+import { COLUMN, type StoredJob } from '../../../rows/jobs/job-row.ts'
 import { prepareEndJob } from './end-job.ts'
 import { prepareSelectJob } from './find-job.ts'
 import type { CompleteJob } from './job-row.ts'

@@ -14,7 +14,7 @@ import type {
   ForeseeRequest,
 } from '../../../../../domain/jobs/job-store.ts'
 import { readOrigin } from '../../../../../domain/jobs/submit/job-origin.ts'
-import { COLUMN, type JobRow, type OutputRow, type StoredJob, toJob, toOutput } from '../../../rows/job-row.ts'
+import { COLUMN, type JobRow, type OutputRow, type StoredJob, toJob, toOutput } from '../../../rows/jobs/job-row.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareOutputs } from './job-outputs.ts'
 import { type CompleteJob, JOB_COLUMNS } from './job-row.ts'

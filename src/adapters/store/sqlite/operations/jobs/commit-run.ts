@@ -5,10 +5,10 @@
  */
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { CommitOutcome, Lease, RunChange } from '../../../../../domain/jobs/job-store.ts'
+import type { CommitOutcome } from '../../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
-import { COLUMN, type JobRow, type StoredJob, toJob } from '../../../rows/job-row.ts'
-import { type Finish, toFinish } from '../../../rows/run-finish.ts'
+import { COLUMN, type JobRow, type StoredJob, toJob } from '../../../rows/jobs/job-row.ts'
+import { createToCommit, type Finish, type RunCommit } from '../../../rows/jobs/run-commit.ts'
 import { prepareRows } from '../statement.ts'
 import { type EndJob, prepareEndJob } from './end-job.ts'
 import { type NewOutputRow, prepareAddOutputs, toNewOutputRow } from './job-outputs.ts'
@@ -18,33 +18,18 @@ import { prepareAddRun } from './write-run-records.ts'
 
 type LogFields = readonly [text: string, truncated: number, capturedAt: number, complete: number, marks: string | null]
 
-interface CommitInput {
-  readonly jobId: string
-  readonly leaseId: string
-  readonly now: number
-  readonly progress: string | null
-  readonly outputs: readonly NewOutputRow[]
-  readonly outputsReused: number | null
-  readonly log: LogFields | null
-  readonly finish: Finish | null
-}
+type CommitInput = RunCommit<NewOutputRow, LogFields>
 
-export function toCommitInput({ jobId, leaseId }: Lease, change: RunChange, now: Date): CommitInput {
-  const { progress, outputs = [], outputsReused, log, finish } = change
-  return {
-    jobId,
-    leaseId,
-    now: now.getTime(),
-    progress: progress === undefined ? null : JSON.stringify(progress),
-    outputs: outputs.map(toNewOutputRow),
-    outputsReused: outputsReused === undefined ? null : Number(outputsReused),
-    log:
-      log === undefined
-        ? null
-        : [log.text, Number(log.truncated), log.capturedAt.getTime(), Number(log.complete), log.marks ?? null],
-    finish: finish === undefined ? null : toFinish(finish),
-  }
-}
+export const toCommitInput = createToCommit<NewOutputRow, LogFields>({
+  toOutputRow: toNewOutputRow,
+  toLogRow: ({ text, truncated, capturedAt, complete, marks = null }) => [
+    text,
+    Number(truncated),
+    capturedAt.getTime(),
+    Number(complete),
+    marks,
+  ],
+})
 
 /** `ended`: the job, where this was its last write. */
 type CommitAnswer =

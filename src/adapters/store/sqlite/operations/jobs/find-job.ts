@@ -2,7 +2,7 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { JobLog } from '../../../../../domain/jobs/job.ts'
-import type { JobRow, StoredJob } from '../../../rows/job-row.ts'
+import type { JobRow, StoredJob } from '../../../rows/jobs/job-row.ts'
 import { prepareRows } from '../statement.ts'
 import { type CompleteJob, JOB_COLUMNS } from './job-row.ts'
 

@@ -2,7 +2,7 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { Output } from '../../../../../domain/jobs/job.ts'
-import type { OutputRow } from '../../../rows/job-row.ts'
+import type { OutputRow } from '../../../rows/jobs/job-row.ts'
 import { prepareRows } from '../statement.ts'
 
 export function prepareOutputs(database: DatabaseSync): (seq: number) => OutputRow[] {

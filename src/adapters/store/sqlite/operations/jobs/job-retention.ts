@@ -3,7 +3,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { TouchedJob } from '../../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
-import { COLUMN } from '../../../rows/job-row.ts'
+import { COLUMN } from '../../../rows/jobs/job-row.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareEndJob } from './end-job.ts'
 

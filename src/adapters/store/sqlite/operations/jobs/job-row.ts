@@ -1,7 +1,7 @@
 /** A job on its way out of the store: its row, its outputs and its position in the queue, and the way back to a `Job`. */
 
 import type { DatabaseSync } from 'node:sqlite'
-import { COLUMN, type JobRow, type StoredJob } from '../../../rows/job-row.ts'
+import { COLUMN, type JobRow, type StoredJob } from '../../../rows/jobs/job-row.ts'
 import { prepareOutputs } from './job-outputs.ts'
 import { type PositionedJob, preparePositionNear, prepareQueuePosition, type QueuedJob } from './queue-position.ts'
 

@@ -5,38 +5,15 @@
  */
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
-import type { JobRow, StoredJob } from '../../../rows/job-row.ts'
+import type { JobRow, StoredJob } from '../../../rows/jobs/job-row.ts'
+import { ANSWERED_OUTPUTS, type JobsPart, type PartQuery, WALKED_ENTRIES } from '../../../search/job-pages.ts'
+import type { PageKey } from '../../../search/merge-walks.ts'
 import { prepareRows } from '../statement.ts'
 import { IS_RETAINED } from './find-job.ts'
 import { type CompleteJob, JOB_COLUMNS } from './job-row.ts'
 
-export type PageKey = readonly [createdAt: number, jobId: string]
-
-interface ListInput {
-  readonly accountId: string
-  /** null: every pool. */
-  readonly pool: string | null
-  readonly batchId: string | null
-  readonly statuses: readonly JobStatus[]
-  readonly labels: readonly (readonly [key: string, value: string])[]
-  readonly limit: number
-  readonly before: PageKey
-  readonly now: number
-}
-
-interface ListAnswer {
-  readonly jobs: readonly StoredJob[]
-  /** Where a walk that stopped early goes on; null when the page is complete, or there is nothing more. */
-  readonly resumeBefore: PageKey | null
-}
-
 /** Newer than every job: ids are lower-case hex. */
-export const BEFORE_NONE: PageKey = [Number.MAX_SAFE_INTEGER, 'z']
-
-const WALKED_ENTRIES = 1_000
-// In one answer: the main thread converts all of it in one go.
-const ANSWERED_OUTPUTS = 10_000
+export const NEWEST_KEY: PageKey = [Number.MAX_SAFE_INTEGER, 'z']
 
 interface ListDeps {
   readonly completeJob: CompleteJob
@@ -53,7 +30,10 @@ function newestFirst([leftAt, leftId]: Entry, [rightAt, rightId]: Entry): number
   return leftId < rightId ? 1 : -1
 }
 
-export function prepareListJobs(database: DatabaseSync, { completeJob }: ListDeps): (input: ListInput) => ListAnswer {
+export function prepareListJobs(
+  database: DatabaseSync,
+  { completeJob }: ListDeps,
+): (input: PartQuery) => JobsPart<StoredJob> {
   const selectEntries = prepareRows<Entry>(
     database,
     `SELECT created_at, id, seq FROM job
@@ -86,7 +66,10 @@ export function prepareListJobs(database: DatabaseSync, { completeJob }: ListDep
   }
 }
 
-export function prepareListLabelledJobs(database: DatabaseSync, deps: ListDeps): (input: ListInput) => ListAnswer {
+export function prepareListLabelledJobs(
+  database: DatabaseSync,
+  deps: ListDeps,
+): (input: PartQuery) => JobsPart<StoredJob> {
   const selectEntries = prepareRows<PageKey>(
     database,
     `SELECT created_at, job_id FROM job_label
@@ -101,7 +84,10 @@ export function prepareListLabelledJobs(database: DatabaseSync, deps: ListDeps):
 }
 
 /** Of a batch, with labels or without. */
-export function prepareListBatchJobs(database: DatabaseSync, deps: ListDeps): (input: ListInput) => ListAnswer {
+export function prepareListBatchJobs(
+  database: DatabaseSync,
+  deps: ListDeps,
+): (input: PartQuery) => JobsPart<StoredJob> {
   const selectEntries = prepareRows<PageKey>(
     database,
     `SELECT created_at, item.value FROM job_batch CROSS JOIN json_each(jobs) AS item
@@ -123,7 +109,7 @@ function preparePick(database: DatabaseSync, { completeJob }: ListDeps) {
     `SELECT ${JOB_COLUMNS} FROM job WHERE id = ?1 AND status IN (SELECT value FROM json_each(?2)) AND ${IS_RETAINED}
        AND (?4 IS NULL OR pool = ?4)`,
   )
-  return (entries: readonly PageKey[], labels: ListInput['labels'], input: ListInput): ListAnswer => {
+  return (entries: readonly PageKey[], labels: PartQuery['labels'], input: PartQuery): JobsPart<StoredJob> => {
     const { accountId, pool, statuses, limit, now } = input
     const statusList = JSON.stringify(statuses)
     const jobs: StoredJob[] = []

@@ -6,7 +6,7 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
-import { COLUMN, type JobRow, type StoredJob } from '../../../rows/job-row.ts'
+import { COLUMN, type JobRow, type StoredJob } from '../../../rows/jobs/job-row.ts'
 import { prepareRows } from '../statement.ts'
 import { IS_RETAINED, type JobQuery, prepareSelectJob } from './find-job.ts'
 import { type CompleteJob, JOB_COLUMNS } from './job-row.ts'

@@ -1,8 +1,8 @@
 /** What is read for many jobs at once: their outputs, and the beginning of a queue with its latest runs. */
 import type { DatabaseSync } from 'node:sqlite'
 import { LOOKED_AT_ENDED, READ_ENDED, READ_HELD, READ_WAITING } from '../../../../../domain/jobs/waits/queue-reading.ts'
-import type { OutputRow } from '../../../rows/job-row.ts'
-import type { EndedRow, HeldRow, QueueRows, WaitingRow } from '../../../rows/queue-rows.ts'
+import type { OutputRow } from '../../../rows/jobs/job-row.ts'
+import type { EndedRow, HeldRow, QueueRows, WaitingRow } from '../../../rows/jobs/queue-rows.ts'
 import { prepareOutputs } from '../jobs/job-outputs.ts'
 import { prepareRows } from '../statement.ts'
 

@@ -2,8 +2,8 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { StatusCounts, SummaryFilter, SummaryScope } from '../../../../../domain/jobs/summaries/summary-store.ts'
 import { JOB_STATUSES, type JobStatus } from '../../../../../domain/jobs/transitions.ts'
-import { type StoredSummary, type SummaryRow, TRACEBACK } from '../../../rows/summary-row.ts'
-import { isSameKey, type MergedPage, mergeWalks, type PageKey, type Walk } from '../../../search/merge-walks.ts'
+import { type StoredSummary, type SummaryRow, TRACEBACK } from '../../../rows/jobs/summary-row.ts'
+import { type MergedPage, mergeWalks, type PageKey, type Walk } from '../../../search/merge-walks.ts'
 import {
   isPlain,
   isSelective,
@@ -119,16 +119,14 @@ export function prepareSearchJobs(database: DatabaseSync): (input: SearchInput) 
   function mergeWhole(asked: Asked, order: SearchOrder, limit: number): MergedPage<Entry> {
     const { plan } = asked
     const walks = plan.ranges.map((range) => walk({ ...asked, limit: toWalkLength(plan, range, limit) }, range, order))
-    for (let extended = 0; ; extended += 1) {
-      const page = mergeWalks(walks, { order, limit, keyOf: ([createdAt, id]) => [createdAt, id] })
-      if (page.resumeAfter === null || page.entries.length >= limit || extended === MAX_EXTENDED) return page
-      const shortest = walks.findIndex(({ cutAt }) => isSameKey(cutAt, page.resumeAfter))
-      const [before, range] = [walks[shortest], plan.ranges[shortest]]
-      if (before === undefined || range === undefined) return page
-      const behind = page.resumeAfter
-      const more = walk({ ...asked, behind, limit: Math.max(limit, toWalkLength(plan, range, limit)) }, range, order)
-      walks[shortest] = { entries: [...before.entries, ...more.entries], cutAt: more.cutAt }
+    let extended = 0
+    function extend(index: number, behind: PageKey): Walk<Entry> | null {
+      const range = plan.ranges[index]
+      if (range === undefined || extended === MAX_EXTENDED) return null
+      extended += 1
+      return walk({ ...asked, behind, limit: Math.max(limit, toWalkLength(plan, range, limit)) }, range, order)
     }
+    return mergeWalks(walks, { order, limit, keyOf: ([createdAt, id]) => [createdAt, id], extend })
   }
 
   return ({ scope, filter, order, limit, after, now }) => {

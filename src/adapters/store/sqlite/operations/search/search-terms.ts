@@ -2,7 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { toTerm } from '../../../../../domain/jobs/summaries/job-recipe.ts'
 import type { SummaryFilter } from '../../../../../domain/jobs/summaries/summary-store.ts'
-import { masksWith } from '../../../rows/output-types.ts'
+import { masksWith } from '../../../rows/jobs/output-types.ts'
 import { type FoundTerms, MAX_RANGES } from '../../../search/search-plan.ts'
 import { prepareRows } from '../statement.ts'
 

@@ -2,7 +2,7 @@
 import type { Claim, ClaimRequest } from '../../../../../../domain/jobs/job-store.ts'
 import { readOrigin } from '../../../../../../domain/jobs/submit/job-origin.ts'
 import type { JobStatus } from '../../../../../../domain/jobs/transitions.ts'
-import { toJob, toOutput } from '../../../../rows/job-row.ts'
+import { toJob, toOutput } from '../../../../rows/jobs/job-row.ts'
 import { type Queryable, statement } from '../../../database/statement.ts'
 import { unlistOutputs } from '../job-outputs.ts'
 import { HAS_CREDENTIALS, HAS_TRACE, KEEPS_RESULT } from '../job-row.ts'

@@ -1,0 +1,293 @@
+/** Builds the operations on jobs, the workers and the periodic chores. */
+
+import type { Clock } from '../../../lib/clock.ts'
+import { createUuidV7, newUuidV4 } from '../../../lib/ids.ts'
+import type { Log } from '../../../lib/log.ts'
+import type { Sealer } from '../../../lib/sealer.ts'
+import { createIdleCollection, IDLE_CHECK_MS } from '../../../lib/threads/idle-collection.ts'
+import { type Tracer, timed, traced } from '../../../lib/tracing/tracer.ts'
+import type { Turns } from '../../../lib/waiting/turns.ts'
+import type { JobsConfig } from '../../config/blocks/jobs-config.ts'
+import type { Blobs } from '../../domain/assets/blob-store.ts'
+import { DEFAULT_POOL } from '../../domain/deployments/deployment.ts'
+import type { EngineDirectory } from '../../domain/engine/directory/engine-directory.ts'
+import type { Fleet } from '../../domain/engine/fleet/fleet.ts'
+import type { NodeModels } from '../../domain/engine/model-port.ts'
+import type { EventBus } from '../../domain/events/event-bus.ts'
+import type { LiveEvent } from '../../domain/events/live-event.ts'
+import { createBatches } from '../../domain/jobs/batches/batches.ts'
+import { createSubmitBatch } from '../../domain/jobs/batches/submit-batch.ts'
+import { createEngineDrain } from '../../domain/jobs/claim/engine-drain.ts'
+import { createLaneKeeper } from '../../domain/jobs/claim/lane-keeper.ts'
+import { createWorker, type Worker } from '../../domain/jobs/claim/worker.ts'
+import { createCancelJob } from '../../domain/jobs/end/cancel-job.ts'
+import { combineObservers, type JobObserver } from '../../domain/jobs/observer.ts'
+import { createJobReader } from '../../domain/jobs/read/job-reader.ts'
+import { createListJobs } from '../../domain/jobs/read/list-jobs.ts'
+import { createLiveRuns } from '../../domain/jobs/read/live-runs.ts'
+import { createRunRecords } from '../../domain/jobs/read/recorded-jobs.ts'
+import { createWatchJob } from '../../domain/jobs/read/watch-job.ts'
+import { createReuse } from '../../domain/jobs/reuse/find-result.ts'
+import { createTrySubmit } from '../../domain/jobs/submit/dry-run.ts'
+import { createEngineVerdicts } from '../../domain/jobs/submit/engine-verdicts.ts'
+import { createExtraDataKeeper } from '../../domain/jobs/submit/extra-data-keeper.ts'
+import { createRetryEstimate } from '../../domain/jobs/submit/retry-estimate.ts'
+import { createSubmit } from '../../domain/jobs/submit/submit-job.ts'
+import { createSubmitPrompt } from '../../domain/jobs/submit/submit-prompt.ts'
+import { createExpiry } from '../../domain/jobs/sweeps/expire-jobs.ts'
+import { type Chore, createHousekeeping } from '../../domain/jobs/sweeps/housekeeping.ts'
+import { createJobChores } from '../../domain/jobs/sweeps/job-chores.ts'
+import { createRecover } from '../../domain/jobs/sweeps/recover-jobs.ts'
+import type { Heartbeat } from '../../domain/service-nodes/heartbeat.ts'
+import type { Leadership } from '../../domain/service-nodes/leadership.ts'
+import type { Store } from '../../domain/store.ts'
+import type { ToHook } from '../../domain/webhooks/job-hooks.ts'
+import { createConvertFile } from '../../domain/workflows/convert/convert-file.ts'
+import { createInspectWorkflow, createPrepareWorkflow } from '../../domain/workflows/prepare.ts'
+import type { AssetActions } from '../asset-actions.ts'
+import type { OpenedBus } from '../bus/open-bus.ts'
+import type { AccountRules } from '../open-accounts.ts'
+import { createLaneChores } from './lane-chores.ts'
+import { toPoolBus } from './pool-bus.ts'
+
+interface JobParts {
+  readonly store: Store
+  readonly blobs: Blobs
+  readonly bus: EventBus<LiveEvent> & Pick<OpenedBus, 'health'>
+  readonly fleet: Fleet
+  readonly directory: EngineDirectory
+  readonly assets: AssetActions
+  readonly sealer: Sealer | null
+  readonly heartbeat: Pick<Heartbeat, 'nodeId' | 'steadyForMs' | 'isAlone'>
+  /** Whether this process does the chores of the service. */
+  readonly leadership: Leadership
+  /** null: the local kind, where nothing is limited by account. */
+  readonly rules: AccountRules | null
+  /** Throws when a deployment accepts no jobs at present; absent: there are no deployments. */
+  readonly mustTakeJobs?: (pool: string) => void
+  readonly refuseClosedPool?: (pool: string) => Promise<void>
+  readonly mustRunModels: NodeModels['mustRun']
+  /** Chores of other parts, which run beside those of jobs. */
+  readonly chores: readonly Chore[]
+  readonly observer: JobObserver
+  readonly toHook: ToHook
+  /** Slices long work on the main thread; all of it shares these slices. */
+  readonly turns: Turns
+  /** Left out: tracing is off. */
+  readonly tracer?: Tracer
+  readonly clock: Clock
+  readonly log: Log
+  readonly maxOvertakes: number
+}
+
+const MINUTE_MS = 60_000
+const SHARED_FRESH_MS = 2000
+
+/** Workers of one pool, not started yet. */
+export type CreatePoolWorker = (pool: string, workers: number) => Worker
+
+export type JobActions = ReturnType<typeof createJobActions>
+
+export function createJobActions(config: JobsConfig, parts: JobParts) {
+  const { store, bus, fleet, directory, rules, turns, tracer, clock, log } = parts
+  const estimate = createRetryEstimate(clock)
+  const observer = combineObservers(parts.observer, estimate)
+  // What another process ends makes room as well.
+  bus.onChanged(({ move, isRemote }) => {
+    if (move === 'ended' && isRemote === true) estimate.finished()
+  })
+  const extraData = createExtraDataKeeper({ sealer: parts.sealer })
+  const reader = createJobReader({ store: store.jobs, bus, clock })
+  const shared = { store: store.jobs, bus, clock, log, extraData, observer, turns }
+  const verdicts = createEngineVerdicts()
+  const poolWorkers = new Map<Worker, string>()
+  const createPoolWorker: CreatePoolWorker = (pool, workers) => {
+    const worker = createWorker({
+      ...shared,
+      tracer,
+      bus: toPoolBus(bus, pool),
+      onStored: reader.learn,
+      mustBeActive: rules?.mustBeActive,
+      fleet,
+      findWeights: (wanted) => directory.findWeights(wanted, pool),
+      verdicts: { ...verdicts, withdraw: (lease, now) => store.jobs.withdraw(lease, now) },
+      storeBlob: parts.assets.storeBlob,
+      blobs: parts.blobs,
+      newId: newUuidV4,
+      // Whoever sees the job knows which process runs it.
+      workerId: parts.heartbeat.nodeId,
+      pool,
+      isWoken: () => bus.health()?.isHearing === true,
+      maxOvertakes: parts.maxOvertakes,
+      workers,
+      previewOutputs: config.previewOutputs,
+      maxRunMs: toRunLimit(config.maxRunMs, rules),
+      storageLeft: parts.assets.quota.leftFor,
+      cancelGraceMs: config.cancelGraceMs,
+    })
+    for (const other of poolWorkers.keys())
+      if (other.stats().isDraining && other.stats().running === 0) poolWorkers.delete(other)
+    poolWorkers.set(worker, pool)
+    return worker
+  }
+  const worker = createPoolWorker(DEFAULT_POOL, config.workers)
+  const recover = createRecover(shared)
+  const expiry = createExpiry({ ...shared, expiredGraceMs: config.expiredGraceMs })
+  const lanes = createLaneKeeper({ ...shared, directory, newId: newUuidV4 })
+  const collectIdle = createIdleCollection()
+  const chores: Chore[] = [
+    ...createJobChores({
+      recover,
+      expiry,
+      keys: store.keys,
+      batches: store.batches,
+      jobs: store.jobs,
+      accounts: store.accounts,
+      summaries: store.summaries,
+      extraData,
+      heartbeat: parts.heartbeat,
+      clock,
+      log,
+    }),
+    ...(fleet.hasLanes ? createLaneChores(lanes, { heartbeat: parts.heartbeat, bus }) : []),
+    { name: 'collect-assets', runs: 'once', everyMs: MINUTE_MS, run: (signal) => parts.assets.collect({ signal }) },
+    {
+      name: 'sweep-uploads',
+      runs: 'once',
+      everyMs: MINUTE_MS,
+      run: (signal) => parts.assets.sweepUploads({ signal }),
+    },
+    { name: 'sweep-job-cache', runs: 'each', everyMs: MINUTE_MS, run: async () => reader.sweep() },
+    { name: 'idle-collection', runs: 'each', everyMs: IDLE_CHECK_MS, run: async () => collectIdle() },
+    ...parts.chores,
+  ]
+  const workflows = {
+    catalog: directory.catalog,
+    assets: store.assets,
+    turns,
+    clock,
+    nodeRules: rules?.nodeRules,
+    ...(fleet.hasLanes && { placement: directory }),
+  }
+  const inspectWorkflow = createInspectWorkflow(workflows)
+  const admission = {
+    admit: rules?.admit,
+    pool: DEFAULT_POOL,
+    mustTakeJobs: parts.mustTakeJobs,
+    mustRunModels: parts.mustRunModels,
+    toHook: parts.toHook,
+    retryAfterSeconds: estimate.retryAfterSeconds,
+    // Beside other processes, whatever still reaches this one is taken: another one runs it.
+    isClosing: () => store.isExclusive && worker.stats().isDraining,
+  }
+  const reuse = createReuse({
+    store: store.jobs,
+    blobs: parts.blobs,
+    catalog: directory.catalog,
+    isCatalogOpen: directory.isCatalogOpen,
+    modeOf: (accountId) => (rules?.limitsOf(accountId).reuseResults === true ? 'exact' : config.reuse),
+    newId: newUuidV4,
+    clock,
+  })
+  const newJobId = createUuidV7(() => clock.now().getTime())
+  const recording = {
+    ...shared,
+    ...admission,
+    reuse,
+    newJobId,
+    prepareWorkflow: timed(tracer, 'workflow.prepare', createPrepareWorkflow(workflows)),
+    ...(tracer !== undefined && { currentTrace: () => tracer.active()?.context ?? null }),
+    refuseClosedPool: parts.refuseClosedPool,
+    retentionMs: config.retentionMs,
+    onRecording(pool: string) {
+      for (const [each, of] of poolWorkers) if (of === pool) each.look()
+    },
+  }
+  const submit = traced(
+    tracer,
+    'job.submit',
+    createSubmit({
+      ...recording,
+      store: {
+        submit: timed(tracer, 'job.record', (job, claim) => store.jobs.submit(job, claim)),
+        answerAgain: timed(tracer, 'job.reuse', (job, again, claim) => store.jobs.answerAgain(job, again, claim)),
+      },
+      ...(fleet.hasLanes && { engineCheck: { verdicts, hasRoomFor: (lane) => fleet.hasRoomFor(lane) } }),
+    }),
+  )
+  const list = createListJobs(shared)
+  const cancel = createCancelJob(shared)
+  const engineDrain = createEngineDrain({
+    fleet,
+    evict: async (engineId) => void (await Promise.all([...poolWorkers.keys()].map((each) => each.evict(engineId)))),
+    timeoutMs: config.drainTimeoutMs,
+    log,
+  })
+  return {
+    /** What those that serve joined workers share with the workers of this process. */
+    runTerms: {
+      extraData,
+      observer,
+      maxOvertakes: parts.maxOvertakes,
+      maxRunMs: toRunLimit(config.maxRunMs, rules),
+      mustBeActive: rules?.mustBeActive,
+      onStored: reader.learn,
+    },
+    engineDrain,
+    submit,
+    trySubmit: createTrySubmit({
+      ...admission,
+      ...workflows,
+      reuse,
+      inspectWorkflow,
+      keys: store.keys,
+      ledger: store.ledger,
+      accounts: store.accounts,
+      limitsOf: (accountId) => {
+        const limits = rules?.limitsOf(accountId) ?? null
+        return { maxRunning: limits?.concurrentJobs ?? null, maxQueued: limits?.queuedJobs ?? config.maxQueued }
+      },
+    }),
+    submitPrompt: createSubmitPrompt({
+      inspectWorkflow,
+      catalog: workflows.catalog,
+      pool: DEFAULT_POOL,
+      submit,
+      turns,
+      ...(fleet.hasLanes && { placement: directory }),
+    }),
+    records: createRunRecords({ store: store.records, clock }),
+    countJobs: (accountId: string) => store.accounts.findUse(accountId),
+    reader,
+    list,
+    cancel,
+    submitBatch: traced(
+      tracer,
+      'batch.submit',
+      createSubmitBatch({ ...recording, store: store.batches, keys: store.keys, newBatchId: newJobId }),
+    ),
+    batches: createBatches({ store: store.batches, cancel, list, clock }),
+    convertFile: createConvertFile({
+      catalog: (pool) => directory.catalog(pool ?? DEFAULT_POOL),
+      random: Math.random,
+      clock,
+      turns,
+    }),
+    // Other processes write here too, and the finest of their notices may be left out.
+    watching: createWatchJob({ reader, bus, log, ...(!store.isExclusive && { liveFreshMs: SHARED_FRESH_MS }) }),
+    liveRuns: createLiveRuns({ bus, clock }),
+    worker,
+    createPoolWorker,
+    recover,
+    lanes,
+    housekeeping: createHousekeeping({ tasks: chores, leadership: parts.leadership, log }),
+  }
+}
+
+function toRunLimit(maxRunMs: number | null, rules: AccountRules | null): (accountId: string) => number | null {
+  return (accountId) => {
+    const seconds = rules?.limitsOf(accountId).runSeconds ?? null
+    if (seconds === null) return maxRunMs
+    return Math.min(seconds * 1000, maxRunMs ?? Number.POSITIVE_INFINITY)
+  }
+}

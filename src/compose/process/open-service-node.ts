@@ -1,0 +1,116 @@
+/** This process among those of its service: an id of its own, its beats, and which work of all it does. */
+import { hostname } from 'node:os'
+import type { Clock } from '../../../lib/clock.ts'
+import { newUuidV4 } from '../../../lib/ids.ts'
+import type { Log } from '../../../lib/log.ts'
+import type { Role } from '../../config/blocks/role-config.ts'
+import { createLoneHeartbeat, type Heartbeat, openHeartbeat } from '../../domain/service-nodes/heartbeat.ts'
+import { createLeadership, type Leadership, UNCONTESTED } from '../../domain/service-nodes/leadership.ts'
+import type { OwnNode } from '../../domain/service-nodes/node-report.ts'
+import type { NodeAbout } from '../../domain/service-nodes/node-store.ts'
+import type { Store } from '../../domain/store.ts'
+
+export interface ServiceNodeParts extends AsyncDisposable {
+  readonly heartbeat: Heartbeat
+  /** The chores of the whole service are done by the process that holds this. */
+  readonly leadership: Leadership
+  /** This process as it reports itself. */
+  readonly own: OwnNode
+  /** Says soon that its listener is there. */
+  listensAt(url: string): void
+  /** Says at once that it is about to end. */
+  drain(): void
+  /** For further work of the whole service that only some of its processes can do: one of those that ask for it holds it. */
+  contend(name: string): Leadership
+}
+
+interface ServiceNodeDeps {
+  readonly store: Pick<Store, 'nodes' | 'isExclusive' | 'schemaNumber'>
+  readonly version: string
+  /** Whether workers of other machines may speak through this process; left out: they may not. */
+  readonly takesWorkers?: boolean
+  readonly role: Role
+  /** How many workers this process has, by pool. */
+  readonly workers: () => Readonly<Record<string, number>>
+  /** Where other processes hear live what runs here; null: nowhere, or not yet. */
+  readonly address: () => string | null
+  readonly clock: Clock
+  /** Sets the clock by the time that each beat brings back; left out: it is set otherwise. */
+  readonly sampleTime?: (read: () => Promise<Date | null>) => Promise<void>
+  readonly log: Log
+}
+
+const HOUSEKEEPING = 'housekeeping'
+// Three beats: a process that is gone is replaced soon, and one slow beat costs nothing.
+const LEAD_MS = 15_000
+
+export async function openServiceNode(deps: ServiceNodeDeps): Promise<ServiceNodeParts> {
+  const { store, version, role, workers, clock, sampleTime, log } = deps
+  const nodeId = newUuidV4()
+  let [url, isDraining]: [string | null, boolean] = [null, false]
+  const about = (): NodeAbout => {
+    const address = deps.address()
+    return {
+      ...{ version, role, host: hostname(), workers: workers(), schema: store.schemaNumber },
+      ...(url !== null && { url }),
+      ...(address !== null && { address }),
+      ...(isDraining && { isDraining }),
+    }
+  }
+  const own = { id: nodeId, startedAt: clock.now(), isAlone: store.isExclusive, about }
+  const listensAt = (address: string) => {
+    url = address
+  }
+  if (store.isExclusive) {
+    const heartbeat = createLoneHeartbeat({
+      ...{ nodeId, about },
+      ...(deps.takesWorkers === true && { guests: { store: store.nodes, clock } }),
+    })
+    return {
+      heartbeat,
+      leadership: UNCONTESTED,
+      contend: () => UNCONTESTED,
+      ...{ own, listensAt },
+      drain() {
+        isDraining = true
+      },
+      [Symbol.asyncDispose]: () => heartbeat[Symbol.asyncDispose](),
+    }
+  }
+  const heartbeat = await openHeartbeat({
+    ...{ store: store.nodes, nodeId, about, clock, log },
+    ...(sampleTime !== undefined && { sampleTime }),
+  })
+  const ends: (() => void)[] = []
+
+  function contend(name: string, mayLead: () => Promise<boolean>): Leadership {
+    const leadership = createLeadership({ name, clock, forMs: LEAD_MS, mayLead })
+    heartbeat.contend(leadership)
+    ends.push(() => leadership.end())
+    return leadership
+  }
+
+  return {
+    heartbeat,
+    leadership: contend(HOUSEKEEPING, role === 'worker' ? () => isWithoutServers(heartbeat) : async () => true),
+    contend: (name) => contend(name, async () => true),
+    ...{ own, listensAt },
+    drain() {
+      isDraining = true
+      void heartbeat.beat()
+    },
+    async [Symbol.asyncDispose]() {
+      // What it holds is given up with its last beat, in one write.
+      for (const end of ends) end()
+      await heartbeat[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/**
+ * Retention and the rest of the chores follow the settings of the processes that answer clients. A worker knows those settings only
+ * if it was given them, so it does the chores only where no other process is there to do them.
+ */
+async function isWithoutServers(heartbeat: Heartbeat): Promise<boolean> {
+  return (await heartbeat.findLive()).every(({ about }) => about.role === 'worker')
+}

@@ -1,0 +1,231 @@
+/**
+ * Holds, settlements, releases and grants of several processes on the same accounts: money is neither made nor lost, nobody falls
+ * below the floor, and every hold is closed once.
+ */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { describe, test } from 'node:test'
+import { silentLog } from '../../../../../lib/log.ts'
+import { type Connections, openConnections } from '../../../../../src/adapters/store/postgres/database/connections.ts'
+import { statement } from '../../../../../src/adapters/store/postgres/database/statement.ts'
+import { grant, refund } from '../../../../../src/adapters/store/postgres/operations/credits/grants.ts'
+import { findLedgerFaults } from '../../../../../src/adapters/store/postgres/operations/credits/ledger-faults.ts'
+import {
+  canHold,
+  closeMany,
+  hold,
+  holdMany,
+  release,
+  releaseMany,
+  settle,
+  settleMany,
+} from '../../../../../src/adapters/store/postgres/operations/credits/ledger-holds.ts'
+import { readBalance } from '../../../../../src/adapters/store/postgres/operations/credits/ledger-reads.ts'
+import { NO_LABELS } from '../../../../../src/domain/credits/charges.ts'
+import { createTestDatabase } from '../../../../support/postgres/test-database.ts'
+import { seededRandom } from '../../../../support/seeded-random.ts'
+
+const ADD_PURSE = statement('test.addPurse', 'INSERT INTO credit_account (account_id, floor) VALUES ($1, $2)')
+
+const NODES = 3
+const FLOOR = -50
+
+/** Three processes' connections to one database, and accounts with credit. */
+async function withNodes(
+  { accounts, micros }: { readonly accounts: number; readonly micros: number },
+  body: (nodes: readonly Connections[], accountIds: readonly string[]) => Promise<void>,
+): Promise<void> {
+  await using stack = new AsyncDisposableStack()
+  const { url } = stack.use(await createTestDatabase())
+  const nodes = Array.from({ length: NODES }, () => stack.use(openConnections({ url, log: silentLog })))
+  const accountIds = Array.from({ length: accounts }, () => randomUUID())
+  for (const accountId of accountIds) {
+    await nodes[0].durable.run(ADD_PURSE, [accountId, FLOOR])
+    await nodes[0].durable.transaction((tx) => grant(tx, { id: randomUUID(), accountId, micros, at: 0, memo: '' }))
+  }
+  await body(nodes, accountIds)
+  const report = await nodes[0].chore.transaction(findLedgerFaults, { isSnapshot: true })
+  assert.deepEqual(report.faults, [])
+}
+
+describe('the ledger under several processes', () => {
+  test('holds of several processes never pass the floor', () =>
+    withNodes({ accounts: 1, micros: 1000 }, async (nodes, [accountId]) => {
+      const holds = Array.from({ length: 60 }, (_, index) => ({
+        holdId: `call:${index}`,
+        accountId,
+        micros: 100,
+        at: 1,
+        labels: NO_LABELS,
+      }))
+      const held = await Promise.all(
+        holds.map((input, index) => nodes[index % NODES].durable.transaction((tx) => hold(tx, input))),
+      )
+      assert.equal(held.filter(Boolean).length, 10)
+      assert.deepEqual(await readBalance(nodes[0].read, accountId), { available: 0, held: 1000, floor: FLOOR })
+    }))
+
+  test('what can be held is still there until the transaction ends', () =>
+    withNodes({ accounts: 1, micros: 100 }, async (nodes, [accountId]) => {
+      const outcomes = await Promise.all(
+        nodes.map(({ durable }) =>
+          durable.transaction(async (tx) => {
+            const input = { holdId: `call:${randomUUID()}`, accountId, micros: 150, at: 1, labels: NO_LABELS }
+            return (await canHold(tx, input)) ? await hold(tx, input) : 'refused'
+          }),
+        ),
+      )
+      assert.deepEqual(outcomes.map(String).sort(), ['refused', 'refused', 'true'])
+    }))
+
+  test('the same hold, taken and closed by every process at once, moves money once', () =>
+    withNodes({ accounts: 1, micros: 1000 }, async (nodes, [accountId]) => {
+      const input = { holdId: 'call:one', accountId, micros: 300, at: 1, labels: NO_LABELS }
+      const each = <Result>(body: (node: Connections, index: number) => Promise<Result>) =>
+        Promise.all([...nodes, ...nodes].map(body))
+      assert.deepEqual(await each(({ durable }) => durable.transaction((tx) => hold(tx, input))), Array(6).fill(true))
+      assert.deepEqual(await readBalance(nodes[0].read, accountId), { available: 700, held: 300, floor: FLOOR })
+      const closed = await each(({ durable }, index) =>
+        durable.transaction<unknown>((tx) =>
+          index % 2 === 0
+            ? settle(tx, { holdId: 'call:one', micros: 200, at: 2, memo: '' })
+            : release(tx, { holdId: 'call:one', at: 2 }),
+        ),
+      )
+      const won = closed.filter((answer) => answer !== null && answer !== false)
+      assert.equal(won.length, 1)
+      const charged = won[0] === true ? 0 : 200
+      assert.deepEqual(await readBalance(nodes[0].read, accountId), {
+        available: 1000 - charged,
+        held: 0,
+        floor: FLOOR,
+      })
+      assert.deepEqual(
+        await nodes[0].durable.transaction((tx) => hold(tx, input)),
+        true,
+        'a closed hold is not taken anew',
+      )
+      assert.deepEqual(await readBalance(nodes[0].read, accountId), {
+        available: 1000 - charged,
+        held: 0,
+        floor: FLOOR,
+      })
+    }))
+
+  test('a batch holds what can be paid, in its order, and closes some of each', () =>
+    withNodes({ accounts: 2, micros: 100 }, async ([{ durable, read }], [first, second]) => {
+      const input = (holdId: string, accountId: string, micros: number) => ({
+        ...{ holdId, accountId, micros, at: 1 },
+        labels: NO_LABELS,
+      })
+      const held = await durable.transaction((tx) =>
+        holdMany(tx, [
+          ...[input('a', first, 100), input('b', first, 60), input('c', second, 10), input('d', first, 50)],
+          ...[input('a', first, 100), input('e', 'unmetered', 9)],
+        ]),
+      )
+      assert.deepEqual(held, [true, false, true, true, true, true])
+      const charged = await durable.transaction((tx) =>
+        closeMany(tx, [
+          { kind: 'settle', holdId: 'd', micros: 80, at: 2, memo: 'all of it, and nothing beyond the floor' },
+          { kind: 'release', holdId: 'a', micros: 0, at: 2, memo: '' },
+          { kind: 'settle', holdId: 'c', micros: 500, at: 2, memo: '' },
+          { kind: 'settle', holdId: 'e', micros: 5, at: 2, memo: '' },
+          { kind: 'settle', holdId: 'd', micros: 1, at: 2, memo: '' },
+        ]),
+      )
+      assert.deepEqual(charged, [50, 0, 150, null, null])
+      assert.deepEqual(await readBalance(read, first), { available: 50, held: 0, floor: FLOOR })
+      assert.deepEqual(await readBalance(read, second), { available: FLOOR, held: 0, floor: FLOOR })
+    }))
+
+  test('a grant, a revocation and a refund that several processes repeat count once', () =>
+    withNodes({ accounts: 2, micros: 100 }, async (nodes, [first, second]) => {
+      const each = <Result>(body: (node: Connections, index: number) => Promise<Result>) =>
+        Promise.all([...nodes, ...nodes].map(body))
+      const granted = await each(({ durable }, index) =>
+        durable.transaction((tx) =>
+          grant(tx, {
+            ...{ id: 'the same', at: 1, memo: '' },
+            accountId: index % 2 === 0 ? first : second,
+            micros: index < 3 ? 7 : -7,
+          }),
+        ),
+      )
+      assert.deepEqual(granted.map(({ outcome }) => outcome).sort(), ['granted', ...Array(5).fill('repeated')])
+      await nodes[0].durable.transaction((tx) =>
+        hold(tx, { holdId: 'h', accountId: first, micros: 50, at: 1, labels: NO_LABELS }),
+      )
+      await nodes[0].durable.transaction((tx) => settle(tx, { holdId: 'h', micros: 40, at: 1, memo: '' }))
+      const refunded = await each(({ durable }) =>
+        durable.transaction((tx) => refund(tx, { holdId: 'h', micros: null, at: 1, memo: '' })),
+      )
+      assert.deepEqual(refunded.map(({ outcome }) => outcome).sort(), ['refunded', ...Array(5).fill('repeated')])
+    }))
+
+  test('random moves of three processes on the same accounts add up', () =>
+    withNodes({ accounts: 4, micros: 2000 }, async (nodes, accountIds) => {
+      const random = seededRandom(20_260_101)
+      const open: string[] = []
+      const closings = new Map<string, number>()
+      let charged = 0
+      let granted = 0
+
+      async function step(node: Connections): Promise<void> {
+        const choice = random.next()
+        if (choice < 0.45) {
+          const inputs = Array.from({ length: random.between(1, 5) }, () => ({
+            ...{ holdId: `call:${randomUUID()}`, accountId: random.pick(accountIds), at: 1 },
+            micros: random.between(0, 400),
+            labels: NO_LABELS,
+          }))
+          const held = await node.durable.transaction((tx) => holdMany(tx, inputs))
+          open.push(...inputs.filter((_, index) => held[index]).map(({ holdId }) => holdId))
+        } else if (choice < 0.9) {
+          // The same holds may be closed by several at once.
+          const holdIds = [...new Set(Array.from({ length: Math.min(3, open.length) }, () => random.pick(open)))]
+          const isSettling = choice < 0.7
+          const answers = await node.durable.transaction<(number | null | boolean)[]>((tx) =>
+            isSettling
+              ? settleMany(
+                  tx,
+                  holdIds.map((holdId) => ({ holdId, micros: random.between(0, 500), at: 2, memo: '' })),
+                )
+              : releaseMany(
+                  tx,
+                  holdIds.map((holdId) => ({ holdId, at: 2 })),
+                ),
+          )
+          for (const [index, holdId] of holdIds.entries()) {
+            const answer = answers[index]
+            if (answer === null || answer === false) continue
+            closings.set(holdId, (closings.get(holdId) ?? 0) + 1)
+            if (typeof answer === 'number') charged += answer
+          }
+        } else {
+          const input = {
+            id: randomUUID(),
+            accountId: random.pick(accountIds),
+            micros: random.between(-100, 200),
+            at: 3,
+            memo: '',
+          }
+          const { outcome } = await node.durable.transaction((tx) => grant(tx, input))
+          if (outcome === 'granted') granted += input.micros
+        }
+      }
+
+      await Promise.all(
+        nodes.flatMap((node) =>
+          Array.from({ length: 3 }, async () => {
+            for (let steps = 0; steps < 60; steps += 1) await step(node)
+          }),
+        ),
+      )
+      assert.ok([...closings.values()].every((times) => times === 1))
+      const balances = await Promise.all(accountIds.map((accountId) => readBalance(nodes[0].read, accountId)))
+      assert.ok(balances.every((balance) => balance !== null && balance.available >= FLOOR))
+      const total = balances.reduce((sum, balance) => sum + (balance?.available ?? 0) + (balance?.held ?? 0), 0)
+      assert.equal(total, accountIds.length * 2000 + granted - charged)
+    }))
+})

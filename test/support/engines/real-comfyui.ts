@@ -1,0 +1,35 @@
+/**
+ * A real ComfyUI that the service starts and watches itself. Which one: `ATELIER_TEST_COMFYUI` names the folder of its `main.py`,
+ * `ATELIER_TEST_COMFYUI_PYTHON` the Python that has what it needs. It computes on the processor and has no weights.
+ */
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+
+const folder = process.env['ATELIER_TEST_COMFYUI'] ?? ''
+const python = process.env['ATELIER_TEST_COMFYUI_PYTHON'] ?? 'python3'
+
+/** Why the tests that need one are left out; false: they run. */
+export const noRealComfyui: string | false = existsSync(path.join(folder, 'main.py'))
+  ? false
+  : 'there is no ComfyUI; name the folder of its main.py in ATELIER_TEST_COMFYUI, and its Python in ATELIER_TEST_COMFYUI_PYTHON'
+
+// What it lists when it starts, and does not make by itself.
+const FOLDERS = ['custom_nodes', 'models', 'input', 'output', 'temp', 'user']
+
+export interface RealComfyui extends AsyncDisposable {
+  /** For `--comfyui-launch`. */
+  readonly command: string
+}
+
+/** Its files lie in a folder of their own, so that nothing of an earlier run counts. */
+export async function prepareRealComfyui(): Promise<RealComfyui> {
+  const base = await mkdtemp(path.join(tmpdir(), 'atelier-test-comfyui-'))
+  for (const name of FOLDERS) await mkdir(path.join(base, name))
+  const words = [python, path.join(folder, 'main.py'), '--cpu', '--port', '{port}', '--base-directory', base]
+  return {
+    command: words.map((word) => `'${word}'`).join(' '),
+    [Symbol.asyncDispose]: () => rm(base, { recursive: true, force: true }),
+  }
+}
