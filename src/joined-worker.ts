@@ -206,7 +206,12 @@ function toWorkerDeps(config: Config, { service, fleet }: WorkerParts): Omit<Wor
     fleet: {
       claimExclusively: (worker, claim) => fleet.claimExclusively(worker, claim),
       offers: (chosen) => fleet.offers(chosen),
-      take: (engineId, lane) => fleet.take(engineId, lane),
+      // A claim waits at the service with what was offered: a slot is offered when nothing can go wrong with its last run any more.
+      take: (engineId, lane) => ({ ...fleet.take(engineId, lane), vacate() {} }),
+      // Jobs are foreseen by whoever has the store.
+      readyOffers: () => [],
+      layReady: (engineId, lane) => fleet.layReady(engineId, lane),
+      isAvailable: (engineId) => fleet.isAvailable(engineId),
       hasOther: (engineId, lane) => fleet.hasOther(engineId, lane) || held.hasOther(lane),
       nextRoomMs: () => fleet.nextRoomMs(),
       onChange: (listener) => fleet.onChange(listener),

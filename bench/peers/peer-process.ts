@@ -10,6 +10,7 @@ export interface PeerProcess extends AsyncDisposable {
   readonly url: string
   /** From the start of the process to its first answer. */
   readonly startedMs: number
+  readonly pid: number
   readonly rssBytes: () => number
 }
 
@@ -43,7 +44,7 @@ export async function startPeer({ name, command, toArguments, environment, probe
   }
   const startedMs = performance.now() - startedAt
   return {
-    ...{ url, startedMs },
+    ...{ url, startedMs, pid: child.pid ?? 0 },
     rssBytes: () => treeOf(child.pid ?? 0).reduce((sum, pid) => sum + rssOf(pid), 0),
     async [Symbol.asyncDispose]() {
       if (!isGone()) {

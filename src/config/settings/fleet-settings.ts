@@ -31,7 +31,7 @@ export const FLEET_SETTINGS = {
     argument: '<count>',
     fallback: '1',
     read: readCount({ min: 1, max: 64 }),
-    help: 'Jobs that one ComfyUI server is given at a time. It computes one after the other; a second one hides the hand-over.',
+    help: 'Jobs that one ComfyUI server is given at a time. For servers that really run side by side: one that computes one after the other is kept fed by itself.',
   },
   embedded: {
     group: 'Fleet',

@@ -12,6 +12,16 @@ const reportGraph = (output: object): GraphJson => ({
 })
 
 describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
+  test('a run that the socket tells in full costs one question beside its submit: what was printed', async () => {
+    await using rig = await openRig({}, { endLagMs: 60_000, pollFirstMs: 60_000 })
+    const asked = () => [...rig.fake.calls].filter(([call]) => /^GET \/(?:history|queue)/.test(call))
+    const before = asked()
+    const { events } = await runGraph(rig.engine, saveGraph(8))
+    assert.equal(events.at(-1)?.type, 'succeeded')
+    assert.deepEqual(asked(), before)
+    assert.equal(rig.fake.calls.get('POST /prompt'), 1)
+  })
+
   test('credentials reach the server under the names it keeps secret, and nothing else of ours', async () => {
     await using rig = await openRig()
     const graph: GraphJson = {

@@ -73,6 +73,7 @@ interface Reach {
 class ComfyServerEngine implements ComfyEngine {
   readonly id: string
   readonly concurrency: number
+  readonly hasQueue = true
   readonly recycle?: (reason: string) => Promise<void>
   readonly weightStore?: WeightStore
   readonly log: EngineLog

@@ -1,9 +1,11 @@
 /**
  * A unit of an engine's capacity while one run occupies it. The run reports how it went; the slot does what that calls for (a
- * pause, a quarantine, freed memory, a fresh process) and stays taken until that is done: the next run finds a sound engine.
+ * pause, a quarantine, freed memory, a fresh process) and stays taken until that is done: the next run finds a sound engine. After
+ * a success it is given on as soon as the engine has computed everything.
  */
 import type { Log } from '../../../../lib/log.ts'
 import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
+import { uptimeMs } from '../../../../lib/waiting/uptime.ts'
 import type { Engine } from '../engine-port.ts'
 import type { FleetMember } from './fleet-member.ts'
 
@@ -25,8 +27,16 @@ export interface EngineSlot {
   readonly canFree: boolean
   /** The engine broke off, or cannot be reached: it gets no work for a while. */
   lose(reason: string): void
+  /** The engine has computed everything: the next run may begin there, while what this one made is read from it. */
+  vacate(): void
   /** Never rejects, and settles within a bounded time. A second call does nothing. */
   end(report: RunReport): Promise<void>
+}
+
+/** A place behind what the engine computes. */
+export interface ReadySlot extends EngineSlot {
+  /** The engine has begun to compute the run: from now on it occupies the engine. */
+  begin(): void
 }
 
 interface SlotDeps {
@@ -36,12 +46,24 @@ interface SlotDeps {
 
 const REPAIR_WITHIN_MS = 30_000
 
-export function createSlot(member: FleetMember, weights: readonly string[], { log, onFreed }: SlotDeps): EngineSlot {
+export function createSlot(member: FleetMember, weights: readonly string[], deps: SlotDeps): EngineSlot {
+  const slot = createReadySlot(member, weights, deps)
+  slot.begin()
+  return slot
+}
+
+export function createReadySlot(
+  member: FleetMember,
+  weights: readonly string[],
+  { log, onFreed }: SlotDeps,
+): ReadySlot {
   const { id, engine } = member
+  let begunAtMs: number | null = null
   let isOver = false
+  let isVacated = false
   let lossReason: string | null = null
-  member.begin(weights)
   const { incarnation } = member
+  member.layReady()
 
   /** What the engine needs before its next run; null in the ordinary case. */
   function findRepair({ isStuck, failureCode }: RunReport): (() => Promise<void>) | null {
@@ -66,13 +88,32 @@ export function createSlot(member: FleetMember, weights: readonly string[], { lo
     engineId: id,
     engine,
     canFree: engine.free !== undefined,
+    begin() {
+      if (isOver || begunAtMs !== null) return
+      begunAtMs = uptimeMs()
+      member.takeReady()
+      member.begin(weights)
+    },
     lose(reason) {
+      // The run that the engine was computing tells of it.
+      if (begunAtMs === null) return
       lossReason = reason
       member.lose(reason, incarnation)
+    },
+    vacate() {
+      if (isOver || isVacated || begunAtMs === null || lossReason !== null) return
+      isVacated = true
+      member.vacate(begunAtMs)
+      onFreed()
     },
     async end(report) {
       if (isOver) return
       isOver = true
+      if (begunAtMs === null) {
+        member.withdrawReady()
+        onFreed()
+        return
+      }
       if (report.failureCode !== null) member.countFailure()
       const repair = findRepair(report)
       if (repair !== null) {
@@ -81,7 +122,7 @@ export function createSlot(member: FleetMember, weights: readonly string[], { lo
         )
         await settlesWithin(repaired, REPAIR_WITHIN_MS)
       }
-      member.end({ isGood: lossReason === null && !report.isStuck })
+      member.end({ isGood: lossReason === null && !report.isStuck, isVacated })
       onFreed()
     },
   }

@@ -6,6 +6,7 @@
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { catalogOf, type ObjectInfo } from '../../../../engine/graph/object-info.ts'
 import { type WeightFile, weightFilesOf } from '../weights/weight-files.ts'
+import { EnginePace } from './engine-pace.ts'
 import type { EngineCounts, EngineState, EngineStatus } from './engine-status.ts'
 import { EngineSuspension, type SuspensionOptions } from './engine-suspension.ts'
 import { installedWeights, LoadedWeights } from './engine-weights.ts'
@@ -28,6 +29,8 @@ interface MemberOptions extends SuspensionOptions {
   /** For the time until it is seen again. */
   readonly remembered: RememberedEngine | null
   readonly recycleLimits: RecycleLimits
+  /** How much work may lie ready on it; left out: as much as hides the way to it. */
+  readonly readyMs?: number
   /** Whether this process may give it work. */
   readonly isDriven: () => boolean
 }
@@ -51,6 +54,11 @@ export class FleetMember implements OfferingMember {
   readonly #suspension: EngineSuspension
   #operatorState: 'open' | 'cordoned' | 'draining' = 'open'
   #running = 0
+  /** Runs that it has computed, and whose files are still read from it. */
+  #leaving = 0
+  /** Runs that lie ready on it. */
+  #ready = 0
+  readonly #pace: EnginePace
   #recycling: string | null = null
   #incarnation: number
   #jobsOfProcess = 0
@@ -65,6 +73,7 @@ export class FleetMember implements OfferingMember {
     this.loaded = new LoadedWeights(engine.concurrency)
     this.#options = options
     this.#suspension = new EngineSuspension(options)
+    this.#pace = new EnginePace(options.readyMs)
     this.#incarnation = engine.health().incarnation
     this.#info = engine.objectInfo() ?? options.remembered?.info ?? null
   }
@@ -75,6 +84,11 @@ export class FleetMember implements OfferingMember {
 
   get running(): number {
     return this.#running
+  }
+
+  /** No run needs it, not even its files. */
+  get isUnused(): boolean {
+    return this.#running + this.#leaving + this.#ready === 0
   }
 
   /** It broke off its latest run: jobs go to another engine first, where there is one. */
@@ -125,6 +139,7 @@ export class FleetMember implements OfferingMember {
     this.#incarnation = incarnation
     this.#jobsOfProcess = 0
     this.loaded.clear()
+    this.#pace.forget()
     this.#suspension.startAnew()
     this.#recycling = null
   }
@@ -140,13 +155,36 @@ export class FleetMember implements OfferingMember {
     if (state !== 'ready') return state
     if (unfit !== null) return 'quarantined'
     if (this.#recycling !== null) return 'starting'
-    if (this.#operatorState === 'draining') return this.#running > 0 ? 'draining' : 'cordoned'
+    if (this.#operatorState === 'draining') return this.isUnused ? 'cordoned' : 'draining'
     return this.#operatorState === 'cordoned' ? 'cordoned' : 'ready'
   }
 
-  /** Whether it may be given one more run now. */
+  /** Whether it may be given one more run now. What lies ready on it comes first. */
   hasRoom(): boolean {
-    return this.#running < this.engine.concurrency && this.isAvailable()
+    return this.#running + this.#ready < this.engine.concurrency && this.isAvailable()
+  }
+
+  /** How many more runs may lie ready on it; 0 until it is worth asking for some. */
+  readyRoom(): number {
+    if (this.engine.hasQueue === undefined || this.#running < this.engine.concurrency) return 0
+    const window = this.#pace.window()
+    if (this.#ready > window / 2 || !this.isAvailable() || this.recycleReason() !== null) return 0
+    return window - this.#ready
+  }
+
+  /** A run is laid ready on it. It begins there, or is withdrawn. */
+  layReady(): void {
+    this.#ready += 1
+  }
+
+  takeReady(): void {
+    this.#ready -= 1
+  }
+
+  /** It did not come to it. Nothing more lies ready before a run shows again how quick the engine is. */
+  withdrawReady(): void {
+    this.#ready -= 1
+    this.#pace.forget()
   }
 
   /** The same without regard to how many runs it has. */
@@ -175,6 +213,7 @@ export class FleetMember implements OfferingMember {
 
   begin(weights: readonly string[]): void {
     this.#running += 1
+    this.#pace.begin()
     this.#jobsOfProcess += 1
     if (weights.length > 0) {
       if (!this.loaded.hasAll(weights)) this.#count('switches')
@@ -183,9 +222,20 @@ export class FleetMember implements OfferingMember {
     this.#count('jobs')
   }
 
-  /** Frees the slot. `isGood`: the engine did its part, however the job ended. */
-  end({ isGood }: { readonly isGood: boolean }): void {
+  /** Frees the slot of a run that is computed since `begunAtMs`; its end follows. */
+  vacate(begunAtMs: number): void {
+    this.#pace.end(begunAtMs)
     this.#running -= 1
+    this.#leaving += 1
+  }
+
+  /** Frees the slot, unless that is `isVacated`. `isGood`: the engine did its part, however the job ended. */
+  end({ isGood, isVacated }: { readonly isGood: boolean; readonly isVacated: boolean }): void {
+    if (isVacated) this.#leaving -= 1
+    else {
+      this.#running -= 1
+      this.#pace.forget()
+    }
     if (isGood) this.#suspension.noteGoodRun()
   }
 
@@ -209,6 +259,7 @@ export class FleetMember implements OfferingMember {
   after(runs: readonly (readonly string[])[]): OfferingMember {
     if (runs.length === 0) return this
     const running = this.#running + runs.length
+    const taken = running + this.#ready
     return {
       id: this.id,
       running,
@@ -216,7 +267,7 @@ export class FleetMember implements OfferingMember {
       brokeLatestRun: this.brokeLatestRun,
       catalog: () => this.catalog(),
       state: () => this.state(),
-      hasRoom: () => running < this.engine.concurrency && this.isAvailable(),
+      hasRoom: () => taken < this.engine.concurrency && this.isAvailable(),
       recycleReason: () => this.recycleReason(runs.length),
     }
   }

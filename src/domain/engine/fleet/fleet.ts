@@ -14,12 +14,19 @@ import type { OtherEngine } from '../directory/followed-engines.ts'
 import type { WeightFile } from '../weights/weight-files.ts'
 import type { WeightPlace } from '../weights/weight-store.ts'
 import type { EngineLog } from './engine-log.ts'
-import { createSlot, type EngineSlot } from './engine-slot.ts'
+import { createReadySlot, createSlot, type EngineSlot, type ReadySlot } from './engine-slot.ts'
 import type { EngineStatus } from './engine-status.ts'
 import { createFairLock } from './fair-lock.ts'
 import type { FleetEngine } from './fleet-engine.ts'
 import { FleetMember, type RecycleLimits, type RememberedEngine } from './fleet-member.ts'
-import { type ChosenLane, type DistantEngine, type EngineOffer, offerLanes, servedLanes } from './lane-offers.ts'
+import {
+  type ChosenLane,
+  type DistantEngine,
+  type EngineOffer,
+  offerLanes,
+  type ReadyOffer,
+  servedLanes,
+} from './lane-offers.ts'
 import type { LaneTable } from './lane-table.ts'
 
 export interface FleetOptions {
@@ -34,6 +41,8 @@ export interface FleetOptions {
   /** Engines of other processes; left out: there are none. */
   readonly others?: () => readonly OtherEngine[]
   readonly recycleLimits?: RecycleLimits
+  /** How much work may lie ready on an engine; left out: as much as hides the way to it. */
+  readonly readyMs?: number
   readonly retryMs?: number
   readonly quarantineMs?: number
   /** What each engine could run when a process before us last saw it. */
@@ -76,7 +85,7 @@ class EngineFleet implements AsyncDisposable {
     this.#options = options
     this.#lanes = options.lanes
     this.#others = options.others ?? (() => [])
-    const { clock, recycleLimits = NEVER_RECYCLE, retryMs = 1000, quarantineMs = 60_000, remembered } = options
+    const { clock, recycleLimits = NEVER_RECYCLE, retryMs = 1000, quarantineMs = 60_000, remembered, readyMs } = options
     const { isDriven = () => true } = options
     this.#members = engines.map(
       (engine) =>
@@ -84,6 +93,7 @@ class EngineFleet implements AsyncDisposable {
           clock,
           recycleLimits,
           retryMs,
+          ...(readyMs !== undefined && { readyMs }),
           quarantineMs,
           remembered: remembered?.get(engine.id) ?? null,
           isDriven: () => isDriven(engine.id),
@@ -165,6 +175,30 @@ class EngineFleet implements AsyncDisposable {
       log: this.#options.log,
       onFreed: () => this.#changed(),
     })
+  }
+
+  /** Engines on which further runs may lie ready, each with the lanes it serves and how many. */
+  readyOffers(): readonly ReadyOffer[] {
+    if (!this.#options.hasLanes) return []
+    return this.#members.flatMap((member) => {
+      const count = member.readyRoom()
+      if (count === 0) return []
+      return offerLanes([member], { all: this.#members, others: this.#others(), lanes: this.#lanes }).map((offer) => ({
+        offer,
+        count,
+      }))
+    })
+  }
+
+  /** A place behind what an engine computes. */
+  layReady(engineId: string, lane: string): ReadySlot {
+    const deps = { log: this.#options.log, onFreed: () => this.#changed() }
+    return createReadySlot(this.#find(engineId), this.#lanes.needsOf(lane)?.weights ?? [], deps)
+  }
+
+  /** Whether an engine may be given work, be it free now or later. */
+  isAvailable(engineId: string): boolean {
+    return this.#find(engineId).isAvailable()
   }
 
   /** What another process must know of an engine that it is asked to find work for. */
@@ -269,7 +303,7 @@ class EngineFleet implements AsyncDisposable {
 
   /** Between jobs only: an engine whose process is due for replacement gets no more work until its last run has ended. */
   #recycleWhenDue(member: FleetMember): void {
-    const reason = member.running === 0 && member.state() === 'ready' ? member.recycleReason() : null
+    const reason = member.isUnused && member.state() === 'ready' ? member.recycleReason() : null
     if (reason === null) return
     this.#options.log.info({ engine: member.id, reason }, 'an engine is replaced by a fresh one')
     const recycled = this.#recycle(member, reason).finally(() => this.#recycling.delete(recycled))

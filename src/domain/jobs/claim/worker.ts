@@ -9,10 +9,11 @@ import { createSemaphore } from '../../../../lib/waiting/semaphore.ts'
 import { settlesWithin, sleep } from '../../../../lib/waiting/sleep.ts'
 import { createTurns } from '../../../../lib/waiting/turns.ts'
 import type { EngineSlot } from '../../engine/fleet/engine-slot.ts'
+import type { EngineOffer } from '../../engine/fleet/lane-offers.ts'
 import { isStoreAway } from '../../errors.ts'
 import type { JobChanged } from '../../events/event-bus.ts'
-import type { Claim, ClaimRequest } from '../job-store.ts'
-import { JobRun } from '../run/job-run.ts'
+import type { Claim, ClaimRequest, ForeseenJob } from '../job-store.ts'
+import { JobRun, type TakeLate } from '../run/job-run.ts'
 import type { RunDeps } from '../run/run-deps.ts'
 import { RunTrace } from '../run/run-trace.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
@@ -44,6 +45,15 @@ export function createWorker(deps: WorkerDeps): Worker {
 const FULL_WAIT_MS = 60_000
 const MAX_STORAGE_PAUSE_MS = 30_000
 const MAX_CLAIMS_AT_ONCE = 32
+/** How many ends may be under way at a time, beside the runs that engines compute: they hold outputs in memory. */
+const MAX_COMPUTED = 64
+
+/** Credentials are handed out once, and an earlier attempt may have to be ended on its engine first. */
+function mayLieReady({ job, needsExtraData }: ForeseenClaim): boolean {
+  return job.attempt === 1 && !needsExtraData
+}
+
+type ForeseenClaim = NonNullable<ForeseenJob['claim']>
 
 class ClaimingWorker implements Worker {
   readonly #deps: WorkerDeps
@@ -53,6 +63,10 @@ class ClaimingWorker implements Worker {
   readonly #runs = new Map<string, JobRun>()
   /** Runs, each together with the repair of its engine where one follows. */
   readonly #busy = new Set<Promise<void>>()
+  /** Runs that lie ready on their engines, by job. Their jobs still wait, as far as the store knows. */
+  readonly #ready = new Map<string, JobRun>()
+  /** How many of them their engines have computed, so that only their ends are still to be written. */
+  #computed = 0
   readonly #bell = createDoorbell()
   readonly #closing = new AbortController()
   readonly #drainOver = new AbortController()
@@ -125,7 +139,7 @@ class ClaimingWorker implements Worker {
   async #claimLoop(): Promise<void> {
     const { signal } = this.#closing
     while (!signal.aborted) {
-      if (this.#busy.size >= this.#options.workers) {
+      if (this.#room() <= 0 && this.#deps.fleet.readyOffers().length === 0) {
         await this.#bell.wait(FULL_WAIT_MS, signal)
         continue
       }
@@ -138,10 +152,96 @@ class ClaimingWorker implements Worker {
       const { fleet } = this.#deps
       this.#bell.forget()
       await this.#leases.returnUnanswered()
-      const isClaimed = await fleet.claimExclusively(this, (isShared) => this.#claimSome(isShared))
+      const isClaimed = await fleet.claimExclusively(this, (isShared) => this.#claimOrLayReady(isShared))
       // A paused engine may take work again as soon as its pause is over.
       if (!isClaimed) await this.#bell.wait(Math.min(fleet.nextRoomMs() ?? FULL_WAIT_MS, this.#pollMs()), signal)
     }
+  }
+
+  /** How many more runs may begin. */
+  #room(): number {
+    return this.#options.workers - this.#busy.size + Math.min(this.#computed, MAX_COMPUTED)
+  }
+
+  async #claimOrLayReady(isShared: boolean): Promise<boolean> {
+    for (const run of this.#ready.values()) if (!this.#deps.fleet.isAvailable(run.claim.engineId)) run.abandon()
+    if (this.#room() > 0 && (await this.#claimSome(isShared))) return true
+    // Workers that share engines take turns with each job, so none of them takes one ahead.
+    if (!isShared) for (const { offer, count } of this.#deps.fleet.readyOffers()) await this.#layReady(offer, count)
+    return false
+  }
+
+  /**
+   * Lays the jobs that would be claimed next ready on an engine, which then has no pause between two. They are claimed when it begins
+   * them. Whatever lies ready and would no longer be claimed next is withdrawn.
+   */
+  async #layReady(engine: EngineOffer, most: number): Promise<void> {
+    const { store, clock, log } = this.#deps
+    if (store.foresee === undefined || store.claimForeseen === undefined) return
+    const known = [...this.#ready.keys()]
+    const now = clock.now()
+    const request = { ...this.#claimant(), now, leaseUntil: now, engine, count: known.length + most, known }
+    const foreseen = await store.foresee(request).catch((error: unknown) => {
+      log.debug({ err: error }, 'the next jobs could not be foreseen')
+      return []
+    })
+    this.#withdrawOvertaken(engine.engineId, foreseen)
+    let room = most
+    for (const { claim } of foreseen) {
+      if (claim === null) continue
+      if (room-- <= 0 || this.#closing.signal.aborted || !mayLieReady(claim)) return
+      this.#beginReady({ ...claim, leaseId: this.#deps.newId() })
+    }
+  }
+
+  /**
+   * Of what lies ready on an engine, what would not be claimed soon, and what a job of a higher priority comes before. Others that the
+   * fair share would put before it come right after it: they wait for what lies ready there and no longer.
+   */
+  #withdrawOvertaken(engineId: string, foreseen: readonly ForeseenJob[]): void {
+    const next = new Set<string>()
+    let priority = Number.NEGATIVE_INFINITY
+    for (const { jobId, claim } of foreseen) {
+      if (claim !== null) priority = Math.max(priority, claim.job.priority)
+      else if ((this.#ready.get(jobId)?.claim.job.priority ?? 0) >= priority) next.add(jobId)
+    }
+    for (const [jobId, run] of this.#ready) if (run.claim.engineId === engineId && !next.has(jobId)) run.abandon()
+  }
+
+  #beginReady(foreseen: Claim): void {
+    const { fleet, store } = this.#deps
+    const { engineId, needs, leaseId, job } = foreseen
+    const slot = fleet.layReady(engineId, needs)
+    const takeLate: TakeLate = async () => {
+      clearTimeout(tooLong)
+      slot.begin()
+      this.#busy.add(occupied)
+      const now = this.#deps.clock.now()
+      const leaseUntil = new Date(now.getTime() + this.#options.leaseMs)
+      const { pool, workerId } = this.#options
+      try {
+        const request = { pool, workerId, leaseId, leaseUntil, now, engineId, jobId: job.id }
+        const claim = (await store.claimForeseen?.(request)) ?? null
+        if (claim === null) return null
+        this.#ready.delete(job.id)
+        this.#runs.set(job.id, run)
+        this.#tellBegun(claim)
+        return { claim, leaseUntil }
+      } catch (error) {
+        this.#leases.noteUnanswered([leaseId], leaseUntil)
+        this.#pauseAfter(error)
+        return null
+      } finally {
+        this.#bell.ring()
+      }
+    }
+    const { run, occupied } = this.#open(foreseen, slot, { leaseUntil: this.#deps.clock.now(), takeLate })
+    const tooLong = setTimeout(() => run.abandon(), this.#options.readyForMs)
+    this.#ready.set(job.id, run)
+    void occupied.finally(() => {
+      clearTimeout(tooLong)
+      if (this.#ready.get(job.id) === run) this.#ready.delete(job.id)
+    })
   }
 
   /** Between one and two poll intervals, so that many workers do not ask in step. */
@@ -161,12 +261,11 @@ class ClaimingWorker implements Worker {
     if (engines.length === 0) return false
     const hasSlots = engines.some(({ lanes }) => lanes !== null)
     const isSingle = hasSlots && (isShared || store.claimSeveral === undefined)
-    const free = this.#options.workers - this.#busy.size
-    const count = isSingle ? 1 : Math.max(1, Math.min(free, this.#takenInRow, MAX_CLAIMS_AT_ONCE))
+    const count = isSingle ? 1 : Math.max(1, Math.min(this.#room(), this.#takenInRow, MAX_CLAIMS_AT_ONCE))
     const now = clock.now()
     const leaseUntil = new Date(now.getTime() + this.#options.leaseMs)
     const leaseIds = Array.from({ length: count }, () => this.#deps.newId())
-    const moment = { now, leaseUntil, ...this.#claimant() }
+    const moment = { now, leaseUntil, ...this.#claimant(), lieReady: [...this.#ready.keys()] }
     const claims =
       hasSlots && count > 1 && store.claimSeveral !== undefined
         ? await store.claimSeveral({ ...moment, leaseIds, offersAfter: (chosen) => fleet.offers(chosen) })
@@ -202,25 +301,48 @@ class ClaimingWorker implements Worker {
   }
 
   #begin(claim: Claim, leaseUntil: Date): void {
-    const { job } = claim
+    // Somebody else has claimed it and given it back since.
+    this.#ready.get(claim.job.id)?.abandon()
+    const slot = this.#deps.fleet.take(claim.engineId, claim.needs)
+    const { run, occupied } = this.#open(claim, slot, { leaseUntil })
+    this.#runs.set(claim.job.id, run)
+    this.#busy.add(occupied)
+    this.#tellBegun(claim)
+  }
+
+  #tellBegun({ job }: Claim): void {
     const startedAtMs = (job.startedAt ?? this.#deps.clock.now()).getTime()
     this.#options.observer.started({ job, queueMs: Math.max(0, startedAtMs - job.createdAt.getTime()) })
+    this.#runDeps.onStored?.(job)
+    this.#deps.bus.publishChanged?.({ jobId: job.id, accountId: job.accountId, version: job.version, move: 'taken' })
+  }
+
+  #open(
+    claim: Claim,
+    slot: EngineSlot,
+    begin: { readonly leaseUntil: Date; readonly takeLate?: TakeLate },
+  ): { readonly run: JobRun; readonly occupied: Promise<void> } {
     const { fleet } = this.#deps
     const { engineId, needs } = claim
-    this.#runDeps.onStored?.(job)
-    const slot = fleet.take(engineId, needs)
-    const assigned = { slot, hasOther: () => fleet.hasOther(engineId, needs) }
+    let isComputed = false
+    const onComputed = () => {
+      if (isComputed) return
+      isComputed = true
+      this.#computed++
+      slot.vacate()
+      this.#bell.ring()
+    }
+    const assigned = { slot, onComputed, hasOther: () => fleet.hasOther(engineId, needs) }
     const { tracer, clock } = this.#deps
     const trace = tracer === undefined ? null : new RunTrace(claim, { tracer, clock })
-    const start = () => new JobRun(claim, assigned, { ...this.#runDeps, leaseUntil, trace })
+    const start = () => new JobRun(claim, assigned, { ...this.#runDeps, ...begin, trace })
     const run = trace?.within(start) ?? start()
-    this.#runs.set(job.id, run)
     const occupied = this.#occupy(run, slot).finally(() => {
       this.#busy.delete(occupied)
+      if (isComputed) this.#computed--
       this.#bell.ring()
     })
-    this.#busy.add(occupied)
-    this.#deps.bus.publishChanged?.({ jobId: job.id, accountId: job.accountId, version: job.version, move: 'taken' })
+    return { run, occupied }
   }
 
   /** The slot stays taken while its engine is repaired: the next run must not meet one that hangs. */
@@ -239,6 +361,8 @@ class ClaimingWorker implements Worker {
 
   /** Somebody else changed a job that runs here: a cancel, or an end such as its retention. The lease tells which. */
   #onChanged({ jobId, version }: JobChanged): void {
+    // Whatever happened to a job that waits, it is not to be computed as it lies there.
+    this.#ready.get(jobId)?.abandon()
     const run = this.#runs.get(jobId)
     if (run === undefined || version <= run.version) return
     this.#leases
@@ -265,6 +389,7 @@ class ClaimingWorker implements Worker {
 
   async #drain(deadline: Date): Promise<void> {
     this.#closing.abort()
+    for (const run of this.#ready.values()) run.abandon()
     const [claimLoop, renewLoop] = this.#loops
     await claimLoop
     await this.#leases.returnUnanswered()
@@ -281,6 +406,7 @@ class ClaimingWorker implements Worker {
   }
 
   async evict(engineId: string): Promise<void> {
+    for (const run of this.#ready.values()) if (run.claim.engineId === engineId) run.abandon()
     const runs = [...this.#runs.values()].filter((run) => run.claim.engineId === engineId)
     for (const run of runs) run.abandon()
     await this.#leases.giveBack(runs.map((run) => run.lease))

@@ -94,6 +94,8 @@ export interface RunDeps {
 /** The engine that was chosen for a job. */
 export interface AssignedEngine {
   readonly slot: EngineSlot
+  /** The engine has computed everything: its slot is given on. */
+  onComputed(): void
   /** Whether another engine could take the job over. */
   hasOther(): boolean
 }

@@ -1,6 +1,7 @@
 /**
- * Follows a submitted run to its end. Only the server's history and queue decide: a run in the history is over, one in the queue
- * is not, one in neither is forgotten. The socket says when to ask at once, and shows that something is still happening: silence
+ * Follows a submitted run to its end. A success that the socket has told in full needs no question. Otherwise the server's history
+ * and queue decide: a run in the history is over, one in the queue is not, one in neither is forgotten. Then the socket only says
+ * when to ask at once, and shows that something is still happening: silence
  * while the queue says `running` is first taken for a dead socket, and in the end for a node that hangs. A run that waits is
  * withdrawn when nothing before it moves. Every wait is bounded.
  */
@@ -47,6 +48,10 @@ interface Followed {
   readonly stop: AbortSignal
   /** The server has told how the run ended, or that the thread which ran it has died. */
   isSaidToBeOver(): boolean
+  /** The queue says that the server computes it. */
+  onRunning(): void
+  /** A success that was told in full, so that the history could add nothing; null: it has to be asked. */
+  findToldEnd(): HistoryEntry | null
 }
 
 const NEVER = new AbortController().signal
@@ -90,9 +95,13 @@ export class RunFollower {
     this.#bell.ring()
   }
 
-  /** Its nodes have ended. The history gets its entry a moment later, and usually a message tells of that too. */
+  /** Something has changed that a message of its own tells of too, usually a moment later: ask if none comes. */
   hintSoon(): void {
-    if (!this.#isOver) this.#soon ??= setTimeout(() => this.hint(), this.#deps.bounds.endLagMs)
+    if (this.#isOver) return
+    this.#soon ??= setTimeout(() => {
+      this.#soon = null
+      this.hint()
+    }, this.#deps.bounds.endLagMs)
   }
 
   /** Throws EngineLostError. */
@@ -103,6 +112,8 @@ export class RunFollower {
     try {
       while (true) {
         await this.#bell.wait(this.#waitMs(), this.#isStopping() ? NEVER : this.#run.stop)
+        const entry = this.#run.findToldEnd()
+        if (entry !== null) return { kind: 'ended', entry }
         if (gone.aborted) throw new EngineLostError('engine_unreachable', String(gone.reason))
         const end = await this.#ask()
         if (end !== null) return end.kind === 'ended' ? end : (this.#toStopped() ?? end)
@@ -161,6 +172,7 @@ export class RunFollower {
       this.#position = positionIn(queue, promptId)
       this.#answered()
       if (this.#position === 'pending') this.#watchQueue(queue)
+      if (this.#position === 'running') this.#run.onRunning()
       if (this.#position === 'running' && before !== 'running') this.heard()
       return this.#position === null ? this.#missing() : this.#present()
     } catch (error) {

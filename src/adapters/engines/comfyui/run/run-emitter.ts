@@ -17,6 +17,8 @@ interface EmitterDeps {
   readonly nodesTotal: number
   readonly toReport: ToReport
   redact(text: string): string
+  /** The server computes the run. Called once. */
+  onBegun(): void
   emit(event: EngineEvent): void
 }
 
@@ -29,6 +31,9 @@ export class RunEmitter {
   #lastInOrder: Promise<void> = Promise.resolve()
   #waiting = 0
   #isStarted = false
+  #isBegun = false
+  /** Since the present round began, messages may have been lost. */
+  #isBroken = false
 
   constructor(deps: EmitterDeps) {
     this.#deps = deps
@@ -38,6 +43,21 @@ export class RunEmitter {
   /** What the socket said about the present round. */
   get heard(): Pick<TranslateState, 'end' | 'error' | 'current'> {
     return this.#translation
+  }
+
+  /**
+   * The success of the present round as the history will have it, when the socket has told all of it: its start, its end, that it is
+   * recorded and, since messages come in order over one connection, everything between. null: the server has to be asked.
+   */
+  get toldSuccess(): HistoryEntry | null {
+    const { isBegun, isRecorded, end, cached } = this.#translation
+    if (!isBegun || !isRecorded || end !== 'success' || this.#isBroken) return null
+    return { outcome: 'success', error: null, cached, outputs: [], startedAt: null, endedAt: null, meta: {} }
+  }
+
+  /** The connection has ended. */
+  noteBreak(): void {
+    this.#isBroken = true
   }
 
   /** Nodes whose report was emitted. */
@@ -52,6 +72,7 @@ export class RunEmitter {
 
   /** The graph is submitted once more: the messages of the earlier submit no longer count. */
   beginRound(): void {
+    this.#isBroken = false
     this.#translation = startTranslation(this.#deps.graph)
   }
 
@@ -62,9 +83,17 @@ export class RunEmitter {
     this.#deps.emit({ type: 'started', nodesTotal: this.#deps.nodesTotal })
   }
 
+  /** The server computes the run, or has computed it. Harmless when called twice. */
+  begin(): void {
+    if (this.#isBegun) return
+    this.#isBegun = true
+    this.#deps.onBegun()
+  }
+
   take(message: EngineMessage): void {
     const { state, events } = translate(this.#translation, message)
     this.#translation = state
+    if (state.isBegun || events.length > 0) this.begin()
     // The first message may come before the answer to the submit.
     if (events.length > 0) this.start()
     for (const event of events) {
@@ -169,8 +198,13 @@ export class ForwardingListener implements RunListener {
     this.#printed = this.#isWorkerDead ? '' : printed.slice(-TAIL_LENGTH)
   }
 
+  onBreak(): void {
+    this.#emitter.noteBreak()
+  }
+
+  /** What it means for the run is told by messages of its own, a moment later; only where they fail to come it is asked. */
   onQueueChange(): void {
-    this.#follower?.hint()
+    this.#follower?.hintSoon()
   }
 }
 

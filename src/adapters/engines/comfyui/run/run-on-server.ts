@@ -126,7 +126,15 @@ class Attempt {
       reserveOutputNumbers,
       onUnreadable,
     })
-    this.#emitter = new RunEmitter({ graph, nodesTotal: countReachable(graph, catalog), toReport, redact, emit })
+    const onBegun = () => run.onBegun?.()
+    this.#emitter = new RunEmitter({
+      graph,
+      nodesTotal: countReachable(graph, catalog),
+      toReport,
+      redact,
+      onBegun,
+      emit,
+    })
   }
 
   /** Ends with exactly one outcome, or throws EngineLostError. */
@@ -244,8 +252,12 @@ class Attempt {
     // Very old servers assign an id of their own.
     dispatcher.attach(promptId, listener)
     try {
-      const isSaidToBeOver = () => listener.isSaidToBeOver
-      const follower = new RunFollower(this.#deps, { promptId, clientId, stop: this.#stop, isSaidToBeOver })
+      const heard = {
+        isSaidToBeOver: () => listener.isSaidToBeOver,
+        findToldEnd: () => this.#findToldEnd(),
+        onRunning: () => this.#emitter.begin(),
+      }
+      const follower = new RunFollower(this.#deps, { promptId, clientId, stop: this.#stop, ...heard })
       listener.wake(follower)
       void prints.keepUp(over.signal)
       const end = await this.#orAbandon(promptId, follower.follow())
@@ -254,8 +266,10 @@ class Attempt {
       if (end.kind === 'withdrawn') return endWithdrawn(end.why, this.#ending())
       if (end.kind === 'unrecorded') return this.#unrecorded(promptId)
       if (end.kind !== 'ended') return endForgotten(this.#ending()) ?? this.#forgotten()
+      this.#emitter.begin()
       if (follower.isWithdrawn && end.entry.outcome === 'interrupted' && !this.#stop.aborted) throw beganLate()
       dispatcher.noteTimes(promptId, end.entry)
+      if (end.entry.outcome === 'success' && !this.#mayRepeat(end.entry)) this.#run.onComputed?.()
       const [concluded] = await Promise.all([
         this.#conclude(end.entry, promptId),
         prints.catchUp({ isStopping: this.#stop.aborted }),
@@ -267,6 +281,12 @@ class Attempt {
       over.abort(LEFT)
       dispatcher.detach(promptId)
     }
+  }
+
+  /** One that lacks reports may have them in the history. */
+  #findToldEnd(): HistoryEntry | null {
+    const told = this.#emitter.toldSuccess
+    return told === null || this.#missing(told).length > 0 ? null : told
   }
 
   /** A prompt that is given up may still be on the server, which must not get work before it is gone. */
@@ -303,12 +323,15 @@ class Attempt {
       return { type: 'failed', failure: toFailure(entry.error ?? this.#emitter.heard.error, this.#failureContext()) }
     }
     this.#learnSilentClasses()
-    const isRepeated = this.#repeated.length > 0
-    if (isRepeated || this.#stop.aborted || this.#missing(entry).length === 0) return { type: 'succeeded' }
+    if (!this.#mayRepeat(entry)) return { type: 'succeeded' }
     const missing = this.#missing(await this.#readAgain(entry, promptId))
     if (missing.length === 0) return { type: 'succeeded' }
     this.#repeated = missing
     return { type: 'again', why: 'empty' }
+  }
+
+  #mayRepeat(entry: HistoryEntry): boolean {
+    return this.#repeated.length === 0 && !this.#stop.aborted && this.#missing(entry).length > 0
   }
 
   #failureContext() {

@@ -1,7 +1,7 @@
 /**
  * From the messages of a ComfyUI socket to engine events, for one run, purely: the same messages give the same events. Only
- * messages of this run arrive here (see message-dispatcher.ts). Nothing here ends a run: a message that looks like an end is only
- * a hint to ask the server. Newer servers tell a node's state twice (`progress_state` beside `executing` and `progress`); it
+ * messages of this run arrive here (see message-dispatcher.ts). Nothing here ends a run: what a message that looks like an end
+ * is worth is decided by whoever follows the run. Newer servers tell a node's state twice (`progress_state` beside `executing` and `progress`); it
  * becomes one event.
  */
 
@@ -45,6 +45,10 @@ export interface TranslateState {
   readonly nodes: ReadonlyMap<string, NodeState>
   /** The node that the server last reported as executing. */
   readonly current: NodeRef | null
+  /** The server said that it begins the run. */
+  readonly isBegun: boolean
+  /** The server said that it has recorded the run and goes on to the next. */
+  readonly isRecorded: boolean
   /** The server tells `progress_state`; then `executing` says nothing about ends. */
   readonly tellsStates: boolean
   /** The error that came over the socket; the history may have fewer details. */
@@ -64,6 +68,8 @@ export function startTranslation(graph: Graph): TranslateState {
     cached: new Set(),
     nodes: new Map(),
     current: null,
+    isBegun: false,
+    isRecorded: false,
     tellsStates: false,
     error: null,
     end: null,
@@ -75,6 +81,7 @@ const NOTHING: readonly Translated[] = []
 type Handler = (state: TranslateState, data: JsonObject) => Translation
 
 const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
+  ['execution_start', (state) => silent({ ...state, isBegun: true })],
   ['execution_cached', onCached],
   ['progress_state', onProgressState],
   ['executing', onExecuting],
@@ -135,7 +142,7 @@ function onExecuting(state: TranslateState, data: JsonObject): Translation {
   const nodeId = toText(data.node)
   const ended = state.tellsStates || state.current === null ? NOTHING : finish(state, state.current)
   if (nodeId === null) {
-    return { state: { ...state, current: null, end: state.end ?? 'over' }, events: ended }
+    return { state: { ...state, current: null, end: state.end ?? 'over', isRecorded: true }, events: ended }
   }
   const ref = toRef(state.graph, { nodeId, displayNodeId: toText(data.display_node), parentNodeId: null })
   const known = state.nodes.get(nodeId)

@@ -36,11 +36,15 @@ export function openLiveFeed(options: LiveFeedOptions): LiveFeed {
   const dispatcher = createMessageDispatcher({ ...bounds, onPrinted: (entries) => lines.printed.hear(entries) })
   const lines = createLineSource({ api, dispatcher, clock, log, isOurs, onPrinted: options.onPrinted })
   const socket = openSocket({
-    ...{ url, headers, bounds, log, newClientId, onClose },
+    ...{ url, headers, bounds, log, newClientId },
     isIdNeeded: () => dispatcher.attached() > 0,
     onMessage(message) {
       dispatcher.receive(message)
       onHeard()
+    },
+    onClose() {
+      dispatcher.noteBreak()
+      onClose()
     },
     onOpen(clientId) {
       lines.subscribe(clientId)

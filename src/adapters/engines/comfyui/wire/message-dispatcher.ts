@@ -12,6 +12,8 @@ import { type EngineMessage, type JsonMessage, toText } from './socket-frames.ts
 export interface RunListener {
   onMessage(message: EngineMessage): void
   onLog(text: string): void
+  /** The connection has ended: messages of the run may be missing from now on. */
+  onBreak(): void
   /** The server's queue has changed. */
   onQueueChange(): void
 }
@@ -38,6 +40,8 @@ export interface MessageDispatcher {
   noteTimes(promptId: string, times: RunTimes): void
   attach(promptId: string, listener: RunListener): void
   detach(promptId: string): void
+  /** The connection over which messages come has ended. */
+  noteBreak(): void
   attached(): number
   /** When the last message of the run came, by performance.now(); null: no run is attached under this id. */
   lastHeardAt(promptId: string): number | null
@@ -145,6 +149,9 @@ export function createMessageDispatcher({ maxLogLineBytes, onPrinted }: MessageD
       heardAt.delete(promptId)
       if (current === promptId) current = null
       if (printing === promptId) printing = null
+    },
+    noteBreak() {
+      for (const listener of listeners.values()) listener.onBreak()
     },
     attached: () => listeners.size,
     lastHeardAt: (promptId) => heardAt.get(promptId) ?? null,

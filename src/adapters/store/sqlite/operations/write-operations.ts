@@ -45,7 +45,7 @@ import {
 import { prepareKeepProgress, prepareSweepCalls } from './calls/unfinished-calls.ts'
 import { prepareGrant, prepareRefund } from './credits/grants.ts'
 import { prepareCancel } from './jobs/cancel-job.ts'
-import { prepareClaim } from './jobs/claim-job.ts'
+import { prepareClaims } from './jobs/claim-job.ts'
 import { prepareCommit } from './jobs/commit-run.ts'
 import { prepareReserveOutputNumbers } from './jobs/job-outputs.ts'
 import { prepareExpireJobs, prepareRemoveJobs, prepareWithdraw } from './jobs/job-retention.ts'
@@ -81,7 +81,7 @@ export function prepareWriteOperations(database: DatabaseSync) {
     submitBatch: prepareSubmitBatch(database),
     answerAgain: prepareAnswerAgain(database, { completeJob }),
     sweepResults: prepareSweepResults(database),
-    claim: prepareClaim(database, { completeJob }),
+    ...prepareClaims(database, { completeJob }),
     joinLane: prepareJoinLane(database),
     renew: prepareRenew(database),
     commit: prepareCommit(database, { completeJob }),
@@ -176,6 +176,9 @@ export type WriteOperations = ReturnType<typeof prepareWriteOperations>
  */
 export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
   'claim',
+  'claimForeseen',
+  // It writes nothing.
+  'foresee',
   'renew',
   'announceBlob',
   'renewCalls',

@@ -6,7 +6,13 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { EngineOffer } from '../../../../../domain/engine/fleet/lane-offers.ts'
-import type { Claim, ClaimRequest } from '../../../../../domain/jobs/job-store.ts'
+import type {
+  Claim,
+  ClaimRequest,
+  ForeseenClaim,
+  ForeseenJob,
+  ForeseeRequest,
+} from '../../../../../domain/jobs/job-store.ts'
 import { readOrigin } from '../../../../../domain/jobs/submit/job-origin.ts'
 import { COLUMN, type JobRow, type OutputRow, type StoredJob, toJob, toOutput } from '../../../rows/jobs/job-row.ts'
 import { prepareRows } from '../statement.ts'
@@ -14,17 +20,17 @@ import { prepareOutputs } from './job-outputs.ts'
 import { type CompleteJob, JOB_COLUMNS } from './job-row.ts'
 import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE, KEEPS_RESULT } from './submit-job.ts'
 
+type HoldInput = readonly [pool: string, workerId: string, leaseId: string, leaseUntil: number, now: number]
+
 type ClaimInput = readonly [
-  pool: string,
-  workerId: string,
-  leaseId: string,
-  leaseUntil: number,
-  now: number,
+  ...hold: HoldInput,
   /** The id of an engine that takes everything, or null. */
   engineId: string | null,
   /** JSON: [engine id, position among the engines, lane, rank] each. */
   offers: string,
   maxOvertakes: number,
+  /** JSON: ids of jobs that are left alone. */
+  lieReady: string,
 ]
 
 type InputFields = [name: string, hash: string, sizeBytes: number, contentType: string]
@@ -47,11 +53,21 @@ type ClaimAnswer =
   | null
 
 export function toClaimInput(request: ClaimRequest): ClaimInput {
-  const { pool, workerId, leaseId, leaseUntil, now, engines, maxOvertakes } = request
+  const { pool, workerId, leaseId, leaseUntil, now, engines, maxOvertakes, lieReady = [] } = request
   const universal = engines.find(({ lanes }) => lanes === null)
   const offers = universal === undefined ? JSON.stringify(engines.flatMap(toOfferRows)) : ''
   const engineId = universal?.engineId ?? null
-  return [pool, workerId, leaseId, leaseUntil.getTime(), now.getTime(), engineId, offers, maxOvertakes]
+  return [
+    pool,
+    workerId,
+    leaseId,
+    leaseUntil.getTime(),
+    now.getTime(),
+    engineId,
+    offers,
+    maxOvertakes,
+    JSON.stringify(lieReady),
+  ]
 }
 
 function toOfferRows({ engineId, lanes }: EngineOffer, position: number): unknown[] {
@@ -79,6 +95,26 @@ export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
   }
 }
 
+type ForeseeInput = readonly [claim: ClaimInput, count: number, known: readonly string[]]
+type ForeseenAnswer = readonly [jobId: string, claim: ClaimAnswer]
+
+export function toForeseeInput({ engine, count, known, ...request }: ForeseeRequest): ForeseeInput {
+  return [toClaimInput({ ...request, leaseId: NO_LEASE, engines: [engine] }), count, known]
+}
+
+export function toForeseen([jobId, answer]: ForeseenAnswer): ForeseenJob {
+  return { jobId, claim: toClaim(answer, NO_LEASE) }
+}
+
+const NO_LEASE = ''
+
+type ForeseenClaimInput = readonly [...hold: HoldInput, engineId: string, jobId: string]
+
+export function toForeseenClaimInput(request: ForeseenClaim): ForeseenClaimInput {
+  const { pool, workerId, leaseId, leaseUntil, now, engineId, jobId } = request
+  return [pool, workerId, leaseId, leaseUntil.getTime(), now.getTime(), engineId, jobId]
+}
+
 // What an earlier attempt showed is replaced by what this one makes.
 const HOLD = `status = 'running', started_at = ?5, lease_id = ?3, lease_until = ?4, worker_id = ?2,
     attempt = attempt + 1, version = version + 1,
@@ -102,7 +138,8 @@ const TAKE_ANY = `
 
 const firstOf = (condition: string, order: string) => `
   (SELECT next.seq FROM job AS next INDEXED BY job_lane
-   WHERE next.status = 'queued' AND next.needs <> '' AND next.pool = ?1 AND next.expires_at > ?5 AND ${condition}
+   WHERE next.status = 'queued' AND next.needs <> '' AND next.pool = ?1 AND next.expires_at > ?5
+     AND next.id NOT IN (SELECT value FROM json_each(?8)) AND ${condition}
    ORDER BY ${order} next.priority DESC, next.seq LIMIT 1)`
 
 /**
@@ -137,6 +174,12 @@ const TAKE_FITTING = `
     SELECT seq AS chosen_seq, engine AS chosen_engine FROM near WHERE seq <= oldest + ?7
     ORDER BY running, rank, seq, position LIMIT 1) AS pick
   WHERE job.seq = pick.chosen_seq
+  ${RETURNING}`
+
+const TAKE_ONE = `
+  UPDATE job SET ${HOLD}, engine_id = ?6
+  WHERE id = ?7 AND status = 'queued' AND pool = ?1 AND expires_at > ?5
+    AND (SELECT running < max_running FROM account WHERE account.id = job.account_id)
   ${RETURNING}`
 
 type Terms = [extraDataFlags: number, inputCount: number, needs: string, engineId: string, engineLosses: number]
@@ -181,12 +224,16 @@ function toHeldTerms(taken: TakenRow): HeldTerms {
   return { row: taken.slice(0, -TERM_COUNT) as unknown as JobRow, terms: taken.slice(-TERM_COUNT) as Terms }
 }
 
-export function prepareClaim(
-  database: DatabaseSync,
-  { completeJob }: { readonly completeJob: CompleteJob },
-): (input: ClaimInput) => ClaimAnswer {
+interface Claims {
+  readonly claim: (input: ClaimInput) => ClaimAnswer
+  readonly claimForeseen: (input: ForeseenClaimInput) => ClaimAnswer
+  readonly foresee: (input: ForeseeInput) => readonly ForeseenAnswer[]
+}
+
+export function prepareClaims(database: DatabaseSync, { completeJob }: { readonly completeJob: CompleteJob }): Claims {
   const takeAny = prepareRows<TakenRow>(database, TAKE_ANY)
   const takeFitting = prepareRows<TakenRow>(database, TAKE_FITTING)
+  const takeOne = prepareRows<TakenRow>(database, TAKE_ONE)
   const takeRoom = database.prepare(`
     UPDATE account SET queued = queued - 1, running = running + 1, served = ? WHERE id = ? AND running < max_running`)
   // Numbers every claim. A claim that is undone leaves a gap, which changes no order.
@@ -196,22 +243,56 @@ export function prepareClaim(
   const originOf = prepareTracedOrigin(database)
   const selectOutputs = prepareOutputs(database)
   const dropOutputs = database.prepare('DELETE FROM job_output WHERE seq = ?')
-  return ([pool, workerId, leaseId, leaseUntil, now, engineId, offers, maxOvertakes]) => {
+
+  function take([pool, workerId, leaseId, leaseUntil, now, engineId, offers, ...rules]: ClaimInput) {
     const hold = [pool, workerId, leaseId, leaseUntil, now] as const
-    const taken = engineId === null ? takeFitting.get(...hold, offers, maxOvertakes) : takeAny.get(...hold, engineId)
+    return count(engineId === null ? takeFitting.get(...hold, offers, ...rules) : takeAny.get(...hold, engineId))
+  }
+
+  function count(taken: TakenRow | undefined): HeldTerms | null {
     if (taken === undefined) return null
     const held = toHeldTerms(taken)
-    const { row } = held
-    const [flags, , needs, chosenEngine, engineLosses] = held.terms
-    const [seq, id, accountId] = row
+    const [, id, accountId] = held.row
     served += 1
     if (takeRoom.run(served, accountId).changes !== 1)
       throw new Error(`Account ${accountId} has no room for job ${id}.`)
+    return held
+  }
+
+  function answer(held: HeldTerms | null): ClaimAnswer {
+    if (held === null) return null
+    const { row } = held
+    const [flags, , needs, chosenEngine, engineLosses] = held.terms
+    const [seq] = row
     const earlierOutputs = row[COLUMN.outputsReplaced] > 0 ? selectOutputs(seq) : []
     if (earlierOutputs.length > 0) dropOutputs.run(seq)
     const companions = companionsOf(held)
     const rest = [earlierOutputs, engineLosses, originOf(held), (flags & KEEPS_RESULT) !== 0] as const
     return [completeJob(row), ...companions, needs, chosenEngine, ...rest]
+  }
+
+  /** Claims that are made to be undone: so they follow every rule of a claim, and each sees those before it. */
+  function foresee([input, most, known]: ForeseeInput): ForeseenAnswer[] {
+    const found: ForeseenAnswer[] = []
+    database.exec('SAVEPOINT foresee')
+    try {
+      while (found.length < most) {
+        const held = take(input)
+        if (held === null) break
+        const [, id] = held.row
+        found.push([id, known.includes(id) ? null : answer(held)])
+      }
+    } finally {
+      database.exec('ROLLBACK TO foresee')
+      database.exec('RELEASE foresee')
+    }
+    return found
+  }
+
+  return {
+    claim: (input) => answer(take(input)),
+    claimForeseen: (input) => answer(count(takeOne.get(...input))),
+    foresee,
   }
 }
 
