@@ -3,6 +3,7 @@
 import type { StoreOpener } from '../store-under-test.ts'
 import { testJobStoreClaims } from './job-store-claims.ts'
 import { testJobStoreCommits } from './job-store-commits.ts'
+import { testJobStoreForesee } from './job-store-foresee.ts'
 import { testJobStoreLanes } from './job-store-lanes.ts'
 import { testJobStoreLeases } from './job-store-leases.ts'
 import { testJobStoreReads } from './job-store-reads.ts'
@@ -14,6 +15,7 @@ export function testJobStore(opener: StoreOpener): void {
   testJobStoreSubmits(opener)
   testJobStoreReads(opener)
   testJobStoreClaims(opener)
+  testJobStoreForesee(opener)
   testJobStoreLanes(opener)
   testJobStoreCommits(opener)
   testJobStoreLeases(opener)
