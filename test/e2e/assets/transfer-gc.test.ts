@@ -13,15 +13,15 @@ async function countCollections(settings: Readonly<Record<string, string>>) {
   const overrides = { engine: createFakeEngine(), collectMinor: () => collections++ }
   await using service = await startTestApp({ settings, overrides })
   const client = new CheckedClient(service.url)
-  const uploaded = await client.upload('large.bin', Buffer.alloc(40 * MIB))
+  const uploaded = await client.upload('large.bin', Buffer.alloc(20 * MIB))
   assert.equal(uploaded.status, 201)
   const afterUpload = collections
   const { id } = uploaded.json as WireAsset
   const { bytes } = await client.call(`/api/v2/assets/${id}/content`)
-  assert.equal(bytes.length, 40 * MIB)
+  assert.equal(bytes.length, 20 * MIB)
   const afterDownload = collections
   for (let sent = 0; sent < 2; sent++) {
-    const body = JSON.stringify({ not: 'a workflow', text: 'x'.repeat(20 * MIB) })
+    const body = JSON.stringify({ not: 'a workflow', text: 'x'.repeat(10 * MIB) })
     assert.equal((await client.call('/api/v2/jobs', { method: 'POST', body })).status, 422)
   }
   return { afterUpload, afterDownload, afterBodies: collections }
