@@ -2,21 +2,8 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import type { Progress } from '../../../src/domain/jobs/job.ts'
 import { at, hashOf, LOST, newOutput, START, type StoreOpener, shareStore, Tenant } from '../store-under-test.ts'
-
-const PROGRESS: Progress = {
-  value: 0.25,
-  nodesDone: 1,
-  nodesTotal: 4,
-  currentNode: '3',
-  currentNodeClass: 'KSampler',
-  step: 5,
-  steps: 20,
-  message: 'KSampler 5/20',
-}
-
-const REAP = { now: at(30_001), maxAttempts: 3, error: LOST }
+import { PROGRESS, REAP } from './run-samples.ts'
 
 export function testJobStoreCommits(opener: StoreOpener): void {
   describe('commits', () => {
