@@ -1,4 +1,4 @@
-/** What the next claims would take, in a store that can tell; and the claim of one job by its id. */
+/** For stores that no other process takes jobs from: what the next claims would take, and the claim of one job by its id. */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
@@ -24,8 +24,7 @@ export function testJobStoreForesee(opener: StoreOpener): void {
         ...{ engineId: ENGINE.engineId, jobId },
       })
 
-    test('tells exactly what the next claims take, and takes nothing', async (context) => {
-      if (store().jobs.foresee === undefined) return context.skip('this store does not foresee')
+    test('tells exactly what the next claims take, and takes nothing', async () => {
       const random = seededRandom(5)
       for (let round = 0; round < 20; round += 1) {
         const first = await Tenant.create(store())
@@ -46,15 +45,13 @@ export function testJobStoreForesee(opener: StoreOpener): void {
       }
     })
 
-    test('of a job that is known only its place is told', async (context) => {
-      if (store().jobs.foresee === undefined) return context.skip('this store does not foresee')
+    test('of a job that is known only its place is told', async () => {
       const tenant = await Tenant.create(store())
       const { id } = await tenant.submit({ needs: 'a' })
       assert.deepEqual(await foresee(tenant, 4, [id]), [{ jobId: id, claim: null }])
     })
 
-    test('one job is claimed by its id as long as it waits and its account has room', async (context) => {
-      if (store().jobs.foresee === undefined) return context.skip('this store does not foresee')
+    test('one job is claimed by its id as long as it waits and its account has room', async () => {
       const tenant = await (await Tenant.create(store())).neighbour({ maxRunning: 1 })
       const [first, second] = [await tenant.submit({ needs: 'a' }), await tenant.submit({ needs: 'a' })]
       const claim = await claimForeseen(tenant, second.id)

@@ -3,7 +3,6 @@
 import type { StoreOpener } from '../store-under-test.ts'
 import { testJobStoreClaims } from './job-store-claims.ts'
 import { testJobStoreCommits } from './job-store-commits.ts'
-import { testJobStoreForesee } from './job-store-foresee.ts'
 import { testJobStoreLanes } from './job-store-lanes.ts'
 import { testJobStoreLeases } from './job-store-leases.ts'
 import { testJobStoreReads } from './job-store-reads.ts'
@@ -15,7 +14,6 @@ export function testJobStore(opener: StoreOpener): void {
   testJobStoreSubmits(opener)
   testJobStoreReads(opener)
   testJobStoreClaims(opener)
-  testJobStoreForesee(opener)
   testJobStoreLanes(opener)
   testJobStoreCommits(opener)
   testJobStoreLeases(opener)
