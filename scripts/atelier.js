@@ -6,15 +6,18 @@
 import { spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import path from 'node:path'
-import { findProgram } from './built-parts.js'
+import { findProgram, packedProgram } from './built-parts.js'
 import { findNode, projectDirectory, REQUIRED_MAJOR } from './local-node.js'
 
-const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR1', 'SIGUSR2']
-const SIGNAL_NUMBERS = { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGKILL: 9, SIGUSR1: 10, SIGUSR2: 12, SIGTERM: 15 }
+const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2']
+const SIGNAL_NUMBERS = { SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGKILL: 9, SIGUSR2: 12, SIGTERM: 15 }
 
 const sources = path.join(projectDirectory, 'src', 'bin.ts')
 const isCheckout = existsSync(sources)
-const program = isCheckout ? findProgram(projectDirectory) : path.join(projectDirectory, 'dist', 'src', 'bin.js')
+const program = isCheckout ? findProgram(projectDirectory) : packedProgram(projectDirectory)
+
+// As many helper threads for the runtime as there are cores beside the first, instead of four; and none that waits for a debugger.
+const NODE_FLAGS = ['--v8-pool-size=0', '--disable-sigusr1']
 
 function fail(message) {
   process.stderr.write(`atelier: ${message}\n`)
@@ -22,7 +25,7 @@ function fail(message) {
 }
 
 function launch(node) {
-  const child = spawn(node, [program, ...process.argv.slice(2)], { stdio: 'inherit' })
+  const child = spawn(node, [...NODE_FLAGS, program, ...process.argv.slice(2)], { stdio: 'inherit' })
   // A terminal sends Ctrl-C to both processes; the program must still get a signal that was sent to this one alone,
   // and this one must outlive it to report how it ended.
   const fromTerminal = process.stdin.isTTY === true

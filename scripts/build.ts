@@ -1,12 +1,15 @@
 /**
  * Makes `dist/`, the program as plain JavaScript with its types beside it: what `npm pack` packs. Node runs the sources of a
  * checkout as they are, but refuses TypeScript inside node_modules, where an installed package lies. The folder has the layout
- * of the checkout, so that every relative path in the code means the same in both.
+ * of the checkout, so that every relative path in the code means the same in both. The service itself runs from a build in few
+ * files; its modules are not packed a second time.
  */
 import { spawnSync } from 'node:child_process'
 import { cpSync, existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { packedProgram } from './built-parts.js'
+import { bundleProgram } from './bundle-program.ts'
 
 const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const dist = path.join(project, 'dist')
@@ -36,5 +39,7 @@ compile('tsconfig.build.json')
 // Types only of what other programs may import.
 compile('tsconfig.types.json')
 renameThreadModules()
+rmSync(path.join(dist, 'src'), { recursive: true })
+await bundleProgram(path.dirname(packedProgram(project)), { hasPackages: false })
 for (const name of DATA.filter((name) => existsSync(path.join(project, name))))
   cpSync(path.join(project, name), path.join(dist, name), { recursive: true })

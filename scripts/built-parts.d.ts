@@ -3,3 +3,4 @@ export function isConsoleBuilt(project: string, digest: string): boolean
 export function digestProgram(project: string): string | null
 export function builtProgram(project: string, digest: string): string
 export function findProgram(project: string): string
+export function packedProgram(project: string): string

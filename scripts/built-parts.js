@@ -14,7 +14,7 @@ const CONSOLE_SOURCES = [
   'scripts/build-console.ts',
   'package-lock.json',
 ]
-const PROGRAM_SOURCES = ['src', 'engine', 'lib', 'scripts/build-program.ts', 'package-lock.json']
+const PROGRAM_SOURCES = ['src', 'engine', 'lib', 'scripts/bundle-program.ts', 'package-lock.json']
 
 const isTest = (name) => name === 'test' || name.endsWith('.test.ts')
 
@@ -68,6 +68,11 @@ export function digestProgram(project) {
  */
 export function builtProgram(project, digest) {
   return path.join(project, 'build', digest, 'bin.js')
+}
+
+/** The program in a package that was installed. */
+export function packedProgram(project) {
+  return path.join(project, 'dist', 'build', 'program', 'bin.js')
 }
 
 /** What `node` is to run: the build of exactly these sources, or the sources themselves where there is none. */

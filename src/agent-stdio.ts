@@ -1,6 +1,6 @@
 /** Composes the tools for agents with a connection over standard input and output. The surface that has them may be left out. */
 import { openPictures } from './compose/asset-actions.ts'
-import type { AgentConnection } from './surfaces/kit/agent-connection.ts'
+import type { AgentConnection } from './surfaces/kit/parts/agent-connection.ts'
 import { openAgentTools } from './surfaces/optional-surfaces.ts'
 
 /** False: this program was built without tools for agents. */

@@ -30,6 +30,8 @@ export interface AppOverrides extends ServiceOverrides, HttpOverrides {}
 interface AppOptions {
   readonly log: Log
   readonly version: string
+  /** Opened before, while the rest of the program was loaded; left out: opened here. */
+  readonly store?: Promise<Store>
   readonly overrides?: AppOverrides
 }
 
@@ -50,7 +52,7 @@ export interface App extends AsyncDisposable {
 }
 
 export async function startApp(config: Config, secrets: Secrets, options: AppOptions): Promise<App> {
-  const { version, overrides = {} } = options
+  const { version, store: openingStore, overrides = {} } = options
   const { role } = config
   await using opening = new AsyncDisposableStack()
   // Closed last: whatever ends before it is still told.
@@ -58,7 +60,15 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     await openTracing(config.traces, { headers: secrets.traceHeaders, version, log: options.log }),
   )
   const metrics = openMetrics({ version, role, errorTypeOf })
-  const service = await openService(config, secrets, { tracer, log, version, metrics, overrides, opening })
+  const service = await openService(config, secrets, {
+    tracer,
+    log,
+    version,
+    metrics,
+    openingStore,
+    overrides,
+    opening,
+  })
   const { base, callers, engines, resident, bus, assets, running, router } = service
   const { store, serviceFile, node, opened, clock } = base
   const { fleet, directory } = engines
@@ -87,6 +97,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   // Beside other processes, bytes without a record may be bytes whose record is on its way.
   if (store.isExclusive) opening.use(sweepLeftOverBytes(assets, log))
   node.listensAt(http.url)
+  await service.listensAt(http.url)
   await node.heartbeat.beat()
   node.heartbeat.start()
   running.jobs.housekeeping.start()

@@ -30,7 +30,7 @@ import type { OwnNode } from './domain/service-nodes/node-report.ts'
 import type { Store } from './domain/store.ts'
 import type { WorkerGateway } from './domain/workers/worker-gateway.ts'
 import type { WorkerKeys } from './domain/workers/worker-keys.ts'
-import type { SurfaceParts } from './surfaces/kit/surface-parts.ts'
+import type { SurfaceParts } from './surfaces/kit/parts/surface-parts.ts'
 
 /** For tests. */
 export interface HttpOverrides {
@@ -73,7 +73,7 @@ export interface HttpParts {
   readonly metrics: Metrics
   /** Shared by all long work on the main thread. */
   readonly turns: Turns
-  /** Told of every chunk of a request's body. */
+  /** Called for every chunk of a request's body. */
   readonly onTransferred: (bytes: number) => void
   /** Left out: tracing is off. */
   readonly tracer?: Tracer

@@ -1,4 +1,4 @@
-/** Where whoever looks after the machine of a joined worker asks whether it lives, and whether its service takes it. Nothing else is told there. */
+/** Health checks of a joined worker: whether the process lives, and whether its service accepts it. Nothing else is served. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { JoinConfig } from './config/join-config.ts'

@@ -64,7 +64,7 @@ export async function startJoinedWorker(
   await using opening = new AsyncDisposableStack()
   const { traceHeaders: headers = null } = options
   const { tracer, log } = opening.use(await openTracing(config.traces, { headers, version, log: options.log }))
-  const service = opening.use(await openJoin(join, options))
+  const service = opening.use(await openJoin(join, { ...options, tracer }))
   const pools = choosePools(service.hello.pools, options.pools)
   const { clock, engines } = service
   const about = () => ({
@@ -75,7 +75,7 @@ export async function startJoinedWorker(
     await openHeartbeat({ store: engines.nodes, nodeId: service.instanceId, about, clock, log }),
   )
   heartbeat.onBeat(service.sampleClock)
-  // Whoever watches its jobs must know where they are told of.
+  // Processes that watch its jobs must know which one publishes their live events.
   service.bus.onLiveNode(() => void heartbeat.beat())
   const { fleet, directory, publish } = await openFleet(config, {
     service,
@@ -208,7 +208,7 @@ function toWorkerDeps(config: Config, { service, fleet }: WorkerParts): Omit<Wor
       offers: (chosen) => fleet.offers(chosen),
       // A claim waits at the service with what was offered: a slot is offered when nothing can go wrong with its last run any more.
       take: (engineId, lane) => ({ ...fleet.take(engineId, lane), vacate() {} }),
-      // Jobs are foreseen by whoever has the store.
+      // Only a process with direct access to the store can foresee claims.
       readyOffers: () => [],
       layReady: (engineId, lane) => fleet.layReady(engineId, lane),
       isAvailable: (engineId) => fleet.isAvailable(engineId),

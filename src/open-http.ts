@@ -21,11 +21,10 @@ import { createDocs } from './surfaces/docs/index.ts'
 import { createJobsV2 } from './surfaces/jobs-v2/index.ts'
 import { loadJobsContract } from './surfaces/jobs-v2/jobs-contract.ts'
 import { createAnswerError } from './surfaces/jobs-v2/jobs-errors.ts'
-import type { PoolOf } from './surfaces/jobs-v2/reachable-jobs.ts'
 import { createDirectLinks, createSignedLinks } from './surfaces/jobs-v2/views/links.ts'
 import { type BodyMemoryOptions, createBodyMemory } from './surfaces/kit/bodies/body-memory.ts'
 import { createAccountConnections } from './surfaces/kit/connections/account-connections.ts'
-import { createRouteDeployment } from './surfaces/kit/guards/deployment-address.ts'
+import { createRouteDeployment, mustNameNoDeployment, type PoolOf } from './surfaces/kit/guards/deployment-address.ts'
 import { createGate, type Gate } from './surfaces/kit/guards/gate.ts'
 import { createOperatorGuard } from './surfaces/kit/guards/operator-guard.ts'
 import type { Surface } from './surfaces/kit/surface.ts'
@@ -42,7 +41,8 @@ function toStreamLimit({ http }: Config, shared: SharedAccounts | null): PerAcco
   return (accountId) => Math.min(http.maxStreams, shared.limitsOf(accountId).streams)
 }
 
-function toPoolOf(deployments: Deployments): PoolOf {
+function toPoolOf(deployments: Deployments | null): PoolOf {
+  if (deployments === null) return mustNameNoDeployment
   return ({ deploymentId }, accountId) =>
     deploymentId === null ? null : deployments.findFor(accountId, deploymentId).id
 }
@@ -66,6 +66,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     config.kind === 'local'
       ? createDirectLinks(clock)
       : createSignedLinks({ sign: signer.sign, lifetimeMs: config.assets.urlLifetimeMs, clock })
+  const poolOf = toPoolOf(deployments)
   const isEveryoneOperator = config.kind === 'local' && secrets.adminToken === null
   const guardAdmin = createOperatorGuard({
     gate,
@@ -87,7 +88,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     contentLinks,
     linkStyle: { isAbsolute: http.absoluteUrls },
     upstream: config.kind === 'local' ? (config.fleet.urls[0] ?? 'embedded') : null,
-    poolOf: deployments === null ? undefined : toPoolOf(deployments),
+    poolOf,
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
     assets: { ...assets, maxUploadBytes: parts.maxUploadBytes },
     webhooks: parts.webhooks.webhooks,
@@ -159,7 +160,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
         ]
   const { turns, onTransferred } = parts
   const bodyMemory = createBodyMemory({ ...toBodyLimits(config), turns, onTransferred })
-  const surfaceParts = toSurfaceParts(config, gate, { ...parts, accountConnections, isEveryoneOperator })
+  const surfaceParts = toSurfaceParts(config, gate, { ...parts, accountConnections, poolOf, isEveryoneOperator })
   const optional = await openOptionalSurfaces(surfaceParts)
   const surfaces: readonly Surface[] = [
     jobsV2,

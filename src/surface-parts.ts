@@ -10,7 +10,7 @@ import { asChosen, withinAccount } from './domain/jobs/submit/chosen-id.ts'
 import { createEstimateWait } from './domain/jobs/waits/wait-estimates.ts'
 import type { HttpParts } from './http-parts.ts'
 import type { Gate } from './surfaces/kit/guards/gate.ts'
-import type { SurfaceParts } from './surfaces/kit/surface-parts.ts'
+import type { SurfaceParts } from './surfaces/kit/parts/surface-parts.ts'
 
 // Longer than any call may take, so that an answer in the last moment still finds its connection open.
 export const HOLD_GRACE_MS = 60_000
@@ -18,9 +18,23 @@ export const HOLD_GRACE_MS = 60_000
 export function toSurfaceParts(
   config: Config,
   gate: Gate,
-  parts: HttpParts & Pick<SurfaceParts, 'accountConnections'> & { readonly isEveryoneOperator: boolean },
+  parts: HttpParts & Pick<SurfaceParts, 'accountConnections' | 'poolOf'> & { readonly isEveryoneOperator: boolean },
 ): SurfaceParts {
-  const { accountConnections, shared, signer, store, bus, directory, jobs, assets, version, turns, clock, log } = parts
+  const {
+    accountConnections,
+    poolOf,
+    shared,
+    signer,
+    store,
+    bus,
+    directory,
+    jobs,
+    assets,
+    version,
+    turns,
+    clock,
+    log,
+  } = parts
   const given: SurfaceParts = {
     gate,
     brands: config.http.brand,
@@ -32,7 +46,8 @@ export function toSurfaceParts(
     isForEditor: false,
     editorScripts: [],
     bus,
-    catalog: () => directory.catalog(DEFAULT_POOL),
+    poolOf,
+    catalog: (pool) => directory.catalog(pool ?? DEFAULT_POOL),
     jobs: { ...jobs, chooseId: shared === null ? asChosen : withinAccount },
     isAtLimit: async (accountId) =>
       shared !== null &&

@@ -1,7 +1,10 @@
-/** What the engine adds to every node, and what it costs to check a large graph. */
+/** What the engine adds to every node, what it costs to check a large graph, and to convert the hardest of files. */
 import { readGraph } from '../../engine/graph/read-graph.ts'
 import { validate } from '../../engine/graph/validate/validate.ts'
-import type { JsonValue } from '../../lib/json/lossless-json.ts'
+import { type JsonValue, parseLosslessJson } from '../../lib/json/lossless-json.ts'
+import { createConvertFile } from '../../src/domain/workflows/convert/convert-file.ts'
+import { readEditorCatalog } from '../../test/support/workflows/editor-pairs.ts'
+import { HARD_FILES } from '../../test/support/workflows/hard-files.ts'
 import { type BenchEngine, openBenchEngine } from '../kit/engine.ts'
 import type { Figure } from '../kit/figure.ts'
 
@@ -64,7 +67,38 @@ async function validation({ engine }: BenchEngine): Promise<Figure> {
   }
 }
 
+const CONVERSIONS = 5
+
+/** The slowest of all files that are made to be slow, each at its median. */
+async function conversion(): Promise<Figure> {
+  const catalog = readEditorCatalog()
+  const clock = { now: () => new Date() }
+  const convert = createConvertFile({ catalog: () => catalog, clock, random: Math.random })
+  const slowest: [ms: number, name: string][] = []
+  for (const [name, make] of Object.entries(HARD_FILES)) {
+    const text = JSON.stringify(make())
+    const times: number[] = []
+    for (let round = 0; round < CONVERSIONS; round++) {
+      const file = parseLosslessJson(text)
+      const startedAt = performance.now()
+      // Most of them are refused.
+      await convert(file, null).catch(() => {})
+      times.push(performance.now() - startedAt)
+    }
+    slowest.push([median(times.sort((a, b) => a - b)), name])
+  }
+  slowest.sort(([a], [b]) => b - a)
+  return {
+    name: 'hardest saved workflow of 1 MB converted or refused',
+    measured: slowest[0][0],
+    unit: 'ms',
+    bar: 200,
+    direction: 'at_most',
+    detail: Object.fromEntries(slowest.slice(0, CONVERSIONS).map(([ms, name]) => [name, ms])),
+  }
+}
+
 export async function graph(): Promise<Figure[]> {
   await using opened = await openBenchEngine()
-  return [await overhead(opened), await validation(opened)]
+  return [await overhead(opened), await validation(opened), await conversion()]
 }

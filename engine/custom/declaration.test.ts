@@ -52,9 +52,9 @@ const MISTAKES: Readonly<Record<string, readonly [definition: unknown, message: 
   'a class type with a line end': [{ ...plain, classType: 'A\nB' }, /needs a classType/],
   'a misspelled member': [{ ...plain, input: {} }, /Error: node Plain: unknown member input; there are classType/],
   'no function': [{ ...plain, run: 1 }, /run must be a function/],
-  'no outputs': [{ ...plain, outputs: {} }, /no outputs and is no output node/],
+  'no outputs': [{ ...plain, outputs: {} }, /no outputs and is not an output node/],
   'an unknown output kind': [{ ...plain, outputs: { n: 'Integer' } }, /output n: give one of image/],
-  'an output of no name': [{ ...plain, outputs: { 'a.b': 'int' } }, /outputs: "a\.b" is no name/],
+  'an output of no name': [{ ...plain, outputs: { 'a.b': 'int' } }, /outputs: "a\.b" is not a name/],
   'an input that is a text': [{ ...plain, inputs: { a: 'IMAGE' } }, /input a: declare it with a function/],
   'an unknown option': [
     { ...plain, inputs: { a: { kind: 'int', options: { mim: 1 } } } },
@@ -64,7 +64,7 @@ const MISTAKES: Readonly<Record<string, readonly [definition: unknown, message: 
     { ...plain, inputs: { a: { kind: 'int', options: { min: 0.5 } } } },
     /option min has a wrong/,
   ],
-  'a default outside': [{ ...plain, inputs: { a: float({ default: 2, max: 1 }) } }, /default lies outside min and max/],
+  'a default outside': [{ ...plain, inputs: { a: float({ default: 2, max: 1 }) } }, /default is outside min and max/],
   'min above max': [{ ...plain, inputs: { a: int({ min: 2, max: 1 }) } }, /max is below min/],
   'no choices': [{ ...plain, inputs: { a: choice([]) } }, /needs a list of words/],
   'a default that is no choice': [

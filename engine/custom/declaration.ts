@@ -113,7 +113,8 @@ function readSlots(definition: Members, key: 'inputs' | 'outputs'): [string, unk
   const entries = Object.entries(slots)
   if (entries.length > MAX_SLOTS) throw new Error(`has ${entries.length} ${key}; at most ${MAX_SLOTS} are allowed`)
   const wrong = entries.find(([name]) => !SLOT_NAME.test(name))
-  if (wrong !== undefined) throw new Error(`${key}: ${JSON.stringify(wrong[0])} is no name; use letters, digits and _`)
+  if (wrong !== undefined)
+    throw new Error(`${key}: ${JSON.stringify(wrong[0])} is not a name; use letters, digits and _`)
   return entries
 }
 
@@ -134,7 +135,7 @@ function readOptions(kind: InputKind, options: unknown, where: string): Members 
 function refuseContradiction({ default: preset, min, max }: Members, where: string): void {
   const below = (a: unknown, b: unknown) => typeof a === 'number' && typeof b === 'number' && a < b
   if (below(max, min)) throw new Error(`${where}: max is below min`)
-  if (below(preset, min) || below(max, preset)) throw new Error(`${where}: default lies outside min and max`)
+  if (below(preset, min) || below(max, preset)) throw new Error(`${where}: default is outside min and max`)
 }
 
 function readChoices({ choices }: Members, options: Members, where: string): readonly string[] {
@@ -192,7 +193,8 @@ export function readDeclaration(definition: unknown): NodeDeclaration {
     if (typeof definition['run'] !== 'function') throw new Error('run must be a function')
     const outputs = readSlots(definition, 'outputs').map(readOutput)
     const isOutputNode = readFlag(definition, 'isOutputNode', false)
-    if (outputs.length === 0 && !isOutputNode) throw new Error('it has no outputs and is no output node: it never runs')
+    if (outputs.length === 0 && !isOutputNode)
+      throw new Error('it has no outputs and is not an output node: it would never run')
     return {
       classType,
       displayName: readText(definition, 'displayName', classType),

@@ -1,6 +1,6 @@
 /**
- * The threads of custom nodes: the first opened at once, others when they are needed. They are nobody else's, so a node that hangs
- * holds up other custom nodes at most. A call that takes too long, uses too much memory or ignores a cancel loses its thread.
+ * The threads of custom nodes: the first opened at once, others when they are needed. Nothing else runs in them, so a node that hangs
+ * can only hold up other custom nodes. A call that takes too long, uses too much memory or ignores a cancel loses its thread.
  */
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { toHeapLimits } from '../../lib/threads/thread-heap.ts'

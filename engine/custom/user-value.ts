@@ -64,7 +64,7 @@ function readShape(shape: unknown, where: string): readonly number[] {
   const shown = isShape
     ? `[${sides.map((side) => (typeof side === 'number' ? side : typeName(side))).join(', ')}]`
     : typeName(shape)
-  throw new NodeError('ValueError', `${where}: ${shown} is no shape; give whole numbers from 0`)
+  throw new NodeError('ValueError', `${where}: ${shown} is not a shape; give whole numbers from 0`)
 }
 
 function takeTensor(value: unknown, where: string, intake: Intake): Tensor {
@@ -141,7 +141,7 @@ function takeString(value: unknown, where: string, intake: Intake): string {
 
 function takeInt(value: unknown, where: string): number | bigint {
   if (typeof value === 'bigint' || (typeof value === 'number' && Number.isSafeInteger(value))) return value
-  if (typeof value === 'number') throw new NodeError('ValueError', `${where}: ${value} is no whole number`)
+  if (typeof value === 'number') throw new NodeError('ValueError', `${where}: ${value} is not a whole number`)
   refuse(where, 'a whole number', value)
 }
 
@@ -170,7 +170,8 @@ export function takeOutputs(result: unknown, outputs: readonly OutputDeclaration
   const names = outputs.map(({ name }) => name)
   if (!isMembers(members)) refuse('the result', `an object with ${names.join(', ') || 'nothing'}`, members)
   const extra = Object.keys(members).find((name) => !names.includes(name))
-  if (extra !== undefined) throw new NodeError('TypeError', `the result has ${extra}, which is no output of this node`)
+  if (extra !== undefined)
+    throw new NodeError('TypeError', `the result has ${extra}, which is not an output of this node`)
   const missing = names.find((name) => !Object.hasOwn(members, name))
   if (missing !== undefined) throw new NodeError('TypeError', `the result lacks the output ${missing}`)
   const intake: Intake = { allocate, plainBytes: 0 }

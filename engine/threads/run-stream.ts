@@ -1,6 +1,6 @@
 /**
  * The events of one run as its reader sees them. They wait here until they are taken; how many may wait is decided on the
- * other side, which is told of everything that was taken.
+ * other side, to which everything that was taken is acknowledged.
  */
 import type { EngineEvent, NodeReport, ReportedItem } from '../graph/run-event.ts'
 import type { MadeFile, MadeReport, MadeValue } from '../node/node-context.ts'

@@ -2,7 +2,7 @@
  * Threads that work on one call each at a time, the rest of the calls waiting in order. A thread that dies fails the call that it
  * worked on, and another takes its place; one that works on a call for too long, or ignores a cancel, is ended. A thread that dies
  * while it loads would do so again at once: the next one is started after a pause, which grows. What the threads run, and how they
- * are started, is told by their kind.
+ * are started, is defined by their kind.
  */
 
 import { createBackoff } from '../../lib/waiting/backoff.ts'

@@ -129,7 +129,7 @@ test('a bound for the whole exchange counts from its start, through head and bod
   })
   await using client = openOutboundClient({ connectionsPerHost: 1 })
   const request = { origin: fake.url, path: '/', method: 'GET', headers: {} } as const
-  await assert.rejects(client.send(request, { totalTimeMs: 60, maxBytes: 1_000_000 }), isFault('timeout'))
+  await assert.rejects(client.send(request, { totalTimeMs: 500, maxBytes: 1_000_000 }), isFault('timeout'))
 })
 
 test('silence before the head and within the body ends a stream that has no other bound', async () => {

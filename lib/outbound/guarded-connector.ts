@@ -1,6 +1,7 @@
 /** Connections that go only where a network allows, whatever a name leads to at the moment they are made. */
 import { isIP, type LookupFunction } from 'node:net'
-import { buildConnector } from 'undici'
+import type { buildConnector } from 'undici'
+import { loadUndici } from './load-undici.ts'
 import { BlockedAddressError, type Network, type ResolvedAddress, toLiteral } from './network.ts'
 
 const CONNECT_TIMEOUT_MS = 10_000
@@ -10,18 +11,21 @@ const CONNECT_TIMEOUT_MS = 10_000
  * exactly the addresses that passed, so a name that answers differently the second time (DNS rebinding) gains nothing.
  */
 export function createGuardedConnector(network: Network): buildConnector.connector {
-  const connect = buildConnector({
-    allowH2: false,
-    timeout: CONNECT_TIMEOUT_MS,
-    lookup: createGuardedLookup(network),
-    // The type asks for a port that each connection brings itself.
-  } as buildConnector.BuildOptions)
+  let connect: buildConnector.connector | null = null
+  const openConnector = () =>
+    loadUndici().buildConnector({
+      allowH2: false,
+      timeout: CONNECT_TIMEOUT_MS,
+      lookup: createGuardedLookup(network),
+      // The type asks for a port that each connection brings itself.
+    } as buildConnector.BuildOptions)
   return function guardedConnect(options, callback) {
     const literal = toLiteral(options.hostname)
     // The system does not look up an address that is written out, so the lookup would never see it.
     if (isIP(literal) !== 0 && !network.mayConnect(literal)) {
       return callback(new BlockedAddressError(options.hostname, 'it is not a public address'), null)
     }
+    connect ??= openConnector()
     connect(options, callback)
   }
 }

@@ -2,7 +2,7 @@
  * The client for all outgoing HTTP: keeps connections open, and bounds every phase of a request (see exchange.ts). It follows no
  * redirects: callers get them as answers and decide themselves.
  */
-import { Agent, type buildConnector } from 'undici'
+import type { Agent, buildConnector } from 'undici'
 import { toTraceHeaders } from '../tracing/trace-context.ts'
 import { inSpan, type Tracer } from '../tracing/tracer.ts'
 import {
@@ -12,6 +12,7 @@ import {
   exchange,
   type TotalLimits,
 } from './exchange.ts'
+import { loadUndici } from './load-undici.ts'
 
 // A server or proxy may close an idle connection at any moment; after a short idle time that is unlikely.
 const KEEP_ALIVE_MS = 4_000
@@ -37,17 +38,30 @@ interface OutboundTraces {
 }
 
 export function openOutboundClient({ connectionsPerHost, connect, traces }: OutboundClientOptions): OutboundClient {
-  const agent = new Agent({
-    connections: connectionsPerHost,
-    allowH2: false,
-    pipelining: 1,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    ...(connect !== undefined && { connect }),
-  })
-  const send: OutboundClient['send'] = (request, limits) => exchange(agent, request, limits)
+  let agent: Agent | null = null
+  let isClosed = false
+  function openAgent(): Agent {
+    const opened = new (loadUndici().Agent)({
+      connections: connectionsPerHost,
+      allowH2: false,
+      pipelining: 1,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      ...(connect !== undefined && { connect }),
+    })
+    // It refuses what it is asked after its end as it refuses everything else.
+    if (isClosed) void opened.destroy()
+    return opened
+  }
+  const send: OutboundClient['send'] = (request, limits) => {
+    agent ??= openAgent()
+    return exchange(agent, request, limits)
+  }
   return {
     send: traces === undefined ? send : withTraces(send, traces),
-    [Symbol.asyncDispose]: () => agent.destroy(),
+    async [Symbol.asyncDispose]() {
+      isClosed = true
+      await agent?.destroy()
+    },
   }
 }
 

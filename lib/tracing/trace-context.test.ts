@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readTraceContext, toTraceHeaders } from './trace-context.ts'
+import { readKeptTrace, readTraceContext, toTraceHeaders, writeTraceContext } from './trace-context.ts'
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const SPAN = '00f067aa0ba902b7'
@@ -45,4 +45,12 @@ test('whatever does not follow the recommendation counts as absent', () => {
   assert.equal(readTraceContext(HEADER, 'x'.repeat(513))?.state, '')
   assert.equal(readTraceContext(HEADER, 'a=\u0000')?.state, '')
   assert.equal(readTraceContext(HEADER, ['a=1', 'b=2'])?.state, 'a=1,b=2')
+})
+
+test('what is kept of a trace is read as it was', () => {
+  for (const state of ['', 'vendor=1, other=2']) {
+    const context = { traceId: TRACE, spanId: SPAN, isSampled: true, state }
+    assert.deepEqual(readKeptTrace(writeTraceContext(context)), context)
+  }
+  for (const text of [null, '', 'word', `${HEADER}x a=1`]) assert.equal(readKeptTrace(text), null)
 })

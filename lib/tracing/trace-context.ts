@@ -12,9 +12,12 @@ export interface TraceContext {
   readonly state: string
 }
 
-// A later version may add fields behind the flags; version ff is forbidden.
-const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:$|-)/
-const FIRST_VERSION = /^00-.{52}$/
+// A later version may add fields behind the flags, never the first one; version ff is forbidden.
+const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(?:$|-)/
+const FIRST_VERSION_LENGTH = 55
+const FORBIDDEN_VERSION = 'ff'
+const NO_TRACE = '0'.repeat(32)
+const NO_SPAN = '0'.repeat(16)
 const MAX_TRACEPARENT_LENGTH = 256
 const SAMPLED = 1
 // The recommendation asks to pass on at least 512 characters.
@@ -25,15 +28,18 @@ type HeaderValue = string | readonly string[] | undefined
 
 export function readTraceContext(traceparent: HeaderValue, tracestate?: HeaderValue): TraceContext | null {
   if (typeof traceparent !== 'string' || traceparent.length > MAX_TRACEPARENT_LENGTH) return null
-  const [, traceId, spanId, flags] = TRACEPARENT.exec(traceparent) ?? []
-  if (traceId === undefined || spanId === undefined || flags === undefined) return null
-  if (traceparent.startsWith('00') && !FIRST_VERSION.test(traceparent)) return null
-  const isSampled = (Number.parseInt(flags, 16) & SAMPLED) !== 0
+  if (!TRACEPARENT.test(traceparent) || traceparent.startsWith(FORBIDDEN_VERSION)) return null
+  if (traceparent.startsWith('00') && traceparent.length !== FIRST_VERSION_LENGTH) return null
+  const traceId = traceparent.slice(3, 35)
+  const spanId = traceparent.slice(36, 52)
+  if (traceId === NO_TRACE || spanId === NO_SPAN) return null
+  const isSampled = (Number.parseInt(traceparent.slice(53, 55), 16) & SAMPLED) !== 0
   return { traceId, spanId, isSampled, state: readState(tracestate) }
 }
 
 function readState(header: HeaderValue): string {
-  const text = typeof header === 'string' ? header : (header?.join(',') ?? '')
+  if (header === undefined) return ''
+  const text = typeof header === 'string' ? header : header.join(',')
   return text.length <= MAX_STATE_LENGTH && STATE.test(text) ? text : ''
 }
 
@@ -45,4 +51,16 @@ export function toTraceparent({ traceId, spanId, isSampled }: TraceContext): str
 export function toTraceHeaders(context: TraceContext): Record<string, string> {
   const traceparent = toTraceparent(context)
   return context.state === '' ? { traceparent } : { traceparent, tracestate: context.state }
+}
+
+/** As one text, for a place to keep it: the two headers with a blank between them. */
+export function writeTraceContext(context: TraceContext): string {
+  return `${toTraceparent(context)} ${context.state}`.trimEnd()
+}
+
+/** null: there is none, or what is there is none. */
+export function readKeptTrace(text: string | null): TraceContext | null {
+  if (text === null) return null
+  const [traceparent = ''] = text.split(' ', 1)
+  return readTraceContext(traceparent, text.slice(traceparent.length + 1))
 }

@@ -38,21 +38,32 @@ export interface Tracer {
 }
 
 /** Runs the body inside a span of its own, which ends with it. */
-export async function inSpan<Result>(
+export function inSpan<Result>(
   tracer: Tracer,
   name: string,
   options: SpanOptions,
   body: (span: Span) => Promise<Result>,
 ): Promise<Result> {
   const span = tracer.start(name, options)
-  try {
-    return await tracer.within(span, () => body(span))
-  } catch (error) {
-    span.fail(reasonOf(error))
-    throw error
-  } finally {
-    span.end()
-  }
+  return endWith(
+    span,
+    tracer.within(span, () => body(span)),
+  )
+}
+
+/** Not an async function: these stand around every submit, and each promise in between would cost more than the span. */
+function endWith<Result>(span: Span, work: Promise<Result>): Promise<Result> {
+  return work.then(
+    (result) => {
+      span.end()
+      return result
+    },
+    (error: unknown) => {
+      span.fail(reasonOf(error))
+      span.end()
+      throw error
+    },
+  )
 }
 
 /** The function itself while tracing is off; otherwise one that makes a span of each call. */
@@ -74,17 +85,7 @@ export function timed<Inputs extends unknown[], Result>(
   if (tracer === undefined) return call
   return (...inputs) => {
     const span = tracer.start(name)
-    return call(...inputs).then(
-      (result) => {
-        span.end()
-        return result
-      },
-      (error: unknown) => {
-        span.fail(reasonOf(error))
-        span.end()
-        throw error
-      },
-    )
+    return endWith(span, call(...inputs))
   }
 }
 

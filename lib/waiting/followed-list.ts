@@ -1,6 +1,6 @@
 /**
  * A copy of a list that others change too. Every change of an entry gets a version above all earlier ones, and versions appear
- * in the order in which changes become readable; so whoever asks for everything above the version that it knows misses nothing.
+ * in the order in which changes become readable; so a reader that asks for everything above its own version misses nothing.
  * Reads run one at a time. What this process writes itself is put into the copy at once, and everything since the write began
  * is read again: a page that was asked for before could otherwise put an older state back, or the write's own answer could hide
  * a change that another process made right after it.

@@ -49,7 +49,7 @@ export interface SharedAccounts extends AccountRules {
   readonly priceFor: (accountId: string, pool: string) => PoolPrice | null
   /** Counts a request of this caller against its rate. */
   readonly countRequest: (caller: Caller) => Caller | Promise<Caller>
-  /** Calls the listener soon after a key or an account has changed: whoever was welcome may not be any more. */
+  /** Calls the listener soon after a key or an account has changed: open connections may have lost their right. */
   onCredentialsChanged(listener: () => void): () => void
   readonly chores: readonly Chore[]
   /** What must be followed where other processes change it too. */
@@ -62,7 +62,7 @@ interface AccountParts {
   readonly store: Pick<Store, 'directory' | 'apiKeys' | 'limits'>
   readonly clock: Clock
   readonly log: Log
-  /** Left out: nobody else keeps a copy of the accounts and keys. */
+  /** Left out: no other process keeps a copy of the accounts and keys. */
   readonly directories?: Directories
 }
 
@@ -127,7 +127,7 @@ export async function openSharedAccounts(config: AccountsConfig, parts: AccountP
   }
 }
 
-/** Many changes at once, such as those of the first refresh, are told once. */
+/** Many changes at once, such as those of the first refresh, make one call. */
 function createChangeSignal() {
   const listeners = new Set<() => void>()
   let isSignalled = false

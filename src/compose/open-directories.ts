@@ -1,6 +1,6 @@
 /**
  * The lists that this process keeps in memory, followed in a store that other processes write to as well. Where nobody else can
- * write, nothing is polled and nobody is told. The read that compares their versions also says what else need not be looked at.
+ * write, nothing is polled and no change is announced. The read that compares their versions also shows what else has not changed.
  */
 import type { Log } from '../../lib/log.ts'
 import { uptimeMs } from '../../lib/waiting/uptime.ts'
@@ -25,14 +25,14 @@ export interface Directories extends AsyncDisposable {
   announce(directory: StoredDirectory): Promise<void>
   /** From now on these lists are kept up to date. Called once, before anything is served. */
   follow(lists: Readonly<Partial<Record<StoredDirectory, FollowedDirectory>>>): void
-  /** What the store showed a moment ago; null: nobody looked at it lately. */
+  /** The newest reading of the store; null: there is none that is recent enough. */
   latest(): StoreGlance | null
 }
 
 // A change elsewhere holds here within two seconds, even when its notice is lost: at most a tenth is added as jitter, and the
 // read itself takes a moment.
 const LOOK_MS = 1600
-// Two looks: after one that failed, whoever relies on it looks for itself.
+// Two intervals: after a failed reading, its users read the store themselves.
 const LATELY_MS = 2 * LOOK_MS
 
 export function createDirectories({ store, bus, log }: DirectoriesParts): Directories {

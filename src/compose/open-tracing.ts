@@ -1,4 +1,4 @@
-/** Who hears where the time of requests goes: an SDK that the operator has loaded, else a collector that is configured, else nobody. */
+/** Where spans go: to an SDK that the operator has loaded, otherwise to the configured collector, otherwise nowhere. */
 import { hostname } from 'node:os'
 import { newUuidV4 } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
@@ -21,14 +21,22 @@ interface OpenedTracing extends AsyncDisposable {
   readonly log: Log
 }
 
+// Where every version of OpenTelemetry's API keeps what an SDK has registered.
+const SDK_MARK = Symbol.for('opentelemetry.js.api.1')
 const OFF: AsyncDisposable = { async [Symbol.asyncDispose]() {} }
 
 export async function openTracing(config: TracesConfig | null, parts: TracingParts): Promise<OpenedTracing> {
   const { log } = parts
-  const { findRegisteredSdk } = await import('../adapters/tracing/registered-sdk.ts')
-  const registered = findRegisteredSdk()
+  const registered = await findSdk()
   if (registered !== null) return { ...OFF, tracer: registered, log: withTraceIds(log, registered) }
   return config === null ? { ...OFF, log } : openOtlp(config, parts)
+}
+
+/** The library is loaded only where an SDK has left its mark: it takes a start some 15 ms. */
+async function findSdk(): Promise<Tracer | null> {
+  if (!(SDK_MARK in globalThis)) return null
+  const { findRegisteredSdk } = await import('../adapters/tracing/registered-sdk.ts')
+  return findRegisteredSdk()
 }
 
 /** Loaded only here: a process without traces does not even read the code. */

@@ -1,4 +1,4 @@
-/** Webhooks: their secrets, whoever sends, the loop that delivers, and the hook of the pools as one more endpoint. */
+/** Webhooks: their secrets, the sender, the delivery loop, and the pool hook as one more endpoint. */
 import { createHash, createHmac } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
 import { newUuidV4 } from '../../lib/ids.ts'
@@ -38,7 +38,7 @@ interface WebhookParts {
 export interface OpenedWebhooks extends AsyncDisposable {
   readonly webhooks: Webhooks
   readonly toHook: ToHook
-  /** Tells the address of the configuration of a pool; null: it names none. */
+  /** Sends a message about a pool to the configured pool hook; null: none is configured. */
   readonly tellPool: CallHook | null
   readonly chores: readonly Chore[]
   /** Begins to deliver. */
@@ -118,7 +118,7 @@ function readPoolSecret({ secrets: { poolHook } }: Pick<WebhookParts, 'secrets'>
 
 const OPERATOR = ''
 
-/** The address of the configuration as an endpoint of nobody's account. A pool has one message of a kind on its way at a time. */
+/** The configured pool hook as an endpoint without an account. A pool has one message of a kind under way at a time. */
 async function openPoolEndpoint(
   url: string,
   { store: { webhooks }, secrets, poolSecret, clock, wake }: PoolEndpointParts,

@@ -15,7 +15,7 @@ export interface Readiness {
   notReadyReason(): Promise<string | null>
   /** The names of parts that do not answer, while this process goes on with the rest of its work. */
   degraded(): Promise<readonly string[]>
-  /** From now on this process is not ready: whoever sends it requests shall stop. */
+  /** From now on this process reports that it is not ready, so that load balancers stop sending requests. */
   drain(): void
 }
 

@@ -37,7 +37,7 @@ function parseObject(text: string, file: string): Readonly<Record<string, unknow
   try {
     value = JSON.parse(text)
   } catch (error) {
-    throw new ConfigError(`config file ${quote(file)} is not valid JSON${positionIn(error)}; mend it or remove it`)
+    throw new ConfigError(`config file ${quote(file)} is not valid JSON${positionIn(error)}; fix it or remove it`)
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>
   throw new ConfigError(`config file ${quote(file)} must hold one JSON object, such as {"port": 8189}`)

@@ -1,4 +1,4 @@
-/** Settings that cannot stand together. Each is refused at the start with one line that says how to mend it. */
+/** Combinations of settings that contradict each other. Each is refused at the start with one line that says how to fix it. */
 import { refuseBusContradictions } from './blocks/bus-config.ts'
 import { refuseFrontendContradictions } from './blocks/frontend-config.ts'
 import { refuseRoleContradictions } from './blocks/role-config.ts'
@@ -54,7 +54,9 @@ export function refuseContradictions(values: SettingValues, origins: SettingOrig
   refuseBusContradictions(values, origins)
   refuseBlobContradictions(values, origins)
   if (values.adminToken !== null && values.adminToken.reveal() === values.token?.reveal()) {
-    throw new ConfigError('adminToken and token are the same; whoever may run jobs must not be able to do everything')
+    throw new ConfigError(
+      'adminToken and token are the same; callers that may run jobs must not be able to do everything',
+    )
   }
 }
 

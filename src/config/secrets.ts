@@ -76,7 +76,7 @@ export function readToken(text: string): Secret<string> {
 
 export function readWebhookSecret(text: string): Secret<string> {
   if (readSecretText(text) !== null) return new Secret(text)
-  throw new Error('is no secret of a webhook; give whsec_ followed by 24 to 64 bytes in base64')
+  throw new Error('is not a webhook secret; give whsec_ followed by 24 to 64 bytes in base64')
 }
 
 const KEY_BYTES = 32
@@ -124,7 +124,7 @@ const MAX_SECRET_FILE_BYTES = 16_384
 export function readSecretFile(setting: string, path: string): Secret<string> {
   const stat = statSync(path, { throwIfNoEntry: false })
   if (stat?.isFile() !== true || stat.size > MAX_SECRET_FILE_BYTES) {
-    throw new ConfigError(`${setting} names ${quote(path)}, which is no file of at most 16 KiB; correct the path`)
+    throw new ConfigError(`${setting} names ${quote(path)}, which is not a file of at most 16 KiB; correct the path`)
   }
   const [line] = readFileSync(path, 'utf8').split(/\r?\n/)
   if (line !== '') return new Secret(line)

@@ -10,7 +10,9 @@ export function toWarnings(values: SettingValues, env: Environment): string[] {
     (name) => `the environment variable ${name} is not a setting and has no effect`,
   )
   if (values.kind === 'local' && !isLoopback(values.host) && values.token === null) {
-    warnings.push(`listening on ${quote(values.host)} without a token: whoever reaches the port can use the service`)
+    warnings.push(
+      `listening on ${quote(values.host)} without a token: anyone who can reach the port can use the service`,
+    )
   }
   if (values.synchronous === 'normal')
     warnings.push('synchronous = normal: acknowledged jobs may be lost in a power cut')

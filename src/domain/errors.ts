@@ -53,7 +53,7 @@ interface RefusalOptions {
   readonly cause?: unknown
 }
 
-/** A refusal on its way to a surface. `message` is safe to show to whoever asked. */
+/** A refusal on its way to a surface. `message` is safe to show to the caller. */
 export class ServiceError extends Error {
   readonly refusal: Refusal
   readonly details: RefusalDetails | null

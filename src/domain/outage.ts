@@ -1,5 +1,5 @@
 /**
- * What work that nobody waits for does while the store is away: it waits and tries again. Requests do not come here; they are
+ * What background work does while the store is away: it waits and tries again. Requests do not come here; they are
  * refused with `store_unavailable`, and their callers decide.
  */
 import { createBackoff } from '../../lib/waiting/backoff.ts'

@@ -102,7 +102,7 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   readonly engines: EngineRegistry
   readonly webhooks: WebhookStore
   readonly uploads: UploadStore
-  /** Nobody else has this store open, and nobody can before it is closed: whatever another process held is free. */
+  /** No other process has this store open, and none can open it before it is closed: whatever another process held is free. */
   readonly isExclusive: boolean
   /** The time by which leases and windows are measured: the same for every process. */
   readTime(): Promise<Date>
@@ -121,7 +121,7 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
 }
 
 export interface StoreGlance {
-  /** Whoever keeps a copy of a list asks for its changes when its version here is above the copy's. */
+  /** A process that keeps a copy of a list reads its changes when the version here is above the copy's. */
   readonly versions: DirectoryVersions
   /** Another text than before: something that is said of an engine has changed, beside that its process still holds it. */
   readonly engines: string

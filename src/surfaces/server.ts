@@ -85,7 +85,7 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
   const drain = prepareDrain(server)
 
   function answer(framework: Handler, request: IncomingMessage, response: ServerResponse): void {
-    // A stream's connection is not HTTP any more; whoever sends another request on it gets it closed.
+    // A stream's connection is no longer HTTP; if a client sends another request on it, it is closed.
     if (isStreamSocket(request.socket)) {
       request.socket.destroy()
       return

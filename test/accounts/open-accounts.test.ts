@@ -70,7 +70,7 @@ describe('tiers in a file', () => {
       const open = (config: Partial<AccountsConfig>) => openSharedAccounts({ ...PLAIN, ...config }, parts)
       const isLine = (pattern: RegExp) => (error: unknown) =>
         error instanceof ConfigError && pattern.test(error.message)
-      await assert.rejects(open({ tiers: { free: { jobs: 1 } } }), isLine(/^tiers: free: jobs is no limit/))
+      await assert.rejects(open({ tiers: { free: { jobs: 1 } } }), isLine(/^tiers: free: jobs is not a limit/))
       await assert.rejects(open({ prices: { pools: { a: 1 } } }), isLine(/^prices: a must be an object/))
     }))
 })

@@ -9,13 +9,14 @@ import { readChunks, writeChunks } from '../../lib/files/png-chunks.ts'
 import { startFleetApp } from '../support/app/fleet-app.ts'
 import { startTestApp } from '../support/app/start-app.ts'
 import { runAtelier } from '../support/cli/atelier.ts'
-import { savedPicture, submittedPicture } from '../support/workflows/saved-workflow.ts'
+import { savedCard, savedPicture, submittedPicture } from '../support/workflows/saved-workflow.ts'
 
 let folder: string
 before(async () => {
   folder = mkdtempSync(path.join(tmpdir(), 'atelier-convert-'))
   const saved = JSON.stringify(savedPicture('made'))
   writeFileSync(path.join(folder, 'saved.json'), saved)
+  writeFileSync(path.join(folder, 'card.json'), JSON.stringify(savedCard('card')))
   const plain = await sharp({ create: { width: 2, height: 2, channels: 3, background: '#102030' } })
     .png()
     .toBuffer()
@@ -93,6 +94,9 @@ describe('atelier run', () => {
       [0, 255, 0],
       'the Primitive node set the colour, and nothing inverted it',
     )
+    const card = await atelier('run', 'card.json', '--local', '--input', 'prompt=a red fox', '--out', 'card')
+    assert.equal(card.code, 0, card.stderr)
+    assert.equal(readFileSync(path.join(folder, 'card', '11_text_1.txt'), 'utf8'), 'a red fox')
     const wrong = await atelier('run', 'saved.json', '--local', '--input', 'prompt=x')
     assert.equal(wrong.code, 2)
     assert.match(wrong.stderr, /the workflow has width, height, batch_size/)
@@ -108,9 +112,11 @@ describe('atelier run', () => {
       assert.deepEqual([width, height], [24, 5])
     }
     await using fleet = await startFleetApp({ servers: [{}, {}] })
-    const { code, stdout, stderr } = await atelier('run', 'saved.json', '--base-url', fleet.url, '--out', 'fleet')
+    const args = ['--base-url', fleet.url, '--input', 'prompt=a blue fox', '--out', 'fleet']
+    const { code, stdout, stderr } = await atelier('run', 'card.json', ...args)
     assert.equal(code, 0, stderr)
-    assert.match(stdout, /fleet.made/)
+    assert.match(stdout, /fleet.card/)
+    assert.equal(readFileSync(path.join(folder, 'fleet', '11_text_1.txt'), 'utf8'), 'a blue fox')
     const converted = await atelier('convert', 'saved.json', '--base-url', fleet.url)
     assert.deepEqual(JSON.parse(converted.stdout), submittedPicture('made', TITLES))
   })

@@ -21,12 +21,17 @@ const LONG_SEED = '18446744073709551615'
 
 describe('the page of a job', { skip: withoutBrowser }, () => {
   const engine = createFakeEngine()
+  const promising = {
+    run: engine.run.bind(engine),
+    catalog: () => ({ ...engine.catalog(), repeatability: () => ({ build: '1', names: [] }) }),
+    [Symbol.asyncDispose]: async () => {},
+  }
   let browser: TestBrowser
   let app: TestApp
   let client: ConsoleClient
   before(async () => {
     browser = await launchBrowser()
-    app = await startTestApp({ settings: { workers: '1' }, overrides: { engine } })
+    app = await startTestApp({ settings: { workers: '1' }, overrides: { engine: promising } })
     client = createConsoleClient(app.url)
   })
   after(async () => {
@@ -82,6 +87,20 @@ describe('the page of a job', { skip: withoutBrowser }, () => {
     await client.untilStatus(waits, 'canceled')
     assert.equal(console.clicks, 1)
     await call(app.url, `/api/v2/jobs/${runs}/cancel`, { method: 'POST' })
+    console.assertClean()
+  })
+
+  test('a job that an earlier result answered says so, in the list and on its page, and leads to it', async () => {
+    const save = { '1': { class_type: 'FakeValue', inputs: { value: 'once', key: 'k' } } }
+    const first = await client.submit(save, { reuse: 'exact' })
+    await client.untilStatus(first, 'succeeded')
+    await client.submit(save, { reuse: 'exact', metadata: { name: 'again' } })
+    await using console = await openConsole(browser, app.url, { path: '/jobs' })
+    const { page } = console
+    await page.getByRole('row', { name: /again.*reused/ }).waitFor()
+    await console.click(page.getByRole('link', { name: 'again' }))
+    await console.click(page.getByRole('link', { name: 'reused: the result of an earlier job' }))
+    await page.waitForURL(`**/jobs/${first}`)
     console.assertClean()
   })
 

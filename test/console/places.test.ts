@@ -34,6 +34,25 @@ describe('places of the console', { skip: withoutBrowser }, () => {
     console.assertClean()
   })
 
+  test('what only one process knows says so: bars since its start, and the log of an engine that another drives', async () => {
+    await using console = await openConsole(browser, app.url, { path: '/operator' })
+    const { page } = console
+    await page.getByText(/(Known from .* on|Nothing is known yet): each process of the service looks/).waitFor()
+    const answer = (json: object) => ({ contentType: 'application/json', body: JSON.stringify(json) })
+    await page.route('**/admin/v1/engines/*/log*', (route) =>
+      route.fulfill(answer({ driven_by: 'process-2', is_kept: false, began_at: null, lines: [] })),
+    )
+    const first = { id: 'process-1', role: 'all', host: 'web-1', url: 'http://10.0.0.1:8189' }
+    const nodes = [first, { id: 'process-2', role: 'all', host: 'gpu-2', url: 'http://10.0.0.2:8189' }]
+    await page.route('**/admin/v1/nodes', (route) => route.fulfill(answer({ nodes })))
+    await page.goto(`${app.url}/console/operator/engines/embedded`)
+    await page.getByText('process-2').waitFor()
+    const said = await page.locator('main').innerText()
+    assert.match(said, /the process that drives it: process-2 on gpu-2 \(http:\/\/10\.0\.0\.2:8189\)/)
+    assert.match(said, /GET \/admin\/v1\/engines\/embedded\/log/)
+    console.assertClean()
+  })
+
   test('the operator of a shared service makes a key, which is shown once, and revokes it', async () => {
     await using shared = await startShared()
     await shared.account('acme')

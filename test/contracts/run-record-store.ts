@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import type { Output, Submission } from '../../src/domain/jobs/job.ts'
 import type { NewJob } from '../../src/domain/jobs/job-store.ts'
 import type { JobFilter, RecordedJob } from '../../src/domain/jobs/read/recorded-jobs.ts'
-import type { RunRecord } from '../../src/domain/jobs/run/run-record.ts'
+import type { RunRecord } from '../../src/domain/jobs/run/record/run-record.ts'
 import {
   at,
   DAY_MS,

@@ -40,7 +40,7 @@ async function readMetrics(): Promise<string> {
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
     })
-  await post('/api/v2/jobs', { workflow: pictureGraph(1) })
+  await post('/api/v2/jobs', { workflow: pictureGraph(1), reuse: 'exact' })
   await post('/v2/models/openai/gpt-image-1', { prompt: 'a fox' })
   await post('/v2/models/openai/gpt-image-1', {})
   return await waitUntil(async () => {

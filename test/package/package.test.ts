@@ -21,7 +21,7 @@ after(() => packed[Symbol.dispose]())
 test('the packed file is named by its version and holds the program, its data and its papers, and no sources or tests', () => {
   assert.equal(path.basename(packed.file), `atelier-${version}.tgz`)
   for (const name of [
-    'dist/src/bin.js',
+    'dist/build/program/bin.js',
     'dist/engine/graph/graph.js',
     'dist/spec/jobs-v2.openapi.json',
     'dist/console/dist/manifest.json',

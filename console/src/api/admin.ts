@@ -88,6 +88,17 @@ export const listPools = (signal?: AbortSignal) =>
   getJson<{ readonly pools: readonly Pool[] }>(`${ADMIN}/pools`, signal)
 export const listEngines = (signal?: AbortSignal) =>
   getJson<{ readonly engines: readonly Engine[] }>(`${ADMIN}/engines`, signal)
+/** A process of the service. */
+interface ServiceProcess {
+  readonly id: string
+  readonly role: 'all' | 'api' | 'worker'
+  readonly host: string
+  readonly url: string | null
+}
+
+export const listProcesses = (signal?: AbortSignal) =>
+  getJson<{ readonly nodes: readonly ServiceProcess[] }>(`${ADMIN}/nodes`, signal)
+
 export const getEngine = (id: string, signal?: AbortSignal) =>
   getJson<Engine>(`${ADMIN}/engines/${encodeURIComponent(id)}`, signal)
 export const listAccounts = (signal?: AbortSignal) =>

@@ -32,12 +32,14 @@ export interface Summary {
   readonly outputs: number
   readonly thumb: { readonly asset_id: string; readonly type: string } | null
   readonly queue_position: number | null
+  /** The job whose result answered this one. */
+  readonly reused_from: string | null
   readonly metadata: Readonly<Record<string, string>>
 }
 
 const NOTHING = {
   ...{ engine: null, started_at: null, completed_at: null, value: null, node: null, step: null, steps: null },
-  ...{ error: null, cost_usd: null, thumb: null, queue_position: null },
+  ...{ error: null, cost_usd: null, thumb: null, queue_position: null, reused_from: null },
 } as const
 
 /** A list leaves out what is null. */

@@ -1,6 +1,6 @@
 /**
- * Events of nodes that run at the same time, told one node after the other: the node that started first speaks, the others
- * are heard once it is done. So every reader sees whole nodes in the order in which they were started.
+ * Events of nodes that run at the same time, passed on one node after the other: those of the node that started first at once,
+ * those of the others when it is done. So every reader sees whole nodes in the order in which they were started.
  * What waits is bounded: of a flood of progress and previews only the newest is kept.
  */
 import type { NodeRef } from '../../graph/run-event.ts'

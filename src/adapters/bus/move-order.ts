@@ -1,8 +1,8 @@
 /**
- * Moves of jobs may come twice, by the medium that everybody hears and over the link to the process that runs the job, and each is
- * heard once. Over the link they stand in order with everything else about the job. So where there is one, the end of a run that
- * the medium tells waits for its copy there, as long as the link is open and not for long; that the job has a newer version is
- * told at once, for those who only read it.
+ * Moves of jobs may arrive twice, over the medium that all processes share (Postgres or NATS) and over the link to the process that
+ * runs the job; each is delivered once. Over the link they are in order with the job's other events. So where there is a link, the
+ * end of a run that arrives over the medium waits for its copy over the link, while the link is open and for a bounded time. That the
+ * job has a newer version is delivered at once, for listeners that only read the job.
  */
 import { BoundedSet } from '../../../lib/bounded-map.ts'
 import type { JobChanged, JobMove } from '../../domain/events/event-bus.ts'
@@ -28,9 +28,9 @@ interface Held {
 const LOOK_MS = 500
 // A link that is open brings everything, however busy both sides are; one that leads nowhere is noticed about as soon.
 const MAX_HOLD_MS = 5000
-// While something large that was told before is still on its way.
+// While a large event from before the end is still being received.
 const MAX_ARRIVING_MS = 30_000
-/** A link that is new tells what was long ago: by then the medium has told it, or everybody has looked again. */
+/** A new link repeats old events: by then the medium has delivered them, or listeners have read the store again. */
 const OLD_MS = 2000
 const MAX_KNOWN = 20_000
 

@@ -1,9 +1,9 @@
 /**
  * The bus between processes on one Postgres: one channel, and one connection per process that listens and sends. Lines gather
  * for a moment and leave in a transaction of their own, because NOTIFY takes a lock of the whole server until its commit: it
- * must never stand inside a transaction that does work. The connection proves itself at the start and now and then, by hearing
- * what it sent: a pooler may swallow LISTEN without a word. Whatever is lost while it is away is not kept: everybody is told
- * that something was lost, and looks again. What is about a job's run goes over links (live/live-links.ts).
+ * must never be part of a transaction that does work. The connection is tested at the start and now and then, by receiving
+ * what it sent: a pooler may silently ignore LISTEN. Notices that are lost while it is down are not kept: listeners learn
+ * that something was lost, and read again. Events of a job's run go over links (live/live-links.ts).
  */
 import type { Duplex } from 'node:stream'
 import { Client, type ClientConfig } from 'pg'
@@ -30,7 +30,7 @@ interface NotifyOptions {
   readonly gatherMs?: number
   /** How often a connection proves itself. */
   readonly proveMs?: number
-  /** How often everybody is told to look again while the connection hears nothing. */
+  /** How often listeners are asked to read again while the connection receives nothing. */
   readonly deafMs?: number
 }
 
@@ -148,7 +148,7 @@ class NotifyConnection implements Medium {
 
   async #sendBatch(): Promise<void> {
     if (this.#batch.isEmpty) return
-    // Nothing is kept for later: when the connection is back, others are told that something was lost.
+    // Nothing is kept for later: when the connection is back, the others learn that something was lost.
     if (this.#client === null) return this.#batch.lose()
     this.#isSending = true
     this.#sentAtMs = uptimeMs()
@@ -226,7 +226,7 @@ class NotifyConnection implements Medium {
     return (await settlesWithin(proving, 2 * PROOF_WAIT_MS)) && isProven
   }
 
-  /** Returns when the connection is gone, or no longer hears what it has heard before. */
+  /** Returns when the connection is gone, or no longer receives notices. */
   async #stayConnected(
     signal: AbortSignal,
     { wasAway, onTried }: { readonly wasAway: boolean; readonly onTried: () => void },
@@ -237,7 +237,7 @@ class NotifyConnection implements Medium {
       log.warn({}, 'LISTEN is not heard, perhaps because of a pooler; changes are found by looking')
     if (wasAway) this.#receiver?.onGap()
     onTried()
-    // What was lost meanwhile is told with the next lines, or with none.
+    // That something was lost is sent with the next lines, or alone if there are none.
     if (!this.#batch.isEmpty) this.#schedule()
     let sinceProofMs = 0
     while (true) {

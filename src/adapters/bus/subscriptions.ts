@@ -1,7 +1,7 @@
 /**
- * Who listens to what within this process. Whoever publishes calls the listeners, in the order in which they subscribed. A
- * listener that throws, or whose promise is rejected, disturbs neither the other listeners nor the publisher; its fault is
- * logged, because nobody else can report it. Nobody waits for a listener.
+ * Who listens to what within this process. Publishing calls the listeners, in the order in which they subscribed, and does not wait
+ * for their promises. A listener that throws, or whose promise is rejected, affects neither the other listeners nor the publisher;
+ * its fault is logged here.
  */
 import type { Log } from '../../../lib/log.ts'
 import type { EventBus, JobLive, LiveTopic, Unsubscribe } from '../../domain/events/event-bus.ts'
@@ -55,13 +55,13 @@ interface LiveWatching<Event> {
   /** The first listener of a topic came, or its last one left. */
   onWatched(topic: string): void
   onUnwatched(topic: string): void
-  /** What was heard about it from other processes before, in order. */
+  /** What other processes have sent about it before, in order. */
   past(topic: string): Iterable<JobLive<Event>>
   /** The uptime of this process. */
   now(): number
 }
 
-/** Live notices by topic: what nobody here listens to costs two look-ups. */
+/** Live notices by topic: a notice without a listener costs two look-ups. */
 export function createLiveSubscriptions<Event>(log: Log, watching?: LiveWatching<Event>): LiveSubscriptions<Event> {
   const own = createSubscriptions<JobLive<Event>>('live', log)
   const byKey = new Map<string, Subscriptions<ToldLive<Event>>>()

@@ -43,13 +43,13 @@ export function createWireBus(options: WireBusOptions): EventBus<LiveEvent> & Di
   const directory = createSubscriptions<DirectoryChanged>('directory', log)
   const call = createSubscriptions<CallMoved>('call', log)
   const gap = createSubscriptions<undefined>('gap', log)
-  /** What other processes told here: whoever begins to listen later needs it too. */
+  /** What other processes have sent: later listeners need it too. */
   const heard = new LiveLog()
   const live = createLiveSubscriptions<LiveEvent>(log, {
     onWatched: (topic) => links.watch(topic),
     onUnwatched(topic) {
       links.unwatch(topic)
-      // Nobody would hear how it goes on.
+      // Without a listener its later events would not arrive here.
       heard.forget(topic, (each) => links.isWatched(each))
     },
     *past(topic) {
@@ -66,7 +66,7 @@ export function createWireBus(options: WireBusOptions): EventBus<LiveEvent> & Di
     if (told.kind === 'live' || (told.kind === 'changed' && told.notice.isDetail === true)) return
     const encoded = encodeNotice(told)
     if (encoded !== null) medium.send(encoded, told)
-    else log.debug({ kind: told.kind }, 'a notice cannot be told to other processes')
+    else log.debug({ kind: told.kind }, 'a notice could not be sent to other processes')
   }
 
   function hearMedium(told: Notice, from: string): void {

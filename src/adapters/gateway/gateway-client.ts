@@ -3,8 +3,9 @@
  * not; each has a bound on its time. A node that does not answer is, to a worker, a store that is away: it waits and asks again.
  * A key that is refused ends the worker, and so does a service that speaks none of its versions.
  */
-import { Agent, type Dispatcher, request } from 'undici'
+import type { Dispatcher } from 'undici'
 import type { Log } from '../../../lib/log.ts'
+import { loadUndici } from '../../../lib/outbound/load-undici.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { type Refusal, ServiceError, storeUnavailable } from '../../domain/errors.ts'
 
@@ -27,6 +28,7 @@ export interface GatewayCall {
   readonly json?: object
   readonly bytes?: Uint8Array
   readonly range?: string
+  readonly headers?: Readonly<Record<string, string>>
   readonly withinMs?: number
   readonly signal?: AbortSignal
 }
@@ -69,6 +71,7 @@ const AWAY_STATUS = new Set([429, 502, 503, 504])
 
 export function openGatewayClient(options: GatewayClientOptions): GatewayClient {
   const { urls, key, instanceId, log } = options
+  const { Agent, request } = loadUndici()
   const agent = new Agent({
     keepAliveTimeout: KEEP_ALIVE_MS,
     connect: { timeout: 10_000 },
@@ -96,6 +99,7 @@ export function openGatewayClient(options: GatewayClientOptions): GatewayClient 
         dispatcher: agent,
         method,
         headers: {
+          ...call.headers,
           ...headersNow(),
           ...(json !== undefined && { 'content-type': 'application/json' }),
           ...(bytes !== undefined && { 'content-type': 'application/octet-stream' }),

@@ -1,6 +1,6 @@
 /**
- * What a worker tells and hears live, over one WebSocket to a node of the service that was joined. It is made again whenever it
- * breaks, at whichever node answers. What is told meanwhile is lost, and what was to be heard is looked for afterwards.
+ * The bus of a joined worker: live events and notices over one WebSocket to a node of the service. It reconnects whenever it
+ * breaks, to whichever node answers. Events of that time are lost; missed notices are made up for by reading the store afterwards.
  */
 import { WebSocket } from 'ws'
 import type { Log } from '../../../lib/log.ts'

@@ -1,5 +1,7 @@
 /** Partner models for nodes that run here, called by the service that was joined: this worker has no provider's key. */
 import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
+import { toTraceHeaders } from '../../../lib/tracing/trace-context.ts'
+import type { Tracer } from '../../../lib/tracing/tracer.ts'
 import type { RunModel } from '../../domain/engine/model-port.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { outlastOutage } from '../../domain/outage.ts'
@@ -14,7 +16,7 @@ interface ModelFields {
 // The service has a deadline of its own for each call.
 const MODEL_MS = 3_600_000
 
-export function createRemoteModels(client: Pick<GatewayClient, 'call'>, held: HeldJobs): RunModel {
+export function createRemoteModels(client: Pick<GatewayClient, 'call'>, held: HeldJobs, tracer?: Tracer): RunModel {
   return async function runModel({ jobId, model, input, images, key }, { signal }) {
     const lease = held.ofJob(jobId)?.lease
     if (lease === undefined) throw new ServiceError('not_found', 'the job of this call is not held any more')
@@ -25,8 +27,11 @@ export function createRemoteModels(client: Pick<GatewayClient, 'call'>, held: He
       images: images.map((image) => Buffer.from(image).toString('base64')),
       key,
     }
-    const call = () =>
-      client.call<ModelFields>({ method: 'POST', path: `/jobs/${jobId}/models`, json, withinMs: MODEL_MS, signal })
+    // The call is made by the service, and belongs to the trace of the run.
+    const trace = tracer?.active()?.context
+    const headers = trace === undefined ? {} : toTraceHeaders(trace)
+    const asked = { method: 'POST', path: `/jobs/${jobId}/models`, json, headers, withinMs: MODEL_MS, signal } as const
+    const call = () => client.call<ModelFields>(asked)
     // The key makes a repeated call the same one: it is paid once.
     const answer = await outlastOutage(call, signal)
     return {

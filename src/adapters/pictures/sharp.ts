@@ -26,7 +26,7 @@ export function openPictures({ maxPixels }: PicturesOptions): Pictures {
         return await work()
       } catch (cause) {
         if (cause instanceof ServiceError) throw cause
-        throw new ServiceError('invalid_field', `this is no picture of at most ${maxPixels} pixels`, {
+        throw new ServiceError('invalid_field', `this is not a picture of at most ${maxPixels} pixels`, {
           details: { field: 'image' },
           cause,
         })

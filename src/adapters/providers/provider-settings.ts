@@ -55,11 +55,7 @@ const ALL = {
     allow_private_network: { type: 'boolean' },
   },
 }
-const isSettings = new Ajv({ allErrors: true }).compile({
-  type: 'object',
-  properties: { '*': ALL },
-  additionalProperties: ONE,
-})
+const SETTINGS = { type: 'object', properties: { '*': ALL }, additionalProperties: ONE }
 
 interface RawProvider {
   readonly key?: string
@@ -71,12 +67,7 @@ interface RawProvider {
 
 /** null: nothing is configured. Throws ProviderSettingsError. */
 export function readProviderSettings(text: string | null): OperatorSettings {
-  const parsed = text === null ? {} : parse(text)
-  if (!isSettings(parsed)) {
-    const [first] = isSettings.errors ?? []
-    throw new ProviderSettingsError(`${first?.instancePath || 'the object'} ${first?.message ?? 'is wrong'}`)
-  }
-  const { '*': all = {}, ...providers } = parsed as Record<string, RawProvider>
+  const { '*': all = {}, ...providers } = text === null ? {} : parse(text)
   const everywhere = all as { readonly media_hosts?: readonly string[]; readonly allow_private_network?: boolean }
   // Needed by every call, so made once.
   const known = new Map(Object.entries(providers).map(([name, raw]) => [name, toOperatorProvider(raw)]))
@@ -87,7 +78,15 @@ export function readProviderSettings(text: string | null): OperatorSettings {
   }
 }
 
-function parse(text: string): unknown {
+function parse(text: string): Record<string, RawProvider> {
+  const parsed = parseJson(text)
+  const isSettings = new Ajv({ allErrors: true }).compile(SETTINGS)
+  if (isSettings(parsed)) return parsed as Record<string, RawProvider>
+  const [first] = isSettings.errors ?? []
+  throw new ProviderSettingsError(`${first?.instancePath || 'the object'} ${first?.message ?? 'is wrong'}`)
+}
+
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {

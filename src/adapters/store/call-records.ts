@@ -54,7 +54,7 @@ export function judgePool(
   return ceilingMicros !== null && load.committedMicros + call.spendMicros > ceilingMicros ? 'spend_exhausted' : 'free'
 }
 
-/** A call that is let in anew after a crash takes a hold of its own; the old one was released. */
+/** A call that is admitted again after a crash takes a new hold; the old one was released. */
 export function callHoldId(callId: string, attempt: number): string {
   return attempt === 0 ? `call:${callId}` : `call:${callId}:${attempt}`
 }
@@ -73,5 +73,5 @@ export const WAITED: StoredRefusal = {
   failures: null,
 }
 
-/** How long the id of a queued call is known after its result is gone, so that its owner is told so and not that it never was. */
+/** How long the id of a queued call is known after its result is gone, so that its owner gets 410 instead of 404. */
 export const TOMBSTONE_MS = 7 * 24 * 60 * 60 * 1000

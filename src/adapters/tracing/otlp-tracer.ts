@@ -6,19 +6,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import { randomFillSync } from 'node:crypto'
 import type { TraceContext } from '../../../lib/tracing/trace-context.ts'
 import type { Attributes, Span, SpanKind, SpanOptions, Tracer } from '../../../lib/tracing/tracer.ts'
-
-/** A span that has ended, as it is reported. */
-export interface EndedSpan {
-  readonly name: string
-  readonly kind: SpanKind
-  readonly context: TraceContext
-  readonly parentSpanId: string | null
-  readonly startMs: number
-  readonly endMs: number
-  readonly attributes: readonly (readonly [key: string, value: string | number | boolean])[]
-  /** null: it went well, as far as is known. */
-  readonly failure: string | null
-}
+import type { EndedSpan } from './otlp-proto.ts'
 
 /** Whether a trace is reported. `parent`: the context that it continues; null: it begins here. */
 export type Sampler = (traceId: string, parent: TraceContext | null) => boolean
@@ -31,24 +19,25 @@ interface OtlpTracerDeps {
   readonly now: () => number
 }
 
-// A trace is read by a person, so everything in it is short.
-const MAX_NAME_LENGTH = 120
-const MAX_ATTRIBUTES = 32
-const MAX_KEY_LENGTH = 64
-const MAX_VALUE_LENGTH = 256
+type Report = Pick<OtlpTracerDeps, 'onEnded' | 'now'>
 
 export function createOtlpTracer({ sampler, onEnded, now }: OtlpTracerDeps): Tracer {
   const storage = new AsyncLocalStorage<Span>()
   const newId = createIds()
+  const report: Report = { onEnded, now }
   return {
     active: () => storage.getStore(),
-    start(name, { kind = 'internal', parent: given, startMs, attributes }: SpanOptions = {}) {
+    start(name, { kind = 'internal', parent: given, startMs, attributes }: SpanOptions = NO_OPTIONS) {
       const parent = given === undefined ? (storage.getStore()?.context ?? null) : given
-      const traceId = parent?.traceId ?? newId(16)
+      const traceId = parent === null ? newId(TRACE_ID_DIGITS) : parent.traceId
       const isSampled = sampler(traceId, parent)
-      const context: TraceContext = { traceId, spanId: newId(8), isSampled, state: parent?.state ?? '' }
+      const state = parent === null ? '' : parent.state
+      const context: TraceContext = { traceId, spanId: newId(SPAN_ID_DIGITS), isSampled, state }
       if (!isSampled) return { context, ...SILENT }
-      const span = new RecordedSpan(name, kind, context, parent?.spanId ?? null, startMs ?? now(), { onEnded, now })
+      const span = new RecordedSpan(context, parent === null ? '' : parent.spanId, report)
+      span.name = name
+      span.kind = kind
+      span.startMs = startMs ?? now()
       if (attributes !== undefined) span.set(attributes)
       return span
     },
@@ -56,91 +45,82 @@ export function createOtlpTracer({ sampler, onEnded, now }: OtlpTracerDeps): Tra
   }
 }
 
+const NO_OPTIONS: SpanOptions = {}
+
 /** A span of a trace that is not reported. Its context is passed on, so that called services do not report the trace either. */
 const SILENT: Omit<Span, 'context'> = { rename() {}, set() {}, fail() {}, end() {} }
 
+/** It is bounded where it is written, once it has ended. */
 class RecordedSpan implements Span, EndedSpan {
-  name: string
-  readonly kind: SpanKind
   readonly context: TraceContext
-  readonly parentSpanId: string | null
-  readonly startMs: number
-  readonly attributes: [key: string, value: string | number | boolean][] = []
-  failure: string | null = null
+  readonly parentSpanId: string
+  readonly attributes: Attributes[] = []
+  name = ''
+  kind: SpanKind = 'internal'
+  startMs = 0
   endMs = Number.NaN
-  readonly #deps: Pick<OtlpTracerDeps, 'onEnded' | 'now'>
+  failure: string | null = null
+  readonly #report: Report
 
-  constructor(
-    name: string,
-    kind: SpanKind,
-    context: TraceContext,
-    parentSpanId: string | null,
-    startMs: number,
-    deps: Pick<OtlpTracerDeps, 'onEnded' | 'now'>,
-  ) {
-    this.name = cut(name, MAX_NAME_LENGTH)
-    this.kind = kind
+  constructor(context: TraceContext, parentSpanId: string, report: Report) {
     this.context = context
     this.parentSpanId = parentSpanId
-    this.startMs = startMs
-    this.#deps = deps
+    this.#report = report
   }
 
   rename(name: string): void {
-    this.name = cut(name, MAX_NAME_LENGTH)
+    this.name = name
   }
 
   set(attributes: Attributes): void {
-    for (const key in attributes) {
-      if (this.attributes.length >= MAX_ATTRIBUTES) return
-      const value = attributes[key]!
-      this.attributes.push([cut(key, MAX_KEY_LENGTH), typeof value === 'string' ? cut(value, MAX_VALUE_LENGTH) : value])
-    }
+    this.attributes.push(attributes)
   }
 
   fail(reason: string): void {
-    this.failure ??= cut(reason, MAX_VALUE_LENGTH)
+    this.failure ??= reason
   }
 
-  end(atMs: number = this.#deps.now()): void {
+  end(atMs?: number): void {
     if (!Number.isNaN(this.endMs)) return
     // A clock that was set back must not give a span a negative length.
-    this.endMs = Math.max(atMs, this.startMs)
-    this.#deps.onEnded(this)
+    this.endMs = Math.max(atMs ?? this.#report.now(), this.startMs)
+    this.#report.onEnded(this)
   }
 }
 
-function cut(text: string, length: number): string {
-  return text.length <= length ? text : text.slice(0, length).toWellFormed()
-}
-
-// One call for many ids: each alone would cost more than the rest of a span.
+const TRACE_ID_DIGITS = 32
+const SPAN_ID_DIGITS = 16
+// Many ids are made at once, and each is a part of one long text: alone it would cost more than the rest of a span.
 const RANDOM_BYTES = 4096
 
-function createIds(): (bytes: 8 | 16) => string {
+function createIds(): (digits: number) => string {
   const random = Buffer.alloc(RANDOM_BYTES)
-  let used = RANDOM_BYTES
-  return (bytes) => {
-    if (used + bytes > RANDOM_BYTES) {
-      randomFillSync(random)
+  let text = ''
+  let used = 0
+  return (digits) => {
+    if (used + digits > text.length) {
+      text = randomFillSync(random).toString('hex')
       used = 0
     }
-    used += bytes
-    return random.toString('hex', used - bytes, used)
+    used += digits
+    return text.slice(used - digits, used)
   }
 }
 
 // How far the monotonic clock may drift from the wall clock before it is set by it again: the wall clock may have been changed.
 const MAX_APART_MS = 2
+const COMPARE_EVERY_MS = 50
 
 /** The time of day with fractions of a millisecond, which the wall clock alone does not tell. */
 export function createFineClock(): () => number {
   let offset = Date.now() - performance.now()
+  let comparedAt = performance.now()
   return () => {
-    const fine = performance.now() + offset
+    const since = performance.now()
+    if (since - comparedAt < COMPARE_EVERY_MS) return since + offset
+    comparedAt = since
     const wall = Date.now()
-    if (Math.abs(fine - wall) <= MAX_APART_MS) return fine
-    offset += wall - fine
-    return wall
+    if (Math.abs(since + offset - wall) > MAX_APART_MS) offset = wall - since
+    return since + offset
   }
 }

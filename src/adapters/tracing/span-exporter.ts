@@ -7,8 +7,8 @@ import type { Log } from '../../../lib/log.ts'
 import { openOutboundClient } from '../../../lib/outbound/outbound-client.ts'
 import { createBackoff } from '../../../lib/waiting/backoff.ts'
 import { settlesWithin } from '../../../lib/waiting/sleep.ts'
-import { toOtlpJson } from './otlp-json.ts'
-import type { EndedSpan } from './otlp-tracer.ts'
+import type { EndedSpan } from './otlp-proto.ts'
+import { createSpanBatches, type SpanBatch } from './span-batches.ts'
 
 interface SpanExporter extends AsyncDisposable {
   add(span: EndedSpan): void
@@ -25,8 +25,9 @@ interface SpanExporterOptions {
   readonly gatherMs?: number
 }
 
-const MAX_WAITING = 4096
-const MAX_BATCH = 256
+const MAX_WAITING = 8192
+// Some hundred kilobytes: a request costs as much as many spans.
+const MAX_BATCH = 1024
 const GATHER_MS = 1000
 const MAX_TRIES = 4
 const MAX_ANSWER_BYTES = 65_536
@@ -40,11 +41,10 @@ type SendOutcome = 'taken' | 'refused' | 'try_again'
 export function openSpanExporter(options: SpanExporterOptions): SpanExporter {
   const { resource, version, timeoutMs, log, gatherMs = GATHER_MS } = options
   const { origin, pathname, search } = new URL(options.url)
-  const headers = { ...options.headers, 'content-type': 'application/json' }
+  const headers = { ...options.headers, 'content-type': 'application/x-protobuf' }
   const client = openOutboundClient({ connectionsPerHost: 1 })
   const backoff = createBackoff({ firstMs: 1000, maxMs: 30_000 })
-  const scope = { name: 'atelier', version }
-  let waiting: EndedSpan[] = []
+  const waiting = createSpanBatches({ resource, version, maxCount: MAX_BATCH })
   let timer: NodeJS.Timeout | null = null
   let sending: Promise<void> | null = null
   let tries = 0
@@ -64,33 +64,35 @@ export function openSpanExporter(options: SpanExporterOptions): SpanExporter {
   }
 
   async function sendAll(): Promise<void> {
-    let pauseMs: number | null = null
-    while (waiting.length > 0 && pauseMs === null) pauseMs = await sendBatch()
+    let pauseMs = await sendBatch()
+    // What came meanwhile is gathered again, unless it fills a batch already, or nothing more can come.
+    while (pauseMs === null && (isClosing ? waiting.count() > 0 : waiting.hasFull())) pauseMs = await sendBatch()
     sending = null
-    if (pauseMs !== null) schedule(pauseMs)
+    if (pauseMs !== null || waiting.count() > 0) schedule(pauseMs ?? gatherMs)
   }
 
   /** null: go on; else how long to wait before the next attempt. */
   async function sendBatch(): Promise<number | null> {
-    const batch = waiting.slice(0, MAX_BATCH)
+    const batch = waiting.first()
+    if (batch === null) return null
     const { outcome, reason } = await send(batch)
     if (outcome === 'try_again' && ++tries < MAX_TRIES && !isClosing) {
       tellAway(reason)
       return backoff.nextMs()
     }
-    waiting = waiting.slice(batch.length)
+    waiting.dropFirst()
     tries = 0
     if (outcome === 'taken') {
       tellBack()
       return null
     }
-    dropped += batch.length
+    dropped += batch.count
     tellAway(reason)
     return outcome === 'try_again' && !isClosing ? backoff.nextMs() : null
   }
 
-  async function send(batch: readonly EndedSpan[]): Promise<{ outcome: SendOutcome; reason: string }> {
-    const body = toOtlpJson(batch, { resource, scope })
+  async function send({ head, spans }: SpanBatch): Promise<{ outcome: SendOutcome; reason: string }> {
+    const body = Buffer.concat([head, spans])
     const request = { origin, path: `${pathname}${search}`, method: 'POST', headers, body } as const
     try {
       const { status } = await client.send(request, { totalTimeMs: timeoutMs, maxBytes: MAX_ANSWER_BYTES })
@@ -120,21 +122,21 @@ export function openSpanExporter(options: SpanExporterOptions): SpanExporter {
       await sending
       await sendAll()
     })()
-    if (!(await settlesWithin(rest, CLOSE_WITHIN_MS))) dropped += waiting.length
-    if (dropped > 0) log.warn({ dropped }, 'spans that were not told')
+    if (!(await settlesWithin(rest, CLOSE_WITHIN_MS))) dropped += waiting.count()
+    if (dropped > 0) log.warn({ dropped }, 'spans were dropped')
     await client[Symbol.asyncDispose]()
   }
 
   let closed: Promise<void> | null = null
   return {
     add(span) {
-      if (waiting.length >= MAX_WAITING || isClosing) {
+      if (waiting.count() >= MAX_WAITING || isClosing) {
         dropped++
         return
       }
-      waiting.push(span)
+      const isFull = waiting.add(span)
       // While the collector is away, what fills up waits for the next attempt.
-      if (waiting.length === MAX_BATCH && !isAway) setImmediate(begin)
+      if (isFull && !isAway) setImmediate(begin)
       else schedule(gatherMs)
     },
     [Symbol.asyncDispose]() {

@@ -119,7 +119,7 @@ async function refusalOf(text: string, network: Network): Promise<string | null>
     const resolving = resolveAllowed(url.hostname, network)
     ;(await settlesWithin(resolving, RESOLVE_MS)) && (await resolving)
   } catch (error) {
-    if (error instanceof BlockedAddressError) return `cannot be told: ${error.message}`
+    if (error instanceof BlockedAddressError) return `cannot be called: ${error.message}`
   }
   return null
 }

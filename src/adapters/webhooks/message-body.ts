@@ -34,6 +34,7 @@ const toJob: ToData = ({ subject }, facts) => ({
   error: toError(facts['error'] as Facts | null),
   output_count: facts['output_count'],
   outputs: (facts['outputs'] as readonly Facts[]).map(toOutput),
+  ...(facts['reused_from'] !== undefined && { reused_from: facts['reused_from'] }),
 })
 
 /** Without the traceback, which may be long: the job has it. */

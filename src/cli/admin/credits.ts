@@ -111,7 +111,7 @@ function readUsd(text: string): number {
 function readMicros(text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text)
   throw new CommandError(
-    `--micros ${JSON.stringify(text)} is no whole number of at most 15 digits; give for example 500000`,
+    `--micros ${JSON.stringify(text)} is not a whole number of at most 15 digits; give for example 500000`,
     EXIT.usage,
   )
 }

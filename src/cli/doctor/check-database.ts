@@ -101,7 +101,7 @@ function checkUpkeep({ invalidIndexes, halfDetached, bloated, oldestSnapshotMs, 
   const findings: Finding[] = []
   if (invalidIndexes.length > 0)
     findings.push(
-      warn('indexes', `unusable: ${invalidIndexes.join(', ')}`, 'make them anew with REINDEX INDEX CONCURRENTLY'),
+      warn('indexes', `unusable: ${invalidIndexes.join(', ')}`, 'rebuild them with REINDEX INDEX CONCURRENTLY'),
     )
   if (halfDetached.length > 0)
     findings.push(

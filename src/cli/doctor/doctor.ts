@@ -62,5 +62,5 @@ function toTable(findings: readonly Finding[]): string[] {
   })
   const failures = findings.filter(({ state }) => state === 'fail').length
   const warnings = findings.filter(({ state }) => state === 'warn').length
-  return [...rows, '', failures + warnings === 0 ? 'all is well' : `${failures} to mend, ${warnings} to look at`]
+  return [...rows, '', failures + warnings === 0 ? 'all is well' : `${failures} to fix, ${warnings} to look at`]
 }

@@ -1,4 +1,4 @@
-/** Keeps what became of everything that an import found, and tells it at the end. */
+/** Records what happened to everything that an import found, and prints it at the end. */
 import { printLine, type Terminal, toPrintable } from '../terminal.ts'
 import type { Obstacle } from './walk-folder.ts'
 

@@ -1,5 +1,5 @@
 /**
- * The files below a folder that somebody else filled. Nothing is followed out of it: symbolic links are told, not opened. Bounded in
+ * The files below a folder that somebody else filled. Nothing leads out of it: symbolic links are reported, not opened. Bounded in
  * number and depth. Hidden files are the other program's own and are left alone.
  */
 import type { Dirent } from 'node:fs'
@@ -34,7 +34,7 @@ export async function walkFolder(folder: string): Promise<FolderContent> {
   const refuse = (name: string, reason: string) => void obstacles.push({ name, reason })
 
   async function visit(within: string, depth: number): Promise<void> {
-    if (depth > MAX_DEPTH) return refuse(within, `lies deeper than ${MAX_DEPTH} folders`)
+    if (depth > MAX_DEPTH) return refuse(within, `is deeper than ${MAX_DEPTH} folders`)
     for (const entry of await list(within)) {
       const name = within === '' ? entry.name : `${within}/${entry.name}`
       if (entry.name.startsWith('.')) continue

@@ -47,7 +47,7 @@ export function openLog({ level }: LogConfig, { descriptor, isTerminal }: LogTar
 async function finish(destination: ReturnType<typeof pino.destination>): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   destination.once('finish', resolve)
-  // Nobody reads standard error, so there is nowhere to report this.
+  // Standard error is closed, so there is nowhere to report this.
   destination.once('error', () => resolve())
   destination.end()
   await settlesWithin(promise, FINISH_WITHIN_MS)

@@ -31,8 +31,10 @@ export async function serve(options: Readonly<Record<string, unknown>>, terminal
   const stop = listenForStop(terminal)
   try {
     // Loaded only here, so that other commands start faster and the doctor works where a native module does not load.
+    const { beginStore } = await import('../../compose/storage/begin-store.ts')
+    const begun = beginStore(config, secrets, log)
     const { startApp } = await import('../../app.ts')
-    const starting = startApp(config, secrets, { log, version: readVersion() })
+    const starting = startApp(config, secrets, { log, version: readVersion(), ...begun })
     if (await isStoppedEarly(starting, stop.requested)) {
       log.info({}, 'stopped before the start was complete')
       const ended = starting.then((app) => app[Symbol.asyncDispose]())
@@ -108,7 +110,7 @@ const MISTAKES: readonly string[] = [
   'FrontendError',
 ]
 
-/** Turns failures that an operator can mend into one line; anything else is a defect and keeps its stack. */
+/** Turns failures that an operator can fix into one line; anything else is a defect and keeps its stack. */
 export function explainStart(error: unknown): never {
   if (error instanceof Error) {
     const code = 'code' in error && typeof error.code === 'string' ? error.code : ''

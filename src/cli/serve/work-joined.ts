@@ -70,7 +70,7 @@ async function openHealth({ health = null }: JoinConfig, isReady: () => boolean)
   return openJoinedHealth(health, isReady).catch(explainStart)
 }
 
-/** What the service says is for whoever started the worker; anything else is a failure of the start. */
+/** Refusals of the service are shown as they are; anything else is a failure of the start. */
 function explainJoin(error: unknown): never {
   if (error instanceof Error && error.name === 'ServiceError') {
     throw new CommandError(`cannot join: ${error.message}`, EXIT.failed)

@@ -1,5 +1,5 @@
 /**
- * `atelier work`: a process that runs jobs and answers nobody, `serve --role worker` under a name of its own. It offers the flags
+ * `atelier work`: a process that runs jobs and serves no API, the same as `serve --role worker`. It offers the flags
  * that mean something for such a process; the environment and the config file may hold every setting, as for `serve`.
  */
 import type { Command } from 'commander'

@@ -1,4 +1,4 @@
-/** A command that asks a server: whatever keeps it from an answer is told in the same words, and ends in the same exit code. */
+/** Requests of commands to a server: every failure has the same wording and the same exit code. */
 import { CommandError, EXIT, printLine, type Terminal } from '../terminal.ts'
 import { createRunClient, RefusedError, type RunClient, UnreachableError } from './client.ts'
 import { readServer } from './server-flags.ts'

@@ -44,7 +44,7 @@ function asOperator(options: Options, { env }: Terminal): Options {
 
 function put(file: string, options: Options, terminal: Terminal): Promise<number> {
   const stop = new AbortController()
-  const stopped = new CommandError('stopped; the same command goes on from there', EXIT.failed)
+  const stopped = new CommandError('stopped; run the same command again to continue', EXIT.failed)
   const release = terminal.onSignal(() => stop.abort(stopped))
   return askServer(asOperator(options, terminal), terminal, async (client) => {
     const display = createDisplay(terminal)

@@ -28,7 +28,7 @@ interface DeploymentParts {
   /** How many workers of a deployment this process is to have. */
   readonly workersHere: (deployment: Deployment) => number
   readonly poolSignals: PoolSignals
-  /** Tells the address of the configuration; null: it names none. */
+  /** Calls the configured pool hook; null: none is configured. */
   readonly tellPool: CallHook | null
   readonly node: ServiceNodeParts
   readonly clock: Clock
@@ -60,7 +60,7 @@ export function openPools(config: DeploymentsConfig, parts: DeploymentParts): Ru
     workers,
     workersHere,
     workersElsewhere: others.count,
-    // Not with the other chores: whoever does those may have been given no hook.
+    // Not with the other chores: the process that leads those may have no hook configured.
     hooks: hooks === null ? null : whileLeading(hooks, node.contend(POOL_HOOKS)),
     clock,
     log,

@@ -54,7 +54,8 @@ export interface FleetOverrides {
 
 /** How the partner nodes of an engine reach this service. */
 interface PartnerAccess {
-  readonly apiBase: string
+  /** A promise: where this process listens is known only when it does, and engines are started then. */
+  readonly apiBase: string | Promise<string>
   readonly equip: Equip
 }
 
@@ -62,19 +63,27 @@ interface OpenedEngines {
   readonly opened: OpenedDirectory
   /** The engine in this process, if there is one. */
   readonly resident: Engine | null
+  /** Resolves when those that could not be started before this process listens have said what they can run, or after a bounded time. */
+  untilLateHeard(): Promise<void>
 }
+
+const NONE_LATE = async () => {}
 
 export async function openEngines(config: Config, parts: FleetParts): Promise<OpenedEngines> {
   const { overrides } = parts
   const claims = claimEngines({ ...parts, recycleLimits: config.fleet.recycle })
-  if (!PARTS_OF[config.role].engines) return { opened: await claims.open([]), resident: null }
-  if (overrides.engines !== undefined) return { opened: await claims.open(overrides.engines), resident: null }
+  if (!PARTS_OF[config.role].engines)
+    return { opened: await claims.open([]), resident: null, untilLateHeard: NONE_LATE }
+  if (overrides.engines !== undefined) {
+    return { opened: await claims.open(overrides.engines), resident: null, untilLateHeard: NONE_LATE }
+  }
   const ownerId = await readServiceId(parts.store)
   await using listed = await openEngineList(config, { ...parts, ownerId, leases: claims.leases })
   const opened = await claims.open(listed.engines)
-  await listed.untilHeard()
+  const areLate = typeof parts.partner?.apiBase === 'object' && config.fleet.launches.length > 0
+  if (!areLate) await listed.untilHeard()
   listed.keep()
-  return { opened, resident: listed.resident }
+  return { opened, resident: listed.resident, untilLateHeard: areLate ? listed.untilHeard : NONE_LATE }
 }
 
 interface EngineList extends AsyncDisposable {
@@ -149,7 +158,7 @@ const SHARE_OF_JOB = 0.5
 
 function openEmbedded(
   { kind, engine: config }: Config,
-  { clock, log, runModel, overrides }: ListParts,
+  { clock, log, tracer, runModel, overrides }: ListParts,
 ): Promise<Engine> {
   return openEmbeddedEngine({
     threads: config.threads,
@@ -160,6 +169,7 @@ function openEmbedded(
     maxImagePixels: config.maxImagePixels,
     customNodes: { folders: config.nodeFolders, timeoutMs: config.nodeTimeoutMs },
     runModel,
+    tracer,
     clock,
     log,
   })
@@ -183,7 +193,7 @@ async function openComfyEngines(config: FleetConfig, parts: ComfyParts): Promise
     })),
     ...config.launches.map((command, index) => ({
       id: toEngineId(`launched-${index + 1}`, node),
-      server: { kind: 'supervised', command: withApiBase(command, parts.partner), env } as const,
+      server: { kind: 'supervised', ...withApiBase(command, parts.partner), env } as const,
     })),
   ]
   const findLive = async () => new Set((await heartbeat.findLive()).map(({ id }) => id))
@@ -217,8 +227,11 @@ async function openComfyEngines(config: FleetConfig, parts: ComfyParts): Promise
 const API_BASE = '--comfy-api-base'
 
 /** A command that says itself where its partner nodes go is left as it is. */
-function withApiBase(command: string, partner: PartnerAccess | undefined): string {
-  return partner === undefined || command.includes(API_BASE) ? command : `${command} ${API_BASE} ${partner.apiBase}`
+function withApiBase(command: string, partner: PartnerAccess | undefined) {
+  if (partner === undefined || command.includes(API_BASE)) return { command }
+  const { apiBase } = partner
+  if (typeof apiBase === 'string') return { command: `${command} ${API_BASE} ${apiBase}` }
+  return { command, furtherWords: apiBase.then((base) => [API_BASE, base]) }
 }
 
 /** Learns what the engines can run, so that the first submits can be validated. The wait for engines that do not answer is bounded. */

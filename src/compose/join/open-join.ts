@@ -6,6 +6,7 @@ import { openBlake3 } from '../../../lib/files/blake3.ts'
 import { createFollowedClock } from '../../../lib/followed-clock.ts'
 import { newUuidV4 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
+import type { Tracer } from '../../../lib/tracing/tracer.ts'
 import { createBackoff } from '../../../lib/waiting/backoff.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { type GatewayClient, type Hello, openGatewayClient } from '../../adapters/gateway/gateway-client.ts'
@@ -27,6 +28,8 @@ export interface JoinParts {
   readonly versions?: readonly number[]
   /** Ends the wait for a service that does not answer yet. */
   readonly signal?: AbortSignal
+  /** Left out: tracing is off. */
+  readonly tracer?: Tracer
 }
 
 export type JoinedService = Awaited<ReturnType<typeof openJoin>>
@@ -38,7 +41,8 @@ const MAX_ROUND_TRIP_MS = 2000
 const FIRST_SAMPLES = 3
 
 /** Waits for the service as long as it does not answer; throws ServiceError when it refuses. */
-export async function openJoin({ urls }: JoinConfig, { key, log, versions = VERSIONS, signal }: JoinParts) {
+export async function openJoin({ urls }: JoinConfig, parts: JoinParts) {
+  const { key, log, versions = VERSIONS, signal, tracer } = parts
   await using opening = new AsyncDisposableStack()
   const instanceId = newUuidV4()
   const client = opening.use(openGatewayClient({ urls, key: key.reveal(), instanceId, versions, log }))
@@ -63,7 +67,7 @@ export async function openJoin({ urls }: JoinConfig, { key, log, versions = VERS
     bus,
     held,
     files,
-    runModel: createRemoteModels(client, held),
+    runModel: createRemoteModels(client, held, tracer),
     openJobs: (describe: Fleet['describe']) =>
       createRemoteJobs({ client, held, bus, describe, maxWaitMs: hello.max_wait_ms, log }),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),

@@ -32,7 +32,7 @@ export interface NamedGauge {
 }
 
 interface MetricSources {
-  /** Figures of the whole service; null: others tell them, and not every worker needs to ask the store for the same. */
+  /** Figures of the whole service; null: other processes report them, so that not every worker asks the store for the same. */
   readonly service: ServiceSources | null
   readonly runningHere: () => number
   readonly openStreams: () => number

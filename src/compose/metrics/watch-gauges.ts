@@ -6,7 +6,7 @@ import type { OpenedJobs } from '../start/open-jobs.ts'
 import type { Metrics, NamedGauge } from './open-metrics.ts'
 
 interface GaugeParts {
-  /** Whether this process tells the figures of the whole service. */
+  /** Whether this process reports the figures of the whole service. */
   readonly tellsService: boolean
   readonly store: Pick<Store, 'stats' | 'upkeep' | 'jobs' | 'webhooks'>
   readonly node: ServiceNodeParts

@@ -17,10 +17,13 @@ export function traceRunModel(tracer: Tracer | undefined, run: RunModel): RunMod
   }
 }
 
-/** A call out of the queue, or one that another process left, begins a trace of its own. */
+/** A call out of the queue continues the trace of its submit; one that nobody traced then begins a trace of its own. */
 export function traceDrive(drive: DriveCall, tracer: Tracer | undefined): DriveCall {
   if (tracer === undefined) return drive
-  const toOptions = ({ live }: DrivenCall) => ({ attributes: toAttributes(live.ref.id, live.model) })
+  const toOptions = ({ live, trace }: DrivenCall) => ({
+    attributes: toAttributes(live.ref.id, live.model),
+    ...(trace != null && { parent: trace }),
+  })
   return {
     submit: (call, ...rest) => inSpan(tracer, 'model.submit', toOptions(call), () => drive.submit(call, ...rest)),
     collect: (call, ...rest) => inSpan(tracer, 'model.collect', toOptions(call), () => drive.collect(call, ...rest)),

@@ -84,7 +84,7 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
       models: overrides.models ?? [],
     }),
   )
-  // A store that serves many processes keeps the journal itself: a file on one machine tells the others nothing.
+  // A store that serves many processes keeps the journal itself: other machines could not read a file.
   const journal =
     store.sentJournal ?? opening.use(openSentJournalFile(join(parts.directory, SENT_JOURNAL), readBootId()))
   const actions = createRouterActions(config, {
@@ -119,7 +119,7 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
   opening.defer(() => actions.close(0))
   opening.use(actions.queue)
   const housekeeping = opening.use(createHousekeeping({ tasks: actions.chores, leadership: parts.leadership, log }))
-  // Nobody else has the store, so whoever held a call is gone. Beside other processes, leases lapse by themselves.
+  // No other process has the store, so every held call is stale. With other processes, leases expire by themselves.
   if (store.isExclusive) await actions.recovery.recoverAll()
   housekeeping.start()
   const running = opening.move()

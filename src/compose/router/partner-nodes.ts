@@ -22,7 +22,7 @@ interface PartnerNodeParts {
   readonly identify: Authenticate
   readonly hasCredentials: boolean
   readonly brands: readonly string[]
-  /** Names this process among all that use the store, and after every restart anew. */
+  /** Identifies this process among all that use the store; a restart gets a new id. */
   readonly nodeId: string
   readonly clock: Clock
 }

@@ -90,7 +90,8 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
       keepQueuedMs: DAY_MS,
     },
   })
-  const drive = traceDrive(bareDrive, parts.tracer)
+  const { tracer } = parts
+  const drive = traceDrive(bareDrive, tracer)
   const newCalls = { clock, keyLifeMs: DAY_MS, costlyMicros: COSTLY_MICROS }
   const window = { clock, ruleFor: toRateRule(config) }
   const rate = store.isExclusive ? createRateWindow(window) : createSharedRateWindow({ ...window, store: store.limits })
@@ -100,6 +101,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     ...shared,
     store: store.requests,
     calls: store.calls,
+    ...(tracer !== undefined && { currentTrace: () => tracer.active()?.context ?? null }),
     storeBlob: parts.assets.storeBlob,
     blobs: parts.blobs,
     newId: createUuidV7(() => clock.now().getTime()),
@@ -131,7 +133,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
   return {
     access: createAccess({ rules, rate, catalog, providerOf }),
     runModel: traceRunModel(
-      parts.tracer,
+      tracer,
       createRunModel({
         ...newCalls,
         store: store.calls,

@@ -14,7 +14,7 @@ interface ReloadParts {
 }
 
 interface SharedReloads extends Disposable {
-  /** Reloads here, and then everywhere. A catalogue with a fault is told to nobody. */
+  /** Reloads here, and then in all other processes. A catalogue with a fault is not announced. */
   reload(): Promise<ReloadOutcome>
 }
 

@@ -25,7 +25,7 @@ export async function drainInOrder(config: Config, parts: DrainParts): Promise<v
   // Proxies go on sending requests until they have seen that this process is not ready any more.
   await sleep(drainDelayMs)
   const deadline = new Date(clock.now().getTime() + drainTimeoutMs)
-  // Where nothing runs that a client could be waiting for, streams are told at once to go elsewhere.
+  // If nothing runs here that a client could be waiting for, streams end at once so that clients reconnect elsewhere.
   const closed = PARTS_OF[config.role].engines ? null : http.close()
   await Promise.all([
     running.jobs.worker.drain({ deadline }),

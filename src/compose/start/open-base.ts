@@ -26,6 +26,8 @@ interface BaseOptions {
   readonly tracer?: Tracer
   readonly log: Log
   readonly version: string
+  /** Left out: opened here. */
+  readonly openingStore?: Promise<Store>
   readonly overrides: BaseOverrides
   readonly opening: AsyncDisposableStack
 }
@@ -49,7 +51,7 @@ export interface Base {
   readonly node: ServiceNodeParts
   readonly figures: NodeFigures
   readonly opened: OpenedBlobs
-  /** Told of every chunk of a body that comes or goes. */
+  /** Called for every chunk of a body that is received or sent. */
   readonly onTransferred: (bytes: number) => void
   /** Left out: tracing is off. */
   readonly tracer?: Tracer
@@ -65,7 +67,8 @@ export async function openBase(config: Config, secrets: Secrets, options: BaseOp
       : toServiceClock(overrides.clock)
   const { clock } = serviceClock
   const keptStore = opening.use(
-    await openStore(config.store, { retentionMs: config.jobs.retentionMs, secrets, overrides, clock, log }),
+    await (options.openingStore ??
+      openStore(config.store, { retentionMs: config.jobs.retentionMs, secrets, overrides, clock, log })),
   )
   const store = overrides.wrapStore?.(keptStore) ?? keptStore
   await serviceClock.begin(store)

@@ -161,7 +161,7 @@ async function prepareStore(config: Config, { store, jobs, takesWorkers }: Prepa
       maxQueued: config.jobs.maxQueued,
     })
   }
-  // Nobody else has the store, so whoever held a lease is gone. Beside other processes and joined workers, leases lapse by themselves.
+  // No other process has the store, so every lease in it is stale. With other processes or joined workers, leases expire by themselves.
   if (store.isExclusive && !takesWorkers) await jobs.recover({ releaseAll: true })
   await jobs.lanes.start()
 }

@@ -15,6 +15,7 @@ import { type ContentSigner, createContentSigner, type SigningKey } from '../../
 import type { Engine, EngineRun } from '../../domain/engine/engine-port.ts'
 import type { NodeModels, RunModel } from '../../domain/engine/model-port.ts'
 import { createWeightManager, type WeightManager } from '../../domain/engine/weights/manage-weights.ts'
+import type { Store } from '../../domain/store.ts'
 import type { WorkerGateway } from '../../domain/workers/worker-gateway.ts'
 import { type AssetActions, createAssetActions } from '../asset-actions.ts'
 import { type OpenedBus, openBus } from '../bus/open-bus.ts'
@@ -49,6 +50,7 @@ interface ServiceOptions {
   readonly log: Log
   readonly version: string
   readonly metrics: Metrics
+  readonly openingStore?: Promise<Store>
   readonly overrides: ServiceOverrides
   readonly opening: AsyncDisposableStack
 }
@@ -72,6 +74,8 @@ interface OpenedService {
   readonly gateway: WorkerGateway | null
   /** Shared by all long work on the main thread. */
   readonly turns: Turns
+  /** To be told where this process listens; resolves when engines that waited for it have begun. */
+  listensAt(url: string): Promise<void>
 }
 
 export async function openService(config: Config, secrets: Secrets, options: ServiceOptions): Promise<OpenedService> {
@@ -91,13 +95,14 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   const workerKeys = callers.workerKeys.keys
   const glance = directories.latest
   const runTokens = Promise.withResolvers<OpenedPartnerNodes['runs']>()
-  const apiBase = toApiBase(config, secrets)
+  const listening = Promise.withResolvers<string>()
+  const apiBase = toApiBase(config, secrets, listening.promise)
   const partnerAccess =
     apiBase === null
       ? {}
       : { partner: { apiBase, equip: async (run: EngineRun) => (await runTokens.promise).equip(run) } }
   const fleetParts = { ...base, workerKeys, glance, overrides, runModel, ...partnerAccess }
-  const { opened: openedEngines, resident } = await openEngines(config, fleetParts)
+  const { opened: openedEngines, resident, untilLateHeard } = await openEngines(config, fleetParts)
   const engines = opening.use(openedEngines)
   const sealer = openSealer(secrets)
   const assets = createAssetActions(config.assets, { ...base, ...callers, sealer })
@@ -161,9 +166,14 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
     signIn,
     turns,
     webhooks,
+    async listensAt(url: string) {
+      listening.resolve(url)
+      await untilLateHeard()
+    },
     weights: createWeightManager({
       places: () => engines.fleet.weightPlaces(),
       directory: engines.directory,
+      findNodes: () => node.heartbeat.findLive(),
       rules: config.fleet.weights,
       newId: newUuidV4,
       clock,
@@ -192,14 +202,19 @@ const ANY_ADDRESS: ReadonlySet<string> = new Set(['0.0.0.0', '::', '[::]'])
 
 /**
  * Where engines that this process starts reach it; null: their partner nodes stay with their own service, because no provider has
- * a key here, or because nobody can say yet where this process will listen.
+ * a key here, or because it has no address for them. A port that the system picks is known when the process listens.
  */
-function toApiBase({ http, role }: Config, secrets: Pick<Secrets, 'providers'>): string | null {
+function toApiBase(
+  { http, role }: Config,
+  secrets: Pick<Secrets, 'providers'>,
+  listening: Promise<string>,
+): string | Promise<string> | null {
   if (secrets.providers === null) return null
   if (!PARTS_OF[role].surfaces) return http.publicUrl === null ? null : http.publicUrl + http.mountPrefix
-  if (http.port === 0) return null
   const host = ANY_ADDRESS.has(http.host) ? '127.0.0.1' : http.host
-  return `http://${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:${http.port}${http.mountPrefix}`
+  const toBase = (port: number | string) =>
+    `http://${host.includes(':') && !host.startsWith('[') ? `[${host}]` : host}:${port}${http.mountPrefix}`
+  return http.port === 0 ? listening.then((url) => toBase(new URL(url).port)) : toBase(http.port)
 }
 
 function openSealer({ secretKey, formerSecretKeys }: Secrets): Sealer | null {

@@ -15,7 +15,7 @@ export interface BucketFacts {
   readonly worked: readonly BucketStep[]
   /** What the first step that did not work said; null: all did. */
   readonly failed: { readonly step: BucketStep; readonly reason: string } | null
-  /** Whose bytes it holds: nobody's yet, those of the configured database, or those of another. */
+  /** Which database its bytes belong to: none yet, the configured one, or another. */
   readonly belongs: 'nobody' | 'here' | 'elsewhere' | 'unknown'
 }
 

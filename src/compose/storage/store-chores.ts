@@ -10,7 +10,7 @@ interface StoreChoreOptions {
 }
 
 const MINUTE_MS = 60_000
-// Time enough to mend whatever keeps the chore from being done.
+// Enough time for an operator to fix whatever keeps the chore from running.
 const AHEAD_MS = 2 * 24 * 60 * MINUTE_MS
 
 export function createStoreChores(upkeep: StoreUpkeep | null, { clock, retentionMs }: StoreChoreOptions): Chore[] {

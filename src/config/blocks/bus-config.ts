@@ -23,7 +23,7 @@ export interface ListenerConfig {
   readonly host: string
   /** null: the usual one, or any when that is taken. */
   readonly port: number | null
-  /** The address that others are told, for the port that is listened on. */
+  /** The address under which other processes reach the internal port. */
   readonly addressAt: (port: number) => string
 }
 
@@ -39,7 +39,7 @@ export function toBusConfig(values: SettingValues, toAbsolute: ToAbsolute): BusC
 function toListener({ host, internalPort: port, advertise }: SettingValues): ListenerConfig {
   if (advertise !== null) {
     const { scheme, host: name, port: said } = advertise
-    // Where something on this machine stands in between, nobody else needs to reach the port.
+    // Behind a proxy on this machine the port need not be reachable from elsewhere.
     const nearHost = isNearAddress(`http://${name}`) ? name.replace(/^\[|\]$/g, '') : null
     return {
       host: nearHost ?? (name.startsWith('[') ? '::' : EVERYWHERE),

@@ -7,14 +7,14 @@ import type { SettingValues } from '../settings/settings.ts'
 
 export type Role = (typeof ROLES)[number]
 
-// A worker claims, renews and commits; it answers nobody. Four is the least: one for each way in which a connection is used.
+// A worker claims, renews and commits, and serves no requests. Four is the minimum: one connection for each of the store's pools.
 const CONNECTIONS: Readonly<Record<Role, number>> = { all: 8, api: 8, worker: 4 }
 
 export function toConnections({ role, databasePool }: SettingValues): number {
   return databasePool === 'auto' ? CONNECTIONS[role] : databasePool
 }
 
-/** Where roles are told apart, several processes start at once: the schema is the business of `atelier migrate`. */
+/** With separate roles several processes start at once, so the schema is migrated by `atelier migrate`, not by a start. */
 export function toMigrate({ role, migrate }: SettingValues): 'auto' | 'check' {
   if (migrate !== 'by role') return migrate
   return role === 'all' ? 'auto' : 'check'

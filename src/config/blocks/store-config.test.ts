@@ -101,7 +101,7 @@ describe('the password of a database', () => {
     const env = { [ENV.database]: 'postgres://ann@localhost/shop', [ENV.databasePasswordFile]: file }
     assert.equal(load(env).secrets.databasePassword?.reveal(), PASSWORD)
     assert.match(refusal({ ...env, [ENV.database]: withPassword }), /holds a password.*names another; keep one/)
-    assert.match(refusal({ ...env, [ENV.databasePasswordFile]: 'nowhere' }), /databasePasswordFile names .*no file/)
+    assert.match(refusal({ ...env, [ENV.databasePasswordFile]: 'nowhere' }), /databasePasswordFile names .*not a file/)
     writeFileSync(file, '\n')
     assert.match(refusal(env), /first line is empty/)
   })

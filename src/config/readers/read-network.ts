@@ -97,5 +97,7 @@ export function readCidr(text: string): Cidr {
   if (version !== 0 && rest.length === 0 && prefixBits >= 0 && prefixBits <= widest) {
     return { address, prefixBits, family: version === 4 ? 'ipv4' : 'ipv6' }
   }
-  throw new Error(`has the item ${JSON.stringify(text)}, which is no address range; give for example 10.0.0.0/8 or ::1`)
+  throw new Error(
+    `has the item ${JSON.stringify(text)}, which is not an address range; give for example 10.0.0.0/8 or ::1`,
+  )
 }

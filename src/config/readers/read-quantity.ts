@@ -96,6 +96,6 @@ export function toSizeText(bytes: number): string {
 /** An amount of US dollars, in whole millionths. */
 export function readUsdMicros(text: string): number {
   const micros = text.startsWith('-') ? null : readUsd(text)
-  if (micros === null) throw new Error('is no amount of US dollars; give for example 25 or 0.50')
+  if (micros === null) throw new Error('is not an amount of US dollars; give for example 25 or 0.50')
   return micros
 }

@@ -6,7 +6,7 @@ export function readOtlpUrl(text: string): string | null {
   if (text === '') return null
   const url = URL.parse(text)
   if (url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.hash === '') return text
-  throw new Error('is no http or https address without a user name in it; give for example http://127.0.0.1:4318')
+  throw new Error('is not an http or https address without a user name in it; give for example http://127.0.0.1:4318')
 }
 
 const MAX_PAIRS = 64
@@ -33,7 +33,7 @@ export function readResource(text: string): Readonly<Record<string, string>> {
 
 export function readServiceName(text: string): string {
   if (/^[^\p{Cc}]{1,255}$/u.test(text)) return text
-  throw new Error('is no name of at most 255 characters; give for example atelier')
+  throw new Error('is not a name of at most 255 characters; give for example atelier')
 }
 
 function readPairs(text: string): readonly (readonly [string, string])[] {
@@ -57,5 +57,5 @@ function decode(text: string): string {
 export function readRatio(text: string): number {
   const ratio = Number(text)
   if (/^\d{1,3}(\.\d{1,12})?$/.test(text) && ratio <= 1) return ratio
-  throw new Error('is no number from 0 to 1; give for example 0.1')
+  throw new Error('is not a number from 0 to 1; give for example 0.1')
 }

@@ -29,7 +29,7 @@ export const ACCOUNT_SETTINGS = {
     argument: '<duration>',
     fallback: '24h',
     read: readDurationMs({ min: 60 * SECOND, max: 7 * DAY }),
-    help: 'How long a signed content address works at most; one in an answer has at least three quarters of it left.',
+    help: 'How long a signed content address is valid at most; an address in an answer has at least three quarters of this time left.',
   },
   adminToken: {
     group: 'Accounts',
@@ -52,7 +52,7 @@ export const ACCOUNT_SETTINGS = {
     argument: '<file>',
     fallback: 'none',
     read: readWordOr('none', null, readBlock),
-    help: 'A JSON file with the prices, or, in the config file, the prices themselves; see docs/accounts.md. `none`: nothing costs anything.',
+    help: 'A JSON file with the prices, or, in the config file, the prices themselves; see docs/accounts.md. `none`: everything is free.',
     isBlock: true,
   },
   jwtKeys: {
@@ -102,7 +102,7 @@ export const ACCOUNT_SETTINGS = {
     argument: '<duration>',
     fallback: '30s',
     read: readDurationMs({ min: 0, max: 600 * SECOND }),
-    help: 'How far the clock of whoever signed a JWT may be off.',
+    help: 'How far the clock of the signer of a JWT may be off.',
   },
   deploymentsDomain: {
     group: 'Deployments',
@@ -116,7 +116,7 @@ export const ACCOUNT_SETTINGS = {
     argument: '<label>',
     fallback: 'stg',
     read: readLabel,
-    help: 'The label of a staging address: `{deployment}.run.<label>.<domain>` and `{deployment}.<label>.run.<domain>` count as well.',
+    help: 'The label of a staging address: `{deployment}.run.<label>.<domain>` and `{deployment}.<label>.run.<domain>` are served as well.',
   },
   poolHook: {
     group: 'Deployments',
@@ -130,7 +130,7 @@ export const ACCOUNT_SETTINGS = {
     argument: null,
     fallback: 'none',
     read: readWordOr('none', null, readWebhookSecret),
-    help: 'Signs what is sent to an address of `poolHook`, as `whsec_` and 24 to 64 bytes in base64 (docs/webhooks.md). `none`: a key of the service signs, which nobody can check.',
+    help: 'Signs what is sent to an address of `poolHook`, as `whsec_` and 24 to 64 bytes in base64 (docs/webhooks.md). `none`: the service signs with a key of its own, which receivers cannot verify.',
     isSecret: true,
   },
   poolIdle: {

@@ -16,7 +16,7 @@ export const ASSET_SETTINGS = {
     argument: '<duration>',
     fallback: 'never',
     read: readWordOr('never', null, readDurationMs({ min: 60 * SECOND, max: 100 * YEAR })),
-    help: 'After how long an uploaded asset expires when the upload does not say. Outputs live as long as their job.',
+    help: 'After how long an uploaded asset expires if the upload does not say. Outputs are kept as long as their job.',
   },
   blobGrace: {
     group: 'Assets',
@@ -37,6 +37,6 @@ export const ASSET_SETTINGS = {
     argument: '<folder>',
     fallback: '',
     read: readList(readPath),
-    help: 'Folders of this machine, comma separated, whose files `POST /api/v2/assets/from-path` may make assets of. Empty: none.',
+    help: 'Folders of this machine, comma separated, from which `POST /api/v2/assets/from-path` may import files. Empty: none.',
   },
 } as const satisfies Record<string, Setting<unknown>>

@@ -11,7 +11,7 @@ export const BUS_SETTINGS = {
     argument: '<url>',
     fallback: 'auto',
     read: readWordOr('auto', null, readNats),
-    help: 'How processes that share a `database` tell each other what happens. `auto`: by the database itself. `nats://host:4222` or `tls://…`, several comma separated: by NATS servers, for some thirty processes and more, or where processes cannot dial each other. A password belongs into the variable or into `busCredentialsFile`, never on a command line. See docs/scale-out.md.',
+    help: 'How processes that share a `database` notify each other. `auto`: through the database itself. `nats://host:4222` or `tls://…`, several comma separated: through NATS servers, for some thirty processes and more, or where processes cannot connect to each other. A password belongs in the variable or in `busCredentialsFile`, never on a command line. See docs/scale-out.md.',
     isSecret: true,
   },
   busCredentialsFile: {
@@ -26,13 +26,13 @@ export const BUS_SETTINGS = {
     argument: '<port>',
     fallback: 'auto',
     read: readWordOr('auto', null, readCount({ min: 0, max: 65_535 })),
-    help: 'Where the other processes of a shared `database` hear live what runs here. Must not be reachable for anybody else. `auto`: 8190, or any when that is taken.',
+    help: 'The port on which the other processes of a shared `database` get live events of what runs here. Nobody else should be able to reach it. `auto`: 8190, or any free port if that is taken.',
   },
   advertise: {
     group: 'Network',
     argument: '<host>',
     fallback: 'auto',
     read: readWordOr('auto', null, readAdvertised),
-    help: 'How other processes reach the internal port of this one: a host, an address, or a whole `http://host:port` where something stands in between. With it the port is open on every interface, or only on this machine when that is where it leads to. `auto`: the interfaces of `host`, and an address of this machine; with a loopback `host`, this machine only.',
+    help: 'How other processes reach the internal port of this one: a host, an address, or a whole `http://host:port` behind a proxy. With it the port is open on every interface, or only on this machine if it names this machine. `auto`: the interfaces of `host`, and an address of this machine; with a loopback `host`, this machine only.',
   },
 } as const satisfies Partial<Record<SettingName, Setting<unknown>>>

@@ -16,7 +16,7 @@ Every setting can be given in four places. The first that has it wins:
 4. the default.
 
 A wrong value, an unknown flag, an unknown key of the file or a contradiction stops the start with exit code 2 and one line that
-names the setting, where it came from and how to mend it. An empty value is a value, not an absent one.
+names the setting, where it came from and how to fix it. An empty value counts as a value.
 
 Durations are a number and a unit (\`ms\`, \`s\`, \`m\`, \`h\`, \`d\`). Sizes are a number and a unit (\`B\`, \`KiB\`, \`MiB\`, \`GiB\`, \`TiB\`, or
 \`KB\` … \`TB\` for powers of 1000). Lists are separated by commas; flags for lists may be repeated, and the file may hold an array.
@@ -24,7 +24,7 @@ Secrets never appear in a log, an error or an answer.`
 
 const EPILOGUE = `\`npx atelier run\` and \`npx atelier doctor\` also read \`${OTHER_ENV.baseUrl}\` (the server to talk to, default \`http://127.0.0.1:8189\`).
 The commands over the admin API read it too; without it they look for the service that holds the data folder.
-\`npx atelier run --local\` talks to no server; of the settings it uses those of the group Engine.
+\`npx atelier run --local\` needs no server; it uses only the settings of the group Engine.
 
 ## An example
 

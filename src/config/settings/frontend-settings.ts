@@ -24,14 +24,14 @@ export const FRONTEND_SETTINGS = {
     argument: '<url>',
     fallback: 'none',
     read: readWordOr('none', null, readPublicUrl),
-    help: 'Scheme, host and port under which browsers reach that listener, where a proxy stands before it. `none`: what the request says.',
+    help: 'Scheme, host and port under which browsers reach that listener, if it is behind a proxy. `none`: what the request says.',
   },
   comfyuiTemplates: {
     group: 'Frontend',
     argument: '<folders>',
     fallback: '',
     read: readList(readPath),
-    help: 'Folders with workflow templates for the editor, comma separated; of a file that several have, the first counts. Empty: the list of templates is empty.',
+    help: 'Folders with workflow templates for the editor, comma separated; if several have the same file, the first one is used. Empty: the list of templates is empty.',
   },
   comfyuiNodeDocs: {
     group: 'Frontend',

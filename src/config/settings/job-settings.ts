@@ -10,7 +10,7 @@ export const JOB_SETTINGS = {
     argument: '<count>',
     fallback: 'auto',
     read: readWordOr('auto', 'auto', readCount({ min: 0, max: 1024, example: 4 })),
-    help: 'Jobs that run at once. `auto`: with the built-in engine the number of processor cores, at least 2, so that a long job does not hold up a short one; with ComfyUI servers as many as they take together. `0`: jobs are accepted and wait.',
+    help: 'Jobs that run at once. `auto`: with the built-in engine the number of processor cores, at least 2, so that a long job does not hold up a short one; with ComfyUI servers the number of jobs that all of them together take. `0`: jobs are accepted and wait.',
   },
   maxQueue: {
     group: 'Jobs',
@@ -38,7 +38,7 @@ export const JOB_SETTINGS = {
     argument: '<duration>',
     fallback: '1h',
     read: readWordOr('none', null, readDurationMs({ min: SECOND, max: YEAR })),
-    help: 'The longest time that one job may run; then it fails with `timeout`. Where accounts have tiers, the smaller of this and their `runSeconds` counts. `none`: no limit.',
+    help: 'The longest time that one job may run; then it fails with `timeout`. Where accounts have tiers, the smaller of this and their `runSeconds` applies. `none`: no limit.',
   },
   cancelGrace: {
     group: 'Jobs',
@@ -61,7 +61,7 @@ export const JOB_SETTINGS = {
     argument: '<mode>',
     fallback: 'none',
     read: readChoice(['none', 'exact']),
-    help: 'Whether jobs that do not say so themselves may be answered with the result of an equal earlier job of their account: `none` or `exact`. See docs/reuse.md.',
+    help: 'Whether jobs without a `reuse` of their own may be answered with the result of an equal earlier job of their account: `none` or `exact`. See docs/reuse.md.',
   },
   previewOutputs: {
     group: 'Jobs',

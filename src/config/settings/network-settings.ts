@@ -16,7 +16,9 @@ const BRAND = /^[A-Za-z][A-Za-z0-9-]{0,31}$/
 
 function readBrand(text: string): string {
   if (BRAND.test(text)) return text
-  throw new Error(`has the item ${JSON.stringify(text)}, which is no word for a header name; give for example Service`)
+  throw new Error(
+    `has the item ${JSON.stringify(text)}, which cannot be part of a header name; give for example Service`,
+  )
 }
 
 function readBrands(text: string): readonly string[] {
@@ -31,14 +33,14 @@ export const NETWORK_SETTINGS = {
     argument: '<address>',
     fallback: '127.0.0.1',
     read: readListenHost,
-    help: 'The address to listen on. Anything but loopback (also an empty value, `0.0.0.0` and `::`) needs a `token` in the kind `local`; in the others callers show keys of their accounts.',
+    help: 'The address to listen on. Anything but loopback (also an empty value, `0.0.0.0` and `::`) needs a `token` in the kind `local`; in the other kinds callers use keys of their accounts.',
   },
   port: {
     group: 'Network',
     argument: '<port>',
     fallback: '8189',
     read: readCount({ min: 0, max: 65_535, example: 8189 }),
-    help: 'The port to listen on. `0` takes any free port; the address printed at the start names it.',
+    help: 'The port to listen on. `0` takes any free port; the start prints the address.',
   },
   token: {
     group: 'Network',
@@ -60,7 +62,7 @@ export const NETWORK_SETTINGS = {
     argument: '<names>',
     fallback: '',
     read: readList(readHostName),
-    help: 'Further host names that clients may use in `Host`, comma separated, without port. Loopback names, `host` and the host of `publicUrl` always count.',
+    help: 'Further host names that clients may use in `Host`, comma separated, without port. Loopback names, `host` and the host of `publicUrl` are always allowed.',
   },
   corsOrigins: {
     group: 'Network',
@@ -109,7 +111,7 @@ export const NETWORK_SETTINGS = {
     argument: '<size>',
     fallback: '256MiB',
     read: readBytes({ min: MIB, max: 65_536 * MIB }),
-    help: 'What bodies that are held in memory may take together. Beyond it requests are refused and may be sent again seconds later. Uploads stream and do not count; one body of the largest size always fits.',
+    help: 'The memory that all request bodies may use together. Beyond it requests are refused and may be sent again seconds later. File uploads are streamed and do not count; one body of the largest size always fits.',
   },
   maxBodiesPerCaller: {
     group: 'Network',
@@ -130,7 +132,7 @@ export const NETWORK_SETTINGS = {
     argument: '<words>',
     fallback: 'Service,Comfy',
     read: readBrands,
-    help: 'The words of branded header names, comma separated: each such header goes out once per word (`X-Service-Request-Id`, `X-Comfy-Request-Id`).',
+    help: 'The words of branded header names, comma separated: each such header is sent once per word (`X-Service-Request-Id`, `X-Comfy-Request-Id`).',
   },
   transferGc: {
     group: 'Network',

@@ -27,14 +27,14 @@ export const ROUTER_SETTINGS = {
     argument: '<on or off>',
     fallback: 'on',
     read: readOnOff,
-    help: 'Whether the `sandbox/*` models are offered, which cost nothing and are there for tests. `off` suits an installation that is open to the public.',
+    help: 'Whether the free `sandbox/*` models for tests are offered. Set `off` for an installation that is open to the public.',
   },
   routerDeadline: {
     group: 'Router',
     argument: '<duration>',
     fallback: '600s',
     read: readDurationMs({ min: 100, max: DAY }),
-    help: 'How long a call holds its connection before it gets `deadline_exceeded`; the generation goes on. Proxies in front need 60 s more.',
+    help: 'How long a call holds its connection before it gets `deadline_exceeded`; the generation continues. Proxies in front need a timeout that is 60 s longer.',
   },
   routerMaxBody: {
     group: 'Router',
@@ -48,7 +48,7 @@ export const ROUTER_SETTINGS = {
     argument: '<size>',
     fallback: '1GiB',
     read: readBytes({ min: KIB, max: 1024 * GIB }),
-    help: 'The largest result that is taken from a provider.',
+    help: 'The largest result that is accepted from a provider.',
   },
   routerMaxReplay: {
     group: 'Router',
@@ -62,14 +62,14 @@ export const ROUTER_SETTINGS = {
     argument: '<count>',
     fallback: 'none',
     read: readWordOr('none', null, readCount({ min: 1, max: 1_000_000 })),
-    help: 'Model calls that one account may have under way; where accounts have tiers, the smaller of both counts. A quarter of it for calls above 5 USD.',
+    help: 'Model calls that one account may have under way; where accounts have tiers, the smaller of both applies. A quarter of it for calls above 5 USD.',
   },
   routerSpendCeiling: {
     group: 'Router',
     argument: '<usd>',
     fallback: 'none',
     read: readWordOr('none', null, readUsdMicros),
-    help: 'What the calls that one account has under way may cost together, in US dollars; where accounts have tiers, the smaller of both counts.',
+    help: 'What the calls that one account has under way may cost together, in US dollars; where accounts have tiers, the smaller of both applies.',
   },
   routerRate: {
     group: 'Router',

@@ -48,14 +48,14 @@ export const SETTINGS = {
     argument: '<level>',
     fallback: 'info',
     read: readChoice(LOG_LEVELS),
-    help: 'The least important log line that is still written.',
+    help: 'The lowest level of log lines that are written.',
   },
   logRequests: {
     group: 'Logs',
     argument: '',
     fallback: 'false',
     read: readSwitch,
-    help: 'Writes one log line per request. Costs about a third of a small request.',
+    help: 'Writes one log line per request. Makes a small request about a third more expensive.',
   },
   ...TRACE_SETTINGS,
 } as const satisfies Record<SettingName, Setting<unknown>>

@@ -13,14 +13,14 @@ export const STORAGE_SETTINGS = {
     argument: '<folder>',
     fallback: '.atelier',
     read: readPath,
-    help: 'Where everything is kept; with a `database`, the stored bytes; with a bucket, what is kept of it for a while. A relative path counts from the config file if it stands there, else from the working directory.',
+    help: 'The folder for all data; with a `database`, only for the stored bytes; with a bucket, only for its cache. A relative path in the config file starts at that file, any other at the working directory.',
   },
   database: {
     group: 'Storage',
     argument: '<url>',
     fallback: 'none',
     read: readWordOr('none', null, readDatabase),
-    help: 'A Postgres database (15 to 18) for all records, which several processes may share: `postgres://user@host:5432/name?sslmode=verify-full`, with `sslmode` `disable`, `require`, `verify-ca` or `verify-full` and, for the last two, `sslrootcert=<file>`. A password belongs into the variable or into `databasePasswordFile`, never on a command line. `none`: SQLite in the data folder. See docs/scale-out.md.',
+    help: 'A Postgres database (15 to 18) for all records, which several processes may share: `postgres://user@host:5432/name?sslmode=verify-full`, with `sslmode` `disable`, `require`, `verify-ca` or `verify-full` and, for the last two, `sslrootcert=<file>`. A password belongs in the variable or in `databasePasswordFile`, never on a command line. `none`: SQLite in the data folder. See docs/scale-out.md.',
     isSecret: true,
   },
   databasePasswordFile: {
@@ -35,21 +35,21 @@ export const STORAGE_SETTINGS = {
     argument: '<count>',
     fallback: 'auto',
     read: readWordOr('auto', 'auto', readCount({ min: 4, max: 500 })),
-    help: 'Connections that this process opens to the `database` at most. `auto`: 8, and 4 in the role `worker`.',
+    help: 'The most connections that this process opens to the `database`. `auto`: 8, and 4 in the role `worker`.',
   },
   migrate: {
     group: 'Storage',
     argument: '<mode>',
     fallback: 'by role',
     read: readWordOr('by role', 'by role', readChoice(['auto', 'check'])),
-    help: '`auto`: a start brings the schema of the `database` up to date. `check`: it is refused until `atelier migrate` has done so. `by role`: `auto` in the role `all`, else `check`.',
+    help: '`auto`: a start brings the schema of the `database` up to date. `check`: a start is refused until `atelier migrate` has done so. `by role`: `auto` in the role `all`, otherwise `check`.',
   },
   blobs: {
     group: 'Storage',
     argument: '<url>',
     fallback: 'files',
     read: readWordOr('files', null, readBucket),
-    help: 'Where bytes are kept: `files` in the data folder, or a bucket of S3-compatible storage, `s3://bucket/prefix?endpoint=https://host&region=eu-central-1&pathStyle=1`; `publicEndpoint` where clients reach the storage by another address. A bucket needs a `database`. See docs/scale-out.md.',
+    help: 'Where bytes are kept: `files` in the data folder, or a bucket of S3-compatible storage, `s3://bucket/prefix?endpoint=https://host&region=eu-central-1&pathStyle=1`; `publicEndpoint` if clients reach the storage at another address. A bucket needs a `database`. See docs/scale-out.md.',
   },
   blobsKeys: {
     group: 'Storage',
@@ -64,7 +64,7 @@ export const STORAGE_SETTINGS = {
     argument: '<file>',
     fallback: 'none',
     read: readWordOr('none', null, readPath),
-    help: 'A file whose first line is what `blobsKeys` would be.',
+    help: 'A file whose first line is the value of `blobsKeys`.',
   },
   blobCache: {
     group: 'Storage',
@@ -78,7 +78,7 @@ export const STORAGE_SETTINGS = {
     argument: '<way>',
     fallback: 'direct',
     read: readChoice(['direct', 'proxy']),
-    help: 'With a bucket: `direct` sends downloads of pictures, sound, video and other inert types to the bucket by a redirect that works for five minutes; `proxy` sends all bytes through this process.',
+    help: 'With a bucket: `direct` sends downloads of pictures, sound, video and other inert types to the bucket by a redirect that is valid for five minutes; with `proxy` this process sends all bytes.',
   },
   synchronous: {
     group: 'Storage',
@@ -92,7 +92,7 @@ export const STORAGE_SETTINGS = {
     argument: null,
     fallback: 'none',
     read: readWordOr('none', [], readSecretKeys),
-    help: '32 bytes in hex or base64 that seal the credentials in `extra_data` until their job ends. Several, comma separated: the first seals, all open. Without it a job that carried credentials and had not ended fails with `credentials_lost` after a restart. A `database` needs it.',
+    help: '32 bytes in hex or base64 that encrypt the credentials in `extra_data` until their job ends. Several, comma separated: the first encrypts, all decrypt. Without it a job with credentials that had not ended fails with `credentials_lost` after a restart. Required with a `database`.',
     isSecret: true,
   },
 } as const satisfies Partial<Record<SettingName, Setting<unknown>>>

@@ -31,6 +31,6 @@ export const WEBHOOK_SETTINGS = {
     argument: '<count>',
     fallback: '4',
     read: readCount({ min: 1, max: 64, example: 4 }),
-    help: 'Messages under way to one webhook at a time; to one that fails it is one.',
+    help: 'Messages that are sent to one webhook at a time; only one while the webhook fails.',
   },
 } as const satisfies Partial<Record<SettingName, Setting<unknown>>>

@@ -9,7 +9,7 @@ export interface Account {
 
 export const LOCAL_ACCOUNT_ID = 'local'
 
-/** Whose the keys of joined workers are: nobody's that could own anything. No account can have this id. */
+/** The account of the keys of joined workers. No real account can have this id, so they own nothing. */
 export const WORKERS_ACCOUNT_ID = '$workers'
 
 /** `suspended`: every credential of the account is refused; jobs that run go on. */

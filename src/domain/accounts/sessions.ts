@@ -24,7 +24,7 @@ export interface Sessions {
   begin(role: SessionRole, proof: CredentialProof): Promise<BegunSession>
   /** The proof that a session holds, while it is good. */
   open(role: SessionRole, text: string): Promise<OpenedSession | null>
-  /** Ends this session in every tab, and whoever has a copy of its text. */
+  /** Ends this session in every tab, and for every copy of its text. */
   end(role: SessionRole, text: string): Promise<void>
   /** Ends all sessions that began with the same credential, in every browser. */
   endAll(role: SessionRole, proof: CredentialProof): Promise<void>

@@ -34,9 +34,9 @@ interface SignInDeps {
   readonly sessions: Sessions
   /** Says whose credential it is, without counting the request against a rate. */
   readonly identify: Authenticate
-  /** null: this kind of service has no credentials, so nobody needs a session. */
+  /** null: this kind of service has no credentials, so sessions are not needed. */
   readonly proofs: CredentialProofs | null
-  /** null: nobody is an operator by token. */
+  /** null: there is no admin token. */
   readonly adminToken: string | null
   readonly clock: Clock
 }
@@ -83,7 +83,7 @@ export function createSignIn({ sessions, identify, proofs, adminToken, clock }: 
     async openOperator(text) {
       const opened = await sessions.open('operator', text)
       if (opened === null || adminDigest === null) return null
-      // Whoever signed in with a token that was exchanged since then must sign in again.
+      // A session that began with a token that was replaced since then is no longer valid.
       const shown = Buffer.from(opened.proof.digest, 'base64')
       return shown.length === adminDigest.length && timingSafeEqual(shown, adminDigest) ? opened : null
     },

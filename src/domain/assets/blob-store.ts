@@ -140,7 +140,7 @@ export interface BlobListing {
 export interface Blobs extends BlobStore, BlobListing {}
 
 interface StoreBlobDeps {
-  readonly assets: Pick<AssetStore, 'announceBlob'>
+  readonly assets: Pick<AssetStore, 'announceBlob' | 'announceBriefly'>
   readonly blobs: BlobStore
   readonly clock: Clock
 }
@@ -164,10 +164,12 @@ export function createStoreBlob(deps: StoreBlobDeps): StoreBlob {
   }
 }
 
-/** The second half, for callers that look at the hash in between. */
+/** The second half, for callers that look at the hash in between. Whoever refers to the bytes belongs to this process. */
 export async function settleBlob(pending: PendingBlob, { assets, clock }: Omit<StoreBlobDeps, 'blobs'>): Promise<void> {
   try {
-    await assets.announceBlob(pending.hash, pending.sizeBytes, clock.now())
+    const announced = [pending.hash, pending.sizeBytes, clock.now()] as const
+    if (assets.announceBriefly === undefined) await assets.announceBlob(...announced)
+    else assets.announceBriefly(...announced)
   } catch (error) {
     await pending.discard()
     throw error

@@ -97,7 +97,7 @@ export function createRateLimiter({ store, rateOf, clock }: RateLimiterDeps): Ra
   }
 
   async function ask(accountId: string, share: Share, rate: RequestRate): Promise<void> {
-    // Whoever waits already is served in the same go.
+    // Requests that already wait are served by the same answer.
     const wanted = share.waiting + sizeOf(rate)
     const now = clock.now()
     try {
@@ -126,7 +126,7 @@ export function createRateLimiter({ store, rateOf, clock }: RateLimiterDeps): Ra
   function askAhead(accountId: string, share: Share, rate: RequestRate): void {
     if (share.asking !== null || clock.now().getTime() < share.refusedUntil) return
     share.asking = ask(accountId, share, rate)
-    // A failure is told to the next request that finds nothing left: it asks again.
+    // After a failure the next request that finds nothing left asks the store again.
     share.asking.catch(() => {})
   }
 

@@ -1,6 +1,6 @@
 import type { Deployment, DeploymentState } from './deployment.ts'
 
-/** What a pool has to do. Counts stop at a bound: nobody acts on the exact size of a large backlog. */
+/** What a pool has to do. Counts stop at a bound: the exact size of a large backlog does not matter. */
 export interface PoolLoad {
   readonly pool: string
   readonly queued: number
@@ -8,7 +8,7 @@ export interface PoolLoad {
   readonly running: number
 }
 
-/** What a pool has to do, for whoever decides how many workers it needs. Counts stop at a bound, too. */
+/** What a pool has to do, to decide how many workers it needs. Counts stop at a bound, too. */
 export interface PoolDemand extends PoolLoad {
   /** How many of the waiting jobs could run now by the limits of their accounts. */
   readonly runnable: number

@@ -10,7 +10,7 @@ import type { DeploymentStore, PoolLoad } from './deployment-store.ts'
 import type { Deployments } from './deployments.ts'
 import type { PoolHooks } from './pool-hooks.ts'
 
-/** The workers of pools, as deployments need them. Whoever runs jobs implements it. */
+/** The workers of pools, as deployments need them. Implemented where jobs are run. */
 export interface PoolWorkers {
   /** Resolves once they can take jobs. Harmless for a pool whose workers are there. */
   start(pool: string, workers: number): Promise<void>

@@ -1,5 +1,5 @@
 /**
- * Tells whoever brings machines up and down: `workers_wanted` when jobs wait (or a deployment starts) and no worker is there,
+ * Calls the hook that starts and stops machines: `workers_wanted` when jobs wait (or a deployment starts) and there is no worker,
  * `workers_idle` when a pool has had nothing to do for its idle time. Calls are bounded, tried again and never waited for by
  * a job; while a pool still wants workers the call is repeated now and then, an idle pool is told of once.
  */
@@ -32,7 +32,7 @@ export interface PoolHooks extends AsyncDisposable {
 
 export interface PoolHooksDeps {
   readonly call: CallHook
-  /** What is told beside the event; left out: nothing. */
+  /** Further fields of the call; left out: none. */
   readonly signalOf?: (pool: string) => Promise<PoolSignal | null>
   readonly clock: Clock
   readonly log: Log
@@ -77,7 +77,7 @@ export function createPoolHooks(deps: PoolHooksDeps): PoolHooks {
   }
 
   function tell(event: PoolEventName, { pool, queued, running }: PoolLoad): void {
-    // One call per pool at a time; the next look tells what is true by then.
+    // One call per pool at a time; the next check reports the state of that moment.
     if (underway.has(pool) || underway.size >= PARALLEL_CALLS_MAX || ending.signal.aborted) return
     told.set(pool, { event, at: clock.now().getTime() })
     const delivery = deliver({ event, pool, queued, running, at: clock.now() }).finally(() => underway.delete(pool))

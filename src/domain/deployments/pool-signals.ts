@@ -1,5 +1,5 @@
 /**
- * How many workers each pool needs, for whoever brings machines up and down. It is read from the store alone, so that a process
+ * How many workers each pool needs, for autoscaling. It is read from the store alone, so that a process
  * without workers, in a service without workers, says it as well as any other.
  */
 import type { Clock } from '../../../lib/clock.ts'

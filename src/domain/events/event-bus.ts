@@ -11,11 +11,9 @@ export interface JobChanged {
   readonly version: number
   /** Absent when the job did not move in the queue, as with progress. */
   readonly move?: JobMove
-  /**
-   * Only how far the job is has changed: whoever watches the job is told, wherever that is, and nobody else needs to know.
-   */
+  /** Only the progress of the job has changed: the notice goes to watchers of this job, in any process, and to no other listener. */
   readonly isDetail?: true
-  /** Another process told it: nothing about the job was necessarily known here before. */
+  /** The notice came from another process: this one may not have known the job before. */
   readonly isRemote?: true
 }
 
@@ -31,16 +29,16 @@ export interface JobLive<Event> {
   readonly accountId: string
   readonly event: Event
   /**
-   * The run told it before this listener came: it shows how far the run is, and is no news. Only of runs in other processes; what
-   * a run in this process has told is not told again. How long a notice was on its way is not known: what was told a moment before
-   * the listener came may pass for news, and no news ever counts as past.
+   * The event happened before this listener subscribed: it shows how far the run is, and is not new. Only for runs in other
+   * processes; events of runs in this process are not repeated. Transit times are unknown, so an event from a moment before the
+   * subscription may be delivered without this mark; a new event never carries it.
    */
   readonly isPast?: true
 }
 
 /**
- * Whose live notices a listener hears: those of one job, those of one account, or those that this very process publishes,
- * whosever they are. A bus between processes carries only what somebody listens to.
+ * Which live notices a listener gets: those of one job, those of one account, or all that this process itself publishes.
+ * Between processes, only notices that have a listener are sent.
  */
 export type LiveTopic = { readonly jobId: string } | { readonly accountId: string } | 'published_here'
 
@@ -50,11 +48,11 @@ export type Directory = (typeof DIRECTORIES)[number]
 
 export interface DirectoryChanged {
   readonly directory: Directory
-  /** Of the list as a whole; whoever has this version or a later one need not read it again. */
+  /** Of the list as a whole; a process that has this version or a later one need not read it again. */
   readonly version: number
 }
 
-/** `ended`: its result can be read. `stop`: whoever drives it is to stop it. `waits`: it was queued and may be taken. */
+/** `ended`: its result can be read. `stop`: the process that drives it must stop it. `waits`: it was queued and may be taken. */
 export const CALL_MOVES = ['ended', 'stop', 'waits'] as const
 
 export interface CallMoved {
@@ -80,6 +78,6 @@ export interface EventBus<Event> {
   onWork(listener: (pool: string | undefined, isRemote: boolean) => void): Unsubscribe
   onDirectory(listener: (notice: DirectoryChanged) => void): Unsubscribe
   onCall(listener: (notice: CallMoved) => void): Unsubscribe
-  /** Notices of other processes may have been lost until now: whoever relies on them looks again. */
+  /** Notices of other processes may have been lost until now: listeners should read what they follow again. */
   onGap(listener: () => void): Unsubscribe
 }

@@ -1,6 +1,6 @@
 /**
- * What is told live of a run: the events of its engine without anything that only this process can use. A reported file is
- * told by its name; its bytes are read by whoever commits the output.
+ * The live events of a run: those of its engine, without anything that only this process can use. A reported file is
+ * represented by its name; its bytes are read by the code that commits the output.
  */
 import type {
   EngineEvent,

@@ -10,7 +10,7 @@ import type { ChosenLane, EngineOffer } from '../engine/fleet/lane-offers.ts'
 import type { KeyClaim, KeyHolder } from '../idempotency/idempotency-key.ts'
 import type { NewHook } from '../webhooks/webhook.ts'
 import type { Job, JobError, JobInput, JobLog, Output, Progress, Submission } from './job.ts'
-import type { RunRecord } from './run/run-record.ts'
+import type { RunRecord } from './run/record/run-record.ts'
 import type { JobOrigin } from './submit/job-origin.ts'
 import type { JobRecipe } from './summaries/job-recipe.ts'
 import type { JobStatus } from './transitions.ts'
@@ -39,13 +39,13 @@ export interface NewJob {
   /** The id was chosen by the caller, so it may be taken. */
   readonly hasChosenId?: boolean
   readonly submission?: Submission | null
-  /** What is told of its submit later; left out or null: there is nothing to tell. */
+  /** What is kept of its submit, to be shown later; left out or null: nothing. */
   readonly origin?: JobOrigin | null
   /** What it needs of an engine, as the key of its lane; '' where every engine of the pool runs everything. */
   readonly needs: string
   /** What it shares with other jobs of its workflow; left out: it is not found by its workflow. */
   readonly recipe?: JobRecipe | null
-  /** Told of it, beside the webhooks of its account. */
+  /** A webhook of this job, in addition to those of its account. */
   readonly hook?: NewHook | null
   /** Its result is kept for others of its account, once it has one. */
   readonly keepsResult?: boolean
@@ -111,7 +111,7 @@ interface SeveralClaims extends Omit<ClaimRequest, 'leaseId' | 'engines'> {
 export interface ForeseeRequest extends Omit<ClaimRequest, 'leaseId' | 'engines'> {
   readonly engine: EngineOffer
   readonly count: number
-  /** Jobs that the caller knows already: of these only the place in the order is told. */
+  /** Jobs that the caller already knows: of these only the place in the order is returned. */
   readonly known: readonly string[]
 }
 
@@ -280,7 +280,7 @@ export interface JobStore {
   /** With it: claims this job alone, whatever else waits. null: it no longer waits, or its account has no room. */
   claimForeseen?(request: ForeseenClaim): Promise<Claim | null>
   /**
-   * What a lease holds, as its claim was answered; null: nothing, or no longer. For whoever did not get the answer, and for those
+   * What a lease holds, as the claim returned it; null: nothing, or no longer. For a worker that did not get the answer, and for those
    * that serve a worker without a store. Outputs of earlier attempts are not told a second time.
    */
   findClaim(leaseId: string): Promise<Claim | null>
@@ -303,7 +303,7 @@ export interface JobStore {
    * False: the lease is lost, or a cancel came.
    */
   withdraw(lease: Lease, now: Date): Promise<boolean>
-  /** Gives jobs back to the queue at once. A canceling job becomes canceled; nobody pays for it when its attempt was spent. */
+  /** Gives jobs back to the queue at once. A canceling job becomes canceled; it is not charged if its attempt was spent. */
   release(leases: readonly ReturnedLease[], now: Date): Promise<TouchedJob[]>
   /** queued -> canceled, running -> canceling; everything else stays. `isOnlyQueued`: one that runs is `left_running`. */
   cancel(accountId: string, jobId: string, now: Date, isOnlyQueued?: boolean): Promise<CancelOutcome>

@@ -5,9 +5,10 @@
 export type JobStatus = 'queued' | 'running' | 'succeeded' | 'canceling' | 'canceled' | 'failed' | 'expired'
 
 const NEXT = {
-  // A lost lease sends a running job back to the queue for its next attempt; `failed` from `queued` is a job whose
-  // credentials were lost, which must never run without them, and `succeeded` one that an earlier result answers.
-  queued: ['running', 'succeeded', 'canceled', 'failed', 'expired'],
+  // `succeeded`: answered with the result of an equal earlier job. A waiting job that can never run (its credentials are lost, or no
+  // engine has its classes) is claimed before it fails.
+  queued: ['running', 'succeeded', 'canceled', 'expired'],
+  // `queued`: the lease was lost, and the job waits for its next attempt.
   running: ['succeeded', 'failed', 'canceling', 'queued', 'expired'],
   canceling: ['canceled', 'succeeded', 'failed', 'expired'],
   succeeded: [],

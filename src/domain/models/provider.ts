@@ -12,7 +12,7 @@ import type { ToldTask } from './calls/told-task.ts'
 import type { Json, JsonRecord, Model } from './catalog/model.ts'
 import type { ValidationFailure } from './router-error.ts'
 
-/** Whose credentials a call would use. `none`: nobody gave us any, so its models are not enabled for this account. */
+/** Whose credentials a call would use. `none`: there are none, so its models are not enabled for this account. */
 type ProviderAccess = 'service_key' | 'own_key' | 'none'
 
 export interface ProviderCall {
@@ -20,7 +20,7 @@ export interface ProviderCall {
   readonly accountId: string
   /** Names this logical call, however often it is submitted: for providers that take an idempotency key or a task id of ours. */
   readonly submitKey: string
-  /** A submit of this call was sent before, and nobody knows what became of it. */
+  /** A submit of this call was sent before, and its outcome is unknown. */
   readonly isRepeat?: boolean
   /** The caller's own bytes, to be forwarded unchanged unless the model's rules say otherwise. */
   readonly body: Buffer
@@ -44,7 +44,7 @@ export interface ProviderOptions {
 }
 
 export interface SubmitOptions extends ProviderOptions {
-  /** Absent where a second submit makes no second generation, so that nobody has to know whether one was sent. */
+  /** Absent where a second submit makes no second generation, so that it does not matter whether one was sent. */
   readonly sending?: Sending
 }
 

@@ -1,7 +1,7 @@
 /**
  * The life of this process among those of its service: it is known from its first beat on, and taken for dead when it has not
  * beaten for `ALIVE_MS`. Whatever else must be said again and again (names that it holds, engines that it drives) travels with the
- * beats. A process that is alone says nothing and knows of nobody.
+ * beats. A process that is certainly alone writes no heartbeat and reads none.
  */
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
@@ -100,7 +100,7 @@ export async function openHeartbeat(deps: HeartbeatDeps): Promise<SharedHeartbea
   async function collectWishes(): Promise<(readonly [Contender, WantedName])[]> {
     const wishes: (readonly [Contender, WantedName])[] = []
     for (const contender of contenders) {
-      // Who cannot tell whether it wants a name does without it; that this process lives must be said all the same.
+      // If it cannot be decided whether this process wants a name, it goes without it; the heartbeat must be written in any case.
       const wish = await contender.want().catch((error) => {
         log.warn({ err: error }, 'whether this process should do work of all is not known; the next beat tries again')
         return null
@@ -154,22 +154,22 @@ export async function openHeartbeat(deps: HeartbeatDeps): Promise<SharedHeartbea
       if (ending.signal.aborted) return
       ending.abort()
       await loop
-      // A beat that arrived after the end was told would make this process known once more.
+      // A heartbeat that arrives after the process has signed off would register it again.
       await Promise.all(underway)
-      await store.leave(nodeId).catch((error) => log.warn({ err: error }, 'the end of this process was not told'))
+      await store.leave(nodeId).catch((error) => log.warn({ err: error }, 'this process could not sign off'))
     },
   }
 }
 
 interface LoneHeartbeatDeps extends Pick<HeartbeatDeps, 'nodeId' | 'about'> {
   /**
-   * Workers speak through this process, and are found here. While it was away nobody took what they say, so they get a moment after
+   * Joined workers reach the service through this process. While it was down it could not take their heartbeats, so they get a moment after
    * its start. Left out: there are none.
    */
   readonly guests?: { readonly store: Pick<NodeStore, 'list'>; readonly clock: Clock }
 }
 
-/** For a process that nobody can be beside. */
+/** For a process that is certainly alone. */
 export function createLoneHeartbeat({ nodeId, about, guests }: LoneHeartbeatDeps): Heartbeat {
   const openedMs = uptimeMs()
 

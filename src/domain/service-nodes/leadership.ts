@@ -1,6 +1,6 @@
 /**
- * Work that one process of the service does for all. Whoever holds its name does it; the name is renewed long before it lapses, and
- * whoever could not renew it in time has lost it, told or not. Two holders for a moment are harmless where the work is bounded and
+ * Work that one process does for the whole service. The process that holds its name does it; the name is renewed long before it expires, and
+ * a process that could not renew it in time has lost it, even if it was not notified. Two holders for a moment are harmless where the work is bounded and
  * may be repeated; nothing else may rely on this alone.
  */
 import type { Clock } from '../../../lib/clock.ts'
@@ -26,7 +26,7 @@ interface LeadershipDeps {
   readonly clock: Clock
   /** How long the name is held without being renewed: several beats. */
   readonly forMs: number
-  /** Whether this process should do the work now; left out: whenever nobody else does. */
+  /** Whether this process should do the work now; left out: whenever no other process does. */
   readonly mayLead?: () => Promise<boolean>
 }
 

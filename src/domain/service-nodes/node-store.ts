@@ -1,7 +1,7 @@
 /**
  * The processes of one service, as they know of each other. A process is a *service node* (a `node` alone is a step of a graph): it
  * has an id that is made at its start, and says again and again until when it counts as alive. Names of work that only one process
- * at a time may do are held like leases: until a moment, and renewed before it. `now` is the store's time, whoever passes it.
+ * at a time may do are held like leases: until a moment, and renewed before it. `now` is always the store's time.
  */
 
 /** What a process does: it answers clients, it runs jobs, or both. */

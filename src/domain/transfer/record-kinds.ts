@@ -13,7 +13,7 @@ export interface RecordKind {
   /** The first of them are the key. */
   readonly columns: readonly string[]
   readonly keyLength: number
-  /** Made anew by whoever receives the rest; compared, not written. */
+  /** Recomputed by the receiving store; compared, not written. */
   readonly isDerived?: boolean
 }
 
@@ -147,7 +147,7 @@ const KINDS = [
     columns: [
       ...['seq', 'id', 'account_id', 'key', 'fingerprint', 'queued', 'state', 'model', 'base_url', 'created_at'],
       ...['expires_at', 'started_at', 'attempt', 'hold_micros', 'spend_micros', 'costly', 'progress'],
-      ...['fence', 'sent', 'stop_asked', 'losses', 'task', 'job_id', 'hook'],
+      ...['fence', 'sent', 'stop_asked', 'losses', 'task', 'job_id', 'hook', 'trace'],
     ],
   },
   { name: 'router_input', keyLength: 1, columns: ['seq', 'body', 'hash', 'size_bytes'] },

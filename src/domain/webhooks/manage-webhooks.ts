@@ -19,7 +19,7 @@ interface EndpointWish {
 
 type EndpointEdit = Pick<EndpointChange, 'url' | 'description' | 'events' | 'creditsLowMicros' | 'state'>
 
-/** Shown once: nobody can read it later. */
+/** Shown once: it cannot be read later. */
 interface ShownEndpoint {
   readonly endpoint: Endpoint
   readonly secret: Uint8Array

@@ -1,6 +1,6 @@
-/** Webhooks: addresses that are told when something has happened, and the messages to them. */
+/** Webhooks: addresses that get a message when something has happened, and the messages. */
 
-/** What an endpoint is told of unless it says otherwise. */
+/** The events that an endpoint gets by default. */
 export const USUAL_EVENTS = [
   ...(['job.succeeded', 'job.failed', 'job.canceled', 'job.expired'] as const),
   ...(['model_call.completed', 'credits.low'] as const),
@@ -39,7 +39,7 @@ export interface Endpoint extends SealedSecrets {
   readonly reason: DisableReason | null
   readonly disabledAt: Date | null
   readonly failingSince: Date | null
-  /** Told of `credits.low` when the balance falls below this; null: never. */
+  /** Gets `credits.low` when the balance falls below this; null: never. */
   readonly creditsLowMicros: number | null
   readonly createdAt: Date
   readonly changedAt: Date

@@ -64,5 +64,5 @@ function areNames(names: unknown): boolean {
 }
 
 function refused(problem: string, cause?: unknown): ServiceError {
-  return new ServiceError('invalid_request', `this is no catalog of node classes: ${problem}`, { cause })
+  return new ServiceError('invalid_request', `this is not a catalog of node classes: ${problem}`, { cause })
 }

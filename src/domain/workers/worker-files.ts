@@ -79,7 +79,8 @@ export function createWorkerFiles(deps: WorkerFilesDeps): WorkerFiles {
       await pending.discard()
       throw new ServiceError('hash_mismatch', 'the bytes do not have the hash that was said; send them again')
     }
-    await settleBlob(pending, { assets: deps.assets, clock })
+    // The worker refers to them when its run has ended, whatever has become of this process by then.
+    await settleBlob(pending, { assets: { announceBlob: deps.assets.announceBlob }, clock })
     const piece = { hash, sizeBytes: pending.sizeBytes }
     return { ...piece, receipt: receipts.give(leaseId, piece) }
   }

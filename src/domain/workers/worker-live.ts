@@ -1,7 +1,7 @@
 /**
- * What a joined worker tells live, and what it is told. Its events are published here as those of a run in this process would be,
- * as long as the lease that it names holds the job; the last word may follow the end. It hears of changes of those jobs, and of work
- * in its pools.
+ * The live connection of a joined worker. Its events are published here like those of a run in this process, as long as the lease
+ * that they name holds the job; only the last event may arrive after the job's end. In return the worker gets notices of changes of
+ * those jobs, and of work in its pools.
  */
 import { isUuid } from '../../../lib/ids.ts'
 import { isStoreAway } from '../errors.ts'
@@ -36,16 +36,16 @@ export interface WorkerLive {
 export interface WorkerLiveDeps {
   readonly bus: Pick<EventBus<LiveEvent>, 'publishLive' | 'onChanged' | 'onWork'>
   readonly held: HeldClaims
-  /** Whoever watches a job of the worker hears of it in this process. */
+  /** Watchers of the worker's jobs are referred to this process. */
   readonly heartbeat: Pick<Heartbeat, 'nodeId'>
 }
 
 interface Watched {
   readonly leaseId: string
   readonly accountId: string
-  /** Only the last word may still come. */
+  /** Only the last event may still come. */
   isEnded: boolean
-  /** It came before the end was heard of here. */
+  /** The last event, if it came before the notice of the job's end. */
   lastWord: LiveEvent | null
 }
 
@@ -114,7 +114,7 @@ export function createWorkerLive({ bus, held, heartbeat }: WorkerLiveDeps): Work
         if (known.isEnded) watched.delete(jobId)
       }
 
-      /** Nobody else takes a job while the store is away. */
+      /** While the store is away no other worker can take the job. */
       async function isHeld(lease: Lease): Promise<boolean> {
         try {
           await held.mustFind(lease)
@@ -125,7 +125,7 @@ export function createWorkerLive({ bus, held, heartbeat }: WorkerLiveDeps): Work
       }
 
       function hearMove(jobId: string, known: Watched, move: JobMove): void {
-        // The lease may be over: whoever says the next word has to show it.
+        // The lease may be over: the next event has to show it.
         held.forget(known.leaseId)
         if (move !== 'ended') return
         known.isEnded = true
@@ -154,7 +154,7 @@ export function createWorkerLive({ bus, held, heartbeat }: WorkerLiveDeps): Work
           if (order === null) return false
           for (const lease of order.hold) later(() => watch(lease))
           later(() => {
-            // A last word that waits for the end outlasts the worker's interest in the job.
+            // A last event that waits for the end is kept even when the worker no longer follows the job.
             for (const jobId of order.drop) if (watched.get(jobId)?.lastWord === null) watched.delete(jobId)
           })
           const { flush } = order

@@ -21,7 +21,7 @@ const PAGE = 'index.html'
 const MAX_PAGE_BYTES = 4 * 1024 * 1024
 const SCRIPT = /<script\b([^>]*)>([\s\S]*?)<\/script\s*>/gi
 
-/** The page is read again when it has changed: whoever puts a newer copy into the folder need not restart the service. */
+/** The page is read again when it has changed, so that a newer copy in the folder needs no restart. */
 export function createEditorPages(folder: ServedFolder): EditorPages {
   let known: { readonly mark: string; readonly page: EditorPage } | null = null
   return {

@@ -71,7 +71,7 @@ function sendPlain(request: FastifyRequest, reply: FastifyReply, file: ServedFil
   const range = readRange(request.headers.range, sizeBytes)
   if (range.kind === 'unsatisfiable') {
     reply.header('Content-Range', `bytes */${sizeBytes}`)
-    throw new ServiceError('range_not_satisfiable', `the range lies outside of the ${sizeBytes} bytes of this file`)
+    throw new ServiceError('range_not_satisfiable', `the range is outside of the ${sizeBytes} bytes of this file`)
   }
   const span = range.kind === 'part' ? range.span : undefined
   reply.header('Content-Length', String(span === undefined ? sizeBytes : span.end - span.start + 1))

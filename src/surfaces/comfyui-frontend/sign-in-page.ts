@@ -49,7 +49,7 @@ const SIGNED_IN = [
 ]
 
 /**
- * For whoever follows a link of another site: the browser sends no cookie with such a request. It does with the next one, which
+ * For people who follow a link of another site: the browser sends no cookie with that request. It does with the next one, which
  * this page makes.
  */
 export function renderSecondTry(): string {

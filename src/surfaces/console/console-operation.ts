@@ -5,8 +5,8 @@
 import type { FastifyRequest } from 'fastify'
 import type { Caller } from '../../domain/accounts/caller.ts'
 import type { ContractCheck } from '../kit/contracts/contract.ts'
+import type { SurfaceParts } from '../kit/parts/surface-parts.ts'
 import type { SharedStreams } from '../kit/streams/shared-streams.ts'
-import type { SurfaceParts } from '../kit/surface-parts.ts'
 import type { PageFiles } from './console-files.ts'
 
 export const CONSOLE_PATH = '/console'

@@ -11,11 +11,11 @@ import { openContract } from '../kit/contracts/contract.ts'
 import { refuseShadowedMethods, wrongMethod } from '../kit/contracts/path-methods.ts'
 import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
 import { PUBLIC_PAGE, sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import type { SurfaceParts } from '../kit/parts/surface-parts.ts'
 import { pathOf } from '../kit/request-url.ts'
 import { createSharedStreams } from '../kit/streams/shared-streams.ts'
 import { encodeFrame } from '../kit/streams/sse.ts'
 import { mount, type Surface } from '../kit/surface.ts'
-import type { SurfaceParts } from '../kit/surface-parts.ts'
 import { createConsoleAnswerError } from './console-errors.ts'
 import { openPageFiles, type PageFile } from './console-files.ts'
 import { CONSOLE_API, CONSOLE_PATH, type ConsoleDeps } from './console-operation.ts'
@@ -113,7 +113,7 @@ export function createSurface(parts: SurfaceParts): Surface {
   }
 }
 
-/** A name holds a digest of its content, so whoever has the file has it for ever. */
+/** A name contains a digest of the content, so browsers may cache the file forever. */
 function sendFile(request: FastifyRequest, reply: FastifyReply, { name, file }: { name: string; file: PageFile }) {
   const etag = quoteDigest(name)
   reply.headers({ 'Cache-Control': FOR_EVER, ETag: etag, Vary: 'Accept-Encoding', 'Content-Type': file.contentType })

@@ -23,7 +23,7 @@ interface ContentSurfaceOptions {
 
 const METHODS = ['GET', 'HEAD']
 
-/** Not signed: whoever may see the bytes may save them. */
+/** Not part of the signature: who may see the bytes may also save them. */
 function withoutDownload(query: string): string {
   return query.endsWith(`&${DOWNLOAD}`) ? query.slice(0, -DOWNLOAD.length - 1) : query
 }

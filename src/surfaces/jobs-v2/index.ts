@@ -20,7 +20,7 @@ import type { AccountConnections } from '../kit/connections/account-connections.
 import type { Contract } from '../kit/contracts/contract.ts'
 import { refuseShadowedMethods } from '../kit/contracts/path-methods.ts'
 import { createTimeCursors } from '../kit/cursor.ts'
-import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
+import { mustNameNoDeployment, type PoolOf } from '../kit/guards/deployment-address.ts'
 import type { Gate } from '../kit/guards/gate.ts'
 import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
 import type { OperatorGuard } from '../kit/guards/operator-guard.ts'
@@ -50,7 +50,7 @@ import { DELIVERY_OPERATIONS } from './operations/webhook-deliveries.ts'
 import { WEBHOOK_OPERATIONS } from './operations/webhooks.ts'
 import { WEIGHT_UPLOADS, type WeightUploadDeps } from './operations/weight-uploads.ts'
 import { listWeights } from './operations/weights.ts'
-import { createReachableJobs, type JobReach, type PoolOf } from './reachable-jobs.ts'
+import { createReachableJobs, type JobReach } from './reachable-jobs.ts'
 import type { Forecast } from './views/dry-run-view.ts'
 import { createJobBytes } from './views/job-bytes.ts'
 import { API_PATH, type ContentLinks, type JobLinkStyle } from './views/links.ts'
@@ -210,7 +210,7 @@ function scopeOf(request: FastifyRequest): Scope | null {
   const route = request.routeOptions.url ?? ''
   const isRead = request.method === 'GET' || request.method === 'HEAD'
   if (route.includes(`${API_PATH}/assets`)) return isRead ? 'assets:read' : 'assets:write'
-  // Whoever asks how far an upload has come goes on with it.
+  // A client that asks how far an upload has come is about to continue it, so reading needs the same scope as writing.
   if (route.includes(`${API_PATH}/uploads`)) return 'assets:write'
   if (route.includes(`${API_PATH}/workflows`)) return 'jobs:write'
   const ofJobs = ['jobs', 'batches', 'webhooks', 'weights'].some((noun) => route.includes(`${API_PATH}/${noun}`))

@@ -45,6 +45,18 @@ test('problems name the field and never the value', () => {
   assert.match(spec.check('ExtraData', { nope: 1 }, 'extra_data') ?? '', /not allowed: "nope"/)
 })
 
+test('a value that may have several forms is judged by the one that it comes close to', () => {
+  const url = 'https://example.com/hooks'
+  const problemOf = (webhook: unknown) => spec.check('JobWebhook', webhook, 'webhook')
+  assert.equal(problemOf(url), null)
+  assert.equal(problemOf(5), 'webhook must be string or object')
+  assert.match(problemOf({}) ?? '', /^webhook must have required property 'url'/)
+  assert.equal(problemOf({ url: 5 }), 'webhook.url must be string')
+  assert.match(problemOf({ url, events: ['nope'] }) ?? '', /^webhook\.events\.0 must be one of job\.succeeded, /)
+  assert.match(problemOf({ url, event: [] }) ?? '', /not allowed: "event"; allowed are url, events/)
+  assert.match(problemOf(`https://${'a'.repeat(3000)}`) ?? '', /more than 2048/)
+})
+
 test('the methods of a path come from the contract', () => {
   assert.deepEqual(spec.methodsOf('/api/v2/jobs'), ['GET', 'HEAD', 'POST'])
   assert.deepEqual(spec.methodsOf('/api/v2/assets/x'), ['DELETE', 'GET', 'HEAD'])

@@ -5,7 +5,6 @@
 import type { CancelJob } from '../../domain/jobs/end/cancel-job.ts'
 import type { Job, JobLog } from '../../domain/jobs/job.ts'
 import { type JobReader, noSuchJob } from '../../domain/jobs/read/job-reader.ts'
-import type { ServiceAddress } from '../kit/guards/gate.ts'
 
 /** Which jobs a request can reach. */
 export interface JobReach {
@@ -13,12 +12,6 @@ export interface JobReach {
   /** null: jobs of every pool. */
   readonly pool: string | null
 }
-
-/**
- * The pool that an address is limited to; null for an address that names no deployment. Throws not_found for a deployment that
- * this account may not use, exactly as for one that does not exist.
- */
-export type PoolOf = (address: ServiceAddress, accountId: string) => string | null
 
 export interface ReachableJobs {
   peek(reach: JobReach, jobId: string): Job | undefined

@@ -1,4 +1,4 @@
-/** What the error answers of all surfaces have in common: what is logged, what a caller is told of a defect, when to come back. */
+/** What the error answers of all surfaces share: what is logged, what a caller learns of a defect, and `Retry-After`. */
 import type { Log } from '../../../lib/log.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { toHttpRefusal } from './guards/http-refusals.ts'

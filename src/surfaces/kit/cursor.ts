@@ -49,7 +49,7 @@ export function createTimeCursors(secret: Uint8Array): TimeCursors {
   return {
     encode: ({ createdAt, id }, filters) => seal(JSON.stringify([digest(filters), createdAt.getTime(), id])),
     read(cursor, filters) {
-      // One answer for both: whether a cursor is somebody else's or nobody's must not be told.
+      // One answer for both: a caller must not learn whether a cursor belongs to another account or is made up.
       const refusal = () =>
         new ServiceError(
           'invalid_cursor',

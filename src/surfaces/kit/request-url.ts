@@ -63,7 +63,9 @@ export function readParameters(url: string, names: readonly string[]): ReadonlyM
   if (pairs === null) throw malformed('the query holds a raw ";" or a bad percent escape')
   const unknown = pairs.find(([name]) => !names.includes(name))?.[0]
   if (unknown !== undefined)
-    throw malformed(`${unknown.slice(0, MAX_SHOWN_NAME)} is no parameter here; there are ${names.join(', ')}`)
+    throw malformed(
+      `${unknown.slice(0, MAX_SHOWN_NAME)} is not a parameter of this request; there are ${names.join(', ')}`,
+    )
   refuseRepeated(pairs, names)
   return new Map(pairs)
 }

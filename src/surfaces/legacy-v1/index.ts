@@ -13,9 +13,9 @@ import {
 } from '../kit/contracts/path-methods.ts'
 import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
 import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import type { SurfaceParts } from '../kit/parts/surface-parts.ts'
 import { pathOf } from '../kit/request-url.ts'
 import { mount, type Surface } from '../kit/surface.ts'
-import type { SurfaceParts } from '../kit/surface-parts.ts'
 import { deprecationHeaders } from './deprecation.ts'
 import { createAnnouncedFiles } from './files/announced-files.ts'
 import { createAnswerError } from './legacy-errors.ts'
@@ -109,7 +109,7 @@ function toPaths(routes: readonly string[]): PathMethods[] {
   return [...paths].map(([template, methods]) => ({ template, methods }))
 }
 
-/** What the server can do, as HTTP and the socket both tell it. */
+/** What the server can do, as reported over HTTP and the socket. */
 function toFeatures({ limits }: SurfaceParts): object {
   return {
     supports_preview_metadata: true,
@@ -118,7 +118,7 @@ function toFeatures({ limits }: SurfaceParts): object {
     extension: {},
     node_replacements: true,
     assets: false,
-    // Whoever is here has signed in already, and there is no account anywhere else.
+    // Every caller is already signed in, and there is no account at another service.
     show_signin_button: false,
   }
 }

@@ -28,17 +28,23 @@ interface AgentServerOptions {
   readonly version: string
   /** The agent may name files of the machine that it runs on. */
   readonly isOnThisMachine: boolean
+  readonly hasModels: boolean
 }
 
-const INSTRUCTIONS =
-  'This service runs ComfyUI workflows as jobs, and models of several providers. To make something with a workflow: submit_workflow, then watch_job, then get_output for its outputs. To call a model: find_models, get_model_schema, run_model. Jobs and calls go on when this connection ends; list_jobs finds jobs again. submit_workflow and run_model may cost money: estimate_model and validate_workflow cost nothing.'
+const JOBS =
+  'To make something with a workflow: submit_workflow, then watch_job, then get_output for its outputs. Jobs go on when this connection ends; list_jobs finds them again. submit_workflow may cost money; validate_workflow costs nothing.'
+const WITH_MODELS = `This service runs ComfyUI workflows as jobs, and models of several providers. ${JOBS} To call a model: find_models, get_model_schema, run_model. Calls go on like jobs. run_model may cost money; estimate_model costs nothing.`
+const WITHOUT_MODELS = `This service runs ComfyUI workflows as jobs. ${JOBS}`
 
 /** Makes servers; schemas are compiled once for all of them. */
-export function createAgentServers({ version, isOnThisMachine }: AgentServerOptions): (host: ToolHost) => McpServer {
-  const tools = [...NODE_TOOLS, ...MODEL_TOOLS, ...WORKFLOW_TOOLS, ...JOB_TOOLS, ...fileTools(isOnThisMachine)]
+export function createAgentServers(options: AgentServerOptions): (host: ToolHost) => McpServer {
+  const { version, isOnThisMachine, hasModels } = options
+  const modelTools = hasModels ? MODEL_TOOLS : []
+  const tools = [...NODE_TOOLS, ...modelTools, ...WORKFLOW_TOOLS, ...JOB_TOOLS, ...fileTools(isOnThisMachine)]
+  const instructions = hasModels ? WITH_MODELS : WITHOUT_MODELS
   const prepared = tools.map((tool) => ({ tool, inputSchema: toSchema(tool) }))
   return (host) => {
-    const server = new McpServer({ name: 'atelier', title: 'Atelier', version }, { instructions: INSTRUCTIONS })
+    const server = new McpServer({ name: 'atelier', title: 'Atelier', version }, { instructions })
     for (const { tool, inputSchema } of prepared) {
       const { name, title, description } = tool
       server.registerTool(
@@ -78,7 +84,7 @@ function toAnnotations({ isReadOnly, isDestructive = false }: Tool) {
   return { readOnlyHint: isReadOnly, destructiveHint: isDestructive, openWorldHint: false }
 }
 
-/** Refusals are for the agent to read; a defect is for whoever runs this. */
+/** Refusals are sent to the agent; defects go to the log. */
 async function runTool(tool: Tool, input: ToolInput, call: ToolCall) {
   try {
     return { content: [...(await tool.run(input, call))] }
@@ -93,7 +99,7 @@ function isExpected(error: unknown): error is Error {
   return error instanceof ToolError || error instanceof ApiRefusal || error instanceof ServiceError
 }
 
-/** Progress is told only to those who asked, and each value must be greater than the one before. */
+/** Progress is sent only to clients that asked for it, and each value must be greater than the previous one. */
 function createTell({ mcpReq }: ServerContext): ToolCall['tell'] {
   const progressToken = mcpReq._meta?.progressToken
   let last = Number.NEGATIVE_INFINITY

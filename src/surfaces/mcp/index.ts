@@ -1,19 +1,21 @@
 /**
  * `/mcp`: the service as tools for agents, over Streamable HTTP of the Model Context Protocol. Nothing is kept between two requests, so
  * there are no sessions to bound and any process of the service answers any of them; what is held open per account is bounded.
- * Tools call this service's own public API on the address at which the agent's request came in, with the agent's credential. The
- * surface may be left out: deleting this folder leaves a service without it.
+ * Tools call this service's own public API on the address at which the agent's request came in, with the agent's credential; at the
+ * address of a deployment they reach what that address shows. The surface may be left out: deleting this folder leaves a service
+ * without it.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { readTraceContext, toTraceHeaders } from '../../../lib/tracing/trace-context.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import type { AgentConnection } from '../kit/agent-connection.ts'
 import { type JsonReading, parseBody, readBodyBytes } from '../kit/bodies/json-body.ts'
 import { createAccountConnections } from '../kit/connections/account-connections.ts'
 import { readCredential } from '../kit/guards/credentials.ts'
-import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
+import { toDeploymentPrefix } from '../kit/guards/deployment-address.ts'
 import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import type { AgentConnection } from '../kit/parts/agent-connection.ts'
+import type { SurfaceParts } from '../kit/parts/surface-parts.ts'
 import { mount, type Surface } from '../kit/surface.ts'
-import type { SurfaceParts } from '../kit/surface-parts.ts'
 import { createAnswerMcpError } from './mcp-errors.ts'
 import { sendAnswer } from './send-answer.ts'
 import { createServiceApi } from './service-api.ts'
@@ -26,45 +28,57 @@ const READING: JsonReading<number> = { parse: JSON.parse, readNumber: Number, ma
 // Each may wait for minutes.
 const CALLS_AT_A_TIME = 32
 
-export function createSurface({ gate, log, version, catalog, pictures }: SurfaceParts): Surface {
+interface Asked {
+  readonly host: ToolHost
+  /** The address names a deployment. */
+  readonly isDeployment: boolean
+}
+
+export function createSurface({ gate, log, version, poolOf, catalog, pictures }: SurfaceParts): Surface {
   const answerError = createAnswerMcpError(log)
   const calls = createAccountConnections(CALLS_AT_A_TIME)
-  const hosts = new WeakMap<Request, ToolHost>()
+  const asked = new WeakMap<Request, Asked>()
   const stop = new AbortController()
   let opening: ReturnType<typeof open> | null = null
 
   /** The protocol's library is large; a service that no agent comes to never loads it. */
   async function open() {
     const { createAgentServers, openAgentHandler } = await import('./agent-server.ts')
-    const createServer = createAgentServers({ version, isOnThisMachine: false })
+    // Models belong to the account as a whole, and are not at the address of a deployment.
+    const atService = createAgentServers({ version, isOnThisMachine: false, hasModels: true })
+    const atDeployment = createAgentServers({ version, isOnThisMachine: false, hasModels: false })
     const onError = (err: Error) => log.debug({ err }, 'a request of an agent was refused or broke off')
-    return openAgentHandler(({ requestInfo }) => createServer(hostOf(requestInfo)), onError)
+    return openAgentHandler(({ requestInfo }) => {
+      const { host, isDeployment } = askedOf(requestInfo)
+      return isDeployment ? atDeployment(host) : atService(host)
+    }, onError)
   }
 
-  function hostOf(request: Request | undefined): ToolHost {
-    const host = request === undefined ? undefined : hosts.get(request)
-    if (host === undefined) throw new Error('a request of an agent came from nowhere')
-    return host
+  function askedOf(request: Request | undefined): Asked {
+    const known = request === undefined ? undefined : asked.get(request)
+    if (known === undefined) throw new Error('a request of an agent came from nowhere')
+    return known
   }
 
-  function toHost(request: FastifyRequest): ToolHost {
-    const { origin, mountPrefix } = serviceAddressOf(request)
+  function toHost(request: FastifyRequest, pool: string | null): ToolHost {
+    const { origin, mountPrefix, deploymentId } = serviceAddressOf(request)
     const api = createServiceApi({
-      baseUrl: ownAddressOf(request) + gate.mountPrefix,
+      baseUrl: ownAddressOf(request) + gate.mountPrefix + toDeploymentPrefix(deploymentId),
       publicUrl: origin + mountPrefix,
       credential: readCredential(request.raw, 'api_key'),
+      headers: traceHeadersOf(request),
     })
     const onDefect = (err: unknown) =>
       log.error({ err, requestId: request.id }, 'a tool of an agent failed unexpectedly')
-    return { api, catalog: async () => catalog(), pictures, onDefect, openFile: null }
+    return { api, catalog: async () => catalog(pool), pictures, onDefect, openFile: null }
   }
 
   async function answer(request: FastifyRequest, reply: FastifyReply) {
-    mustNameNoDeployment(serviceAddressOf(request))
     // A browser's session cookie does not count: tools call the API with a credential that they can pass on.
     if (gate.hasCredentials && readCredential(request.raw, 'api_key') === null)
       throw new ServiceError('unauthorized', 'a key is required: send Authorization: Bearer <key>')
     const { accountId } = await gate.authenticate(request.raw, 'api_key')
+    const pool = poolOf(serviceAddressOf(request), accountId)
     const bytes = await readBodyBytes(request.raw, { maxBytes: MAX_BODY_BYTES })
     const parsedBody: unknown = await parseBody(request.raw, bytes, READING)
     if (request.raw.socket.destroyed) return reply.hijack()
@@ -75,15 +89,15 @@ export function createSurface({ gate, log, version, catalog, pictures }: Surface
       gone.abort(null)
     })
     const signal = AbortSignal.any([gone.signal, stop.signal])
-    const asked = new Request(new URL(PATH, serviceAddressOf(request).origin), {
+    const message = new Request(new URL(PATH, serviceAddressOf(request).origin), {
       method: 'POST',
       headers: toHeaders(request),
       signal,
     })
-    hosts.set(asked, toHost(request))
+    asked.set(message, { host: toHost(request, pool), isDeployment: pool !== null })
     opening ??= open()
     const handler = await opening
-    const response = await handler.fetch(asked, { parsedBody }).catch((error: unknown) => {
+    const response = await handler.fetch(message, { parsedBody }).catch((error: unknown) => {
       if (stop.signal.aborted) throw new ServiceError('shutting_down', 'this process is about to stop')
       // The client is gone, and the call was aborted with it.
       if (gone.signal.aborted) return null
@@ -113,6 +127,12 @@ export function createSurface({ gate, log, version, catalog, pictures }: Surface
 export async function serveAgent(connection: AgentConnection): Promise<void> {
   const { serveOverStdio } = await import('./stdio.ts')
   return serveOverStdio(connection)
+}
+
+/** What a tool does belongs to the trace of the agent. */
+function traceHeadersOf({ headers: { traceparent, tracestate } }: FastifyRequest): Record<string, string> {
+  const context = readTraceContext(traceparent, tracestate)
+  return context === null ? {} : toTraceHeaders(context)
 }
 
 /** The address at which this process accepted the connection, whatever its public name is. */

@@ -1,4 +1,4 @@
-/** A job as a tool tells it: what an agent acts on, and the addresses under which the rest is found. */
+/** A job as a tool reports it: what an agent acts on, and the addresses of everything else. */
 import { type ServiceApi, toFields } from './service-api.ts'
 import { json, type ToolContent } from './tool.ts'
 
@@ -19,6 +19,7 @@ const KEPT = [
   'created_at',
   'completed_at',
   'expires_at',
+  'reused_from',
 ]
 
 export function toJobFacts(job: unknown, api: ServiceApi) {

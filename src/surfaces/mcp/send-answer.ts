@@ -1,6 +1,6 @@
 /**
  * Writes an answer of the protocol's library to its connection. The head goes out before there is anything to tell, so that a client
- * knows at once that its call was taken; and a client that left is noticed at once, so that nobody waits on for it.
+ * knows at once that its call was taken; and a client that left is noticed at once, so that nothing waits for it any longer.
  */
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -33,7 +33,7 @@ export async function sendAnswer(answer: Response, reply: FastifyReply): Promise
   try {
     await pipeline(Readable.fromWeb(answer.body), raw)
   } catch {
-    // Either side broke it off, and there is nobody left to tell.
+    // One side closed the connection, so the error cannot be reported to it.
     raw.destroy()
   } finally {
     socket?.off('end', onPeerEnd)

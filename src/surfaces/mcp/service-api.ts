@@ -1,5 +1,5 @@
 /**
- * The service as an agent's tools see it: its public HTTP API, called with the credential of whoever the agent works for. So a tool
+ * The service as an agent's tools see it: its public HTTP API, called with the agent's own credential. So a tool
  * can do exactly what that credential can, on whichever transport the agent came. Refusals become `ApiRefusal` with a text that
  * an agent can act on.
  */
@@ -27,6 +27,8 @@ interface ServiceApiOptions {
   readonly publicUrl: string
   /** null: the service asks for none. */
   readonly credential: string | null
+  /** Sent with every call; left out: none. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 export class ApiRefusal extends Error {
@@ -48,12 +50,12 @@ export function isPassing(error: unknown): boolean {
 const MAX_DETAIL_CHARS = 8000
 const MAX_ERROR_BYTES = 262_144
 
-export function createServiceApi({ baseUrl, publicUrl, credential }: ServiceApiOptions): ServiceApi {
+export function createServiceApi({ baseUrl, publicUrl, credential, ...options }: ServiceApiOptions): ServiceApi {
   const inside = new URL(baseUrl)
   const outside = new URL(publicUrl)
 
   async function send(url: string, { method = 'GET', body, signal, ...request }: ApiRequest, isOurs: boolean) {
-    const headers = new Headers(request.headers)
+    const headers = new Headers({ ...(isOurs && options.headers), ...request.headers })
     if (isOurs && credential !== null) headers.set('Authorization', `Bearer ${credential}`)
     if (typeof body === 'string') headers.set('Content-Type', 'application/json')
     // Redirects are followed by hand, so that no credential goes where it does not belong.

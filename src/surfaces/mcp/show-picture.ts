@@ -24,7 +24,7 @@ export async function showPicture(
 ): Promise<ToolContent | null> {
   const type = sniffType(bytes)
   if (type === null || !type.startsWith('image/')) return null
-  // A picture of few bytes may still be a large one, so whoever names a size gets no more than that.
+  // A picture of few bytes may still have many pixels, so a requested size is always applied.
   if (SHOWN_AS_IS.has(type) && bytes.length <= MAX_SHOWN_BYTES && maxPixels >= DEFAULT_PIXELS)
     return toContent(bytes, type)
   for (let fitPixels = maxPixels; fitPixels >= MIN_PIXELS; fitPixels = Math.floor(fitPixels / 2)) {

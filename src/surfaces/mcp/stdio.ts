@@ -6,9 +6,9 @@ import type { Readable, Writable } from 'node:stream'
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio'
 import type { NodeCatalog, NodeDefinition } from '../../../engine/graph/node-catalog.ts'
 import { isJsonObject, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
-import type { AgentConnection } from '../kit/agent-connection.ts'
+import type { AgentConnection } from '../kit/parts/agent-connection.ts'
 import { createAgentServers } from './agent-server.ts'
-import { createServiceApi, readBytes, type ServiceApi } from './service-api.ts'
+import { ApiRefusal, createServiceApi, readBytes, type ServiceApi } from './service-api.ts'
 import { ToolError, type ToolHost } from './tool.ts'
 
 // The classes of a large ComfyUI take a few megabytes.
@@ -21,7 +21,7 @@ export async function serveOverStdio(connection: AgentConnection): Promise<void>
   const api = createServiceApi({ baseUrl: server.baseUrl, publicUrl: server.baseUrl, credential: server.token })
   const onDefect = (error: unknown) => warn(error instanceof Error ? (error.stack ?? error.message) : String(error))
   const host: ToolHost = { api, catalog: createCatalog(api), pictures, onDefect, openFile: createOpenFile(folders) }
-  const createServer = createAgentServers({ version, isOnThisMachine: folders.length > 0 })
+  const createServer = createAgentServers({ version, isOnThisMachine: folders.length > 0, hasModels: true })
   const handle = serveStdio(() => createServer(host), {
     transport: new StdioServerTransport(input, output),
     onerror: (error) => warn(error.message),
@@ -44,7 +44,11 @@ function createCatalog(api: ServiceApi): ToolHost['catalog'] {
   let kept: { readonly catalog: Pick<NodeCatalog, 'classTypes' | 'find'>; readonly at: number } | null = null
   return async (signal) => {
     if (kept !== null && performance.now() - kept.at < CATALOG_KEPT_MS) return kept.catalog
-    const bytes = await readBytes(await api.call('/api/object_info', { signal }), MAX_CATALOG_BYTES)
+    const answer = await api.call('/api/object_info', { signal }).catch((error: unknown) => {
+      const isMissing = error instanceof ApiRefusal && error.status === 404
+      throw isMissing ? new ToolError('this address does not say which node classes there are') : error
+    })
+    const bytes = await readBytes(answer, MAX_CATALOG_BYTES)
     const classes = bytes === null ? null : parseLosslessJson(bytes.toString('utf8'))
     if (!isJsonObject(classes)) throw new ToolError('the service does not say which node classes it has')
     const find = (name: string) => (Object.hasOwn(classes, name) ? (classes[name] as unknown as NodeDefinition) : null)

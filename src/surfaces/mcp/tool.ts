@@ -25,7 +25,7 @@ export interface ToolHost {
   readonly api: ServiceApi
   readonly catalog: (signal: AbortSignal) => Promise<Pick<NodeCatalog, 'classTypes' | 'find'>>
   readonly pictures: Pick<Pictures, 'preview'>
-  /** Hears of what no agent can do anything about. */
+  /** The log for defects, which an agent can do nothing about. */
   readonly onDefect: (error: unknown) => void
   /** Opens a file of the agent's own machine; null: none may be sent. Throws for files that may not. */
   readonly openFile: ((path: string) => Promise<{ readonly name: string; readonly content: Blob }>) | null
@@ -33,7 +33,7 @@ export interface ToolHost {
 
 export interface ToolCall extends ToolHost {
   readonly signal: AbortSignal
-  /** Tells the agent how far the call is, if it asked to be told. Values that do not grow are not sent. */
+  /** Reports progress to the agent, if it asked for it. Values that do not grow are not sent. */
   tell(progress: number, message: string, total?: number): Promise<void>
 }
 

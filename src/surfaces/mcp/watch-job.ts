@@ -23,7 +23,7 @@ export async function watchJob(path: string, call: ToolCall, waitMs: number): Pr
   while (true) {
     const job = await readJob(path, call, over)
     const { status, progress, queue_position: position } = toFields(job)
-    // Told of a job that has already ended, too: whoever asked for progress sees at least how it ended.
+    // Sent even for a job that has already ended: a client that asked for progress sees at least how it ended.
     if (job !== null) await tell(call, { status, ...(position !== null && { position }), ...toFields(progress) })
     if (job !== null && (ENDED.has(status) || over.aborted)) return job
     if (!(await streamToEnd(path, call, watching))) await sleep(polls.nextMs(), watching)
@@ -41,7 +41,7 @@ async function readJob(path: string, { api, signal }: ToolCall, over: AbortSigna
   }
 }
 
-/** True when the stream told of the end. */
+/** True when the stream reported the end. */
 async function streamToEnd(path: string, call: ToolCall, signal: AbortSignal): Promise<boolean> {
   try {
     const headers = { Accept: 'text/event-stream' }
@@ -55,7 +55,7 @@ async function streamToEnd(path: string, call: ToolCall, signal: AbortSignal): P
     }
     return false
   } catch {
-    // Whatever it was, the next look at the job tells it: a job that is gone, a service that is away, or nothing at all.
+    // The next read of the job shows what happened: the job is gone, the service does not answer, or only the stream broke.
     return false
   }
 }

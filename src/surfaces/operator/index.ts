@@ -1,5 +1,5 @@
 /**
- * For whoever runs the service: liveness (the process answers), readiness (it can do its work) and metrics. The first two
+ * For operators: liveness (the process answers), readiness (it can do its work) and metrics. The first two
  * need no token, since probes have none; metrics cover all accounts and are guarded. All are at the root,
  * outside any mount prefix.
  */

@@ -2,7 +2,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { PartnerCaller } from '../../domain/models/partner/partner-nodes.ts'
 import type { Contract } from '../kit/contracts/contract.ts'
-import type { PartnerParts } from '../kit/partner-parts.ts'
+import type { PartnerParts } from '../kit/parts/partner-parts.ts'
 
 export const PROXY_PATH = '/proxy'
 export const STORAGE_PATH = '/customers/storage'

@@ -17,7 +17,7 @@ import { claimOf } from '../kit/bodies/body-memory.ts'
 import { keepUntilAnswered } from '../kit/connections/half-closed.ts'
 import { serviceAddressOf } from '../kit/guards/guard-hooks.ts'
 import { mustBeResult } from '../kit/model-calls.ts'
-import type { PartnerParts } from '../kit/partner-parts.ts'
+import type { PartnerParts } from '../kit/parts/partner-parts.ts'
 import { readParameters } from '../kit/request-url.ts'
 import { readNodeBody } from './node-body.ts'
 
@@ -55,7 +55,7 @@ export function createServeNode(parts: PartnerParts): ServeNode {
         ? Readable.from([Buffer.from(result.body.bytes)])
         : await blobs.open(result.body.hash)
     await write(reply, { status: 200, contentType: result.contentType, sizeBytes: result.sizeBytes, content })
-    // Whoever has closed the connection reads no more, though the system still takes the bytes: the next send gets this answer.
+    // A caller that closed the connection does not read the answer, though the system still takes the bytes: the next equal request gets it.
     if (!request.raw.socket.readableEnded) answer.delivered()
     return reply
   }
@@ -93,7 +93,7 @@ function readQueryOf(url: string, known: FoundRoute['route']['query']): Record<s
   )
 }
 
-/** Aborted when whoever asked is gone before the answer was written. */
+/** Aborted when the caller disconnects before the answer was written. */
 function untilGone(reply: FastifyReply): AbortSignal {
   const gone = new AbortController()
   reply.raw.once('close', () => {
@@ -114,7 +114,7 @@ interface Written {
 async function write(reply: FastifyReply, { status, contentType, sizeBytes, content }: Written): Promise<void> {
   const common = reply.getHeaders()
   reply.hijack()
-  if (reply.raw.destroyed) throw new RouterError('disconnected', 'whoever waited for this call has left')
+  if (reply.raw.destroyed) throw new RouterError('disconnected', 'the caller of this call has disconnected')
   for (const [name, value] of Object.entries(common)) if (value !== undefined) reply.raw.setHeader(name, value)
   reply.raw.setHeader('content-type', contentType)
   if (sizeBytes !== null) reply.raw.setHeader('content-length', sizeBytes)

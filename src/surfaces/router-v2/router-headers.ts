@@ -17,7 +17,7 @@ export function createBrandHeaders(brands: readonly string[]): BrandHeaders {
   }
 }
 
-/** null: the cost is not known, and no header tells it. */
+/** null: the cost is not known, and the header is left out. */
 export type CostHeaders = (costMicros: number | null) => readonly string[]
 
 /** In credits for our own clients, and in dollars for gateways that read those. */
@@ -35,7 +35,7 @@ export function createCostHeaders(brand: BrandHeaders, creditsPerUsd: number): C
 
 const MICROS_PER_CENT = MICROS_PER_USD / 100
 
-/** What the account has committed to calls under way; only limits that exist are told. */
+/** What the account has committed to calls under way; only limits that exist are listed. */
 export function toSpendHeaders(spend: Spend | null): readonly string[] {
   if (spend === null) return []
   const headers: string[] = []

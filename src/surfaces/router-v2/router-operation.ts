@@ -25,7 +25,7 @@ export type ContextOf = (request: FastifyRequest) => RequestContext
 // Private: what a caller sees depends on who it is.
 const CACHE_CONTROL = 'private, max-age=300, must-revalidate'
 
-/** Sends a document that callers keep: with a tag, and without its body to whoever has it already. */
+/** Sends a document that callers may cache: with an ETag, and without a body if the caller already has it. */
 export function sendCached(
   request: FastifyRequest,
   reply: FastifyReply,

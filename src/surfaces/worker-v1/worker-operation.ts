@@ -43,7 +43,7 @@ export function leaseOf(request: FastifyRequest): Lease {
 }
 
 /**
- * Aborted when whoever asked is gone before the answer was written. A worker that ends its side of the connection has gone: it
+ * Aborted when the worker disconnects before the answer was written. A worker that ends its side of the connection has gone: it
  * waits for nothing any more, and a job that was found for it must not wait for it either.
  */
 export function untilGone({ raw: { socket } }: FastifyRequest, reply: FastifyReply): AbortSignal {

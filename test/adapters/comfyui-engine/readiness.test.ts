@@ -5,7 +5,7 @@ import { describe, test } from 'node:test'
 import { systemClock } from '../../../lib/clock.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { type ComfyEngine, openComfyEngine } from '../../../src/adapters/engines/comfyui/comfy-engine.ts'
-import { shortBounds } from '../../support/engines/comfy-test-bounds.ts'
+import { LONG_MS, shortBounds } from '../../support/engines/comfy-test-bounds.ts'
 import { startFakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import { BOUNDS, openEngineAt, openRig, runGraph, saveGraph, stepsGraph } from './support/harness.ts'
@@ -40,6 +40,18 @@ describe('readiness', { concurrency: 4 }, () => {
     await using _second = await startFakeComfy({ port })
     await engine.untilReady()
     assert.ok(engine.health().incarnation > incarnation)
+  })
+
+  test('the first run on a server that took long to come is heard: its socket is tried as soon as it answers', async () => {
+    const probe = await startFakeComfy()
+    const { port, url } = probe
+    await probe[Symbol.asyncDispose]()
+    await using engine = await openEngineAt(url, { reconnectFirstMs: LONG_MS, reconnectMaxMs: LONG_MS })
+    await until(engine, () => engine.health().lastError !== null)
+    await using _fake = await startFakeComfy({ port })
+    await engine.untilReady()
+    const { events } = await runGraph(engine, stepsGraph(2, 1))
+    assert.ok(events.some(({ type }) => type === 'node_progress'))
   })
 
   test('slow node classes delay readiness; classes that are no JSON prevent it until they are', async () => {

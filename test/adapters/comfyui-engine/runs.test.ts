@@ -5,6 +5,7 @@ import type { ReportedItem } from '../../../engine/graph/run-event.ts'
 import { parseLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { toPng } from '../../support/engines/fake-comfyui/picture.ts'
 import { readRecording } from '../../support/engines/fake-comfyui/recording.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 import { type GraphJson, ofType, openRig, outline, runGraph, saveGraph, stepsGraph } from './support/harness.ts'
 
 const reportGraph = (output: object): GraphJson => ({
@@ -20,6 +21,23 @@ describe('runs on a ComfyUI server', { concurrency: 4 }, () => {
     assert.equal(events.at(-1)?.type, 'succeeded')
     assert.deepEqual(asked(), before)
     assert.equal(rig.fake.calls.get('POST /prompt'), 1)
+  })
+
+  test('runs that wait behind another are not asked for while the queue is long enough to hold them all', async () => {
+    await using rig = await openRig({}, { endLagMs: 1, pollFirstMs: 60_000 })
+    rig.fake.hold('running')
+    const runs = [runGraph(rig.engine, saveGraph(1))]
+    await rig.fake.held('running')
+    for (const color of [2, 3, 4]) {
+      runs.push(runGraph(rig.engine, saveGraph(color)))
+      await waitUntil(() => rig.engine.details().queueRemaining === color)
+    }
+    assert.deepEqual(
+      [...rig.fake.calls.keys()].filter((call) => call.startsWith('GET /history')),
+      [],
+    )
+    rig.fake.release('running')
+    for (const { events } of await Promise.all(runs)) assert.equal(events.at(-1)?.type, 'succeeded')
   })
 
   test('credentials reach the server under the names it keeps secret, and nothing else of ours', async () => {

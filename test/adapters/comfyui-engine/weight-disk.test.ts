@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { newUuidV4 } from '../../../lib/ids.ts'
 import { createWeightDisk } from '../../../src/adapters/engines/comfyui/weights/weight-disk.ts'
+import type { EngineDirectory } from '../../../src/domain/engine/directory/engine-directory.ts'
 import { createWeightManager } from '../../../src/domain/engine/weights/manage-weights.ts'
 import type { WeightStore } from '../../../src/domain/engine/weights/weight-store.ts'
 import { ServiceError } from '../../../src/domain/errors.ts'
@@ -26,7 +27,7 @@ function open({ nowMs = Date.now(), ...changed }: Partial<WeightStore> & { reado
   const disk = createWeightDisk({ findFolders: async () => [{ name: 'vae', paths }], refresh: () => {} })
   return createWeightManager({
     places: () => [{ engineId: 'ours', store: { ...disk, ...changed } }],
-    directory: { find: () => assert.fail('it is ours'), weights: () => [] },
+    directory: { find: () => assert.fail('it is ours'), status: () => [], weights: () => [] },
     rules: { allowsPickles: true, quotaBytes: null },
     newId: newUuidV4,
     clock: { now: () => new Date(nowMs) },
@@ -123,4 +124,54 @@ test('links that were put in the way are not followed', async () => {
   await open().remove('ours', { folder: 'vae', name: 'g.pt' }, { isForced: false })
   assert.equal(await readFile(victim, 'utf8'), 'untouched', 'of a link, the link alone is removed')
   assert.deepEqual((await readdir(vae)).toSorted(), ['.atelier', 'a.pt', 'c.pt', 'e.pt'])
+})
+
+test('what must reach another process is refused with its id, its machine and its address', async () => {
+  const engine = (id: string, isSupervised: boolean, drivenBy: string) =>
+    ({ id, isSupervised, drivenBy }) as ReturnType<EngineDirectory['find']>
+  const engines = [engine('remote', false, 'n1'), engine('launched', true, 'n1'), engine('worked', true, 'n2')]
+  const about = { version: '1', workers: {} }
+  const nodes = [
+    { id: 'n1', about: { ...about, role: 'all' as const, host: 'gpu-1', url: 'http://10.0.0.1:8189' } },
+    { id: 'n2', about: { ...about, role: 'worker' as const, host: 'gpu-2' } },
+  ]
+  const weights = createWeightManager({
+    places: () => [],
+    directory: {
+      find: (id) => engines.find((each) => each.id === id) ?? assert.fail('it is known'),
+      status: () => engines,
+      weights: () => [],
+    },
+    findNodes: async () => nodes,
+    rules: { allowsPickles: true, quotaBytes: null },
+    newId: newUuidV4,
+    clock: { now: () => new Date() },
+  })
+  const path = { folder: 'vae', name: 'a.safetensors' }
+  const where = { driven_by: 'n1', host: 'gpu-1', url: 'http://10.0.0.1:8189' }
+  const refusals = [
+    [
+      () => weights.begin(wish('a.safetensors')),
+      'not_found',
+      /launched was launched by process n1 on gpu-1; send.*10\.0\.0\.1/,
+    ],
+    [() => weights.remove('launched', path, { isForced: false }), 'invalid_field', /process n1 on gpu-1/],
+    [
+      () => weights.remove('worked', path, { isForced: false }),
+      'invalid_field',
+      /gpu-2, a worker that takes no requests; put/,
+    ],
+    [() => weights.remove('remote', path, { isForced: false }), 'invalid_field', /by hand/],
+    [() => weights.find('x'), 'not_found', /in this process/],
+  ] as const
+  for (const [act, refusal, message] of refusals) {
+    await assert.rejects(act, (error) => {
+      assert.ok(error instanceof ServiceError)
+      assert.equal(error.refusal, refusal)
+      assert.match(error.message, message)
+      if (/gpu-1/.test(error.message))
+        assert.deepEqual({ ...error.details, engine: 0, field: 0 }, { ...where, engine: 0, field: 0 })
+      return true
+    })
+  }
 })

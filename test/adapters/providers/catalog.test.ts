@@ -132,7 +132,7 @@ const MISTAKES: [string, CatalogFile[], string, RegExp][] = [
     'a path that cannot be read',
     edited(MODEL, (d) => Object.assign(d['adapter'], { assets: ['a..b'] })),
     MODEL,
-    /no path/,
+    /not a path/,
   ],
   [
     'a name without a value',

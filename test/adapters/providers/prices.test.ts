@@ -125,12 +125,12 @@ const SILENT: Consumption = { output: null, usage: null, costMicros: null }
 
 /** The least, the most, and what is charged when the answer says nothing. */
 const LEFT_OUT: readonly [id: string, micros: number][] = [
-  ['byteplus/seedance-1-5-pro-251215', 400_000],
-  ['byteplus/dreamina-seedance-2-5-260628', 850_000],
-  ['byteplus/dreamina-seedance-2-0-260128', 750_000],
-  ['byteplus/seedance-1-0-pro-250528', 300_000],
-  ['minimax/minimax-h3', 360_000],
-  ['bfl/flux-3-video', 400_000],
+  ['byteplus/seedance-1-5-pro-251215', 260_000],
+  ['byteplus/dreamina-seedance-2-5-260628', 1_175_000],
+  ['byteplus/dreamina-seedance-2-0-260128', 755_000],
+  ['byteplus/seedance-1-0-pro-250528', 280_000],
+  ['minimax/minimax-h3', 540_000],
+  ['bfl/flux-3-video', 850_000],
   ['fal/fal-seedance-2.0', 1_500_000],
 ]
 for (const [id, micros] of LEFT_OUT) {
@@ -145,17 +145,17 @@ for (const [id, micros] of LEFT_OUT) {
 test('a duration that is left to the provider is held at its longest and charged as it came', () => {
   const { price } = find('byteplus/seedance-1-5-pro-251215')
   const input = { duration: -1, resolution: '720p' }
-  assert.deepEqual(estimatePrice(price, input), { source: 'estimated', minMicros: 320_000, maxMicros: 960_000 })
+  assert.deepEqual(estimatePrice(price, input), { source: 'estimated', minMicros: 208_000, maxMicros: 624_000 })
   const quote = quoteFor(price, input)
   const charges = [SAYS(7), SAYS(5.04), SAYS(3), SAYS(60), SAYS(0), SILENT].map((said) => priceOf(price, quote, said))
-  assert.deepEqual(charges, [560_000, 403_200, 320_000, 960_000, 400_000, 400_000])
+  assert.deepEqual(charges, [364_000, 262_080, 208_000, 624_000, 260_000, 260_000])
 })
 
 test('a provider that names no duration but a cost is charged for by it, within the range', () => {
   const { price } = find('bfl/flux-3-video')
   const quote = quoteFor(price, { duration: 'auto' })
   const charges = [null, 900_000, 5, 9_000_000].map((costMicros) => priceOf(price, quote, { ...SILENT, costMicros }))
-  assert.deepEqual(charges, [400_000, 900_000, 400_000, 1_600_000])
+  assert.deepEqual(charges, [850_000, 900_000, 850_000, 3_400_000])
 })
 
 test('what the input keeps the provider from is neither held nor estimated', () => {

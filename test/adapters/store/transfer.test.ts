@@ -204,6 +204,7 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
         task: 'task-9',
         job_id: null,
         hook: '',
+        trace: '00-aa-bb-01',
       },
     },
   ],

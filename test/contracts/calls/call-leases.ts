@@ -209,6 +209,18 @@ export function testCallLeases(store: () => SharedCallStore): void {
       assert.equal(next?.isStopAsked, true)
     })
 
+    test('the trace of a request is there for whoever takes it, and for whoever goes on with it', async () => {
+      const [a, b] = nodes()
+      const accountId = await store().addAccount(null)
+      const trace = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), isSampled: true, state: 'vendor=1' }
+      const request = { ...newCall(accountId), body: BODY, bodyBytes: 2, trace }
+      await store().requests.enqueue(request, { maxWaiting: 10, isValid: true })
+      const found = await store().requests.take(accountId, NO_LIMITS, { now: at(1), lease: leaseOf(a) })
+      assert.deepEqual(found?.trace, trace)
+      assert.deepEqual((await takeOver(b, found?.ref as HeldCall))?.trace, trace)
+      assert.equal((await takeOver(b, await queued(a, accountId)))?.trace, null)
+    })
+
     test('how often the node of a request was lost is counted', async () => {
       const [a, b] = nodes()
       const accountId = await store().addAccount(null)

@@ -31,8 +31,12 @@ export function testJobStoreForesee(opener: StoreOpener): void {
         const tenants = [first]
         for (let index = 0; index < 2; index += 1)
           tenants.push(await first.neighbour({ maxRunning: random.between(0, 4) }))
+        // In every other round all that waits is of one account and one lane.
+        const isRow = round % 2 === 1
+        const submitters = isRow ? [random.pick(tenants)] : tenants
+        const lanes = isRow ? [random.pick(['a', 'b', 'c'])] : ['a', 'b', 'c']
         for (let index = 0; index < 12; index += 1)
-          await random.pick(tenants).submit({ priority: random.between(0, 2), needs: random.pick(['a', 'b', 'c']) })
+          await random.pick(submitters).submit({ priority: random.between(0, 2), needs: random.pick(lanes) })
         const before = await Promise.all(tenants.map((tenant) => tenant.use()))
         const foreseen = (await foresee(first, 8)) ?? []
         assert.deepEqual(await Promise.all(tenants.map((tenant) => tenant.use())), before)
@@ -43,6 +47,17 @@ export function testJobStoreForesee(opener: StoreOpener): void {
         }
         if (foreseen.length < 8) assert.equal(await first.claim({ engines: [ENGINE] }), null)
       }
+    })
+
+    test('jobs that are known keep their places among the others', async () => {
+      const tenant = await Tenant.create(store())
+      const submit = async (priority: number) => (await tenant.submit({ needs: 'a', priority })).id
+      const [last, known, first] = [await submit(0), await submit(1), await submit(2)]
+      const foreseen = (await foresee(tenant, 3, [known])) ?? []
+      assert.deepEqual(
+        foreseen.map(({ jobId, claim }) => [jobId, claim?.job.id]),
+        [first, known, last].map((id) => [id, id === known ? undefined : id]),
+      )
     })
 
     test('of a job that is known only its place is told', async () => {

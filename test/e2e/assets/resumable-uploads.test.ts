@@ -106,6 +106,8 @@ describe('a resumable upload', () => {
     assert.equal((await head(path)).headers['upload-asset'], asset.id)
     const again = await patch(path, bytes.length, Buffer.alloc(0))
     assert.equal(again.status, 204)
+    const more = await patch(path, bytes.length, Buffer.alloc(1))
+    assert.deepEqual([more.status, more.json.error.code], [413, 'payload_too_large'])
     const form = new FormData()
     form.set('content_type', 'application/octet-stream')
     form.set('file_path', 'input/pieces.bin')

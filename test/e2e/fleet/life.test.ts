@@ -1,6 +1,6 @@
 /** The fleet over time: starts with servers away, restarts of the service, servers of our own, and what an operator can ask. */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
@@ -79,6 +79,24 @@ describe('the life of a fleet', () => {
       engines.some(({ counts }) => counts.recycles > 0),
       'each is replaced after a job, as was asked for',
     )
+  })
+
+  test('servers of our own call the service for their partner nodes, whichever port it gets', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'atelier-partner-'))
+    try {
+      const providers = join(dataDir, 'providers.json')
+      await writeFile(providers, JSON.stringify({ bfl: { key: 'k' } }))
+      const comfyuiLaunch = `'${process.execPath}' '${FAKE_MAIN}' --port {port}`
+      await using app = await startTestApp({ settings: { comfyuiLaunch, engineWait: '10m', providers } })
+      const line = await waitUntil(async () => {
+        const { json } = await call(app.url, '/admin/v1/engines/launched-1/log')
+        return json.lines.map(({ text }: { text: string }) => text).find((text: string) => /partner nodes/.test(text))
+      })
+      assert.equal(line, `partner nodes call ${app.url}`)
+      assert.equal(app.app.fleet.status()[0]?.state, 'ready', 'it was heard before the service was up')
+    } finally {
+      await rm(dataDir, { recursive: true, force: true })
+    }
   })
 
   test('the doctor tells of each server: health, load, node classes, weights, and what is wrong', async () => {

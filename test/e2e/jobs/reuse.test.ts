@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { ADMIN_TOKEN, type SharedApp, startShared } from '../../support/app/start-shared.ts'
 import { call } from '../../support/clients/call.ts'
+import { checkAgainstSchema } from '../../support/clients/check-against-spec.ts'
 import { CheckedClient, node, type WireJob } from '../../support/clients/checked-client.ts'
 import { createFakeEngine } from '../../support/engines/fake-engine.ts'
 import { waitUntil } from '../../support/wait-until.ts'
@@ -56,6 +57,9 @@ describe('with engines that promise their results', () => {
     assert.deepEqual(await client.job(answer.json.id), answer.json)
     assert.equal((await client.submit({ workflow: SAVE, ...EXACT }, { 'idempotency-key': 'k' })).status, 422)
     await waitUntil(() => receiver.received.length === 1)
+    const [{ type, data }] = receiver.received
+    assert.deepEqual([type, data['job_id'], data['reused_from']], ['job.succeeded', answer.json.id, first.id])
+    checkAgainstSchema('WebhookJobData', data)
     assert.equal(engine.runs.length, runs)
   })
 

@@ -32,7 +32,7 @@ before(async () => {
   const providers = path.join(directory, 'providers.json')
   await writeFile(providers, JSON.stringify(keys))
   const dataDir = await mkdtemp(path.join(tmpdir(), 'atelier-test-'))
-  const rich = { micros: 5_000_000, overrides: { committedSpendMicros: 4_000_000 } }
+  const rich = { micros: 9_000_000, overrides: { committedSpendMicros: 4_000_000 } }
   const accounts = [
     await addPaidAccount(dataDir, { id: 'rich', ...rich }),
     await addPaidAccount(dataDir, { id: 'modest', micros: 500_000 }),
@@ -77,17 +77,23 @@ async function spent(account: string, work: () => Promise<void>): Promise<number
 }
 
 const CASES: readonly [model: string, input: object, estimate: object, committedCents: string, micros: number][] = [
-  [SEEDANCE, CLIP, { source: 'exact', amount: '0.40' }, '40', 400_000],
-  [SEEDANCE, { ...CLIP, duration: 12 }, { source: 'exact', amount: '0.96' }, '96', 960_000],
+  [SEEDANCE, CLIP, { source: 'exact', amount: '0.26' }, '26', 260_000],
+  [SEEDANCE, { ...CLIP, duration: 12 }, { source: 'exact', amount: '0.624' }, '63', 624_000],
   // The fake says that it made 5.04 seconds.
-  [SEEDANCE, { ...CLIP, duration: -1 }, { source: 'estimated', min_amount: '0.32', max_amount: '0.96' }, '96', 403_200],
-  [FLUX, { mode: 't2v' }, { source: 'exact', amount: '0.40' }, '40', 400_000],
+  [
+    SEEDANCE,
+    { ...CLIP, duration: -1 },
+    { source: 'estimated', min_amount: '0.208', max_amount: '0.624' },
+    '63',
+    262_080,
+  ],
+  [FLUX, { mode: 't2v' }, { source: 'exact', amount: '0.85' }, '85', 850_000],
   [
     FLUX,
     { mode: 't2v', duration: 'auto' },
-    { source: 'estimated', min_amount: '0.40', max_amount: '1.60' },
-    '160',
-    400_000,
+    { source: 'estimated', min_amount: '0.85', max_amount: '3.40' },
+    '340',
+    850_000,
   ],
 ]
 for (const [model, input, estimate, committedCents, micros] of CASES) {
@@ -122,5 +128,5 @@ test('an account that could not pay the longest is refused before anything is se
       assert.equal(answer.json.error_type, 'insufficient_credits')
     }
   }
-  assert.equal(await spent('modest', async () => void (await clientOf('modest').run(SEEDANCE, CLIP))), 400_000)
+  assert.equal(await spent('modest', async () => void (await clientOf('modest').run(SEEDANCE, CLIP))), 260_000)
 })

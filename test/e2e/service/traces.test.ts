@@ -54,8 +54,12 @@ function recordingLog(): Log {
   return { debug: note, info: note, warn: note, error: note, child: recordingLog }
 }
 
-async function submit(url: string, headers: Record<string, string> = {}): Promise<string> {
-  const body = JSON.stringify({ workflow: pictureGraph(7) })
+async function submit(
+  url: string,
+  headers: Record<string, string> = {},
+  workflow: object = pictureGraph(7),
+): Promise<string> {
+  const body = JSON.stringify({ workflow })
   const answer = await fetch(`${url}/api/v2/jobs?secret=1`, { method: 'POST', headers, body })
   assert.equal(answer.status, 201)
   return ((await answer.json()) as { id: string }).id
@@ -131,6 +135,45 @@ test('a model call is one trace, whose context the provider gets beside its key'
   assert.match(tree['model.call'], /^POST /)
 })
 
+test('a queued model call stays in the trace of the request that put it in', async () => {
+  const traceId = 'd'.repeat(32)
+  const answer = await fetch(`${app.url}/v2/models/openai/gpt-image-1/requests`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', traceparent: `00-${traceId}-${CALLER}-01`, tracestate: 'vendor=2' },
+    body: JSON.stringify({ prompt: 'a harbour' }),
+  })
+  assert.equal(answer.status, 201, await answer.text())
+  const isOurs = (span: HeardSpan) => span.traceId === traceId
+  const submitted = await collector.until('model.submit', isOurs)
+  await collector.until('openai POST', isOurs)
+  const request = await waitUntil(() => collector.spans.find((span) => isOurs(span) && span.kind === 2) ?? null)
+  assert.deepEqual([request.parentSpanId, submitted.parentSpanId], [CALLER, request.spanId])
+  assert.equal(openai.requests.at(-1)?.headers['tracestate'], 'vendor=2')
+})
+
+test('a model call of a node stays in the trace of its job, in this process and in another one', async () => {
+  const settings = { otlpEndpoint: collector.url, sandboxModels: 'on' }
+  const workflow = {
+    '1': { class_type: 'RunModel', inputs: { model: 'sandbox/image', input: '{"prompt":"x"}' } },
+    '2': { class_type: 'SaveImage', inputs: { images: ['1', 1], filename_prefix: 'node' } },
+  }
+  const run = async (url: string) => {
+    const id = await submit(url, {}, workflow)
+    const { traceId } = await collector.until('job.run', ofJob(id))
+    await collector.until('model.call', (span) => span.traceId === traceId)
+    return toTree(traceId)
+  }
+  await using here = await startTestApp({ settings })
+  assert.equal((await run(here.url))['model.call'], 'job.engine')
+  const joins = { ...settings, adminToken: ADMIN_TOKEN, joins: 'on' }
+  await using service = await startTestApp({ settings: joins, overrides: { engines: [] } })
+  await using _worker = await joinTestWorker(service, { settings: { otlpEndpoint: collector.url } })
+  const tree = await run(service.url)
+  const request = tree['model.call']
+  assert.match(request, /^POST \/worker\/v1\/jobs\/.*\/models$/)
+  assert.equal(tree[request], 'job.engine')
+})
+
 test('a job that another process runs over the built-in engine stays in the trace of its submit', async () => {
   const settings = { otlpEndpoint: collector.url }
   const joins = { ...settings, adminToken: ADMIN_TOKEN, joins: 'on' }
@@ -157,7 +200,7 @@ test('nothing that a caller must keep to himself is told, and what the caller do
   const [{ path: posted, headers }] = collector.batches
   assert.deepEqual(
     [posted, headers['x-key'], headers['content-type']],
-    ['POST /v1/traces', 's ecret', 'application/json'],
+    ['POST /v1/traces', 's ecret', 'application/x-protobuf'],
   )
   assert.ok(collector.spans.some(({ service }) => service === 'studio'))
 })

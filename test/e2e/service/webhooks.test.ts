@@ -4,6 +4,7 @@ import { textWorkflow } from '../../../bench/kit/workflows.ts'
 import { publicInternet } from '../../../lib/outbound/network.ts'
 import { openHttpSender } from '../../../src/adapters/webhooks/http-sender.ts'
 import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
+import { checkAgainstSchema } from '../../support/clients/check-against-spec.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import { startWebhookReceiver, type WebhookReceiver } from '../../support/webhook-receiver.ts'
 
@@ -63,6 +64,7 @@ describe('webhooks', () => {
     const jobId = await submit({ metadata: { order: '7' } })
     const [message] = await came('/failing/ends', 1)
     assert.deepEqual([message.type, message.fault], ['job.succeeded', null])
+    checkAgainstSchema('WebhookJobData', message.data)
     const { job_id, status, metadata, error } = message.data
     assert.deepEqual(
       { job_id, status, metadata, error },
@@ -131,6 +133,7 @@ describe('webhooks', () => {
     assert.equal(queued.status, 201, JSON.stringify(queued.json))
     const both = await came('/ok/common', 2)
     const completed = both.find(({ type }) => type === 'model_call.completed')
+    checkAgainstSchema('WebhookCallData', completed?.data)
     assert.deepEqual([completed?.data['request_id'], completed?.data['status']], [queued.json.request_id, 'succeeded'])
     assert.ok(both.every(({ fault }) => fault === null))
   })

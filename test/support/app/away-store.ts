@@ -12,7 +12,13 @@ export interface Outages {
 }
 
 // Answered from memory, whatever the database does.
-const LOCAL: ReadonlySet<string | symbol> = new Set(['stats', 'failed', 'audited', Symbol.asyncDispose])
+const LOCAL: ReadonlySet<string | symbol> = new Set([
+  'stats',
+  'failed',
+  'audited',
+  'announceBriefly',
+  Symbol.asyncDispose,
+])
 
 export function createOutages(): Outages {
   let waiting: { readonly count: number; readonly resolve: () => void }[] = []

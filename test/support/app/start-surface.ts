@@ -90,7 +90,7 @@ const noWeights = {
   listOf: () => [],
   manager: createWeightManager({
     places: () => [],
-    directory: { find: noEngine, weights: () => [] },
+    directory: { find: noEngine, status: () => [], weights: () => [] },
     rules: { allowsPickles: false, quotaBytes: null },
     newId: newUuidV4,
     clock: systemClock,

@@ -3,7 +3,7 @@
  * `ATELIER_TEST_COMFYUI_PYTHON` the Python that has what it needs. It computes on the processor and has no weights.
  */
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 
@@ -23,10 +23,16 @@ export interface RealComfyui extends AsyncDisposable {
   readonly command: string
 }
 
+interface RealComfyuiOptions {
+  /** A custom node, in Python. */
+  readonly customNode?: string
+}
+
 /** Its files lie in a folder of their own, so that nothing of an earlier run counts. */
-export async function prepareRealComfyui(): Promise<RealComfyui> {
+export async function prepareRealComfyui({ customNode }: RealComfyuiOptions = {}): Promise<RealComfyui> {
   const base = await mkdtemp(path.join(tmpdir(), 'atelier-test-comfyui-'))
   for (const name of FOLDERS) await mkdir(path.join(base, name))
+  if (customNode !== undefined) await writeFile(path.join(base, 'custom_nodes', 'test_node.py'), customNode)
   const words = [python, path.join(folder, 'main.py'), '--cpu', '--port', '{port}', '--base-directory', base]
   return {
     command: words.map((word) => `'${word}'`).join(' '),

@@ -1,6 +1,7 @@
-/** A collector that takes OTLP/HTTP in JSON, decodes it strictly, and knows the spans of each trace by name. */
+/** A collector that takes OTLP/HTTP in Protocol Buffers, decodes it strictly, and knows the spans of each trace by name. */
 import assert from 'node:assert/strict'
 import type { IncomingHttpHeaders } from 'node:http'
+import { all, bytes, type Message, readMessage, text } from '../proto-message.ts'
 import { readBody, startHttpFake } from '../providers/http-fake.ts'
 import { waitUntil } from '../wait-until.ts'
 
@@ -30,18 +31,15 @@ export interface TraceCollector extends AsyncDisposable {
   until(name: string, isIt?: (span: HeardSpan) => boolean): Promise<HeardSpan>
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what came over the wire is checked below
-type Json = any
-
 export async function startTraceCollector(): Promise<TraceCollector> {
   const spans: HeardSpan[] = []
   const batches: { path: string; headers: IncomingHttpHeaders; text: string }[] = []
   let status = 200
   const fake = await startHttpFake(async (request, response) => {
-    const text = (await readBody(request)).toString('utf8')
-    batches.push({ path: `${request.method} ${request.url}`, headers: request.headers, text })
-    if (status === 200) spans.push(...readRequest(JSON.parse(text)))
-    response.writeHead(status, { 'content-type': 'application/json' }).end('{}')
+    const body = await readBody(request)
+    batches.push({ path: `${request.method} ${request.url}`, headers: request.headers, text: body.toString('utf8') })
+    if (status === 200) spans.push(...readRequest(body))
+    response.writeHead(status, { 'content-type': 'application/x-protobuf' }).end()
   })
   return {
     url: fake.url,
@@ -59,37 +57,46 @@ export async function startTraceCollector(): Promise<TraceCollector> {
   }
 }
 
-function readRequest({ resourceSpans }: Json): HeardSpan[] {
-  return resourceSpans.flatMap(({ resource, scopeSpans }: Json) => {
-    const about = readAttributes(resource.attributes)
-    return scopeSpans.flatMap(({ scope, spans }: Json) => {
-      assert.equal(scope.name, 'atelier')
-      return spans.map((span: Json) => readSpan(span, about))
+function readRequest(body: Buffer): HeardSpan[] {
+  return all(readMessage(body), 1).flatMap((resourceSpans) => {
+    const { 1: resource, 2: scopeSpans } = readMessage(resourceSpans)
+    const about = readAttributes(all(readMessage(bytes(resource?.[0])), 1))
+    return (scopeSpans ?? []).flatMap((one) => {
+      const { 1: scope, 2: spans } = readMessage(bytes(one))
+      assert.equal(text(readMessage(bytes(scope?.[0]))[1]), 'atelier')
+      return (spans ?? []).map((span) => readSpan(readMessage(bytes(span)), about))
     })
   })
 }
 
-function readSpan(span: Json, about: HeardSpan['attributes']): HeardSpan {
-  assert.match(span.traceId, /^[0-9a-f]{32}$/)
-  assert.match(span.spanId, /^[0-9a-f]{16}$/)
-  if (span.parentSpanId !== undefined) assert.match(span.parentSpanId, /^[0-9a-f]{16}$/)
-  for (const time of [span.startTimeUnixNano, span.endTimeUnixNano]) assert.match(time, /^\d{19}$/)
-  const [startMs, endMs] = [span.startTimeUnixNano, span.endTimeUnixNano].map((time) => Number(BigInt(time)) / 1e6)
-  assert.ok(startMs <= endMs, `${span.name} ends before it begins`)
+function readSpan(span: Message, about: HeardSpan['attributes']): HeardSpan {
+  const [traceId, spanId] = [span[1], span[2]].map((field) => bytes(field?.[0]).toString('hex'))
+  const parentSpanId = span[4] === undefined ? null : bytes(span[4][0]).toString('hex')
+  assert.match(traceId, /^[0-9a-f]{32}$/)
+  assert.match(spanId, /^[0-9a-f]{16}$/)
+  if (parentSpanId !== null) assert.match(parentSpanId, /^[0-9a-f]{16}$/)
+  const name = text(span[5])
+  const [startMs, endMs] = [span[7], span[8]].map((field) => Number(bytes(field?.[0]).readBigUInt64LE()) / 1e6)
+  assert.ok(startMs <= endMs, `${name} ends before it begins`)
+  assert.ok(startMs > 1.6e12 && endMs < 4e12, `${name} is of ${startMs}`)
+  const status = span[15] === undefined ? null : readMessage(bytes(span[15][0]))
   return {
-    ...{ traceId: span.traceId, spanId: span.spanId, parentSpanId: span.parentSpanId ?? null, name: span.name },
-    ...{ kind: span.kind, startMs, endMs, attributes: readAttributes(span.attributes) },
-    failure: span.status?.code === 2 ? span.status.message : null,
+    ...{ traceId, spanId, parentSpanId, name },
+    ...{ kind: Number(span[6]?.[0]), startMs, endMs, attributes: readAttributes(all(span, 9)) },
+    failure: status?.[3]?.[0] === 2 ? text(status[2]) : null,
     service: String(about['service.name']),
     instance: String(about['service.instance.id']),
   }
 }
 
-function readAttributes(list: Json): Record<string, string | number | boolean> {
+function readAttributes(list: readonly Buffer[]): Record<string, string | number | boolean> {
   return Object.fromEntries(
-    list.map(({ key, value }: Json) => {
-      if ('intValue' in value) return [key, Number(value.intValue)]
-      return [key, value.stringValue ?? value.boolValue ?? value.doubleValue]
+    list.map((pair) => {
+      const { 1: key, 2: value } = readMessage(pair)
+      const { 1: string, 2: bool, 3: int, 4: double } = readMessage(bytes(value?.[0]))
+      if (int !== undefined) return [text(key), Number(int[0])]
+      if (bool !== undefined) return [text(key), bool[0] === 1]
+      return [text(key), double === undefined ? text(string) : bytes(double[0]).readDoubleLE()]
     }),
   )
 }

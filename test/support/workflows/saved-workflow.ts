@@ -94,6 +94,26 @@ export function savedPicture(prefix: string): JsonObject {
   }
 }
 
+/** The same beside a text, which is shown: the only text of the workflow is its prompt. */
+export function savedCard(prefix: string): JsonObject {
+  const { nodes, links, ...picture } = savedPicture(prefix)
+  const text = {
+    id: 10,
+    type: 'PrimitiveString',
+    mode: 0,
+    inputs: [widget('value', 'STRING', null)],
+    outputs: [{ name: 'STRING', type: 'STRING', links: [3] }],
+    properties: {},
+    widgets_values: ['a card'],
+  }
+  const shown = { id: 11, type: 'PreviewAny', mode: 0, inputs: [slot('source', '*', 3)], outputs: [], properties: {} }
+  return {
+    ...picture,
+    nodes: [...(nodes as JsonObject[]), text, shown],
+    links: [...(links as JsonObject[]), [3, 10, 0, 11, 0, 'STRING']],
+  }
+}
+
 /** What the editor would submit for it. */
 export function submittedPicture(prefix: string, titles: Readonly<Record<string, string>>): JsonObject {
   return {

@@ -60,10 +60,16 @@ export function JobHead({ detail, zip }: { readonly detail: JobDetail; readonly 
       </div>
       <p class="job-line">
         <StatusPill status={status} />
-        <span>
-          {isEnded(status) ? 'after ' : ''}
-          <Duration from={detail.started_at} to={detail.completed_at} />
-        </span>
+        {detail.reused_from === null ? (
+          <span>
+            {isEnded(status) ? 'after ' : ''}
+            <Duration from={detail.started_at} to={detail.completed_at} />
+          </span>
+        ) : (
+          <a class="chip" href={hrefOf(`/jobs/${detail.reused_from}`)}>
+            reused: the result of an earlier job
+          </a>
+        )}
         {detail.attempt > 1 && <span>attempt {detail.attempt}</span>}
         {detail.engine !== null && (
           <span>

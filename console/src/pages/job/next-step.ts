@@ -7,7 +7,7 @@ const STEPS: Readonly<Record<string, string>> = {
   worker_lost: 'run it again: the process that ran it went away three times, which is rarely the workflow’s doing.',
   engine_lost: 'run it again: the engine went away while it ran.',
   credentials_lost: 'submit it again with its credentials: they are kept in memory only and a restart took them.',
-  invalid_workflow: 'open the workflow and mend what the message names.',
+  invalid_workflow: 'open the workflow and correct what the message names.',
   missing_weights: 'install the weights on an engine, or choose others.',
   insufficient_credits: 'add credit to the account, then run it again.',
 }

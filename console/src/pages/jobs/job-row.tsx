@@ -63,6 +63,7 @@ function JobCells({ id, isChosen, onChoose, job }: JobRowProps & { readonly job:
         <a href={hrefOf(`/jobs/${id}`)}>
           <Words text={name} />
         </a>
+        {job.reused_from !== null && <span class="chip quiet">reused</span>}
         <MetaChips metadata={job.metadata} />
       </div>
       <div role="cell" class="cell cell-trail" title={toMarkedText(job.error?.message ?? '')}>

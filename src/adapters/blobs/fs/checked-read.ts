@@ -37,7 +37,7 @@ interface CheckedReads {
 interface CheckedReadDeps {
   readonly blake3: Blake3
   onDamage(hash: string): void
-  /** Told of every chunk that was read from a file larger than one chunk. */
+  /** Called for every chunk that was read from a file larger than one chunk. */
   onTransferred(bytes: number): void
   readonly nowMs?: () => number
 }
@@ -100,7 +100,7 @@ export function createCheckedReads(deps: CheckedReadDeps): CheckedReads {
 }
 
 function damaged(): ServiceError {
-  return new ServiceError('output_unavailable', 'the stored bytes are damaged; trying again cannot mend them')
+  return new ServiceError('output_unavailable', 'the stored bytes are damaged; trying again does not help')
 }
 
 interface CheckOptions extends Omit<CheckedReadDeps, 'nowMs'> {

@@ -31,7 +31,7 @@ const IDLE_SMALL_BUFFERS = 64
 const IDLE_LARGE_BUFFERS = 8
 // Thousands of uploads that all pause half-way must not take a megabyte each.
 const MAX_LARGE_BUFFERS = 128
-// Where damaged files are put: nobody reads them any more, and whoever sends the same bytes again stores them anew.
+// Where damaged files are moved: they are never read again, and an upload of the same bytes stores them again.
 export const DAMAGED_FOLDER = 'damaged'
 
 interface FsBlobsOptions {
@@ -43,7 +43,7 @@ interface FsBlobsOptions {
   readonly users?: FolderUsers | null
   /** Milliseconds since 1970, as the file system counts them. */
   readonly now?: () => number
-  /** Told of every chunk of larger pieces that is stored or read, so that its buffer may be freed soon. */
+  /** Called for every chunk of larger pieces that is stored or read, so that its buffer may be freed soon. */
   readonly onTransferred?: (bytes: number) => void
 }
 
@@ -114,7 +114,7 @@ export async function openFsBlobs(options: FsBlobsOptions): Promise<FsBlobs> {
       ...deps,
       toPending: (received, staged) => toPendingBlob(received, { staged, shards, locks, files }),
     }),
-    // While the lock is held nobody in this process can keep the same bytes; `removal` knows of the others.
+    // While the lock is held this process cannot store the same bytes; `removal` handles other processes.
     remove: (hash, isKnown) => locks.run(hash, () => removal.remove(hash, isKnown)),
     list: () => shards.list(),
   }

@@ -31,7 +31,7 @@ export async function openHostFiles(folders: readonly string[]): Promise<HostFil
     async open(given) {
       const path = normalize(given)
       const isPossible = isAbsolute(given) && given.length <= MAX_PATH_LENGTH && !given.includes('\0')
-      // Said before the disk is asked: whether a file exists elsewhere is nobody's business.
+      // Refused before the disk is read, so that callers cannot find out which other files exist.
       if (!isPossible || !isNamed(path)) throw outside()
       const target = await realpath(path).catch(unlessMissing)
       if (!isInside(target)) throw outside()

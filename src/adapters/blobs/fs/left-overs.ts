@@ -1,7 +1,7 @@
 /**
- * Unfinished files. Whoever has the folder alone removes all of them at its start: they are from a crash. Where several processes use
- * the folder, each writes under its own name, and only files of processes that are gone are removed, or those that nobody can be
- * writing any more.
+ * Unfinished files. A process that has the folder to itself removes all of them at its start: they are from a crash. Where several
+ * processes use the folder, each writes under its own name, and only files of processes that are gone, or that are too old to be
+ * still in use, are removed.
  */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'

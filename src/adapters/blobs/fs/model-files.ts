@@ -1,7 +1,7 @@
 /**
  * Models in a folder of this machine, placed from stored blobs. A placed model is a second name of the same file (a hard
  * link): it appears at once, whole and durable, takes no second copy of many gigabytes, and outlives the asset. So that
- * nobody edits the stored bytes through it, the file becomes read-only. On another file system it is copied instead.
+ * the stored bytes are not edited through it, the file becomes read-only. On another file system it is copied instead.
  * The path to a model must not leave the folder through a symbolic link.
  */
 import { createReadStream } from 'node:fs'
@@ -16,7 +16,7 @@ import { invalidField } from '../../../domain/errors.ts'
 import { createExclusiveCopy } from './exclusive-copy.ts'
 import { diskFileOps, hasCode, toStorageError } from './file-ops.ts'
 
-// Readable by whoever runs the engine; writable by nobody, because the blob shares the file.
+// Readable by the user of the engine, and read-only, because the blob shares the file.
 const PLACED_MODE = 0o444
 const HASH_READ_BYTES = 1024 * 1024
 

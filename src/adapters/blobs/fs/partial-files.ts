@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import type { Blake3 } from '../../../../lib/files/blake3.ts'
 import { isUuid } from '../../../../lib/ids.ts'
 import type { PartialBlobs, PendingBlob } from '../../../domain/assets/blob-store.ts'
-import { ServiceError } from '../../../domain/errors.ts'
+import { tooMuch } from '../../../domain/assets/resumable/too-much.ts'
 import { createInterruptible } from '../interruptible.ts'
 import { createRunningHashes } from '../running-hashes.ts'
 import type { BufferPool } from './buffer-pool.ts'
@@ -129,10 +129,4 @@ export function createPartialFiles(directory: string, deps: PartialFilesDeps): P
       })
     },
   }
-}
-
-function tooMuch(lengthBytes: number): ServiceError {
-  return new ServiceError('payload_too_large', `more bytes came than the ${lengthBytes} that were announced`, {
-    details: { max_bytes: lengthBytes },
-  })
 }

@@ -22,7 +22,7 @@ interface ReceiveDeps {
   readonly smallBuffers: BufferPool
   readonly largeBuffers: BufferPool
   readonly budget: WriteBudget
-  /** Told of every chunk of a piece that is too large to stay in memory. */
+  /** Called for every chunk of a piece that is too large to stay in memory. */
   onTransferred(bytes: number): void
   newTemporaryPath(): string
 }

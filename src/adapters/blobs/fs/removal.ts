@@ -1,6 +1,7 @@
 /**
- * Removing bytes that other processes may store again at the same time. They are set aside first and asked about then: whoever
- * announced the same bytes before the question is seen, and gets them back; whoever does so later finds no file and stores its own.
+ * Removing bytes that other processes may store again at the same time. The file is set aside first, and only then is it checked
+ * whether the bytes are still wanted. A process that announced the same bytes before the check is seen, and the file is put back; a
+ * process that announces them later finds no file and stores its own.
  */
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'

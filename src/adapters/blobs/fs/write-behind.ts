@@ -34,7 +34,7 @@ interface WriteBehindDeps {
   readonly from?: number
   /** One write after the other, so that whatever a crash leaves of the file has no gap. */
   readonly isOrdered?: boolean
-  /** Told of every chunk that is taken. */
+  /** Called for every chunk that is accepted. */
   onTransferred(bytes: number): void
   /** Called once, as soon as a write has failed. */
   readonly onFailure: (error: unknown) => void

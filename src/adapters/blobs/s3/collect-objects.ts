@@ -1,7 +1,7 @@
 /**
- * Removes objects that nobody can want any more: those that the index has let go of, after a grace, and those that never came
+ * Removes objects that are no longer needed: those that the index has released, after a grace, and those that were never entered
  * into it because a process died in between. The latter are found by listing each day's objects once, when the youngest of them is
- * two days old: no upload takes as long. What cannot be removed is tried again later and keeps nothing else from going.
+ * two days old: no upload takes that long. An object that cannot be removed is tried again later and does not block the others.
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'

@@ -1,7 +1,7 @@
 /**
- * Who may use the connections to a bucket. Whoever reads an object holds its connection for as long as the reader takes, and the
- * reader may itself be writing to the bucket. So reading and everything else go by lanes of their own: what is sent needs nobody
- * but the storage and always comes to an end, and then so do those that read in order to send. No wait in a lane is without end.
+ * Who may use the connections to a bucket. A download holds its connection for as long as its reader takes, and the reader may
+ * itself be writing to the bucket. So downloads and all other requests have separate lanes: other requests depend only on the storage
+ * and always end, and then downloads that wait for them can end too. Every wait in a lane is bounded.
  */
 import { createSemaphore } from '../../../../lib/waiting/semaphore.ts'
 import { S3Error } from './s3-error.ts'
@@ -23,7 +23,7 @@ interface Lane {
 
 const READS = 128
 const WRITES = 64
-// Readers may be slow clients: whoever finds so many of them does better to come again.
+// Readers may be slow clients: beyond this number a request is refused and should be repeated later.
 const READ_WAIT_MS = 15_000
 // Everything in front of it is on its way; over a narrow line a few dozen parts take a while.
 const WRITE_WAIT_MS = 60_000

@@ -79,12 +79,12 @@ export async function openLocalFiles({ directory, maxBytes, users, files }: Loca
       if (!isReady || borrowers > 0) continue
       entries.delete(hash)
       totalBytes -= sizeBytes
-      // Whoever has it open reads on to its end.
+      // A process that has it open can read it to its end.
       await unlink(path).catch(() => {})
     }
   }
 
-  /** Somebody may have emptied the folder: a file that is gone is fetched anew. */
+  /** The folder may have been emptied: a missing file is fetched again. */
   async function forgetMissing(hash: string): Promise<void> {
     const entry = entries.get(hash)
     if (entry?.isReady !== true || (await isThere(entry.path)) || entries.get(hash) !== entry) return

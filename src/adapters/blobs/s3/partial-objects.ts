@@ -5,6 +5,7 @@
  */
 import type { Blake3 } from '../../../../lib/files/blake3.ts'
 import type { OpenUpload, PartialBlobs } from '../../../domain/assets/blob-store.ts'
+import { tooMuch } from '../../../domain/assets/resumable/too-much.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { createInterruptible } from '../interruptible.ts'
 import { createRunningHashes } from '../running-hashes.ts'
@@ -167,7 +168,7 @@ function createSender(upload: OpenUpload, layout: Layout, { bucket, parts, onFai
   async function keepTail(): Promise<void> {
     const part = await builder.finish()
     try {
-      // All parts before it must be there, or nobody would look for it at this place.
+      // All parts before it must be there, otherwise it would not be looked for at this place.
       await Promise.all(inFlight)
       if (failure === null && part.sizeBytes > 0) await bucket.put(tailOf(upload, beginsAt), part)
     } finally {
@@ -184,7 +185,7 @@ function createSender(upload: OpenUpload, layout: Layout, { bucket, parts, onFai
       if (isWhole && builder.sizeBytes > 0) await send()
       await keepTail()
       if (failure !== null) throw failure.error
-      // Best effort: nobody looks at it any more, and the sweep finds what stays.
+      // Best effort: it is no longer used, and the sweep finds what stays.
       if (layout.tailBytes > 0 && beginsAt > layout.partsBytes)
         await bucket.remove(tailOf(upload, layout.partsBytes)).catch(() => {})
     },
@@ -214,10 +215,4 @@ async function withStorageErrors<Result>(work: () => Promise<Result>): Promise<R
   } catch (error) {
     throw toStorageError(error)
   }
-}
-
-function tooMuch(lengthBytes: number): ServiceError {
-  return new ServiceError('payload_too_large', `more bytes came than the ${lengthBytes} that were announced`, {
-    details: { max_bytes: lengthBytes },
-  })
 }

@@ -241,5 +241,5 @@ function toReadError(cause: unknown): S3Error {
 }
 
 function damaged(): ServiceError {
-  return new ServiceError('output_unavailable', 'the stored bytes are damaged; trying again cannot mend them')
+  return new ServiceError('output_unavailable', 'the stored bytes are damaged; trying again does not help')
 }

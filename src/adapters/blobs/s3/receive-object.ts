@@ -22,7 +22,7 @@ interface ReceiveDeps {
   readonly parts: Parts
   readonly blake3: Blake3
   newKey(): string
-  /** Told of every chunk of a piece that is larger than one part. */
+  /** Called for every chunk of a piece that is larger than one part. */
   onTransferred(bytes: number): void
 }
 

@@ -33,7 +33,7 @@ interface S3BlobsOptions {
   readonly disk: FileOps
   readonly hedge?: Hedge
   readonly partMemoryBytes?: number
-  /** Told of every chunk of larger pieces that is stored or read, so that its buffer may be freed soon. */
+  /** Called for every chunk of larger pieces that is stored or read, so that its buffer may be freed soon. */
   readonly onTransferred?: (bytes: number) => void
 }
 
@@ -108,7 +108,7 @@ export function createS3Blobs(options: S3BlobsOptions): Blobs {
     }
   }
 
-  /** Best effort: nobody knows of the object, and the sweep finds what stays. */
+  /** Best effort: nothing refers to the object, and the sweep finds what stays. */
   async function dropObject(key: string): Promise<void> {
     await bucket.remove(key).catch((error: unknown) => log.debug({ err: error, key }, 'an object stays to be swept'))
   }

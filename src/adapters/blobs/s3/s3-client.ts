@@ -49,7 +49,7 @@ export interface S3Client extends AsyncDisposable {
 
 interface PresignOptions {
   readonly query: Readonly<Record<string, string>>
-  /** What whoever uses the address must send as it is here. */
+  /** Headers that must be sent with the address exactly as they are here. */
   readonly headers?: Readonly<Record<string, string>>
   readonly lifetimeSeconds: number
 }
@@ -115,7 +115,7 @@ export function openS3Client({
     const signed = await signer.sign({ method, url, headers })
     requests++
     const body = toPieces(request.body?.() ?? null)
-    // A file that cannot be read fails the request; when the request never begins, nobody else would hear of it.
+    // A file that cannot be read fails the request; if the request never begins, the error must be reported here.
     if (body instanceof Readable) body.on('error', () => {})
     try {
       return await http.send(

@@ -1,4 +1,4 @@
-/** How far each job was told over a link, by the numbers of whoever tells. Only of jobs that run, and that a topic asks for. */
+/** The last event of each job that came over a link, by the sender's numbers. Only for running jobs that a topic asks for. */
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import { accountKey, jobIdOf, jobKey } from '../subscriptions.ts'
 import { isOfRun, type JobNotice } from './told-notice.ts'
@@ -13,17 +13,17 @@ const MAX_JOBS = 10_000
 export class JobMarks {
   readonly #marks = new BoundedMap<string, { readonly job: JobRef; readonly seq: number }>(MAX_JOBS)
 
-  /** False: no topic asks for it, or it was told before. */
+  /** False: no topic asks for it, or it came before. */
   advance(notice: JobNotice, seq: number, topics: ReadonlySet<string>): boolean {
     const { jobId, accountId } = notice.notice
     if (!topics.has(jobKey(jobId)) && !topics.has(accountKey(accountId))) return false
     if (seq <= (this.#marks.get(jobId)?.seq ?? 0)) return false
-    // Nobody tells the others again, and they would take the places of those that run.
+    // Events of other jobs are never repeated, and their marks would take the room of those that run.
     if (isOfRun(notice)) this.#marks.set(jobId, { job: { jobId, accountId }, seq })
     return true
   }
 
-  /** A topic has ended: jobs that no other one asks for begin anew when they are asked for again. Returns their ids. */
+  /** A topic has ended: jobs that no other one asks for start from the beginning when they are asked for again. Returns their ids. */
   forget(topic: string, topics: ReadonlySet<string>): string[] {
     const jobId = jobIdOf(topic)
     const marks = jobId === null ? [...this.#marks.values()] : [this.#marks.get(jobId)]

@@ -1,8 +1,8 @@
 /**
- * How two processes of one service prove to each other that they have its secret key, before a word is said. Whoever dials signs
- * who it is, whom it means, the time and a random number; whoever is dialled takes each such signature once, for a minute, and
- * signs the same number in return. A signature for one process is worth nothing at another. Several keys: the first one signs, all
- * are accepted, so that keys can be changed one process after the other.
+ * How two processes of one service prove to each other that they have its secret key, before anything else is sent. The process that
+ * connects signs its own id, the id of the other process, the time and a random number. The other one accepts each such signature
+ * once, within a minute, and signs the same number in return. A signature for one process is not valid at another. With several keys
+ * the first one signs and all are accepted, so that keys can be changed one process after the other.
  */
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
@@ -27,7 +27,7 @@ export interface LinkAuth {
   /** How often `greet` may be tried: once per key. */
   readonly keyCount: number
   greet(to: string, keyIndex: number): Greeting
-  /** null: whoever dialled is none of us, or repeats what another one said. */
+  /** null: the caller does not have the secret key, or repeats an earlier signature. */
   check(text: string | undefined): { readonly from: string; readonly proof: string } | null
 }
 

@@ -1,6 +1,6 @@
 /**
- * One end of a link: tells another process what it wants to hear of the jobs that run here. A topic is answered with what its jobs
- * have told so far, and then with everything that follows. A reader that is not heard of for a while is gone.
+ * The sending end of a link: sends another process the events that it asks for of the jobs that run here. A topic is answered with
+ * the events of its jobs so far, and then with everything that follows. A reader that is silent for a while counts as gone.
  */
 import { JobMarks } from './job-marks.ts'
 import { PONG, readWatcherFrame, toHeard } from './link-frames.ts'

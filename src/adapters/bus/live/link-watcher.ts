@@ -1,7 +1,7 @@
 /**
- * The other end of a link: hears from one process what is watched here. It dials when there is something to hear, dials again with
- * growing pauses when the way breaks, and hangs up when nothing is wanted for a while. After a break the source tells again what it
- * still knows, and what was heard before is passed over, so that nothing is heard twice.
+ * The receiving end of a link: gets from one other process the events that are watched here. It connects when something is watched,
+ * reconnects with growing pauses when the connection breaks, and disconnects when nothing has been watched for a while. After a break
+ * the source sends again what it still has, and events that were received before are skipped, so that none is delivered twice.
  */
 import type { Log } from '../../../../lib/log.ts'
 import { createBackoff } from '../../../../lib/waiting/backoff.ts'

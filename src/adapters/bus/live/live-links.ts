@@ -1,7 +1,7 @@
 /**
- * Live news of jobs between processes, on demand. This process tells others what they want to hear of the jobs that run here, and
- * hears from others what somebody here listens to: of one job from the process that runs it, of an account from all of them.
- * Nobody listens: nothing is sent. What a link brings may be lost with it; whoever needs the truth reads the job.
+ * Live events of jobs between processes, on demand. This process sends others the events that they ask for of jobs that run here,
+ * and gets from others what has a listener here: events of one job from the process that runs it, those of an account from all
+ * processes. Without a listener nothing is sent. Events may be lost when a link breaks; the store has the true state of a job.
  */
 import type { Log } from '../../../../lib/log.ts'
 import { uptimeMs } from '../../../../lib/waiting/uptime.ts'
@@ -17,12 +17,12 @@ import type { Channel, Peer, Transport } from './transport.ts'
 export interface LinkDirectory {
   /** Every process that lives, this one apart. */
   listPeers(): Promise<readonly Peer[]>
-  /** By job, the processes that may tell of it: mostly the one that holds it. Without jobs that nobody holds. */
+  /** By job, the processes that may have its events: mostly the one that holds it. Without jobs that no process holds. */
   findHolders(jobIds: readonly string[]): Promise<ReadonlyMap<string, readonly string[]>>
 }
 
 export interface LinkStats {
-  /** Links over which this process hears others, and over which others hear it. */
+  /** Links over which this process receives, and links over which it sends. */
   readonly open: number
   readonly served: number
   /** Links that are wanted and not open. */

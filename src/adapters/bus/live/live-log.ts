@@ -1,8 +1,8 @@
 /**
- * What running jobs have told so far, for whoever comes late or comes back: all that happened, of each node its newest step, and
- * the newest preview. Bounded; of a job that told more than fits the oldest goes first. A job that has ended is kept for a while,
- * because somebody may be about to come back for its end; where there are too many jobs, ended ones go first. Jobs that only wait
- * are not kept: however many are submitted, they take nothing from those that run.
+ * The events of running jobs so far, for readers that come late or reconnect: everything that happened, but of each node only its
+ * newest step, and only the newest preview. Bounded: if a job has more events than fit, the oldest are dropped. A job that has ended
+ * is kept for a while, because a reader may be about to reconnect for its end; if there are too many jobs, ended ones are dropped
+ * first. Waiting jobs are not kept, so that they take no room from running ones.
  */
 import { accountKey, jobIdOf, jobKey } from '../subscriptions.ts'
 import { isOfRun, type ToldNotice } from './told-notice.ts'
@@ -43,7 +43,7 @@ export class LiveLog {
 
   add(told: ToldNotice): void {
     const { jobId } = told
-    // The next attempt begins anew; what the last one told has no meaning for it.
+    // The next attempt starts from the beginning; events of the last one have no meaning for it.
     if (told.isStart || (told.isTaking && this.#ended.has(jobId))) this.#forget(jobId)
     const job = this.#running.get(jobId) ?? this.#ended.get(jobId) ?? this.#begin(told)
     if (job === null) return

@@ -1,8 +1,8 @@
 /**
  * What waits to be sent to one process. Notices of one job leave in their order; jobs take turns, so that a large picture of one
- * does not hold up the others. The reader says how much it has taken, and never more than a window is under way. Whoever reads too
- * slowly loses previews first, the oldest before the newer ones, then steps; beyond that nothing is left out of the middle: the
- * link is given up, and its reader comes back for what it lacks.
+ * does not hold up the others. The reader acknowledges what it has received, and at most one window is under way. A reader that is
+ * too slow loses previews first, the oldest before the newer ones, then steps. Other events are never skipped: instead the link is
+ * closed, and the reader reconnects for what it missed.
  */
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import { toLarge, toPiece, toToldHead } from './link-frames.ts'
@@ -95,7 +95,7 @@ export class Outbox {
     this.#pump()
   }
 
-  /** Nobody wants what waits of this job; what has begun to leave leaves as a whole. */
+  /** Drops what waits of this job; an event that is partly sent is completed. */
   forget(jobId: string): void {
     clearTimeout(this.#paced.get(jobId)?.timer)
     this.#paced.delete(jobId)
@@ -159,7 +159,7 @@ export class Outbox {
 
   #shed(): void {
     const { maxWaitingBytes, maxPictureBytes } = this.#deps.bounds
-    // Whoever has taken everything so far is sent the next one at once, however large it is.
+    // A reader that has received everything so far is sent the next one at once, however large it is.
     if (this.#sentBytes === this.#takenBytes) return
     for (const weight of ['preview', 'step'] as const) {
       if (this.#waitingBytes <= maxWaitingBytes) break

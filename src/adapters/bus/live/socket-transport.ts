@@ -1,7 +1,7 @@
 /**
- * Live links as WebSockets to the internal listeners of other processes. The listener answers nothing else, and nobody who does not
- * prove to have the service's secret key; it is still meant for a network that strangers do not reach, because what it carries is not
- * encrypted unless something in front of it does so.
+ * Live links as WebSockets to the internal listeners of other processes. The listener serves nothing else, and only callers that
+ * prove that they have the service's secret key. It is still meant for a private network, because its traffic is not encrypted
+ * unless a proxy in front does that.
  */
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -126,7 +126,7 @@ function dialOnce({ address }: Peer, { greeting, events, signal }: DialOptions):
     ws.on('error', fail)
     ws.on('close', () => fail(new Error('the connection was closed')))
     ws.on('open', () => {
-      if (!isProven) return fail(new Error('whoever answers there has not the secret key'))
+      if (!isProven) return fail(new Error('the process at this address does not have the secret key'))
       signal.removeEventListener('abort', giveUp)
       listen(ws, (channel) => {
         resolve(channel)
@@ -156,7 +156,7 @@ function listen(ws: WebSocket, begin: (channel: Channel) => ChannelEvents): void
   })
 }
 
-/** Whoever is refused may neither read the answer nor hang up, and must not keep a place from others. */
+/** A refused caller may neither read the answer nor close the connection, and must not take the place of others. */
 function refuse(socket: Socket): void {
   socket.setTimeout(REFUSE_MS, () => socket.destroy())
   socket.write('HTTP/1.1 401 Unauthorized\r\nconnection: close\r\ncontent-length: 0\r\n\r\n')

@@ -1,4 +1,4 @@
-/** One notice about a job, with its place among all that a process has told, in the forms that its way needs. */
+/** One notice about a job, with its sequence number among all notices of a process, in the forms that a link needs. */
 import { type EncodedNotice, encodeNotice, type Notice } from '../../../domain/events/notice-lines.ts'
 
 /** What is about one job, and so has an order worth keeping. */

@@ -1,6 +1,6 @@
 /**
- * The way between two processes for their live links: frames of bytes, in order, until one side closes. A way may be cut at any
- * moment without a word; whoever uses it asks now and then whether the other side is there.
+ * The transport between two processes for their live links: frames of bytes, in order, until one side closes. It may break silently
+ * at any moment, so its users check now and then whether the other side is still there.
  */
 export interface Peer {
   /** The id of the process. */

@@ -1,6 +1,6 @@
 /**
- * The bus between processes over core NATS. Lines of one turn leave together. The connection proves itself by hearing what it sent;
- * after it was away, everybody is told that something may have been lost, and looks again.
+ * The bus between processes over core NATS. Lines of one turn of the event loop are sent together. The connection is tested by
+ * receiving what it sent; after it was down, listeners learn that something may have been lost, and read again.
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { newUuidV4 } from '../../../../lib/ids.ts'
@@ -128,7 +128,7 @@ class NatsMedium implements Medium {
     this.#receiver?.onGap()
   }
 
-  /** While nothing is heard, everybody looks again and again. */
+  /** While nothing is received, listeners are asked to read again and again. */
   async #look(): Promise<void> {
     if (!this.#hears) this.#receiver?.onGap()
     if (uptimeMs() - this.#provenAtMs < this.#proveMs) return
@@ -140,7 +140,7 @@ class NatsMedium implements Medium {
     if (this.#leaving !== null) clearImmediate(this.#leaving)
     this.#leaving = null
     if (this.#batch.isEmpty) return
-    // Nothing is kept for later: when the connection is back, others are told that something was lost.
+    // Nothing is kept for later: when the connection is back, the others learn that something was lost.
     if (!this.#line.isUp) {
       this.#batch.take()
       return

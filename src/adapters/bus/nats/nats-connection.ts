@@ -1,6 +1,6 @@
 /**
- * One connection to the NATS servers of a service, which is opened again whenever it breaks. Nothing is kept while it is away:
- * whoever uses it is told when it goes and when it is back. Only the core protocol is used; nothing is stored there.
+ * One connection to the NATS servers of a service, which is opened again whenever it breaks. Messages are not kept while it is down;
+ * its users are notified when it breaks and when it is back. Only the core protocol is used; nothing is stored there.
  */
 import { type Authenticator, type ConnectionOptions, connect, type NatsConnection } from '@nats-io/transport-node'
 import type { Log } from '../../../../lib/log.ts'
@@ -126,7 +126,7 @@ export class NatsLine implements AsyncDisposable {
         this.#begin(connection, hasFailed)
         const error = await connection.closed()
         if (signal.aborted) return
-        log.warn({ reason: reasonOf(error) }, 'the connection to NATS was given up; it is opened anew')
+        log.warn({ reason: reasonOf(error) }, 'the connection to NATS was lost; it is opened again')
       } catch (error) {
         if (!hasFailed) log.warn({ reason: reasonOf(error) }, 'NATS cannot be reached; it is tried again')
       }

@@ -209,6 +209,8 @@ class ComfyServerEngine implements ComfyEngine {
 
   /** Runs before the server is given any work. */
   async #prepareServer(isAnother: boolean): Promise<void> {
+    // While a server starts, tries to reach its socket come ever later: the first runs must not pass by unheard.
+    this.#feed.socket.connectNow()
     if (isAnother) this.#fitness.startAnew()
     if (this.#owner.mayEndOrphans()) await this.#fitness.adoptOrphans()
     await this.#fitness.check()
@@ -292,11 +294,7 @@ class ComfyServerEngine implements ComfyEngine {
       // Lines of the process are kept nowhere else, so the run waits until they are listened to.
       if (this.#supervisor !== null) await this.#feed.lines.settled()
       const extraData = this.#equip === null ? engineRun.extraData : await this.#equip(engineRun)
-      yield* runOnServer(
-        this.#runDeps(),
-        { ...engineRun, extraData },
-        { signal: AbortSignal.any([signal, this.#closing.signal]) },
-      )
+      yield* runOnServer(this.#runDeps(), { ...engineRun, extraData }, { signal })
     } finally {
       this.#runs.delete(ended.promise)
       ended.resolve()

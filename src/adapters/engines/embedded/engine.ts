@@ -11,6 +11,7 @@ import {
   readCatalog,
 } from '../../../../engine/index.ts'
 import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
+import type { Tracer } from '../../../../lib/tracing/tracer.ts'
 import { EngineLostError } from '../../../domain/engine/engine-lost-error.ts'
 import type { Engine, EngineRun } from '../../../domain/engine/engine-port.ts'
 import type { RunModel } from '../../../domain/engine/model-port.ts'
@@ -19,6 +20,8 @@ import { type Refusal, ServiceError } from '../../../domain/errors.ts'
 interface EmbeddedEngineOptions extends EngineOptions {
   /** Runs a partner model for a node; without it such a node fails and says why. */
   readonly runModel?: RunModel
+  /** Left out: tracing is off. */
+  readonly tracer?: Tracer
 }
 
 /** What an engine with these nodes could run, without one. Throws NodeModuleError. */
@@ -27,16 +30,24 @@ export function readEmbeddedCatalog(options: Pick<EngineOptions, 'customNodes' |
 }
 
 /** Throws NodeModuleError when a custom node cannot be loaded. */
-export async function openEmbeddedEngine({ runModel, ...options }: EmbeddedEngineOptions): Promise<Engine> {
-  return toServiceEngine(await openEngine(options), runModel ?? null)
+export async function openEmbeddedEngine(options: EmbeddedEngineOptions): Promise<Engine> {
+  const { runModel, tracer, ...rest } = options
+  return toServiceEngine(await openEngine(rest), () => inRun(runModel ?? null, tracer))
 }
 
-function toServiceEngine(engine: BuiltInEngine, runModel: RunModel | null): Engine {
+/** A thread asks for a model, and knows nothing of the trace that its run belongs to: to be called where the run begins. */
+function inRun(runModel: RunModel | null, tracer: Tracer | undefined): RunModel | null {
+  const span = runModel === null ? undefined : tracer?.active()
+  if (runModel === null || tracer === undefined || span === undefined) return runModel
+  return (request, options) => tracer.within(span, () => runModel(request, options))
+}
+
+function toServiceEngine(engine: BuiltInEngine, modelsOfRun: () => RunModel | null): Engine {
   return {
     catalog: () => engine.catalog(),
     async *run(run, { signal }) {
       try {
-        yield* engine.run(new CheckedGraph(run.graph, run.graphText), { signal, ...toRunOptions(run, runModel) })
+        yield* engine.run(new CheckedGraph(run.graph, run.graphText), { signal, ...toRunOptions(run, modelsOfRun()) })
       } catch (error) {
         if (!(error instanceof EngineThreadLostError)) throw error
         const { message, isBlameless } = error

@@ -32,7 +32,7 @@ interface ReadCatalogDeps {
   readonly compileSchema: CompileSchema
   /** Providers that need no file of their own, such as `sandbox`: what is wrong with a model of theirs. */
   readonly builtIn: Readonly<Record<string, (model: Model) => readonly string[]>>
-  /** Files that were checked before, such as the shipped ones: compiling all their schemas would slow down every start. */
+  /** Files that were checked before, such as the shipped ones: checking all of them again would slow down every start. */
   readonly isChecked?: (file: string) => boolean
 }
 
@@ -49,7 +49,7 @@ export function readCatalog(files: readonly CatalogFile[], deps: ReadCatalogDeps
     if (problem !== null) note(file, [problem])
     return problem === null ? [{ file, document }] : []
   })
-  const providers = readProviders(parsed, note)
+  const providers = readProviders(parsed, note, deps)
   const models = readModels(parsed, note, (provider) => Object.hasOwn(deps.builtIn, provider))
   for (const { file, model } of models) {
     note(file, checkOne(model, file, { ...deps, providers }))
@@ -57,7 +57,7 @@ export function readCatalog(files: readonly CatalogFile[], deps: ReadCatalogDeps
   }
   const ids = models.map(({ model }) => model.id)
   for (const { file, model } of models) {
-    if (ids.indexOf(model.id) !== ids.lastIndexOf(model.id)) note(file, [`id ${model.id} stands in several files`])
+    if (ids.indexOf(model.id) !== ids.lastIndexOf(model.id)) note(file, [`id ${model.id} is in several files`])
   }
   const found = models.map(({ model }) => model)
   const routes = readRoutes(parsed, note, { ...deps, providers, models: found })
@@ -79,12 +79,16 @@ function parse(text: string): { readonly document: Json; readonly problem: strin
   }
 }
 
-function readProviders(files: readonly ParsedFile[], note: Note): Map<string, ProviderRules> {
+function readProviders(
+  files: readonly ParsedFile[],
+  note: Note,
+  { isChecked }: Pick<ReadCatalogDeps, 'isChecked'>,
+): Map<string, ProviderRules> {
   const providers = new Map<string, ProviderRules>()
   for (const { file, document } of files) {
     const [folder, name] = file.split('/')
     if (name !== PROVIDER_FILE) continue
-    const problems = checkProvider(document, folder)
+    const problems = isChecked?.(file) === true ? [] : checkProvider(document, folder)
     note(file, problems)
     if (problems.length === 0) providers.set(folder, document as unknown as ProviderRules)
   }
@@ -96,7 +100,7 @@ function checkProvider(document: Json, folder: string): string[] {
   if (shape.length > 0) return shape.map(({ path, problem }) => `${path === '' ? 'the file' : path} ${problem}`)
   const rules = document as unknown as ProviderRules
   const problems = rules.provider === folder ? [] : [`provider is ${rules.provider}, but the folder is ${folder}`]
-  if (!URL.canParse(rules.base_url)) problems.push('base_url is no address')
+  if (!URL.canParse(rules.base_url)) problems.push('base_url is not an address')
   try {
     compileOutcomes(rules.outcomes)
   } catch (error) {
@@ -150,14 +154,17 @@ function readRoutes(
 
 function checkOne(model: Model, file: string, context: CheckContext): string[] {
   const problems = file === `${model.id}.json` ? [] : [`id is ${model.id}, so the file must be ${model.id}.json`]
-  const isChecked = context.isChecked?.(file) === true
-  return [...problems, ...checkAdapter(model, context, isChecked), ...(isChecked ? [] : checkSchema(model, context))]
+  if (context.isChecked?.(file) !== true)
+    return [...problems, ...checkAdapter(model, context), ...checkSchema(model, context)]
+  // Even a checked model is checked against the rules of its provider where an operator has replaced them.
+  const hasOwnRules =
+    context.isChecked(`${model.provider}/${PROVIDER_FILE}`) || Object.hasOwn(context.builtIn, model.provider)
+  return hasOwnRules ? problems : [...problems, ...checkAdapter(model, context)]
 }
 
-/** Even a checked model is checked against the rules of its provider, since an operator may have replaced them. */
-function checkAdapter(model: Model, { builtIn, providers }: CheckContext, isChecked: boolean): readonly string[] {
+function checkAdapter(model: Model, { builtIn, providers }: CheckContext): readonly string[] {
   const own = Object.hasOwn(builtIn, model.provider) ? builtIn[model.provider] : undefined
-  if (own !== undefined) return isChecked ? [] : own(model)
+  if (own !== undefined) return own(model)
   const rules = providers.get(model.provider)
   if (rules === undefined) return [`there is no usable ${model.provider}/${PROVIDER_FILE} beside it`]
   return checkModelRules(model, rules)
@@ -177,5 +184,5 @@ function checkSchema({ input, state }: Model, { compileSchema }: CheckContext): 
 
 function checkSuccessor({ successor }: Model, models: readonly FoundModel[]): string[] {
   if (successor === null || models.some(({ model }) => model.id === successor && model.state !== 'retired')) return []
-  return [`successor ${successor} is no model of this catalogue`]
+  return [`successor ${successor} is not a model of this catalogue`]
 }

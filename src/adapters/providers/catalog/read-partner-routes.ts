@@ -130,7 +130,7 @@ function readOperations(adapter: JsonRecord, { isForm, told }: { isForm: boolean
 function readPrice(route: FieldReader, name: string, price: Json, deps: ReadRoutesDeps): PriceRule | null {
   if (typeof price === 'string') {
     const rule = deps.priceOf(price)
-    if (rule === null) route.problem('models', `takes the price of ${price}, which is no model of this catalogue`)
+    if (rule === null) route.problem('models', `takes the price of ${price}, which is not a model of this catalogue`)
     return rule
   }
   const problems: string[] = []

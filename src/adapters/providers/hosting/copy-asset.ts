@@ -112,5 +112,5 @@ function judgeType(header: string | undefined, start: Buffer, fallback: string):
   if (seen !== null && isActiveType(seen)) throw new Error(`the asset is ${seen}, which is not kept`)
   if (seen !== null) return seen
   if (NO_TYPE.has(said)) return fallback
-  throw new Error(`the asset is ${said}, which is no medium`)
+  throw new Error(`the asset is ${said}, which is not an image, video or sound`)
 }

@@ -102,10 +102,6 @@ interface FoundText {
 // Beyond this a common walk is cheaper than one range for each.
 export const MAX_RANGES = 150
 
-export interface Indexed {
-  isEngineIndexed(engine: string): boolean
-}
-
 /** Everything that a filter asks for. */
 export function toQuestions(filter: SummaryFilter, recipes: readonly string[] | null): SearchQuestions {
   const labels = Object.entries(filter.metadata)
@@ -121,12 +117,12 @@ export function toQuestions(filter: SummaryFilter, recipes: readonly string[] | 
   }
 }
 
-interface AccountTerms extends FoundTerms, Indexed {
+interface AccountTerms extends FoundTerms {
   readonly accountId: string
 }
 
 export function toSearchPlan(filter: SummaryFilter, found: AccountTerms): SearchPlan {
-  const { accountId, isEngineIndexed } = found
+  const { accountId } = found
   const statuses = filter.statuses ?? JOB_STATUSES
   const labels = Object.entries(filter.metadata)
   const all = toQuestions(filter, found.recipes)
@@ -142,8 +138,7 @@ export function toSearchPlan(filter: SummaryFilter, found: AccountTerms): Search
     return plan(found.recipes.map(toRecipeRange), { recipes: null })
   if (found.masks !== null && filter.outputs !== null)
     return plan([...found.masks.map(toOutputRange), ...toHeldRanges(statuses)], {})
-  if (filter.engine !== null && isEngineIndexed(filter.engine))
-    return plan([{ by: 'engine', values: [filter.engine] }, ...toHeldRanges(statuses)], {})
+  if (filter.engine !== null) return plan([{ by: 'engine', values: [filter.engine] }, ...toHeldRanges(statuses)], {})
   if (filter.pool !== null && filter.pool !== DEFAULT_POOL) {
     // Deployments have an index of their own; nearly everything else is in the common pool.
     const { pool } = filter

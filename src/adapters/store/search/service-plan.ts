@@ -7,7 +7,6 @@ import { toTerm } from '../../../domain/jobs/summaries/job-recipe.ts'
 import type { SummaryFilter } from '../../../domain/jobs/summaries/summary-store.ts'
 import { JOB_STATUSES, type JobStatus } from '../../../domain/jobs/transitions.ts'
 import {
-  type Indexed,
   isHeld,
   MAX_RANGES,
   type RangeValues,
@@ -24,13 +23,15 @@ export type OwnedName = readonly [accountId: string, name: string]
 // Of all accounts together; a service with more titles is searched by the first of them.
 export const MAX_TITLES = 500
 
-export interface ServiceTerms extends Indexed {
+export interface ServiceTerms {
   /** Recipes with the class and the weights; null: neither is asked for. */
   readonly recipes: readonly OwnedName[] | null
   /** What has the text; null: none is asked for. */
   readonly text: { readonly recipes: readonly OwnedName[]; readonly titles: readonly OwnedName[] } | null
   /** Accounts whose jobs carry the filter's first label. */
   readonly labelled: readonly string[]
+  /** Accounts with ended jobs of the engine; null: an index has those of all accounts together. */
+  readonly engineUsers: readonly string[] | null
   /** Accounts with jobs that wait, as far as these have to be walked one by one. */
   readonly waiting: readonly string[]
 }
@@ -55,9 +56,11 @@ export function toServicePlan(filter: SummaryFilter, found: ServiceTerms): Searc
   if (filter.code !== null) return plan([toServiceRange({ by: 'code', values: [filter.code] })], { code: null })
   if (found.recipes !== null && found.recipes.length <= MAX_RANGES)
     return plan(found.recipes.map(toRecipeRange), { recipes: null })
-  if (filter.engine !== null && found.isEngineIndexed(filter.engine)) {
-    const held = (filter.statuses ?? JOB_STATUSES).filter(isHeld).map(toHeldRange)
-    return plan([toServiceRange({ by: 'engine', values: [filter.engine] }), ...held])
+  const users = found.engineUsers ?? [null]
+  if (filter.engine !== null && users.length <= MAX_RANGES) {
+    const values = [filter.engine] as const
+    const ended = users.map((accountId): SearchRange => ({ accountId, by: 'engine', values }))
+    return plan([...ended, ...(filter.statuses ?? JOB_STATUSES).filter(isHeld).map(toHeldRange)])
   }
   if (filter.pool !== null && filter.pool !== DEFAULT_POOL)
     return plan([toServiceRange({ by: 'whole_pool', values: [filter.pool] })], { pool: null })

@@ -35,6 +35,7 @@ import { createUploadStore } from './stores/sqlite-upload-store.ts'
 import { createWebhookStore } from './stores/sqlite-webhook-store.ts'
 import { type StoreChannels, toAuditedChannels } from './stores/store-channels.ts'
 import { type Channel, DamagedError, openChannel } from './threads/channel.ts'
+import { createGate, giveUpGate, openGate } from './threads/gate.ts'
 import type { ReaderData } from './threads/reader-thread.ts'
 import { createWalCheckpointer, type WalCheckpointer } from './threads/wal-checkpointer.ts'
 import type { WriterData, WriterOperations } from './threads/writer-thread.ts'
@@ -98,8 +99,16 @@ async function openChannels(files: StoreFiles, options: SqliteStoreOptions): Pro
     migrationsDirectory,
     openedAt: clock.now(),
   }
-  // The writer first: it creates the tables that the reader prepares its statements against.
-  const write = await openChannel<WriterOperations>({
+  // The reader starts with the writer, and opens after it: the writer creates the tables that its statements name.
+  const gate = createGate()
+  const readerData: ReaderData = { path, gate }
+  const reading = openChannel<ReadOperations>({
+    name: 'reader',
+    script: new URL('./threads/reader-thread.ts', import.meta.url),
+    workerData: readerData,
+    maxPending,
+  })
+  const writing = openChannel<WriterOperations>({
     name: 'writer',
     script: new URL('./threads/writer-thread.ts', import.meta.url),
     workerData: writerData,
@@ -107,14 +116,16 @@ async function openChannels(files: StoreFiles, options: SqliteStoreOptions): Pro
     onLongWal: checkpointer.request,
     onRepaired: () => log.error({ path }, 'the database was damaged; its indexes were rebuilt and it is sound again'),
   })
+  const [written] = await Promise.allSettled([writing])
+  if (written.status === 'rejected') {
+    giveUpGate(gate)
+    await Promise.allSettled([reading])
+    throw written.reason
+  }
+  const write = written.value
+  openGate(gate)
   try {
-    const readerData: ReaderData = { path }
-    const read = await openChannel<ReadOperations>({
-      name: 'reader',
-      script: new URL('./threads/reader-thread.ts', import.meta.url),
-      workerData: readerData,
-      maxPending,
-    })
+    const read = await reading
     return { write, read: repairingReads(read, write), checkpointer }
   } catch (error) {
     await write.close()

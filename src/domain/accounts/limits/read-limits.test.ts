@@ -17,14 +17,14 @@ test('tiers fill in what they leave out, and the first is the default', () => {
 })
 
 test('what is wrong is named with its tier', () => {
-  assert.throws(() => readTiers({ free: { concurrentJob: 1 } }), isInvalid(/^free: concurrentJob is no limit/))
+  assert.throws(() => readTiers({ free: { concurrentJob: 1 } }), isInvalid(/^free: concurrentJob is not a limit/))
   assert.throws(() => readTiers({ free: { concurrentJobs: 1.5 } }), isInvalid(/^free: concurrentJobs must be/))
   assert.throws(() => readTiers({ free: { creditFloorMicros: 1 } }), isInvalid(/creditFloorMicros must be/))
   assert.throws(() => readTiers({ free: { allowNodes: [''] } }), isInvalid(/allowNodes must be a list/))
   assert.throws(() => readTiers({ free: { subscriptionActive: 'yes' } }), isInvalid(/true or false/))
   assert.throws(() => readTiers({ 'Free!': {} }), isInvalid(/has the name "Free!"/))
   for (const wrong of [{}, [], null, 'x', { free: 1 }]) assert.throws(() => readTiers(wrong), isInvalid(/must/))
-  assert.throws(() => readOverrides({ __proto__: null, constructor: 1 }), isInvalid(/^constructor is no limit/))
+  assert.throws(() => readOverrides({ __proto__: null, constructor: 1 }), isInvalid(/^constructor is not a limit/))
 })
 
 test('overrides win over the tier, also with null; an unknown tier runs nothing', () => {

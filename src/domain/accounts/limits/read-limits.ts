@@ -66,7 +66,7 @@ function readTierName(name: string): string {
 
 function readLimit([name, value]: [string, unknown]): [string, unknown] {
   if (!Object.hasOwn(READERS, name)) {
-    throw invalidField(name.slice(0, 64), `is no limit; the limits are ${Object.keys(READERS).join(', ')}`)
+    throw invalidField(name.slice(0, 64), `is not a limit; the limits are ${Object.keys(READERS).join(', ')}`)
   }
   try {
     return [name, READERS[name as keyof AccountLimits](value)]

@@ -96,7 +96,7 @@ export function createDirectUploadActions(deps: DirectUploadDeps): DirectUploadA
     const plain = sealer.open(Buffer.from(token, 'base64url'), toContext(accountId))
     const carried = plain === null ? null : (JSON.parse(Buffer.from(plain).toString()) as Carried)
     if (carried === null || carried.expiresAtMs <= clock.now().getTime()) {
-      throw new ServiceError('not_found', 'there is no upload with this token, or not any more')
+      throw new ServiceError('not_found', 'there is no upload with this token, or no longer')
     }
     return carried
   }

@@ -12,6 +12,7 @@ import type { BlobStore } from '../blob-store.ts'
 import type { AdmitFields, UploadFields } from '../create/upload-fields.ts'
 import type { StorageQuota } from '../storage-quota.ts'
 import type { FinishUpload } from './finish-upload.ts'
+import { tooMuch } from './too-much.ts'
 import type { UploadHold, UploadLeases } from './upload-leases.ts'
 import type { ResumableUpload, UploadStore } from './upload-store.ts'
 
@@ -153,6 +154,7 @@ export function createResumableUploads(deps: ResumableDeps): ResumableUploads {
       const upload = await findUpload(request)
       if (upload.assetId === null) return runHeld(upload.id, (hold) => send(hold, request))
       if (request.offsetBytes !== upload.lengthBytes) throw wrongOffset(upload.lengthBytes)
+      for await (const chunk of request.source) if (chunk.length > 0) throw tooMuch(upload.lengthBytes)
       return standingOf(upload)
     },
     async terminate(name) {
@@ -179,7 +181,7 @@ function isWhole({ hash, assetId }: ResumableUpload): boolean {
 }
 
 function unknown(): ServiceError {
-  return new ServiceError('not_found', 'there is no upload with this id, or not any more')
+  return new ServiceError('not_found', 'there is no upload with this id, or no longer')
 }
 
 function wrongOffset(offsetBytes: number): ServiceError {

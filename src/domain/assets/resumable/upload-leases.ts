@@ -73,7 +73,7 @@ export function createUploadLeases({ store, newId, clock, isAlone }: LeaseDeps):
     const writer = writers.get(id)
     if (writer === undefined) return
     if (nowMs() - writer.lastAtMs < STALLED_MS) throw locked()
-    writer.ending.abort(new ServiceError('upload_locked', 'a newer request goes on with this upload'))
+    writer.ending.abort(new ServiceError('upload_locked', 'a newer request continues this upload'))
     await writer.ended
     if (writers.has(id)) throw locked()
   }

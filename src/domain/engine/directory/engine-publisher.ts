@@ -37,7 +37,7 @@ const SAID_LATELY_MS = 8000
 /** A catalog is put again now and then: it may have been removed while no engine was known to have it. */
 const PUT_AGAIN_MS = 3_600_000
 
-/** One that is published before a process ends is free at once for the next one: nobody can be beside it. */
+/** For a process that is certainly alone: an engine is free again as soon as the process ends. */
 const AT_ONCE = new Date(0)
 
 export function createEnginePublisher(deps: PublisherDeps): EnginePublisher {
@@ -95,7 +95,7 @@ export function createEnginePublisher(deps: PublisherDeps): EnginePublisher {
         .filter(({ status }) => taken.includes(status.id))
         .map(({ status, takeOver }) => takeOne(status.id, takeOver)),
     )
-    // Whoever claims may have gained an engine, or lost one.
+    // Workers may have gained an engine, or lost one.
     fleet.announce()
   }
 

@@ -41,7 +41,7 @@ interface FollowedEngines {
 interface FollowDeps {
   readonly registry: Pick<EngineRegistry, 'list' | 'findCatalogs'>
   readonly leases: EngineLeases
-  /** null: the engine belongs to nobody any more, and counts for nothing. Left out: every engine is the service's own. */
+  /** null: the key of the engine is gone, and the engine is ignored. Left out: every engine is the service's own. */
   readonly poolsOf?: (engineId: string) => EnginePools | null
   /** Another text than before when something in the registry has changed; null: that is not known. Left out: it never is. */
   readonly readSign?: () => string | null

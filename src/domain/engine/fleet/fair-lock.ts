@@ -5,7 +5,7 @@
  */
 interface FairLock {
   /**
-   * `work` resolves to whether it had success, and is told whether there are others. `asker` identifies who asks and is the same in
+   * `work` resolves to whether it succeeded, and gets whether others wait. `asker` identifies the caller and is the same in
    * every call.
    */
   run(asker: object, work: (isShared: boolean) => Promise<boolean>): Promise<boolean>

@@ -6,13 +6,16 @@ import type { Clock } from '../../../../lib/clock.ts'
 import type { NewId } from '../../../../lib/ids.ts'
 import { invalidField, ServiceError } from '../../errors.ts'
 import type { EngineDirectory } from '../directory/engine-directory.ts'
+import { type FindNodes, refuseAll, refuseEngine, refuseUpload } from './launched-elsewhere.ts'
 import { createWeightCheck, mustBeAllowed, readWeightPath, type WeightCheck, type WeightRules } from './weight-rules.ts'
 import type { HashAlgorithm, WeightDraft, WeightPath, WeightPlace } from './weight-store.ts'
 
 interface ManagerDeps {
   /** Those that this process launched. */
   readonly places: () => readonly WeightPlace[]
-  readonly directory: Pick<EngineDirectory, 'find' | 'weights'>
+  readonly directory: Pick<EngineDirectory, 'find' | 'status' | 'weights'>
+  /** Left out: there can be no other process. */
+  readonly findNodes?: FindNodes
   readonly rules: WeightRules
   readonly newId: NewId
   readonly clock: Clock
@@ -43,7 +46,14 @@ const MAX_UPLOADS = 64
 // What a disk needs beside the file itself: other processes write to it, too.
 const SPARE_BYTES = 64 * 1024 * 1024
 
-export function createWeightManager({ places, directory, rules, newId, clock }: ManagerDeps) {
+export function createWeightManager({
+  places,
+  directory,
+  rules,
+  newId,
+  clock,
+  findNodes = async () => [],
+}: ManagerDeps) {
   const busy = new Set<string>()
   let latest: Promise<unknown> = Promise.resolve()
 
@@ -55,16 +65,12 @@ export function createWeightManager({ places, directory, rules, newId, clock }: 
   }
 
   /** Throws not_found, invalid_field. */
-  function placeOf(engineId: string | null): WeightPlace {
+  async function placeOf(engineId: string | null): Promise<WeightPlace> {
     const all = places()
     const place = engineId === null ? all[0] : all.find((each) => each.engineId === engineId)
     if (place !== undefined) return place
-    if (engineId === null) throw new ServiceError('not_found', 'this process has launched no engine (comfyuiLaunch)')
-    const { isSupervised, drivenBy } = directory.find(engineId)
-    const problem = isSupervised
-      ? 'was launched by another process of the service; send the request to that one (details.driven_by)'
-      : 'was not launched by this service, so its disk cannot be written; put the file there by hand'
-    throw invalidField('engine', problem, { driven_by: drivenBy })
+    if (engineId === null) return refuseAll(directory.status(), findNodes)
+    return refuseEngine(directory.find(engineId), findNodes)
   }
 
   async function findAll(): Promise<readonly (WeightPlace & { readonly draft: WeightDraft })[]> {
@@ -78,8 +84,7 @@ export function createWeightManager({ places, directory, rules, newId, clock }: 
 
   async function findOne(id: string): Promise<WeightPlace & { readonly draft: WeightDraft }> {
     const found = (await findAll()).find(({ draft }) => draft.id === id)
-    if (found === undefined) throw new ServiceError('not_found', 'there is no upload with this id')
-    return found
+    return found ?? refuseUpload(findNodes)
   }
 
   const expiryOf = ({ touchedAt }: WeightDraft) => new Date(touchedAt.getTime() + KEEP_IDLE_MS)
@@ -117,7 +122,7 @@ export function createWeightManager({ places, directory, rules, newId, clock }: 
   async function beginNow(wish: NewUpload): Promise<WeightUpload> {
     const path = readWeightPath(wish)
     mustBeAllowed(path, rules)
-    const place = placeOf(wish.engineId)
+    const place = await placeOf(wish.engineId)
     const { engineId, store } = place
     const folders = await store.folders()
     if (!folders.includes(path.folder))
@@ -201,7 +206,7 @@ export function createWeightManager({ places, directory, rules, newId, clock }: 
     /** `isForced`: also while the engine has it loaded. */
     async remove(engineId: string, wanted: WeightPath, { isForced }: { readonly isForced: boolean }): Promise<void> {
       const path = readWeightPath(wanted)
-      const { store } = placeOf(engineId)
+      const { store } = await placeOf(engineId)
       if (!(await store.folders()).includes(path.folder)) throw invalidField('folder', 'is none of this engine')
       if (!(await store.isTaken(path))) throw missingFile()
       // Engines that were launched here may share the folder.

@@ -55,7 +55,7 @@ export interface WorkerDeps
   readonly leaseMs?: number
   readonly renewEveryMs?: number
   readonly pollEveryMs?: number
-  /** Whether notices of work are known to arrive: then it polls seldom. Left out: they cannot be lost, or nobody knows. */
+  /** Whether notices of work are known to arrive; then the worker polls seldom. Left out: they cannot be lost, or it is unknown. */
   readonly isWoken?: () => boolean
   readonly parallelIngests?: number
   /** The pause after the storage had no room. It doubles while that goes on, so that jobs do not spend all attempts at once. */

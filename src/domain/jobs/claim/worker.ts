@@ -9,14 +9,14 @@ import { createSemaphore } from '../../../../lib/waiting/semaphore.ts'
 import { settlesWithin, sleep } from '../../../../lib/waiting/sleep.ts'
 import { createTurns } from '../../../../lib/waiting/turns.ts'
 import type { EngineSlot } from '../../engine/fleet/engine-slot.ts'
-import type { EngineOffer } from '../../engine/fleet/lane-offers.ts'
 import { isStoreAway } from '../../errors.ts'
 import type { JobChanged } from '../../events/event-bus.ts'
-import type { Claim, ClaimRequest, ForeseenJob } from '../job-store.ts'
+import type { Claim, ClaimRequest } from '../job-store.ts'
 import { JobRun, type TakeLate } from '../run/job-run.ts'
 import type { RunDeps } from '../run/run-deps.ts'
 import { RunTrace } from '../run/run-trace.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
+import { ReadyRuns } from './ready-runs.ts'
 import { readWorkerOptions, type WorkerDeps, type WorkerOptions } from './worker-options.ts'
 
 interface WorkerStats {
@@ -48,13 +48,6 @@ const MAX_CLAIMS_AT_ONCE = 32
 /** How many ends may be under way at a time, beside the runs that engines compute: they hold outputs in memory. */
 const MAX_COMPUTED = 64
 
-/** Credentials are handed out once, and an earlier attempt may have to be ended on its engine first. */
-function mayLieReady({ job, needsExtraData }: ForeseenClaim): boolean {
-  return job.attempt === 1 && !needsExtraData
-}
-
-type ForeseenClaim = NonNullable<ForeseenJob['claim']>
-
 class ClaimingWorker implements Worker {
   readonly #deps: WorkerDeps
   readonly #options: WorkerOptions
@@ -63,9 +56,8 @@ class ClaimingWorker implements Worker {
   readonly #runs = new Map<string, JobRun>()
   /** Runs, each together with the repair of its engine where one follows. */
   readonly #busy = new Set<Promise<void>>()
-  /** Runs that lie ready on their engines, by job. Their jobs still wait, as far as the store knows. */
-  readonly #ready = new Map<string, JobRun>()
-  /** How many of them their engines have computed, so that only their ends are still to be written. */
+  readonly #ready: ReadyRuns
+  /** How many of those that are busy their engines have computed, so that only their ends are still to be written. */
   #computed = 0
   readonly #bell = createDoorbell()
   readonly #closing = new AbortController()
@@ -86,6 +78,7 @@ class ClaimingWorker implements Worker {
     const { limits, pace, observer, parallelIngests, storageRetryMs, leaseMs } = this.#options
     this.#storageBackoff = createBackoff({ firstMs: storageRetryMs, maxMs: MAX_STORAGE_PAUSE_MS })
     this.#leases = new LeaseKeeper(deps, this.#options)
+    this.#ready = this.#createReadyRuns()
     this.#runDeps = {
       ...deps,
       observer,
@@ -101,6 +94,22 @@ class ClaimingWorker implements Worker {
         return this.#leases.giveBack([lease])
       },
     }
+  }
+
+  #createReadyRuns(): ReadyRuns {
+    return new ReadyRuns(this.#deps, this.#options, {
+      leases: this.#leases,
+      closing: this.#closing.signal,
+      claimant: () => this.#claimant(),
+      open: (claim, slot, begin) => this.#open(claim, slot, begin),
+      onBegun: (occupied) => this.#busy.add(occupied),
+      onTaken: (claim, run) => {
+        this.#runs.set(claim.job.id, run)
+        this.#tellBegun(claim)
+      },
+      onClaimFailed: (error) => this.#pauseAfter(error),
+      onAnswered: () => this.#bell.ring(),
+    })
   }
 
   start(): void {
@@ -164,84 +173,11 @@ class ClaimingWorker implements Worker {
   }
 
   async #claimOrLayReady(isShared: boolean): Promise<boolean> {
-    for (const run of this.#ready.values()) if (!this.#deps.fleet.isAvailable(run.claim.engineId)) run.abandon()
+    this.#ready.withdrawAll((engineId) => !this.#deps.fleet.isAvailable(engineId))
     if (this.#room() > 0 && (await this.#claimSome(isShared))) return true
     // Workers that share engines take turns with each job, so none of them takes one ahead.
-    if (!isShared) for (const { offer, count } of this.#deps.fleet.readyOffers()) await this.#layReady(offer, count)
+    if (!isShared) for (const { offer, count } of this.#deps.fleet.readyOffers()) await this.#ready.lay(offer, count)
     return false
-  }
-
-  /**
-   * Lays the jobs that would be claimed next ready on an engine, which then has no pause between two. They are claimed when it begins
-   * them. Whatever lies ready and would no longer be claimed next is withdrawn.
-   */
-  async #layReady(engine: EngineOffer, most: number): Promise<void> {
-    const { store, clock, log } = this.#deps
-    if (store.foresee === undefined || store.claimForeseen === undefined) return
-    const known = [...this.#ready.keys()]
-    const now = clock.now()
-    const request = { ...this.#claimant(), now, leaseUntil: now, engine, count: known.length + most, known }
-    const foreseen = await store.foresee(request).catch((error: unknown) => {
-      log.debug({ err: error }, 'the next jobs could not be foreseen')
-      return []
-    })
-    this.#withdrawOvertaken(engine.engineId, foreseen)
-    let room = most
-    for (const { claim } of foreseen) {
-      if (claim === null) continue
-      if (room-- <= 0 || this.#closing.signal.aborted || !mayLieReady(claim)) return
-      this.#beginReady({ ...claim, leaseId: this.#deps.newId() })
-    }
-  }
-
-  /**
-   * Of what lies ready on an engine, what would not be claimed soon, and what a job of a higher priority comes before. Others that the
-   * fair share would put before it come right after it: they wait for what lies ready there and no longer.
-   */
-  #withdrawOvertaken(engineId: string, foreseen: readonly ForeseenJob[]): void {
-    const next = new Set<string>()
-    let priority = Number.NEGATIVE_INFINITY
-    for (const { jobId, claim } of foreseen) {
-      if (claim !== null) priority = Math.max(priority, claim.job.priority)
-      else if ((this.#ready.get(jobId)?.claim.job.priority ?? 0) >= priority) next.add(jobId)
-    }
-    for (const [jobId, run] of this.#ready) if (run.claim.engineId === engineId && !next.has(jobId)) run.abandon()
-  }
-
-  #beginReady(foreseen: Claim): void {
-    const { fleet, store } = this.#deps
-    const { engineId, needs, leaseId, job } = foreseen
-    const slot = fleet.layReady(engineId, needs)
-    const takeLate: TakeLate = async () => {
-      clearTimeout(tooLong)
-      slot.begin()
-      this.#busy.add(occupied)
-      const now = this.#deps.clock.now()
-      const leaseUntil = new Date(now.getTime() + this.#options.leaseMs)
-      const { pool, workerId } = this.#options
-      try {
-        const request = { pool, workerId, leaseId, leaseUntil, now, engineId, jobId: job.id }
-        const claim = (await store.claimForeseen?.(request)) ?? null
-        if (claim === null) return null
-        this.#ready.delete(job.id)
-        this.#runs.set(job.id, run)
-        this.#tellBegun(claim)
-        return { claim, leaseUntil }
-      } catch (error) {
-        this.#leases.noteUnanswered([leaseId], leaseUntil)
-        this.#pauseAfter(error)
-        return null
-      } finally {
-        this.#bell.ring()
-      }
-    }
-    const { run, occupied } = this.#open(foreseen, slot, { leaseUntil: this.#deps.clock.now(), takeLate })
-    const tooLong = setTimeout(() => run.abandon(), this.#options.readyForMs)
-    this.#ready.set(job.id, run)
-    void occupied.finally(() => {
-      clearTimeout(tooLong)
-      if (this.#ready.get(job.id) === run) this.#ready.delete(job.id)
-    })
   }
 
   /** Between one and two poll intervals, so that many workers do not ask in step. */
@@ -265,7 +201,7 @@ class ClaimingWorker implements Worker {
     const now = clock.now()
     const leaseUntil = new Date(now.getTime() + this.#options.leaseMs)
     const leaseIds = Array.from({ length: count }, () => this.#deps.newId())
-    const moment = { now, leaseUntil, ...this.#claimant(), lieReady: [...this.#ready.keys()] }
+    const moment = { now, leaseUntil, ...this.#claimant(), lieReady: this.#ready.jobIds() }
     const claims =
       hasSlots && count > 1 && store.claimSeveral !== undefined
         ? await store.claimSeveral({ ...moment, leaseIds, offersAfter: (chosen) => fleet.offers(chosen) })
@@ -302,7 +238,7 @@ class ClaimingWorker implements Worker {
 
   #begin(claim: Claim, leaseUntil: Date): void {
     // Somebody else has claimed it and given it back since.
-    this.#ready.get(claim.job.id)?.abandon()
+    this.#ready.withdraw(claim.job.id)
     const slot = this.#deps.fleet.take(claim.engineId, claim.needs)
     const { run, occupied } = this.#open(claim, slot, { leaseUntil })
     this.#runs.set(claim.job.id, run)
@@ -362,7 +298,7 @@ class ClaimingWorker implements Worker {
   /** Somebody else changed a job that runs here: a cancel, or an end such as its retention. The lease tells which. */
   #onChanged({ jobId, version }: JobChanged): void {
     // Whatever happened to a job that waits, it is not to be computed as it lies there.
-    this.#ready.get(jobId)?.abandon()
+    this.#ready.withdraw(jobId)
     const run = this.#runs.get(jobId)
     if (run === undefined || version <= run.version) return
     this.#leases
@@ -389,7 +325,7 @@ class ClaimingWorker implements Worker {
 
   async #drain(deadline: Date): Promise<void> {
     this.#closing.abort()
-    for (const run of this.#ready.values()) run.abandon()
+    this.#ready.withdrawAll()
     const [claimLoop, renewLoop] = this.#loops
     await claimLoop
     await this.#leases.returnUnanswered()
@@ -406,7 +342,7 @@ class ClaimingWorker implements Worker {
   }
 
   async evict(engineId: string): Promise<void> {
-    for (const run of this.#ready.values()) if (run.claim.engineId === engineId) run.abandon()
+    this.#ready.withdrawAll((id) => id === engineId)
     const runs = [...this.#runs.values()].filter((run) => run.claim.engineId === engineId)
     for (const run of runs) run.abandon()
     await this.#leases.giveBack(runs.map((run) => run.lease))

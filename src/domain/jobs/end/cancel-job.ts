@@ -1,6 +1,6 @@
 /**
  * A cancel is a change of the job, not a call into a worker: a queued job ends at once, a running one becomes `canceling`
- * and the notice wakes whoever runs it. Repeating it is harmless, and a job that has ended stays as it is.
+ * and the notice wakes the worker that runs it. Repeating it is harmless, and a job that has ended stays as it is.
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import { isUuid } from '../../../../lib/ids.ts'

@@ -9,7 +9,7 @@ import type { ReportedFile } from '../../../../engine/graph/run-event.ts'
 import { isMediaType, toBareType, typeFromName } from '../../../../lib/files/mime.ts'
 import type { OutputLocation, OutputType } from '../job.ts'
 import type { Reported } from '../run/apply-engine-event.ts'
-import { toJsonText } from '../run/report-text.ts'
+import { toJsonText } from '../run/record/report-text.ts'
 
 /** A report that has yet to be stored. */
 export interface OutputDraft {

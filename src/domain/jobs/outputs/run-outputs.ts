@@ -29,6 +29,8 @@ export interface RunOutputs {
   allStored(): Promise<void>
   /** What is still under way is given up. */
   cut(reason: string): void
+  /** The run is over: the same, where as a rule nothing is under way. */
+  end(): void
   readonly isCut: boolean
 }
 
@@ -39,6 +41,9 @@ interface RunOutputsOptions {
   readonly committer: Pick<Committer, 'addOutput'>
   onFault(cause: unknown, fault: OutputFault): void
 }
+
+// One for all runs: an error that is made anew records where, which costs more than storing a short text.
+const OVER = new Error('the run is over')
 
 export function createRunOutputs(
   deps: RunDeps,
@@ -70,6 +75,7 @@ export function createRunOutputs(
     hasRoom: () => ingest.hasRoom(),
     allStored: () => ingest.allStored(),
     cut: (reason) => stop.abort(new Error(reason)),
+    end: () => stop.abort(OVER),
     get isCut() {
       return stop.signal.aborted
     },

@@ -70,7 +70,7 @@ export function createJobCache({ maxEntries, maxBytes, queuedFreshMs, liveFreshM
 
   function drop(jobId: string, entry: Entry): void {
     if (!entries.delete(jobId)) return
-    // A read under way may still bring a job into this entry, which nobody can reach from now on: it must not count.
+    // A read under way may still put a job into this entry, which is no longer reachable: it must not count.
     entry.isDropped = true
     usedBytes -= entry.bytes
   }

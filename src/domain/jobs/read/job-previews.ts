@@ -1,5 +1,5 @@
 /**
- * The newest preview of each running job, bounded, and the way of every preview to whoever watches. How many of them a reader is
+ * The newest preview of each running job, bounded, and the delivery of every preview to its watchers. How many of them a reader is
  * shown is decided where frames are made. Previews are not stored anywhere.
  */
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
@@ -28,7 +28,7 @@ interface PreviewsDeps {
 
 export function createPreviews({ bus, maxJobs = 256 }: PreviewsDeps): Previews {
   const newest = new BoundedMap<string, Preview>(maxJobs)
-  // Of the runs in this process, whoever watches them: a watcher that comes later is shown the newest at once.
+  // For runs in this process, always: a watcher that comes later gets the newest at once.
   const stop = bus.onLive('published_here', keepNewest)
 
   function keepNewest({ jobId, event }: JobLive<LiveEvent>): void {
@@ -42,7 +42,7 @@ export function createPreviews({ bus, maxJobs = 256 }: PreviewsDeps): Previews {
   return {
     newest: (jobId) => newest.get(jobId) ?? null,
     listen(jobId, listener) {
-      // What is told while the subscription is made was shown before: it is the newest, and no news.
+      // A preview that arrives while the subscription is made is a repetition of the newest one.
       let isListening = false
       const stop = bus.onLive({ jobId }, (notice) => {
         keepNewest(notice)

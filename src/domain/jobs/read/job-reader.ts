@@ -56,7 +56,7 @@ export function createJobReader(deps: ReaderDeps): JobReader {
     return job !== undefined && job.accountId === accountId ? job : undefined
   }
 
-  /** Nobody can have written a newer version without this process knowing. */
+  /** No other process can have written a newer version. */
   const isCertain = (job: Job) => store.findLiveVersion === undefined || isTerminal(job.status)
 
   function peek(accountId: string, jobId: string): Job | undefined {
@@ -92,7 +92,7 @@ export function createJobReader(deps: ReaderDeps): JobReader {
     peek,
     find,
     async findSince(accountId, jobId, version) {
-      // The caller may have heard of this version before the cache's own listener did.
+      // The caller may have got the notice of this version before the cache did.
       cache.notice(jobId, version)
       const cached = findCached(accountId, jobId)
       return cached !== undefined && cached.version >= version && version > 0 ? cached : find(accountId, jobId)

@@ -8,8 +8,8 @@ import type { Clock } from '../../../../lib/clock.ts'
 import { sleep } from '../../../../lib/waiting/sleep.ts'
 import type { EventBus, JobLive } from '../../events/event-bus.ts'
 import type { LiveEvent } from '../../events/live-event.ts'
-import type { LogLine } from '../run/log-lines.ts'
-import { createNodeSpans, type NodeSpan, type NodeSpans } from '../run/node-spans.ts'
+import type { LogLine } from '../run/record/log-lines.ts'
+import { createNodeSpans, type NodeSpan, type NodeSpans } from '../run/record/node-spans.ts'
 
 export interface LiveRun {
   /** Another one for another run of the same job. */
@@ -37,7 +37,7 @@ interface LiveRunsDeps {
   readonly bus: Pick<EventBus<LiveEvent>, 'hasOthers' | 'onLive'>
   readonly clock: Clock
   readonly maxJobs?: number
-  /** How long a run elsewhere has to tell what it told before. */
+  /** How long another process has to send the earlier events of a run. */
   readonly patienceMs?: number
 }
 
@@ -63,7 +63,7 @@ function createRunSoFar(clock: Clock): RunSoFar {
   function print(text: string, at: Date): void {
     const nodeId = [...running].at(-1) ?? null
     const parts = (open + text).split('\n')
-    // What is not ended yet is told with its end.
+    // Nodes that have not ended yet are sent with their end.
     open = (parts.pop() ?? '').slice(0, MAX_LINE_LENGTH)
     for (const part of parts) {
       const line = part.slice(0, MAX_LINE_LENGTH)
@@ -120,9 +120,9 @@ export function createLiveRuns({ bus, clock, maxJobs = 256, patienceMs = 250 }: 
       return so.nodes.length + so.lines.length === 0 ? null : so
     },
     follow(jobId) {
-      // A run elsewhere tells what it told before; one that is still to begin may begin here.
+      // Another process sends the earlier events of its run; a run that is still to begin may begin here.
       let heard = createRunSoFar(clock)
-      // One that ends here is forgotten here, and its last words are still to be told.
+      // A run that ends here is forgotten, but its last events are still to be sent.
       let here = runs.get(jobId)
       const stop = bus.onLive({ jobId }, ({ event }) => {
         if (event.type === 'started') {

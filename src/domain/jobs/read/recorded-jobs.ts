@@ -5,7 +5,7 @@
 import type { Clock } from '../../../../lib/clock.ts'
 import { isUuid } from '../../../../lib/ids.ts'
 import type { Job, Submission } from '../job.ts'
-import type { RunRecord } from '../run/run-record.ts'
+import type { RunRecord } from '../run/record/run-record.ts'
 import { isTerminal, type JobStatus } from '../transitions.ts'
 
 export interface RecordedJob {

@@ -1,6 +1,6 @@
 /**
  * How the service fared over the last day, as far as this process has looked: one value for every ten seconds, in memory. Every
- * process looks at the whole service, so each tells the same from its own start on.
+ * process reads the whole service, so all show the same figures, each from its own start on.
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Micros } from '../../../../lib/text/usd.ts'
@@ -16,7 +16,7 @@ const IS_LEVEL: Readonly<Record<SeriesName, boolean>> = {
 
 export const SERIES_STEP_MS = 10_000
 const KEPT = 8640
-// After a longer pause of this process nobody knows when the rest came to an end.
+// After a longer pause of this process it is unknown when the remaining jobs ended.
 const MAX_LOOKED_BACK_MS = 60_000
 
 interface SeriesDeps {

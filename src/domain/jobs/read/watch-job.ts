@@ -64,7 +64,7 @@ export function createWatchJob(deps: WatchJobDeps): JobWatching {
     async watchJob(accountId, jobId, watcher) {
       const watch = isUuid(jobId) ? await hub.watch({ accountId, jobId }, watcher) : null
       if (watch === null) throw new ServiceError('not_found', 'there is no job with this id')
-      // An ended job tells nothing more, and nobody need be asked about it.
+      // An ended job sends nothing more, so no subscription is needed.
       const hasEnded = isTerminal(watch.snapshot.status)
       const stopPreviews = hasEnded ? () => {} : previews.listen(jobId, (preview) => watcher.onPreview(preview))
       return {

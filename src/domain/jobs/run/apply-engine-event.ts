@@ -8,7 +8,6 @@ import type { Graph } from '../../../../engine/graph/graph.ts'
 import type { EngineEvent, EngineFailure, NodeReport, ReportedItem } from '../../../../engine/graph/run-event.ts'
 import { keepHead, keepTail } from '../../../../lib/text/cut-text.ts'
 import type { JobError, Progress } from '../job.ts'
-import { appendLog, EMPTY_LOG, type LogTail } from './log-tail.ts'
 import {
   completeProgress,
   countNodes,
@@ -19,7 +18,8 @@ import {
   skipCached,
   startProgress,
 } from './progress.ts'
-import { copyHead, toJsonText } from './report-text.ts'
+import { appendLog, EMPTY_LOG, type LogTail } from './record/log-tail.ts'
+import { copyHead, toJsonText } from './record/report-text.ts'
 
 /** One item of a node's report, with its key and index there. */
 export interface Reported {

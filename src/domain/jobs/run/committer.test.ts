@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silentLog } from '../../../../lib/log.ts'
 import { type Refusal, ServiceError } from '../../errors.ts'
+import type { Output } from '../job.ts'
 import type { RunChange } from '../job-store.ts'
-import { createCommitter } from './committer.ts'
+import { type CommitPace, createCommitter } from './committer.ts'
 
 const PROGRESS = {
   ...{ value: 1, nodesDone: 1, nodesTotal: 1, currentNode: null, currentNodeClass: null },
@@ -11,10 +12,14 @@ const PROGRESS = {
 }
 const SUCCEEDED = { status: 'succeeded', from: ['running'], at: new Date(0), error: null, record: null } as const
 
-function openCommitter(refusals: readonly Refusal[]) {
+const OUTPUT: Output = {
+  ...{ assetId: 'a', nodeId: '1', name: 'a.txt', type: 'text', contentType: 'text/plain', sizeBytes: 1, hash: 'h' },
+}
+
+function openCommitter(refusals: readonly Refusal[] = [], pace: Partial<CommitPace> = {}) {
   const sent: RunChange[] = []
   const committer = createCommitter({
-    pace: { progressEveryMs: 1000, firstProgressMs: 1000, outputLingerMs: 1000 },
+    pace: { progressEveryMs: 1000, firstProgressMs: 1000, outputLingerMs: 1000, ...pace },
     log: silentLog,
     async send(change) {
       sent.push(change)
@@ -45,6 +50,28 @@ test('a failure that is refused for good is lost when not even its bare end is t
   assert.deepEqual(outcome, { outcome: 'lost' })
   assert.deepEqual(sent[1]?.finish?.error, { ...error, traceback: null })
   assert.equal(sent.length, 2)
+})
+
+test('what a run made is written with its end once that is expected, however long it lay ready before', async (context) => {
+  context.mock.timers.enable({ apis: ['setTimeout'] })
+  const { committer, sent } = openCommitter([], { firstProgressMs: 50, outputLingerMs: 10 })
+  committer.progressed()
+  committer.addOutput(OUTPUT)
+  committer.expectEnd()
+  context.mock.timers.tick(100)
+  assert.equal(sent.length, 0)
+  await committer.finish(SUCCEEDED, null)
+  assert.deepEqual([sent.length, sent[0]?.outputs], [1, [OUTPUT]])
+})
+
+test('an end that takes long is not waited for', async (context) => {
+  context.mock.timers.enable({ apis: ['setTimeout'] })
+  const { committer, sent } = openCommitter([], { outputLingerMs: 10 })
+  committer.expectEnd()
+  committer.addOutput(OUTPUT)
+  context.mock.timers.tick(1100)
+  assert.deepEqual(sent[0]?.outputs, [OUTPUT])
+  committer.stop()
 })
 
 test('an end that finds nobody is written again as it was', async () => {

@@ -36,6 +36,8 @@ type Finish = NonNullable<RunChange['finish']>
 export interface Committer {
   addOutput(output: Output): void
   progressed(): void
+  /** The engine has computed everything: what there is to write waits for the end, unless that takes long. */
+  expectEnd(): void
   /** Answers with the end that was written: an end that the store will never take is replaced by a failure that says so. */
   finish(finish: Finish, log: JobLog | null): Promise<{ readonly outcome: CommitOutcome; readonly finish: Finish }>
   /** From here on nothing is written. */
@@ -56,6 +58,8 @@ const FINAL: ReadonlySet<Refusal> = new Set([
   ...(['invalid_request', 'invalid_field', 'forbidden', 'payload_too_large', 'hash_mismatch'] as const),
 ])
 const LINGER_MS_PER_OUTPUT = 0.05
+// Large outputs take longer than this to be stored, and those who watch want to see the first of them.
+const END_LINGER_MS = 1000
 
 export function createCommitter({ pace, log, send, readState, onOutcome, mayRetry }: CommitterDeps): Committer {
   let outputs: Output[] = []
@@ -65,7 +69,9 @@ export function createCommitter({ pace, log, send, readState, onOutcome, mayRetr
   let inFlight: Promise<void> | null = null
   let timer: NodeJS.Timeout | null = null
   let timerAtMs = 0
-  let progressAtMs = uptimeMs() + pace.firstProgressMs
+  /** null: nothing has been heard of the run, which may lie ready for a while. */
+  let progressAtMs: number | null = null
+  let endExpectedAtMs = 0
 
   /** Watchers read the whole job after each commit: the more outputs it has, the more of them are written together. */
   function lingerMs(): number {
@@ -75,7 +81,8 @@ export function createCommitter({ pace, log, send, readState, onOutcome, mayRetr
   function schedule(): void {
     if (isClosed || inFlight !== null || (outputs.length === 0 && !hasProgress)) return
     const nowMs = uptimeMs()
-    const dueMs = outputs.length > 0 ? nowMs + lingerMs() : Math.max(nowMs, progressAtMs)
+    const soonMs = outputs.length > 0 ? nowMs + lingerMs() : Math.max(nowMs, progressAtMs ?? nowMs)
+    const dueMs = Math.max(soonMs, endExpectedAtMs)
     if (timer !== null) {
       if (timerAtMs <= dueMs) return
       clearTimeout(timer)
@@ -129,6 +136,14 @@ export function createCommitter({ pace, log, send, readState, onOutcome, mayRetr
     progressed() {
       if (hasProgress) return
       hasProgress = true
+      progressAtMs ??= uptimeMs() + pace.firstProgressMs
+      schedule()
+    },
+    expectEnd() {
+      endExpectedAtMs = uptimeMs() + END_LINGER_MS
+      if (timer === null) return
+      clearTimeout(timer)
+      timer = null
       schedule()
     },
     async finish(finish, jobLog) {

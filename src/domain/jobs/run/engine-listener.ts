@@ -12,12 +12,12 @@ import type { Job, Progress } from '../job.ts'
 import type { RunOutputs } from '../outputs/run-outputs.ts'
 import { applyEngineEvent, type RunFold, startFold } from './apply-engine-event.ts'
 import type { Committer } from './committer.ts'
-import { createLogMarks, type LogMarks } from './log-lines.ts'
 import { toProgress } from './progress.ts'
+import { createLogMarks, type LogMarks } from './record/log-lines.ts'
+import { createRunRecorder, type RunRecorder } from './record/run-record.ts'
 import type { RunDeps } from './run-deps.ts'
 import type { RunMove } from './run-moves.ts'
 import { publishLive } from './run-notices.ts'
-import { createRunRecorder, type RunRecorder } from './run-record.ts'
 
 interface ListenerOptions {
   readonly job: Job

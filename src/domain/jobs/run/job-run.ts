@@ -193,7 +193,7 @@ export class JobRun {
       return { ...this.#toEnd(null), isShortOfRoom: true }
     } finally {
       this.#deps.verdicts?.settled(this.lease.jobId)
-      this.#outputs.cut('the run is over')
+      this.#outputs.end()
       this.#committer.stop()
       for (const timer of this.#timers) clearTimeout(timer)
     }
@@ -213,7 +213,10 @@ export class JobRun {
     const run: EngineRun = {
       ...prepared.run,
       onBegun: () => this.#onBegun(),
-      onComputed: () => this.#assigned.onComputed(),
+      onComputed: () => {
+        this.#committer.expectEnd()
+        this.#assigned.onComputed()
+      },
     }
     this.#graph = run.graph
     this.#listener.expect(run.graph)

@@ -3,7 +3,7 @@ import type { JobLog } from '../job.ts'
 import type { Claim, Lease } from '../job-store.ts'
 import type { Committer } from './committer.ts'
 import type { EngineListener } from './engine-listener.ts'
-import { readLog } from './log-tail.ts'
+import { readLog } from './record/log-tail.ts'
 import type { RunDeps } from './run-deps.ts'
 import { toTerminalEvent } from './run-notices.ts'
 

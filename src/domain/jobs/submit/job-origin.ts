@@ -1,5 +1,5 @@
 /**
- * What is kept of a submit for whoever looks at the job later: the key that it came with, the files that its graph names, and where
+ * What is kept of a submit, to be shown with the job later: the key that it came with, the files that its graph names, and where
  * an editor had put its nodes. Bounded, and without a word that the run needs: what the run needs goes with its end.
  */
 import { readTraceContext, type TraceContext, toTraceparent } from '../../../../lib/tracing/trace-context.ts'
@@ -9,10 +9,10 @@ import type { GraphLayout } from './graph-layout.ts'
 export interface JobOrigin {
   readonly idempotencyKey: string | null
   readonly inputs: readonly JobInput[]
-  /** There were more files than are told of. */
+  /** There were more files than are listed. */
   readonly areInputsCut: boolean
   readonly layout: GraphLayout | null
-  /** The trace that the submit belonged to; null: nobody traced. */
+  /** The trace that the submit belonged to; null: none. */
   readonly trace: TraceContext | null
 }
 
@@ -48,6 +48,9 @@ interface StoredOrigin {
 type StoredTrace = readonly [traceparent: string, tracestate?: string]
 
 export function writeOrigin({ idempotencyKey, inputs, areInputsCut, layout, trace }: JobOrigin): string {
+  // With traces on, most jobs have this alone. It has no letter that JSON writes otherwise.
+  const isTraceAlone = trace !== null && idempotencyKey === null && inputs.length === 0 && layout === null
+  if (isTraceAlone && trace.state === '') return `{"trace":["${toTraceparent(trace)}"]}`
   const stored: StoredOrigin = {
     ...(idempotencyKey !== null && { key: idempotencyKey }),
     ...(inputs.length > 0 && {

@@ -54,7 +54,7 @@ export interface SubmitRequest {
   readonly submission?: Submission
   /** Where an editor had put the nodes, for a submit that does not bring what the editor sent. */
   readonly layout?: GraphLayout | null
-  /** An address that is told of it; left out or null: only the webhooks of its account are. */
+  /** A webhook of this job; left out or null: only the webhooks of its account are called. */
   readonly webhook?: HookWish | null
   /** Whether an earlier result may answer it; left out or null: as its account says. */
   readonly reuse?: ReuseMode | null
@@ -122,7 +122,7 @@ export interface SubmitDeps {
     hasRoomFor(lane: string): boolean
   }
   readonly observer?: JobObserver
-  /** The trace that a submit belongs to; left out: nobody traces. */
+  /** The trace that a submit belongs to; left out: tracing is off. */
   readonly currentTrace?: () => TraceContext | null
   /**
    * Called while the record is on its way to the store. A worker of this process may claim at the same moment: the store

@@ -31,6 +31,8 @@ export interface JobSummary {
   /** The first picture among its outputs. */
   readonly thumb: { readonly assetId: string } | null
   readonly queuePosition: number | null
+  /** The job whose result answered this one; null: it is run itself. */
+  readonly reusedFrom: string | null
   readonly metadata: Readonly<Record<string, string>>
 }
 

@@ -6,7 +6,7 @@ import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
 import { isTerminal } from '../transitions.ts'
 
 export interface AnnounceDeps {
-  /** Left out: whoever made the change tells of it. */
+  /** Left out: the code that made the change announces it. */
   readonly bus: Partial<Pick<EventBus<never>, 'publishChanged' | 'publishWork'>>
   readonly extraData: Pick<ExtraDataKeeper, 'forget'>
   readonly observer: JobObserver

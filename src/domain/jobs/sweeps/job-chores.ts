@@ -55,7 +55,7 @@ export function createJobChores(deps: ChoreDeps): Chore[] {
     {
       name: 'repair-counters',
       runs: 'once',
-      // Rare, because it counts every row. Each transaction keeps the counters exact; this mends what a defect may have broken.
+      // Rare, because it counts every row. Each transaction keeps the counters exact; this repairs what a defect may have broken.
       everyMs: 60 * MINUTE_MS,
       async run() {
         const wrong = await accounts.repairCounters()

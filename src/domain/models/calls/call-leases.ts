@@ -28,7 +28,7 @@ export interface CallLeases {
   keep(call: HeldCall): void
   /** Ends that; false when the call was lost meanwhile. */
   take(call: HeldCall): boolean
-  /** Leaves a call to whoever looks for lapsed ones: with the next renewal, or when this node stops. */
+  /** Lets another node take the call over: with the next renewal, or when this node stops. */
   letGo(call: HeldCall): void
   /** Rejects when the store cannot be reached. */
   renew(): Promise<void>

@@ -8,6 +8,7 @@
  */
 
 import type { Micros } from '../../../../lib/text/usd.ts'
+import type { TraceContext } from '../../../../lib/tracing/trace-context.ts'
 import type { BlobStore } from '../../assets/blob-store.ts'
 import type { Json } from '../catalog/model.ts'
 import type { Quote } from '../pricing/pricing.ts'
@@ -50,7 +51,7 @@ export interface NewCall extends CallKey {
   readonly mayResubmit: boolean
 }
 
-/** The end of a call, for its caller and for whoever repeats its key. */
+/** The end of a call, for its caller and for requests that repeat its key. */
 export type CallEnd =
   | { readonly kind: 'result'; readonly result: CallResult }
   | { readonly kind: 'refusal'; readonly refusal: StoredRefusal }
@@ -122,7 +123,7 @@ export interface CallProgress {
   readonly told?: ToldTask
 }
 
-/** Names a call of an account: by its key, or by the task that its caller was told of. */
+/** Identifies a call of an account: by its key, or by the task that its caller knows. */
 export type ToldQuery = { readonly key: string } | { readonly task: string }
 
 export interface ToldCall {
@@ -184,6 +185,8 @@ export interface UnfinishedCall {
   readonly isStopAsked: boolean
   /** How often it was put back because the node that had taken it was lost. */
   readonly losses: number
+  /** The trace of its submit; null: nobody traced, or it was not queued. */
+  readonly trace: TraceContext | null
 }
 
 /** A call that was renewed, and whether somebody asked for its end meanwhile. */
@@ -217,12 +220,12 @@ export interface CallStore {
   finish(call: HeldCall, finish: CallFinish): Promise<{ readonly chargedMicros: Micros | null } | null>
   /** Holds these calls until then. A call that is missing in the answer has ended or is another node's. */
   renew(calls: readonly HeldCall[], until: Date): Promise<readonly RenewedCall[]>
-  /** Leaves these calls to whoever looks for lapsed ones next. */
+  /** Lets the next node that looks for lapsed calls take these over. */
   release(calls: readonly HeldCall[]): Promise<void>
   /** Takes running calls over, in order: those that nobody holds, and those whose leases have lapsed. */
   takeLapsed(options: TakeLapsedOptions): Promise<readonly UnfinishedCall[]>
   isRunning(call: CallRef): Promise<boolean>
-  /** null: the account has no such call, or its caller was told of no task. */
+  /** null: the account has no such call, or its caller knows no task of it. */
   findTold(accountId: string, query: ToldQuery): Promise<ToldCall | null>
   /** Newest first. */
   list(accountId: string, query: CallListQuery): Promise<readonly ListedCall[]>

@@ -19,7 +19,7 @@ import type { ToldTask } from './told-task.ts'
 
 /** Plain callbacks for metrics and log lines. They are called after the fact, must not throw and must not wait. */
 export interface CallObserver {
-  /** A call that was admitted has ended, whoever still listens. `refusal` is null for a result. */
+  /** An admitted call has ended, whether or not its caller still waits. `refusal` is null for a result. */
   ended(call: {
     readonly provider: string
     readonly model: string
@@ -70,7 +70,7 @@ export interface DriveCall {
   collect(call: DrivenCall, provider: Provider, handle: Json): Promise<void>
 }
 
-/** After so many failed polls in a row a waiting caller is told. */
+/** After so many failed polls in a row a waiting caller gets an error. */
 const TOLERATED_POLLS = 5
 const MAX_POLL_PAUSE_MS = 150_000
 const POLL_MS = 120_000
@@ -106,7 +106,7 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
   }
 
   /**
-   * A queued call that could not be sent has nobody who would send it again, so it keeps its turn and tries until its time is over.
+   * A queued call has no client that would repeat it, so if it could not be sent it keeps its slot and retries until its time is over.
    * `left`: somebody else has it now, or will.
    */
   async function submitUntilSent(
@@ -242,7 +242,7 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     try {
       await provider.cancel?.(task, { signal, deadline })
     } catch (error) {
-      log.warn({ err: error, model: task.model.id }, 'a provider could not be asked to stop; the generation goes on')
+      log.warn({ err: error, model: task.model.id }, 'a provider could not be asked to stop; the generation continues')
     }
   }
 

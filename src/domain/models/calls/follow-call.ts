@@ -1,5 +1,5 @@
 /**
- * Waits for a call that another node drives. Nobody tells this node how it ends, so it asks the store: often at first, then
+ * Waits for a call that another node drives. This node gets no message of its end, so it polls the store: often at first, then
  * every two seconds, and at once when a notice names the call.
  */
 import { createDoorbell, type Doorbell } from '../../../../lib/waiting/doorbell.ts'

@@ -2,6 +2,7 @@
  * The calls under way in this process: found by their id, waited for by whoever wants their end, and waited for when the
  * service stops.
  */
+import type { TraceContext } from '../../../../lib/tracing/trace-context.ts'
 import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
 import type { Model } from '../catalog/model.ts'
 import type { Quote } from '../pricing/pricing.ts'
@@ -13,13 +14,13 @@ import type { ToldTask } from './told-task.ts'
 export interface Listener {
   /** Whether the answer would still reach somebody. */
   isConnected(): boolean
-  /** Aborted when whoever waits has left for good and somebody else may wait instead; left out: only the deadline says so. */
+  /** Aborted when the waiting request is gone and another one may wait instead; left out: only the deadline ends the wait. */
   readonly left?: AbortSignal
 }
 
 const NOBODY: Listener = { isConnected: () => false }
 
-/** Told to whoever waits for a call with a key: another node goes on with it, and the key finds it there. */
+/** For requests that wait for a call with a key: another node continues it, and the key finds it there. */
 export class TakenElsewhere extends Error {
   override readonly name = 'TakenElsewhere'
 }
@@ -50,7 +51,7 @@ export class LiveCall {
   isCollectable: boolean
   /** When it is looked at next, for `Retry-After`. */
   pollAfterMs = 1000
-  /** Whoever submitted it does not want it any more. */
+  /** The caller that submitted it has cancelled it. */
   isAskedToStop = false
   /** Its end is being written: whether this node still has the call is for that write to say. */
   isConcluding = false
@@ -102,7 +103,7 @@ export class LiveCall {
     this.#listener = listener
     this.#hasWaiter = true
     return new Promise((resolve, reject) => {
-      const leave = () => this.#letGo(new RouterError('disconnected', 'whoever waited for this call has left'))
+      const leave = () => this.#letGo(new RouterError('disconnected', 'the caller of this call has disconnected'))
       const timer = setTimeout(() => this.#letGo(this.#toLate()), deadlineMs)
       listener.left?.addEventListener('abort', leave)
       this.#settle = (outcome) => {
@@ -116,7 +117,7 @@ export class LiveCall {
     })
   }
 
-  /** The end, for whoever waits and whoever may still come. */
+  /** The end, for present and later waiters. */
   end(outcome: CallEnd | RouterError): void {
     this.#outcome = outcome
     this.#settle?.(outcome)
@@ -163,7 +164,7 @@ export class LiveCall {
     this.#letGo(this.#toLeft(refusal, reason, { retryAfterSeconds: null }))
   }
 
-  /** The same, for good: nobody in this process looks after the call any more. */
+  /** The same, finally: this process no longer drives the call. */
   abandon(refusal: RouterRefusal, reason: string, retryAfterSeconds: number): void {
     this.end(this.#toLeft(refusal, reason, { retryAfterSeconds }))
   }
@@ -178,7 +179,7 @@ export class LiveCall {
     if (this.isCollectable) this.leaveElsewhere()
   }
 
-  /** Nobody in this process looks after the call any more, and another node does. */
+  /** This process no longer drives the call; another node does. */
   leaveElsewhere(): void {
     if (this.#isKeyed) this.#letGo(new TakenElsewhere('another node goes on with this call'))
     else this.abandon('unavailable', 'another process of the service took the call over', MOVED_FOR_SECONDS)
@@ -225,6 +226,8 @@ export interface DrivenCall {
   readonly isQueued: boolean
   readonly isOwnKey: boolean
   readonly quote: Quote
+  /** The trace that it continues; left out or null: that of whoever waits for it, if any. */
+  readonly trace?: TraceContext | null
 }
 
 export interface LiveCalls {

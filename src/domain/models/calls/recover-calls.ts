@@ -158,15 +158,16 @@ interface Collected {
 }
 
 function collect({ live, drive }: RecoverDeps, { call, model, provider, progress }: Collected): void {
-  const { ref, baseUrl, isKeyed, isQueued } = call
+  const { ref, baseUrl, isKeyed, isQueued, trace } = call
   const running = new LiveCall(ref, model, { hasWaiter: false, isCollectable: true, isKeyed })
   if (call.isStopAsked) running.askToStop()
   const { handle, quote, isOwnKey, told } = progress
   if (told !== undefined) running.accept(told)
-  live.track(running, drive.collect({ live: running, baseUrl, isKeyed, isQueued, isOwnKey, quote }, provider, handle))
+  const driven = { live: running, baseUrl, isKeyed, isQueued, isOwnKey, quote, trace }
+  live.track(running, drive.collect(driven, provider, handle))
 }
 
-/** Nothing was sent and nobody waits: its money goes back and its key is free. */
+/** Nothing was sent and no request waits: its hold is released and its key is free. */
 async function giveUpUnsent({ store, clock }: RecoverDeps, { ref, modelId }: UnfinishedCall): Promise<void> {
   const nothing = { end: null, chargeMicros: null, replayUntil: null, expiresAt: null }
   await store.finish(ref, { ...nothing, fate: 'forget', memo: `${modelId} ${ref.id}`, at: clock.now() })
@@ -193,7 +194,7 @@ async function interrupt(
   reason: CutOff,
 ): Promise<void> {
   if (reason === CUT_OFF)
-    log.warn({ callId: ref.id, model: modelId }, 'a call was cut off and nobody knows whether its provider got it')
+    log.warn({ callId: ref.id, model: modelId }, 'a call was cut off, and it is unknown whether its provider got it')
   const at = clock.now()
   const refusal: StoredRefusal = { ...reason, upstreamStatus: null, failures: null }
   await store.finish(ref, {

@@ -166,7 +166,7 @@ export function createRunModel(deps: RunModelDeps): RunModel {
       case 'busy':
         throw stillRunning(1)
       case 'left':
-        throw new RouterError('disconnected', 'whoever waited for this call has left')
+        throw new RouterError('disconnected', 'the caller of this call has disconnected')
       case 'late':
         throw new RouterError('deadline', STILL_ELSEWHERE, { retryAfterSeconds: 1 })
     }

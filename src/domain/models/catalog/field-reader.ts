@@ -81,7 +81,7 @@ export class FieldReader {
     try {
       return readJsonPath(text)
     } catch (error) {
-      this.problem(field, error instanceof Error ? error.message : 'is no path')
+      this.problem(field, error instanceof Error ? error.message : 'is not a path')
       return []
     }
   }

@@ -32,7 +32,8 @@ test('a found value can be replaced in its document', () => {
 })
 
 test('a text that is no path is refused', () => {
-  for (const text of ['.', 'a..b', 'a[', 'a[x]', 'a]b', '[]x']) assert.throws(() => readJsonPath(text), /no path/, text)
+  for (const text of ['.', 'a..b', 'a[', 'a[x]', 'a]b', '[]x'])
+    assert.throws(() => readJsonPath(text), /not a path/, text)
 })
 
 test('a name of the prototype is no value', () => {

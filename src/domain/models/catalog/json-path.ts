@@ -26,7 +26,7 @@ export function readJsonPath(text: string): JsonPath {
   return text.split('.').flatMap((segment) => {
     const found = SEGMENT.exec(segment)
     if (segment === '' || found === null)
-      throw new Error(`${JSON.stringify(text)} is no path; write it like data[].url`)
+      throw new Error(`${JSON.stringify(text)} is not a path; write it like data[].url`)
     const indexes = [...(found[2] ?? '').matchAll(/\[(\d*)\]/g)].map(([, index]) =>
       index === '' ? EVERY : Number(index),
     )

@@ -159,7 +159,7 @@ function noTask(): RouterError {
 }
 
 function unreachable({ provider }: AskRoute): RouterError {
-  const message = `${provider} cannot be asked about this task at the moment; the task itself goes on`
+  const message = `${provider} cannot be asked about this task at the moment; the task itself continues`
   return new RouterError('unavailable', message, { retryAfterSeconds: 5 })
 }
 

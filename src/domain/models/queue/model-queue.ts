@@ -6,6 +6,7 @@
 import type { Clock } from '../../../../lib/clock.ts'
 import type { NewId } from '../../../../lib/ids.ts'
 import type { Log } from '../../../../lib/log.ts'
+import type { TraceContext } from '../../../../lib/tracing/trace-context.ts'
 import { createDoorbell } from '../../../../lib/waiting/doorbell.ts'
 import type { BlobStore, StoreBlob } from '../../assets/blob-store.ts'
 import { isStoreAway, ServiceError } from '../../errors.ts'
@@ -82,6 +83,8 @@ interface ModelQueueDeps extends NewCallDeps {
   readonly maxBodyBytes: number
   readonly keepMs: number
   readonly toHook: ToHook
+  /** The trace that a submit belongs to; left out: tracing is off. */
+  readonly currentTrace?: () => TraceContext | null
   /** Whether requests may wait in the store that this node was not told of: false spares it a look. */
   readonly mayHaveWaiting: () => boolean
 }
@@ -113,7 +116,7 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
     const hook = await toCallHook(deps, request)
     const body = await keepBody(deps, request.body, isValid && !isTooDear)
     const outcome = await store.enqueue(
-      { ...call, body, bodyBytes: request.body.length, hook },
+      { ...call, body, bodyBytes: request.body.length, hook, trace: deps.currentTrace?.() ?? null },
       { maxWaiting: deps.maxWaiting, isValid: isValid && !isTooDear },
     )
     switch (outcome.outcome) {
@@ -275,6 +278,7 @@ async function begin(deps: ModelQueueDeps, taken: TakenRequest, lease: NewLease)
     isQueued: true,
     isOwnKey,
     quote: quoteFor(model.price, input),
+    trace: taken.trace,
   }
   const work: Dispatch = { body, input, deadlineMs: SUBMIT_MS, isRepeat: false }
   live.track(running, drive.submit(driven, provider, work))

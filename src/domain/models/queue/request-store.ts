@@ -1,4 +1,5 @@
 /** Where queued calls wait. They become ordinary running calls when there is room for them. */
+import type { TraceContext } from '../../../../lib/tracing/trace-context.ts'
 import type { NewHook } from '../../webhooks/webhook.ts'
 import type { CallBody, CallEnd, CallLimits, HeldCall, NewCall, NewLease } from '../calls/call-store.ts'
 
@@ -7,6 +8,8 @@ interface NewRequest extends NewCall {
   readonly bodyBytes: number
   /** Told of its end, beside the webhooks of its account. */
   readonly hook?: NewHook | null
+  /** The trace that it belongs to; left out or null: nobody traces. */
+  readonly trace?: TraceContext | null
 }
 
 export type EnqueueOutcome =
@@ -39,6 +42,8 @@ export interface TakenRequest {
   /** Somebody called it off while an earlier node had it. */
   readonly isStopAsked: boolean
   readonly body: CallBody
+  /** The trace of its submit; null: nobody traced. */
+  readonly trace: TraceContext | null
 }
 
 export type CancelRequestOutcome = 'canceled' | 'running' | 'ended' | 'not_found'

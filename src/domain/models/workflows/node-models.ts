@@ -43,7 +43,7 @@ export function createNodeModels(deps: NodeModelsDeps): NodeModels {
   async function run(request: ModelRequest, signal: AbortSignal): Promise<ModelAnswer> {
     const id = readModelId(request.model)
     if (id === null)
-      throw new ServiceError('invalid_field', `${JSON.stringify(request.model.slice(0, 200))} is no id of a model`)
+      throw new ServiceError('invalid_field', `${JSON.stringify(request.model.slice(0, 200))} is not the id of a model`)
     const caller = await identify(deps, request)
     const input = placeImages(request.input, request.images)
     const body = Buffer.from(stringifyLosslessJson(input))

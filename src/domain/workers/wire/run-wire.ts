@@ -1,7 +1,7 @@
 /** What a run writes, on its way from a joined worker: progress, outputs and the end. Moments are the service's, not the worker's. */
 import type { JobError, JobLog, Output, OutputLocation, Progress } from '../../jobs/job.ts'
 import type { RunChange } from '../../jobs/job-store.ts'
-import { readMarks, writeMarks } from '../../jobs/run/log-lines.ts'
+import { readMarks, writeMarks } from '../../jobs/run/record/log-lines.ts'
 import { type RecordFields, readRecord, writeRecord } from './record-wire.ts'
 
 export interface ProgressFields {

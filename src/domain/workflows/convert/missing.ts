@@ -12,8 +12,11 @@ export function findMissing(graph: Graph, catalog: NodeCatalog): Missing {
   const classes = new Map<string, string[]>()
   const weights: { name: string; nodeId: string; input: string }[] = []
   for (const { nodeId, classType, input, value } of findLacks(graph, catalog, [])) {
-    if (input === null) classes.set(classType, [...(classes.get(classType) ?? []), nodeId])
-    else if (value !== null && isWeights(value)) weights.push({ name: value, nodeId, input })
+    if (input === null) {
+      const nodeIds = classes.get(classType)
+      if (nodeIds === undefined) classes.set(classType, [nodeId])
+      else nodeIds.push(nodeId)
+    } else if (value !== null && isWeights(value)) weights.push({ name: value, nodeId, input })
   }
   return { classes: [...classes].map(([classType, nodeIds]) => ({ classType, nodeIds })), weights }
 }

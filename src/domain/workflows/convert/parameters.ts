@@ -120,10 +120,30 @@ function withFreeNames(parameters: readonly Parameter[]): Parameter[] {
 }
 
 // Between a text and the sampler lie an encoder and perhaps a few nodes that change what it made.
-const MAX_VISITS = 100
+const MAX_LINKS_FOLLOWED = 200
 
 /** Which of the two inputs of a sampler what a node makes ends up in. */
 function readRoles(graph: Graph): (nodeId: string) => Role | null {
+  let found: ReturnType<typeof findUsers> | null = null
+  return (start) => {
+    found ??= findUsers(graph)
+    const users = found
+    const queue = [start]
+    const visited = new Set(queue)
+    let followed = 0
+    for (const each of queue) {
+      for (const { nodeId, input } of users.get(each) ?? []) {
+        if (input === 'positive' || input === 'negative') return input
+        if (++followed > MAX_LINKS_FOLLOWED) return null
+        if (!visited.has(nodeId)) queue.push(nodeId)
+        visited.add(nodeId)
+      }
+    }
+    return null
+  }
+}
+
+function findUsers(graph: Graph): ReadonlyMap<string, readonly { readonly nodeId: string; readonly input: string }[]> {
   const users = new Map<string, { readonly nodeId: string; readonly input: string }[]>()
   for (const [nodeId, { inputs }] of graph) {
     for (const [input, value] of Object.entries(inputs)) {
@@ -133,16 +153,5 @@ function readRoles(graph: Graph): (nodeId: string) => Role | null {
       else list.push({ nodeId, input })
     }
   }
-  return (start) => {
-    const queue = [start]
-    const visited = new Set(queue)
-    for (let at = 0; at < queue.length && at < MAX_VISITS; at++) {
-      for (const { nodeId, input } of users.get(queue[at]) ?? []) {
-        if (input === 'positive' || input === 'negative') return input
-        if (!visited.has(nodeId)) queue.push(nodeId)
-        visited.add(nodeId)
-      }
-    }
-    return null
-  }
+  return users
 }

@@ -33,7 +33,7 @@ export interface WatchDeps {
   readonly log: Log
 }
 
-/** Whoever may read this stream counts as one: its streams are bounded together. */
+/** All operators count as one account here: their streams share one bound. */
 const OPERATOR = { accountId: 'operator', scopes: null, keyId: null }
 
 export function getEvents(app: FastifyInstance, deps: WatchDeps): void {

@@ -29,7 +29,7 @@ export function getEvents(app: FastifyInstance, deps: ConsoleDeps): void {
   })
 }
 
-/** The headers of a stream, and how long it may last for whoever came with a session. */
+/** The headers of a stream, and how long it may last for a browser session. */
 export function toStreamTerms(request: FastifyRequest, { gate, console: parts }: ConsoleDeps) {
   const { authorization, 'x-api-key': key } = request.headers
   const isOwnCredential = authorization !== undefined || key !== undefined

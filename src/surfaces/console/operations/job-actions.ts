@@ -12,7 +12,7 @@ import { sendJson } from '../../kit/send-json.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 import { findLayout, jobIdOf } from './job.ts'
 
-// In one request; whoever has more repeats it.
+// In one request; a caller with more jobs repeats it.
 const MAX_CANCELED = 10_000
 const MAX_BODY_BYTES = 1_048_576
 

@@ -13,7 +13,7 @@ import { toContentPath } from '../../kit/jobs/job-view.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 
-/** The catalog is large and seldom changes: it is written once, and whoever has it is told so. */
+/** The catalog is large and seldom changes: it is serialised once, and a caller that already has it gets 304. */
 export function listNodes(app: FastifyInstance, { catalog }: ConsoleDeps): void {
   let written: { readonly of: NodeCatalog; readonly text: string; readonly etag: string } | null = null
   app.get(`${CONSOLE_API}/nodes`, (request, reply) => {

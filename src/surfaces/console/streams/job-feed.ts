@@ -7,8 +7,8 @@ import type { Ticker } from '../../../../lib/waiting/uptime.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import type { LiveRun, LiveRuns } from '../../../domain/jobs/read/live-runs.ts'
 import type { Preview, WatchJob } from '../../../domain/jobs/read/watch-job.ts'
-import type { LogLine } from '../../../domain/jobs/run/log-lines.ts'
-import type { NodeSpan } from '../../../domain/jobs/run/node-spans.ts'
+import type { LogLine } from '../../../domain/jobs/run/record/log-lines.ts'
+import type { NodeSpan } from '../../../domain/jobs/run/record/node-spans.ts'
 import { isTerminal } from '../../../domain/jobs/transitions.ts'
 import { toContentPath } from '../../kit/jobs/job-view.ts'
 import type { EventStream } from '../../kit/streams/event-stream.ts'
@@ -44,7 +44,7 @@ export function createJobFeed(
   let outputsTold = 0
   let runKey: symbol | null = null
   let lastLine = -1
-  /** What was told of each node, and the list and the status that it was told from. */
+  /** What was sent of each node, and the list and the status that it was made from. */
   const told = new Map<string, NodeSpan>()
   let toldNodes: readonly NodeSpan[] = []
   let toldEnd = false
@@ -107,7 +107,7 @@ export function createJobFeed(
   function tellRun(): void {
     const { key, nodes, lines } = run.now()
     if (key !== runKey) {
-      // Another attempt: its nodes and lines begin anew.
+      // A new attempt: its nodes and lines start from the beginning.
       runKey = key
       told.clear()
       lastLine = -1

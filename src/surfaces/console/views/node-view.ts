@@ -2,7 +2,7 @@
 import type { Job } from '../../../domain/jobs/job.ts'
 import type { LiveRun } from '../../../domain/jobs/read/live-runs.ts'
 import type { RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
-import { type NodeSpan, toNodeSpan } from '../../../domain/jobs/run/node-spans.ts'
+import { type NodeSpan, toNodeSpan } from '../../../domain/jobs/run/record/node-spans.ts'
 import { isTerminal } from '../../../domain/jobs/transitions.ts'
 import type { NodeFacts } from '../../kit/jobs/job-view.ts'
 
@@ -46,7 +46,7 @@ export function stateOf(job: Pick<Job, 'status' | 'error'>, nodeId: string, span
   return hasEnded ? 'skipped' : 'running'
 }
 
-/** A node that failed ended with its job: its engine tells of no other end. */
+/** A failed node ended with its job: engines report no separate end for it. */
 export function endOf(
   job: Pick<Job, 'status' | 'error' | 'completedAt'>,
   nodeId: string,

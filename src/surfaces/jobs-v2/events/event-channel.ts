@@ -23,7 +23,7 @@ export interface EventChannel extends StreamSource, JobWatcher {
   /** The first snapshot; readers join after it. */
   begin(job: Job, preview: Preview | null): void
   join(stream: EventStream): void
-  /** Nobody is left to be told anything. */
+  /** The last reader has left. */
   close(): void
 }
 

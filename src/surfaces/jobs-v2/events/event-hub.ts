@@ -107,7 +107,7 @@ export function createEventHub(options: HubOptions): EventHub {
     if (shared.readers > 0) return
     if (channels.get(shared.key) === shared) channels.delete(shared.key)
     shared.channel.close()
-    // A watch that never began has nothing to end; its failure was reported to whoever waited for it.
+    // A watch that never began has nothing to end; its failure was reported to its first reader.
     shared.ready.then(
       (stop) => stop(),
       () => {},

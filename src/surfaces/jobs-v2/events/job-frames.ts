@@ -29,7 +29,7 @@ interface JobFrames {
   /** When frames that wait are due; null: none wait. */
   dueInMs(): number | null
   hasEnded(): boolean
-  /** How many frames about outputs there were: a reader that was told everything has been given as many. */
+  /** How many frames about outputs there were: a reader that is up to date has been sent as many. */
   outputFrameCount(): number
   /** What brings a reader up to date that was given the first `given` of them. */
   present(given: number): readonly Buffer[]
@@ -39,7 +39,7 @@ const STEP_OUTPUTS = 100
 
 export function createJobFrames(base: ViewBase, now: () => number): JobFrames {
   const outputs = new Map<string, Output>()
-  /** By attempt and id of the output: as JSON text, made before it is told or with it. */
+  /** By attempt and id of the output, its JSON text, which may be made before its frame is sent. */
   const texts = new Map<string, string>()
   /** A reset, where there was one, and the outputs since. */
   let outputFrames: Buffer[] = []
@@ -99,7 +99,7 @@ export function createJobFrames(base: ViewBase, now: () => number): JobFrames {
   }
 
   function take(next: Job): readonly Buffer[] {
-    // An end counts with a lower version, too: a crash of the store may have undone progress that was told.
+    // An end counts even with a lower version: a crash of the store may have undone progress that was already sent.
     if (hasEnded() || (job !== null && next.version < job.version && !isTerminal(next.status))) return []
     const before = job
     job = next
@@ -111,7 +111,7 @@ export function createJobFrames(base: ViewBase, now: () => number): JobFrames {
     return isTerminal(next.status) ? [...outputs, ...asList(progress.take()), frame] : [frame, ...outputs]
   }
 
-  /** Signed addresses age: whoever joins a long job late must not be given old ones. */
+  /** Signed addresses expire: a reader that joins a long job late must get fresh ones. */
   function renewLinks(): void {
     const untilMs = base.contentLinks.steadyUntilMs()
     if (job === null || untilMs === steadyUntilMs) return

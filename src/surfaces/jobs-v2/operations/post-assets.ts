@@ -60,7 +60,7 @@ export function postAssets(app: FastifyInstance, deps: PostAssetsDeps): void {
   })
 }
 
-/** Nobody should send gigabytes to learn that they are too many. */
+/** Checked early, so that no client sends gigabytes only to be refused. */
 function refuseDeclaredLength(request: IncomingMessage, maxUploadBytes: number): void {
   const declared = Number(request.headers['content-length'])
   if (!(declared > maxUploadBytes + FORM_OVERHEAD_BYTES)) return

@@ -28,7 +28,7 @@ export interface ResumableUploadDeps {
 
 const PATH = `${API_PATH}/uploads`
 
-/** "A successful response MUST contain the Tus-Version header." Nobody need be known to ask. */
+/** "A successful response MUST contain the Tus-Version header." It needs no credential. */
 export function getUploadProtocol(app: FastifyInstance, { maxBytes }: { readonly maxBytes: PerAccount }): void {
   app.options(PATH, { config: { answersOptions: true } }, async (_request, reply) => {
     reply.headers({
@@ -118,7 +118,7 @@ function tell(reply: FastifyReply, { upload, offsetBytes }: UploadStanding): Fas
 function idOf(request: FastifyRequest): string {
   const { id } = request.params as { id: string }
   if (isUuid(id)) return id
-  throw new ServiceError('not_found', 'there is no upload with this id, or not any more')
+  throw new ServiceError('not_found', 'there is no upload with this id, or no longer')
 }
 
 /** An extension that is not offered, and that would otherwise make an upload of nothing. */

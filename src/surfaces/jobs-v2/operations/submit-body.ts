@@ -28,7 +28,7 @@ export function mustBeObject(body: JsonValue): JsonObject {
   throw new ServiceError('invalid_request', 'the body must be a JSON object')
 }
 
-/** `onRefusal`: told of each field that is wrong, which is then read as if it had been left out; absent: the first one is thrown. */
+/** `onRefusal`: called for each invalid field, which is then treated as absent; left out: the first one is thrown. */
 export function readSubmitBody(
   body: JsonObject,
   check: ContractCheck,

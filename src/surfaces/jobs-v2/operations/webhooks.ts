@@ -61,7 +61,7 @@ function createWebhook(app: FastifyInstance, { contextOf, webhooks, check }: Web
 function getWebhookSecret(app: FastifyInstance, { contextOf, webhooks }: WebhookDeps): void {
   app.get(`${WEBHOOKS_PATH}/secret`, async (request, reply) => {
     const context = contextOf(request)
-    // Whoever only reads jobs must not be able to sign in the name of the service.
+    // A caller that may only read jobs must not be able to forge signatures of the service.
     mustHaveScope(context, 'jobs:write')
     return sendJson(reply, 200, { secret: toSecretText(webhooks.commonSecret(context.accountId)) })
   })

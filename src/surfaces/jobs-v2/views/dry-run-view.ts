@@ -5,8 +5,8 @@ import type { ListedEngine } from '../../../domain/engine/directory/engine-direc
 import type { ReuseLook } from '../../../domain/jobs/reuse/find-result.ts'
 import type { DryRun, JudgedGraph } from '../../../domain/jobs/submit/dry-run.ts'
 import type { ForeseeWait } from '../../../domain/jobs/waits/foresee-wait.ts'
-import type { EngineAvailability } from '../../kit/console-parts.ts'
 import { countPlaces, type EngineView, toEngineView } from '../../kit/jobs/job-view.ts'
+import type { EngineAvailability } from '../../kit/parts/console-parts.ts'
 import { toComplaint } from '../jobs-errors.ts'
 import { toMissingView } from './converted-view.ts'
 

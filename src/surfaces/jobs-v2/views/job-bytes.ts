@@ -1,7 +1,7 @@
 /**
  * A job's answer as bytes, made once per snapshot. Jobs are immutable, so the bytes live exactly as long as the snapshot does;
  * the last caller's base is remembered with them, because links depend on it and callers hardly ever differ. Signed addresses
- * age: bytes that hold some are made anew in time. A job may have thousands of outputs, each with an address to be signed, so
+ * expire: bytes that contain some are rebuilt in time. A job may have thousands of outputs, each with an address to be signed, so
  * encoding is done in steps.
  */
 

@@ -9,7 +9,7 @@ export interface ViewBase extends LinkBase {
   readonly contentLinks: ContentLinks
 }
 
-/** Without its outputs: there may be thousands, and whoever writes them does so one by one. */
+/** Without its outputs: there may be thousands, which are written one by one. */
 export function toJobView(job: Job, base: LinkBase, linkStyle: JobLinkStyle) {
   return {
     id: job.id,

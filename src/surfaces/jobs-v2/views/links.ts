@@ -61,7 +61,7 @@ export interface ContentLinks {
 // For records that never end; the address works on, and clients ask again by then.
 const UNSIGNED_LIFETIME_MS = 24 * 60 * 60 * 1000
 const SECOND_MS = 1000
-// A kept answer is made anew this often within the life of an address.
+// A cached answer is rebuilt this often within the life of an address.
 const RENEWALS = 4
 
 export function createDirectLinks(clock: Clock): ContentLinks {

@@ -13,7 +13,7 @@ export interface BodyMemoryOptions {
   readonly perCallerBytes: number
   /** Where large bodies are read into values, a slice at a time. */
   readonly turns: Turns
-  /** Told of every chunk of a body once it was taken over or dropped. */
+  /** Called for every chunk of a body once it was consumed or dropped. */
   readonly onTransferred?: (bytes: number) => void
 }
 
@@ -27,7 +27,7 @@ export interface BodyMemory {
 /** What one request may take and has taken. */
 export interface BodyClaim {
   readonly turns: Turns
-  /** To be told of every chunk once it was taken over or dropped, so that its buffer may be freed soon. */
+  /** To be called for every chunk once it was consumed or dropped, so that its buffer may be freed soon. */
   readonly onTransferred: (bytes: number) => void
   /** Whose budget the bytes count against. Callers that have not shown who they are share one. */
   caller: string

@@ -129,7 +129,7 @@ export class FormReader {
     this.#held = this.#held.length === 0 ? value : Buffer.concat([this.#held, value])
   }
 
-  /** To be called when nobody will read on: the source is let go of, with whatever it still has to say. */
+  /** To be called when nothing more will be read: releases the source and discards what it still sends. */
   close(): void {
     this.#held = EMPTY
     this.#chunks.return?.().catch(() => {})

@@ -67,7 +67,7 @@ export function gatherBody(stream: IncomingMessage, claim: BodyClaim, options: G
     clearTimeout(deadline)
     clearTimeout(pace)
     stream.off('data', onData).off('end', onEnd).off('error', onBroken).off('close', onBroken)
-    // What still arrives of a refused body is dealt with by whoever sends the answer.
+    // The rest of a refused body is handled by the code that sends the answer.
     if (!stream.readableEnded) stream.pause()
     finish()
   }
@@ -134,7 +134,7 @@ const OWN_BYTES = 65_537
 
 /**
  * Gives the memory of a body back now instead of at the next garbage collection, which may be minutes after the last request.
- * Only safe when nobody reads the bytes any more.
+ * Only safe once nothing reads the bytes any more.
  */
 export function freeBytes({ buffer, byteLength }: Buffer): void {
   if (byteLength >= OWN_BYTES && buffer instanceof ArrayBuffer) buffer.transfer(0)

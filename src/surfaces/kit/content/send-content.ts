@@ -49,12 +49,12 @@ export async function sendContent(
     reply.header('content-range', `bytes */${asset.sizeBytes}`)
     throw new ServiceError(
       'range_not_satisfiable',
-      `the range lies outside of the ${asset.sizeBytes} bytes of this asset`,
+      `the range is outside of the ${asset.sizeBytes} bytes of this asset`,
     )
   }
   const location = await findDirect(request, content)
   if (location !== null) {
-    // The address is good for minutes only, and whoever holds it needs no other leave.
+    // The address is valid for minutes only, and needs no further authorisation.
     return reply.code(302).headers({ location, 'cache-control': 'no-store', 'referrer-policy': 'no-referrer' }).send()
   }
   const span = range.kind === 'part' ? range.span : undefined

@@ -44,7 +44,7 @@ function compileChecks(document: OpenApiDocument, requestSchemas: readonly strin
     const validate = validatorOf(schemaName)
     if (validate(value)) return null
     const errors = validate.errors ?? []
-    return toProblem(errors.find((error) => wordsOf(error) !== null) ?? errors[0], label)
+    return toProblem(errors.find((error) => wordsOf(error) !== null) ?? findTelling(errors), label)
   }
 }
 
@@ -60,6 +60,19 @@ function openSchemas(document: OpenApiDocument): Ajv2020 {
   })
   ajv.addSchema(document, 'spec')
   return ajv
+}
+
+/**
+ * The error that says most. Where a value may have one of several forms, every form complains of it: the one that it comes close to is
+ * told, and all of them when it is of another type altogether.
+ */
+function findTelling(errors: readonly ErrorObject[]): ErrorObject | undefined {
+  const choice = errors.find(({ keyword }) => keyword === 'anyOf')
+  if (choice === undefined) return errors[0]
+  const own = errors.filter((error) => error !== choice)
+  const isClose = ({ keyword, instancePath }: ErrorObject) => keyword !== 'type' || instancePath !== choice.instancePath
+  const types = own.map(({ params }) => String(params['type']))
+  return own.find(isClose) ?? { ...choice, message: `must be ${[...new Set(types)].join(' or ')}` }
 }
 
 /** What the schema itself says about a value that does not fit, where a pattern would tell a person nothing. */

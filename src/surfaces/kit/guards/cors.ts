@@ -15,7 +15,7 @@ const ALLOWED_METHODS = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 const ALLOWED_HEADERS = [
   ...['Authorization', 'X-API-Key', 'Content-Type', 'Idempotency-Key', 'If-None-Match', 'Range', 'Comfy-User'],
   ...['Tus-Resumable', 'Upload-Length', 'Upload-Metadata', 'Upload-Offset', 'Upload-Checksum'],
-  ...['Mcp-Protocol-Version', 'Mcp-Method', 'Mcp-Name'],
+  ...['Mcp-Protocol-Version', 'Mcp-Method', 'Mcp-Name', 'traceparent', 'tracestate'],
 ].join(', ')
 // What clients act on beside the body: when to come back, which part this is, what changed, what it cost and what is left.
 const EXPOSED_HEADERS = [

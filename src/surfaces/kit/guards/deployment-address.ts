@@ -17,6 +17,14 @@ export interface DeploymentAddress {
   readonly prefix: string
 }
 
+type Naming = { readonly deploymentId: string | null }
+
+/**
+ * The pool that an address is limited to; null for an address that names no deployment. Throws not_found for a deployment that
+ * this account may not use, exactly as for one that does not exist.
+ */
+export type PoolOf = (address: Naming, accountId: string) => string | null
+
 const ADDRESS = Symbol('deployment address')
 type Addressed = IncomingMessage & { [ADDRESS]?: DeploymentAddress }
 
@@ -27,8 +35,13 @@ export function deploymentAddressOf(request: IncomingMessage): DeploymentAddress
   return (request as Addressed)[ADDRESS] ?? null
 }
 
-/** For what belongs to an account as a whole: at the address of a deployment it is not there, whoever asks. */
-export function mustNameNoDeployment({ deploymentId }: { readonly deploymentId: string | null }): null {
+/** Before every path that is meant for this deployment; '' for none. */
+export function toDeploymentPrefix(id: string | null): string {
+  return id === null ? '' : PREFIX + id
+}
+
+/** For paths that belong to an account as a whole: at the address of a deployment they do not exist. */
+export function mustNameNoDeployment({ deploymentId }: Naming): null {
   if (deploymentId === null) return null
   throw new ServiceError('not_found', 'there is nothing under this address')
 }

@@ -48,7 +48,7 @@ export function readForwarded(headers: IncomingHttpHeaders): Forwarded {
 
 /**
  * Where a request comes from: the last hop that no proxy of ours is. Whatever stands further to the left, the caller may have made up.
- * A hop that is no address counts as the proxy that told of it.
+ * A hop that is not an address is replaced by the proxy that reported it.
  */
 export function readCallerAddress(
   peer: string | undefined,

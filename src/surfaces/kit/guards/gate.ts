@@ -79,7 +79,7 @@ export interface Gate {
   authenticate(request: IncomingMessage, rule: CredentialRule): Caller | Promise<Caller>
   /** Asked about once a second for every connection that is held open; it is closed when the answer is no. */
   readonly isWelcome: IsWelcome
-  /** Calls the listener when the answer may have changed for somebody, so that nobody stays for up to a second more. */
+  /** Calls the listener when the answer may have changed for some caller, so that its connections end at once instead of within a second. */
   readonly onCredentialsChanged: (listener: () => void) => () => void
   /** What every answer carries, given the caller's `Origin`: name, value, name, value, fit for `writeHead`. */
   answerHeaders(origin: string | undefined, requestId: string): string[]
@@ -123,7 +123,7 @@ export function createGate(options: GateOptions): Gate {
     const caller = session === null ? options.authenticate(credential) : resume(session, request)
     request[CALLER] = caller
     if (caller instanceof Promise) {
-      // Whoever asked first may have handed the request on instead of waiting; the next one meets the same refusal.
+      // The first caller of this function may not await the result; the next one gets the same refusal.
       caller.then(
         ({ accountId }) => nameCaller(request, accountId),
         () => {},
@@ -132,7 +132,7 @@ export function createGate(options: GateOptions): Gate {
     return caller
   }
 
-  /** A credential that cannot be read is one, too: whoever shows one means to be judged by it. */
+  /** A malformed credential counts as one, too: it is refused instead of falling back to a session. */
   function sessionOf(request: IncomingMessage): string | null {
     const { authorization, cookie, 'x-api-key': key } = request.headers
     if (cookie === undefined || authorization !== undefined || key !== undefined) return null
@@ -178,7 +178,7 @@ interface PathStart {
   readonly named: DeploymentAddress | null
 }
 
-/** Nobody stands between us and the caller, and the path names no deployment: nearly every request. */
+/** No proxy is involved and the path names no deployment, as for nearly every request. */
 const DIRECT: PathStart = { prefix: '', named: null }
 
 function createAddressOf(options: GateOptions, isTrusted: IsTrustedProxy): Gate['addressOf'] {

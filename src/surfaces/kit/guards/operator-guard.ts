@@ -1,4 +1,4 @@
-/** Who may administrate: whoever shows the admin token, whose browser signed in with it, or, where the service has only one user, that one. */
+/** Who is an operator: a caller with the admin token, a browser that signed in with it, or, where the service has only one user, that user. */
 import type { IncomingMessage } from 'node:http'
 import type { SignIn } from '../../../domain/accounts/sign-in.ts'
 import { createStaticTokenGuard } from './credentials.ts'

@@ -1,4 +1,4 @@
-/** Many cancels at once: of jobs that are named, or of all that fit a filter. Bounded; whoever has more repeats the request. */
+/** Many cancels at once: of jobs that are named, or of all that fit a filter. Bounded; a caller with more jobs repeats the request. */
 import type { Clock } from '../../../../lib/clock.ts'
 import { isUuid } from '../../../../lib/ids.ts'
 import { isJsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'

@@ -1,4 +1,4 @@
-/** One job with everything that is told of it, alike to its owner and to the operator. */
+/** The full view of one job, the same for its owner and for the operator. */
 import type { NamedFiles } from '../../../domain/assets/named-files.ts'
 import type { Submission } from '../../../domain/jobs/job.ts'
 import type { RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'

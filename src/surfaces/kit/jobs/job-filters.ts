@@ -101,7 +101,7 @@ function readLabels(fields: Fields): Record<string, string> {
     .map(([name, value]) => [name.slice(META.length), value] as const)
   if (labels.length > MAX_PAIRS) throw refused(`at most ${MAX_PAIRS} metadata filters are allowed`)
   for (const [key, value] of labels)
-    if (!isMetadataKey(key) || !isMetadataValue(value)) throw refused(`${META}${key} is no pair that a job could carry`)
+    if (!isMetadataKey(key) || !isMetadataValue(value)) throw refused(`${META}${key} is not a valid pair of metadata`)
   return Object.fromEntries(labels)
 }
 

@@ -6,7 +6,7 @@ import type { Job, Output } from '../../../domain/jobs/job.ts'
 import type { JobOrigin } from '../../../domain/jobs/submit/job-origin.ts'
 import { readTerms } from '../../../domain/jobs/summaries/job-recipe.ts'
 import type { JobDetails } from '../../../domain/jobs/summaries/summary-store.ts'
-import type { AccountStanding, EngineAvailability } from '../console-parts.ts'
+import type { AccountStanding, EngineAvailability } from '../parts/console-parts.ts'
 
 export interface NodeFacts {
   readonly classType: string

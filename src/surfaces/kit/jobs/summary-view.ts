@@ -32,6 +32,7 @@ export function toSummaryView(job: JobSummary) {
     outputs: job.outputs,
     thumb: thumb === null ? null : { asset_id: thumb.assetId, type: 'image' },
     queue_position: job.queuePosition,
+    reused_from: job.reusedFrom,
     metadata: toShortMetadata(job.metadata),
   }
 }

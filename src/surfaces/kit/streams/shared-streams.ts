@@ -49,7 +49,7 @@ export interface SharedStreams {
   /** Takes the response over. Throws before the first byte. */
   open(response: ServerResponse, request: StreamRequest): Promise<void>
   openStreams(): number
-  /** Ends every stream; new ones are refused. `last`: what each is told before. */
+  /** Ends every stream; new ones are refused. `last`: a final frame for each. */
   close(last?: Buffer): void
 }
 

@@ -1,7 +1,7 @@
 /**
  * What happens to the jobs of one account, or of all, for all readers at once. `hello` begins the stream: from then on nothing is missed, so
  * whoever reads a list after it knows everything. A second `hello` says that something may have been missed (a slow reader, a lost
- * notice): lists are to be read again. The same job is told at most four times a second, as it is then.
+ * notice): lists are to be read again. Each job is sent at most four times a second, in its state at that moment.
  */
 import type { Log } from '../../../../lib/log.ts'
 import type { Ticker } from '../../../../lib/waiting/uptime.ts'
@@ -53,7 +53,7 @@ export function createSummaryFeed(
   const streams = new Set<EventStream>()
   /** Changed and not told yet. */
   const dirty = new Set<string>()
-  /** What was told last of those that can still change. */
+  /** What was sent last of the jobs that can still change. */
   const live = new Map<string, JobSummary>()
   let counts: unknown = null
   let areCountsDue = false
@@ -67,7 +67,7 @@ export function createSummaryFeed(
   let isBeginDue = false
   let isBeginning = false
   let beganAt = Number.NEGATIVE_INFINITY
-  /** Changed since the present beginning began: what it reads of them may be older than what was told. */
+  /** Jobs that changed while the first list is being read: what the list says of them may be older than what was already sent. */
   const changedMeanwhile = new Set<string>()
   /** Whether more wait than are followed, and whether some that were followed wait no more. */
   let hasMoreWaiting = false
@@ -91,7 +91,7 @@ export function createSummaryFeed(
     dirty.add(jobId)
     if (isBeginning) changedMeanwhile.add(jobId)
     if (move !== undefined) areCountsDue = true
-    // The first of several changes is told at once.
+    // The first of several changes is sent at once.
     if (ticker.now() - readAt >= READ_MS) tell()
   }
 

@@ -28,7 +28,7 @@ const MAX_FILES = 10_000
 const WAIT_MS = 5000
 /** What other processes have announced is here within a few milliseconds, a new connection included. */
 const ELSEWHERE_MS = 500
-/** How long the runs of an account are listened to after a file was asked for that nobody here knows. */
+/** How long this process listens to an account's runs after a request for a file that it does not know. */
 const FOLLOW_MS = 60_000
 const MAX_FOLLOWED = 1000
 

@@ -1,6 +1,6 @@
 /**
  * Why a run failed, in the words of this surface: the name from the contract where the cause has one, otherwise the class of
- * the node's own exception. Pure. The history and the socket both use it, so that they tell the same.
+ * the node's own exception. Pure. The history and the socket both use it, so that they agree.
  */
 import type { JobError } from '../../../domain/jobs/job.ts'
 

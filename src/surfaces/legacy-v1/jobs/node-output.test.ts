@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { RunRecord, ShownItem } from '../../../domain/jobs/run/run-record.ts'
+import type { RunRecord, ShownItem } from '../../../domain/jobs/run/record/run-record.ts'
 import { summarize } from './node-output.ts'
 
 function runOf(nodes: Readonly<Record<string, Readonly<Record<string, readonly ShownItem[]>>>>): RunRecord {

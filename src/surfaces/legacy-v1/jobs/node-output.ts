@@ -4,7 +4,7 @@
  */
 
 import { extensionOf } from '../../../../lib/files/mime.ts'
-import type { RunRecord, ShownItem, ShownNode } from '../../../domain/jobs/run/run-record.ts'
+import type { RunRecord, ShownItem, ShownNode } from '../../../domain/jobs/run/record/run-record.ts'
 
 interface OutputSummary {
   readonly outputs_count: number

@@ -49,7 +49,7 @@ export function getView(api: Api, deps: OperationDeps): void {
       reply.header('content-range', `bytes */${asset.sizeBytes}`)
       throw new ServiceError(
         'range_not_satisfiable',
-        `the range lies outside of the ${asset.sizeBytes} bytes of this file`,
+        `the range is outside of the ${asset.sizeBytes} bytes of this file`,
       )
     }
     const span = range.kind === 'part' ? range.span : undefined

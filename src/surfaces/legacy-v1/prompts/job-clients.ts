@@ -35,7 +35,7 @@ export function createJobClients({ lookUp, maxJobs = MAX_JOBS }: JobClientsOptio
   }
 
   async function readRecord(accountId: string, jobId: string): Promise<string | null> {
-    // A run whose record cannot be read is told to every client.
+    // If its record cannot be read, every client gets the messages of the run.
     const clientId = await lookUp(accountId, jobId).catch(() => null)
     // The lookup is gone when the job was forgotten meanwhile, because it has ended.
     if (lookups.delete(jobId)) remember(jobId, clientId)

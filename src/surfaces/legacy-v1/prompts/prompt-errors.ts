@@ -19,7 +19,7 @@ export function toPromptRefusal(status: number, error: PromptError, nodeErrors: 
   return { status, body: { error, node_errors: toShownErrors(nodeErrors) } }
 }
 
-// An editor marks the faulty nodes; nobody mends more than these before submitting again.
+// An editor marks the faulty nodes; people do not correct more than these before they submit again.
 const MAX_SHOWN_NODES = 1000
 
 /** Bounded, so that the answer stays readable for a graph of any size. */

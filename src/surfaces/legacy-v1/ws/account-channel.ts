@@ -8,7 +8,7 @@ import type { SocketConnection } from './connection.ts'
 
 interface ChannelDeps {
   readonly accountId: string
-  /** What the store counts; null: it has never heard of the account. */
+  /** The counts of the store; null: it does not know the account. */
   readonly countJobs: (accountId: string) => Promise<JobCounts | null>
 }
 

@@ -64,7 +64,7 @@ const CLOSE_MS = 2_000
 export class SocketConnection {
   readonly clientId: string
   dialect: Dialect = 'plain'
-  /** Whether the client has had its chance to tell what it understands. */
+  /** Whether the client has had time to announce its features. */
   hasSpoken = false
   readonly #parts: ConnectionParts
   /** At most this many of the waiting bytes are results. */

@@ -1,5 +1,5 @@
 /**
- * Finds the ends of jobs that nobody told: a worker that is killed right after its last write says nothing, and notices get lost.
+ * Finds jobs whose end was not announced: a worker may be killed right after its last write, and notices can be lost.
  * Jobs that have not ended as far as is known here are read again every few seconds, and all of them after a gap in the notices.
  */
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
@@ -18,7 +18,7 @@ interface EndLookDeps {
 }
 
 interface EndLook {
-  /** `isOwn`: it runs in this process, which hears of its end whatever happens to others. */
+  /** `isOwn`: it runs in this process, which therefore always learns of its end. */
   note(key: RunKey, isOwn: boolean): void
   has(jobId: string): boolean
   forget(jobId: string): void

@@ -1,7 +1,7 @@
 /**
- * From the bus to the sockets: the moves of jobs through the queue, which every socket of the account hears, and the events of
- * their runs, which may be for one client only. The end of a run comes twice, first as a move and then as the last event of the
- * run. Where that event is lost, because the worker died with the run, the end is read from the job's record.
+ * From the bus to the sockets: the moves of jobs through the queue, which go to every socket of the account, and the events of
+ * their runs, which may be for one client only (client-news.ts). The end of a run comes twice, first as a move and then as the last
+ * event of the run. If that event is lost, because the worker died with the run, the end is read from the job's record.
  */
 import { BoundedMap, BoundedSet } from '../../../../lib/bounded-map.ts'
 import type { Clock } from '../../../../lib/clock.ts'
@@ -11,24 +11,16 @@ import type { EventBus, JobChanged, JobLive, JobMove, Unsubscribe } from '../../
 import type { LiveEvent } from '../../../domain/events/live-event.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import { failureOf } from '../jobs/prompt-view.ts'
-import type { JobClients } from '../prompts/job-clients.ts'
 import type { AccountChannel } from './account-channel.ts'
-import type { Batch } from './batch.ts'
+import { type ClientNewsDeps, createClientNews, sayStatus } from './client-news.ts'
 import { createEndLook } from './end-look.ts'
-import { notificationMessage, statusMessage } from './messages.ts'
-import { createOneAtATime, type News } from './one-at-a-time.ts'
+import { notificationMessage } from './messages.ts'
 import type { EndEvent, RunKey, RunMessages } from './run-messages.ts'
 
-interface FollowJobsDeps {
+interface FollowJobsDeps extends ClientNewsDeps {
   readonly bus: Pick<EventBus<LiveEvent>, 'hasOthers' | 'onChanged' | 'onLive' | 'onGap'>
   readonly runs: RunMessages
   readonly ticker: Ticker
-  readonly channelOf: (accountId: string) => AccountChannel | undefined
-  readonly jobClients: JobClients
-  /** The events of a run are for the client that submitted the job, where one was named; otherwise for the whole account. */
-  readonly isPerClient: boolean
-  /** A client is told of its runs one after the other, and of runs of nobody it is told nothing. */
-  readonly isOneAtATime: boolean
   /** A run has printed something. */
   readonly onLog: (accountId: string, text: string) => void
   /** A run that began elsewhere before anybody here listened is known by now: its client may be connected. */
@@ -47,33 +39,28 @@ interface FollowJobsDeps {
 const MAX_EARLY_ENDS = 1000
 // Jobs whose end is known: what comes about them afterwards is late.
 const MAX_ENDS = 10_000
-// Messages of a run that wait until the store has said whose it is; beyond this the oldest are dropped.
-const MAX_HELD_BACK = 1000
 // The last event of a run in another process follows its end within the time of one message. When the way is broken it does not.
 const REMOTE_END_MS = 250
-// What a run has told so far comes in one go; when nothing more of it follows, its reader is up to date.
+// The earlier events of a run come in one go; when no more of them follow, its reader is up to date.
 const CAUGHT_UP_MS = 50
 const RETURNED =
   'This job was given back to the queue; it is started again as soon as a worker is free. What it has shown until now is replaced.'
 
 interface FollowedJobs {
-  /** The account has its first socket, or none any more: the news of its runs are heard wherever they run, or only here. */
+  /** The account has its first socket, or none any more: events of its runs are received from all processes, or only from this one. */
   follow(accountId: string): void
   unfollow(accountId: string): void
   stop(): void
 }
 
 export function followJobs(deps: FollowJobsDeps): FollowedJobs {
-  const { bus, runs, ticker, channelOf, jobClients, isPerClient, findJob, listRunning, onCaughtUp, onLog, log } = deps
+  const { bus, runs, ticker, channelOf, jobClients, findJob, listRunning, onCaughtUp, onLog, log } = deps
   const { listNewest, clock } = deps
-  const turns = deps.isOneAtATime
-    ? createOneAtATime<Write>(({ accountId, clientId }, write) => channelOf(accountId)?.say(write, clientId))
-    : null
+  const news = createClientNews(deps)
   /** Runs whose last event has not come yet, each with the end of the wait for it. */
   const endings = new Map<string, () => void>()
   const catchingUp = new Map<string, NodeJS.Timeout>()
   const earlyEnds = new BoundedSet<string>(MAX_EARLY_ENDS)
-  const heldBack = new Map<string, News<Write>[]>()
   const followed = new Map<string, Followed>()
   /** By job, whether its end was found by looking: the notice may still come. */
   const ends = new BoundedMap<string, boolean>(MAX_ENDS)
@@ -97,14 +84,14 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
       const { jobId } = key
       runs.forget(jobId)
       if (channel === undefined) {
-        turns?.leave(jobId)
+        news.leave(jobId)
         return
       }
       channel.moved(0)
       channel.waiting++
       sayStatus(channel)
-      tell(key, { write: (batch) => batch.addText(notificationMessage(jobId, RETURNED)), kind: 'lasting' })
-      turns?.leave(jobId)
+      news.tell(key, { write: (batch) => batch.addText(notificationMessage(jobId, RETURNED)), kind: 'lasting' })
+      news.leave(jobId)
     },
     dropped({ jobId }, channel) {
       jobClients.forget(jobId)
@@ -119,10 +106,10 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
       if (earlyEnds.delete(key.jobId)) return
       endings.get(key.jobId)?.()
       endings.delete(key.jobId)
-      // Nobody listens, so its last event will not come here either; who connects from now on never saw it run.
+      // Without a socket its last event does not come here either, and a client that connects later never saw it run.
       if (isRemote && channel === undefined) {
         runs.forget(key.jobId)
-        turns?.leave(key.jobId)
+        news.leave(key.jobId)
         jobClients.forget(key.jobId)
         return
       }
@@ -157,14 +144,14 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     moves.ended(key, channelOf(key.accountId), true)
   }
 
-  /** Runs in this process are followed without a socket too: a client that connects in the middle is told how far its run is. */
+  /** Runs in this process are followed even without a socket: a client that connects in the middle gets their state. */
   function onOwn(notice: JobLive<LiveEvent>): void {
     if (!followed.has(notice.accountId)) onLive(notice)
   }
 
   function onLive({ jobId, accountId, event, isPast }: JobLive<LiveEvent>): void {
     const key = { jobId, accountId }
-    // Its end was told, from its record perhaps: clients take what follows an end for the beginning of something new.
+    // Its end was sent, perhaps from its record: clients would take a later event for the beginning of a new run.
     if (ends.has(jobId) && !endings.has(jobId)) return
     // Its moves may have come before this process listened.
     if (followed.has(accountId) && !isEnd(event) && !look.has(jobId)) look.note(key, false)
@@ -172,14 +159,14 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
       catchUp(key, event)
       return
     }
-    // Some engines also report a blocked branch as a failure; clients were told when it was blocked.
+    // Some engines also report a blocked branch as a failure; clients already got a message when it was blocked.
     if (event.type === 'failed' && event.failure.exceptionType === 'ExecutionBlocked') return
     if (event.type === 'log') onLog(accountId, event.text)
     if (isEnd(event)) tellEnd(key, event, channelOf(accountId))
-    else runs.take(key, event, (write) => tell(key, { write, kind: isPassing(event) ? 'passing' : 'lasting' }))
+    else runs.take(key, event, (write) => news.tell(key, { write, kind: isPassing(event) ? 'passing' : 'lasting' }))
   }
 
-  /** What a run elsewhere told before anybody here listened: followed, and told to nobody. */
+  /** Events of a run in another process from before this one listened: they update its state and are not sent to clients. */
   function catchUp(key: RunKey, event: LiveEvent): void {
     if (isEnd(event)) {
       runs.forget(key.jobId)
@@ -208,46 +195,13 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     }
   }
 
-  /** To the client of this run. While the store is asked who that is, all messages of the run wait. */
-  function tell(key: RunKey, news: News<Write>): void {
-    if (channelOf(key.accountId) === undefined) {
-      if (news.kind === 'last') turns?.leave(key.jobId)
-      return
-    }
-    const waiting = heldBack.get(key.jobId)
-    if (waiting !== undefined) {
-      waiting.push(news)
-      if (waiting.length > MAX_HELD_BACK) waiting.shift()
-      return
-    }
-    const clientId = isPerClient ? jobClients.find(key.accountId, key.jobId) : null
-    if (clientId instanceof Promise) void holdBack(key, news, clientId)
-    else deliver(key, news, clientId)
-  }
-
-  async function holdBack(key: RunKey, first: News<Write>, asking: Promise<string | null>): Promise<void> {
-    const waiting = [first]
-    heldBack.set(key.jobId, waiting)
-    const clientId = await asking
-    heldBack.delete(key.jobId)
-    for (const news of waiting) deliver(key, news, clientId)
-  }
-
-  function deliver(key: RunKey, news: News<Write>, clientId: string | null): void {
-    const channel = channelOf(key.accountId)
-    if (turns === null) channel?.say(news.write, clientId)
-    else if (clientId !== null) turns.tell({ ...key, clientId }, news)
-    // Everybody hears how many jobs are left, whoever sent this one.
-    else if (news.kind === 'last' && channel !== undefined) sayStatus(channel)
-  }
-
   function tellEnd(key: RunKey, event: EndEvent, channel: AccountChannel | undefined): void {
     const stopWaiting = endings.get(key.jobId)
     if (stopWaiting !== undefined) stopWaiting()
     else noteEarlyEnd(key.jobId, channel)
     endings.delete(key.jobId)
     const live = () => channelOf(key.accountId)?.live ?? 0
-    tell(key, { write: runs.end(key, event, live), kind: 'last' })
+    news.tell(key, { write: runs.end(key, event, live), kind: 'last' })
     jobClients.forget(key.jobId)
   }
 
@@ -270,17 +224,17 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
       log.debug({ err: error, jobId: key.jobId }, 'the end of a job could not be read')
       if (isTold()) return
     }
-    // Nothing was told: the last event may still come.
+    // No end was sent: the last event may still come.
     ends.delete(key.jobId)
     endings.delete(key.jobId)
     runs.forget(key.jobId)
-    turns?.leave(key.jobId)
+    news.leave(key.jobId)
     jobClients.forget(key.jobId)
     const channel = channelOf(key.accountId)
     if (channel !== undefined) sayStatus(channel)
   }
 
-  /** Jobs that run elsewhere and have told nothing that was heard here: their ends may not be told either. */
+  /** Jobs that run in other processes and of which no event came: their ends may not come either. */
   async function noteRunning(accountId: string): Promise<void> {
     try {
       for (const jobId of await listRunning(accountId))
@@ -290,7 +244,7 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     }
   }
 
-  /** Jobs that came while nothing was heard; some of them may have ended by now. */
+  /** Jobs that were submitted while no notices came; some of them may have ended by now. */
   async function noteMissed([accountId, { since }]: [string, Followed]): Promise<void> {
     try {
       for (const { id: jobId, createdAt } of await listNewest(accountId))
@@ -317,7 +271,7 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     unfollow(accountId) {
       followed.get(accountId)?.stop()
       followed.delete(accountId)
-      turns?.forget(accountId)
+      news.forget(accountId)
       if (followed.size === 0) look.stop()
     },
     stop() {
@@ -329,28 +283,21 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
       endings.clear()
       for (const told of catchingUp.values()) clearTimeout(told)
       catchingUp.clear()
-      heldBack.clear()
+      news.clear()
     },
   }
 }
-
-type Write = (batch: Batch) => void
 
 interface Followed {
   readonly stop: Unsubscribe
   readonly since: Date
 }
 
-function sayStatus(channel: AccountChannel): void {
-  const { live } = channel
-  channel.say((batch) => batch.addText(statusMessage(live)))
-}
-
 function leaveQueue(channel: AccountChannel): void {
   channel.waiting = Math.max(0, channel.waiting - 1)
 }
 
-/** Of no use to whoever hears of it after the next one. */
+/** Useless once the next event of its kind has come. */
 function isPassing({ type }: LiveEvent): boolean {
   return type === 'preview' || type === 'node_progress'
 }

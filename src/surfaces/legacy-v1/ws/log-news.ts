@@ -1,6 +1,6 @@
 /**
  * What runs print, as `logs` messages for the clients that asked for them. Lines are gathered for a moment, since a node may print
- * thousands; whoever did not ask costs nothing.
+ * thousands; clients that did not subscribe cost nothing.
  */
 import { BoundedSet } from '../../../../lib/bounded-map.ts'
 import type { Clock } from '../../../../lib/clock.ts'

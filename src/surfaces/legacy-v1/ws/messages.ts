@@ -1,7 +1,7 @@
 /** Every text message of the socket, with exactly the keys that clients know, in their order. Pure. */
 import type { NodeRef } from '../../../../engine/graph/run-event.ts'
 import type { LiveEvent, LiveFailure } from '../../../domain/events/live-event.ts'
-import { toShownOutput } from '../../../domain/jobs/run/run-record.ts'
+import { toShownOutput } from '../../../domain/jobs/run/record/run-record.ts'
 import { toExceptionMessage, toExceptionType, toNodeNames, toTraceback } from '../jobs/exception-types.ts'
 import type { RunProgress } from './run-progress.ts'
 
@@ -10,7 +10,7 @@ type ProgressEvent = Extract<LiveEvent, { type: 'node_progress' }>
 type BlockedEvent = Extract<LiveEvent, { type: 'node_blocked' }>
 
 const MAX_SHOWN_EXECUTED = 1000
-/** What clients are told of the terminal that there is not. */
+/** The terminal size that is reported to clients; there is no terminal. */
 export const TERMINAL_SIZE = { cols: 80, rows: 24 }
 
 function toMessage(type: string, data: object): string {

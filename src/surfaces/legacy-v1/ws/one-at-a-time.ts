@@ -19,11 +19,11 @@ interface RunNews {
 }
 
 interface OneAtATime<Write> {
-  /** Tells the news now, or when the turn of its run comes. */
+  /** Sends the message now, or when it is this run's turn. */
   tell(run: RunNews, news: News<Write>): void
-  /** Nothing more will be told of this run. */
+  /** The run has no further messages. */
   leave(jobId: string): void
-  /** Nobody of this account listens any more. */
+  /** The account has no open socket any more. */
   forget(accountId: string): void
 }
 

@@ -1,8 +1,8 @@
 /** The sockets with the parts of the service that they need, and their figures for the operator. */
 import { systemTicker } from '../../../../lib/waiting/uptime.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
+import type { SurfaceParts } from '../../kit/parts/surface-parts.ts'
 import type { Surface, SurfaceGauge } from '../../kit/surface.ts'
-import type { SurfaceParts } from '../../kit/surface-parts.ts'
 import { deprecationHeaders } from '../deprecation.ts'
 import type { JobClients } from '../prompts/job-clients.ts'
 import { createSockets, type Sockets, type SocketsOptions } from './sockets.ts'
@@ -35,7 +35,7 @@ export function openSockets(
     listRunning: (accountId) => listRunning(jobs, accountId),
     listNewest: (accountId) => listNewest(jobs, accountId),
     jobClients,
-    // ComfyUI tells the events of a run to the client that submitted it and to nobody else.
+    // ComfyUI sends the events of a run only to the client that submitted it.
     isPerClient: parts.isOneAccountForAll || parts.isForEditor,
     isOneAtATime: parts.isForEditor,
     logReaders,

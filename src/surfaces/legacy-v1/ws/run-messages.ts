@@ -34,7 +34,7 @@ export interface RunKey {
 }
 
 export interface RunMessages {
-  /** Follows the run. Where clients are told of the event, `say` is called with a function that writes the messages. */
+  /** Follows the run. If the event has messages for clients, `say` is called with a function that writes them. */
   take(key: RunKey, event: Exclude<LiveEvent, EndEvent>, say: (write: (batch: Batch) => void) => void): void
   /** The end of a run, then the status of the queue, then the `executing` without a node that clients wait for. Forgets the run. */
   end(key: RunKey, event: EndEvent, live: () => number): (batch: Batch) => void

@@ -47,10 +47,10 @@ export interface SocketsOptions {
   readonly jobClients: JobClients
   /** The events of a run are sent only to the client that submitted it, where one was named; otherwise to the whole account. */
   readonly isPerClient: boolean
-  /** A client is told of its runs one after the other. */
+  /** A client gets the messages of its runs one run after the other. */
   readonly isOneAtATime: boolean
   readonly logReaders: LogReaders
-  /** What this server can do, as `GET /features` tells it. */
+  /** What this server can do, as in `GET /features`. */
   readonly features: () => object
   /** name, value, name, value: what every answer of the surface carries. */
   readonly answerHeaders: readonly string[]
@@ -146,7 +146,7 @@ export function createSockets(options: SocketsOptions): Sockets {
     let isJoined = false
     try {
       await channel.ready()
-      // The clients of running jobs must be known when the newcomer is told of its own runs.
+      // The clients of running jobs must be known before a new client gets the state of its own runs.
       for (const { jobId } of runs.ofAccount(caller.accountId)) await jobClients.find(caller.accountId, jobId)
       refuseWhenClosed()
       isJoined = completeHandshake(upgrade, { caller, channel })
@@ -208,7 +208,7 @@ export function createSockets(options: SocketsOptions): Sockets {
     }
   }
 
-  /** The same for a run in another process, which is heard of only after the client has connected. */
+  /** The same for a run in another process, whose events arrive only after the client has connected. */
   async function onCaughtUp(accountId: string, jobId: string): Promise<void> {
     const clientId = await jobClients.find(accountId, jobId)
     const channel = channelOf(accountId)
@@ -242,7 +242,7 @@ export function createSockets(options: SocketsOptions): Sockets {
     }
   }
 
-  /** Counts anew, because notices may be lost. Where nothing runs and nothing has changed, there is nothing to repeat. */
+  /** Counts again, because notices may be lost. If nothing runs and nothing has changed, nothing is sent. */
   function repeatStatus(): void {
     for (const channel of channels.values()) {
       if (!channel.hasReaders || channel.isCounting) continue

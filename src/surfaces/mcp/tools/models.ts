@@ -1,5 +1,5 @@
 /**
- * Tools about models. A call is queued, never held: whoever loses the connection while it runs asks for its result later, by the id
+ * Tools about models. A call is queued, never held: an agent that loses the connection asks for the result later, by the id
  * that was given out first.
  */
 import { randomUUID } from 'node:crypto'

@@ -53,10 +53,10 @@ export function createListCursors(secret: Uint8Array, clock: Clock): ListCursors
       const content = open(cursor)
       const [list, madeAt, lastId] = content === null ? [] : (JSON.parse(content) as [string, number, string])
       if (list !== 'models' || madeAt === undefined || lastId === undefined) {
-        throw new RouterError('malformed', 'cursor is not one that this service gave out; begin the list anew')
+        throw new RouterError('malformed', 'cursor was not issued by this service; begin again at the first page')
       }
       if (clock.now().getTime() - madeAt > LIFE_MS) {
-        throw new RouterError('malformed', 'cursor has expired; begin the list anew')
+        throw new RouterError('malformed', 'cursor has expired; begin again at the first page')
       }
       return lastId
     },

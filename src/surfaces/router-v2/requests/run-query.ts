@@ -32,7 +32,7 @@ function readPairs(url: string): ReadonlyMap<string, string> {
   const pairs = readQuery(url)
   if (pairs === null) throw new RouterError('malformed', 'the query cannot be read')
   const repeated = findRepeated(pairs, SINGLE)
-  if (repeated !== null) throw new RouterError('malformed', `${repeated} stands twice in the query`)
+  if (repeated !== null) throw new RouterError('malformed', `${repeated} occurs twice in the query`)
   return new Map(pairs)
 }
 

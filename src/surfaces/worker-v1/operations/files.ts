@@ -29,7 +29,7 @@ export function readInput(app: FastifyInstance, { kit }: FileDeps): void {
     const range = readRange(request.headers.range, sizeBytes)
     if (range.kind === 'unsatisfiable') {
       reply.header('content-range', `bytes */${sizeBytes}`)
-      throw new ServiceError('range_not_satisfiable', `the range lies outside of the ${sizeBytes} bytes of this input`)
+      throw new ServiceError('range_not_satisfiable', `the range is outside of the ${sizeBytes} bytes of this input`)
     }
     const span = range.kind === 'part' ? range.span : undefined
     const body = request.method === 'HEAD' ? undefined : await open(span)

@@ -32,7 +32,7 @@ interface ReturnedFields extends Partial<LeaseFields> {
   readonly is_engine_loss?: boolean
 }
 
-// Beyond the longest wait: whoever asks must not be cut off while it waits.
+// Longer than the longest wait, so that a waiting request is not cut off.
 const WAIT_GRACE_MS = 60_000
 // A record of what a run showed, its log and the descriptions of ten thousand outputs.
 const MAX_COMMIT_BYTES = 16 * 1024 * 1024

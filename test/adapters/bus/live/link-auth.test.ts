@@ -97,7 +97,7 @@ test('over a socket: nobody without the key is let in, nobody without it is beli
   const impostor = new WebSocketServer({ port: 0, host: '127.0.0.1' })
   await once(impostor, 'listening')
   const { port } = impostor.address() as AddressInfo
-  await assert.rejects(one.transport.dial(at('other', port), events, signal), /has not the secret key/)
+  await assert.rejects(one.transport.dial(at('other', port), events, signal), /does not have the secret key/)
   impostor.close()
   assert.equal(other.accepted(), 1)
 })

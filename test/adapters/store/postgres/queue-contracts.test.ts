@@ -3,9 +3,9 @@ import { testIdempotencyStore } from '../../../contracts/accounts/idempotency-st
 import { testUploadStore } from '../../../contracts/assets/upload-store.ts'
 import { testBatchStore } from '../../../contracts/batch-store.ts'
 import { testRunRecordStore } from '../../../contracts/run-record-store.ts'
-import { testServiceSummaries } from '../../../contracts/service-summaries.ts'
-import { testSummaryStore } from '../../../contracts/summary-store.ts'
-import { testWebhookStore } from '../../../contracts/webhook-store.ts'
+import { testServiceSummaries } from '../../../contracts/summaries/service-summaries.ts'
+import { testSummaryStore } from '../../../contracts/summaries/summary-store.ts'
+import { testWebhookStore } from '../../../contracts/webhooks/webhook-store.ts'
 import { postgresOpener } from './temporary-store.ts'
 
 testAccountStore(postgresOpener)

@@ -7,9 +7,9 @@ import { testUploadStore } from '../../../contracts/assets/upload-store.ts'
 import { testBatchStore } from '../../../contracts/batch-store.ts'
 import { testMetaStore } from '../../../contracts/meta-store.ts'
 import { testRunRecordStore } from '../../../contracts/run-record-store.ts'
-import { testServiceSummaries } from '../../../contracts/service-summaries.ts'
-import { testSummaryStore } from '../../../contracts/summary-store.ts'
-import { testWebhookStore } from '../../../contracts/webhook-store.ts'
+import { testServiceSummaries } from '../../../contracts/summaries/service-summaries.ts'
+import { testSummaryStore } from '../../../contracts/summaries/summary-store.ts'
+import { testWebhookStore } from '../../../contracts/webhooks/webhook-store.ts'
 import { makeDirectory, sqliteOpener } from './temporary-store.ts'
 
 testAssetStore(sqliteOpener)

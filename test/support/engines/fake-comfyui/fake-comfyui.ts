@@ -12,12 +12,13 @@ import type { Execution, FakeOptions, RestartOptions } from './fake-options.ts'
 import { type FakeFaults, noFaults } from './faults.ts'
 import { FakeFiles } from './files.ts'
 import { Gates } from './gates.ts'
+import { listenOnOwnPort } from './http/own-port.ts'
+import { answer, type RouteParts } from './http/routes.ts'
 import { createFakeModels, type FakeModels } from './models.ts'
 import { describeClasses, type Installed, type SavedFile } from './node-classes.ts'
-import { listenOnOwnPort } from './own-port.ts'
+import { PrintedLines } from './printed-lines.ts'
 import { type Prompt, PromptQueue } from './prompt-queue.ts'
 import { playRecording, type Recording } from './recording.ts'
-import { answer, type RouteParts } from './routes.ts'
 import { FakeSockets, type SocketCounts } from './sockets.ts'
 
 // As long as the web server of a real one keeps a connection open. Node's own five seconds are so close to the time after which our
@@ -61,8 +62,6 @@ export async function startFakeComfy(options: FakeOptions = {}): Promise<FakeCom
   return fake
 }
 
-const MAX_PRINTED = 300
-
 class FakeServer implements FakeComfy {
   readonly faults: FakeFaults
   readonly files = new FakeFiles()
@@ -75,10 +74,7 @@ class FakeServer implements FakeComfy {
   readonly #sockets: FakeSockets
   readonly #connections = new Set<Socket>()
   readonly #gates = new Gates()
-  /** The newest pieces only, as ComfyUI keeps them. */
-  #printed: readonly object[] = []
-  #printedMicros = 0
-  readonly #logSubscribers = new Set<string>()
+  readonly #lines: PrintedLines
   readonly #assets = new Map<string, string>()
   readonly #models: FakeModels
   #server: Server | null = null
@@ -100,6 +96,7 @@ class FakeServer implements FakeComfy {
       (clientId) => this.#greet(clientId),
       () => this.#features(),
     )
+    this.#lines = new PrintedLines(this.faults, (clientId, text) => this.#sockets.send(clientId, text))
     this.#queue = this.#newQueue()
     this.#executor = this.#newExecutor()
   }
@@ -217,8 +214,8 @@ class FakeServer implements FakeComfy {
       interruptRunning: (id) => this.#interruptRunning(id),
       free: () => this.#executor.free(),
       deleteAsset: (id) => this.#deleteAsset(id),
-      subscribeLogs: (clientId) => this.#logSubscribers.add(clientId),
-      printed: () => this.#printed,
+      subscribeLogs: (clientId) => this.#lines.subscribers.add(clientId),
+      printed: () => this.#lines.newest(),
     }
   }
 
@@ -285,18 +282,7 @@ class FakeServer implements FakeComfy {
 
   print(line: string): void {
     this.#options.onPrint?.(line)
-    const { zoneMinutes, quietOutput } = this.faults
-    // As `print` does: the text, and then the end of the line.
-    const entries = [line, '\n'].map((m) => {
-      this.#printedMicros = Math.max(this.#printedMicros + 1, Date.now() * 1000)
-      const local = new Date(Math.floor(this.#printedMicros / 1000) + zoneMinutes * 60_000)
-      const micros = String(this.#printedMicros % 1000).padStart(3, '0')
-      return { t: local.toISOString().replace('Z', micros), m }
-    })
-    this.#printed = [...this.#printed, ...entries].slice(-MAX_PRINTED)
-    if (quietOutput) return
-    for (const clientId of this.#logSubscribers)
-      this.#sockets.send(clientId, JSON.stringify({ type: 'logs', data: { entries, size: null } }))
+    this.#lines.print(line)
   }
 
   cutSockets(): void {
@@ -339,7 +325,7 @@ class FakeServer implements FakeComfy {
     this.#life = new AbortController()
     this.#queue = this.#newQueue()
     this.#executor = this.#newExecutor()
-    this.#logSubscribers.clear()
+    this.#lines.subscribers.clear()
     await this.listen(this.port)
   }
 

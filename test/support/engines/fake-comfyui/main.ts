@@ -1,5 +1,5 @@
 /**
- * The fake server as a process of its own: `main.ts --port N [--options JSON] [--log FILE]`. It ends with SIGTERM, and by kill -9.
+ * The fake server as a process of its own: `main.ts --port N [--options JSON] [--log FILE] [--comfy-api-base URL]`. It ends with SIGTERM, and by kill -9.
  * The log file has one line for every prompt that begins or ends, written before any client can know. It outlives the process.
  */
 import { appendFileSync } from 'node:fs'
@@ -12,6 +12,7 @@ const { values } = parseArgs({
     port: { type: 'string', default: '0' },
     options: { type: 'string', default: '{}' },
     log: { type: 'string' },
+    'comfy-api-base': { type: 'string' },
   },
 })
 const options = JSON.parse(values.options) as FakeOptions
@@ -23,5 +24,6 @@ const fake = await startFakeComfy({
   onPrint: (line) => console.log(line),
   ...(log !== undefined && { onExecution }),
 })
+console.log(`partner nodes call ${values['comfy-api-base'] ?? 'outside'}`)
 console.log(`To see the GUI go to: ${fake.url.href}`)
 process.on('SIGTERM', () => fake[Symbol.asyncDispose]())

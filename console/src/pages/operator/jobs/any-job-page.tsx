@@ -109,6 +109,7 @@ function Facts({ job }: { readonly job: OwnedJob }) {
         ['Client', job.client === null ? null : <Words key="client" text={job.client} />],
         ['Key', job.idempotency_key === null ? null : <Words key="key" text={job.idempotency_key} />],
         ['Batch', job.batch_id === null ? null : <Id key="batch" id={job.batch_id} label="batch id" />],
+        ['Reused from', job.reused_from === null ? null : <Id key="reused" id={job.reused_from} label="job id" />],
         ['Results', job.outputs],
         ['Charged', job.cost_usd === null ? null : <Money key="cost" usd={job.cost_usd} />],
         ...Object.entries(job.metadata).map(([name, value]) => [name, <Words key={name} text={value} />] as const),

@@ -27,6 +27,10 @@ export class RunInputs {
     return this.#names
   }
 
+  get isEmpty(): boolean {
+    return this.#wanted.size === 0
+  }
+
   async upload(signal: AbortSignal): Promise<void> {
     const staged = await this.#stage.upload(this.#wanted, signal)
     this.release()

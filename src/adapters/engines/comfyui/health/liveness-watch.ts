@@ -4,7 +4,6 @@
  * when it gets no answer for as long as a run may go without one, the call is given up.
  */
 import { performance } from 'node:perf_hooks'
-import { sleep } from '../../../../../lib/waiting/sleep.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import type { ComfyApi } from '../wire/comfy-api.ts'
 import { CallError } from '../wire/comfy-http.ts'
@@ -33,19 +32,25 @@ export function watchLiveness({ api, bounds }: LivenessDeps): LivenessWatch {
     }
   }
 
-  async function watch(): Promise<void> {
-    let answeredAt = performance.now()
-    while (true) {
-      await sleep(bounds.pollMaxMs, over.signal)
-      const isAnswered = !over.signal.aborted && (await ask())
-      if (over.signal.aborted) return
-      if (isAnswered) answeredAt = performance.now()
-      else if (performance.now() - answeredAt >= bounds.unreachableMs) return silent.abort()
-    }
+  let answeredAt = performance.now()
+  // A timer alone, as long as there is nothing to ask: nearly every call is over by then.
+  let timer = setTimeout(look, bounds.pollMaxMs)
+
+  async function look(): Promise<void> {
+    const isAnswered = await ask()
+    if (over.signal.aborted) return
+    if (isAnswered) answeredAt = performance.now()
+    else if (performance.now() - answeredAt >= bounds.unreachableMs) return silent.abort()
+    timer = setTimeout(look, bounds.pollMaxMs)
   }
 
-  watch()
-  return { silent: silent.signal, [Symbol.dispose]: () => over.abort(null) }
+  return {
+    silent: silent.signal,
+    [Symbol.dispose]() {
+      clearTimeout(timer)
+      over.abort(null)
+    },
+  }
 }
 
 export function silenceError({ bounds }: Pick<LivenessDeps, 'bounds'>): CallError {

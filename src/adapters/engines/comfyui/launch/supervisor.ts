@@ -18,6 +18,8 @@ import { splitCommand, withPort } from './split-command.ts'
 export interface LaunchOptions {
   /** Words as on a command line; `{port}` stands for the port. */
   readonly command: string
+  /** Further words that are known only later: it is first started when they are. */
+  readonly furtherWords?: Promise<readonly string[]>
   readonly cwd?: string
   /** Of the started process; absent: ours. */
   readonly env?: NodeJS.ProcessEnv
@@ -72,7 +74,7 @@ export async function openSupervisor(options: LaunchOptions, deps: SupervisorDep
   const { killGraceMs = 5_000, restartFirstMs = 1_000, restartMaxMs = 60_000 } = options
   const words = splitCommand(options.command)
   const port = options.port ?? (await findFreePort())
-  const args = withPort(words, port)
+  let args = withPort(words, port)
   const closing = new AbortController()
   const backoff = createBackoff({ firstMs: restartFirstMs, maxMs: restartMaxMs })
   let keeper: ChildProcess | null = null
@@ -120,6 +122,10 @@ export async function openSupervisor(options: LaunchOptions, deps: SupervisorDep
   }
 
   async function keepRunning(events: SupervisorEvents): Promise<void> {
+    if (options.furtherWords !== undefined) {
+      const words = await unlessAborted(options.furtherWords, closing.signal)
+      args = [...args, ...(words ?? [])]
+    }
     while (!closing.signal.aborted) {
       const beganAt = performance.now()
       const reason = await startOnce(events)
@@ -175,6 +181,19 @@ function killGroup(pid: number): void {
     process.kill(-pid, 'SIGKILL')
   } catch {
     // It has ended already.
+  }
+}
+
+/** null: the signal came first. */
+async function unlessAborted<T>(promised: Promise<T>, signal: AbortSignal): Promise<T | null> {
+  const aborted = Promise.withResolvers<null>()
+  const onAbort = () => aborted.resolve(null)
+  signal.addEventListener('abort', onAbort, { once: true })
+  if (signal.aborted) onAbort()
+  try {
+    return await Promise.race([promised, aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
   }
 }
 

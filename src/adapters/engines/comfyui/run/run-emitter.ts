@@ -202,6 +202,10 @@ export class ForwardingListener implements RunListener {
     this.#emitter.noteBreak()
   }
 
+  isAwaited(): boolean {
+    return this.#follower !== null && this.#emitter.heard.end === null
+  }
+
   /** What it means for the run is told by messages of its own, a moment later; only where they fail to come it is asked. */
   onQueueChange(): void {
     this.#follower?.hintSoon()

@@ -68,7 +68,8 @@ export interface RunDeps extends FollowDeps {
 export async function* runOnServer(deps: RunDeps, run: EngineRun, { signal }: RunOptions): AsyncGenerator<EngineEvent> {
   const queue = createEventQueue(deps.bounds.maxWaitingEvents)
   const leaving = new AbortController()
-  const attempt = new Attempt(deps, run, { stop: AbortSignal.any([signal, leaving.signal]), emit: queue.push })
+  const stop = AbortSignal.any([signal, deps.closing, leaving.signal])
+  const attempt = new Attempt(deps, run, { stop, emit: queue.push })
   attempt.run().then(queue.end, queue.fail)
   try {
     yield* queue
@@ -78,7 +79,7 @@ export async function* runOnServer(deps: RunDeps, run: EngineRun, { signal }: Ru
 }
 
 // One for all runs: an abort without a reason would create an error with a stack each time.
-const LEFT = new Error('nobody reads the run any more')
+const LEFT = new Error('the reader of the run has left')
 
 interface AttemptOptions {
   readonly stop: AbortSignal
@@ -211,9 +212,10 @@ class Attempt {
   async #prepareGraph(fresh: FreshOutputs | null, silent: AbortSignal): Promise<string> {
     const { graph } = this.#run
     const { catalog } = this.#deps
-    await this.#inputs.upload(AbortSignal.any([this.#stop, silent])).catch((error) => {
-      throw silent.aborted ? silenceError(this.#deps) : error
-    })
+    if (!this.#inputs.isEmpty)
+      await this.#inputs.upload(AbortSignal.any([this.#stop, silent])).catch((error) => {
+        throw silent.aborted ? silenceError(this.#deps) : error
+      })
     const { names: staged } = this.#inputs
     const rewritten = rewriteGraph(graph, { catalog, staged, folder: this.#folder, fresh })
     return this.#turns.run(writeGraphSteps(rewritten))

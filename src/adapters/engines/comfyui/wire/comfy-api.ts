@@ -189,8 +189,13 @@ export function createComfyApi(http: ComfyHttp, bounds: ComfyBounds): ComfyApi {
       return status >= 200 && status < 300
     },
     async printed() {
-      const entries = (await optional('/internal/logs/raw', {}))?.entries
-      return Array.isArray(entries) ? entries : null
+      const path = '/internal/logs/raw'
+      const { status, text } = await http.call(path, small)
+      if (status >= 500) throw new CallError('status', `${path} answered ${status}`, { status })
+      if (status < 200 || status > 299) return null
+      // It is long, and read often: texts alone, which a plain parse leaves as they are.
+      const answer = JSON.parse(text) as JsonValue
+      return isJsonObject(answer) && Array.isArray(answer.entries) ? answer.entries : null
     },
     async deleteAsset(assetId) {
       await http.call(`/api/assets/${encodeURIComponent(assetId)}`, { ...small, method: 'DELETE' })

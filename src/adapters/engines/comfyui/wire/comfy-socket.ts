@@ -23,6 +23,8 @@ export interface EngineSocket {
   reconnects(): number
   /** Resolves when it is open, at the latest after `ms`. */
   untilOpen(ms: number): Promise<void>
+  /** The server answers: what was a pause before the next try is over, and runs wait for the socket again. */
+  connectNow(): void
   /** Ends the present connection, which is taken for dead, and opens another. */
   renew(): void
   close(): Promise<void>
@@ -56,6 +58,7 @@ export function openSocket(options: SocketOptions): EngineSocket {
   let connections = 0
   let failuresInARow = 0
   let onOpened = Promise.withResolvers<void>()
+  let pause = new AbortController()
 
   function connect(): Promise<void> {
     const opened = new WebSocket(toSocketUrl(options.url, clientId), {
@@ -102,7 +105,9 @@ export function openSocket(options: SocketOptions): EngineSocket {
       if (closing.signal.aborted) return
       options.onClose()
       const isKept = options.isIdNeeded()
-      await sleep(Math.max(backoff.nextMs(), isKept ? bounds.sameIdPauseMs : 0), closing.signal)
+      const over = AbortSignal.any([closing.signal, pause.signal])
+      await sleep(Math.max(backoff.nextMs(), isKept ? bounds.sameIdPauseMs : 0), over)
+      pause = new AbortController()
       if (!isKept) clientId = options.newClientId()
     }
   }
@@ -122,6 +127,13 @@ export function openSocket(options: SocketOptions): EngineSocket {
       const over = new AbortController()
       await Promise.race([onOpened.promise, sleep(ms, over.signal)])
       over.abort()
+    },
+    connectNow() {
+      if (socket?.readyState === WebSocket.OPEN) return
+      failuresInARow = 0
+      backoff.reset()
+      // A try that is under way may have begun too early: then the pause behind it is the one that is left out.
+      if (!options.isIdNeeded()) pause.abort(null)
     },
     renew() {
       socket?.terminate()

@@ -14,7 +14,9 @@ export interface RunListener {
   onLog(text: string): void
   /** The connection has ended: messages of the run may be missing from now on. */
   onBreak(): void
-  /** The server's queue has changed. */
+  /** The server has accepted the run, and has not told its end. */
+  isAwaited(): boolean
+  /** The server's queue is shorter than it would be with all runs that are awaited. */
   onQueueChange(): void
 }
 
@@ -99,7 +101,9 @@ export function createMessageDispatcher({ maxLogLineBytes, onPrinted }: MessageD
     const count = info?.queue_remaining
     if (typeof count !== 'number' || count === remaining) return
     remaining = count
-    for (const listener of listeners.values()) listener.onQueueChange()
+    const awaited = [...new Set(listeners.values())].filter((listener) => listener.isAwaited())
+    // A queue that may hold all of them says nothing about any. One that it lost among prompts of others is found out by a poll.
+    if (count < awaited.length) for (const listener of awaited) listener.onQueueChange()
   }
 
   function noteMoment(promptId: string, message: JsonMessage, at: number): void {

@@ -42,10 +42,13 @@ const TYPE_OF_IMAGE: ReadonlyMap<number, string> = new Map([
   [2, 'image/png'],
 ])
 
+// Messages that tell how far a run is, which is nearly all of them. None of their numbers is the user's.
+const STATE = /^\{"type": ?"(?:status|progress_state|progress|executing|execution_(?:start|cached|success))"/
+
 export function readTextFrame(text: string): JsonMessage | null {
   let value: JsonValue
   try {
-    value = parseLosslessJson(text)
+    value = STATE.test(text) ? (JSON.parse(text) as JsonValue) : parseLosslessJson(text)
   } catch {
     return null
   }

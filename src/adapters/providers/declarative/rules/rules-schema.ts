@@ -144,9 +144,17 @@ const PROVIDER_RULES = closed(
   ['provider', 'title', 'base_url', 'api_hosts', 'auth', 'concurrency', 'outcomes', 'messages'],
 )
 
-const ajv = new Ajv({ allErrors: true, strict: true, allowUnionTypes: true, verbose: true })
-const isModelRules = ajv.compile(MODEL_RULES)
-const isProviderRules = ajv.compile(PROVIDER_RULES)
+/** Compiled with the first file that needs it: files of this release are known to fit, so most starts need neither. */
+function compileOnce(schema: object): () => ValidateFunction {
+  let validate: ValidateFunction | null = null
+  return () => {
+    validate ??= new Ajv({ allErrors: true, strict: true, allowUnionTypes: true, verbose: true }).compile(schema)
+    return validate
+  }
+}
+
+const modelRules = compileOnce(MODEL_RULES)
+const providerRules = compileOnce(PROVIDER_RULES)
 
 interface RuleProblem {
   /** Where in the file: `operations[0].task`; empty for the whole. */
@@ -154,8 +162,8 @@ interface RuleProblem {
   readonly problem: string
 }
 
-export const checkModelShape = (value: unknown): RuleProblem[] => check(isModelRules, value)
-export const checkProviderShape = (value: unknown): RuleProblem[] => check(isProviderRules, value)
+export const checkModelShape = (value: unknown): RuleProblem[] => check(modelRules(), value)
+export const checkProviderShape = (value: unknown): RuleProblem[] => check(providerRules(), value)
 
 function check(validate: ValidateFunction, value: unknown): RuleProblem[] {
   return validate(value) ? [] : (validate.errors ?? []).map(toProblem)

@@ -13,7 +13,7 @@ import { askOnce, type PatientPool, runUntilDone, type TransactionOptions } from
 export interface Connections extends AsyncDisposable {
   /** Writes that are acknowledged to somebody. */
   readonly durable: Connected
-  /** Claims, renewals, progress: whoever holds them dies with the machine that could lose them, or repeats them. */
+  /** Claims, renewals, progress: if a crash of the server loses one, its writer repeats it or the job runs again. */
   readonly relaxed: Connected
   readonly read: Connected
   /** Sweeps and reports, which may take long. */

@@ -5,7 +5,7 @@
 interface GatherOptions<Item, Result> {
   /** One result for each item, in their order. */
   readonly run: (items: readonly Item[]) => Promise<readonly Result[]>
-  /** Told of every batch, for the figures of the store. */
+  /** Called for every batch, for the metrics of the store. */
   readonly onBatch?: (size: number) => void
   readonly maxItems: number
   readonly maxWeight?: number

@@ -36,7 +36,7 @@ export interface DatabaseFacts {
   readonly hearsNotices: boolean
   /** The processes that live on it now. */
   readonly nodes: readonly { readonly id: string; readonly about: NodeAbout }[]
-  /** Replication slots that nobody reads, and that keep the server's log from being removed. */
+  /** Replication slots without a reader, which keep the server's log from being removed. */
   readonly idleSlots: readonly string[]
   /** Some of what the service has sealed under its secret key; empty: nothing yet. */
   readonly sealed: readonly SealedSample[]

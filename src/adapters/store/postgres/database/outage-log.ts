@@ -1,7 +1,7 @@
 /**
- * Tells the log once that the server is away, and once that it is back: thousands of operations meet the same outage. A statement
- * that the server ended because it took too long is no outage, though whoever asked for it is told to come again; a chore that always
- * ends so would otherwise never be noticed.
+ * Logs once that the server is away, and once that it is back: thousands of operations meet the same outage. A statement
+ * that the server ended because it took too long is not an outage, though its caller is asked to try again; otherwise a chore that
+ * always ends this way would never be noticed.
  */
 import type { Log } from '../../../../../lib/log.ts'
 import { uptimeMs } from '../../../../../lib/waiting/uptime.ts'

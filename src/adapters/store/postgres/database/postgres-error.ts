@@ -66,7 +66,7 @@ export function isDuplicateOf(error: unknown, index: string): boolean {
   return code === '23505' && constraint === index
 }
 
-/** The error for whoever asked: a refusal when the server is away or its disk is full, else the error itself. */
+/** The error for the caller: a refusal if the server is away or its disk is full, otherwise the error itself. */
 export function toStoreError(error: unknown): unknown {
   if (error instanceof ServiceError) return error
   const fault = toFault(error)

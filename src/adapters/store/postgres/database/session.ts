@@ -1,7 +1,7 @@
 /**
  * One connection that is held from begin to end, for work that belongs to a connection: a lock of the session, statements outside
- * any transaction, cursors. Its statements may take long; a lock that somebody else holds is waited for briefly, so that
- * whoever comes behind does not wait for both.
+ * any transaction, cursors. Its statements may take long; but it waits only briefly for a lock, so that transactions queued
+ * behind it do not wait for both.
  */
 import { Client } from 'pg'
 import { type ConnectionOptions, toClientConfig } from './pool.ts'
@@ -18,7 +18,7 @@ const SETTINGS = { statement_timeout: '0', lock_timeout: '5000', jit: 'off' }
 
 export async function openSession(options: Omit<ConnectionOptions, 'log'>): Promise<Session> {
   const client = new Client(toClientConfig(options, SETTINGS))
-  // A connection that breaks fails the statement that waits on it; without one there is nobody to tell.
+  // A connection that breaks fails the statement that waits on it; if none waits, the error has no recipient.
   client.on('error', () => {})
   try {
     await client.connect()

@@ -24,7 +24,7 @@ export interface TransactionOptions<Result> {
 }
 
 const MAX_TRIES = 6
-// Whoever waits for a transaction that cannot be done is told so after this time, though it might be tried more often.
+// A transaction that keeps failing is given up after this time, even if more tries are left.
 const TRY_FOR_MS = 15_000
 const BEGIN_SNAPSHOT = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'
 
@@ -123,7 +123,7 @@ async function runOnce<Result>(
     const sent = last?.(tx, result)
     committing = asked.query('COMMIT')
     const [{ command }] = await Promise.all([committing, sent])
-    // After a failed statement that nobody waited for, the server answers a COMMIT with ROLLBACK and without an error.
+    // After a failed statement whose result was not awaited, the server answers a COMMIT with ROLLBACK and without an error.
     if (command !== 'COMMIT') throw new Error(`The transaction was answered with ${command}.`)
     client.release()
     return { ok: true, result }

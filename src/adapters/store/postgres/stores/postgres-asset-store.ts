@@ -20,7 +20,7 @@ import { expireAssets, removeAsset } from '../operations/assets/remove-assets.ts
 import type { StoreParts } from './store-parts.ts'
 
 const FIND_BY_PATH: Readonly<Record<AssetOrigin, FindAssets>> = { upload: findUploadsByPath, output: findOutputsByPath }
-// Rows of one transaction of a sweep: short enough that nobody waits for its locks.
+// Rows of one transaction of a sweep: few enough that its locks hold up no other transaction.
 const SLICE = 500
 const ANNOUNCED_AT_ONCE = 64
 

@@ -21,7 +21,7 @@ import {
 import { findTold, keepProgress, sweepCalls } from '../operations/calls/unfinished-calls.ts'
 import type { StoreParts } from './store-parts.ts'
 
-// Rows of one transaction of a sweep: short enough that nobody waits for its locks.
+// Rows of one transaction of a sweep: few enough that its locks hold up no other transaction.
 const SLICE = 100
 
 export function createCallStore({ durable, relaxed, read, chore }: StoreParts, toOwnEnd: ToOwnEnd): CallStore {

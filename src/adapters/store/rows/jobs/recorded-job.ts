@@ -1,7 +1,7 @@
 /** A job with how it was submitted and what its run showed, as both stores give it to the domain. */
 import type { Submission } from '../../../../domain/jobs/job.ts'
 import type { RecordedJob } from '../../../../domain/jobs/read/recorded-jobs.ts'
-import type { RunRecord } from '../../../../domain/jobs/run/run-record.ts'
+import type { RunRecord } from '../../../../domain/jobs/run/record/run-record.ts'
 import { type StoredJob, toJob } from './job-row.ts'
 
 interface StoredTexts {

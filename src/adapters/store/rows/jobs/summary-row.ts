@@ -21,16 +21,31 @@ export type SummaryRow = readonly [
   recipeTitle: string | null,
   chargedMicros: number | null,
   thumbId: string | null,
+  reusedFrom: string | null,
 ]
 
 export type StoredSummary = readonly [row: SummaryRow, queuePosition: number | null]
 
 export function toSummary([row, queuePosition]: StoredSummary): JobSummary {
   const [, id, accountId, pool, status, priority, createdAt, startedAt, completedAt, expiresAt, ...rest] = row
-  const [attempt, version, outputs, engineId, metadataText, progress, errorText, title, charged, thumbId] = rest
+  const [attempt, version, outputs, engineId, metadataText, progress, errorText, title, ...last] = rest
+  const [charged, thumbId, reusedFrom] = last
   const metadata = metadataText === null ? {} : (JSON.parse(metadataText) as Record<string, string>)
   return {
-    ...{ id, accountId, pool, status, priority, attempt, version, outputs, queuePosition, metadata, charged },
+    ...{
+      id,
+      accountId,
+      pool,
+      status,
+      priority,
+      attempt,
+      version,
+      outputs,
+      queuePosition,
+      metadata,
+      charged,
+      reusedFrom,
+    },
     title: titleOf(metadata, title),
     engineId: status === 'queued' ? null : engineId,
     createdAt: new Date(createdAt),

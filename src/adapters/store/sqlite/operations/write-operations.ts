@@ -18,7 +18,7 @@ import { prepareSweepKeys } from './accounts/idempotency-keys.ts'
 import { prepareTakeRequests } from './accounts/request-rates.ts'
 import { prepareReservePromptNumbers, prepareTakeWindow } from './accounts/shared-counters.ts'
 import { prepareMoveUserFile, preparePutUserFile, prepareRemoveUserFile } from './accounts/user-file-rows.ts'
-import { prepareOfferBlob, prepareRetireBlobs } from './assets/blob-references.ts'
+import { prepareOfferBlob, prepareOfferUnreferenced, prepareRetireBlobs } from './assets/blob-references.ts'
 import { prepareMint } from './assets/mint-asset.ts'
 import { prepareExpireAssets, prepareRemoveAsset } from './assets/remove-assets.ts'
 import {
@@ -94,6 +94,7 @@ export function prepareWriteOperations(database: DatabaseSync) {
     sweepRecipes: prepareSweepRecipes(database),
     reserveOutputNumbers: prepareReserveOutputNumbers(database),
     announceBlob: prepareOfferBlob(database),
+    announceUnreferenced: prepareOfferUnreferenced(database),
     mint: prepareMint(database),
     removeAsset: prepareRemoveAsset(database),
     expireAssets: prepareExpireAssets(database),
@@ -181,6 +182,7 @@ export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperat
   'foresee',
   'renew',
   'announceBlob',
+  'announceUnreferenced',
   'renewCalls',
   'releaseCalls',
   'takeLapsedCalls',

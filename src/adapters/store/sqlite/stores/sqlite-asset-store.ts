@@ -3,6 +3,7 @@ import type { AssetOrigin, AssetStore } from '../../../../domain/assets/asset-st
 import { readAssetRow } from '../../rows/asset-row.ts'
 import type { AssetsQuery } from '../../search/asset-queries.ts'
 import { toMintInput, toMintOutcome } from '../operations/assets/mint-asset.ts'
+import { createAnnouncedBlobs } from './announced-blobs.ts'
 import { inSlices, SLICE, type StoreChannels } from './store-channels.ts'
 
 type FindOperation = 'findAssets' | 'findUploadsByPath' | 'findOutputsByPath' | 'findNewestByHash'
@@ -13,6 +14,7 @@ const FIND_BY_PATH: Readonly<Record<AssetOrigin, FindOperation>> = {
 }
 
 export function createAssetStore({ write, read }: StoreChannels): AssetStore {
+  const announced = createAnnouncedBlobs((blobs) => write.call('announceUnreferenced', blobs))
   async function findAll(operation: FindOperation, query: AssetsQuery) {
     if (query.wanted.length === 0) return []
     const rows = await read.call(operation, query)
@@ -20,6 +22,7 @@ export function createAssetStore({ write, read }: StoreChannels): AssetStore {
   }
   return {
     announceBlob: (hash, sizeBytes, now) => write.call('announceBlob', { hash, sizeBytes, now: now.getTime() }),
+    announceBriefly: (hash, sizeBytes, now) => announced.add({ hash, sizeBytes, now: now.getTime() }),
     async mint(request) {
       return toMintOutcome(await write.call('mint', toMintInput(request)))
     },
@@ -49,6 +52,7 @@ export function createAssetStore({ write, read }: StoreChannels): AssetStore {
       inSlices(limit, (sliceLimit) => write.call('expireAssets', { now: now.getTime(), limit: sliceLimit })),
     async retireBlobs(cutoff, limit) {
       const hashes: string[] = []
+      await announced.writeDown(cutoff.getTime())
       // Candidates that turn out to be in use are many and do not count: the walk ends when none is left or enough were found.
       while (hashes.length < limit) {
         const slice = Math.min(SLICE, limit - hashes.length)
@@ -59,6 +63,12 @@ export function createAssetStore({ write, read }: StoreChannels): AssetStore {
       return hashes
     },
     storedBytes: (accountId) => read.call('storedBytes', accountId),
-    knownBlobs: async (hashes) => (hashes.length === 0 ? [] : read.call('knownBlobs', hashes)),
+    async knownBlobs(hashes) {
+      // First: what is handed to the store from here on is known here still.
+      const here = new Set(hashes.filter((hash) => announced.has(hash)))
+      const asked = hashes.filter((hash) => !here.has(hash))
+      const there = new Set(asked.length === 0 ? [] : await read.call('knownBlobs', asked))
+      return hashes.filter((hash) => here.has(hash) || there.has(hash))
+    },
   }
 }

@@ -1,5 +1,6 @@
 /** Model calls on SQLite, as the main thread sees them. */
 
+import { readKeptTrace, writeTraceContext } from '../../../../../lib/tracing/trace-context.ts'
 import type { CallFinish, CallStore } from '../../../../domain/models/calls/call-store.ts'
 import type { RequestStore } from '../../../../domain/models/queue/request-store.ts'
 import { toCallBody, toCallEnd } from '../../call-records.ts'
@@ -81,6 +82,7 @@ export function createRequestStore({ write, read }: StoreChannels): RequestStore
         maxWaiting,
         isValid,
         hook: request.hook ?? null,
+        trace: request.trace == null ? null : writeTraceContext(request.trace),
       })
     },
     async find(accountId, id) {
@@ -93,8 +95,9 @@ export function createRequestStore({ write, read }: StoreChannels): RequestStore
       const input = { accountId, ...limits, now: now.getTime(), owner, leaseUntil: until.getTime() }
       const taken = await write.call('takeCall', input)
       if (taken === null) return null
-      const { seq, id, fence, bytes, hash, ...call } = taken
-      return { ref: { seq, id, accountId, owner, fence }, body: toCallBody(bytes, hash), ...call }
+      const { seq, id, fence, bytes, hash, trace, ...call } = taken
+      const ref = { seq, id, accountId, owner, fence }
+      return { ref, body: toCallBody(bytes, hash), trace: readKeptTrace(trace), ...call }
     },
     putBack: ({ seq, id, owner, fence }, { isLoss }) =>
       write.call('putBackCall', { seq, id, owner, fence, loss: Number(isLoss) }),

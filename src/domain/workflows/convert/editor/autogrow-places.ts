@@ -10,6 +10,7 @@ interface PlaceInGroup {
 const ORDINAL = /\d+$/
 
 export function placeInGroup(node: EditorNode, slot: Slot): PlaceInGroup | null {
+  if (node.autogrow === null) return null
   const groupName = slot.name.slice(0, Math.max(0, slot.name.lastIndexOf('.')))
   const group = node.autogrow.get(groupName)
   if (group === undefined) return null
@@ -23,7 +24,7 @@ export function placeInGroup(node: EditorNode, slot: Slot): PlaceInGroup | null 
  * just disconnected, and the links behind it move up.
  */
 export function closeGaps(node: EditorNode): void {
-  if (node.autogrow.size === 0 || node.matchPlaces.length === 0) return
+  if (node.autogrow === null || node.matchPlaces.length === 0) return
   const gaps = node.matchPlaces.filter((index) => node.inputs[index]?.link === null)
   for (const index of gaps) closeGap(node, index)
 }

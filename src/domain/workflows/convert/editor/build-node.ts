@@ -24,16 +24,47 @@ const DYNAMIC_COMBO = 'COMFY_DYNAMICCOMBO_V3'
 /** A catalog could bound a group badly, or not at all. */
 const MAX_GROWN = 100
 
+type Built = Pick<EditorNode, 'inputs' | 'widgets' | 'outputs' | 'outputTemplates'> & {
+  /** Nothing of it depends on values or links: every other node of the class begins as a copy. */
+  readonly isPlain: boolean
+}
+
+/** A catalog gives the same objects for every file. */
+const known = new WeakMap<NodeDefinition, Built>()
+
 export function buildNode(node: EditorNode, definition: NodeDefinition, graph: EditorGraph): void {
+  const model = known.get(definition)
+  if (model === undefined || !model.isPlain) addInputs(node, definition, graph)
+  else {
+    node.inputs = model.inputs.map((slot) => ({ ...slot }))
+    node.widgets = model.widgets.map((widget) => ({ ...widget }))
+  }
+  const { outputs, outputTemplates } = model ?? remember(node, definition)
+  node.outputs = outputs
+  node.outputTemplates = outputTemplates
+}
+
+function addInputs(node: EditorNode, definition: NodeDefinition, graph: EditorGraph): void {
   const inputs = orderedInputs(definition)
   for (const input of inputs) addSocket(node, input, graph)
   for (const input of inputs) addWidget(node, input, graph)
-  node.outputs = definition.output.map((type) => ({
-    type: typeof type !== 'string' ? 'COMBO' : type === MATCH_TYPE ? '*' : type,
-    links: [],
-  }))
+}
+
+/** `node`: the first of its class. */
+function remember(node: EditorNode, definition: NodeDefinition): Built {
   const templates = definition['output_matchtypes']
-  node.outputTemplates = Array.isArray(templates) ? templates : []
+  const built = {
+    inputs: node.inputs.map((slot) => ({ ...slot })),
+    widgets: node.widgets.map((widget) => ({ ...widget })),
+    outputs: definition.output.map((type) => ({
+      type: typeof type !== 'string' ? 'COMBO' : type === MATCH_TYPE ? '*' : type,
+    })),
+    outputTemplates: Array.isArray(templates) ? templates : [],
+    isPlain:
+      node.autogrow === null && node.matchTypes === null && node.widgets.every(({ onSet }) => onSet === undefined),
+  }
+  known.set(definition, built)
+  return built
 }
 
 const widgetTypeOf = ({ type, options }: EditorInput): string =>
@@ -74,6 +105,7 @@ function addMatchType(node: EditorNode, input: EditorInput, graph: EditorGraph):
   if (typeof id !== 'string' || typeof allowed !== 'string') return
   addInput(node, { ...input, type: allowed }, graph)
   node.matchPlaces.push(node.inputs.length - 1)
+  node.matchTypes ??= new Map()
   const group = node.matchTypes.get(id) ?? new Map<string, string>()
   node.matchTypes.set(id, group.set(input.name, allowed))
 }
@@ -117,7 +149,9 @@ interface Choosing {
 
 /** Puts the inputs of the chosen option in the place of those of the last; links stay with inputs of the same name. */
 function chooseOption(node: EditorNode, combo: Widget, { option, graph }: Choosing): void {
-  const isChild = ({ name }: { readonly name: string }) => name.startsWith(`${combo.name}.`)
+  const prefix = `${combo.name}.`
+  const isChild = ({ name }: { readonly name: string }) => name.startsWith(prefix)
+  graph.spend(node.inputs.length + node.widgets.length)
   const before = node.inputs.filter(isChild)
   node.inputs = node.inputs.filter((slot) => !isChild(slot))
   removeInPlace(node.widgets, isChild)
@@ -137,6 +171,8 @@ function chooseOption(node: EditorNode, combo: Widget, { option, graph }: Choosi
   for (const widget of addedWidgets) widget.hasWildcards = false
   node.inputs.splice(own + 1, 0, ...node.inputs.splice(inputCount))
   for (const slot of before) {
+    graph.spend(node.inputs.length)
+    // Looked for each time: a link that is put in may make its group grow.
     const now = node.inputs.find(({ name }) => name === slot.name)
     if (now === undefined) cutLink(graph, slot)
     else {
@@ -171,6 +207,7 @@ function addAutogrow(node: EditorNode, input: EditorInput, graph: EditorGraph): 
   if (inputs.length === 0) return
   const bound = Math.min(names?.length ?? Number(max), MAX_GROWN)
   const group = { min: Number(min), max: bound, prefix, names: names ?? null, inputs }
+  node.autogrow ??= new Map()
   node.autogrow.set(input.name, group)
   for (let ordinal = 0; ordinal === 0 || ordinal <= Math.min(group.min, bound); ordinal++) {
     grow(node, input.name, { ordinal, graph })
@@ -192,8 +229,9 @@ function nameAt(
 }
 
 function grow(node: EditorNode, groupName: string, { ordinal, graph }: Growing): void {
-  const group = node.autogrow.get(groupName)
+  const group = node.autogrow?.get(groupName)
   if (group === undefined || ordinal >= group.max) return
+  graph.spend(node.inputs.length * (group.inputs.length + 1))
   const added: Slot[] = []
   for (const input of group.inputs) {
     const name = nameAt(group, { groupName, key: input.name, ordinal })

@@ -30,17 +30,17 @@ export function toSlot({ name, type, link, widget }: SavedInput): Slot {
 }
 
 function mergeSlots(node: EditorNode, saved: SavedNode): void {
-  const byName = new Map(saved.inputs.map((input) => [input.name, input]))
-  const defined = new Set(node.inputs.map(({ name }) => name))
-  node.inputs = [
-    ...node.inputs.map((slot) => ({ ...slot, link: byName.get(slot.name)?.link ?? null })),
-    ...saved.inputs.filter(({ name }) => !defined.has(name)).map(toSlot),
-  ]
-  const count = Math.max(node.outputs.length, saved.outputs.length)
-  node.outputs = Array.from({ length: count }, (_, index) => ({
-    type: node.outputs[index]?.type ?? saved.outputs[index].type,
-    links: [...(saved.outputs[index]?.links ?? [])],
-  }))
+  if (saved.inputs.length > 0) {
+    const byName = new Map(saved.inputs.map((input) => [input.name, input]))
+    const defined = new Set<string>()
+    for (const slot of node.inputs) {
+      slot.link = byName.get(slot.name)?.link ?? null
+      defined.add(slot.name)
+    }
+    for (const input of saved.inputs) if (!defined.has(input.name)) node.inputs.push(toSlot(input))
+  }
+  const further = saved.outputs.slice(node.outputs.length)
+  if (further.length > 0) node.outputs = [...node.outputs, ...further.map(({ type }) => ({ type }))]
 }
 
 /** By place, or by name where a pack saves them so. */
@@ -65,7 +65,7 @@ function putValues(node: EditorNode, values: SavedNode['values']): void {
  */
 export function withoutForcedInputs(saved: SavedNode, node: EditorNode, definition: NodeDefinition): SavedNode {
   const { values } = saved
-  if (!Array.isArray(values)) return saved
+  if (!Array.isArray(values) || !hasForcedInputs(definition)) return saved
   const names = new Set(node.widgets.map(({ name }) => name))
   const wasForced = [...declaredInputs(definition).values()]
     .filter(({ name, options }) => names.has(name) || options.forceInput)
@@ -75,6 +75,17 @@ export function withoutForcedInputs(saved: SavedNode, node: EditorNode, definiti
     })
   if (wasForced.length !== values.length) return saved
   return { ...saved, values: values.filter((_, index) => !wasForced[index]) }
+}
+
+const forcing = new WeakMap<NodeDefinition, boolean>()
+
+function hasForcedInputs(definition: NodeDefinition): boolean {
+  let isForcing = forcing.get(definition)
+  if (isForcing === undefined) {
+    isForcing = [...declaredInputs(definition).values()].some(({ options }) => Boolean(options.forceInput))
+    forcing.set(definition, isForcing)
+  }
+  return isForcing
 }
 
 /**

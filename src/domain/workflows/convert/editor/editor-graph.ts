@@ -4,6 +4,7 @@
  * inner nodes exist once, however many nodes show the subgraph; what those nodes set themselves are promoted widgets.
  */
 import type { JsonObject, JsonValue } from '../../../../../lib/json/lossless-json.ts'
+import type { Spend } from '../budget.ts'
 import type { EditorInput } from './editor-input.ts'
 
 export interface Widget {
@@ -44,7 +45,6 @@ export interface Slot {
 
 interface OutputSlot {
   readonly type: string
-  links: string[]
 }
 
 /** Inputs that grow with the links they get. */
@@ -73,13 +73,15 @@ export interface EditorNode {
   readonly properties: JsonObject
   title: string
   inputs: Slot[]
-  outputs: OutputSlot[]
+  /** Nodes of one class share the list. */
+  outputs: readonly OutputSlot[]
   widgets: Widget[]
   /** No engine has the class, and the file does not name the node's values. */
   isUnreadable?: boolean
-  readonly autogrow: Map<string, AutogrowGroup>
-  /** By template: inputs that must agree on a type, with the types that each allows. */
-  readonly matchTypes: Map<string, Map<string, string>>
+  /** null: no input of it grows. */
+  autogrow: Map<string, AutogrowGroup> | null
+  /** By template: inputs that must agree on a type, with the types that each allows; null: none must. */
+  matchTypes: Map<string, Map<string, string>> | null
   /** Where the inputs that must agree stood when they were made: the page looks at these places once more after loading. */
   readonly matchPlaces: number[]
   /** The template that each output follows. */
@@ -88,6 +90,8 @@ export interface EditorNode {
   readonly subgraph: Subgraph | null
   /** Of a Primitive node, whose widget is made only when all nodes are there. */
   readonly savedValue: JsonValue | undefined
+  /** Of a Primitive node: the links by which it hands out its value. */
+  targetLinks?: Set<string>
 }
 
 interface Link {
@@ -101,6 +105,8 @@ interface Link {
 export interface EditorGraph {
   readonly nodes: Map<string, EditorNode>
   readonly links: Map<string, Link>
+  /** Takes how much was looked at, wherever one part of a file is compared with many others. */
+  readonly spend: Spend
 }
 
 export interface IoSlot {
@@ -144,6 +150,5 @@ export function cutLink(graph: EditorGraph, slot: Slot): void {
   const link = id === null ? undefined : graph.links.get(id)
   if (link === undefined) return
   graph.links.delete(link.id)
-  const output = graph.nodes.get(link.originId)?.outputs[link.originSlot]
-  if (output !== undefined) output.links = output.links.filter((other) => other !== link.id)
+  if (link.originSlot === 0) graph.nodes.get(link.originId)?.targetLinks?.delete(link.id)
 }

@@ -4,6 +4,7 @@
  */
 import type { NodeCatalog } from '../../../../../engine/graph/node-catalog.ts'
 import type { JsonValue } from '../../../../../lib/json/lossless-json.ts'
+import { createBudget, type Spend } from '../budget.ts'
 import { refuseConversion } from '../convert-refusal.ts'
 import {
   IO_INPUT,
@@ -23,6 +24,7 @@ import {
   findWidget,
   type IoSlot,
   type NodeKind,
+  type Slot,
   type Subgraph,
   setWidget,
 } from './editor-graph.ts'
@@ -39,19 +41,31 @@ export interface EditorWorkflow {
 
 // A few subgraphs with many inputs, shown many times, would fill the memory.
 const MAX_HOST_SLOTS = 200_000
+// Of all parts of a file that are compared with others; real files need thousands.
+const MAX_COMPARISONS = 2_000_000
+// A few characters of a file stand for a node with all inputs of its class.
+const MAX_PARTS = 200_000
 
 interface Loading {
   readonly catalog: NodeCatalog
-  readonly subgraphs: Map<string, Subgraph>
-  /** Of all nodes that show subgraphs. */
-  slots: number
+  readonly subgraphs: ReadonlyMap<string, Subgraph>
+  /** Takes the slots of nodes that show subgraphs. */
+  readonly spendSlots: Spend
+  /** Takes the inputs and widgets of nodes that are made from their class. */
+  readonly spendParts: Spend
 }
 
 export function loadWorkflow(saved: SavedWorkflow, catalog: NodeCatalog): EditorWorkflow {
-  const subgraphs = new Map(saved.subgraphs.map((each) => [each.id, createSubgraph(each)]))
-  const loading: Loading = { catalog, subgraphs, slots: 0 }
+  const spend = createBudget(MAX_COMPARISONS, 'slots and links that could belong together')
+  const subgraphs = new Map(saved.subgraphs.map((each) => [each.id, createSubgraph(each, spend)]))
+  const loading: Loading = {
+    catalog,
+    subgraphs,
+    spendSlots: createBudget(MAX_HOST_SLOTS, 'inputs on nodes that show subgraphs'),
+    spendParts: createBudget(MAX_PARTS, 'inputs and values of its nodes'),
+  }
   for (const each of leafFirst(saved.subgraphs)) fillGraph(subgraphs.get(each.id) as Subgraph, each, loading)
-  const root: EditorGraph = { nodes: new Map(), links: new Map() }
+  const root: EditorGraph = { nodes: new Map(), links: new Map(), spend }
   fillGraph(root, saved, loading)
   const graphs = [...subgraphs.values(), root]
   for (const graph of graphs) dropStaleInputs(graph)
@@ -63,7 +77,7 @@ export function loadWorkflow(saved: SavedWorkflow, catalog: NodeCatalog): Editor
   return { root, subgraphs }
 }
 
-function createSubgraph({ id, name, inputs, outputs, links }: SavedSubgraph): Subgraph {
+function createSubgraph({ id, name, inputs, outputs, links }: SavedSubgraph, spend: Spend): Subgraph {
   const existing = new Set<string>()
   const bySlot = new Map<string, string[]>()
   for (const link of links) {
@@ -85,6 +99,7 @@ function createSubgraph({ id, name, inputs, outputs, links }: SavedSubgraph): Su
     outputs: outputs.map((slot, index) => toIo(slot, `out ${index}`)),
     nodes: new Map(),
     links: new Map(),
+    spend,
     hosts: [],
   }
 }
@@ -124,14 +139,14 @@ function fillGraph(graph: EditorGraph, saved: SavedGraph, loading: Loading): voi
     if (graph.nodes.has(each.id)) {
       refuseConversion('malformed_file', `two nodes have the id ${each.id}`, { nodeId: each.id })
     }
-    graph.nodes.set(each.id, createNode(each, graph, loading))
+    const node = createNode(each, graph, loading)
+    loading.spendParts(node.inputs.length + node.widgets.length)
+    graph.nodes.set(each.id, node)
   }
   for (const each of saved.nodes) {
     const node = graph.nodes.get(each.id) as EditorNode
     if (node.subgraph !== null) {
-      loading.slots += node.subgraph.inputs.length
-      if (loading.slots > MAX_HOST_SLOTS)
-        refuseConversion('file_too_large', 'the nodes of subgraphs have too many inputs')
+      loading.spendSlots(node.subgraph.inputs.length)
       configureHost(node, each)
     } else if (node.kind !== 'class') configureVirtual(node, each)
     else {
@@ -141,7 +156,9 @@ function fillGraph(graph: EditorGraph, saved: SavedGraph, loading: Loading): voi
   }
   for (const each of saved.nodes) {
     const node = graph.nodes.get(each.id) as EditorNode
-    if (node.subgraph !== null && each.properties['proxyWidgets'] !== undefined) migrateProxies(node, each)
+    if (node.subgraph !== null && each.properties['proxyWidgets'] !== undefined) {
+      migrateProxies(node, each, loading.spendSlots)
+    }
   }
 }
 
@@ -152,7 +169,11 @@ const VIRTUAL_KINDS: ReadonlyMap<string, NodeKind> = new Map([
   ['PrimitiveNode', 'primitive'],
 ])
 
-function createNode(saved: SavedNode, graph: EditorGraph, { catalog, subgraphs }: Loading): EditorNode {
+function createNode(
+  saved: SavedNode,
+  graph: EditorGraph,
+  { catalog, subgraphs }: Pick<Loading, 'catalog' | 'subgraphs'>,
+): EditorNode {
   const { id, type, mode, properties } = saved
   const virtual = VIRTUAL_KINDS.get(type) ?? (isDecoration(type) ? 'note' : undefined)
   const subgraph = virtual === undefined ? (subgraphs.get(type) ?? null) : null
@@ -169,8 +190,8 @@ function createNode(saved: SavedNode, graph: EditorGraph, { catalog, subgraphs }
     inputs: [],
     outputs: [],
     widgets: [],
-    autogrow: new Map(),
-    matchTypes: new Map(),
+    autogrow: null,
+    matchTypes: null,
     matchPlaces: [],
     outputTemplates: [],
     subgraph,
@@ -182,7 +203,8 @@ function createNode(saved: SavedNode, graph: EditorGraph, { catalog, subgraphs }
 
 function configureVirtual(node: EditorNode, saved: SavedNode): void {
   node.inputs = saved.inputs.map(toSlot)
-  node.outputs = saved.outputs.map(({ type, links }) => ({ type, links: [...links] }))
+  node.outputs = saved.outputs
+  if (node.kind === 'primitive') node.targetLinks = new Set(saved.outputs[0]?.links)
   if (node.kind === 'unknown') {
     const widgets = namedWidgets(saved)
     if (widgets !== null) node.widgets = widgets
@@ -200,7 +222,7 @@ function configureHost(host: EditorNode, saved: SavedNode): void {
     const link = byName.get(io.name)?.link ?? null
     return { name: io.name, type: io.type, link, widget: io.name, io }
   })
-  host.outputs = subgraph.outputs.map(({ type }, index) => ({ type, links: [...(saved.outputs[index]?.links ?? [])] }))
+  host.outputs = subgraph.outputs
   subgraph.hosts.push(host)
   for (const slot of host.inputs) promote(subgraph, slot)
   putPromotedValues(host, saved)
@@ -212,14 +234,31 @@ function configureHost(host: EditorNode, saved: SavedNode): void {
  */
 function dropStaleInputs(graph: EditorGraph): void {
   for (const node of graph.nodes.values()) {
-    if (node.kind !== 'class') continue
+    if (node.kind !== 'class' || node.inputs.length === 0) continue
+    graph.spend(node.inputs.length)
+    const isStale = createStaleCheck(node)
+    if (!node.inputs.some(isStale)) continue
+    const kept: Slot[] = []
     for (let index = 0; index < node.inputs.length; index++) {
       const slot = node.inputs[index]
-      if (slot.widget === null || node.widgets.some(({ name }) => name === slot.widget)) continue
-      cutLink(graph, slot)
-      node.inputs.splice(index, 1)
+      if (!isStale(slot)) kept.push(slot)
+      else {
+        cutLink(graph, slot)
+        index++
+        if (index < node.inputs.length) kept.push(node.inputs[index])
+      }
     }
+    node.inputs = kept
   }
+}
+
+// Up to here looking through a list is quicker than making a set.
+const FEW = 32
+
+function createStaleCheck({ widgets }: EditorNode): (slot: Slot) => boolean {
+  if (widgets.length <= FEW) return ({ widget }) => widget !== null && !widgets.some(({ name }) => name === widget)
+  const names = new Set(widgets.map(({ name }) => name))
+  return ({ widget }) => widget !== null && !names.has(widget)
 }
 
 function startPrimitives(graph: EditorGraph): void {
@@ -256,6 +295,7 @@ export function countValues(catalog: NodeCatalog, type: string, converted: Reado
     namedValues: null,
     properties: {},
   }
-  const node = createNode(saved, { nodes: new Map(), links: new Map() }, { catalog, subgraphs: new Map(), slots: 0 })
+  const graph = { nodes: new Map(), links: new Map(), spend: () => {} }
+  const node = createNode(saved, graph, { catalog, subgraphs: new Map() })
   return node.widgets.filter(({ name, isSaved }) => isSaved && !converted.has(name)).length
 }

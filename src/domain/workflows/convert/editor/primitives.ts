@@ -13,9 +13,10 @@ interface Target {
 }
 
 function targetsOf(primitive: EditorNode, graph: EditorGraph): (Target | null)[] {
-  return (primitive.outputs[0]?.links ?? []).map((id) => {
+  return [...(primitive.targetLinks ?? [])].map((id) => {
     const link = graph.links.get(id)
     const node = link === undefined ? undefined : graph.nodes.get(link.targetId)
+    graph.spend(1 + (node === undefined ? 0 : node.inputs.length + node.widgets.length))
     const slot = node?.inputs.find((input) => input.link === id) ?? (link && node?.inputs[link.targetSlot])
     return node === undefined || slot === undefined ? null : { node, slot }
   })

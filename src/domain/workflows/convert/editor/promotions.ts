@@ -25,6 +25,7 @@ export function* targetsOf(subgraph: Subgraph, io: IoSlot): Generator<Target> {
   for (const id of io.linkIds) {
     const link = subgraph.links.get(id)
     const node = link === undefined ? undefined : subgraph.nodes.get(link.targetId)
+    subgraph.spend(1 + (node === undefined ? 0 : node.inputs.length + node.widgets.length))
     const slot = node?.inputs.find((input) => input.link === id)
     if (node !== undefined && slot !== undefined) yield { node, slot, widget: widgetOf(node, slot) }
   }

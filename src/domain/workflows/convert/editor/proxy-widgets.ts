@@ -3,6 +3,7 @@
  * order. The editor gives the subgraph an input for each of them when it loads such a file, and so does this.
  */
 import { type JsonValue, parseLosslessJson } from '../../../../../lib/json/lossless-json.ts'
+import type { Spend } from '../budget.ts'
 import { IO_INPUT, type SavedNode } from '../saved/saved-workflow.ts'
 import {
   cutLink,
@@ -15,6 +16,7 @@ import {
   type Widget,
 } from './editor-graph.ts'
 import { promote, targetsOf } from './promotions.ts'
+import { stripPrefixes } from './proxy-names.ts'
 
 interface ProxyEntry {
   readonly nodeId: string
@@ -28,27 +30,30 @@ interface ProxyEntry {
 }
 
 const MAX_ENTRIES = 1_000
-const MAX_NAME = 1_000
-const PREFIX = /^\s*(\d+)\s*:\s*(.+)$/
 
-/** Turns the old list into inputs of the subgraph, and puts its values in. */
-export function migrateProxies(host: EditorNode, saved: SavedNode): void {
+/** Turns the old list into inputs of the subgraph, and puts its values in. `spendSlots` takes the inputs that nodes get. */
+export function migrateProxies(host: EditorNode, saved: SavedNode, spendSlots: Spend): void {
   const { subgraph } = host
   const entries = readProxies(saved, host)
   if (subgraph === null || entries.length === 0) return
   const left: ProxyEntry[] = []
   const primitives = new Map<EditorNode, ProxyEntry[]>()
   // Classified first, all of them: what one entry adds must not change what another means.
-  const plans = entries.map((entry) => [entry, classify(host, subgraph, entry)] as const)
+  const linked = linkedInputs(host, subgraph)
+  const plans = entries.map((entry) => [entry, classify(host, entry, { subgraph, linked })] as const)
   for (const [entry, plan] of plans) {
-    if (plan.kind === 'primitive') primitives.set(plan.node, [...(primitives.get(plan.node) ?? []), entry])
-    else if (plan.kind === 'linked') {
+    if (plan.kind === 'primitive') {
+      const cohort = primitives.get(plan.node)
+      if (cohort === undefined) primitives.set(plan.node, [entry])
+      else cohort.push(entry)
+    } else if (plan.kind === 'linked') {
       if (!putByName(host, plan.input, entry.value)) left.push(entry)
-    } else if (plan.kind === 'new') addInputFor(host, subgraph, { ...plan, value: entry.value })
+    } else if (plan.kind === 'new') addInputFor(host, { subgraph, spendSlots }, { ...plan, value: entry.value })
     else if (plan.kind === 'none') left.push(entry)
   }
-  for (const [node, cohort] of primitives) bypassPrimitive(host, subgraph, { node, cohort })
+  for (const [node, cohort] of primitives) bypassPrimitive(host, { subgraph, spendSlots }, { node, cohort })
   for (const { nodeId, written, value } of left) {
+    subgraph.spend(host.inputs.length)
     const widget = host.inputs.find(({ name }) => name === written)?.promoted
     if (nodeId === '-1' && value !== undefined && widget !== undefined) setWidget(widget, value)
   }
@@ -81,14 +86,6 @@ function parseList(text: string): JsonValue {
   }
 }
 
-function stripPrefixes(name: string): { readonly name: string; readonly innerId: string | null } {
-  if (name.length > MAX_NAME) return { name, innerId: null }
-  let rest = name
-  let innerId: string | null = null
-  for (let match = PREFIX.exec(rest); match !== null; match = PREFIX.exec(rest)) [, innerId, rest] = match
-  return { name: rest, innerId }
-}
-
 const MAX_CHAIN = 100
 
 /** Whether the name leads, through however many subgraphs, to a widget. */
@@ -97,6 +94,7 @@ function canShow(subgraph: Subgraph | null, nodeId: string, name: string): boole
   for (let depth = 0; depth < MAX_CHAIN && current.subgraph !== null; depth++) {
     const node: EditorNode | undefined = current.subgraph.nodes.get(current.nodeId)
     if (node === undefined) return false
+    current.subgraph.spend(node.widgets.length + (node.subgraph?.inputs.length ?? 0))
     if (node.subgraph === null) return node.widgets.some((widget) => widget.name === current.name)
     const inner = sourceOf(
       node.subgraph,
@@ -125,12 +123,27 @@ type Plan =
   | { readonly kind: 'preview' }
   | { readonly kind: 'none' }
 
-function classify(host: EditorNode, subgraph: Subgraph, { nodeId, name, innerId }: ProxyEntry): Plan {
-  const linked = host.inputs.find(({ io }) => {
+const keyOf = (nodeId: string, name: string) => `${nodeId}\0${name}`
+
+/** The inputs of the host by the widget that they lead to; of several the first. */
+function linkedInputs(host: EditorNode, subgraph: Subgraph): ReadonlyMap<string, string> {
+  const linked = new Map<string, string>()
+  for (const { name, io } of host.inputs) {
     const source = sourceOf(subgraph, io)
-    return source?.node.id === nodeId && source.name === name
-  })
-  if (linked !== undefined) return { kind: 'linked', input: linked.name }
+    const key = source === null ? null : keyOf(source.node.id, source.name)
+    if (key !== null && !linked.has(key)) linked.set(key, name)
+  }
+  return linked
+}
+
+interface Classifying {
+  readonly subgraph: Subgraph
+  readonly linked: ReadonlyMap<string, string>
+}
+
+function classify(host: EditorNode, { nodeId, name, innerId }: ProxyEntry, { subgraph, linked }: Classifying): Plan {
+  const input = linked.get(keyOf(nodeId, name))
+  if (input !== undefined) return { kind: 'linked', input }
   const node = subgraph.nodes.get(nodeId)
   if (node === undefined) return { kind: 'none' }
   if (node.kind === 'primitive') return classifyPrimitive(host, subgraph, node)
@@ -142,10 +155,12 @@ function classify(host: EditorNode, subgraph: Subgraph, { nodeId, name, innerId 
 
 function classifyPrimitive(host: EditorNode, subgraph: Subgraph, node: EditorNode): Plan {
   const passed = node.properties['proxyBypassedToSubgraphInput']
+  const links = [...(node.targetLinks ?? [])]
+  subgraph.spend(host.inputs.length + links.length)
   if (typeof passed === 'string' && host.inputs.some(({ name }) => name === passed)) {
     return { kind: 'linked', input: passed }
   }
-  const hasTarget = (node.outputs[0]?.links ?? []).some((id) => subgraph.links.has(id))
+  const hasTarget = links.some((id) => subgraph.links.has(id))
   return hasTarget ? { kind: 'primitive', node } : { kind: 'none' }
 }
 
@@ -155,6 +170,7 @@ const isPreview = ({ kind, isSaved, isSent }: Widget) => (!isSaved || !isSent) &
 function findSource(node: EditorNode, name: string, innerId: string | null): Widget | undefined {
   const { subgraph } = node
   if (subgraph === null) return findWidget(node, name)
+  subgraph.spend(node.inputs.length)
   const slot = node.inputs.find((input) => {
     const source = sourceOf(subgraph, input.io)
     if (innerId !== null) return source?.name === name && source.node.id === innerId
@@ -164,6 +180,7 @@ function findSource(node: EditorNode, name: string, innerId: string | null): Wid
 }
 
 function putByName(host: EditorNode, input: string, value: JsonValue | undefined): boolean {
+  host.subgraph?.spend(host.inputs.length)
   const slots = host.inputs.filter(({ name }) => name === input)
   const widget = slots.length === 1 ? slots[0].promoted : undefined
   if (widget !== undefined && value !== undefined) setWidget(widget, value)
@@ -176,30 +193,46 @@ interface NewInput {
   readonly value: JsonValue | undefined
 }
 
-function addInputFor(host: EditorNode, subgraph: Subgraph, { node, widget, value }: NewInput): void {
+interface Adding {
+  readonly subgraph: Subgraph
+  readonly spendSlots: Spend
+}
+
+function addInputFor(host: EditorNode, adding: Adding, { node, widget, value }: NewInput): void {
+  adding.subgraph.spend(node.inputs.length)
   const slot = node.inputs.find(
     (input) => input.promoted === widget || (input.widget !== null && input.widget === widget.name),
   )
   if (slot === undefined) return
-  const io = addIoInput(subgraph, widget.name, slot.type)
-  connect(subgraph, io, { node, slot })
-  showEverywhere(subgraph, io)
+  const { io, shown } = addIoInput(adding, widget.name, slot.type)
+  connect(adding.subgraph, io, { node, slot })
+  for (const each of shown) promote(adding.subgraph, each)
   putByName(host, io.name, value)
 }
 
-function addIoInput(subgraph: Subgraph, baseName: string, type: string): IoSlot {
+/** `shown`: the slot that each node has for it. */
+function addIoInput({ subgraph, spendSlots }: Adding, baseName: string, type: string): { io: IoSlot; shown: Slot[] } {
+  spendSlots(subgraph.hosts.length)
+  subgraph.spend(2 * subgraph.inputs.length)
+  const taken = new Set(subgraph.inputs.map((input) => input.name))
   let name = baseName
-  for (let count = 1; subgraph.inputs.some((input) => input.name === name); count++) name = `${baseName}_${count}`
+  for (let count = 1; taken.has(name); count++) name = `${baseName}_${count}`
   const io: IoSlot = { name, type, linkIds: [] }
   subgraph.inputs.push(io)
-  for (const host of subgraph.hosts) host.inputs.push({ name, type, link: null, widget: name, io })
-  return io
+  const shown = subgraph.hosts.map((host) => {
+    const slot: Slot = { name, type, link: null, widget: name, io }
+    host.inputs.push(slot)
+    return slot
+  })
+  return { io, shown }
 }
 
 function connect(subgraph: Subgraph, io: IoSlot, { node, slot }: { node: EditorNode; slot: Slot }): void {
   const old = slot.link
   cutLink(subgraph, slot)
+  subgraph.spend(subgraph.inputs.length + node.inputs.length)
   for (const other of subgraph.inputs) {
+    subgraph.spend(other.linkIds.length)
     const index = old === null ? -1 : other.linkIds.indexOf(old)
     if (index !== -1) other.linkIds.splice(index, 1)
   }
@@ -216,37 +249,32 @@ function connect(subgraph: Subgraph, io: IoSlot, { node, slot }: { node: EditorN
   slot.link = id
 }
 
-function showEverywhere(subgraph: Subgraph, io: IoSlot): void {
-  for (const host of subgraph.hosts) {
-    const slot = host.inputs.find((input) => input.io === io)
-    if (slot !== undefined) promote(subgraph, slot)
-  }
-}
-
 interface Bypass {
   readonly node: EditorNode
   readonly cohort: readonly ProxyEntry[]
 }
 
 /** A Primitive node that was shown outside gives its place to an input of the subgraph. */
-function bypassPrimitive(host: EditorNode, subgraph: Subgraph, { node, cohort }: Bypass): void {
-  const [output] = node.outputs
-  const links = output.links.map((id) => subgraph.links.get(id))
+function bypassPrimitive(host: EditorNode, adding: Adding, { node, cohort }: Bypass): void {
+  const { subgraph } = adding
+  const type = node.outputs[0]?.type ?? '*'
+  const links = [...(node.targetLinks ?? [])].map((id) => subgraph.links.get(id))
   const targets = links.map((link) => {
     const target = link === undefined ? undefined : subgraph.nodes.get(link.targetId)
+    subgraph.spend(target?.inputs.length ?? 0)
     const slot = target?.inputs.find((input) => input.link === link?.id)
     return target === undefined || slot === undefined ? null : { node: target, slot }
   })
-  const fits = (type: string) => type === output.type || type === '*' || output.type === '*'
+  const fits = (other: string) => other === type || other === '*' || type === '*'
   if (cohort.some(({ name }) => name !== cohort[0].name)) return
   if (targets.some((target) => target === null || !fits(target.slot.type))) return
-  const io = addIoInput(
-    subgraph,
+  const { io, shown } = addIoInput(
+    adding,
     node.title !== 'Primitive' && node.title !== '' ? node.title : cohort[0].name,
-    output.type,
+    type,
   )
   for (const target of targets) if (target !== null) connect(subgraph, io, target)
-  output.links = []
-  showEverywhere(subgraph, io)
+  node.targetLinks?.clear()
+  for (const each of shown) promote(subgraph, each)
   putByName(host, io.name, cohort.find(({ value }) => value !== undefined)?.value)
 }

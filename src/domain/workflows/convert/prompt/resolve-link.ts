@@ -3,11 +3,11 @@
  * nodes, and past bypassed nodes, whose outputs are taken from an input of a matching type. The way may end at nothing (a muted
  * node, a bypassed one without such an input) or at the value of a promoted widget.
  */
+import { createBudget } from '../budget.ts'
 import { refuseConversion } from '../convert-refusal.ts'
 import type { EditorGraph, EditorNode, Slot, Widget } from '../editor/editor-graph.ts'
 import { IO_INPUT, MODE } from '../saved/saved-workflow.ts'
-import { createBudget, type Spend } from './budget.ts'
-import { bypassInput, type KnownTypes } from './slot-types.ts'
+import { bypassInput, createKnownTypes, type KnownTypes } from './slot-types.ts'
 
 /** A node in one of the places where its graph is shown. */
 export interface Placed {
@@ -44,6 +44,8 @@ const NOTHING: Stop = { kind: 'end', source: null }
 
 // Of all ways together; many times what real workflows need.
 const MAX_STEPS = 1_000_000
+// A stop on the way is looked up by its name, which is long where subgraphs lie deep: this many characters cost a step.
+const NAME_PER_STEP = 16
 
 type ResolveInput = (at: Placed, slot: Slot) => Source | null
 
@@ -52,25 +54,33 @@ export function createResolveInput(): ResolveInput {
   const found = new Map<string, Source | null>()
   const spend = createBudget(MAX_STEPS, 'steps along its links')
   const keyOf = createKeys()
-  const types: KnownTypes = new Map()
+  const types = createKnownTypes(spend)
   return (at, slot) => {
-    const way = new Set<string>()
-    let stop: Stop = { kind: 'input', at, slot }
+    spend(1)
+    let way: Set<string> | null = null
+    let stop = fromInput({ kind: 'input', at, slot })
     while (stop.kind !== 'end') {
       spend(1)
-      if (stop.kind === 'input') {
-        stop = fromInput(stop)
+      // Most links begin where they seem to: nothing is gained by remembering that.
+      if (stop.kind === 'input' || !leadsOn(stop.at.node)) {
+        stop = stop.kind === 'input' ? fromInput(stop) : fromOutput(stop, types)
         continue
       }
       const key = keyOf(stop)
-      const known = found.get(key)
+      spend(key.length / NAME_PER_STEP)
+      way ??= new Set()
       if (way.has(key)) refuseCircle(stop.at)
+      const known = found.get(key)
       way.add(key)
-      stop = known === undefined ? fromOutput(stop, types, spend) : { kind: 'end', source: known }
+      stop = known === undefined ? fromOutput(stop, types) : { kind: 'end', source: known }
     }
-    for (const key of way) found.set(key, stop.source)
+    for (const key of way ?? []) found.set(key, stop.source)
     return stop.source
   }
+}
+
+function leadsOn({ kind, mode, subgraph }: EditorNode): boolean {
+  return mode === MODE.bypassed || subgraph !== null || kind === 'reroute'
 }
 
 /** Types may be long, and come again and again: a number stands for each. */
@@ -125,13 +135,12 @@ function refuseSlot(at: Placed, slot: Slot): never {
   })
 }
 
-function fromOutput(stop: OutputStop, types: KnownTypes, spend: Spend): Stop {
+function fromOutput(stop: OutputStop, types: KnownTypes): Stop {
   const { at, slot, type } = stop
   const { node } = at
   if (node.mode === MODE.muted) return NOTHING
   if (node.mode === MODE.bypassed) {
     if (node.outputs[slot] === undefined) return refuseOutput(at, slot)
-    spend(node.inputs.length)
     const input = bypassInput(node, { slot, type, graph: at.graph, types })
     return input === null ? NOTHING : { kind: 'input', at, slot: input }
   }

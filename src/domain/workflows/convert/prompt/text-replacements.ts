@@ -3,8 +3,8 @@
  * `{day|night}` in prompts, of which one is picked.
  */
 import { type JsonValue, NumberText } from '../../../../../lib/json/lossless-json.ts'
+import type { Spend } from '../budget.ts'
 import { type EditorNode, findWidget } from '../editor/editor-graph.ts'
-import type { Spend } from './budget.ts'
 
 /** The classes whose `filename_prefix` is filled in. */
 const SAVING: ReadonlySet<string> = new Set([
@@ -104,6 +104,7 @@ function formatDate(pattern: string, date: Date): string {
 }
 
 const ESCAPED = /\\([{}|])/g
+const SPECIAL = /[\\{}|]/g
 
 // Real prompts nest two or three deep; deeper braces stay as they are.
 const MAX_NESTING = 100
@@ -126,9 +127,15 @@ export function resolveWildcards(text: string, pick: (count: number) => number):
     current = open.at(-1) ?? outer
     current.text += options.length === 1 ? options[0] : options[pick(options.length)]
   }
-  for (let at = 0; at < input.length; at++) {
-    const character = input[at]
-    if (character === '\\') current.text += `\\${input[++at]}`
+  let at = 0
+  while (at < input.length) {
+    SPECIAL.lastIndex = at
+    const next = SPECIAL.test(input) ? SPECIAL.lastIndex - 1 : input.length
+    if (next > at) current.text += input.slice(at, next)
+    if (next === input.length) break
+    const character = input[next]
+    at = next + 1
+    if (character === '\\') current.text += `\\${input[at++]}`
     else if (character === '{' && open.length < MAX_NESTING) {
       current = { options: [], text: '' }
       open.push(current)
@@ -143,7 +150,7 @@ export function resolveWildcards(text: string, pick: (count: number) => number):
   return outer.text.replace(ESCAPED, '$1')
 }
 
-const LINE_END = /[\n\r\u2028\u2029]/
+const LINE_END = /[\n\r\u2028\u2029]/g
 
 /** By hand and not by a pattern: a pattern takes quadratic time for openings that are never closed. */
 function withoutComments(text: string): string {
@@ -166,7 +173,6 @@ function withoutComments(text: string): string {
 }
 
 function endOfLine(text: string, start: number): number {
-  let at = start
-  while (at < text.length && !LINE_END.test(text[at])) at++
-  return at
+  LINE_END.lastIndex = start
+  return LINE_END.exec(text)?.index ?? text.length
 }

@@ -4,13 +4,13 @@
  */
 import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../../../lib/json/lossless-json.ts'
 import type { Work } from '../../../../../lib/waiting/turns.ts'
+import { createBudget, type Spend } from '../budget.ts'
 import { refuseConversion } from '../convert-refusal.ts'
 import type { EditorGraph, EditorNode, Widget } from '../editor/editor-graph.ts'
 import { needsPage, refuseForPage, refuseUnknown } from '../editor/foreign-nodes.ts'
 import type { EditorWorkflow } from '../editor/load-workflow.ts'
 import { applyPrimitive } from '../editor/primitives.ts'
 import { MODE } from '../saved/saved-workflow.ts'
-import { createBudget, type Spend } from './budget.ts'
 import { createResolveInput, type Placed } from './resolve-link.ts'
 import { createReplaceText, isFileName, type ReplaceText, resolveWildcards } from './text-replacements.ts'
 
@@ -45,6 +45,8 @@ interface Writing {
   readonly random: () => number
   readonly replaceText: ReplaceText
   readonly resolveInput: ReturnType<typeof createResolveInput>
+  /** The ids of all nodes in the prompt. */
+  readonly written: ReadonlySet<string>
   /** Takes the length of all that is written. */
   readonly spend: Spend
   readonly warnings: ConvertWarning[]
@@ -59,24 +61,16 @@ export function* writePromptSteps({ root, subgraphs }: EditorWorkflow, { now, ra
     for (const node of graph.nodes.values()) if (node.kind === 'primitive') applyPrimitive(node, graph, replaceText)
   }
   const resolveInput = createResolveInput()
-  const writing: Writing = { random, replaceText, resolveInput, spend, warnings: [] }
-  const written = new Map<string, Inputs>()
+  const written = new Set(places.map(({ id }) => id))
+  const writing: Writing = { random, replaceText, resolveInput, written, spend, warnings: [] }
+  const nodes: [id: string, node: JsonObject][] = []
   for (const place of places) {
-    written.set(place.id, writeNode(place, writing))
+    const { id, node } = place
+    const inputs = Object.fromEntries(writeInputs(place, writing))
+    nodes.push([id, { inputs, class_type: node.type, _meta: { title: node.title || node.type } }])
     yield
   }
-  for (const inputs of written.values()) dropDeadLinks(inputs, written)
-  const workflow = Object.fromEntries(
-    places.map(({ id, node }) => [
-      id,
-      {
-        inputs: Object.fromEntries(written.get(id) ?? []),
-        class_type: node.type,
-        _meta: { title: node.title || node.type },
-      },
-    ]),
-  )
-  return { workflow, warnings: writing.warnings }
+  return { workflow: Object.fromEntries(nodes), warnings: writing.warnings }
 }
 
 const isOff = ({ mode }: EditorNode) => mode === MODE.muted || mode === MODE.bypassed
@@ -121,20 +115,35 @@ function checkNesting({ node, host, id }: Placed): void {
 }
 
 /** Every node of the workflow, those of a subgraph before the first node that shows it. */
-function listNodes(graph: EditorGraph, entered = new Set<EditorGraph>()): EditorNode[] {
-  return [...graph.nodes.values()].flatMap((node) => {
-    const { subgraph } = node
-    if (subgraph === null || entered.has(subgraph)) return [node]
-    entered.add(subgraph)
-    return [...listNodes(subgraph, entered), node]
-  })
+function listNodes(root: EditorGraph): EditorNode[] {
+  const listed: EditorNode[] = []
+  const entered = new Set<EditorGraph>()
+  // An explicit stack: how deep subgraphs lie in each other is up to the file.
+  const stack: { readonly nodes: Iterator<EditorNode>; readonly host: EditorNode | null }[] = [
+    { nodes: root.nodes.values(), host: null },
+  ]
+  for (let top = stack.at(-1); top !== undefined; top = stack.at(-1)) {
+    const next = top.nodes.next()
+    if (next.done === true) {
+      stack.pop()
+      if (top.host !== null) listed.push(top.host)
+      continue
+    }
+    const { subgraph } = next.value
+    if (subgraph === null || entered.has(subgraph)) listed.push(next.value)
+    else {
+      entered.add(subgraph)
+      stack.push({ nodes: subgraph.nodes.values(), host: next.value })
+    }
+  }
+  return listed
 }
 
 type Inputs = Map<string, JsonValue>
 
-function writeNode(place: Placed, writing: Writing): Inputs {
+function writeInputs(place: Placed, writing: Writing): Inputs {
   const { node } = place
-  const { resolveInput, spend } = writing
+  const { resolveInput, written, spend } = writing
   spend(place.id.length + node.type.length + node.title.length)
   if (node.kind === 'unknown') checkUnknown(place, writing)
   const inputs: Inputs = new Map()
@@ -149,8 +158,11 @@ function writeNode(place: Placed, writing: Writing): Inputs {
     const source = resolveInput(place, slot)
     if (source === null) continue
     spend(slot.name.length + (source.kind === 'output' ? source.nodeId.length : 0))
-    if (source.kind === 'output') inputs.set(slot.name, [source.nodeId, source.slot])
-    else if (source.widget.value === undefined) inputs.delete(slot.name)
+    // A link to what the prompt does not have is left out, and so is the value that it would replace.
+    if (source.kind === 'output') {
+      if (written.has(source.nodeId)) inputs.set(slot.name, [source.nodeId, source.slot])
+      else inputs.delete(slot.name)
+    } else if (source.widget.value === undefined) inputs.delete(slot.name)
     else inputs.set(slot.name, wrap(tidy(source.widget.value, spend), ''))
   }
   return inputs
@@ -200,10 +212,4 @@ function tidy(value: JsonValue, spend: Spend): JsonValue {
       return [name, tidy(member, spend)]
     }),
   )
-}
-
-function dropDeadLinks(inputs: Inputs, written: ReadonlyMap<string, Inputs>): void {
-  for (const [name, value] of inputs) {
-    if (Array.isArray(value) && !written.has(String(value[0]))) inputs.delete(name)
-  }
 }

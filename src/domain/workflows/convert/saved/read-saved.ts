@@ -130,7 +130,7 @@ function readSlots(value: JsonValue | undefined, nodeId: string, member: string)
 }
 
 function readInput(value: JsonValue, nodeId: string): SavedInput {
-  if (!isJsonObject(value)) refuseConversion('malformed_file', `node ${nodeId}: an input is no object`, { nodeId })
+  if (!isJsonObject(value)) refuseConversion('malformed_file', `node ${nodeId}: an input is not an object`, { nodeId })
   const { name, link, widget } = value
   return {
     name: readName(name, nodeId),
@@ -147,7 +147,7 @@ function readName(value: JsonValue | undefined, nodeId: string): string {
 }
 
 function readOutput(value: JsonValue, nodeId: string): SavedOutput {
-  if (!isJsonObject(value)) refuseConversion('malformed_file', `node ${nodeId}: an output is no object`, { nodeId })
+  if (!isJsonObject(value)) refuseConversion('malformed_file', `node ${nodeId}: an output is not an object`, { nodeId })
   return { type: readType(value.type), links: readIds(value.links) }
 }
 
@@ -158,7 +158,7 @@ function readIoSlots(value: JsonValue | undefined, place: string): SavedIoSlot[]
 }
 
 function readIoSlot(value: JsonValue, place: string): SavedIoSlot {
-  if (!isJsonObject(value)) refuseConversion('malformed_file', `${place}: an input or output is no object`)
+  if (!isJsonObject(value)) refuseConversion('malformed_file', `${place}: an input or output is not an object`)
   const { name } = value
   return { name: typeof name === 'string' ? name : '', type: readType(value.type), linkIds: readIds(value.linkIds) }
 }

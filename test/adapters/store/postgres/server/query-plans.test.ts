@@ -71,6 +71,16 @@ test('every statement finds its rows through an index', async () => {
       for (const walk of findWalks(await explain(client, statement), false)) walks.push(`${statement.name}: ${walk}`)
     }
     assert.deepEqual(walks, [])
+    // Where all jobs share a value, one that none has must be looked for by its index all the same, and not by time.
+    await client.query(
+      `UPDATE job_done SET engine_id = 'common', title = 'common', recipe = 'common'; ANALYZE job_done`,
+    )
+    for (const statement of statements) {
+      const [, by] = /^search\.(?:all_)?(engine|title|recipe)_(?:newest|oldest)$/.exec(statement.name) ?? []
+      if (by === undefined) continue
+      const conditions = findConditions(await explain(client, statement)).filter(([table]) => /^job_done/.test(table))
+      assert.ok(conditions.length > 0 && conditions.every(([, text]) => text.includes(by)), statement.name)
+    }
   } finally {
     await client.end()
   }
@@ -124,6 +134,13 @@ async function explain(client: Client, { name, text }: Statement): Promise<Plan>
   const [{ Plan: plan }] = (rows[0] as { 'QUERY PLAN': [{ Plan: Plan }] })['QUERY PLAN']
   assert.ok(plan !== undefined, name)
   return plan
+}
+
+/** By table, what its rows are found by. */
+function findConditions(plan: Plan): (readonly [table: string, condition: string])[] {
+  const inside = (plan.Plans ?? []).flatMap(findConditions)
+  const condition = plan['Index Cond']
+  return condition === undefined ? inside : [[plan['Relation Name'] ?? '', condition], ...inside]
 }
 
 /** An index may be walked from its beginning where a limit ends the walk. */

@@ -1,6 +1,6 @@
 /**
- * Which object of the bucket holds the bytes of which hash. The row of a hash is what orders its keepers and its removal: whoever
- * removes holds the row while the question is asked, and whoever keeps the same bytes waits for that row.
+ * Which object of the bucket holds the bytes of which hash. The row of a hash orders storing and removing the same bytes: a removal
+ * locks the row while it checks whether the bytes are still used, and an upload of the same bytes waits for that lock.
  */
 import { type Queryable, statement } from '../../database/statement.ts'
 

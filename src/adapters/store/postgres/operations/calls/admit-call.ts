@@ -14,7 +14,7 @@ interface Admission {
   readonly call: NewCall
   readonly limits: CallLimits
   readonly options: AdmitOptions
-  /** It was tried before, and nobody knows whether that try was committed. */
+  /** It was tried before, and it is unknown whether that try was committed. */
   readonly isAgain: boolean
 }
 

@@ -2,6 +2,7 @@
  * Leases of running calls: renewed in one statement, given up, taken over when they have lapsed. No lease lapses before the
  * server's own time says so, whatever time the caller believes in.
  */
+import { readKeptTrace } from '../../../../../../lib/tracing/trace-context.ts'
 import type {
   CallProgress,
   CallRef,
@@ -53,12 +54,13 @@ type TakenRow = [
   isSent: boolean,
   isStopAsked: boolean,
   losses: number,
+  trace: string | null,
 ]
 
 const NOW = 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
 
 const TAKEN_COLUMNS =
-  'seq, id, account_id, fence, key, queued, model, base_url, started_at, progress, sent, stop_asked, losses'
+  'seq, id, account_id, fence, key, queued, model, base_url, started_at, progress, sent, stop_asked, losses, trace'
 
 // No two takes of a process have the same end of their lease, so it tells what an earlier try of the same take has taken.
 const FIND_TAKEN = statement<TakenRow>(
@@ -99,7 +101,7 @@ export async function takeLapsedCalls(
 
 function toUnfinishedCall(owner: string, row: TakenRow): UnfinishedCall {
   const [seq, id, accountId, fence, key, isQueued, modelId, baseUrl, startedAt, progress, ...flags] = row
-  const [isSent, isStopAsked, losses] = flags
+  const [isSent, isStopAsked, losses, trace] = flags
   return {
     ref: { seq, id, accountId, owner, fence },
     modelId,
@@ -111,6 +113,7 @@ function toUnfinishedCall(owner: string, row: TakenRow): UnfinishedCall {
     isSent,
     isStopAsked,
     losses,
+    trace: readKeptTrace(trace),
   }
 }
 

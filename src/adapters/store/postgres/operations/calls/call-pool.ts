@@ -31,7 +31,7 @@ const CANNOT_PAY = statement<[number]>(
   'SELECT 1 FROM credit_account WHERE account_id = $1 AND available - $2 < floor',
 )
 
-/** Until the transaction ends nobody else changes the pool. */
+/** Until the transaction ends no other transaction can change the pool. */
 export async function lockPool(tx: Queryable, accountId: string): Promise<PoolLoad> {
   const row = await tx.get(LOCK, [accountId])
   if (row !== undefined) return toLoad(row)

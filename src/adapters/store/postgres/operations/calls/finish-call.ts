@@ -47,11 +47,11 @@ export async function finishCall(
   const at = finish.at.getTime()
   const { fate, end } = finish
   await leavePool(tx, { accountId, isCostly, spendMicros })
-  // Nobody can ask for a call without a key again, so nothing of it needs to be remembered.
+  // A call without a key can never be asked for again, so nothing of it needs to be remembered.
   if (fate === 'forget' || (key === null && !isQueued)) await tx.run(REMOVE, [seq])
   else {
     const replayUntil = finish.replayUntil?.getTime() ?? null
-    // Before the state: whoever is told of the end is told of its result.
+    // Before the state changes, because the message about the end contains the result.
     if (end !== null) await insertResult(tx, { seq, accountId, fields: toResultFields(end), at, replayUntil })
     await tx.run(END, [seq, STATE[fate], finish.expiresAt?.getTime() ?? null])
   }

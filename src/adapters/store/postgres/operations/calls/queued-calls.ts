@@ -1,4 +1,5 @@
 /** Calls that wait for room in their account's pool: put in, found, taken out in order, canceled, timed out. */
+import { readKeptTrace, writeTraceContext } from '../../../../../../lib/tracing/trace-context.ts'
 import type { CallLimits, HeldCall, NewLease, StoredRefusal } from '../../../../../domain/models/calls/call-store.ts'
 import type {
   CancelRequestOutcome,
@@ -34,9 +35,9 @@ const ENQUEUE = statement<[seq: number]>(
   'calls.enqueue',
   `WITH added AS (
      INSERT INTO router_call (id, account_id, key, fingerprint, queued, state, model, base_url, created_at, expires_at,
-       hold_micros, spend_micros, costly, hook)
+       hold_micros, spend_micros, costly, hook, trace)
      VALUES ($1, $2, $3, $4, true, 'waiting', $5, $6, $7, $8, $9, $10, $11,
-       coalesce($15::text, (SELECT '' FROM webhook_endpoint WHERE account_id = $2 AND kind = 'account' LIMIT 1))) RETURNING seq)
+       coalesce($15::text, (SELECT '' FROM webhook_endpoint WHERE account_id = $2 AND kind = 'account' LIMIT 1)), $16) RETURNING seq)
    INSERT INTO router_input (seq, body, hash, size_bytes) SELECT seq, $12, $13, $14 FROM added RETURNING seq`,
 )
 const IS_QUEUED = statement<[seq: number]>(
@@ -81,6 +82,7 @@ async function write(tx: Queryable, request: NewRequest): Promise<void> {
     ...[id, accountId, key, fingerprint, modelId, baseUrl, createdAt.getTime(), expiresAt.getTime()],
     ...[request.holdMicros, request.spendMicros, request.isCostly],
     ...[toBytes(bytes), hash, request.bodyBytes, request.hook?.id ?? null],
+    request.trace == null ? null : writeTraceContext(request.trace),
   ])
 }
 
@@ -124,11 +126,12 @@ type WaitingCall = [
   hash: string | null,
   holdMicros: number | null,
   isStopAsked: boolean,
+  trace: string | null,
 ]
 
 const NEXT = statement<WaitingCall>(
   'calls.next-waiting',
-  `SELECT seq, id, key, model, base_url, spend_micros, costly, i.body, i.hash, hold_micros, stop_asked
+  `SELECT seq, id, key, model, base_url, spend_micros, costly, i.body, i.hash, hold_micros, stop_asked, trace
    FROM router_call JOIN router_input AS i USING (seq)
    WHERE account_id = $1 AND state = 'waiting' ORDER BY seq LIMIT 1 FOR UPDATE OF router_call`,
 )
@@ -141,7 +144,7 @@ const START = statement<[fence: number]>(
 // No two takes of a process have the same end of their lease, so it tells what an earlier try of the same take has taken.
 const FIND_TAKEN = statement<[...WaitingCall, fence: number]>(
   'calls.find-taken',
-  `SELECT seq, id, key, model, base_url, spend_micros, costly, i.body, i.hash, hold_micros, stop_asked, fence
+  `SELECT seq, id, key, model, base_url, spend_micros, costly, i.body, i.hash, hold_micros, stop_asked, trace, fence
    FROM router_call JOIN router_input AS i USING (seq)
    WHERE state = 'running' AND queued AND account_id = $1 AND owner = $2 AND lease_until = $3 AND started_at = $4`,
 )
@@ -175,7 +178,7 @@ export async function takeCall(tx: Queryable, taking: Taking): Promise<TakenRequ
 }
 
 function toTaken({ accountId, lease }: Taking, row: WaitingCall, fence: number): TakenRequest {
-  const [seq, id, key, modelId, baseUrl, , , bytes, hash, holdMicros, isStopAsked] = row
+  const [seq, id, key, modelId, baseUrl, , , bytes, hash, holdMicros, isStopAsked, trace] = row
   return {
     ref: { seq, id, accountId, owner: lease.owner, fence },
     modelId,
@@ -184,6 +187,7 @@ function toTaken({ accountId, lease }: Taking, row: WaitingCall, fence: number):
     isPaid: holdMicros !== null,
     isStopAsked,
     body: toCallBody(fromBytes(bytes), hash),
+    trace: readKeptTrace(trace),
   }
 }
 

@@ -224,5 +224,5 @@ export async function closeMany(tx: Queryable, inputs: readonly CloseInput[]): P
 }
 
 function mustBeAmount(micros: Micros): void {
-  if (!Number.isSafeInteger(micros) || micros < 0) throw new Error(`${micros} is no amount of micro-dollars.`)
+  if (!Number.isSafeInteger(micros) || micros < 0) throw new Error(`${micros} is not an amount of micro-dollars.`)
 }

@@ -38,7 +38,7 @@ export async function findClaim(relaxed: Connected, leaseId: string): Promise<Cl
   return readClaim(relaxed, row, { pool, outputsReused })
 }
 
-/** `error`: nobody knows whether it took something. */
+/** `error`: it is unknown whether it took something. */
 type Outcome = { readonly row: ClaimedRow | null } | { readonly error: unknown }
 type TakeAll = (askings: readonly Asking[]) => Promise<readonly Outcome[]>
 
@@ -79,7 +79,7 @@ function createTakeAll(relaxed: Connected): TakeAll {
         }
         left = taken.left
       } catch (error) {
-        // What was taken before the store went away must reach whoever asked for it.
+        // What was taken before the store went away must still reach the worker that asked for it.
         for (const { leaseId } of left) outcomes.set(leaseId, { error })
         break
       }

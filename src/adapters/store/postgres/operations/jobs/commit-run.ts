@@ -41,7 +41,7 @@ const toCommit = createToCommit<NewOutput, LogFields>({
   ],
 })
 
-// A batch stays short, so that nobody waits long for the accounts that it has locked.
+// A batch stays short, so that the accounts that it locks are free again soon.
 const MAX_COMMITS = 64
 const MAX_BYTES = 4_194_304
 const MAX_BATCHES = 2

@@ -1,5 +1,5 @@
 /**
- * The end of jobs, whoever brings it about: the rows, their accounts' counters, their credit holds, their references to input blobs
+ * The end of jobs, whatever causes it: the rows, their accounts' counters, their credit holds, their references to input blobs
  * and what was kept of their `extra_data` change together. The caller has locked the jobs, by their ids in order, and has checked
  * that each move is allowed.
  */
@@ -20,7 +20,7 @@ export interface JobEnd {
   readonly at: number
   /** JSON. */
   readonly error: string | null
-  /** The service lost the run: nobody pays for it, whatever the job ends as. */
+  /** The service lost the run: it is not charged, whatever the job's final state. */
   readonly isLost?: boolean
   /** JSON: what the run showed; null when it never began. */
   readonly run?: string | null
@@ -104,7 +104,7 @@ export async function endJobs(tx: Queryable, ends: readonly JobEnd[]): Promise<J
   return ended.map(({ row }) => row)
 }
 
-/** The first half: rows and counters. Whoever also writes records of assets does so between the two halves (the order of locks). */
+/** The first half: rows and counters. Records of assets, if any, are written between the two halves (the order of locks). */
 export async function moveToDone(tx: Queryable, ends: readonly JobEnd[]): Promise<EndedJob[]> {
   if (ends.length === 0) return []
   const moved = await tx.all(MOVE, [

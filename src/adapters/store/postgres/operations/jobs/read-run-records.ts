@@ -98,7 +98,7 @@ const LIST_LIVE = statement<RecordRow>(
 
 export async function listLive(read: Queryable, accountId: string, limit: number): Promise<StoredRecord[]> {
   const rows = await read.all(LIST_LIVE, [accountId, limit])
-  // Whoever stands before a job in its queue is listed before it, so counting them gives its position.
+  // Jobs that come before a job in its queue are listed before it, so counting them gives its position.
   const counts = new Map<string, number>()
   return rows.map((row) => {
     const found = toFound(row)

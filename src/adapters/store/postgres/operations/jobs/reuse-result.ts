@@ -131,6 +131,14 @@ const MARK = statement(
    WHERE job_done.id = found.id AND job_done.expires_at = found.expires_at`,
 )
 
+// The messages of their ends are there by then, and do not say whose results they are. As a text: not every JSON fits into jsonb.
+const TELL = statement(
+  'results.tell',
+  `UPDATE webhook_delivery SET facts = left(facts, -1) || ', "reused_from": "' || found.source || '"}'
+   FROM unnest($1::text[], $2::text[]) AS found(id, source)
+   WHERE webhook_delivery.subject = found.id AND webhook_delivery.type = 'job.succeeded'`,
+)
+
 /** Ends jobs that were queued in this transaction. Locks come in the order that all transactions keep. */
 export async function answerQueued(tx: Queryable, found: readonly FoundResult[]): Promise<readonly JobRow[]> {
   if (found.length === 0) return []
@@ -145,13 +153,11 @@ export async function answerQueued(tx: Queryable, found: readonly FoundResult[])
     ),
     addRecords(tx, records),
   ])
+  const [ids, sources] = [found.map(({ job }) => job.id), found.map(({ source: [jobId] }) => jobId)]
   await Promise.all([
     closeEnded(tx, moved),
-    tx.run(MARK, [
-      found.map(({ job }) => job.id),
-      found.map(({ job }) => job.expiresAt.getTime()),
-      found.map(({ source: [jobId] }) => jobId),
-    ]),
+    tx.run(MARK, [ids, found.map(({ job }) => job.expiresAt.getTime()), sources]),
+    tx.run(TELL, [ids, sources]),
     // The newest job lives longest.
     keepResults(
       tx,

@@ -63,7 +63,7 @@ export async function submitTogether(durable: Connected, submits: readonly Submi
 
 function writeAccepted(tx: Queryable, { accepted, recipes, claims, unusedIds, purses }: Decision): Promise<unknown> {
   return Promise.all([
-    // First: the endpoints that jobs bring are told that these are queued.
+    // First: the endpoints that jobs bring must exist before the messages that the jobs are queued.
     keepHooks(tx, toHooks(accepted)),
     insertJobs(tx, accepted),
     keepRecipes(tx, recipes),

@@ -11,11 +11,11 @@ const MORE = `expires_at, attempt, version, output_count, engine_id, metadata, p
 // The end of the error is its traceback, which nobody reads in a list. Asked for once: a long text is unpacked each time.
 const FAILURE = `split_part(error, ${TRACEBACK}, 1)`
 
-const DONE = `SELECT ${SHARED}, completed_at, ${MORE}, error, recipe, title FROM job_done`
+const DONE = `SELECT ${SHARED}, completed_at, ${MORE}, error, recipe, title, reused_from FROM job_done`
 const IS_OWN = `($2::text IS NULL OR account_id = $2) AND (expires_at > $3 OR status = 'expired')`
 
 const select = (done: string) => `WITH found AS MATERIALIZED (
-     SELECT ${SHARED}, NULL::bigint AS completed_at, ${MORE}, NULL::text AS error, recipe, title
+     SELECT ${SHARED}, NULL::bigint AS completed_at, ${MORE}, NULL::text AS error, recipe, title, NULL::uuid AS reused_from
      FROM job WHERE id = ANY($1::uuid[]) AND ($2::text IS NULL OR account_id = $2)
      UNION ALL ${done})
    SELECT ${SHARED}, completed_at, ${MORE},
@@ -26,7 +26,8 @@ const select = (done: string) => `WITH found AS MATERIALIZED (
        SELECT charged FROM ledger_entry WHERE reference = 'job:' || found.id AND kind IN ('settle', 'release') LIMIT 1) END,
      CASE WHEN output_count > 0 THEN (
        SELECT output.id FROM output WHERE job_id = found.id AND output.expires_at = found.expires_at
-         AND position IS NOT NULL AND type = 'image' ORDER BY position LIMIT 1) END
+         AND position IS NOT NULL AND type = 'image' ORDER BY position LIMIT 1) END,
+     reused_from::text
    FROM found`
 
 const FIND = statement<SummaryRow>('search.summaries', select(`${DONE} WHERE id = ANY($1::uuid[]) AND ${IS_OWN}`))

@@ -22,7 +22,7 @@ const BEFORE_NONE: PageKey = [Number.MAX_SAFE_INTEGER, 'ffffffff-ffff-ffff-ffff-
 const LOWEST_ID = '00000000-0000-0000-0000-000000000000'
 const AFTER_NONE: PageKey = [Number.MIN_SAFE_INTEGER, LOWEST_ID]
 
-// A filter that hardly fits ends its page early; whoever wants more asks for the next one.
+// A filter with few matches ends its page early; the caller continues with the next page.
 const MAX_ROUNDS = 10
 
 interface Asked extends Planned {
@@ -36,8 +36,6 @@ interface Asked extends Planned {
   readonly now: number
 }
 
-const isEngineIndexed = () => true
-
 interface Planned {
   readonly plan: SearchPlan
   /** Those that a live job may have; null: any. */
@@ -49,12 +47,12 @@ interface Planned {
 async function planSearch(read: Queryable, scope: SummaryScope, filter: SummaryFilter): Promise<Planned> {
   if (scope !== null) {
     const found = await findTerms(read, scope, filter)
-    const plan = toSearchPlan(filter, { ...found, accountId: scope, isEngineIndexed })
+    const plan = toSearchPlan(filter, { ...found, accountId: scope })
     return { plan, recipes: found.recipes, textRecipes: found.text?.recipes ?? [] }
   }
   const found = await findServiceTerms(read, filter)
   const nameOf = ([, recipe]: OwnedName) => recipe
-  const plan = toServicePlan(filter, { ...found, isEngineIndexed })
+  const plan = toServicePlan(filter, found)
   return { plan, recipes: found.recipes?.map(nameOf) ?? null, textRecipes: found.text?.recipes.map(nameOf) ?? [] }
 }
 

@@ -48,16 +48,41 @@ function within(direction: SearchOrder, time = 'created_at', id = 'id'): string 
     ORDER BY ${time} ${order}, ${id} ${order} LIMIT $7`
 }
 
+/**
+ * The same for one value of a column, which comes before the time in an index. It is asked for as a range: of a value that it does not
+ * know, the server believes that it is common, and would look through everything by time for one that is rare.
+ */
+function withinValue({ column, value }: OfValue, direction: SearchOrder): string {
+  const { behind, order } = ORDERS[direction]
+  const far =
+    direction === 'newest' ? `(${column}, created_at) >= (${value}, $3)` : `(${column}, created_at) < (${value}, $4)`
+  const near = direction === 'newest' ? 'created_at < $4' : 'created_at >= $3'
+  return `(${column}, created_at, id) ${behind} (${value}, $5, $6::uuid) AND ${far} AND ${near}
+    ORDER BY ${column} ${order}, created_at ${order}, id ${order} LIMIT $7`
+}
+
+interface OfValue {
+  readonly column: string
+  readonly value: string
+}
+
+const OF_VALUE: Readonly<Record<string, OfValue>> = {
+  recipe: { column: 'recipe', value: 'asked.first' },
+  engine: { column: 'engine_id', value: 'asked.first' },
+  title: { column: 'title', value: 'asked.first' },
+  outputs: { column: 'output_types', value: 'asked.first::smallint' },
+}
+
 // $17 and $18: the values of each range, $19: its account
 type Indexed = Exclude<SearchRange['by'], 'label' | 'id' | 'time' | 'held' | 'whole_pool' | 'live' | 'live_held'>
 const ACCOUNT_CONDITIONS: Record<Indexed, string> = {
   status: 'status = asked.first',
   pool: `pool <> 'default' AND pool = asked.first AND status = asked.second`,
   code: 'code IS NOT NULL AND code = asked.first',
-  recipe: 'recipe IS NOT NULL AND recipe = asked.first',
-  engine: 'engine_id IS NOT NULL AND engine_id = asked.first',
-  title: 'title IS NOT NULL AND title = asked.first',
-  outputs: 'output_types > 0 AND output_types = asked.first::smallint',
+  recipe: 'recipe IS NOT NULL',
+  engine: 'engine_id IS NOT NULL',
+  title: 'title IS NOT NULL',
+  outputs: 'output_types > 0',
 }
 
 /** Of all accounts. Those that run are found among the live ones. */
@@ -72,10 +97,12 @@ type ServiceIndexed = 'time' | 'status' | 'whole_pool' | 'code' | 'engine'
 
 const ASKED = 'unnest($17::text[], $18::text[], $19::text[]) WITH ORDINALITY AS asked(first, second, account, place)'
 
-function doneSql(condition: string, direction: SearchOrder): string {
+function doneSql(by: string, condition: string, direction: SearchOrder): string {
+  const value = OF_VALUE[by]
+  const range = value === undefined ? within(direction) : withinValue(value, direction)
   return `SELECT asked.place, found.* FROM ${ASKED} CROSS JOIN LATERAL (
     SELECT created_at, id, expires_at, status, ${FITS} FROM job_done AS job
-    WHERE ${condition} AND ${within(direction)}) AS found ${inOrder('found.id', direction)}`
+    WHERE ${condition} AND ${range}) AS found ${inOrder('found.id', direction)}`
 }
 
 function inOrder(id: string, direction: SearchOrder): string {
@@ -112,7 +139,7 @@ type Statements = Readonly<Partial<Record<SearchRange['by'], Statement<EntryRow>
 /** `word`: what tells the statements of a scope from those of the other. */
 function prepare(word: string, conditions: Readonly<Record<string, string>>, direction: SearchOrder): Statements {
   const made = (by: string, sql: string) => statement<EntryRow>(`search.${word}${by}_${direction}`, sql)
-  const done = Object.entries(conditions).map(([by, condition]) => [by, made(by, doneSql(condition, direction))])
+  const done = Object.entries(conditions).map(([by, condition]) => [by, made(by, doneSql(by, condition, direction))])
   return {
     ...Object.fromEntries(done),
     label: made('label', labelSql(direction)),

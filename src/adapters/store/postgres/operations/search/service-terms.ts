@@ -35,10 +35,7 @@ const LABELLED = statement<[accountId: string]>(
    LIMIT ${MAX_RANGES + 1}`,
 )
 
-export async function findServiceTerms(
-  read: Queryable,
-  filter: SummaryFilter,
-): Promise<Omit<ServiceTerms, 'isEngineIndexed'>> {
+export async function findServiceTerms(read: Queryable, filter: SummaryFilter): Promise<ServiceTerms> {
   const { text } = filter
   const [label] = Object.entries(filter.metadata)
   const terms = toTerms(filter)
@@ -53,6 +50,7 @@ export async function findServiceTerms(
     recipes,
     text: text === null ? null : { recipes: withText, titles },
     labelled: labelled.map(([id]) => id),
+    engineUsers: null,
     waiting: [],
   }
 }

@@ -6,7 +6,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { prepareRows } from '../statement.ts'
 
-interface OfferedBlob {
+export interface OfferedBlob {
   readonly hash: string
   readonly sizeBytes: number
   readonly now: number
@@ -33,6 +33,15 @@ export function prepareOfferBlob(database: DatabaseSync): (blob: OfferedBlob) =>
     ON CONFLICT (hash) DO UPDATE SET since = max(since, excluded.since)`)
   return ({ hash, sizeBytes, now }) => {
     upsert.run(hash, sizeBytes, now)
+  }
+}
+
+/** The same for those that nothing refers to. */
+export function prepareOfferUnreferenced(database: DatabaseSync): (blobs: readonly OfferedBlob[]) => void {
+  const isReferenced = prepareRows<[number]>(database, `SELECT ${IS_REFERENCED}`)
+  const offer = prepareOfferBlob(database)
+  return (blobs) => {
+    for (const blob of blobs) if (isReferenced.get(blob.hash)?.[0] === 0) offer(blob)
   }
 }
 

@@ -1,5 +1,6 @@
 /** Leases of running calls: renewed in one statement, given up, taken over when they have lapsed. */
 import type { DatabaseSync } from 'node:sqlite'
+import { readKeptTrace } from '../../../../../../lib/tracing/trace-context.ts'
 import type { CallProgress, HeldCall, UnfinishedCall } from '../../../../../domain/models/calls/call-store.ts'
 import { prepareRows } from '../statement.ts'
 
@@ -73,6 +74,7 @@ type TakenRow = [
   sent: number,
   stopAsked: number,
   losses: number,
+  trace: string | null,
 ]
 
 export function prepareTakeLapsedCalls(database: DatabaseSync): (input: TakeLapsedInput) => TakenRow[] {
@@ -80,7 +82,8 @@ export function prepareTakeLapsedCalls(database: DatabaseSync): (input: TakeLaps
     database,
     `UPDATE router_call SET owner = ?1, lease_until = ?5, fence = fence + 1
      WHERE seq IN (SELECT seq FROM router_call WHERE ${IS_LAPSED} ORDER BY seq LIMIT ?6)
-     RETURNING seq, id, account_id, fence, key, queued, model, base_url, started_at, progress, sent, stop_asked, losses`,
+     RETURNING seq, id, account_id, fence, key, queued, model, base_url, started_at, progress, sent, stop_asked, losses,
+       trace`,
   )
   // The rows of an UPDATE come in no order.
   return ({ owner, lapsedBefore, ownLapsedBefore, except, leaseUntil, limit }) =>
@@ -90,7 +93,8 @@ export function prepareTakeLapsedCalls(database: DatabaseSync): (input: TakeLaps
 }
 
 export function toUnfinishedCall(owner: string, row: TakenRow): UnfinishedCall {
-  const [seq, id, accountId, fence, key, queued, model, baseUrl, startedAt, progress, sent, stopAsked, losses] = row
+  const [seq, id, accountId, fence, key, queued, model, baseUrl, startedAt, progress, ...flags] = row
+  const [sent, stopAsked, losses, trace] = flags
   return {
     ref: { seq, id, accountId, owner, fence },
     modelId: model,
@@ -102,6 +106,7 @@ export function toUnfinishedCall(owner: string, row: TakenRow): UnfinishedCall {
     isSent: sent === 1,
     isStopAsked: stopAsked === 1,
     losses,
+    trace: readKeptTrace(trace),
   }
 }
 

@@ -34,6 +34,7 @@ interface EnqueueInput {
   readonly maxWaiting: number
   readonly isValid: boolean
   readonly hook: NewHook | null
+  readonly trace: string | null
 }
 
 export function prepareEnqueueCall(database: DatabaseSync): (input: EnqueueInput) => EnqueueOutcome {
@@ -46,9 +47,9 @@ export function prepareEnqueueCall(database: DatabaseSync): (input: EnqueueInput
   const countWaiting = prepareCountWaiting(database)
   const insert = database.prepare(`
     INSERT INTO router_call (id, account_id, key, fingerprint, queued, state, model, base_url, created_at, expires_at,
-      hold_micros, spend_micros, costly, hook)
+      hold_micros, spend_micros, costly, hook, trace)
     VALUES (?, ?2, ?, ?, 1, 'waiting', ?, ?, ?, ?, ?, ?, ?,
-      coalesce(?12, (SELECT '' FROM webhook_endpoint WHERE account_id = ?2 AND kind = 'account' LIMIT 1)))`)
+      coalesce(?12, (SELECT '' FROM webhook_endpoint WHERE account_id = ?2 AND kind = 'account' LIMIT 1)), ?13)`)
   const keepHook = prepareKeepHook(database)
   const insertInput = database.prepare('INSERT INTO router_input (seq, body, hash, size_bytes) VALUES (?, ?, ?, ?)')
 
@@ -56,7 +57,7 @@ export function prepareEnqueueCall(database: DatabaseSync): (input: EnqueueInput
     const { id, accountId, key, fingerprint, model, baseUrl, now, expiresAt, holdMicros, spendMicros, costly } = input
     const keyed = [id, accountId, key, fingerprint] as const
     if (input.hook !== null) keepHook(accountId, input.hook, now)
-    const terms = [holdMicros, spendMicros, costly, input.hook?.id ?? null] as const
+    const terms = [holdMicros, spendMicros, costly, input.hook?.id ?? null, input.trace] as const
     const row = insert.run(...keyed, model, baseUrl, now, expiresAt, ...terms)
     insertInput.run(row.lastInsertRowid, input.body, input.hash, input.sizeBytes)
   }
@@ -133,6 +134,7 @@ type TakenRow = [
   hash: string | null,
   holdMicros: number | null,
   stopAsked: number,
+  trace: string | null,
 ]
 
 interface TakenCall {
@@ -147,12 +149,13 @@ interface TakenCall {
   /** The body, or the hash of a stored one. */
   readonly bytes: Uint8Array | null
   readonly hash: string | null
+  readonly trace: string | null
 }
 
 export function prepareTakeCall(database: DatabaseSync): (input: TakeInput) => TakenCall | null {
   const select = prepareRows<TakenRow>(
     database,
-    `SELECT seq, id, key, model, base_url, spend_micros, costly, i.body, i.hash, hold_micros, stop_asked
+    `SELECT seq, id, key, model, base_url, spend_micros, costly, i.body, i.hash, hold_micros, stop_asked, trace
      FROM router_call JOIN router_input AS i USING (seq)
      WHERE account_id = ? AND state = 'waiting' ORDER BY seq LIMIT 1`,
   )
@@ -165,14 +168,14 @@ export function prepareTakeCall(database: DatabaseSync): (input: TakeInput) => T
   return (input) => {
     const row = select.get(input.accountId)
     if (row === undefined) return null
-    const [seq, id, key, modelId, baseUrl, spendMicros, costly, bytes, hash, holdMicros, stopAsked] = row
+    const [seq, id, key, modelId, baseUrl, spendMicros, costly, bytes, hash, holdMicros, stopAsked, trace] = row
     const entry = { accountId: input.accountId, spendMicros, costly }
     const found = pool.look(entry, input)
     if (found.verdict !== 'free') return null
     pool.enter(entry, found)
     const [fence] = start.get(seq, input.now, input.owner, input.leaseUntil) ?? [0]
     return {
-      ...{ seq, id, fence, modelId, baseUrl, bytes, hash },
+      ...{ seq, id, fence, modelId, baseUrl, bytes, hash, trace },
       isKeyed: key !== null,
       isPaid: holdMicros !== null,
       isStopAsked: stopAsked === 1,

@@ -131,5 +131,5 @@ export function preparePost(database: DatabaseSync): Post {
 }
 
 function mustBeAmount(micros: Micros): void {
-  if (!Number.isSafeInteger(micros) || micros < 0) throw new Error(`${micros} is no amount of micro-dollars.`)
+  if (!Number.isSafeInteger(micros) || micros < 0) throw new Error(`${micros} is not an amount of micro-dollars.`)
 }

@@ -70,7 +70,9 @@ export function toClaimInput(request: ClaimRequest): ClaimInput {
   ]
 }
 
-function toOfferRows({ engineId, lanes }: EngineOffer, position: number): unknown[] {
+type OfferRow = readonly [engineId: string, position: number, lane: string, rank: number]
+
+function toOfferRows({ engineId, lanes }: EngineOffer, position: number): OfferRow[] {
   return (lanes ?? []).map(({ lane, rank }) => [engineId, position, lane, rank])
 }
 
@@ -107,6 +109,8 @@ export function toForeseen([jobId, answer]: ForeseenAnswer): ForeseenJob {
 }
 
 const NO_LEASE = ''
+// As JSON.
+const NOBODY = '[]'
 
 type ForeseenClaimInput = readonly [...hold: HoldInput, engineId: string, jobId: string]
 
@@ -176,6 +180,22 @@ const TAKE_FITTING = `
   WHERE job.seq = pick.chosen_seq
   ${RETURNING}`
 
+/** Where the next jobs wait: at most two places, since one is what matters. */
+const PLACES = `
+  WITH RECURSIVE head(seq, lane, account_id) AS (
+    SELECT seq, needs, account_id FROM job WHERE seq = ${firstOf("next.needs > ''", 'next.needs, next.account_id,')}
+    UNION ALL
+    SELECT job.seq, job.needs, job.account_id FROM head CROSS JOIN job WHERE job.seq = coalesce(
+      ${firstOf('next.needs = head.lane AND next.account_id > head.account_id', 'next.account_id,')},
+      ${firstOf('next.needs > head.lane', 'next.needs, next.account_id,')}) LIMIT 2)
+  SELECT head.lane, head.account_id, account.max_running - account.running
+  FROM head JOIN account ON account.id = head.account_id`
+
+const NEXT_OF_PLACE = `
+  SELECT id FROM job INDEXED BY job_lane
+  WHERE status = 'queued' AND needs <> '' AND pool = ?1 AND expires_at > ?2 AND needs = ?3 AND account_id = ?4
+  ORDER BY priority DESC, seq LIMIT ?5`
+
 const TAKE_ONE = `
   UPDATE job SET ${HOLD}, engine_id = ?6
   WHERE id = ?7 AND status = 'queued' AND pool = ?1 AND expires_at > ?5
@@ -243,6 +263,8 @@ export function prepareClaims(database: DatabaseSync, { completeJob }: { readonl
   const originOf = prepareTracedOrigin(database)
   const selectOutputs = prepareOutputs(database)
   const dropOutputs = database.prepare('DELETE FROM job_output WHERE seq = ?')
+  const selectPlaces = prepareRows<[lane: string, accountId: string, room: number]>(database, PLACES)
+  const selectNext = prepareRows<[id: string]>(database, NEXT_OF_PLACE)
 
   function take([pool, workerId, leaseId, leaseUntil, now, engineId, offers, ...rules]: ClaimInput) {
     const hold = [pool, workerId, leaseId, leaseUntil, now] as const
@@ -271,12 +293,32 @@ export function prepareClaims(database: DatabaseSync, { completeJob }: { readonl
     return [completeJob(row), ...companions, needs, chosenEngine, ...rest]
   }
 
+  /** Where all jobs that wait are of one account and one lane, claims take one after the other. null: it is not so simple. */
+  function findRow([pool, , , , now, engineId, offers]: ClaimInput, most: number): readonly string[] | null {
+    if (engineId !== null) return null
+    const places = selectPlaces.all(pool, null, null, null, now, null, null, NOBODY)
+    const [place] = places
+    if (place === undefined) return []
+    if (places.length > 1) return null
+    const [lane, accountId, room] = place
+    const isOffered = (JSON.parse(offers) as readonly OfferRow[]).some(([, , offered]) => offered === lane)
+    const length = isOffered ? Math.max(0, Math.min(most, room)) : 0
+    return selectNext.all(pool, now, lane, accountId, length).map(([id]) => id)
+  }
+
+  function claimInRow([pool, workerId, leaseId, leaseUntil, now, , offers]: ClaimInput, id: string): ClaimAnswer {
+    const [[engineId]] = JSON.parse(offers) as readonly [OfferRow]
+    return answer(count(takeOne.get(pool, workerId, leaseId, leaseUntil, now, engineId, id)))
+  }
+
   /** Claims that are made to be undone: so they follow every rule of a claim, and each sees those before it. */
   function foresee([input, most, known]: ForeseeInput): ForeseenAnswer[] {
     const found: ForeseenAnswer[] = []
     database.exec('SAVEPOINT foresee')
     try {
-      while (found.length < most) {
+      const row = findRow(input, most)
+      for (const id of row ?? []) found.push([id, known.includes(id) ? null : claimInRow(input, id)])
+      while (row === null && found.length < most) {
         const held = take(input)
         if (held === null) break
         const [, id] = held.row

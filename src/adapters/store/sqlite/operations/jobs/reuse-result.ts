@@ -120,6 +120,9 @@ function prepareAnswer(database: DatabaseSync): (job: Again, again: ResultAgain,
     INSERT INTO job_output (seq, position, asset_id, node_id, name, type, content_type, size_bytes, hash)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
   const update = database.prepare('UPDATE job SET output_count = ?2, progress = ?3, reused_from = ?4 WHERE seq = ?1')
+  // The message of its end is there by then, and does not say whose result it is.
+  const tell = database.prepare(`
+    UPDATE webhook_delivery SET facts = json_set(facts, '$.reused_from', ?2) WHERE subject = ?1 AND type = 'job.succeeded'`)
   const endJob = prepareEndJob(database)
   const keepResult = prepareKeepResult(database)
   return ({ id, accountId, createdAt, expiresAt }, { key, assetIds }, { jobId, runMs, progress, outputs }) => {
@@ -133,6 +136,7 @@ function prepareAnswer(database: DatabaseSync): (job: Again, again: ResultAgain,
     }
     update.run(seq, outputs.length, progress, jobId)
     const row = endJob({ seq, accountId, from: 'queued', to: 'succeeded', at: createdAt, error: null })
+    tell.run(id, jobId)
     // The newest job lives longest.
     keepResult({ accountId, key, jobId: id, runMs, expiresAt })
     return row

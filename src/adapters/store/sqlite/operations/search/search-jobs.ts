@@ -50,7 +50,8 @@ const SUMMARY_COLUMNS = `seq, id, account_id, pool, status, priority, created_at
   iif(price_second IS NULL OR completed_at IS NULL, NULL, (
     SELECT charged FROM ledger_entry WHERE reference = 'job:' || job.id AND kind IN ('settle', 'release') LIMIT 1)),
   iif(output_count = 0, NULL, (
-    SELECT asset_id FROM job_output WHERE job_output.seq = job.seq AND type = 'image' ORDER BY position LIMIT 1))`
+    SELECT asset_id FROM job_output WHERE job_output.seq = job.seq AND type = 'image' ORDER BY position LIMIT 1)),
+  reused_from`
 
 /** With positions in the queue; on a page most jobs that wait are close to each other. */
 function prepareComplete(database: DatabaseSync): (rows: readonly SummaryRow[]) => StoredSummary[] {
@@ -78,8 +79,6 @@ type Entry = readonly [createdAt: number, jobId: string, seq: number, fits: numb
 // Beyond this the page ends early.
 const MAX_EXTENDED = 30
 
-const isEngineIndexed = (engine: string) => engine !== 'embedded'
-
 function preparePlan(database: DatabaseSync): (scope: SummaryScope, filter: StoredFilter) => SearchPlan {
   const findTerms = prepareFindTerms(database)
   const findServiceTerms = prepareFindServiceTerms(database)
@@ -87,13 +86,13 @@ function preparePlan(database: DatabaseSync): (scope: SummaryScope, filter: Stor
     const { statuses, text } = filter
     if (scope === null) {
       const found = findServiceTerms(filter)
-      const plan = toServicePlan(toPlanned(filter), { ...found, isEngineIndexed })
+      const plan = toServicePlan(toPlanned(filter), found)
       const nameOf = ([, recipe]: OwnedName) => recipe
       const recipes = (found.text?.recipes ?? found.recipes)?.map(nameOf) ?? []
       return withLive(plan, { scope, statuses, text, recipes, queues: found.waiting })
     }
     const found = findTerms(scope, filter)
-    const plan = toSearchPlan(toPlanned(filter), { ...found, accountId: scope, isEngineIndexed })
+    const plan = toSearchPlan(toPlanned(filter), { ...found, accountId: scope })
     const recipes = found.text?.recipes ?? found.recipes ?? []
     return withLive(plan, { scope, statuses, text, recipes, queues: [scope] })
   }

@@ -36,7 +36,7 @@ const ACCOUNT_RANGES: RangeSql = {
     AND account_id = ?1 AND title = ?14`,
   live: 'job INDEXED BY job_listing WHERE account_id = ?1 AND status = ?14',
   outputs: 'job INDEXED BY job_output_listing WHERE output_types <> 0 AND account_id = ?1 AND output_types = ?14',
-  engine: `job INDEXED BY job_engine_listing WHERE engine_id <> 'embedded' AND completed_at IS NOT NULL
+  engine: `job INDEXED BY job_engine_listing WHERE engine_id IS NOT NULL AND completed_at IS NOT NULL
     AND account_id = ?1 AND engine_id = ?14`,
   id: NAMED('AND account_id = ?1'),
 }

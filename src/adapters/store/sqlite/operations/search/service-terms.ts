@@ -7,7 +7,7 @@ import { prepareRows } from '../statement.ts'
 
 export function prepareFindServiceTerms(
   database: DatabaseSync,
-): (filter: Omit<SummaryFilter, 'since' | 'until'>) => Omit<ServiceTerms, 'isEngineIndexed'> {
+): (filter: Omit<SummaryFilter, 'since' | 'until'>) => ServiceTerms {
   const withTerms = prepareRows<OwnedName>(
     database,
     `SELECT account_id, recipe FROM job_recipe
@@ -28,6 +28,12 @@ export function prepareFindServiceTerms(
     `SELECT id FROM account WHERE EXISTS (
        SELECT 1 FROM job_label WHERE account_id = account.id AND key = ?1 AND value = ?2) LIMIT ${MAX_RANGES + 1}`,
   )
+  const users = prepareRows<[string]>(
+    database,
+    `SELECT id FROM account WHERE EXISTS (
+       SELECT 1 FROM job INDEXED BY job_engine_listing WHERE engine_id IS NOT NULL AND completed_at IS NOT NULL
+         AND account_id = account.id AND engine_id = ?1) LIMIT ${MAX_RANGES + 1}`,
+  )
   const waiting = prepareRows<[string]>(
     database,
     `SELECT id FROM account INDEXED BY account_waiting WHERE queued > 0 LIMIT ${MAX_RANGES + 1}`,
@@ -46,13 +52,15 @@ export function prepareFindServiceTerms(
   }
 
   return (filter) => {
-    const { text, metadata, statuses } = filter
+    const { text, metadata, statuses, engine } = filter
     const [label] = Object.entries(metadata)
     const terms = toTerms(filter)
     return {
       recipes: terms === null ? null : withTerms.all(...terms),
       text: text === null ? null : { recipes: withText.all(text), titles: findTitles(text) },
       labelled: label === undefined ? [] : labelled.all(...label).map(([id]) => id),
+      // Nearly all jobs of a service without other engines are of the built-in one: they have no index of the whole service.
+      engineUsers: engine === 'embedded' ? users.all(engine).map(([id]) => id) : null,
       waiting:
         statuses?.includes('queued') === true || terms !== null || text !== null ? waiting.all().map(([id]) => id) : [],
     }

@@ -52,7 +52,7 @@ function isBefore(one: PartEnd, other: PartEnd): boolean {
 /** What one look found, and what came of it. */
 interface Taken {
   readonly rows: readonly ClaimedRow[]
-  /** There was a job for an account with room: without rows somebody else was quicker. null: nobody looked. */
+  /** There was a job for an account with room: if no rows came, another process was quicker. null: not checked. */
   readonly wasPicked: boolean | null
   readonly end: PartEnd | null
   /** Those that may still find something, though they got nothing. */
@@ -108,7 +108,7 @@ export function createClaimRounds(
         if (races === MAX_RACES) return NOTHING_TAKEN
         continue
       }
-      // Nobody in this part has both room and a job: on to the next part, at last to those before the first one.
+      // No account in this group has both room and a job: go on to the next group, and finally to those before the first one.
       const isRound = isBefore(after, start) && !(end !== null && isBefore(end, start))
       if (isRound || (end === null && start === BEGINNING)) {
         patience.delete(pool)
@@ -173,7 +173,7 @@ function takeSeveral(relaxed: Connected, askings: readonly Asking[], { after, is
     const sawAll = end === null && after === BEGINNING
     if (planned.length === 0) return { rows: [], wasPicked: false, end, left: [] }
     const rows = await relaxed.all(isPatient ? WAIT_FOR_PLANNED : TAKE_PLANNED, toPlannedValues(planned))
-    // Whoever was planned nothing after a look at everything need not look again.
+    // A claim for which nothing was planned, although the whole queue was read, need not try again.
     const hopeful = sawAll ? planned.map(({ asking }) => asking) : askings
     return { rows, wasPicked: true, end, left: withoutClaim(hopeful, rows) }
   })

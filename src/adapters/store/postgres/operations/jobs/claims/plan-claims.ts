@@ -31,7 +31,7 @@ interface AccountLoad {
   readonly maxRunning: number
 }
 
-/** Whoever claims: one worker, whose claims share its slots. */
+/** A worker that claims; all its claims share its slots. */
 export interface Party {
   readonly chosen: readonly ChosenLane[]
   offersAfter(chosen: readonly ChosenLane[]): readonly EngineOffer[]

@@ -1,0 +1,188 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { describe, test } from 'node:test'
+import { quote } from '../config-error.ts'
+import { ENV, type SettingName } from '../env.ts'
+import { describeConfig } from '../settings/describe-settings.ts'
+import { flagOf, SETTING_NAMES, SETTINGS } from '../settings/settings.ts'
+import { cwd, inFolder, load, refusal } from './config-rig.ts'
+
+describe('defaults', () => {
+  test('are a loopback listener, a data folder in the working directory and no secret', () => {
+    const { config, secrets, warnings, file } = load()
+    assert.equal(config.http.host, '127.0.0.1')
+    assert.equal(config.http.port, 8189)
+    assert.equal(config.http.isLoopback, true)
+    assert.equal(config.dataDirectory, path.join(cwd, '.atelier'))
+    assert.deepEqual(config.store, { kind: 'sqlite', directory: path.join(cwd, '.atelier'), synchronous: 'full' })
+    assert.equal(config.jobs.retentionMs, 7 * 24 * 3600 * 1000)
+    assert.equal(config.assets.maxUploadBytes, 10 * 1024 ** 3)
+    assert.equal(config.assets.retentionMs, null)
+    assert.deepEqual(config.http.brand, ['Service', 'Comfy'])
+    assert.equal(config.http.transferGc, true)
+    assert.deepEqual([secrets.token, secrets.secretKey, warnings, file], [null, null, [], null])
+  })
+
+  test('every default is accepted by its own reader', () => {
+    for (const name of SETTING_NAMES) assert.doesNotThrow(() => SETTINGS[name].read(SETTINGS[name].fallback), name)
+  })
+})
+
+describe('precedence', () => {
+  test('a flag wins over the environment, that over the file, that over the default', () => {
+    const folder = inFolder({ port: 3, retention: '3d', maxQueue: 3, workers: 3 })
+    const env = { [ENV.port]: '2', [ENV.retention]: '2d', [ENV.maxQueue]: '2' }
+    const { config } = load({ cwd: folder, env, flags: { port: '1', retention: '1d' } })
+    assert.equal(config.http.port, 1)
+    assert.equal(config.jobs.retentionMs, 24 * 3600 * 1000)
+    assert.equal(config.jobs.maxQueued, 2)
+    assert.equal(config.jobs.workers, 3)
+    assert.equal(config.jobs.drainTimeoutMs, 30_000)
+  })
+
+  test('every setting is read from the environment and from the file', () => {
+    for (const name of SETTING_NAMES) {
+      const env = { [ENV[name]]: '\0' }
+      assert.match(refusal({ env }), new RegExp(`^${name}\\b.*\\(from ${ENV[name]}\\)`), name)
+      assert.match(
+        refusal({ cwd: inFolder({ [name]: '\0' }) }),
+        new RegExp(`^${name}\\b.*atelier\\.config\\.json`),
+        name,
+      )
+    }
+  })
+
+  test('a relative folder is resolved against the config file or the working directory that names it', () => {
+    const folder = inFolder({ dataDir: 'here' })
+    const asked = path.join(folder, 'atelier.config.json')
+    assert.equal(load({ flags: { config: asked } }).config.dataDirectory, path.join(folder, 'here'))
+    assert.equal(load({ flags: { config: asked, dataDir: 'there' } }).config.dataDirectory, path.join(cwd, 'there'))
+    const bare = path.join(inFolder({}), 'atelier.config.json')
+    assert.equal(
+      load({ env: { ATELIER_CONFIG: bare } }).config.dataDirectory,
+      path.join(path.dirname(bare), '.atelier'),
+    )
+  })
+
+  test('lists may be given by repeated flags, by commas or by an array', () => {
+    const wanted = ['https://a.example', 'http://b.example:81']
+    assert.deepEqual(load({ flags: { corsOrigins: wanted } }).config.http.corsOrigins, wanted)
+    assert.deepEqual(load({ env: { [ENV.corsOrigins]: wanted.join(' , ') } }).config.http.corsOrigins, wanted)
+    assert.deepEqual(load({ cwd: inFolder({ corsOrigins: wanted }) }).config.http.corsOrigins, wanted)
+  })
+})
+
+describe('an error names the setting, its source and the remedy', () => {
+  const cases: readonly [SettingName, string][] = [
+    ['port', '65536'],
+    ['port', '-1'],
+    ['port', '80.5'],
+    ['port', ''],
+    ['host', '127.0.0.1:8189'],
+    ['host', 'http://127.0.0.1'],
+    ['kind', 'locale'],
+    ['retention', '7'],
+    ['retention', '0s'],
+    ['retention', 'seven days'],
+    ['maxUpload', '10'],
+    ['maxUpload', '10 gigs'],
+    ['maxBody', '1B'],
+    ['maxQueue', '0'],
+    ['workers', 'many'],
+    ['engineThreads', '0'],
+    ['logLevel', 'loud'],
+    ['logRequests', 'maybe'],
+    ['synchronous', 'off'],
+    ['corsOrigins', '*'],
+    ['corsOrigins', 'https://a.example/'],
+    ['corsOrigins', 'https://a.example/path'],
+    ['corsOrigins', 'https://a.example?'],
+    ['corsOrigins', 'https://a.example#x'],
+    ['corsOrigins', 'https://*.example'],
+    ['corsOrigins', 'https://user@a.example'],
+    ['corsOrigins', 'ftp://a.example'],
+    ['corsOrigins', 'null'],
+    ['allowedHosts', '*'],
+    ['allowedHosts', 'a.example:80'],
+    ['publicUrl', 'https://a.example/base'],
+    ['publicUrl', 'a.example'],
+    ['mountPrefix', 'x'],
+    ['mountPrefix', '/x/'],
+    ['mountPrefix', '/../x'],
+    ['trustedProxies', '10.0.0.0/33'],
+    ['trustedProxies', 'proxy.example'],
+    ['trustedProxies', '10.0.0.0/8/8'],
+    ['brand', ''],
+    ['brand', 'X Y'],
+    ['transferGc', 'true'],
+    ['dataDir', ''],
+    ['maxImagePixels', '0'],
+    ['urlLifetime', '8d'],
+    ['tiers', '{'],
+    ['jwtKeys', 'http://login.example/keys'],
+    ['jwtIssuer', 'two words'],
+    ['jwtAlgorithms', 'HS256'],
+    ['jwtAlgorithms', 'none'],
+    ['deploymentsDomain', 'example.com:443'],
+    ['stagingLabel', 'a.b'],
+    ['poolHook', 'relative/program'],
+  ]
+  for (const [name, text] of cases) {
+    test(`${name} = ${JSON.stringify(text)}`, () => {
+      const message = refusal({ flags: { [name]: text } })
+      assert.ok(message.startsWith(`${name} = ${quote(text)} (from ${flagOf(name)})`), message)
+      assert.match(message, /give|use|write|begin|one of|must lie between|needs/)
+    })
+  }
+
+  test('a value with line ends or escape sequences stays on one line', () => {
+    const message = refusal({ flags: { port: `1\n\u001b[31m${'x'.repeat(500)}` } })
+    assert.ok(!message.includes('\u001b'))
+    assert.ok(message.length < 300)
+  })
+})
+
+describe('the config file', () => {
+  test('an unknown key is refused with the nearest name', () => {
+    assert.match(refusal({ cwd: inFolder({ prot: 1 }) }), /unknown setting "prot"; did you mean "port"\?$/)
+    assert.match(refusal({ cwd: inFolder({ zzzzzzzz: 1 }) }), /unknown setting "zzzzzzzz"; docs\/config\.md/)
+    assert.match(refusal({ cwd: inFolder('{"__proto__": {"port": 1}}') }), /unknown setting "__proto__"/)
+  })
+
+  test('malformed JSON, a value that is not an object, and a missing file are refused', () => {
+    assert.match(refusal({ cwd: inFolder('{"port": }') }), /is not valid JSON/)
+    assert.match(refusal({ cwd: inFolder('[]') }), /must hold one JSON object/)
+    assert.match(refusal({ flags: { config: 'nowhere.json' } }), /does not exist/)
+    const folder = mkdtempSync(path.join(cwd, 'dir-'))
+    mkdirSync(path.join(folder, 'atelier.config.json'))
+    assert.match(refusal({ cwd: folder }), /is not a file/)
+  })
+
+  test('a value of the wrong type is refused', () => {
+    assert.match(refusal({ cwd: inFolder({ port: null }) }), /^port in .* has "null"/)
+    assert.match(refusal({ cwd: inFolder({ brand: [1] }) }), /^brand in /)
+  })
+})
+
+describe('folders of custom nodes', () => {
+  test('are resolved like other folders, and the flag may be repeated', () => {
+    const folder = inFolder({ nodes: ['mine', '/elsewhere'], nodeTimeout: '90s' })
+    const { engine } = load({ cwd: folder }).config
+    assert.deepEqual([engine.nodeFolders, engine.nodeTimeoutMs], [[path.join(folder, 'mine'), '/elsewhere'], 90_000])
+    const { config } = load({ flags: { nodes: ['a', 'b'] } })
+    assert.deepEqual(config.engine.nodeFolders, [path.join(cwd, 'a'), path.join(cwd, 'b')])
+    assert.deepEqual([load().config.engine.nodeFolders, load().config.engine.nodeTimeoutMs], [[], 600_000])
+  })
+})
+
+test('an unknown ATELIER_ variable causes a warning', () => {
+  assert.match(
+    load({ env: { ATELIER_PROT: '1', OTHER: '2' } }).warnings.join(),
+    /^the environment variable ATELIER_PROT /,
+  )
+})
+
+test('docs/config.md is what the table of settings says (rewrite it with: node scripts/write-docs.ts)', () => {
+  assert.equal(readFileSync(new URL('../../../docs/config.md', import.meta.url), 'utf8'), describeConfig())
+})

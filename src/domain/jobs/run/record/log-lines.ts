@@ -1,0 +1,80 @@
+/**
+ * Which node printed which lines of a run's log, and when. Lines are counted from the beginning of the run, also those that a bounded
+ * log no longer has.
+ */
+import type { JobLog } from '../../job.ts'
+
+export interface LogLine {
+  /** From 0. */
+  readonly n: number
+  /** null: not known. */
+  readonly at: Date | null
+  readonly nodeId: string | null
+  readonly text: string
+}
+
+/** From this line on; until the next mark. */
+type Mark = readonly [line: number, atMs: number, nodeId: string | null]
+
+/** As it is stored beside the text of a log. */
+interface StoredMarks {
+  /** Lines that were printed in all. */
+  readonly total: number
+  readonly marks: readonly Mark[]
+}
+
+export interface LogMarks {
+  /** `text` is what is appended to the log. */
+  note(text: string, atMs: number, nodeId: string | null): void
+  /** null: nothing was printed. */
+  finish(): string | null
+}
+
+const MAX_MARKS = 5000
+// Lines of one node within this time share a mark.
+const SAME_TIME_MS = 100
+
+export function createLogMarks(): LogMarks {
+  const marks: Mark[] = []
+  let lines = 0
+  return {
+    note(text, atMs, nodeId) {
+      const last = marks.at(-1)
+      if (last === undefined || last[2] !== nodeId || atMs - last[1] >= SAME_TIME_MS) marks.push([lines, atMs, nodeId])
+      // Dropped in halves, so that a line costs the same whatever came before it.
+      if (marks.length > 2 * MAX_MARKS) marks.splice(0, MAX_MARKS)
+      lines += countLines(text)
+    },
+    finish: () => (marks.length === 0 ? null : writeMarks({ total: lines, marks: marks.slice(-MAX_MARKS) })),
+  }
+}
+
+function countLines(text: string): number {
+  let count = 0
+  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) count += 1
+  return count
+}
+
+export function writeMarks({ total, marks }: StoredMarks): string {
+  return JSON.stringify({ total, marks })
+}
+
+export function readMarks(text: string): StoredMarks {
+  return JSON.parse(text) as StoredMarks
+}
+
+/** The lines of a log that is kept. */
+export function toLogLines({ text, truncated, marks = null }: JobLog): LogLine[] {
+  const texts = text.split('\n')
+  if (texts.at(-1) === '') texts.pop()
+  const stored = marks === null ? { total: 0, marks: [] } : readMarks(marks)
+  const first = truncated ? Math.max(0, stored.total - texts.length) : 0
+  let at = 0
+  return texts.map((line, index) => {
+    const n = first + index
+    while (at + 1 < stored.marks.length && (stored.marks[at + 1]?.[0] ?? 0) <= n) at += 1
+    const mark = stored.marks[at]
+    const isKnown = mark !== undefined && mark[0] <= n
+    return { n, at: isKnown ? new Date(mark[1]) : null, nodeId: isKnown ? mark[2] : null, text: line }
+  })
+}

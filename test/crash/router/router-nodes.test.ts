@@ -1,0 +1,104 @@
+/** Two processes on one Postgres: one is killed in the middle of a model call, and the other gives the same key its one generation. */
+import assert from 'node:assert/strict'
+import { type ChildProcess, fork } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { openPostgresStore } from '../../../src/adapters/store/postgres/open-postgres-store.ts'
+import { addPaidAccountTo } from '../../support/app/paid-account.ts'
+import { findCompileCache } from '../../support/cli/compile-cache.ts'
+import { RouterClient } from '../../support/clients/router-client.ts'
+import { createTestDatabase } from '../../support/postgres/test-database.ts'
+import type { CrashStep } from './router-steps.ts'
+
+const CHILD = fileURLToPath(new URL('./router-child.ts', import.meta.url))
+const CREDIT = 10_000_000
+const PRICE = 40_000
+
+const STEPS: readonly (readonly [CrashStep, 'direct' | 'polled'])[] = [
+  ['let in, not dispatched', 'direct'],
+  ['the provider has it', 'direct'],
+  ['accepted, handle not stored', 'polled'],
+  ['handle stored', 'polled'],
+  ['settled, not answered', 'direct'],
+]
+
+/** Counts generations by the key of the call: a repeated submit finds the one that is there. */
+async function openProvider() {
+  const made = new Map<string, number>()
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const { key } = JSON.parse(Buffer.concat(chunks).toString()) as { key: string }
+    if (request.url === '/submit' && !made.has(key)) made.set(key, made.size)
+    response.end(JSON.stringify({ status: 'done', output: { generation: made.get(key) } }))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const end = () => {
+    server.closeAllConnections()
+    server.close()
+  }
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, made, end }
+}
+
+interface Child {
+  readonly process: ChildProcess
+  readonly url: string
+}
+
+test('a process that is killed leaves its calls to another, which answers every key with its one generation', async () => {
+  await using stack = new AsyncDisposableStack()
+  const dataDir = await mkdtemp(join(tmpdir(), 'atelier-crash-'))
+  stack.defer(() => rm(dataDir, { recursive: true, force: true }))
+  const database = stack.use(await createTestDatabase())
+  const store = stack.use(await openPostgresStore({ url: database.url, migrates: false }))
+  const provider = await openProvider()
+  stack.defer(provider.end)
+  const { key: apiKey, accountId } = await addPaidAccountTo(store, { micros: CREDIT })
+  const env = {
+    PATH: process.env['PATH'] ?? '',
+    ...findCompileCache(dataDir),
+    ATELIER_DATABASE: database.url,
+    ATELIER_SECRET_KEY: randomBytes(32).toString('hex'),
+  }
+  async function startChild(): Promise<Child> {
+    const child = fork(CHILD, [dataDir, provider.url], { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    stack.defer(() => void child.kill('SIGKILL'))
+    const [url] = (await once(child, 'message')) as [string]
+    return { process: child, url }
+  }
+  const run = ({ url }: Child, kind: string, step: string) =>
+    new RouterClient(url, { 'x-api-key': apiKey }).run(`crash/${kind}`, { step }, { key: `${kind}: ${step}` })
+
+  const survivor = await startChild()
+  const answers: Promise<Awaited<ReturnType<typeof run>>>[] = []
+  for (const [step, kind] of STEPS) {
+    const victim = await startChild()
+    const armed = once(victim.process, 'message')
+    victim.process.send(step)
+    await armed
+    const died = once(victim.process, 'exit')
+    await assert.rejects(run(victim, kind, step), step)
+    assert.equal((await died)[1], 'SIGKILL', step)
+    // Asked at once: it waits until the leases of the dead have lapsed.
+    answers.push(run(survivor, kind, step))
+  }
+  const generations: unknown[] = []
+  for (const [index, answer] of (await Promise.all(answers)).entries()) {
+    assert.equal(answer.status, 200, `${STEPS[index]?.join()}: ${answer.text}`)
+    generations.push(answer.json.generation)
+  }
+  assert.deepEqual(new Set(generations), new Set([0, 1, 2, 3, 4]))
+  assert.equal(provider.made.size, STEPS.length)
+  const balance = await store.ledger.balance(accountId)
+  assert.deepEqual([balance?.available, balance?.held], [CREDIT - STEPS.length * PRICE, 0])
+  assert.deepEqual((await store.ledger.check()).faults, [])
+  assert.deepEqual(await store.calls.standing(accountId), { runningCalls: 0, committedMicros: 0 })
+})
