@@ -17,6 +17,10 @@ const LOG = {
   '2': { class_type: 'FakeGate', inputs: {} },
   '3': { class_type: 'FakeValue', inputs: { value: 'SEED', key: 'seed' } },
 }
+const ENDS = {
+  '2': { class_type: 'FakeGate', inputs: {} },
+  '3': { class_type: 'FakeFile', inputs: { filename: 'made.txt', folder: 'output', key: 'text', text: 'made' } },
+}
 const LONG_SEED = '18446744073709551615'
 
 describe('the page of a job', { skip: withoutBrowser }, () => {
@@ -72,6 +76,40 @@ describe('the page of a job', { skip: withoutBrowser }, () => {
     await page.keyboard.press('5')
     await page.getByRole('button', { name: 'JSON' }).click()
     await page.getByText(`"value": ${LONG_SEED}`).waitFor()
+    console.assertClean()
+  })
+
+  test('an answer that is older than the news of the stream is asked for again', async () => {
+    const id = await client.submit(ENDS, { metadata: { name: 'quick' } })
+    await client.untilStatus(id, 'running')
+    await using console = await openConsole(browser, app.url)
+    const { page, watched } = console
+    // The page asks while the job runs, and gets the answer when the stream has told of the end.
+    const asked = Promise.withResolvers<void>()
+    const ended = Promise.withResolvers<void>()
+    await page.route(
+      (url) => url.pathname.endsWith(`/v1/jobs/${id}`),
+      async (route) => {
+        const response = await route.fetch()
+        asked.resolve()
+        await ended.promise
+        await route.fulfill({ response })
+      },
+      { times: 1 },
+    )
+    await page.getByRole('region', { name: 'Running' }).getByRole('link', { name: 'quick', exact: true }).click()
+    await asked.promise
+    // Pages of one browser share the stream: what this one shows, the other has heard.
+    const home = await watched.context.newPage()
+    await home.goto(app.url)
+    await home.getByRole('region', { name: 'Running' }).getByRole('link', { name: 'quick', exact: true }).waitFor()
+    engine.openGate()
+    await home
+      .getByRole('region', { name: 'Running' })
+      .getByRole('link', { name: 'quick', exact: true })
+      .waitFor({ state: 'detached' })
+    ended.resolve()
+    await page.getByText('made.txt').first().waitFor()
     console.assertClean()
   })
 

@@ -9,7 +9,7 @@ import type { Secrets } from '../../config/secrets.ts'
 import type { Store } from '../../domain/store.ts'
 import { openStore } from './open-store.ts'
 
-/** Nothing: this kind of store is opened when the rest is ready for it. */
+/** The store that is opening; left out for a store on Postgres, which is opened once the rest is loaded. */
 export function beginStore(
   { store: config }: Pick<Config, 'store'>,
   secrets: Secrets,

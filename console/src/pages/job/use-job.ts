@@ -60,10 +60,12 @@ export function useJob(id: string): WatchedJob {
     onChange: again,
   })
   const mark = `${summary?.status} ${summary?.outputs} ${summary?.attempt}`
+  const detail = job.data.value
+  // Looked at with each answer, too: it may be older than what the stream told while it was on its way.
   useEffect(() => {
-    const known = job.data.peek()
-    if (known !== null && summary !== undefined && mark !== `${known.status} ${known.outputs} ${known.attempt}`) again()
-  }, [mark])
+    if (detail === null || summary === undefined || detail.version >= summary.version) return
+    if (mark !== `${detail.status} ${detail.outputs} ${detail.attempt}`) again()
+  }, [mark, detail])
   return { job, summary, preview, ...parts }
 }
 

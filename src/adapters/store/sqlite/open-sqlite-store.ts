@@ -116,13 +116,16 @@ async function openChannels(files: StoreFiles, options: SqliteStoreOptions): Pro
     onLongWal: checkpointer.request,
     onRepaired: () => log.error({ path }, 'the database was damaged; its indexes were rebuilt and it is sound again'),
   })
-  const [written] = await Promise.allSettled([writing])
-  if (written.status === 'rejected') {
+  // A reader that fails first is heard of when the writer has opened.
+  reading.catch(() => {})
+  let write: Channel<WriterOperations>
+  try {
+    write = await writing
+  } catch (error) {
     giveUpGate(gate)
     await Promise.allSettled([reading])
-    throw written.reason
+    throw error
   }
-  const write = written.value
   openGate(gate)
   try {
     const read = await reading
