@@ -4,6 +4,7 @@
  */
 import type { FileTags } from '../files/file-tags.ts'
 import { NodeError } from '../node/node-error.ts'
+import { type RiffChunk, readRiff, writeRiff } from './riff.ts'
 
 const FIRST_TAG = 0x0110
 const ASCII_TYPE = 2
@@ -36,41 +37,8 @@ function toExif(texts: FileTags): Buffer {
   return Buffer.concat([directory, ...tags.filter(({ bytes }) => bytes.length > 4).map(({ bytes }) => bytes)])
 }
 
-interface RiffChunk {
-  readonly id: string
-  readonly body: Buffer
-}
-
-const FORM_BYTES = 12
 const EXIF_FLAG = 0x08
 const ALPHA_FLAG = 0x10
-
-function readRiff(webp: Uint8Array): RiffChunk[] {
-  const bytes = Buffer.from(webp.buffer, webp.byteOffset, webp.byteLength)
-  const chunks: RiffChunk[] = []
-  for (let at = FORM_BYTES; at + 8 <= bytes.length; ) {
-    const length = bytes.readUInt32LE(at + 4)
-    chunks.push({ id: bytes.toString('latin1', at, at + 4), body: bytes.subarray(at + 8, at + 8 + length) })
-    at += 8 + length + (length % 2)
-  }
-  return chunks
-}
-
-function writeRiff(chunks: readonly RiffChunk[]): Uint8Array<ArrayBuffer> {
-  const total = chunks.reduce((sum, { body }) => sum + 8 + body.length + (body.length % 2), FORM_BYTES)
-  const result = Buffer.from(new ArrayBuffer(total))
-  result.write('RIFF', 0, 'latin1')
-  result.writeUInt32LE(total - 8, 4)
-  result.write('WEBP', 8, 'latin1')
-  let at = FORM_BYTES
-  for (const { id, body } of chunks) {
-    result.write(id, at, 'latin1')
-    result.writeUInt32LE(body.length, at + 4)
-    result.set(body, at + 8)
-    at += 8 + body.length + (body.length % 2)
-  }
-  return new Uint8Array(result.buffer)
-}
 
 interface WebpFacts {
   readonly width: number

@@ -1,14 +1,12 @@
 /** A batch of images as one moving picture. */
-import { loadSharp } from '../../../lib/files/load-sharp.ts'
 import { assembleApng } from '../../images/apng.ts'
 import { encodePng } from '../../images/encode-png.ts'
+import { encodeWebp } from '../../images/encode-webp.ts'
 import { insertWebpExif } from '../../images/webp-exif.ts'
 import { defineNode } from '../../node/define-node.ts'
 import { boolean, combo, float, image, int, string } from '../../node/input-kinds.ts'
-import type { CallResult, MadeFile, NodeContext } from '../../node/node-context.ts'
+import type { CallResult, MadeFile } from '../../node/node-context.ts'
 import { NodeError, unknownPixels } from '../../node/node-error.ts'
-import { toBytes } from '../../tensor/bytes.ts'
-import { inBlocks } from '../../tensor/map-pixels.ts'
 import { type ImageView, type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { hidden, madeFromTexts, nameFile, outputTarget } from './saving.ts'
 
@@ -68,31 +66,9 @@ export const saveAnimatedPng = defineNode({
 const EFFORTS = { default: 4, fastest: 0, slowest: 6 } as const
 const MAX_WEBP_SIDE = 16_383
 
-interface WebpSettings {
-  readonly lossless: boolean
-  readonly quality: number
-  readonly effort: number
-  readonly frameMs: number
-}
-
-async function encodeWebp(view: ImageView, settings: WebpSettings, context: NodeContext) {
-  const channels = checkImages(view)
-  const { batch, width, height, data } = view
-  if (Math.max(width, height) > MAX_WEBP_SIDE) {
-    throw new NodeError(
-      'ValueError',
-      `a WebP is at most ${MAX_WEBP_SIDE} pixels wide and high, not ${width} x ${height}`,
-    )
-  }
-  const pixels = new Uint8Array(data.length)
-  inBlocks(data.length, context.checkpoint, (from, to) => toBytes(data, pixels, { from, to: from, count: to - from }))
-  const raw = { width, height: height * batch, channels, ...(batch > 1 && { pageHeight: height }) }
-  const { frameMs: delay, ...encoding } = settings
-  const webp = await loadSharp()(pixels, { raw, limitInputPixels: false })
-    .webp({ ...encoding, loop: 0, delay: Array.from({ length: batch }, () => delay) })
-    .toBuffer()
-  context.checkpoint()
-  return insertWebpExif(webp, madeFromTexts(context), { width, height, hasAlpha: channels === 4 })
+function checkSides({ width, height }: ImageView): void {
+  if (Math.max(width, height) <= MAX_WEBP_SIDE) return
+  throw new NodeError('ValueError', `a WebP is at most ${MAX_WEBP_SIDE} pixels wide and high, not ${width} x ${height}`)
 }
 
 export const saveAnimatedWebp = defineNode({
@@ -111,7 +87,12 @@ export const saveAnimatedWebp = defineNode({
   async run({ images, filename_prefix: prefix, fps: perSecond, lossless, quality, method }, context) {
     const view = viewOf(images)
     const target = outputTarget(context, { prefix, size: view, extension: 'webp', contentType: 'image/webp' })
+    const hasAlpha = checkImages(view) === 4
+    checkSides(view)
     const settings = { lossless, quality, effort: EFFORTS[method], frameMs: frameMs(perSecond) }
-    return result(images, await nameFile(await encodeWebp(view, settings, context), target, context))
+    const webp = await encodeWebp(view, settings, context.checkpoint)
+    const { width, height } = view
+    const noted = insertWebpExif(webp, madeFromTexts(context), { width, height, hasAlpha })
+    return result(images, await nameFile(noted, target, context))
   },
 })
