@@ -7,7 +7,7 @@ export interface Part {
   readonly height: number
 }
 
-export interface PixelLayout {
+interface PixelLayout {
   readonly width: number
   readonly height: number
   readonly channels: number
