@@ -1,6 +1,7 @@
 /**
  * An idempotency key is single use within its account for 24 hours. It is claimed in the same transaction as the record it
- * creates, so a refusal before that transaction leaves it free. Bodies are never compared and nothing is replayed.
+ * creates, so a refusal before that transaction leaves it free. A key that was used is refused; only a batch that is sent again with
+ * the same bytes is answered once more.
  */
 import { ServiceError } from '../errors.ts'
 
