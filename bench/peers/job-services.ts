@@ -8,6 +8,7 @@ import { forkServer } from '../kit/server-child.ts'
 import { type Sent, toUpload } from '../kit/transfer.ts'
 import { freshWorkflow, TRIVIAL_WORKFLOW, textWorkflow } from '../kit/workflows.ts'
 import { findComfyUrl, findPeer } from './found-peers.ts'
+import { holdStreams } from './held-streams.ts'
 import { type PeerProcess, startPeer } from './peer-process.ts'
 
 const ROUNDS = 5
@@ -15,6 +16,7 @@ const CONNECTIONS = 16
 const SECONDS = 4
 const JOBS = 1000
 const UPLOAD_MIB = 1024
+const WATCH_EVERY_MS = 50
 
 export interface ServiceFigures {
   startedMs: number[]
@@ -25,11 +27,17 @@ export interface ServiceFigures {
   pictureJobs: number[]
   uploadMibPerSecond: number[]
   uploadAddedMib: number[]
+  /** Only with the tests' ComfyUI server. */
+  heldStreams: number[]
+  streamsAddedMib: number[]
+  /** The most while jobs are read and run. */
+  busyMib: number[]
 }
 
 export async function measureJobServices(): Promise<ReadonlyMap<string, ServiceFigures>> {
   await using stack = new AsyncDisposableStack()
-  const comfyUrl = findComfyUrl() ?? stack.use(await forkServer('bench/servers/fake-comfyui.ts')).url
+  const realUrl = findComfyUrl()
+  const comfyUrl = realUrl ?? stack.use(await forkServer('bench/servers/fake-comfyui.ts')).url
   const sender = stack.use(await forkServer('bench/servers/upload-client.ts'))
   const figures = new Map<string, ServiceFigures>()
   for (let round = 0; round < ROUNDS; round++) {
@@ -43,13 +51,20 @@ export async function measureJobServices(): Promise<ReadonlyMap<string, ServiceF
       figures.set(name, kept)
       kept.startedMs.push(service.startedMs)
       kept.restingMib.push(service.rssBytes() / 2 ** 20)
+      using busy = watchMemory(service)
       const { id } = await finishedJob(service.url)
       kept.reads.push(await measureRate(`${service.url}/api/v2/jobs/${id}`))
       kept.textJobs.push(await runJobs(service.url, round, textWorkflow))
       kept.pictureJobs.push(await runJobs(service.url, round, freshWorkflow))
+      kept.busyMib.push(busy.mostBytes() / 2 ** 20)
       const { rate, addedMib } = await upload(service)
       kept.uploadMibPerSecond.push(rate)
       kept.uploadAddedMib.push(addedMib)
+      if (realUrl === null) {
+        const streams = await holdStreams(service)
+        kept.heldStreams.push(streams.held)
+        kept.streamsAddedMib.push(streams.addedMib)
+      }
       // Last: what it takes faster than the engine runs is left behind.
       const body = JSON.stringify({ workflow: TRIVIAL_WORKFLOW })
       kept.submits.push(await measureRate(`${service.url}/api/v2/jobs`, body))
@@ -57,17 +72,10 @@ export async function measureJobServices(): Promise<ReadonlyMap<string, ServiceF
 
     async function upload(service: PeerProcess): Promise<{ rate: number; addedMib: number }> {
       const before = service.rssBytes()
-      let most = before
-      const watch = setInterval(() => {
-        most = Math.max(most, service.rssBytes())
-      }, 50)
-      try {
-        const sent = await sender.ask<Sent>('upload', toUpload(service, round, UPLOAD_MIB))
-        if (sent.status >= 300) throw new Error(`the upload was answered with ${sent.status}: ${sent.body}`)
-        return { rate: UPLOAD_MIB / (sent.millis / 1000), addedMib: (most - before) / 2 ** 20 }
-      } finally {
-        clearInterval(watch)
-      }
+      using memory = watchMemory(service)
+      const sent = await sender.ask<Sent>('upload', toUpload(service, round, UPLOAD_MIB))
+      if (sent.status >= 300) throw new Error(`the upload was answered with ${sent.status}: ${sent.body}`)
+      return { rate: UPLOAD_MIB / (sent.millis / 1000), addedMib: (memory.mostBytes() - before) / 2 ** 20 }
     }
   }
   return figures
@@ -92,6 +100,15 @@ function startProxy(command: string, comfyUrl: string): Promise<PeerProcess> {
       ...['--state-dir', `${folder}/state`, '--max-upload-mb', String(2 * UPLOAD_MIB)],
     ],
   })
+}
+
+/** Looks at the memory of a process again and again. */
+function watchMemory(service: PeerProcess): Disposable & { mostBytes(): number } {
+  let most = service.rssBytes()
+  const watch = setInterval(() => {
+    most = Math.max(most, service.rssBytes())
+  }, WATCH_EVERY_MS)
+  return { mostBytes: () => most, [Symbol.dispose]: () => clearInterval(watch) }
 }
 
 /** Answered requests a second; with a body they are POSTs. */
@@ -132,6 +149,6 @@ async function untilEnded(url: string, id: string): Promise<void> {
 function nothing(): ServiceFigures {
   return {
     ...{ startedMs: [], restingMib: [], reads: [], submits: [], textJobs: [], pictureJobs: [] },
-    ...{ uploadMibPerSecond: [], uploadAddedMib: [] },
+    ...{ uploadMibPerSecond: [], uploadAddedMib: [], heldStreams: [], streamsAddedMib: [], busyMib: [] },
   }
 }

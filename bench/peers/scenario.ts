@@ -22,7 +22,7 @@ type Values = readonly [median: number, least: number, most: number]
 
 function toText([median, least, most]: Values, unit: string): string {
   const digits = median < 100 ? 1 : 0
-  return `${median.toFixed(digits)} ${unit} (${least.toFixed(digits)} to ${most.toFixed(digits)})`
+  return `${median.toFixed(digits)}${unit === '' ? '' : ` ${unit}`} (${least.toFixed(digits)} to ${most.toFixed(digits)})`
 }
 
 function toRoutedRow({ router, added, perSecond }: RoutedRow): string[] {
@@ -38,6 +38,9 @@ const SERVICE_ROWS: Readonly<Record<keyof ServiceFigures, readonly [name: string
   pictureJobs: ['1,000 picture jobs to their ends', 's'],
   uploadMibPerSecond: ['upload of 1 GiB', 'MiB/s'],
   uploadAddedMib: ['memory that the upload adds', 'MiB'],
+  heldStreams: ['event streams held of 3,000', ''],
+  streamsAddedMib: ['memory that they add', 'MiB'],
+  busyMib: ['memory under load, the most', 'MiB'],
 }
 
 function toServiceRows(services: ReadonlyMap<string, ServiceFigures>): string[][] {

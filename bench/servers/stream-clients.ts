@@ -41,11 +41,26 @@ async function openAll(path: string, count: number): Promise<number> {
   return connected
 }
 
+/** How many of `count` streams are open when all are, or when the time is over. */
+async function tryAll(path: string, count: number, withinMs: number): Promise<number> {
+  const overAt = Date.now() + withinMs
+  for (let index = 0; index < count; index++) {
+    open(path)
+    if (index % 100 === 99) await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  while (connected < count && Date.now() < overAt) await new Promise((resolve) => setTimeout(resolve, 20))
+  return connected
+}
+
 reportToParent('', {
   async handle(command, argument) {
     if (command === 'open') {
       const { path, count } = argument as { path: string; count: number }
       return openAll(path, count)
+    }
+    if (command === 'try') {
+      const { path, count, withinMs } = argument as { path: string; count: number; withinMs: number }
+      return tryAll(path, count, withinMs)
     }
     if (command === 'expect') {
       marker = argument as string
