@@ -1,9 +1,11 @@
 /**
  * Answers of the service by their key, kept while and after they are shown: a page that is opened again shows what it had, dated, and
- * asks anew behind it. What fails for lack of an answer is asked again by itself; data that was there stays.
+ * asks anew behind it. What fails for lack of an answer is asked again by itself; data that was there stays. One question is on its way
+ * at a time: one that is asked again meanwhile is asked once more after its answer, so that frequent changes do not keep a slow answer
+ * from ever being shown.
  */
 import { type Signal, signal } from '@preact/signals'
-import { useEffect, useMemo } from 'preact/hooks'
+import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
 import { retryMs } from './live/backoff.ts'
 
@@ -12,7 +14,7 @@ export interface Resource<Value> {
   readonly error: Signal<ApiError | null>
   /** When the data came. */
   readonly at: Signal<number | null>
-  /** Asks again; what is shown stays until the answer is there. */
+  /** Asks again, also while an answer is on its way, which may be older; what is shown stays until the answer is there. */
   readonly reload: () => void
 }
 
@@ -25,9 +27,12 @@ interface Entry<Value> extends Resource<Value> {
 }
 
 const MAX_ENTRIES = 100
+/** A question without an answer for so long is given up when it is asked again: its connection may be dead. */
+const PATIENCE_MS = 30_000
 const entries = new Map<string, Entry<unknown>>()
 
-function createEntry<Value>(): Entry<Value> {
+/** Exported for its tests; pages use `useResource`. */
+export function createEntry<Value>(): Entry<Value> {
   const data = signal<Value | null>(null)
   const error = signal<ApiError | null>(null)
   const at = signal<number | null>(null)
@@ -35,6 +40,8 @@ function createEntry<Value>(): Entry<Value> {
   let controller: AbortController | null = null
   let retry: ReturnType<typeof setTimeout> | undefined
   let failures = 0
+  let askedAt = 0
+  let isAskedAgain = false
 
   async function ask(): Promise<void> {
     if (load === null) return
@@ -42,6 +49,8 @@ function createEntry<Value>(): Entry<Value> {
     controller?.abort()
     const mine = new AbortController()
     controller = mine
+    askedAt = performance.now()
+    isAskedAgain = false
     try {
       const value = await load(mine.signal)
       if (mine.signal.aborted) return
@@ -55,7 +64,15 @@ function createEntry<Value>(): Entry<Value> {
       error.value = thrown
       const isTemporary = thrown.status === null || thrown.status >= 500 || thrown.status === 429
       if (isTemporary) retry = setTimeout(() => void ask(), retryMs(thrown, failures++))
+    } finally {
+      if (controller === mine) controller = null
+      if (controller === null && isAskedAgain) void ask()
     }
+  }
+
+  function reload(): void {
+    if (controller !== null && performance.now() - askedAt < PATIENCE_MS) isAskedAgain = true
+    else void ask()
   }
 
   return {
@@ -63,7 +80,7 @@ function createEntry<Value>(): Entry<Value> {
     error,
     at,
     users: 0,
-    reload: () => void ask(),
+    reload,
     begin(next) {
       load = next
       void ask()
@@ -101,4 +118,14 @@ export function useResource<Value>(key: string | null, load: Load<Value>): Resou
     }
   }, [entry])
   return entry
+}
+
+/** Calls `reload` whenever `mark` changes, also before the first answer is there: it may be older than the change. */
+export function useReloadOn(mark: string | number | undefined, reload: () => void): void {
+  const seen = useRef(mark)
+  useEffect(() => {
+    if (seen.current === mark) return
+    seen.current = mark
+    reload()
+  }, [mark])
 }
