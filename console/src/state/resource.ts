@@ -1,13 +1,12 @@
 /**
  * Answers of the service by their key, kept while and after they are shown: a page that is opened again shows what it had, dated, and
- * asks anew behind it. What fails for lack of an answer is asked again by itself; data that was there stays. One question is on its way
- * at a time: one that is asked again meanwhile is asked once more after its answer, so that frequent changes do not keep a slow answer
- * from ever being shown.
+ * asks anew behind it. What fails for lack of an answer is asked again by itself; data that was there stays.
  */
 import { type Signal, signal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
 import { retryMs } from './live/backoff.ts'
+import { createQuestion } from './question.ts'
 
 export interface Resource<Value> {
   readonly data: Signal<Value | null>
@@ -27,67 +26,48 @@ interface Entry<Value> extends Resource<Value> {
 }
 
 const MAX_ENTRIES = 100
-/** A question without an answer for so long is given up when it is asked again: its connection may be dead. */
-const PATIENCE_MS = 30_000
 const entries = new Map<string, Entry<unknown>>()
 
-/** Exported for its tests; pages use `useResource`. */
-export function createEntry<Value>(): Entry<Value> {
+function createEntry<Value>(): Entry<Value> {
   const data = signal<Value | null>(null)
   const error = signal<ApiError | null>(null)
   const at = signal<number | null>(null)
   let load: Load<Value> | null = null
-  let controller: AbortController | null = null
   let retry: ReturnType<typeof setTimeout> | undefined
   let failures = 0
-  let askedAt = 0
-  let isAskedAgain = false
 
-  async function ask(): Promise<void> {
-    if (load === null) return
+  const question = createQuestion(async (abort) => {
     clearTimeout(retry)
-    controller?.abort()
-    const mine = new AbortController()
-    controller = mine
-    askedAt = performance.now()
-    isAskedAgain = false
+    if (load === null) return
     try {
-      const value = await load(mine.signal)
-      if (mine.signal.aborted) return
+      const value = await load(abort)
+      if (abort.aborted) return
       failures = 0
       data.value = value
       error.value = null
       at.value = Date.now()
     } catch (thrown) {
-      if (mine.signal.aborted) return
+      if (abort.aborted) return
       if (!(thrown instanceof ApiError)) throw thrown
       error.value = thrown
       const isTemporary = thrown.status === null || thrown.status >= 500 || thrown.status === 429
-      if (isTemporary) retry = setTimeout(() => void ask(), retryMs(thrown, failures++))
-    } finally {
-      if (controller === mine) controller = null
-      if (controller === null && isAskedAgain) void ask()
+      if (isTemporary) retry = setTimeout(question.ask, retryMs(thrown, failures++))
     }
-  }
-
-  function reload(): void {
-    if (controller !== null && performance.now() - askedAt < PATIENCE_MS) isAskedAgain = true
-    else void ask()
-  }
+  })
 
   return {
     data,
     error,
     at,
     users: 0,
-    reload,
+    reload: question.askAgain,
     begin(next) {
       load = next
-      void ask()
+      question.ask()
     },
     end() {
       clearTimeout(retry)
-      controller?.abort()
+      question.giveUp()
       load = null
     },
   }
