@@ -140,4 +140,20 @@ describe('an answer that is older than the news of the stream', { skip: withoutB
     await page.getByRole('link', { name: '0 running' }).waitFor()
     console.assertClean()
   })
+
+  test('a form that is being opened is not covered by the one before, whose fields it would empty', async () => {
+    const { client, open } = await openAccount('forms')
+    await client.ask('PUT', '/forms/{name}', '/forms/saved', { workflow_text: JSON.stringify(VALUE) })
+    await using console = await open('/run')
+    const { page } = console
+    await page.getByRole('button', { name: 'Open the example' }).click()
+    await page.getByRole('group', { name: /^Orange/ }).waitFor()
+    const form = await holdAnswer(page, '/console/v1/forms/saved')
+    await console.go('/run/saved')
+    await form.taken
+    await page.getByRole('group', { name: /^Orange/ }).waitFor({ state: 'detached' })
+    form.give()
+    await page.getByRole('group', { name: /FakeValue/ }).waitFor()
+    console.assertClean()
+  })
 })
