@@ -141,7 +141,7 @@ describe('readiness', { concurrency: 4 }, () => {
         clock: systemClock,
       })
     const post = async (clientId: string, seed: number) => {
-      const body = JSON.stringify({ prompt: stepsGraph(300, 5, seed), client_id: clientId })
+      const body = JSON.stringify({ prompt: stepsGraph(100_000, 5, seed), client_id: clientId })
       const answer = await fetch(new URL('/prompt', fake.url), { method: 'POST', body })
       return ((await answer.json()) as { prompt_id: string }).prompt_id
     }
@@ -157,7 +157,7 @@ describe('readiness', { concurrency: 4 }, () => {
   test('beside other processes, only the one that drives a server ends what dead ones left there, and nothing of those that live', async () => {
     await using fake = await startFakeComfy()
     const post = async (instanceId: string, seed: number) => {
-      const body = JSON.stringify({ prompt: stepsGraph(300, 5, seed), client_id: `atelier-me-${instanceId}-1` })
+      const body = JSON.stringify({ prompt: stepsGraph(100_000, 5, seed), client_id: `atelier-me-${instanceId}-1` })
       const answer = await fetch(new URL('/prompt', fake.url), { method: 'POST', body })
       return ((await answer.json()) as { prompt_id: string }).prompt_id
     }
