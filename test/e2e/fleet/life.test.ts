@@ -87,12 +87,12 @@ describe('the life of a fleet', () => {
       await writeFile(providers, JSON.stringify({ bfl: { key: 'k' } }))
       const comfyuiLaunch = `'${process.execPath}' '${FAKE_MAIN}' --port {port}`
       await using app = await startTestApp({ settings: { comfyuiLaunch, engineWait: '10m', providers } })
+      assert.equal(app.app.fleet.status()[0]?.state, 'ready', 'it is heard before the service is up')
       const line = await waitUntil(async () => {
         const { json } = await call(app.url, '/admin/v1/engines/launched-1/log')
         return json.lines.map(({ text }: { text: string }) => text).find((text: string) => /partner nodes/.test(text))
       })
       assert.equal(line, `partner nodes call ${app.url}`)
-      assert.equal(app.app.fleet.status()[0]?.state, 'ready', 'it was heard before the service was up')
     } finally {
       await rm(dataDir, { recursive: true, force: true })
     }
