@@ -13,16 +13,15 @@ const MAKES = {
   '3': { class_type: 'FakeFile', inputs: { filename: 'made.txt', folder: 'output', key: 'text', text: 'made' } },
 }
 
-/** The first answer of this path, taken from the service at once and given to the page when the test says so. */
-async function holdAnswer(page: Page, path: string) {
+/** The next answer of this path, taken from the service at once and given to the page when the test says so; `skipped`: not the first few. */
+async function holdAnswer(page: Page, path: string, skipped = 0) {
   const taken = Promise.withResolvers<void>()
   const given = Promise.withResolvers<void>()
-  let isFirst = true
+  let asked = 0
   await page.route(
     (url) => url.pathname === path,
     async (route) => {
-      if (!isFirst) return route.continue()
-      isFirst = false
+      if (asked++ !== skipped) return route.continue()
       const response = await route.fetch()
       taken.resolve()
       await given.promise
@@ -154,6 +153,32 @@ describe('an answer that is older than the news of the stream', { skip: withoutB
     await page.getByRole('group', { name: /^Orange/ }).waitFor({ state: 'detached' })
     form.give()
     await page.getByRole('group', { name: /FakeValue/ }).waitFor()
+    console.assertClean()
+  })
+
+  test('what the stream tells of a node is not taken back by an answer from before', async () => {
+    const { client, open } = await openAccount('nodes')
+    const gate = (title: string) => ({ class_type: 'FakeGate', inputs: {}, _meta: { title } })
+    const id = await client.submit({ '1': gate('First'), '2': gate('Second') })
+    await client.untilStatus(id, 'running')
+    await using console = await open('/settings')
+    const { page } = console
+    // The page asks once more when the stream of the job is open.
+    const path = `/console/v1/jobs/${id}/nodes`
+    const nodes = await holdAnswer(page, path, 1)
+    await console.go(`/jobs/${id}#graph`)
+    await nodes.taken
+    await page.getByRole('row', { name: /First.* running/ }).waitFor()
+    shared.engine.openGate()
+    await page.getByRole('row', { name: /First.* done/ }).waitFor()
+    const answered = page.waitForResponse((response) => new URL(response.url()).pathname === path)
+    nodes.give()
+    await (await answered).finished()
+    // A turn of the page later it has taken the answer.
+    await page.evaluate('new Promise((resolve) => setTimeout(() => requestAnimationFrame(resolve), 100))')
+    await page.getByRole('row', { name: /First.* done/ }).waitFor()
+    shared.engine.openGate()
+    await client.untilStatus(id, 'succeeded')
     console.assertClean()
   })
 })
