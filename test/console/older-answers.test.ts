@@ -142,17 +142,18 @@ describe('an answer that is older than the news of the stream', { skip: withoutB
 
   test('a form that is being opened is not covered by the one before, whose fields it would empty', async () => {
     const { client, open } = await openAccount('forms')
-    await client.ask('PUT', '/forms/{name}', '/forms/saved', { workflow_text: JSON.stringify(VALUE) })
-    await using console = await open('/run')
+    const submit = (title: string) => client.submit({ '1': { ...VALUE['1'], _meta: { title } } })
+    const [first, second] = [await submit('First'), await submit('Second')]
+    await using console = await open(`/run?from=${first}`)
     const { page } = console
-    await page.getByRole('button', { name: 'Open the example' }).click()
-    await page.getByRole('group', { name: /^Orange/ }).waitFor()
-    const form = await holdAnswer(page, '/console/v1/forms/saved')
-    await console.go('/run/saved')
-    await form.taken
-    await page.getByRole('group', { name: /^Orange/ }).waitFor({ state: 'detached' })
-    form.give()
-    await page.getByRole('group', { name: /FakeValue/ }).waitFor()
+    const shown = (title: string) => page.getByRole('group', { name: new RegExp(`^${title}`) })
+    await shown('First').waitFor()
+    const job = await holdAnswer(page, `/console/v1/jobs/${second}`)
+    await console.go(`/run?from=${second}`)
+    await job.taken
+    await shown('First').waitFor({ state: 'detached' })
+    job.give()
+    await shown('Second').waitFor()
     console.assertClean()
   })
 
