@@ -129,7 +129,7 @@ test('a bound for the whole exchange counts from its start, through head and bod
   })
   await using client = openOutboundClient({ connectionsPerHost: 1 })
   const request = { origin: fake.url, path: '/', method: 'GET', headers: {} } as const
-  await assert.rejects(client.send(request, { totalTimeMs: 500, maxBytes: 1_000_000 }), isFault('timeout'))
+  await assert.rejects(client.send(request, { totalTimeMs: 3_000, maxBytes: 1_000_000 }), isFault('timeout'))
 })
 
 test('silence before the head and within the body ends a stream that has no other bound', async () => {
@@ -142,7 +142,7 @@ test('silence before the head and within the body ends a stream that has no othe
   const limits = { silentHeadMs: 50, silentBodyMs: 50, maxBytes: Number.POSITIVE_INFINITY, mayStream: () => true }
   await assert.rejects(client.send(request, limits), isFault('timeout', { status: null }))
   isHeadSent = true
-  const { body } = await client.send(request, limits)
+  const { body } = await client.send(request, { ...limits, silentHeadMs: 10_000 })
   await assert.rejects(async () => {
     for await (const _chunk of body as Readable);
   }, isFault('timeout'))

@@ -146,7 +146,7 @@ describe('atelier run', () => {
     assert.equal(stopped.code, 1, stopped.stderr)
     assert.match(stopped.stderr, new RegExp(`canceling job ${STUB_JOB_ID}[\\s\\S]*canceled`))
     await using second = await startStubServer(scenario)
-    const timedOut = await run(second.url, '--timeout', '300ms')
+    const timedOut = await run(second.url, '--timeout', '5s')
     assert.equal(timedOut.code, 1)
     assert.match(timedOut.stderr, /the time is over; canceling/)
     assert.ok(second.seen.some(({ url, method }) => method === 'POST' && url.endsWith('/cancel')))

@@ -3,7 +3,6 @@
  * history, an error, a reload and a restart of the service. One page for all, as a person would have it.
  */
 import assert from 'node:assert/strict'
-import { createServer } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { startTestApp, type TestApp } from '../support/app/start-app.ts'
 import { launchBrowser, type TestBrowser } from '../support/browser/browser.ts'
@@ -17,6 +16,7 @@ import {
   withoutEditor,
 } from '../support/browser/editor-page.ts'
 import { createFakeEngine, type FakeEngine } from '../support/engines/fake-engine.ts'
+import { findFreePort } from '../support/network/free-port.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 interface ListedJob {
@@ -37,7 +37,7 @@ describe("ComfyUI's editor", { skip: withoutEditor, timeout: 5 * PATIENCE_MS }, 
 
   before(async () => {
     engine = createFakeEngine()
-    const comfyuiFrontendPort = String(await findPort())
+    const comfyuiFrontendPort = String(await findFreePort())
     const settings = { ...EDITOR_SETTINGS, comfyuiFrontendPort, workers: '2' }
     service = await startTestApp({ settings, overrides: { engine } })
     url = service.app.frontendUrl as string
@@ -183,12 +183,3 @@ describe("ComfyUI's editor", { skip: withoutEditor, timeout: 5 * PATIENCE_MS }, 
     await editor.page.getByTestId('queue-overlay-toggle').filter({ hasText: '0 active' }).waitFor()
   })
 })
-
-/** A port that is free now: the page must find the service at the same address after its restart. */
-async function findPort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as { readonly port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}

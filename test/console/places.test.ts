@@ -4,6 +4,7 @@ import { startTestApp, type TestApp } from '../support/app/start-app.ts'
 import { ADMIN_TOKEN, startShared } from '../support/app/start-shared.ts'
 import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
 import { openConsole } from '../support/browser/console-page.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 describe('places of the console', { skip: withoutBrowser }, () => {
   let browser: TestBrowser
@@ -67,6 +68,7 @@ describe('places of the console', { skip: withoutBrowser }, () => {
     const asks = () => fetch(`${shared.url}/api/v2/jobs`, { headers: { authorization: `Bearer ${secret}` } })
     assert.equal((await asks()).status, 200)
     await page.getByRole('button', { name: 'I have it' }).click()
+    await page.getByRole('dialog').waitFor({ state: 'detached' })
     assert.equal((await page.content()).includes(secret), false)
     await page
       .getByRole('listitem')
@@ -132,8 +134,12 @@ describe('places of the console', { skip: withoutBrowser }, () => {
     await page.getByRole('combobox', { name: 'Command' }).fill('settings')
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { name: 'Settings' }).waitFor()
-    await page.keyboard.press('g')
-    await page.keyboard.press('j')
+    // The two keys belong together for a second and a half, which this machine may take between them.
+    await waitUntil(async () => {
+      await page.keyboard.press('g')
+      await page.keyboard.press('j')
+      return new URL(page.url()).pathname === '/console/jobs'
+    })
     await page.getByText('No jobs yet').waitFor()
     await page.keyboard.press('?')
     await page.getByRole('dialog', { name: 'Keys' }).waitFor()

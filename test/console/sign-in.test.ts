@@ -18,7 +18,7 @@ describe('signing in to the console', { skip: withoutBrowser }, () => {
     await opened.page.goto(app.url)
     await opened.page.getByRole('navigation', { name: 'Places' }).waitFor()
     assert.equal(new URL(opened.page.url()).pathname, '/console')
-    assert.equal(await opened.page.getByText('local, no token').isVisible(), true)
+    await opened.page.getByText('local, no token').waitFor()
     opened.assertClean()
   })
 

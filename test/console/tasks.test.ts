@@ -12,6 +12,7 @@ import { type ConsolePage, openConsole } from '../support/browser/console-page.t
 import { type ConsoleWorld, openConsoleWorld, type WorldKind } from '../support/browser/console-world.ts'
 import { createKeyboard, createMouse, type Hand } from '../support/browser/hand.ts'
 import { call } from '../support/clients/call.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 const KINDS: readonly WorldKind[] = ['local', 'token', 'cloud']
 const CREDIT = /\$\d/
@@ -46,6 +47,13 @@ interface Scene {
   readonly world: ConsoleWorld
   readonly opened: ConsolePage
   readonly hand: Hand
+}
+
+/** What a deed leaves in the clipboard, which is written a moment after it. */
+async function copiedBy(page: Page, deed: () => Promise<void>): Promise<string> {
+  await page.evaluate<void>("navigator.clipboard.writeText('')")
+  await deed()
+  return await waitUntil(() => page.evaluate<string>('navigator.clipboard.readText()'))
 }
 
 /** A task starts at Home; `clicks` is the most that it may take. */
@@ -138,8 +146,7 @@ function doTasks(how: string, kind: WorldKind, scene: () => Scene): void {
     await page.keyboard.press('Control+Enter')
     const result = page.getByRole('complementary', { name: 'Result' })
     await result.getByRole('img').first().waitFor()
-    await hand.press(page.getByRole('button', { name: 'curl' }))
-    const copied = await opened.page.evaluate<string>('navigator.clipboard.readText()')
+    const copied = await copiedBy(opened.page, () => hand.press(page.getByRole('button', { name: 'curl' })))
     assert.match(copied, /curl[\s\S]*\/v2\/models\/sandbox\/image[\s\S]*"seed":4711/)
     if (kind !== 'local') assert.match(copied, /\$ATELIER_KEY/)
   })
@@ -159,8 +166,8 @@ function doTasks(how: string, kind: WorldKind, scene: () => Scene): void {
       await hand.press(page.getByRole('button', { name: 'New key' }))
       await hand.fill(page.getByRole('textbox', { name: 'What it is for' }), `key of the ${how}`)
       await hand.press(page.getByRole('button', { name: 'Make the key' }))
-      await hand.press(page.getByRole('dialog').getByRole('button', { name: 'Copy' }))
-      const secret = await page.evaluate<string>('navigator.clipboard.readText()')
+      const copy = page.getByRole('dialog').getByRole('button', { name: 'Copy' })
+      const secret = await copiedBy(page, () => hand.press(copy))
       const headers = { authorization: `Bearer ${secret}` }
       assert.equal((await call(world.url, '/api/v2/jobs', { headers })).status, 200)
       await page.keyboard.press('Escape')

@@ -10,6 +10,7 @@ import { type SharedApp, startShared } from '../support/app/start-shared.ts'
 import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
 import { openConsole } from '../support/browser/console-page.ts'
 import { createConsoleClient } from '../support/clients/console-client.ts'
+import { findFreePort } from '../support/network/free-port.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
 const VALUE = { '1': { class_type: 'FakeValue', inputs: { value: 1, key: 'k' } } }
@@ -47,8 +48,9 @@ describe('pages that stay open', { skip: withoutBrowser }, () => {
 
   test('a list is right again five seconds after a kill and a return, no row is there twice, and none has moved', async () => {
     await using folder = await mkdtempDisposable(join(tmpdir(), 'atelier-'))
-    const start = (port: string) => spawnServer(['--port', port, '--data-dir', folder.path, '--workers', '1'])
-    await using killed = await start('0')
+    const port = String(await findFreePort())
+    const start = () => spawnServer(['--port', port, '--data-dir', folder.path, '--workers', '1'])
+    await using killed = await start()
     const client = createConsoleClient(killed.url)
     await client.untilStatus(await client.submit(PICTURE, { metadata: { name: 'before' } }), 'succeeded')
     await using console = await openConsole(browser, killed.url, { path: '/jobs' })
@@ -67,7 +69,7 @@ describe('pages that stay open', { skip: withoutBrowser }, () => {
       await page.clock.runFor(40_000)
       await tried
     }
-    await using _again = await start(new URL(killed.url).port)
+    await using _again = await start()
     await client.untilStatus(await client.submit(PICTURE, { metadata: { name: 'after' } }), 'succeeded')
     const asked = page.waitForRequest((request) => isEvents(request.url()))
     await page.clock.runFor(5000)

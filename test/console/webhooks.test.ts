@@ -24,6 +24,7 @@ test('a webhook is made, tried out, looked at, sent again, given a new secret, p
   assert.match(secret, /^whsec_/)
   receiver.expect('/failing/till', secret)
   await shown.getByRole('button', { name: 'I have it' }).click()
+  await shown.waitFor({ state: 'detached' })
   assert.equal((await page.content()).includes(secret), false, 'shown once')
 
   await page.getByRole('link', { name: 'The till' }).click()

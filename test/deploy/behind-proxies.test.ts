@@ -4,11 +4,11 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { WebSocket } from 'ws'
 import { startTestApp, type TestApp } from '../support/app/start-app.ts'
+import { findFreePort } from '../support/network/free-port.ts'
 import { waitUntil } from '../support/wait-until.ts'
 import { read } from './files.ts'
 import { findTool, openFolder, without } from './tools.ts'
@@ -45,15 +45,6 @@ const PROXIES: Readonly<Record<string, (proxied: Proxied) => { readonly args: st
   },
 }
 
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const address = probe.address()
-  probe.close()
-  await once(probe, 'close')
-  return typeof address === 'object' && address !== null ? address.port : 0
-}
-
 for (const [name, prepare] of Object.entries(PROXIES)) {
   describe(`behind ${name}`, without(name), () => {
     const folder = openFolder()
@@ -64,7 +55,7 @@ for (const [name, prepare] of Object.entries(PROXIES)) {
     before(async () => {
       // Jobs are taken and wait, so that a stream stays open.
       app = await startTestApp({ settings: { workers: '0' } })
-      const port = await freePort()
+      const port = await findFreePort()
       const { args, env } = prepare({ folder: folder.path, port, app: new URL(app.url) })
       proxy = spawn(findTool(name) ?? name, args, { stdio: 'ignore', env: { ...process.env, ...env } })
       url = `http://127.0.0.1:${port}`

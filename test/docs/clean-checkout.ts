@@ -3,7 +3,6 @@
  * free. `npx` finds the command of that checkout; tools that this machine lacks are replaced by stand-ins.
  */
 import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import {
   accessSync,
   chmodSync,
@@ -17,12 +16,11 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import type { AddressInfo } from 'node:net'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { runAtelier } from '../support/cli/atelier.ts'
+import { findFreePort } from '../support/network/free-port.ts'
 
 export const project = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -136,15 +134,6 @@ export function findInPath(name: string): string | null {
     }
   }
   return null
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
 }
 
 export function readPage(name: string): string {

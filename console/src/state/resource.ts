@@ -3,16 +3,17 @@
  * asks anew behind it. What fails for lack of an answer is asked again by itself; data that was there stays.
  */
 import { type Signal, signal } from '@preact/signals'
-import { useEffect, useMemo } from 'preact/hooks'
+import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
 import { retryMs } from './live/backoff.ts'
+import { createQuestion } from './question.ts'
 
 export interface Resource<Value> {
   readonly data: Signal<Value | null>
   readonly error: Signal<ApiError | null>
   /** When the data came. */
   readonly at: Signal<number | null>
-  /** Asks again; what is shown stays until the answer is there. */
+  /** Asks again, also while an answer is on its way, which may be older; what is shown stays until the answer is there. */
   readonly reload: () => void
 }
 
@@ -32,45 +33,41 @@ function createEntry<Value>(): Entry<Value> {
   const error = signal<ApiError | null>(null)
   const at = signal<number | null>(null)
   let load: Load<Value> | null = null
-  let controller: AbortController | null = null
   let retry: ReturnType<typeof setTimeout> | undefined
   let failures = 0
 
-  async function ask(): Promise<void> {
-    if (load === null) return
+  const question = createQuestion(async (abort) => {
     clearTimeout(retry)
-    controller?.abort()
-    const mine = new AbortController()
-    controller = mine
+    if (load === null) return
     try {
-      const value = await load(mine.signal)
-      if (mine.signal.aborted) return
+      const value = await load(abort)
+      if (abort.aborted) return
       failures = 0
       data.value = value
       error.value = null
       at.value = Date.now()
     } catch (thrown) {
-      if (mine.signal.aborted) return
+      if (abort.aborted) return
       if (!(thrown instanceof ApiError)) throw thrown
       error.value = thrown
       const isTemporary = thrown.status === null || thrown.status >= 500 || thrown.status === 429
-      if (isTemporary) retry = setTimeout(() => void ask(), retryMs(thrown, failures++))
+      if (isTemporary) retry = setTimeout(question.ask, retryMs(thrown, failures++))
     }
-  }
+  })
 
   return {
     data,
     error,
     at,
     users: 0,
-    reload: () => void ask(),
+    reload: question.askAgain,
     begin(next) {
       load = next
-      void ask()
+      question.ask()
     },
     end() {
       clearTimeout(retry)
-      controller?.abort()
+      question.giveUp()
       load = null
     },
   }
@@ -101,4 +98,14 @@ export function useResource<Value>(key: string | null, load: Load<Value>): Resou
     }
   }, [entry])
   return entry
+}
+
+/** Calls `reload` whenever `mark` changes, also before the first answer is there: it may be older than the change. */
+export function useReloadOn(mark: string | number | undefined, reload: () => void): void {
+  const seen = useRef(mark)
+  useEffect(() => {
+    if (seen.current === mark) return
+    seen.current = mark
+    reload()
+  }, [mark])
 }

@@ -5,6 +5,7 @@ import { inChunks, patterned, put, readAll, refusedWith } from '../../contracts/
 import { startFakeS3 } from '../../support/s3/fake-s3.ts'
 import { openBlobsOn, openTestIndex } from '../../support/s3/open-s3-blobs.ts'
 import type { S3Fault } from '../../support/s3/s3-faults.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 type OpenOptions = NonNullable<Parameters<typeof openBlobsOn>[2]>
 
@@ -52,13 +53,15 @@ describe('requests to a bucket', () => {
     assert.equal(store.client.isAnswering(), true, 'the storage is not to blame')
     await put(store.blobs, patterned(9 * MIB, 6))
     held[0]?.destroy()
-    assert.ok(patterned(9 * MIB, 5).equals(await readAll(await store.blobs.open(stored))))
+    // Its connection is free a moment later.
+    const freed = await waitUntil(() => store.blobs.open(stored).catch(() => null))
+    assert.ok(patterned(9 * MIB, 5).equals(await readAll(freed)))
     assert.ok(patterned(9 * MIB, 5).equals(await readAll(held[1] ?? assert.fail())))
   })
 
   test('a part may take any time while its bytes go out', async () => {
-    await using store = await open({ silentMs: 1_000 })
-    const sips: S3Fault = { kind: 'sip', pauses: 4, pauseMs: 400 }
+    await using store = await open({ silentMs: 3_000 })
+    const sips: S3Fault = { kind: 'sip', pauses: 10, pauseMs: 400 }
     store.fake.fail('put_part', sips)
     const bytes = patterned(10 * MIB, 7)
     assert.ok(bytes.equals(await readAll(await store.blobs.open(await put(store.blobs, bytes)))))
@@ -74,8 +77,8 @@ describe('requests to a bucket', () => {
   })
 
   test('joining the parts may take any time while the storage says that it is at work', async () => {
-    await using store = await open({ silentMs: 1_000, answerMs: 1_000 })
-    store.fake.fail('complete_upload', { kind: 'keep_alive', blanks: 5, everyMs: 300, code: null })
+    await using store = await open({ silentMs: 3_000, answerMs: 3_000 })
+    store.fake.fail('complete_upload', { kind: 'keep_alive', blanks: 15, everyMs: 300, code: null })
     await put(store.blobs, patterned(9 * MIB, 9))
     assert.equal(store.fake.asked.filter((operation) => operation === 'complete_upload').length, 1)
   })

@@ -7,6 +7,7 @@ import { silentLog } from '../../../lib/log.ts'
 import { type ComfyEngine, openComfyEngine } from '../../../src/adapters/engines/comfyui/comfy-engine.ts'
 import { LONG_MS, shortBounds } from '../../support/engines/comfy-test-bounds.ts'
 import { startFakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
+import { findFreePort } from '../../support/network/free-port.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import { BOUNDS, openEngineAt, openRig, runGraph, saveGraph, stepsGraph } from './support/harness.ts'
 
@@ -24,10 +25,8 @@ function until(engine: ComfyEngine, isSo: () => boolean): Promise<void> {
 
 describe('readiness', { concurrency: 4 }, () => {
   test('a server that is not there yet is found when it comes, and its loss and return are seen', async () => {
-    const fake = await startFakeComfy()
-    const { port, url } = fake
-    await fake[Symbol.asyncDispose]()
-    await using engine = await openEngineAt(url)
+    const port = await findFreePort()
+    await using engine = await openEngineAt(new URL(`http://127.0.0.1:${port}`))
     await until(engine, () => engine.health().lastError !== null)
     assert.equal(engine.health().state, 'starting')
     assert.equal(engine.objectInfo(), null)
@@ -43,10 +42,11 @@ describe('readiness', { concurrency: 4 }, () => {
   })
 
   test('the first run on a server that took long to come is heard: its socket is tried as soon as it answers', async () => {
-    const probe = await startFakeComfy()
-    const { port, url } = probe
-    await probe[Symbol.asyncDispose]()
-    await using engine = await openEngineAt(url, { reconnectFirstMs: LONG_MS, reconnectMaxMs: LONG_MS })
+    const port = await findFreePort()
+    await using engine = await openEngineAt(new URL(`http://127.0.0.1:${port}`), {
+      reconnectFirstMs: LONG_MS,
+      reconnectMaxMs: LONG_MS,
+    })
     await until(engine, () => engine.health().lastError !== null)
     await using _fake = await startFakeComfy({ port })
     await engine.untilReady()
@@ -141,7 +141,7 @@ describe('readiness', { concurrency: 4 }, () => {
         clock: systemClock,
       })
     const post = async (clientId: string, seed: number) => {
-      const body = JSON.stringify({ prompt: stepsGraph(300, 5, seed), client_id: clientId })
+      const body = JSON.stringify({ prompt: stepsGraph(100_000, 5, seed), client_id: clientId })
       const answer = await fetch(new URL('/prompt', fake.url), { method: 'POST', body })
       return ((await answer.json()) as { prompt_id: string }).prompt_id
     }
@@ -157,7 +157,7 @@ describe('readiness', { concurrency: 4 }, () => {
   test('beside other processes, only the one that drives a server ends what dead ones left there, and nothing of those that live', async () => {
     await using fake = await startFakeComfy()
     const post = async (instanceId: string, seed: number) => {
-      const body = JSON.stringify({ prompt: stepsGraph(300, 5, seed), client_id: `atelier-me-${instanceId}-1` })
+      const body = JSON.stringify({ prompt: stepsGraph(100_000, 5, seed), client_id: `atelier-me-${instanceId}-1` })
       const answer = await fetch(new URL('/prompt', fake.url), { method: 'POST', body })
       return ((await answer.json()) as { prompt_id: string }).prompt_id
     }

@@ -14,10 +14,10 @@ const SERVERS: Readonly<Record<string, Partial<FakeFaults>>> = {
 }
 
 /** Somebody else's prompt, straight to the server. */
-async function postStranger({ fake }: Rig, steps: number): Promise<string> {
+async function postStranger({ fake }: Rig): Promise<string> {
   const answer = await fetch(new URL('/prompt', fake.url), {
     method: 'POST',
-    body: JSON.stringify({ prompt: stepsGraph(steps, 5, 77), client_id: 'somebody else' }),
+    body: JSON.stringify({ prompt: stepsGraph(2, 5, 77), client_id: 'somebody else' }),
   })
   return ((await answer.json()) as { prompt_id: string }).prompt_id
 }
@@ -42,13 +42,16 @@ describe('stopping a run', { concurrency: 4 }, () => {
 
     test(`${server}: a waiting one is taken out of the queue, and what runs goes on`, async () => {
       await using rig = await openRig({ faults })
-      const stranger = await postStranger(rig, 40)
+      rig.fake.hold('running')
+      const stranger = await postStranger(rig)
+      await rig.fake.held('running')
       const stop = new AbortController()
       const run = runGraph(rig.engine, saveGraph(1), {
         signal: stop.signal,
         onEvent: ({ type }) => (type === 'started' ? stop.abort() : undefined),
       })
       assert.equal((await run).events.at(-1)?.type, 'interrupted')
+      rig.fake.release('running')
       assert.equal(await untilStranger(rig, stranger), 'success')
       assert.deepEqual(
         rig.fake.executions.map(({ promptId }) => promptId),

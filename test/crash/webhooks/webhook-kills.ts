@@ -4,12 +4,12 @@
  */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { textWorkflow } from '../../../bench/kit/workflows.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { type SpawnedServer, spawnServer } from '../../support/app/spawn-server.ts'
+import { findFreePort } from '../../support/network/free-port.ts'
 import { createTestDatabase } from '../../support/postgres/test-database.ts'
 import { type Received, startWebhookReceiver, type WebhookReceiver } from '../../support/webhook-receiver.ts'
 
@@ -131,12 +131,4 @@ function check(received: readonly Received[], expected: number): void {
   }
   for (const order of firsts.values()) assert.deepEqual(order, EVENTS)
   assert.ok(received.some(({ path }) => path === GONE))
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return typeof address === 'object' && address !== null ? address.port : 0
 }

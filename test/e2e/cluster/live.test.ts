@@ -86,6 +86,7 @@ describe('two processes for requests and one for jobs, live', () => {
     fake.hold('running')
     const id = await new LegacyClient(there.url).accepted(graphOf(1000))
     using events = openEvents(here.url, `/api/v2/jobs/${id}/events`, { Accept: 'text/event-stream' })
+    assert.equal((await events.next())?.event, 'status')
     await untilStatus(here, id, 'running')
     fake.release('running')
     const frames = await events.rest()

@@ -11,14 +11,6 @@ const { checkAgainstSpec } = openSpecChecks('admin.openapi.json')
 
 const TWO = [{ checkpoints: ['a.safetensors'] }, { checkpoints: ['a.safetensors', 'b.safetensors'] }]
 
-/** So many steps of ten milliseconds, with a picture each. */
-function slowGraph(steps: number): Record<string, object> {
-  return {
-    '1': { class_type: 'DemoSteps', inputs: { steps, ms: 10, preview: true } },
-    '2': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'x' } },
-  }
-}
-
 describe('a fleet of ComfyUI servers', () => {
   test('runs jobs, keeps their bytes, and leaves nothing in the servers', async () => {
     await using app = await startFleetApp({ servers: TWO })
@@ -119,11 +111,14 @@ describe('a fleet of ComfyUI servers', () => {
 
   test('a running job is canceled on its server, and nobody else is disturbed', async () => {
     await using app = await startFleetApp({ servers: TWO })
-    const ids = [await app.submit(slowGraph(400)), await app.submit(slowGraph(40))]
+    for (const fake of app.fakes) fake.hold('running')
+    const ids = [await app.submit(pictureGraph(1)), await app.submit(pictureGraph(2))]
+    await Promise.all(app.fakes.map((fake) => fake.held('running')))
     await Promise.all(ids.map((id) => app.until(id, 'running')))
     const cancel = await call(app.url, `/api/v2/jobs/${ids[0]}/cancel`, { method: 'POST' })
     assert.equal(cancel.json.status, 'canceling')
     await app.until(ids[0], 'canceled')
+    for (const fake of app.fakes) fake.release('running')
     await app.until(ids[1], 'succeeded')
   })
 

@@ -1,6 +1,5 @@
 /** A worker that joined over HTTP, seen by the clients and the operator of its service. */
 import assert from 'node:assert/strict'
-import { type AddressInfo, createServer } from 'node:net'
 import { describe, test } from 'node:test'
 import { silentLog } from '../../../lib/log.ts'
 import { pictureGraph, startFleetApp } from '../../support/app/fleet-app.ts'
@@ -9,6 +8,7 @@ import { startTestApp } from '../../support/app/start-app.ts'
 import { call } from '../../support/clients/call.ts'
 import { openEvents } from '../../support/clients/event-reader.ts'
 import { createFakeEngine } from '../../support/engines/fake-engine.ts'
+import { findFreePort } from '../../support/network/free-port.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const OPERATOR = { authorization: `Bearer ${ADMIN_TOKEN}` }
@@ -86,7 +86,7 @@ describe('a joined worker', () => {
   })
 
   test('outlasts a restart of its service: the run goes on, and its end is taken', async () => {
-    const port = await findPort()
+    const port = await findFreePort()
     await using app = await startFleetApp({ isJoined: true, servers: [{}], settings: { port: String(port) } })
     const fake = app.fakes[0]!
     fake.hold('running')
@@ -120,11 +120,3 @@ describe('a joined worker', () => {
     assert.equal((await call(closed.url, '/worker/v1/hello')).status, 404)
   })
 })
-
-async function findPort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}

@@ -10,6 +10,7 @@ import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
 import { runAtelier } from '../../support/cli/atelier.ts'
 import { call } from '../../support/clients/call.ts'
 import { startFakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
+import { findFreePort } from '../../support/network/free-port.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
 const FAKE_MAIN = fileURLToPath(new URL('../../support/engines/fake-comfyui/main.ts', import.meta.url))
@@ -29,8 +30,8 @@ async function untilStatus(app: TestApp, jobId: string, status: string) {
 
 describe('the life of a fleet', () => {
   test('a service that starts while its server is away knows what that can run, and queues', async () => {
-    const fake = await startFakeComfy({ checkpoints: ['a.safetensors'] })
-    const { port } = fake
+    const port = await findFreePort()
+    const fake = await startFakeComfy({ checkpoints: ['a.safetensors'], port })
     const settings = { comfyui: fake.url.href, engineWait: '10m' }
     const first = await startTestApp({ settings })
     const { json: done } = await submit(first, pictureGraph(1))
@@ -47,10 +48,8 @@ describe('the life of a fleet', () => {
   })
 
   test('a service whose server was never there queues, and runs when it comes', async () => {
-    const probe = await startFakeComfy()
-    const { port, url } = probe
-    await probe[Symbol.asyncDispose]()
-    await using app = await startTestApp({ settings: { comfyui: url.href, engineWait: '100ms' } })
+    const port = await findFreePort()
+    await using app = await startTestApp({ settings: { comfyui: `http://127.0.0.1:${port}`, engineWait: '100ms' } })
     const possible = await submit(app, pictureGraph(1))
     assert.equal(possible.status, 201)
     assert.equal((await call(app.url, `/api/v2/jobs/${possible.json.id}`)).json.status, 'queued')
@@ -88,12 +87,12 @@ describe('the life of a fleet', () => {
       await writeFile(providers, JSON.stringify({ bfl: { key: 'k' } }))
       const comfyuiLaunch = `'${process.execPath}' '${FAKE_MAIN}' --port {port}`
       await using app = await startTestApp({ settings: { comfyuiLaunch, engineWait: '10m', providers } })
+      assert.equal(app.app.fleet.status()[0]?.state, 'ready', 'it is heard before the service is up')
       const line = await waitUntil(async () => {
         const { json } = await call(app.url, '/admin/v1/engines/launched-1/log')
         return json.lines.map(({ text }: { text: string }) => text).find((text: string) => /partner nodes/.test(text))
       })
       assert.equal(line, `partner nodes call ${app.url}`)
-      assert.equal(app.app.fleet.status()[0]?.state, 'ready', 'it was heard before the service was up')
     } finally {
       await rm(dataDir, { recursive: true, force: true })
     }

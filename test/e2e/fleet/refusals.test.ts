@@ -1,7 +1,7 @@
 /** Classes with rules of their own: their server judges, and its refusal is the answer to the submit wherever it comes in time. */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { startFleetApp } from '../../support/app/fleet-app.ts'
+import { pictureGraph, startFleetApp } from '../../support/app/fleet-app.ts'
 import { call } from '../../support/clients/call.ts'
 
 function pickyGraph(inputs: object): Record<string, object> {
@@ -9,12 +9,6 @@ function pickyGraph(inputs: object): Record<string, object> {
     '1': { class_type: 'DemoPicky', inputs },
     '2': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'picky' } },
   }
-}
-
-/** Holds the only server for a while. */
-const BUSY = {
-  '1': { class_type: 'DemoSteps', inputs: { steps: 40, ms: 10, preview: false } },
-  '2': { class_type: 'SaveImage', inputs: { images: ['1', 0], filename_prefix: 'busy' } },
 }
 
 describe('classes that judge themselves', () => {
@@ -93,9 +87,12 @@ describe('classes that judge themselves', () => {
 
   test('a refusal that comes after acceptance ends the job, with the node and the reason', async () => {
     await using app = await startFleetApp({ servers: [{}] })
-    const busy = await app.submit(BUSY)
-    await app.until(busy, 'running')
+    const [fake] = app.fakes
+    fake.hold('running')
+    const busy = await app.submit(pictureGraph(1))
+    await fake.held('running')
     const late = await app.submit(pickyGraph({ strength: 7 }))
+    fake.release('running')
     const job = await app.until(late, 'failed')
     assert.equal(job.error.code, 'invalid_workflow')
     assert.match(job.error.message, /node 1 \(DemoPicky\): .*strength - too strong/)

@@ -53,7 +53,7 @@ describe('the official SDK over a fleet', () => {
 
   test('cancels, lists, and shows workflow and logs', async () => {
     const graph = {
-      '1': { class_type: 'DemoSteps', inputs: { steps: 500, ms: 10, preview: false } },
+      '1': { class_type: 'DemoSteps', inputs: { steps: 100_000, ms: 10, preview: false } },
       '2': { class_type: 'DemoPrint', inputs: { image: ['1', 0], text: 'printed by a node' } },
       '3': { class_type: 'SaveImage', inputs: { images: ['2', 0], filename_prefix: 'x' } },
     }

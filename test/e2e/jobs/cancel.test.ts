@@ -11,7 +11,7 @@ describe('a cancel', () => {
   let client: CheckedClient
   const engine = createFakeEngine()
   before(async () => {
-    service = await startTestApp({ settings: { workers: '2', cancelGrace: '1s' }, overrides: { engine } })
+    service = await startTestApp({ settings: { workers: '2', cancelGrace: '5s' }, overrides: { engine } })
     client = new CheckedClient(service.url)
   })
   after(async () => {

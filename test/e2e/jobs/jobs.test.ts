@@ -4,6 +4,7 @@ import { after, before, describe, test } from 'node:test'
 import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
 import { CheckedClient, node, refused } from '../../support/clients/checked-client.ts'
 import { createFakeEngine, type FakeEngine } from '../../support/engines/fake-engine.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 const DAY_MS = 86_400_000
@@ -155,13 +156,15 @@ describe('an engine that is down', () => {
   test('leaves submits and every read working; the job fails only when its attempts are spent', () =>
     withFake(async (client, { engine }) => {
       engine.faults.throwAfter = 0
-      const { id } = await client.accepted(SAVE)
-      await engine.untilRuns(2)
+      const { id } = await client.accepted({ '1': node('FakeGate'), '2': node('FakeSave') })
+      await waitUntil(() => engine.runs.length === 2 && engine.activeCount() === 0)
+      // The last attempt begins in a second or two, and waits until everything has been read.
+      engine.faults.throwAfter = null
       assert.match((await client.job(id)).status, /^(queued|running)$/)
       assert.equal((await client.call('/api/v2/jobs')).status, 200)
       assert.equal((await client.call(`/api/v2/jobs/${id}/workflow`)).status, 200)
       assert.equal((await client.call(`/api/v2/jobs/${id}/logs`)).status, 204)
-      engine.faults.throwAfter = null
+      engine.openGate()
       const job = await client.untilStatus(id, 'succeeded')
       assert.equal(job.outputs.length, 1)
     }))

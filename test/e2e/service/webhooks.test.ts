@@ -11,7 +11,6 @@ import { startWebhookReceiver, type WebhookReceiver } from '../../support/webhoo
 const SETTINGS = {
   webhookPrivateNetwork: 'true',
   webhookFirstRetry: '20ms',
-  webhookTimeout: '500ms',
   sandboxModels: 'on',
 }
 

@@ -1,11 +1,10 @@
 /** The real command over a real ComfyUI that it starts itself, with fake providers behind its partner nodes and an account that pays. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { type Answer, type CallOptions, call } from '../clients/call.ts'
 import { prepareRealComfyui } from '../engines/real-comfyui.ts'
+import { findFreePort } from '../network/free-port.ts'
 import { type FakeCard, type FakeProvider, startFakeProvider } from '../providers/fake-providers/fake-card.ts'
 import { waitUntil } from '../wait-until.ts'
 import { addPaidAccount } from './paid-account.ts'
@@ -104,12 +103,4 @@ function toSettings(fakes: ReadonlyMap<FakeCard, FakeProvider>): object {
 
 function fail({ provider }: FakeCard): never {
   throw new Error(`no fake for ${provider}`)
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }

@@ -70,7 +70,8 @@ export function createKeyboard(page: Page): Hand {
 async function runCommand(page: Page, name: string): Promise<void> {
   await page.keyboard.press('Control+k')
   const field = page.getByRole('combobox', { name: 'Command' })
-  await field.waitFor()
+  // It has the focus a moment after it is there; keys before that are the page's.
+  await field.and(page.locator(':focus')).waitFor()
   await page.keyboard.type(name)
   await page.getByRole('option', { selected: true }).filter({ hasText: name }).waitFor()
   await page.keyboard.press('Enter')

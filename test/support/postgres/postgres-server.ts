@@ -2,11 +2,11 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, chownSync, closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { Client } from 'pg'
+import { findFreePort } from '../network/free-port.ts'
 import { findPostgresBinaries } from './postgres-binaries.ts'
 
 interface ServerOptions {
@@ -172,16 +172,6 @@ function listFamily(parent: number): number[] {
   }
   const children = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && isChild(name))
   return [parent, ...children.map(Number)]
-}
-
-async function findFreePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1')
-  await once(probe, 'listening')
-  const address = probe.address()
-  probe.close()
-  await once(probe, 'close')
-  if (address === null || typeof address === 'string') throw new Error('the probe listens on a port')
-  return address.port
 }
 
 async function untilReachable(url: string, mustGoOn: () => void): Promise<void> {

@@ -5,11 +5,11 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { homedir, tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { openS3Client } from '../../../src/adapters/blobs/s3/s3-client.ts'
 import { readKeys } from '../../../src/adapters/blobs/s3/sign-request.ts'
+import { findFreePort } from '../network/free-port.ts'
 import { waitUntil } from '../wait-until.ts'
 
 export interface RealS3 extends AsyncDisposable {
@@ -45,7 +45,7 @@ function findProgram(name: string): string | null {
 
 async function startVersity(program: string): Promise<RealS3> {
   const folder = await mkdtemp(join(tmpdir(), 'atelier-versitygw-'))
-  const port = await findPort()
+  const port = await findFreePort()
   const [id = '', secret = ''] = KEYS.split(':')
   const env = { ...process.env, ROOT_ACCESS_KEY: id, ROOT_SECRET_KEY: secret }
   const child = spawn(program, ['--port', `127.0.0.1:${port}`, 'posix', folder], { env, stdio: 'ignore' })
@@ -54,7 +54,7 @@ async function startVersity(program: string): Promise<RealS3> {
 }
 
 async function startMoto(program: string): Promise<RealS3> {
-  const port = await findPort()
+  const port = await findFreePort()
   const child = spawn(program, ['-H', '127.0.0.1', '-p', String(port)], { stdio: 'ignore' })
   return withBucket({ name: 'moto', endpoint: `http://127.0.0.1:${port}`, keys: KEYS, isStrict: false }, { child })
 }
@@ -94,15 +94,4 @@ async function withBucket(
       if (folder !== undefined) await rm(folder, { recursive: true, force: true })
     },
   }
-}
-
-function findPort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const probe = createServer()
-    probe.once('error', reject)
-    probe.listen(0, '127.0.0.1', () => {
-      const address = probe.address()
-      probe.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0))
-    })
-  })
 }

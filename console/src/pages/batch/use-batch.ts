@@ -2,7 +2,7 @@
 import { useEffect } from 'preact/hooks'
 import { type Batch, getBatch } from '../../api/batches.ts'
 import { greetings, onJobChange, polls } from '../../state/live/live.ts'
-import { type Resource, useResource } from '../../state/resource.ts'
+import { type Resource, useReloadOn, useResource } from '../../state/resource.ts'
 
 const AGAIN_MS = 1000
 
@@ -13,7 +13,8 @@ export function useBatch(id: string): Resource<Batch> {
     const unhear = onJobChange((change) => {
       if (change.kind === 'snapshot') return
       const changed = change.kind === 'gone' ? change.id : change.job.id
-      if (batch.data.peek()?.items.some((item) => item.job_id === changed) !== true) return
+      // Before the first answer any job may be one of the batch.
+      if (batch.data.peek()?.items.some((item) => item.job_id === changed) === false) return
       due ??= setTimeout(() => {
         due = undefined
         batch.reload()
@@ -24,10 +25,7 @@ export function useBatch(id: string): Resource<Batch> {
       clearTimeout(due)
     }
   }, [batch])
-  const mark = `${greetings.value} ${polls.value}`
-  useEffect(() => {
-    // After a gap, or while there is no stream.
-    if (batch.data.peek() !== null) batch.reload()
-  }, [mark])
+  // After a gap, or while there is no stream.
+  useReloadOn(`${greetings.value} ${polls.value}`, batch.reload)
   return batch
 }

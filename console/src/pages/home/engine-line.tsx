@@ -1,19 +1,15 @@
 /** How the engines stand, asked again when the stream says that one changed, or that a job began or ended. */
-import { useEffect } from 'preact/hooks'
 import { getEngines } from '../../api/engines.ts'
 import { Icon } from '../../components/icon.tsx'
 import { hrefOf } from '../../routes.ts'
 import { counts, engineNews, greetings, polls } from '../../state/live/live.ts'
-import { useResource } from '../../state/resource.ts'
+import { useReloadOn, useResource } from '../../state/resource.ts'
 import { session } from '../../state/session.ts'
 import { engineWords } from '../../text/engine-words.ts'
 
 export function EngineLine() {
   const resource = useResource('engines', getEngines)
-  const mark = `${engineNews.value} ${greetings.value} ${polls.value} ${counts.value?.running}`
-  useEffect(() => {
-    if (resource.at.peek() !== null) resource.reload()
-  }, [mark])
+  useReloadOn(`${engineNews.value} ${greetings.value} ${polls.value} ${counts.value?.running}`, resource.reload)
   const { value: figures } = resource.data
   // A line that says nothing yet takes no room; its failure is that of the whole page, which says so.
   if (figures === null) return null

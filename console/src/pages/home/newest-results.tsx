@@ -1,4 +1,3 @@
-import { useEffect } from 'preact/hooks'
 import { zipHref } from '../../api/jobs.ts'
 import { listOutputs } from '../../api/outputs.ts'
 import { BASE } from '../../base.ts'
@@ -8,7 +7,7 @@ import { Thumb } from '../../components/media/thumb.tsx'
 import { Skeleton } from '../../components/skeleton.tsx'
 import { hrefOf } from '../../routes.ts'
 import { counts } from '../../state/live/live.ts'
-import { useResource } from '../../state/resource.ts'
+import { useReloadOn, useResource } from '../../state/resource.ts'
 import { toMarkedText } from '../../text/marks.ts'
 
 const SHOWN = 12
@@ -18,10 +17,7 @@ export function NewestResults() {
   const resource = useResource('newest results', (signal) =>
     listOutputs(new URLSearchParams({ limit: String(SHOWN) }), signal),
   )
-  const done = counts.value?.succeeded
-  useEffect(() => {
-    if (resource.at.peek() !== null) resource.reload()
-  }, [done])
+  useReloadOn(counts.value?.succeeded, resource.reload)
   return (
     <section aria-labelledby="home-results">
       <div class="section-head">

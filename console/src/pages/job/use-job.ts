@@ -4,7 +4,7 @@ import { useEffect, useMemo } from 'preact/hooks'
 import type { JobDetail, LogLine, NodeSpan } from '../../api/job-detail.ts'
 import { getJob, getNodes } from '../../api/jobs.ts'
 import { isEnded, type Summary } from '../../api/summary.ts'
-import { useJobLive } from '../../state/job-live.ts'
+import { type NodeChange, useJobLive } from '../../state/job-live.ts'
 import { jobOf, takeSnapshot } from '../../state/live/live.ts'
 import { type Resource, useResource } from '../../state/resource.ts'
 
@@ -31,11 +31,17 @@ export function useJob(id: string): WatchedJob {
     }),
     [id],
   )
+  /** What the stream told of nodes since the question on its way was asked: the answer may be older. */
+  const heard = useMemo(() => new Map<string, NodeChange>(), [id])
   const job = useResource(`job ${id}`, async (abort) => {
+    heard.clear()
     const [detail, nodes] = await Promise.all([getJob(id, abort), getNodes(id, abort).catch(() => null)])
     takeSnapshot([detail])
     if (nodes !== null) {
-      parts.spans.value = new Map(nodes.nodes.map((span) => [span.id, withEnd(span, detail)]))
+      const news = isEnded(detail.status) ? null : heard
+      parts.spans.value = new Map(
+        nodes.nodes.map((span) => [span.id, { ...withEnd(span, detail), ...news?.get(span.id) }]),
+      )
       parts.isCut.value = nodes.is_cut
     }
     return detail
@@ -48,6 +54,7 @@ export function useJob(id: string): WatchedJob {
     onNodes: (changes) => {
       const spans = new Map(parts.spans.value)
       for (const change of changes) {
+        heard.set(change.id, change)
         const known = spans.get(change.id)
         if (known === undefined) again()
         else spans.set(change.id, { ...known, ...change })

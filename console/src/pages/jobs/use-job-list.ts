@@ -19,6 +19,7 @@ import {
   takeNextPage,
 } from '../../state/live/job-list.ts'
 import { greetings, jobOf, keepShown, onJobChange, polls, takeSnapshot } from '../../state/live/live.ts'
+import { useReloadOn } from '../../state/resource.ts'
 
 const PAGE = 100
 /** How often a filter that only the service can judge is asked again, at most. */
@@ -56,6 +57,9 @@ function createList(filter: JobFilter): Loader {
   const timers = new Map<'first' | 'deep' | 'more', ReturnType<typeof setTimeout>>()
   const failures = { first: 0, more: 0 }
   let isLoadingMore = false
+  /** Questions for the first page overlap: an answer that is older than one already shown is dropped. */
+  let asked = 0
+  let shown = 0
   /** What was heard before the first page came. */
   let early: BookChange[] = []
 
@@ -77,12 +81,15 @@ function createList(filter: JobFilter): Loader {
   }
 
   async function ask(): Promise<void> {
-    const isFirst = !isReady.value
+    const mine = ++asked
     try {
       const page = await listJobs(filter, {
         ...{ now: serverNow(), limit: PAGE, withCounts: true, signal: abort },
       })
       failures.first = 0
+      if (mine < shown) return
+      shown = mine
+      const isFirst = !isReady.value
       const { jobs, next_cursor: cursor } = page
       batch(() => {
         setServerTime(page.now)
@@ -194,9 +201,6 @@ export function useJobList(filter: JobFilter, key: string): LiveList {
     setCurrent({ key, loader })
   }
   useEffect(() => loader.open(), [loader])
-  const mark = `${greetings.value} ${polls.value}`
-  useEffect(() => {
-    if (loader.isReady.peek()) loader.refresh()
-  }, [mark])
+  useReloadOn(`${greetings.value} ${polls.value}`, loader.refresh)
   return loader
 }

@@ -15,21 +15,24 @@ type Problem = ApiError | null
 export function RunPage({ saved = '' }: Readonly<Record<string, string>>) {
   const from = query.value.get('from')
   const [problem, setProblem] = useState<Problem>(null)
-  const [isBusy, setBusy] = useState(from !== null || saved !== '')
+  const wanted = from !== null || saved !== '' ? `${from} ${saved}` : null
+  const [opened, setOpened] = useState<string | null>(null)
+  // The form of the address before is not shown meanwhile: what is typed into it would be lost.
+  const isBusy = wanted !== opened
   useEffect(() => {
     const controller = new AbortController()
     setProblem(null)
     const opening =
       from !== null ? openJob(from, controller.signal) : saved !== '' ? openForm(saved, controller.signal) : null
     if (opening === null) {
-      setBusy(false)
+      setOpened(null)
       if (source.peek()?.from != null) source.value = null
     } else
       opening
         .catch((error: unknown) => {
           if (error instanceof ApiError) setProblem(error)
         })
-        .finally(() => !controller.signal.aborted && setBusy(false))
+        .finally(() => !controller.signal.aborted && setOpened(wanted))
     return () => controller.abort()
   }, [from, saved])
   useEffect(() => {

@@ -87,6 +87,9 @@ export function onJobChange(listener: Listener): () => void {
 let waiting: WaitingChanges = new Map()
 /** More came during a pause than is kept: lists ask again when it ends. */
 let isOverrun = false
+/** Told during a pause, and shown when it ends. */
+let waitingCounts: Counts | null = null
+let hasEngineNews = false
 let painter: ReturnType<typeof setTimeout> | undefined
 let paintedAt = Number.NEGATIVE_INFINITY
 
@@ -101,6 +104,10 @@ function paint(): void {
     for (const heard of changes) for (const listener of listeners) listener(heard)
     if (isOverrun) greetings.value++
     isOverrun = false
+    if (waitingCounts !== null) counts.value = waitingCounts
+    waitingCounts = null
+    if (hasEngineNews) engineNews.value++
+    hasEngineNews = false
   })
 }
 
@@ -156,15 +163,19 @@ function takeFrame({ event, data }: SseFrame): void {
   if (event === 'job') return enter({ kind: 'job', job: JSON.parse(data) as Summary })
   if (event === 'gone') return enter({ kind: 'gone', id: (JSON.parse(data) as { id: string }).id })
   if (event === 'counts') {
-    if (!isPaused.value) counts.value = JSON.parse(data) as Counts
+    const next = JSON.parse(data) as Counts
+    if (isPaused.value) waitingCounts = next
+    else counts.value = next
   } else if (event === 'hello') {
     const hello = JSON.parse(data) as { build: string | null; now: string; counts: Counts }
     setServerTime(hello.now)
     counts.value = hello.counts
+    waitingCounts = null
     takeBuild(hello.build)
     greetings.value++
   } else if (event === 'engine') {
-    if (!isPaused.value) engineNews.value++
+    if (isPaused.value) hasEngineNews = true
+    else engineNews.value++
   } else if (event === 'notice') {
     const notice = JSON.parse(data) as { kind: string; build?: string | null }
     if (notice.kind === 'drain') draining.value = true

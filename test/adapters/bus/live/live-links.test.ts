@@ -9,7 +9,7 @@ import { LinkNetwork } from '../../../support/bus/link-network.ts'
 import { waitUntil } from '../../../support/wait-until.ts'
 
 const NODE = { nodeId: '1', classType: 'C', displayNodeId: '1', parentNodeId: null }
-const TIMING = { pingEveryMs: 20, silentMs: 200, retryFirstMs: 5, retryMaxMs: 20 }
+const TIMING = { pingEveryMs: 20, silentMs: 2_000, retryFirstMs: 5, retryMaxMs: 20 }
 const TOPIC = 'a ada'
 
 function tell(links: LiveLinks, event: LiveEvent, jobId = 'job'): void {

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { findFreePort } from '../../network/free-port.ts'
 import type { ExecutionNews, FakeOptions } from './fake-options.ts'
 
 const MAIN = fileURLToPath(new URL('./main.ts', import.meta.url))
@@ -36,6 +37,7 @@ export class FakeComfyChild implements AsyncDisposable {
   /** At the same address as before. Resolves when it listens. */
   async start(): Promise<void> {
     const { logPath, ...options } = this.#options
+    if (this.#port === 0) this.#port = await findFreePort()
     const args = [MAIN, '--port', String(this.#port), '--options', JSON.stringify(options), '--log', logPath]
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
     this.#child = child

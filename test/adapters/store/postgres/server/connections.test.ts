@@ -74,7 +74,7 @@ test('a connection on which no answer comes is given up, and the next one serves
   const database = new URL(stack.use(await createTestDatabase()).url)
   const proxy = stack.use(await openFaultProxy({ target: Number(database.port) }))
   database.port = String(proxy.port)
-  const connections = stack.use(openConnections({ url: database.href, answerMs: 200, log: silentLog }))
+  const connections = stack.use(openConnections({ url: database.href, answerMs: 5_000, log: silentLog }))
   const { read, durable } = connections
   await Promise.all([read.get(READ), durable.transaction((tx) => tx.run(WRITE))])
   proxy.forget()
