@@ -56,7 +56,11 @@ function Calls({ state, first, cursor }: CallsProps) {
   const more = useSignal<readonly CallRow[]>([])
   const next = useSignal(cursor)
   const error = useSignal<ApiError | null>(null)
+  const isLoading = useSignal(false)
   async function loadMore(): Promise<void> {
+    // A second click before the answer would show the same page twice.
+    if (isLoading.value) return
+    isLoading.value = true
     const asked = new URLSearchParams({ ...(state !== '' && { state }), cursor: next.value ?? '' })
     try {
       const page = await listCalls(asked)
@@ -66,6 +70,8 @@ function Calls({ state, first, cursor }: CallsProps) {
     } catch (thrown) {
       if (!(thrown instanceof ApiError)) throw thrown
       error.value = thrown
+    } finally {
+      isLoading.value = false
     }
   }
   const calls = [...first, ...more.value]
@@ -104,7 +110,7 @@ function Calls({ state, first, cursor }: CallsProps) {
       </TableWrap>
       {error.value !== null && <ErrorBox error={error.value} />}
       {next.value !== null && (
-        <button type="button" class="button" onClick={() => void loadMore()}>
+        <button type="button" class="button" aria-busy={isLoading.value} onClick={() => void loadMore()}>
           More
         </button>
       )}
