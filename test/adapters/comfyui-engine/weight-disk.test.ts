@@ -24,7 +24,7 @@ after(() => rm(directory, { recursive: true, force: true }))
 
 function open({ nowMs = Date.now(), ...changed }: Partial<WeightStore> & { readonly nowMs?: number } = {}) {
   const paths = [join(directory, 'vae_old'), vae]
-  const disk = createWeightDisk({ findFolders: async () => [{ name: 'vae', paths }], refresh: () => {} })
+  const disk = createWeightDisk({ findFolders: async () => [{ name: 'vae', paths }], refresh: async () => {} })
   return createWeightManager({
     places: () => [{ engineId: 'ours', store: { ...disk, ...changed } }],
     directory: { find: () => assert.fail('it is ours'), status: () => [], weights: () => [] },

@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import type { NewId } from '../../../../lib/ids.ts'
+import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
 import { invalidField, ServiceError } from '../../errors.ts'
 import type { EngineDirectory } from '../directory/engine-directory.ts'
 import { type FindNodes, refuseAll, refuseEngine, refuseUpload } from './launched-elsewhere.ts'
@@ -45,6 +46,8 @@ const KEEP_IDLE_MS = 24 * 3_600_000
 const MAX_UPLOADS = 64
 // What a disk needs beside the file itself: other processes write to it, too.
 const SPARE_BYTES = 64 * 1024 * 1024
+// A server with many node classes takes seconds to list them. One that takes longer than this is in trouble; it is read when it can be.
+const REFRESH_MS = 30_000
 
 export function createWeightManager({
   places,
@@ -85,6 +88,11 @@ export function createWeightManager({
   async function findOne(id: string): Promise<WeightPlace & { readonly draft: WeightDraft }> {
     const found = (await findAll()).find(({ draft }) => draft.id === id)
     return found ?? refuseUpload(findNodes)
+  }
+
+  /** A job that is submitted after the answer finds the files as they are now. */
+  async function refreshAll(): Promise<void> {
+    await settlesWithin(Promise.all(places().map(({ store }) => store.refresh())), REFRESH_MS)
   }
 
   const expiryOf = ({ touchedAt }: WeightDraft) => new Date(touchedAt.getTime() + KEEP_IDLE_MS)
@@ -153,7 +161,7 @@ export function createWeightManager({
       throw conflict('another file got this name meanwhile; remove that, then send an empty part', {
         offset_bytes: draft.offsetBytes,
       })
-    for (const place of places()) place.store.refresh()
+    await refreshAll()
     return { ...draft, hash, engineId, expiresAt: null }
   }
 
@@ -220,7 +228,7 @@ export function createWeightManager({
       if (isLoaded && !isForced)
         throw conflict('an engine has this file loaded; send force=true to remove it all the same')
       if (!(await store.remove(path))) throw missingFile()
-      for (const place of places()) place.store.refresh()
+      await refreshAll()
     },
   }
 }

@@ -55,8 +55,8 @@ export interface WeightStore {
   discard(draft: WeightDraft): Promise<void>
   /** False: there is no such file. */
   remove(path: WeightPath): Promise<boolean>
-  /** The files have changed: what the engine has is read anew. */
-  refresh(): void
+  /** The files have changed: what the engine has is read anew. Resolves when that was tried. */
+  refresh(): Promise<void>
 }
 
 /** An engine of this process with its folders of models. */

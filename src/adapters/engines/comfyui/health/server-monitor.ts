@@ -43,15 +43,15 @@ export interface ServerMonitor {
   heard(): void
   /** The node classes may have changed. */
   refresh(): void
-  /** The weights have changed, and with them what loaders offer. */
-  reread(): void
+  /** The weights have changed, and with them what loaders offer. Resolves when both were asked for after this call. */
+  reread(): Promise<void>
   /** A new server process is, or soon will be, behind the address. */
   startAnew(reason: string | null): void
   close(): Promise<void>
 }
 
 interface ServerMonitorOptions {
-  readonly api: ComfyApi
+  readonly api: Pick<ComfyApi, 'systemStats' | 'features' | 'objectInfo' | 'queueRemaining'>
   readonly bounds: ComfyBounds
   readonly clock: Clock
   readonly log: Log
@@ -97,6 +97,8 @@ export function openServerMonitor(options: ServerMonitorOptions): ServerMonitor 
   let infoHash = ''
   let infoReadAt = Number.NEGATIVE_INFINITY
   let isInfoDue = true
+  /** Who waits for a reading that begins from now on, however short ago the last one was; null: nobody. */
+  let awaited: PromiseWithResolvers<void> | null = null
   let failures = 0
   let wasRefused = false
 
@@ -111,7 +113,8 @@ export function openServerMonitor(options: ServerMonitorOptions): ServerMonitor 
 
   async function probe(): Promise<void> {
     if (state.state !== 'ready') await connect()
-    else if (isInfoDue ? sinceInfoMs() >= bounds.catalogMinMs : sinceInfoMs() >= bounds.catalogEveryMs) await readInfo()
+    else if (awaited !== null || sinceInfoMs() >= (isInfoDue ? bounds.catalogMinMs : bounds.catalogEveryMs))
+      await readInfo()
     else await api.queueRemaining({ signal: closing.signal })
   }
 
@@ -140,9 +143,23 @@ export function openServerMonitor(options: ServerMonitorOptions): ServerMonitor 
   }
 
   async function readInfo(): Promise<void> {
+    // From here on: what changes while the answer is on its way may not be in it.
+    const [wasDue, waiting] = [isInfoDue, awaited]
+    isInfoDue = false
+    awaited = null
+    try {
+      await readClasses()
+    } catch (error) {
+      isInfoDue ||= wasDue || waiting !== null
+      throw error
+    } finally {
+      void reading.finally(() => waiting?.resolve())
+    }
+  }
+
+  async function readClasses(): Promise<void> {
     const text = await api.objectInfo({ signal: closing.signal })
     infoReadAt = performance.now()
-    isInfoDue = false
     reading = reading.then(readWeights)
     const hash = createHash('sha256').update(text).digest('base64')
     // An unchanged text keeps the same objects, and with them everything that was derived from them.
@@ -205,9 +222,9 @@ export function openServerMonitor(options: ServerMonitorOptions): ServerMonitor 
       bell.ring()
     },
     reread() {
-      isInfoDue = true
-      infoReadAt = Number.NEGATIVE_INFINITY
+      awaited ??= Promise.withResolvers<void>()
       bell.ring()
+      return awaited.promise
     },
     startAnew(reason) {
       wasRefused = false
@@ -221,6 +238,7 @@ export function openServerMonitor(options: ServerMonitorOptions): ServerMonitor 
     },
     async close() {
       closing.abort()
+      awaited?.resolve()
       await ended
       await reading
     },

@@ -18,7 +18,7 @@ import type { ServerFolder } from './server-weights.ts'
 interface WeightDiskDeps {
   /** As the server says; null: it does not. */
   readonly findFolders: () => Promise<readonly ServerFolder[] | null>
-  readonly refresh: () => void
+  readonly refresh: () => Promise<void>
 }
 
 // As readable as what a person puts there: the server may run as another user.
