@@ -103,6 +103,14 @@ async function settle(server: SpawnedServer, ledger: Ledger): Promise<void> {
       () => `job ${id} has ended`,
     )
   }
+  // Some jobs were accepted, and the kill came before the answer: what they leave behind is looked at, too.
+  await waitUntil(
+    async () => {
+      const queue = (await (await fetch(`${server.url}/api/queue`)).json()) as Record<string, readonly unknown[]>
+      return Object.values(queue).every((jobs) => jobs.length === 0)
+    },
+    () => 'nothing waits or runs',
+  )
 }
 
 async function checkOutputs(
