@@ -8,6 +8,17 @@ export interface RiffChunk {
 const FORM_BYTES = 12
 const CHUNK_HEAD_BYTES = 8
 
+/** What the extended header says of the file, together with the size of the picture. */
+export const WEBP_FLAGS = { animation: 0x02, exif: 0x08, alpha: 0x10 } as const
+
+export function extendedHeader(size: { readonly width: number; readonly height: number }, flags: number): RiffChunk {
+  const body = Buffer.alloc(10)
+  body[0] = flags
+  body.writeUIntLE(size.width - 1, 4, 3)
+  body.writeUIntLE(size.height - 1, 7, 3)
+  return { id: 'VP8X', body }
+}
+
 const paddedBytes = ({ body }: RiffChunk) => CHUNK_HEAD_BYTES + body.length + (body.length % 2)
 
 export function readRiff(webp: Uint8Array): RiffChunk[] {

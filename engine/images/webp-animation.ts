@@ -1,6 +1,6 @@
 /** An animated WebP put together from still ones, each with what changed since the frame before it; it loops forever. */
 import type { Part } from './changed-part.ts'
-import { joinChunks, type RiffChunk, readRiff, writeRiff } from './riff.ts'
+import { extendedHeader, joinChunks, type RiffChunk, readRiff, WEBP_FLAGS, writeRiff } from './riff.ts'
 
 export interface WebpFrame {
   /** A WebP file as large as the part. */
@@ -20,8 +20,6 @@ interface WebpCanvas {
 
 export const MAX_FRAME_MS = 0xff_ff_ff
 
-const ANIMATION_FLAG = 0x02
-const ALPHA_FLAG = 0x10
 const NO_BLENDING = 0x02
 const FRAME_HEAD_BYTES = 16
 /** The chunks of a still that hold its pixels. */
@@ -30,16 +28,9 @@ const PIXELS = ['ALPH', 'VP8 ', 'VP8L']
 export function assembleWebp(frames: readonly WebpFrame[], canvas: WebpCanvas): Uint8Array {
   // A single frame is a still picture.
   if (frames.length === 1) return frames[0].still
+  const flags = WEBP_FLAGS.animation | (canvas.hasAlpha ? WEBP_FLAGS.alpha : 0)
   const loopsForever = new Uint8Array(6)
-  return writeRiff([header(canvas), { id: 'ANIM', body: loopsForever }, ...frames.map(frameChunk)])
-}
-
-function header({ width, height, hasAlpha }: WebpCanvas): RiffChunk {
-  const body = Buffer.alloc(10)
-  body[0] = ANIMATION_FLAG | (hasAlpha ? ALPHA_FLAG : 0)
-  body.writeUIntLE(width - 1, 4, 3)
-  body.writeUIntLE(height - 1, 7, 3)
-  return { id: 'VP8X', body }
+  return writeRiff([extendedHeader(canvas, flags), { id: 'ANIM', body: loopsForever }, ...frames.map(frameChunk)])
 }
 
 function frameChunk({ still, part, ms, isBlended }: WebpFrame): RiffChunk {

@@ -4,7 +4,7 @@
  */
 import type { FileTags } from '../files/file-tags.ts'
 import { NodeError } from '../node/node-error.ts'
-import { type RiffChunk, readRiff, writeRiff } from './riff.ts'
+import { extendedHeader, readRiff, WEBP_FLAGS, writeRiff } from './riff.ts'
 
 const FIRST_TAG = 0x0110
 const ASCII_TYPE = 2
@@ -37,27 +37,17 @@ function toExif(texts: FileTags): Buffer {
   return Buffer.concat([directory, ...tags.filter(({ bytes }) => bytes.length > 4).map(({ bytes }) => bytes)])
 }
 
-const EXIF_FLAG = 0x08
-const ALPHA_FLAG = 0x10
-
 interface WebpFacts {
   readonly width: number
   readonly height: number
   readonly hasAlpha: boolean
 }
 
-function extendedHeader({ width, height, hasAlpha }: WebpFacts): RiffChunk {
-  const body = Buffer.alloc(10)
-  body[0] = hasAlpha ? ALPHA_FLAG : 0
-  body.writeUIntLE(width - 1, 4, 3)
-  body.writeUIntLE(height - 1, 7, 3)
-  return { id: 'VP8X', body }
-}
-
 export function insertWebpExif(webp: Uint8Array, texts: FileTags, facts: WebpFacts): Uint8Array<ArrayBuffer> {
   const chunks = readRiff(webp).filter(({ id }) => id !== 'EXIF')
-  const [head, ...rest] = chunks[0].id === 'VP8X' ? chunks : [extendedHeader(facts), ...chunks]
+  const [head, ...rest] =
+    chunks[0].id === 'VP8X' ? chunks : [extendedHeader(facts, facts.hasAlpha ? WEBP_FLAGS.alpha : 0), ...chunks]
   const flagged = Buffer.from(head.body)
-  flagged[0] |= EXIF_FLAG
+  flagged[0] |= WEBP_FLAGS.exif
   return writeRiff([{ id: 'VP8X', body: flagged }, ...rest, { id: 'EXIF', body: toExif(texts) }])
 }
