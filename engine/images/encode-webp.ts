@@ -1,7 +1,7 @@
 /**
  * A batch of images as one WebP, moving where there are several. Frames are encoded as still pictures of what changed, several at a
- * time on all cores. The library's own encoder of animations takes one frame after the other, and stores the colours of a lossy frame
- * at half resolution twice, which shows.
+ * time on all cores. The library's own encoder of animations takes one frame after the other, and converts a lossy frame to half the
+ * colour resolution, back, and to half again, which shows.
  */
 import { availableParallelism } from 'node:os'
 import { loadSharp } from '../../lib/files/load-sharp.ts'
