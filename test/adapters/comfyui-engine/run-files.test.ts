@@ -49,6 +49,31 @@ describe('files of runs on a ComfyUI server', { concurrency: 4 }, () => {
     }
   })
 
+  test('a later attempt whose files cannot be asked for is lost; it does not end well without them', async () => {
+    await using rig = await openRig()
+    for (const faults of [
+      { viewHeadStatus: 500, dropView: 0 },
+      { viewHeadStatus: null, dropView: Number.POSITIVE_INFINITY },
+    ]) {
+      Object.assign(rig.fake.faults, faults)
+      await assert.rejects(runGraph(rig.engine, saveGraph(7), { attempt: 2 }), { code: 'output_unreadable' })
+    }
+  })
+
+  test('a later attempt believes a server that knows of no such file only if that cannot have been restarted', async () => {
+    await using rig = await openRig()
+    rig.fake.faults.viewHeadStatus = 404
+    const { events } = await runGraph(rig.engine, saveGraph(7), { attempt: 2 })
+    assert.equal(events.at(-1)?.type, 'succeeded')
+    rig.fake.hold('running')
+    const run = runGraph(rig.engine, saveGraph(8), { attempt: 2 })
+    await rig.fake.held('running')
+    rig.fake.cutSockets()
+    await waitUntil(() => rig.engine.health().reconnects > 0)
+    rig.fake.release('running')
+    await assert.rejects(run, { code: 'output_unreadable' })
+  })
+
   test('an output can be read again until it is released, and is an error once it was removed', async () => {
     await using rig = await openRig({}, { removeAfterMs: 1 })
     const files: ReportedFile[] = []

@@ -64,6 +64,10 @@ export interface FakeFaults {
   // Files
   viewError: number
   viewMissing: number
+  /** The connection ends instead of an answer, also for whoever only asks whether the file is there. */
+  dropView: number
+  /** What whoever only asks whether the file is there gets to hear instead of the truth. */
+  viewHeadStatus: number | null
   /** The connection ends after half of the bytes. */
   viewTruncated: number
   /** The answer promises more bytes than it has. */
@@ -122,6 +126,8 @@ export function noFaults(): FakeFaults {
     mute: {},
     viewError: 0,
     viewMissing: 0,
+    dropView: 0,
+    viewHeadStatus: null,
     viewTruncated: 0,
     viewWrongLength: 0,
     viewBytesPerSecond: null,

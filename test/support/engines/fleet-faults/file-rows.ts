@@ -9,6 +9,27 @@ export const FILE_ROWS: readonly FaultRow[] = [
   { name: '404 from /view, once', faults: { viewMissing: 1 }, since: 'point', ends: 'succeeded', within: tries },
   { name: '404 from /view for good', faults: { viewMissing: ALWAYS }, since: 'submit', ends: 'moved', within: tries },
   {
+    name: 'a connection that ends instead of a file, twice',
+    faults: { dropView: 2 },
+    since: 'point',
+    ends: 'succeeded',
+    within: tries,
+  },
+  {
+    name: 'a connection that ends instead of a file, for good',
+    faults: { dropView: ALWAYS },
+    since: 'submit',
+    ends: 'moved',
+    within: tries,
+  },
+  {
+    name: '500 to the question whether a file is there (asked by later attempts)',
+    faults: { viewHeadStatus: 500 },
+    since: 'submit',
+    ends: 'succeeded',
+    within: tries,
+  },
+  {
     name: 'a file that breaks off, twice',
     faults: { viewTruncated: 2 },
     since: 'point',

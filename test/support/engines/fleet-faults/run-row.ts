@@ -89,11 +89,10 @@ class Cell {
     if (isEarly) fleet.resume(this.#soundId)
     // A fault of the submit may keep the run from getting there.
     await Promise.race([this.#faulty.held(this.#phase), ended])
-    if (!isEarly) {
-      await this.#strike()
-      fleet.resume(this.#soundId)
-    }
+    if (!isEarly) await this.#strike()
+    // Before the other server joins: what is lost with its server may otherwise have begun there when the cancel comes.
     if (this.#row.isCanceled) await this.#cancel(id)
+    if (!isEarly) fleet.resume(this.#soundId)
     if (this.#row.isKept && this.#canStrike) await ended
     this.#faulty.release(this.#phase)
     await this.#check(await ended)

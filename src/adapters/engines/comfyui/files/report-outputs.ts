@@ -30,6 +30,8 @@ interface ReporterDeps {
   readonly cleanup: OutputCleanup
   /** An earlier attempt failed, perhaps at reading outputs: the server is asked whether a file exists before it is reported. */
   readonly isDoubted: boolean
+  /** Whether the server has certainly not been restarted since it got the run: one that was has lost what it had not kept on disk. */
+  isSameServer(): boolean
   readonly onUnreadable: (error: unknown) => void
 }
 
@@ -48,6 +50,7 @@ interface FoundFile extends FileLocation {
 // `name_00001_.png`, and the few savers that leave the last underscore out.
 const NUMBERED = /^(.*)_(\d{5,})(_?\.\w{1,16})$/
 const OK = 200
+const SERVER_FAULT = 500
 /** The folders that a file can be in. An item that names none of them need not be a file. */
 const FOLDERS: ReadonlySet<unknown> = new Set(['output', 'temp', 'input'])
 const SCENE = /\.(?:obj|fbx|gltf|glb|usdz|stl|ply|splat|ksplat|spz)$/i
@@ -71,22 +74,32 @@ export function createReporter(deps: ReporterDeps): ToReport {
   async function readItem(key: string, item: JsonValue): Promise<FoundFile | JsonValue> {
     if (isJsonObject(item) && typeof item.filename === 'string' && item.filename !== '') {
       const file = toFile(item)
-      const isCertain = FOLDERS.has(item.type) && !deps.isDoubted
-      return isCertain || (await isFileThere(file)) ? file : item
+      if (!FOLDERS.has(item.type)) return (await ask(file)) === OK ? file : item
+      return deps.isDoubted && (await isAbsent(file)) ? item : file
     }
     if (typeof item !== 'string' || !SCENE_KEYS.has(key) || !SCENE.test(item)) return item
     const location = locationOfPath(item)
-    const isThere = await isFileThere(location)
-    return isThere ? { ...location, assetId: null, contentType: typeFromName(item) } : item
+    return (await ask(location)) === OK ? { ...location, assetId: null, contentType: typeFromName(item) } : item
   }
 
-  /** Asks several times, since a file may appear late. */
-  async function isFileThere(location: FileLocation): Promise<boolean> {
+  /** The status of the answer. Asks several times, since a file may appear late. */
+  async function ask(location: FileLocation): Promise<number> {
     for (let attempt = 1; ; attempt++) {
       const status = await statusOf(location)
-      if (status === OK || attempt >= bounds.fileTries) return status === OK
-      await sleep(bounds.fileRetryMs)
+      if (status === OK) return status
+      if (attempt < bounds.fileTries) await sleep(bounds.fileRetryMs)
+      else if (status !== null) return status
+      else throw cannotTell(location, 'it does not answer')
     }
+  }
+
+  /** A server that dies, or fails at the question, has not said that there is no such file: the job must not end without it. */
+  async function isAbsent(file: FileLocation): Promise<boolean> {
+    const status = await ask(file)
+    if (status === OK) return false
+    if (status >= SERVER_FAULT) throw cannotTell(file, `it answers ${status}`)
+    if (!deps.isSameServer()) throw cannotTell(file, `it answers ${status}, and may have been restarted`)
+    return true
   }
 
   async function statusOf(location: FileLocation): Promise<number | null> {
@@ -162,6 +175,10 @@ export function createReporter(deps: ReporterDeps): ToReport {
       throw error
     }
   }
+}
+
+function cannotTell({ filename }: FileLocation, why: string): EngineLostError {
+  return new EngineLostError('output_unreadable', `the engine cannot be asked for the output ${filename}: ${why}`)
 }
 
 function isFile(item: FoundFile | JsonValue): item is FoundFile {

@@ -101,6 +101,8 @@ class Attempt {
   readonly #inputs: RunInputs
   /** Output nodes that were run once more because no report of them came. */
   #repeated: readonly string[] = []
+  /** The connection of the socket that was there before the submit; null if there was none. */
+  #connection: number | null = null
 
   constructor(deps: RunDeps, run: EngineRun, { stop, emit }: AttemptOptions) {
     const { api, bounds, catalog, log } = deps
@@ -124,6 +126,7 @@ class Attempt {
       names,
       cleanup,
       isDoubted: attempt > 1,
+      isSameServer: () => deps.socket.state() === 'open' && deps.socket.reconnects() === this.#connection,
       reserveOutputNumbers,
       onUnreadable,
     })
@@ -188,6 +191,7 @@ class Attempt {
     const graphText = await this.#prepareGraph(fresh === null ? null : { ...fresh, token: promptId }, silent)
     if (this.#stop.aborted) return { type: 'interrupted' }
     await socket.untilOpen(bounds.socketWaitMs)
+    this.#connection = socket.state() === 'open' ? socket.reconnects() : null
     this.#emitter.beginRound()
     const listener = new ForwardingListener(this.#emitter)
     // Attached before the submit: from then on the socket keeps its id, and no event of the run is missed.

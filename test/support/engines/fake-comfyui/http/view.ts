@@ -15,7 +15,10 @@ interface Call {
 }
 
 export function sendFile({ request, response }: Call, { bytes, faults, name }: Sent): void {
-  if (request.method !== 'HEAD') {
+  if (strikes(faults, 'dropView')) return void response.destroy()
+  if (request.method === 'HEAD') {
+    if (faults.viewHeadStatus !== null) return void response.writeHead(faults.viewHeadStatus).end()
+  } else {
     if (strikes(faults, 'viewError')) return void response.writeHead(500).end('500')
     if (strikes(faults, 'viewMissing')) return void response.writeHead(404).end()
   }
