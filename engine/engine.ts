@@ -49,6 +49,8 @@ const MAX_IMAGE_PIXELS = 268_435_456 // 16384 × 16384
 export interface EngineOptions {
   /** How many compute threads run heavy nodes; one fewer than there are processors unless said otherwise. */
   readonly threads?: number
+  /** How many cores the work on one large picture may use while others are idle; all unless said otherwise. */
+  readonly cores?: number
   /** What tensors of all runs and of the cache may occupy together; half of the machine, at most 8 GiB, unless said otherwise. */
   readonly memoryLimitBytes?: number
   /** Of that, what one run may have at a time; all of it unless said otherwise. */
@@ -196,6 +198,7 @@ function toThreadData(options: EngineOptions, nodes: CustomNodes): Parameters<ty
   const { timeoutMs = NODE_TIMEOUT_MS, heapBytes = NODE_HEAP_BYTES } = options.customNodes ?? NO_NODE_FOLDERS
   return {
     threads: options.threads ?? Math.max(1, availableParallelism() - 1),
+    cores: options.cores ?? availableParallelism(),
     memoryLimitBytes,
     runMemoryBytes: options.runMemoryBytes ?? memoryLimitBytes,
     values: options.values ?? VALUE_LIMITS,

@@ -30,6 +30,7 @@ export function createNodePool({ size, nodes, limits, recognise }: NodePoolDeps)
     timeoutMs: limits.timeoutMs,
     cancelGraceMs: CANCEL_GRACE_MS,
     bufferBytes: limits.bufferBytes,
+    showBusy() {},
     open: (memory) => openNodeThread(memory, nodes, limits),
     toCall: ({ node, inputs, call, cancelFlag }) => ({
       type: 'call',

@@ -6,7 +6,7 @@
 import { type JsonObject, type JsonValue, parseLosslessJson } from '../../lib/json/lossless-json.ts'
 import { fromPythonNumber } from '../../lib/python/values.ts'
 import { HEADER_BYTES } from '../tensor/memory-ledger.ts'
-import { elementCount, Tensor } from '../tensor/tensor.ts'
+import { elementCount, type ShareRows, Tensor } from '../tensor/tensor.ts'
 import { Blocker, eachTensor, type Value, valueTypeName } from '../values/value.ts'
 import { weighResult } from '../values/value-weight.ts'
 import type { EngineNode } from './define-node.ts'
@@ -40,6 +40,8 @@ export interface CallHost {
   log(text: string): void
   text(text: string): void
   allocate(bytes: number): SharedArrayBuffer
+  /** Absent on threads that have no helpers. */
+  readonly shareRows?: ShareRows
   reserve: NodeContext['reserve']
   reserveNumbers(folder: 'output' | 'temp', subfolder: string, prefix: string, count: number): Promise<number>
   readonly runModel: NodeContext['runModel']
@@ -87,6 +89,7 @@ function createContext(call: CallSurroundings, host: CallHost): NodeContext {
     log: host.log,
     text: host.text,
     allocate: (shape) => allocateTensor(host, shape),
+    ...(host.shareRows !== undefined && { shareRows: host.shareRows }),
     reserve: host.reserve,
     files: toFiles(call.files),
     reserveNumbers: host.reserveNumbers,

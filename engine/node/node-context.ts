@@ -5,7 +5,7 @@
 
 import type { JsonObject, JsonValue } from '../../lib/json/lossless-json.ts'
 import type { ModelAnswer, ModelCall } from '../graph/model-call.ts'
-import type { Tensor } from '../tensor/tensor.ts'
+import type { ShareRows, Tensor } from '../tensor/tensor.ts'
 import type { Blocker, Value } from '../values/value.ts'
 
 export type ReadInputs = Readonly<Record<string, unknown>>
@@ -34,6 +34,7 @@ export interface NodeContext {
   text(text: string): void
   /** Memory within the engine's limit. Contents are undefined: write every element. */
   allocate(shape: readonly number[]): Tensor
+  readonly shareRows?: ShareRows
   /**
    * Counts memory that the call is about to take by other means, such as a decoder, against the engine's limit until it is
    * given back; `besideBytes` must be free as well. Waits while others have such memory and there is not enough for all;

@@ -1,11 +1,14 @@
 /** The vector kernels against the same formulas written out plainly. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { BLEND_MODES, type BlendMode, blendInto } from '../tensor/compose/blend.ts'
+import { BLEND_MODES, type BlendMode, toBlendJob } from '../tensor/compose/blend.ts'
 import { filterSeparable, gaussianHalf } from '../tensor/filters/separable-filter.ts'
+import { changeValues } from '../tensor/map-pixels.ts'
 import { createAxisTable, type FloatMethod } from '../tensor/resize/axis-table.ts'
 import { createLanczosTable } from '../tensor/resize/lanczos-table.ts'
-import { type UpscaleMethod, upscale } from '../tensor/resize/upscale.ts'
+import type { UpscaleMethod } from '../tensor/resize/resize-rows.ts'
+import { upscale } from '../tensor/resize/upscale.ts'
+import { runRows } from '../tensor/rows/run-rows.ts'
 import { elementCount, type PixelWork, Tensor } from '../tensor/tensor.ts'
 
 const allocate = (shape: readonly number[]) =>
@@ -61,6 +64,9 @@ const SIZES = [
   [13, 9, 31, 40],
   [40, 33, 9, 4],
   [64, 3, 1, 17],
+  // Exactly half has kernels of its own.
+  [14, 10, 7, 5],
+  [66, 38, 33, 19],
 ] as const
 
 for (const method of ['nearest-exact', 'bilinear', 'bicubic'] as const) {
@@ -277,7 +283,7 @@ test('blend modes are their formulas, clipped', () => {
   const values = { a: Float32Array.of(...a, -1, 2, 0.5), b: Float32Array.of(...b, 0.5, 3, 0.5) }
   for (const mode of BLEND_MODES) {
     const out = new Float32Array(values.a.length)
-    blendInto(out, { ...values, mode, factor: 0.3 }, work)
+    runRows(toBlendJob({ ...values, out, size: out.length, mode, factor: 0.3 }), work)
     const expected = Array.from(values.a, (value, i) => {
       const mixed = value * 0.7 + PLAIN[mode](value, values.b[i]) * 0.3
       return Math.max(0, Math.min(1, mixed))
@@ -288,6 +294,19 @@ test('blend modes are their formulas, clipped', () => {
       out.map((value) => (Number.isNaN(value) ? 0 : value)),
       expected.map((value) => (Number.isNaN(value) ? 0 : value)),
       1e-6,
+    )
+  }
+})
+
+test('a negative is one minus every value, however many there are', () => {
+  for (const width of [1, 17, 5_462, 5_463]) {
+    const source = noise([1, 3, width, 1])
+    source.data[0] = -0
+    source.data[1] = Number.POSITIVE_INFINITY
+    const inverted = changeValues(source, { kind: 'invert' }, work)
+    assert.deepEqual(
+      [...inverted.data],
+      Array.from(source.data, (value) => fround(1 - value)),
     )
   }
 })

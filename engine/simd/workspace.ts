@@ -8,6 +8,7 @@ import { NodeError } from '../node/node-error.ts'
 import { assemble, type Kernel, PAGE_BYTES, type ParameterTypes } from './assemble.ts'
 import * as areaRows from './kernels/area-rows.ts'
 import * as filterRows from './kernels/filter-rows.ts'
+import * as halfRows from './kernels/half-rows.ts'
 import * as lanczosRows from './kernels/lanczos-rows.ts'
 import * as mixRows from './kernels/mix-rows.ts'
 import * as pngRows from './kernels/png-rows.ts'
@@ -18,6 +19,7 @@ const { sumPairs, filterRow } = filterRows
 const { floatsToBytes, bytesToFloats, lanczosRow, lanczosColumn } = lanczosRows
 const { combineFour, gatherOne, gatherFour, gatherSquare } = resizeRows
 const KERNELS = {
+  ...halfRows,
   ...mixRows,
   ...pngRows,
   ...{ sumSpans, divideSums },
@@ -37,6 +39,10 @@ type Kernels = {
 
 export interface Workspace extends Disposable {
   readonly run: Kernels
+  /** Copies values to an address of the layout. */
+  load(address: number, values: Float32Array): void
+  /** Copies from an address into all of `values`. */
+  store(address: number, values: Float32Array): void
   readonly bytes: Uint8Array
   readonly ints: Int32Array
   readonly floats: Float32Array
@@ -45,6 +51,9 @@ export interface Workspace extends Disposable {
 // What a thread keeps for its next use. Only resizes of extreme proportions need more.
 const KEPT_BYTES = 33_554_432
 const ALIGNMENT = 64
+// `set` copies shared memory word by word, or byte by byte where the two places are not aligned alike. `copy` moves it in one go,
+// but uses `set` for a whole buffer: so the buffer begins a little before the values.
+const BEFORE = 4
 
 /** Hands out addresses one after the other, before the memory behind them is there. */
 export class Layout {
@@ -92,11 +101,21 @@ export function openWorkspace(layout: Layout): Workspace {
   kept = null
   grow(memory, layout.size)
   const { buffer } = memory
+  const all = Buffer.from(buffer)
+  const floats = new Float32Array(buffer)
   return {
     run,
+    load(address, values) {
+      const { buffer: from, byteOffset, byteLength } = values
+      if (byteOffset < BEFORE) floats.set(values, address / Float32Array.BYTES_PER_ELEMENT)
+      else Buffer.from(from, byteOffset - BEFORE, byteLength + BEFORE).copy(all, address, BEFORE)
+    },
+    store(address, { buffer: to, byteOffset, byteLength }) {
+      all.copy(Buffer.from(to, byteOffset, byteLength), 0, address, address + byteLength)
+    },
     bytes: new Uint8Array(buffer),
     ints: new Int32Array(buffer),
-    floats: new Float32Array(buffer),
+    floats,
     [Symbol.dispose]() {
       if (buffer.byteLength <= KEPT_BYTES) kept = { run, memory }
     },

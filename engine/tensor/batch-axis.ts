@@ -7,7 +7,7 @@ import { inBlocks } from './map-pixels.ts'
 import { elementCount, type PixelWork, type SharedFloats, Tensor } from './tensor.ts'
 
 /** Elements per member of the batch. */
-export function memberSize(tensor: Tensor): number {
+function memberSize(tensor: Tensor): number {
   return elementCount(tensor.shape.slice(1))
 }
 

@@ -1,5 +1,7 @@
 /** Element-wise work on tensors, in blocks between which a cancelled run is noticed. */
 
+import { runRows } from './rows/run-rows.ts'
+import { toValueJob, type ValueChange } from './rows/value-rows.ts'
 import type { PixelWork, Tensor } from './tensor.ts'
 
 // A few hundred microseconds of work: short against any deadline, long against the price of looking at the flag.
@@ -25,5 +27,12 @@ export function mapBlocks(
 ): Tensor {
   const result = allocate(source.shape)
   inBlocks(source.data.length, checkpoint, (start, end) => fill(source.data, result.data, { start, end }))
+  return result
+}
+
+/** The same for changes that have a name: several threads can share those. */
+export function changeValues(source: Tensor, change: ValueChange, work: PixelWork): Tensor {
+  const result = work.allocate(source.shape)
+  runRows(toValueJob(change, source.data, result.data), work)
   return result
 }

@@ -3,6 +3,8 @@
  * copy. IMAGE is [batch, height, width, channels], MASK is [batch, height, width]. A tensor is never changed once it has
  * left the node that made it: the cache and other nodes read the same memory.
  */
+import type { RowJob } from './rows/row-jobs.ts'
+
 export type SharedFloats = Float32Array<SharedArrayBuffer>
 
 export class Tensor {
@@ -27,7 +29,11 @@ export interface PixelWork {
   readonly allocate: Allocate
   /** Throws when the run was cancelled. */
   checkpoint(): void
+  readonly shareRows?: ShareRows
 }
+
+/** Does the work together with other threads, or answers false when it is better done alone. Absent where there are no others. */
+export type ShareRows = (job: RowJob, checkpoint: () => void) => boolean
 
 /** What reading a file needs in addition: a decoder's memory is counted before it is taken. */
 export interface DecodeWork extends PixelWork {

@@ -1,6 +1,5 @@
 /** Rectangles of images: cut out of every frame, or laid onto a canvas. Rows are copied whole. */
-import { BYTE_TO_FLOAT, byteOf } from './bytes.ts'
-import { mapBlocks } from './map-pixels.ts'
+import { changeValues } from './map-pixels.ts'
 import { type PixelWork, type Tensor, viewOf } from './tensor.ts'
 
 export interface Window {
@@ -61,7 +60,5 @@ export function paste(
 
 /** Every value as 8 bit would have kept it: n/255. */
 export function throughBytes(image: Tensor, work: PixelWork): Tensor {
-  return mapBlocks(image, work, (from, to, { start, end }) => {
-    for (let i = start; i < end; i++) to[i] = BYTE_TO_FLOAT[byteOf(from[i])]
-  })
+  return changeValues(image, { kind: 'through bytes' }, work)
 }

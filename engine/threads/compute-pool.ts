@@ -4,6 +4,7 @@
  */
 import { Worker } from 'node:worker_threads'
 import { toHeapLimits } from '../../lib/threads/thread-heap.ts'
+import { createCorePlaces, freeAllPlaces, showBusy } from '../bands/core-places.ts'
 import { type Recognise, toWireRecord } from '../values/wire-value.ts'
 import type { ComputeThreadData } from './protocol.ts'
 import type { OpenedThread, ThreadKind } from './thread-kind.ts'
@@ -11,6 +12,8 @@ import { createThreadPool, type ThreadPool } from './thread-pool.ts'
 
 interface ComputePoolDeps {
   readonly size: number
+  /** How many cores the work on one large picture may use. */
+  readonly cores: number
   /** The longest time that one call may take. */
   readonly timeoutMs: number
   readonly nodeModules: readonly string[]
@@ -23,7 +26,9 @@ const FURTHER_SHARE = 2
 // What nodes build of texts and lists; tensors lie elsewhere.
 const HEAP_MB = 1024
 
-export function createComputePool({ size, timeoutMs, nodeModules, recognise }: ComputePoolDeps): ThreadPool {
+export function createComputePool({ size, cores, timeoutMs, nodeModules, recognise }: ComputePoolDeps): ThreadPool {
+  const places = createCorePlaces(cores)
+  let opened = 0
   const kind: ThreadKind = {
     size,
     isEager: true,
@@ -31,7 +36,8 @@ export function createComputePool({ size, timeoutMs, nodeModules, recognise }: C
     timeoutMs,
     cancelGraceMs: CANCEL_GRACE_MS,
     bufferBytes: null,
-    open: (memory) => openComputeThread({ nodeModules, memory }),
+    showBusy: (threads) => showBusy(places, threads),
+    open: (memory) => openComputeThread({ nodeModules, memory, places, owner: ++opened }),
     toCall: ({ node, inputs, call, cancelFlag }) => ({
       type: 'call',
       classType: node.classType,
@@ -51,5 +57,5 @@ function openComputeThread(workerData: ComputeThreadData): OpenedThread {
     transferList: [workerData.memory.port],
     resourceLimits: toHeapLimits(HEAP_MB),
   })
-  return { worker, port: worker, close() {} }
+  return { worker, port: worker, close: () => freeAllPlaces(workerData.places, workerData.owner) }
 }

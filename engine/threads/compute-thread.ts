@@ -5,6 +5,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { loadSharp } from '../../lib/files/load-sharp.ts'
 import { collectGarbage } from '../../lib/threads/garbage.ts'
+import { createBandCrew } from '../bands/band-crew.ts'
 import { type CallHost, performCall, readInputs } from '../node/node-call.ts'
 import { Interrupted, NodeError, toFailureText } from '../node/node-error.ts'
 import { fromWireRecord } from '../values/wire-value.ts'
@@ -18,7 +19,7 @@ const PROGRESS_EVERY_MS = 16
 // What one call may print; a node in a loop must not fill the memory of its readers.
 const LOG_LIMIT = 1_048_576
 
-const { nodeModules, memory } = workerData as ComputeThreadData
+const { nodeModules, memory, places, owner } = workerData as ComputeThreadData
 const port = parentPort
 if (port === null) throw new Error('this module runs as a worker thread')
 // Parallelism comes from the pool; a library that starts threads of its own would only get in the way.
@@ -27,6 +28,7 @@ loadSharp().cache(false)
 
 const table = await loadNodes(nodeModules)
 const { allocate, reserve } = openMemoryLine(memory)
+const crew = createBandCrew({ places, owner })
 const waitingForNumbers = new Map<number, PromiseWithResolvers<number>>()
 let nextRequestId = 0
 
@@ -59,6 +61,7 @@ function createHost(cancelFlag: Int32Array): CallHost {
     text: (text) => post({ type: 'text', text: text.slice(0, LOG_LIMIT) }),
     allocate,
     reserve,
+    shareRows: crew.shareRows,
     reserveNumbers(folder, subfolder, prefix, count) {
       const requestId = nextRequestId++
       const answer = Promise.withResolvers<number>()
@@ -78,16 +81,21 @@ async function handleCall(message: Extract<ToThread, { type: 'call' }>): Promise
     if (node === undefined) throw new NodeError('KeyError', `this engine has no node class ${classType}`)
     const host = createHost(cancelFlag)
     const result = toWireResult(await performCall(node, readInputs(node, fromWireRecord(inputs)), { call, host }))
+    await crew.settled()
     post({ type: 'done', result }, transferable(result.report))
   } catch (error) {
+    // With the answer, the memory of the call goes to others.
+    await crew.settled()
     post({ type: 'failed', failure: error instanceof Interrupted ? 'interrupted' : toFailureText(error) })
   }
 }
 
 port.on('message', (message: ToThread) => {
   if (message.type === 'call') void handleCall(message)
-  else if (message.type === 'collect') collectGarbage('major')
-  else if (message.type === 'numbers') {
+  else if (message.type === 'collect') {
+    collectGarbage('major')
+    crew.collectGarbage()
+  } else if (message.type === 'numbers') {
     const answer = waitingForNumbers.get(message.requestId)
     waitingForNumbers.delete(message.requestId)
     if (message.first === null) answer?.reject(new NodeError('OSError', 'no number for the output name could be had'))

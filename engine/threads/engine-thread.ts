@@ -35,7 +35,7 @@ const CACHE_SHARE = 0.5
 const PLAIN_CACHE_SHARE = 0.25
 const BEAT_MS = 250
 
-const { threads, memoryLimitBytes, runMemoryBytes, maxImagePixels, ...given } = workerData as EngineThreadData
+const { threads, cores, memoryLimitBytes, runMemoryBytes, maxImagePixels, ...given } = workerData as EngineThreadData
 const { values: valueLimits, nodeTimeoutMs, pulse, nodeModules, custom, letters } = given
 const port = parentPort
 if (port === null) throw new Error('this module runs as a worker thread')
@@ -46,7 +46,7 @@ loadSharp().cache(false)
 const table = await loadNodes(nodeModules, custom.nodes.declarations)
 setInterval(createIdleCollection(), IDLE_CHECK_MS)
 const recognise = (buffer: SharedArrayBuffer) => ledger.recognise(buffer)
-const pool = createComputePool({ size: threads, timeoutMs: nodeTimeoutMs, nodeModules, recognise })
+const pool = createComputePool({ size: threads, cores, timeoutMs: nodeTimeoutMs, nodeModules, recognise })
 const hasCustomNodes = custom.nodes.declarations.length > 0
 // One node that hangs must not keep all others waiting.
 const nodePoolSize = hasCustomNodes ? Math.max(2, threads) : 0

@@ -4,6 +4,7 @@
  * are shared.
  */
 import type { MessagePort } from 'node:worker_threads'
+import type { CorePlaces } from '../bands/core-places.ts'
 import type { CustomNodes, NodeLimits } from '../custom/custom-nodes.ts'
 import type { CallSurroundings } from '../node/node-call.ts'
 import type { InputFile, MadeReport, ProgressExtras } from '../node/node-context.ts'
@@ -16,6 +17,8 @@ import type { WireModelAnswer, WireModelCall } from './model-line.ts'
 /** Given to the engine thread when it starts. */
 export interface EngineThreadData {
   readonly threads: number
+  /** How many cores the work on one large picture may use. */
+  readonly cores: number
   readonly memoryLimitBytes: number
   /** Of that, what one run may have at a time. */
   readonly runMemoryBytes: number
@@ -78,6 +81,9 @@ export interface NumberRequest {
 export interface ComputeThreadData {
   readonly nodeModules: readonly string[]
   readonly memory: MemoryLine
+  readonly places: CorePlaces
+  /** Under which number it takes places for helpers. */
+  readonly owner: number
 }
 
 /** How a thread that runs nodes asks for memory, and waits for it without leaving the code of its node. */

@@ -28,6 +28,8 @@ export interface ThreadKind {
   readonly cancelGraceMs: number
   /** What the buffers of one thread may occupy; null where the nodes are known to ask for all of their memory. */
   readonly bufferBytes: number | null
+  /** Told whenever the number of threads with a call may have changed. */
+  showBusy(threads: number): void
   /** `memory` is the thread's line to the engine's memory, whose port has to be transferred. */
   open(memory: MemoryLine): OpenedThread
   toCall(task: ComputeTask): CallMessage<unknown>

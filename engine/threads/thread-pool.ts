@@ -64,6 +64,7 @@ export function createThreadPool(kind: ThreadKind, recognise: Recognise): Thread
       if (job === undefined) break
       give(thread, job)
     }
+    kind.showBusy(threads.values().reduce((busy, { job }) => busy + (job === null ? 0 : 1), 0))
     if (pause === null) for (let missing = countMissing(); missing > 0; missing--) openThread()
     if (isBusy()) watching ??= setInterval(watch, WATCH_EVERY_MS)
   }

@@ -2,7 +2,7 @@
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { float, image, MAX_SEED, wideInt } from '../../node/input-kinds.ts'
 import { fillTorchNormal } from '../../random/torch-normal.ts'
-import { inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
+import { changeValues, inBlocks } from '../../tensor/map-pixels.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 
 const facts = {
@@ -14,14 +14,8 @@ const facts = {
 
 const factor = () => float({ default: 1, min: 0, max: 2 })
 
-/** x·gain + offset, held within 0..1. */
 function adjusted(images: Tensor, { gain, offset }: { gain: number; offset: number }, work: PixelWork): Tensor {
-  return mapBlocks(images, work, (from, to, { start, end }) => {
-    for (let i = start; i < end; i++) {
-      const value = from[i] * gain + offset
-      to[i] = value < 0 ? 0 : value > 1 ? 1 : value
-    }
-  })
+  return changeValues(images, { kind: 'adjust', gain, offset }, work)
 }
 
 export const adjustBrightness = defineNode({
@@ -60,10 +54,7 @@ export const normalizeImages = defineNode({
     std: float({ advanced: true, default: 0.5, min: 0.001, max: 1 }),
   },
   run({ images, mean, std }, context) {
-    const normalized = mapBlocks(images, context, (from, to, { start, end }) => {
-      for (let i = start; i < end; i++) to[i] = (from[i] - mean) / std
-    })
-    return { outputs: [normalized] }
+    return { outputs: [changeValues(images, { kind: 'normalize', mean, deviation: std }, context)] }
   },
 })
 
@@ -77,10 +68,7 @@ export const imageInvert = defineNode({
   outputs: [{ type: 'IMAGE' }],
   cost: ({ image: tensor }) => costOf(tensor.data.length),
   run({ image: tensor }, context) {
-    const inverted = mapBlocks(tensor, context, (from, to, { start, end }) => {
-      for (let i = start; i < end; i++) to[i] = 1 - from[i]
-    })
-    return { outputs: [inverted] }
+    return { outputs: [changeValues(tensor, { kind: 'invert' }, context)] }
   },
 })
 

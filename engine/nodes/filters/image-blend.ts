@@ -3,8 +3,9 @@ import { costOf, defineNode } from '../../node/define-node.ts'
 import { combo, float, image } from '../../node/input-kinds.ts'
 import { sizeMismatch } from '../../tensor/broadcast.ts'
 import { alignChannels } from '../../tensor/channels.ts'
-import { BLEND_MODES, blendInto } from '../../tensor/compose/blend.ts'
+import { BLEND_MODES, toBlendJob } from '../../tensor/compose/blend.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
+import { runRows } from '../../tensor/rows/run-rows.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 
 /** The second image in the shape of the first; only its batch may be another. */
@@ -44,11 +45,8 @@ export const imageBlend = defineNode({
     const batch = commonBatch(image1, second)
     const result = context.allocate([batch, ...image1.shape.slice(1)])
     const size = result.data.length / batch
-    for (let index = 0; index < batch; index++) {
-      const a = image1.data.subarray(image1.shape[0] === 1 ? 0 : index * size)
-      const b = second.data.subarray(second.shape[0] === 1 ? 0 : index * size)
-      blendInto(result.data.subarray(index * size, (index + 1) * size), { a, b, mode, factor }, context)
-    }
+    const blend = { a: image1.data, b: second.data, out: result.data, size, mode, factor }
+    if (size > 0) runRows(toBlendJob(blend), context)
     return { outputs: [result] }
   },
 })

@@ -7,8 +7,9 @@ import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { costOf, defineNode, type EngineNode } from '../../node/define-node.ts'
 import { withDefinition } from '../../node/dynamic-node.ts'
 import { combo, float, image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
+import { UPSCALE_METHODS } from '../../tensor/resize/resize-rows.ts'
 import { longerSideTo, scaledBy, withOpenSide } from '../../tensor/resize/target-size.ts'
-import { UPSCALE_METHODS, upscale } from '../../tensor/resize/upscale.ts'
+import { upscale } from '../../tensor/resize/upscale.ts'
 import { factorInputs, sizeInputs } from './resize-inputs.ts'
 
 export const imageScale = defineNode({

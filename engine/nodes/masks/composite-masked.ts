@@ -1,12 +1,14 @@
 /** One picture, or one latent, laid over another where a mask allows it. */
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { boolean, type InputKind, image, int, MAX_RESOLUTION, mask } from '../../node/input-kinds.ts'
-import { copyInto, memberSize } from '../../tensor/batch-axis.ts'
+import { copyInto } from '../../tensor/batch-axis.ts'
 import { broadcastShape, sizeMismatch } from '../../tensor/broadcast.ts'
 import { alignChannels } from '../../tensor/channels.ts'
+import { toCompositeJob } from '../../tensor/compose/composite-rows.ts'
 import { type Picture, pastePicture } from '../../tensor/compose/paste.ts'
 import { planeSize, resizePlanes } from '../../tensor/resize/resize-planes.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
+import { runRows } from '../../tensor/rows/run-rows.ts'
 import { elementCount, type PixelWork, type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { LATENT_SCALE, latent } from '../latents/latent.ts'
 import { asMaskBatch, offset } from './mask-kinds.ts'
@@ -24,12 +26,6 @@ function stretch(tensor: Tensor, to: Tensor, work: PixelWork): Tensor {
   return upscale(tensor, { width, height, method: 'bilinear', crop: 'disabled' }, work)
 }
 
-/** Member `index` of a batch that repeats from its start. */
-function repeated(tensor: Tensor, index: number) {
-  const [batch, height, width] = tensor.shape
-  return { data: tensor.data, start: (index % batch) * memberSize(tensor), width, height }
-}
-
 export const imageCompositeMasked = defineNode({
   classType: 'ImageCompositeMasked',
   displayName: 'Image Composite Masked',
@@ -42,18 +38,14 @@ export const imageCompositeMasked = defineNode({
   cost: ({ destination, source }) => costOf(destination.data.length + source.data.length),
   run({ destination, source, x, y, resize_source: isResized, mask: given }, context) {
     const aligned = alignChannels(destination, source, context)
-    const { batch, channels } = viewOf(destination)
+    const { channels } = viewOf(destination)
     // Upstream has the channels in front of height and width here.
     if (aligned.shape[3] !== channels) throw sizeMismatch(channels, aligned.shape[3], 1)
     const above = isResized ? stretch(aligned, destination, context) : aligned
-    const weights = given === undefined ? null : stretch(asMaskBatch(given), above, context)
+    const weights = given === undefined ? null : viewOf(stretch(asMaskBatch(given), above, context))
     const result = context.allocate(destination.shape)
-    copyInto(result.data, 0, destination.data, context.checkpoint)
-    for (let index = 0; index < batch; index++) {
-      const maskPart = weights === null ? null : repeated(weights, index)
-      const paste = { target: repeated(result, index), source: repeated(above, index), mask: maskPart, channels, x, y }
-      pastePicture(paste, context)
-    }
+    const composite = { destination: viewOf(destination), source: viewOf(above), mask: weights, out: result.data, x, y }
+    runRows(toCompositeJob(composite), context)
     return { outputs: [result] }
   },
 })

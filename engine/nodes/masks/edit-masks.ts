@@ -5,7 +5,7 @@ import { defineDynamicNode } from '../../node/dynamic-node.ts'
 import { boolean, float, int, MAX_RESOLUTION, mask } from '../../node/input-kinds.ts'
 import { concatenate, sliceBatch } from '../../tensor/batch-axis.ts'
 import { createDilation } from '../../tensor/filters/dilate.ts'
-import { inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
+import { changeValues, inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
 import { cutWindow } from '../../tensor/window.ts'
 import { asMaskBatch, offset, position, side } from './mask-kinds.ts'
@@ -34,10 +34,7 @@ export const invertMask = defineNode({
   required: { mask: mask({}) },
   cost: ({ mask: tensor }) => costOf(tensor.data.length),
   run({ mask: tensor }, context) {
-    const inverted = mapBlocks(tensor, context, (from, to, { start, end }) => {
-      for (let i = start; i < end; i++) to[i] = 1 - from[i]
-    })
-    return { outputs: [inverted] }
+    return { outputs: [changeValues(tensor, { kind: 'invert' }, context)] }
   },
 })
 

@@ -1,4 +1,4 @@
-/** Two rows of floats into one, value by value: the blend modes, and an image moved away from its blurred self. */
+/** Rows of floats value by value: two mixed in a blend mode, an image moved away from its blurred self, and a negative. */
 import { defineKernel } from '../assemble.ts'
 import { type Code, f32, f32x4, forEach, i32, v128 } from '../instructions.ts'
 
@@ -53,3 +53,10 @@ export const blendDifference = blendWith(subtract)
 
 /** a is the image, b its blurred self, the factor how far to move away. */
 export const sharpen = mixWith((a, b, gain) => add(a, multiply(subtract(a, b), gain)))
+
+/** 1 - x for all values from `start` to `end`, in place, four vectors at a time. */
+export const invert = defineKernel({ start: 'i32', end: 'i32' }, ({ start, end }, newLocal) => {
+  const at = newLocal('i32')
+  const vectors = [0, 16, 32, 48].map((offset) => v128.store(at.get, inverse(v128.load(at.get, offset)), offset))
+  return forEach(at, { from: start.get, to: end.get, step: i32.const(64) }, vectors)
+})

@@ -1,6 +1,6 @@
-/** Two images of one shape mixed value by value, in the six modes that ComfyUI's blend knows. */
+/** Images of one size mixed value by value, in the six modes that ComfyUI's blend knows. */
 import { Layout, openWorkspace } from '../../simd/workspace.ts'
-import type { PixelWork } from '../tensor.ts'
+import type { RowLoop, RowWork } from '../rows/row-loop.ts'
 
 const KERNELS = {
   normal: 'blendNormal',
@@ -19,30 +19,49 @@ const PIECE = 16_384
 const FLOAT_BYTES = 4
 
 interface Blend {
+  /** As large as `out`, or one image that is used for all of its images. */
   readonly a: Float32Array
   readonly b: Float32Array
+  readonly out: Float32Array
+  /** Values of one image. */
+  readonly size: number
   readonly mode: BlendMode
   /** The share of the mixed picture, 0 to 1; the rest is `a`. */
   readonly factor: number
 }
 
-/** Writes all of `out`, clipped to 0..1. */
-export function blendInto(
-  out: Float32Array,
-  { a, b, mode, factor }: Blend,
-  { checkpoint }: Pick<PixelWork, 'checkpoint'>,
-): void {
+export interface BlendJob extends Blend, RowWork {
+  readonly name: 'blend'
+}
+
+/** Writes all of `out`, clipped to 0..1. What counts as a row is a piece of an image. */
+export function toBlendJob(blend: Blend): BlendJob {
+  const { out, size } = blend
+  const rows = (out.length / size) * Math.ceil(size / PIECE)
+  return { name: 'blend', ...blend, rows, leastRows: 1, values: 3 * out.length }
+}
+
+export function openBlendRows({ a, b, out, size, mode, factor }: BlendJob): RowLoop {
   const layout = new Layout()
   const [first, second, mixed] = [0, 1, 2].map(() => layout.take(PIECE * FLOAT_BYTES))
-  using space = openWorkspace(layout)
-  const { floats } = space
+  const space = openWorkspace(layout)
   const blend = space.run[KERNELS[mode]]
-  for (let from = 0; from < out.length; from += PIECE) {
-    checkpoint()
-    const count = Math.min(PIECE, out.length - from)
-    floats.set(a.subarray(from, from + count), first / FLOAT_BYTES)
-    floats.set(b.subarray(from, from + count), second / FLOAT_BYTES)
-    blend(mixed, count * FLOAT_BYTES, first, second, factor)
-    out.set(floats.subarray(mixed / FLOAT_BYTES, mixed / FLOAT_BYTES + count), from)
+  const pieces = Math.ceil(size / PIECE)
+  return {
+    writeRow(row) {
+      const from = (row % pieces) * PIECE
+      const count = Math.min(PIECE, size - from)
+      const at = Math.floor(row / pieces) * size + from
+      // Both are as long as the result, or one image.
+      const partOf = (images: Float32Array) => {
+        const start = images.length === size ? from : at
+        return images.subarray(start, start + count)
+      }
+      space.load(first, partOf(a))
+      space.load(second, partOf(b))
+      blend(mixed, count * FLOAT_BYTES, first, second, factor)
+      space.store(mixed, out.subarray(at, at + count))
+    },
+    [Symbol.dispose]: () => space[Symbol.dispose](),
   }
 }

@@ -1,5 +1,6 @@
 /** Lays a smaller picture over a larger one, through a mask: out = source * m + destination * (1 - m) where they meet. */
 import type { PixelWork } from '../tensor.ts'
+import { mixRow } from './composite-rows.ts'
 
 /** Pictures whose pixels have their channels side by side; a plane has one channel. */
 export interface Picture {
@@ -38,21 +39,9 @@ export function pastePicture(
       continue
     }
     const weights = mask.start + row * mask.width
-    pasteRow(target.data.subarray(to), source.data.subarray(from), {
+    mixRow(target.data.subarray(to), source.data.subarray(from), {
       weights: mask.data.subarray(weights, weights + width),
       channels,
     })
-  }
-}
-
-function pasteRow(
-  target: Float32Array,
-  source: Float32Array,
-  { weights, channels }: { readonly weights: Float32Array; readonly channels: number },
-): void {
-  for (let pixel = 0, at = 0; pixel < weights.length; pixel++) {
-    const weight = weights[pixel]
-    const rest = 1 - weight
-    for (const end = at + channels; at < end; at++) target[at] = source[at] * weight + target[at] * rest
   }
 }

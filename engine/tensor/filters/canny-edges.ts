@@ -4,7 +4,8 @@
  */
 import { inBlocks } from '../map-pixels.ts'
 import { type PixelWork, type Tensor, viewOf } from '../tensor.ts'
-import { filterSeparable, type HalfKernel } from './separable-filter.ts'
+import type { HalfKernel } from './filter-rows.ts'
+import { filterSeparable } from './separable-filter.ts'
 
 const { fround } = Math
 

@@ -5,7 +5,7 @@
  */
 import { SPAN_BYTES, SUM_BYTES } from '../../simd/kernels/area-rows.ts'
 import { Layout, openWorkspace, type Workspace } from '../../simd/workspace.ts'
-import type { Plane, ResizeTarget } from './resize-float.ts'
+import type { Resize, ResizedRows } from './resize-float.ts'
 
 const FLOAT_BYTES = 4
 const CHANNELS_AT_ONCE = 4
@@ -13,28 +13,6 @@ const CHANNELS_AT_ONCE = 4
 /** The source pixels from `start` to before `end` that target pixel `index` touches along one axis. */
 function spanOf(index: number, inSize: number, outSize: number): { readonly start: number; readonly end: number } {
   return { start: Math.floor((index * inSize) / outSize), end: Math.ceil(((index + 1) * inSize) / outSize) }
-}
-
-interface Addresses {
-  readonly source: number
-  readonly sums: number
-  readonly out: number
-  readonly table: number
-  readonly tableEnd: number
-  readonly layout: Layout
-}
-
-function layOut({ width, channels }: Plane, target: ResizeTarget): Addresses {
-  const layout = new Layout()
-  const table = layout.take(target.width * SPAN_BYTES)
-  return {
-    source: layout.take(width * channels * FLOAT_BYTES),
-    sums: layout.take(target.width * SUM_BYTES),
-    out: layout.take(target.width * channels * FLOAT_BYTES),
-    table,
-    tableEnd: table + target.width * SPAN_BYTES,
-    layout,
-  }
 }
 
 function writeTable({ ints, floats }: Workspace, at: number, { source, target }: Resize): void {
@@ -47,47 +25,37 @@ function writeTable({ ints, floats }: Workspace, at: number, { source, target }:
   }
 }
 
-interface Resize {
-  readonly source: Plane
-  readonly target: ResizeTarget
-}
-
-/** Four channels of one target row: all its source rows summed up, then divided. */
-function averageRows(space: Workspace, { source, addresses, rows, offset }: RowsOf): void {
-  const { sums, table, tableEnd, out } = addresses
-  const stride = source.channels * FLOAT_BYTES
-  space.bytes.fill(0, sums, sums + ((tableEnd - table) / SPAN_BYTES) * SUM_BYTES)
-  for (let row = rows.start; row < rows.end; row++) {
-    const from = source.start + row * source.rowStride
-    space.floats.set(source.data.subarray(from, from + source.width * source.channels), addresses.source / FLOAT_BYTES)
-    space.run.sumSpans(sums, addresses.source + offset, table, tableEnd, stride)
-  }
-  space.run.divideSums(out + offset, sums, table, tableEnd, stride, rows.end - rows.start)
-}
-
-interface RowsOf {
-  readonly source: Plane
-  readonly addresses: Addresses
-  readonly rows: { readonly start: number; readonly end: number }
-  /** Bytes from a pixel's first channel to the first of these four. */
-  readonly offset: number
-}
-
-/** Resizes one image of a batch. `checkpoint` is called once per target row. */
-export function resizePlaneArea(source: Plane, target: ResizeTarget, { checkpoint }: { checkpoint(): void }): void {
-  const addresses = layOut(source, target)
-  using space = openWorkspace(addresses.layout)
-  writeTable(space, addresses.table, { source, target })
-  const rowLength = target.width * source.channels
-  const from = addresses.out / FLOAT_BYTES
-  const lastGroup = Math.ceil(source.channels / CHANNELS_AT_ONCE) - 1
-  for (let y = 0; y < target.height; y++) {
-    checkpoint()
-    const rows = spanOf(y, source.height, target.height)
-    // From the last four channels to the first: what they write beyond their pixel belongs to the first of the next.
-    for (let group = lastGroup; group >= 0; group--) {
-      averageRows(space, { source, addresses, rows, offset: group * CHANNELS_AT_ONCE * FLOAT_BYTES })
-    }
-    target.data.set(space.floats.subarray(from, from + rowLength), target.start + y * rowLength)
+export function openArea({ source, target }: Resize): ResizedRows {
+  const { data, rowStride, width, height, channels } = source
+  const layout = new Layout()
+  const groups = Math.ceil(channels / CHANNELS_AT_ONCE)
+  const given = layout.take(width * channels * FLOAT_BYTES)
+  const sumBytes = target.width * SUM_BYTES
+  const sums = Array.from({ length: groups }, () => layout.take(sumBytes))
+  const out = layout.take(target.width * channels * FLOAT_BYTES)
+  const table = layout.take(target.width * SPAN_BYTES)
+  const end = table + target.width * SPAN_BYTES
+  const space = openWorkspace(layout)
+  writeTable(space, table, { source, target })
+  const stride = channels * FLOAT_BYTES
+  const offsetOf = (group: number) => group * CHANNELS_AT_ONCE * FLOAT_BYTES
+  return {
+    space,
+    rowAt(y, start) {
+      const rows = spanOf(y, height, target.height)
+      for (const group of sums) space.bytes.fill(0, group, group + sumBytes)
+      for (let row = rows.start; row < rows.end; row++) {
+        const from = start + row * rowStride
+        space.load(given, data.subarray(from, from + width * channels))
+        for (let group = 0; group < groups; group++) {
+          space.run.sumSpans(sums[group], given + offsetOf(group), table, end, stride)
+        }
+      }
+      // From the last four channels to the first: what they write beyond their pixel belongs to the first of the next.
+      for (let group = groups - 1; group >= 0; group--) {
+        space.run.divideSums(out + offsetOf(group), sums[group], table, end, stride, rows.end - rows.start)
+      }
+      return out
+    },
   }
 }

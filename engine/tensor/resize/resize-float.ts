@@ -7,43 +7,33 @@ import { TAP_BYTES } from '../../simd/kernels/resize-rows.ts'
 import { Layout, openWorkspace, type Workspace } from '../../simd/workspace.ts'
 import { type AxisTable, createAxisTable, type SeparableMethod } from './axis-table.ts'
 
-/** A part of an image, or all of it: where its rows begin and how far apart they are. */
-export interface Plane {
+/** Pictures of one size, or the same part of each: where their rows begin and how far apart they are. */
+export interface Planes {
   readonly data: Float32Array
-  /** Index of the first value. */
+  /** Index of the first value of the first picture. */
   readonly start: number
   readonly rowStride: number
+  /** From one picture to the next. */
+  readonly planeStride: number
   readonly width: number
   readonly height: number
   readonly channels: number
 }
 
-export interface ResizeTarget {
-  readonly data: Float32Array
-  readonly start: number
-  readonly width: number
-  readonly height: number
+export interface Resize {
+  readonly source: Planes
+  readonly target: { readonly width: number; readonly height: number }
 }
 
-interface ResizeTables {
-  readonly horizontal: AxisTable
-  readonly vertical: AxisTable
-}
-
-type Size = { readonly width: number; readonly height: number }
-
-export function createResizeTables(method: SeparableMethod, from: Size, to: Size): ResizeTables {
-  return {
-    horizontal: createAxisTable(method, from.width, to.width),
-    vertical: createAxisTable(method, from.height, to.height),
-  }
+/** Rows of the target, made one by one in a workspace that whoever opened them disposes of. */
+export interface ResizedRows {
+  readonly space: Workspace
+  /** The address of row `y` of the picture whose source begins at index `start`, until the next row is asked for. */
+  rowAt(y: number, start: number): number
 }
 
 const FLOAT_BYTES = 4
 const CHANNELS_AT_ONCE = 4
-
-/** Resizes the row at one address of the workspace into another. */
-type RowPass = (source: number, target: number) => void
 
 export function writeTable({ ints, floats }: Workspace, at: number, { table, channels }: TableOf): void {
   const { indexes, weights } = table
@@ -57,6 +47,9 @@ interface TableOf {
   readonly table: AxisTable
   readonly channels: number
 }
+
+/** Resizes the row at one address of the workspace into another. */
+type RowPass = (source: number, target: number) => void
 
 function createRowPass(space: Workspace, at: number, { table, channels }: TableOf): RowPass {
   writeTable(space, at, { table, channels })
@@ -73,81 +66,55 @@ function createRowPass(space: Workspace, at: number, { table, channels }: TableO
   }
 }
 
-interface Addresses {
-  readonly source: number
+interface RowRing {
+  /** Neighbouring rows get entries of their own as long as there are no more of them than entries. */
   readonly ring: readonly number[]
-  readonly out: number
-  readonly table: number
-  readonly layout: Layout
+  /** Brings the values of a row to an address, in whatever form the ring holds them. */
+  fill(address: number, values: Float32Array): void
 }
 
-function layOut(source: Plane, target: ResizeTarget, { horizontal, vertical }: ResizeTables): Addresses {
-  const layout = new Layout()
-  const rowBytes = target.width * source.channels * FLOAT_BYTES
-  return {
-    source: layout.take(source.width * source.channels * FLOAT_BYTES),
-    ring: Array.from({ length: vertical.taps }, () => layout.take(rowBytes)),
-    out: layout.take(rowBytes),
-    table: layout.take(horizontal.indexes.length * TAP_BYTES),
-    layout,
-  }
-}
-
-/** Where a source row lies once it has been resized horizontally. Rows that were used lately are still there. */
-function createRowFinder(
-  space: Workspace,
-  source: Plane,
-  { addresses, rowPass }: { addresses: Addresses; rowPass: RowPass },
-) {
-  const { ring } = addresses
-  const heldRows = new Int32Array(ring.length).fill(-1)
-  const length = source.width * source.channels
-  return (row: number): number => {
+/** Where a source row lies in the workspace. Rows that were used lately are still there. */
+export function createSourceRows({ data, rowStride, width, channels }: Planes, { ring, fill }: RowRing) {
+  // By their place in memory, which tells rows of different pictures apart.
+  const held = new Float64Array(ring.length).fill(-1)
+  return (row: number, start: number): number => {
     const entry = row % ring.length
-    if (heldRows[entry] === row) return ring[entry]
-    const from = source.start + row * source.rowStride
-    space.floats.set(source.data.subarray(from, from + length), addresses.source / FLOAT_BYTES)
-    rowPass(addresses.source, ring[entry])
-    heldRows[entry] = row
+    const from = start + row * rowStride
+    if (held[entry] !== from) {
+      fill(ring[entry], data.subarray(from, from + width * channels))
+      held[entry] = from
+    }
     return ring[entry]
   }
 }
 
-interface RowSum {
-  readonly rowAt: (row: number) => number
-  readonly vertical: AxisTable
-  readonly addresses: Addresses
-  readonly bytes: number
-}
-
-/** Answers with the address of target row `y`. */
-function combineRows({ run }: Workspace, { rowAt, vertical, addresses, bytes }: RowSum, y: number): number {
-  const { taps, indexes, weights } = vertical
-  const { out } = addresses
-  const start = y * taps
-  const row = (tap: number) => rowAt(indexes[start + tap])
-  if (taps === 1) return row(0)
-  run.combineFour(out, bytes, row(0), row(1), row(2), row(3), ...weights.subarray(start, start + 4))
-  return out
-}
-
-/** Resizes one image of a batch. `checkpoint` is called once per target row. */
-export function resizePlane(
-  source: Plane,
-  target: ResizeTarget,
-  { tables, checkpoint }: { readonly tables: ResizeTables; checkpoint(): void },
-): void {
-  const { horizontal, vertical } = tables
+export function openSeparable(method: SeparableMethod, { source, target }: Resize): ResizedRows {
   const { channels } = source
-  const rowLength = target.width * channels
-  const addresses = layOut(source, target, tables)
-  using space = openWorkspace(addresses.layout)
-  const rowPass = createRowPass(space, addresses.table, { table: horizontal, channels })
-  const rowAt = createRowFinder(space, source, { addresses, rowPass })
-  const sum = { rowAt, vertical, addresses, bytes: rowLength * FLOAT_BYTES }
-  for (let y = 0; y < target.height; y++) {
-    checkpoint()
-    const from = combineRows(space, sum, y) / FLOAT_BYTES
-    target.data.set(space.floats.subarray(from, from + rowLength), target.start + y * rowLength)
+  const horizontal = createAxisTable(method, source.width, target.width)
+  const { taps, indexes, weights } = createAxisTable(method, source.height, target.height)
+  const layout = new Layout()
+  const bytes = target.width * channels * FLOAT_BYTES
+  const given = layout.take(source.width * channels * FLOAT_BYTES)
+  const ring = Array.from({ length: taps }, () => layout.take(bytes))
+  const out = layout.take(bytes)
+  const table = layout.take(horizontal.indexes.length * TAP_BYTES)
+  const space = openWorkspace(layout)
+  const passRow = createRowPass(space, table, { table: horizontal, channels })
+  const rowOf = createSourceRows(source, {
+    ring,
+    fill(address, values) {
+      space.load(given, values)
+      passRow(given, address)
+    },
+  })
+  return {
+    space,
+    rowAt(y, start) {
+      const first = y * taps
+      const row = (tap: number) => rowOf(indexes[first + tap], start)
+      if (taps === 1) return row(0)
+      space.run.combineFour(out, bytes, row(0), row(1), row(2), row(3), ...weights.subarray(first, first + 4))
+      return out
+    },
   }
 }

@@ -6,8 +6,8 @@
 import { unknownPixels } from '../../node/node-error.ts'
 import { LOW_BITS, PAIR_BYTES, ROW_PAIR_BYTES } from '../../simd/kernels/lanczos-rows.ts'
 import { Layout, openWorkspace, type Workspace } from '../../simd/workspace.ts'
-import type { LanczosTable } from './lanczos-table.ts'
-import type { Plane, ResizeTarget } from './resize-float.ts'
+import { createLanczosTable, type LanczosTable } from './lanczos-table.ts'
+import { createSourceRows, type Planes, type Resize, type ResizedRows } from './resize-float.ts'
 
 interface LanczosTables {
   readonly horizontal: LanczosTable | null
@@ -70,7 +70,7 @@ interface Addresses {
   readonly layout: Layout
 }
 
-function layOut(source: Plane, target: ResizeTarget, { horizontal, vertical }: LanczosTables): Addresses {
+function layOut({ source, target }: Resize, { horizontal, vertical }: LanczosTables): Addresses {
   const layout = new Layout()
   const rowBytes = target.width * source.channels
   const pad = PIXEL_BYTES * ((horizontal?.taps ?? 0) + 1)
@@ -87,30 +87,25 @@ function layOut(source: Plane, target: ResizeTarget, { horizontal, vertical }: L
   }
 }
 
-/** Where a source row lies as bytes in the target's width. */
-type RowFinder = (row: number) => number
-
 interface RowsOf {
-  readonly source: Plane
+  readonly source: Planes
   readonly horizontal: LanczosTable | null
   readonly addresses: Addresses
   readonly usesAlpha: boolean
 }
 
-function createRowFinder(space: Workspace, { source, horizontal, addresses, usesAlpha }: RowsOf): RowFinder {
-  const { run, ints, floats, bytes } = space
-  const { channels, width, data } = source
-  const { ring, pixels, rowTable } = addresses
-  const heldRows = new Int32Array(ring.length).fill(-1)
-  const length = width * channels
-  const floatsEnd = addresses.floats + length * FLOAT_BYTES
+/** Brings a row of the source to an address, as bytes in the target's width. */
+function createRowFill(space: Workspace, { source, horizontal, addresses, usesAlpha }: RowsOf) {
+  const { run, ints, bytes } = space
+  const { channels, width } = source
+  const { pixels, rowTable } = addresses
+  const floatsEnd = addresses.floats + width * channels * FLOAT_BYTES
   if (horizontal !== null) writeRowTable(ints, rowTable, horizontal)
   const entryBytes = rowTableBytes(horizontal?.taps ?? 0)
   const tableEnd = rowTable + (horizontal?.starts.length ?? 0) * entryBytes
 
-  function fillRow(target: number, row: number): void {
-    const from = source.start + row * source.rowStride
-    floats.set(data.subarray(from, from + length), addresses.floats / FLOAT_BYTES)
+  return (target: number, values: Float32Array): void => {
+    space.load(addresses.floats, values)
     if (horizontal === null && !usesAlpha) {
       run.floatsToBytes(target, addresses.floats, floatsEnd, channels * FLOAT_BYTES, channels)
       return
@@ -125,27 +120,18 @@ function createRowFinder(space: Workspace, { source, horizontal, addresses, uses
       for (let c = 0; c < channels; c++) bytes[to++] = bytes[at + c]
     }
   }
-
-  return (row) => {
-    const entry = row % ring.length
-    if (heldRows[entry] !== row) {
-      fillRow(ring[entry], row)
-      heldRows[entry] = row
-    }
-    return ring[entry]
-  }
 }
 
 interface ColumnOf {
-  readonly vertical: LanczosTable | null
+  readonly vertical: LanczosTable
   readonly addresses: Addresses
-  readonly rowAt: RowFinder
+  /** Where a source row lies as bytes in the target's width. */
+  readonly rowAt: (row: number) => number
   readonly rowBytes: number
 }
 
 /** Writes target row `y` as bytes and answers where. */
 function sumColumn({ run, ints }: Workspace, { vertical, addresses, rowAt, rowBytes }: ColumnOf, y: number): number {
-  if (vertical === null) return rowAt(y)
   const { taps, starts, counts, weights } = vertical
   const [start, count] = [starts[y], counts[y]]
   let word = addresses.columnTable / INT_BYTES
@@ -159,27 +145,33 @@ function sumColumn({ run, ints }: Workspace, { vertical, addresses, rowAt, rowBy
   return addresses.bytes
 }
 
-/** Resizes one image of a batch. With nothing to resize, the rounding to 8 bit still happens. */
-export function resizePlaneLanczos(
-  source: Plane,
-  target: ResizeTarget,
-  { tables, checkpoint }: { readonly tables: LanczosTables; checkpoint(): void },
-): void {
-  const { horizontal, vertical } = tables
+/** With nothing to resize, the rounding to 8 bit still happens. */
+export function openLanczos({ source, target }: Resize): ResizedRows {
   const { channels } = source
   if (channels > PIXEL_BYTES) throw unknownPixels(channels)
+  const horizontal = createLanczosTable(source.width, target.width)
+  const vertical = createLanczosTable(source.height, target.height)
   const usesAlpha = (horizontal !== null || vertical !== null) && (channels === 4 || channels === 2)
   const rowBytes = target.width * channels
-  const addresses = layOut(source, target, tables)
-  using space = openWorkspace(addresses.layout)
-  const rowAt = createRowFinder(space, { source, horizontal, addresses, usesAlpha })
-  for (let y = 0; y < target.height; y++) {
-    checkpoint()
-    // Without a vertical pass this is the row in its ring: in use once only, so it may be changed in entry as well.
-    const row = sumColumn(space, { vertical, addresses, rowAt, rowBytes }, y)
-    if (usesAlpha) divideByAlpha(space.bytes.subarray(row, row + rowBytes), channels)
-    space.run.bytesToFloats(addresses.out, row, row + rowBytes)
-    const out = addresses.out / FLOAT_BYTES
-    target.data.set(space.floats.subarray(out, out + rowBytes), target.start + y * rowBytes)
+  const addresses = layOut({ source, target }, { horizontal, vertical })
+  const space = openWorkspace(addresses.layout)
+  const fill = createRowFill(space, { source, horizontal, addresses, usesAlpha })
+  const rowOf = createSourceRows(source, { ring: addresses.ring, fill })
+  function bytesAt(y: number, start: number): number {
+    if (vertical !== null) {
+      return sumColumn(space, { vertical, addresses, rowAt: (row) => rowOf(row, start), rowBytes }, y)
+    }
+    // A row in the ring could be asked for again, and its alpha must be divided out only once.
+    space.bytes.copyWithin(addresses.bytes, rowOf(y, start), rowOf(y, start) + rowBytes)
+    return addresses.bytes
+  }
+  return {
+    space,
+    rowAt(y, start) {
+      const row = bytesAt(y, start)
+      if (usesAlpha) divideByAlpha(space.bytes.subarray(row, row + rowBytes), channels)
+      space.run.bytesToFloats(addresses.out, row, row + rowBytes)
+      return addresses.out
+    },
   }
 }

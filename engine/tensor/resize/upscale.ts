@@ -4,16 +4,11 @@
  */
 import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { NodeError } from '../../node/node-error.ts'
+import { runRows } from '../rows/run-rows.ts'
 import { type PixelWork, type Tensor, viewOf } from '../tensor.ts'
 import type { Window } from '../window.ts'
-import { createLanczosTable } from './lanczos-table.ts'
-import { resizePlaneArea } from './resize-area.ts'
-import { resizePlaneBilinear } from './resize-bilinear.ts'
-import { createResizeTables, type Plane, type ResizeTarget, resizePlane } from './resize-float.ts'
-import { resizePlaneLanczos } from './resize-lanczos.ts'
+import { toResizeJob, type UpscaleMethod } from './resize-rows.ts'
 
-export const UPSCALE_METHODS = ['nearest-exact', 'bilinear', 'area', 'bicubic', 'lanczos'] as const
-export type UpscaleMethod = (typeof UPSCALE_METHODS)[number]
 export const CROP_METHODS = ['disabled', 'center'] as const
 export type CropMethod = (typeof CROP_METHODS)[number]
 
@@ -37,21 +32,6 @@ function cropWindow(size: { width: number; height: number }, { width, height, cr
   return { x, y, width: size.width - 2 * x, height: size.height - 2 * y }
 }
 
-type PlaneResizer = (source: Plane, target: ResizeTarget) => void
-
-function createPlaneResizer(from: Window, { width, height, method }: UpscaleOptions, work: PixelWork): PlaneResizer {
-  const { checkpoint } = work
-  if (method === 'lanczos') {
-    const horizontal = createLanczosTable(from.width, width)
-    const vertical = createLanczosTable(from.height, height)
-    return (source, target) => resizePlaneLanczos(source, target, { tables: { horizontal, vertical }, checkpoint })
-  }
-  if (method === 'bilinear') return (source, target) => resizePlaneBilinear(source, target, { checkpoint })
-  if (method === 'area') return (source, target) => resizePlaneArea(source, target, { checkpoint })
-  const tables = createResizeTables(method, from, { width, height })
-  return (source, target) => resizePlane(source, target, { tables, checkpoint })
-}
-
 function checkSizes(from: Window, { width, height, method }: UpscaleOptions): void {
   // A mean over nothing is the one resize that PyTorch lets end in an empty image.
   const hasTarget = (width > 0 && height > 0) || method === 'area'
@@ -70,12 +50,16 @@ export function upscale(tensor: Tensor, options: UpscaleOptions, work: PixelWork
   if (isWhole && from.width === width && from.height === height && method !== 'lanczos') return tensor
   const { batch, channels } = view
   const result = work.allocate(tensor.shape.length === 4 ? [batch, height, width, channels] : [batch, height, width])
-  const resizeOne = createPlaneResizer(from, options, work)
   const rowStride = view.width * channels
-  for (let index = 0; index < batch; index++) {
-    const start = index * view.height * rowStride + from.y * rowStride + from.x * channels
-    const source = { data: view.data, start, rowStride, width: from.width, height: from.height, channels }
-    resizeOne(source, { data: result.data, start: index * height * width * channels, width, height })
+  const source = {
+    data: view.data,
+    start: from.y * rowStride + from.x * channels,
+    rowStride,
+    planeStride: view.height * rowStride,
+    width: from.width,
+    height: from.height,
+    channels,
   }
+  if (result.data.length > 0) runRows(toResizeJob(method, source, { data: result.data, width, height }), work)
   return result
 }

@@ -9,7 +9,7 @@ export const ENGINE_SETTINGS = {
     argument: '<count>',
     fallback: 'auto',
     read: readWordOr('auto', 'auto', readCount({ min: 1, max: 256 })),
-    help: 'Threads of the built-in engine. `auto`: one less than the processor cores, so that requests stay quick while it computes.',
+    help: 'Threads of the built-in engine. `auto`: one less than the processor cores, so that requests stay quick while it computes. A large picture also uses idle cores.',
   },
   engineMemory: {
     group: 'Engine',
