@@ -14,8 +14,9 @@ const home = path.join(project, 'build')
 const BUILDS_KEPT = 5
 
 function removeOldBuilds(current: string): void {
-  const builds = readdirSync(home)
-    .map((name) => path.join(home, name))
+  const builds = readdirSync(home, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => path.join(home, name))
     .filter((folder) => folder !== current)
     .map((folder) => ({ folder, at: statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? 0 }))
   for (const { folder } of builds.toSorted((a, b) => b.at - a.at).slice(BUILDS_KEPT - 1))

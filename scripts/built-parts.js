@@ -3,7 +3,7 @@
  * Plain JavaScript that Node 20 runs.
  */
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, lstatSync, readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 
 const CONSOLE_SOURCES = [
@@ -14,7 +14,14 @@ const CONSOLE_SOURCES = [
   'scripts/build-console.ts',
   'package-lock.json',
 ]
-const PROGRAM_SOURCES = ['src', 'engine', 'lib', 'scripts/bundle-program.ts', 'package-lock.json']
+const PROGRAM_SOURCES = [
+  'src',
+  'engine',
+  'lib',
+  'scripts/bundle-program.ts',
+  'scripts/program-parts.ts',
+  'package-lock.json',
+]
 
 const isTest = (name) => name === 'test' || name.endsWith('.test.ts')
 
@@ -27,25 +34,62 @@ function filesBelow(directory) {
     })
 }
 
-function digestOf(project, sources) {
-  const digest = createHash('sha256')
-  for (const source of sources) {
+function filesOf(project, sources) {
+  return sources.flatMap((source) => {
     const place = path.join(project, source)
-    const files = path.extname(place) === '' ? filesBelow(place).sort() : [place]
-    for (const file of files)
-      digest
-        .update(`${path.relative(project, file)}\0`)
-        .update(readFileSync(file))
-        .update('\0')
-  }
+    return path.extname(place) === '' ? filesBelow(place).sort() : [place]
+  })
+}
+
+function digestOf(project, files) {
+  const digest = createHash('sha256')
+  for (const file of files)
+    digest
+      .update(`${path.relative(project, file)}\0`)
+      .update(readFileSync(file))
+      .update('\0')
   return digest.digest('hex').slice(0, 32)
+}
+
+// A file that was written twice at the same instant, as far as its time tells, may have changed unseen.
+const SETTLED_MS = 2_000
+
+/** What tells without reading them whether files have changed; null: one of them was written just now. */
+function looksOf(project, files) {
+  let looks = ''
+  const settled = Date.now() - SETTLED_MS
+  for (const file of files) {
+    const { size, mtimeMs, ctimeMs, ino } = lstatSync(file)
+    if (ctimeMs > settled) return null
+    looks += `${file.slice(project.length)}\0${size}\0${mtimeMs}\0${ctimeMs}\0${ino}\0`
+  }
+  return createHash('sha256').update(looks).digest('hex')
+}
+
+/** The digest of files that looked like this the last time, or null. */
+function recall(note, looks) {
+  try {
+    const known = JSON.parse(readFileSync(note, 'utf8'))
+    return known.looks === looks ? known.digest : null
+  } catch {
+    return null
+  }
+}
+
+/** A start reads names and times of the sources instead of their text. Where this cannot be written, it reads the text. */
+function remember(note, known) {
+  const aside = `${note}.${process.pid}`
+  try {
+    writeFileSync(aside, JSON.stringify(known))
+    renameSync(aside, note)
+  } catch {}
 }
 
 const hasAll = (project, sources) => sources.every((source) => existsSync(path.join(project, source)))
 
 /** null: this checkout has no console. */
 export function digestConsole(project) {
-  return existsSync(path.join(project, 'console/src')) ? digestOf(project, CONSOLE_SOURCES) : null
+  return existsSync(path.join(project, 'console/src')) ? digestOf(project, filesOf(project, CONSOLE_SOURCES)) : null
 }
 
 /** Whether the page was built of exactly these sources. */
@@ -59,7 +103,20 @@ export function isConsoleBuilt(project, digest) {
 
 /** null: this is no whole checkout. */
 export function digestProgram(project) {
-  return hasAll(project, PROGRAM_SOURCES) ? digestOf(project, PROGRAM_SOURCES) : null
+  if (!hasAll(project, PROGRAM_SOURCES)) return null
+  const files = filesOf(project, PROGRAM_SOURCES)
+  const looks = looksOf(project, files)
+  const note = path.join(project, 'build', 'known.json')
+  const known = looks === null ? null : recall(note, looks)
+  if (known !== null) return known
+  const digest = digestOf(project, files)
+  if (looks !== null) remember(note, { looks, digest })
+  return digest
+}
+
+/** Of the code that results of the engine depend on. */
+export function digestEngine(project) {
+  return digestOf(project, filesOf(project, ['engine', 'lib']))
 }
 
 /**

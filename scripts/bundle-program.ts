@@ -9,6 +9,8 @@ import { isBuiltin } from 'node:module'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Plugin, rolldown } from 'rolldown'
+import { digestEngine } from './built-parts.js'
+import { createPartNames } from './program-parts.ts'
 
 const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
@@ -116,6 +118,9 @@ export async function bundleProgram(folder: string, { hasPackages }: BundleOptio
     // A module lies where its address says, also in a checkout whose folders are links.
     resolve: { symlinks: false },
     external: hasPackages ? isOutside : isPackageOutside,
+    preserveEntrySignatures: 'allow-extension',
+    checks: { ineffectiveDynamicImport: false },
+    transform: { define: { ENGINE_CODE: JSON.stringify(digestEngine(project)) } },
     plugins: [httpAsItIs, { name: 'place addresses', transform: placeAddresses }],
   })
   await bundled.write({
@@ -123,6 +128,10 @@ export async function bundleProgram(folder: string, { hasPackages }: BundleOptio
     format: 'esm',
     entryFileNames: '[name].js',
     chunkFileNames: 'part.[name]-[hash].js',
+    codeSplitting: {
+      includeDependenciesRecursively: false,
+      groups: [{ debugName: 'parts of a start', name: createPartNames((file) => path.join(project, file)) }],
+    },
     // Every thread holds the text of what it runs, and in two bytes for each character where a single one needs them. Lines and
     // names stay, for the sake of stack traces.
     comments: false,

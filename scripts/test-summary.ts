@@ -1,5 +1,10 @@
-/** A reporter for node:test that writes how many tests ran and how long each file took, as JSON. The runner reads it from a file. */
+/**
+ * A reporter for node:test that writes how many tests ran and how long each file took, as JSON. The runner reads it from a file.
+ * What made a test fail is printed at once: the runtime's own reporter says it at the end, which a run that is stopped never reaches.
+ */
+
 import type { TestEvent } from 'node:test/reporters'
+import { inspect } from 'node:util'
 
 export interface TestSummary {
   readonly count: number
@@ -15,6 +20,7 @@ export default async function* summarize(source: AsyncIterable<TestEvent>): Asyn
   let count = 0
   const files: FileTime[] = []
   for await (const event of source) {
+    if (event.type === 'test:fail') printFailure(event.data)
     if (event.type !== 'test:summary') continue
     // One summary comes per file, and one without a file for the whole run.
     const { file, counts, duration_ms: ms } = event.data
@@ -23,4 +29,11 @@ export default async function* summarize(source: AsyncIterable<TestEvent>): Asyn
   }
   const summary: TestSummary = { count, files }
   yield `${JSON.stringify(summary)}\n`
+}
+
+function printFailure({ name, file, details }: Extract<TestEvent, { type: 'test:fail' }>['data']): void {
+  const { error } = details
+  // A suite fails with its tests, and a file with all of them: they have nothing of their own to say.
+  if ((error as { failureType?: string }).failureType === 'subtestsFailed') return
+  process.stderr.write(`=== failed: ${name} (${file ?? 'no file'})\n${inspect(error.cause ?? error)}\n`)
 }

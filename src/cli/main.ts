@@ -4,36 +4,16 @@
  */
 import { Command, CommanderError } from 'commander'
 import { ConfigError } from '../config/config-error.ts'
-import { addAccounts } from './admin/accounts.ts'
-import { addCredits } from './admin/credits.ts'
-import { addDeployments } from './admin/deployments.ts'
-import { addJobs } from './admin/jobs.ts'
-import { addKeys } from './admin/keys.ts'
-import { addNodes } from './admin/nodes.ts'
-import { addWorkerKeys } from './admin/worker-keys.ts'
-import { addDoctor } from './doctor/doctor.ts'
-import { addImport } from './import/import.ts'
-import { addMcp } from './mcp.ts'
-import { addMigrate } from './migrate.ts'
-import { addModels } from './models.ts'
-import { addMove } from './move.ts'
-import { addConvert } from './run/convert.ts'
-import { addRun } from './run/run.ts'
-import { addBackground } from './serve/background.ts'
-import { addServe } from './serve/serve.ts'
-import { addWork } from './serve/work.ts'
+import { loadCommands } from './commands.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
-import { addTrace } from './trace/trace.ts'
-import { addVerify } from './verify.ts'
 import { readVersion } from './version.ts'
-import { addWeights } from './weights/weights.ts'
 
 export async function main(terminal: Terminal): Promise<number> {
   let exitCode: number = EXIT.ok
-  const program = createProgram(terminal, (code) => {
-    exitCode = code
-  })
   try {
+    const program = await createProgram(terminal, (code) => {
+      exitCode = code
+    })
     await program.parseAsync([...terminal.args], { from: 'user' })
     return exitCode
   } catch (error) {
@@ -41,7 +21,7 @@ export async function main(terminal: Terminal): Promise<number> {
   }
 }
 
-function createProgram(terminal: Terminal, finish: Finish): Command {
+async function createProgram(terminal: Terminal, finish: Finish): Promise<Command> {
   const program = new Command('atelier')
     .description('Runs generative workflows as a durable service, and from the command line.')
     .version(readVersion(), '-V, --version', 'print the version')
@@ -61,30 +41,7 @@ function createProgram(terminal: Terminal, finish: Finish): Command {
         ),
     })
     .exitOverride()
-  const commands = [
-    addServe,
-    addWork,
-    addBackground,
-    addRun,
-    addConvert,
-    addMcp,
-    addTrace,
-    addWeights,
-    addImport,
-    addAccounts,
-    addKeys,
-    addWorkerKeys,
-    addCredits,
-    addDeployments,
-    addJobs,
-    addNodes,
-    addDoctor,
-    addMigrate,
-    addMove,
-    addVerify,
-    addModels,
-  ]
-  for (const add of commands) add(program, terminal, finish)
+  for (const add of await loadCommands(terminal.args[0])) add(program, terminal, finish)
   return program
 }
 

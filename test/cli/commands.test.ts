@@ -24,6 +24,17 @@ describe('the command line', () => {
       assert.match(help.stdout, new RegExp(`^ +${command} `, 'm'))
   })
 
+  test('loads each of its commands by the name under which the help lists it', async () => {
+    const { stdout } = await runAtelier(['--help'])
+    const listed = [...stdout.slice(stdout.indexOf('Commands:')).matchAll(/^ {2}(\w+)/gm)].map(([, name = '']) => name)
+    assert.ok(listed.length > 20, listed.join(' '))
+    for (const name of listed.filter((one) => one !== 'help')) {
+      const { code, stdout: help } = await runAtelier([name, '--help'])
+      assert.equal(code, 0, name)
+      assert.match(help, new RegExp(`^Usage: atelier ${name}\\b`))
+    }
+  })
+
   test('refuses what it does not know with exit 2, one line and a suggestion', async () => {
     const cases: [string[], RegExp][] = [
       [['serve', '--prot', '1'], /^atelier: unknown option '--prot' \(Did you mean --port\?\)\n$/],

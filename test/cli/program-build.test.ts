@@ -1,12 +1,14 @@
 /** The program in few files, built by the real script in a small checkout. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { findProgram } from '../../scripts/built-parts.js'
+import { createPartNames } from '../../scripts/program-parts.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url))
 // Addresses that only mean something over there are put in when the files are written.
@@ -69,10 +71,64 @@ describe('the build of the program', () => {
     assert.ok(existsSync(before))
   })
 
+  test('stands back for a change of a single letter', () => {
+    build()
+    assert.notEqual(findProgram(checkout), path.join(checkout, 'src/bin.ts'))
+    write('lib/word.ts', "export const word: string = 'good dax'\n")
+    assert.equal(findProgram(checkout), path.join(checkout, 'src/bin.ts'))
+  })
+
+  test('knows sources that have not changed without reading them, and notices when they have', async () => {
+    build()
+    const program = findProgram(checkout)
+    const note = path.join(checkout, 'build/known.json')
+    // Files that were written a moment ago are read: they could be written again at the same instant.
+    await waitUntil(() => findProgram(checkout) === program && existsSync(note))
+    const { looks } = JSON.parse(readFileSync(note, 'utf8')) as { looks: string }
+    writeFileSync(note, JSON.stringify({ looks, digest: 'of another build' }))
+    assert.equal(findProgram(checkout), path.join(checkout, 'src/bin.ts'), 'the note is believed')
+    write('lib/word.ts', "export const word: string = 'good day'\n")
+    build()
+    assert.match(run(findProgram(checkout)).stdout, /good day/)
+  })
+
   test('is not made of tests', () => {
     build()
     const program = findProgram(checkout)
     write('lib/word.test.ts', 'throw new Error()\n')
     assert.equal(findProgram(checkout), program)
+  })
+})
+
+describe('the parts of the build', () => {
+  test('are made after modules that exist', () => {
+    const asked: string[] = []
+    const nameOf = createPartNames((file) => path.join(PROJECT, file))
+    nameOf('any', {
+      getModuleInfo(id) {
+        asked.push(id)
+        return null
+      },
+    })
+    assert.ok(asked.length > 10)
+    assert.deepEqual(
+      asked.filter((id) => !existsSync(id)),
+      [],
+    )
+  })
+
+  test('are apart where a thread needs less than the service, and left to the bundler where no start needs them', () => {
+    const imports: Readonly<Record<string, readonly string[]>> = {
+      'src/app.ts': ['wide.ts', 'rows.ts', 'log.ts'],
+      'src/cli/main.ts': ['log.ts'],
+      'engine/threads/compute-thread.ts': ['rows.ts', 'nodes.ts'],
+      'engine/bands/band-thread.ts': ['rows.ts'],
+    }
+    const nameOf = createPartNames((file) => file)
+    const graph = { getModuleInfo: (id: string) => ({ importedIds: imports[id] ?? [] }) }
+    assert.deepEqual(
+      ['wide.ts', 'rows.ts', 'log.ts', 'nodes.ts'].map((id) => nameOf(id, graph)),
+      ['service', 'service+engine+bands', 'command', null],
+    )
   })
 })

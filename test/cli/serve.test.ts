@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -7,6 +7,7 @@ import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { spawnServer } from '../support/app/spawn-server.ts'
 import { runAtelier } from '../support/cli/atelier.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 const EXAMPLES = fileURLToPath(new URL('../../examples', import.meta.url))
 
@@ -42,6 +43,15 @@ describe('atelier serve', () => {
     assert.match(examined.stdout, /^ok +server /m)
 
     assert.equal(await server.terminate(), 0)
+  })
+
+  test('keeps what it compiled before it ends, so that a start after a kill need not compile it again', async () => {
+    const cache = path.join(folder, 'compiled')
+    await using server = await spawnServer(['--data-dir', path.join(folder, 'killed')], { NODE_COMPILE_CACHE: cache })
+    const count = () => (existsSync(cache) ? readdirSync(cache, { recursive: true }).length : 0)
+    await waitUntil(() => count() > 1)
+    await server.killNow()
+    assert.ok(count() > 1)
   })
 
   test('a data folder that cannot be one is told in one line', async () => {
