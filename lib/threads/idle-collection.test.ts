@@ -32,6 +32,20 @@ test('a busy thread is not collected until it is idle', () => {
   assert.equal(collect(), true)
 })
 
+test('an idle thread that has let go of much is collected although its heap has not grown', () => {
+  const state = { heap: 60 * MIB, busy: 0.4, live: 60 * MIB }
+  const collect = createIdleCollection(fakeRuntime(state))
+  state.busy = 0
+  assert.equal(collect(), true)
+  state.live = 20 * MIB
+  assert.equal(collect(), false)
+  state.busy = 0.4
+  assert.equal(collect(true), false)
+  state.busy = 0
+  assert.equal(collect(true), true)
+  assert.equal(state.heap, 20 * MIB)
+})
+
 test('the heap of this thread can be collected', () => {
   assert.equal(typeof createIdleCollection()(), 'boolean')
 })

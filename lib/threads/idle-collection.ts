@@ -20,11 +20,15 @@ const IDLE_SHARE = 0.05
 // Less than this is not worth a pause.
 const WORTHWHILE_BYTES = 4 * 1024 * 1024
 
-/** Returns a function to be called every `IDLE_CHECK_MS`, which returns whether it collected. */
-export function createIdleCollection(runtime: HeapRuntime = threadRuntime()): () => boolean {
+/**
+ * Returns a function to be called every `IDLE_CHECK_MS`, which returns whether it collected. `hasLetGo`: much was let go of that a
+ * heap which has not grown does not show.
+ */
+export function createIdleCollection(runtime: HeapRuntime = threadRuntime()): (hasLetGo?: boolean) => boolean {
   let settledBytes = 0
-  return () => {
-    if (runtime.busyShare() > IDLE_SHARE || runtime.heapBytes() < settledBytes + WORTHWHILE_BYTES) return false
+  return (hasLetGo = false) => {
+    const isWorthwhile = hasLetGo || runtime.heapBytes() >= settledBytes + WORTHWHILE_BYTES
+    if (runtime.busyShare() > IDLE_SHARE || !isWorthwhile) return false
     runtime.collect()
     settledBytes = runtime.heapBytes()
     return true

@@ -5,7 +5,6 @@
 import { readFile, stat } from 'node:fs/promises'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
-import { openJwtVerifier } from '../adapters/tokens/jwt.ts'
 import type { AccountsConfig, JwtConfig } from '../config/blocks/accounts-config.ts'
 import { ConfigError } from '../config/config-error.ts'
 import { type Accounts, openAccounts } from '../domain/accounts/accounts.ts'
@@ -157,6 +156,8 @@ function readSetting<Value>(name: string, read: () => Value): Value {
 }
 
 async function openVerifier(config: JwtConfig, clock: Clock): Promise<VerifyToken> {
+  // Loaded only here: most services have no tokens of others.
+  const { openJwtVerifier } = await import('../adapters/tokens/jwt.ts')
   try {
     return await openJwtVerifier({ ...config, clock })
   } catch (error) {

@@ -81,6 +81,8 @@ interface JobParts {
 }
 
 const MINUTE_MS = 60_000
+// So many jobs that were dropped from memory are worth a collection.
+const MANY_JOBS = 500
 const SHARED_FRESH_MS = 2000
 
 /** Workers of one pool, not started yet. */
@@ -135,6 +137,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
   const expiry = createExpiry({ ...shared, expiredGraceMs: config.expiredGraceMs })
   const lanes = createLaneKeeper({ ...shared, directory, newId: newUuidV4 })
   const collectIdle = createIdleCollection()
+  let hasLetGo = false
   const chores: Chore[] = [
     ...createJobChores({
       recover,
@@ -157,8 +160,22 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       everyMs: MINUTE_MS,
       run: (signal) => parts.assets.sweepUploads({ signal }),
     },
-    { name: 'sweep-job-cache', runs: 'each', everyMs: MINUTE_MS, run: async () => reader.sweep() },
-    { name: 'idle-collection', runs: 'each', everyMs: IDLE_CHECK_MS, run: async () => collectIdle() },
+    {
+      name: 'sweep-job-cache',
+      runs: 'each',
+      everyMs: MINUTE_MS,
+      run: async () => {
+        if (reader.sweep() >= MANY_JOBS) hasLetGo = true
+      },
+    },
+    {
+      name: 'idle-collection',
+      runs: 'each',
+      everyMs: IDLE_CHECK_MS,
+      run: async () => {
+        if (collectIdle(hasLetGo)) hasLetGo = false
+      },
+    },
     ...parts.chores,
   ]
   const workflows = {

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { Job } from '../job.ts'
 import { createJobCache } from './job-cache.ts'
 
-const OPTIONS = { maxEntries: 3, maxBytes: 1_000_000, queuedFreshMs: 500, liveFreshMs: 2000 }
+const OPTIONS = { maxEntries: 3, maxBytes: 1_000_000, queuedFreshMs: 500, liveFreshMs: 2000, unusedMs: 300_000 }
 
 function job(version: number, fields: Partial<Job> = {}): Job {
   return {
@@ -171,6 +171,16 @@ test('jobs past their retention are let go of', () => {
   cache.sweep(1000)
   assert.equal(cache.size(), 1)
   assert.notEqual(cache.get('young', 1000), undefined)
+})
+
+test('jobs that were not asked for in a while are let go of', () => {
+  const cache = createJobCache(OPTIONS)
+  for (const id of ['asked for', 'forgotten']) cache.learn(job(3, { id, status: 'succeeded' }), 0)
+  const { unusedMs } = OPTIONS
+  assert.notEqual(cache.get('asked for', unusedMs - 1), undefined)
+  assert.equal(cache.sweep(unusedMs), 1)
+  assert.equal(cache.get('forgotten', unusedMs), undefined)
+  assert.notEqual(cache.get('asked for', unusedMs), undefined)
 })
 
 test('after a gap in the notices jobs that can still change are read again, and no read from before it is kept', async () => {

@@ -11,6 +11,7 @@ interface Entry {
   /** About what the job occupies. */
   bytes: number
   readAtMs: number
+  usedAtMs: number
   /** The highest version that a notice has named. */
   seenVersion: number
   isDropped: boolean
@@ -30,6 +31,8 @@ interface JobCacheOptions {
   /** A queued job's position changes without a change of the job. */
   readonly queuedFreshMs: number
   readonly liveFreshMs: number
+  /** A job that nobody has asked for in so long leaves with the next sweep: a service at rest holds no jobs of a busy hour. */
+  readonly unusedMs: number
 }
 
 interface JobCache {
@@ -41,8 +44,8 @@ interface JobCache {
   doubt(): void
   /** Takes over a job that the store has just returned from a write. */
   learn(job: Job, nowMs: number): void
-  /** Drops jobs past their retention: nobody can read them any more. */
-  sweep(nowMs: number): void
+  /** Drops jobs past their retention, which nobody can read any more, and jobs that were not used for long. Returns how many. */
+  sweep(nowMs: number): number
   size(): number
 }
 
@@ -56,7 +59,10 @@ function bytesOf({ outputs, metadata, error }: Job): number {
   return JOB_BYTES + outputs.length * OUTPUT_BYTES + letters * 2
 }
 
-export function createJobCache({ maxEntries, maxBytes, queuedFreshMs, liveFreshMs }: JobCacheOptions): JobCache {
+const isExpired = (job: Job | null, nowMs: number) => job !== null && job.expiresAt.getTime() <= nowMs
+
+export function createJobCache(options: JobCacheOptions): JobCache {
+  const { maxEntries, maxBytes, queuedFreshMs, liveFreshMs, unusedMs } = options
   // A Map keeps insertion order: re-inserting on use makes the first key the least recently used one.
   const entries = new Map<string, Entry>()
   let usedBytes = 0
@@ -83,7 +89,7 @@ export function createJobCache({ maxEntries, maxBytes, queuedFreshMs, liveFreshM
   }
 
   function isFresh(job: Job, readAtMs: number, nowMs: number): boolean {
-    if (job.expiresAt.getTime() <= nowMs) return false
+    if (isExpired(job, nowMs)) return false
     if (isTerminal(job.status)) return true
     return nowMs - readAtMs < (job.status === 'queued' ? queuedFreshMs : liveFreshMs)
   }
@@ -91,7 +97,15 @@ export function createJobCache({ maxEntries, maxBytes, queuedFreshMs, liveFreshM
   function entryOf(jobId: string): Entry {
     const known = entries.get(jobId)
     if (known !== undefined) return known
-    const entry: Entry = { job: null, bytes: 0, readAtMs: 0, seenVersion: 0, isDropped: false, pending: null }
+    const entry: Entry = {
+      job: null,
+      bytes: 0,
+      readAtMs: 0,
+      usedAtMs: 0,
+      seenVersion: 0,
+      isDropped: false,
+      pending: null,
+    }
     entries.set(jobId, entry)
     makeRoom()
     return entry
@@ -106,6 +120,7 @@ export function createJobCache({ maxEntries, maxBytes, queuedFreshMs, liveFreshM
     if (job.version < entry.seenVersion || (entry.job !== null && job.version < entry.job.version)) return
     put(entry, job)
     entry.readAtMs = readAtMs
+    entry.usedAtMs = readAtMs
     makeRoom()
   }
 
@@ -115,6 +130,7 @@ export function createJobCache({ maxEntries, maxBytes, queuedFreshMs, liveFreshM
       if (entry === undefined || entry.job === null || !isFresh(entry.job, entry.readAtMs, nowMs)) return undefined
       entries.delete(jobId)
       entries.set(jobId, entry)
+      entry.usedAtMs = nowMs
       return entry.job
     },
     load(jobId, accountId, read, nowMs) {
@@ -152,9 +168,12 @@ export function createJobCache({ maxEntries, maxBytes, queuedFreshMs, liveFreshM
     },
     learn: (job, nowMs) => keep(job.id, entryOf(job.id), job, nowMs),
     sweep(nowMs) {
+      const before = entries.size
       for (const [jobId, entry] of entries) {
-        if (entry.pending === null && (entry.job === null || entry.job.expiresAt.getTime() <= nowMs)) drop(jobId, entry)
+        const isUnused = entry.job === null || nowMs - entry.usedAtMs >= unusedMs
+        if (entry.pending === null && (isUnused || isExpired(entry.job, nowMs))) drop(jobId, entry)
       }
+      return before - entries.size
     },
     size: () => entries.size,
   }

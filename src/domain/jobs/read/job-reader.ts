@@ -28,8 +28,8 @@ export interface JobReader {
   log(accountId: string, jobId: string): Promise<JobLog | null>
   /** Takes over a job that the store has just returned, so that the next reader need not ask the store. */
   learn(job: Job): void
-  /** Drops jobs past their retention from the cache. */
-  sweep(): void
+  /** Drops jobs past their retention from the cache, and those that were not asked for in a while. Returns how many. */
+  sweep(): number
   stop: Unsubscribe
 }
 
@@ -44,11 +44,12 @@ interface ReaderDeps {
 }
 
 const DEFAULT_MAX_BYTES = 16 * 1024 * 1024
+const UNUSED_MS = 5 * 60_000
 
 export function createJobReader(deps: ReaderDeps): JobReader {
   const { store, bus, clock, maxEntries = 10_000, queuedFreshMs = 500, liveFreshMs = 2000 } = deps
   const { maxBytes = DEFAULT_MAX_BYTES } = deps
-  const cache = createJobCache({ maxEntries, maxBytes, queuedFreshMs, liveFreshMs })
+  const cache = createJobCache({ maxEntries, maxBytes, queuedFreshMs, liveFreshMs, unusedMs: UNUSED_MS })
   const stops = [bus.onChanged((notice) => cache.notice(notice.jobId, notice.version)), bus.onGap(() => cache.doubt())]
 
   function findCached(accountId: string, jobId: string): Job | undefined {
