@@ -28,6 +28,7 @@ import { postgresClaims } from './scenarios/postgres/postgres-claims.ts'
 import { postgresJobs } from './scenarios/postgres/postgres-jobs.ts'
 import { postgresSubmits } from './scenarios/postgres/postgres-submits.ts'
 import { processes } from './scenarios/processes.ts'
+import { rest } from './scenarios/rest.ts'
 import { heldCalls } from './scenarios/router/held-calls.ts'
 import { router } from './scenarios/router/router.ts'
 import { sockets } from './scenarios/sockets.ts'
@@ -51,6 +52,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   graph,
   images,
   memory,
+  rest,
   router,
   held: heldCalls,
   stalls,

@@ -81,12 +81,14 @@ export async function measureJobServices(): Promise<ReadonlyMap<string, ServiceF
   return figures
 }
 
-export function startAtelier(comfyUrl: string | null): Promise<PeerProcess> {
+/** As `npm start` does it after the set-up. */
+export function startAtelier(comfyUrl: string | null, dataDir?: string): Promise<PeerProcess> {
   const main = `${process.cwd()}/scripts/start.js`
   return startPeer({
     ...{ name: 'Atelier', command: process.execPath, probe: '/health' },
     toArguments: (port, folder) => [
-      ...[main, 'serve', '--port', String(port), '--data-dir', `${folder}/data`, '--max-queue', '1000000'],
+      ...['--v8-pool-size=0', '--disable-sigusr1', main, 'serve', '--port', String(port), '--max-queue', '1000000'],
+      ...['--data-dir', dataDir ?? `${folder}/data`],
       ...(comfyUrl === null ? [] : ['--comfyui', comfyUrl]),
     ],
   })
