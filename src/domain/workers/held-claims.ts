@@ -33,9 +33,10 @@ export function createHeldClaims({ store, clock }: HeldClaimsDeps): HeldClaims {
     return claim
   }
 
-  async function find(leaseId: string): Promise<HeldClaim | null> {
+  /** A lease may hold another job than it did: after a lost answer its claim was made again, perhaps by another process. */
+  async function find({ jobId, leaseId }: Lease): Promise<HeldClaim | null> {
     const known = remembered.get(leaseId)
-    if (known !== undefined && known.untilMs > clock.now().getTime()) return known.claim
+    if (known?.claim.job.id === jobId && known.untilMs > clock.now().getTime()) return known.claim
     const claim = await store.findClaim(leaseId)
     if (claim !== null) return learn(claim)
     remembered.delete(leaseId)
@@ -44,9 +45,9 @@ export function createHeldClaims({ store, clock }: HeldClaimsDeps): HeldClaims {
 
   return {
     learn: (claim) => void learn(claim),
-    async mustFind({ jobId, leaseId }) {
-      const claim = await find(leaseId)
-      if (claim?.job.id !== jobId) throw new ServiceError('not_found', 'this lease holds no such job')
+    async mustFind(lease) {
+      const claim = await find(lease)
+      if (claim?.job.id !== lease.jobId) throw new ServiceError('not_found', 'this lease holds no such job')
       return claim
     },
     forget: (leaseId) => remembered.delete(leaseId),

@@ -31,22 +31,27 @@ const MAX_CALLS = 1000
 export function createLeasedModels({ store, turns }: LeasedModelsDeps): LeasedModels {
   const remembered = new BoundedMap<string, NamedModels>(MAX_REMEMBERED)
 
-  async function read({ jobId, leaseId }: Lease): Promise<NamedModels> {
-    const claim = await store.findClaim(leaseId)
-    if (claim?.job.id !== jobId) throw new ServiceError('not_found', 'this lease holds no such job')
+  async function read(lease: Lease): Promise<NamedModels> {
+    const claim = await store.findClaim(lease.leaseId)
+    if (claim?.job.id !== lease.jobId) throw new ServiceError('not_found', 'this lease holds no such job')
     const named = namedModels(await readStoredGraph(claim.workflow, turns))
-    remembered.set(leaseId, named)
+    remembered.set(nameOf(lease), named)
     return named
   }
 
   return {
     async mustName(lease, { model, key }) {
-      const named = remembered.get(lease.leaseId) ?? (await read(lease))
+      const named = remembered.get(nameOf(lease)) ?? (await read(lease))
       const [, nodeId = '', index = ''] = CALL_KEY.exec(key) ?? []
       if (named.get(nodeId)?.has(model) === true && Number(index) < MAX_CALLS) return
       throw new ServiceError('forbidden', 'the graph of this job names no such call of a model')
     },
   }
+}
+
+/** A lease may hold one job after another: when the answer to its claim was lost, the claim is made again. */
+function nameOf({ jobId, leaseId }: Lease): string {
+  return `${leaseId} ${jobId}`
 }
 
 function namedModels(graph: Graph): NamedModels {

@@ -91,7 +91,8 @@ const REMOTE_WORK_MS = 50
 
 export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
   const { store, held, receipts, directory, bus, extraData, observer, clock, leaseMs } = deps
-  const earlier = new BoundedMap<string, Claim['earlierOutputs']>(MAX_EARLIER)
+  /** By job: of its newest claim. */
+  const earlier = new BoundedMap<string, Pick<Claim, 'leaseId' | 'earlierOutputs'>>(MAX_EARLIER)
 
   async function claimOnce(worker: WorkerIdentity, request: WorkerClaim): Promise<Claim | null> {
     const engines = directory.offersOf(
@@ -116,7 +117,9 @@ export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
     if (claim === null) return null
     const until = new Date(clock.now().getTime() + leaseMs)
     const held = await store.renew([{ jobId: claim.job.id, leaseId }], until)
-    return held.length === 0 ? null : { ...claim, earlierOutputs: earlier.get(leaseId) ?? [] }
+    if (held.length === 0) return null
+    const told = earlier.get(claim.job.id)
+    return { ...claim, earlierOutputs: told?.leaseId === leaseId ? told.earlierOutputs : [] }
   }
 
   async function untilClaimed(worker: WorkerIdentity, request: WorkerClaim): Promise<Claim | null> {
@@ -211,9 +214,9 @@ export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
         await giveBack([{ jobId: claim.job.id, leaseId: claim.leaseId }])
         return null
       }
-      const { job } = claim
+      const { job, leaseId, earlierOutputs } = claim
       // The store tells them once, and the answer may be lost.
-      if (claim.earlierOutputs.length > 0) earlier.set(claim.leaseId, claim.earlierOutputs)
+      if (earlierOutputs.length > 0) earlier.set(job.id, { leaseId, earlierOutputs })
       held.learn(claim)
       deps.onStored(job)
       const startedAtMs = (job.startedAt ?? clock.now()).getTime()

@@ -47,6 +47,24 @@ jobTest(
   },
 )
 
+let isTaken = false
+jobTest(
+  'a service that wrongly says that it knows nothing of a job costs an attempt, and not the job',
+  async (rig) => {
+    rig.worker.start()
+    const job = await rig.untilStatus((await rig.submit(SAVE)).id, 'succeeded')
+    assert.deepEqual([job.attempt, job.outputs.length], [2, 1])
+  },
+  {
+    worker: { storageRetryMs: 1 },
+    storeBlob: (real) => async (source, options) => {
+      if (isTaken) return real(source, options)
+      isTaken = true
+      throw new ServiceError('not_found', 'this lease holds no such job')
+    },
+  },
+)
+
 jobTest(
   'a disk that is too full to reserve a file number costs attempts, like one too full for the file',
   async (rig) => {

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
+import { toEngineId, toLeaseId } from '../../../src/domain/workers/worker-leases.ts'
 import { ADMIN_TOKEN, createWorkerKey } from '../../support/app/join-worker.ts'
 import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
 import { call } from '../../support/clients/call.ts'
@@ -16,10 +17,13 @@ const blake3 = await openBlake3()
 describe('asked again', () => {
   let app: TestApp
   let worker: WorkerClient
+  let keyId: string
 
   before(async () => {
     app = await startTestApp({ settings: { joins: 'on', adminToken: ADMIN_TOKEN }, overrides: { engines: [] } })
-    worker = new WorkerClient(app.url, (await createWorkerKey(app.url)).text)
+    const key = await createWorkerKey(app.url)
+    keyId = key.id
+    worker = new WorkerClient(app.url, key.text)
     assert.equal((await worker.publish()).status, 200)
   })
   after(() => app[Symbol.asyncDispose]())
@@ -45,6 +49,28 @@ describe('asked again', () => {
     const reaped = await app.app.store.jobs.reap({ now: new Date(), lapsedBefore, maxAttempts: 3, error: ERROR })
     assert.deepEqual(reaped, [])
     await worker.finish({ jobId: first.json.job.id, leaseId })
+  })
+
+  test('a lease that got another job from another process holds that one', async () => {
+    const { jobs } = app.app.store
+    const leaseId = randomUUID()
+    const stored = toLeaseId({ keyId }, leaseId)
+    const lost = await submit()
+    assert.equal((await claim(leaseId)).json.job.id, lost)
+    // The answer does not reach the worker, and the claim does not outlast the end of the store's machine.
+    const now = new Date()
+    await jobs.release([{ jobId: lost, leaseId: stored }], now)
+    assert.equal((await call(app.url, `/api/v2/jobs/${lost}/cancel`, { method: 'POST' })).status, 200)
+    const jobId = await submit()
+    const leaseUntil = new Date(now.getTime() + LEASE_MS)
+    const engines = [{ engineId: toEngineId({ keyId }, 'gpu'), lanes: null }]
+    const taken = { pool: 'default', workerId: 'w', leaseId: stored, leaseUntil, now, engines, maxOvertakes: 0 }
+    assert.equal((await jobs.claim(taken))?.job.id, jobId)
+    const bytes = Buffer.from('of the second job')
+    const path = (id: string) => `/jobs/${id}/blobs/${blake3.hash(bytes)}?lease_id=${leaseId}`
+    assert.equal((await worker.ask('PUT', path(jobId), bytes)).status, 200)
+    assert.equal((await worker.ask('PUT', path(lost), bytes)).status, 404, 'it does not hold the first one any more')
+    assert.equal((await worker.finish({ jobId, leaseId })).json.status, 'succeeded')
   })
 
   test('a claim tells what an earlier attempt had made, as the first answer did', async () => {

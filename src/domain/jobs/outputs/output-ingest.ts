@@ -5,7 +5,7 @@
 import type { NewId } from '../../../../lib/ids.ts'
 import type { Semaphore } from '../../../../lib/waiting/semaphore.ts'
 import type { StoreBlob } from '../../assets/blob-store.ts'
-import { isStoreAway, type Refusal, ServiceError } from '../../errors.ts'
+import { isStoreAway, ServiceError } from '../../errors.ts'
 import { outlastOutage } from '../../outage.ts'
 import { toJobError } from '../end/end-of-run.ts'
 import type { JobError, Output } from '../job.ts'
@@ -121,11 +121,16 @@ function isTooLarge(error: unknown): boolean {
   return error instanceof ServiceError && error.refusal === 'payload_too_large'
 }
 
-const MAY_PASS: ReadonlySet<Refusal> = new Set<Refusal>(['storage_full', 'queue_full', 'store_unavailable'])
+/**
+ * A full disk, a busy storage or a store that is away may pass, and so may whatever else the service refuses bytes for: the same
+ * job may succeed later, and the fault is not its own. Not so where it made too much, or hands on stored bytes that are gone.
+ */
+export function mayPassLater(error: unknown): boolean {
+  return error instanceof ServiceError && !isTooLarge(error) && !isGone(error)
+}
 
-/** A full disk, a busy storage or a store that is away may pass: the same job may succeed later, and the fault is not its own. */
-export function isShortOfRoom(error: unknown): boolean {
-  return error instanceof ServiceError && MAY_PASS.has(error.refusal)
+function isGone({ refusal }: ServiceError): boolean {
+  return refusal === 'output_unavailable'
 }
 
 /** The error of the job; its cause is only in our log. */
@@ -147,6 +152,9 @@ export function toIngestError(error: unknown): JobError {
       'storage_quota',
       'an output could not be kept: the account keeps as much as it may; delete assets, or wait until jobs expire',
     )
+  }
+  if (error instanceof ServiceError && !isGone(error)) {
+    return toJobError('storage_busy', 'an output could not be kept: the service did not take it')
   }
   return toJobError('output_unreadable', 'an output could not be read from the engine')
 }

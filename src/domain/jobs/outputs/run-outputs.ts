@@ -10,7 +10,7 @@ import type { Reported } from '../run/apply-engine-event.ts'
 import type { Committer } from '../run/committer.ts'
 import type { RunDeps } from '../run/run-deps.ts'
 import { toOutputDraft } from './output-draft.ts'
-import { createIngest, isShortOfRoom, toIngestError } from './output-ingest.ts'
+import { createIngest, mayPassLater, toIngestError } from './output-ingest.ts'
 
 /** Why an output could not be kept. */
 export interface OutputFault {
@@ -84,7 +84,7 @@ export function createRunOutputs(
 
 export function toFault(cause: unknown): OutputFault {
   if (!(cause instanceof EngineLostError)) {
-    return { error: toIngestError(cause), mayPass: isShortOfRoom(cause), loss: null }
+    return { error: toIngestError(cause), mayPass: mayPassLater(cause), loss: null }
   }
   const error = toJobError('output_unreadable', `an output could not be read from the engine: ${cause.message}`)
   return { error, mayPass: true, loss: cause }
