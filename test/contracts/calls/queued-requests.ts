@@ -121,7 +121,7 @@ export function testQueuedRequests(withNodes: WithNodes): void {
       // The submit woke the loop, so that it may look a second time.
       for (let reads = 0; reads < 50; reads++) await stateOf(store, id)
       assert.ok(takes <= 2, `it was taken ${takes} times`)
-      assert.equal(await stateOf(store, id), 'waiting')
+      await waitUntil(async () => (await stateOf(store, id)) === 'waiting')
       a.offer(MODELS)
       await a.submit('fake/free', {})
       await waitUntil(() => provider.submits.length === 2)
