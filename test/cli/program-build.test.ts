@@ -82,6 +82,8 @@ describe('the build of the program', () => {
     build()
     const program = findProgram(checkout)
     const note = path.join(checkout, 'build/known.json')
+    // It may be of the sources of an earlier test.
+    rmSync(note, { force: true })
     // Files that were written a moment ago are read: they could be written again at the same instant.
     await waitUntil(() => findProgram(checkout) === program && existsSync(note))
     const { looks } = JSON.parse(readFileSync(note, 'utf8')) as { looks: string }
