@@ -1,8 +1,8 @@
 /**
- * A job's answer as bytes, made once per snapshot. Jobs are immutable, so the bytes live exactly as long as the snapshot does;
- * the last caller's base is remembered with them, because links depend on it and callers hardly ever differ. Signed addresses
- * expire: bytes that contain some are rebuilt in time. A job may have thousands of outputs, each with an address to be signed, so
- * encoding is done in steps.
+ * A job's answer as bytes, kept from the second time on that a snapshot is asked for: most are asked for once. Jobs are immutable,
+ * so the bytes live exactly as long as the snapshot does; the last caller's base is remembered with them, because links depend on
+ * it and callers hardly ever differ. Signed addresses expire: bytes that contain some are rebuilt in time. A job may have thousands
+ * of outputs, each with an address to be signed, so encoding is done in steps, and the bytes are kept at once.
  */
 
 import type { Clock } from '../../../../lib/clock.ts'
@@ -34,6 +34,7 @@ const NO_OUTPUTS = '"outputs":[]'
 
 export function createJobBytes({ contentLinks, linkStyle, clock }: JobBytesOptions): JobBytes {
   const encoded = new WeakMap<Job, Encoded>()
+  const askedFor = new WeakSet<Job>()
   const isCurrent = (untilMs: number) => untilMs === Number.POSITIVE_INFINITY || clock.now().getTime() < untilMs
 
   function find(job: Job, { origin, mountPrefix }: LinkBase): Buffer | null {
@@ -48,7 +49,9 @@ export function createJobBytes({ contentLinks, linkStyle, clock }: JobBytesOptio
     const { origin, mountPrefix } = base
     const untilMs = job.outputs.length === 0 ? Number.POSITIVE_INFINITY : contentLinks.steadyUntilMs()
     const bytes = yield* encode(job, { origin, mountPrefix, contentLinks }, linkStyle)
-    encoded.set(job, { origin, mountPrefix, bytes, untilMs })
+    if (askedFor.has(job) || job.outputs.length > STEP_OUTPUTS)
+      encoded.set(job, { origin, mountPrefix, bytes, untilMs })
+    else askedFor.add(job)
     return bytes
   }
 
