@@ -91,7 +91,7 @@ const REMOTE_WORK_MS = 50
 
 export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
   const { store, held, receipts, directory, bus, extraData, observer, clock, leaseMs } = deps
-  /** By job: of its newest claim. */
+  /** By job id: what its newest claim told of earlier attempts. */
   const earlier = new BoundedMap<string, Pick<Claim, 'leaseId' | 'earlierOutputs'>>(MAX_EARLIER)
 
   async function claimOnce(worker: WorkerIdentity, request: WorkerClaim): Promise<Claim | null> {

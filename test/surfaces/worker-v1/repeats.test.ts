@@ -57,7 +57,7 @@ describe('asked again', () => {
     const stored = toLeaseId({ keyId }, leaseId)
     const lost = await submit()
     assert.equal((await claim(leaseId)).json.job.id, lost)
-    // The answer does not reach the worker, and the claim does not outlast the end of the store's machine.
+    // The answer does not reach the worker, and the store loses the claim in a fail-over.
     const now = new Date()
     await jobs.release([{ jobId: lost, leaseId: stored }], now)
     assert.equal((await call(app.url, `/api/v2/jobs/${lost}/cancel`, { method: 'POST' })).status, 200)
