@@ -129,7 +129,8 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     this.#limits = limits
     this.#resolve = resolve
     this.#reject = reject
-    this.#onAbort = () => this.#cut('aborted', 'the call ended')
+    const onAbort = () => this.#cut('aborted', 'the call ended')
+    this.#onAbort = onAbort
     limits.signal?.addEventListener('abort', this.#onAbort, { once: true })
     if ('totalTimeMs' in limits) this.#cutAfter(limits.totalTimeMs, 'no whole answer came in time')
     else if ('headTimeMs' in limits && limits.headTimeMs < MAX_TIMER_MS)

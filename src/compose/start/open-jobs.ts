@@ -79,10 +79,11 @@ export async function openJobs(config: Config, parts: JobPhaseParts): Promise<Op
           }),
         )
   const runsCommonPool = opens.engines && config.jobs.workers > 0 && isServed(config.jobs, DEFAULT_POOL)
-  base.figures.workers = () => ({
+  const countAll = () => ({
     ...pools?.workers.counts(),
     [DEFAULT_POOL]: runsCommonPool && !jobs.worker.stats().isDraining ? config.jobs.workers : 0,
   })
+  base.figures.workers = countAll
   return {
     jobs,
     commandEngine: toCommandEngine(engines, jobs),

@@ -121,7 +121,7 @@ function readChecked({ path, fd, hash, sizeBytes }: StoredFile, options: CheckOp
 
   // Every chunk of the file passes through here on its way to the reader.
   const passOn = stream.push.bind(stream)
-  stream.push = (chunk: Buffer | null): boolean => {
+  const check = (chunk: Buffer | null): boolean => {
     if (chunk === null) return leftBytes > 0 ? breakOff() : passOn(null)
     onTransferred(chunk.length)
     hasher.update(chunk)
@@ -131,5 +131,6 @@ function readChecked({ path, fd, hash, sizeBytes }: StoredFile, options: CheckOp
     onWhole()
     return passOn(chunk)
   }
+  stream.push = check
   return stream
 }

@@ -148,7 +148,8 @@ class ComfyServerEngine implements ComfyEngine {
       signal: this.#closing.signal,
     })
     if (supervisor === null) return
-    this.recycle = () => supervisor.recycle()
+    const recycle = () => supervisor.recycle()
+    this.recycle = recycle
     this.weightStore = createWeightDisk({ findFolders: this.#weights.folders, refresh: () => this.#monitor.reread() })
     this.#supervise(supervisor)
   }

@@ -106,14 +106,15 @@ export class LiveCall {
       const leave = () => this.#letGo(new RouterError('disconnected', 'the caller of this call has disconnected'))
       const timer = setTimeout(() => this.#letGo(this.#toLate()), deadlineMs)
       listener.left?.addEventListener('abort', leave)
-      this.#settle = (outcome) => {
+      const settle = (outcome: CallEnd | RouterError | TakenElsewhere) => {
         clearTimeout(timer)
         listener.left?.removeEventListener('abort', leave)
         this.#settle = null
         if (outcome instanceof Error) reject(outcome)
         else resolve(outcome)
       }
-      if (this.#outcome !== null) this.#settle(this.#outcome)
+      this.#settle = settle
+      if (this.#outcome !== null) settle(this.#outcome)
     })
   }
 
