@@ -8,6 +8,7 @@ import { toBusGauges } from './compose/metrics/bus-gauges.ts'
 import { openMetrics } from './compose/metrics/open-metrics.ts'
 import { watchGauges } from './compose/metrics/watch-gauges.ts'
 import { openTracing } from './compose/open-tracing.ts'
+import { awaitEndOfStart } from './compose/process/end-of-start.ts'
 import { createReadiness } from './compose/readiness.ts'
 import { PARTS_OF } from './compose/roles.ts'
 import type { ReloadOutcome } from './compose/router/open-models.ts'
@@ -106,6 +107,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   router.models.watchFolders()
   running.start()
   await serviceFile?.announce(http.url, config.http.mountPrefix)
+  opening.use(awaitEndOfStart())
   const closing = opening.move()
 
   return {

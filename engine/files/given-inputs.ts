@@ -84,10 +84,11 @@ export async function toSource(given: GivenInput): Promise<InputSource> {
     return { hash: await hashFile(given), localPath: path.resolve(given), read: () => createReadStream(given) }
   }
   if (!(given instanceof Uint8Array)) return given
-  async function* read(bytes: Uint8Array) {
-    yield bytes
-  }
-  return { hash: hash('sha256', given), localPath: null, read: () => read(given) }
+  return { hash: hash('sha256', given), localPath: null, read: () => readWhole(given) }
+}
+
+async function* readWhole(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes
 }
 
 async function hashFile(file: string): Promise<string> {

@@ -20,7 +20,7 @@ import {
   type RunMessage,
   type ToEngine,
 } from './protocol.ts'
-import { createRunStream, EngineThreadLostError, type RunStream } from './run-stream.ts'
+import { EngineThreadLostError, RunStream } from './run-stream.ts'
 
 /**
  * Reserves `count` consecutive numbers for output files of one name prefix and returns the first. Two runs never get the same.
@@ -118,7 +118,7 @@ export function openEngineThread(deps: EngineThreadOptions): EngineThreadLink {
     const incarnation = ensureThread()
     const runId = nextRunId++
     const cancelFlag: CancelFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
-    const stream = createRunStream((weight) => send(incarnation, { type: 'taken', runId, weight }))
+    const stream = new RunStream((weight) => send(incarnation, { type: 'taken', runId, weight }))
     const over = new AbortController()
     incarnation.runs.set(runId, { stream, reserveOutputNumbers, runModel, over })
     let stuck: NodeJS.Timeout | undefined

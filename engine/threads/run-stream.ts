@@ -21,22 +21,20 @@ export class EngineThreadLostError extends Error {
   }
 }
 
-export interface RunStream {
-  push(events: readonly RunEvent[]): void
-  /** The engine is gone: the reader's next step throws. */
-  fail(error: Error): void
-  read(): AsyncGenerator<EngineEvent, void, undefined>
-}
-
 const LAST_EVENTS: ReadonlySet<EngineEvent['type']> = new Set(['succeeded', 'failed', 'interrupted'])
 
 function toReportedItem(item: MadeFile | MadeValue): ReportedItem {
   if (item.kind === 'value') return item
   const { kind, filename, subfolder, folder, contentType, bytes } = item
-  async function* read() {
-    yield bytes
+  return {
+    ...{ kind, filename, subfolder, folder, contentType },
+    heldBytes: bytes.byteLength,
+    read: () => readWhole(bytes),
   }
-  return { kind, filename, subfolder, folder, contentType, heldBytes: bytes.byteLength, read }
+}
+
+async function* readWhole(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes
 }
 
 function toNodeReport(report: MadeReport): NodeReport {
@@ -47,38 +45,44 @@ function toEngineEvent(event: RunEvent): EngineEvent {
   return event.type === 'node_report' ? { ...event, report: toNodeReport(event.report) } : event
 }
 
-export function createRunStream(onTaken: (weight: number) => void): RunStream {
-  const waiting: RunEvent[] = []
-  let failure: Error | null = null
-  let arrived = Promise.withResolvers<void>()
+export class RunStream {
+  readonly #onTaken: (weight: number) => void
+  readonly #waiting: RunEvent[] = []
+  #failure: Error | null = null
+  #arrived = Promise.withResolvers<void>()
 
-  function wake(): void {
-    arrived.resolve()
-    arrived = Promise.withResolvers<void>()
+  constructor(onTaken: (weight: number) => void) {
+    this.#onTaken = onTaken
   }
 
-  return {
-    push(events) {
-      for (const event of events) waiting.push(event)
-      wake()
-    },
-    fail(error) {
-      failure ??= error
-      wake()
-    },
-    async *read() {
-      for (;;) {
-        while (waiting.length > 0) {
-          const batch = waiting.splice(0)
-          for (const event of batch) {
-            onTaken(weightOf(event))
-            yield toEngineEvent(event)
-            if (LAST_EVENTS.has(event.type)) return
-          }
+  push(events: readonly RunEvent[]): void {
+    for (const event of events) this.#waiting.push(event)
+    this.#wake()
+  }
+
+  /** The engine is gone: the reader's next step throws. */
+  fail(error: Error): void {
+    this.#failure ??= error
+    this.#wake()
+  }
+
+  async *read(): AsyncGenerator<EngineEvent, void, undefined> {
+    for (;;) {
+      while (this.#waiting.length > 0) {
+        const batch = this.#waiting.splice(0)
+        for (const event of batch) {
+          this.#onTaken(weightOf(event))
+          yield toEngineEvent(event)
+          if (LAST_EVENTS.has(event.type)) return
         }
-        if (failure !== null) throw failure
-        await arrived.promise
       }
-    },
+      if (this.#failure !== null) throw this.#failure
+      await this.#arrived.promise
+    }
+  }
+
+  #wake(): void {
+    this.#arrived.resolve()
+    this.#arrived = Promise.withResolvers<void>()
   }
 }

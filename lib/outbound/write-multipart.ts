@@ -26,16 +26,23 @@ export function writeMultipart(parts: readonly FormPart[]): MultipartBody {
       'content-type': `multipart/form-data; boundary=${boundary}`,
       'content-length': String(sizes.reduce((sum, size) => sum + size, tail.length)),
     },
-    body: (async function* () {
-      for (const { part, head } of pieces) {
-        yield head
-        if ('value' in part) continue
-        yield* part.read()
-        yield LINE_END
-      }
-      yield tail
-    })(),
+    body: writeAll(pieces, tail),
   }
+}
+
+interface Piece {
+  readonly part: FormPart
+  readonly head: Buffer
+}
+
+async function* writeAll(pieces: readonly Piece[], tail: Buffer): AsyncGenerator<Uint8Array> {
+  for (const { part, head } of pieces) {
+    yield head
+    if ('value' in part) continue
+    yield* part.read()
+    yield LINE_END
+  }
+  yield tail
 }
 
 const LINE_END = Buffer.from('\r\n')

@@ -12,7 +12,7 @@ import { replaceClasses } from '../replace-classes.ts'
 import type { CheckInput, ClassRules } from './check-node.ts'
 import { dependentOutputs, type FailedOutput } from './dependent-outputs.ts'
 import type { NodeErrors, ValidationResult, WorkflowError } from './validation-result.ts'
-import { createGraphWalk, type GraphWalk } from './walk-graph.ts'
+import { createGraphWalk, type GraphWalk, judge } from './walk-graph.ts'
 
 export interface ValidateOptions {
   readonly catalog: NodeCatalog
@@ -121,7 +121,7 @@ function* judgeOutputs(graph: Graph, outputs: readonly string[], walk: GraphWalk
   for (const [index, outputId] of outputs.entries()) {
     if (index % STEP_OUTPUTS === STEP_OUTPUTS - 1) yield
     const alreadyFound = walk.faulty.length
-    const { isValid } = yield* walk.judge(outputId)
+    const { isValid } = yield* judge(walk, outputId)
     if (isValid) goodOutputs.push(outputId)
     else failed.push({ outputId, found: walk.faulty.slice(alreadyFound) })
   }

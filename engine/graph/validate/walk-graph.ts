@@ -16,8 +16,12 @@ interface Verdict {
 }
 
 export interface GraphWalk {
-  /** Validates an output and every node before it that has not been validated yet, in steps. */
-  judge(outputId: string): Work<Verdict>
+  /** Goes to an output, unless it was validated before. */
+  begin(outputId: string): void
+  /** One step further on the way to the output; false: it and every node before it are validated. */
+  goOn(): boolean
+  /** Whether so many steps were made that others should have their turn. */
+  isPauseDue(): boolean
   /** The verdict on an output that was validated before. */
   verdictOf(outputId: string): Verdict
   readonly verdicts: ReadonlyMap<string, Verdict>
@@ -125,20 +129,33 @@ export function createGraphWalk(
     if (consumer !== undefined && verdict !== undefined) settle(consumer, verdict)
   }
 
-  const verdictOf = (outputId: string) => verdicts.get(outputId) ?? VALID
-  let sinceYield = 0
+  let steps = 0
 
-  function* judge(outputId: string): Work<Verdict> {
-    if (!verdicts.has(outputId)) enter(outputId)
-    for (let frame = path.at(-1); frame !== undefined; frame = path.at(-1)) {
+  return {
+    begin(outputId) {
+      if (!verdicts.has(outputId)) enter(outputId)
+    },
+    goOn() {
+      const frame = path.at(-1)
+      if (frame === undefined) return false
       step(frame)
-      sinceYield++
-      if (sinceYield % STEP_NODES === 0) yield
-    }
-    return verdictOf(outputId)
+      steps++
+      return true
+    },
+    isPauseDue: () => steps % STEP_NODES === 0,
+    verdictOf: (outputId) => verdicts.get(outputId) ?? VALID,
+    verdicts,
+    faulty,
+    followed,
+    changed,
   }
+}
 
-  return { judge, verdictOf, verdicts, faulty, followed, changed }
+/** Validates an output and every node before it that has not been validated yet, in steps. */
+export function* judge(walk: GraphWalk, outputId: string): Work<Verdict> {
+  walk.begin(outputId)
+  while (walk.goOn()) if (walk.isPauseDue()) yield
+  return walk.verdictOf(outputId)
 }
 
 function innerException(error: PythonError, consumer: NodeFrame): NodeError {

@@ -3,7 +3,6 @@
  * running jobs finish or go back to the queue), a second one ends the process at once. A signal during the start ends it within
  * seconds.
  */
-import { flushCompileCache } from 'node:module'
 import type { Command } from 'commander'
 import type { Log } from '../../../lib/log.ts'
 import { settlesWithin } from '../../../lib/waiting/sleep.ts'
@@ -15,8 +14,6 @@ import { readVersion } from '../version.ts'
 import { openLog } from './open-log.ts'
 
 const END_START_WITHIN_MS = 2000
-// When a start is over, and what it ran is compiled.
-const KEEP_COMPILED_AFTER_MS = 5000
 
 export function addServe(program: Command, terminal: Terminal, finish: Finish): void {
   const command = program.command('serve').description('start the service')
@@ -47,7 +44,6 @@ export async function serve(options: Readonly<Record<string, unknown>>, terminal
     }
     await using app = await starting.catch(explainStart)
     using _hangup = listenForReload(app, { terminal, log })
-    using _compiled = keepCompiledCode()
     printLine(terminal.stdout, toBanner(app, config, secrets.token !== null))
     const end = await Promise.race([stop.requested, app.failed])
     if (end instanceof Error) {
@@ -61,12 +57,6 @@ export async function serve(options: Readonly<Record<string, unknown>>, terminal
   } finally {
     stop.end()
   }
-}
-
-/** Node keeps what it compiled when the process ends: one that is killed would leave the next start to compile everything anew. */
-function keepCompiledCode(): Disposable {
-  const timer = setTimeout(flushCompileCache, KEEP_COMPILED_AFTER_MS)
-  return { [Symbol.dispose]: () => clearTimeout(timer) }
 }
 
 /** Whether the stop came before the start was complete. A failed start is handled by its own catch. */

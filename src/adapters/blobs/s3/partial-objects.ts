@@ -153,7 +153,7 @@ function createSender(upload: OpenUpload, layout: Layout, { bucket, parts, onFai
     if (number > MAX_PARTS) throw new ServiceError('payload_too_large', 'the content has too many parts to be stored')
     const sending = sendPart(builder, number).then(() => void inFlight.delete(sending))
     inFlight.add(sending)
-    beginsAt += builder.sizeBytes
+    beginsAt += builder.sizeBytes()
     number++
     builder = parts.begin(partBytesOf(number))
   }
@@ -161,7 +161,7 @@ function createSender(upload: OpenUpload, layout: Layout, { bucket, parts, onFai
   async function write(chunk: Uint8Array): Promise<void> {
     for (let taken = 0; taken < chunk.length; ) {
       taken += await builder.write(chunk.subarray(taken))
-      if (builder.isFull) await send()
+      if (builder.isFull()) await send()
     }
   }
 
@@ -182,7 +182,7 @@ function createSender(upload: OpenUpload, layout: Layout, { bucket, parts, onFai
     },
     write,
     async end({ isWhole }) {
-      if (isWhole && builder.sizeBytes > 0) await send()
+      if (isWhole && builder.sizeBytes() > 0) await send()
       await keepTail()
       if (failure !== null) throw failure.error
       // Best effort: it is no longer used, and the sweep finds what stays.

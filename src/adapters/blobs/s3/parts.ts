@@ -15,8 +15,8 @@ export interface Part extends Sendable {
 }
 
 export interface PartBuilder {
-  readonly sizeBytes: number
-  readonly isFull: boolean
+  sizeBytes(): number
+  isFull(): boolean
   /** Takes as much as there is room for and returns how much that was. The chunk may be reused once this has resolved. */
   write(chunk: Uint8Array): Promise<number>
   finish(): Promise<Part>
@@ -114,12 +114,8 @@ export function createParts({ directory, memoryBytes, files }: PartsOptions): Pa
       }
 
       return {
-        get sizeBytes() {
-          return sizeBytes
-        },
-        get isFull() {
-          return sizeBytes === maxBytes
-        },
+        sizeBytes: () => sizeBytes,
+        isFull: () => sizeBytes === maxBytes,
         async write(chunk) {
           await ensureRoom()
           const room = (buffer !== null ? buffer.length : maxBytes) - sizeBytes

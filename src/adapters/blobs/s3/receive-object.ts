@@ -59,10 +59,10 @@ async function receiveSteps(steps: Interruptible<Uint8Array>, maxBytes: number, 
       if (upload !== null) deps.onTransferred(step.value.length)
       hasher.update(step.value)
       for (let taken = 0; taken < step.value.length; ) {
-        if (builder.isFull) {
+        if (builder.isFull()) {
           upload ??= createUpload(deps, steps.interrupt)
           await upload.send(builder)
-          builder = deps.parts.begin(partBytesOf(upload.sentParts + 1))
+          builder = deps.parts.begin(partBytesOf(upload.sentParts() + 1))
         }
         taken += await builder.write(step.value.subarray(taken))
       }
@@ -79,7 +79,7 @@ async function receiveSteps(steps: Interruptible<Uint8Array>, maxBytes: number, 
 }
 
 interface Upload {
-  readonly sentParts: number
+  sentParts(): number
   /** Takes the part over; waits while enough of them are under way. */
   send(builder: PartBuilder): Promise<void>
   /** Returns the name of the object. */
@@ -110,9 +110,7 @@ function createUpload({ bucket, newKey }: ReceiveDeps, onFailure: (error: unknow
   }
 
   return {
-    get sentParts() {
-      return sentParts
-    },
+    sentParts: () => sentParts,
     async send(builder) {
       while (inFlight.size >= IN_FLIGHT) await Promise.race(inFlight)
       if (failure !== null) throw failure.error

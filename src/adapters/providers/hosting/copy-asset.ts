@@ -94,11 +94,12 @@ async function readStart(body: Readable): Promise<{ start: Buffer; source: Async
     chunks.push(step.value)
     size += step.value.length
   }
-  async function* whole(): AsyncGenerator<Uint8Array> {
-    yield* chunks
-    for (let step = await iterator.next(); !step.done; step = await iterator.next()) yield step.value
-  }
-  return { start: Buffer.concat(chunks), source: whole() }
+  return { start: Buffer.concat(chunks), source: readOn(chunks, iterator) }
+}
+
+async function* readOn(chunks: readonly Buffer[], rest: AsyncIterator<Buffer>): AsyncGenerator<Uint8Array> {
+  yield* chunks
+  for (let step = await rest.next(); !step.done; step = await rest.next()) yield step.value
 }
 
 const MEDIA = /^(image|video|audio|model)\//

@@ -31,7 +31,6 @@ export interface RunOutputs {
   cut(reason: string): void
   /** The run is over: the same, where as a rule nothing is under way. */
   end(): void
-  readonly isCut: boolean
 }
 
 interface RunOutputsOptions {
@@ -76,9 +75,6 @@ export function createRunOutputs(
     allStored: () => ingest.allStored(),
     cut: (reason) => stop.abort(new Error(reason)),
     end: () => stop.abort(OVER),
-    get isCut() {
-      return stop.signal.aborted
-    },
   }
 }
 

@@ -2,6 +2,7 @@
  * Turns a claimed job into what an engine is given: its graph as the store has it, its files by the names that stand in the
  * graph (read when they are asked for) and its credentials. Says which jobs must not run at all.
  */
+import type { Readable } from 'node:stream'
 import type { Graph } from '../../../../engine/graph/graph.ts'
 import { readGraph, readGraphSteps } from '../../../../engine/graph/read-graph.ts'
 import { type JsonValue, keepNumber, parseLosslessJson } from '../../../../lib/json/lossless-json.ts'
@@ -82,10 +83,12 @@ function toEngineInput(
     contentType,
     localPath: blobs.localPath(hash),
     ...(borrow && { borrow: (ending: AbortSignal) => outlastOutage(() => borrow(hash), ending) }),
-    async *read() {
-      yield* (await outlastOutage(() => blobs.open(hash, undefined, lease), signal)) as AsyncIterable<Uint8Array>
-    },
+    read: () => readBytes(() => blobs.open(hash, undefined, lease), signal),
   }
+}
+
+async function* readBytes(open: () => Promise<Readable>, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+  yield* (await outlastOutage(open, signal)) as AsyncIterable<Uint8Array>
 }
 
 const SMALL_LENGTH = 65_536

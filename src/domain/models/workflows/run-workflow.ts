@@ -112,10 +112,12 @@ function toInput(name: string, bytes: Buffer): EngineInput {
     sizeBytes: bytes.length,
     contentType: typeFromName(name) ?? FALLBACK_TYPE,
     localPath: null,
-    async *read() {
-      yield bytes
-    },
+    read: () => readWhole(bytes),
   }
+}
+
+async function* readWhole(bytes: Buffer): AsyncGenerator<Uint8Array> {
+  yield bytes
 }
 
 async function collect(

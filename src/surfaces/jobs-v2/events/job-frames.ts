@@ -63,13 +63,6 @@ export function createJobFrames(base: ViewBase, now: () => number): JobFrames {
     return text
   }
 
-  function* prepare(next: Job): Work<void> {
-    for (const [index, output] of next.outputs.entries()) {
-      textOf(output, next)
-      if (index % STEP_OUTPUTS === STEP_OUTPUTS - 1) yield
-    }
-  }
-
   function toStatus(of: Job): Buffer {
     return toStatusFrame(of, isTerminal(of.status) ? of.outputs.map((output) => textOf(output, of)) : [])
   }
@@ -128,7 +121,7 @@ export function createJobFrames(base: ViewBase, now: () => number): JobFrames {
   }
 
   return {
-    prepare,
+    prepare: (next) => makeTexts(next, textOf),
     take,
     takeGone: () => (job === null ? [] : take({ ...job, status: 'expired', queuePosition: null })),
     offerPreview: preview.offer,
@@ -151,4 +144,11 @@ export function createJobFrames(base: ViewBase, now: () => number): JobFrames {
 
 function asList(frame: Buffer | null): readonly Buffer[] {
   return frame === null ? [] : [frame]
+}
+
+function* makeTexts(job: Job, textOf: (output: Output, of: Job) => string): Work<void> {
+  for (const [index, output] of job.outputs.entries()) {
+    textOf(output, job)
+    if (index % STEP_OUTPUTS === STEP_OUTPUTS - 1) yield
+  }
 }

@@ -20,7 +20,8 @@ interface PromptParts {
   readonly number: string
   readonly workflow: string
   readonly extraData: string
-  readonly outputs: readonly string[]
+  /** Asked for only where they are shown: a whole graph may have to be parsed for them. */
+  readonly outputs: () => readonly string[]
 }
 
 /** A job of another surface has no number: its negated priority is shown, so that lower still runs first. */
@@ -30,17 +31,14 @@ export function toPromptParts({ job, workflow, submission }: RecordedJob, deps: 
       number: String(-job.priority || 0),
       workflow,
       extraData: JSON.stringify({ create_time: job.createdAt.getTime() }),
-      // Only when asked for, because the whole graph is parsed.
-      get outputs() {
-        return outputNodes(workflow, deps.catalog())
-      },
+      outputs: () => outputNodes(workflow, deps.catalog()),
     }
   }
   return {
     number: submission.number,
     workflow: submission.wholeWorkflow ?? workflow,
     extraData: deps.extraData.merge(job.id, submission.extraData),
-    outputs: submission.outputs,
+    outputs: () => submission.outputs,
   }
 }
 
@@ -52,7 +50,7 @@ function outputNodes(workflow: string, catalog: NodeCatalog): string[] {
 /** `[number, prompt_id, prompt, extra_data, outputs_to_execute]` as JSON text. */
 export function toQueueEntry(record: RecordedJob, deps: PromptViewDeps): string {
   const { number, workflow, extraData, outputs } = toPromptParts(record, deps)
-  return `[${number},${JSON.stringify(record.job.id)},${workflow},${extraData},${JSON.stringify(outputs)}]`
+  return `[${number},${JSON.stringify(record.job.id)},${workflow},${extraData},${JSON.stringify(outputs())}]`
 }
 
 /** In steps: the texts of a record are read on first use, and a graph or a run may be long. */
@@ -79,7 +77,7 @@ export function toHistoryV2Entry(
   const id = JSON.stringify(job.id)
   const rest = JSON.stringify({ outputs: toOutputs(run), status: toHistoryStatus(record), meta: toMeta(run) }).slice(1)
   if (!options.isListed) {
-    const asked = JSON.stringify(outputs)
+    const asked = JSON.stringify(outputs())
     return `{"prompt":{"priority":${number},"prompt_id":${id},"prompt":${workflow},"extra_data":${extraData},"outputs_to_execute":${asked}},${rest}`
   }
   const workflowId = record.submission?.workflowId ?? null

@@ -145,12 +145,9 @@ export function createReporter(deps: ReporterDeps): ToReport {
     const { filename, subfolder } = named.get(keyOf(file)) ?? file
     const { contentType } = file
     deps.cleanup.reported(file)
-    async function* read() {
-      mustBeThere()
+    const read = () => {
       const bytes = readOutput(api, file, bounds)
-      yield* file.folder === 'input' ? bytes : restoreFile(bytes, file.filename, deps.names())
-      // It may have been emptied under the reader.
-      mustBeThere()
+      return file.folder === 'input' ? bytes : restoreFile(bytes, file.filename, deps.names())
     }
     function mustBeThere(): void {
       if (deps.cleanup.isRemoved(file))
@@ -162,18 +159,28 @@ export function createReporter(deps: ReporterDeps): ToReport {
       subfolder,
       folder: file.folder,
       contentType,
-      read: () => watched(read()),
+      read: () => readWatched({ read, mustBeThere, onUnreadable: deps.onUnreadable }),
       release: () => void deps.cleanup.released(file),
     }
   }
+}
 
-  async function* watched(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
-    try {
-      yield* bytes
-    } catch (error) {
-      deps.onUnreadable(error)
-      throw error
-    }
+interface WatchedRead {
+  read(): AsyncIterable<Uint8Array>
+  /** Throws once the file was removed. */
+  mustBeThere(): void
+  onUnreadable(error: unknown): void
+}
+
+async function* readWatched({ read, mustBeThere, onUnreadable }: WatchedRead): AsyncGenerator<Uint8Array> {
+  try {
+    mustBeThere()
+    yield* read()
+    // It may have been emptied under the reader.
+    mustBeThere()
+  } catch (error) {
+    onUnreadable(error)
+    throw error
   }
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EngineEvent } from '../../../../../engine/graph/run-event.ts'
-import { createEventQueue } from './event-queue.ts'
+import { EventQueue } from './event-queue.ts'
 
 const node = { nodeId: '1', classType: 'X', displayNodeId: '1', parentNodeId: null }
 const step = (value: number): EngineEvent => ({ type: 'node_progress', ...node, value, max: 9 })
@@ -20,7 +20,7 @@ async function drain(events: AsyncIterable<EngineEvent>): Promise<string[]> {
 }
 
 test('a slow reader loses previews first, then steps, the oldest first, and no report', async () => {
-  const queue = createEventQueue(4)
+  const queue = new EventQueue(4)
   for (const event of [step(1), report, preview(1), step(2), step(3), step(4), report, { type: 'succeeded' } as const])
     queue.push(event)
   queue.end()
@@ -28,7 +28,7 @@ test('a slow reader loses previews first, then steps, the oldest first, and no r
 })
 
 test('events that were pushed are read before the failure is thrown', async () => {
-  const queue = createEventQueue(4)
+  const queue = new EventQueue(4)
   queue.push(step(1))
   queue.fail(new Error('gone'))
   queue.push(step(2))
@@ -40,7 +40,7 @@ test('events that were pushed are read before the failure is thrown', async () =
 })
 
 test('a reader who waits is woken', async () => {
-  const queue = createEventQueue(4)
+  const queue = new EventQueue(4)
   const seen = drain(queue)
   await Promise.resolve()
   queue.push(step(7))

@@ -5,58 +5,60 @@
  */
 import type { EngineEvent } from '../../../../../engine/graph/run-event.ts'
 
-interface EventQueue extends AsyncIterable<EngineEvent> {
-  push(event: EngineEvent): void
-  /** Events that were pushed before are still read. */
-  end(): void
-  fail(error: unknown): void
-}
-
 const EXPENDABLE: readonly EngineEvent['type'][] = ['preview', 'node_progress', 'log', 'node_text']
 
 function isResult(event: EngineEvent): boolean {
   return event.type === 'preview' && event.isResult === true
 }
 
-export function createEventQueue(maxWaiting: number): EventQueue {
-  const waiting: EngineEvent[] = []
-  let over: { readonly error: unknown } | 'ended' | null = null
-  let wake: (() => void) | null = null
+export class EventQueue implements AsyncIterable<EngineEvent> {
+  readonly #maxWaiting: number
+  readonly #waiting: EngineEvent[] = []
+  #over: { readonly error: unknown } | 'ended' | null = null
+  #wake: (() => void) | null = null
 
-  function makeRoom(): void {
-    for (const type of EXPENDABLE) {
-      const at = waiting.findIndex((event) => event.type === type && !isResult(event))
-      if (at === -1) continue
-      waiting.splice(at, 1)
-      return
+  constructor(maxWaiting: number) {
+    this.#maxWaiting = maxWaiting
+  }
+
+  push(event: EngineEvent): void {
+    if (this.#over !== null) return
+    if (this.#waiting.length >= this.#maxWaiting) this.#makeRoom()
+    this.#waiting.push(event)
+    this.#wake?.()
+  }
+
+  /** Events that were pushed before are still read. */
+  end(): void {
+    this.#over ??= 'ended'
+    this.#wake?.()
+  }
+
+  fail(error: unknown): void {
+    this.#over ??= { error }
+    this.#wake?.()
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<EngineEvent, void, undefined> {
+    const waiting = this.#waiting
+    while (true) {
+      for (let event = waiting.shift(); event !== undefined; event = waiting.shift()) yield event
+      const over = this.#over
+      if (over === 'ended') return
+      if (over !== null) throw over.error
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+      this.#wake = null
     }
   }
 
-  return {
-    push(event) {
-      if (over !== null) return
-      if (waiting.length >= maxWaiting) makeRoom()
-      waiting.push(event)
-      wake?.()
-    },
-    end() {
-      over ??= 'ended'
-      wake?.()
-    },
-    fail(error) {
-      over ??= { error }
-      wake?.()
-    },
-    async *[Symbol.asyncIterator]() {
-      while (true) {
-        for (let event = waiting.shift(); event !== undefined; event = waiting.shift()) yield event
-        if (over === 'ended') return
-        if (over !== null) throw over.error
-        await new Promise<void>((resolve) => {
-          wake = resolve
-        })
-        wake = null
-      }
-    },
+  #makeRoom(): void {
+    for (const type of EXPENDABLE) {
+      const at = this.#waiting.findIndex((event) => event.type === type && !isResult(event))
+      if (at === -1) continue
+      this.#waiting.splice(at, 1)
+      return
+    }
   }
 }

@@ -24,7 +24,7 @@ import { CallError, isNobodyThere } from '../wire/comfy-http.ts'
 import type { MessageDispatcher } from '../wire/message-dispatcher.ts'
 import type { PrintedLines } from '../wire/printed-lines.ts'
 import { createRedact, markOf, promptIdOf, readPromptId, toServerExtraData } from './comfy-prompt.ts'
-import { createEventQueue } from './event-queue.ts'
+import { EventQueue } from './event-queue.ts'
 import { type FollowDeps, RunFollower } from './follow-run.ts'
 import type { Forgetter } from './forget-runs.ts'
 import { toRefusal } from './graph-refusal.ts'
@@ -66,7 +66,7 @@ export interface RunDeps extends FollowDeps {
 }
 
 export async function* runOnServer(deps: RunDeps, run: EngineRun, { signal }: RunOptions): AsyncGenerator<EngineEvent> {
-  const queue = createEventQueue(deps.bounds.maxWaitingEvents)
+  const queue = new EventQueue(deps.bounds.maxWaitingEvents)
   const leaving = new AbortController()
   const stop = AbortSignal.any([signal, deps.closing, leaving.signal])
   const attempt = new Attempt(deps, run, { stop, emit: queue.push })

@@ -85,15 +85,14 @@ export async function peekStream(stream: Readable): Promise<Readable | null> {
   const iterator = stream.iterator()
   const first = await iterator.next()
   if (first.done) return null
-  return Readable.from(
-    (async function* () {
-      try {
-        yield first.value
-        for (let step = await iterator.next(); !step.done; step = await iterator.next()) yield step.value
-      } finally {
-        stream.destroy()
-      }
-    })(),
-    { objectMode: false },
-  )
+  return Readable.from(readOn(stream, first.value, iterator), { objectMode: false })
+}
+
+async function* readOn(stream: Readable, first: unknown, rest: AsyncIterator<unknown>): AsyncGenerator<unknown> {
+  try {
+    yield first
+    for (let step = await rest.next(); !step.done; step = await rest.next()) yield step.value
+  } finally {
+    stream.destroy()
+  }
 }
