@@ -69,8 +69,11 @@ export async function* runOnServer(deps: RunDeps, run: EngineRun, { signal }: Ru
   const queue = new EventQueue(deps.bounds.maxWaitingEvents)
   const leaving = new AbortController()
   const stop = AbortSignal.any([signal, deps.closing, leaving.signal])
-  const attempt = new Attempt(deps, run, { stop, emit: queue.push })
-  attempt.run().then(queue.end, queue.fail)
+  const attempt = new Attempt(deps, run, { stop, emit: (event) => queue.push(event) })
+  attempt.run().then(
+    () => queue.end(),
+    (error: unknown) => queue.fail(error),
+  )
   try {
     yield* queue
   } finally {
