@@ -3,7 +3,7 @@
  * A connection on which no answer comes for too long leads nowhere any more, and is given up.
  */
 import type { Duplex } from 'node:stream'
-import type { Pool, PoolClient, QueryConfig } from 'pg'
+import type { Pool, PoolClient, QueryConfig, QueryResult } from 'pg'
 import { isStoreAway } from '../../../../domain/errors.ts'
 import { toFault, toStoreError } from './postgres-error.ts'
 import { onClient, type Queryable } from './statement.ts'
@@ -54,20 +54,19 @@ interface Impatient extends Pick<PoolClient, 'query'> {
 /** The client, but a connection that owes an answer for too long is ended, which fails everything that waits on it. */
 function impatient(client: PoolClient, { answerMs }: PatientPool): Impatient {
   let firstError: unknown = null
-  const query = (asked: QueryConfig) => {
-    const timer = setTimeout(() => streamOf(client).destroy(), answerMs)
-    const answer = client.query(asked)
-    answer.then(
-      () => clearTimeout(timer),
-      (error: unknown) => {
+  // With a callback: left to itself, the library makes one that keeps the answer alive until a full collection (decision 0073).
+  const query = (asked: QueryConfig) =>
+    new Promise<QueryResult>((resolve, reject) => {
+      const timer = setTimeout(() => streamOf(client).destroy(), answerMs)
+      client.query(asked, (error: Error | null, result) => {
         clearTimeout(timer)
+        if (error === null || error === undefined) return resolve(result)
         firstError ??= error
         // For the log: the server does not say which one it was.
-        if (error instanceof Error && asked.name) Object.assign(error, { statement: asked.name })
-      },
-    )
-    return answer
-  }
+        if (asked.name) Object.assign(error, { statement: asked.name })
+        reject(error)
+      })
+    })
   return { query: query as PoolClient['query'], firstError: () => firstError }
 }
 
