@@ -167,8 +167,12 @@ class NotifyConnection implements Medium {
   }
 
   async #ask(payloads: readonly string[]): Promise<void> {
-    if (this.#client === null) throw new Error('There is no connection.')
-    await this.#client.query({ name: 'notify', text: SEND, values: [payloads] })
+    const client = this.#client
+    if (client === null) throw new Error('There is no connection.')
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    // With a callback: left to itself, the library makes one that keeps the answer alive until a full collection (decision 0073).
+    client.query({ name: 'notify', text: SEND, values: [payloads] }, (error) => (error ? reject(error) : resolve()))
+    await promise
   }
 
   #hear(payload: string): void {

@@ -7,13 +7,16 @@ import { execFile } from 'node:child_process'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { isOnPostgres } from '../../support/app/test-store.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../support/app/kept-bytes.ts', import.meta.url))
-// Five to ten thousand before.
-const MAX_KEPT_BYTES = 2500
+// Five to ten thousand before, and more than forty on Postgres.
+const MAX_KEPT_BYTES = isOnPostgres ? 5000 : 2500
 
 async function measureKept(what: 'submit' | 'route'): Promise<number> {
-  const { stdout } = await promisify(execFile)(process.execPath, [PROGRAM, what])
+  // Without it the program does not take itself for a test.
+  const { NODE_TEST_CONTEXT, ...env } = process.env
+  const { stdout } = await promisify(execFile)(process.execPath, [PROGRAM, what], { env })
   return Number(stdout)
 }
 
