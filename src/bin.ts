@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** The entry point: checks the runtime, hands the command line over, ends the process. The only file that may end it. */
 import { enableCompileCache } from 'node:module'
+import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 
 const REQUIRED_MAJOR = 24
@@ -17,6 +18,9 @@ if (Number(process.versions.node.split('.')[0]) < REQUIRED_MAJOR) {
 const cache = fileURLToPath(new URL('../node_modules/.cache/atelier', import.meta.url))
 process.env['NODE_COMPILE_CACHE'] ??= cache
 enableCompileCache(process.env['NODE_COMPILE_CACHE'])
+
+// Node starts four threads for file work, however few cores there are, and keeps them. On two cores three do as much.
+if (availableParallelism() <= 2) process.env['UV_THREADPOOL_SIZE'] ??= '3'
 
 // Imported only now: an older Node would fail on their syntax before it could print the message above.
 const { main } = await import('./cli/main.ts')
