@@ -2,11 +2,13 @@
  * The files that a graph names, looked for among those that the caller handed in and in the caller's folder of inputs. A name in
  * a graph never leads out of that folder.
  */
+
 import { createHash, hash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { readdir, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { pipeline } from 'node:stream/promises'
+import { inOneChunk } from '../../lib/files/in-one-chunk.ts'
 import type { FileNames } from '../graph/file-inputs.ts'
 import type { InputSource } from './input-files.ts'
 
@@ -84,11 +86,7 @@ export async function toSource(given: GivenInput): Promise<InputSource> {
     return { hash: await hashFile(given), localPath: path.resolve(given), read: () => createReadStream(given) }
   }
   if (!(given instanceof Uint8Array)) return given
-  return { hash: hash('sha256', given), localPath: null, read: () => readWhole(given) }
-}
-
-async function* readWhole(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes
+  return { hash: hash('sha256', given), localPath: null, read: () => inOneChunk(given) }
 }
 
 async function hashFile(file: string): Promise<string> {

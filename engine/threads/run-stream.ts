@@ -2,6 +2,7 @@
  * The events of one run as its reader sees them. They wait here until they are taken; how many may wait is decided on the
  * other side, to which everything that was taken is acknowledged.
  */
+import { inOneChunk } from '../../lib/files/in-one-chunk.ts'
 import type { EngineEvent, NodeReport, ReportedItem } from '../graph/run-event.ts'
 import type { MadeFile, MadeReport, MadeValue } from '../node/node-context.ts'
 import { type RunEvent, weightOf } from '../run/events/made-event.ts'
@@ -29,12 +30,8 @@ function toReportedItem(item: MadeFile | MadeValue): ReportedItem {
   return {
     ...{ kind, filename, subfolder, folder, contentType },
     heldBytes: bytes.byteLength,
-    read: () => readWhole(bytes),
+    read: () => inOneChunk(bytes),
   }
-}
-
-async function* readWhole(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes
 }
 
 function toNodeReport(report: MadeReport): NodeReport {

@@ -131,7 +131,7 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     this.#reject = reject
     const onAbort = () => this.#cut('aborted', 'the call ended')
     this.#onAbort = onAbort
-    limits.signal?.addEventListener('abort', this.#onAbort, { once: true })
+    limits.signal?.addEventListener('abort', onAbort, { once: true })
     if ('totalTimeMs' in limits) this.#cutAfter(limits.totalTimeMs, 'no whole answer came in time')
     else if ('headTimeMs' in limits && limits.headTimeMs < MAX_TIMER_MS)
       this.#cutAfter(limits.headTimeMs, 'no answer came in time')

@@ -14,7 +14,7 @@ const PROGRAM = fileURLToPath(new URL('../../support/app/kept-bytes.ts', import.
 const MAX_KEPT_BYTES = isOnPostgres ? 5000 : 2500
 
 async function measureKept(what: 'submit' | 'route'): Promise<number> {
-  // Without it the program does not take itself for a test.
+  // With it, the program would report to the test runner on its output.
   const { NODE_TEST_CONTEXT, ...env } = process.env
   const { stdout } = await promisify(execFile)(process.execPath, [PROGRAM, what], { env })
   return Number(stdout)

@@ -52,7 +52,7 @@ async function measureKept(toCall: () => Call): Promise<number> {
     await makeCalls(agent, WARM_UP, toCall)
     collectGarbage('major')
     await makeCalls(agent, CALLS, toCall)
-    // What is still on its way to its end is neither here nor there.
+    // Callbacks of the last answers have run by then.
     await new Promise((resolve) => setImmediate(resolve))
     for (let round = 0; round < 3; round++) collectGarbage('minor')
     const before = process.memoryUsage().heapUsed

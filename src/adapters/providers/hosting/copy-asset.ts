@@ -2,8 +2,10 @@
  * Copies one asset of a result to our storage and returns its new address. The source is a foreign server, so it is read by the
  * guarded client, within bounds of size and time, and only media are kept, never a web page.
  */
+
 import type { Readable } from 'node:stream'
 import type { Clock } from '../../../../lib/clock.ts'
+import { inOneChunk } from '../../../../lib/files/in-one-chunk.ts'
 import { extensionFromType, isActiveType, toBareType } from '../../../../lib/files/mime.ts'
 import { SNIFF_BYTES, sniffType } from '../../../../lib/files/sniff-type.ts'
 import type { NewId } from '../../../../lib/ids.ts'
@@ -58,7 +60,7 @@ export async function copyFromUrl(url: string, request: CopyRequest, deps: CopyD
 
 export async function copyInline(bytes: Buffer, request: CopyRequest, deps: CopyDeps): Promise<string> {
   const contentType = sniffType(bytes) ?? request.fallbackType
-  return keep(toSource(bytes), contentType, request, deps)
+  return keep(inOneChunk(bytes), contentType, request, deps)
 }
 
 async function keep(
@@ -77,10 +79,6 @@ async function keep(
   const minted = await assets.mint({ asset: { ...about, createdAt, expiresAt }, keyClaim: null, mustOwnHash: false })
   if (minted.outcome !== 'minted' && minted.outcome !== 'existing') throw new Error('the asset got no record')
   return sign({ accountId, assetId: minted.asset.id, expiresAt })
-}
-
-async function* toSource(bytes: Buffer): AsyncGenerator<Uint8Array> {
-  yield bytes
 }
 
 /** The first bytes, and the whole source again. */

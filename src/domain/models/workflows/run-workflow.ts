@@ -2,6 +2,7 @@
  * Runs a workflow without a job and returns what it made: nothing is queued or kept. This is how a workflow is published as a
  * model.
  */
+
 import { hash } from 'node:crypto'
 import { createFileCheck, findFileNames } from '../../../../engine/graph/file-inputs.ts'
 import { GraphError } from '../../../../engine/graph/graph-error.ts'
@@ -11,6 +12,7 @@ import { replaceClasses } from '../../../../engine/graph/replace-classes.ts'
 import type { NodeReport } from '../../../../engine/graph/run-event.ts'
 import { validate } from '../../../../engine/graph/validate/validate.ts'
 import type { ValidationResult } from '../../../../engine/graph/validate/validation-result.ts'
+import { inOneChunk } from '../../../../lib/files/in-one-chunk.ts'
 import { typeFromName } from '../../../../lib/files/mime.ts'
 import { type JsonValue, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import type { Engine, EngineInput, EngineRun } from '../../engine/engine-port.ts'
@@ -112,12 +114,8 @@ function toInput(name: string, bytes: Buffer): EngineInput {
     sizeBytes: bytes.length,
     contentType: typeFromName(name) ?? FALLBACK_TYPE,
     localPath: null,
-    read: () => readWhole(bytes),
+    read: () => inOneChunk(bytes),
   }
-}
-
-async function* readWhole(bytes: Buffer): AsyncGenerator<Uint8Array> {
-  yield bytes
 }
 
 async function collect(

@@ -1,7 +1,9 @@
 /** The words of the protocol tus 1.0 in requests: its version, its counts, and the bytes of a body with or without a checksum. */
+
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { inOneChunk } from '../../../../lib/files/in-one-chunk.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { freeBytes } from '../../kit/bodies/gather-body.ts'
 import { readBodyBytes } from '../../kit/bodies/json-body.ts'
@@ -49,7 +51,7 @@ export async function readPart(request: IncomingMessage): Promise<PartBody> {
     freeBytes(bytes)
     throw new ServiceError('checksum_mismatch', 'the bytes are not those of Upload-Checksum; send them again')
   }
-  return { source: once(bytes), [Symbol.dispose]: () => freeBytes(bytes) }
+  return { source: inOneChunk(bytes), [Symbol.dispose]: () => freeBytes(bytes) }
 }
 
 function readChecksum(text: string): (bytes: Uint8Array) => boolean {
@@ -75,8 +77,4 @@ async function* chunksOf(request: IncomingMessage): AsyncGenerator<Uint8Array> {
     const message = 'the request ended before its body was complete; what came of it is kept'
     throw new ServiceError('invalid_request', message, { cause })
   }
-}
-
-async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield bytes
 }
