@@ -10,11 +10,13 @@ import { type Flaw, of } from './check-told.ts'
 const NONE: readonly (readonly [FlawKind, what: string, sql: string])[] = [
   ['doubled', 'jobs that have ended twice', 'SELECT id FROM job_done GROUP BY id HAVING count(*) > 1'],
   ['doubled', 'jobs that are live and ended', 'SELECT id FROM job JOIN job_done USING (id)'],
+  // A prompt whose answer was lost is sent again, without a key. An engine may answer its twin from its cache, by the same file: the
+  // same name for the same bytes. A number that was given twice stands for two pictures.
   [
     'doubled',
     'names of outputs that were given twice',
     `SELECT account_id || ' ' || file_path AS id FROM output WHERE position IS NOT NULL
-     GROUP BY account_id, file_path HAVING count(DISTINCT hash || job_id) > 1`,
+     GROUP BY account_id, file_path HAVING count(DISTINCT hash) > 1`,
   ],
   [
     'double charge',
