@@ -7,7 +7,9 @@ import { test } from 'node:test'
 import { verifyDatabase } from '../../src/adapters/store/sqlite/database/verify-database.ts'
 import { startTestApp, type TestApp, type TestAppOptions } from '../support/app/start-app.ts'
 import { runAtelier } from '../support/cli/atelier.ts'
+import { CheckedClient, node } from '../support/clients/checked-client.ts'
 import { createFakeEngine } from '../support/engines/fake-engine.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 /** Without the built-in engine, whose threads take most of a start, and which few of these tests need. */
 function startStoreApp(options: TestAppOptions = {}): Promise<TestApp> {
@@ -227,6 +229,41 @@ test('verify finds what is damaged and what is missing, beside a running service
   for (const text of ['damaged', 'missing']) await uploadBytes(app, new TextEncoder().encode(text))
   assert.equal((await verify()).code, 0)
 })
+
+test('verify reads small outputs in the database too, and a damaged one is made again by the same job', async () => {
+  await using app = await startStoreApp()
+  const client = new CheckedClient(app.url)
+  const verify = (...flags: string[]) => runAtelier(['verify', '--data-dir', app.dataDir, ...flags])
+  const run = async () => {
+    const { id } = await client.accepted({ '1': node('FakeSave', { text: 'made' }) })
+    return (await client.untilStatus(id, 'succeeded')).outputs[0]
+  }
+  const { id } = await run()
+  assert.deepEqual(await verify(), { code: 0, stdout: '1 files, 0.0 MiB read: all is well\n', stderr: '' })
+  const database = new DatabaseSync(join(app.dataDir, 'atelier.db'))
+  const hash = database.prepare('SELECT hash FROM small_bytes').get()?.['hash']
+  database.prepare(`UPDATE small_bytes SET bytes = x'00'`).run()
+  const { code, stdout } = await verify('--set-aside')
+  assert.deepEqual([code, stdout.includes(`damaged   ${hash}`)], [1, true], stdout)
+  assert.equal(database.prepare('SELECT count(*) AS n FROM small_bytes').get()?.['n'], 0)
+  database.close()
+  const gone = await client.call(`/api/v2/assets/${id}/content`)
+  assert.equal(gone.status, 404)
+  await run()
+  assert.equal((await client.call(`/api/v2/assets/${id}/content`)).status, 200)
+  assert.equal((await verify()).code, 0)
+})
+
+test('bytes that a crash left in the database without a record are removed after a start', () =>
+  withStoppedApp(async (dataDir) => {
+    const database = new DatabaseSync(join(dataDir, 'atelier.db'))
+    const insert = database.prepare(`INSERT INTO small_bytes (hash, bytes) VALUES (?, x'00')`)
+    for (let index = 0; index < 1200; index++) insert.run(index.toString(16).padStart(64, '0'))
+    await using _app = await startStoreApp({ dataDir })
+    const left = () => database.prepare('SELECT count(*) AS n FROM small_bytes').get()?.['n']
+    await waitUntil(() => left() === 0)
+    database.close()
+  }))
 
 test('verify says what SQLite says of a damaged database', () =>
   withStoppedApp(async (dataDir) => {

@@ -10,6 +10,7 @@ import { openSqliteRecords } from '../../adapters/store/sqlite/transfer/sqlite-r
 import type { BlobsConfig } from '../../config/blocks/blobs-config.ts'
 import type { PostgresConfig } from '../../config/blocks/store-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
+import type { BlobStore } from '../../domain/assets/blob-store.ts'
 import {
   type MovedKind,
   MoveError,
@@ -58,7 +59,7 @@ export async function moveStore(plan: MovePlan, { now, onBatch }: MoveHooks): Pr
   const { openPostgresRecords } = await import('../../adapters/store/postgres/transfer/postgres-records.ts')
   await using remote = await openPostgresRecords(toConnection(database, secrets.databasePassword), now)
   const [source, target]: [RecordSource, RecordTarget] = isInward ? [local, remote] : [remote, local]
-  await using own = openFolderBytes(join(folder, 'blobs'), await openBlake3())
+  await using own = openFolderBytes(join(folder, 'blobs'), { data: folder, blake3: await openBlake3() })
   await using theirs = await openStoredBytes(databaseBlobs, { store: database, secrets })
   const [from, to] = isInward ? [own, theirs] : [theirs, own]
   await mustBeFree(to, await source.readOwn(BLOBS_ID))
@@ -109,14 +110,15 @@ async function mustBeFree({ place }: StoredBytes, id: string | null): Promise<vo
 /** Every piece is read whole and compared with its name. */
 async function moveBytes(from: StoredBytes, to: StoredBytes): Promise<{ hashes: Set<string>; bytes: number }> {
   const isElsewhere = from.place.shown !== to.place.shown
-  const target = isElsewhere ? await to.openForWriting() : null
+  const target = await to.openForWriting()
   const found = new Set<string>()
   let bytes = 0
   for await (const hashes of from.list()) {
     for (const hash of hashes) {
       const known = isElsewhere ? await to.sizeOf(hash) : null
       if (isElsewhere && known === null) await to.setAside(hash)
-      bytes += known ?? (await readOrCopy(hash, from, target))
+      const stays = !isElsewhere && !from.isWithRecords(hash)
+      bytes += known ?? (await readOrCopy(hash, from, stays ? null : target))
       found.add(hash)
     }
   }
@@ -141,11 +143,7 @@ async function countMissing(records: RecordReader, hashes: ReadonlySet<string>):
 }
 
 /** `target` null: the bytes stay where they are and are only checked. */
-async function readOrCopy(
-  hash: string,
-  from: StoredBytes,
-  target: Awaited<ReturnType<StoredBytes['openForWriting']>> | null,
-): Promise<number> {
+async function readOrCopy(hash: string, from: StoredBytes, target: Pick<BlobStore, 'receive'> | null): Promise<number> {
   if (target === null) {
     const read = await from.measure(hash)
     if (read?.hash !== hash) throw damaged(hash)

@@ -8,6 +8,7 @@ import { diskFileOps, type FileOps } from '../../adapters/blobs/fs/file-ops.ts'
 import { openFsBlobs } from '../../adapters/blobs/fs/fs-blobs.ts'
 import { openHostFiles } from '../../adapters/blobs/fs/host-files.ts'
 import { openModelFiles } from '../../adapters/blobs/fs/model-files.ts'
+import { keepSmallOutputs } from '../../adapters/blobs/small-outputs.ts'
 import type { AssetsConfig } from '../../config/blocks/assets-config.ts'
 import type { BlobsConfig, FsBlobsConfig, S3BlobsConfig } from '../../config/blocks/blobs-config.ts'
 import { ConfigError, quote } from '../../config/config-error.ts'
@@ -42,7 +43,7 @@ export interface BlobOverrides {
 }
 
 interface BlobsDeps {
-  readonly store: Pick<Store, 'blobIndex' | 'readMeta' | 'writeMeta'>
+  readonly store: Pick<Store, 'blobIndex' | 'smallBytes' | 'readMeta' | 'writeMeta'>
   readonly secrets: Pick<Secrets, 'blobsKeys'>
   /** Other processes use the folder too, and the database is elsewhere; null: this one is alone. */
   readonly users: FolderUsers | null
@@ -59,11 +60,13 @@ export async function openBlobs(config: BlobsConfig, assets: AssetsConfig, deps:
 async function openFromFiles(
   { directory }: FsBlobsConfig,
   { modelsDirectory, importDirectories }: AssetsConfig,
-  { users, overrides: { files = diskFileOps }, onTransferred, log }: BlobsDeps,
+  { store: { smallBytes }, users, overrides: { files = diskFileOps }, onTransferred, log }: BlobsDeps,
 ): Promise<OpenedBlobs> {
   const blake3 = await openBlake3()
-  const blobs = await openFsBlobs({ directory, blake3, log, files, users, onTransferred })
-  const directories = users !== null ? [blobs.temporaryDirectory] : [blobs.temporaryDirectory, dirname(directory)]
+  const inFiles = await openFsBlobs({ directory, blake3, log, files, users, onTransferred })
+  const blobs = smallBytes === null ? inFiles : keepSmallOutputs(inFiles, { small: smallBytes, blake3, log })
+  const { temporaryDirectory } = inFiles
+  const directories = users !== null ? [temporaryDirectory] : [temporaryDirectory, dirname(directory)]
   const name = users === null ? 'room-probe' : `${users.own}.room-probe`
   return {
     blobs,

@@ -3,11 +3,12 @@
  * and tied to a database.
  */
 import { randomUUID } from 'node:crypto'
-import { createReadStream } from 'node:fs'
+import { createReadStream, existsSync } from 'node:fs'
 import { mkdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemClock } from '../../../lib/clock.ts'
 import { type Blake3, openBlake3 } from '../../../lib/files/blake3.ts'
+import { inOneChunk } from '../../../lib/files/in-one-chunk.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { diskFileOps, hasCode } from '../../adapters/blobs/fs/file-ops.ts'
 import { DAMAGED_FOLDER, openFsBlobs } from '../../adapters/blobs/fs/fs-blobs.ts'
@@ -15,6 +16,7 @@ import { openShards } from '../../adapters/blobs/fs/shards.ts'
 import { openLocalFiles } from '../../adapters/blobs/s3/local-files.ts'
 import { createS3Blobs } from '../../adapters/blobs/s3/s3-blobs.ts'
 import { isNotFound } from '../../adapters/blobs/s3/s3-error.ts'
+import { openFolderSmallBytes } from '../../adapters/store/sqlite/transfer/folder-small-bytes.ts'
 import type { BlobsConfig, S3BlobsConfig } from '../../config/blocks/blobs-config.ts'
 import type { PostgresConfig, StoreConfig } from '../../config/blocks/store-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
@@ -27,6 +29,8 @@ import { toConnection } from './postgres-connection.ts'
 export interface StoredBytes extends AsyncDisposable {
   readonly place: BlobsPlace
   list(): AsyncIterable<readonly string[]>
+  /** They lie in a database, beside the records that are moved away from them. */
+  isWithRecords(hash: string): boolean
   /** null when they are not there. */
   sizeOf(hash: string): Promise<number | null>
   /** What lies there, read to its end; null when nothing does. */
@@ -48,19 +52,45 @@ export async function openStoredBytes(
   { store, secrets }: { readonly store: StoreConfig; readonly secrets: BytesSecrets },
 ): Promise<StoredBytes> {
   const blake3 = await openBlake3()
-  if (config.kind === 'fs') return openFolderBytes(config.directory, blake3)
+  if (config.kind === 'fs') return openFolderBytes(config.directory, { data: dataFolderOf(store), blake3 })
   if (store.kind !== 'postgres') throw new Error('a bucket needs a database')
   return openBucketBytes(config, { store, secrets, blake3 })
 }
 
-export function openFolderBytes(directory: string, blake3: Blake3): StoredBytes {
+function dataFolderOf(store: StoreConfig): string | null {
+  return store.kind === 'sqlite' ? store.directory : null
+}
+
+interface FolderBytesOptions {
+  /** The folder of the database that holds the small outputs; null: all bytes lie in files. */
+  readonly data: string | null
+  readonly blake3: Blake3
+}
+
+export function openFolderBytes(directory: string, { data, blake3 }: FolderBytesOptions): StoredBytes {
   const shards = openShards(directory, diskFileOps)
+  const small = data === null ? null : openFolderSmallBytes(data)
+  const isFile = (hash: string) => existsSync(shards.pathOf(hash))
+  const findSmall = (hash: string) => small?.find(hash) ?? null
   return {
     place: toFolderPlace(directory),
-    list: () => shards.list(),
-    sizeOf: (hash) => diskFileOps.sizeOf(shards.pathOf(hash)),
-    measure: (hash) => hashFile(shards.pathOf(hash), blake3),
-    read: (hash) => createReadStream(shards.pathOf(hash), { highWaterMark: 1_048_576 }),
+    async *list() {
+      yield* shards.list()
+      // What lies in a file too was named before.
+      for (const hashes of small?.list() ?? []) yield hashes.filter((hash) => !isFile(hash))
+    },
+    isWithRecords: (hash) => !isFile(hash) && findSmall(hash) !== null,
+    sizeOf: async (hash) => (await diskFileOps.sizeOf(shards.pathOf(hash))) ?? findSmall(hash)?.length ?? null,
+    async measure(hash) {
+      const inFile = await hashFile(shards.pathOf(hash), blake3)
+      if (inFile !== null) return inFile
+      const bytes = findSmall(hash)
+      return bytes === null ? null : { hash: blake3.hash(bytes), bytes: bytes.length }
+    },
+    read(hash) {
+      const bytes = isFile(hash) ? null : findSmall(hash)
+      return bytes === null ? createReadStream(shards.pathOf(hash), { highWaterMark: 1_048_576 }) : inOneChunk(bytes)
+    },
     openForWriting: () => openFsBlobs({ directory, blake3, log: silentLog }),
     async prepare() {
       await mkdir(directory, { recursive: true, mode: 0o700 })
@@ -70,9 +100,12 @@ export function openFolderBytes(directory: string, blake3: Blake3): StoredBytes 
       await mkdir(folder, { recursive: true, mode: 0o700 })
       await rename(shards.pathOf(hash), join(folder, hash)).catch((error: unknown) => {
         if (!hasCode(error, 'ENOENT')) throw error
+        small?.remove(hash)
       })
     },
-    async [Symbol.asyncDispose]() {},
+    async [Symbol.asyncDispose]() {
+      small?.[Symbol.dispose]()
+    },
   }
 }
 
@@ -99,6 +132,7 @@ async function openBucketBytes(config: S3BlobsConfig, deps: BucketBytesDeps): Pr
   return {
     place,
     list: () => index.list(),
+    isWithRecords: () => false,
     async sizeOf(hash) {
       const object = await index.find(hash)
       // The index may know of another bucket, from which the bytes were moved away.

@@ -58,6 +58,7 @@ const SQLITE: LeftOut = {
   ...Object.fromEntries(
     ['input', 'log', 'notes', 'run', 'secret', 'submission', 'workflow'].map((part) => [`job_${part}.seq`, INNER_KEY]),
   ),
+  small_bytes: 'bytes of outputs, which are moved with those in files',
   'job_output.content_type': WITH_ASSET,
   'job_output.size_bytes': WITH_ASSET,
   'job_output.hash': WITH_ASSET,

@@ -150,6 +150,28 @@ test('the command moves folder and bytes, leaves a mark behind, and the jobs go 
     }
   }))
 
+test('bytes that stay in their folder are all in files of it afterwards, because the records have gone', () =>
+  withFolder(async (root) => {
+    await using database = await createTestDatabase()
+    const directory = join(root, 'data')
+    const env = { ATELIER_SECRET_KEY: SECRET_KEY }
+    const flags = ['--from', 'data', '--to', database.url, '--data-dir', directory]
+    const there = await runInProcess(['move', ...flags], { cwd: root, env })
+    assert.equal(there.code, 0, there.stderr)
+    const settings = { secretKey: SECRET_KEY, workers: '1' }
+    await using app = await startTestApp({
+      dataDir: directory,
+      settings: { ...settings, database: database.url },
+      overrides: { engine: createFakeEngine() },
+    })
+    const client = new CheckedClient(app.url)
+    const { json } = await client.call('/api/v2/jobs?status=succeeded&limit=50')
+    assert.equal(json.jobs.length, 5)
+    for (const { outputs } of json.jobs) {
+      for (const { id } of outputs) assert.equal((await client.call(`/api/v2/assets/${id}/content`)).status, 200)
+    }
+  }))
+
 test('a store that a service uses is not moved', () =>
   withFolder(async (root) => {
     await using _held = await openSqliteStore({ directory: join(root, 'data') })

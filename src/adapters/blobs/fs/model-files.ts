@@ -23,7 +23,7 @@ const HASH_READ_BYTES = 1024 * 1024
 interface ModelFilesOptions {
   /** The folder with `checkpoints`, `loras` and so on in it. It must exist. */
   readonly modelsDirectory: string
-  readonly blobs: Pick<BlobStore, 'localPath'>
+  readonly blobs: Pick<BlobStore, 'localPath' | 'open'>
   readonly blake3: Blake3
   /** Makes a second name of a file; fails with EXDEV across file systems. */
   readonly linkFile?: (from: string, to: string) => Promise<void>
@@ -35,23 +35,20 @@ export async function openModelFiles(options: ModelFilesOptions): Promise<ModelF
   const copyExclusively = createExclusiveCopy({ mode: PLACED_MODE })
   const pathOf = ({ root, name }: ModelPath) => join(base, root, name)
 
-  function blobPathOf(hash: string): string {
-    const path = blobs.localPath(hash)
-    if (path === null) throw new Error('models can only be placed from blobs in local files')
-    return path
-  }
-
   async function compare(path: string, bytes: StoredBytes | null): Promise<PlaceState> {
     const found = await lstat(path).catch(nullWhenMissing)
     if (found === null) return 'free'
     if (bytes === null || !found.isFile() || found.size !== bytes.sizeBytes) return 'taken'
-    const blob = await stat(blobPathOf(bytes.hash)).catch(nullWhenMissing)
+    const blobPath = blobs.localPath(bytes.hash)
+    const blob = blobPath === null ? null : await stat(blobPath).catch(nullWhenMissing)
     if (blob?.ino === found.ino && blob.dev === found.dev) return 'same'
     return (await hashFile(path, blake3)) === bytes.hash ? 'same' : 'taken'
   }
 
   async function putInPlace(bytes: StoredBytes, path: string): Promise<void> {
-    const blobPath = blobPathOf(bytes.hash)
+    const blobPath = blobs.localPath(bytes.hash)
+    // Few bytes may lie in the database.
+    if (blobPath === null) return copyExclusively(await blobs.open(bytes.hash), path)
     try {
       await linkFile(blobPath, path)
     } catch (error) {

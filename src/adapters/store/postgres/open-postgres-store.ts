@@ -64,6 +64,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     jobs: createJobStore(parts),
     assets: createAssetStore(parts),
     blobIndex: createBlobIndex(parts),
+    smallBytes: null,
     accounts: createAccountStore(parts),
     batches: createBatchStore(parts),
     keys: createIdempotencyStore(parts),

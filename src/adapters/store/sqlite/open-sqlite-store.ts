@@ -30,6 +30,7 @@ import { createEngineRegistry } from './stores/sqlite-engine-registry.ts'
 import { createJobCancels, createJobStore } from './stores/sqlite-job-store.ts'
 import { createNodeStore } from './stores/sqlite-node-store.ts'
 import { createRunRecordStore } from './stores/sqlite-run-record-store.ts'
+import { createSmallBytes } from './stores/sqlite-small-bytes.ts'
 import { createSummaryStore } from './stores/sqlite-summary-store.ts'
 import { createUploadStore } from './stores/sqlite-upload-store.ts'
 import { createWebhookStore } from './stores/sqlite-webhook-store.ts'
@@ -185,6 +186,7 @@ function createStore(channels: OpenChannels, { clock, lock, failed, schemaNumber
     calls: createCallStore(channels),
     requests: createRequestStore(channels),
     blobIndex: null,
+    smallBytes: createSmallBytes(channels),
     sentJournal: null,
     ...createOperatorStores(channels),
     limits: createLimitStore(channels),

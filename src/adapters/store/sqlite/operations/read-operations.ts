@@ -18,6 +18,7 @@ import {
   prepareFindUploadsByPath,
   prepareListFiles,
 } from './assets/find-assets.ts'
+import { prepareFindBytes, prepareListBytes } from './assets/small-bytes.ts'
 import { prepareFindUpload, prepareOpenUploadBytes } from './assets/upload-rows.ts'
 import { prepareFindBatch } from './batches/read-batch.ts'
 import { prepareHasLapsedCalls, prepareIsCallRunning } from './calls/call-leases.ts'
@@ -88,6 +89,8 @@ export function prepareReadOperations(database: DatabaseSync) {
     findNewestByHash: prepareFindNewestByHash(database),
     knownBlobs: prepareKnownBlobs(database),
     storedBytes: prepareStoredBytes(database),
+    findBytes: prepareFindBytes(database),
+    listBytes: prepareListBytes(database),
     findUse: prepareFindUse(database),
     findRecord: prepareFindRecord(database, { completeJob }),
     listLive: prepareListLive(database, { completeJob }),

@@ -21,6 +21,7 @@ import { prepareMoveUserFile, preparePutUserFile, prepareRemoveUserFile } from '
 import { prepareOfferBlob, prepareOfferUnreferenced, prepareRetireBlobs } from './assets/blob-references.ts'
 import { prepareMint } from './assets/mint-asset.ts'
 import { prepareExpireAssets, prepareRemoveAsset } from './assets/remove-assets.ts'
+import { preparePutBytes, prepareRemoveBytes } from './assets/small-bytes.ts'
 import {
   prepareCreateUpload,
   prepareHoldExpiredUploads,
@@ -95,6 +96,8 @@ export function prepareWriteOperations(database: DatabaseSync) {
     reserveOutputNumbers: prepareReserveOutputNumbers(database),
     announceBlob: prepareOfferBlob(database),
     announceUnreferenced: prepareOfferUnreferenced(database),
+    putBytes: preparePutBytes(database),
+    removeBytes: prepareRemoveBytes(database),
     mint: prepareMint(database),
     removeAsset: prepareRemoveAsset(database),
     expireAssets: prepareExpireAssets(database),
@@ -183,6 +186,8 @@ export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperat
   'renew',
   'announceBlob',
   'announceUnreferenced',
+  'putBytes',
+  'removeBytes',
   'renewCalls',
   'releaseCalls',
   'takeLapsedCalls',
@@ -211,6 +216,7 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'removeAsset',
   'expireAssets',
   'retireBlobs',
+  'removeBytes',
   'holdUpload',
   'renewUpload',
   'releaseUpload',
