@@ -84,7 +84,7 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   readonly jobs: JobStore
   readonly batches: BatchStore
   readonly assets: AssetStore
-  /** null: the store keeps none, so bytes lie in files. */
+  /** null: the store keeps none, so bytes lie in files, or beside its records. */
   readonly blobIndex: BlobIndex | null
   /** null: the store keeps none, and all bytes lie where the others do. */
   readonly smallBytes: SmallBytes | null

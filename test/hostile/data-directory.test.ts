@@ -161,12 +161,12 @@ test('a part of damaged bytes is not served either', async () => {
 })
 
 /** Overwrites the first page of everything of this kind that belongs to the jobs. */
-async function damagePages(dataDir: string, kind: 'index' | 'table'): Promise<void> {
+async function damagePages(dataDir: string, kind: 'index' | 'table', table = 'job'): Promise<void> {
   const path = join(dataDir, 'atelier.db')
   const database = new DatabaseSync(path)
   const pages = database
-    .prepare("SELECT rootpage FROM sqlite_schema WHERE type = ? AND tbl_name = 'job'")
-    .all(kind)
+    .prepare('SELECT rootpage FROM sqlite_schema WHERE type = ? AND tbl_name = ?')
+    .all(kind, table)
     .map((row) => Number(row['rootpage']))
   database.close()
   assert.notEqual(pages.length, 0)
@@ -264,6 +264,31 @@ test('bytes that a crash left in the database without a record are removed after
     await waitUntil(() => left() === 0)
     database.close()
   }))
+
+test('verify goes on with the files when the table of small outputs, or the whole database, makes no sense', async () => {
+  const app = await startStoreApp()
+  try {
+    const client = new CheckedClient(app.url)
+    const { id } = await client.accepted({ '1': node('FakeSave', { text: 'made' }) })
+    await client.untilStatus(id, 'succeeded')
+    const { hash } = await uploadText(app, 'kept')
+    await app.app[Symbol.asyncDispose]()
+    await damagePages(app.dataDir, 'table', 'small_bytes')
+    const verify = () => runAtelier(['verify', '--data-dir', app.dataDir])
+    const table = await verify()
+    assert.deepEqual([table.code, table.stderr], [1, ''])
+    assert.match(table.stdout, /^database +\S/m)
+    assert.match(table.stdout, /2 files, .* read: 2 faults/)
+    const bytes = await readFile(join(app.dataDir, 'atelier.db'))
+    await writeFile(join(app.dataDir, 'atelier.db'), bytes.fill(0xab, 0, 4096))
+    const header = await verify()
+    assert.deepEqual([header.code, header.stderr], [1, ''])
+    assert.match(header.stdout, /^database +\S.*\n1 files/m)
+    assert.ok(!header.stdout.includes(hash.replace('blake3:', '')))
+  } finally {
+    await rm(app.dataDir, { recursive: true, force: true })
+  }
+})
 
 test('verify says what SQLite says of a damaged database', () =>
   withStoppedApp(async (dataDir) => {

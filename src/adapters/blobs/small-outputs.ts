@@ -1,63 +1,116 @@
 /**
  * Blobs of which the smallest outputs are kept in the database instead of in files. Their bytes and the record that refers to them
- * then share a sync, where a file needs three of its own. Where a file holds the same bytes, either of the two is read.
+ * then share a sync, where a file needs three of its own. Where there is a file with the same bytes, it is read, and compared and
+ * replaced by whoever stores them again, as if there were no database.
  */
+import { randomUUID } from 'node:crypto'
 import { existsSync } from 'node:fs'
+import { unlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import type { Blake3 } from '../../../lib/files/blake3.ts'
+import { inOneChunk } from '../../../lib/files/in-one-chunk.ts'
 import type { Log } from '../../../lib/log.ts'
-import { createKeyedLock, type KeyedLock } from '../../../lib/waiting/keyed-lock.ts'
-import type { Blobs, ByteRange, PendingBlob, PutOptions } from '../../domain/assets/blob-store.ts'
+import { createKeyedLock } from '../../../lib/waiting/keyed-lock.ts'
+import type { Blobs, ByteRange, PutOptions } from '../../domain/assets/blob-store.ts'
 import type { SmallBytes } from '../../domain/assets/small-bytes.ts'
+import { ServiceError } from '../../domain/errors.ts'
+import { toStorageError } from './fs/file-ops.ts'
 import { createInterruptible, type Interruptible } from './interruptible.ts'
 
-// Four pages of the database. Writing as many costs a tenth of what a file costs, and a backup of the database stays small.
+// Four pages of the database: a larger limit would make it, its log and its backups grow with pictures.
 export const SMALL_OUTPUT_BYTES = 16_384
 
 interface SmallOutputsDeps {
   readonly small: SmallBytes
+  /** Where engines get small outputs as files. A start removes what a crash leaves there. */
+  readonly temporaryDirectory: string
   readonly blake3: Blake3
   readonly log: Log
 }
 
-export function keepSmallOutputs(files: Blobs, { small, blake3, log }: SmallOutputsDeps): Blobs {
+export function keepSmallOutputs(files: Blobs, deps: SmallOutputsDeps): Blobs {
+  const { small, temporaryDirectory, blake3, log } = deps
   const locks = createKeyedLock()
 
-  // A look at one name, which the system has in memory, takes microseconds; the thread pool would take far longer.
+  // A look at one name takes microseconds; the thread pool would take far longer.
   function isFile(hash: string): boolean {
     const path = files.localPath(hash)
     return path !== null && existsSync(path)
   }
 
-  async function findChecked(hash: string): Promise<Uint8Array | null> {
+  /** null when they are not there, or damaged. */
+  async function find(hash: string): Promise<Uint8Array | null> {
     const bytes = await small.find(hash)
     if (bytes === null || blake3.hash(bytes) === hash) return bytes
-    log.error({ hash }, 'stored bytes were damaged in the database and are removed; sending them again mends this')
-    await small.remove(hash)
-    return null
+    return locks.run(hash, async () => {
+      // Somebody may have stored them anew meanwhile.
+      const now = await small.find(hash)
+      if (now === null || blake3.hash(now) === hash) return now
+      log.error({ hash }, 'stored bytes were damaged in the database and are removed; sending them again mends this')
+      await small.remove(hash)
+      return null
+    })
+  }
+
+  async function put(hash: string, bytes: Uint8Array): Promise<void> {
+    if (!isFile(hash)) return small.put(hash, bytes)
+    const pending = await files.receive(inOneChunk(bytes), { maxBytes: bytes.length })
+    await pending.keep()
+  }
+
+  async function receiveOutput(source: AsyncIterable<Uint8Array>, options: PutOptions) {
+    const { chunks, rest } = await gather(source, options)
+    if (rest !== null) {
+      try {
+        return await files.receive(joined(chunks, rest), options)
+      } catch (error) {
+        rest.stop()
+        throw error
+      }
+    }
+    const bytes = chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)
+    const hash = blake3.hash(bytes)
+    const keep = () => locks.run(hash, () => put(hash, bytes))
+    return { hash, sizeBytes: bytes.length, keep, async discard() {} }
   }
 
   return {
     ...files,
-    async receive(source, options) {
-      if (options.isOutput !== true) return files.receive(source, options)
-      const gathered = await gather(source, options)
-      if (gathered.rest !== null) return files.receive(joined(gathered.chunks, gathered.rest), options)
-      const bytes = gathered.chunks.length === 1 ? gathered.chunks[0] : Buffer.concat(gathered.chunks)
-      return toPending(bytes, { hash: blake3.hash(bytes), small, locks })
-    },
+    receive: (source, options) =>
+      options.isOutput === true ? receiveOutput(source, options) : files.receive(source, options),
     async stat(hash) {
       await locks.settled(hash)
-      const bytes = isFile(hash) ? null : await small.find(hash)
-      return bytes === null ? files.stat(hash) : { sizeBytes: bytes.length }
+      const sizeBytes = isFile(hash) ? null : await small.sizeOf(hash)
+      return sizeBytes === null ? files.stat(hash) : { sizeBytes }
     },
     async open(hash, range) {
       await locks.settled(hash)
-      const bytes = isFile(hash) ? null : await findChecked(hash)
-      // A file that is set aside at this moment looks as if there were none.
-      return bytes === null ? files.open(hash, range) : toReadable(bytes, range)
+      const wasFile = isFile(hash)
+      const bytes = wasFile ? null : await find(hash)
+      if (bytes !== null) return toReadable(bytes, range)
+      try {
+        // A file that is set aside at this moment looks as if there were none.
+        return await files.open(hash, range)
+      } catch (error) {
+        const isGone = error instanceof ServiceError && error.refusal === 'output_unavailable'
+        const second = wasFile && isGone ? await find(hash) : null
+        if (second === null) throw error
+        return toReadable(second, range)
+      }
     },
     localPath: (hash) => (isFile(hash) ? files.localPath(hash) : null),
+    async borrow(hash) {
+      const there = isFile(hash) ? files.localPath(hash) : null
+      if (there !== null) return { path: there, async [Symbol.asyncDispose]() {} }
+      const bytes = await find(hash)
+      if (bytes === null) throw new ServiceError('output_unavailable', 'the stored bytes are gone')
+      const path = join(temporaryDirectory, randomUUID())
+      await writeFile(path, bytes, { flag: 'wx', mode: 0o600 }).catch((error: unknown) => {
+        throw toStorageError(error)
+      })
+      return { path, [Symbol.asyncDispose]: () => unlink(path) }
+    },
     remove: (hash, isKnown) =>
       locks.run(hash, async () => {
         await files.remove(hash, isKnown)
@@ -65,7 +118,8 @@ export function keepSmallOutputs(files: Blobs, { small, blake3, log }: SmallOutp
       }),
     async *list() {
       yield* files.list()
-      yield* small.list()
+      // What lies in a file too was named before.
+      for await (const hashes of small.list()) yield hashes.filter((hash) => !isFile(hash))
     },
   }
 }
@@ -101,30 +155,12 @@ async function gather(source: AsyncIterable<Uint8Array>, { maxBytes, signal }: P
   }
 }
 
-async function* joined(
-  head: readonly Uint8Array[],
-  rest: Interruptible<Uint8Array>,
-): AsyncGenerator<Uint8Array, void, undefined> {
+async function* joined(head: readonly Uint8Array[], rest: Interruptible<Uint8Array>): AsyncGenerator<Uint8Array> {
   try {
     yield* head
     for (let step = await rest.next(); !step.done; step = await rest.next()) yield step.value
   } finally {
     rest.stop()
-  }
-}
-
-interface PendingDeps {
-  readonly hash: string
-  readonly small: SmallBytes
-  readonly locks: KeyedLock
-}
-
-function toPending(bytes: Uint8Array, { hash, small, locks }: PendingDeps): PendingBlob {
-  return {
-    hash,
-    sizeBytes: bytes.length,
-    keep: () => locks.run(hash, () => small.put(hash, bytes)),
-    async discard() {},
   }
 }
 

@@ -64,8 +64,9 @@ async function openFromFiles(
 ): Promise<OpenedBlobs> {
   const blake3 = await openBlake3()
   const inFiles = await openFsBlobs({ directory, blake3, log, files, users, onTransferred })
-  const blobs = smallBytes === null ? inFiles : keepSmallOutputs(inFiles, { small: smallBytes, blake3, log })
   const { temporaryDirectory } = inFiles
+  const blobs =
+    smallBytes === null ? inFiles : keepSmallOutputs(inFiles, { small: smallBytes, temporaryDirectory, blake3, log })
   const directories = users !== null ? [temporaryDirectory] : [temporaryDirectory, dirname(directory)]
   const name = users === null ? 'room-probe' : `${users.own}.room-probe`
   return {

@@ -16,6 +16,7 @@ import { openShards } from '../../adapters/blobs/fs/shards.ts'
 import { openLocalFiles } from '../../adapters/blobs/s3/local-files.ts'
 import { createS3Blobs } from '../../adapters/blobs/s3/s3-blobs.ts'
 import { isNotFound } from '../../adapters/blobs/s3/s3-error.ts'
+import { isDamage } from '../../adapters/store/sqlite/database/sqlite-error.ts'
 import { openFolderSmallBytes } from '../../adapters/store/sqlite/transfer/folder-small-bytes.ts'
 import type { BlobsConfig, S3BlobsConfig } from '../../config/blocks/blobs-config.ts'
 import type { PostgresConfig, StoreConfig } from '../../config/blocks/store-config.ts'
@@ -57,6 +58,9 @@ export async function openStoredBytes(
   return openBucketBytes(config, { store, secrets, blake3 })
 }
 
+// What a database cannot read is not what it should be.
+const UNREADABLE = { hash: '', bytes: 0 }
+
 function dataFolderOf(store: StoreConfig): string | null {
   return store.kind === 'sqlite' ? store.directory : null
 }
@@ -84,8 +88,13 @@ export function openFolderBytes(directory: string, { data, blake3 }: FolderBytes
     async measure(hash) {
       const inFile = await hashFile(shards.pathOf(hash), blake3)
       if (inFile !== null) return inFile
-      const bytes = findSmall(hash)
-      return bytes === null ? null : { hash: blake3.hash(bytes), bytes: bytes.length }
+      try {
+        const bytes = findSmall(hash)
+        return bytes === null ? null : { hash: blake3.hash(bytes), bytes: bytes.length }
+      } catch (error) {
+        if (!isDamage(error)) throw error
+        return UNREADABLE
+      }
     },
     read(hash) {
       const bytes = isFile(hash) ? null : findSmall(hash)
@@ -100,8 +109,8 @@ export function openFolderBytes(directory: string, { data, blake3 }: FolderBytes
       await mkdir(folder, { recursive: true, mode: 0o700 })
       await rename(shards.pathOf(hash), join(folder, hash)).catch((error: unknown) => {
         if (!hasCode(error, 'ENOENT')) throw error
-        small?.remove(hash)
       })
+      small?.removeWrong(hash, (bytes) => blake3.hash(bytes) !== hash)
     },
     async [Symbol.asyncDispose]() {
       small?.[Symbol.dispose]()

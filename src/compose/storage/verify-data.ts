@@ -5,6 +5,7 @@
  */
 import { existsSync } from 'node:fs'
 import { storeFiles } from '../../adapters/store/sqlite/database/data-directory.ts'
+import { isDamage } from '../../adapters/store/sqlite/database/sqlite-error.ts'
 import { verifyDatabase } from '../../adapters/store/sqlite/database/verify-database.ts'
 import type { StoreConfig } from '../../config/blocks/store-config.ts'
 import type { Config } from '../../config/config.ts'
@@ -47,19 +48,25 @@ export async function verifyData(
   const missing = new Set(recorded.keys())
   let files = 0
   let bytes = 0
-  for await (const hashes of stored.list()) {
-    for (const hash of hashes) {
-      const read = await stored.measure(hash)
-      if (read === null) continue
-      missing.delete(hash)
-      files += 1
-      bytes += read.bytes
-      onFile(files)
-      if (read.hash === hash) continue
-      faults.push({ kind: 'damaged', what: hash })
-      if (setAside) await stored.setAside(hash)
+  const verifyAll = async () => {
+    for await (const hashes of stored.list()) {
+      for (const hash of hashes) {
+        const read = await stored.measure(hash)
+        if (read === null) continue
+        missing.delete(hash)
+        files += 1
+        bytes += read.bytes
+        onFile(files)
+        if (read.hash === hash) continue
+        faults.push({ kind: 'damaged', what: hash })
+        if (setAside) await stored.setAside(hash)
+      }
     }
   }
+  await verifyAll().catch((error: unknown) => {
+    if (!isDamage(error)) throw error
+    faults.push({ kind: 'database', what: (error as Error).message })
+  })
   faults.push(...(await stillMissing(missing, stored, readRecords)))
   return { files, bytes, faults }
 }

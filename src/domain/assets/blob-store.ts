@@ -120,7 +120,7 @@ export interface BlobStore {
   open(hash: string, range?: ByteRange): Promise<Readable>
   /** Where an engine on this machine may read the bytes; null when they are not in a local file. */
   localPath(hash: string): string | null
-  /** Fetches the bytes into a file of this machine; left out by stores whose bytes lie in local files anyway. */
+  /** Fetches the bytes into a file of this machine; left out by stores whose bytes all lie in local files anyway. */
   borrow?(hash: string): Promise<BorrowedFile>
   /** An address where whoever holds it gets the bytes for a few minutes; left out by stores that have none. */
   signDirect?(hash: string, answer: DirectAnswer): Promise<string>

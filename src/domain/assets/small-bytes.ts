@@ -7,6 +7,8 @@ export interface SmallBytes {
   put(hash: string, bytes: Uint8Array): Promise<void>
   /** null when they are not there. */
   find(hash: string): Promise<Uint8Array | null>
+  /** null when they are not there. */
+  sizeOf(hash: string): Promise<number | null>
   /** Harmless when there is nothing. */
   remove(hash: string): Promise<void>
   /** Every hash, in portions. */

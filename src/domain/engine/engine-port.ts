@@ -9,7 +9,7 @@ export interface EngineInput {
   readonly contentType: string
   /** Set when the bytes lie in a file of this machine. */
   readonly localPath: string | null
-  /** Fetches the bytes into a file of this machine, which stays until it is given back; left out where `localPath` is one. */
+  /** Fetches the bytes into a file of this machine, which stays until it is given back; left out where all of them lie in local files. */
   borrow?(signal: AbortSignal): Promise<{ readonly path: string } & AsyncDisposable>
   read(): AsyncIterable<Uint8Array>
 }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -29,7 +29,7 @@ async function openStore({ maxPages = null }: { readonly maxPages?: number | nul
   const { smallBytes: small } = store
   if (small === null) throw new Error('SQLite keeps small bytes')
   const files = await openFsBlobs({ directory: join(directory, 'blobs'), blake3, log: silentLog })
-  const blobs = keepSmallOutputs(files, { small, blake3, log: silentLog })
+  const blobs = keepSmallOutputs(files, { small, temporaryDirectory: files.temporaryDirectory, blake3, log: silentLog })
   return {
     ...{ directory, files, blobs, outputs: asOutputs(blobs), small, hash: blake3.hash },
     async [Symbol.asyncDispose]() {
@@ -42,6 +42,11 @@ async function openStore({ maxPages = null }: { readonly maxPages?: number | nul
 /** Everything that comes is an output. */
 function asOutputs<Store extends BlobStore>(blobs: Store): Store {
   return { ...blobs, receive: (source, options) => blobs.receive(source, { ...options, isOutput: true }) }
+}
+
+/** 12,032 bytes of which no part occurs twice. */
+function toUniqueText(index: number): Buffer {
+  return Buffer.from(Array.from({ length: 188 }, (_, at) => blake3.hash(Buffer.from(`${index} ${at}`))).join(''))
 }
 
 async function countFiles(directory: string): Promise<number> {
@@ -101,6 +106,81 @@ test('bytes that changed in the database are never handed out, and the same outp
   damage()
   await put(store.outputs, patterned(10))
   assert.deepEqual(await readAll(await store.blobs.open(hash)), patterned(10))
+})
+
+test('a damaged file of the same bytes is replaced by the next output, and a row beside it is read meanwhile', async () => {
+  await using store = await openStore()
+  const hash = await put(store.blobs, patterned(10))
+  const path = store.files.localPath(hash) ?? assert.fail()
+  await writeFile(path, patterned(3))
+  await put(store.outputs, patterned(10))
+  assert.deepEqual(await store.blobs.stat(hash), { sizeBytes: 10 })
+  assert.deepEqual(await readFile(path), patterned(10))
+  assert.equal(await store.small.find(hash), null)
+  await store.small.put(hash, patterned(10))
+  await writeFile(path, patterned(10, 7))
+  assert.deepEqual(await readAll(await store.blobs.open(hash)), patterned(10))
+})
+
+test('an engine gets a small output as a file, which goes when it is given back', async () => {
+  await using store = await openStore()
+  const hash = await put(store.outputs, patterned(10))
+  const { borrow } = store.blobs
+  if (borrow === undefined) assert.fail()
+  const borrowed = await borrow(hash)
+  assert.deepEqual(await readFile(borrowed.path), patterned(10))
+  await borrowed[Symbol.asyncDispose]()
+  assert.equal(await countFiles(store.directory), 0)
+  const uploaded = await put(store.blobs, patterned(11))
+  {
+    await using there = await borrow(uploaded)
+    assert.equal(there.path, store.files.localPath(uploaded))
+  }
+  assert.equal(await countFiles(store.directory), 1)
+  await assert.rejects(borrow(blake3.hash(patterned(12))), refusedWith('output_unavailable'))
+})
+
+test('nothing of a removed output stays in the database file', async () => {
+  await using store = await openStore()
+  const secret = Buffer.from('a text that was removed '.repeat(500))
+  const hash = await put(store.outputs, secret)
+  await store.blobs.remove(hash, async () => false)
+  using database = new DatabaseSync(join(store.directory, 'atelier.db'))
+  database.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  const file = await readFile(join(store.directory, 'atelier.db'))
+  assert.equal(file.includes('a text that was removed'), false)
+})
+
+test('of a damaged table all outputs are saved that can be read, and the service goes on', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'atelier-salvage-'))
+  try {
+    const texts = Array.from({ length: 40 }, (_, index) => toUniqueText(index))
+    {
+      await using store = await openSqliteStore({ directory })
+      for (const text of texts) await store.smallBytes?.put(blake3.hash(text), text)
+    }
+    const path = join(directory, 'atelier.db')
+    const file = await readFile(path)
+    // A page in which the row of an output begins, and one that continues that of another.
+    for (const part of [texts[7].subarray(100, 200), texts[20].subarray(6000, 6100)]) {
+      const at = file.indexOf(part)
+      assert.ok(at > 0)
+      const page = Math.floor(at / 4096)
+      file.fill(0xff, page * 4096, (page + 1) * 4096)
+    }
+    await writeFile(path, file)
+    await using store = await openSqliteStore({ directory })
+    const small = store.smallBytes ?? assert.fail()
+    const found = await Promise.all(texts.map((text) => small.find(blake3.hash(text))))
+    const lost = found.flatMap((bytes, index) => (bytes === null ? [index] : []))
+    assert.deepEqual(lost, [7, 20])
+    for (const [index, bytes] of found.entries()) if (bytes !== null) assert.deepEqual(Buffer.from(bytes), texts[index])
+    assert.equal(await store.checkIntegrity(), 'ok')
+    await small.put(blake3.hash(texts[7]), texts[7])
+    assert.notEqual(await small.find(blake3.hash(texts[7])), null)
+  } finally {
+    await rm(directory, { recursive: true })
+  }
 })
 
 test('a full database refuses an output as a full disk does', async () => {

@@ -29,9 +29,10 @@ export function createExclusiveCopy({ mode }: { readonly mode: number }): Exclus
     const unfinished = join(folder, `.atelier-${randomUUID()}.partial`)
     underWay.add(unfinished)
     try {
-      // Shares the blocks where the file system can.
-      if (typeof from === 'string') await copyFile(from, unfinished, COPYFILE_EXCL | COPYFILE_FICLONE)
-      else await writeFile(unfinished, from, { flag: 'wx' })
+      if (typeof from === 'string') {
+        // Shares the blocks where the file system can.
+        await copyFile(from, unfinished, COPYFILE_EXCL | COPYFILE_FICLONE)
+      } else await writeFile(unfinished, from, { flag: 'wx' })
       await chmod(unfinished, mode)
       await sync(unfinished)
       // Unlike a rename, a link never replaces a file.

@@ -18,7 +18,7 @@ import {
   prepareFindUploadsByPath,
   prepareListFiles,
 } from './assets/find-assets.ts'
-import { prepareFindBytes, prepareListBytes } from './assets/small-bytes.ts'
+import { prepareFindBytes, prepareListBytes, prepareSizeOfBytes } from './assets/small-bytes.ts'
 import { prepareFindUpload, prepareOpenUploadBytes } from './assets/upload-rows.ts'
 import { prepareFindBatch } from './batches/read-batch.ts'
 import { prepareHasLapsedCalls, prepareIsCallRunning } from './calls/call-leases.ts'
@@ -90,6 +90,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     knownBlobs: prepareKnownBlobs(database),
     storedBytes: prepareStoredBytes(database),
     findBytes: prepareFindBytes(database),
+    sizeOfBytes: prepareSizeOfBytes(database),
     listBytes: prepareListBytes(database),
     findUse: prepareFindUse(database),
     findRecord: prepareFindRecord(database, { completeJob }),

@@ -11,6 +11,7 @@ export function createSmallBytes({ write, read }: StoreChannels): SmallBytes {
       return write.call('putBytes', { hash, text }, text.length)
     },
     find: (hash) => read.call('findBytes', hash),
+    sizeOf: (hash) => read.call('sizeOfBytes', hash),
     remove: (hash) => write.call('removeBytes', hash),
     async *list() {
       let after = ''

@@ -1,11 +1,12 @@
 /**
- * What the writer does about a damaged database. It rebuilds the indexes from their tables; any other damage is beyond it.
- * Then it leaves a note beside the database, and the next start checks the whole database before it serves anybody.
+ * What the writer does about a damaged database. It rebuilds the indexes from their tables, and saves what can be read of small
+ * outputs; any other damage is beyond it. Then it leaves a note beside the database, and the next start checks the whole database before it serves anybody.
  */
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { StoreOpenError } from '../../../../domain/store.ts'
 import { isDamage, SQLITE_CORRUPT } from '../database/sqlite-error.ts'
+import { salvageSmallBytes } from './salvage-small-bytes.ts'
 
 interface DamageControl {
   /** Throws `UnrepairableDamage` when the database stays damaged: nothing can be stored from then on. */
@@ -43,7 +44,7 @@ export function openDamageControl({ database, notePath, path, onRepaired }: Dama
   }
   return {
     repair() {
-      const problem = rebuildIndexes(database) ?? findProblem(database)
+      const problem = mend(database) ?? findProblem(database)
       if (problem === null) return onRepaired()
       writeFileSync(notePath, `${problem}\n`, { mode: 0o600 })
       throw new UnrepairableDamage(`the database ${path} is damaged (${problem}). ${ADVICE}`)
@@ -52,20 +53,27 @@ export function openDamageControl({ database, notePath, path, onRepaired }: Dama
 }
 
 /** Returns why it could not be done, or null when it was. */
-function rebuildIndexes(database: DatabaseSync): string | null {
+function mend(database: DatabaseSync): string | null {
   try {
-    const indexes = database
-      .prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")
-      .all() as unknown as Index[]
-    const broken = indexes.filter(({ name }) => !canReindex(database, name))
-    // SQLite cannot even drop an index whose pages make no sense: its entry in the schema goes, and the pages it leaves
-    // behind go with the next VACUUM.
-    if (broken.length > 0) replaceIndexes(database, broken)
-    database.exec('REINDEX')
+    // First: no index can be made over a table that cannot be read.
+    const wasReplaced = salvageSmallBytes(database)
+    rebuildIndexes(database)
+    if (wasReplaced) database.exec('VACUUM')
     return null
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   }
+}
+
+function rebuildIndexes(database: DatabaseSync): void {
+  const indexes = database
+    .prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")
+    .all() as unknown as Index[]
+  const broken = indexes.filter(({ name }) => !canReindex(database, name))
+  // SQLite cannot even drop an index whose pages make no sense: its entry in the schema goes, and the pages it leaves
+  // behind go with the next VACUUM.
+  if (broken.length > 0) replaceIndexes(database, broken)
+  database.exec('REINDEX')
 }
 
 interface Index {

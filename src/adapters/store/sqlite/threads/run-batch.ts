@@ -137,7 +137,12 @@ export function createReadBatch(database: DatabaseSync, operations: Operations):
         return undefined
       }
     })
-    commit.run()
+    try {
+      commit.run()
+    } catch (error) {
+      // It may fail with what a read of this batch failed with, and has ended the transaction nevertheless.
+      if (failures === null || database.isTransaction) throw error
+    }
     return [results, failures]
   }
 }

@@ -19,10 +19,18 @@ export function preparePutBytes(database: DatabaseSync): (input: PutInput) => vo
 }
 
 export function prepareRemoveBytes(database: DatabaseSync): (hash: string) => void {
+  // The pages of removed rows stay in the file, and in copies of it, until they are used again.
+  const erase = database.prepare('UPDATE small_bytes SET bytes = zeroblob(length(bytes)) WHERE hash = ?')
   const remove = database.prepare('DELETE FROM small_bytes WHERE hash = ?')
   return (hash) => {
+    erase.run(hash)
     remove.run(hash)
   }
+}
+
+export function prepareSizeOfBytes(database: DatabaseSync): (hash: string) => number | null {
+  const select = prepareRows<[number]>(database, 'SELECT length(bytes) FROM small_bytes WHERE hash = ?')
+  return (hash) => select.get(hash)?.[0] ?? null
 }
 
 export function prepareFindBytes(database: DatabaseSync): (hash: string) => Uint8Array | null {
