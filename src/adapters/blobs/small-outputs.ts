@@ -32,6 +32,7 @@ interface SmallOutputsDeps {
 export function keepSmallOutputs(files: Blobs, deps: SmallOutputsDeps): Blobs {
   const { small, temporaryDirectory, blake3, log } = deps
   const locks = createKeyedLock()
+  const puts = new Map<string, Promise<void>>()
 
   // A look at one name takes microseconds; the thread pool would take far longer.
   function isFile(hash: string): boolean {
@@ -59,6 +60,17 @@ export function keepSmallOutputs(files: Blobs, deps: SmallOutputsDeps): Blobs {
     await pending.keep()
   }
 
+  /** Jobs that make the same bytes at the same time write them once. */
+  function keep(hash: string, bytes: Uint8Array): Promise<void> {
+    const underWay = puts.get(hash)
+    if (underWay !== undefined) return underWay
+    const started = locks.run(hash, () => put(hash, bytes))
+    puts.set(hash, started)
+    const forget = () => puts.delete(hash)
+    started.then(forget, forget)
+    return started
+  }
+
   async function receiveOutput(source: AsyncIterable<Uint8Array>, options: PutOptions) {
     const { chunks, rest } = await gather(source, options)
     if (rest !== null) {
@@ -71,8 +83,7 @@ export function keepSmallOutputs(files: Blobs, deps: SmallOutputsDeps): Blobs {
     }
     const bytes = chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)
     const hash = blake3.hash(bytes)
-    const keep = () => locks.run(hash, () => put(hash, bytes))
-    return { hash, sizeBytes: bytes.length, keep, async discard() {} }
+    return { hash, sizeBytes: bytes.length, keep: () => keep(hash, bytes), async discard() {} }
   }
 
   return {

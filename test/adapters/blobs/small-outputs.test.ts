@@ -10,6 +10,7 @@ import { openFsBlobs } from '../../../src/adapters/blobs/fs/fs-blobs.ts'
 import { keepSmallOutputs, SMALL_OUTPUT_BYTES } from '../../../src/adapters/blobs/small-outputs.ts'
 import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import type { BlobStore } from '../../../src/domain/assets/blob-store.ts'
+import type { SmallBytes } from '../../../src/domain/assets/small-bytes.ts'
 import {
   inChunks,
   listAll,
@@ -72,6 +73,26 @@ test('an output of few bytes makes no file, and one byte more does', async () =>
   assert.equal(await countFiles(store.directory), 1)
   assert.equal(store.blobs.localPath(more), store.files.localPath(more))
   assert.deepEqual(await listAll(store.blobs), [few, more].sort())
+})
+
+test('several jobs that make the same bytes at once write them once', async () => {
+  await using store = await openStore()
+  let puts = 0
+  const small: SmallBytes = {
+    ...store.small,
+    put(hash, bytes) {
+      puts += 1
+      return store.small.put(hash, bytes)
+    },
+  }
+  const { files } = store
+  const { temporaryDirectory } = files
+  const blobs = asOutputs(keepSmallOutputs(files, { small, temporaryDirectory, blake3, log: silentLog }))
+  const pending = await Promise.all([1, 2, 3].map(() => blobs.receive(inChunks(patterned(10), 10), UNLIMITED)))
+  await Promise.all(pending.map((each) => each.keep()))
+  assert.equal(puts, 1)
+  await put(blobs, patterned(10))
+  assert.equal(puts, 2)
 })
 
 test('an upload is a file, however small it is', async () => {

@@ -9,10 +9,10 @@ interface PutInput {
 }
 
 export function preparePutBytes(database: DatabaseSync): (input: PutInput) => void {
-  // What is there may be damaged.
-  const insert = database.prepare(
-    'INSERT INTO small_bytes (hash, bytes) VALUES (?, ?) ON CONFLICT (hash) DO UPDATE SET bytes = excluded.bytes',
-  )
+  // What is there is compared, because it may be damaged; the same bytes again change nothing.
+  const insert = database.prepare(`
+    INSERT INTO small_bytes (hash, bytes) VALUES (?, ?)
+    ON CONFLICT (hash) DO UPDATE SET bytes = excluded.bytes WHERE bytes IS NOT excluded.bytes`)
   return ({ hash, text }) => {
     insert.run(hash, Buffer.from(text, 'latin1'))
   }
