@@ -165,8 +165,9 @@ test('jobs that come and go leave no space behind', () =>
       )
       sizes.push(Number(rows[0].bytes))
     }
-    // The first rounds fill what later ones use again.
+    // The first rounds fill what later ones use again. The server may collect statistics at the very moment of a VACUUM, which then
+    // leaves a part of one round's rows in place, once; what every round leaves behind would add up to twice as much and more.
     const [, settled = 0, ...later] = sizes
-    for (const size of later) assert.ok(size <= settled * 1.05, `${sizes.join(', ')} bytes`)
+    for (const size of later) assert.ok(size <= settled * 1.5, `${sizes.join(', ')} bytes`)
     assert.equal(await readRanges(sql), 0)
   }))
