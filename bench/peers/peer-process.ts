@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 export interface PeerProcess extends AsyncDisposable {
+  readonly name: string
   readonly url: string
   /** From the start of the process to its first answer. */
   readonly startedMs: number
@@ -44,7 +45,7 @@ export async function startPeer({ name, command, toArguments, environment, probe
   }
   const startedMs = performance.now() - startedAt
   return {
-    ...{ url, startedMs, pid: child.pid ?? 0 },
+    ...{ name, url, startedMs, pid: child.pid ?? 0 },
     rssBytes: () => treeOf(child.pid ?? 0).reduce((sum, pid) => sum + rssOf(pid), 0),
     async [Symbol.asyncDispose]() {
       if (!isGone()) {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -7,6 +7,7 @@ import { test } from 'node:test'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { openFsBlobs } from '../../../src/adapters/blobs/fs/fs-blobs.ts'
+import { openModelFiles } from '../../../src/adapters/blobs/fs/model-files.ts'
 import { keepSmallOutputs, SMALL_OUTPUT_BYTES } from '../../../src/adapters/blobs/small-outputs.ts'
 import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import type { BlobStore } from '../../../src/domain/assets/blob-store.ts'
@@ -159,6 +160,24 @@ test('an engine gets a small output as a file, which goes when it is given back'
   }
   assert.equal(await countFiles(store.directory), 1)
   await assert.rejects(borrow(blake3.hash(patterned(12))), refusedWith('output_unavailable'))
+})
+
+test('a model that is placed from a small output is a copy of it, read-only, and never replaces another', async () => {
+  await using store = await openStore()
+  const modelsDirectory = join(store.directory, 'models')
+  await mkdir(modelsDirectory)
+  const models = await openModelFiles({ modelsDirectory, blobs: store.blobs, blake3 })
+  const hash = await put(store.outputs, patterned(10))
+  const model = { root: 'loras', name: 'small.safetensors' } as const
+  const bytes = { hash, sizeBytes: 10 }
+  assert.equal(await models.place(model, bytes), 'placed')
+  const path = join(modelsDirectory, 'loras', 'small.safetensors')
+  assert.deepEqual(await readFile(path), patterned(10))
+  assert.equal((await stat(path)).mode & 0o777, 0o444)
+  assert.equal(await models.place(model, bytes), 'same')
+  const other = await put(store.outputs, patterned(11))
+  assert.equal(await models.place(model, { hash: other, sizeBytes: 11 }), 'taken')
+  assert.deepEqual(await readdir(join(modelsDirectory, 'loras')), ['small.safetensors'])
 })
 
 test('nothing of a removed output stays in the database file', async () => {

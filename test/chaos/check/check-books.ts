@@ -10,13 +10,16 @@ import { type Flaw, of } from './check-told.ts'
 const NONE: readonly (readonly [FlawKind, what: string, sql: string])[] = [
   ['doubled', 'jobs that have ended twice', 'SELECT id FROM job_done GROUP BY id HAVING count(*) > 1'],
   ['doubled', 'jobs that are live and ended', 'SELECT id FROM job JOIN job_done USING (id)'],
-  // A prompt whose answer was lost is sent again, without a key. An engine may answer its twin from its cache, by the same file: the
-  // same name for the same bytes. A number that was given twice stands for two pictures.
+  // Except to two jobs of the same graph with the same bytes: a prompt whose answer was lost is sent again, without a key, and an engine
+  // may answer that twin from its cache, by the file of the first.
   [
     'doubled',
     'names of outputs that were given twice',
-    `SELECT account_id || ' ' || file_path AS id FROM output WHERE position IS NOT NULL
-     GROUP BY account_id, file_path HAVING count(DISTINCT hash) > 1`,
+    `SELECT DISTINCT a.account_id || ' ' || a.file_path AS id FROM output AS a
+       JOIN output AS b USING (account_id, file_path)
+       LEFT JOIN job_text AS of_a ON of_a.job_id = a.job_id LEFT JOIN job_text AS of_b ON of_b.job_id = b.job_id
+     WHERE a.position IS NOT NULL AND b.position IS NOT NULL AND a.hash || a.job_id < b.hash || b.job_id
+       AND NOT (a.hash = b.hash AND of_a.workflow IS NOT DISTINCT FROM of_b.workflow)`,
   ],
   [
     'double charge',

@@ -17,10 +17,6 @@ const CANDIDATES = [
 
 const browserPath = CANDIDATES.find((candidate) => candidate !== '' && existsSync(candidate)) ?? null
 
-/** What the browser says of a server that was killed or is not there yet: which of these depends on the moment. */
-export const SERVER_GONE =
-  /ERR_CONNECTION_REFUSED|ERR_CONNECTION_RESET|ERR_CONNECTION_CLOSED|ERR_SOCKET_NOT_CONNECTED|ERR_INCOMPLETE_CHUNKED|ERR_EMPTY_RESPONSE/
-
 /** For the `skip` of a test: false where there is a browser, else why not. */
 export const withoutBrowser: string | false =
   browserPath === null ? 'there is no Chromium here; install it, or name one in ATELIER_TEST_BROWSER' : false

@@ -2,7 +2,6 @@
  * Runs a workflow without a job and returns what it made: nothing is queued or kept. This is how a workflow is published as a
  * model.
  */
-
 import { hash } from 'node:crypto'
 import { createFileCheck, findFileNames } from '../../../../engine/graph/file-inputs.ts'
 import { GraphError } from '../../../../engine/graph/graph-error.ts'

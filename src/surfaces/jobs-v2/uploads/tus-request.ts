@@ -1,5 +1,4 @@
 /** The words of the protocol tus 1.0 in requests: its version, its counts, and the bytes of a body with or without a checksum. */
-
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'

@@ -135,12 +135,16 @@ describe('whole ranges of ended jobs', () => {
     }))
 })
 
+const VACUUMED = ['job', 'account', 'account_load', 'account_blob', 'account_storage', 'blob_candidate']
+
 test('jobs that come and go leave no space behind', () =>
   withStore(async ({ store, sql }) => {
     const tenant = await Tenant.create(store, { maxQueued: 10_000 })
     const workflow = JSON.stringify({
       1: { class_type: 'Nothing', inputs: { text: 'a graph of some length '.repeat(40) } },
     })
+    // The server's own statistics, collected at the moment of a VACUUM, would keep that from removing rows.
+    for (const table of VACUUMED) await sql.query(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`)
     const sizes: number[] = []
     for (let round = 1; round <= 6; round += 1) {
       const fields = { ...inRange(round * RANGE_MS), workflow, metadata: { round: `${round}` } }
@@ -155,7 +159,7 @@ test('jobs that come and go leave no space behind', () =>
       await store.jobs.expire(at((round + 1) * RANGE_MS), 1000)
       assert.equal(await store.jobs.dropExpired?.({ ...dropAt((round + 1) * RANGE_MS), limit: 10_000 }), jobs.length)
       // As the server does by itself when there is enough to do.
-      for (const table of ['job', 'account', 'account_load', 'account_blob', 'account_storage', 'blob_candidate']) {
+      for (const table of VACUUMED) {
         // With its indexes, which the server leaves alone as long as little is dead in them.
         await sql.query(`VACUUM (INDEX_CLEANUP ON) ${table}`)
       }
@@ -165,9 +169,8 @@ test('jobs that come and go leave no space behind', () =>
       )
       sizes.push(Number(rows[0].bytes))
     }
-    // The first rounds fill what later ones use again. The server may collect statistics at the very moment of a VACUUM, which then
-    // leaves a part of one round's rows in place, once; what every round leaves behind would add up to twice as much and more.
+    // The first rounds fill what later ones use again.
     const [, settled = 0, ...later] = sizes
-    for (const size of later) assert.ok(size <= settled * 1.5, `${sizes.join(', ')} bytes`)
+    for (const size of later) assert.ok(size <= settled * 1.05, `${sizes.join(', ')} bytes`)
     assert.equal(await readRanges(sql), 0)
   }))
