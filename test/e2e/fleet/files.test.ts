@@ -37,6 +37,23 @@ describe('files on the servers of a fleet', () => {
     }
   })
 
+  test('jobs of the same graph have outputs of their own, although their server saves only once', async () => {
+    await using app = await startFleetApp({ servers: [{}] })
+    const jobs = []
+    for (let index = 0; index < 3; index++) jobs.push(await app.until(await app.submit(pictureGraph(7)), 'succeeded'))
+    assert.equal(bytesOn(app, 'output').length, 1)
+    assert.deepEqual(
+      jobs.map((job) => job.outputs_reused),
+      [false, true, true],
+    )
+    const outputs = jobs.map((job) => job.outputs[0])
+    for (const key of ['id', 'name'] as const) assert.equal(new Set(outputs.map((output) => output[key])).size, 3)
+    for (const { url, size_bytes } of outputs) {
+      const { pathname, search } = new URL(url)
+      assert.equal((await call(app.url, pathname + search)).bytes.length, size_bytes)
+    }
+  })
+
   test('only so many inputs are kept there; one that went is brought again', async () => {
     await using app = await startFleetApp({ servers: [{}], bounds: { maxStagedFiles: 2 } })
     const run = async (color: number) => {

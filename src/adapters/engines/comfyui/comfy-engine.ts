@@ -18,6 +18,7 @@ import type { WeightStore } from '../../../domain/engine/weights/weight-store.ts
 import { type ComfyBounds, DEFAULT_BOUNDS } from './comfy-bounds.ts'
 import type { ComfyEngineOptions, Equip } from './comfy-options.ts'
 import { createRemover, type Remover } from './files/remove-files.ts'
+import { SaveFolders } from './files/save-folders.ts'
 import { createStage, type Stage } from './files/stage-inputs.ts'
 import { type ChangeListeners, createChangeListeners } from './health/change-listeners.ts'
 import { createFitness, type Fitness } from './health/fitness.ts'
@@ -87,6 +88,7 @@ class ComfyServerEngine implements ComfyEngine {
   readonly #api: ComfyApi
   readonly #feed: LiveFeed
   readonly #remover: Remover
+  readonly #saveFolders: SaveFolders
   readonly #weights: EngineWeights
   readonly #stage: Stage
   readonly #stopper: Stopper
@@ -131,6 +133,7 @@ class ComfyServerEngine implements ComfyEngine {
     this.#forgetter = createForgetter({ api: this.#api, bounds, log: this.#log })
     const startedIn = options.server.kind === 'supervised' ? (options.server.cwd ?? process.cwd()) : null
     this.#remover = createRemover({ api: this.#api, log: this.#log, startedIn })
+    this.#saveFolders = new SaveFolders({ ...bounds, remover: this.#remover, closing: this.#closing.signal })
     this.#weights = createEngineWeights({ api: this.#api, startedIn })
     this.#stage = createStage({
       api: this.#api,
@@ -212,7 +215,10 @@ class ComfyServerEngine implements ComfyEngine {
   async #prepareServer(isAnother: boolean): Promise<void> {
     // While a server starts, tries to reach its socket come ever later: the first runs must not pass by unheard.
     this.#feed.socket.connectNow()
-    if (isAnother) this.#fitness.startAnew()
+    if (isAnother) {
+      this.#fitness.startAnew()
+      this.#saveFolders.forget()
+    }
     if (this.#owner.mayEndOrphans()) await this.#fitness.adoptOrphans()
     await this.#fitness.check()
   }
@@ -232,6 +238,7 @@ class ComfyServerEngine implements ComfyEngine {
     this.#fitness.startAnew()
     this.#stage.forget()
     this.#remover.forget()
+    this.#saveFolders.forget()
     this.#monitor.startAnew(reason)
   }
 
@@ -308,7 +315,7 @@ class ComfyServerEngine implements ComfyEngine {
       bounds: this.#bounds,
       dispatcher: this.#feed.dispatcher,
       prints: this.#feed.lines.printed,
-      remover: this.#remover,
+      saveFolders: this.#saveFolders,
       closing: this.#closing.signal,
       socket: this.#feed.socket,
       stage: this.#stage,

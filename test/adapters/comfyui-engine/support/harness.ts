@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { readGraph } from '../../../../engine/graph/read-graph.ts'
 import type { EngineEvent, ReportedFile } from '../../../../engine/graph/run-event.ts'
 import { systemClock } from '../../../../lib/clock.ts'
-import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
+import { type JsonValue, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import { silentLog } from '../../../../lib/log.ts'
 import type { ComfyBounds } from '../../../../src/adapters/engines/comfyui/comfy-bounds.ts'
 import { type ComfyEngine, openComfyEngine } from '../../../../src/adapters/engines/comfyui/comfy-engine.ts'
@@ -19,6 +19,7 @@ export type GraphJson = Record<string, { class_type: string; inputs: Record<stri
 
 export interface RunSettings {
   readonly jobId?: string
+  readonly accountId?: string
   readonly attempt?: number
   readonly claimId?: string
   readonly files?: Readonly<Record<string, Uint8Array>>
@@ -84,15 +85,16 @@ const numbers = new Map<string, number>()
 
 export function toRun(
   graph: GraphJson,
-  { jobId, attempt = 1, claimId = 'claim', files = {}, extraData }: RunSettings = {},
+  { jobId, accountId = 'local', attempt = 1, claimId = 'claim', files = {}, extraData }: RunSettings = {},
 ): EngineRun {
   const id = jobId ?? `job-${process.pid}-${++jobs}`
   return {
     jobId: id,
-    accountId: 'local',
+    accountId,
     attempt,
     claimId,
     graph: readGraph(graph as JsonValue),
+    graphText: stringifyLosslessJson(graph as JsonValue),
     inputs: new Map(Object.entries(files).map(([name, bytes]) => [name, toInput(bytes)])),
     extraData: extraData ?? null,
     async reserveOutputNumbers(folder, prefix, count) {

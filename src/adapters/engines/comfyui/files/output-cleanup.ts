@@ -1,10 +1,11 @@
 /**
- * Removes what an attempt saved on its server once that is safe: when the run is over (a later node may read what an earlier one
- * saved), and every reported file was released or will not be read any more. Files in the server's asset store are removed at once,
- * others a while later and together.
+ * Removes what was saved into one folder on a server once that is safe: when no run uses it any more (a later node may read what an
+ * earlier one saved), and every reported file was released or will not be read any more. Files in the server's asset store are
+ * removed at once, others a while later and together.
  */
 import type { Remover, ServerFile } from './remove-files.ts'
 
+/** What one run needs of it. */
 export interface OutputCleanup {
   /** A file that is going to be read. */
   reported(file: ServerFile): void
@@ -16,10 +17,21 @@ export interface OutputCleanup {
   runEnded(): Promise<void>
 }
 
-interface OutputCleanupDeps {
+export interface FolderCleanup extends OutputCleanup {
+  /** One more run saves here, until `runEnded`. */
+  runBegan(): void
+  /** Whether the file is one of those that are removed in the end. */
+  isRemovable(file: ServerFile): boolean
+  /** Whether a run has reported it, where it is. */
+  knows(file: ServerFile): boolean
+}
+
+export interface OutputCleanupDeps {
   readonly remover: Remover
-  /** The folder of the attempt within the output folder. Nothing outside of it is removed. */
+  /** Within the output folder. Nothing outside of it is removed. */
   readonly folder: string
+  /** Called before anything is removed, or when there is nothing to remove: from then on no further run may use the folder. */
+  onRemoving(): void
   /** How long after the last file was released. */
   readonly removeAfterMs: number
   /** After this time, files that were not released count as given up. */
@@ -31,21 +43,27 @@ interface OutputCleanupDeps {
 export function createOutputCleanup({
   remover,
   folder,
+  onRemoving,
   removeAfterMs,
   giveUpAfterMs,
   closing,
-}: OutputCleanupDeps): OutputCleanup {
+}: OutputCleanupDeps): FolderCleanup {
   const own = new Map<string, ServerFile>()
   const assets = new Map<string, ServerFile>()
   /** How often a file was reported and not released yet: two nodes may report the same one. */
   const unreleased = new Map<string, number>()
   const removed = new Set<string>()
-  let isOver = false
+  let runs = 0
   let timer: NodeJS.Timeout | null = null
+
+  function isOwn(file: ServerFile): boolean {
+    return file.folder === 'output' && isWithin(file.subfolder, folder)
+  }
 
   async function removeAssets(): Promise<void> {
     for (const [key, file] of assets) {
       if (unreleased.has(key)) continue
+      onRemoving()
       assets.delete(key)
       removed.add(key)
       await remover.removeFile(file)
@@ -53,16 +71,28 @@ export function createOutputCleanup({
   }
 
   function removeLater(): void {
-    if (own.size === 0) return
+    if (own.size === 0) {
+      onRemoving()
+      return
+    }
+    stopWaiting()
+    if (closing.aborted) {
+      removeNow()
+      return
+    }
+    closing.addEventListener('abort', removeNow)
+    timer = setTimeout(removeNow, unreleased.size === 0 ? removeAfterMs : giveUpAfterMs)
+  }
+
+  function stopWaiting(): void {
     if (timer !== null) clearTimeout(timer)
-    else closing.addEventListener('abort', removeNow)
-    if (closing.aborted) removeNow()
-    else timer = setTimeout(removeNow, unreleased.size === 0 ? removeAfterMs : giveUpAfterMs)
+    timer = null
+    closing.removeEventListener('abort', removeNow)
   }
 
   function removeNow(): void {
-    if (timer !== null) clearTimeout(timer)
-    closing.removeEventListener('abort', removeNow)
+    stopWaiting()
+    onRemoving()
     // When the engine closes, files that are still being read stay.
     const isDone = unreleased.size === 0 || !closing.aborted
     if (isDone && own.size > 0) {
@@ -73,11 +103,16 @@ export function createOutputCleanup({
   }
 
   return {
+    runBegan() {
+      runs++
+      stopWaiting()
+    },
+    isRemovable: (file) => file.assetId != null || isOwn(file),
+    knows: (file) => own.has(keyOf(file)) || assets.has(keyOf(file)),
     reported(file) {
       const key = keyOf(file)
-      const isOwn = file.folder === 'output' && isWithin(file.subfolder, folder)
       if (file.assetId != null) assets.set(key, file)
-      else if (isOwn) own.set(key, file)
+      else if (isOwn(file)) own.set(key, file)
       else return
       unreleased.set(key, (unreleased.get(key) ?? 0) + 1)
     },
@@ -87,12 +122,13 @@ export function createOutputCleanup({
       const left = (unreleased.get(key) ?? 1) - 1
       if (left > 0) unreleased.set(key, left)
       else unreleased.delete(key)
-      if (!isOver) return
+      if (runs > 0) return
       removeLater()
       await removeAssets()
     },
     async runEnded() {
-      isOver = true
+      runs--
+      if (runs > 0) return
       removeLater()
       await removeAssets()
     },

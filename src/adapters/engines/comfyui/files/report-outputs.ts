@@ -15,19 +15,17 @@ import { restoreFile } from '../metadata/restore-file.ts'
 import type { RewrittenNames } from '../metadata/rewritten-names.ts'
 import { withoutFolder } from '../run/rewrite-graph.ts'
 import type { ComfyApi, FileLocation } from '../wire/comfy-api.ts'
-import type { OutputCleanup } from './output-cleanup.ts'
 import { readOutput } from './read-output.ts'
+import type { SaveFolder } from './save-folders.ts'
 
 interface ReporterDeps {
   readonly api: ComfyApi
   readonly bounds: ComfyBounds
   readonly reserveOutputNumbers: EngineRun['reserveOutputNumbers']
-  /** The attempt's own folder within the output folder. */
-  readonly folder: string
   /** The names that were rewritten for the server: the metadata of files gets the caller's names back. */
   names(): RewrittenNames
-  /** Told of every file, so that it can be removed from the server in the end. */
-  readonly cleanup: OutputCleanup
+  /** The attempt's own folder within the output folder, or one that it shares. It is told of every file. */
+  readonly saving: SaveFolder
   /** An earlier attempt failed, perhaps at reading outputs: the server is asked whether a file exists before it is reported. */
   readonly isDoubted: boolean
   /** Whether the server has certainly not been restarted since it got the run: one that was has lost what it had not kept on disk. */
@@ -58,7 +56,8 @@ const SCENE = /\.(?:obj|fbx|gltf|glb|usdz|stl|ply|splat|ksplat|spz)$/i
 const SCENE_KEYS: ReadonlySet<string> = new Set(['3d', 'result'])
 
 export function createReporter(deps: ReporterDeps): ToReport {
-  const { api, bounds, folder } = deps
+  const { api, bounds } = deps
+  const { folder, cleanup } = deps.saving
   const named = new Map<string, ShownName>()
 
   return async function toReport(output) {
@@ -144,14 +143,19 @@ export function createReporter(deps: ReporterDeps): ToReport {
   function toReportedFile(file: FoundFile): ReportedFile {
     const { filename, subfolder } = named.get(keyOf(file)) ?? file
     const { contentType } = file
-    deps.cleanup.reported(file)
-    const read = () => {
+    cleanup.reported(file)
+    const fetch = () => {
       const bytes = readOutput(api, file, bounds)
       return file.folder === 'input' ? bytes : restoreFile(bytes, file.filename, deps.names())
     }
+    const read = () => deps.saving.recall(file, fetch)
     function mustBeThere(): void {
-      if (deps.cleanup.isRemoved(file))
+      if (cleanup.isRemoved(file))
         throw new EngineLostError('output_unreadable', 'an output was removed from the engine before it was kept')
+    }
+    const onUnreadable = (error: unknown) => {
+      deps.saving.noteUnreadable()
+      deps.onUnreadable(error)
     }
     return {
       kind: 'file',
@@ -159,8 +163,8 @@ export function createReporter(deps: ReporterDeps): ToReport {
       subfolder,
       folder: file.folder,
       contentType,
-      read: () => readWatched({ read, mustBeThere, onUnreadable: deps.onUnreadable }),
-      release: () => void deps.cleanup.released(file),
+      read: () => readWatched({ read, mustBeThere, onUnreadable }),
+      release: () => void cleanup.released(file),
     }
   }
 }

@@ -13,10 +13,9 @@ import { sleep } from '../../../../../lib/waiting/sleep.ts'
 import { createTurns } from '../../../../../lib/waiting/turns.ts'
 import { EngineLostError } from '../../../../domain/engine/engine-lost-error.ts'
 import type { EngineRun, RunOptions } from '../../../../domain/engine/engine-port.ts'
-import { createOutputCleanup, type OutputCleanup } from '../files/output-cleanup.ts'
-import type { Remover } from '../files/remove-files.ts'
 import { createReporter } from '../files/report-outputs.ts'
 import { RunInputs } from '../files/run-inputs.ts'
+import { type SaveFolder, type SaveFolders, toShareKey } from '../files/save-folders.ts'
 import { InputTooLargeError, type Stage } from '../files/stage-inputs.ts'
 import type { Fitness } from '../health/fitness.ts'
 import { silenceError, watchLiveness } from '../health/liveness-watch.ts'
@@ -47,7 +46,7 @@ import { type Submitted, submitRun } from './submit-run.ts'
 export interface RunDeps extends FollowDeps {
   readonly dispatcher: MessageDispatcher
   readonly prints: PrintedLines
-  readonly remover: Remover
+  readonly saveFolders: SaveFolders
   /** Aborted when the engine closes. */
   readonly closing: AbortSignal
   readonly fitness: Pick<Fitness, 'isAbandoned' | 'markStandstill' | 'abandon'>
@@ -96,11 +95,10 @@ class Attempt {
   readonly #deps: RunDeps
   readonly #run: EngineRun
   readonly #stop: AbortSignal
-  readonly #folder: string
+  readonly #saving: SaveFolder
   readonly #turns = createTurns()
   readonly #failureBounds: FailureBounds
   readonly #emitter: RunEmitter
-  readonly #cleanup: OutputCleanup
   readonly #inputs: RunInputs
   /** Output nodes that were run once more because no report of them came. */
   #repeated: readonly string[] = []
@@ -115,19 +113,18 @@ class Attempt {
     this.#stop = stop
     this.#inputs = new RunInputs(deps, run)
     // What another claim of the same attempt saved is not ours to read, and not to remove.
-    this.#folder = `atelier/${jobId}-${attempt}-${markOf(claimId)}`
+    const path = `atelier/${jobId}-${attempt}-${markOf(claimId)}`
+    this.#saving = deps.saveFolders.take({ jobId, path, shareKey: toShareKey(run, catalog) })
+    const { folder } = this.#saving
     const redact = createRedact(run.extraData)
     this.#failureBounds = { ...bounds, redact }
     const onUnreadable = (error: unknown) => log.warn({ err: error, jobId }, 'an output could not be read')
-    this.#cleanup = createOutputCleanup({ ...deps, folder: this.#folder, ...bounds })
-    const cleanup = this.#cleanup
-    const names = () => ({ folder: this.#folder, staged: this.#inputs.names, extraInput: CACHE_BREAKER_INPUT })
+    const names = () => ({ folder, staged: this.#inputs.names, extraInput: CACHE_BREAKER_INPUT })
     const toReport = createReporter({
       api,
       bounds,
-      folder: this.#folder,
+      saving: this.#saving,
       names,
-      cleanup,
       isDoubted: attempt > 1,
       isSameServer: () => deps.socket.state() === 'open' && deps.socket.reconnects() === this.#connection,
       reserveOutputNumbers,
@@ -150,7 +147,7 @@ class Attempt {
       await this.#emitter.end(await this.#rounds().catch((error) => this.#toEnd(error)))
     } finally {
       this.#inputs.release()
-      await this.#cleanup.runEnded()
+      await this.#saving.cleanup.runEnded()
     }
   }
 
@@ -224,7 +221,7 @@ class Attempt {
         throw silent.aborted ? silenceError(this.#deps) : error
       })
     const { names: staged } = this.#inputs
-    const rewritten = rewriteGraph(graph, { catalog, staged, folder: this.#folder, fresh })
+    const rewritten = rewriteGraph(graph, { catalog, staged, folder: this.#saving.folder, fresh })
     return this.#turns.run(writeGraphSteps(rewritten))
   }
 
@@ -235,7 +232,7 @@ class Attempt {
   }
 
   async #refuse({ body, isQueued, promptId }: Extract<Submitted, { kind: 'refused' }>): Promise<RoundEnd> {
-    const restore = createRestore({ staged: this.#inputs.names, folder: this.#folder })
+    const restore = createRestore({ staged: this.#inputs.names, folder: this.#saving.folder })
     const refusal = toRefusal(body, this.#failureBounds, restore)
     if (isQueued) await this.#takeBack(promptId)
     else if (this.#inputs.mayUploadAgain(refusal)) return { type: 'again', why: 'files' }
@@ -336,6 +333,7 @@ class Attempt {
     const missing = this.#missing(await this.#readAgain(entry, promptId))
     if (missing.length === 0) return { type: 'succeeded' }
     this.#repeated = missing
+    this.#saving.noteUnreported()
     return { type: 'again', why: 'empty' }
   }
 
