@@ -2,9 +2,13 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { ReportedFile } from '../../../engine/graph/run-event.ts'
+import { systemClock } from '../../../lib/clock.ts'
+import { silentLog } from '../../../lib/log.ts'
+import { openComfyEngine } from '../../../src/adapters/engines/comfyui/comfy-engine.ts'
 import { toPng } from '../../support/engines/fake-comfyui/picture.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 import {
+  BOUNDS,
   bytesOf,
   type GraphJson,
   ofType,
@@ -31,6 +35,13 @@ function savedOn({ fake }: Rig): string[] {
 
 async function emptyCache({ fake }: Rig): Promise<void> {
   await fetch(new URL('free', fake.url), { method: 'POST', body: '{"unload_models":true,"free_memory":true}' })
+}
+
+async function restart({ fake, engine }: Rig): Promise<void> {
+  const lost = Promise.withResolvers<void>()
+  engine.onChange(() => engine.health().state === 'lost' && lost.resolve())
+  await fake.restart({ downUntil: lost.promise })
+  await engine.untilReady()
 }
 
 /** Runs it without reading what it saved. */
@@ -122,6 +133,22 @@ describe('runs of the same prompt', { concurrency: 4 }, () => {
     assert.equal(outline((await second).events), '2!cached succeeded')
   })
 
+  test('a run that begins before the folder is removed keeps it', async () => {
+    await using rig = await openRig({}, { removeAfterMs: 50 })
+    await using other = await openRig({}, { removeAfterMs: 50 })
+    await runGraph(rig.engine, saveGraph(5))
+    rig.fake.hold('finishing')
+    const second = runUnread(rig, saveGraph(5))
+    await rig.fake.held('finishing')
+    // What ends later is removed meanwhile.
+    await runGraph(other.engine, saveGraph(5))
+    await waitUntil(() => savedOn(other).every((path) => other.fake.files.get(path)?.length === 0))
+    rig.fake.release('finishing')
+    const [file] = await second
+    assert.ok(file)
+    assert.deepEqual(await bytesOf(file), PICTURE)
+  })
+
   test('that come after the folder was removed save anew', async () => {
     await using rig = await openRig({}, { removeAfterMs: 1 })
     await runGraph(rig.engine, saveGraph(5))
@@ -151,6 +178,98 @@ describe('runs of the same prompt', { concurrency: 4 }, () => {
     assert.notEqual(first, second)
   })
 
+  test('share nothing where the name is filled in by the server, or might be given twice', async () => {
+    await using rig = await openRig()
+    const prefixes = ['%year%/x', 'x%batch_num%', 'x/', 'x/.', '']
+    for (const prefix of prefixes) for (let run = 0; run < 2; run++) await runGraph(rig.engine, saveGraph(5, prefix))
+    assert.equal(new Set(rig.fake.executions.map(({ graph }) => graph['2']?.inputs.filename_prefix)).size, 10)
+    for (let run = 0; run < 2; run++) await runGraph(rig.engine, saveGraph(5, 'a b/c.d-e_1'))
+    assert.equal(
+      rig.fake.executions.at(-1)?.graph['2']?.inputs.filename_prefix,
+      rig.fake.executions.at(-2)?.graph['2']?.inputs.filename_prefix,
+    )
+  })
+
+  test('share nothing on a server that runs several at once, or long after the first', async () => {
+    await using rig = await openRig({}, { shareForMs: 0 })
+    const settings = { bounds: BOUNDS, log: silentLog, clock: systemClock, concurrency: 2 }
+    await using several = await openComfyEngine({ server: { kind: 'remote', url: rig.fake.url }, ...settings })
+    await several.untilReady()
+    for (const engine of [rig.engine, several]) for (let run = 0; run < 2; run++) await runGraph(engine, saveGraph(5))
+    assert.equal(new Set(foldersOf(rig)).size, 4)
+  })
+
+  test('that keep a larger file are read from the server each time', async () => {
+    await using rig = await openRig()
+    const graph = saveGraph(5)
+    const large = {
+      ...graph,
+      '1': { class_type: 'EmptyImage', inputs: { width: 2048, height: 2048, batch_size: 1, color: 5 } },
+    }
+    for (let run = 0; run < 4; run++) {
+      const { files } = await runGraph(rig.engine, large)
+      assert.ok((files[0]?.bytes.length ?? 0) > 16_384)
+    }
+    assert.equal(rig.fake.calls.get('GET /view'), 4)
+    assert.equal(savedOn(rig).length, 1)
+  })
+
+  test('with a branch that is blocked, or an output node that reports nothing, are run once and go on sharing', async () => {
+    await using rig = await openRig()
+    const graph = {
+      ...saveGraph(5),
+      '3': { class_type: 'DemoBlocker', inputs: { image: ['1', 0] } },
+      '4': { class_type: 'SaveImage', inputs: { images: ['3', 0], filename_prefix: 'off' } },
+      '5': { class_type: 'DemoSilent', inputs: { image: ['1', 0] } },
+    }
+    for (let run = 0; run < 3; run++) assert.equal((await runGraph(rig.engine, graph)).files.length, 1)
+    assert.equal(rig.fake.executions.length, 3)
+    assert.equal(new Set(foldersOf(rig)).size, 1)
+  })
+
+  test('a save that was blocked twice does not make its class one that reports nothing', async () => {
+    await using rig = await openRig({ faults: { cachedEmptyOutputs: true } })
+    const blocked = {
+      ...saveGraph(5),
+      '3': { class_type: 'DemoBlocker', inputs: { image: ['1', 0] } },
+      '4': { class_type: 'SaveImage', inputs: { images: ['3', 0], filename_prefix: 'off' } },
+    }
+    for (let run = 0; run < 2; run++) assert.equal((await runGraph(rig.engine, blocked)).files.length, 1)
+    await restart(rig)
+    for (let run = 0; run < 3; run++) assert.equal((await runGraph(rig.engine, saveGraph(9))).files.length, 1)
+  })
+
+  test('a reader that leaves before it has the report does not keep the file', async () => {
+    await using rig = await openRig({}, { removeAfterMs: 1 })
+    const [held] = await runUnread(rig, saveGraph(5))
+    const ended = () => rig.fake.calls.get('POST /history') ?? 0
+    await waitUntil(() => ended() === 1)
+    const leaving = rig.engine
+      .run(toRun(saveGraph(5)), { signal: new AbortController().signal })
+      [Symbol.asyncIterator]()
+    await leaving.next()
+    // By then the report waits for its reader.
+    await waitUntil(() => ended() === 2)
+    await leaving.return?.()
+    held?.release?.()
+    await waitUntil(() => savedOn(rig).every((path) => rig.fake.files.get(path)?.length === 0))
+  })
+
+  test('the removal of an earlier folder leaves the present one open', async () => {
+    await using rig = await openRig({}, { removeAfterMs: 1 })
+    const earlier = await runUnread(rig, saveGraph(5))
+    await emptyCache(rig)
+    earlier.push(...(await runUnread(rig, saveGraph(5))))
+    await emptyCache(rig)
+    await runUnread(rig, saveGraph(5))
+    for (const file of earlier) file.release?.()
+    await waitUntil(() => savedOn(rig).filter((path) => rig.fake.files.get(path)?.length === 0).length === 2)
+    await runUnread(rig, saveGraph(5))
+    const [first, second, third, fourth] = foldersOf(rig)
+    assert.deepEqual([second, fourth], [first, third])
+    assert.notEqual(third, first)
+  })
+
   test('gather no files where the server does not have them in its cache', async () => {
     await using rig = await openRig()
     for (let run = 0; run < 4; run++) {
@@ -176,15 +295,16 @@ describe('runs of the same prompt', { concurrency: 4 }, () => {
     assert.deepEqual([second, again], [first, first])
     assert.notEqual(third, first)
     assert.equal(rig.fake.executions.length, 4)
+    rig.fake.faults.cachedEmptyOutputs = false
+    await restart(rig)
+    for (let run = 0; run < 2; run++) await runGraph(rig.engine, saveGraph(5))
+    assert.equal(foldersOf(rig).at(-1), foldersOf(rig).at(-2))
   })
 
   test('after a restart of the server, each begins with a folder of its own', async () => {
     await using rig = await openRig()
     await runGraph(rig.engine, saveGraph(5))
-    const lost = Promise.withResolvers<void>()
-    rig.engine.onChange(() => rig.engine.health().state === 'lost' && lost.resolve())
-    await rig.fake.restart({ downUntil: lost.promise })
-    await rig.engine.untilReady()
+    await restart(rig)
     await runGraph(rig.engine, saveGraph(5))
     assert.equal(new Set(foldersOf(rig)).size, 2)
   })

@@ -133,7 +133,12 @@ class ComfyServerEngine implements ComfyEngine {
     this.#forgetter = createForgetter({ api: this.#api, bounds, log: this.#log })
     const startedIn = options.server.kind === 'supervised' ? (options.server.cwd ?? process.cwd()) : null
     this.#remover = createRemover({ api: this.#api, log: this.#log, startedIn })
-    this.#saveFolders = new SaveFolders({ ...bounds, remover: this.#remover, closing: this.#closing.signal })
+    this.#saveFolders = new SaveFolders({
+      ...bounds,
+      remover: this.#remover,
+      closing: this.#closing.signal,
+      mayShare: this.concurrency === 1,
+    })
     this.#weights = createEngineWeights({ api: this.#api, startedIn })
     this.#stage = createStage({
       api: this.#api,

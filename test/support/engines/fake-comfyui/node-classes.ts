@@ -14,6 +14,7 @@
  * | DemoStamp | saves its `filename_prefix` as a text: the bytes tell which attempt saved them |
  * | DemoPid | reports the id of the process that runs it |
  * | DemoSilent | an output node without any output |
+ * | DemoBlocker | blocks the branch after it |
  * | DemoSigned | saves a picture and a sound with the prompt in them, as the savers of ComfyUI do |
  * | DemoPicky | of another author, with a validator: takes any `mode` and `strength` of at most 6, and only links that it likes |
  */
@@ -63,6 +64,8 @@ export class PythonException extends Error {
 type Run = (context: NodeContext) => Promise<NodeResult> | NodeResult
 
 const OUTSIDE = '**** ERROR: Saving image outside the output folder is not allowed.'
+/** What a node gives out that blocks the nodes after it without a message. */
+const BLOCKER = 'execution blocker'
 const BLACK: Picture = { width: 8, height: 8, color: 0 }
 
 function picturesOf(value: unknown): readonly Picture[] {
@@ -70,6 +73,7 @@ function picturesOf(value: unknown): readonly Picture[] {
 }
 
 function saveAll({ inputs, save }: NodeContext, prefix: string, type: 'output' | 'temp'): NodeResult {
+  if (inputs.images === BLOCKER) return {}
   const pictures = picturesOf(inputs.images)
   if (prefix.split('/').includes('..')) throw new PythonException('Exception', OUTSIDE)
   return { outputs: [pictures], ui: { images: pictures.map((picture) => save(prefix, type, 'png', toPng(picture))) } }
@@ -141,6 +145,7 @@ export const RUN: Readonly<Record<string, Run>> = {
   DemoPicker: () => ({ outputs: [[BLACK]] }),
   DemoPid: () => ({ ui: { pid: [process.pid] } }),
   DemoSilent: () => ({}),
+  DemoBlocker: () => ({ outputs: [BLOCKER] }),
   DemoSigned({ inputs, prompt, save }) {
     const prefix = String(inputs.filename_prefix)
     const sound = Buffer.from(`fLaC\0\0prompt=${prompt}\0sound`)
@@ -178,6 +183,7 @@ const DEMO: Readonly<Record<string, NodeDefinition>> = {
   DemoVideo: defineClass('DemoVideo', { input: { required: { filename: string } }, output_node: true }),
   DemoStamp: defineClass('DemoStamp', { input: { required: { filename_prefix: string } }, output_node: true }),
   DemoPid: defineClass('DemoPid', { input: { required: { image } }, output_node: true }),
+  DemoBlocker: defineClass('DemoBlocker', { input: { required: { image } }, output: ['IMAGE'] }),
   DemoSilent: defineClass('DemoSilent', { input: { required: { image } }, output_node: true }),
   DemoSigned: defineClass('DemoSigned', {
     input: { required: { image, filename_prefix: string } },

@@ -20,10 +20,8 @@ export interface OutputCleanup {
 export interface FolderCleanup extends OutputCleanup {
   /** One more run saves here, until `runEnded`. */
   runBegan(): void
-  /** Whether the file is one of those that are removed in the end. */
-  isRemovable(file: ServerFile): boolean
-  /** Whether a run has reported it, where it is. */
-  knows(file: ServerFile): boolean
+  /** Whether the file lies in the folder. */
+  isOwn(file: ServerFile): boolean
 }
 
 export interface OutputCleanupDeps {
@@ -107,8 +105,7 @@ export function createOutputCleanup({
       runs++
       stopWaiting()
     },
-    isRemovable: (file) => file.assetId != null || isOwn(file),
-    knows: (file) => own.has(keyOf(file)) || assets.has(keyOf(file)),
+    isOwn,
     reported(file) {
       const key = keyOf(file)
       if (file.assetId != null) assets.set(key, file)

@@ -33,7 +33,8 @@ interface ReporterDeps {
   readonly onUnreadable: (error: unknown) => void
 }
 
-export type ToReport = (output: JsonObject) => Promise<NodeReport>
+/** `isCached`: the server had it in its cache. */
+export type ToReport = (output: JsonObject, isCached: boolean) => Promise<NodeReport>
 
 interface ShownName {
   readonly filename: string
@@ -60,12 +61,16 @@ export function createReporter(deps: ReporterDeps): ToReport {
   const { folder, cleanup } = deps.saving
   const named = new Map<string, ShownName>()
 
-  return async function toReport(output) {
+  return async function toReport(output, isCached) {
+    if (!isCached) deps.saving.noteSaved()
     const report: [string, readonly ReportedItem[]][] = []
     for (const [key, value] of Object.entries(output)) {
       const items = await Promise.all((Array.isArray(value) ? value : [value]).map((item) => readItem(key, item)))
       await nameFiles(items.filter(isFile))
-      report.push([key, items.map((item) => (isFile(item) ? toReportedFile(item) : { kind: 'value', value: item }))])
+      report.push([
+        key,
+        items.map((item) => (isFile(item) ? toReportedFile(item, isCached) : { kind: 'value', value: item })),
+      ])
     }
     return Object.fromEntries(report)
   }
@@ -140,7 +145,7 @@ export function createReporter(deps: ReporterDeps): ToReport {
     }
   }
 
-  function toReportedFile(file: FoundFile): ReportedFile {
+  function toReportedFile(file: FoundFile, isCached: boolean): ReportedFile {
     const { filename, subfolder } = named.get(keyOf(file)) ?? file
     const { contentType } = file
     cleanup.reported(file)
@@ -148,7 +153,7 @@ export function createReporter(deps: ReporterDeps): ToReport {
       const bytes = readOutput(api, file, bounds)
       return file.folder === 'input' ? bytes : restoreFile(bytes, file.filename, deps.names())
     }
-    const read = () => deps.saving.recall(file, fetch)
+    const read = () => (isCached ? deps.saving.recall(file, fetch) : fetch())
     function mustBeThere(): void {
       if (cleanup.isRemoved(file))
         throw new EngineLostError('output_unreadable', 'an output was removed from the engine before it was kept')

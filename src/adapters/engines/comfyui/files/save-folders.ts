@@ -5,6 +5,7 @@
  * run gets the folder.
  */
 import { hash } from 'node:crypto'
+import { performance } from 'node:perf_hooks'
 import type { NodeCatalog } from '../../../../../engine/graph/node-catalog.ts'
 import type { EngineRun } from '../../../../domain/engine/engine-port.ts'
 import { PREFIX_INPUT } from '../run/rewrite-graph.ts'
@@ -16,7 +17,7 @@ import {
   type OutputCleanupDeps,
 } from './output-cleanup.ts'
 
-// What is remembered of all folders together is at most 4 MiB.
+// What is remembered of all folders of a server is at most 4 MiB.
 const MAX_FILE_BYTES = 16_384
 const MAX_FILES = 4
 const MAX_REMEMBERING = 64
@@ -25,8 +26,10 @@ export interface SaveFolder {
   /** Within the server's output folder. */
   readonly folder: string
   readonly cleanup: OutputCleanup
-  /** The bytes of a file, without `read` where an earlier run of the same prompt has read it. */
+  /** The bytes of a file that the server had in its cache, without `read` where an earlier run of the same prompt has read it. */
   recall(file: FileLocation, read: () => AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array>
+  /** The server has computed something, which may be a save. */
+  noteSaved(): void
   /** The server had something in its cache and did not say what. */
   noteUnreported(): void
   /** A file that the server reported could not be read: whoever saves the same must not be referred to it. */
@@ -44,6 +47,8 @@ interface SaveRequest {
 interface OpenFolder {
   readonly path: string
   readonly key: string | null
+  /** Later runs do not get it any more. */
+  readonly untilMs: number
   readonly cleanup: FolderCleanup
   /** The jobs that run there. */
   readonly jobIds: Set<string>
@@ -51,19 +56,30 @@ interface OpenFolder {
   readonly bytes: Map<string, Uint8Array>
 }
 
+interface SaveFoldersDeps extends Omit<OutputCleanupDeps, 'folder' | 'onRemoving'> {
+  /** The server runs one prompt at a time, so no two saves look for the next number at once. */
+  readonly mayShare: boolean
+  /** After this time a folder gets no further runs, so that it is removed however often its graph is sent. */
+  readonly shareForMs: number
+}
+
 export class SaveFolders {
   readonly #deps: Omit<OutputCleanupDeps, 'folder' | 'onRemoving'>
+  readonly #mayShare: boolean
+  readonly #shareForMs: number
   readonly #shared = new Map<string, OpenFolder>()
   readonly #remembering = new Set<OpenFolder>()
   #isSharing = true
 
-  constructor(deps: Omit<OutputCleanupDeps, 'folder' | 'onRemoving'>) {
+  constructor({ mayShare, shareForMs, ...deps }: SaveFoldersDeps) {
     this.#deps = deps
+    this.#mayShare = mayShare
+    this.#shareForMs = shareForMs
   }
 
   take({ jobId, path, shareKey }: SaveRequest): SaveFolder {
-    const key = this.#isSharing ? shareKey : null
-    const found = key === null ? undefined : this.#shared.get(key)
+    const key = this.#mayShare && this.#isSharing ? shareKey : null
+    const found = key === null ? undefined : this.#find(key)
     // Another claim of the same job is not to be met.
     const isJoined = found !== undefined && !found.jobIds.has(jobId)
     const open = isJoined ? found : this.#open(path, found === undefined ? key : null)
@@ -72,16 +88,16 @@ export class SaveFolders {
     return {
       folder: open.path,
       recall: (file, read) => (isJoined ? this.#recall(open, file, read) : read()),
+      noteSaved: () => {
+        // The server's cache is of no use here, and files would only gather.
+        if (isJoined) this.#close(open)
+      },
       noteUnreported: () => {
         if (isJoined) this.#isSharing = false
       },
       noteUnreadable: () => this.#close(open),
       cleanup: {
-        reported: (file) => {
-          // The server has saved the same again, so its cache is of no use here: such files would only gather.
-          if (isJoined && open.cleanup.isRemovable(file) && !open.cleanup.knows(file)) this.#close(open)
-          open.cleanup.reported(file)
-        },
+        reported: (file) => open.cleanup.reported(file),
         released: (file) => open.cleanup.released(file),
         isRemoved: (file) => open.cleanup.isRemoved(file),
         runEnded: () => {
@@ -98,10 +114,24 @@ export class SaveFolders {
     this.#isSharing = true
   }
 
+  #find(key: string): OpenFolder | undefined {
+    const found = this.#shared.get(key)
+    if (found === undefined || performance.now() < found.untilMs) return found
+    this.#close(found)
+    return undefined
+  }
+
   #open(path: string, key: string | null): OpenFolder {
     const onRemoving = () => this.#close(open)
     const cleanup = createOutputCleanup({ ...this.#deps, folder: path, onRemoving })
-    const open: OpenFolder = { path, key, cleanup, jobIds: new Set(), bytes: new Map() }
+    const open: OpenFolder = {
+      path,
+      key,
+      cleanup,
+      jobIds: new Set(),
+      bytes: new Map(),
+      untilMs: performance.now() + this.#shareForMs,
+    }
     if (key !== null) this.#shared.set(key, open)
     return open
   }
@@ -118,9 +148,8 @@ export class SaveFolders {
   }
 
   #recall(open: OpenFolder, file: FileLocation, read: () => AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
-    const { folder, subfolder, filename } = file
-    if (folder !== 'output' || !open.cleanup.knows(file)) return read()
-    const name = `${subfolder}/${filename}`
+    if (!open.cleanup.isOwn(file)) return read()
+    const name = `${file.subfolder}/${file.filename}`
     const known = open.bytes.get(name)
     if (known !== undefined) return once(known)
     return readAndKeep(read(), (bytes) => {
@@ -154,14 +183,21 @@ async function* readAndKeep(
 /** Longer graphs take too long to compare, beside what they take to run. */
 const MAX_GRAPH_LENGTH = 65_536
 
-/** ComfyUI's own classes that give every file the next free number in its folder. Others may write over a file that a run still reads. */
+/**
+ * ComfyUI's own classes that give every file the next free number in its folder, as long as the name before the number is plain. Others may
+ * write over a file that a run still reads.
+ */
 const NUMBERS_FILES: ReadonlySet<string> = new Set([
   ...['SaveImage', 'SaveAnimatedWEBP', 'SaveAnimatedPNG', 'SaveSVGNode', 'SaveLatent', 'SaveGLB'],
   ...['SaveVideo', 'SaveWEBM', 'SaveAudio', 'SaveAudioMP3', 'SaveAudioOpus'],
 ])
 
+// No time, no number of the batch, no folder in place of a name.
+const PLAIN_PREFIX = /^(?:[\w-][\w. -]*\/)*[\w-][\w. -]*$/
+
 /**
- * Of everything that gets into the files or decides about them. null for what must not share: what saves nothing, or by other classes; later
+ * Of everything that gets into the files or decides about them. null for what must not share: what saves nothing, or by other classes, or under a name that
+ * ComfyUI fills in; later
  * attempts, since an earlier one failed, perhaps at its files; and what comes with data of its own, such as the layout that an editor
  * sends along.
  */
@@ -171,7 +207,9 @@ export function toShareKey(run: EngineRun, catalog: NodeCatalog): string | null 
   let saves = false
   for (const { classType, inputs: given } of graph.values()) {
     if (given[PREFIX_INPUT] === undefined || catalog.find(classType)?.output_node !== true) continue
+    const prefix = given[PREFIX_INPUT]
     if (!NUMBERS_FILES.has(classType) || catalog.judgesItself?.(classType) === true) return null
+    if (typeof prefix !== 'string' || !PLAIN_PREFIX.test(prefix)) return null
     saves = true
   }
   if (!saves) return null

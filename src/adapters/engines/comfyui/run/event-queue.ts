@@ -16,12 +16,17 @@ export class EventQueue implements AsyncIterable<EngineEvent> {
   readonly #waiting: EngineEvent[] = []
   #over: { readonly error: unknown } | 'ended' | null = null
   #wake: (() => void) | null = null
+  #onDropped: ((event: EngineEvent) => void) | null = null
 
   constructor(maxWaiting: number) {
     this.#maxWaiting = maxWaiting
   }
 
   push(event: EngineEvent): void {
+    if (this.#onDropped !== null) {
+      this.#onDropped(event)
+      return
+    }
     if (this.#over !== null) return
     if (this.#waiting.length >= this.#maxWaiting) this.#makeRoom()
     this.#waiting.push(event)
@@ -37,6 +42,12 @@ export class EventQueue implements AsyncIterable<EngineEvent> {
   fail(error: unknown): void {
     this.#over ??= { error }
     this.#wake?.()
+  }
+
+  /** Nobody reads any more: what waits, and what still comes, is handed to `onDropped`. */
+  abandon(onDropped: (event: EngineEvent) => void): void {
+    this.#onDropped = onDropped
+    for (const event of this.#waiting.splice(0)) onDropped(event)
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<EngineEvent, void, undefined> {

@@ -133,7 +133,7 @@ export class RunEmitter {
     if (this.#emitted.get(nodeId) === text) return
     this.#emitted.set(nodeId, text)
     const ref = { nodeId, classType, displayNodeId, parentNodeId }
-    const made = this.#deps.toReport(output)
+    const made = this.#deps.toReport(output, cached)
     this.#inOrder(async () => this.#deps.emit({ type: 'node_report', ...ref, report: await made, cached }))
   }
 

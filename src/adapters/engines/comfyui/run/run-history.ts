@@ -77,7 +77,7 @@ interface ReportsOfRun {
 }
 
 /** Classes that report a file or a text whenever they run. */
-const ALWAYS_REPORTS: ReadonlySet<string> = new Set([
+export const ALWAYS_REPORTS: ReadonlySet<string> = new Set([
   'SaveImage',
   'PreviewImage',
   'PreviewAny',
@@ -96,13 +96,15 @@ const ALWAYS_REPORTS: ReadonlySet<string> = new Set([
 
 /**
  * Output nodes that should have reported and did not. Some servers answer a run whose outputs were cached with success and no
- * outputs at all: such a node has to be made to run. A node that ran and reported nothing has nothing to report.
+ * outputs at all: such a node has to be made to run. A node that ran and reported nothing has nothing to report, and neither has
+ * one in the cache of a server that tells what others in its cache had.
  */
 export function missingReports({ graph, catalog, entry, reported, ran, silentClasses }: ReportsOfRun): string[] {
   const told = new Set([...reported, ...entry.outputs.map(([nodeId]) => nodeId)])
+  const tellsCached = told.values().some((nodeId) => entry.cached.has(nodeId))
   return [...graph].flatMap(([nodeId, { classType }]) => {
     if (catalog.find(classType)?.output_node !== true || told.has(nodeId) || silentClasses.has(classType)) return []
-    const isCached = entry.cached.has(nodeId)
+    const isCached = entry.cached.has(nodeId) && !tellsCached
     const isEmptied = told.size === 0 && !ran.has(nodeId) && ALWAYS_REPORTS.has(classType)
     return isCached || isEmptied ? [nodeId] : []
   })

@@ -40,7 +40,7 @@ import {
   failed,
   lostByCall,
 } from './run-endings.ts'
-import { type HistoryEntry, missingReports, readHistory } from './run-history.ts'
+import { ALWAYS_REPORTS, type HistoryEntry, missingReports, readHistory } from './run-history.ts'
 import { type Submitted, submitRun } from './submit-run.ts'
 
 export interface RunDeps extends FollowDeps {
@@ -77,7 +77,14 @@ export async function* runOnServer(deps: RunDeps, run: EngineRun, { signal }: Ru
     yield* queue
   } finally {
     leaving.abort(LEFT)
+    queue.abandon(releaseFiles)
   }
+}
+
+/** Nobody will read them. */
+function releaseFiles(event: EngineEvent): void {
+  if (event.type !== 'node_report') return
+  for (const item of Object.values(event.report).flat()) if (item.kind === 'file') item.release?.()
 }
 
 // One for all runs: an abort without a reason would create an error with a stack each time.
@@ -328,12 +335,11 @@ class Attempt {
     if (entry.outcome === 'error') {
       return { type: 'failed', failure: toFailure(entry.error ?? this.#emitter.heard.error, this.#failureContext()) }
     }
-    this.#learnSilentClasses()
+    this.#learnFromRepeat()
     if (!this.#mayRepeat(entry)) return { type: 'succeeded' }
     const missing = this.#missing(await this.#readAgain(entry, promptId))
     if (missing.length === 0) return { type: 'succeeded' }
     this.#repeated = missing
-    this.#saving.noteUnreported()
     return { type: 'again', why: 'empty' }
   }
 
@@ -345,12 +351,16 @@ class Attempt {
     return { ...this.#failureBounds, graph: this.#run.graph }
   }
 
-  /** A class whose nodes ran once more for their output, and again reported none, reports none ever. */
-  #learnSilentClasses(): void {
+  /**
+   * A class whose nodes ran once more for their output, and again reported none, reports none ever, unless something kept it from running.
+   * If one did report, the server does not tell what it has in its cache.
+   */
+  #learnFromRepeat(): void {
     const { reported } = this.#emitter
     for (const nodeId of this.#repeated) {
-      const node = this.#run.graph.get(nodeId)
-      if (node !== undefined && !reported.has(nodeId)) this.#deps.silentClasses.add(node.classType)
+      const classType = this.#run.graph.get(nodeId)?.classType
+      if (reported.has(nodeId)) this.#saving.noteUnreported()
+      else if (classType !== undefined && !ALWAYS_REPORTS.has(classType)) this.#deps.silentClasses.add(classType)
     }
   }
 
