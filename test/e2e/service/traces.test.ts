@@ -212,7 +212,8 @@ test('log lines name the trace that they belong to', async () => {
 })
 
 test('without a collector, `atelier trace` draws the same from what is stored of a job, or of a model call', async () => {
-  const id = await submit(app.url)
+  // A graph of its own: of one that the server has cached no node runs.
+  const id = await submit(app.url, {}, pictureGraph(8))
   await collector.until('job.run', ofJob(id))
   const drawn = await runAtelier(['trace', id, '--base-url', app.url])
   assert.equal(drawn.code, 0, drawn.stderr)
