@@ -89,7 +89,7 @@ export class SaveFolders {
       folder: open.path,
       recall: (file, read) => (isJoined ? this.#recall(open, file, read) : read()),
       noteSaved: () => {
-        // The server's cache is of no use here, and files would only gather.
+        // The server did not have the prompt in its cache: with each further run another file would lie here.
         if (isJoined) this.#close(open)
       },
       noteUnreported: () => {
@@ -196,10 +196,9 @@ const NUMBERS_FILES: ReadonlySet<string> = new Set([
 const PLAIN_PREFIX = /^(?:[\w-][\w. -]*\/)*[\w-][\w. -]*$/
 
 /**
- * Of everything that gets into the files or decides about them. null for what must not share: what saves nothing, or by other classes, or under a name that
- * ComfyUI fills in; later
- * attempts, since an earlier one failed, perhaps at its files; and what comes with data of its own, such as the layout that an editor
- * sends along.
+ * A digest of everything that gets into the files or decides about them. null for what must not share: what saves nothing, or by
+ * other classes, or under a name that ComfyUI fills in; later attempts, since an earlier one failed, perhaps at its files; and what
+ * comes with data of its own, such as the layout that an editor sends along.
  */
 export function toShareKey(run: EngineRun, catalog: NodeCatalog): string | null {
   const { accountId, attempt, graph, graphText, inputs, extraData } = run
