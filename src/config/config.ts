@@ -123,7 +123,7 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: bo
     webhooks: toWebhooksConfig(values),
     dataDirectory: directory,
     store: toStoreConfig(values, toAbsolute),
-    blobs: toBlobsConfig(values, directory),
+    blobs: toBlobsConfig(values, directory, toAbsolute),
     bus: toBusConfig(values, toAbsolute),
     log: { level: values.logLevel, requests: values.logRequests },
     traces: toTracesConfig(values),

@@ -157,7 +157,7 @@ function refuseStoreContradictions(values: SettingValues, { where, isSet, isFlag
 
 const ONLY_WITH_BUCKET = ['blobsKeys', 'blobsKeysFile', 'blobCache', 'content'] as const
 
-function refuseBlobContradictions(values: SettingValues, { where, isSet, runsJobs }: SettingOrigins): void {
+function refuseBlobContradictions(values: SettingValues, { where, isSet }: SettingOrigins): void {
   const { blobs, database, blobsKeys, blobsKeysFile } = values
   if (blobs === null) {
     const pointless = ONLY_WITH_BUCKET.find(isSet)
@@ -169,12 +169,6 @@ function refuseBlobContradictions(values: SettingValues, { where, isSet, runsJob
   if (database === null) {
     throw new ConfigError(
       `blobs (from ${where('blobs')}) names a bucket, which needs a Postgres database; give --database, or keep the bytes in files`,
-    )
-  }
-  // Commands that look after the records need none.
-  if (runsJobs && blobsKeys === null && blobsKeysFile === null) {
-    throw new ConfigError(
-      `blobs (from ${where('blobs')}) names a bucket without its keys; set ATELIER_BLOBS_KEYS to id:secret, or give --blobs-keys-file`,
     )
   }
   if (blobsKeys !== null && blobsKeysFile !== null) {

@@ -50,7 +50,7 @@ export interface Secrets {
   readonly databasePassword: Secret<string> | null
   /** Of the servers that carry notices; null: they ask for none, or there are none. */
   readonly busPassword: Secret<string> | null
-  /** Of the bucket that holds the bytes, as `id:secret` or `id:secret:token`; null: there is no bucket. */
+  /** Of the bucket that holds the bytes, as `id:secret` or `id:secret:token`; null: they come from where the process runs. */
   readonly blobsKeys: Secret<string> | null
   /** The token of the admin API; null: there is no admin API. */
   readonly adminToken: Secret<string> | null

@@ -19,7 +19,10 @@ export async function checkBucket({ config: { blobs, store }, secrets }: LoadedC
   if (blobs.kind !== 's3' || store.kind !== 'postgres') return []
   try {
     const { worked, failed, belongs } = await inspectBucket(blobs, { database: store, secrets })
-    if (failed !== null) return [fail(WHAT, `${blobs.shown}: ${failed.step}: ${failed.reason}`, REMEDIES[failed.step])]
+    if (failed !== null) {
+      const { step, reason, remedy } = failed
+      return [fail(WHAT, `${blobs.shown}: ${step}: ${reason}`, remedy ?? REMEDIES[step])]
+    }
     const says = `${blobs.shown}: ${worked.join(', ')}`
     if (belongs === 'elsewhere') {
       return [fail(WHAT, `${says}; it holds the bytes of another database`, 'name the bucket of this database')]

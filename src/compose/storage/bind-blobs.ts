@@ -9,6 +9,8 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { writeFileWhole } from '../../../lib/files/write-file-whole.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
+import { toMistake } from '../../adapters/blobs/s3/s3-error.ts'
+import { ConfigError } from '../../config/config-error.ts'
 import { isStoreAway } from '../../domain/errors.ts'
 import { type MetaStore, type Store, StoreOpenError } from '../../domain/store.ts'
 
@@ -35,7 +37,7 @@ type BoundStore = MetaStore & Pick<Store, 'isExclusive'>
 export async function bindBlobs(store: BoundStore, place: BlobsPlace): Promise<void> {
   for (let looks = 1; ; looks++) {
     // The place first: it is written after the database, so an id that is found here is known there.
-    const found = await readIdOf(place)
+    const found = await asked(place, () => place.readId())
     const known = await store.readMeta(META_KEY)
     if (found !== null && found === known) return
     if (found !== null) {
@@ -57,18 +59,20 @@ export async function bindBlobs(store: BoundStore, place: BlobsPlace): Promise<v
   }
   // The database first: after a crash between the two writes, an id on the blobs alone would refuse every start.
   const id = await store.ensureMeta(META_KEY, randomUUID)
-  await place.writeId(id)
-  if (!store.isExclusive && (await readIdOf(place)) !== id) {
+  await asked(place, () => place.writeId(id))
+  if (!store.isExclusive && (await asked(place, () => place.readId())) !== id) {
     throw new StoreOpenError('unusable', `The stored bytes in ${place.shown} were taken by another database just now.`)
   }
 }
 
-async function readIdOf(place: BlobsPlace): Promise<string | null> {
+async function asked<Answer>(place: BlobsPlace, ask: () => Promise<Answer>): Promise<Answer> {
   try {
-    return await place.readId()
+    return await ask()
   } catch (error) {
-    const { message } = error as Error
-    if (!isStoreAway(error) && (error as Error).name !== 'S3Error') throw error
+    const { message, name } = error as Error
+    const mistake = toMistake(error)
+    if (mistake !== null) throw new ConfigError(`blobs names ${place.shown}, but ${mistake.fault}; ${mistake.remedy}`)
+    if (!isStoreAway(error) && name !== 'S3Error') throw error
     throw new StoreOpenError('unusable', `The stored bytes in ${place.shown} cannot be reached: ${message}`, {
       cause: error,
     })

@@ -1,7 +1,9 @@
 /** What `atelier doctor` learns of a bucket: whether everything that the service does with it works, by doing each of it once. */
 import { randomUUID } from 'node:crypto'
+import { silentLog } from '../../../lib/log.ts'
 import { sendOnce } from '../../../lib/outbound/outbound-client.ts'
 import { toSendable } from '../../adapters/blobs/s3/parts.ts'
+import { hasS3Code, toMistake } from '../../adapters/blobs/s3/s3-error.ts'
 import type { S3BlobsConfig } from '../../config/blocks/blobs-config.ts'
 import type { PostgresConfig } from '../../config/blocks/store-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
@@ -14,9 +16,16 @@ export interface BucketFacts {
   /** The steps that worked, in the order in which they are tried. */
   readonly worked: readonly BucketStep[]
   /** What the first step that did not work said; null: all did. */
-  readonly failed: { readonly step: BucketStep; readonly reason: string } | null
+  readonly failed: BucketFailure | null
   /** Which database its bytes belong to: none yet, the configured one, or another. */
   readonly belongs: 'nobody' | 'here' | 'elsewhere' | 'unknown'
+}
+
+interface BucketFailure {
+  readonly step: BucketStep
+  readonly reason: string
+  /** What helps, where the answer shows it; null: that depends on the step. */
+  readonly remedy: string | null
 }
 
 const TEXT = 'a bucket that is looked at by atelier doctor'
@@ -26,7 +35,7 @@ export async function inspectBucket(
   config: S3BlobsConfig,
   { database, secrets }: InspectOptions,
 ): Promise<BucketFacts> {
-  await using opened = openBucket(config, secrets)
+  await using opened = openBucket(config, { secrets, log: silentLog })
   const { bucket, place } = opened
   const key = `${config.prefix}doctor/${randomUUID()}`
   const worked: BucketStep[] = []
@@ -52,19 +61,26 @@ export async function inspectBucket(
     ['delete', () => bucket.remove(key).then(async () => (await bucket.read(key)) === null)],
   ]
   for (const [step, work] of steps) {
-    const reason = await work().then(
-      (isRight) => (isRight ? null : 'the answer was not what was stored'),
-      (error: unknown) => (error instanceof Error ? error.message : String(error)),
+    const failed = await work().then(
+      (isRight) => (isRight ? null : { step, reason: 'the answer was not what was stored', remedy: null }),
+      (error: unknown) => toFailure(step, error),
     )
-    if (reason !== null) {
+    if (failed !== null) {
       if (step !== 'put') await bucket.remove(key).catch(() => {})
-      return { worked, failed: { step, reason }, belongs: 'unknown' }
+      return { worked, failed, belongs: 'unknown' }
     }
     worked.push(step)
   }
   const [found, known] = [await place.readId(), await readBlobsId(database, secrets)]
   if (found === null) return { worked, failed: null, belongs: 'nobody' }
   return { worked, failed: null, belongs: found === known ? 'here' : 'elsewhere' }
+}
+
+/** Rights may be missing for a step alone; a start says whatever else is wrong in the same words. */
+function toFailure(step: BucketStep, error: unknown): BucketFailure {
+  const mistake = hasS3Code(error, 'AccessDenied') ? null : toMistake(error)
+  if (mistake !== null) return { step, reason: mistake.fault, remedy: mistake.remedy }
+  return { step, reason: error instanceof Error ? error.message : String(error), remedy: null }
 }
 
 interface InspectOptions {

@@ -47,7 +47,7 @@ const SWEPT_DAY = 'blobs_swept_day'
 export async function openBucketBlobs(config: S3BlobsConfig, deps: BucketBlobsDeps): Promise<BucketBlobs> {
   const { index, meta, users, disk, clock, log } = deps
   await using opening = new AsyncDisposableStack()
-  const { bucket, place } = opening.use(openBucket(config, deps.secrets))
+  const { bucket, place } = opening.use(openBucket(config, deps))
   const { prefix, cacheDirectory, cacheBytes, isDirect } = config
   const files = opening.use(
     await openLocalFiles({ directory: cacheDirectory, maxBytes: cacheBytes, users, files: disk }),

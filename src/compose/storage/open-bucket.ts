@@ -1,11 +1,12 @@
 /** Opens the bucket that the configuration names, and knows the object by which it is tied to its database. */
+import type { Log } from '../../../lib/log.ts'
+import { createAwsKeys } from '../../adapters/blobs/s3/aws-keys.ts'
 import { type Bucket, createBucket } from '../../adapters/blobs/s3/bucket.ts'
+import { createKeySource, type KeySource, readKeys, toKeySource } from '../../adapters/blobs/s3/bucket-keys.ts'
 import { toSendable } from '../../adapters/blobs/s3/parts.ts'
 import { openS3Client } from '../../adapters/blobs/s3/s3-client.ts'
 import { hasS3Code } from '../../adapters/blobs/s3/s3-error.ts'
-import { readKeys } from '../../adapters/blobs/s3/sign-request.ts'
-import type { S3BlobsConfig } from '../../config/blocks/blobs-config.ts'
-import { ConfigError } from '../../config/config-error.ts'
+import { readKeysFile, type S3BlobsConfig } from '../../config/blocks/blobs-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import type { BlobsPlace } from './bind-blobs.ts'
 
@@ -14,15 +15,21 @@ interface OpenedBucket extends AsyncDisposable {
   readonly place: BlobsPlace
 }
 
-export function openBucket(config: S3BlobsConfig, { blobsKeys }: Pick<Secrets, 'blobsKeys'>): OpenedBucket {
-  if (blobsKeys === null) {
-    throw new ConfigError(
-      'blobs names a bucket without its keys; set ATELIER_BLOBS_KEYS to id:secret, or give --blobs-keys-file',
-    )
-  }
-  const client = openS3Client({ address: config, keys: readKeys(blobsKeys.reveal()) })
+interface BucketDeps {
+  readonly secrets: Pick<Secrets, 'blobsKeys'>
+  readonly log: Log
+}
+
+export function openBucket(config: S3BlobsConfig, deps: BucketDeps): OpenedBucket {
+  const client = openS3Client({ address: config, keys: openKeys(config, deps) })
   const bucket = createBucket(client)
   return { bucket, place: toPlace(bucket, config), [Symbol.asyncDispose]: () => client[Symbol.asyncDispose]() }
+}
+
+function openKeys({ keysFile, region }: S3BlobsConfig, { secrets: { blobsKeys }, log }: BucketDeps): KeySource {
+  if (keysFile !== null) return createKeySource({ load: async () => readKeys(readKeysFile(keysFile).reveal()), log })
+  if (blobsKeys !== null) return toKeySource(readKeys(blobsKeys.reveal()))
+  return createKeySource({ load: createAwsKeys({ region, log }), log })
 }
 
 function toPlace(bucket: Bucket, { prefix, shown }: S3BlobsConfig): BlobsPlace {

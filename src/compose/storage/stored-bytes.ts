@@ -132,7 +132,7 @@ async function openBucketBytes(config: S3BlobsConfig, deps: BucketBytesDeps): Pr
   const store = opening.use(await openPostgresStore({ ...connection, migrates: false }))
   const { blobIndex: index } = store
   if (index === null) throw new Error('a database keeps an index')
-  const { bucket, place } = opening.use(openBucket(config, secrets))
+  const { bucket, place } = opening.use(openBucket(config, { secrets, log: silentLog }))
   const readRaw = async (hash: string) => {
     const object = await index.find(hash)
     return object === null ? null : bucket.get(object.objectKey, null)

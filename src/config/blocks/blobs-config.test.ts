@@ -52,6 +52,7 @@ test('an address is taken apart', () => {
     cacheDirectory: path.join(cwd, '.atelier', 'blob-cache'),
     cacheBytes: 2 ** 30,
     isDirect: false,
+    keysFile: null,
   })
   assert.equal(secrets.blobsKeys?.reveal(), KEYS)
   assert.ok(!inspect(secrets, { depth: 9, showHidden: true }).includes('wJalr'))
@@ -83,12 +84,11 @@ test('what is no bucket is refused with one sentence', () => {
   for (const [text, reason] of faults) assert.match(refusal({ [ENV.blobs]: text }), reason, text)
 })
 
-test('a bucket needs a database and its keys, once', () => {
+test('a bucket needs a database; its keys are given once, or come from where the process runs', () => {
   const bucket = { [ENV.blobs]: 's3://my-bytes' }
   assert.match(refusal({ ...bucket, [ENV.database]: undefined }), /needs a Postgres database/)
-  assert.match(refusal({ ...bucket, [ENV.blobsKeys]: undefined }), /without its keys.*ATELIER_BLOBS_KEYS/)
-  const upkeep = { flags: {}, cwd, env: { ...BASE, ...bucket, [ENV.blobsKeys]: undefined }, isForUpkeep: true }
-  assert.equal(loadConfig(upkeep).secrets.blobsKeys, null, 'a command that looks after records needs none')
+  const without = { flags: {}, cwd, env: { ...BASE, ...bucket, [ENV.blobsKeys]: undefined } }
+  assert.equal(loadConfig(without).secrets.blobsKeys, null)
   assert.match(refusal({ ...bucket, [ENV.blobsKeys]: 'only-an-id' }), /is not id:secret/)
   const file = path.join(cwd, 'keys')
   writeFileSync(file, `${KEYS}\n`)
@@ -99,6 +99,7 @@ test('a bucket needs a database and its keys, once', () => {
     env: { ...BASE, ...bucket, [ENV.blobsKeys]: undefined, [ENV.blobsKeysFile]: file },
   })
   assert.equal(fromFile.secrets.blobsKeys?.reveal(), KEYS)
+  assert.ok(fromFile.config.blobs.kind === 's3' && fromFile.config.blobs.keysFile === file, 'it is read again later')
   writeFileSync(file, 'nothing of the kind\n')
   assert.match(refusal({ ...bucket, [ENV.blobsKeys]: undefined, [ENV.blobsKeysFile]: file }), /first line is not/)
 })

@@ -20,9 +20,12 @@ export interface S3BlobsConfig extends BucketAddress {
   readonly cacheBytes: number
   /** Whether clients are sent to the bucket for what they download. */
   readonly isDirect: boolean
+  /** Where keys are read again when the storage no longer takes those from the start, absolute; null: nowhere. */
+  readonly keysFile: string | null
 }
 
-export function toBlobsConfig({ blobs, blobCache, content }: SettingValues, dataDirectory: string): BlobsConfig {
+export function toBlobsConfig(values: SettingValues, dataDirectory: string, toAbsolute: ToAbsolute): BlobsConfig {
+  const { blobs, blobCache, content, blobsKeysFile: file } = values
   if (blobs === null) return { kind: 'fs', directory: path.join(dataDirectory, 'blobs') }
   return {
     kind: 's3',
@@ -30,19 +33,25 @@ export function toBlobsConfig({ blobs, blobCache, content }: SettingValues, data
     cacheDirectory: path.join(dataDirectory, 'blob-cache'),
     cacheBytes: blobCache,
     isDirect: content === 'direct',
+    keysFile: file === null ? null : toAbsolute(KEYS_FILE, file),
   }
 }
 
+const KEYS_FILE = 'blobsKeysFile'
+
+/** null: they come from where the process runs. */
 export function toBlobsKeys(
   { blobsKeys, blobsKeysFile: file }: SettingValues,
   toAbsolute: ToAbsolute,
 ): Secret<string> | null {
-  if (file === null) return blobsKeys
-  const name = 'blobsKeysFile'
-  const keys = readSecretFile(name, toAbsolute(name, file))
+  return file === null ? blobsKeys : readKeysFile(toAbsolute(KEYS_FILE, file))
+}
+
+export function readKeysFile(path: string): Secret<string> {
+  const keys = readSecretFile(KEYS_FILE, path)
   try {
     return readBucketKeys(keys.reveal())
   } catch (error) {
-    throw new ConfigError(`${name} names a file whose first line ${(error as Error).message}`)
+    throw new ConfigError(`${KEYS_FILE} names a file whose first line ${(error as Error).message}`)
   }
 }

@@ -56,7 +56,7 @@ export const STORAGE_SETTINGS = {
     argument: null,
     fallback: 'none',
     read: readWordOr('none', null, readBucketKeys),
-    help: 'The keys of the bucket that `blobs` names: `id:secret`, or `id:secret:token`.',
+    help: 'The keys of the bucket that `blobs` names: `id:secret`, or `id:secret:token`. `none`: they are looked for where programs on AWS find theirs, and renewed: `AWS_ACCESS_KEY_ID` and its companions, a profile, a web identity, the container, the machine. See docs/scale-out.md.',
     isSecret: true,
   },
   blobsKeysFile: {
@@ -64,7 +64,7 @@ export const STORAGE_SETTINGS = {
     argument: '<file>',
     fallback: 'none',
     read: readWordOr('none', null, readPath),
-    help: 'A file whose first line is the value of `blobsKeys`.',
+    help: 'A file whose first line is the value of `blobsKeys`. It is read again when the bucket no longer accepts the keys.',
   },
   blobCache: {
     group: 'Storage',
@@ -78,7 +78,7 @@ export const STORAGE_SETTINGS = {
     argument: '<way>',
     fallback: 'direct',
     read: readChoice(['direct', 'proxy']),
-    help: 'With a bucket: `direct` sends downloads of pictures, sound, video and other inert types to the bucket by a redirect that is valid for five minutes; with `proxy` this process sends all bytes.',
+    help: 'With a bucket: `direct` sends downloads of pictures, sound, video and other inert types to the bucket by a redirect that is valid for at most five minutes; with `proxy` this process sends all bytes.',
   },
   synchronous: {
     group: 'Storage',

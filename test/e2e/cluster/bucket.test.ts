@@ -1,6 +1,6 @@
 /** Two services on one database and one bucket: what one stores the other has, and what happens while the storage is away. */
 import assert from 'node:assert/strict'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -224,6 +224,31 @@ test('the doctor tries everything on the bucket, and says what does not work', a
   assert.match(await examine(foreign.url), /^fail .*holds the bytes of another database$/)
   fake.fail('list', { kind: 'status', status: 403, code: 'AccessDenied' })
   assert.match(await examine(), /^fail .*list: GET of the bucket was answered with 403 AccessDenied$/)
+})
+
+test('keys of a session in a file are read again when the storage no longer takes them', async () => {
+  await using database = await createTestDatabase()
+  await using fake = await startFakeS3()
+  const dataDir = await mkdtemp(join(tmpdir(), 'atelier-bucket-'))
+  const blobsKeysFile = join(dataDir, 'keys')
+  const giveKeys = async () => {
+    const { id, secret, token } = fake.issue(new Date(Date.now() + fake.skewMs + 3_600_000))
+    await writeFile(blobsKeysFile, `${id}:${secret}:${token}\n`)
+  }
+  await giveKeys()
+  const settings = { database: database.url, secretKey: SECRET_KEY, blobs: fake.blobsUrl, blobsKeysFile, workers: '0' }
+  const app = await startTestApp({ dataDir, settings })
+  const client = new CheckedClient(app.url)
+  await client.uploaded('a.png', patterned(1000))
+  fake.skewMs = 2 * 3_600_000
+  await giveKeys()
+  const bytes = patterned(2000)
+  const { id } = await client.uploaded('b.png', bytes)
+  const { headers } = await call(app.url, `/api/v2/assets/${id}/content`)
+  const direct = await fetch(String(headers.location))
+  assert.ok(bytes.equals(Buffer.from(await direct.arrayBuffer())))
+  await app.app[Symbol.asyncDispose]()
+  await rm(dataDir, { recursive: true })
 })
 
 test('an engine reads its inputs from files that are fetched once, and none is left when the process ends', async () => {

@@ -2,10 +2,10 @@
  * S3-compatible storage in memory, strict where services are: it checks signatures (also of addresses that were given away), the
  * clock, checksums, sizes of parts and conditions. Tests break it on purpose by its switches.
  */
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { checkSignature } from './check-signature.ts'
+import { checkSignature, type KnownKeys, SIGNATURE_FAULTS } from './check-signature.ts'
 import { type S3Fault, type S3Operation, UNAVAILABLE } from './s3-faults.ts'
 import { checkBody, collect, etagOf, keepAlive, operationOf, refuse, sip, toXml, xml } from './s3-wire.ts'
 
@@ -31,6 +31,8 @@ export interface FakeS3 extends AsyncDisposable {
   /** What `--blobs` is given. */
   readonly blobsUrl: string
   readonly keys: string
+  /** Gives out keys of a session, which the storage takes until then; it forgets no others. */
+  issue(expiresAt: Date): KnownKeys & { readonly token: string }
   readonly bucket: string
   /** '' or ending with a slash. */
   readonly prefix: string
@@ -64,6 +66,7 @@ export async function startFakeS3(options: FakeOptions = {}): Promise<FakeS3> {
   const uploads = new Map<string, Upload>()
   const planned: PlannedFault[] = []
   const asked: S3Operation[] = []
+  const known: KnownKeys[] = [{ id: ID, secret: SECRET, token: null, expiresAt: null }]
 
   const server = createServer((request, response) => {
     serve(request, response).catch((error: unknown) => {
@@ -79,6 +82,13 @@ export async function startFakeS3(options: FakeOptions = {}): Promise<FakeS3> {
     url,
     blobsUrl: `s3://${bucket}${prefix === '' ? '' : `/${prefix}`}?endpoint=${url}&region=${region}&pathStyle=1`,
     keys: `${ID}:${SECRET}`,
+    issue(expiresAt) {
+      // Tokens are long, and have every character that base64 has.
+      const token = `${randomBytes(300).toString('base64')}+/==`
+      const keys = { id: `ASIA${known.length}EXAMPLE`, secret: randomBytes(30).toString('base64'), token, expiresAt }
+      known.push(keys)
+      return keys
+    },
     bucket,
     prefix: prefix === '' ? '' : `${prefix}/`,
     objects,
@@ -117,9 +127,13 @@ export async function startFakeS3(options: FakeOptions = {}): Promise<FakeS3> {
     if (fault?.kind === 'cut' && operation !== 'get') return void request.destroy()
     const sent = await (fault?.kind === 'sip' ? sip(request, fault) : collect(request))
     if (fault?.kind === 'damage' && sent.length > 0) sent[0] ^= 1
-    const signatureFault = checkSignature(request, at, { id: ID, secret: SECRET, region, now })
-    if (signatureFault !== null) return refuse(response, 403, signatureFault)
-    if (!at.pathname.startsWith(`/${bucket}`)) return refuse(response, 404, 'NoSuchBucket')
+    const wrong = checkSignature(request, { keys: known, region, now })
+    if (wrong === 'AuthorizationHeaderMalformed' || wrong === 'AuthorizationQueryParametersError')
+      return refuse(response, SIGNATURE_FAULTS[wrong], wrong, '', `<Region>${region}</Region>`)
+    if (wrong !== null) return refuse(response, SIGNATURE_FAULTS[wrong], wrong)
+    const damage = checkBody(request, sent)
+    if (damage !== null) return refuse(response, 400, damage)
+    if (at.pathname.split('/')[1] !== bucket) return refuse(response, 404, 'NoSuchBucket')
     const answer = toAnswer(operation, {
       request,
       at,
@@ -163,8 +177,6 @@ export async function startFakeS3(options: FakeOptions = {}): Promise<FakeS3> {
     put({ request, sent, key }) {
       if (request.headers['if-none-match'] === '*' && objects.has(key))
         return { status: 412, code: 'PreconditionFailed' }
-      const wrong = checkBody(request, sent)
-      if (wrong !== null) return { status: 400, code: wrong }
       objects.set(key, { bytes: sent, contentType: request.headers['content-type'] ?? 'binary/octet-stream' })
       return { status: 200, headers: { etag: etagOf(sent) } }
     },
@@ -194,11 +206,9 @@ export async function startFakeS3(options: FakeOptions = {}): Promise<FakeS3> {
       uploads.set(id, { key, begunAt: new Date(Date.now() + fake.skewMs), parts: new Map() })
       return xml(`<InitiateMultipartUploadResult><UploadId>${id}</UploadId></InitiateMultipartUploadResult>`)
     },
-    put_part({ request, at, sent, key }) {
+    put_part({ at, sent, key }) {
       const upload = uploads.get(at.searchParams.get('uploadId') ?? '')
       if (upload?.key !== key) return { status: 404, code: 'NoSuchUpload' }
-      const wrong = checkBody(request, sent)
-      if (wrong !== null) return { status: 400, code: wrong }
       const number = Number(at.searchParams.get('partNumber'))
       if (!(number >= 1 && number <= 10_000)) return { status: 400, code: 'InvalidArgument' }
       const etag = etagOf(sent)

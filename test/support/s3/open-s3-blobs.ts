@@ -7,13 +7,13 @@ import { openBlake3 } from '../../../lib/files/blake3.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { diskFileOps, type FileOps } from '../../../src/adapters/blobs/fs/file-ops.ts'
 import { createBucket } from '../../../src/adapters/blobs/s3/bucket.ts'
+import { readKeys, toKeySource } from '../../../src/adapters/blobs/s3/bucket-keys.ts'
 import type { LaneOptions } from '../../../src/adapters/blobs/s3/connection-lanes.ts'
 import { openLocalFiles } from '../../../src/adapters/blobs/s3/local-files.ts'
 import type { PatienceOptions } from '../../../src/adapters/blobs/s3/patience.ts'
 import { createHedge } from '../../../src/adapters/blobs/s3/read-object.ts'
 import { createS3Blobs } from '../../../src/adapters/blobs/s3/s3-blobs.ts'
 import { openS3Client } from '../../../src/adapters/blobs/s3/s3-client.ts'
-import { readKeys } from '../../../src/adapters/blobs/s3/sign-request.ts'
 import { openPostgresStore } from '../../../src/adapters/store/postgres/open-postgres-store.ts'
 import type { BlobIndex } from '../../../src/domain/assets/blob-index.ts'
 import { createTestDatabase } from '../postgres/test-database.ts'
@@ -59,7 +59,7 @@ export async function openBlobsOn(
   const address = { ...place, publicEndpoint: place.endpoint, region: 'us-east-1', isPathStyle: true }
   const { silentMs = 10_000, partMemoryBytes, answerMs, lanes } = options
   const bounds = { silentMs, ...(answerMs !== undefined && { answerMs }), ...(lanes !== undefined && { lanes }) }
-  const client = openS3Client({ address, keys: readKeys(place.keys), ...bounds })
+  const client = openS3Client({ address, keys: toKeySource(readKeys(place.keys)), ...bounds })
   const bucket = createBucket(client, patience)
   const files = await openLocalFiles({
     directory,

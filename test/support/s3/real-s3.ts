@@ -7,8 +7,8 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { homedir, tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
+import { readKeys, toKeySource } from '../../../src/adapters/blobs/s3/bucket-keys.ts'
 import { openS3Client } from '../../../src/adapters/blobs/s3/s3-client.ts'
-import { readKeys } from '../../../src/adapters/blobs/s3/sign-request.ts'
 import { findFreePort } from '../network/free-port.ts'
 import { waitUntil } from '../wait-until.ts'
 
@@ -75,7 +75,7 @@ async function withBucket(
     region: 'us-east-1',
     isPathStyle: true,
   }
-  await using client = openS3Client({ address, keys: readKeys(server.keys) })
+  await using client = openS3Client({ address, keys: toKeySource(readKeys(server.keys)) })
   await waitUntil(() =>
     client.send({ method: 'PUT', key: null }).then(
       () => true,

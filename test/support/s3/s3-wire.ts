@@ -18,7 +18,7 @@ export function operationOf(method: string, at: URL, bucket: string): S3Operatio
 }
 
 export function checkBody(request: IncomingMessage, sent: Buffer): string | null {
-  if (Number(request.headers['content-length']) !== sent.length) return 'IncompleteBody'
+  if (Number(request.headers['content-length'] ?? 0) !== sent.length) return 'IncompleteBody'
   const hash = request.headers['x-amz-content-sha256']
   if (hash !== undefined && hash !== 'UNSIGNED-PAYLOAD' && hash !== createHash('sha256').update(sent).digest('hex'))
     return 'XAmzContentSHA256Mismatch'
@@ -77,8 +77,8 @@ export function toXml(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
 
-export function refuse(response: ServerResponse, status: number, code: string, message = ''): void {
-  const body = `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code><Message>${toXml(message)}</Message></Error>`
+export function refuse(response: ServerResponse, status: number, code: string, message = '', more = ''): void {
+  const body = `<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code><Message>${toXml(message)}</Message>${more}</Error>`
   response.writeHead(status, { 'content-type': 'application/xml', 'content-length': String(Buffer.byteLength(body)) })
   response.end(response.req.method === 'HEAD' ? undefined : body)
 }

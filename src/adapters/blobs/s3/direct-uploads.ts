@@ -114,12 +114,15 @@ export function createDirectUploads({ bucket, join, newKey }: DirectUploadDeps):
         throw toStorageError(error)
       }
     },
-    signPart: ({ objectKey, uploadId }, { number, sizeBytes }) =>
-      bucket.presign('PUT', objectKey, {
-        query: { partNumber: String(number), uploadId },
-        headers: { 'content-length': String(sizeBytes) },
-        lifetimeSeconds: PART_SECONDS,
-      }),
+    async signPart({ objectKey, uploadId }, { number, sizeBytes }) {
+      const query = { partNumber: String(number), uploadId }
+      const headers = { 'content-length': String(sizeBytes) }
+      try {
+        return await bucket.presign('PUT', objectKey, { query, headers, lifetimeSeconds: PART_SECONDS })
+      } catch (error) {
+        throw toStorageError(error)
+      }
+    },
     async complete(upload, { parts, sizeBytes, maxBytes, signal }) {
       if (sizeBytes > maxBytes) throw tooLarge(maxBytes)
       const sent = parts.map((part) => ({ ...part, checksum: null }))

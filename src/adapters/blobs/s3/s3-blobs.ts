@@ -208,7 +208,11 @@ export function createS3Blobs(options: S3BlobsOptions): Blobs {
     async signDirect(hash, { method, contentType, disposition }) {
       const { objectKey } = known.get(hash) ?? (await find(hash))
       const query = { 'response-content-type': contentType, 'response-content-disposition': disposition }
-      return bucket.presign(method, objectKey, { query, lifetimeSeconds: DIRECT_SECONDS })
+      try {
+        return await bucket.presign(method, objectKey, { query, lifetimeSeconds: DIRECT_SECONDS })
+      } catch (error) {
+        throw toStorageError(error)
+      }
     },
     directUploads: createDirectUploads({ bucket, newKey, join }),
     partials: createPartialObjects({ ...deps, join }),

@@ -1,15 +1,16 @@
 /**
  * One signed request to a bucket and its answer, over the service's own HTTP client. It knows where objects lie (path style or
  * host style), how long a silence may last, and the time of the storage where its clock differs from ours; it tries nothing twice
- * except after a refusal for the wrong time, which is ours to mend.
+ * except after a refusal for the wrong time or for keys that are over, which are ours to mend.
  */
 import { Readable } from 'node:stream'
 import { type ExchangeAnswer, ExchangeError } from '../../../../lib/outbound/exchange.ts'
 import { openOutboundClient } from '../../../../lib/outbound/outbound-client.ts'
+import type { BucketKeys, KeySource } from './bucket-keys.ts'
 import { createLanes, type LaneOptions } from './connection-lanes.ts'
 import { textsOf } from './read-xml.ts'
-import { hasS3Code, S3Error } from './s3-error.ts'
-import { type BucketKeys, createRequestSigner } from './sign-request.ts'
+import { hasS3Code, isAboutKeys, S3Error } from './s3-error.ts'
+import { createRequestSigner } from './sign-request.ts'
 
 interface BucketAddress {
   readonly bucket: string
@@ -39,7 +40,7 @@ export interface S3Client extends AsyncDisposable {
   send(request: S3Request): Promise<ExchangeAnswer & { readonly body: Buffer }>
   /** The same, with the body as a stream. */
   stream(request: S3Request): Promise<ExchangeAnswer & { readonly body: Readable }>
-  /** An address that others may use for so long. */
+  /** An address that others may use for so long, or as long as the keys last that signed it. */
   presign(method: string, key: string, options: PresignOptions): Promise<string>
   /** False while the last request got no usable answer. */
   isAnswering(): boolean
@@ -56,7 +57,7 @@ interface PresignOptions {
 
 interface S3ClientOptions {
   readonly address: BucketAddress
-  readonly keys: BucketKeys
+  readonly keys: KeySource
   readonly now?: () => Date
   /** Silence that counts as an outage: no byte goes out or comes in. */
   readonly silentMs?: number
@@ -71,6 +72,8 @@ const CONNECT_MS = 3_000
 const SILENT_MS = 10_000
 // The system takes in megabytes before it sends them, which over a narrow line is a minute.
 const ANSWER_MS = 60_000
+// Services accept a quarter of an hour; a difference below this is of the network.
+const MIN_SKEW_MS = 5 * 60_000
 // What is sent at once; the next piece shows that this one went.
 const PIECE_BYTES = 256 * 1024
 
@@ -91,15 +94,14 @@ export function openS3Client({
   let requests = 0
   let failures = 0
   const signer = createRequestSigner({
-    keys,
     region: address.region,
     now: () => new Date(now().getTime() + aheadMs),
   })
 
-  async function ask(request: S3Request, wantsStream: boolean): Promise<ExchangeAnswer> {
+  async function ask(request: S3Request, by: BucketKeys, wantsStream: boolean): Promise<ExchangeAnswer> {
     const giveBack = await (wantsStream ? lanes.reads : lanes.writes).take(request.signal)
     try {
-      const answer = await exchange(request, wantsStream)
+      const answer = await exchange(request, by, wantsStream)
       if (answer.body instanceof Readable) answer.body.once('close', giveBack)
       else giveBack()
       return answer
@@ -109,10 +111,10 @@ export function openS3Client({
     }
   }
 
-  async function exchange(request: S3Request, wantsStream: boolean): Promise<ExchangeAnswer> {
+  async function exchange(request: S3Request, by: BucketKeys, wantsStream: boolean): Promise<ExchangeAnswer> {
     const { method, key, query = {}, headers = {}, signal } = request
     const url = toUrl(address.endpoint, address, key, query)
-    const signed = await signer.sign({ method, url, headers })
+    const signed = await signer.sign({ method, url, headers }, by)
     requests++
     const body = toPieces(request.body?.() ?? null)
     // A file that cannot be read fails the request; if the request never begins, the error must be reported here.
@@ -136,21 +138,42 @@ export function openS3Client({
     }
   }
 
-  async function askInTime(request: S3Request, wantsStream: boolean): Promise<ExchangeAnswer> {
-    const answer = await ask(request, wantsStream)
+  async function askOnce(request: S3Request, by: BucketKeys, wantsStream: boolean): Promise<ExchangeAnswer> {
+    const answer = await ask(request, by, wantsStream)
     if (answer.status < 300) return answer
-    const error = readError(request, answer)
-    const theirs = Date.parse(answer.headers.date ?? '')
-    if (!hasS3Code(error, 'RequestTimeTooSkewed') || Number.isNaN(theirs)) throw error
-    aheadMs = theirs - now().getTime()
-    const again = await ask(request, wantsStream)
-    if (again.status < 300) return again
-    throw readError(request, again)
+    throw readError(request, answer)
+  }
+
+  async function askInTime(request: S3Request, by: BucketKeys, wantsStream: boolean): Promise<ExchangeAnswer> {
+    const assumedMs = aheadMs
+    try {
+      return await askOnce(request, by, wantsStream)
+    } catch (error) {
+      const theirs = error instanceof S3Error ? error.answeredAt : null
+      if (theirs === null) throw error
+      const offMs = Math.abs(theirs.getTime() - now().getTime() - assumedMs)
+      // The answer to a HEAD has no word for why it refuses.
+      const isLate = hasS3Code(error, 'RequestTimeTooSkewed') || (hasS3Code(error, '403') && offMs > MIN_SKEW_MS)
+      if (!isLate) throw error
+      aheadMs = theirs.getTime() - now().getTime()
+      return await askOnce(request, by, wantsStream)
+    }
+  }
+
+  async function askByKeys(request: S3Request, wantsStream: boolean): Promise<ExchangeAnswer> {
+    const by = await keys.current()
+    try {
+      return await askInTime(request, by, wantsStream)
+    } catch (error) {
+      const others = isAboutKeys(error, by.token !== null) ? await keys.renew(by) : null
+      if (others === null) throw error
+      return await askInTime(request, others, wantsStream)
+    }
   }
 
   async function tracked(request: S3Request, wantsStream: boolean): Promise<ExchangeAnswer> {
     try {
-      const answer = await askInTime(request, wantsStream)
+      const answer = await askByKeys(request, wantsStream)
       answers = true
       return answer
     } catch (error) {
@@ -172,9 +195,9 @@ export function openS3Client({
       const answer = await tracked(request, true)
       return { ...answer, body: answer.body as Readable }
     },
-    presign(method, key, { query, headers = {}, lifetimeSeconds }) {
+    async presign(method, key, { query, headers = {}, lifetimeSeconds }) {
       const url = toUrl(address.publicEndpoint, address, key, query)
-      return signer.presign({ method, url, headers }, lifetimeSeconds)
+      return signer.presign({ method, url, headers }, await keys.current(), lifetimeSeconds)
     },
     isAnswering: () => answers,
     stats: () => ({ requests, failures }),
@@ -212,13 +235,17 @@ function toS3Error(error: ExchangeError): S3Error {
 }
 
 /** A HEAD has no body, so its status is all there is. */
-function readError({ method, key }: S3Request, { status, body }: ExchangeAnswer): S3Error {
+function readError({ method, key }: S3Request, { status, headers, body }: ExchangeAnswer): S3Error {
   const text = Buffer.isBuffer(body) ? body.toString('utf8', 0, 4096) : ''
   const [code = String(status)] = textsOf(text, 'Code')
   const [said = ''] = textsOf(text, 'Message')
+  const [region = headers['x-amz-bucket-region']] = textsOf(text, 'Region')
+  const answeredAt = new Date(headers.date ?? '')
   const what = key === null ? 'the bucket' : 'an object'
   return new S3Error(`${method} of ${what} was answered with ${status} ${code}${said && `: ${said.slice(0, 200)}`}`, {
     status,
     code,
+    region: typeof region === 'string' && /^[a-z0-9-]{1,64}$/.test(region) ? region : null,
+    answeredAt: Number.isNaN(answeredAt.getTime()) ? null : answeredAt,
   })
 }
