@@ -48,7 +48,7 @@ export interface Secrets {
   readonly formerSecretKeys: readonly Secret<Uint8Array>[]
   /** Of the database; null: it asks for none, or there is no database server. */
   readonly databasePassword: Secret<string> | null
-  /** Of the servers that carry notices; null: they ask for none, or there are none. */
+  /** Of the servers that carry notices: of a user, or a token where there is no user; null: they ask for none, or there are none. */
   readonly busPassword: Secret<string> | null
   /** Of the bucket that holds the bytes, as `id:secret` or `id:secret:token`; null: they come from where the process runs. */
   readonly blobsKeys: Secret<string> | null

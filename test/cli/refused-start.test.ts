@@ -4,11 +4,15 @@ import { mkdtempDisposableSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { findNatsProgram, startNats } from '../support/bus/nats-server.ts'
 import { runInProcess } from '../support/cli/in-process.ts'
-import { createTestDatabase, type TestDatabase } from '../support/postgres/test-database.ts'
+import { createTestDatabase } from '../support/postgres/test-database.ts'
 import { type FakeS3, startFakeS3 } from '../support/s3/fake-s3.ts'
 
-let database: TestDatabase
+const found = findNatsProgram()
+const program = 'program' in found ? found.program : ''
+const skip = 'missing' in found ? found.missing : false
+
 let fake: FakeS3
 interface Refusal {
   /** What `serve` prints. */
@@ -20,6 +24,7 @@ interface Refusal {
 const SECRETS = ['wrong-secret', 'wrong-token', 'wJalrXUtnFEMI', 'ab'.repeat(32)]
 
 async function refusedStart(part: string, settings: Readonly<Record<string, string>>): Promise<Refusal> {
+  await using database = await createTestDatabase()
   using folder = mkdtempDisposableSync(join(tmpdir(), 'atelier-refused-'))
   const env = { ATELIER_DATABASE: database.url, ATELIER_SECRET_KEY: 'ab'.repeat(32), ...settings }
   const run = (...args: string[]) => runInProcess(args, { cwd: folder.path, env })
@@ -45,12 +50,10 @@ describe('a start that cannot succeed', () => {
     // Nothing of this machine may give keys.
     process.env['AWS_EC2_METADATA_DISABLED'] = 'true'
     process.env['AWS_SHARED_CREDENTIALS_FILE'] = process.env['AWS_CONFIG_FILE'] = '/nowhere/keys'
-    database = await createTestDatabase()
     fake = await startFakeS3({ region: 'eu-central-1' })
   })
   after(async () => {
     await fake[Symbol.asyncDispose]()
-    await database[Symbol.asyncDispose]()
   })
 
   test('a bucket that cannot be used as it is configured refuses the start in one line', async () => {
@@ -104,7 +107,25 @@ describe('a start that cannot succeed', () => {
     }
   })
 
+  test('NATS servers that never let this process in refuse the start in one line', { skip }, async () => {
+    await using nats = await startNats(program)
+    const { url } = nats
+    const cases: readonly (readonly [string, RegExp])[] = [
+      [url.replace(/\/\/.*@/, '//wrong-token@'), /the servers refuse the token; correct it in ATELIER_BUS/],
+      [url.replace(/\/\/.*@/, '//ann:wrong-secret@'), /the servers refuse the user and the password; correct/],
+      [url.replace(/\/\/.*@/, '//'), /the servers want credentials; set ATELIER_BUS/],
+      [url.replace(/\?.*/, ''), /not from an authority that is trusted here .*; name your own authority/],
+    ]
+    for (const [bus, expected] of cases) {
+      const { line, finding } = await refusedStart('bus', { ATELIER_BUS: bus })
+      assert.match(line, expected)
+      assert.match(line, /^atelier: bus names 127\.0\.0\.1:\d+, but /)
+      assert.match(finding, new RegExp(expected.source.split(';')[0] ?? ''))
+    }
+  })
+
   test('storage that does not answer is no mistake of the operator: the start fails, and may be repeated', async () => {
+    await using database = await createTestDatabase()
     using folder = mkdtempDisposableSync(join(tmpdir(), 'atelier-refused-'))
     fake.isDown = true
     const env = { ATELIER_DATABASE: database.url, ATELIER_SECRET_KEY: 'ab'.repeat(32), ...inBucket({}, fake.keys) }

@@ -16,6 +16,8 @@ export async function checkBus(
   if (condition.kind === 'nats') {
     const remedy =
       'check the address and the credentials; until then changes are found by looking, and previews are missing'
+    const { refusal } = condition
+    if (refusal !== null) return [fail(WHAT, `${refusal.fault}; a start is refused`, refusal.remedy)]
     return [condition.isReached ? ok(WHAT, 'NATS answers') : fail(WHAT, 'NATS does not answer', remedy)]
   }
   const { peers } = condition

@@ -1,10 +1,10 @@
 /** What `atelier doctor` learns of the bus: whether this machine reaches every process of the service, or its NATS servers. */
 import { silentLog } from '../../../lib/log.ts'
-import { settlesWithin } from '../../../lib/waiting/sleep.ts'
 import type { BusConfig } from '../../config/blocks/bus-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import type { NodeAbout } from '../../domain/service-nodes/node-store.ts'
 import { toLinkKeys } from './link-keys.ts'
+import { toNatsServers } from './open-bus.ts'
 
 interface PeerCondition {
   /** Where it runs, for a person. */
@@ -15,7 +15,13 @@ interface PeerCondition {
 
 type BusCondition =
   | { readonly kind: 'notify'; readonly peers: readonly PeerCondition[] }
-  | { readonly kind: 'nats'; readonly isReached: boolean }
+  /** `refusal`: what is wrong with what the servers are shown, or with what they show; null: nothing that is known. */
+  | { readonly kind: 'nats'; readonly isReached: boolean; readonly refusal: BusRefusal | null }
+
+interface BusRefusal {
+  readonly fault: string
+  readonly remedy: string
+}
 
 interface InspectOptions {
   readonly secrets: Pick<Secrets, 'secretKey' | 'formerSecretKeys' | 'busPassword'>
@@ -27,7 +33,7 @@ const WITHIN_MS = 3000
 /** null: there is no bus between processes. */
 export async function inspectBus(config: BusConfig, { secrets, nodes }: InspectOptions): Promise<BusCondition | null> {
   if (config.kind === 'local') return null
-  if (config.kind === 'nats') return { kind: 'nats', isReached: await reachesNats(config, secrets) }
+  if (config.kind === 'nats') return inspectNats(config, secrets)
   const { createLinkAuth } = await import('../../adapters/bus/live/link-auth.ts')
   const { dialSocket } = await import('../../adapters/bus/live/socket-transport.ts')
   const auth = createLinkAuth({ keys: toLinkKeys(secrets), self: 'doctor', now: () => new Date() })
@@ -46,18 +52,23 @@ export async function inspectBus(config: BusConfig, { secrets, nodes }: InspectO
   return { kind: 'notify', peers: await Promise.all(peers) }
 }
 
-async function reachesNats(
-  { servers, isEncrypted, user, credentialsFile }: Extract<BusConfig, { kind: 'nats' }>,
+async function inspectNats(
+  config: Extract<BusConfig, { kind: 'nats' }>,
   secrets: InspectOptions['secrets'],
-): Promise<boolean> {
+): Promise<BusCondition> {
   const { NatsLine } = await import('../../adapters/bus/nats/nats-connection.ts')
+  const { NatsRefusal } = await import('../../adapters/bus/nats/nats-mistake.ts')
   await using line = new NatsLine({
-    ...{ servers, isEncrypted, cluster: 'doctor', nodeId: 'doctor', log: silentLog },
+    ...toNatsServers(config, secrets),
+    ...{ cluster: 'doctor', nodeId: 'doctor', log: silentLog },
     ...{ keys: toLinkKeys(secrets), now: () => new Date() },
-    user: user ?? undefined,
-    password: secrets.busPassword?.reveal(),
-    credentialsFile: credentialsFile ?? undefined,
   })
-  await settlesWithin(line.open(), WITHIN_MS)
-  return line.isUp
+  const refusal = await line.open().then(
+    () => null,
+    (error: unknown) => {
+      if (error instanceof NatsRefusal) return error
+      throw error
+    },
+  )
+  return { kind: 'nats', isReached: line.isUp, refusal }
 }

@@ -7,6 +7,7 @@ import type { LinkDirectory } from '../../adapters/bus/live/live-links.ts'
 import { createLocalBus } from '../../adapters/bus/local.ts'
 import { type BusConfig, isNearAddress, type ListenerConfig } from '../../config/blocks/bus-config.ts'
 import type { PostgresConfig, StoreConfig } from '../../config/blocks/store-config.ts'
+import { ConfigError } from '../../config/config-error.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { LiveEvent } from '../../domain/events/live-event.ts'
@@ -45,23 +46,40 @@ export async function openBus(config: BusConfig, deps: BusDeps): Promise<OpenedB
   }
 }
 
-async function openNats(config: Extract<BusConfig, { kind: 'nats' }>, deps: BusDeps): Promise<OpenedBus> {
+type NatsConfig = Extract<BusConfig, { kind: 'nats' }>
+
+async function openNats(config: NatsConfig, deps: BusDeps): Promise<OpenedBus> {
   const { secrets, store, heartbeat, clock, log } = deps
   const { openNatsBus } = await import('../../adapters/bus/nats/nats-bus.ts')
-  const bus = await openNatsBus({
+  const { NatsRefusal } = await import('../../adapters/bus/nats/nats-mistake.ts')
+  try {
+    const bus = await openNatsBus({
+      ...toNatsServers(config, secrets),
+      cluster: await readServiceId(store),
+      nodeId: heartbeat.nodeId,
+      keys: toLinkKeys(secrets),
+      now: () => clock.now(),
+      directory: createLinkDirectory(deps),
+      log,
+    })
+    return { ...bus, address: null }
+  } catch (error) {
+    if (!(error instanceof NatsRefusal)) throw error
+    throw new ConfigError(`bus names ${config.servers.join(', ')}, but ${error.message}`)
+  }
+}
+
+/** Where the servers are, and what they are shown. */
+export function toNatsServers(config: NatsConfig, { busPassword }: Pick<Secrets, 'busPassword'>) {
+  return {
     servers: config.servers,
     isEncrypted: config.isEncrypted,
+    rootCertificateFile: config.rootCertificateFile ?? undefined,
+    clientCertificateFiles: config.clientCertificateFiles ?? undefined,
     user: config.user ?? undefined,
-    password: secrets.busPassword?.reveal(),
+    password: busPassword?.reveal(),
     credentialsFile: config.credentialsFile ?? undefined,
-    cluster: await readServiceId(store),
-    nodeId: heartbeat.nodeId,
-    keys: toLinkKeys(secrets),
-    now: () => clock.now(),
-    directory: createLinkDirectory(deps),
-    log,
-  })
-  return { ...bus, address: null }
+  }
 }
 
 async function openNotifyBus(listener: ListenerConfig, deps: BusDeps): Promise<OpenedBus> {

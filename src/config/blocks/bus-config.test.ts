@@ -48,20 +48,50 @@ test('the internal port is open where the service is, or everywhere when others 
     assert.match(refusal({ advertise }), /^advertise = .*give for example 10\.0\.0\.5/)
 })
 
-test('NATS servers are several or one, with their user in the environment or a file', () => {
+test('NATS servers are several or one, with their credentials in the environment or a file', () => {
   const env = { ...SHARED, [ENV.bus]: 'nats://ann:pass-word@one,nats://two:4333' }
   const { config, secrets } = load({}, { env })
   assert.deepEqual(config.bus, {
     ...{ kind: 'nats', servers: ['one:4222', 'two:4333'], isEncrypted: false, user: 'ann', credentialsFile: null },
+    ...{ rootCertificateFile: null, clientCertificateFiles: null },
   })
   assert.equal(secrets.busPassword?.reveal(), 'pass-word')
   assert.ok(!JSON.stringify(config).includes('pass-word'))
+  const byToken = load({}, { env: { ...SHARED, [ENV.bus]: 'tls://pass-word%2F%40%3A@one' } })
+  assert.ok(byToken.config.bus.kind === 'nats' && byToken.config.bus.user === null, 'a name alone is a token')
+  assert.equal(byToken.secrets.busPassword?.reveal(), 'pass-word/@:')
+  assert.ok(!JSON.stringify(byToken.config).includes('pass-word'))
   const { bus } = load({ bus: 'tls://one', busCredentialsFile: 'svc.creds' }).config
   assert.ok(bus.kind === 'nats' && bus.isEncrypted && bus.credentialsFile === '/nowhere/svc.creds')
-  assert.match(refusal({ bus: 'nats://ann:pass-word@one' }), /^bus \(from --bus\) holds a user.*ATELIER_BUS/)
-  assert.match(refusal({ busCredentialsFile: 'x' }, { env }), /holds a user, and busCredentialsFile .* keep one/)
-  for (const wrong of ['redis://x', 'nats://', 'nats://one,tls://two', 'nats://one/path', 'nats://one,nats://u:p@two'])
+  assert.match(refusal({ bus: 'nats://ann:pass-word@one' }), /^bus \(from --bus\) holds credentials.*ATELIER_BUS/)
+  assert.match(refusal({ bus: 'nats://pass-word@one' }), /^bus \(from --bus\) holds credentials.*ATELIER_BUS/)
+  assert.match(refusal({ busCredentialsFile: 'x' }, { env }), /holds credentials, and busCredentialsFile .* keep one/)
+  for (const wrong of [
+    ...[
+      'redis://x',
+      'nats://',
+      'nats://one,tls://two',
+      'nats://one/path',
+      'nats://one,nats://u:p@two',
+      'nats://:p@one',
+    ],
+    ...['tls://one?tls=1', 'nats://one?sslrootcert=a', 'tls://one?sslcert=a', 'tls://one,tls://two?sslrootcert=a'],
+  ])
     assert.match(refusal({ bus: wrong }), /^bus \(from --bus\) (is not|names|has)/, wrong)
+})
+
+test('files of certificates are named in the address of NATS servers, and must be readable', () => {
+  const file = import.meta.filename
+  const { bus } = load({ bus: `tls://one?sslrootcert=${file}&sslcert=${file}&sslkey=${file},tls://two` }).config
+  assert.ok(bus.kind === 'nats' && bus.isEncrypted)
+  assert.deepEqual(
+    [bus.rootCertificateFile, bus.clientCertificateFiles, bus.servers],
+    [file, { certificate: file, key: file }, ['one:4222', 'two:4222']],
+  )
+  assert.match(
+    refusal({ bus: 'tls://one?sslrootcert=ca.pem' }),
+    /sslrootcert "\/nowhere\/ca.pem", which cannot be read/,
+  )
 })
 
 test('what is about several processes does not fit SQLite, nor dialling NATS', () => {

@@ -1,6 +1,7 @@
 /** The bus of a process, and where others reach it, out of its settings; and what does not stand together. */
+import { accessSync, constants } from 'node:fs'
 import { networkInterfaces } from 'node:os'
-import { ConfigError } from '../config-error.ts'
+import { ConfigError, quote } from '../config-error.ts'
 import { isLoopback } from '../readers/read-network.ts'
 import type { FoundSettings, ToAbsolute } from '../settings/setting-sources.ts'
 import type { SettingValues } from '../settings/settings.ts'
@@ -13,6 +14,11 @@ export type BusConfig =
       readonly kind: 'nats'
       readonly servers: readonly string[]
       readonly isEncrypted: boolean
+      /** Of the authorities that may sign the servers' certificates, absolute; null: those that the runtime knows. */
+      readonly rootCertificateFile: string | null
+      /** What this process shows to the servers, absolute. */
+      readonly clientCertificateFiles: { readonly certificate: string; readonly key: string } | null
+      /** null: the password is a token, or there is none. */
       readonly user: string | null
       /** Absolute. */
       readonly credentialsFile: string | null
@@ -31,9 +37,27 @@ export function toBusConfig(values: SettingValues, toAbsolute: ToAbsolute): BusC
   const { database, bus, busCredentialsFile: file } = values
   if (database === null) return { kind: 'local' }
   if (bus === null) return { kind: 'notify', listener: toListener(values) }
-  const { servers, isEncrypted, user } = bus
-  const credentialsFile = file === null ? null : toAbsolute('busCredentialsFile', file)
-  return { kind: 'nats', servers, isEncrypted, user, credentialsFile }
+  const { servers, isEncrypted, user, rootCertificate: root, clientCertificate: own } = bus
+  const toFile = (parameter: string, given: string) => mustBeReadable(parameter, toAbsolute('bus', given))
+  return {
+    ...{ kind: 'nats', servers, isEncrypted, user },
+    rootCertificateFile: root === null ? null : toFile('sslrootcert', root),
+    clientCertificateFiles: own && {
+      certificate: toFile('sslcert', own.certificate),
+      key: toFile('sslkey', own.key),
+    },
+    credentialsFile: file === null ? null : toAbsolute('busCredentialsFile', file),
+  }
+}
+
+function mustBeReadable(parameter: string, file: string): string {
+  try {
+    accessSync(file, constants.R_OK)
+    return file
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException
+    throw new ConfigError(`bus names the ${parameter} ${quote(file)}, which cannot be read (${code}); correct the path`)
+  }
 }
 
 function toListener({ host, internalPort: port, advertise }: SettingValues): ListenerConfig {
@@ -82,14 +106,14 @@ export function refuseBusContradictions(values: SettingValues, { where, isSet, i
       `busCredentialsFile (from ${where('busCredentialsFile')}) is for NATS servers, and bus names none; give --bus, or leave it out`,
     )
   }
-  if (bus !== null && (bus.password !== null || bus.user !== null) && isFlag('bus')) {
+  if (bus !== null && bus.password !== null && isFlag('bus')) {
     throw new ConfigError(
-      'bus (from --bus) holds a user, which other users of this machine can see; give the whole address in ATELIER_BUS, or --bus-credentials-file',
+      'bus (from --bus) holds credentials, which other users of this machine can see; give the whole address in ATELIER_BUS, or --bus-credentials-file',
     )
   }
-  if (bus !== null && bus.user !== null && values.busCredentialsFile !== null) {
+  if (bus !== null && bus.password !== null && values.busCredentialsFile !== null) {
     throw new ConfigError(
-      `bus (from ${where('bus')}) holds a user, and busCredentialsFile (from ${where('busCredentialsFile')}) names another; keep one of them`,
+      `bus (from ${where('bus')}) holds credentials, and busCredentialsFile (from ${where('busCredentialsFile')}) names others; keep one of them`,
     )
   }
   const unused = bus === null ? undefined : (['internalPort', 'advertise'] as const).find(isSet)

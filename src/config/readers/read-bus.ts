@@ -11,15 +11,20 @@ interface NatsAddress {
   /** `host:port`, as the client library takes them. */
   readonly servers: readonly string[]
   readonly isEncrypted: boolean
+  /** As they were given; null: the authorities that the runtime knows. */
+  readonly rootCertificate: string | null
+  readonly clientCertificate: { readonly certificate: string; readonly key: string } | null
   readonly user: string | null
+  /** Of the user; without a user it is a token. */
   readonly password: Secret<string> | null
 }
 
 const EXAMPLE = 'give for example nats://nats.example.com:4222'
+const PARAMETERS = ['sslrootcert', 'sslcert', 'sslkey']
 const MAX_SERVERS = 16
 const MAX_LENGTH = 2048
 
-/** `nats://` or `tls://` addresses, comma separated; user and password may stand in the first. */
+/** `nats://` or `tls://` addresses, comma separated; credentials and files of certificates may be given in the first. */
 export function readNats(text: string): NatsAddress {
   const urls = text.length <= MAX_LENGTH ? text.split(',').map((item) => parse(item.trim())) : []
   const [first] = urls
@@ -28,20 +33,42 @@ export function readNats(text: string): NatsAddress {
   const known = urls.flatMap((url) => url ?? [])
   if (known.some(({ protocol }) => protocol !== first.protocol))
     throw new Error('names servers with and without encryption; use nats:// or tls:// for all of them')
-  if (known.slice(1).some(({ username, password }) => `${username}${password}` !== ''))
-    throw new Error('has a user in an address that is not the first; give it once, in the first')
+  if (known.slice(1).some(({ username, password, search }) => `${username}${password}${search}` !== ''))
+    throw new Error('has a user or a parameter in an address that is not the first; give it once, in the first')
   return {
     servers: known.map(({ hostname, port }) => `${hostname}:${port === '' ? 4222 : port}`),
     isEncrypted: first.protocol === 'tls:',
-    user: first.username === '' ? null : decodeURIComponent(first.username),
-    password: first.password === '' ? null : new Secret(decodeURIComponent(first.password)),
+    ...readCertificates(first),
+    ...readCredentials(first),
   }
+}
+
+/** A name alone is a token, as for all clients of NATS. */
+function readCredentials({ username, password }: URL): Pick<NatsAddress, 'user' | 'password'> {
+  if (username === '' && password !== '')
+    throw new Error('has a password without a user; give user:password@host, or token@host')
+  const [name, word] = [decodeURIComponent(username), decodeURIComponent(password)]
+  if (word !== '') return { user: name, password: new Secret(word) }
+  return { user: null, password: name === '' ? null : new Secret(name) }
+}
+
+function readCertificates({ protocol, searchParams }: URL): Pick<NatsAddress, 'rootCertificate' | 'clientCertificate'> {
+  const names = [...searchParams.keys()]
+  const unknown = names.find((name) => !PARAMETERS.includes(name))
+  if (unknown !== undefined)
+    throw new Error(`has the parameter ${JSON.stringify(unknown)}; use ${PARAMETERS.join(', ')}`)
+  if (names.length > 0 && protocol !== 'tls:') throw new Error(`has ${names[0]} without encryption; use tls://`)
+  const fileOf = (name: string) => searchParams.get(name) || null
+  const [rootCertificate, certificate, key] = PARAMETERS.map(fileOf)
+  if ((certificate === null) !== (key === null))
+    throw new Error('has one of sslcert and sslkey; give the certificate and its key')
+  return { rootCertificate, clientCertificate: certificate === null || key === null ? null : { certificate, key } }
 }
 
 function parse(text: string): URL | null {
   if (!/^(nats|tls):\/\/./.test(text) || !URL.canParse(text)) return null
   const url = new URL(text)
-  const isBare = ['', '/'].includes(url.pathname) && url.search === '' && url.hash === '' && url.hostname !== ''
+  const isBare = ['', '/'].includes(url.pathname) && url.hash === '' && url.hostname !== ''
   try {
     decodeURIComponent(`${url.username}${url.password}`)
   } catch {

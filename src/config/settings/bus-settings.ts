@@ -11,7 +11,7 @@ export const BUS_SETTINGS = {
     argument: '<url>',
     fallback: 'auto',
     read: readWordOr('auto', null, readNats),
-    help: 'How processes that share a `database` notify each other. `auto`: through the database itself. `nats://host:4222` or `tls://…`, several comma separated: through NATS servers, for some thirty processes and more, or where processes cannot connect to each other. A password belongs in the variable or in `busCredentialsFile`, never on a command line. See docs/scale-out.md.',
+    help: 'How processes that share a `database` notify each other. `auto`: through the database itself. `nats://host:4222` or `tls://…`, several comma separated: through NATS servers, for some thirty processes and more, or where processes cannot connect to each other. With credentials `nats://user:password@host` or `nats://token@host`, which belong in the variable or in `busCredentialsFile`, never on a command line; with `tls://`, `?sslrootcert=<file>` names your own authority, `sslcert` and `sslkey` what this process shows. See docs/scale-out.md.',
     isSecret: true,
   },
   busCredentialsFile: {
@@ -19,7 +19,7 @@ export const BUS_SETTINGS = {
     argument: '<file>',
     fallback: 'none',
     read: readWordOr('none', null, readPath),
-    help: 'A file of credentials for the NATS servers of `bus`, as their tools make it (`.creds`).',
+    help: 'A file of credentials for the NATS servers of `bus`, as their tools make it (`.creds`), or with the seed of an nkey. It is read again for each connection.',
   },
   internalPort: {
     group: 'Network',

@@ -19,6 +19,7 @@ export interface BusLink {
   /** The node's way to NATS, or the way of the other nodes to this one. */
   readonly proxy: FaultProxy
   readonly flags: readonly string[]
+  readonly env: Readonly<Record<string, string>>
 }
 
 export async function openBus(kind: BusKind): Promise<ChaosBus> {
@@ -30,7 +31,7 @@ export async function openBus(kind: BusKind): Promise<ChaosBus> {
     nats,
     async attach() {
       const proxy = await openFaultProxy({ target: nats.port })
-      return { proxy, flags: ['--bus', `nats://127.0.0.1:${proxy.port}`] }
+      return { proxy, flags: [], env: { ATELIER_BUS: nats.url.replace(`:${nats.port}`, `:${proxy.port}`) } }
     },
     [Symbol.asyncDispose]: () => nats[Symbol.asyncDispose](),
   }
@@ -39,7 +40,7 @@ export async function openBus(kind: BusKind): Promise<ChaosBus> {
 async function attachByLinks(): Promise<BusLink> {
   const port = await findQuietPort()
   const proxy = await openFaultProxy({ target: port })
-  return { proxy, flags: ['--internal-port', `${port}`, '--advertise', `http://127.0.0.1:${proxy.port}`] }
+  return { proxy, flags: ['--internal-port', `${port}`, '--advertise', `http://127.0.0.1:${proxy.port}`], env: {} }
 }
 
 // Below what systems give to outgoing connections: nobody takes it while the node is down.

@@ -57,7 +57,7 @@ export class ServiceNode implements AsyncDisposable {
   /** What it said when it ended without being asked to. */
   readonly deaths: string[] = []
   readonly #options: NodeOptions
-  readonly #busFlags: readonly string[]
+  readonly #busSettings: Omit<BusLink, 'proxy'>
   readonly #faultsFile: string
   #faults: ProcessFaults = { clockOffsetMs: 0, isDiskFull: false }
   #running: SpawnedServer | null = null
@@ -65,7 +65,7 @@ export class ServiceNode implements AsyncDisposable {
   private constructor(options: NodeOptions, links: Links) {
     this.name = options.name
     this.#options = options
-    this.#busFlags = links.bus.flags
+    this.#busSettings = links.bus
     this.bus = links.bus.proxy
     this.front = links.front
     this.database = links.database
@@ -131,8 +131,8 @@ export class ServiceNode implements AsyncDisposable {
     const bytes = storage.settingsFor(this.name, this.storage)
     const url = `postgres://atelier@127.0.0.1:${this.database.port}/${databaseName}`
     return spawnServer(
-      ['--database', url, ...this.#busFlags, ...bytes.flags, ...flags],
-      { ...env, ...bytes.env, ...this.#faultEnv() },
+      ['--database', url, ...this.#busSettings.flags, ...bytes.flags, ...flags],
+      { ...env, ...this.#busSettings.env, ...bytes.env, ...this.#faultEnv() },
       { onOutput: (text) => appendFileSync(this.logFile, text) },
     )
   }

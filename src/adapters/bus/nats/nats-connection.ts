@@ -2,19 +2,32 @@
  * One connection to the NATS servers of a service, which is opened again whenever it breaks. Messages are not kept while it is down;
  * its users are notified when it breaks and when it is back. Only the core protocol is used; nothing is stored there.
  */
-import { type Authenticator, type ConnectionOptions, connect, type NatsConnection } from '@nats-io/transport-node'
+import { checkServerIdentity, type PeerCertificate } from 'node:tls'
+import {
+  type Authenticator,
+  type ConnectionOptions,
+  connect,
+  type NatsConnection,
+  TimeoutError,
+} from '@nats-io/transport-node'
 import type { Log } from '../../../../lib/log.ts'
 import { createBackoff } from '../../../../lib/waiting/backoff.ts'
 import { settlesWithin, sleep } from '../../../../lib/waiting/sleep.ts'
 import { uptimeMs } from '../../../../lib/waiting/uptime.ts'
 import { createFileAuthenticator } from './nats-credentials.ts'
+import { toRefusal } from './nats-mistake.ts'
+import { findHandshakeFault } from './nats-probe.ts'
 import { createMessageProof, type MessageProof, type ProofOptions } from './nats-proof.ts'
 
 export interface NatsOptions extends ProofOptions {
   /** `host:port` each. */
   readonly servers: readonly string[]
   readonly isEncrypted?: boolean
+  /** Of the authorities that may sign the servers' certificates; left out: those that the runtime knows. */
+  readonly rootCertificateFile?: string | undefined
+  readonly clientCertificateFiles?: { readonly certificate: string; readonly key: string } | undefined
   readonly user?: string | undefined
+  /** Of the user; without a user it is a token. */
   readonly password?: string | undefined
   /** Of a file with credentials, as the tools of NATS make it. */
   readonly credentialsFile?: string | undefined
@@ -31,6 +44,8 @@ interface NatsEvents {
 type Listener = (data: Uint8Array, from: string) => void
 
 const OPEN_MS = 5000
+// Less, so that the reason of a failure can be found while the start waits.
+const CONNECT_MS = 3000
 // A connection that lasted this long was a good one: the next attempt need not wait.
 const STEADY_MS = 10_000
 const CLOSE_MS = 1000
@@ -49,6 +64,7 @@ export class NatsLine implements AsyncDisposable {
   readonly #opened = Promise.withResolvers<void>()
   #connection: NatsConnection | null = null
   #isUp = false
+  #isOpening = true
   #reconnects = 0
   #looping: Promise<void> = Promise.resolve()
   #hasWarned = false
@@ -77,10 +93,15 @@ export class NatsLine implements AsyncDisposable {
     this.#events.add(events)
   }
 
-  /** Resolves once it is connected, or has tried for a while: servers that are away now are connected to when they are back. */
+  /**
+   * Resolves once it is connected, or has tried for a while: servers that are away now are connected to when they are back. Throws
+   * NatsRefusal where they are there and no repetition can succeed.
+   */
   async open(): Promise<void> {
     this.#looping = this.#keepConnected()
-    await settlesWithin(this.#opened.promise, OPEN_MS)
+    const isSettled = await settlesWithin(this.#opened.promise, OPEN_MS)
+    this.#isOpening = false
+    if (isSettled) await this.#opened.promise
   }
 
   /** Only what processes of this service say is heard. */
@@ -128,7 +149,11 @@ export class NatsLine implements AsyncDisposable {
         if (signal.aborted) return
         log.warn({ reason: reasonOf(error) }, 'the connection to NATS was lost; it is opened again')
       } catch (error) {
-        if (!hasFailed) log.warn({ reason: reasonOf(error) }, 'NATS cannot be reached; it is tried again')
+        const refusal = toRefusal(await this.#reasonFor(error), this.#shown)
+        // Only a start ends with it: credentials are changed while processes run, on one side first.
+        if (refusal !== null && this.#isOpening) return this.#opened.reject(refusal)
+        if (!hasFailed)
+          log.warn({ reason: refusal?.fault ?? reasonOf(error) }, 'NATS cannot be reached; it is tried again')
       }
       hasFailed = true
       this.#goAway()
@@ -197,12 +222,40 @@ export class NatsLine implements AsyncDisposable {
     return `atelier.${this.#options.cluster}.${subject}`
   }
 
+  /** A timeout of the client library may have a reason that it does not tell. */
+  async #reasonFor(error: unknown): Promise<unknown> {
+    const { servers, isEncrypted, clientCertificateFiles } = this.#options
+    if (!this.#isOpening || isEncrypted !== true || !(error instanceof TimeoutError)) return error
+    return (await findHandshakeFault({ server: servers[0] ?? '', clientCertificateFiles })) ?? error
+  }
+
+  get #shown() {
+    const { credentialsFile, user, password } = this.#options
+    if (credentialsFile !== undefined) return 'file'
+    return password === undefined ? 'nothing' : user === undefined ? 'token' : 'password'
+  }
+
+  #toTls() {
+    const { servers, rootCertificateFile: caFile, clientCertificateFiles: own } = this.#options
+    const hosts = servers.map((server) => server.replace(/:\d+$/, '').replace(/^\[|\]$/g, ''))
+    return {
+      ...(caFile !== undefined && { caFile }),
+      ...(own !== undefined && { certFile: own.certificate, keyFile: own.key }),
+      // The client library leaves the name out for addresses, and the runtime would then accept a certificate for localhost. Servers
+      // that others of the cluster have named are known by address too: all must be one of those that were configured.
+      checkServerIdentity: (_name: string, certificate: PeerCertificate) => {
+        const faults = hosts.map((host) => checkServerIdentity(host, certificate))
+        return faults.includes(undefined) ? undefined : faults[0]
+      },
+    }
+  }
+
   #toOptions(): ConnectionOptions {
     const { servers, isEncrypted, user, password } = this.#options
     return {
       servers: [...servers],
       name: 'atelier',
-      timeout: OPEN_MS,
+      timeout: CONNECT_MS,
       maxReconnectAttempts: -1,
       // A user may be refused for a while, as during a change of credentials; the client would give up for good.
       ignoreAuthErrorAbort: true,
@@ -210,9 +263,9 @@ export class NatsLine implements AsyncDisposable {
       reconnectJitter: RETRY_MS,
       pingInterval: PING_MS,
       maxPingOut: 2,
-      ...(isEncrypted === true && { tls: {} }),
-      ...(user !== undefined && { user }),
-      ...(password !== undefined && { pass: password }),
+      ...(isEncrypted === true && { tls: this.#toTls() }),
+      ...(user !== undefined && { user, pass: password ?? '' }),
+      ...(user === undefined && password !== undefined && { token: password }),
       ...(this.#authenticator !== null && { authenticator: this.#authenticator }),
     }
   }

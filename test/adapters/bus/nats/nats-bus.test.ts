@@ -1,18 +1,28 @@
 /** The bus over a real NATS server: as every bus, as every shared bus, and when the server goes. */
 import assert from 'node:assert/strict'
-import { mkdtempDisposableSync, writeFileSync } from 'node:fs'
+import { mkdtempDisposableSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { TLSSocket } from 'node:tls'
 import { connect, nkeys } from '@nats-io/transport-node'
 import { silentLog } from '../../../../lib/log.ts'
 import type { ProcessBus } from '../../../../src/adapters/bus/bus-health.ts'
 import { openNatsBus } from '../../../../src/adapters/bus/nats/nats-bus.ts'
+import type { NatsOptions } from '../../../../src/adapters/bus/nats/nats-connection.ts'
+import { NatsRefusal } from '../../../../src/adapters/bus/nats/nats-mistake.ts'
 import type { LiveEvent } from '../../../../src/domain/events/live-event.ts'
 import { testEventBus } from '../../../contracts/bus/event-bus.ts'
 import { testSharedBus } from '../../../contracts/bus/shared-bus.ts'
-import { findNatsProgram, type NatsServer, startNats } from '../../../support/bus/nats-server.ts'
+import {
+  findNatsProgram,
+  NATS_TOKEN,
+  type NatsServer,
+  natsCertificate,
+  natsTls,
+  startNats,
+} from '../../../support/bus/nats-server.ts'
 import { waitUntil } from '../../../support/wait-until.ts'
 
 const found = findNatsProgram()
@@ -26,8 +36,8 @@ interface BusOptions {
   readonly server: NatsServer
   readonly cluster?: string
   readonly peers?: string[]
-  readonly user?: { readonly name: string; readonly password: string }
-  readonly credentialsFile?: string
+  /** Left out: what every server here wants. */
+  readonly shown?: Partial<NatsOptions>
   readonly keys?: readonly Uint8Array[]
 }
 
@@ -38,8 +48,7 @@ async function openBus({
   server,
   cluster = `service-${++services}`,
   peers = [],
-  user,
-  credentialsFile,
+  shown = { isEncrypted: true, rootCertificateFile: natsCertificate('authority.pem'), password: NATS_TOKEN },
   keys = [KEY],
 }: BusOptions): Promise<ProcessBus> {
   const nodeId = `node-${++nodes}`
@@ -47,9 +56,8 @@ async function openBus({
   const others = () => peers.filter((id) => id !== nodeId)
   return openNatsBus({
     servers: [`127.0.0.1:${server.port}`],
-    user: user?.name,
-    password: user?.password,
-    ...{ credentialsFile, cluster, nodeId, keys },
+    ...shown,
+    ...{ cluster, nodeId, keys },
     now: () => new Date(),
     proveMs: 200,
     directory: {
@@ -163,10 +171,16 @@ test('a server that refuses the user for a while does not end the bus', { skip }
   let refused = 0
   const refusing = createServer((socket) => {
     socket.on('error', () => {})
-    socket.write(`INFO {"server_id":"x","version":"2.15.1","max_payload":1048576,"headers":true}\r\n`)
-    socket.once('data', () => {
+    socket.write(`INFO {"server_id":"x","version":"2.15.1","max_payload":1048576,"tls_required":true}\r\n`)
+    const files = {
+      key: readFileSync(natsCertificate('server.key')),
+      cert: readFileSync(natsCertificate('server.pem')),
+    }
+    const secure = new TLSSocket(socket, { isServer: true, ...files })
+    secure.on('error', () => {})
+    secure.once('data', () => {
       refused++
-      socket.end(`-ERR 'Authorization Violation'\r\n`)
+      secure.end(`-ERR 'Authorization Violation'\r\n`)
     })
   })
   refusing.listen(server.port, '127.0.0.1')
@@ -184,7 +198,8 @@ test('what a stranger says is not heard, nor what somebody says again', { skip }
   await using stranger = await openBus({ ...shared, keys: [NEW_KEY], peers: [] })
   const heard: unknown[] = []
   other.onWork((pool) => heard.push(pool))
-  const raw = await connect({ servers: [`127.0.0.1:${server.port}`] })
+  const tls = { caFile: natsCertificate('authority.pem') }
+  const raw = await connect({ servers: [`localhost:${server.port}`], token: NATS_TOKEN, tls })
   const said: Uint8Array[] = []
   raw.subscribe('atelier.open.notices', { callback: (_error, { data }) => void said.push(data) })
   await raw.flush()
@@ -216,20 +231,122 @@ test('processes hear each other while one has the new secret key already and the
   assert.deepEqual(heard.toSorted(), ['new', 'new', 'old', 'old'])
 })
 
-test('a file of credentials that is half written when the server comes back does not end the bus', {
-  skip,
-}, async () => {
+const authority = { isEncrypted: true, rootCertificateFile: natsCertificate('authority.pem') }
+const shownClient = { certificate: natsCertificate('client.pem'), key: natsCertificate('client.key') }
+
+/** A seed as it lies in a file, and what a server knows of it. */
+function newNkey() {
+  const pair = nkeys.createUser()
+  return { seed: new TextDecoder().decode(pair.getSeed()), id: pair.getPublicKey() }
+}
+
+test('a file with an nkey that is half written when the server comes back does not end the bus', { skip }, async () => {
   using folder = mkdtempDisposableSync(path.join(tmpdir(), 'atelier-creds-'))
-  const credentialsFile = path.join(folder.path, 'user.creds')
-  const seed = new TextDecoder().decode(nkeys.createUser().getSeed())
-  const whole = `-----BEGIN NATS USER JWT-----\nnot.looked.at\n------END NATS USER JWT------\n\n-----BEGIN USER NKEY SEED-----\n${seed}\n------END USER NKEY SEED------\n`
-  writeFileSync(credentialsFile, whole)
-  await using server = await startNats(program)
-  await using bus = await openBus({ server, credentialsFile })
+  const credentialsFile = path.join(folder.path, 'user.nk')
+  const { seed, id } = newNkey()
+  writeFileSync(credentialsFile, `${seed}\n`)
+  await using server = await startNats(program, { access: `authorization { users: [{ nkey: ${id} }] }\n` })
+  await using bus = await openBus({ server, shown: { ...authority, credentialsFile } })
   assert.equal(bus.health().isHearing, true)
   await server.kill()
   await waitUntil(() => !bus.health().isHearing)
-  writeFileSync(credentialsFile, whole.slice(0, 60))
+  writeFileSync(credentialsFile, seed.slice(0, 20))
+  await server.start()
+  await waitUntil(() => bus.health().isHearing)
+})
+
+test('a file of credentials, as the tools of NATS make it, opens a server that knows its operator', {
+  skip,
+}, async () => {
+  using folder = mkdtempDisposableSync(path.join(tmpdir(), 'atelier-creds-'))
+  const { access, creds } = makeOperator()
+  const credentialsFile = path.join(folder.path, 'user.creds')
+  writeFileSync(credentialsFile, creds.replaceAll('\n', '\r\n'))
+  await using server = await startNats(program, { access })
+  const shown = { ...authority, credentialsFile }
+  await using bus = await openBus({ server, shown })
+  await server.kill()
+  await waitUntil(() => !bus.health().isHearing)
+  await server.start()
+  await waitUntil(() => bus.health().isHearing)
+  writeFileSync(credentialsFile, makeOperator().creds)
+  await assert.rejects(openBus({ server, shown }), refusedFor(/refuse the credentials of the file/))
+  writeFileSync(credentialsFile, 'nothing of the kind\n')
+  await assert.rejects(openBus({ server, shown }), refusedFor(/the file of credentials holds none/))
+})
+
+/** An operator, an account and a user, each signed by the one before. */
+function makeOperator() {
+  const [operator, account, user] = [nkeys.createOperator(), nkeys.createAccount(), nkeys.createUser()]
+  const toJwt = (subject: string, name: string, by: typeof operator, nats: object) => {
+    const toPart = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+    const claims = { jti: name, iat: 1_700_000_000, iss: by.getPublicKey(), name, sub: subject, nats }
+    const text = `${toPart({ typ: 'JWT', alg: 'ed25519-nkey' })}.${toPart(claims)}`
+    return `${text}.${Buffer.from(by.sign(Buffer.from(text))).toString('base64url')}`
+  }
+  const none = { subs: -1, data: -1, payload: -1 }
+  const limits = { ...none, imports: -1, exports: -1, wildcards: true, conn: -1, leaf: -1 }
+  const operatorJwt = toJwt(operator.getPublicKey(), 'operator', operator, { type: 'operator', version: 2 })
+  const accountJwt = toJwt(account.getPublicKey(), 'account', operator, { type: 'account', version: 2, limits })
+  const userJwt = toJwt(user.getPublicKey(), 'user', account, { type: 'user', version: 2, pub: {}, sub: {}, ...none })
+  const seed = new TextDecoder().decode(user.getSeed())
+  return {
+    access: `operator: ${operatorJwt}\nresolver: MEMORY\nresolver_preload: { ${account.getPublicKey()}: ${accountJwt} }\n`,
+    creds: `-----BEGIN NATS USER JWT-----\n${userJwt}\n------END NATS USER JWT------\n\n-----BEGIN USER NKEY SEED-----\n${seed}\n------END USER NKEY SEED------\n`,
+  }
+}
+
+const refusedFor = (reason: RegExp) => (error: unknown) => {
+  assert.ok(error instanceof NatsRefusal, String(error))
+  assert.match(error.message, reason)
+  assert.ok(!/[\n]|secret|S[UAO][A-Z2-7]{30}/.test(error.message) && !error.message.includes(NATS_TOKEN), error.message)
+  return true
+}
+
+test('a server that never lets this process in is told from one that is away, and it is said why', {
+  skip,
+}, async () => {
+  await using server = await startNats(program)
+  const wrong: readonly (readonly [Partial<NatsOptions>, RegExp])[] = [
+    [authority, /want credentials; set ATELIER_BUS/],
+    [{ ...authority, password: 'wrong-secret' }, /refuse the token; correct it in ATELIER_BUS/],
+    [{ ...authority, user: 'ann', password: 'wrong-secret' }, /refuse the user and the password; correct them/],
+    [{ isEncrypted: true, password: NATS_TOKEN }, /not from an authority that is trusted.*sslrootcert/],
+    [
+      { isEncrypted: true, rootCertificateFile: natsCertificate('stranger.pem'), password: NATS_TOKEN },
+      /not from an authority that is trusted.*sslrootcert/,
+    ],
+    [{ password: NATS_TOKEN }, /not from an authority that is trusted/],
+    [
+      {
+        ...authority,
+        password: NATS_TOKEN,
+        clientCertificateFiles: { ...shownClient, key: natsCertificate('server.key') },
+      },
+      /certificate or key that bus names cannot be used/,
+    ],
+  ]
+  for (const [shown, reason] of wrong)
+    await assert.rejects(openBus({ server, shown }), refusedFor(reason), String(reason))
+})
+
+test('a certificate must be for the name or the address that the server is known by', { skip }, async () => {
+  await using server = await startNats(program, { tls: natsTls('localhost') })
+  const shown = { ...authority, password: NATS_TOKEN }
+  await assert.rejects(openBus({ server, shown }), refusedFor(/is for other names/), 'known by its address')
+  await using bus = await openBus({ server, shown: { ...shown, servers: [`localhost:${server.port}`] } })
+  assert.equal(bus.health().isHearing, true)
+  await using plain = await startNats(program, { tls: '' })
+  await assert.rejects(openBus({ server: plain, shown }), refusedFor(/do not encrypt/), 'and there must be one')
+})
+
+test('a server that asks for a certificate gets it, also when it was restarted', { skip }, async () => {
+  await using server = await startNats(program, { tls: natsTls('server', ', verify: true') })
+  const shown = { ...authority, password: NATS_TOKEN }
+  await assert.rejects(openBus({ server, shown }), refusedFor(/refuse the certificate of this process.*sslcert/))
+  await using bus = await openBus({ server, shown: { ...shown, clientCertificateFiles: shownClient } })
+  await server.kill()
+  await waitUntil(() => !bus.health().isHearing)
   await server.start()
   await waitUntil(() => bus.health().isHearing)
 })
@@ -237,11 +354,12 @@ test('a file of credentials that is half written when the server comes back does
 test('a server with a small limit carries large pictures all the same, and one that asks for a user gets it', {
   skip,
 }, async () => {
-  await using server = await startNats(
-    program,
-    'max_payload: 16384\nauthorization { user: "ann", password: "a secret" }\n',
-  )
-  const shared = { server, cluster: 'private', peers: [], user: { name: 'ann', password: 'a secret' } }
+  await using server = await startNats(program, {
+    access: 'authorization { user: "ann", password: "a secret" }\n',
+    tls: '',
+    settings: 'max_payload: 16384\n',
+  })
+  const shared = { server, cluster: 'private', peers: [], shown: { user: 'ann', password: 'a secret' } }
   await using one = await openBus(shared)
   await using other = await openBus(shared)
   const bytes = new Uint8Array(3_000_000).fill(7)
@@ -256,7 +374,7 @@ test('a server with a small limit carries large pictures all the same, and one t
 test('notices of one moment arrive whatever a server carries in one message, and others are told of those it cannot carry', {
   skip,
 }, async () => {
-  await using server = await startNats(program, 'max_payload: 1024\n')
+  await using server = await startNats(program, { settings: 'max_payload: 1024\n' })
   const shared = { server, cluster: 'small', peers: [] }
   await using one = await openBus(shared)
   await using other = await openBus(shared)
