@@ -107,6 +107,21 @@ describe('a start that cannot succeed', () => {
     }
   })
 
+  test('commands that read or fill the bucket say the same', async () => {
+    await using database = await createTestDatabase()
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'atelier-refused-'))
+    const { ATELIER_BLOBS: blobs } = inBucket({}, null)
+    const env = { ATELIER_DATABASE: database.url, ATELIER_BLOBS_KEYS: `${fake.keys}-wrong` }
+    for (const args of [
+      ['verify', '--blobs', blobs],
+      ['move', '--from', folder.path, '--to', blobs],
+    ]) {
+      const { code, stderr } = await runInProcess(args, { cwd: folder.path, env })
+      assert.equal(code, 2, stderr)
+      assert.match(stderr, /^atelier: blobs names s3:[^\n]+the secret does not belong to the key id; [^\n]+\n$/)
+    }
+  })
+
   test('NATS servers that never let this process in refuse the start in one line', { skip }, async () => {
     await using nats = await startNats(program)
     const { url } = nats

@@ -37,7 +37,7 @@ type BoundStore = MetaStore & Pick<Store, 'isExclusive'>
 export async function bindBlobs(store: BoundStore, place: BlobsPlace): Promise<void> {
   for (let looks = 1; ; looks++) {
     // The place first: it is written after the database, so an id that is found here is known there.
-    const found = await asked(place, () => place.readId())
+    const found = await ask(place, () => place.readId())
     const known = await store.readMeta(META_KEY)
     if (found !== null && found === known) return
     if (found !== null) {
@@ -59,15 +59,16 @@ export async function bindBlobs(store: BoundStore, place: BlobsPlace): Promise<v
   }
   // The database first: after a crash between the two writes, an id on the blobs alone would refuse every start.
   const id = await store.ensureMeta(META_KEY, randomUUID)
-  await asked(place, () => place.writeId(id))
-  if (!store.isExclusive && (await asked(place, () => place.readId())) !== id) {
+  await ask(place, () => place.writeId(id))
+  if (!store.isExclusive && (await ask(place, () => place.readId())) !== id) {
     throw new StoreOpenError('unusable', `The stored bytes in ${place.shown} were taken by another database just now.`)
   }
 }
 
-async function asked<Answer>(place: BlobsPlace, ask: () => Promise<Answer>): Promise<Answer> {
+/** Throws ConfigError for what the operator has to change, and StoreOpenError for what may pass. */
+export async function ask<Answer>(place: BlobsPlace, question: () => Promise<Answer>): Promise<Answer> {
   try {
-    return await ask()
+    return await question()
   } catch (error) {
     const { message, name } = error as Error
     const mistake = toMistake(error)

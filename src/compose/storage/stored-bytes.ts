@@ -22,7 +22,7 @@ import type { BlobsConfig, S3BlobsConfig } from '../../config/blocks/blobs-confi
 import type { PostgresConfig, StoreConfig } from '../../config/blocks/store-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import type { BlobStore } from '../../domain/assets/blob-store.ts'
-import { type BlobsPlace, toFolderPlace } from './bind-blobs.ts'
+import { ask, type BlobsPlace, toFolderPlace } from './bind-blobs.ts'
 import { hashFile } from './hash-file.ts'
 import { openBucket } from './open-bucket.ts'
 import { toConnection } from './postgres-connection.ts'
@@ -133,6 +133,7 @@ async function openBucketBytes(config: S3BlobsConfig, deps: BucketBytesDeps): Pr
   const { blobIndex: index } = store
   if (index === null) throw new Error('a database keeps an index')
   const { bucket, place } = opening.use(openBucket(config, { secrets, log: silentLog }))
+  await ask(place, () => place.readId())
   const readRaw = async (hash: string) => {
     const object = await index.find(hash)
     return object === null ? null : bucket.get(object.objectKey, null)

@@ -18,13 +18,17 @@ export interface RoleProcesses extends AsyncDisposable {
   worker(flags?: readonly string[]): Promise<SpawnedServer>
 }
 
-/** `shared`: flags of every process. */
-export async function openRoleProcesses(shared: readonly string[] = []): Promise<RoleProcesses> {
+/** `shared`: flags of every process; `variables`: further ones of their environment. */
+export async function openRoleProcesses(
+  shared: readonly string[] = [],
+  variables: Readonly<Record<string, string>> = {},
+): Promise<RoleProcesses> {
   await using opening = new AsyncDisposableStack()
   const folder = mkdtempSync(path.join(tmpdir(), 'atelier-roles-'))
   opening.defer(() => rmSync(folder, { recursive: true, force: true }))
   const { url } = opening.use(await createTestDatabase())
-  const env = { ATELIER_DATABASE: url, ATELIER_SECRET_KEY: 'ab'.repeat(32), ATELIER_ADMIN_TOKEN: ADMIN_TOKEN }
+  const own = { ATELIER_DATABASE: url, ATELIER_SECRET_KEY: 'ab'.repeat(32), ATELIER_ADMIN_TOKEN: ADMIN_TOKEN }
+  const env = { ...own, ...variables }
   const common = ['--data-dir', path.join(folder, 'data'), ...shared]
   const processes = opening.use(new AsyncDisposableStack())
   const opened = opening.move()
