@@ -26,10 +26,10 @@ export function openBucket(config: S3BlobsConfig, deps: BucketDeps): OpenedBucke
   return { bucket, place: toPlace(bucket, config), [Symbol.asyncDispose]: () => client[Symbol.asyncDispose]() }
 }
 
-function openKeys({ keysFile, region }: S3BlobsConfig, { secrets: { blobsKeys }, log }: BucketDeps): KeySource {
+function openKeys({ keysFile }: S3BlobsConfig, { secrets: { blobsKeys }, log }: BucketDeps): KeySource {
   if (keysFile !== null) return createKeySource({ load: async () => readKeys(readKeysFile(keysFile).reveal()), log })
   if (blobsKeys !== null) return toKeySource(readKeys(blobsKeys.reveal()))
-  return createKeySource({ load: createAwsKeys({ region, log }), log })
+  return createKeySource({ load: createAwsKeys(log), log })
 }
 
 function toPlace(bucket: Bucket, { prefix, shown }: S3BlobsConfig): BlobsPlace {

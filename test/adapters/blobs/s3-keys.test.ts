@@ -234,7 +234,7 @@ for (const [name, toVariables] of Object.entries(SOURCES)) {
   test(`keys of ${name} open the bucket`, async () => {
     await using place = await startPlace()
     await withVariables(toVariables(place), async () => {
-      await using opened = openOn(place.fake, createAwsKeys({ region: 'us-east-1', log: silentLog }))
+      await using opened = openOn(place.fake, createAwsKeys(silentLog))
       await opened.bucket.put('a', toSendable('text'))
       assert.equal((await opened.bucket.read('a'))?.toString(), 'text')
       if (place.givers.asked.length === 0) return
@@ -249,7 +249,7 @@ for (const [name, toVariables] of Object.entries(SOURCES)) {
 test('a token file that is replaced is read again when keys are renewed', async () => {
   await using place = await startPlace()
   await withVariables(SOURCES['a web identity']?.(place) ?? {}, async () => {
-    await using opened = openOn(place.fake, createAwsKeys({ region: 'us-east-1', log: silentLog }))
+    await using opened = openOn(place.fake, createAwsKeys(silentLog))
     await opened.bucket.put('a', toSendable('text'))
     place.givers.secret = 'another'
     place.file('token', 'another')
@@ -260,7 +260,7 @@ test('a token file that is replaced is read again when keys are renewed', async 
 
 test('it is told apart whether there are no keys, whether they are refused, and whether nobody answers', async () => {
   await using place = await startPlace()
-  const load = createAwsKeys({ region: 'us-east-1', log: silentLog })
+  const load = createAwsKeys(silentLog)
   const failing = async (variables: Readonly<Record<string, string>>) => {
     let code = ''
     await withVariables(variables, async () => {

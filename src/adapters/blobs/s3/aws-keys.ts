@@ -7,24 +7,18 @@ import type { Log } from '../../../../lib/log.ts'
 import type { BucketKeys } from './bucket-keys.ts'
 import { S3Error } from './s3-error.ts'
 
-interface AwsKeysOptions {
-  /** Of the service that gives keys for a web identity, unless AWS_REGION names another. */
-  readonly region: string
-  readonly log: Pick<Log, 'warn'>
-}
-
 const CONNECT_MS = 3_000
 const ANSWER_MS = 10_000
 const FILE_FAULTS = ['ENOENT', 'EACCES', 'EISDIR']
 
-export function createAwsKeys({ region, log }: AwsKeysOptions): () => Promise<BucketKeys> {
+export function createAwsKeys(log: Pick<Log, 'warn'>): () => Promise<BucketKeys> {
   // Left to itself the library writes to the terminal.
   const ignore = () => {}
   const warn = (said: unknown) =>
     log.warn({ reason: String(said).slice(0, 200) }, 'a remark about the keys of the bucket')
   const logger = { trace: ignore, debug: ignore, info: ignore, warn, error: warn }
   const requestHandler = { connectionTimeout: CONNECT_MS, requestTimeout: ANSWER_MS, throwOnRequestTimeout: true }
-  const options = { logger, clientConfig: { requestHandler }, parentClientConfig: { region } }
+  const options = { logger, clientConfig: { requestHandler } }
 
   return async () => {
     const { defaultProvider } = await import('@aws-sdk/credential-provider-node')
