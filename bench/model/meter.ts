@@ -1,5 +1,5 @@
 /** Reads counters of several processes and of their Postgres server, and says what lies between two readings. */
-import { Client } from 'pg'
+import { createClient } from '../../lib/postgres/driver.ts'
 import type { PostgresServer } from '../../test/support/postgres/postgres-server.ts'
 import { readFamilyMicros } from '../kit/processor-time.ts'
 import type { ServerChild } from '../kit/server-child.ts'
@@ -55,7 +55,7 @@ async function readAll(nodes: readonly ServerChild[], server: PostgresServer): P
 }
 
 async function readLogBytes(url: string): Promise<number> {
-  const client = new Client({ connectionString: url })
+  const client = createClient({ url })
   await client.connect()
   const position = await readLogPosition(client)
   await client.end()

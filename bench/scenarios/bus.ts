@@ -4,9 +4,9 @@
  * two. Then what notices cost the commits of others, and what processes that do nothing ask of their database.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { Client } from 'pg'
 import { WebSocket } from 'ws'
 import { silentLog } from '../../lib/log.ts'
+import { createClient } from '../../lib/postgres/driver.ts'
 import type { ProcessBus } from '../../src/adapters/bus/bus-health.ts'
 import { openPostgresNotifyBus } from '../../src/adapters/bus/postgres-notify.ts'
 import { openPostgresStore } from '../../src/adapters/store/postgres/open-postgres-store.ts'
@@ -164,7 +164,7 @@ async function hearStream({ url }: SpawnedServer, id: string): Promise<Arrivals>
 }
 
 async function measureIdle(url: string): Promise<number> {
-  const sql = new Client({ connectionString: url })
+  const sql = createClient({ url })
   await sql.connect()
   const count = async () => {
     const { rows } = await sql.query<{ n: string }>(

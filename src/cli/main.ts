@@ -5,7 +5,7 @@
 import { Command, CommanderError } from 'commander'
 import { ConfigError } from '../config/config-error.ts'
 import { loadCommands } from './commands.ts'
-import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
+import { CommandError, EXIT, exitOfStore, type Finish, printLine, type Terminal } from './terminal.ts'
 import { readVersion } from './version.ts'
 
 export async function main(terminal: Terminal): Promise<number> {
@@ -57,6 +57,11 @@ function explain(error: unknown, terminal: Terminal): number {
   if (error instanceof CommandError) {
     printLine(terminal.stderr, `atelier: ${error.message}`)
     return error.exitCode
+  }
+  // Written for the operator: locked, of a newer version, a wrong password.
+  if (error instanceof Error && error.name === 'StoreOpenError') {
+    printLine(terminal.stderr, `atelier: ${error.message.replaceAll(/\s+/g, ' ')}`)
+    return exitOfStore(error)
   }
   // A defect: a bug report needs the stack.
   printLine(terminal.stderr, `atelier: unexpected failure\n${error instanceof Error ? error.stack : String(error)}`)

@@ -6,7 +6,7 @@ import type { Command } from 'commander'
 import { type MigrationStatus, migrateStore } from '../compose/storage/migrate-store.ts'
 import type { Config, LoadedConfig } from '../config/config.ts'
 import { addSettingFlags, loadFromCommandLine } from './setting-flags.ts'
-import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
+import { CommandError, EXIT, exitOfStore, type Finish, printLine, type Terminal } from './terminal.ts'
 
 interface Wish {
   readonly dryRun: boolean
@@ -39,7 +39,7 @@ async function attempt({ config, secrets }: LoadedConfig, wish: Wish): Promise<M
   try {
     return await migrateStore(config.store, { secrets, ...wish })
   } catch (error) {
-    if (error instanceof Error) throw new CommandError(`cannot migrate: ${error.message}`, EXIT.failed)
+    if (error instanceof Error) throw new CommandError(`cannot migrate: ${error.message}`, exitOfStore(error))
     throw error
   }
 }

@@ -7,7 +7,7 @@ import type { LoadedConfig } from '../config/config.ts'
 import { ENV } from '../config/env.ts'
 import type { Secrets } from '../config/secrets.ts'
 import { addSettingFlags, loadFromCommandLine } from './setting-flags.ts'
-import { CommandError, EXIT, type Finish, printLine, type Terminal } from './terminal.ts'
+import { CommandError, EXIT, exitOfStore, type Finish, printLine, type Terminal } from './terminal.ts'
 
 type Options = Readonly<Record<string, unknown>>
 
@@ -30,7 +30,7 @@ async function run(options: Options, terminal: Terminal): Promise<void> {
     await (isAboutBytes ? moveBytesAlone(options, terminal) : move(options, terminal))
   } catch (error) {
     if (error instanceof MoveError || (error instanceof Error && error.name === 'StoreOpenError')) {
-      throw new CommandError(`cannot move: ${error.message}`, EXIT.failed)
+      throw new CommandError(`cannot move: ${error.message}`, exitOfStore(error))
     }
     throw error
   }
@@ -88,7 +88,7 @@ async function move(options: Options, terminal: Terminal): Promise<void> {
     folder,
     database: config.store,
     databaseBlobs: config.blobs,
-    secrets: { databasePassword: findPassword(loaded, terminal), blobsKeys },
+    secrets: { databasePassword: findPassword(loaded, options, terminal), blobsKeys },
     sealer,
   } as const
   const moved = await moveStore(plan, { now: new Date() })
@@ -132,13 +132,18 @@ function load(options: Options, { url, folder }: { url: string; folder: string }
   return loadFromCommandLine({ config, databasePasswordFile, blobs, blobsKeysFile, dataDir, database: url }, terminal)
 }
 
-/** The password is given as for a service: in a file, or in the variable that holds the whole address. */
-function findPassword({ config, secrets }: LoadedConfig, terminal: Terminal): Secrets['databasePassword'] {
-  if (secrets.databasePassword !== null || terminal.env[ENV.database] === undefined) return secrets.databasePassword
+/**
+ * The password is given as for a service: in a file, in the variable that holds the whole address, if that is of the same database, or
+ * as for libpq.
+ */
+function findPassword(
+  { config, secrets }: LoadedConfig,
+  options: Options,
+  terminal: Terminal,
+): Secrets['databasePassword'] {
+  const isInFile = options['databasePasswordFile'] !== undefined
+  if (isInFile || terminal.env[ENV.database] === undefined) return secrets.databasePassword
   const named = loadFromCommandLine({}, terminal)
-  const isSame =
-    named.config.store.kind === 'postgres' &&
-    config.store.kind === 'postgres' &&
-    named.config.store.url === config.store.url
-  return isSame ? named.secrets.databasePassword : null
+  const placeOf = ({ store }: LoadedConfig['config']) => (store.kind === 'postgres' ? store.url.split('?')[0] : null)
+  return placeOf(named.config) === placeOf(config) ? named.secrets.databasePassword : secrets.databasePassword
 }

@@ -37,6 +37,11 @@ export class CommandError extends Error {
   }
 }
 
+/** A store that cannot be opened: a mistake in the settings stays one however often the command is started again. */
+export function exitOfStore(error: Error): number {
+  return 'reason' in error && error.reason === 'misconfigured' ? EXIT.usage : EXIT.failed
+}
+
 export function printLine(stream: NodeJS.WritableStream, text: string): void {
   stream.write(`${text}\n`)
 }

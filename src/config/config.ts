@@ -82,20 +82,20 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   const hasAccounts = values.kind !== 'local' || sources.isForAccounts === true
   const runsJobs = sources.isForAccounts !== true && sources.isForUpkeep !== true
   refuseContradictions(values, { where, isSet, isFlag, hasAccounts, runsJobs })
+  const store = { where, toAbsolute, env: sources.env }
   return {
-    config: toConfig(values, toAbsolute, hasAccounts),
-    secrets: toSecrets(values, toAbsolute),
+    config: { ...toConfig(values, toAbsolute, hasAccounts), store: toStoreConfig(values, store) },
+    secrets: { ...toSecrets(values, toAbsolute), databasePassword: toDatabasePassword(values, store) },
     warnings: toWarnings(values, sources.env),
     file: file?.path ?? null,
   }
 }
 
-function toSecrets(values: SettingValues, toAbsolute: ToAbsolute): Secrets {
+function toSecrets(values: SettingValues, toAbsolute: ToAbsolute): Omit<Secrets, 'databasePassword'> {
   return {
     token: values.token,
     secretKey: values.secretKey[0] ?? null,
     formerSecretKeys: values.secretKey.slice(1),
-    databasePassword: toDatabasePassword(values, toAbsolute),
     busPassword: values.bus?.password ?? null,
     blobsKeys: toBlobsKeys(values, toAbsolute),
     adminToken: values.adminToken,
@@ -106,7 +106,7 @@ function toSecrets(values: SettingValues, toAbsolute: ToAbsolute): Secrets {
   }
 }
 
-function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: boolean): Config {
+function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: boolean): Omit<Config, 'store'> {
   const directory = toAbsolute('dataDir', values.dataDir)
   return {
     kind: values.kind,
@@ -122,7 +122,6 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: bo
     router: toRouterConfig(values, toAbsolute),
     webhooks: toWebhooksConfig(values),
     dataDirectory: directory,
-    store: toStoreConfig(values, toAbsolute),
     blobs: toBlobsConfig(values, directory, toAbsolute),
     bus: toBusConfig(values, toAbsolute),
     log: { level: values.logLevel, requests: values.logRequests },

@@ -133,6 +133,26 @@ export const OTHER_ENV = {
   workerToken: 'ATELIER_WORKER_TOKEN',
 } as const
 
+/** The variables of libpq, each by the parameter of the address of a database for which it stands in. */
+export const POSTGRES_ENV = {
+  host: 'PGHOST',
+  port: 'PGPORT',
+  user: 'PGUSER',
+  password: 'PGPASSWORD',
+  passfile: 'PGPASSFILE',
+  dbname: 'PGDATABASE',
+  sslmode: 'PGSSLMODE',
+  sslrootcert: 'PGSSLROOTCERT',
+  sslcert: 'PGSSLCERT',
+  sslkey: 'PGSSLKEY',
+  sslnegotiation: 'PGSSLNEGOTIATION',
+  channel_binding: 'PGCHANNELBINDING',
+  target_session_attrs: 'PGTARGETSESSIONATTRS',
+  options: 'PGOPTIONS',
+  application_name: 'PGAPPNAME',
+  connect_timeout: 'PGCONNECT_TIMEOUT',
+} as const
+
 export type SettingName = keyof typeof ENV
 
 export type Environment = Readonly<Record<string, string | undefined>>

@@ -136,7 +136,10 @@ export interface StoreGlance {
   readonly hasPendingMessages: boolean
 }
 
-/** `contracted_schema`: a newer version has removed what this one needs. `pending_migrations`: this start may not run them. */
+/**
+ * `contracted_schema`: a newer version has removed what this one needs. `pending_migrations`: this start may not run them.
+ * `misconfigured`: it stays so until somebody changes the settings, so that trying again is pointless.
+ */
 export type StoreOpenReason =
   | 'locked'
   | 'newer_schema'
@@ -144,6 +147,7 @@ export type StoreOpenReason =
   | 'failed_migration'
   | 'pending_migrations'
   | 'contracted_schema'
+  | 'misconfigured'
   | 'unusable'
 
 /** Why a store cannot be opened. The message is for the operator: it names the store and what to do. */

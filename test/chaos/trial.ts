@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { Client } from 'pg'
+import { createClient } from '../../lib/postgres/driver.ts'
 import { checkBooks } from './check/check-books.ts'
 import { checkBytes } from './check/check-bytes.ts'
 import { checkCancels } from './check/check-cancels.ts'
@@ -171,7 +171,7 @@ async function runLoad(
 /** Also what nobody was told of, such as a prompt whose answer was lost, must come to its end. */
 async function settle(world: World): Promise<Flaw[]> {
   const giveUpAt = performance.now() + SETTLE_GIVE_UP_MS
-  const client = new Client({ connectionString: world.databaseUrl() })
+  const client = createClient({ url: world.databaseUrl() })
   await client.connect()
   try {
     for (;;) {

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, describe, test } from 'node:test'
-import { Client } from 'pg'
+import { createClient } from '../../lib/postgres/driver.ts'
 import { createSealer } from '../../lib/sealer.ts'
 import { runInProcess } from '../support/cli/in-process.ts'
 import { createBareDatabase, createTestDatabase } from '../support/postgres/test-database.ts'
@@ -43,7 +43,7 @@ describe('atelier doctor', () => {
   test('tells version, schema, durability, connections, clock and upkeep', async () => {
     await using database = await createTestDatabase()
     const { stdout, code } = await run(['doctor', '--port', '0'], database.url, key)
-    assert.match(stdout, /ok {4}database +postgres:\/\/127\.0\.0\.1:\d+\/t_\w+, Postgres \d+.*, sslmode disable\n/)
+    assert.match(stdout, /ok {4}database +postgres:\/\/127\.0\.0\.1:\d+\/t_\w+, Postgres \d+.*, sslmode verify-full\n/)
     assert.match(stdout, /ok {4}schema +\d+ migrations applied\n/)
     // The server of the tests gives up durability for speed.
     assert.match(stdout, /(fail {2}durability +fsync is off.*\n +-> set fsync = on|ok {4}durability +fsync)/)
@@ -63,7 +63,7 @@ describe('atelier doctor', () => {
     assert.match(await look(own), /ok {4}secret key +nothing is sealed under it yet\n/)
     const jobId = randomUUID()
     const sealed = createSealer(Buffer.from(own, 'hex')).seal(Buffer.from('{}'), jobId)
-    const client = new Client({ connectionString: database.url })
+    const client = createClient({ url: database.url })
     await client.connect()
     await client.query('INSERT INTO job_secret (job_id, sealed) VALUES ($1, $2)', [jobId, sealed])
     await client.end()

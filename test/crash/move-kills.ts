@@ -9,9 +9,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Client } from 'pg'
 import { openBlake3 } from '../../lib/files/blake3.ts'
 import { silentLog } from '../../lib/log.ts'
+import { createClient } from '../../lib/postgres/driver.ts'
 import { openFsBlobs } from '../../src/adapters/blobs/fs/fs-blobs.ts'
 import { openSqliteRecords } from '../../src/adapters/store/sqlite/transfer/sqlite-records.ts'
 import type { RecordTarget } from '../../src/domain/transfer/move-records.ts'
@@ -22,7 +22,7 @@ import {
   type RecordValue,
 } from '../../src/domain/transfer/record-kinds.ts'
 import { runAtelier } from '../support/cli/atelier.ts'
-import { startPostgres } from '../support/postgres/postgres-server.ts'
+import { startPostgres, TEST_PASSWORD, withoutPassword } from '../support/postgres/postgres-server.ts'
 
 interface MoveOptions {
   readonly url: string
@@ -46,8 +46,8 @@ export async function moveWithKills(options: MoveOptions): Promise<string> {
     const from = join(root, 'data')
     await fill(from, options)
     say('filled')
-    const args = ['move', '--from', from, '--to', url, '--data-dir', join(root, 'bytes')]
-    const env = { ATELIER_SECRET_KEY: 'ab'.repeat(32) }
+    const args = ['move', '--from', from, '--to', withoutPassword(url), '--data-dir', join(root, 'bytes')]
+    const env = { ATELIER_SECRET_KEY: 'ab'.repeat(32), PGPASSWORD: TEST_PASSWORD }
     for (let kill = 1; kill <= kills; kill++) {
       const killed = await runAtelier(args, {
         env,
@@ -70,7 +70,7 @@ export async function moveWithKills(options: MoveOptions): Promise<string> {
 
 /** Resolves when so many jobs have arrived, or there is nobody left to move them. */
 async function untilMoved(url: string, jobs: number, isOver: () => boolean): Promise<void> {
-  const client = new Client({ connectionString: url })
+  const client = createClient({ url })
   await client.connect()
   try {
     while (!isOver()) {

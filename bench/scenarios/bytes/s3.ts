@@ -2,7 +2,7 @@
  * 1 GiB in and out through a bucket, against the same service with its bytes in files. Downloads are measured in both ways: by the
  * redirect that clients get by default, and through the service.
  */
-import { Client } from 'pg'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import { startPostgres } from '../../../test/support/postgres/postgres-server.ts'
 import type { Figure } from '../../kit/figure.ts'
 import { forkServer, type ServerChild } from '../../kit/server-child.ts'
@@ -70,7 +70,7 @@ export async function s3(): Promise<Figure[]> {
 }
 
 async function createDatabase(serverUrl: string, name: string): Promise<string> {
-  const client = new Client({ connectionString: serverUrl })
+  const client = createClient({ url: serverUrl })
   await client.connect()
   await client.query(`CREATE DATABASE ${name}`)
   await client.end()

@@ -8,8 +8,9 @@
  * nothing is gathered, and all compete for the same accounts. Plain claims are never gathered.
  */
 import { randomUUID } from 'node:crypto'
-import { Client } from 'pg'
+import type { Client } from 'pg'
 import { silentLog } from '../../../lib/log.ts'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import { openConnections } from '../../../src/adapters/store/postgres/database/connections.ts'
 import { openPostgresStore } from '../../../src/adapters/store/postgres/open-postgres-store.ts'
 import type { JobStore } from '../../../src/domain/jobs/job-store.ts'
@@ -76,12 +77,12 @@ interface OpenQueue {
 /** In a database of its own. */
 async function openQueue(server: PostgresServer, queue: Queue, opened: AsyncDisposableStack): Promise<OpenQueue> {
   const name = `queue_${queue.accounts}_${queue.backlog}`
-  const maintenance = new Client({ connectionString: server.url })
+  const maintenance = createClient({ url: server.url })
   await maintenance.connect()
   await maintenance.query(`CREATE DATABASE ${name}`)
   await maintenance.end()
   const url = server.url.replace(/[^/]*$/, name)
-  const admin = new Client({ connectionString: url })
+  const admin = createClient({ url })
   await admin.connect()
   opened.defer(() => admin.end())
   const openStore = async () => opened.use(await openPostgresStore({ url, maxConnections: 4 }))

@@ -4,8 +4,9 @@
  * gathered, and 32 at a time. Pages that are written whole after a checkpoint are not counted: they depend on how often one comes.
  */
 import { randomUUID } from 'node:crypto'
-import { Client } from 'pg'
+import type { Client } from 'pg'
 import { createUuidV7 } from '../../../lib/ids.ts'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import { openPostgresStore } from '../../../src/adapters/store/postgres/open-postgres-store.ts'
 import type { Progress } from '../../../src/domain/jobs/job.ts'
 import type { JobStore, Lease } from '../../../src/domain/jobs/job-store.ts'
@@ -46,7 +47,7 @@ export async function postgresJobs(): Promise<Figure[]> {
   for (let index = 0; index < ACCOUNTS; index += 1) {
     await store.accounts.put({ id: `account-${index}`, maxRunning: JOBS, maxQueued: 100_000 })
   }
-  const admin = new Client({ connectionString: server.url })
+  const admin = createClient({ url: server.url })
   await admin.connect()
   try {
     const steps = createSteps(store.jobs)

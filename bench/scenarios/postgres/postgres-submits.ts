@@ -3,9 +3,10 @@
  * rows by the same client library: pipelined one by one, and as one statement for each table. The bare ones look nothing up, lock
  * nothing and count nothing; all of them share their commits in the same way.
  */
-import { Client } from 'pg'
+import type { Client } from 'pg'
 import { createUuidV7, newUuidV4 } from '../../../lib/ids.ts'
 import { silentLog } from '../../../lib/log.ts'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import { openConnections } from '../../../src/adapters/store/postgres/database/connections.ts'
 import { createGather } from '../../../src/adapters/store/postgres/database/gather.ts'
 import { openPartitions } from '../../../src/adapters/store/postgres/database/partitions.ts'
@@ -106,7 +107,7 @@ function toClaim({ createdAt }: NewJob, key: string) {
 }
 
 async function measure(server: PostgresServer, run: (submit: Submitted) => Promise<unknown>): Promise<Measured> {
-  const sql = new Client({ connectionString: server.url })
+  const sql = createClient({ url: server.url })
   await sql.connect()
   const readLog = () => readLogPosition(sql)
   await sql.query('CHECKPOINT')
@@ -166,7 +167,7 @@ const INSERTS = {
 async function openBareInserts(url: string) {
   const free: Client[] = []
   for (let index = 0; index < 2; index += 1) {
-    const client = new Client({ connectionString: url, pipeline: true } as ConstructorParameters<typeof Client>[0])
+    const client = createClient({ url }, { pipeline: true })
     await client.connect()
     free.push(client)
   }

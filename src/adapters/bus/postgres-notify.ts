@@ -5,10 +5,10 @@
  * what it sent: a pooler may silently ignore LISTEN. Notices that are lost while it is down are not kept: listeners learn
  * that something was lost, and read again. Events of a job's run go over links (live/live-links.ts).
  */
-import type { Duplex } from 'node:stream'
-import { Client, type ClientConfig } from 'pg'
+import type { Client } from 'pg'
 import { newUuidV4 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
+import { createClient, type PostgresPlace, streamOf } from '../../../lib/postgres/driver.ts'
 import { createBackoff } from '../../../lib/waiting/backoff.ts'
 import { settlesWithin, sleep } from '../../../lib/waiting/sleep.ts'
 import { uptimeMs } from '../../../lib/waiting/uptime.ts'
@@ -17,11 +17,7 @@ import type { LiveLinks } from './live/live-links.ts'
 import { NoticeBatch } from './notice-batch.ts'
 import { createWireBus, type Medium } from './wire-bus.ts'
 
-interface NotifyOptions {
-  readonly url: string
-  /** In place of what the URL says. */
-  readonly password?: string | undefined
-  readonly ssl?: ClientConfig['ssl']
+interface NotifyOptions extends PostgresPlace {
   /** The id of this process, which tells what it sent from what others did. */
   readonly nodeId: string
   readonly links: LiveLinks
@@ -36,6 +32,8 @@ interface NotifyOptions {
 
 const CHANNEL = 'atelier'
 const SEND = `SELECT pg_notify('${CHANNEL}', payload) FROM unnest($1::text[]) AS payload`
+// A notice needs no sync: it is not stored.
+const SETTINGS = { synchronous_commit: 'off', statement_timeout: '5000' }
 const GATHER_MS = 20
 /** Postgres refuses payloads of 8000 bytes and more; the sender's name stands before the lines. */
 const MAX_PAYLOAD_BYTES = 7800
@@ -191,7 +189,7 @@ class NotifyConnection implements Medium {
     const backoff = createBackoff({ firstMs: 100, maxMs: 5000 })
     let wasAway = false
     while (!signal.aborted) {
-      const client = new Client(toConfig(this.#options))
+      const client = createClient(this.#options, { name: 'atelier', settings: SETTINGS })
       const gone = new AbortController()
       client.on('error', () => gone.abort())
       client.on('end', () => gone.abort())
@@ -256,22 +254,5 @@ class NotifyConnection implements Medium {
       if (this.#hears && !hears) return
       this.#hears = hears
     }
-  }
-}
-
-function streamOf(client: Client): Duplex {
-  return (client as unknown as { readonly connection: { readonly stream: Duplex } }).connection.stream
-}
-
-function toConfig({ url, password, ssl }: NotifyOptions): ClientConfig {
-  return {
-    connectionString: url,
-    ...(password !== undefined && { password }),
-    ...(ssl !== undefined && { ssl }),
-    keepAlive: true,
-    connectionTimeoutMillis: CONNECT_MS,
-    application_name: 'atelier',
-    // A notice needs no sync: it is not stored.
-    options: '-c synchronous_commit=off -c statement_timeout=5000',
   }
 }

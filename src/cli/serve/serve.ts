@@ -9,7 +9,7 @@ import { settlesWithin } from '../../../lib/waiting/sleep.ts'
 import type { App } from '../../app.ts'
 import type { Config } from '../../config/config.ts'
 import { addSettingFlags, loadFromCommandLine } from '../setting-flags.ts'
-import { CommandError, EXIT, type Finish, printLine, type Terminal } from '../terminal.ts'
+import { CommandError, EXIT, exitOfStore, type Finish, printLine, type Terminal } from '../terminal.ts'
 import { readVersion } from '../version.ts'
 import { openLog } from './open-log.ts'
 
@@ -117,7 +117,8 @@ export function explainStart(error: unknown): never {
     const hint = Object.hasOwn(HINTS, code) ? HINTS[code] : null
     if (hint !== null) throw new CommandError(`cannot start: ${oneLine(error.message)}; ${hint}`, EXIT.failed)
     // The store's own errors (locked, newer schema, unusable) are already written for the operator.
-    if (error.name === 'StoreOpenError') throw new CommandError(`cannot start: ${oneLine(error.message)}`, EXIT.failed)
+    if (error.name === 'StoreOpenError')
+      throw new CommandError(`cannot start: ${oneLine(error.message)}`, exitOfStore(error))
     if (MISTAKES.includes(error.name)) throw new CommandError(`cannot start: ${oneLine(error.message)}`, EXIT.usage)
   }
   throw error

@@ -94,8 +94,8 @@ async function openNotifyBus(listener: ListenerConfig, deps: BusDeps): Promise<O
   const transport = await openSocketTransport({ auth, host: listener.host, port: listener.port })
   try {
     const links = new LiveLinks({ transport, directory: createLinkDirectory(deps), log })
-    const { url, password, ssl } = toConnection(storeConfig as PostgresConfig, secrets.databasePassword)
-    const bus = await openPostgresNotifyBus({ url, password, ssl, nodeId, links, log })
+    const place = toConnection(storeConfig as PostgresConfig, secrets.databasePassword)
+    const bus = await openPostgresNotifyBus({ ...place, nodeId, links, log })
     return {
       ...bus,
       address: listener.addressAt(transport.port),

@@ -1,10 +1,11 @@
 /** The settings of a Postgres database: what is read from an address, what is refused, and that a password is never shown. */
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { inspect } from 'node:util'
+import { parseAddress, readAddress } from '../../../lib/postgres/address.ts'
 import { type ConfigSources, loadConfig } from '../config.ts'
 import { ConfigError } from '../config-error.ts'
 import { ENV } from '../env.ts'
@@ -39,17 +40,18 @@ function refusal(env: Readonly<Record<string, string>>, more: Partial<ConfigSour
 
 describe('the address of a database', () => {
   test('is taken apart: what connects, what may be shown, and the secret', () => {
+    writeFileSync(path.join(cwd, 'ca.pem'), '')
     const { config, secrets } = load({
       [ENV.database]: `postgresql://ann%40b:${encodeURIComponent(PASSWORD)}@db.example.com:6543/shop?sslmode=verify-ca&sslrootcert=ca.pem`,
       [ENV.databasePool]: '20',
       [ENV.migrate]: 'check',
     })
+    const file = encodeURIComponent(path.join(cwd, 'ca.pem'))
     assert.deepEqual(config.store, {
       kind: 'postgres',
-      url: 'postgres://ann%40b@db.example.com:6543/shop',
+      url: `postgres://ann%40b@db.example.com:6543/shop?sslmode=verify-ca&sslrootcert=${file}&sslnegotiation=postgres&channel_binding=prefer&target_session_attrs=any`,
       shown: 'postgres://db.example.com:6543/shop',
       tls: 'verify-ca',
-      rootCertificateFile: path.join(cwd, 'ca.pem'),
       maxConnections: 20,
       migrate: 'check',
     })
@@ -58,16 +60,65 @@ describe('the address of a database', () => {
   })
 
   test('needs no TLS where nobody can listen, and says so where somebody can', () => {
-    for (const near of ['127.0.0.1', 'localhost', '[::1]:5432']) {
+    for (const near of ['127.0.0.1', 'localhost', '[::1]:5432', 'localhost,127.0.0.1:5433']) {
       assert.equal(loadStore(`postgres://a@${near}/shop`).tls, 'disable', near)
     }
-    const socket = loadStore('postgres://a@/shop?host=/run/postgresql')
-    assert.deepEqual(
-      [socket.url, socket.shown, socket.tls],
-      ['postgres://a@/shop?host=%2Frun%2Fpostgresql', 'postgres:///run/postgresql/shop', 'disable'],
-    )
+    for (const socket of ['/shop?host=/run/postgresql', '%2Frun%2Fpostgresql/shop']) {
+      const { shown, tls } = loadStore(`postgres://a@${socket}`)
+      assert.deepEqual([shown, tls], ['postgres:///run/postgresql/shop', 'disable'])
+    }
     assert.match(refusal({ [ENV.database]: 'postgres://a@10.0.0.7/shop' }), /another machine.*sslmode=verify-full/)
+    assert.match(refusal({ [ENV.database]: 'postgres://a@localhost,10.0.0.7/shop' }), /another machine/)
     assert.equal(loadStore('postgres://a@10.0.0.7/shop?sslmode=disable').tls, 'disable')
+  })
+
+  test('means by its parameters what libpq means by them', () => {
+    writeFileSync(path.join(cwd, 'ca.pem'), '')
+    const read = (query: string) => readAddress(parseAddress(loadStore(`postgres://a@h1:1,h2/shop?${query}`).url))
+    const some = read('sslmode=require&options=-c%20x%3D1+2&application_name=me&connect_timeout=7')
+    assert.deepEqual(
+      some.hosts,
+      [
+        { host: 'h1', port: 1 },
+        { host: 'h2', port: 5432 },
+      ],
+      'each host has its port',
+    )
+    assert.deepEqual(
+      [some.tls, some.channelBinding, some.target, some.options, some.applicationName, some.connectTimeoutSeconds],
+      ['require', 'prefer', 'read-write', '-c x=1+2', 'me', 7],
+    )
+    assert.equal(read('sslmode=require&sslrootcert=ca.pem').tls, 'verify-ca', 'what is named is checked against')
+    assert.equal(read('sslrootcert=system').tls, 'verify-full')
+    assert.equal(read('ssl=true&target_session_attrs=any').target, 'any')
+    assert.equal(read('sslmode=require&channel_binding=require').channelBinding, 'require')
+    const own = read('sslmode=require&sslcert=ca.pem&sslkey=ca.pem').clientCertificate
+    assert.equal(own?.key, path.join(cwd, 'ca.pem'))
+  })
+
+  test('gets from the variables of libpq what it does not say', () => {
+    const env = { PGHOST: 'h1,h2', PGPORT: '6000', PGUSER: 'ann', PGDATABASE: 'shop', PGSSLMODE: 'require' }
+    const { config, secrets } = load({ ...env, [ENV.database]: 'postgres://', PGPASSWORD: PASSWORD })
+    assert.match(
+      config.store.kind === 'postgres' ? config.store.url : '',
+      /^postgres:\/\/ann@h1:6000,h2:6000\/shop\?sslmode=require/,
+    )
+    assert.equal(secrets.databasePassword?.reveal(), PASSWORD)
+    const said = load({
+      ...env,
+      [ENV.database]: 'postgres://bob:own@localhost:1/other?sslmode=disable',
+      PGPASSWORD: 'x',
+    })
+    assert.match(
+      said.config.store.kind === 'postgres' ? said.config.store.url : '',
+      /^postgres:\/\/bob@localhost:1\/other\?/,
+    )
+    assert.equal(said.secrets.databasePassword?.reveal(), 'own', 'the address wins')
+    assert.equal(load(env).config.store.kind, 'sqlite', 'they do not choose the store')
+    assert.match(
+      refusal({ [ENV.database]: 'postgres://a@h/shop', PGSSLMODE: 'prefer' }),
+      /^database \(from ATELIER_DATABASE, with PGSSLMODE\) has an sslmode/,
+    )
   })
 
   test('is refused when it is none, with one sentence', () => {
@@ -75,19 +126,31 @@ describe('the address of a database', () => {
       ['', /is not the address of a Postgres database/],
       ['mysql://a@localhost/shop', /is not the address/],
       ['postgres://a@localhost/shop#x', /is not the address/],
+      ['postgres://a:hunter2/x@localhost/shop', /is not the address.*%40/],
+      ['postgres://a:hunter2%zz@localhost/shop', /write a percent sign as %25/],
       ['postgres://localhost/shop', /names no user/],
       ['postgres://a@localhost', /names no database/],
       ['postgres://a@localhost/', /names no database/],
+      ['postgres://a@localhost:99999/shop', /port that is not a number/],
       ['postgres://a@localhost/shop?sslmode=prefer', /not one of disable, require, verify-ca, verify-full/],
-      ['postgres://a@localhost/shop?sslmode=require&sslrootcert=x', /sslrootcert that nothing is checked against/],
+      ['postgres://a@localhost/shop?sslrootcert=x', /sslrootcert, which needs TLS/],
+      ['postgres://a@localhost/shop?sslmode=verify-ca', /verify-ca and no sslrootcert/],
+      ['postgres://a@localhost/shop?sslmode=require&sslrootcert=system', /use it with sslmode=verify-full/],
+      ['postgres://a@localhost/shop?sslmode=verify-full&sslrootcert=nowhere.pem', /cannot be read \(ENOENT\)/],
+      ['postgres://a@localhost/shop?sslmode=require&sslcert=x', /one of sslcert and sslkey/],
+      ['postgres://a@localhost/shop?channel_binding=require', /channel_binding=require, which needs TLS/],
+      ['postgres://a@h,i/shop?sslmode=require&target_session_attrs=standby', /not one of any, read-write, primary/],
+      ['postgres://a@h,i/shop?sslmode=require&port=1,2,3', /more or fewer ports than hosts/],
+      ['postgres://a@localhost/shop?connect_timeout=0', /connect_timeout that is not a number/],
       ['postgres://a@localhost/shop?host=/run', /one: …@host\/name/],
       ['postgres://a@/shop', /one: …@host\/name/],
-      ['postgres://a@localhost/shop?statement_timeout=0', /parameter "statement_timeout"/],
+      ['postgres://a@localhost/shop?statement_timeout=0', /parameter "statement_timeout"; known are sslmode/],
     ]
     for (const [text, reason] of faults) {
       const message = refusal({ [ENV.database]: text })
-      assert.match(message, /^database \(from ATELIER_DATABASE\) /, text)
+      assert.match(message, /^database /, text)
       assert.match(message, reason, text)
+      assert.doesNotMatch(message, /hunter2/)
     }
   })
 })
@@ -104,6 +167,20 @@ describe('the password of a database', () => {
     assert.match(refusal({ ...env, [ENV.databasePasswordFile]: 'nowhere' }), /databasePasswordFile names .*not a file/)
     writeFileSync(file, '\n')
     assert.match(refusal(env), /first line is empty/)
+  })
+
+  test('may come from a file in the way of libpq, which nobody else may read', () => {
+    const file = path.join(cwd, 'passwords')
+    const lines = ['# host:port:database:user:password', 'h:1:shop:ann:no', 'localhost:5432:sh\\:op:*:a\\:b\\\\:c']
+    writeFileSync(file, lines.join('\n'), { mode: 0o600 })
+    const env = { [ENV.database]: 'postgres://ann@localhost/sh%3Aop', PGPASSFILE: file }
+    assert.equal(load(env).secrets.databasePassword?.reveal(), 'a:b\\:c')
+    const byParameter = `postgres://ann@localhost/sh%3Aop?passfile=${encodeURIComponent(file)}`
+    assert.equal(load({ [ENV.database]: byParameter }).secrets.databasePassword?.reveal(), 'a:b\\:c')
+    assert.equal(load({ ...env, [ENV.database]: 'postgres://ann@localhost/x' }).secrets.databasePassword, null)
+    chmodSync(file, 0o644)
+    assert.match(refusal(env), /others may read \(chmod 600\)/)
+    assert.match(refusal({ ...env, PGPASSFILE: 'nowhere' }), /is not a file/)
   })
 
   test('is refused on a command line, and shown nowhere', () => {

@@ -1,93 +1,61 @@
 /**
- * Reads the address of a Postgres database. Its password goes into a secret at once; what remains may be shown. The messages
- * here never repeat the text, which may hold that password.
+ * Reads the address of a Postgres database, and fills its gaps from the variables of libpq. Its password goes into a secret at
+ * once. The messages here never repeat the text, which may hold that password.
  */
+import {
+  type AddressParameters,
+  type PostgresAddress,
+  parseAddress,
+  readAddress,
+} from '../../../lib/postgres/address.ts'
+import { type Environment, POSTGRES_ENV } from '../env.ts'
 import { Secret } from '../secrets.ts'
-import { isLoopback } from './read-network.ts'
 
-/** `require` encrypts and trusts any server; `verify-ca` checks who signed its certificate, `verify-full` also its name. */
-export type TlsMode = (typeof TLS_MODES)[number]
-
-interface DatabaseAddress {
-  /** For the client library: without the password, and without what `tls` says. */
-  readonly url: string
-  /** For messages. */
-  readonly shown: string
-  readonly tls: TlsMode
-  /** As it was given; null: the authorities that the runtime knows. */
-  readonly rootCertificate: string | null
+export interface GivenDatabase {
+  /** What the address says, except its password. */
+  readonly parameters: AddressParameters
   readonly password: Secret<string> | null
 }
 
-const TLS_MODES = ['disable', 'require', 'verify-ca', 'verify-full'] as const
-const PARAMETERS = ['sslmode', 'sslrootcert', 'host']
-const EXAMPLE = 'give for example postgres://atelier@db.example.com:5432/atelier?sslmode=verify-full'
-const MAX_LENGTH = 2048
-
-export function readDatabase(text: string): DatabaseAddress {
-  const url = /^postgres(ql)?:\/\//.test(text) && text.length <= MAX_LENGTH ? parse(text) : null
-  if (url === null) throw new Error(`is not the address of a Postgres database; ${EXAMPLE}`)
-  const { searchParams } = url
-  const unknown = [...searchParams.keys()].find((name) => !PARAMETERS.includes(name))
-  if (unknown !== undefined)
-    throw new Error(`has the parameter ${JSON.stringify(unknown)}; use sslmode and sslrootcert`)
-  const socketFolder = readSocketFolder(url)
-  if (url.username === '') throw new Error(`names no user; ${EXAMPLE}`)
-  const name = url.pathname.slice(1)
-  if (name === '' || name.includes('/')) throw new Error(`names no database; ${EXAMPLE}`)
-  const isNear = socketFolder !== null || isLoopback(url.hostname.replace(/^\[|\]$/g, ''))
-  return {
-    url:
-      socketFolder === null
-        ? `postgres://${url.username}@${url.host}/${name}`
-        : `postgres://${url.username}@/${name}?host=${encodeURIComponent(socketFolder)}`,
-    shown: `postgres://${socketFolder ?? url.host}/${name}`,
-    tls: readTls(searchParams.get('sslmode'), isNear),
-    rootCertificate: readRootCertificate(searchParams),
-    password: url.password === '' ? null : new Secret(decodeURIComponent(url.password)),
-  }
+export function readDatabase(text: string): GivenDatabase {
+  const parameters = new Map(parseAddress(text))
+  const password = parameters.get('password')
+  parameters.delete('password')
+  return { parameters, password: password === undefined ? null : new Secret(password) }
 }
 
-// In place of the host that an address with a socket does not have: the parser refuses a user without a host.
-const NO_HOST = 'socket.invalid'
+const ABOUT_TLS = ['sslrootcert', 'sslcert', 'sslkey', 'sslnegotiation', 'channel_binding']
 
-function parse(text: string): URL | null {
+/** The whole address; a message names the variables that are part of it. */
+export function completeAddress({ parameters }: GivenDatabase, env: Environment, label: string): PostgresAddress {
+  const isPlain = (parameters.get('sslmode') ?? env[POSTGRES_ENV.sslmode]) === 'disable'
+  const more = Object.entries(POSTGRES_ENV).flatMap(([name, variable]) => {
+    const value = env[variable]
+    if (value === undefined || value === '' || name === 'password' || parameters.has(name)) return []
+    return isPlain && ABOUT_TLS.includes(name) ? [] : [{ name, variable, value }]
+  })
   try {
-    const url = new URL(text.replace(/^([a-z]+:\/\/[^/?#]*@)\//, `$1${NO_HOST}/`))
-    decodeURIComponent(url.password)
-    return url.hash === '' ? url : null
-  } catch {
-    return null
+    return readAddress(new Map([...parameters, ...more.map(({ name, value }) => [name, value] as const)]))
+  } catch (error) {
+    const added = more.length === 0 ? '' : `, with ${more.map(({ variable }) => variable).join(', ')}`
+    throw new Error(`database (from ${label}${added}) ${(error as Error).message}`)
   }
 }
 
-function readSocketFolder(url: URL): string | null {
-  const folder = url.searchParams.get('host')
-  const hasHost = url.hostname !== NO_HOST
-  if (hasHost && folder === null) return null
-  if (hasHost || folder === null || !folder.startsWith('/')) {
-    throw new Error(
-      'names a host and a folder of a socket, or none of them; give one: …@host/name, or …@/name?host=/run/postgresql',
-    )
+/** The password that a file in the way of libpq has for this address: lines of host:port:database:user:password. */
+export function findInPassFile(text: string, { hosts, database, user }: PostgresAddress): string | null {
+  for (const { host, port } of hosts) {
+    const wanted = [host, `${port}`, database, user]
+    for (const line of text.split(/\r?\n/)) {
+      if (line.startsWith('#')) continue
+      // A backslash makes a colon or a backslash part of its field.
+      const fields = /^((?:\\.|[^:\\])*):((?:\\.|[^:\\])*):((?:\\.|[^:\\])*):((?:\\.|[^:\\])*):(.+)$/s
+        .exec(line)
+        ?.slice(1)
+      const [password, ...keys] = (fields ?? []).map((field) => field.replaceAll(/\\(.)/gs, '$1')).reverse()
+      if (password !== undefined && keys.reverse().every((key, index) => key === '*' || key === wanted[index]))
+        return password
+    }
   }
-  return folder
-}
-
-function readTls(given: string | null, isNear: boolean): TlsMode {
-  if (given === null && isNear) return 'disable'
-  const mode = TLS_MODES.find((known) => known === given)
-  if (mode !== undefined) return mode
-  if (given === null) {
-    throw new Error(
-      'is on another machine and has no sslmode; add ?sslmode=verify-full, or sslmode=disable where nobody can listen',
-    )
-  }
-  throw new Error(`has an sslmode that is not one of ${TLS_MODES.join(', ')}`)
-}
-
-function readRootCertificate(parameters: URLSearchParams): string | null {
-  const file = parameters.get('sslrootcert')
-  if (file === null || file === 'system') return null
-  if (parameters.get('sslmode')?.startsWith('verify-') === true && file !== '') return file
-  throw new Error('has an sslrootcert that nothing is checked against; use it with sslmode=verify-ca or verify-full')
+  return null
 }

@@ -1,8 +1,8 @@
 /** A database server that crashes between the keeping of bytes and the record of them. Whoever keeps them outlives it. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Client } from 'pg'
 import { systemClock } from '../../../lib/clock.ts'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import { openPostgresStore } from '../../../src/adapters/store/postgres/open-postgres-store.ts'
 import { settleBlob } from '../../../src/domain/assets/blob-store.ts'
 import { isStoreAway } from '../../../src/domain/errors.ts'
@@ -40,7 +40,7 @@ test('bytes that were kept are there, and announced, after the server has crashe
 })
 
 async function findWalWriter(url: string): Promise<number> {
-  const client = new Client({ connectionString: url })
+  const client = createClient({ url })
   client.on('error', () => {})
   await client.connect()
   try {

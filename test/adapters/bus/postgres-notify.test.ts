@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { Client } from 'pg'
 import { silentLog } from '../../../lib/log.ts'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import type { ProcessBus } from '../../../src/adapters/bus/bus-health.ts'
 import { openPostgresNotifyBus } from '../../../src/adapters/bus/postgres-notify.ts'
 import { testEventBus } from '../../contracts/bus/event-bus.ts'
@@ -96,7 +96,7 @@ describe('the bus over Postgres', () => {
       other.onWork((pool) => pool === 'after' && resolve())
     })
     const gaps = [one, other].map(untilGap)
-    const client = new Client({ connectionString: database.url })
+    const client = createClient({ url: database.url })
     await client.connect()
     await client.query(
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname = current_database()`,

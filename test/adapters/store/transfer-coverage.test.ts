@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { constants, DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
-import { Client } from 'pg'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import { toSelect as toPostgresSelect } from '../../../src/adapters/store/postgres/transfer/record-tables.ts'
 import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { toSelect as toSqliteSelect } from '../../../src/adapters/store/sqlite/transfer/record-tables.ts'
@@ -79,7 +79,7 @@ function findNeedless(all: ReadonlySet<string>, carried: ReadonlySet<string>, le
 
 test('a move from Postgres leaves nothing behind but what is named', async () => {
   await using database = await createTestDatabase()
-  const client = new Client({ connectionString: database.url })
+  const client = createClient({ url: database.url })
   await client.connect()
   try {
     const ask = async (text: string) =>

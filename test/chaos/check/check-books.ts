@@ -1,5 +1,6 @@
 /** The books, read from outside when all nodes have ended: what is counted, charged, held and kept must agree with what happened. */
-import { Client } from 'pg'
+import type { Client } from 'pg'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import { openPostgresStore } from '../../../src/adapters/store/postgres/open-postgres-store.ts'
 import type { FlawKind, ToldAt } from '../load/told.ts'
 import type { World } from '../world/world.ts'
@@ -65,7 +66,7 @@ interface BooksParts {
 export async function checkBooks(world: World, { told, excused }: BooksParts): Promise<CheckedBooks> {
   const flaws: Flaw[] = []
   const add = (kind: FlawKind, text: string, id: string | null = null) => flaws.push({ kind, text, id, at: null })
-  const client = new Client({ connectionString: world.databaseUrl() })
+  const client = createClient({ url: world.databaseUrl() })
   await client.connect()
   try {
     for (const [kind, what, sql] of NONE) {

@@ -2,9 +2,10 @@
  * A bucket and its index: every record leads to an object with the right bytes, and once the sweeps have done their work nothing else
  * is there. They are run here with a clock that is days ahead, because what a process that died has left is looked for two days later.
  */
-import { Client } from 'pg'
+
 import { openBlake3 } from '../../../lib/files/blake3.ts'
 import { silentLog } from '../../../lib/log.ts'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import { createObjectCollector } from '../../../src/adapters/blobs/s3/collect-objects.ts'
 import { OBJECTS } from '../../../src/adapters/blobs/s3/s3-blobs.ts'
 import { openPostgresStore } from '../../../src/adapters/store/postgres/open-postgres-store.ts'
@@ -64,7 +65,7 @@ export async function checkBucket(world: World, bucket: FakeS3): Promise<Flaw[]>
 
 /** The names of objects by the hashes of their bytes. */
 async function readIndex(world: World): Promise<Map<string, string>> {
-  const client = new Client({ connectionString: world.databaseUrl() })
+  const client = createClient({ url: world.databaseUrl() })
   await client.connect()
   try {
     const { rows } = await client.query('SELECT hash, object_key FROM blob')

@@ -2,7 +2,7 @@
  * What the engines did, by logs of their own that outlive them: no claim of a job may have been begun or ended twice. A job may be handed
  * out again as the same attempt when Postgres crashed or was lost meanwhile: claims are not synced, so that the newest may be forgotten.
  */
-import { Client } from 'pg'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import { attemptsByPrompt } from '../../support/engines/jobs-by-prompt.ts'
 import type { FaultRecord } from '../faults/strike.ts'
 import type { ToldAt } from '../load/told.ts'
@@ -78,7 +78,7 @@ interface Life {
  */
 async function readLives(world: World, told: readonly ToldAt[]): Promise<ReadonlyMap<string, Life>> {
   const lives = new Map<string, Life>()
-  const client = new Client({ connectionString: world.databaseUrl() })
+  const client = createClient({ url: world.databaseUrl() })
   await client.connect()
   try {
     for (const { id, from, until } of (await client.query(RECORDS)).rows) lives.set(id, { from, until })

@@ -1,5 +1,5 @@
 /** The hashes of all bytes that records refer to. */
-import { Client } from 'pg'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import type { World } from '../world/world.ts'
 
 const REFERENCES = ['asset', 'output', 'account_blob', 'job_input', 'router_result', 'router_input']
@@ -9,7 +9,7 @@ export async function readKnownHashes(
   world: World,
   { withCandidates }: { readonly withCandidates: boolean },
 ): Promise<Set<string>> {
-  const client = new Client({ connectionString: world.databaseUrl() })
+  const client = createClient({ url: world.databaseUrl() })
   await client.connect()
   try {
     const known = new Set<string>()

@@ -3,7 +3,7 @@
  * stand for them. Each look is one statement and sees one moment, whatever the nodes do meanwhile.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { Client } from 'pg'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import type { World } from '../world/world.ts'
 import type { Flaw } from './check-told.ts'
 
@@ -52,16 +52,12 @@ interface AboveRow {
 
 /** The database may be away just now. */
 async function look(world: World): Promise<AboveRow[]> {
-  const client = new Client({
-    connectionString: world.databaseUrl(),
-    connectionTimeoutMillis: GIVE_UP_MS,
-    query_timeout: GIVE_UP_MS,
-  })
-  client.on('error', () => {})
+  const client = createClient({ url: world.databaseUrl() })
   try {
     await client.connect()
     const { concurrentJobs, routerConcurrency } = world.limits
-    return (await client.query<AboveRow>(ABOVE, [concurrentJobs, routerConcurrency])).rows
+    const asked = { text: ABOVE, values: [concurrentJobs, routerConcurrency], query_timeout: GIVE_UP_MS }
+    return (await client.query<AboveRow>(asked)).rows
   } finally {
     await client.end().catch(() => {})
   }

@@ -4,7 +4,7 @@
  */
 import { platform } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Client } from 'pg'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import type { FaultProxy, LinkState } from '../../support/network/fault-proxy.ts'
 import type { SeededRandom } from '../../support/seeded-random.ts'
 import type { ServiceNode } from '../world/service-node.ts'
@@ -240,7 +240,7 @@ async function failOver(world: World): Promise<() => Promise<void>> {
 }
 
 async function endBackends(world: World, which: string): Promise<void> {
-  const client = new Client({ connectionString: world.databaseUrl() })
+  const client = createClient({ url: world.databaseUrl() })
   await client.connect()
   try {
     await client.query(

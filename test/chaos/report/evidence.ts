@@ -1,7 +1,7 @@
 /** What is needed to understand a flaw afterwards: which faults were on, what the nodes said, and what became of the job. */
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
-import { Client } from 'pg'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import type { Flaw } from '../check/check-told.ts'
 import type { FaultRecord } from '../faults/strike.ts'
 import type { ToldAt } from '../load/told.ts'
@@ -86,7 +86,7 @@ const ABOUT = `
   UNION ALL SELECT row_to_json(router_call)::text FROM router_call WHERE key = $1`
 
 async function readRows(world: World, flaws: readonly Flaw[]): Promise<string[][]> {
-  const client = new Client({ connectionString: world.databaseUrl() })
+  const client = createClient({ url: world.databaseUrl() })
   await client.connect()
   try {
     const all: string[][] = []

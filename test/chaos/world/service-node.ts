@@ -9,6 +9,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { type SpawnedServer, spawnServer } from '../../support/app/spawn-server.ts'
 import { type FaultProxy, openFaultProxy } from '../../support/network/fault-proxy.ts'
+import { toServerUrl } from '../../support/postgres/postgres-server.ts'
 import type { BusLink, ChaosBus } from './bus.ts'
 import type { ProcessFaults } from './preload.ts'
 import type { ChaosStorage } from './storage.ts'
@@ -129,10 +130,12 @@ export class ServiceNode implements AsyncDisposable {
   #spawnWithDatabase(): Promise<SpawnedServer> {
     const { databaseName, flags, env, storage } = this.#options
     const bytes = storage.settingsFor(this.name, this.storage)
-    const url = `postgres://atelier@127.0.0.1:${this.database.port}/${databaseName}`
     return spawnServer(
-      ['--database', url, ...this.#busSettings.flags, ...bytes.flags, ...flags],
-      { ...env, ...this.#busSettings.env, ...bytes.env, ...this.#faultEnv() },
+      [...this.#busSettings.flags, ...bytes.flags, ...flags],
+      {
+        ...{ ...env, ...this.#busSettings.env, ...bytes.env, ...this.#faultEnv() },
+        ATELIER_DATABASE: toServerUrl(this.database.port, databaseName),
+      },
       { onOutput: (text) => appendFileSync(this.logFile, text) },
     )
   }

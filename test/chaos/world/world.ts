@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { openPostgresStore } from '../../../src/adapters/store/postgres/open-postgres-store.ts'
 import { addPaidAccountTo } from '../../support/app/paid-account.ts'
 import { type FaultProxy, openFaultProxy } from '../../support/network/fault-proxy.ts'
+import { toServerUrl } from '../../support/postgres/postgres-server.ts'
 import { type ReplicatedPostgres, startReplicatedPostgres } from '../../support/postgres/replicated-postgres.ts'
 import { createDatabaseOn } from '../../support/postgres/test-database.ts'
 import { waitUntil } from '../../support/wait-until.ts'
@@ -76,7 +77,7 @@ export async function openWorld(shape: WorldShape, folder: string): Promise<Worl
   const postgres = opening.use(await startReplicatedPostgres({ shared_buffers: '64MB' }))
   const database = await createDatabaseOn(postgres.primary.url)
   const databaseName = new URL(database.url).pathname.slice(1)
-  const databaseUrl = () => new URL(`/${databaseName}`, postgres.primary.url).href
+  const databaseUrl = () => toServerUrl(postgres.primary.port, databaseName)
   const accounts = await addAccounts(databaseUrl())
   const storage = opening.use(await openStorage(shape.bytes, folder))
   const bus = opening.use(await openBus(shape.bus))

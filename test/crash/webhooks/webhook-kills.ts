@@ -37,7 +37,12 @@ export async function killAndCheckWebhooks(options: WebhookKills): Promise<void>
   stack.defer(() => rm(dataDir, { recursive: true, force: true }))
   const database = options.store === 'sqlite' ? null : stack.use(await createTestDatabase())
   // Postgres demands a key; any will do.
-  const env = { ...(database !== null && { ATELIER_SECRET_KEY: Buffer.alloc(32, 3).toString('base64') }) }
+  const env = {
+    ...(database !== null && {
+      ATELIER_DATABASE: database.url,
+      ATELIER_SECRET_KEY: Buffer.alloc(32, 3).toString('base64'),
+    }),
+  }
   await using receiver = await startWebhookReceiver()
   for (const path of [...PATHS, GONE]) receiver.expect(path, SECRET)
   const refusing = await findFreePort()
@@ -50,7 +55,6 @@ export async function killAndCheckWebhooks(options: WebhookKills): Promise<void>
     '100ms',
     '--webhook-timeout',
     '1s',
-    ...(database === null ? [] : ['--database', database.url]),
   ]
   let server: SpawnedServer = await spawnServer(flags, env)
   // Nobody listens at this address until the service has been killed once.

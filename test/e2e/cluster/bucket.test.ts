@@ -11,6 +11,7 @@ import { runInProcess } from '../../support/cli/in-process.ts'
 import { call } from '../../support/clients/call.ts'
 import { assetRef, CheckedClient, node, refused } from '../../support/clients/checked-client.ts'
 import { createFakeEngine } from '../../support/engines/fake-engine.ts'
+import { TEST_PASSWORD, withoutPassword } from '../../support/postgres/postgres-server.ts'
 import { createTestDatabase } from '../../support/postgres/test-database.ts'
 import { startFakeS3 } from '../../support/s3/fake-s3.ts'
 import { waitUntil } from '../../support/wait-until.ts'
@@ -209,9 +210,9 @@ test('a bucket of another database is refused, and so is a database whose bytes 
 test('the doctor tries everything on the bucket, and says what does not work', async () => {
   await using service = await startTwo()
   const { fake } = service
-  const env = { ATELIER_SECRET_KEY: SECRET_KEY, ATELIER_BLOBS_KEYS: fake.keys }
+  const env = { ATELIER_SECRET_KEY: SECRET_KEY, ATELIER_BLOBS_KEYS: fake.keys, PGPASSWORD: TEST_PASSWORD }
   const examine = async (url = service.database.url) => {
-    const args = ['doctor', '--database', url, '--blobs', fake.blobsUrl, '--port', '0']
+    const args = ['doctor', '--database', withoutPassword(url), '--blobs', fake.blobsUrl, '--port', '0']
     const { stdout } = await runInProcess(args, { cwd: service.one.dataDir, env })
     return stdout
       .split('\n')
@@ -283,7 +284,8 @@ test('a data folder moves to a database and a bucket and back, and its bytes are
   const root = await mkdtemp(join(tmpdir(), 'atelier-bucket-'))
   await using database = await createTestDatabase()
   await using fake = await startFakeS3()
-  const env = { ATELIER_SECRET_KEY: SECRET_KEY, ATELIER_BLOBS_KEYS: fake.keys }
+  const env = { ATELIER_SECRET_KEY: SECRET_KEY, ATELIER_BLOBS_KEYS: fake.keys, PGPASSWORD: TEST_PASSWORD }
+  const place = withoutPassword(database.url)
   const run = (...args: string[]) => runInProcess(args, { cwd: root, env })
   const large = patterned(10 * 1024 * 1024)
   let id = ''
@@ -298,7 +300,7 @@ test('a data folder moves to a database and a bucket and back, and its bytes are
     await client.run({ '1': node('FakeSave', { count: 2 }) })
     await app.app[Symbol.asyncDispose]()
   }
-  const there = await run('move', '--from', 'data', '--to', database.url, '--blobs', fake.blobsUrl)
+  const there = await run('move', '--from', 'data', '--to', place, '--blobs', fake.blobsUrl)
   assert.equal(there.code, 0, there.stderr)
   assert.match(there.stdout, /bytes are in s3:\/\/test-bytes\//)
   const settings = { database: database.url, secretKey: SECRET_KEY, blobs: fake.blobsUrl, blobsKeys: fake.keys }
@@ -307,26 +309,26 @@ test('a data folder moves to a database and a bucket and back, and its bytes are
     const content = await call(app.url, `/api/v2/assets/${id}/content`)
     assert.ok(large.equals(content.bytes))
   }
-  const verify = () => run('verify', '--database', database.url, '--blobs', fake.blobsUrl, '--data-dir', 'scratch')
+  const verify = () => run('verify', '--database', place, '--blobs', fake.blobsUrl, '--data-dir', 'scratch')
   const well = await verify()
   assert.deepEqual([well.code, well.stdout.endsWith('all is well\n')], [0, true], well.stdout + well.stderr)
   const [damaged] = [...fake.objects].filter(([key, { bytes }]) => key.startsWith('up/') && bytes.length > 1000)
   damaged[1].bytes[5] ^= 1
   const ill = await verify()
   assert.match(ill.stdout, /^damaged {3}[0-9a-f]{64}\n.*one fault\n$/)
-  const refusedMove = await run('move', '--from', fake.blobsUrl, '--to', 'files', '--database', database.url)
+  const refusedMove = await run('move', '--from', fake.blobsUrl, '--to', 'files', '--database', place)
   assert.deepEqual(
     [refusedMove.code, /are damaged; run `atelier verify --set-aside`/.test(refusedMove.stderr)],
     [1, true],
   )
   damaged[1].bytes[5] ^= 1
-  const bytesAlone = await run('move', '--from', fake.blobsUrl, '--to', 'files', '--database', database.url)
+  const bytesAlone = await run('move', '--from', fake.blobsUrl, '--to', 'files', '--database', place)
   assert.equal(bytesAlone.code, 0, bytesAlone.stderr)
   assert.match(bytesAlone.stdout, /bytes are in .*files; start every process with them/)
   await using other = await startFakeS3()
-  const onward = await run('move', '--from', 'files', '--to', other.blobsUrl, '--database', database.url)
+  const onward = await run('move', '--from', 'files', '--to', other.blobsUrl, '--database', place)
   assert.equal(onward.code, 0, onward.stderr)
-  const back = await run('move', '--from', database.url, '--to', 'back', '--blobs', other.blobsUrl)
+  const back = await run('move', '--from', place, '--to', 'back', '--blobs', other.blobsUrl)
   assert.equal(back.code, 0, back.stderr)
   {
     await using app = await startTestApp({ dataDir: join(root, 'back'), settings: { secretKey: SECRET_KEY } })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { Client } from 'pg'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import type { Claim } from '../../../src/domain/jobs/job-store.ts'
 import { at, ONE_LANE, START, Tenant } from '../../contracts/store-under-test.ts'
 import { askAll, shareCluster } from '../../support/cluster/share-cluster.ts'
@@ -53,7 +53,7 @@ describe('three processes on one database claim', () => {
     }
     // Each look sees one moment of the database.
     const look = async () => {
-      const client = new Client({ connectionString: cluster().url })
+      const client = createClient({ url: cluster().url })
       await client.connect()
       try {
         while (!isDone()) {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
-import { Client } from 'pg'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import type { Claim } from '../../../src/domain/jobs/job-store.ts'
 import { at, LOST, ONE_LANE, START, Tenant } from '../../contracts/store-under-test.ts'
 import { shareCluster } from '../../support/cluster/share-cluster.ts'
@@ -94,7 +94,7 @@ describe('of three processes on one database', () => {
   })
 
   async function listEnded(accountId: string): Promise<{ id: string; lease_id: string }[]> {
-    const client = new Client({ connectionString: cluster().url })
+    const client = createClient({ url: cluster().url })
     await client.connect()
     try {
       const text = `SELECT id, lease_id FROM job_done WHERE account_id = $1 AND status = 'succeeded'`

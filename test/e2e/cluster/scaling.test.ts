@@ -1,7 +1,7 @@
 /** Workers come and go: what is wanted of them is said by a process that has none, and nothing is lost on the way. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { Client } from 'pg'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import { pictureGraph } from '../../support/app/fleet-app.ts'
 import type { SpawnedServer } from '../../support/app/spawn-server.ts'
 import { call } from '../../support/clients/call.ts'
@@ -54,7 +54,7 @@ describe('a service whose workers come and go', () => {
       return fits(pool) ? pool : null
     })
   async function attemptsOf(id: string): Promise<number> {
-    const client = new Client({ connectionString: processes.databaseUrl })
+    const client = createClient({ url: processes.databaseUrl })
     await client.connect()
     try {
       return (await client.query('SELECT attempt FROM job_done WHERE id = $1', [id])).rows[0].attempt

@@ -5,7 +5,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { Client } from 'pg'
+import type { Client } from 'pg'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import { openPostgresStore } from '../../../src/adapters/store/postgres/open-postgres-store.ts'
 import { type SpawnedServer, spawnServer } from '../../support/app/spawn-server.ts'
 import { type Answer, call } from '../../support/clients/call.ts'
@@ -31,7 +32,7 @@ describe('three services on one database', () => {
     stack.defer(() => rmSync(folder, { recursive: true, force: true }))
     const { url } = stack.use(await createTestDatabase())
     databaseUrl = url
-    database = new Client({ connectionString: url })
+    database = createClient({ url })
     await database.connect()
     stack.defer(() => database.end())
     const prices = path.join(folder, 'prices.json')

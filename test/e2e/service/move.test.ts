@@ -14,6 +14,7 @@ import { runInProcess } from '../../support/cli/in-process.ts'
 import { CheckedClient, node } from '../../support/clients/checked-client.ts'
 import { LegacyClient } from '../../support/clients/legacy-client.ts'
 import { createFakeEngine } from '../../support/engines/fake-engine.ts'
+import { TEST_PASSWORD, withoutPassword } from '../../support/postgres/postgres-server.ts'
 import { createTestDatabase } from '../../support/postgres/test-database.ts'
 
 const SECRET_KEY = 'ab'.repeat(32)
@@ -120,16 +121,18 @@ test('the command moves folder and bytes, leaves a mark behind, and the jobs go 
   withFolder(async (root) => {
     await using database = await createTestDatabase()
     const directory = join(root, 'data')
-    const env = { ATELIER_SECRET_KEY: SECRET_KEY }
+    // The variable names the same database, so its password is used.
+    const env = { ATELIER_SECRET_KEY: SECRET_KEY, ATELIER_DATABASE: database.url }
+    const bare = withoutPassword(database.url)
     const run = (...args: string[]) => runInProcess(['move', ...args], { cwd: root, env })
-    const there = await run('--from', 'data', '--to', database.url, '--data-dir', join(root, 'bytes'))
+    const there = await run('--from', 'data', '--to', bare, '--data-dir', join(root, 'bytes'))
     assert.equal(there.code, 0, there.stderr)
     assert.match(there.stdout, /job +8 rows, the same on both sides/)
     assert.match(there.stdout, /bytes +\d+ files, .*each read and compared\nmoved to postgres:\/\//)
     await assert.rejects(startTestApp({ dataDir: directory }), /Its records were moved to postgres:\/\//)
-    const wrong = await run('--from', database.url, '--to', 'back')
+    const wrong = await run('--from', bare, '--to', 'back')
     assert.deepEqual([wrong.code, /give --data-dir/.test(wrong.stderr)], [2, true])
-    const back = await run('--from', database.url, '--to', 'back', '--data-dir', join(root, 'bytes'))
+    const back = await run('--from', bare, '--to', 'back', '--data-dir', join(root, 'bytes'))
     assert.equal(back.code, 0, back.stderr)
     const engine = createFakeEngine()
     await using app = await startTestApp({
@@ -154,8 +157,8 @@ test('bytes that stay in their folder are all in files of it afterwards, because
   withFolder(async (root) => {
     await using database = await createTestDatabase()
     const directory = join(root, 'data')
-    const env = { ATELIER_SECRET_KEY: SECRET_KEY }
-    const flags = ['--from', 'data', '--to', database.url, '--data-dir', directory]
+    const env = { ATELIER_SECRET_KEY: SECRET_KEY, PGPASSWORD: TEST_PASSWORD }
+    const flags = ['--from', 'data', '--to', withoutPassword(database.url), '--data-dir', directory]
     const there = await runInProcess(['move', ...flags], { cwd: root, env })
     assert.equal(there.code, 0, there.stderr)
     const settings = { secretKey: SECRET_KEY, workers: '1' }

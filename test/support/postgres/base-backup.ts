@@ -5,7 +5,7 @@
 import { spawnSync } from 'node:child_process'
 import { chownSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { Client } from 'pg'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import type { PostgresServer } from './postgres-server.ts'
 
 export interface BaseBackup {
@@ -19,7 +19,7 @@ export async function takeBackup(
   { url }: PostgresServer,
   { folder, meanwhile }: { readonly folder: string; readonly meanwhile: () => Promise<void> },
 ): Promise<BaseBackup> {
-  const client = new Client({ connectionString: url })
+  const client = createClient({ url })
   await client.connect()
   try {
     const { rows } = await client.query<{ data_directory: string }>('SHOW data_directory')

@@ -1,11 +1,26 @@
-/** A real Postgres server for tests: in a folder of its own, on a free port of the loopback interface, gone without a trace. */
+/**
+ * A real Postgres server for tests: in a folder of its own, on a free port of the loopback interface, gone without a trace. As a server
+ * that people run, it wants a password (scram) and TLS, and clients check its certificate.
+ */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, closeSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  copyFileSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Client } from 'pg'
+import { fileURLToPath } from 'node:url'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import { findFreePort } from '../network/free-port.ts'
 import { findPostgresBinaries } from './postgres-binaries.ts'
 
@@ -14,6 +29,8 @@ interface ServerOptions {
   readonly isDurable?: boolean
   /** Further settings of the server. */
   readonly settings?: Readonly<Record<string, string>>
+  /** Who may come in and how, as in pg_hba.conf; left out: everybody over TLS and with a password. */
+  readonly access?: string
   /** Fills the empty folder of the server; left out: a new, empty cluster. */
   readonly fill?: (folder: ServerFolder) => Promise<void>
 }
@@ -40,12 +57,18 @@ export interface PostgresServer extends AsyncDisposable {
 }
 
 const USER = 'atelier'
+/** Whatever an address, a file, a shell or a connection string could trip over. */
+export const TEST_PASSWORD = `p@ss:/w?o#r%d%25 [&=+;,] ~"'\\$ é€🔑 `
+const SCRAM_AND_TLS = `hostssl all all 127.0.0.1/32 scram-sha-256
+hostssl replication all 127.0.0.1/32 scram-sha-256
+`
 const START_GIVE_UP_MS = 120_000
 const LOOK_EVERY_MS = 20
 const SIGNALS = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const
 
 export async function startPostgres(options: ServerOptions = {}): Promise<PostgresServer> {
-  const { isDurable = false, settings = {}, fill = initialise } = options
+  const { isDurable = false, settings = {}, access = SCRAM_AND_TLS } = options
+  const fill = options.fill ?? ((folder: ServerFolder) => initialise(folder, access))
   const binaries = findPostgresBinaries()
   const owner = findOwner()
   const directory = mkdtempSync(path.join(tmpdir(), 'atelier-postgres-'))
@@ -66,6 +89,10 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
     listen_addresses: '127.0.0.1',
     port: `${port}`,
     unix_socket_directories: '',
+    ssl: 'on',
+    ssl_ca_file: 'authority.pem',
+    ssl_cert_file: 'server.pem',
+    ssl_key_file: 'server.key',
     max_connections: '300',
     shared_buffers: '128MB',
     fsync: isDurable ? 'on' : 'off',
@@ -73,7 +100,7 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
     ...settings,
   }
   const args = ['-D', data, ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
-  const url = `postgres://${USER}@127.0.0.1:${port}/postgres`
+  const url = toServerUrl(port)
   let child: ChildProcess | null = null
 
   async function start(): Promise<void> {
@@ -82,6 +109,8 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
     const started = spawn(path.join(binaries, 'postgres'), args, {
       ...identity,
       cwd: directory,
+      // As a standby it is a client too, which looks for certificates in its home.
+      env: { ...process.env, HOME: directory },
       stdio: ['ignore', 'ignore', log],
     })
     closeSync(log)
@@ -140,13 +169,46 @@ export async function startPostgres(options: ServerOptions = {}): Promise<Postgr
   }
 }
 
-async function initialise({ data, identity }: ServerFolder): Promise<void> {
+/** With all that a client needs to get in; left out: the maintenance database. */
+export function toServerUrl(port: number, database = 'postgres'): string {
+  const tls = `sslmode=verify-full&sslrootcert=${encodeURIComponent(certificate('authority.pem'))}`
+  return `postgres://${USER}:${encodeURIComponent(TEST_PASSWORD)}@127.0.0.1:${port}/${database}?${tls}`
+}
+
+/** For a command line, which holds no passwords: goes with `PGPASSWORD`. */
+export function withoutPassword(url: string): string {
+  const bare = new URL(url)
+  bare.password = ''
+  return bare.href
+}
+
+/** A file of the folder `certificates`. */
+export function certificate(name: string): string {
+  return fileURLToPath(new URL(`certificates/${name}`, import.meta.url))
+}
+
+async function initialise({ data, identity }: ServerFolder, access: string): Promise<void> {
+  const { uid = -1, gid = -1 } = identity
+  const passwordFile = path.join(path.dirname(data), 'password')
+  writeFileSync(passwordFile, `${TEST_PASSWORD}\n`, { mode: 0o600 })
+  chownSync(passwordFile, uid, gid)
   const made = spawnSync(
     path.join(findPostgresBinaries(), 'initdb'),
-    ['-D', data, '-U', USER, '-A', 'trust', '-E', 'UTF8', '--locale=C', '--no-instructions', '--no-sync'],
+    [
+      ...['-D', data, '-U', USER, '-A', 'scram-sha-256', '--pwfile', passwordFile],
+      ...['-E', 'UTF8', '--locale=C', '--no-instructions', '--no-sync'],
+    ],
     { ...identity, cwd: path.dirname(data), encoding: 'utf8' },
   )
   if (made.status !== 0) throw new Error(`initdb failed: ${made.error?.message ?? made.stderr}`)
+  writeFileSync(path.join(data, 'pg_hba.conf'), access)
+  for (const name of readdirSync(certificate('.'))) {
+    const copy = path.join(data, name)
+    copyFileSync(certificate(name), copy)
+    // A server refuses keys that others may read.
+    chmodSync(copy, 0o600)
+    chownSync(copy, uid, gid)
+  }
 }
 
 /** Postgres refuses to run as root. */
@@ -177,7 +239,7 @@ function listFamily(parent: number): number[] {
 async function untilReachable(url: string, mustGoOn: () => void): Promise<void> {
   const giveUpAt = performance.now() + START_GIVE_UP_MS
   for (;;) {
-    const client = new Client({ connectionString: url })
+    const client = createClient({ url })
     try {
       await client.connect()
       await client.end()

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { platform } from 'node:os'
 import { test } from 'node:test'
-import { Client } from 'pg'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import { startReplicatedPostgres } from './replicated-postgres.ts'
 
 async function ask(url: string, sql: string): Promise<unknown[]> {
-  const client = new Client({ connectionString: url })
+  const client = createClient({ url })
   await client.connect()
   try {
     return (await client.query(sql)).rows
@@ -33,7 +33,7 @@ test('a server that is frozen answers nothing, and goes on where it stopped', {
   skip: platform() === 'linux' ? false : 'processes of a server are found in /proc, which is of Linux',
 }, async () => {
   await using pair = await startReplicatedPostgres()
-  const client = new Client({ connectionString: pair.primary.url })
+  const client = createClient({ url: pair.primary.url })
   await client.connect()
   const thaw = pair.primary.freeze()
   const answer = client.query('SELECT 1 AS n')

@@ -8,9 +8,9 @@ import { once } from 'node:events'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { Client } from 'pg'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import { type FaultProxy, openFaultProxy } from '../network/fault-proxy.ts'
-import { type PostgresServer, type ServerFolder, startPostgres } from './postgres-server.ts'
+import { type PostgresServer, type ServerFolder, startPostgres, TEST_PASSWORD } from './postgres-server.ts'
 
 export interface ReplicatedPostgres extends AsyncDisposable {
   /** The one that takes writes. It is another one after a fail-over. */
@@ -81,7 +81,9 @@ class ReplicatedPair implements ReplicatedPostgres {
     const { primary, replication } = this
     replication.aim(primary.port)
     const { settings } = this.#options
-    const source = `host=127.0.0.1 port=${replication.port} user=atelier application_name=standby`
+    const password = TEST_PASSWORD.replaceAll(/['\\]/g, '\\$&')
+    const tls = 'sslmode=verify-full sslrootcert=authority.pem'
+    const source = `host=127.0.0.1 port=${replication.port} user=atelier password='${password}' ${tls} application_name=standby`
     this.#standby = await startPostgres({
       ...this.#options,
       settings: { ...settings, primary_conninfo: source, hot_standby: 'on' },
@@ -118,7 +120,7 @@ class ReplicatedPair implements ReplicatedPostgres {
 
 /** A copy of a running server that goes on as its standby. */
 async function copyServer({ url, dataFolder }: PostgresServer, { data, identity }: ServerFolder): Promise<void> {
-  const client = new Client({ connectionString: url })
+  const client = createClient({ url })
   await client.connect()
   try {
     await client.query("SELECT pg_backup_start('standby', true)")
@@ -159,7 +161,7 @@ async function run(program: string, args: readonly string[], identity: object, f
 
 /** The first row. */
 async function ask(url: string, sql: string): Promise<Record<string, unknown> | undefined> {
-  const client = new Client({ connectionString: url })
+  const client = createClient({ url })
   await client.connect()
   try {
     return (await client.query(sql)).rows[0]

@@ -4,8 +4,9 @@
  */
 import { createHash, randomUUID } from 'node:crypto'
 import { after } from 'node:test'
-import { Client } from 'pg'
+import type { Client } from 'pg'
 import { systemClock } from '../../../lib/clock.ts'
+import { createClient } from '../../../lib/postgres/driver.ts'
 import { loadMigrations } from '../../../src/adapters/store/migration-files.ts'
 import { applyMigrations, MIGRATIONS_DIRECTORY } from '../../../src/adapters/store/postgres/database/migrations.ts'
 import { openSession } from '../../../src/adapters/store/postgres/database/session.ts'
@@ -103,7 +104,7 @@ async function ensureTemplate(serverUrl: string): Promise<string> {
 }
 
 async function onServer<Result>(url: string, body: (client: Client) => Promise<Result>): Promise<Result> {
-  const client = new Client({ connectionString: url })
+  const client = createClient({ url })
   await client.connect()
   try {
     return await body(client)

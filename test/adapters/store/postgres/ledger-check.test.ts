@@ -1,4 +1,4 @@
-import { Client } from 'pg'
+import { createClient } from '../../../../lib/postgres/driver.ts'
 import { openPostgresStore } from '../../../../src/adapters/store/postgres/open-postgres-store.ts'
 import { testLedgerCheck } from '../../../contracts/credits/ledger-check.ts'
 import { createTestDatabase } from '../../../support/postgres/test-database.ts'
@@ -8,7 +8,7 @@ testLedgerCheck({
     await using opening = new AsyncDisposableStack()
     const { url } = opening.use(await createTestDatabase())
     const store = opening.use(await openPostgresStore({ url, migrates: false }))
-    const client = new Client({ connectionString: url })
+    const client = createClient({ url })
     await client.connect()
     opening.defer(() => client.end())
     const open = opening.move()

@@ -1,5 +1,5 @@
 /** Stores in databases of their own that vanish with them. */
-import { Client } from 'pg'
+import { createClient } from '../../../../lib/postgres/driver.ts'
 import { openPostgresStore } from '../../../../src/adapters/store/postgres/open-postgres-store.ts'
 import type { Store } from '../../../../src/domain/store.ts'
 import type { StoreOpener, WholeStoreUnderTest } from '../../../contracts/store-under-test.ts'
@@ -29,7 +29,7 @@ interface TwoNodes {
 
 export async function withTwoNodes(body: (nodes: TwoNodes) => Promise<void>): Promise<void> {
   await using database = await createTestDatabase()
-  const client = new Client({ connectionString: database.url })
+  const client = createClient({ url: database.url })
   await client.connect()
   try {
     await using one = await openPostgresStore({ url: database.url, migrates: false })

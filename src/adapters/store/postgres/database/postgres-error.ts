@@ -1,4 +1,5 @@
 /** What an error of the server or of its connection means for the operation that met it. */
+import { isHostAway } from '../../../../../lib/postgres/driver.ts'
 import { ServiceError, storeUnavailable } from '../../../../domain/errors.ts'
 
 type PostgresFault =
@@ -11,32 +12,14 @@ type PostgresFault =
   | 'other'
 
 const UNDONE = new Set(['40001', '40P01'])
-// Admin shutdown, crash shutdown, cannot connect now, database dropped, idle in transaction, transaction timed out.
 const UNAVAILABLE = new Set([
-  '57P01',
-  '57P02',
-  '57P03',
-  '57P04',
-  '57P05',
-  '25P03',
-  '25P04',
-  '53300',
-  '53200',
-  '57014',
-  '55P03',
+  // Admin shutdown, crash shutdown, cannot connect now, database dropped, idle session.
+  ...['57P01', '57P02', '57P03', '57P04', '57P05'],
+  // Idle in transaction, transaction timed out, out of memory, statement and lock timed out.
+  ...['25P03', '25P04', '53200', '57014', '55P03'],
+  // Another server takes the writes now; the password was changed under a running service.
+  ...['25006', '28P01', '28000'],
 ])
-const CONNECTION_CODES = new Set([
-  'ECONNREFUSED',
-  'ECONNRESET',
-  'EPIPE',
-  'ETIMEDOUT',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-])
-// The client library has no codes for these.
-const CONNECTION_WORDS =
-  /connection terminated|timeout exceeded when trying to connect|client has encountered a connection error|not queryable|connection error|client was closed/i
 
 export function toFault(error: unknown): PostgresFault {
   if (!(error instanceof Error)) return 'other'
@@ -44,11 +27,7 @@ export function toFault(error: unknown): PostgresFault {
   if (UNDONE.has(code)) return 'undone'
   if (code === '53100') return 'disk_full'
   if (code === '23514' && /no partition of relation/.test(error.message)) return 'no_partition'
-  if (UNAVAILABLE.has(code) || code.startsWith('08') || CONNECTION_CODES.has(code)) return 'unavailable'
-  if (code === '' && CONNECTION_WORDS.test(error.message)) return 'unavailable'
-  return error instanceof AggregateError && error.errors.some((part) => toFault(part) === 'unavailable')
-    ? 'unavailable'
-    : 'other'
+  return UNAVAILABLE.has(code) || isHostAway(error) ? 'unavailable' : 'other'
 }
 
 const TIMED_OUT = new Set(['55P03', '57014'])

@@ -3,8 +3,9 @@
  * any transaction, cursors. Its statements may take long; but it waits only briefly for a lock, so that transactions queued
  * behind it do not wait for both.
  */
-import { Client } from 'pg'
-import { type ConnectionOptions, toClientConfig } from './pool.ts'
+import type { Client } from 'pg'
+import { createClient, type PostgresPlace } from '../../../../../lib/postgres/driver.ts'
+import { toNeeds } from './pool.ts'
 import { toStoreError } from './postgres-error.ts'
 import { onClient, type Queryable } from './statement.ts'
 
@@ -16,10 +17,8 @@ export interface Session extends Queryable, AsyncDisposable {
 
 const SETTINGS = { statement_timeout: '0', lock_timeout: '5000', jit: 'off' }
 
-export async function openSession(options: Omit<ConnectionOptions, 'log'>): Promise<Session> {
-  const client = new Client(toClientConfig(options, SETTINGS))
-  // A connection that breaks fails the statement that waits on it; if none waits, the error has no recipient.
-  client.on('error', () => {})
+export async function openSession(place: PostgresPlace): Promise<Session> {
+  const client = createClient(place, toNeeds(SETTINGS))
   try {
     await client.connect()
   } catch (error) {

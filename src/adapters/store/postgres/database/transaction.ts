@@ -2,8 +2,8 @@
  * Statements and transactions on a connection of a pool. A transaction that the server undid in favour of another one runs again.
  * A connection on which no answer comes for too long leads nowhere any more, and is given up.
  */
-import type { Duplex } from 'node:stream'
 import type { Pool, PoolClient, QueryConfig, QueryResult } from 'pg'
+import { streamOf } from '../../../../../lib/postgres/driver.ts'
 import { isStoreAway } from '../../../../domain/errors.ts'
 import { toFault, toStoreError } from './postgres-error.ts'
 import { onClient, type Queryable } from './statement.ts'
@@ -68,11 +68,6 @@ function impatient(client: PoolClient, { answerMs }: PatientPool): Impatient {
       })
     })
   return { query: query as PoolClient['query'], firstError: () => firstError }
-}
-
-/** The library has no way to end a connection that does not answer: its own waits for the server to say goodbye. */
-function streamOf(client: PoolClient): Duplex {
-  return (client as unknown as { readonly connection: { readonly stream: Duplex } }).connection.stream
 }
 
 export async function runUntilDone<Result>(

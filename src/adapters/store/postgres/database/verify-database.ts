@@ -1,5 +1,6 @@
 /** Reads which bytes the records refer to, to check them from outside, also while services run. */
-import type { ConnectionOptions } from './pool.ts'
+import type { PostgresPlace } from '../../../../../lib/postgres/driver.ts'
+import { toOpenError } from './open-error.ts'
 import { openSession } from './session.ts'
 import { statement } from './statement.ts'
 
@@ -15,8 +16,11 @@ const REFERRED = statement<[string, number]>(
   'SELECT hash, size_bytes FROM asset UNION SELECT hash, size_bytes FROM output',
 )
 
-export async function verifyDatabase(options: Omit<ConnectionOptions, 'log'>): Promise<VerifiedDatabase> {
-  await using session = await openSession(options)
+/** Throws StoreOpenError when the database cannot be used at all. */
+export async function verifyDatabase(options: PostgresPlace): Promise<VerifiedDatabase> {
+  await using session = await openSession(options).catch((error: unknown) => {
+    throw toOpenError(error, options.url)
+  })
   const rows = await session.all(REFERRED)
   return { problems: [], blobs: new Map(rows.map(([hash, sizeBytes]) => [hash, { hash, sizeBytes }])) }
 }

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { Client } from 'pg'
+import { createClient } from '../../../../../lib/postgres/driver.ts'
 import { openPostgresStore } from '../../../../../src/adapters/store/postgres/open-postgres-store.ts'
 import { openAccounts } from '../../../../../src/domain/accounts/accounts.ts'
 import { DEFAULT_TIERS } from '../../../../../src/domain/accounts/limits/tiers.ts'
@@ -93,7 +93,7 @@ test('nothing is let in beyond a limit and nothing is charged twice, whatever th
     await accounts.create({ id, name: id, tier: null, overrides: {} })
     await nodes[0].ledger.grant({ id, accountId: id, micros: MICROS, at: clock.now(), memo: 'test' })
   }
-  const client = new Client({ connectionString: url, application_name: 'knife' })
+  const client = createClient({ url }, { name: 'knife' })
   await client.connect()
   stack.defer(() => client.end())
   const seen: Seen = { charged: [], most: 0 }

@@ -4,8 +4,9 @@
  */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { Client } from 'pg'
+import type { Client } from 'pg'
 import { silentLog } from '../../../../../lib/log.ts'
+import { createClient } from '../../../../../lib/postgres/driver.ts'
 import { type Connected, openConnections } from '../../../../../src/adapters/store/postgres/database/connections.ts'
 import { openPartitions } from '../../../../../src/adapters/store/postgres/database/partitions.ts'
 import { openPostgresStore } from '../../../../../src/adapters/store/postgres/open-postgres-store.ts'
@@ -29,7 +30,7 @@ async function withNodes(count: number, body: (nodes: Nodes) => Promise<void>): 
   for (let index = 0; index < count; index += 1) {
     nodes.push(stack.use(await openPostgresStore({ url, migrates: false })))
   }
-  const sql = new Client({ connectionString: url })
+  const sql = createClient({ url })
   await sql.connect()
   stack.defer(() => sql.end())
   await body({ nodes, url, sql })

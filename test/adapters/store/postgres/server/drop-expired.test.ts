@@ -4,8 +4,9 @@
  */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { Client } from 'pg'
+import type { Client } from 'pg'
 import { silentLog } from '../../../../../lib/log.ts'
+import { createClient } from '../../../../../lib/postgres/driver.ts'
 import { type Connected, openConnections } from '../../../../../src/adapters/store/postgres/database/connections.ts'
 import { openPostgresStore } from '../../../../../src/adapters/store/postgres/open-postgres-store.ts'
 import { dropExpired } from '../../../../../src/adapters/store/postgres/operations/jobs/drop-expired.ts'
@@ -25,7 +26,7 @@ async function withStore(body: (opened: Opened) => Promise<void>): Promise<void>
   await using stack = new AsyncDisposableStack()
   const { url } = stack.use(await createTestDatabase())
   const store = stack.use(await openPostgresStore({ url, migrates: false, partitionMs: RANGE_MS }))
-  const sql = new Client({ connectionString: url })
+  const sql = createClient({ url })
   await sql.connect()
   stack.defer(() => sql.end())
   await body({ store, url, sql })

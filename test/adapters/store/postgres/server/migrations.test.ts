@@ -162,10 +162,10 @@ test('old and new programs share the schema until the old ones are gone and an o
 
 test('a database that cannot be used is named, with what to do and without its password', async () => {
   await using database = await createBareDatabase()
-  const missing = database.url.replace(/t_[0-9a-f]+$/, 'not_there').replace('//atelier@', '//atelier:hunter2@')
+  const missing = database.url.replace(/t_[0-9a-f]+/, 'not_there')
   await assert.rejects(openPostgresStore({ url: missing }), (error) => {
-    assert.ok(refusedFor('unusable', /no such database; make it with: createdb/)(error), String(error))
-    assert.doesNotMatch((error as Error).message, /hunter2/)
+    assert.ok(refusedFor('misconfigured', /no such database; make it with: createdb/)(error), String(error))
+    assert.ok(!(error as Error).message.includes(new URL(missing).password), 'no password')
     return true
   })
   await assert.rejects(

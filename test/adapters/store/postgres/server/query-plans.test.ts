@@ -1,8 +1,9 @@
 /** No statement walks a table that grows: every plan finds its rows through an index, whatever the backlog. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Client } from 'pg'
+import type { Client } from 'pg'
 import { silentLog } from '../../../../../lib/log.ts'
+import { createClient } from '../../../../../lib/postgres/driver.ts'
 import { openConnections } from '../../../../../src/adapters/store/postgres/database/connections.ts'
 import { openPartitions } from '../../../../../src/adapters/store/postgres/database/partitions.ts'
 import { listStatements, type Statement } from '../../../../../src/adapters/store/postgres/database/statement.ts'
@@ -61,7 +62,7 @@ test('every statement finds its rows through an index', async () => {
   const statements = listStatements().filter(({ name }) => !MAY_WALK.some((each) => each.test(name)))
   assert.ok(statements.length > 50)
   await addPartitions(database.url)
-  const client = new Client({ connectionString: database.url })
+  const client = createClient({ url: database.url })
   await client.connect()
   try {
     await fillTables(client)
