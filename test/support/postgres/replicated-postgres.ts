@@ -15,6 +15,8 @@ import { type PostgresServer, type ServerFolder, startPostgres, TEST_PASSWORD } 
 export interface ReplicatedPostgres extends AsyncDisposable {
   /** The one that takes writes. It is another one after a fail-over. */
   readonly primary: PostgresServer
+  /** null: since the last fail-over there is none. */
+  readonly standby: PostgresServer | null
   /** Between the two; while it is not open, commits wait. */
   readonly replication: FaultProxy
   readonly failOvers: number
@@ -55,7 +57,7 @@ class ReplicatedPair implements ReplicatedPostgres {
   primary: PostgresServer
   readonly replication: FaultProxy
   failOvers = 0
-  #standby: PostgresServer | null = null
+  standby: PostgresServer | null = null
   readonly #options: PairOptions
 
   constructor(primary: PostgresServer, replication: FaultProxy, options: PairOptions) {
@@ -65,13 +67,13 @@ class ReplicatedPair implements ReplicatedPostgres {
   }
 
   async failOver(): Promise<void> {
-    const standby = this.#standby
+    const { standby } = this
     if (standby === null) throw new Error('there is no standby that could take over')
     const lost = this.primary
     await lost.stop('immediate')
     await ask(standby.url, 'SELECT pg_promote(true, 60)')
     this.primary = standby
-    this.#standby = null
+    this.standby = null
     await this.#waitForStandbys('')
     this.failOvers += 1
     await lost[Symbol.asyncDispose]()
@@ -84,7 +86,7 @@ class ReplicatedPair implements ReplicatedPostgres {
     const password = TEST_PASSWORD.replaceAll(/['\\]/g, '\\$&')
     const tls = 'sslmode=verify-full sslrootcert=authority.pem'
     const source = `host=127.0.0.1 port=${replication.port} user=atelier password='${password}' ${tls} application_name=standby`
-    this.#standby = await startPostgres({
+    this.standby = await startPostgres({
       ...this.#options,
       settings: { ...settings, primary_conninfo: source, hot_standby: 'on' },
       fill: (folder) => copyServer(primary, folder),
@@ -99,7 +101,7 @@ class ReplicatedPair implements ReplicatedPostgres {
       WHERE state = 'streaming' AND sync_state = 'sync' AND flush_lsn >= pg_current_wal_flush_lsn()`
     while ((await ask(this.primary.url, isInStep).catch(() => null))?.n !== 1) {
       if (performance.now() > giveUpAt)
-        throw new Error(`the standby never caught up: ${this.#standby?.log().slice(-2000)}`)
+        throw new Error(`the standby never caught up: ${this.standby?.log().slice(-2000)}`)
       await pause(LOOK_EVERY_MS)
     }
   }
@@ -112,7 +114,7 @@ class ReplicatedPair implements ReplicatedPostgres {
   async [Symbol.asyncDispose](): Promise<void> {
     // A server that ends waits for its standby, unless that is gone.
     this.replication.set({ kind: 'cut' })
-    await this.#standby?.[Symbol.asyncDispose]()
+    await this.standby?.[Symbol.asyncDispose]()
     await this.primary[Symbol.asyncDispose]()
     await this.replication[Symbol.asyncDispose]()
   }
