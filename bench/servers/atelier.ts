@@ -7,6 +7,7 @@ import type { JsonValue } from '../../lib/json/lossless-json.ts'
 import { silentLog } from '../../lib/log.ts'
 import { startApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config/config.ts'
+import { ENV } from '../../src/config/env.ts'
 import type { Engine } from '../../src/domain/engine/engine-port.ts'
 import { readSettings, reportToParent } from '../kit/server-child.ts'
 import { countNotifies, countStatements } from '../kit/server-cost.ts'
@@ -21,11 +22,13 @@ interface Settings {
   readonly [flag: string]: unknown
 }
 
-const { engine: engineKind, ...flags } = readSettings<Settings>()
+const { engine: engineKind, database, ...flags } = readSettings<Settings>()
 const dataDir = mkdtempSync(join(tmpdir(), 'atelier-bench-'))
 const held = engineKind === 'held' ? createHeldEngine() : null
 const texts = Object.fromEntries(Object.entries(flags).map(([name, value]) => [name, String(value)]))
-const { config, secrets } = loadConfig({ flags: { port: '0', dataDir, ...texts }, env: {}, cwd: dataDir })
+// The address of a database holds a password, which no command line may hold.
+const env = database === undefined ? {} : { [ENV.database]: String(database) }
+const { config, secrets } = loadConfig({ flags: { port: '0', dataDir, ...texts }, env, cwd: dataDir })
 const instant = engineKind === 'instant' ? createInstantEngine() : null
 const override = held ?? instant
 const overrides = override === null ? {} : { engine: override }

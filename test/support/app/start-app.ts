@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { type Log, silentLog } from '../../../lib/log.ts'
 import { type App, type AppOverrides, startApp } from '../../../src/app.ts'
 import { loadConfig } from '../../../src/config/config.ts'
+import { ENV } from '../../../src/config/env.ts'
 import { dropTestStore, toStoreSettings } from './test-store.ts'
 
 export interface TestApp extends AsyncDisposable {
@@ -25,9 +26,11 @@ export interface TestAppOptions {
 
 export async function startTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'atelier-test-')))
+  const { database, ...flags } = { ...(await toStoreSettings(dataDir)), ...options.settings }
   const { config, secrets } = loadConfig({
-    flags: { port: '0', dataDir, ...(await toStoreSettings(dataDir)), ...options.settings },
-    env: {},
+    flags: { port: '0', dataDir, ...flags },
+    // Its address holds a password, which no command line may hold.
+    env: database === undefined ? {} : { [ENV.database]: database },
     cwd: dataDir,
   })
   const app = await startApp(config, secrets, {
