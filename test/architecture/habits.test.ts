@@ -38,6 +38,11 @@ test('only the config and the entry point touch the environment', () => {
   assert.deepEqual(findLines(others, /\bprocess\s*(\.\s*env\b|\[\s*['"]env)|from 'node:process'/), [])
 })
 
+test('only the driver makes connections to Postgres, so that every password and certificate goes the same way', () => {
+  const others = sources.filter(({ file }) => file !== 'lib/postgres/driver.ts')
+  assert.deepEqual(findLines(others, /import \{[^}]*(?<!type )\b(Client|Pool)\b[^}]*\} from 'pg'|connectionStrin[g]/), [])
+})
+
 test('nothing below the entry point ends the process', () => {
   const others = sources.filter((source) => isOwn(source) && !isTest(source) && source.file !== 'src/bin.ts')
   assert.deepEqual(findLines(others, /\bprocess\.exit\(/), [])

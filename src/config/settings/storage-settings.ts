@@ -20,7 +20,7 @@ export const STORAGE_SETTINGS = {
     argument: '<url>',
     fallback: 'none',
     read: readWordOr('none', null, readDatabase),
-    help: 'A Postgres database (15 to 18) for all records, which several processes may share: `postgres://user@host:5432/name?sslmode=verify-full`, with `sslmode` `disable`, `require`, `verify-ca` or `verify-full` and, for the last two, `sslrootcert=<file>`. A password belongs in the variable or in `databasePasswordFile`, never on a command line. `none`: SQLite in the data folder. See docs/scale-out.md.',
+    help: 'A Postgres database (15 to 18) for all records, which several processes may share: `postgres://user@host:5432/name?sslmode=verify-full`, also with several hosts and with the parameters and `PG*` variables of libpq that docs/scale-out.md lists. A password belongs in the variable, in `PGPASSWORD` or in `databasePasswordFile`, never on a command line. `none`: SQLite in the data folder.',
     isSecret: true,
   },
   databasePasswordFile: {
