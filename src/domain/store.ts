@@ -38,8 +38,11 @@ export interface OperatorStores {
 /** Small values of the service itself, such as the id that ties the database to the stored bytes. */
 export interface MetaStore {
   readMeta(key: string): Promise<string | null>
-  /** Replaces whatever is there. For a value that must stay what it once was, use `ensureMeta`. */
-  writeMeta(key: string, value: string): Promise<void>
+  /**
+   * Writes what `change` makes of the stored value (null: there is none) and returns it. When another process changed the value
+   * meanwhile, `change` is asked again with the new one: no change is lost, and `change` must not have side effects.
+   */
+  changeMeta(key: string, change: (value: string | null) => string): Promise<string>
   /** The stored value; without one, what `make` returns is stored first. Of processes that race, all get the same value. */
   ensureMeta(key: string, make: () => string): Promise<string>
 }

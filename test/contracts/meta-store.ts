@@ -23,8 +23,8 @@ export function testMetaStore(open: () => Promise<OpenedMeta>): void {
     test('are read as they were written last, and are null before', () =>
       withMeta(async (one, other) => {
         assert.equal(await one.readMeta('colour'), null)
-        await one.writeMeta('colour', 'red')
-        await other.writeMeta('colour', 'blue')
+        assert.equal(await one.changeMeta('colour', () => 'red'), 'red')
+        assert.equal(await other.changeMeta('colour', () => 'blue'), 'blue')
         assert.equal(await one.readMeta('colour'), 'blue')
         assert.equal(await one.readMeta('shape'), null)
       }))
@@ -41,9 +41,36 @@ export function testMetaStore(open: () => Promise<OpenedMeta>): void {
 
     test('that are there are not made again', () =>
       withMeta(async (one, other) => {
-        await one.writeMeta('secret', 'old')
+        await one.changeMeta('secret', () => 'old')
         const value = await other.ensureMeta('secret', () => assert.fail('nothing is to be made'))
         assert.equal(value, 'old')
+      }))
+
+    test('lose no change, however many are made at once', () =>
+      withMeta(async (one, other) => {
+        const numbers = Array.from({ length: 40 }, (_, index) => index)
+        await Promise.all(
+          numbers.map((number) =>
+            (number % 2 === 0 ? one : other).changeMeta('seen', (seen) =>
+              JSON.stringify([...(seen === null ? [] : JSON.parse(seen)), number]),
+            ),
+          ),
+        )
+        const seen: number[] = JSON.parse((await one.readMeta('seen')) ?? '[]')
+        assert.deepEqual(
+          seen.toSorted((a, b) => a - b),
+          numbers,
+        )
+      }))
+
+    test('are left alone by a change that fails', () =>
+      withMeta(async (one, other) => {
+        await one.changeMeta('kept', () => 'this')
+        await assert.rejects(
+          other.changeMeta('kept', () => assert.fail('no')),
+          /no/,
+        )
+        assert.equal(await one.readMeta('kept'), 'this')
       }))
 
     test('keep any text that a key or a catalogue may have', () =>

@@ -43,7 +43,7 @@ export interface BlobOverrides {
 }
 
 interface BlobsDeps {
-  readonly store: Pick<Store, 'blobIndex' | 'smallBytes' | 'readMeta' | 'writeMeta'>
+  readonly store: Pick<Store, 'blobIndex' | 'smallBytes' | 'readMeta' | 'changeMeta'>
   readonly secrets: Pick<Secrets, 'blobsKeys'>
   /** Other processes use the folder too, and the database is elsewhere; null: this one is alone. */
   readonly users: FolderUsers | null

@@ -30,7 +30,7 @@ interface BucketBlobs extends AsyncDisposable {
 interface BucketBlobsDeps {
   readonly secrets: Pick<Secrets, 'blobsKeys'>
   readonly index: BlobIndex
-  readonly meta: Pick<MetaStore, 'readMeta' | 'writeMeta'>
+  readonly meta: Pick<MetaStore, 'readMeta' | 'changeMeta'>
   readonly users: FolderUsers
   /** The disk of this machine, for what does not fit into memory and for engines. */
   readonly disk: FileOps
@@ -59,7 +59,10 @@ export async function openBucketBlobs(config: S3BlobsConfig, deps: BucketBlobsDe
   })
   const marks = {
     read: () => meta.readMeta(SWEPT_DAY),
-    write: (day: string) => meta.writeMeta(SWEPT_DAY, day),
+    async write(day: string) {
+      // A leader that was replaced while it swept does not take back what its successor has done.
+      await meta.changeMeta(SWEPT_DAY, (known) => (known !== null && known > day ? known : day))
+    },
   }
   const collector = createObjectCollector({ bucket, prefix, index, clock, log, graceMs: deps.graceMs, marks })
   const open = opening.move()

@@ -49,7 +49,7 @@ async function readStore(store: MetaStore, sealer: Sealer): Promise<readonly Sig
   const stored = await store.ensureMeta(META_KEY, () => sealSigningKeys(makeKey(), sealer))
   const text = unsealSigningKeys(stored, sealer)
   if (text !== null) {
-    await renewSeal(store, stored, sealer)
+    await store.changeMeta(META_KEY, (known) => renewSeal(known ?? stored, sealer))
     return toKeys(text)
   }
   throw new StoreOpenError(
@@ -59,10 +59,10 @@ async function readStore(store: MetaStore, sealer: Sealer): Promise<readonly Sig
   )
 }
 
-/** After the secret key was exchanged. Of processes that do this together each writes the same, so that none need give way. */
-async function renewSeal(store: MetaStore, stored: string, sealer: Sealer): Promise<void> {
+/** After the secret key was exchanged; otherwise the same text. */
+function renewSeal(stored: string, sealer: Sealer): string {
   const renewed = sealer.renew(Buffer.from(stored, 'base64'), META_KEY)
-  if (renewed !== null) await store.writeMeta(META_KEY, Buffer.from(renewed).toString('base64'))
+  return renewed === null ? stored : Buffer.from(renewed).toString('base64')
 }
 
 function sealSigningKeys(text: string, sealer: Sealer): string {

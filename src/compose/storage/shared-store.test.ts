@@ -19,7 +19,11 @@ function createMeta(): MetaStore & { readonly values: Map<string, string> } {
   return {
     values,
     readMeta: async (key) => values.get(key) ?? null,
-    writeMeta: async (key, value) => void values.set(key, value),
+    async changeMeta(key, change) {
+      const value = change(values.get(key) ?? null)
+      values.set(key, value)
+      return value
+    },
     async ensureMeta(key, make) {
       if (!values.has(key)) values.set(key, make())
       return values.get(key) ?? ''

@@ -39,7 +39,7 @@ export interface OpenedSession {
 /** Where epochs are kept, so that every process of the service knows them. */
 interface EpochStore {
   readMeta(key: string): Promise<string | null>
-  writeMeta(key: string, value: string): Promise<void>
+  changeMeta(key: string, change: (value: string | null) => string): Promise<string>
 }
 
 interface SessionsOptions {
@@ -142,33 +142,34 @@ interface KnownEpoch extends Epoch {
   readonly readAt: number
 }
 
+function toEpoch(text: string | null): Epoch {
+  return text === null ? { epoch: 0, ended: [] } : JSON.parse(text)
+}
+
 function createEpochs(store: EpochStore, clock: Clock) {
   const known = new BoundedMap<string, KnownEpoch>(EPOCHS_MAX)
   const keyOf = (subject: string) => `session_ends:${subject}`
-  let lastChange: Promise<unknown> = Promise.resolve()
 
-  async function readFresh(subject: string): Promise<Epoch> {
-    const text = await store.readMeta(keyOf(subject))
-    const found: Epoch = text === null ? { epoch: 0, ended: [] } : JSON.parse(text)
+  function note(subject: string, text: string | null): Epoch {
+    const found = toEpoch(text)
     known.set(subject, { ...found, readAt: clock.now().getTime() })
     return found
   }
 
-  /** One after the other, so that none undoes another. */
-  function change(subject: string, toNext: (epoch: Epoch) => Epoch): Promise<void> {
-    const changed = lastChange.then(async () => {
-      await store.writeMeta(keyOf(subject), JSON.stringify(toNext(await readFresh(subject))))
-      await readFresh(subject)
-    })
-    lastChange = changed.catch(() => {})
-    return changed
+  /** What other processes, or other requests here, write meanwhile stays: see `changeMeta`. */
+  async function change(subject: string, toNext: (epoch: Epoch) => Epoch): Promise<void> {
+    note(subject, await store.changeMeta(keyOf(subject), (text) => JSON.stringify(toNext(toEpoch(text)))))
   }
 
   return {
     async read(subject: string): Promise<Epoch> {
       const last = known.get(subject)
       const isFresh = last !== undefined && clock.now().getTime() - last.readAt < EPOCH_MS
-      return isFresh ? last : readFresh(subject)
+      if (isFresh) return last
+      const text = await store.readMeta(keyOf(subject))
+      // Whatever was noted meanwhile may be a change that this read came before.
+      const noted = known.get(subject)
+      return noted === undefined || noted === last ? note(subject, text) : noted
     },
     raise: (subject: string) => change(subject, ({ epoch }) => ({ epoch: epoch + 1, ended: [] })),
     end: (subject: string, session: EndedSession) =>

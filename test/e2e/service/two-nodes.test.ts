@@ -10,10 +10,23 @@ import { type Answer, call } from '../../support/clients/call.ts'
 import { type EventReader, openEvents } from '../../support/clients/event-reader.ts'
 import { isText, openSocket } from '../../support/clients/test-socket.ts'
 import { createTestDatabase, type TestDatabase } from '../../support/postgres/test-database.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 const SECRET_KEY = '0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef'
 const graph = (classType: string) => ({ '1': { class_type: classType, inputs: {} } })
 const submitted = (classType: string) => ({ method: 'POST', body: JSON.stringify({ workflow: graph(classType) }) })
+const SESSION = '/console/v1/session'
+
+async function signIn(url: string, credential: string): Promise<string> {
+  const answer = await call(url, SESSION, { method: 'POST', body: JSON.stringify({ credential }) })
+  assert.equal(answer.status, 200, answer.text)
+  return String(answer.headers['set-cookie']).split(';')[0] ?? ''
+}
+
+async function signOut(url: string, cookie: string, query = ''): Promise<void> {
+  const headers = { cookie, 'x-atelier-console': '1', origin: new URL(url).origin }
+  assert.equal((await call(url, `${SESSION}${query}`, { method: 'DELETE', headers })).status, 204)
+}
 
 describe('two nodes on one Postgres', () => {
   let database: TestDatabase
@@ -85,6 +98,23 @@ describe('two nodes on one Postgres', () => {
     assert.equal('data' in ended && ended.data['prompt_id'], json.id)
     assert.ok(socket.frames.some((frame) => isText(frame, 'execution_start')))
     await socket.close()
+  })
+
+  test('signing out everywhere on one node is not undone by whoever signs out on the other at that moment', async () => {
+    const key = (await newKey()).text
+    await onOther(key, '/api/v2/jobs', 200)
+    for (let round = 0; round < 2; round++) {
+      const stolen = await signIn(other.url, key)
+      const leaving = await Promise.all(Array.from({ length: 3 }, () => signIn(other.url, key)))
+      const everywhere = await signIn(one.url, key)
+      await Promise.all([
+        signOut(one.url, everywhere, '?everywhere=1'),
+        ...leaving.map((cookie) => signOut(other.url, cookie)),
+      ])
+      // A process may know what it read last for another second.
+      for (const { url } of [one, other])
+        await waitUntil(async () => (await call(url, '/api/v2/jobs', { headers: { cookie: stolen } })).status === 401)
+    }
   })
 
   test('numbers of prompts rise over both nodes', async () => {

@@ -6,6 +6,7 @@
 import { type Clock, systemClock } from '../../../../lib/clock.ts'
 import { type Log, silentLog } from '../../../../lib/log.ts'
 import type { OperatorStores, Store } from '../../../domain/store.ts'
+import { createMetaChanges } from '../meta-changes.ts'
 import { loadMigrations } from '../migration-files.ts'
 import { prepareDataDirectory, type StoreFiles } from './database/data-directory.ts'
 import { type DirectoryLock, lockDirectory } from './database/directory-lock.ts'
@@ -205,10 +206,10 @@ function createStore(channels: OpenChannels, { clock, lock, failed, schemaNumber
     readTime: async () => clock.now(),
     schemaNumber,
     glance: () => read.call('glance', clock.now().getTime()),
-    readMeta: (key) => read.call('readMeta', key),
-    writeMeta: (key, value) => write.call('writeMeta', { key, value }),
-    ensureMeta: async (key, make) =>
-      (await read.call('readMeta', key)) ?? write.call('ensureMeta', { key, value: make() }),
+    ...createMetaChanges({
+      readMeta: (key) => read.call('readMeta', key),
+      swapMeta: (key, from, to) => write.call('swapMeta', { key, from, to }),
+    }),
     stats: () => ({ write: write.stats(), read: read.stats() }),
     checkIntegrity: () => read.call('checkIntegrity', null),
     failed,

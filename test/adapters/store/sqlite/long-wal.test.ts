@@ -20,7 +20,7 @@ test('under steady load the WAL is copied into the database and starts over whil
     // About 1.2 MB a round, at first seven times what the WAL may hold before a checkpoint. Where the thread that copies it gets
     // little of the processor, the WAL becomes longer: then more is written, until it must have started over.
     while (round < FEWEST_ROUNDS || (written < 2 * longest && round < MOST_ROUNDS)) {
-      await Promise.all(Array.from({ length: 20 }, (_, index) => store.writeMeta(`${round}-${index}`, value)))
+      await Promise.all(Array.from({ length: 20 }, (_, index) => store.changeMeta(`${round}-${index}`, () => value)))
       longest = Math.max(longest, statSync(join(directory, 'atelier.db-wal')).size)
       written += 20 * value.length
       round += 1

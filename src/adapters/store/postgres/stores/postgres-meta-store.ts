@@ -1,28 +1,17 @@
 /** Small values of the service itself, the same for all of its processes. */
 import type { MetaStore } from '../../../../domain/store.ts'
+import { createMetaChanges } from '../../meta-changes.ts'
 import { statement } from '../database/statement.ts'
 import type { StoreParts } from './store-parts.ts'
 
 const READ = statement<[string]>('meta.read', 'SELECT value FROM meta WHERE key = $1')
-const WRITE = statement(
-  'meta.write',
-  'INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
-)
 const INSERT = statement('meta.insert', 'INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING')
+const SWAP = statement('meta.swap', 'UPDATE meta SET value = $3 WHERE key = $1 AND value = $2')
 
 export function createMetaStore({ durable, read }: StoreParts): MetaStore {
-  const readMeta = async (key: string) => (await read.get(READ, [key]))?.[0] ?? null
-  return {
-    readMeta,
-    async writeMeta(key, value) {
-      await durable.run(WRITE, [key, value])
-    },
-    async ensureMeta(key, make) {
-      const known = await readMeta(key)
-      if (known !== null) return known
-      const value = make()
-      await durable.run(INSERT, [key, value])
-      return (await readMeta(key)) ?? value
-    },
-  }
+  return createMetaChanges({
+    readMeta: async (key) => (await read.get(READ, [key]))?.[0] ?? null,
+    swapMeta: async (key, from, to) =>
+      (await (from === null ? durable.run(INSERT, [key, to]) : durable.run(SWAP, [key, from, to]))) === 1,
+  })
 }

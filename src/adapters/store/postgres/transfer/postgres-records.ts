@@ -34,6 +34,10 @@ const WRITE_META = statement(
   'transfer.write-meta',
   'INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
 )
+const ENSURE_META = statement(
+  'transfer.ensure-meta',
+  'INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING',
+)
 const ALIVE = statement<[string]>('transfer.alive', 'SELECT id FROM node WHERE alive_until > $1')
 const CALLS = statement<[number]>('transfer.calls', `SELECT count(*) FROM router_call WHERE state = 'running'`)
 const HELD = statement<[string, string]>(
@@ -68,11 +72,9 @@ export async function openPostgresRecords(
       await writeMeta(key, value)
     },
     async moveId() {
-      const known = await readMeta('move_id')
-      if (known !== null) return known
       const made = randomUUID()
-      await writeMeta('move_id', made)
-      return made
+      await session.run(ENSURE_META, ['move_id', made])
+      return (await readMeta('move_id')) ?? made
     },
     async settle(at) {
       const [calls = 0] = (await session.get(CALLS)) ?? []

@@ -56,7 +56,7 @@ import { prepareAnswerAgain, prepareSweepResults } from './jobs/reuse-result.ts'
 import { prepareSubmit } from './jobs/submit-job.ts'
 import { prepareJoinLane } from './jobs/waiting-lanes.ts'
 import { prepareHideHistory } from './jobs/write-run-records.ts'
-import { prepareEnsureMeta, prepareWriteMeta } from './meta.ts'
+import { prepareSwapMeta } from './meta.ts'
 import {
   prepareForgetEngines,
   prepareLeaveEngines,
@@ -130,8 +130,7 @@ export function prepareWriteOperations(database: DatabaseSync) {
     takeRequests: prepareTakeRequests(database),
     takeWindow: prepareTakeWindow(database),
     reservePromptNumbers: prepareReservePromptNumbers(database),
-    writeMeta: prepareWriteMeta(database),
-    ensureMeta: prepareEnsureMeta(database),
+    swapMeta: prepareSwapMeta(database),
     noteAudit: prepareNoteAudit(database),
     createDeployment: prepareCreateDeployment(database),
     moveDeployment: prepareMoveDeployment(database),

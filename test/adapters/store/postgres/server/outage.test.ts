@@ -11,18 +11,18 @@ test('operations are refused while the server is away, and answered once it is b
   const said: string[] = []
   const say = (_: object, message: string) => void said.push(message)
   await using store = await openPostgresStore({ url: server.url, log: { ...silentLog, info: say, error: say } })
-  await store.writeMeta('colour', 'red')
+  await store.changeMeta('colour', () => 'red')
   await server.stop('immediate')
   const operations = [
     () => store.readMeta('colour'),
-    () => store.writeMeta('colour', 'green'),
+    () => store.changeMeta('colour', () => 'green'),
     () => store.ensureMeta('shape', () => 'round'),
   ]
   for (const operation of operations) await assert.rejects(operation(), isStoreAway)
   for (const operation of operations) await assert.rejects(operation(), isStoreAway)
   await server.start()
   assert.equal(await store.readMeta('colour'), 'red')
-  await store.writeMeta('colour', 'blue')
+  await store.changeMeta('colour', () => 'blue')
   assert.equal(await store.readMeta('colour'), 'blue')
   assert.deepEqual(
     said.map((message) => message.split(';')[0]),
