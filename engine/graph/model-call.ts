@@ -11,6 +11,9 @@ export interface ModelCall {
   readonly key: string
 }
 
+/** Pictures that one answer has at most. */
+export const MAX_MODEL_IMAGES = 64
+
 export interface ModelAnswer {
   /** The provider's answer. */
   readonly output: JsonValue

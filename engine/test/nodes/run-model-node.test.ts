@@ -2,8 +2,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import sharp from 'sharp'
-import { type JsonObject, NumberText } from '../../../lib/json/lossless-json.ts'
+import { type JsonObject, NumberText, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
+import { type SeededRandom, seededRandom } from '../../../test/support/seeded-random.ts'
+import { createCallCounts } from '../../graph/call-counts.ts'
 import type { ModelCall } from '../../graph/model-call.ts'
+import { readGraph } from '../../graph/read-graph.ts'
 import { ModelRefusedError, type RunModel } from '../../threads/model-line.ts'
 import { dumped, type GraphJson, lastOf, openTestEngine } from '../support/harness.ts'
 
@@ -12,6 +15,33 @@ const dump = (id: string, slot = 0) => ({ class_type: 'TestDump', inputs: { sour
 function graph(inputs: Record<string, unknown> = {}): GraphJson {
   const given = { model: ' bfl/flux ', input: '{"prompt": "a cat", "strength": 1.0}', ...inputs }
   return { 2: { class_type: 'RunModel', inputs: given }, 3: dump('2', 0), 4: dump('2', 1) }
+}
+
+/** Texts, lists of them, lists of lists and what nodes make of each member, with models at random places. */
+function listGraph(random: SeededRandom): GraphJson {
+  const json: Record<string, { class_type: string; inputs: Record<string, unknown> }> = {}
+  const texts: string[] = []
+  const source = () => [random.pick(texts), 0]
+  for (let index = 0; index < 12; index++) {
+    const id = `${index + 10}`
+    const kind = index < 2 ? 'text' : random.pick(['text', 'list', 'list', 'join', 'model'])
+    if (kind === 'text') json[id] = { class_type: 'PrimitiveString', inputs: { value: `{"draw":${random.next()}}` } }
+    if (kind === 'join') {
+      json[id] = {
+        class_type: 'StringReplace',
+        inputs: { string: source(), find: 'nowhere', replace: source() },
+      }
+    }
+    if (kind === 'list') {
+      const members = Array.from({ length: random.between(1, 4) }, (_, place) => [`inputs.input${place}`, source()])
+      json[id] = { class_type: 'CreateList', inputs: Object.fromEntries(members) }
+    }
+    if (kind === 'model') json[id] = { class_type: 'RunModel', inputs: { model: 'a/b', input: source() } }
+    texts.push(id)
+  }
+  json['90'] = { class_type: 'RunModel', inputs: { model: 'a/b', input: source() } }
+  for (const id of Object.keys(json)) json[`1${id}`] = dump(id, 0)
+  return json
 }
 
 async function failureWith(runModel: RunModel | undefined, inputs?: Record<string, unknown>) {
@@ -60,6 +90,24 @@ describe('RunModel', () => {
         [1, 3, 2, 3],
       ],
     )
+  })
+
+  test('is called exactly as often as the graph alone tells, for lists of any making', async () => {
+    await using engine = await openTestEngine()
+    for (let seed = 1; seed <= 12; seed++) {
+      const json = listGraph(seededRandom(seed))
+      const keys = new Map<string, number>()
+      const runModel: RunModel = async ({ key }) => {
+        const [nodeId = ''] = key.split('.')
+        keys.set(nodeId, (keys.get(nodeId) ?? 0) + 1)
+        return { output: {}, images: [] }
+      }
+      lastOf(await engine.run(json, { runModel }), 'succeeded')
+      const bounds = { catalog: engine.engine.catalog(), files: 0, maxListLength: 1000 }
+      const callsOf = createCallCounts(readGraph(parseLosslessJson(JSON.stringify(json))), bounds)
+      for (const [nodeId, made] of keys) assert.equal(callsOf(nodeId), made, `seed ${seed}, node ${nodeId}`)
+      assert.ok(keys.size > 0)
+    }
   })
 
   test('a refusal is told in its own words, anything else is not', async () => {

@@ -1,6 +1,6 @@
 /** Everything that a joined worker may do, as one value for the surface that it speaks to. */
 import { createHeldClaims } from './held-claims.ts'
-import { createLeasedModels } from './leased-models.ts'
+import { createLeasedModels, type LeasedModelsDeps } from './leased-models.ts'
 import { createWorkerEngines, type WorkerEngines, type WorkerEnginesDeps } from './worker-engines.ts'
 import { createWorkerFiles, MAX_PIECE_BYTES, type WorkerFiles, type WorkerFilesDeps } from './worker-files.ts'
 import type { WorkerKeys } from './worker-keys.ts'
@@ -25,7 +25,7 @@ type GatewayDeps = Omit<WorkerRunsDeps, 'held' | 'leaseMs'> &
   Omit<WorkerLiveDeps, 'held' | 'bus'> & {
     readonly keys: WorkerKeys
     readonly bus: WorkerRunsDeps['bus'] & WorkerLiveDeps['bus']
-    readonly directory: WorkerRunsDeps['directory'] & WorkerEnginesDeps['directory']
+    readonly directory: WorkerRunsDeps['directory'] & WorkerEnginesDeps['directory'] & LeasedModelsDeps['directory']
   }
 
 /** As long as the leases of workers that have the store. */

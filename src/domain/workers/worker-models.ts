@@ -3,6 +3,7 @@
 import type { ModelAnswer } from '../../../engine/graph/model-call.ts'
 import { type JsonValue, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
 import type { RunModel } from '../engine/model-port.ts'
+import { invalidField } from '../errors.ts'
 import type { Lease } from '../jobs/job-store.ts'
 import { type ExtraDataKeeper, joinExtraData } from '../jobs/submit/extra-data-keeper.ts'
 import type { HeldClaims } from './held-claims.ts'
@@ -33,18 +34,26 @@ export interface WorkerModelsDeps {
 }
 
 export function createWorkerModels({ held, models, runModel, extraData }: WorkerModelsDeps): RunNodeModel {
-  return async function runNodeModel(worker, named, { model, input, images, key }, { signal }) {
+  return async function runNodeModel(worker, named, { model, input: inputText, images, key }, { signal }) {
     const lease = toLease(worker, named)
     const { job, needsExtraData, sealedExtraData, notes } = await held.mustFind(lease)
-    await models.mustName(lease, { model, key })
+    const input = readInput(inputText)
+    await models.mustName(lease, { model, key, input, images })
     const credentials = needsExtraData ? extraData.take(job.id, sealedExtraData) : null
     return runModel(
       {
-        ...{ model, images, key, accountId: job.accountId, jobId: job.id },
-        input: parseLosslessJson(input) as JsonValue,
+        ...{ model, input, images, key, accountId: job.accountId, jobId: job.id },
         extraData: joinExtraData(notes, credentials),
       },
       { signal },
     )
+  }
+}
+
+function readInput(text: string): JsonValue {
+  try {
+    return parseLosslessJson(text)
+  } catch {
+    throw invalidField('input', 'must be JSON as a text')
   }
 }

@@ -11,14 +11,14 @@ import { uptimeMs } from '../../../lib/waiting/uptime.ts'
 import type { AssetStore } from '../assets/asset-store.ts'
 import type { EngineDirectory } from '../engine/directory/engine-directory.ts'
 import type { DistantEngine } from '../engine/fleet/lane-offers.ts'
-import { ServiceError } from '../errors.ts'
+import { invalidField, ServiceError } from '../errors.ts'
 import type { EventBus } from '../events/event-bus.ts'
 import type { Job, Output } from '../jobs/job.ts'
 import type { Claim, CommitOutcome, JobStore, Lease, ReturnedLease, RunChange } from '../jobs/job-store.ts'
 import type { JobObserver } from '../jobs/observer.ts'
 import type { ExtraDataKeeper } from '../jobs/submit/extra-data-keeper.ts'
 import { announceTouched } from '../jobs/sweeps/announce-touched.ts'
-import type { JobStatus } from '../jobs/transitions.ts'
+import { canMove, type JobStatus } from '../jobs/transitions.ts'
 import type { HeldClaim, HeldClaims } from './held-claims.ts'
 import type { OutputReceipts } from './output-receipts.ts'
 import { type ClaimFields, type ClaimTerms, writeClaim } from './wire/claim-wire.ts'
@@ -45,7 +45,7 @@ export interface WorkerRuns {
     worker: WorkerIdentity,
     leases: readonly Lease[],
   ): Promise<readonly { readonly jobId: string; readonly status: JobStatus }[]>
-  /** Throws forbidden for an output whose bytes were not stored under the lease. */
+  /** Throws forbidden for an output whose bytes were not stored under the lease, invalid_field for an end that no run may write. */
   commit(worker: WorkerIdentity, lease: Lease, change: ChangeFields): Promise<CommitOutcome>
   /** A lease whose claim was never answered may be named alone. */
   release(worker: WorkerIdentity, leases: readonly NamedLease[]): Promise<number>
@@ -236,6 +236,7 @@ export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
       for (const { hash, size_bytes: sizeBytes, receipt } of fields.outputs ?? []) {
         receipts.mustHold(lease.leaseId, { hash, sizeBytes }, receipt)
       }
+      if (fields.finish !== undefined) mustBeEnd(fields.finish)
       const now = clock.now()
       const change = readChange(fields, now)
       // A repeated end finds no job any more; then the store says what became of it.
@@ -280,4 +281,14 @@ export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
       return store.reserveOutputNumbers(job.accountId, folder, prefix, count)
     },
   }
+}
+
+/** The moves are those of the table, whatever a worker says; and a job has an error exactly when it failed. */
+function mustBeEnd({ status, from, error }: NonNullable<ChangeFields['finish']>): void {
+  const wrong = from.find((state) => !canMove(state, status))
+  if (wrong !== undefined)
+    throw invalidField('change.finish.from', `names ${wrong}, from which no job becomes ${status}`)
+  if (status === 'failed' && error === null) throw invalidField('change.finish.error', 'must say why the job failed')
+  if (status !== 'failed' && error !== null)
+    throw invalidField('change.finish.error', `must be null for a job that is ${status}`)
 }

@@ -10,6 +10,7 @@ import { INFO, WorkerClient } from '../../support/clients/worker-client.ts'
 import { createFakeProvider } from '../../support/providers/fake-provider.ts'
 
 const MODEL_INPUTS = { model: ['STRING', {}] as const, input: ['STRING', {}] as const }
+const INPUT = '{"seed":12345678901234567890}'
 
 test('a model runs for a job that is held, once per key, and for no other', async () => {
   const provider = createFakeProvider({})
@@ -23,19 +24,27 @@ test('a model runs for a job that is held, once per key, and for no other', asyn
     ...INFO,
     RunModel: { ...save, input: { optional: MODEL_INPUTS } },
     Text: { ...save, output: ['STRING'], output_is_list: [false], output_name: ['text'] },
+    CreateList: { ...save, is_input_list: true, output: ['*'], output_is_list: [true], output_name: ['list'] },
+    Tiles: { ...save, output: ['STRING'], output_is_list: [true], output_name: ['tiles'] },
   }
   assert.equal((await worker.publishClasses(info)).status, 200)
   const workflow = {
-    '1': { class_type: 'RunModel', inputs: { model: 'fake/direct ', input: '{}' } },
-    '2': { class_type: 'RunModel', inputs: { model: 'fake/nothing', input: '{}' } },
+    '1': { class_type: 'RunModel', inputs: { model: 'fake/direct ', input: INPUT } },
+    '2': { class_type: 'RunModel', inputs: { model: 'fake/nothing', input: INPUT } },
     '3': { class_type: 'Text', inputs: { text: 'fake/polled' } },
-    '4': { class_type: 'RunModel', inputs: { model: ['3', 0], input: '{}' } },
+    '4': { class_type: 'RunModel', inputs: { model: ['3', 0], input: INPUT } },
+    '5': { class_type: 'CreateList', inputs: { 'inputs.input0': ['3', 0], 'inputs.input1': ['3', 0] } },
+    '6': { class_type: 'RunModel', inputs: { model: 'fake/direct', input: ['5', 0] } },
+    '7': { class_type: 'RunModel', inputs: { model: 'fake/direct', input: ['3', 0] } },
+    '8': { class_type: 'Tiles', inputs: {} },
+    '9': { class_type: 'RunModel', inputs: { model: 'fake/direct', input: ['8', 0] } },
+    '10': { class_type: 'RunModel', inputs: { model: 'fake/direct', input: 'no JSON' } },
   }
   const body = JSON.stringify({ workflow })
   assert.equal((await call(app.url, '/api/v2/jobs', { method: 'POST', body })).status, 201)
   const lease = await worker.take()
-  const run = (model: string, key: string) => {
-    const asked = { lease_id: lease.leaseId, model, input: '{"seed":12345678901234567890}', images: [], key }
+  const run = (model: string, key: string, input = INPUT, images: readonly string[] = []) => {
+    const asked = { lease_id: lease.leaseId, model, input, images, key }
     return worker.ask('POST', `/jobs/${lease.jobId}/models`, asked)
   }
   const first = await run('fake/direct', '1.0')
@@ -54,7 +63,23 @@ test('a model runs for a job that is held, once per key, and for no other', asyn
     assert.deepEqual([answer.status, answer.json.error.type], [403, 'forbidden'], `${model} ${key}`)
   }
   assert.equal(provider.submits.length, 1)
-  await worker.finish(lease)
-  assert.equal((await run('fake/direct', '1.1')).status, 404)
+  // No other input or picture than the graph has, and a node is called as often as its list is long.
+  for (const [key, input, ...images] of [
+    ...[['1.0', '{}'] as const, ['1.0', INPUT, 'AAAA'] as const, ['10.0', '{}'] as const, ['10.0', 'null'] as const],
+    ...[['1.1', INPUT] as const, ['1.00', INPUT] as const, ['6.2', INPUT] as const, ['7.1', INPUT] as const],
+    ...[['9.1000', INPUT] as const, ['9.00', INPUT] as const],
+  ]) {
+    const answer = await run('fake/direct', key, input, images)
+    assert.deepEqual([answer.status, answer.json.error.type], [403, 'forbidden'], `${key} ${input}`)
+  }
   assert.equal(provider.submits.length, 1)
+  assert.equal((await run('fake/direct', '6.0', 'no JSON')).status, 422)
+  for (const key of ['6.0', '6.1', '7.0', '9.0', '9.9']) {
+    const made = await run('fake/direct', key, `{ "seed" : "${key}" }`)
+    assert.equal(made.status, 200, made.text)
+  }
+  assert.equal(provider.submits.length, 6)
+  await worker.finish(lease)
+  assert.equal((await run('fake/direct', '1.0')).status, 404)
+  assert.equal(provider.submits.length, 6)
 })

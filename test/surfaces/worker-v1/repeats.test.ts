@@ -102,7 +102,7 @@ describe('asked again', () => {
     const first = await worker.finish(lease)
     assert.deepEqual([first.json.outcome, first.json.status], ['committed', 'succeeded'])
     assert.deepEqual((await worker.finish(lease)).json, first.json)
-    const finish = { status: 'canceled', from: ['running'], error: null, record: null }
+    const finish = { status: 'canceled', from: ['canceling'], error: null, record: null }
     const other = await worker.ask('POST', `/jobs/${jobId}/commits`, { lease_id: lease.leaseId, change: { finish } })
     assert.deepEqual(other.json, { outcome: 'lost' })
   })

@@ -3,7 +3,7 @@
  * job's `extra_data` decides whether it is allowed. The job and the node name the call, so that no attempt of a job pays twice.
  */
 import { hash } from 'node:crypto'
-import type { ModelAnswer } from '../../../../engine/graph/model-call.ts'
+import { MAX_MODEL_IMAGES, type ModelAnswer } from '../../../../engine/graph/model-call.ts'
 import {
   isJsonObject,
   type JsonValue,
@@ -197,7 +197,6 @@ const DATA_URI = /^data:image\/[a-z0-9.+-]+;base64,/i
 // The beginnings of PNG, JPEG, WebP and GIF files in base64.
 const IMAGE_BASE64 = /^(?:iVBORw0KGgo|\/9j\/|UklGR|R0lGOD)/
 const MIN_BASE64_LENGTH = 64
-const MAX_IMAGES = 64
 // Of one answer together, while they are on their way to the engine.
 const MAX_HOSTED_BYTES = 268_435_456
 
@@ -209,7 +208,7 @@ export async function findImages(output: JsonValue, readBody: ReadBody): Promise
   const images: Uint8Array[] = []
   let leftBytes = MAX_HOSTED_BYTES
   for (const text of textsOf(output)) {
-    if (images.length >= MAX_IMAGES) break
+    if (images.length >= MAX_MODEL_IMAGES) break
     const image = await toImage(text, readBody, leftBytes)
     if (image === null) continue
     images.push(image)

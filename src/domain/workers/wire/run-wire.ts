@@ -80,15 +80,20 @@ export function writeProgress(progress: Progress): ProgressFields {
   }
 }
 
+/** Counts are made what readers of jobs are promised: whole, and no more nodes done than there are. */
 export function readProgress(fields: ProgressFields): Progress {
-  const { value, step, steps, message } = fields
+  const { value, message } = fields
   return {
-    ...{ value, step, steps, message },
-    nodesDone: fields.nodes_done,
+    ...{ value, message, step: toCount(fields.step), steps: toCount(fields.steps) },
+    nodesDone: Math.min(fields.nodes_done, fields.nodes_total),
     nodesTotal: fields.nodes_total,
     currentNode: fields.current_node,
     currentNodeClass: fields.current_node_class,
   }
+}
+
+function toCount(steps: number | null): number | null {
+  return steps === null ? null : Math.min(Math.max(0, Math.floor(steps)), Number.MAX_SAFE_INTEGER)
 }
 
 export function writeOutput({ name, type, hash, location, ...output }: Output): OutputFields {
