@@ -46,6 +46,8 @@ export class ClaimScout {
   #brought: { readonly claim: Claim; readonly timer: NodeJS.Timeout } | null = null
   /** Of a claim whose answer was lost: asked again, it finds its job. */
   #unsure: string | null = null
+  /** Of the question that is under way, or was the last one. */
+  #asking: Promise<unknown> = Promise.resolve()
   #isOver = false
 
   constructor(deps: ScoutDeps) {
@@ -56,18 +58,29 @@ export class ClaimScout {
     const signature = this.#deps.signatureOf(request)
     if (this.#parked !== null && this.#parked.signature !== signature) this.#cancel()
     await this.#canceled
-    const brought = this.#takeBrought()
-    if (brought !== null) {
-      if (request.engines.some(({ engineId }) => engineId === brought.engineId)) return brought
-      await this.#deps.giveBack(brought.leaseId)
-    }
+    const brought = await this.#forOffered(this.#takeBrought(), request)
+    if (brought !== null) return brought
     if (this.#isOver || this.#parked !== null) return null
+    const asking = this.#askNow(request)
+    this.#asking = asking.catch(() => {})
+    const claim = await this.#forOffered(await asking, request)
+    if (claim === null && !this.#isOver) this.#park(signature, request)
+    return claim
+  }
+
+  async #askNow(request: ClaimRequest): Promise<Claim | null> {
     const leaseId = this.#unsure ?? newUuidV4()
     this.#unsure = leaseId
     const claim = await this.#deps.ask(request, { leaseId, waitMs: 0 })
     this.#unsure = null
-    if (claim === null && !this.#isOver) this.#park(signature, request)
     return claim
+  }
+
+  /** A job may have been given to an engine that is not offered any more. */
+  async #forOffered(claim: Claim | null, { engines }: ClaimRequest): Promise<Claim | null> {
+    if (claim === null || engines.some(({ engineId }) => engineId === claim.engineId)) return claim
+    await this.#deps.giveBack(claim.leaseId)
+    return null
   }
 
   /** Takes back what waits with other engines than these; left out: with any. */
@@ -79,8 +92,10 @@ export class ClaimScout {
     this.#isOver = true
     this.#cancel()
     await this.#canceled
+    await this.#asking
     const brought = this.#takeBrought()
     if (brought !== null) await this.#deps.giveBack(brought.leaseId)
+    if (this.#unsure !== null) await this.#deps.giveBack(this.#unsure)
   }
 
   #cancel(): void {
@@ -115,6 +130,8 @@ export class ClaimScout {
         if (signal.aborted) return await this.#deps.giveBack(leaseId)
         if (!isStoreAway(error)) this.#deps.log.warn({ err: error }, 'asking for work failed')
         await sleep(backoff.nextMs(), signal)
+        // Nobody asks again: what the lost answer may have brought is given back.
+        if (signal.aborted) return await this.#deps.giveBack(leaseId)
       }
     }
   }

@@ -9,6 +9,7 @@ import type { RunAnswer } from '../../../src/domain/models/calls/run-call.ts'
 import { RouterError } from '../../../src/domain/models/router-error.ts'
 import { accepted, done, gate } from '../../support/providers/fake-provider.ts'
 import { waitUntil } from '../../support/wait-until.ts'
+import { testLeavingCallers } from './leaving-callers.ts'
 import { testQueuedRequests } from './queued-requests.ts'
 import {
   available,
@@ -22,6 +23,7 @@ import {
 
 export function testRouterNodes(under: NodesUnderTest): void {
   const withNodes = createWithNodes(under)
+  testLeavingCallers(withNodes)
 
   test('a key whose call runs on another node waits for it and gets the same answer', () =>
     withNodes({}, async ({ a, b, provider, store }) => {

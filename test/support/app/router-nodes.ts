@@ -39,7 +39,8 @@ interface RouterNodeOptions {
 
 export interface RouterNode extends AsyncDisposable {
   readonly actions: RouterActions
-  run(model: string, input: JsonRecord, key?: string | null): Promise<RunAnswer>
+  /** `left`: aborted when the caller is gone. */
+  run(model: string, input: JsonRecord, key?: string | null, left?: AbortSignal): Promise<RunAnswer>
   submit(model: string, input: JsonRecord): Promise<string>
   /** Takes the model away, or gives it back. */
   offer(models: readonly Model[]): void
@@ -114,11 +115,11 @@ export function openRouterNode(options: RouterNodeOptions): RouterNode {
   }
   return {
     actions,
-    run: async (model, input, key = null) =>
+    run: async (model, input, key = null, left) =>
       actions.runModel({
         ...(await request(model, input, key)),
         requestId: randomUUID(),
-        listener: { isConnected: () => true },
+        listener: { isConnected: () => left?.aborted !== true, ...(left && { left }) },
       }),
     submit: async (model, input) => (await actions.queue.submit(await request(model, input, null))).requestId,
     offer(models) {

@@ -7,7 +7,8 @@ import { startTestApp } from '../../support/app/start-app.ts'
 import { MODELS } from '../../support/app/start-router.ts'
 import { call } from '../../support/clients/call.ts'
 import { INFO, WorkerClient } from '../../support/clients/worker-client.ts'
-import { createFakeProvider } from '../../support/providers/fake-provider.ts'
+import { createFakeProvider, done, gate } from '../../support/providers/fake-provider.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 
 const MODEL_INPUTS = { model: ['STRING', {}] as const, input: ['STRING', {}] as const }
 const INPUT = '{"seed":12345678901234567890}'
@@ -83,3 +84,37 @@ test('a model runs for a job that is held, once per key, and for no other', asyn
   assert.equal((await run('fake/direct', '1.0')).status, 404)
   assert.equal(provider.submits.length, 6)
 })
+
+test('a call that is asked for again while its first request still waits is made once, and both get its answer', async () => {
+  const provider = createFakeProvider({})
+  const held = gate(done({ made: 'once' }))
+  provider.answer(held.answer)
+  await using app = await startTestApp({
+    settings: { joins: 'on', adminToken: ADMIN_TOKEN },
+    overrides: { engines: [], models: { providers: [provider], models: MODELS } },
+  })
+  const worker = new WorkerClient(app.url, (await createWorkerKey(app.url)).text)
+  const save = INFO['FakeSave'] as NodeDefinition
+  const info = { ...INFO, RunModel: { ...save, input: { optional: MODEL_INPUTS } } }
+  assert.equal((await worker.publishClasses(info)).status, 200)
+  const workflow = { '1': { class_type: 'RunModel', inputs: { model: 'fake/direct', input: INPUT } } }
+  await call(app.url, '/api/v2/jobs', { method: 'POST', body: JSON.stringify({ workflow }) })
+  const { jobId, leaseId } = await worker.take()
+  const asked = { lease_id: leaseId, model: 'fake/direct', input: INPUT, images: [], key: '1.0' }
+  const run = () => worker.ask('POST', `/jobs/${jobId}/models`, asked)
+  const first = run()
+  await waitUntil(() => provider.submits.length === 1)
+  const again = run()
+  // The second one is refused at once, or waits: then it is answered only after the provider.
+  assert.equal(await Promise.race([again.then(({ status }) => status), settled(worker)]), 'waits')
+  held.open()
+  for (const { status, json } of await Promise.all([first, again]))
+    assert.deepEqual([status, JSON.parse(json.output)], [200, { made: 'once' }])
+  assert.equal(provider.submits.length, 1)
+})
+
+/** After the service has answered a good many other requests. */
+async function settled(worker: WorkerClient): Promise<'waits'> {
+  for (let round = 0; round < 20; round++) await worker.ask('POST', '/leases', { leases: [] })
+  return 'waits'
+}

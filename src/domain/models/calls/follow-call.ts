@@ -57,6 +57,7 @@ export function createFollowedCalls({ store, live }: FollowDeps): FollowedCalls 
       const end = () => ending.abort(null)
       const timer = setTimeout(end, deadlineMs)
       listener.left?.addEventListener('abort', end)
+      if (listener.left?.aborted) end()
       bells.set(call.id, bell)
       try {
         if (await follow(call, bell, ending.signal)) return 'moved'

@@ -115,6 +115,8 @@ export class LiveCall {
       }
       this.#settle = settle
       if (this.#outcome !== null) settle(this.#outcome)
+      // Whoever left while the call was admitted is told nothing more, and must not keep the next request from waiting.
+      else if (listener.left?.aborted) leave()
     })
   }
 

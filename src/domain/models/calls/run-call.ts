@@ -76,6 +76,7 @@ export function createRunModel(deps: RunModelDeps): RunModel {
   async function run(request: RunRequest, moves = 0): Promise<RunAnswer> {
     live.refuseWhenClosing()
     if (moves > MAX_MOVES) throw stillRunning(1)
+    if (request.listener.left?.aborted) throw hasLeft()
     const failures = judge(request)
     const limits = deps.access.limitsOf(request.accountId)
     const isValid = failures.length === 0 && !(request.input instanceof RouterError)
@@ -166,7 +167,7 @@ export function createRunModel(deps: RunModelDeps): RunModel {
       case 'busy':
         throw stillRunning(1)
       case 'left':
-        throw new RouterError('disconnected', 'the caller of this call has disconnected')
+        throw hasLeft()
       case 'late':
         throw new RouterError('deadline', STILL_ELSEWHERE, { retryAfterSeconds: 1 })
     }
@@ -224,6 +225,10 @@ export function noCredits(): RouterError {
 
 const STILL_ELSEWHERE =
   'the call took longer than this service holds a connection: it goes on, and is charged once if it ends well; the same Idempotency-Key tells how it ended and pays nothing more'
+
+function hasLeft(): RouterError {
+  return new RouterError('disconnected', 'the caller of this call has disconnected')
+}
 
 function stillRunning(retryAfterSeconds: number): RouterError {
   return new RouterError(

@@ -10,12 +10,13 @@ import {
   parseLosslessJson,
   stringifyLosslessJson,
 } from '../../../../lib/json/lossless-json.ts'
+import { sleep } from '../../../../lib/waiting/sleep.ts'
 import { type Authenticate, type Caller, mustHaveScope } from '../../accounts/caller.ts'
 import type { ModelRequest, ModelWish, NodeModels } from '../../engine/model-port.ts'
 import { type Refusal, ServiceError } from '../../errors.ts'
 import type { Access } from '../access/model-access.ts'
 import type { CallBody, CallResult } from '../calls/call-store.ts'
-import type { RunModel } from '../calls/run-call.ts'
+import type { RunAnswer, RunModel } from '../calls/run-call.ts'
 import { isRecord, type JsonRecord, readModelId } from '../catalog/model.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
 
@@ -47,7 +48,7 @@ export function createNodeModels(deps: NodeModelsDeps): NodeModels {
     const caller = await identify(deps, request)
     const input = placeImages(request.input, request.images)
     const body = Buffer.from(stringifyLosslessJson(input))
-    const call = deps.runModel({
+    const asked = {
       opened: await deps.access.open(caller, id.provider, id.model),
       accountId: request.accountId,
       requestId: deps.newRequestId(),
@@ -57,8 +58,8 @@ export function createNodeModels(deps: NodeModelsDeps): NodeModels {
       input: readInput(body),
       baseUrl: deps.baseUrl,
       listener: { isConnected: () => !signal.aborted, left: signal },
-    })
-    const { end } = await untilAborted(call, signal)
+    }
+    const { end } = await untilAborted(runOrWait(deps, asked, signal), signal)
     if (end.kind === 'result') return toAnswer(end.result, deps.readBody)
     throw new RouterError(end.refusal.refusal, end.refusal.message)
   }
@@ -83,6 +84,25 @@ export function createNodeModels(deps: NodeModelsDeps): NodeModels {
         throw error instanceof RouterError ? toServiceError(error) : error
       }
     },
+  }
+}
+
+/**
+ * The request of an earlier attempt may still be waiting for the call of this key, because nobody has noticed yet that its worker
+ * is gone. The call is this job's all the same: its answer is waited for, at most until the call's own deadline.
+ */
+async function runOrWait(
+  { runModel }: Pick<NodeModelsDeps, 'runModel'>,
+  asked: Parameters<RunModel>[0],
+  signal: AbortSignal,
+): Promise<RunAnswer> {
+  for (;;) {
+    try {
+      return await runModel(asked)
+    } catch (error) {
+      if (!(error instanceof RouterError) || error.refusal !== 'key_running' || signal.aborted) throw error
+      await sleep((error.retryAfterSeconds ?? 1) * 1000, signal)
+    }
   }
 }
 
