@@ -15,7 +15,8 @@ import { type AdminOptions, createAdmin } from './surfaces/admin/index.ts'
 import type { SharedParts } from './surfaces/admin/register-operations.ts'
 import type { Surface } from './surfaces/kit/surface.ts'
 
-export interface AdminSurfaceParts extends Pick<AdminOptions, 'guard' | 'actorOf' | 'operations' | 'drain'> {
+export interface AdminSurfaceParts
+  extends Pick<AdminOptions, 'guard' | 'needsCredentials' | 'actorOf' | 'operations' | 'drain'> {
   readonly store: Store
   /** null: the local kind. */
   readonly shared: SharedAccounts | null
@@ -39,6 +40,7 @@ export function createAdminSurface(config: Config, parts: AdminSurfaceParts): Su
   const workersOf = parts.workersOf ?? (() => 0)
   return createAdmin({
     guard: parts.guard,
+    needsCredentials: parts.needsCredentials,
     actorOf: parts.actorOf,
     operations: parts.operations,
     ...(parts.drain !== undefined && { drain: parts.drain }),

@@ -53,6 +53,7 @@ export async function openOfflineAdmin(
   const admin = createAdminSurface(config, {
     ...{ store, shared, deployments, version, clock, log },
     guard: createStaticTokenGuard(token),
+    needsCredentials: true,
     actorOf: () => actor,
     workersOf: null,
     own: null,

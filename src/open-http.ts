@@ -143,7 +143,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
       ? []
       : [
           openAdmin(config, {
-            ...{ ...parts, gate, guard: guardAdmin, isEveryoneOperator },
+            ...{ ...parts, gate, guard: guardAdmin, isEveryoneOperator, needsCredentials: needsAdminToken },
             ...{ openStreams, heldBy: accountConnections.count },
           }),
         ]

@@ -42,7 +42,7 @@ function createGuardedLookup(network: Network): LookupFunction {
   }
 }
 
-export async function resolveAllowed(hostname: string, network: Network): Promise<ResolvedAddress[]> {
+async function resolveAllowed(hostname: string, network: Network): Promise<ResolvedAddress[]> {
   const addresses = (await network.resolve(hostname)).filter(({ address }) => network.mayConnect(address))
   if (addresses.length === 0) throw new BlockedAddressError(hostname, 'its name leads to no public address')
   return addresses

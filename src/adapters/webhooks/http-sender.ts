@@ -4,7 +4,7 @@
  */
 import { isIP } from 'node:net'
 import { ExchangeError } from '../../../lib/outbound/exchange.ts'
-import { createGuardedConnector, resolveAllowed, unwrapBlocked } from '../../../lib/outbound/guarded-connector.ts'
+import { createGuardedConnector, unwrapBlocked } from '../../../lib/outbound/guarded-connector.ts'
 import {
   BlockedAddressError,
   mustBeOpen,
@@ -14,7 +14,6 @@ import {
 } from '../../../lib/outbound/network.ts'
 import { type OutboundClient, openOutboundClient } from '../../../lib/outbound/outbound-client.ts'
 import { signMessage } from '../../../lib/standard-webhooks.ts'
-import { settlesWithin } from '../../../lib/waiting/sleep.ts'
 import type { SendAnswer, WebhookSender } from '../../domain/webhooks/sender.ts'
 import type { AttemptOutcome } from '../../domain/webhooks/webhook.ts'
 import { toMessageBody } from './message-body.ts'
@@ -32,13 +31,12 @@ interface HttpSender extends WebhookSender, AsyncDisposable {}
 const KEPT_CHARACTERS = 1024
 const MAX_ANSWER_BYTES = 65_536
 const CONNECTIONS_PER_HOST = 16
-const RESOLVE_MS = 3000
 const GONE = 410
 
 export function openHttpSender({ network, timeoutMs, version }: HttpSenderOptions): HttpSender {
   const open = (to: Network) =>
     openOutboundClient({ connectionsPerHost: CONNECTIONS_PER_HOST, connect: createGuardedConnector(to) })
-  const clients = { guarded: open(network), trusted: open(privateNetwork) }
+  const clients = { guarded: open(withoutOracle(network)), trusted: open(privateNetwork) }
   return {
     async send({ message, endpoint, secrets, at, signal }) {
       const body = toMessageBody(message)
@@ -105,21 +103,27 @@ function toKept(text: string): string | null {
   return kept === '' ? null : kept
 }
 
-/** A name that does not resolve now may do so later; one that leads to private addresses alone is refused at once. */
-async function refusalOf(text: string, network: Network): Promise<string | null> {
+/**
+ * A name that leads nowhere is answered like one that leads to private addresses alone: otherwise an account could find out which
+ * names of the operator's own network exist.
+ */
+function withoutOracle(network: Network): Network {
+  if (network.mayConnect === privateNetwork.mayConnect) return network
+  return { ...network, resolve: (hostname) => network.resolve(hostname).catch(() => []) }
+}
+
+/** By the text alone. What a name leads to is looked at when a connection is made: it may change, and whoever asks must not learn it. */
+function refusalOf(text: string, network: Network): string | null {
   const url = URL.parse(text)
   if (url === null) return 'must be an address, such as https://example.com/hooks'
   try {
     mustBeOpen(url, network)
     const literal = toLiteral(url.hostname)
-    if (isIP(literal) !== 0) {
-      if (!network.mayConnect(literal)) throw new BlockedAddressError(url.host, 'it is not a public address')
-      return null
-    }
-    const resolving = resolveAllowed(url.hostname, network)
-    ;(await settlesWithin(resolving, RESOLVE_MS)) && (await resolving)
+    if (isIP(literal) !== 0 && !network.mayConnect(literal))
+      throw new BlockedAddressError(url.host, 'it is not a public address')
+    return null
   } catch (error) {
     if (error instanceof BlockedAddressError) return `cannot be called: ${error.message}`
+    throw error
   }
-  return null
 }

@@ -36,7 +36,7 @@ export const ACCOUNT_SETTINGS = {
     argument: '<token>',
     fallback: 'none',
     read: readWordOr('none', null, readToken),
-    help: 'The bearer token of the admin API under `/admin/v1`. `none`: there is no admin API. Prefer the variable.',
+    help: 'The bearer token of the admin API under `/admin/v1`. `none`: on the local kind whoever may use the service may use the admin API, with `token` where one is set; on the others there is no admin API. Prefer the variable.',
     isSecret: true,
   },
   tiers: {

@@ -2,7 +2,8 @@
 import type { Readable } from 'node:stream'
 import type { Clock } from '../../../lib/clock.ts'
 import { isUuid } from '../../../lib/ids.ts'
-import { ServiceError } from '../errors.ts'
+import { type Caller, mustHaveScope } from '../accounts/caller.ts'
+import { isStoreAway, ServiceError } from '../errors.ts'
 import type { Asset } from './asset.ts'
 import type { AssetStore } from './asset-store.ts'
 import type { BlobStore, ByteRange, DirectAnswer } from './blob-store.ts'
@@ -18,6 +19,26 @@ export type FindAsset = (accountId: string, assetId: string) => Promise<Asset>
 /** Throws `output_unavailable` when the record is there and its bytes are not. */
 export type OpenContent = (accountId: string, assetId: string) => Promise<AssetContent>
 export type RemoveAsset = (accountId: string, assetId: string) => Promise<void>
+
+/**
+ * Whoever may read jobs may read what they made; all else that an account keeps needs `assets:read`. Throws forbidden: without that
+ * right, what does not exist looks like what may not be read.
+ */
+export async function mustRead(caller: Caller, look: () => Promise<Pick<Asset, 'jobId'>>): Promise<void> {
+  const { scopes } = caller
+  if (scopes === null || scopes.has('assets:read')) return
+  if (scopes.has('jobs:read') && (await isOutput(look))) return
+  mustHaveScope(caller, 'assets:read')
+}
+
+async function isOutput(look: () => Promise<Pick<Asset, 'jobId'>>): Promise<boolean> {
+  try {
+    return (await look()).jobId !== null
+  } catch (error) {
+    if (!(error instanceof ServiceError) || isStoreAway(error)) throw error
+    return false
+  }
+}
 
 interface FindAssetDeps {
   readonly assets: Pick<AssetStore, 'find'>

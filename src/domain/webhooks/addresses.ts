@@ -5,12 +5,8 @@ import type { WebhookSender } from './sender.ts'
 const URL_MAX_LENGTH = 2048
 
 /** Throws invalid_field. */
-export async function mustBeAddress(
-  { refusalOf }: Pick<WebhookSender, 'refusalOf'>,
-  url: string,
-  field: string,
-): Promise<void> {
+export function mustBeAddress({ refusalOf }: Pick<WebhookSender, 'refusalOf'>, url: string, field: string): void {
   if (url.length > URL_MAX_LENGTH) throw invalidField(field, `must have at most ${URL_MAX_LENGTH} characters`)
-  const refusal = await refusalOf(url)
+  const refusal = refusalOf(url)
   if (refusal !== null) throw invalidField(field, refusal)
 }

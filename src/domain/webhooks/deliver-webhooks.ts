@@ -85,7 +85,9 @@ export function createDeliverer(deps: DelivererDeps): WebhookDeliverer {
     const answer = await trySending(claimed)
     const tookMs = Math.round(performance.now() - startMs)
     observer.attempted(answer.outcome, tookMs)
-    const end = toEnd(claimed, { ...answer, at, tookMs }, { ...deps, now: clock.now() })
+    // How long a name took to resolve may tell whether the service's own network knows it.
+    const shownMs = answer.outcome === 'blocked' ? 0 : tookMs
+    const end = toEnd(claimed, { ...answer, at, tookMs: shownMs }, { ...deps, now: clock.now() })
     for (const endpointId of await store.finish([end])) {
       observer.disabled(end.disable ?? 'failing')
       log.warn({ webhook: endpointId, reason: end.disable }, 'a webhook was disabled; its owner can enable it again')

@@ -23,7 +23,7 @@ interface JobHookDeps {
 
 export function createToHook({ sender, secrets }: JobHookDeps): ToHook {
   return async (accountId, { url, events, secret }) => {
-    await mustBeAddress(sender, url, 'webhook')
+    mustBeAddress(sender, url, 'webhook')
     if (events.length === 0) throw invalidField('webhook.events', 'must name at least one event')
     const wish = JSON.stringify([accountId, url, [...events].sort(), secret === null ? null : toHex(secret)])
     const id = `whj_${createHash('sha256').update(wish).digest('hex').slice(0, 32)}`

@@ -69,7 +69,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
 
   return {
     async create(accountId, { url, description, events, creditsLowMicros, secret: given }) {
-      await mustBeAddress(sender, url, 'url')
+      mustBeAddress(sender, url, 'url')
       const id = `whe_${newId().replaceAll('-', '')}`
       const [secret, now] = [given ?? secrets.make(), clock.now()]
       const endpoint: Endpoint = {
@@ -83,7 +83,7 @@ export function createWebhooks(deps: WebhooksDeps): Webhooks {
     list: (accountId) => store.list(accountId),
     find,
     async change(accountId, id, edit) {
-      if (edit.url !== undefined) await mustBeAddress(sender, edit.url, 'url')
+      if (edit.url !== undefined) mustBeAddress(sender, edit.url, 'url')
       const changed = mustBeThere(await store.change(accountId, id, edit, clock.now()))
       wake()
       return changed

@@ -20,5 +20,5 @@ export interface WebhookSender {
   /** Throws only when the signal is aborted; every other failure is an outcome. */
   send(request: SendRequest): Promise<SendAnswer>
   /** Why nothing may be sent to this address; null: it may. */
-  refusalOf(url: string): Promise<string | null>
+  refusalOf(url: string): string | null
 }

@@ -20,6 +20,8 @@ import { registerShared, type SharedParts } from './register-operations.ts'
 
 export interface AdminOptions {
   readonly guard: OperatorGuard
+  /** False: whoever reaches the service is its operator. */
+  readonly needsCredentials: boolean
   readonly answerError: AnswerError
   readonly clock: AdminKit['clock']
   /** The stores with an audit line bound to their writes. */
@@ -59,7 +61,7 @@ export function createAdmin(options: AdminOptions): Surface {
   const spec = openContract({
     source: SOURCE,
     requestSchemas: REQUEST_SCHEMAS,
-    needsCredentials: true,
+    needsCredentials: options.needsCredentials,
     hasPath: (template) => shared !== null || !SHARED_PATH.test(template),
   })
   const kit: AdminKit = {

@@ -57,7 +57,8 @@ export const OPERATIONS: readonly Register[] = [
 const KIND_OF_ROUTE: Readonly<Record<string, 'assets' | 'models' | 'keys' | null>> = {
   'openapi.json': null,
   assets: 'assets',
-  thumbnails: 'assets',
+  // Who may read an asset depends on what it is: the operation asks `mustRead`.
+  thumbnails: null,
   models: 'models',
   calls: 'models',
   keys: 'keys',
@@ -72,7 +73,5 @@ export function scopesOf(request: FastifyRequest): readonly Scope[] {
   // One scope for reading and writing: only those who manage keys have a reason to list them.
   if (kind === 'keys') return ['keys:write']
   if (kind === 'models') return [isRead ? 'models:read' : 'models:run']
-  const own: Scope = `${kind ?? 'jobs'}:${isRead ? 'read' : 'write'}`
-  // An archive contains the bytes of the outputs.
-  return (request.routeOptions.url ?? '').endsWith('/outputs.zip') ? [own, 'assets:read'] : [own]
+  return [`${kind ?? 'jobs'}:${isRead ? 'read' : 'write'}`]
 }

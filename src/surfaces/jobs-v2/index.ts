@@ -209,6 +209,8 @@ function contextOf(request: FastifyRequest): RequestContext {
 function scopeOf(request: FastifyRequest): Scope | null {
   const route = request.routeOptions.url ?? ''
   const isRead = request.method === 'GET' || request.method === 'HEAD'
+  // Who may read one depends on what it is: its operations ask `mustRead`.
+  if (isRead && route.includes(`${API_PATH}/assets/:id`)) return null
   if (route.includes(`${API_PATH}/assets`)) return isRead ? 'assets:read' : 'assets:write'
   // A client that asks how far an upload has come is about to continue it, so reading needs the same scope as writing.
   if (route.includes(`${API_PATH}/uploads`)) return 'assets:write'

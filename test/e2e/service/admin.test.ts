@@ -3,9 +3,11 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { startTestApp } from '../../support/app/start-app.ts'
 import { ADMIN_TOKEN, type SharedApp, startShared } from '../../support/app/start-shared.ts'
 import { type Answer, call } from '../../support/clients/call.ts'
 import { openSpecChecks } from '../../support/clients/check-against-spec.ts'
+import { createFakeEngine } from '../../support/engines/fake-engine.ts'
 
 const { checkAgainstSpec } = openSpecChecks('admin.openapi.json')
 
@@ -64,6 +66,24 @@ describe('access', () => {
     assert.ok(json.paths['/admin/v1/accounts'])
   })
 
+  test('is open on the local kind without an admin token to whoever may use the service, and its contract says so', async () => {
+    for (const [settings, key, needed] of [
+      [{}, null, false],
+      [{ token: 'of-the-service' }, 'of-the-service', true],
+      [{ adminToken: 'of-the-operator' }, 'of-the-operator', true],
+    ] as const) {
+      await using local = await startTestApp({ settings, overrides: { engine: createFakeEngine() } })
+      const headers: Record<string, string> = key === null ? {} : { authorization: `Bearer ${key}` }
+      const opened = await call(local.url, '/admin/v1/openapi.json', { headers })
+      assert.equal(opened.status, 200, opened.text)
+      const { security, paths } = opened.json
+      const ways = paths['/admin/v1/overview'].get.security ?? security
+      assert.equal((ways ?? []).length > 0, needed, JSON.stringify(settings))
+      const bare = await call(local.url, '/admin/v1/overview')
+      assert.equal(bare.status, needed ? 401 : 200)
+    }
+  })
+
   test('refuses what it does not understand, naming the field', async () => {
     const cases: [string, string, object | undefined, number, string | null][] = [
       ['POST', '/accounts', {}, 422, null],
@@ -95,6 +115,20 @@ describe('access', () => {
       const { status: found, json, text } = await app.admin(method, where, body)
       assert.equal(found, status, `${method} ${where} ${text}`)
       assert.equal(json.error.field, field, `${method} ${where} ${text}`)
+    }
+    for (const [amount, field, said] of [
+      [{ usd: 10 }, 'usd', /as a text, such as "12\.50"/],
+      [{ usd: 12.5 }, 'usd', /as a text, such as "12\.50"/],
+      [{ usd: '1,50' }, 'usd', /such as "12\.50"/],
+      [{ usd: null }, 'usd', /as a text/],
+      [{ micros: '5000000' }, 'micros', /whole number.*for dollars give usd, such as "12\.50"/],
+      [{ micros: 1.5 }, 'micros', /whole number/],
+      [{ amount: 10 }, null, /either micros or usd/],
+      [{}, null, /either micros or usd/],
+    ] as const) {
+      const { status, json, text } = await app.admin('POST', '/accounts/visitor/grants', amount)
+      assert.deepEqual([status, json.error.field], [422, field], text)
+      assert.match(json.error.message, said)
     }
     const malformed = await call(app.url, '/admin/v1/accounts', {
       method: 'POST',

@@ -166,22 +166,27 @@ describe('webhooks', () => {
     assert.equal(status, 422)
   })
 
-  test('reach no private address unless the operator allows it, whatever a name leads to', async () => {
-    const network = { ...publicInternet, resolve: async () => [{ address: '10.0.0.7', family: 4 }] }
-    await using sender = openHttpSender({ network, timeoutMs: 500, version: 'test' })
-    for (const url of [
-      'https://127.0.0.1/',
-      'https://[::1]/',
-      'https://169.254.169.254/',
-      'https://intern.example/',
-      'http://example.com/',
-    ])
-      assert.match((await sender.refusalOf(url)) ?? '', /refused/)
+  test('reach no private address unless the operator allows it, and tell nothing of names that only the service can resolve', async () => {
+    const asked: string[] = []
+    const resolve = async (name: string) => {
+      asked.push(name)
+      if (name === 'intern.example') return [{ address: '10.0.0.7', family: 4 }]
+      throw Object.assign(new Error(`getaddrinfo ENOTFOUND ${name}`), { code: 'ENOTFOUND' })
+    }
+    await using sender = openHttpSender({ network: { ...publicInternet, resolve }, timeoutMs: 500, version: 'test' })
+    for (const url of ['https://127.0.0.1/', 'https://[::1]/', 'https://169.254.169.254/', 'http://example.com/'])
+      assert.match(sender.refusalOf(url) ?? '', /refused/)
+    // By their text alone: neither the answer nor its time depends on what a name leads to.
+    for (const url of ['https://intern.example/', 'https://nobody.example/']) assert.equal(sender.refusalOf(url), null)
+    assert.deepEqual(asked, [])
     const message = { id: 'msg_1', type: 'webhook.test', subject: 'x', at: new Date(), facts: '{}' } as const
     const request = { message, secrets: [new Uint8Array(24)], at: new Date(), signal: new AbortController().signal }
     for (const url of ['https://127.0.0.1/', 'https://intern.example/', receiver.url]) {
       const answer = await sender.send({ ...request, endpoint: { url, kind: 'account' } })
       assert.equal(answer.outcome, 'blocked')
     }
+    const known = await sender.send({ ...request, endpoint: { url: 'https://intern.example/', kind: 'account' } })
+    const unknown = await sender.send({ ...request, endpoint: { url: 'https://nobody.example/', kind: 'account' } })
+    assert.deepEqual(unknown, { ...known, response: known.response?.replace('intern', 'nobody') })
   })
 })

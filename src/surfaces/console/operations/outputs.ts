@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream'
 import type { FastifyInstance } from 'fastify'
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import { createSemaphore } from '../../../../lib/waiting/semaphore.ts'
+import { mustRead } from '../../../domain/assets/asset-content.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { Output, OutputType } from '../../../domain/jobs/job.ts'
 import {
@@ -105,11 +106,14 @@ export function getThumbnail(app: FastifyInstance, { callerOf, console: parts, p
   // Decoding takes memory and a core.
   const decoding = createSemaphore(2)
   app.get(`${CONSOLE_API}/thumbnails/:asset`, async (request, reply) => {
-    const { accountId } = callerOf(request)
+    const caller = callerOf(request)
+    const { accountId } = caller
     const { asset: assetId } = request.params as { readonly asset: string }
+    const open = () => parts.openContent(accountId, assetId)
+    await mustRead(caller, async () => (await open()).asset)
     const width = readFields(request.raw.url ?? '').get('w') ?? '256'
     if (!WIDTHS.includes(width)) throw new ServiceError('invalid_request', `w must be one of ${WIDTHS.join(', ')}`)
-    const content = await parts.openContent(accountId, assetId)
+    const content = await open()
     const { hash, sizeBytes, contentType } = content.asset
     const etag = quoteDigest(`${hash}-${width}`)
     const lasting = { etag, 'cache-control': FOR_EVER }

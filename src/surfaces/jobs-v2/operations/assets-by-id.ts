@@ -1,6 +1,6 @@
 /** What can be asked of one asset. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { FindAsset, OpenContent, RemoveAsset } from '../../../domain/assets/asset-content.ts'
+import { type FindAsset, mustRead, type OpenContent, type RemoveAsset } from '../../../domain/assets/asset-content.ts'
 import { asksToDownload, DOWNLOAD, sendContent } from '../../kit/content/send-content.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { ContextOf } from '../jobs-operation.ts'
@@ -21,6 +21,7 @@ const ASSET_ROUTE = `${API_PATH}/assets/:id`
 function getAsset(app: FastifyInstance, { contextOf, findAsset, contentLinks }: AssetsByIdDeps): void {
   app.get(ASSET_ROUTE, async (request, reply) => {
     const context = contextOf(request)
+    await mustRead(context, () => findAsset(context.accountId, idOf(request)))
     const asset = await findAsset(context.accountId, idOf(request))
     return sendJson(reply, 200, toAssetView(asset, contentLinks.fresh(toLinked(asset), context)))
   })
@@ -39,12 +40,14 @@ function deleteAsset(app: FastifyInstance, { contextOf, removeAsset }: AssetsByI
  * The bytes of an asset, for GET and HEAD: sent from here in the local kind, and by a signed address that needs no
  * credential where many accounts share the service.
  */
-function getAssetContent(app: FastifyInstance, { contextOf, openContent, contentLinks }: AssetsByIdDeps): void {
+function getAssetContent(app: FastifyInstance, deps: AssetsByIdDeps): void {
+  const { contextOf, findAsset, openContent, contentLinks } = deps
   app.route({
     method: ['GET', 'HEAD'],
     url: `${ASSET_ROUTE}/content`,
     handler: async (request, reply) => {
       const context = contextOf(request)
+      await mustRead(context, () => findAsset(context.accountId, idOf(request)))
       const content = await openContent(context.accountId, idOf(request))
       if (!contentLinks.areSigned) return sendContent(request, reply, content)
       const { url } = contentLinks.fresh(toLinked(content.asset), context)

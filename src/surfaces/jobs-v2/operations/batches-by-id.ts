@@ -1,6 +1,5 @@
 /** What can be asked of one batch. One that this caller cannot reach looks exactly like one that does not exist. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { mustHaveScope } from '../../../domain/accounts/caller.ts'
 import type { OpenContent } from '../../../domain/assets/asset-content.ts'
 import type { Batches } from '../../../domain/jobs/batches/batches.ts'
 import { sendJobsArchive } from '../../kit/jobs/outputs-archive.ts'
@@ -35,11 +34,9 @@ function cancelBatch(app: FastifyInstance, { contextOf, batches, linkStyle }: Ba
   })
 }
 
-/** Bytes, and so the right to read assets is needed beside that to read jobs. */
 function getBatchOutputs(app: FastifyInstance, { contextOf, batches, openContent }: BatchesByIdDeps): void {
   app.get(`${BATCH_ROUTE}/outputs.zip`, async (request, reply) => {
     const context = contextOf(request)
-    mustHaveScope(context, 'assets:read')
     const id = idOf(request)
     const jobs = await batches.jobs(context, id)
     return sendJobsArchive(reply, { jobs, name: `batch-${id}` }, openContent)

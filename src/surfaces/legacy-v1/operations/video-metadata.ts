@@ -1,5 +1,6 @@
 /** What the editor asks about a video before it shows it frame by frame. */
 import { readVideoFacts } from '../../../../lib/files/video-facts.ts'
+import { mustRead } from '../../../domain/assets/asset-content.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { collectBytes } from '../files/picture-bytes.ts'
 import { type Api, type OperationDeps, queryOf, sendJson } from '../legacy-operation.ts'
@@ -9,9 +10,12 @@ import { readLocation } from './view.ts'
 const MAX_RANGE_BYTES = 33_554_432
 
 /** Of MP4 and MOV; other files have none, as on a server that cannot read them. */
-export function getVideoMetadata(api: Api, { assets, accountOf }: OperationDeps): void {
+export function getVideoMetadata(api: Api, { assets, callerOf }: OperationDeps): void {
   api.both('GET', '/video_metadata', async (request, reply) => {
-    const asset = await assets.find(accountOf(request), readLocation(queryOf(request)))
+    const caller = callerOf(request)
+    const find = async () => assets.find(caller.accountId, readLocation(queryOf(request)))
+    await mustRead(caller, async () => (await find()) ?? { jobId: null })
+    const asset = await find()
     const facts = asset === null ? null : await readVideoFacts(readRange, asset.sizeBytes)
     if (asset === null || facts === null) throw new ServiceError('not_found', 'there is no video of this name')
     const { width, height, fps, durationSeconds: duration, frameCount: frame_count } = facts

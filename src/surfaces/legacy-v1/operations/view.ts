@@ -4,6 +4,7 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Asset } from '../../../domain/assets/asset.ts'
+import { mustRead } from '../../../domain/assets/asset-content.ts'
 import type { FileLocation } from '../../../domain/assets/named-files.ts'
 import type { Picture, PreviewFormat } from '../../../domain/assets/pictures.ts'
 import { ServiceError } from '../../../domain/errors.ts'
@@ -73,8 +74,10 @@ export function getView(api: Api, deps: OperationDeps): void {
   }
 
   api.both('GET', '/view', async (request, reply) => {
-    const accountId = deps.accountOf(request)
+    const caller = deps.callerOf(request)
+    const { accountId } = caller
     const query = queryOf(request)
+    await mustRead(caller, async () => (await find(accountId, query)).asset)
     const change = readPictureChange(query)
     const { asset, name } = await find(accountId, query)
     if (change !== null) {
