@@ -1,7 +1,7 @@
 /**
  * Reads a large JSON text in steps, from its bytes, within limits that are checked while reading. The cost of parsing depends on
  * the number of values far more than on the bytes, and later code processes whole objects at once: so depth, values, members of
- * one object and digits are all bounded. The bytes must be valid UTF-8. Throws SyntaxError or JsonLimitError.
+ * one object and digits are all bounded. The bytes must be valid UTF-8. Throws SyntaxError, JsonLimitError or JsonRepeatError.
  */
 
 import type { Work } from '../waiting/turns.ts'
@@ -44,9 +44,22 @@ export class JsonLimitError extends Error {
   }
 }
 
+/** An object has two members of one name: of those, one reader takes the first and another one the last. */
+export class JsonRepeatError extends Error {
+  override readonly name = 'JsonRepeatError'
+  /** Outermost first; ends with the name. */
+  readonly path: readonly (string | number)[]
+  constructor(path: readonly (string | number)[]) {
+    super('a member occurs twice')
+    this.path = path
+  }
+}
+
 interface ReadJsonOptions<T> {
   readonly readNumber: NumberReader<T>
   readonly limits: JsonLimits
+  /** Left out: of members of one name the last counts, as with JSON.parse. */
+  readonly refusesRepeated?: boolean
 }
 
 type Container<T> = { [key: string]: Read<T> } | Read<T>[]
@@ -90,15 +103,17 @@ class StepReader<T> {
   readonly #bytes: Buffer
   readonly #readNumber: NumberReader<T>
   readonly #limits: JsonLimits
+  readonly #refusesRepeated: boolean
   readonly #stack: Frame<T>[] = []
   #at = 0
   #values = 0
   #longDigits = 0
 
-  constructor(bytes: Buffer, { readNumber, limits }: ReadJsonOptions<T>) {
+  constructor(bytes: Buffer, { readNumber, limits, refusesRepeated = false }: ReadJsonOptions<T>) {
     this.#bytes = bytes
     this.#readNumber = readNumber
     this.#limits = limits
+    this.#refusesRepeated = refusesRepeated
     this.#skipSpace()
   }
 
@@ -175,10 +190,15 @@ class StepReader<T> {
     if (frame.members > this.#limits.maxMembers) throw new JsonLimitError('too_many_members')
     if (this.#bytes[this.#at] !== QUOTE) throw malformed()
     frame.key = this.#readString(MAX_NAME_BYTES)
+    if (this.#refusesRepeated && Object.hasOwn(frame.container, frame.key)) throw new JsonRepeatError(this.#path())
     this.#skipSpace()
     if (this.#bytes[this.#at] !== COLON) throw malformed()
     this.#at++
     this.#skipSpace()
+  }
+
+  #path(): (string | number)[] {
+    return this.#stack.map(({ key, container }) => key ?? (container as Read<T>[]).length)
   }
 
   #readString(maxBytes = Number.POSITIVE_INFINITY): string {

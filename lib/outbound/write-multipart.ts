@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 
 export type FormPart =
-  | { readonly name: string; readonly value: string }
+  | { readonly name: string; readonly value: string; readonly contentType?: string }
   | {
       readonly name: string
       readonly filename: string
@@ -12,6 +12,7 @@ export type FormPart =
     }
 
 export interface MultipartBody {
+  readonly boundary: string
   readonly headers: Readonly<Record<'content-type' | 'content-length', string>>
   readonly body: AsyncIterable<Uint8Array>
 }
@@ -22,6 +23,7 @@ export function writeMultipart(parts: readonly FormPart[]): MultipartBody {
   const tail = Buffer.from(`--${boundary}--\r\n`)
   const sizes = pieces.map(({ part, head }) => head.length + ('value' in part ? 0 : part.sizeBytes + LINE_END.length))
   return {
+    boundary,
     headers: {
       'content-type': `multipart/form-data; boundary=${boundary}`,
       'content-length': String(sizes.reduce((sum, size) => sum + size, tail.length)),
@@ -50,8 +52,9 @@ const LINE_END = Buffer.from('\r\n')
 /** The header of a part. For a field it includes the value, which is short. */
 function headOf(part: FormPart, boundary: string): string {
   const start = `--${boundary}\r\nContent-Disposition: form-data; name="${quote(part.name)}"`
-  if ('value' in part) return `${start}\r\n\r\n${part.value}\r\n`
-  return `${start}; filename="${quote(part.filename)}"\r\nContent-Type: ${part.contentType}\r\n\r\n`
+  const type = part.contentType === undefined ? '' : `\r\nContent-Type: ${part.contentType}`
+  if ('value' in part) return `${start}${type}\r\n\r\n${part.value}\r\n`
+  return `${start}; filename="${quote(part.filename)}"${type}\r\n\r\n`
 }
 
 /** Escapes as browsers do, so that nothing in a name can end the header. */

@@ -1,5 +1,6 @@
 /** What the surfaces that run models share: reading an input, and the end of a call as a result or a refusal. */
 import type { IncomingMessage } from 'node:http'
+import { JsonRepeatError } from '../../../lib/json/read-json-steps.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { CallEnd, CallResult } from '../../domain/models/calls/call-store.ts'
 import type { RunAnswer } from '../../domain/models/calls/run-call.ts'
@@ -7,8 +8,10 @@ import { isRecord, type JsonRecord } from '../../domain/models/catalog/model.ts'
 import { RouterError } from '../../domain/models/router-error.ts'
 import { type JsonReading, parseBody } from './bodies/json-body.ts'
 
-// Far above any input: schemas, prices and providers walk over all of it without a pause.
-const PLAIN: JsonReading<number> = { parse: JSON.parse, readNumber: Number, maxValues: 50_000 }
+// Far above any input: schemas, prices and providers walk over all of it without a pause. A member that occurs twice is refused:
+// the provider gets the bytes, and may take the other one than the price did.
+const PLAIN: JsonReading<number> = { parse: null, readNumber: Number, maxValues: 50_000 }
+const SHOWN_LENGTH = 128
 
 /** What is wrong with the JSON is returned, not thrown: a call is judged by other things first. */
 export async function parseModelInput(request: IncomingMessage, body: Buffer): Promise<JsonRecord | RouterError> {
@@ -16,10 +19,18 @@ export async function parseModelInput(request: IncomingMessage, body: Buffer): P
     const value: unknown = await parseBody(request, body, PLAIN)
     return isRecord(value) ? value : new RouterError('malformed', 'the body must be a JSON object')
   } catch (error) {
+    if (error instanceof JsonRepeatError) return repeated(['body', ...error.path])
     if (!(error instanceof ServiceError)) throw error
     const refusal = error.refusal === 'payload_too_large' ? 'too_large' : 'malformed'
     return new RouterError(refusal, error.message, { cause: error })
   }
+}
+
+/** What is given twice is neither priced nor sent: nobody can say which of the two counts. */
+export function repeated(where: readonly (string | number)[]): RouterError {
+  const loc = where.map((step) => (typeof step === 'string' ? step.slice(0, SHOWN_LENGTH) : step))
+  const failure = { loc, msg: 'is given more than once; give it once', type: 'value_error' }
+  return new RouterError('invalid_fields', 'the input gives something more than once', { failures: [failure] })
 }
 
 interface Ended {

@@ -16,9 +16,9 @@ import { RouterError } from '../../domain/models/router-error.ts'
 import { claimOf } from '../kit/bodies/body-memory.ts'
 import { keepUntilAnswered } from '../kit/connections/half-closed.ts'
 import { serviceAddressOf } from '../kit/guards/guard-hooks.ts'
-import { mustBeResult } from '../kit/model-calls.ts'
+import { mustBeResult, repeated } from '../kit/model-calls.ts'
 import type { PartnerParts } from '../kit/parts/partner-parts.ts'
-import { readParameters } from '../kit/request-url.ts'
+import { findRepeated, readParameters, readQuery } from '../kit/request-url.ts'
 import { readNodeBody } from './node-body.ts'
 
 type ServeNode = (
@@ -83,7 +83,11 @@ export function createServeNode(parts: PartnerParts): ServeNode {
 }
 
 function readQueryOf(url: string, known: FoundRoute['route']['query']): Record<string, string> {
-  const given = readParameters(url, Object.keys(known))
+  const names = Object.keys(known)
+  // Every reader has its own idea of which of two counts.
+  const twice = findRepeated(readQuery(url) ?? [], names)
+  if (twice !== null) throw repeated(['query', twice])
+  const given = readParameters(url, names)
   return Object.fromEntries(
     Object.entries(known).map(([name, fallback]) => {
       const value = given.get(name) ?? fallback

@@ -91,7 +91,7 @@ function valuesOf({ segments, query }: Pick<About, 'segments' | 'query'>): strin
 function readCall(route: FieldReader, about: About, deps: ReadRoutesDeps, problems: string[]): CallRoute {
   const field = route.optionalText('model_field')
   const isForm = route.value('form') === true
-  const textOptionsAt = route.has('text_options') ? route.path('text_options') : null
+  const textOptions = readTextOptions(route)
   const adapter = route.object('adapter') ?? {}
   const told = route.object('told')
   const operations = readOperations(adapter, { isForm, told: told ?? {} })
@@ -113,7 +113,15 @@ function readCall(route: FieldReader, about: About, deps: ReadRoutesDeps, proble
     problems.push(...found.map((problem) => `route ${about.name}, ${name}: ${problem}`))
     models.set(name, model)
   }
-  return { ...about, kind: 'call', isForm, modelAt, textOptionsAt, models, isTask }
+  return { ...about, kind: 'call', isForm, modelAt, textOptions, models, isTask }
+}
+
+function readTextOptions(route: FieldReader): CallRoute['textOptions'] {
+  const names = Object.entries(route.object('text_option_names') ?? {})
+  const isText = (pair: [string, Json]): pair is [string, string] => typeof pair[1] === 'string'
+  if (!names.every(isText)) route.problem('text_option_names', 'must give the full name for each short one')
+  if (!route.has('text_options')) return null
+  return { path: route.path('text_options'), names: new Map(names.filter(isText)) }
 }
 
 /** Every task is told to the node, and every form goes on as it came. */

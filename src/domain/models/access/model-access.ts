@@ -41,7 +41,7 @@ export interface Access {
   /** The same, for a model that is to run. */
   open(caller: Caller, provider: string, model: string): Promise<OpenedModel>
   /** The same for a model of partner nodes, which stands in no list. */
-  openForNodes(caller: Caller, model: Model): Promise<OpenedModel>
+  openForNodes(caller: Caller, model: Model): Promise<Omit<OpenedModel, 'checkInput'>>
   /** Why nobody of the account could run this model here, in words; null: it runs. */
   whyNot(caller: Caller, model: Model): string | null
   /** Throws forbidden for a model that exists and that this account may not use. Counts no request. */
@@ -120,7 +120,7 @@ export function createAccess({ rules, rate, catalog, providerOf }: AccessDeps): 
       const id = toCatalogId(model.id)
       refuseUnentitled(caller, catalog().find(id)?.model ?? { ...model, id })
       if (adapter === null || key === 'none') throw notHere(model, adapter)
-      return { model, checkInput: () => [], provider: adapter, isOwnKey: key === 'own_key' }
+      return { model, provider: adapter, isOwnKey: key === 'own_key' }
     },
   }
 }

@@ -16,11 +16,11 @@ import type { JsonRecord, Model } from '../catalog/model.ts'
 import type { Catalog } from '../catalog/model-catalog.ts'
 import type { Provider, ProviderReply } from '../provider.ts'
 import { RouterError } from '../router-error.ts'
+import { joinInput } from './call-input.ts'
 import { createCallNames, type NamedRun } from './call-names.ts'
 import { createJoinRequests } from './join-requests.ts'
 import type { AskRoute, CallRoute, FoundRoute, PartnerRoutes } from './partner-route.ts'
 import { createRequestDigest } from './request-digest.ts'
-import { readTextOptions } from './text-options.ts'
 
 export interface PartnerCaller extends Caller {
   /** The run of a job that the request comes from; null: none is known. */
@@ -91,9 +91,9 @@ export function createPartnerNodes(deps: PartnerDeps): PartnerNodes {
       mustHaveScope(caller, 'models:run')
       const { route, params } = found
       if (body.fields instanceof RouterError) throw body.fields
-      const options = route.textOptionsAt === null ? {} : readTextOptions(body.fields, route.textOptionsAt)
-      const input = { ...options, ...body.fields, ...query, ...params }
-      const opened = await deps.access.openForNodes(caller, chooseModel(route, input))
+      const { input, failuresFor } = joinInput(route, { fields: body.fields, query, params })
+      const model = chooseModel(route, input)
+      const opened = { ...(await deps.access.openForNodes(caller, model)), checkInput: () => failuresFor(model) }
       const address = `${route.provider} ${route.name} ${JSON.stringify([params, query])}`
       const fingerprint = hash('sha256', `${address}\n${await digestOf(caller.accountId, body)}`, 'base64')
       const name = nameCall(caller.run, caller.accountId, fingerprint)

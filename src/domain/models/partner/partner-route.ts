@@ -2,8 +2,8 @@
  * The paths that ComfyUI's partner nodes call, as data: which exist, what a call there costs, and what may be asked about a
  * task. A path that is not among them is not known to anybody here and is never passed on.
  */
-import type { JsonPath } from '../catalog/json-path.ts'
 import type { Model } from '../catalog/model.ts'
+import type { TextOptions } from './text-options.ts'
 
 export const ROUTE_METHODS = ['GET', 'POST', 'DELETE'] as const
 type RouteMethod = (typeof ROUTE_METHODS)[number]
@@ -26,7 +26,7 @@ export interface CallRoute extends RoutePath {
   /** The value that names the model: of the path, or of the body; null: there is only one. */
   readonly modelAt: string | null
   /** The texts that may hold options for the price, as `--name value`; null: none does. */
-  readonly textOptionsAt: JsonPath | null
+  readonly textOptions: TextOptions | null
   /** By the name that callers use. */
   readonly models: ReadonlyMap<string, Model>
   /** The node polls the task by itself. */

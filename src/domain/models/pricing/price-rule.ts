@@ -106,5 +106,6 @@ export function sourcesOf(rule: PriceRule): readonly (Pick<ValueAt, 'from' | 'pa
     ...(rate.kind === 'table' ? rate.by : []),
     ...times,
     ...times.flatMap(({ actual }) => (actual === null ? [] : [actual])),
+    ...times.flatMap(({ limits }) => limits.map((limit) => ({ from: 'input' as const, ...limit }))),
   ])
 }

@@ -164,7 +164,8 @@ function rateOf(rate: Rate, documentOf: (value: ValueAt) => unknown): number {
   if (rate.kind === 'fixed') return rate.micros
   const values = rate.by.map((value) => {
     const found = findLeaves(documentOf(value), value.path)[0]?.value
-    return String(found ?? value.fallback ?? '')
+    // A list or an object is in no table.
+    return typeof found === 'object' && found !== null ? '' : String(found ?? value.fallback ?? '')
   })
   // An unlisted value must never be free: it costs as much as the dearest.
   return rate.micros.get(values.join('|')) ?? rate.micros.get('*') ?? Math.max(0, ...rate.micros.values())

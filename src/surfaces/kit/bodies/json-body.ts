@@ -10,10 +10,12 @@ import type { NumberReader, Read } from '../../../../lib/json/read-json.ts'
 import {
   type JsonFault,
   JsonLimitError,
+  JsonRepeatError,
   MAX_NAME_BYTES,
   MAX_SPACE,
   readJsonSteps,
 } from '../../../../lib/json/read-json-steps.ts'
+import { finishNow } from '../../../../lib/waiting/turns.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { claimOf } from './body-memory.ts'
 import { freeBytes, gatherBody } from './gather-body.ts'
@@ -26,8 +28,8 @@ interface JsonBodyOptions {
 }
 
 export interface JsonReading<T> {
-  /** For texts that are read in one go. */
-  readonly parse: (text: string) => Read<T>
+  /** For texts that are read in one go; null: none is, and a member that occurs twice is refused with JsonRepeatError. */
+  readonly parse: ((text: string) => Read<T>) | null
   /** For numbers of texts that are read in slices. */
   readonly readNumber: NumberReader<T>
   readonly maxValues: number
@@ -76,15 +78,17 @@ export async function parseBody<T>(request: IncomingMessage, bytes: Buffer, read
   const { maxValues } = reading
   const limits = { maxDepth: MAX_DEPTH, maxValues, maxMembers: MAX_MEMBERS, maxLongDigits: MAX_LONG_DIGITS }
   try {
-    if (bytes.length > SMALL_BYTES) {
-      const work = readJsonSteps(withoutMark(bytes), { readNumber: reading.readNumber, limits })
-      return await claimOf(request).turns.run(work)
+    const { parse, readNumber } = reading
+    if (parse === null || bytes.length > SMALL_BYTES) {
+      const work = readJsonSteps(withoutMark(bytes), { readNumber, limits, refusesRepeated: parse === null })
+      return bytes.length > SMALL_BYTES ? await claimOf(request).turns.run(work) : finishNow(work)
     }
     const fault = findShapeFault(bytes, limits)
     if (fault !== null) throw new JsonLimitError(fault)
     const text = bytes.toString('utf8')
-    return reading.parse(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text)
+    return parse(text.charCodeAt(0) === BYTE_ORDER_MARK ? text.slice(1) : text)
   } catch (cause) {
+    if (cause instanceof JsonRepeatError) throw cause
     if (cause instanceof JsonLimitError) throw FAULTS[cause.fault](maxValues)
     throw new ServiceError('invalid_request', 'the body is not valid JSON', { cause })
   }

@@ -88,7 +88,16 @@ export function toValues(
   return values
 }
 
-function refuseFields({ input }: ProviderCall, { refuse }: CompiledOperation, values: TemplateValues): void {
+function refuseFields(
+  { input }: ProviderCall,
+  { refuse, body, rules }: CompiledOperation,
+  values: TemplateValues,
+): void {
+  const other = rules.encoding === 'as_sent' ? undefined : body.findLookalike(input)
+  if (other !== undefined) {
+    const msg = `is not the name that is read here: write ${other.meant}, or leave it out`
+    throw new FieldRefusal(msg, { loc: ['body', other.field.slice(0, 128)], msg, type: 'value_error' })
+  }
   for (const { where, prefix, message } of refuse) {
     const start = prefix(values)
     const isRefused = findLeaves(input, where).some(({ value }) => typeof value === 'string' && value.startsWith(start))

@@ -9,6 +9,8 @@ import {
   parseLosslessJson,
   stringifyLosslessJson,
 } from '../../../../../lib/json/lossless-json.ts'
+import { compileNames, findLookalikes } from '../../../../domain/models/catalog/lookalikes.ts'
+import type { JsonRecord } from '../../../../domain/models/catalog/model.ts'
 import type { BodyRules } from '../rules/rule-types.ts'
 import { compileJsonTemplate, namesIn, type TemplateValues } from '../rules/text-template.ts'
 
@@ -21,6 +23,8 @@ interface BodyInput {
 }
 
 export interface BodyWriter {
+  /** A field that a lenient provider takes for one that the rules set or remove; undefined: there is none. */
+  findLookalike(input: BodyInput['input']): { readonly field: string; readonly meant: string } | undefined
   toBytes(from: BodyInput): Buffer
   /** For forms: the fields after the rules. */
   toFields(from: BodyInput): JsonObject
@@ -40,6 +44,14 @@ export function compileBody(rules: BodyRules = {}): BodyWriter {
     ...Object.keys(rules.rename ?? {}),
     ...(rules.strip ?? []).map(({ field }) => field),
   ]
+  const ruled = [...force, ...inject].map(({ path }) => path).concat(removed.map((field) => [field]))
+  const names = compileNames(ruled)
+
+  function findLookalike(input: BodyInput['input']) {
+    const [found] = findLookalikes(names, input as JsonRecord)
+    return found && { field: found.at.join('.'), meant: found.meant }
+  }
+
   const isUntouched = ({ input, knownFields }: BodyInput) =>
     removed.every((field) => !(field in input)) &&
     (!rules.drop_unknown || knownFields === null || Object.keys(input).every((field) => knownFields.has(field)))
@@ -63,7 +75,7 @@ export function compileBody(rules: BodyRules = {}): BodyWriter {
     return Buffer.from(stringifyLosslessJson(toFields(from)))
   }
 
-  return { toBytes, toFields }
+  return { findLookalike, toBytes, toFields }
 }
 
 interface FieldWriter {
@@ -145,10 +157,7 @@ function setAt(
   if (!onlyIfMissing || isMissing(holder[last])) holder[last] = value
 }
 
-/**
- * `{…}` becomes `{"model":"x",…,"stream":false}`: the caller's bytes stay as they are. What is forced stands last, because some
- * servers take `Stream` for the same name, and of two the last.
- */
+/** `{…}` becomes `{"model":"x",…,"stream":false}`: the caller's bytes stay as they are. */
 function spliceFields(body: Buffer, before: string, after: string): Buffer {
   const start = body.indexOf(OPEN_BRACE) + 1
   const end = body.lastIndexOf(CLOSE_BRACE)
