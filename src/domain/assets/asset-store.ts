@@ -17,6 +17,8 @@ export type MintOutcome =
   | { readonly outcome: 'minted'; readonly asset: Asset; readonly newToAccount: boolean }
   | { readonly outcome: 'existing'; readonly asset: Asset }
   | { readonly outcome: 'hash_unknown' }
+  /** The id was promised before, and there is another record under it by now. */
+  | { readonly outcome: 'id_taken' }
   | { readonly outcome: 'key_reused'; readonly holder: KeyHolder }
 
 export type RemoveOutcome = 'removed' | 'not_found' | 'in_use'

@@ -66,6 +66,18 @@ export function testAssetStore(opener: StoreOpener): void {
       assert.equal(await store().assets.remove(stranger.accountId, asset.id, START), 'not_found')
     })
 
+    test('an id that was promised and has other bytes by now is taken, also when both come at once', async () => {
+      for (const isAtOnce of [false, true]) {
+        const tenant = await Tenant.create(store())
+        const id = randomUUID()
+        const mints = ['a', 'b'].map((letter) => () => mint(tenant, { id, hash: hashOf(letter + id), filePath: id }))
+        const outcomes = isAtOnce ? await Promise.all(mints.map((act) => act())) : [await mints[0](), await mints[1]()]
+        assert.deepEqual(outcomes.map(({ outcome }) => outcome).toSorted(), ['id_taken', 'minted'])
+        const [first] = outcomes.flatMap((outcome) => (outcome.outcome === 'minted' ? [outcome.asset] : []))
+        assert.deepEqual(await store().assets.find(tenant.accountId, id, START), first)
+      }
+    })
+
     test('what an account keeps is counted, equal bytes once, until their last record is gone', async () => {
       const tenant = await Tenant.create(store())
       const stranger = await Tenant.create(store())

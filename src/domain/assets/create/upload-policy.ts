@@ -5,6 +5,7 @@
 import type { Clock } from '../../../../lib/clock.ts'
 import type { NewId } from '../../../../lib/ids.ts'
 import { forAccount, type PerAccount } from '../../accounts/limits/tiers.ts'
+import { ServiceError } from '../../errors.ts'
 import { keyReuse, toKeyClaim } from '../../idempotency/idempotency-key.ts'
 import type { Asset } from '../asset.ts'
 import type { AssetStore } from '../asset-store.ts'
@@ -21,7 +22,7 @@ export interface UploadPolicy {
    * storage_full.
    */
   admit(accountId: string, source: UploadSource, options: AdmitOptions): Promise<Admission>
-  /** Makes the record of bytes that are stored. Throws idempotency_key_reuse. */
+  /** Makes the record of bytes that are stored. Throws idempotency_key_reuse, and hash_mismatch where other bytes have the id. */
   record(upload: NewUpload): Promise<AssetCreation>
 }
 
@@ -72,6 +73,11 @@ export function createUploadPolicy(deps: UploadPolicyDeps): UploadPolicy {
         mustOwnHash: false,
       })
       if (outcome.outcome === 'key_reused') throw keyReuse(outcome.holder)
+      if (outcome.outcome === 'id_taken')
+        throw new ServiceError(
+          'hash_mismatch',
+          'other bytes came to this address before, and stay; ask for a new address',
+        )
       if (outcome.outcome === 'hash_unknown') throw new Error('an upload does not ask for a known hash')
       return { asset: outcome.asset, createdNew: outcome.outcome === 'minted' && outcome.newToAccount }
     },

@@ -33,6 +33,28 @@ test('a file is sent to a signed address without a key, and read from another on
   assert.deepEqual(Buffer.from(await read.arrayBuffer()), bytes)
 })
 
+test('other bytes to an address that has its file are refused, also when both come at once, and the first stay', async () => {
+  for (const isAtOnce of [false, true]) {
+    const place = await begin({ file_name: 'a.bin' })
+    const sends = ['first', 'second'].map((text) => () => fetch(place.upload_url, { method: 'PUT', body: text }))
+    const answers = isAtOnce ? await Promise.all(sends.map((send) => send())) : [await sends[0](), await sends[1]()]
+    const statuses = answers.map(({ status }) => status)
+    assert.deepEqual(statuses.toSorted(), [200, 409])
+    const kept = ['first', 'second'][statuses.indexOf(200)]
+    assert.equal(await (await fetch(place.download_url)).text(), kept)
+    const { error } = (await answers[statuses.indexOf(409)].json()) as { error: { message: string } }
+    assert.match(error.message, /ask for a new address/)
+    assert.equal((await fetch(place.upload_url, { method: 'PUT', body: kept })).status, 200)
+  }
+})
+
+test('equal bytes that come many times at once are one file', async () => {
+  const place = await begin({ file_name: 'a.bin' })
+  const sends = Array.from({ length: 8 }, () => fetch(place.upload_url, { method: 'PUT', body: 'same' }))
+  for (const { status } of await Promise.all(sends)) assert.equal(status, 200)
+  assert.equal(await (await fetch(place.download_url)).text(), 'same')
+})
+
 test('the same file again has an address of its own, and its type follows from its name', async () => {
   const [first, second] = [await begin({ file_name: 'a.png' }), await begin({ file_name: '../../a.png' })]
   for (const { upload_url, download_url } of [first, second]) {

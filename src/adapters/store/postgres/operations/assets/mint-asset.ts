@@ -34,10 +34,10 @@ const RENEW = statement<NumberedAssetRow>(
      expires_at = CASE WHEN expires_at IS NULL OR $5::bigint IS NULL THEN NULL ELSE greatest(expires_at, $5::bigint) END
    FROM same WHERE id = same_id RETURNING ${UPLOAD_COLUMNS}`,
 )
-const INSERT = statement(
+const INSERT = statement<[number]>(
   'assets.insert',
   `INSERT INTO asset (id, account_id, hash, size_bytes, content_type, file_path, tags, created_at, expires_at)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) DO NOTHING RETURNING 1`,
 )
 
 export async function mintAsset(tx: Queryable, request: MintRequest): Promise<MintOutcome> {
@@ -59,10 +59,11 @@ export async function mintAsset(tx: Queryable, request: MintRequest): Promise<Mi
   if (mustOwnHash && !isOwned) return { outcome: 'hash_unknown' }
   const same = isOwned ? await tx.get(RENEW, [accountId, hash, filePath, tags, expiresAt, now]) : undefined
   const minted = same === undefined ? asset : toAsset(same)
+  const createdAt = asset.createdAt.getTime()
+  const fields = [asset.id, accountId, hash, sizeBytes, contentType, filePath, tags, createdAt, expiresAt]
+  if (same === undefined && (await tx.get(INSERT, fields)) === undefined) return { outcome: 'id_taken' }
   if (keyClaim !== null) await tx.run(CLAIM_KEY, [accountId, keyClaim.key, keyClaim.expiresAt.getTime(), minted.id])
   if (same !== undefined) return { outcome: 'existing', asset: minted }
-  const createdAt = asset.createdAt.getTime()
-  await tx.run(INSERT, [asset.id, accountId, hash, sizeBytes, contentType, filePath, tags, createdAt, expiresAt])
   await addRecords(tx, [{ accountId, hash, sizeBytes }])
   return { outcome: 'minted', asset, newToAccount: !isOwned }
 }

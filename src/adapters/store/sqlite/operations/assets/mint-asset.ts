@@ -22,6 +22,7 @@ type MintAnswer =
   | { readonly outcome: 'minted'; readonly asset: AssetRow; readonly newToAccount: boolean }
   | { readonly outcome: 'existing'; readonly asset: AssetRow }
   | { readonly outcome: 'hash_unknown' }
+  | { readonly outcome: 'id_taken' }
   | { readonly outcome: 'key_reused'; readonly holder: KeyHolder }
 
 export function toMintInput({ asset, keyClaim, mustOwnHash }: MintRequest): MintInput {
@@ -48,7 +49,7 @@ export function prepareMint(database: DatabaseSync): (input: MintInput) => MintA
     `SELECT 1 FROM asset WHERE hash = ? AND account_id = ? AND ${IS_ALIVE} LIMIT 1`,
   )
   const insert = database.prepare(`
-    INSERT INTO asset (${ASSET_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+    INSERT INTO asset (${ASSET_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`)
   return ({ asset, key, keyExpiresAt, now, mustOwnHash }) => {
     const [, accountId, hash] = asset
     if (key !== null) {
@@ -58,10 +59,10 @@ export function prepareMint(database: DatabaseSync): (input: MintInput) => MintA
     const isOwned = ownsHash.get(hash, accountId, now) !== undefined
     if (mustOwnHash && !isOwned) return { outcome: 'hash_unknown' }
     const same = isOwned ? renewSame(asset, now) : null
+    if (same === null && insert.run(...asset).changes === 0) return { outcome: 'id_taken' }
     const [assetId] = same ?? asset
     if (key !== null) claimKey({ accountId, key, expiresAt: keyExpiresAt, jobId: null, assetId })
     if (same !== null) return { outcome: 'existing', asset: same }
-    insert.run(...asset)
     return { outcome: 'minted', asset, newToAccount: !isOwned }
   }
 }
