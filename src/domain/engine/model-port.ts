@@ -16,8 +16,6 @@ export interface ModelRequest extends ModelCall {
 /** The models that a job would run, for the check when it is submitted. */
 export interface ModelWish {
   readonly accountId: string
-  /** Of the credential that submits; null: everything its account may. */
-  readonly scopes: ReadonlySet<string> | null
   readonly extraData: Readonly<Record<string, unknown>> | null
   readonly nodes: readonly ModelNode[]
 }

@@ -127,7 +127,6 @@ export async function openRig(options: RigOptions = {}) {
 
 const PLAIN_REQUEST: SubmitRequest = {
   accountId: ACCOUNT,
-  scopes: null,
   workflow: undefined,
   extraData: null,
   metadata: {},

@@ -86,6 +86,42 @@ describe('models', () => {
     assert.equal(provider.submits.length, before + 1)
   })
 
+  test('are run only with a key of the account in extra_data: every way to submit says so at once, and names the field', async () => {
+    const tenant = await app.account('keyless')
+    const stranger = await app.account('stranger')
+    const workflow = runGraph('fake/direct')
+    const before = provider.submits.length
+    const headers = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+    const post = (path: string, body: object) =>
+      tenant.call(path, { method: 'POST', headers, body: JSON.stringify(body) })
+    const extras = [
+      undefined,
+      {},
+      { api_key_comfy_org: '' },
+      { api_key_service_org: 'x' },
+      { api_key_service_org: stranger.key },
+    ]
+    for (const extra_data of extras) {
+      const v2 = await post('/api/v2/jobs', { workflow, extra_data })
+      assert.deepEqual([v2.status, v2.json.error.code], [403, 'forbidden'], v2.text)
+      assert.match(v2.json.error.message, /extra_data\.api_key_service_org/)
+      const v1 = await post('/api/prompt', { prompt: workflow, extra_data })
+      assert.deepEqual([v1.status, v1.json.error.type], [403, 'forbidden'], v1.text)
+      const dry = await post('/api/v2/jobs/validate', { workflow, extra_data })
+      assert.match(dry.text, /extra_data\.api_key_service_org/)
+      const batch = await post('/api/v2/jobs/batch', { jobs: [{ workflow, extra_data }] })
+      assert.ok([403, 422].includes(batch.status), batch.text)
+      assert.match(batch.text, /extra_data\.api_key_service_org/)
+    }
+    const agent = await post('/mcp', {
+      ...{ jsonrpc: '2.0', id: 1, method: 'tools/call' },
+      params: { name: 'submit_workflow', arguments: { workflow } },
+    })
+    assert.match(agent.text, /extra_data\.api_key_service_org/)
+    assert.deepEqual((await tenant.call('/api/v2/jobs')).json.jobs, [], 'nothing was recorded')
+    assert.equal(provider.submits.length, before)
+  })
+
   test('are not run by a key that was revoked while its job waited', async () => {
     const tenant = await app.account('revoked', { concurrentJobs: 1 })
     const key = await keyOf('revoked', null)

@@ -40,7 +40,7 @@ export type ReadItem = () => Pick<
   'workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse'
 >
 
-interface BatchRequest extends Pick<SubmitRequest, 'accountId' | 'scopes' | 'keyId' | 'pool' | 'idempotencyKey'> {
+interface BatchRequest extends Pick<SubmitRequest, 'accountId' | 'keyId' | 'pool' | 'idempotencyKey'> {
   /** Of the whole request: tells a repetition from another request with the same key. */
   readonly digest: string
   /** All of them or none. */
@@ -130,8 +130,8 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
     let next = 0
 
     async function check(index: number, read: ReadItem): Promise<void> {
-      const { accountId, scopes, keyId } = request
-      const item: SubmitRequest = { accountId, scopes, keyId, pool, ...read(), idempotencyKey: null }
+      const { accountId, keyId } = request
+      const item: SubmitRequest = { accountId, keyId, pool, ...read(), idempotencyKey: null }
       mustBePriority(item.priority)
       const hook = await hookOf(item)
       const prepared = await deps.prepareWorkflow(accountId, item.workflow, { pool })

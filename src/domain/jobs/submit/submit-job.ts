@@ -36,8 +36,6 @@ import { insufficientCredits, poolClosed, queueFull, shuttingDown } from './subm
 
 export interface SubmitRequest {
   readonly accountId: string
-  /** What the credential that submits may do; null: everything its account may. */
-  readonly scopes: ReadonlySet<string> | null
   /** The API key that it came with, if any. */
   readonly keyId?: string | null
   /** Left out or null: the common pool. */
@@ -309,12 +307,12 @@ export async function toJobHook(deps: Pick<SubmitDeps, 'toHook'>, request: Submi
 /** Throws forbidden where a node of the graph runs a model that this submit may not. */
 export async function refuseModels(
   { mustRunModels }: Pick<SubmitDeps, 'mustRunModels'>,
-  { accountId, scopes, extraData }: SubmitRequest,
+  { accountId, extraData }: SubmitRequest,
   graph: Graph,
 ): Promise<void> {
   if (mustRunModels === undefined) return
   const nodes = findModelNodes(graph)
-  if (nodes.length > 0) await mustRunModels({ accountId, scopes, extraData, nodes })
+  if (nodes.length > 0) await mustRunModels({ accountId, extraData, nodes })
 }
 
 function mustHaveHooks({ toHook }: Pick<SubmitDeps, 'toHook'>): ToHook {

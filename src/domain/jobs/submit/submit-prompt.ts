@@ -17,7 +17,6 @@ import { EngineRefusedError, type Submit } from './submit-job.ts'
 
 interface PromptRequest {
   readonly accountId: string
-  readonly scopes: ReadonlySet<string> | null
   readonly keyId?: string | null
   readonly id: string | null
   readonly workflow: JsonValue | undefined
@@ -68,7 +67,6 @@ export function createSubmitPrompt(deps: SubmitPromptDeps): SubmitPrompt {
     const text = isWhole ? whole : await turns.run(writeGraphSteps(graph))
     const submitted = submit({
       accountId,
-      scopes: request.scopes,
       pool,
       keyId: request.keyId ?? null,
       workflow: undefined,

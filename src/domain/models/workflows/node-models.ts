@@ -121,22 +121,25 @@ function keyIn({ keyNames }: NodeModelsDeps, extraData: ModelRequest['extraData'
 }
 
 /**
- * Whose rights count when the nodes run: those of the key in `extra_data`. Where that key is not accepted, the run will say so;
- * until then the one who submits has to have the rights.
+ * Whose rights count when the nodes run: those of the key in `extra_data`. A job without one that counts would fail at its first
+ * such node, maybe after hours; so it is refused when it is submitted.
  */
-async function foresee(deps: NodeModelsDeps, wish: Omit<ModelWish, 'nodes'>): Promise<Caller> {
-  const { accountId, scopes, extraData } = wish
-  const submitter: Caller = { accountId, keyId: null, scopes }
+async function foresee(deps: NodeModelsDeps, { accountId, extraData }: Omit<ModelWish, 'nodes'>): Promise<Caller> {
   const key = keyIn(deps, extraData)
-  if (key === null) return submitter
   try {
     const caller = await deps.identify(key)
-    return caller.accountId === accountId ? caller : submitter
+    if (caller.accountId === accountId) return caller
   } catch (error) {
     const isRefused = error instanceof ServiceError && ['unauthorized', 'forbidden'].includes(error.refusal)
-    if (isRefused) return submitter
-    throw error
+    if (!isRefused) throw error
   }
+  const fields = deps.keyNames.map((name) => `extra_data.${name}`)
+  const what = key === null ? 'is missing' : 'is no valid API key of this account'
+  throw new ServiceError(
+    'forbidden',
+    `${fields.join(' or ')} ${what}: the graph runs partner models, which needs an API key of the account with the scope models:run there`,
+    { details: { field: fields[0] } },
+  )
 }
 
 /** `"image://0"` in the input stands for the first picture. */

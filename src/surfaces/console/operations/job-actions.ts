@@ -36,7 +36,7 @@ export function cancelJobs(app: FastifyInstance, { callerOf, jobs, console: part
 export function rerunJob(app: FastifyInstance, deps: ConsoleDeps): void {
   const { callerOf, jobs, console: parts, clock, limits } = deps
   app.post(`${CONSOLE_API}/jobs/:id/rerun`, async (request, reply) => {
-    const { accountId, scopes, keyId } = callerOf(request)
+    const { accountId, keyId } = callerOf(request)
     const jobId = jobIdOf(request)
     const body = await readJsonBody(request, { maxBytes: limits.maxBodyBytes })
     if (!isJsonObject(body)) throw new ServiceError('invalid_request', 'the body must be a JSON object')
@@ -48,7 +48,7 @@ export function rerunJob(app: FastifyInstance, deps: ConsoleDeps): void {
     const workflow = applyChanges(parseLosslessJson(text), body['changes'])
     const metadata = body['metadata'] === undefined ? before.metadata : readMetadata(body['metadata'])
     const job = await jobs.submit({
-      ...{ accountId, scopes, keyId, workflow, metadata, priority: before.priority },
+      ...{ accountId, keyId, workflow, metadata, priority: before.priority },
       pool: before.pool === DEFAULT_POOL ? null : before.pool,
       // What the editor sent is not sent again: with other values it would say what is not so.
       ...{ extraData: null, idempotencyKey: null, layout },

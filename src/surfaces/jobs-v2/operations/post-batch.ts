@@ -28,14 +28,14 @@ export function postBatch(app: FastifyInstance, deps: PostBatchDeps): void {
   const { contextOf, submitBatch, check, turns, maxBodyBytes, linkStyle } = deps
   app.post(`${API_PATH}/jobs/batch`, async (request, reply) => {
     const context = contextOf(request)
-    const { accountId, scopes, keyId, pool } = context
+    const { accountId, keyId, pool } = context
     const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])
     const bytes = await readBodyBytes(request.raw, { maxBytes: maxBodyBytes })
     const digest = idempotencyKey === null ? '' : await turns.run(digestSteps(bytes, pool))
     const body = mustBeObject(await parseLosslessBody(request.raw, bytes))
     const { isWhole, items } = readBatchBody(body, check)
     try {
-      const asked = { accountId, scopes, keyId, pool, idempotencyKey, digest, isWhole, items }
+      const asked = { accountId, keyId, pool, idempotencyKey, digest, isWhole, items }
       const batch = await submitBatch(asked)
       return sendJson(reply, 201, toBatchView(batch, { base: context, style: linkStyle }))
     } catch (error) {

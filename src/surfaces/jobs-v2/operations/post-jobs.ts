@@ -25,8 +25,8 @@ export function postJobs(app: FastifyInstance, deps: PostJobsDeps): void {
     const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])
     const body = await readJsonBody(request, { maxBytes: maxBodyBytes })
     const fields = readSubmitBody(mustBeObject(body), check)
-    const { accountId, scopes, keyId, pool } = context
-    const job = await submit({ accountId, scopes, keyId, pool, ...fields, idempotencyKey })
+    const { accountId, keyId, pool } = context
+    const job = await submit({ accountId, keyId, pool, ...fields, idempotencyKey })
     return sendJson(reply, 201, jobBytes(job, context))
   })
 }

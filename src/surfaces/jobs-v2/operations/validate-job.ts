@@ -23,12 +23,12 @@ export function validateJob(app: FastifyInstance, deps: ValidateJobDeps): void {
   const { contextOf, trySubmit, check, maxBodyBytes } = deps
   const toView = createDryRunView(deps.forecast)
   app.post(`${API_PATH}/jobs/validate`, async (request, reply) => {
-    const { accountId, scopes, keyId, pool } = contextOf(request)
+    const { accountId, keyId, pool } = contextOf(request)
     const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])
     const body = mustBeObject(await readJsonBody(request, { maxBytes: maxBodyBytes }))
     const found: ServiceError[] = []
     const fields = readSubmitBody(body, check, (refusal) => found.push(refusal))
-    const tried = await trySubmit({ accountId, scopes, keyId, pool, ...fields, idempotencyKey }, found)
+    const tried = await trySubmit({ accountId, keyId, pool, ...fields, idempotencyKey }, found)
     return sendJson(reply, 200, await toView(tried, { accountId, priority: fields.priority }))
   })
 }

@@ -23,7 +23,7 @@ export function postPrompt(api: Api, deps: OperationDeps): void {
     request: FastifyRequest,
     fields: PromptFields,
   ): Promise<{ number: string; outcome: PromptOutcome }> {
-    const { accountId, scopes, keyId } = deps.callerOf(request)
+    const { accountId, keyId } = deps.callerOf(request)
     const counted = fields.number === null ? await deps.jobs.records.nextPromptNumber(accountId) : null
     const position = toQueuePosition(fields, counted ?? 0)
     const id = fields.id === null ? deps.newPromptId() : deps.jobs.chooseId(accountId, fields.id)
@@ -46,7 +46,6 @@ export function postPrompt(api: Api, deps: OperationDeps): void {
     function submitAs(promptId: string): Promise<PromptOutcome> {
       return deps.jobs.submitPrompt({
         accountId,
-        scopes,
         keyId,
         id: promptId,
         workflow: fields.workflow,
