@@ -2,8 +2,9 @@
  * From the content of a file to a graph that can be submitted, and what its user should know of it. A graph that is in API format
  * already passes as it is.
  */
+import type { Graph } from '../../../../engine/graph/graph.ts'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
-import { readGraph } from '../../../../engine/graph/read-graph.ts'
+import { readGraphSteps } from '../../../../engine/graph/read-graph.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { createTurns, type Turns, type Work } from '../../../../lib/waiting/turns.ts'
@@ -51,9 +52,10 @@ function* convertSteps(content: JsonValue, { catalog, clock, random }: ConvertCo
     ? yield* convertWorkflowSteps(file, { catalog, now: clock.now(), random })
     : { workflow: readSubmitted(file), warnings: [] }
   yield
-  const graph = toGraph(workflow)
+  const graph = yield* toGraph(workflow)
+  const parameters = yield* findParameters(graph, catalog)
   yield
-  return { workflow, warnings, parameters: findParameters(graph, catalog), missing: findMissing(graph, catalog) }
+  return { workflow, warnings, parameters, missing: findMissing(graph, catalog) }
 }
 
 /** Also what is sent to submit a job, and what other tools keep: the workflow as a member of something else. */
@@ -78,9 +80,9 @@ function readSubmitted(value: JsonValue): JsonObject {
   return value
 }
 
-function toGraph(workflow: JsonObject) {
+function* toGraph(workflow: JsonObject): Work<Graph> {
   try {
-    return readGraph(workflow)
+    return yield* readGraphSteps(workflow)
   } catch (error) {
     throw asRefusal(error)
   }

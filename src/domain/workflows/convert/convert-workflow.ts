@@ -5,10 +5,10 @@
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { finishNow, type Work } from '../../../../lib/waiting/turns.ts'
-import { countValues, loadWorkflow } from './editor/load-workflow.ts'
+import { countValues, loadWorkflowSteps } from './editor/load-workflow.ts'
 import { type Prompt, type WriteOptions, writePromptSteps } from './prompt/write-prompt.ts'
 import { expandGroups } from './saved/expand-groups.ts'
-import { readSavedWorkflow } from './saved/read-saved.ts'
+import { readSavedSteps } from './saved/read-saved.ts'
 import { withUniqueIds } from './saved/unique-ids.ts'
 
 interface ConvertOptions extends WriteOptions {
@@ -24,10 +24,9 @@ export function convertWorkflow(saved: JsonValue, options: ConvertOptions): Prom
 /** The same in steps, so that a large file does not hold up other work on this thread. */
 export function* convertWorkflowSteps(saved: JsonValue, options: ConvertOptions): Work<Prompt> {
   const { catalog } = options
-  const read = readSavedWorkflow(saved)
-  yield
+  const read = yield* readSavedSteps(saved)
   const workflow = withUniqueIds(expandGroups(read, (type, converted) => countValues(catalog, type, converted)))
-  const loaded = loadWorkflow(workflow, catalog)
   yield
+  const loaded = yield* loadWorkflowSteps(workflow, catalog)
   return yield* writePromptSteps(loaded, options)
 }

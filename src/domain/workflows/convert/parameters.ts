@@ -8,6 +8,7 @@ import { type Graph, isLink } from '../../../../engine/graph/graph.ts'
 import { type DeclaredInput, readNodeSpec } from '../../../../engine/graph/input-specs.ts'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
+import type { Work } from '../../../../lib/waiting/turns.ts'
 
 type ParameterKind = 'text' | 'seed' | 'number' | 'choice' | 'switch' | 'file'
 
@@ -44,10 +45,12 @@ const NUMBERS: ReadonlySet<string> = new Set([
 ])
 const TEXTS = /^(?:text|prompt|positive|negative|.*_prompt|text_[gl]|tags|lyrics|clip_l|t5xxl)$/
 
-export function findParameters(graph: Graph, catalog: NodeCatalog): Parameter[] {
+/** In steps: a graph may have thousands of nodes. */
+export function* findParameters(graph: Graph, catalog: NodeCatalog): Work<Parameter[]> {
   const found: Parameter[] = []
   const roles = readRoles(graph)
   for (const [nodeId, { classType, inputs, title }] of graph) {
+    yield
     const definition = catalog.find(classType)
     if (definition === null) continue
     const files = new Set(findFileInputs(catalog, classType, inputs).map(({ path }) => path))
@@ -110,10 +113,14 @@ function withFreeNames(parameters: readonly Parameter[]): Parameter[] {
   const texts = parameters.filter(({ kind }) => kind === 'text')
   const [only] = texts.length === 1 && texts[0].name !== 'negative_prompt' ? texts : []
   const taken = new Set<string>()
+  // Up to which number each name is taken: counted on from there, many equal names cost as much as many different ones.
+  const counts = new Map<string, number>()
   return parameters.map((parameter) => {
     const wanted = parameter === only ? 'prompt' : parameter.name
-    let name = wanted
-    for (let count = 2; taken.has(name); count++) name = `${wanted}_${count}`
+    let count = counts.get(wanted) ?? 1
+    let name = count === 1 ? wanted : `${wanted}_${count}`
+    while (taken.has(name)) name = `${wanted}_${++count}`
+    counts.set(wanted, count)
     taken.add(name)
     return { ...parameter, name }
   })

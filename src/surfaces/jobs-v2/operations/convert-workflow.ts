@@ -6,10 +6,12 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import { memorySource } from '../../../../lib/files/embedded/byte-source.ts'
 import { type EmbeddedTexts, readEmbeddedTexts } from '../../../../lib/files/embedded/embedded-texts.ts'
-import { type JsonValue, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
+import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
+import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { carriedTexts, withoutOddNumbers } from '../../../domain/workflows/convert/carried-workflow.ts'
 import type { ConvertFile } from '../../../domain/workflows/convert/convert-file.ts'
+import { claimOf } from '../../kit/bodies/body-memory.ts'
 import { parseLosslessBody, readBodyBytes } from '../../kit/bodies/json-body.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { ContextOf } from '../jobs-operation.ts'
@@ -30,7 +32,8 @@ export function convertWorkflow(app: FastifyInstance, deps: ConvertWorkflowDeps)
     const texts = readEmbeddedTexts(memorySource(bytes))
     const content = texts === null ? await parseFile(request.raw, bytes) : await parseCarried(request.raw, texts)
     const converted = await convertFile(content, pool)
-    return sendJson(reply, 200, stringifyLosslessJson(toConvertedView(converted)))
+    const view = toConvertedView(converted) as JsonValue
+    return sendJson(reply, 200, await claimOf(request.raw).turns.run(writeJsonSteps(view)))
   })
 }
 

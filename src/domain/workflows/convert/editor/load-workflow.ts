@@ -4,6 +4,7 @@
  */
 import type { NodeCatalog } from '../../../../../engine/graph/node-catalog.ts'
 import type { JsonValue } from '../../../../../lib/json/lossless-json.ts'
+import type { Work } from '../../../../../lib/waiting/turns.ts'
 import { createBudget, type Spend } from '../budget.ts'
 import { refuseConversion } from '../convert-refusal.ts'
 import {
@@ -55,7 +56,7 @@ interface Loading {
   readonly spendParts: Spend
 }
 
-export function loadWorkflow(saved: SavedWorkflow, catalog: NodeCatalog): EditorWorkflow {
+export function* loadWorkflowSteps(saved: SavedWorkflow, catalog: NodeCatalog): Work<EditorWorkflow> {
   const spend = createBudget(MAX_COMPARISONS, 'slots and links that could belong together')
   const subgraphs = new Map(saved.subgraphs.map((each) => [each.id, createSubgraph(each, spend)]))
   const loading: Loading = {
@@ -64,15 +65,16 @@ export function loadWorkflow(saved: SavedWorkflow, catalog: NodeCatalog): Editor
     spendSlots: createBudget(MAX_HOST_SLOTS, 'inputs on nodes that show subgraphs'),
     spendParts: createBudget(MAX_PARTS, 'inputs and values of its nodes'),
   }
-  for (const each of leafFirst(saved.subgraphs)) fillGraph(subgraphs.get(each.id) as Subgraph, each, loading)
+  for (const each of leafFirst(saved.subgraphs)) yield* fillGraph(subgraphs.get(each.id) as Subgraph, each, loading)
   const root: EditorGraph = { nodes: new Map(), links: new Map(), spend }
-  fillGraph(root, saved, loading)
+  yield* fillGraph(root, saved, loading)
   const graphs = [...subgraphs.values(), root]
-  for (const graph of graphs) dropStaleInputs(graph)
-  for (const graph of graphs) startPrimitives(graph)
+  for (const graph of graphs) yield* dropStaleInputs(graph)
+  for (const graph of graphs) yield* startPrimitives(graph)
   for (const node of graphs.flatMap((graph) => [...graph.nodes.values()])) {
     mendValues(node)
     closeGaps(node)
+    yield
   }
   return { root, subgraphs }
 }
@@ -133,7 +135,7 @@ function leafFirst(subgraphs: readonly SavedSubgraph[]): SavedSubgraph[] {
   return [...sorted]
 }
 
-function fillGraph(graph: EditorGraph, saved: SavedGraph, loading: Loading): void {
+function* fillGraph(graph: EditorGraph, saved: SavedGraph, loading: Loading): Work<void> {
   for (const link of saved.links) graph.links.set(link.id, link)
   for (const each of saved.nodes) {
     if (graph.nodes.has(each.id)) {
@@ -142,6 +144,7 @@ function fillGraph(graph: EditorGraph, saved: SavedGraph, loading: Loading): voi
     const node = createNode(each, graph, loading)
     loading.spendParts(node.inputs.length + node.widgets.length)
     graph.nodes.set(each.id, node)
+    yield
   }
   for (const each of saved.nodes) {
     const node = graph.nodes.get(each.id) as EditorNode
@@ -153,6 +156,7 @@ function fillGraph(graph: EditorGraph, saved: SavedGraph, loading: Loading): voi
       const definition = loading.catalog.find(node.type)
       configureNode(node, definition === null ? each : withoutForcedInputs(each, node, definition), graph)
     }
+    yield
   }
   for (const each of saved.nodes) {
     const node = graph.nodes.get(each.id) as EditorNode
@@ -232,8 +236,9 @@ function configureHost(host: EditorNode, saved: SavedNode): void {
  * An input of the file whose widget the class does not have any more is dropped. The editor steps over the input behind each one
  * that it drops, so of several in a row every second stays.
  */
-function dropStaleInputs(graph: EditorGraph): void {
+function* dropStaleInputs(graph: EditorGraph): Work<void> {
   for (const node of graph.nodes.values()) {
+    yield
     if (node.kind !== 'class' || node.inputs.length === 0) continue
     graph.spend(node.inputs.length)
     const isStale = createStaleCheck(node)
@@ -261,8 +266,11 @@ function createStaleCheck({ widgets }: EditorNode): (slot: Slot) => boolean {
   return ({ widget }) => widget !== null && !names.has(widget)
 }
 
-function startPrimitives(graph: EditorGraph): void {
-  for (const node of graph.nodes.values()) if (node.kind === 'primitive') startPrimitive(node, graph)
+function* startPrimitives(graph: EditorGraph): Work<void> {
+  for (const node of graph.nodes.values()) {
+    if (node.kind === 'primitive') startPrimitive(node, graph)
+    yield
+  }
 }
 
 /** What the editor mends in the values of old files. */

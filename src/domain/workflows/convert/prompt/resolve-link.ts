@@ -3,7 +3,7 @@
  * nodes, and past bypassed nodes, whose outputs are taken from an input of a matching type. The way may end at nothing (a muted
  * node, a bypassed one without such an input) or at the value of a promoted widget.
  */
-import { createBudget } from '../budget.ts'
+import { createBudget, type Spend } from '../budget.ts'
 import { refuseConversion } from '../convert-refusal.ts'
 import type { EditorGraph, EditorNode, Slot, Widget } from '../editor/editor-graph.ts'
 import { IO_INPUT, MODE } from '../saved/saved-workflow.ts'
@@ -49,12 +49,15 @@ const NAME_PER_STEP = 16
 
 type ResolveInput = (at: Placed, slot: Slot) => Source | null
 
-/** For one workflow that does not change any more: every part of a way is walked once, however many links lead along it. */
-export function createResolveInput(): ResolveInput {
+/**
+ * For one workflow that does not change any more: every part of a way is walked once, however many links lead along it, and
+ * whatever types they ask for. `spend`: takes the steps.
+ */
+export function createResolveInput(spend: Spend = createBudget(MAX_STEPS, 'steps along its links')): ResolveInput {
   const found = new Map<string, Source | null>()
-  const spend = createBudget(MAX_STEPS, 'steps along its links')
   const keyOf = createKeys()
   const types = createKnownTypes(spend)
+  const pass = createPass(types)
   return (at, slot) => {
     spend(1)
     let way: Set<string> | null = null
@@ -72,10 +75,39 @@ export function createResolveInput(): ResolveInput {
       if (way.has(key)) refuseCircle(stop.at)
       const known = found.get(key)
       way.add(key)
-      stop = known === undefined ? fromOutput(stop, types) : { kind: 'end', source: known }
+      if (known !== undefined) stop = { kind: 'end', source: known }
+      else stop = stop.at.node.mode === MODE.bypassed ? fromOutput(stop, types) : pass(stop)
     }
     for (const key of way ?? []) found.set(key, stop.source)
     return stop.source
+  }
+}
+
+/** Stands for whatever type is asked for, on ways that do not depend on it. */
+const ASKED = '\u0000'
+
+/** Past Reroute nodes and into subgraphs, up to where the type that is asked for matters, or is another one. */
+function createPass(types: KnownTypes): (start: OutputStop) => Stop {
+  const ends = new Map<string, Stop>()
+  return (start) => {
+    const way = new Set<string>()
+    let stop: Stop = { ...start, type: ASKED }
+    while (stop.kind !== 'end') {
+      if (stop.kind === 'input') stop = fromInput(stop)
+      else {
+        const { at, slot, type }: OutputStop = stop
+        if (type !== ASKED || at.node.mode === MODE.bypassed || !leadsOn(at.node)) break
+        const key = `${at.id} ${slot}`
+        types.spend(1 + key.length / NAME_PER_STEP)
+        if (way.has(key)) refuseCircle(at)
+        const end = ends.get(key)
+        way.add(key)
+        stop = end ?? fromOutput(stop, types)
+        if (end !== undefined) break
+      }
+    }
+    for (const key of way) ends.set(key, stop)
+    return stop.kind === 'output' && stop.type === ASKED ? { ...stop, type: start.type } : stop
   }
 }
 

@@ -54,11 +54,22 @@ interface Writing {
 
 /** In steps, so that a large file does not hold up other work. */
 export function* writePromptSteps({ root, subgraphs }: EditorWorkflow, { now, random }: WriteOptions): Work<Prompt> {
-  const places = [...activePlaces(root)]
+  const places: Placed[] = []
+  for (const place of activePlaces(root)) {
+    places.push(place)
+    yield
+  }
   const spend = createBudget(MAX_CHARACTERS, 'characters in its texts')
-  const replaceText = createReplaceText(listNodes(root), { now, spend })
+  const listed = listNodes(root)
+  yield
+  const replaceText = createReplaceText(listed, { now, spend })
+  yield
   for (const graph of [root, ...subgraphs.values()]) {
-    for (const node of graph.nodes.values()) if (node.kind === 'primitive') applyPrimitive(node, graph, replaceText)
+    for (const node of graph.nodes.values()) {
+      if (node.kind !== 'primitive') continue
+      applyPrimitive(node, graph, replaceText)
+      yield
+    }
   }
   const resolveInput = createResolveInput()
   const written = new Set(places.map(({ id }) => id))

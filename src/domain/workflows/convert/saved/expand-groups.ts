@@ -4,8 +4,9 @@
  * get the next free ids, then the node that shows them.
  */
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
+import { finishNow } from '../../../../../lib/waiting/turns.ts'
 import { refuseConversion } from '../convert-refusal.ts'
-import { MAX_LINKS, MAX_NODES, readSavedWorkflow } from './read-saved.ts'
+import { MAX_LINKS, MAX_NODES, readSavedSteps } from './read-saved.ts'
 import {
   IO_INPUT,
   IO_OUTPUT,
@@ -91,7 +92,7 @@ function readGroup(value: JsonValue, shown: SavedNode): Group {
     refuseConversion('malformed_file', `the group of node ${shown.id} has no list of nodes`, { nodeId: shown.id })
   }
   const written = value.nodes.map((node, index) => ({ ...(isJsonObject(node) ? node : {}), id: index }) as JsonObject)
-  const { nodes } = readSavedWorkflow({ nodes: written, links: [] })
+  const { nodes } = finishNow(readSavedSteps({ nodes: written, links: [] }))
   const isPlace = (place: JsonValue): place is number => typeof place === 'number' && place >= 0
   const links = (Array.isArray(value.links) ? value.links : []).flatMap((link) => {
     const [from, fromSlot, to, toSlot] = Array.isArray(link) ? link : []

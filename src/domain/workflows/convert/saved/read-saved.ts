@@ -3,6 +3,7 @@
  * shape is judged here. Members that the conversion does not need may hold anything.
  */
 import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../../../lib/json/lossless-json.ts'
+import { mapSteps, type Work } from '../../../../../lib/waiting/turns.ts'
 import { refuseConversion } from '../convert-refusal.ts'
 import type {
   SavedGraph,
@@ -32,14 +33,15 @@ interface Counts {
   links: number
 }
 
-export function readSavedWorkflow(value: JsonValue): SavedWorkflow {
+/** In steps, as everything here that a large file makes long. */
+export function* readSavedSteps(value: JsonValue): Work<SavedWorkflow> {
   if (!isJsonObject(value) || !Array.isArray(value.nodes)) {
     refuseConversion('malformed_file', 'the file holds no workflow: an object with a list of nodes was expected')
   }
   const counts: Counts = { nodes: 0, links: 0 }
-  const root = readGraph(value, counts, 'the workflow')
+  const root = yield* readGraph(value, counts, 'the workflow')
   const subgraphs: SavedSubgraph[] = []
-  collectSubgraphs(value, { counts, subgraphs, depth: 0 })
+  yield* collectSubgraphs(value, { counts, subgraphs, depth: 0 })
   const extra = isJsonObject(value.extra) ? value.extra : {}
   const state = isJsonObject(value.state) ? value.state : {}
   return {
@@ -56,28 +58,28 @@ interface Collecting {
   readonly depth: number
 }
 
-function collectSubgraphs(graph: JsonObject, { counts, subgraphs, depth }: Collecting): void {
+function* collectSubgraphs(graph: JsonObject, { counts, subgraphs, depth }: Collecting): Work<void> {
   const definitions = isJsonObject(graph.definitions) ? graph.definitions.subgraphs : undefined
   if (definitions === undefined || definitions === null) return
   if (!Array.isArray(definitions)) refuseConversion('malformed_file', 'definitions.subgraphs must be a list')
   if (depth > MAX_NESTING) refuseConversion('file_too_large', `subgraphs are defined more than ${MAX_NESTING} deep`)
   for (const definition of definitions) {
-    subgraphs.push(readSubgraph(definition, counts))
+    subgraphs.push(yield* readSubgraph(definition, counts))
     if (subgraphs.length > MAX_SUBGRAPHS) {
       refuseConversion('file_too_large', `the file defines more than ${MAX_SUBGRAPHS} subgraphs`)
     }
-    collectSubgraphs(definition as JsonObject, { counts, subgraphs, depth: depth + 1 })
+    yield* collectSubgraphs(definition as JsonObject, { counts, subgraphs, depth: depth + 1 })
   }
 }
 
-function readSubgraph(value: JsonValue, counts: Counts): SavedSubgraph {
+function* readSubgraph(value: JsonValue, counts: Counts): Work<SavedSubgraph> {
   if (!isJsonObject(value) || typeof value.id !== 'string' || value.id.length > MAX_ID_LENGTH) {
     refuseConversion('malformed_file', 'a subgraph must be an object with an id')
   }
   const name = typeof value.name === 'string' ? value.name : value.id
   const place = `subgraph ${JSON.stringify(name)}`
   return {
-    ...readGraph(value, counts, place),
+    ...(yield* readGraph(value, counts, place)),
     id: value.id,
     name,
     inputs: readIoSlots(value.inputs, `${place}: inputs`),
@@ -85,7 +87,7 @@ function readSubgraph(value: JsonValue, counts: Counts): SavedSubgraph {
   }
 }
 
-function readGraph(value: JsonObject, counts: Counts, place: string): SavedGraph {
+function* readGraph(value: JsonObject, counts: Counts, place: string): Work<SavedGraph> {
   const nodes = readList(value.nodes, `${place}: nodes`)
   counts.nodes += nodes.length
   if (counts.nodes > MAX_NODES) refuseConversion('file_too_large', `the file has more than ${MAX_NODES} nodes`)
@@ -95,9 +97,12 @@ function readGraph(value: JsonObject, counts: Counts, place: string): SavedGraph
   counts.links += links.length
   if (counts.links > MAX_LINKS) refuseConversion('file_too_large', `the file has more than ${MAX_LINKS} links`)
   return {
-    nodes: nodes.map((node) => readNode(node, place)),
+    nodes: yield* mapSteps(nodes, (node) => readNode(node, place)),
     // Deleted links leave holes in lists of old editors.
-    links: links.filter((link) => link !== null).map((link) => readLink(link, place)),
+    links: yield* mapSteps(
+      links.filter((link) => link !== null),
+      (link) => readLink(link, place),
+    ),
   }
 }
 
