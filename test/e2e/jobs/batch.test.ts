@@ -171,6 +171,20 @@ describe('a batch', () => {
     await waitUntil(() => receiver.received.length === 2)
   })
 
+  test('of one large graph is refused for its size; what its rows replace does not count', async () => {
+    const workflow = Object.fromEntries(
+      Array.from({ length: 500 }, (_, index) => [String(index + 1), node('FakeSave', { text: 'x'.repeat(300) })]),
+    )
+    const rows = Array.from({ length: 1000 }, (_, index) => ({ '1.text': String(index) }))
+    const refused = await post({ workflow, rows })
+    assert.deepEqual([refused.status, refused.json.error.code], [413, 'payload_too_large'], refused.text)
+    // What the rows replace does not count: the same table over a graph that is large only there fits.
+    const large = { '1': node('FakeSave', { text: 'x'.repeat(100_000) }) }
+    const made = await post({ workflow: large, rows })
+    assert.equal(made.status, 201, made.text)
+    await client.call(`/api/v2/batches/${made.json.id}/cancel`, { method: 'POST' })
+  })
+
   test('is refused where the request is wrong as such', async () => {
     const rows = [{ '1.text': 'b' }]
     const wrong: [unknown, RegExp][] = [

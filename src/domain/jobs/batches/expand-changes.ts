@@ -1,6 +1,6 @@
 /** One graph with changes, as many graphs: each shares with the first whatever it does not change. */
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
-import { invalidField } from '../../errors.ts'
+import { invalidField, type ServiceError } from '../../errors.ts'
 import { MAX_BATCH } from './batch.ts'
 
 /** By `<node id>.<input>`, the value that the input gets. */
@@ -23,7 +23,9 @@ export function applyChange(workflow: JsonValue | undefined, change: Change, whe
   if (!isJsonObject(workflow)) return workflow
   const changed = new Map<string, JsonObject>()
   for (const [name, value] of Object.entries(change)) {
-    const [nodeId, input] = splitName(workflow, name, where)
+    const place = splitName((id) => Object.hasOwn(workflow, id) && isJsonObject(workflow[id]), name)
+    if (place === null) throw unknownPlace(name, where)
+    const [nodeId, input] = place
     const node = changed.get(nodeId) ?? (workflow[nodeId] as JsonObject)
     const inputs = isJsonObject(node['inputs']) ? node['inputs'] : {}
     changed.set(nodeId, { ...node, inputs: { ...inputs, [input]: value } })
@@ -32,12 +34,18 @@ export function applyChange(workflow: JsonValue | undefined, change: Change, whe
 }
 
 /** Ids of nodes and names of inputs may both have dots: the first one behind an id that the graph has is the one between them. */
-function splitName(workflow: JsonObject, name: string, where: string): readonly [nodeId: string, input: string] {
+export function splitName(
+  hasNode: (id: string) => boolean,
+  name: string,
+): readonly [nodeId: string, input: string] | null {
   for (let dot = name.indexOf('.'); dot !== -1; dot = name.indexOf('.', dot + 1)) {
     const nodeId = name.slice(0, dot)
-    if (Object.hasOwn(workflow, nodeId) && isJsonObject(workflow[nodeId]) && dot + 1 < name.length)
-      return [nodeId, name.slice(dot + 1)]
+    if (dot + 1 < name.length && hasNode(nodeId)) return [nodeId, name.slice(dot + 1)]
   }
+  return null
+}
+
+function unknownPlace(name: string, where: string): ServiceError {
   const shown = JSON.stringify(name.slice(0, 100))
-  throw invalidField(where, `has the name ${shown}, which is no <node id>.<input> of the workflow`)
+  return invalidField(where, `has the name ${shown}, which is no <node id>.<input> of the workflow`)
 }

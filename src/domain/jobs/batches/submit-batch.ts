@@ -4,7 +4,7 @@
  * nobody else waits for them. An engine's own check of a graph is not waited for: its refusal fails the job later.
  */
 import type { NewId } from '../../../../lib/ids.ts'
-import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
+import { type JsonValue, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
 import { createTurns } from '../../../../lib/waiting/turns.ts'
 import type { PoolPrice } from '../../credits/prices.ts'
@@ -33,6 +33,7 @@ import {
 import { insufficientCredits, poolClosed, queueFull, shuttingDown } from '../submit/submit-refusals.ts'
 import type { BatchLimit, RefusedItem, StoredBatch } from './batch.ts'
 import type { BatchStore } from './batch-store.ts'
+import { type Change, splitName } from './expand-changes.ts'
 
 /** One item; throws what is wrong with its fields. */
 export type ReadItem = () => Pick<
@@ -46,6 +47,8 @@ interface BatchRequest extends Pick<SubmitRequest, 'accountId' | 'keyId' | 'pool
   /** All of them or none. */
   readonly isWhole: boolean
   readonly items: readonly ReadItem[]
+  /** Where the items are one graph with changes: the changes of each; null: each has a graph of its own. */
+  readonly changes: readonly Change[] | null
 }
 
 export type SubmitBatch = (request: BatchRequest) => Promise<StoredBatch>
@@ -127,6 +130,7 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
       ({ webhook }) => webhook ?? null,
     )
     let length = 0
+    let least: number | null = null
     let next = 0
 
     async function check(index: number, read: ReadItem): Promise<void> {
@@ -137,7 +141,9 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
       const prepared = await deps.prepareWorkflow(accountId, item.workflow, { pool })
       await refuseModels(deps, item, prepared.graph)
       length += prepared.text.length
-      if (length > MAX_LENGTH) throw tooLong()
+      // What the first graph shares with all others says how long they are together, before they are made.
+      least ??= request.changes === null ? 0 : commonLength(prepared, request.changes) * request.items.length
+      if (Math.max(length, least) > MAX_LENGTH) throw tooLong()
       ready.push({ index, request: item, prepared, hook })
     }
 
@@ -268,6 +274,16 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
       retryAfterSeconds: full.retryAfterSeconds ?? 1,
     })
   }
+}
+
+/** How much of a graph no change touches, in characters. */
+function commonLength({ graph, text }: PreparedJob, changes: readonly Change[]): number {
+  const names = new Set(changes.flatMap((change) => Object.keys(change)))
+  const changed = [...names].map((name) => {
+    const [nodeId, input] = splitName((id) => graph.has(id), name) ?? ['', '']
+    return stringifyLosslessJson(graph.get(nodeId)?.inputs[input] ?? null).length + input.length
+  })
+  return changed.reduce((rest, length) => rest - length, text.length)
 }
 
 function tooLong(): ServiceError {

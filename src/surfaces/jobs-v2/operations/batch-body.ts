@@ -10,6 +10,8 @@ import { readSubmitBody } from './submit-body.ts'
 interface BatchBody {
   readonly isWhole: boolean
   readonly items: readonly ReadItem[]
+  /** null: jobs one by one. */
+  readonly changes: readonly Change[] | null
 }
 
 const COMMON = ['extra_data', 'metadata', 'priority', 'webhook', 'reuse']
@@ -18,7 +20,7 @@ export function readBatchBody(body: JsonObject, check: ContractCheck): BatchBody
   const isWhole = readMode(body['mode'], check) === 'all_or_nothing'
   const given = ['jobs', 'rows', 'product'].filter((name) => body[name] !== undefined)
   if (given.length !== 1) throw invalidField('jobs', 'or rows or product must be there, and only one of them')
-  if (body['jobs'] !== undefined) return { isWhole, items: readJobs(body, check) }
+  if (body['jobs'] !== undefined) return { isWhole, items: readJobs(body, check), changes: null }
   // Read once: what is wrong with them is wrong with the request, and all jobs share them.
   const common = readSubmitBody(body, check)
   const changes = body['rows'] === undefined ? readProduct(body['product'], check) : readRows(body['rows'], check)
@@ -26,7 +28,7 @@ export function readBatchBody(body: JsonObject, check: ContractCheck): BatchBody
     const where = body['rows'] === undefined ? 'product' : `rows[${index}]`
     return () => ({ ...common, workflow: applyChange(common.workflow, change, where) })
   })
-  return { isWhole, items }
+  return { isWhole, items, changes }
 }
 
 function readMode(value: JsonValue | undefined, check: ContractCheck): string {

@@ -33,9 +33,9 @@ export function postBatch(app: FastifyInstance, deps: PostBatchDeps): void {
     const bytes = await readBodyBytes(request.raw, { maxBytes: maxBodyBytes })
     const digest = idempotencyKey === null ? '' : await turns.run(digestSteps(bytes, pool))
     const body = mustBeObject(await parseLosslessBody(request.raw, bytes))
-    const { isWhole, items } = readBatchBody(body, check)
+    const { isWhole, items, changes } = readBatchBody(body, check)
     try {
-      const asked = { accountId, keyId, pool, idempotencyKey, digest, isWhole, items }
+      const asked = { accountId, keyId, pool, idempotencyKey, digest, isWhole, items, changes }
       const batch = await submitBatch(asked)
       return sendJson(reply, 201, toBatchView(batch, { base: context, style: linkStyle }))
     } catch (error) {
