@@ -35,6 +35,19 @@ test('a busy provider is waited for as long as it asks, but never more than 150 
   assert.deepEqual(under.sends, ['begins', 'leftNothing', 'begins', 'leftNothing', 'begins'])
 })
 
+test('a provider that is busy and does not say how long is asked again for half a minute, and no longer', async () => {
+  await using fake = await startFakeProvider(
+    openaiWith(() => ({ status: 429, json: { error: { code: 'rate_limit_exceeded' } } })),
+  )
+  await using under = await openProviderUnderTest(fake)
+  const outcome = await under.submit('openai/gpt-image-1', INPUT)
+  assert.equal(outcome.outcome, 'refused')
+  if (outcome.outcome !== 'refused') return
+  assert.partialDeepStrictEqual(outcome.refusal, { reason: 'failed', upstreamStatus: 429, generation: 'none' })
+  assert.ok(under.waits.length > 2)
+  assert.equal(Math.round(under.waits.reduce((sum, ms) => sum + ms, 0)), 30_000)
+})
+
 test('a provider that stays busy ends in its own 429 before the deadline, and nothing was made', async () => {
   await using fake = await startFakeProvider(
     openaiWith(() => ({

@@ -45,7 +45,11 @@ export function toRefusal(meaning: Meaning, source: RefusalSource): ProviderRefu
       // What the provider says about our account is not shown to callers.
       return { reason: 'failed', message: 'the provider does not serve this router at the moment', ...about }
     case 'wait':
-      return { reason: 'failed', message: 'the provider is too busy', ...about }
+      return {
+        reason: 'failed',
+        message: 'the provider is too busy; nothing was made, and the same call may work later',
+        ...about,
+      }
     case 'transient':
     case 'failed':
       return {

@@ -1,6 +1,7 @@
 /**
  * Sends a submit, and sends it again only where certainly nothing was accepted: the connection was refused, or the provider
- * answered "later". Both are repeated only until the deadline. Whatever else fails after the first byte was sent is not repeated.
+ * answered "later". Both are repeated only until the deadline, and a "later" without a time only for half a minute: a caller waits,
+ * and credit is held for it. Whatever else fails after the first byte was sent is not repeated.
  */
 
 import type { Clock } from '../../../../../lib/clock.ts'
@@ -14,6 +15,8 @@ const MAX_CONNECT_TRIES = 3
 const MAX_WAITS = 16
 const FIRST_PAUSE_MS = 500
 const MAX_PAUSE_MS = 30_000
+// Of all pauses together that the provider did not ask for.
+const UNASKED_MS = 30_000
 
 export interface PatienceDeps {
   readonly clock: Clock
@@ -48,6 +51,7 @@ export async function sendPatiently(
   }
   let refusals = 0
   let waits = 0
+  let unaskedMs = UNASKED_MS
   for (;;) {
     await sending?.begins()
     try {
@@ -56,7 +60,9 @@ export async function sendPatiently(
       if (meaning === 'wait') await sending?.leftNothing()
       if (meaning !== 'wait' || ++waits >= MAX_WAITS) return { answer, meaning }
       const askedMs = readRetryAfterMs(answer.headers['retry-after'], clock.now().getTime())
-      if (!(await pauseFor(Math.max(askedMs ?? 0, backoff.nextMs())))) return { answer, meaning }
+      const pauseMs = askedMs === null ? Math.min(backoff.nextMs(), unaskedMs) : Math.max(askedMs, backoff.nextMs())
+      if (askedMs === null) unaskedMs -= pauseMs
+      if (pauseMs <= 0 || !(await pauseFor(pauseMs))) return { answer, meaning }
     } catch (error) {
       const isUnsent = error instanceof ExchangeError && !error.wasSent
       if (isUnsent) await sending?.leftNothing()
