@@ -1,14 +1,17 @@
 /**
- * A reporter for node:test that writes how many tests ran and how long each file took, as JSON. The runner reads it from a file.
+ * A reporter for node:test that writes how many tests ran, which were skipped and how long each file took, as JSON. The runner reads it
+ * from a file.
  * What made a test fail is printed at once: the runtime's own reporter says it at the end, which a run that is stopped never reaches.
  */
 
+import path from 'node:path'
 import type { TestEvent } from 'node:test/reporters'
 import { inspect } from 'node:util'
 
 export interface TestSummary {
   readonly count: number
   readonly files: readonly FileTime[]
+  readonly skipped: readonly SkippedTest[]
 }
 
 export interface FileTime {
@@ -16,19 +19,38 @@ export interface FileTime {
   readonly ms: number
 }
 
+/** A test, or a suite with all its tests, that did not run. */
+export interface SkippedTest {
+  readonly file: string
+  readonly title: string
+  readonly reason: string
+}
+
 export default async function* summarize(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   let count = 0
   const files: FileTime[] = []
+  const skipped: SkippedTest[] = []
   for await (const event of source) {
     if (event.type === 'test:fail') printFailure(event.data)
+    if (event.type === 'test:pass') skipped.push(...skippedIn(event.data))
     if (event.type !== 'test:summary') continue
     // One summary comes per file, and one without a file for the whole run.
     const { file, counts, duration_ms: ms } = event.data
     if (file === undefined) count = counts.tests
     else files.push({ file, ms })
   }
-  const summary: TestSummary = { count, files }
+  const summary: TestSummary = { count, files, skipped }
   yield `${JSON.stringify(summary)}\n`
+}
+
+export function listOfSkipped(skipped: readonly SkippedTest[], project: string): string {
+  const lines = skipped.map(({ file, title, reason }) => `${path.relative(project, file)}: ${title}: ${reason}`)
+  return [`\n=== skipped for want of a tool: ${skipped.length} (a suite counts as one)`, ...lines].join('\n')
+}
+
+function skippedIn({ name, file, skip }: Extract<TestEvent, { type: 'test:pass' }>['data']): SkippedTest[] {
+  if (skip === undefined || skip === false) return []
+  return [{ file: file ?? 'no file', title: name, reason: skip === true || skip === '' ? 'no reason given' : skip }]
 }
 
 function printFailure({ name, file, details }: Extract<TestEvent, { type: 'test:fail' }>['data']): void {

@@ -1,6 +1,9 @@
 /**
  * What `npm test` runs: lint and format, types, then every test file. Stops at the first stage that fails. Arguments go on to
  * the test runner: files, folders or globs replace the default set, flags (`--test-name-pattern=…`) are added to it.
+ *
+ * A test is skipped only for want of a tool. The run ends with a list of those; with CI=true there must be none, because a test that
+ * nobody runs proves nothing.
  */
 import { spawnSync } from 'node:child_process'
 import { globSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
@@ -8,7 +11,7 @@ import { availableParallelism, tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { type PostgresServer, startPostgres } from '../test/support/postgres/postgres-server.ts'
-import type { FileTime, TestSummary } from './test-summary.ts'
+import { type FileTime, listOfSkipped, type SkippedTest, type TestSummary } from './test-summary.ts'
 
 const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const ALL_TESTS = ['lib', 'engine', 'src', 'test'].map((folder) => `${folder}/**/*.test.ts`)
@@ -87,7 +90,7 @@ function testArguments({ flags, patterns }: TestSet, summaryFile: string): strin
 }
 
 function readSummary(summaryFile: string): TestSummary {
-  return JSON.parse(readFileSync(summaryFile, 'utf8').trim() || '{"count":0,"files":[]}') as TestSummary
+  return JSON.parse(readFileSync(summaryFile, 'utf8').trim() || '{"count":0,"files":[],"skipped":[]}') as TestSummary
 }
 
 function printSlowest(files: readonly FileTime[]): void {
@@ -102,6 +105,7 @@ function printSlowest(files: readonly FileTime[]): void {
 function runTests(extra: readonly string[]): boolean {
   const directory = mkdtempSync(path.join(tmpdir(), 'atelier-test-run-'))
   const files: FileTime[] = []
+  const skipped: SkippedTest[] = []
   try {
     let count = 0
     for (const set of toTestSets(extra)) {
@@ -110,8 +114,13 @@ function runTests(extra: readonly string[]): boolean {
       const ok = runStage({ title: set.title, command: process.execPath, args, env: set.env })
       const summary = readSummary(summaryFile)
       files.push(...summary.files)
+      skipped.push(...summary.skipped)
       if (!ok) return false
       count += summary.count
+    }
+    if (skipped.length > 0 && process.env['CI'] === 'true') {
+      console.log('=== tests: FAILED (with CI=true no test may be skipped; the list below says what is missing)')
+      return false
     }
     if (count > 0) return true
     // A glob that matches nothing would pass, so a run without any test counts as failed.
@@ -119,6 +128,7 @@ function runTests(extra: readonly string[]): boolean {
     return false
   } finally {
     printSlowest(files)
+    if (skipped.length > 0) console.log(listOfSkipped(skipped, project))
     rmSync(directory, { recursive: true, force: true })
   }
 }

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { parse } from 'yaml'
 import { type ComposeFile, project, read, readCompose } from './files.ts'
 import { judgeCompose } from './schemas.ts'
-import { runTool, without } from './tools.ts'
+import { runTool } from './tools.ts'
 
 const file = readCompose()
 const OWN = ['migrate', 'api-a', 'api-b', 'worker']
@@ -26,20 +26,23 @@ test('the schema would find a word that Compose does not know', () => {
   assert.match(judgeCompose(broken).join('\n'), /\/services\/worker must NOT have unevaluated properties/)
 })
 
-test('docker compose takes the file, and asks for every secret', without('docker-compose'), () => {
-  const name = path.join(project, 'deploy/compose.yaml')
-  const { code, output } = runTool('docker-compose', ['--file', name, 'config', '--format', 'json'], SECRETS)
-  assert.equal(code, 0, output)
-  assert.deepEqual(
-    Object.keys((JSON.parse(output) as ComposeFile).services).toSorted(),
-    Object.keys(file.services).toSorted(),
-  )
-  for (const missing of Object.keys(SECRETS)) {
-    const refused = runTool('docker-compose', ['--file', name, 'config', '--quiet'], { ...SECRETS, [missing]: '' })
-    assert.notEqual(refused.code, 0, missing)
-    assert.match(refused.output, new RegExp(missing))
-  }
-})
+// One more judge where it is at hand. Debian 12 has version 1, which knows neither this format nor these options.
+if (/^[2-9]/.test(runTool('docker-compose', ['version', '--short']).output)) {
+  test('docker compose takes the file, and asks for every secret', () => {
+    const name = path.join(project, 'deploy/compose.yaml')
+    const { code, output } = runTool('docker-compose', ['--file', name, 'config', '--format', 'json'], SECRETS)
+    assert.equal(code, 0, output)
+    assert.deepEqual(
+      Object.keys((JSON.parse(output) as ComposeFile).services).toSorted(),
+      Object.keys(file.services).toSorted(),
+    )
+    for (const missing of Object.keys(SECRETS)) {
+      const refused = runTool('docker-compose', ['--file', name, 'config', '--quiet'], { ...SECRETS, [missing]: '' })
+      assert.notEqual(refused.code, 0, missing)
+      assert.match(refused.output, new RegExp(missing))
+    }
+  })
+}
 
 test('two processes answer, one runs jobs, one migrates first; each is locked down and has time to drain', () => {
   assert.deepEqual(file.services['api-a'], file.services['api-b'])

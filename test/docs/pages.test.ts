@@ -26,13 +26,13 @@ describe('pages', { concurrency: 3 }, () => {
   for (const page of PAGES) {
     describe(page, () => {
       const blocks = readBlocks(readPage(page))
-      for (const block of blocks) checkAtRest(page, block)
+      for (const block of blocks) checkAtRest(block)
       if (blocks.some(runs)) test('runs as one script', { skip }, () => runPage(page, blocks))
     })
   }
 })
 
-function checkAtRest(page: string, { use, language, text, line }: Block): void {
+function checkAtRest({ use, language, text, line }: Block): void {
   if (language === 'json') test(`line ${line}: is JSON`, () => void JSON.parse(text))
   if (use.kind === 'same as') {
     test(`line ${line}: is ${use.path}`, () => {
@@ -42,7 +42,6 @@ function checkAtRest(page: string, { use, language, text, line }: Block): void {
   if (use.kind === 'config') {
     test(`line ${line}: is a config file of the kind ${use.deployment}`, () => readAsConfig(text, use.deployment))
   }
-  if (use.kind === 'not run') test(`line ${line} of ${page} is not run: ${use.reason}`, { skip: use.reason }, () => {})
 }
 
 async function runPage(page: string, blocks: readonly Block[]): Promise<void> {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { after, before, test } from 'node:test'
 import type { EngineEvent } from '../../graph/run-event.ts'
-import { type GraphJson, reportOf, type TestEngine, texts } from '../support/harness.ts'
+import { FIXTURES, type GraphJson, reportOf, type TestEngine, texts } from '../support/harness.ts'
 import { withoutFfmpeg } from '../support/media.ts'
 import {
   failureOf,
@@ -213,7 +213,7 @@ test('a file without pictures, and one that is no media, are refused by name', {
     message: "Invalid data found when processing input: 'x.mp4'",
   })
   const wav = await engine.run(graph, {
-    files: { 'x.mp4': `${import.meta.dirname}/../../fixtures/golden/inputs/mono.wav` },
+    files: { 'x.mp4': `${FIXTURES}golden/inputs/mono.wav` },
   })
   assert.deepEqual(failureOf(wav), { type: 'ValueError', message: "No video stream found in file 'x.mp4'" })
 })

@@ -1,5 +1,5 @@
 /** A real engine with its threads, the test nodes added, and everything a test wants to see of a run. */
-import { readFileSync } from 'node:fs'
+import { accessSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { type JsonValue, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { CheckedGraph } from '../../check-graph.ts'
@@ -26,6 +26,8 @@ export interface RunSettings {
 }
 
 function toInput(file: string | Uint8Array): InputSource {
+  // To the engine an absent file is one that is no media: a test would blame the wrong thing.
+  if (typeof file === 'string') accessSync(file)
   async function* read() {
     if (typeof file !== 'string') yield file
   }
