@@ -11,6 +11,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { buildStages } from './image/build-stages.ts'
 import { readCommand, readDockerfile, readPairs, type Stage } from './image/dockerfile.ts'
+import { readConsole } from './image/read-console.ts'
 import { type Image, mountReadOnly, runInside, serve } from './image/run-image.ts'
 import { addBase } from './image/stand-in-base.ts'
 
@@ -106,6 +107,8 @@ async function checkRun(image: Image, aliveCommand: readonly string[]): Promise<
   )
   const alive = runInside(image, aliveCommand, env)
   check('the health check passes', alive.code === 0, alive.output)
+  const { page, missing } = await readConsole(`http://127.0.0.1:${port}`)
+  check('the console opens, with all its files', page && missing.length === 0, missing.join(', '))
   const answer = await fetch(`http://127.0.0.1:${port}/api/v2/jobs`, {
     ...{
       method: 'POST',

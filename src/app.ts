@@ -40,6 +40,8 @@ export interface App extends AsyncDisposable {
   readonly url: string
   /** Of ComfyUI's own editor; null: it is not served. */
   readonly frontendUrl: string | null
+  /** Whether the root of the service leads to a page for people, and not only to the reference of the API. */
+  readonly hasConsole: boolean
   /** Accepts no new work, lets running jobs finish within the configured time, returns the rest to the queue and ends streams. */
   drain(): Promise<void>
   /** Resolves with the reason when the service can no longer do its work. */
@@ -113,6 +115,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   return {
     url: http.url,
     frontendUrl: http.frontendUrl,
+    hasConsole: http.hasConsole,
     store,
     fleet,
     engine: resident,

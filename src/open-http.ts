@@ -162,6 +162,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
   const bodyMemory = createBodyMemory({ ...toBodyLimits(config), turns, onTransferred })
   const surfaceParts = toSurfaceParts(config, gate, { ...parts, accountConnections, poolOf, isEveryoneOperator })
   const optional = await openOptionalSurfaces(surfaceParts)
+  const home = () => optional.map((surface) => surface.home?.() ?? null).find((path) => path !== null) ?? null
   const surfaces: readonly Surface[] = [
     jobsV2,
     routerV2,
@@ -172,7 +173,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     createDocs({
       gate,
       document: spec.document,
-      home: () => optional.map(({ home }) => home?.() ?? null).find((path) => path !== null) ?? null,
+      home,
       others: [routerV2, ...optional, ...admin, ...worker].flatMap(({ reference }) => reference ?? []),
     }),
     ...optional,
@@ -204,7 +205,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     { name: 'atelier_body_bytes', help: 'Bytes of request bodies in memory.', read: bodyMemory.heldBytes },
     ...[...optional, ...worker].flatMap(({ gauges: own }) => own ?? []),
   ]
-  return { ...together(server, frontend), openStreams, gauges }
+  return { ...together(server, frontend), hasConsole: home() !== null, openStreams, gauges }
 }
 
 /** For a start that fails after this listener was opened. */

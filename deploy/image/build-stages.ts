@@ -1,7 +1,8 @@
 /**
  * Does what a Dockerfile says without Docker: each stage that builds is this machine's own root with a layer of its own over it
  * (an overlay), and its RUN lines are run inside by chroot. The last stage begins empty; `base` fills in what its base image has.
- * Needs root and a mount namespace of its own: see check-image.ts.
+ * Needs root and a mount namespace of its own: see check-image.ts. With `inFolders` the stages are plain folders instead, and RUN lines are
+ * run beside the rest of the machine, with the given environment.
  */
 import { spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, cpSync, existsSync, globSync, mkdirSync, readFileSync, statSync } from 'node:fs'
@@ -15,6 +16,7 @@ export interface BuildOptions {
   /** For roots and layers. Whoever made it removes it, once the namespace and with it every mount is gone. */
   readonly work: string
   readonly args: Readonly<Record<string, string>>
+  readonly inFolders?: boolean
 }
 
 interface Built {
@@ -27,7 +29,8 @@ export function buildStages(stages: readonly Stage[], options: BuildOptions): st
   const built = new Map<string, Built>()
   for (const stage of stages) {
     const isLast = stage === stages.at(-1)
-    const root = isLast ? openEmpty(options.work) : openLayer(stage.name, options.work)
+    const isFolder = isLast || options.inFolders === true
+    const root = isFolder ? openEmpty(stage.name, options.work) : openLayer(stage.name, options.work)
     const state = { root, workdir: '/' }
     built.set(stage.name, state)
     for (const instruction of stage.instructions) apply(instruction, state, { ...options, built })
@@ -46,8 +49,8 @@ function apply(instruction: Instruction, state: Built, around: Around): void {
   else if (word === 'RUN') run(text, state, around)
 }
 
-function openEmpty(work: string): string {
-  const root = path.join(work, 'image')
+function openEmpty(name: string, work: string): string {
+  const root = path.join(work, name)
   mkdirSync(root)
   return root
 }
@@ -76,9 +79,11 @@ export function mountDevices(folder: string): void {
   }
 }
 
-function run(text: string, { root, workdir }: Built, { args }: BuildOptions): void {
+function run(text: string, { root, workdir }: Built, { args, inFolders }: BuildOptions): void {
   // The machine's own environment: how it reaches the network is part of that.
-  command('chroot', [root, '/bin/sh', '-c', `cd ${workdir} && ${text}`], { ...process.env, ...args })
+  const env = { ...process.env, ...args }
+  if (inFolders) command('/bin/sh', ['-c', `cd ${path.join(root, workdir)} && ${text}`], env)
+  else command('chroot', [root, '/bin/sh', '-c', `cd ${workdir} && ${text}`], env)
 }
 
 function copy({ flags, text }: Instruction, state: Built, around: Around): void {
@@ -97,7 +102,7 @@ function copy({ flags, text }: Instruction, state: Built, around: Around): void 
     cpSync(source, destination, { recursive: true, verbatimSymlinks: true, filter: isWanted })
     if (flags['chmod'] !== undefined) chmodSync(destination, Number.parseInt(flags['chmod'], 8))
     const [uid, gid] = (flags['chown'] ?? '0:0').split(':').map(Number)
-    chownSync(destination, uid, gid)
+    if (!around.inFolders) chownSync(destination, uid, gid)
   }
 }
 

@@ -4,6 +4,7 @@ import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { after, before, test } from 'node:test'
 import sharp from 'sharp'
+import { readConsole } from '../../deploy/image/read-console.ts'
 import { spawnServer } from '../support/app/spawn-server.ts'
 import { type PackedPackage, packProject, project, runIn } from './packed.ts'
 import { openRegistry } from './registry.ts'
@@ -50,9 +51,7 @@ test('the installed command serves, and runs a workflow with a node of the user 
   cpSync(path.join(project, 'examples/nodes'), nodes, { recursive: true })
   const flags = ['--data-dir', path.join(packed.folder, 'data'), '--nodes', nodes]
   await using server = await spawnServer(flags, {}, { bin })
-  const page = await (await fetch(`${server.url}/console`)).text()
-  const [, script] = /src="([^"]+)"/.exec(page) ?? []
-  assert.equal((await fetch(`${server.url}${script}`)).status, 200, page)
+  assert.deepEqual(await readConsole(server.url), { page: true, missing: [] })
   const workflow = path.join(project, 'examples/vignette.json')
   const results = path.join(packed.folder, 'results')
   const run = await runIn(packed.folder, [process.execPath, bin, 'run', workflow, '--out', results], {

@@ -135,6 +135,8 @@ function toEngineLine({ fleet }: App): string {
     .join(', ')
 }
 
+const NO_CONSOLE = 'nothing: the console was not built (npm ci && npm run build:console, then start again)'
+
 function toBanner(app: App, config: Config, needsToken: boolean): string {
   if (config.role === 'worker') return toWorkerBanner(app, config)
   // Where there are accounts, callers use the API keys of those (atelier keys create).
@@ -146,7 +148,7 @@ function toBanner(app: App, config: Config, needsToken: boolean): string {
     ...(config.store.kind === 'postgres' ? [`  database      ${config.store.shown}`] : []),
     `  data folder   ${config.dataDirectory}`,
     `  engines       ${config.role === 'api' ? 'those of other processes' : toEngineLine(app)}`,
-    `  in a browser  ${base}/`,
+    `  in a browser  ${app.hasConsole ? `${base}/` : NO_CONSOLE}`,
     ...(app.frontendUrl === null ? [] : [`  ComfyUI page  ${app.frontendUrl}/`]),
     `  API reference ${base}/docs`,
     `  try it        curl -s${header} ${base}/api/v2/jobs -d '{"workflow":{"1":{"class_type":"PrimitiveString","inputs":{"value":"hello"}},"2":{"class_type":"PreviewAny","inputs":{"source":["1",0]}}}}'`,
