@@ -89,6 +89,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
       blobs: opened.blobs,
       workerKeys: callers.workerKeys.keys,
       own: node.own,
+      counts: node.counts,
     }),
   )
   watchGauges(metrics, {

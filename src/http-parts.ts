@@ -27,6 +27,7 @@ import type { EventBus } from './domain/events/event-bus.ts'
 import type { LiveEvent } from './domain/events/live-event.ts'
 import type { ServiceSeries } from './domain/jobs/read/service-series.ts'
 import type { OwnNode } from './domain/service-nodes/node-report.ts'
+import type { SharedCounts } from './domain/service-nodes/shared-counts.ts'
 import type { Store } from './domain/store.ts'
 import type { WorkerGateway } from './domain/workers/worker-gateway.ts'
 import type { WorkerKeys } from './domain/workers/worker-keys.ts'
@@ -65,6 +66,7 @@ export interface HttpParts {
   readonly gateway: WorkerGateway | null
   readonly readiness: Readiness
   readonly own: OwnNode
+  readonly counts: SharedCounts
   readonly poolSignals: PoolSignals
   readonly series: ServiceSeries
   readonly signer: ContentSigner

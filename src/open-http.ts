@@ -11,6 +11,7 @@ import type { PerAccount } from './domain/accounts/limits/tiers.ts'
 import { refuseInactive } from './domain/assets/signed-url.ts'
 import type { Deployments } from './domain/deployments/deployments.ts'
 import { createForeseeWait } from './domain/jobs/waits/foresee-wait.ts'
+import { createOwnCounts } from './domain/service-nodes/shared-counts.ts'
 import { toGateOptions } from './gate-options.ts'
 import type { HttpParts } from './http-parts.ts'
 import { openAdmin, operatorOf } from './open-admin.ts'
@@ -58,7 +59,9 @@ export async function openHttp(config: Config, parts: HttpParts) {
   const { http } = config
   const gateOptions = toGateOptions(config, parts)
   const gate = createGate(gateOptions)
-  const accountConnections = createAccountConnections(toStreamLimit(config, shared))
+  // Where there are no accounts, the limit protects the process and not the service from one of them.
+  const counts = shared === null ? createOwnCounts() : parts.counts
+  const accountConnections = createAccountConnections(toStreamLimit(config, shared), counts)
   const contract = { brands: http.brand, needsCredentials: gate.hasCredentials }
   const routerSpec = loadRouterContract(contract)
   const answerError = createAnswerError(log)

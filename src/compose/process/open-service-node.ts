@@ -8,10 +8,13 @@ import { createLoneHeartbeat, type Heartbeat, openHeartbeat } from '../../domain
 import { createLeadership, type Leadership, UNCONTESTED } from '../../domain/service-nodes/leadership.ts'
 import type { OwnNode } from '../../domain/service-nodes/node-report.ts'
 import type { NodeAbout } from '../../domain/service-nodes/node-store.ts'
+import { createSharedCounts, type SharedCounts } from '../../domain/service-nodes/shared-counts.ts'
 import type { Store } from '../../domain/store.ts'
 
 export interface ServiceNodeParts extends AsyncDisposable {
   readonly heartbeat: Heartbeat
+  /** For limits on what is open that hold over all processes. */
+  readonly counts: SharedCounts
   /** The chores of the whole service are done by the process that holds this. */
   readonly leadership: Leadership
   /** This process as it reports itself. */
@@ -48,6 +51,7 @@ export async function openServiceNode(deps: ServiceNodeDeps): Promise<ServiceNod
   const { store, version, role, workers, clock, sampleTime, log } = deps
   const nodeId = newUuidV4()
   let [url, isDraining]: [string | null, boolean] = [null, false]
+  let counts: SharedCounts | null = null
   const about = (): NodeAbout => {
     const address = deps.address()
     return {
@@ -55,6 +59,7 @@ export async function openServiceNode(deps: ServiceNodeDeps): Promise<ServiceNod
       ...(url !== null && { url }),
       ...(address !== null && { address }),
       ...(isDraining && { isDraining }),
+      ...(counts !== null && { counts: counts.told() }),
     }
   }
   const own = { id: nodeId, startedAt: clock.now(), isAlone: store.isExclusive, about }
@@ -68,6 +73,7 @@ export async function openServiceNode(deps: ServiceNodeDeps): Promise<ServiceNod
     })
     return {
       heartbeat,
+      counts: createSharedCounts(heartbeat),
       leadership: UNCONTESTED,
       contend: () => UNCONTESTED,
       ...{ own, listensAt },
@@ -81,6 +87,7 @@ export async function openServiceNode(deps: ServiceNodeDeps): Promise<ServiceNod
     ...{ store: store.nodes, nodeId, about, clock, log },
     ...(sampleTime !== undefined && { sampleTime }),
   })
+  counts = createSharedCounts(heartbeat)
   const ends: (() => void)[] = []
 
   function contend(name: string, mayLead: () => Promise<boolean>): Leadership {
@@ -92,6 +99,7 @@ export async function openServiceNode(deps: ServiceNodeDeps): Promise<ServiceNod
 
   return {
     heartbeat,
+    counts,
     leadership: contend(HOUSEKEEPING, role === 'worker' ? () => isWithoutServers(heartbeat) : async () => true),
     contend: (name) => contend(name, async () => true),
     ...{ own, listensAt },

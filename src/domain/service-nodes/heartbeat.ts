@@ -24,6 +24,8 @@ export interface Heartbeat extends AsyncDisposable {
   steadyForMs(): number
   /** The processes that live now, this one included. */
   findLive(): Promise<readonly Pick<ServiceNode, 'id' | 'about'>[]>
+  /** Says now what this process has to say about itself, and then finds those that live. */
+  hear(): Promise<readonly Pick<ServiceNode, 'id' | 'about'>[]>
 }
 
 /** Wants a name of work that one process does for all, with every beat. */
@@ -110,10 +112,18 @@ export async function openHeartbeat(deps: HeartbeatDeps): Promise<SharedHeartbea
     return wishes
   }
 
-  function beat(): Promise<void> {
-    const beating = takeSteps().finally(() => underway.delete(beating))
-    underway.add(beating)
-    return beating
+  /** The end of this process waits for it. */
+  function track(saying: Promise<void>): Promise<void> {
+    const tracked = saying.finally(() => underway.delete(tracked))
+    underway.add(tracked)
+    return tracked
+  }
+
+  async function findLive() {
+    const now = clock.now()
+    const live = (await store.list()).filter(({ id, aliveUntil }) => id === nodeId || aliveUntil > now)
+    // Of itself it knows more than its latest beat said.
+    return live.map(({ id, about }) => ({ id, about: id === nodeId ? deps.about() : about }))
   }
 
   async function takeSteps(): Promise<void> {
@@ -129,7 +139,7 @@ export async function openHeartbeat(deps: HeartbeatDeps): Promise<SharedHeartbea
     while (true) {
       await sleep(BEAT_MS, ending.signal)
       if (ending.signal.aborted) return
-      await beat()
+      await track(takeSteps())
     }
   }
 
@@ -139,23 +149,22 @@ export async function openHeartbeat(deps: HeartbeatDeps): Promise<SharedHeartbea
     isAlone: false,
     onBeat: (step) => void steps.push(step),
     contend: (contender) => void contenders.push(contender),
-    beat,
+    beat: () => track(takeSteps()),
     start() {
       loop ??= keepBeating()
     },
     steadyForMs: () => (steady === null ? 0 : clock.now().getTime() - steady.sinceMs),
-    async findLive() {
-      const now = clock.now()
-      const live = (await store.list()).filter(({ id, aliveUntil }) => id === nodeId || aliveUntil > now)
-      // Of itself it knows more than its latest beat said.
-      return live.map(({ id, about }) => ({ id, about: id === nodeId ? deps.about() : about }))
+    findLive,
+    async hear() {
+      if (!ending.signal.aborted) await track(sayAlive())
+      return findLive()
     },
     async [Symbol.asyncDispose]() {
       if (ending.signal.aborted) return
       ending.abort()
       await loop
       // A heartbeat that arrives after the process has signed off would register it again.
-      await Promise.all(underway)
+      await Promise.allSettled(underway)
       await store.leave(nodeId).catch((error) => log.warn({ err: error }, 'this process could not sign off'))
     },
   }
@@ -178,6 +187,7 @@ export function createLoneHeartbeat({ nodeId, about, guests }: LoneHeartbeatDeps
     return ((await guests?.store.list()) ?? []).filter(({ aliveUntil }) => aliveUntil > now)
   }
 
+  const findLive = async () => [{ id: nodeId, about: about() }, ...(await findGuests())]
   return {
     nodeId,
     isAlone: true,
@@ -185,7 +195,8 @@ export function createLoneHeartbeat({ nodeId, about, guests }: LoneHeartbeatDeps
     async beat() {},
     start() {},
     steadyForMs: () => (guests === undefined ? Number.POSITIVE_INFINITY : uptimeMs() - openedMs),
-    findLive: async () => [{ id: nodeId, about: about() }, ...(await findGuests())],
+    findLive,
+    hear: findLive,
     async [Symbol.asyncDispose]() {},
   }
 }

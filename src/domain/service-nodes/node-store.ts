@@ -25,6 +25,8 @@ export interface NodeAbout {
   readonly schema?: number
   /** The process through which a joined worker tells live what its jobs do; absent: it is no joined worker. */
   readonly via?: string
+  /** How much it has open of what is limited over all processes, by name; absent: little. */
+  readonly counts?: Readonly<Record<string, number>>
 }
 
 export interface ServiceNode {

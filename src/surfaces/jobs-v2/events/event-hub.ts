@@ -119,7 +119,7 @@ export function createEventHub(options: HubOptions): EventHub {
       const { reach, jobId, base } = request
       const { accountId, pool } = reach
       if (isClosed) throw tooManyStreams()
-      accountConnections.take(accountId)
+      await accountConnections.take(accountId)
       const key = `${accountId} ${jobId} ${pool ?? ''} ${base.origin}${base.mountPrefix}`
       const shared = channels.get(key) ?? share(key, request)
       shared.readers++

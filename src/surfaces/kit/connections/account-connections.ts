@@ -1,33 +1,40 @@
 /**
  * How many connections each account holds open, event streams and sockets counted together: one bound for everything that
- * costs us as long as it stays open.
+ * costs us as long as it stays open. Which processes it holds over is the business of the counts.
  */
 import { forAccount, type PerAccount } from '../../../domain/accounts/limits/tiers.ts'
 import { ServiceError } from '../../../domain/errors.ts'
+import { createOwnCounts, type SharedCounts } from '../../../domain/service-nodes/shared-counts.ts'
 
 export interface AccountConnections {
-  /** Throws too_many_streams. Whoever took a connection gives it back, once. */
-  take(accountId: string): void
+  /** Throws, or rejects with, too_many_streams. Whoever took a connection gives it back, once. */
+  take(accountId: string): undefined | Promise<void>
   giveBack(accountId: string): void
+  /** In this process. */
   count(accountId: string): number
 }
 
 const RETRY_AFTER_SECONDS = 5
+// Beside other limits that are counted there.
+const toKey = (accountId: string) => `connections ${accountId}`
 
-export function createAccountConnections(limit: PerAccount): AccountConnections {
-  const held = new Map<string, number>()
-  const count = (accountId: string) => held.get(accountId) ?? 0
+export function createAccountConnections(
+  limit: PerAccount,
+  counts: Pick<SharedCounts, 'take' | 'giveBack' | 'count'> = createOwnCounts(),
+): AccountConnections {
+  async function whenAsked(taking: Promise<boolean>): Promise<void> {
+    if (!(await taking)) throw tooManyStreams()
+  }
+
   return {
-    count,
+    count: (accountId) => counts.count(toKey(accountId)),
     take(accountId) {
-      if (count(accountId) >= forAccount(limit, accountId)) throw tooManyStreams()
-      held.set(accountId, count(accountId) + 1)
+      const taken = counts.take(toKey(accountId), forAccount(limit, accountId))
+      if (typeof taken !== 'boolean') return whenAsked(taken)
+      if (!taken) throw tooManyStreams()
+      return undefined
     },
-    giveBack(accountId) {
-      const left = count(accountId) - 1
-      if (left > 0) held.set(accountId, left)
-      else held.delete(accountId)
-    },
+    giveBack: (accountId) => counts.giveBack(toKey(accountId)),
   }
 }
 

@@ -134,7 +134,7 @@ export function createSharedStreams(options: StreamsOptions): SharedStreams {
     async open(response, request) {
       const { accountId } = request.caller
       if (isClosed) throw tooManyStreams()
-      accountConnections.take(accountId)
+      await accountConnections.take(accountId)
       const shared = share(request)
       shared.readers += 1
       try {

@@ -120,9 +120,9 @@ export function createSockets(options: SocketsOptions): Sockets {
     onLog: logNews.note,
   })
 
-  function hold(accountId: string): AccountChannel {
+  async function hold(accountId: string): Promise<AccountChannel> {
+    await accountConnections.take(accountId)
     const channel = channels.get(accountId) ?? new AccountChannel({ accountId, countJobs })
-    accountConnections.take(accountId)
     channels.set(accountId, channel)
     following.follow(accountId)
     channel.holders++
@@ -142,7 +142,7 @@ export function createSockets(options: SocketsOptions): Sockets {
     mustNameNoDeployment(gate.addressOf(upgrade.request))
     const caller = await gate.authenticate(upgrade.request, 'socket')
     mustHaveScope(caller, 'jobs:read')
-    const channel = hold(caller.accountId)
+    const channel = await hold(caller.accountId)
     let isJoined = false
     try {
       await channel.ready()
