@@ -1,7 +1,15 @@
-/** Health checks of a joined worker: whether the process lives, and whether its service accepts it. Nothing else is served. */
-import { createServer } from 'node:http'
+/** Health of a joined worker: whether the process lives, whether its service accepts it, and its metrics. Nothing else is served. */
+import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Metrics } from './compose/metrics/open-metrics.ts'
 import type { JoinConfig } from './config/join-config.ts'
+
+interface HealthSources {
+  /** Whether jobs can be taken. */
+  isReady(): boolean
+  /** null: there are none yet. */
+  metrics(): Pick<Metrics, 'contentType' | 'render'> | null
+}
 
 interface JoinedHealth extends AsyncDisposable {
   readonly url: string
@@ -9,16 +17,17 @@ interface JoinedHealth extends AsyncDisposable {
 
 const TIMEOUT_MS = 10_000
 
-/** `isReady`: whether jobs can be taken. Throws where the address is taken. */
+/** Throws where the address is taken. */
 export async function openJoinedHealth(
   { host, port }: NonNullable<JoinConfig['health']>,
-  isReady: () => boolean,
+  { isReady, metrics }: HealthSources,
 ): Promise<JoinedHealth> {
   const server = createServer({ requestTimeout: TIMEOUT_MS, maxHeaderSize: 8192 }, ({ method, url = '' }, response) => {
     const answer = (status: number, said: object) =>
       response.writeHead(status, { 'content-type': 'application/json', connection: 'close' }).end(JSON.stringify(said))
     if (method !== 'GET' && method !== 'HEAD') return answer(405, { status: 'refused' })
     if (url === '/healthz') return answer(200, { status: 'alive' })
+    if (url === '/metrics') return sendMetrics(response, metrics())
     if (url !== '/readyz') return answer(404, { status: 'unknown' })
     return isReady() ? answer(200, { status: 'ready' }) : answer(503, { status: 'not_ready' })
   })
@@ -35,4 +44,11 @@ export async function openJoinedHealth(
       await new Promise((resolve) => server.close(resolve))
     },
   }
+}
+
+/** They name no account, so whoever reaches the port may read them. */
+async function sendMetrics(response: ServerResponse, metrics: ReturnType<HealthSources['metrics']>): Promise<void> {
+  const text = await metrics?.render().catch(() => undefined)
+  if (metrics === null || text === undefined) response.writeHead(503, { connection: 'close' }).end()
+  else response.writeHead(200, { 'content-type': metrics.contentType, connection: 'close' }).end(text)
 }

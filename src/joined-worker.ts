@@ -10,6 +10,7 @@ import { settlesWithin } from '../lib/waiting/sleep.ts'
 import { createTurns } from '../lib/waiting/turns.ts'
 import { type FleetOverrides, openEngineList } from './compose/engines/open-engines.ts'
 import { type JoinedService, type JoinParts, openJoin } from './compose/join/open-join.ts'
+import { type Metrics, openMetrics } from './compose/metrics/open-metrics.ts'
 import { openTracing } from './compose/open-tracing.ts'
 import type { Config } from './config/config.ts'
 import { ConfigError } from './config/config-error.ts'
@@ -47,6 +48,7 @@ export interface JoinedWorker extends AsyncDisposable {
   readonly pools: readonly string[]
   readonly fleet: Fleet
   running(): number
+  readonly metrics: Pick<Metrics, 'contentType' | 'render'>
   /** Its service takes what it says, and it does not drain. */
   isReady(): boolean
   /** Asks for no new work, lets runs finish within the configured time and gives the rest back. */
@@ -84,11 +86,14 @@ export async function startJoinedWorker(
     tracer,
     opening,
   })
+  // It calls no model by itself, so no refusal of one is ever counted here.
+  const metrics = openMetrics({ version, role: 'worker', errorTypeOf: (refusal) => refusal })
   const jobs = service.openJobs((engineId) => fleet.describe(engineId))
   const workers = pools.map((pool) =>
     createWorker({
       ...toWorkerDeps(config, { service, fleet }),
       store: withLanes(jobs, directory),
+      observer: metrics.observer,
       pool,
       tracer,
       log,
@@ -122,6 +127,13 @@ export async function startJoinedWorker(
     await settlesWithin(ended, TAKE_BACK_MS)
   }
 
+  const countRunning = () => workers.reduce((sum: number, worker: Worker) => sum + worker.stats().running, 0)
+  metrics.watch({
+    ...{ nodeId: service.instanceId, runningHere: countRunning, engines: () => fleet.status() },
+    // It serves no stream and has no store.
+    ...{ service: null, isLeading: () => false, openStreams: () => 0, storeHealth: null },
+    groupCommit: () => ({ batches: 0, operations: 0 }),
+  })
   await publish()
   heartbeat.start()
   for (const worker of workers) worker.start()
@@ -131,7 +143,8 @@ export async function startJoinedWorker(
     pools,
     fleet,
     refused: service.refused,
-    running: () => workers.reduce((sum: number, worker: Worker) => sum + worker.stats().running, 0),
+    running: countRunning,
+    metrics,
     isReady: () => !isStopping && heartbeat.steadyForMs() > 0,
     drain: () => stopAll(config.jobs.drainTimeoutMs),
     [Symbol.asyncDispose]: () => running.disposeAsync(),

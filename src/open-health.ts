@@ -4,6 +4,7 @@ import type { HttpParts } from './http-parts.ts'
 import { createAnswerError } from './surfaces/jobs-v2/jobs-errors.ts'
 import { createStaticTokenGuard } from './surfaces/kit/guards/credentials.ts'
 import { createGate } from './surfaces/kit/guards/gate.ts'
+import type { OperatorGuard } from './surfaces/kit/guards/operator-guard.ts'
 import type { SurfaceGauge } from './surfaces/kit/surface.ts'
 import { createOperatorSurface } from './surfaces/operator/index.ts'
 import { openServer } from './surfaces/server.ts'
@@ -24,11 +25,16 @@ export async function openHealthOnly(config: Config, parts: HealthParts) {
     mountPrefix: '',
     trustedProxies: http.trustedProxies,
   })
+  /**
+   * These are figures of this process alone, which name no account. A worker should not hold the token that may do everything only to keep
+   * them from those who reach its port.
+   */
+  function toMetricsGuard(): OperatorGuard {
+    if (shared === null) return async (request) => void (await gate.authenticate(request, 'bearer'))
+    return secrets.adminToken === null ? () => {} : createStaticTokenGuard(secrets.adminToken.reveal())
+  }
   const operator = createOperatorSurface({
-    guardMetrics:
-      shared === null
-        ? (request) => gate.authenticate(request, 'bearer')
-        : createStaticTokenGuard(secrets.adminToken?.reveal() ?? null),
+    guardMetrics: toMetricsGuard(),
     role: config.role,
     notReadyReason: readiness.notReadyReason,
     degraded: readiness.degraded,

@@ -9,6 +9,8 @@ import { openKubernetes } from './schemas.ts'
 import { runTool, without } from './tools.ts'
 
 const SETS = valueSets()
+const deploymentsOf = (set: string) =>
+  podsOf(readManifests(renderedText(set))).filter(({ kind }) => kind === 'Deployment')
 const RENDER_AGAIN = 'the chart changed: run `node deploy/render-chart.ts`'
 
 test('there are five sets of values, and each has its rendered copy', () => {
@@ -89,10 +91,94 @@ test('every pod of ours is locked down', () => {
         pod.name,
       )
       assert.ok((pod.securityContext as { runAsNonRoot?: boolean }).runAsNonRoot, pod.name)
+      // What a process says last, such as why it ends with 2, is the reason that the cluster shows.
+      assert.equal(container.terminationMessagePolicy, 'FallbackToLogsOnError', pod.name)
+    }
+  }
+})
+
+test('every pod that stays is asked whether it lives and is ready, and tells its metrics', () => {
+  for (const set of SETS) {
+    for (const pod of deploymentsOf(set)) {
+      const [container] = pod.containers
+      assert.ok(
+        container.ports?.some(({ name }) => name === 'http'),
+        pod.name,
+      )
       // Whether it lives must not depend on anybody else.
-      if (container.ports !== undefined) {
-        assert.deepEqual((container.livenessProbe as { httpGet: unknown }).httpGet, { path: '/healthz', port: 'http' })
-      }
+      assert.deepEqual((container.livenessProbe as { httpGet: unknown }).httpGet, { path: '/healthz', port: 'http' })
+      assert.deepEqual((container.readinessProbe as { httpGet: unknown }).httpGet, { path: '/readyz', port: 'http' })
+    }
+  }
+})
+
+test('only pods that answer have the admin token', () => {
+  for (const set of SETS) {
+    for (const pod of podsOf(readManifests(renderedText(set)))) {
+      const hasToken = pod.containers[0].env?.some(({ name }) => name === 'ATELIER_ADMIN_TOKEN') ?? false
+      if (hasToken) assert.match(pod.name, /-api$/, set)
+    }
+  }
+})
+
+interface IngressPath {
+  readonly path: string
+  readonly backend: { readonly service: { readonly name: string } }
+}
+
+test('the ingress leads neither to the admin API nor to metrics', () => {
+  for (const set of ['team', 'platform']) {
+    const manifests = readManifests(renderedText(set))
+    const names = manifests.flatMap(({ kind, metadata }) => (kind === 'Service' ? [metadata.name] : []))
+    const [ingress] = manifests.filter(({ kind }) => kind === 'Ingress')
+    const { rules } = ingress.spec as { rules: { http: { paths: IngressPath[] } }[] }
+    for (const { http } of rules) {
+      const to = Object.fromEntries(http.paths.map(({ path: at, backend }) => [at, backend.service.name]))
+      assert.deepEqual(to, { '/admin': 'atelier-hidden', '/metrics': 'atelier-hidden', '/': 'atelier-api' })
+      for (const name of Object.values(to)) assert.ok(names.includes(name), name)
+    }
+    const hidden = manifests.find(({ metadata }) => metadata.name === 'atelier-hidden')?.spec as { selector: object }
+    assert.deepEqual(hidden.selector, { ...SELECTOR, 'app.kubernetes.io/component': 'hidden' })
+  }
+})
+
+const SELECTOR = { 'app.kubernetes.io/name': 'atelier', 'app.kubernetes.io/instance': 'atelier' }
+const DNS = [53, 53]
+
+interface Policy {
+  readonly podSelector: { readonly matchLabels: Readonly<Record<string, string>> }
+  readonly policyTypes: readonly string[]
+  readonly egress: readonly { readonly ports: readonly { readonly port: number }[] }[]
+}
+
+test('every pod may connect to names, to each other where they do, and to the ports of what it uses, and nowhere else', () => {
+  const portsOf = (set: string) =>
+    Object.fromEntries(
+      readManifests(renderedText(set))
+        .filter(({ kind }) => kind === 'NetworkPolicy')
+        .map(({ metadata, spec }) => {
+          const { policyTypes, egress } = spec as Policy
+          assert.deepEqual(policyTypes, ['Ingress', 'Egress'])
+          return [metadata.name.replace('atelier-', ''), egress.flatMap(({ ports }) => ports.map(({ port }) => port))]
+        }),
+    )
+  assert.deepEqual(portsOf('small'), {
+    api: [...DNS, 8190, 443, 5432, 4222, 9000],
+    'worker-default': [...DNS, 8190, 443, 5432, 4222, 8188, 9000],
+    migrate: [...DNS, 5432, 443, 9000],
+  })
+  // It joins over HTTPS: neither a database nor a bus is any business of it.
+  assert.deepEqual(portsOf('joined-workers')['worker-gpu'], [...DNS, 443, 8188])
+  // The other set switches policies off.
+  for (const set of SETS.filter((each) => each !== 'answers-only')) {
+    const manifests = readManifests(renderedText(set))
+    const selected = manifests.flatMap(({ kind, spec }) => (kind === 'NetworkPolicy' ? [spec as Policy] : []))
+    for (const { kind, metadata, spec } of manifests.filter((each) => ['Deployment', 'Job'].includes(each.kind))) {
+      const { labels } = (spec as { template: { metadata: { labels: Record<string, string> } } }).template.metadata
+      const covering = selected.filter(({ podSelector: { matchLabels } }) =>
+        Object.entries(matchLabels).every(([name, value]) => labels[name] === value),
+      )
+      assert.equal(covering.length, 1, `${set}: ${kind} ${metadata.name}`)
     }
   }
 })
@@ -101,7 +187,7 @@ test('a pod is killed only after the longest drain that its settings allow', () 
   const seconds = (text: string | undefined, otherwise: number) =>
     text === undefined ? otherwise : Number(text.replace('s', ''))
   for (const set of SETS) {
-    for (const pod of podsOf(readManifests(renderedText(set))).filter(({ kind }) => kind === 'Deployment')) {
+    for (const pod of deploymentsOf(set)) {
       const env = new Map(pod.containers[0].env?.map(({ name, value }) => [name, value]))
       const longest =
         seconds(env.get('ATELIER_DRAIN_DELAY'), 0) +

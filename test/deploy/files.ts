@@ -28,6 +28,8 @@ export interface Container {
   readonly ports?: readonly { readonly name: string; readonly containerPort: number }[]
   readonly securityContext?: unknown
   readonly livenessProbe?: unknown
+  readonly readinessProbe?: unknown
+  readonly terminationMessagePolicy?: string
 }
 
 export interface Pod {

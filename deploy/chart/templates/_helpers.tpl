@@ -50,14 +50,21 @@ readOnlyRootFilesystem: true
 capabilities: { drop: [ALL] }
 {{- end }}
 
-{{/* The secrets that all processes share, each by reference. */}}
+{{/* The secrets that all processes share, each by reference. The admin token, which may do everything, is for those alone that answer operators. */}}
 {{- define "atelier.secretEnv" -}}
-{{- $names := dict "database" "ATELIER_DATABASE" "secretKey" "ATELIER_SECRET_KEY" "blobsKeys" "ATELIER_BLOBS_KEYS" "adminToken" "ATELIER_ADMIN_TOKEN" "token" "ATELIER_TOKEN" "signingKeys" "ATELIER_SIGNING_KEYS" "bus" "ATELIER_BUS" -}}
+{{- $names := dict "database" "ATELIER_DATABASE" "secretKey" "ATELIER_SECRET_KEY" "blobsKeys" "ATELIER_BLOBS_KEYS" "token" "ATELIER_TOKEN" "signingKeys" "ATELIER_SIGNING_KEYS" "bus" "ATELIER_BUS" -}}
 {{- range $key, $variable := $names }}
 {{- with index $.Values.secrets.keys $key }}
 - name: {{ $variable }}
   valueFrom: { secretKeyRef: { name: {{ $.Values.secrets.existingSecret }}, key: {{ . }} } }
 {{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "atelier.adminEnv" -}}
+{{- with .Values.secrets.keys.adminToken }}
+- name: ATELIER_ADMIN_TOKEN
+  valueFrom: { secretKeyRef: { name: {{ $.Values.secrets.existingSecret }}, key: {{ . }} } }
 {{- end }}
 {{- end }}
 
@@ -170,10 +177,34 @@ readinessProbe:
 {{- toYaml $worker }}
 {{- end }}
 
-{{/* Metrics cover all accounts: they need the admin token, or the token of the kind local. */}}
+{{/* Metrics of processes that answer cover all accounts: they need the admin token, or the token of the kind local. Call with a list: root, key. */}}
 {{- define "atelier.metricsToken" -}}
-{{- with default .Values.secrets.keys.token .Values.secrets.keys.adminToken }}
+{{- $root := index . 0 }}
+{{- with index . 1 }}
 authorization:
-  credentials: { name: {{ $.Values.secrets.existingSecret }}, key: {{ . }} }
+  credentials: { name: {{ $root.Values.secrets.existingSecret }}, key: {{ . }} }
+{{- end }}
+{{- end }}
+
+{{/* Where pods may connect to: names, each other, and ports; those too that addresses among the settings name. Call with a list: root, names of ports, texts with addresses. */}}
+{{- define "atelier.egress" -}}
+{{- $root := index . 0 -}}
+{{- $egress := $root.Values.networkPolicy.egress -}}
+- ports: [{ port: 53, protocol: UDP }, { port: 53, protocol: TCP }]
+{{- if and (has "bus" (index . 1)) (include "atelier.dials" $root) }}
+- ports: [{ port: {{ $root.Values.internalPort }} }]
+  to:
+    - podSelector:
+        matchLabels: {{ include "atelier.selector" $root | nindent 10 }}
+{{- end }}
+{{- $ports := list }}
+{{- range index . 1 }}{{ $ports = concat $ports (index $egress.ports .) }}{{ end }}
+{{- range index . 2 }}{{ range regexFindAll "//[^/,&?]+:[0-9]+" (toString .) -1 }}{{ $ports = append $ports (regexFind "[0-9]+$" .) }}{{ end }}{{ end }}
+- ports:
+    {{- range $ports | join "," | splitList "," | uniq }}
+    - { port: {{ . }} }
+    {{- end }}
+{{- with $egress.extra }}
+{{ toYaml . }}
 {{- end }}
 {{- end }}

@@ -29,7 +29,10 @@ export async function workJoined(
   let joined: JoinedWorker | null = null
   try {
     const { startJoinedWorker } = await import('../../joined-worker.ts')
-    await using health = await openHealth(join, () => joined?.isReady() === true)
+    await using health = await openHealth(join, {
+      isReady: () => joined?.isReady() === true,
+      metrics: () => joined?.metrics ?? null,
+    })
     const { pools } = config.jobs
     const { traceHeaders } = secrets
     const common = { key, traceHeaders, log, version: readVersion(), signal: stopped.signal }
@@ -53,7 +56,8 @@ export async function workJoined(
       ].join('\n'),
     )
     const end = await Promise.race([stop.requested, worker.refused])
-    if (end instanceof Error) throw new CommandError(`the worker stopped: ${end.message}`, EXIT.failed)
+    // Nothing but another key, or another version, mends that: whoever supervises this process must not start it again.
+    if (end instanceof Error) throw new CommandError(`the worker stopped: ${end.message}`, EXIT.usage)
     log.info({ signal: end }, 'draining: no new work, running jobs finish or go back to the queue')
     await worker.drain()
     log.info({}, 'drained')
@@ -64,16 +68,19 @@ export async function workJoined(
 }
 
 /** Open from the start on: a worker that waits for its service lives. */
-async function openHealth({ health = null }: JoinConfig, isReady: () => boolean) {
+async function openHealth(
+  { health = null }: JoinConfig,
+  sources: { isReady(): boolean; metrics(): JoinedWorker['metrics'] | null },
+) {
   if (health === null) return null
   const { openJoinedHealth } = await import('../../joined-health.ts')
-  return openJoinedHealth(health, isReady).catch(explainStart)
+  return openJoinedHealth(health, sources).catch(explainStart)
 }
 
 /** Refusals of the service are shown as they are; anything else is a failure of the start. */
 function explainJoin(error: unknown): never {
   if (error instanceof Error && error.name === 'ServiceError') {
-    throw new CommandError(`cannot join: ${error.message}`, EXIT.failed)
+    throw new CommandError(`cannot join: ${error.message}`, EXIT.usage)
   }
   return explainStart(error)
 }

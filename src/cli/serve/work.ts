@@ -45,7 +45,7 @@ export function addWork(program: Command, terminal: Terminal, finish: Finish): v
     )
     .option(
       '--health <address>',
-      'where a joined worker answers /healthz and /readyz: a port, or host and port; default: nowhere',
+      'where a joined worker answers /healthz, /readyz and /metrics: a port, or host and port; default: nowhere',
     )
     .addHelpText('after', EXAMPLES)
     .action(async (options: Record<string, unknown>) => {

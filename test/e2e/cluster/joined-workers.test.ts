@@ -10,6 +10,7 @@ import { ADMIN_TOKEN, createWorkerKey, revokeWorkerKey } from '../../support/app
 import { type SpawnedServer, spawnServer } from '../../support/app/spawn-server.ts'
 import { call } from '../../support/clients/call.ts'
 import { type FakeComfy, startFakeComfy } from '../../support/engines/fake-comfyui/fake-comfyui.ts'
+import { findFreePort } from '../../support/network/free-port.ts'
 import { createTestDatabase } from '../../support/postgres/test-database.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
@@ -81,11 +82,16 @@ describe('workers that joined over HTTP', () => {
   })
   after(() => stack.disposeAsync())
 
-  async function joinWorker(fake: FakeComfy, urls: readonly string[], key?: string): Promise<SpawnedServer> {
+  async function joinWorker(
+    fake: FakeComfy,
+    urls: readonly string[],
+    key?: string,
+    more: readonly string[] = [],
+  ): Promise<SpawnedServer> {
     const file = path.join(folder, `key-${Math.random()}`)
     writeFileSync(file, key ?? (await createWorkerKey(second.url)).text, { mode: 0o600 })
     const where = ['--join', urls.join(','), '--token-file', file, '--comfyui', fake.url.href]
-    return spawnServer([...where, '--log-level', 'warn'], {}, { command: 'work' })
+    return spawnServer([...where, '--log-level', 'warn', ...more], {}, { command: 'work' })
   }
 
   async function submit(color: number): Promise<string> {
@@ -176,8 +182,31 @@ describe('workers that joined over HTTP', () => {
     const { id, text } = await createWorkerKey(second.url)
     await using worker = await joinWorker(fake, [first.url], text)
     await revokeWorkerKey(second.url, id)
-    assert.equal(await worker.exited, 1)
-    assert.match(worker.output(), /refuses the key of this worker/)
+    // Exit 2 is what keeps a supervisor from starting it again.
+    assert.equal(await worker.exited, 2)
+    assert.match(worker.output(), /^atelier: the worker stopped: the service refuses the key of this worker[^\n]+\n$/m)
     assert.ok(!worker.output().includes(text.slice(17)))
+    const again = joinWorker(fake, [first.url], text)
+    await assert.rejects(
+      again,
+      /stopped with 2 before it listened:[\s\S]*\natelier: cannot join: the service refuses the key/,
+    )
+  })
+
+  test('a joined worker answers for its health and tells its metrics where it is told to', async () => {
+    await using fake = await startFakeComfy({})
+    const port = await findFreePort()
+    await using worker = await joinWorker(fake, [first.url], undefined, ['--health', String(port)])
+    const ask = (at: string) => fetch(`http://127.0.0.1:${port}${at}`)
+    await waitUntil(async () => (await ask('/readyz')).status === 200)
+    assert.equal((await ask('/healthz')).status, 200)
+    await checkOutput(await until(await submit(7), 'succeeded'))
+    const metrics = await waitUntil(async () => {
+      const text = await (await ask('/metrics')).text()
+      return /^atelier_jobs_finished_total\{status="succeeded",code=""\} [1-9]/m.test(text) ? text : null
+    })
+    assert.match(metrics, /^atelier_info\{version="[^"]+",role="worker"\} 1$/m)
+    assert.match(metrics, /^atelier_jobs_running_here 0$/m)
+    assert.equal(await worker.terminate(), 0)
   })
 })
