@@ -20,6 +20,7 @@ import type { AssetStore } from '../../domain/assets/asset-store.ts'
 import type { ContentSigner } from '../../domain/assets/signed-url.ts'
 import type { HostAssets } from '../../domain/models/calls/keep-result.ts'
 import type { Provider } from '../../domain/models/provider.ts'
+import type { SharedCounts } from '../../domain/service-nodes/shared-counts.ts'
 import type { AssetActions } from '../asset-actions.ts'
 import type { ObserveExchange } from '../metrics/provider-metrics.ts'
 import type { OpenProvider } from './open-models.ts'
@@ -30,6 +31,7 @@ export interface ProviderContext {
   readonly assetStore: Pick<AssetStore, 'mint'>
   readonly signer: ContentSigner
   readonly observeExchange: ObserveExchange
+  readonly counts: SharedCounts
   readonly tracer?: Tracer
   /** The largest asset that is copied. */
   readonly maxAssetBytes: number
@@ -89,7 +91,7 @@ export function openProviders(parts: ProviderContext): OpenedProviders {
       const { baseUrl, concurrency, values } = settings.of(rules.provider)
       const keyFor = (accountId: string) => keyOf(settings, rules.provider, accountId)
       const { observeExchange: observe, tracer } = parts
-      const shared = { fetch, media, clock, log, tracer, observe, sleep, random: Math.random }
+      const shared = { fetch, media, clock, log, tracer, observe, sleep, counts: parts.counts, random: Math.random }
       return openDeclarativeProvider(rules, { baseUrl, concurrency, values }, { ...shared, keyFor })
     },
     hostAssets: createHostAssets({

@@ -23,7 +23,7 @@ import { openOperatorFile } from './provider-settings-file.ts'
 import { createRouterActions, type RouterActions, type RouterParts } from './router-actions.ts'
 import { shareReloads } from './share-reloads.ts'
 
-interface OpenRouterParts extends Pick<ProviderContext, 'signer' | 'observeExchange' | 'tracer'>, NodeParts {
+interface OpenRouterParts extends Pick<ProviderContext, 'signer' | 'observeExchange' | 'counts' | 'tracer'>, NodeParts {
   /** The folder of files that must outlive the process. */
   readonly directory: string
   /** Names this process among all that use the store. */

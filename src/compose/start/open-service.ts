@@ -134,6 +134,7 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
       tracer: base.tracer,
       directory: config.dataDirectory,
       nodeId: node.heartbeat.nodeId,
+      counts: node.counts,
       leadership: node.leadership,
       engine: resident,
       toHook: webhooks.toHook,

@@ -12,6 +12,8 @@ export interface SharedCounts {
   take(key: string, limit: number): boolean | Promise<boolean>
   /** Whoever took one gives it back, once. */
   giveBack(key: string): void
+  /** Says soon what was given back, for whoever waits for it elsewhere: else the next beat does. */
+  tell(): void
   /** How many this process has. */
   count(key: string): number
   /** What the other processes must know of this one. */
@@ -91,6 +93,9 @@ export function createSharedCounts(heartbeat: Pick<Heartbeat, 'isAlone' | 'nodeI
       if (own === undefined) return
       own.open--
       forget(key, own)
+    },
+    tell() {
+      if (!isAlone) void ask()
     },
     count: (key) => held.get(key)?.open ?? 0,
     told() {

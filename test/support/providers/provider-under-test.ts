@@ -13,6 +13,7 @@ import { checkSandboxModel } from '../../../src/adapters/providers/sandbox/sandb
 import { createCompileSchema } from '../../../src/adapters/schemas/ajv-input.ts'
 import type { Json, JsonRecord, Model } from '../../../src/domain/models/catalog/model.ts'
 import type { PollOutcome, SubmitOutcome } from '../../../src/domain/models/provider.ts'
+import { createOwnCounts } from '../../../src/domain/service-nodes/shared-counts.ts'
 import { createFixedClock, type FixedClock } from '../fixed-clock.ts'
 import type { FakeProvider } from './fake-providers/fake-card.ts'
 import { createLoopbackNetwork } from './loopback-network.ts'
@@ -96,6 +97,7 @@ export async function openProviderUnderTest(
     },
     log: { ...silentLog, warn: note, error: note, info: note },
     observe: () => {},
+    counts: createOwnCounts(),
   })
   const signal = new AbortController().signal
   const limits = () => ({ signal, deadline: new Date(clock.now().getTime() + 600_000) })

@@ -44,6 +44,7 @@ export function openDeclarativeProvider(
     rules,
     client,
     slots,
+    concurrency,
     taskSlots,
     breaker: createCircuitBreaker(deps.clock),
     authHeaders: compileAuth(rules.auth, deps.clock),

@@ -6,6 +6,7 @@ import type { Tracer } from '../../../../lib/tracing/tracer.ts'
 import type { Semaphore } from '../../../../lib/waiting/semaphore.ts'
 import type { JsonPath } from '../../../domain/models/catalog/json-path.ts'
 import type { Model } from '../../../domain/models/catalog/model.ts'
+import type { SharedCounts } from '../../../domain/service-nodes/shared-counts.ts'
 import type { ApiClient } from '../outbound/api-client.ts'
 import type { CircuitBreaker } from '../outbound/circuit-breaker.ts'
 import type { SafeFetch } from '../outbound/safe-fetch.ts'
@@ -48,6 +49,8 @@ export interface DeclarativeDeps extends PatienceDeps {
   readonly clock: Clock
   readonly log: Log
   readonly observe: ObserveExchange
+  /** The slots of all processes. */
+  readonly counts: Pick<SharedCounts, 'take' | 'giveBack' | 'tell'>
   /** Left out: tracing is off. */
   readonly tracer?: Tracer
 }
@@ -58,6 +61,8 @@ export interface ProviderContext {
   readonly client: ApiClient
   /** How many generations the provider is given at a time: many at once would be refused, which costs more than the wait. */
   readonly slots: Semaphore
+  /** How many that are over all processes. */
+  readonly concurrency: number
   readonly taskSlots: TaskSlots
   readonly breaker: CircuitBreaker
   readonly authHeaders: AuthHeaders

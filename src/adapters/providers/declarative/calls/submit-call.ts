@@ -19,6 +19,9 @@ import { sendPatiently } from './send-patiently.ts'
 // Kept in the record of the call. Answers to submits are short, but for texts that are there at once.
 const TOLD_MAX_LENGTH = 262_144
 
+// Slots are held for seconds; what another process gives back is seen this soon.
+const ASK_AGAIN_MS = 250
+
 interface Step {
   readonly call: ProviderCall
   readonly options: SubmitOptions
@@ -29,6 +32,7 @@ interface Step {
 
 export function createSubmit(context: ProviderContext, deps: DeclarativeDeps): Provider['submit'] {
   const { rules, breaker, slots, taskSlots } = context
+  const slotKey = `provider ${rules.provider}`
   const callApi = createCallApi(context, deps)
 
   /** What an answer of the provider means where it is not a success; null where it is one. */
@@ -121,9 +125,41 @@ export function createSubmit(context: ProviderContext, deps: DeclarativeDeps): P
   /** null: none came free before the deadline. Accounts with a key of their own take none of ours. */
   async function takeSlot({ options, access }: Pick<Step, 'options' | 'access'>): Promise<(() => void) | null> {
     if (access.isOwn) return () => {}
-    if (slots.free > 0) return slots.take(options.signal)
-    const late = AbortSignal.timeout(Math.max(1, options.deadline.getTime() - deps.clock.now().getTime()))
-    return slots.take(AbortSignal.any([options.signal, late])).catch(() => null)
+    const giveBack = await (slots.free > 0
+      ? slots.take(options.signal)
+      : slots.take(untilLate(options)).catch(() => null))
+    if (giveBack === null) return null
+    if (await takeOfAll(options)) return createRelease(giveBack)
+    giveBack()
+    return null
+  }
+
+  /** Made only for calls that wait: its timer stays until the deadline. */
+  function untilLate({ signal, deadline }: SubmitOptions): AbortSignal {
+    const late = AbortSignal.timeout(Math.max(1, deadline.getTime() - deps.clock.now().getTime()))
+    return AbortSignal.any([signal, late])
+  }
+
+  /** One of those that all processes have together; those first in the line of this process ask until one is free. */
+  async function takeOfAll(options: SubmitOptions): Promise<boolean> {
+    if (await deps.counts.take(slotKey, context.concurrency)) return true
+    const ending = untilLate(options)
+    while (!ending.aborted) {
+      await deps.sleep(ASK_AGAIN_MS, ending)
+      if (!ending.aborted && (await deps.counts.take(slotKey, context.concurrency))) return true
+    }
+    return false
+  }
+
+  function createRelease(giveBack: () => void): () => void {
+    let isHeld = true
+    return () => {
+      if (!isHeld) return
+      isHeld = false
+      deps.counts.giveBack(slotKey)
+      deps.counts.tell()
+      giveBack()
+    }
   }
 
   return async function submit(call, options) {
