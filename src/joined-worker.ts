@@ -23,6 +23,7 @@ import { createFleet, type Fleet } from './domain/engine/fleet/fleet.ts'
 import { createLaneTable } from './domain/engine/fleet/lane-table.ts'
 import { ServiceError } from './domain/errors.ts'
 import { createEngineDrain } from './domain/jobs/claim/engine-drain.ts'
+import { createStorageWatch } from './domain/jobs/claim/storage-watch.ts'
 import { createWorker, type Worker } from './domain/jobs/claim/worker.ts'
 import type { WorkerDeps } from './domain/jobs/claim/worker-options.ts'
 import type { RunStore } from './domain/jobs/job-store.ts'
@@ -89,9 +90,11 @@ export async function startJoinedWorker(
   // It calls no model by itself, so no refusal of one is ever counted here.
   const metrics = openMetrics({ version, role: 'worker', errorTypeOf: (refusal) => refusal })
   const jobs = service.openJobs((engineId) => fleet.describe(engineId))
+  const storageWatch = opening.use(createStorageWatch({ fleet, hasRoom: service.hasRoomFor, log }))
   const workers = pools.map((pool) =>
     createWorker({
       ...toWorkerDeps(config, { service, fleet }),
+      storageWatch,
       store: withLanes(jobs, directory),
       observer: metrics.observer,
       pool,
@@ -182,6 +185,8 @@ async function openFleet(config: Config, { service, heartbeat, options, tracer, 
       : null
   const fleet = createFleet(overrides.engines ?? listed?.engines ?? [], {
     ...{ clock, log, lanes, hasLanes: true, isDriven: leases.isDriven, recycleLimits: config.fleet.recycle },
+    ...(overrides.quarantineMs !== undefined && { quarantineMs: overrides.quarantineMs }),
+    isServedElsewhere: (lane) => service.held.hasOther(lane),
   })
   const publisher = createEnginePublisher({ registry: remote.registry, fleet, leases, heartbeat, clock, log })
   heartbeat.onBeat(publisher.publish)
@@ -220,12 +225,11 @@ function toWorkerDeps(config: Config, { service, fleet }: WorkerParts): Omit<Wor
       claimExclusively: (worker, claim) => fleet.claimExclusively(worker, claim),
       offers: (chosen) => fleet.offers(chosen),
       // A claim waits at the service with what was offered: a slot is offered when nothing can go wrong with its last run any more.
-      take: (engineId, lane) => ({ ...fleet.take(engineId, lane), vacate() {} }),
+      take: (engineId, job) => ({ ...fleet.take(engineId, job), vacate() {} }),
       // Only a process with direct access to the store can foresee claims.
       readyOffers: () => [],
-      layReady: (engineId, lane) => fleet.layReady(engineId, lane),
+      layReady: (engineId, job) => fleet.layReady(engineId, job),
       isAvailable: (engineId) => fleet.isAvailable(engineId),
-      hasOther: (engineId, lane) => fleet.hasOther(engineId, lane) || held.hasOther(lane),
       nextRoomMs: () => fleet.nextRoomMs(),
       onChange: (listener) => fleet.onChange(listener),
     },

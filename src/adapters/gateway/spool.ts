@@ -52,7 +52,7 @@ export async function spool(source: AsyncIterable<Uint8Array>, options: SpoolOpt
     }
   } catch (error) {
     await remove()
-    throw error
+    throw toRoomError(error)
   }
   const whole = file === null ? Buffer.concat(chunks) : null
   return {
@@ -71,4 +71,11 @@ export async function spool(source: AsyncIterable<Uint8Array>, options: SpoolOpt
     },
     [Symbol.asyncDispose]: remove,
   }
+}
+
+/** The disk of this machine has no room: that is not the job's fault. */
+function toRoomError(error: unknown): unknown {
+  const code = error instanceof Error && 'code' in error ? error.code : null
+  if (code !== 'ENOSPC' && code !== 'EDQUOT') return error
+  return new ServiceError('storage_full', 'the disk of this worker is full', { cause: error })
 }

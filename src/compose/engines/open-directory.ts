@@ -38,6 +38,8 @@ interface DirectoryParts {
   readonly store: Pick<Store, 'engines' | 'nodes'>
   readonly node: Pick<ServiceNodeParts, 'heartbeat'>
   readonly recycleLimits: RecycleLimits
+  /** Left out: the fleet's own. */
+  readonly quarantineMs?: number
   /** Whether workers of other machines may join; left out: they may not. */
   readonly takesWorkers?: boolean
   /** Of those workers; left out: there are none. */
@@ -71,7 +73,7 @@ export function claimEngines(parts: DirectoryParts): EngineClaims {
   return {
     leases,
     async open(engines) {
-      const { store, node, recycleLimits, clock, log } = parts
+      const { store, node, recycleLimits, quarantineMs, clock, log } = parts
       const { heartbeat } = node
       const lanes = createLaneTable()
       // The built-in engine alone runs every job that it accepts: no lanes are needed, and its catalog need not be stored.
@@ -83,6 +85,7 @@ export function claimEngines(parts: DirectoryParts): EngineClaims {
         hasLanes,
         lanes,
         recycleLimits,
+        ...(quarantineMs !== undefined && { quarantineMs }),
         isDriven: leases.isDriven,
         ...(followed !== null && { others: followed.list }),
         ...(hasLanes && { remembered: await recallEngines(store.engines, engines) }),

@@ -48,6 +48,8 @@ export interface FleetOverrides {
   readonly engine?: Engine
   /** Used instead of all engines that the configuration names. */
   readonly engines?: readonly FleetEngine[]
+  /** For tests: another first time in quarantine. */
+  readonly quarantineMs?: number
   /** Instead of this process's own: the variables of which engines and their programs get a part. */
   readonly environment?: NodeJS.ProcessEnv
 }
@@ -71,7 +73,7 @@ const NONE_LATE = async () => {}
 
 export async function openEngines(config: Config, parts: FleetParts): Promise<OpenedEngines> {
   const { overrides } = parts
-  const claims = claimEngines({ ...parts, recycleLimits: config.fleet.recycle })
+  const claims = claimEngines({ ...parts, recycleLimits: config.fleet.recycle, quarantineMs: overrides.quarantineMs })
   if (!PARTS_OF[config.role].engines)
     return { opened: await claims.open([]), resident: null, untilLateHeard: NONE_LATE }
   if (overrides.engines !== undefined) {

@@ -19,6 +19,7 @@ import { createBatches } from '../../domain/jobs/batches/batches.ts'
 import { createSubmitBatch } from '../../domain/jobs/batches/submit-batch.ts'
 import { createEngineDrain } from '../../domain/jobs/claim/engine-drain.ts'
 import { createLaneKeeper } from '../../domain/jobs/claim/lane-keeper.ts'
+import { createStorageWatch } from '../../domain/jobs/claim/storage-watch.ts'
 import { createWorker, type Worker } from '../../domain/jobs/claim/worker.ts'
 import { createCancelJob } from '../../domain/jobs/end/cancel-job.ts'
 import { combineObservers, type JobObserver } from '../../domain/jobs/observer.ts'
@@ -47,12 +48,14 @@ import { createInspectWorkflow, createPrepareWorkflow } from '../../domain/workf
 import type { AssetActions } from '../asset-actions.ts'
 import type { OpenedBus } from '../bus/open-bus.ts'
 import type { AccountRules } from '../open-accounts.ts'
+import type { OpenedBlobs } from '../storage/open-blobs.ts'
 import { createLaneChores } from './lane-chores.ts'
 import { toPoolBus } from './pool-bus.ts'
 
 interface JobParts {
   readonly store: Store
   readonly blobs: Blobs
+  readonly hasRoomFor: OpenedBlobs['hasRoomFor']
   readonly bus: EventBus<LiveEvent> & Pick<OpenedBus, 'health'>
   readonly fleet: Fleet
   readonly directory: EngineDirectory
@@ -103,6 +106,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
   const shared = { store: store.jobs, bus, clock, log, extraData, observer, turns }
   const verdicts = createEngineVerdicts()
   const poolWorkers = new Map<Worker, string>()
+  const storageWatch = createStorageWatch({ fleet, hasRoom: parts.hasRoomFor, log })
   const createPoolWorker: CreatePoolWorker = (pool, workers) => {
     const worker = createWorker({
       ...shared,
@@ -114,6 +118,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       findWeights: (wanted) => directory.findWeights(wanted, pool),
       verdicts: { ...verdicts, withdraw: (lease, now) => store.jobs.withdraw(lease, now) },
       storeBlob: parts.assets.storeBlob,
+      storageWatch,
       blobs: parts.blobs,
       newId: newUuidV4,
       // Whoever sees the job knows which process runs it.
@@ -294,6 +299,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     watching: createWatchJob({ reader, bus, log, ...(!store.isExclusive && { liveFreshMs: SHARED_FRESH_MS }) }),
     liveRuns: createLiveRuns({ bus, clock }),
     worker,
+    storageWatch,
     createPoolWorker,
     recover,
     lanes,

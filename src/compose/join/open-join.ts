@@ -20,6 +20,7 @@ import type { JoinConfig } from '../../config/join-config.ts'
 import type { Secret } from '../../config/secrets.ts'
 import type { Fleet } from '../../domain/engine/fleet/fleet.ts'
 import { isStoreAway, ServiceError } from '../../domain/errors.ts'
+import { haveFree } from '../storage/can-write-probe.ts'
 
 export interface JoinParts {
   readonly key: Secret<string>
@@ -67,6 +68,8 @@ export async function openJoin({ urls }: JoinConfig, parts: JoinParts) {
     bus,
     held,
     files,
+    /** Whether outputs of so many bytes find room here on their way to the service. */
+    hasRoomFor: (bytes: number) => haveFree([directory], bytes),
     runModel: createRemoteModels(client, held, tracer),
     openJobs: (describe: Fleet['describe']) =>
       createRemoteJobs({ client, held, bus, describe, maxWaitMs: hello.max_wait_ms, log }),

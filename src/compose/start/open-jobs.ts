@@ -57,6 +57,7 @@ export async function openJobs(config: Config, parts: JobPhaseParts): Promise<Op
   opening.use(jobs.watching)
   opening.use(jobs.liveRuns)
   await prepareStore(config, { ...base, jobs })
+  opening.use(jobs.storageWatch)
   opening.use(jobs.worker)
   opening.use(jobs.engineDrain)
   opening.use(jobs.housekeeping)
@@ -125,6 +126,7 @@ function createJobs(
   return createJobActions(config.jobs, {
     ...{ ...parts, store, fleet, directory, tracer, clock, log },
     blobs: opened.blobs,
+    hasRoomFor: opened.hasRoomFor,
     toHook: parts.webhooks.toHook,
     maxOvertakes: config.fleet.maxOvertakes,
     heartbeat: node.heartbeat,

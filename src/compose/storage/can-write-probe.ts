@@ -3,6 +3,7 @@
  * again: the free space that the file system reports ignores quotas and reserved blocks. Nothing is synced, so a probe hardly
  * costs any disk access, and its answer is reused for a moment, since anybody may ask for readiness.
  */
+import { statfs } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Log } from '../../../lib/log.ts'
 import type { FileOps } from '../../adapters/blobs/fs/file-ops.ts'
@@ -46,6 +47,19 @@ export function createRoomProbe({ directories, name, files, log, now }: RoomProb
     asking ??= ask()
     return asking
   }
+}
+
+/** Whether the file systems of these folders report so many bytes as free. One that cannot say counts as having them. */
+export async function haveFree(directories: readonly string[], bytes: number): Promise<boolean> {
+  const free = await Promise.all(
+    directories.map((directory) =>
+      statfs(directory).then(
+        ({ bavail, bsize }) => bavail * bsize,
+        () => Number.POSITIVE_INFINITY,
+      ),
+    ),
+  )
+  return Math.min(...free) >= bytes
 }
 
 /** What went wrong, or null. Leaves nothing behind. */

@@ -1,4 +1,5 @@
 /** Opens the blob store that the configuration names, and the folders of models and of importable files, if any. */
+import { tmpdir } from 'node:os'
 import { dirname } from 'node:path'
 import type { Clock } from '../../../lib/clock.ts'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
@@ -20,7 +21,7 @@ import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
 import type { Store } from '../../domain/store.ts'
 import type { NamedGauge } from '../metrics/open-metrics.ts'
 import { type BlobsPlace, toFolderPlace } from './bind-blobs.ts'
-import { createRoomProbe, type HasRoom } from './can-write-probe.ts'
+import { createRoomProbe, type HasRoom, haveFree } from './can-write-probe.ts'
 import { openBucketBlobs } from './open-bucket-blobs.ts'
 
 export interface OpenedBlobs extends AsyncDisposable {
@@ -29,6 +30,8 @@ export interface OpenedBlobs extends AsyncDisposable {
   readonly hostFiles: HostFiles | null
   /** Whether anything can be written to the blobs and beside them, to the folder of the database. */
   readonly hasRoom: HasRoom
+  /** Whether a run that makes so many bytes finds room for them, and for what it writes aside; never rejects. */
+  readonly hasRoomFor: (bytes: number) => Promise<boolean>
   /** Where the bytes are kept, to be tied to their database before anything is removed. */
   readonly place: BlobsPlace
   readonly chores: readonly Chore[]
@@ -69,11 +72,14 @@ async function openFromFiles(
     smallBytes === null ? inFiles : keepSmallOutputs(inFiles, { small: smallBytes, temporaryDirectory, blake3, log })
   const directories = users !== null ? [temporaryDirectory] : [temporaryDirectory, dirname(directory)]
   const name = users === null ? 'room-probe' : `${users.own}.room-probe`
+  const probe = { name, files, log, now: () => performance.now() }
+  const canWrite = createRoomProbe({ ...probe, directories })
   return {
     blobs,
     modelFiles: modelsDirectory === null ? null : await openModelFiles({ modelsDirectory, blobs, blake3 }),
     hostFiles: await openImportFolders(importDirectories),
-    hasRoom: createRoomProbe({ directories, name, files, log, now: () => performance.now() }),
+    hasRoom: canWrite,
+    hasRoomFor: async (bytes) => (await haveFree([...directories, tmpdir()], bytes)) && canWrite(),
     place: toFolderPlace(directory),
     chores: [],
     gauges: [],
@@ -98,6 +104,7 @@ async function openFromBucket(
     hostFiles: await openImportFolders(importDirectories),
     // A bucket has no room of its own to look at; what it refuses as full is refused as full.
     hasRoom: async () => true,
+    hasRoomFor: (bytes) => haveFree([tmpdir()], bytes),
   }
 }
 

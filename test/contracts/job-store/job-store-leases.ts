@@ -233,6 +233,14 @@ export function testJobStoreLeases(opener: StoreOpener): void {
       assert.equal((await tenant.claim())?.engineLosses, 1)
     })
 
+    test('a lease that is returned for a fault of its engine may leave its attempt unspent', async () => {
+      const tenant = await Tenant.create(store())
+      const { job, lease } = await tenant.run()
+      await store().jobs.release([{ ...lease, isSpent: false, isEngineLoss: true }], at(1))
+      const second = await tenant.claim()
+      assert.deepEqual([second?.job.id, second?.job.attempt, second?.engineLosses], [job.id, 1, 1])
+    })
+
     test('a withdrawn job was never there: no record, no label, its key free, its room given back', async () => {
       const tenant = await Tenant.create(store())
       const job = await tenant.submit({ metadata: { scene: '9' } }, keyClaim('withdrawn'))

@@ -42,6 +42,8 @@ export interface FleetAppOptions {
   readonly adminToken?: string
   /** With what is stored there already; removed with the service. */
   readonly dataDir?: string
+  /** The first time in quarantine; left out: the service's own. */
+  readonly quarantineMs?: number
   /** The engines belong to a worker that joined the service over HTTP. */
   readonly isJoined?: boolean
 }
@@ -56,6 +58,7 @@ export async function startFleetApp({
   concurrency,
   adminToken,
   dataDir,
+  quarantineMs,
   isJoined = false,
 }: FleetAppOptions): Promise<FleetApp> {
   await using opening = new AsyncDisposableStack()
@@ -84,11 +87,11 @@ export async function startFleetApp({
     await startTestApp(
       isJoined
         ? { overrides: { engines: [] }, settings: { adminToken: ADMIN_TOKEN, joins: 'on', ...flags } }
-        : { overrides: { engines }, settings: flags, dataDir },
+        : { overrides: { engines, quarantineMs }, settings: flags, dataDir },
     ),
   )
   const worker = isJoined
-    ? opening.use(await joinTestWorker(service, { overrides: { engines }, settings: flags }))
+    ? opening.use(await joinTestWorker(service, { overrides: { engines, quarantineMs }, settings: flags }))
     : null
   const fleet = worker?.fleet ?? service.app.fleet
   const opened = opening.move()

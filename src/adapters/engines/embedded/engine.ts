@@ -1,5 +1,6 @@
 /** The built-in engine as one of the service's engines: its words for a run, a loss and a refused model, and nothing else. */
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
+import type { EngineFailure } from '../../../../engine/graph/run-event.ts'
 import {
   type Engine as BuiltInEngine,
   type RunOptions as BuiltInRunOptions,
@@ -14,6 +15,7 @@ import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
 import type { Tracer } from '../../../../lib/tracing/tracer.ts'
 import { EngineLostError } from '../../../domain/engine/engine-lost-error.ts'
 import type { Engine, EngineRun } from '../../../domain/engine/engine-port.ts'
+import { MACHINE_FAULT } from '../../../domain/engine/fleet/run-judge.ts'
 import type { RunModel } from '../../../domain/engine/model-port.ts'
 import { type Refusal, ServiceError } from '../../../domain/errors.ts'
 
@@ -47,7 +49,10 @@ function toServiceEngine(engine: BuiltInEngine, modelsOfRun: () => RunModel | nu
     catalog: () => engine.catalog(),
     async *run(run, { signal }) {
       try {
-        yield* engine.run(new CheckedGraph(run.graph, run.graphText), { signal, ...toRunOptions(run, modelsOfRun()) })
+        const graph = new CheckedGraph(run.graph, run.graphText)
+        for await (const event of engine.run(graph, { signal, ...toRunOptions(run, modelsOfRun()) })) {
+          yield event.type === 'failed' ? { ...event, failure: blameMachine(event.failure) } : event
+        }
       } catch (error) {
         if (!(error instanceof EngineThreadLostError)) throw error
         const { message, isBlameless } = error
@@ -56,6 +61,14 @@ function toServiceEngine(engine: BuiltInEngine, modelsOfRun: () => RunModel | nu
     },
     [Symbol.asyncDispose]: () => engine.close(),
   }
+}
+
+/** What the operating system says when this machine cannot hold what a node writes aside; the engine tells nothing else of it. */
+const MACHINE_CODE = /\((?:ENOSPC|EDQUOT|EIO|EROFS|EMFILE|ENFILE)\)$/
+
+function blameMachine(failure: EngineFailure): EngineFailure {
+  const isMachine = failure.exceptionType === 'OSError' && MACHINE_CODE.test(failure.message)
+  return isMachine ? { ...failure, code: MACHINE_FAULT } : failure
 }
 
 function toRunOptions(run: EngineRun, runModel: RunModel | null): BuiltInRunOptions {

@@ -8,25 +8,30 @@ import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
 import { uptimeMs } from '../../../../lib/waiting/uptime.ts'
 import type { Engine } from '../engine-port.ts'
 import type { FleetMember } from './fleet-member.ts'
-
-/** Codes of failures that say something about the engine and not only about the job. */
-export const OUT_OF_MEMORY = 'out_of_memory'
-export const CUDA_FAULT = 'cuda_fault'
+import { CUDA_FAULT, type Judgement, OUT_OF_MEMORY, type RunFailure, type RunJudge } from './run-judge.ts'
 
 interface RunReport {
   /** It ignored an interrupt and may still be running, or it starts nothing. */
   readonly isStuck: boolean
   /** The code of the failure that the engine reported; null when there was none. */
   readonly failureCode: string | null
+  readonly hasSucceeded: boolean
 }
 
 export interface EngineSlot {
   readonly engineId: string
   readonly engine: Pick<Engine, 'run' | 'catalog'>
+  /** It is a part of this process. */
+  readonly isResident: boolean
   /** It can free memory after a run had too little. */
   readonly canFree: boolean
   /** The engine broke off, or cannot be reached: it gets no work for a while. */
   lose(reason: string): void
+  /**
+   * The run failed on the engine. Says whether its job runs once more, and does with the engine what that calls for, before the job is
+   * back in the queue. `losses`: how often the job was moved before.
+   */
+  fail(failure: RunFailure, losses: number): Judgement
   /** The engine has computed everything: the next run may begin there, while what this one made is read from it. */
   vacate(): void
   /** Never rejects, and settles within a bounded time. A second call does nothing. */
@@ -40,6 +45,11 @@ export interface ReadySlot extends EngineSlot {
 }
 
 interface SlotDeps {
+  readonly lane: string
+  readonly jobId: string
+  readonly judge: Pick<RunJudge, 'judge' | 'succeeded'>
+  /** Whether another engine could stand in for this one. */
+  hasOther(): boolean
   readonly log: Log
   onFreed(): void
 }
@@ -55,13 +65,15 @@ export function createSlot(member: FleetMember, weights: readonly string[], deps
 export function createReadySlot(
   member: FleetMember,
   weights: readonly string[],
-  { log, onFreed }: SlotDeps,
+  { lane, jobId, judge, hasOther, log, onFreed }: SlotDeps,
 ): ReadySlot {
   const { id, engine } = member
+  const judged = { engineId: id, jobId, lane }
   let begunAtMs: number | null = null
   let isOver = false
   let isVacated = false
   let lossReason: string | null = null
+  let isDoubted = false
   const { incarnation } = member
   member.layReady()
 
@@ -69,7 +81,7 @@ export function createReadySlot(
   function findRepair({ isStuck, failureCode }: RunReport): (() => Promise<void>) | null {
     if (engine.isResident) return null
     if (isStuck) return () => replace(lossReason ?? 'it ignored an interrupt')
-    if (failureCode === CUDA_FAULT) return () => replace('its graphics card reported a fault')
+    if (failureCode === CUDA_FAULT) return restCard
     return failureCode === OUT_OF_MEMORY ? free : null
   }
 
@@ -77,6 +89,13 @@ export function createReadySlot(
     log.error({ engine: id, reason }, 'an engine is taken out of service')
     if (member.isSupervised) await member.recycle(reason)
     else member.quarantine(reason)
+  }
+
+  /** One that nobody can stand in for is only paused: a job that breaks cards must not stop everybody's. */
+  async function restCard(): Promise<void> {
+    const reason = 'its graphics card reported a fault'
+    if (member.isSupervised || hasOther()) await replace(reason)
+    else member.pause(reason)
   }
 
   async function free(): Promise<void> {
@@ -87,6 +106,7 @@ export function createReadySlot(
   return {
     engineId: id,
     engine,
+    isResident: engine.isResident === true,
     canFree: engine.free !== undefined,
     begin() {
       if (isOver || begunAtMs !== null) return
@@ -99,6 +119,12 @@ export function createReadySlot(
       if (begunAtMs === null) return
       lossReason = reason
       member.lose(reason, incarnation)
+    },
+    fail(failure, losses) {
+      if (engine.isResident) return { isAgain: false, isOwn: true, isDoubted: false }
+      const judgement = judge.judge(failure, judged, losses)
+      isDoubted = judgement.isDoubted
+      return judgement
     },
     vacate() {
       if (isOver || isVacated || begunAtMs === null || lossReason !== null) return
@@ -122,7 +148,9 @@ export function createReadySlot(
         )
         await settlesWithin(repaired, REPAIR_WITHIN_MS)
       }
-      member.end({ isGood: lossReason === null && !report.isStuck, isVacated })
+      const hasSucceeded = report.hasSucceeded && lossReason === null
+      if (hasSucceeded) judge.succeeded(judged)
+      member.end({ isGood: lossReason === null && !report.isStuck && !isDoubted, isVacated, hasSucceeded })
       onFreed()
     },
   }

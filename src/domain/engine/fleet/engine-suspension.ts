@@ -16,14 +16,19 @@ export interface SuspensionOptions {
 interface Quarantine {
   readonly reason: string
   readonly until: number
+  /** The job whose run it is for; null: no job can take it back. */
+  readonly jobId: string | null
 }
 
 const MAX_RETRY_MS = 30_000
+/** Faults of the machine that may as well be those of a job: others wait for it, too. */
+const MAX_FAULT_PAUSE_MS = 5_000
 const MAX_QUARANTINE_MS = 1_800_000
 
 export class EngineSuspension {
   readonly #clock: Clock
   readonly #retryBackoff: Backoff
+  readonly #faultBackoff: Backoff
   readonly #quarantineBackoff: Backoff
   #quarantine: Quarantine | null = null
   #pausedUntil = 0
@@ -32,11 +37,17 @@ export class EngineSuspension {
   constructor({ clock, retryMs, quarantineMs }: SuspensionOptions) {
     this.#clock = clock
     this.#retryBackoff = createBackoff({ firstMs: retryMs, maxMs: MAX_RETRY_MS })
+    this.#faultBackoff = createBackoff({ firstMs: retryMs, maxMs: MAX_FAULT_PAUSE_MS })
     this.#quarantineBackoff = createBackoff({ firstMs: quarantineMs, maxMs: MAX_QUARANTINE_MS, random: () => 1 })
   }
 
   get brokeLatestRun(): boolean {
-    return this.#brokeLatestRun
+    return this.#brokeLatestRun || this.trialReason() !== null
+  }
+
+  /** Its quarantine is over, and no run has succeeded since: it is tried with one at a time. null: it is trusted, or in quarantine. */
+  trialReason(): string | null {
+    return this.#quarantine !== null && this.#quarantine.until <= this.#now() ? this.#quarantine.reason : null
   }
 
   /** How long it gets no work; 0: it may have some now. */
@@ -56,13 +67,32 @@ export class EngineSuspension {
     if (!isPast) this.#pausedUntil = this.#now() + this.#retryBackoff.nextMs()
   }
 
+  /** A run failed, perhaps because of it. */
+  noteFault(): void {
+    this.#brokeLatestRun = true
+    this.#pausedUntil = this.#now() + this.#faultBackoff.nextMs()
+  }
+
   noteGoodRun(): void {
     this.#brokeLatestRun = false
+    this.#faultBackoff.reset()
     this.#retryBackoff.reset()
   }
 
-  quarantine(reason: string): void {
-    this.#quarantine = { reason, until: this.#now() + this.#quarantineBackoff.nextMs() }
+  /** A run succeeded: what went wrong before has passed. */
+  noteSuccess(): void {
+    if (this.trialReason() === null) return
+    this.#quarantine = null
+    this.#quarantineBackoff.reset()
+  }
+
+  quarantine(reason: string, jobId: string | null = null): void {
+    this.#quarantine = { reason, until: this.#now() + this.#quarantineBackoff.nextMs(), jobId }
+  }
+
+  /** What it was put in quarantine for was the job's own fault. */
+  acquit(jobId: string): void {
+    if (this.#quarantine?.jobId === jobId) this.lift()
   }
 
   /** Another process is there: it may have work at once, but the next quarantine is still the longer one. */

@@ -33,6 +33,8 @@ interface MemberOptions extends SuspensionOptions {
   readonly readyMs?: number
   /** Whether this process may give it work. */
   readonly isDriven: () => boolean
+  /** Why no engine of this process may have any; null: they may. */
+  readonly heldReason: () => string | null
 }
 
 /** What an offer depends on. */
@@ -153,7 +155,7 @@ export class FleetMember implements OfferingMember {
     const { state, unfit } = this.engine.health()
     if (this.#suspension.quarantineReason() !== null) return 'quarantined'
     if (state !== 'ready') return state
-    if (unfit !== null) return 'quarantined'
+    if (unfit !== null || this.#options.heldReason() !== null) return 'quarantined'
     if (this.#recycling !== null) return 'starting'
     if (this.#operatorState === 'draining') return this.isUnused ? 'cordoned' : 'draining'
     return this.#operatorState === 'cordoned' ? 'cordoned' : 'ready'
@@ -161,12 +163,21 @@ export class FleetMember implements OfferingMember {
 
   /** Whether it may be given one more run now. What lies ready on it comes first. */
   hasRoom(): boolean {
-    return this.#running + this.#ready < this.engine.concurrency && this.isAvailable()
+    return this.#hasRoomBeside(this.#running + this.#ready)
+  }
+
+  #hasRoomBeside(taken: number): boolean {
+    return taken < (this.isOnTrial ? 1 : this.engine.concurrency) && this.isAvailable()
+  }
+
+  /** It was in quarantine and has not succeeded since. */
+  get isOnTrial(): boolean {
+    return this.#suspension.trialReason() !== null
   }
 
   /** How many more runs may lie ready on it; 0 until it is worth asking for some. */
   readyRoom(): number {
-    if (this.engine.hasQueue === undefined || this.#running < this.engine.concurrency) return 0
+    if (this.engine.hasQueue === undefined || this.#running < this.engine.concurrency || this.isOnTrial) return 0
     const window = this.#pace.window()
     if (this.#ready > window / 2 || !this.isAvailable() || this.recycleReason() !== null) return 0
     return window - this.#ready
@@ -230,13 +241,14 @@ export class FleetMember implements OfferingMember {
   }
 
   /** Frees the slot, unless that is `isVacated`. `isGood`: the engine did its part, however the job ended. */
-  end({ isGood, isVacated }: { readonly isGood: boolean; readonly isVacated: boolean }): void {
+  end({ isGood, isVacated, hasSucceeded }: Record<'isGood' | 'isVacated' | 'hasSucceeded', boolean>): void {
     if (isVacated) this.#leaving -= 1
     else {
       this.#running -= 1
       this.#pace.forget()
     }
     if (isGood) this.#suspension.noteGoodRun()
+    if (hasSucceeded) this.#suspension.noteSuccess()
   }
 
   countFailure(): void {
@@ -250,9 +262,20 @@ export class FleetMember implements OfferingMember {
     this.#suspension.noteLoss({ isPast: incarnation !== this.#incarnation })
   }
 
-  quarantine(reason: string): void {
+  /** `jobId`: the run of that job is the reason, and its end elsewhere may show that it was wrong. */
+  quarantine(reason: string, jobId: string | null = null): void {
     this.#note(reason)
-    this.#suspension.quarantine(reason)
+    this.#suspension.quarantine(reason, jobId)
+  }
+
+  acquit(jobId: string): void {
+    this.#suspension.acquit(jobId)
+  }
+
+  /** It gets no work for a moment, and others come first. */
+  pause(reason: string): void {
+    this.#note(reason)
+    this.#suspension.noteFault()
   }
 
   /** As it will be once runs with these weights have begun on it. */
@@ -267,7 +290,7 @@ export class FleetMember implements OfferingMember {
       brokeLatestRun: this.brokeLatestRun,
       catalog: () => this.catalog(),
       state: () => this.state(),
-      hasRoom: () => taken < this.engine.concurrency && this.isAvailable(),
+      hasRoom: () => this.#hasRoomBeside(taken),
       recycleReason: () => this.recycleReason(runs.length),
     }
   }
@@ -325,7 +348,11 @@ export class FleetMember implements OfferingMember {
     if (quarantine !== null) return quarantine
     const { state, unfit } = this.engine.health()
     if (state === 'ready' && unfit !== null) return unfit
-    return this.#recycling ?? (this.#operatorState === 'draining' ? 'drained' : null)
+    const held = this.#options.heldReason()
+    if (state === 'ready' && held !== null) return held
+    const trial = this.#suspension.trialReason()
+    const tried = trial === null ? null : `it is tried with one job at a time: ${trial}`
+    return this.#recycling ?? (this.#operatorState === 'draining' ? 'drained' : tried)
   }
 
   #countWeights(): number {

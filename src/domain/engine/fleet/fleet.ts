@@ -15,7 +15,7 @@ import type { WeightFile } from '../weights/weight-files.ts'
 import type { WeightPlace } from '../weights/weight-store.ts'
 import type { EngineLog } from './engine-log.ts'
 import { createReadySlot, createSlot, type EngineSlot, type ReadySlot } from './engine-slot.ts'
-import type { EngineStatus } from './engine-status.ts'
+import type { EngineState, EngineStatus } from './engine-status.ts'
 import { createFairLock } from './fair-lock.ts'
 import type { FleetEngine } from './fleet-engine.ts'
 import { FleetMember, type RecycleLimits, type RememberedEngine } from './fleet-member.ts'
@@ -28,6 +28,7 @@ import {
   servedLanes,
 } from './lane-offers.ts'
 import type { LaneTable } from './lane-table.ts'
+import { RunJudge } from './run-judge.ts'
 
 export interface FleetOptions {
   readonly clock: Clock
@@ -40,6 +41,8 @@ export interface FleetOptions {
   readonly isDriven?: (engineId: string) => boolean
   /** Engines of other processes; left out: there are none. */
   readonly others?: () => readonly OtherEngine[]
+  /** For a process that does not know those: whether one of them can run jobs of a lane. Left out: they are known. */
+  readonly isServedElsewhere?: (lane: string) => boolean
   readonly recycleLimits?: RecycleLimits
   /** How much work may lie ready on an engine; left out: as much as hides the way to it. */
   readonly readyMs?: number
@@ -47,6 +50,12 @@ export interface FleetOptions {
   readonly quarantineMs?: number
   /** What each engine could run when a process before us last saw it. */
   readonly remembered?: ReadonlyMap<string, RememberedEngine>
+}
+
+/** The job that a slot is for. */
+interface PlacedJob {
+  readonly jobId: string
+  readonly lane: string
 }
 
 /** An engine of this process, for the registry of all. */
@@ -80,6 +89,8 @@ class EngineFleet implements AsyncDisposable {
   readonly #subscriptions: (() => void)[]
   readonly #recycling = new Set<Promise<void>>()
   readonly #claimLock = createFairLock()
+  readonly #judge: RunJudge
+  #held: string | null = null
 
   constructor(engines: readonly FleetEngine[], options: FleetOptions) {
     this.#options = options
@@ -97,7 +108,19 @@ class EngineFleet implements AsyncDisposable {
           quarantineMs,
           remembered: remembered?.get(engine.id) ?? null,
           isDriven: () => isDriven(engine.id),
+          heldReason: () => this.#held,
         }),
+    )
+    this.#judge = new RunJudge(
+      {
+        hasOther: (except, lane) => this.#hasOther(except, lane),
+        willHaveOther: (except, lane) => this.#hasOther(except, lane, ['ready', 'quarantined']),
+        isOnTrial: (engineId) => this.#find(engineId).isOnTrial,
+        rest: (engineId, reason, jobId) => this.#rest(engineId, reason, jobId),
+        pause: (engineId, reason) => this.#find(engineId).pause(reason),
+        acquit: (engineId, jobId) => this.#members.find(({ id }) => id === engineId)?.acquit(jobId),
+      },
+      clock,
     )
     this.#subscriptions = this.#members.map((member) => member.engine.onChange(() => this.#observe(member)))
     for (const member of this.#members) this.#observe(member)
@@ -169,12 +192,22 @@ class EngineFleet implements AsyncDisposable {
   }
 
   /** Occupies a slot of an engine that was offered. */
-  take(engineId: string, lane: string): EngineSlot {
-    const member = this.#find(engineId)
-    return createSlot(member, this.#lanes.needsOf(lane)?.weights ?? [], {
-      log: this.#options.log,
+  take(engineId: string, job: PlacedJob): EngineSlot {
+    return createSlot(this.#find(engineId), this.#lanes.needsOf(job.lane)?.weights ?? [], this.#slotDeps(engineId, job))
+  }
+
+  #slotDeps(engineId: string, { lane, jobId }: PlacedJob) {
+    return {
+      ...{ lane, jobId, judge: this.#judge, log: this.#options.log },
+      hasOther: () => this.#hasOther(new Set([engineId]), lane),
       onFreed: () => this.#changed(),
-    })
+    }
+  }
+
+  #rest(engineId: string, reason: string, jobId: string): void {
+    this.#options.log.error({ engine: engineId, reason, jobId }, 'an engine is rested')
+    this.#find(engineId).quarantine(reason, jobId)
+    this.#changed()
   }
 
   /** Engines on which further runs may lie ready, each with the lanes it serves and how many. */
@@ -191,9 +224,9 @@ class EngineFleet implements AsyncDisposable {
   }
 
   /** A place behind what an engine computes. */
-  layReady(engineId: string, lane: string): ReadySlot {
-    const deps = { log: this.#options.log, onFreed: () => this.#changed() }
-    return createReadySlot(this.#find(engineId), this.#lanes.needsOf(lane)?.weights ?? [], deps)
+  layReady(engineId: string, job: PlacedJob): ReadySlot {
+    const weights = this.#lanes.needsOf(job.lane)?.weights ?? []
+    return createReadySlot(this.#find(engineId), weights, this.#slotDeps(engineId, job))
   }
 
   /** Whether an engine may be given work, be it free now or later. */
@@ -209,20 +242,31 @@ class EngineFleet implements AsyncDisposable {
 
   /** Whether an engine other than this one is ready and can run jobs of the lane, be it free now or later. */
   hasOther(engineId: string, lane: string): boolean {
+    return this.#hasOther(new Set([engineId]), lane)
+  }
+
+  #hasOther(except: ReadonlySet<string>, lane: string, states: readonly EngineState[] = ['ready']): boolean {
     const serves = (engine: { catalog(): NodeCatalog | null }) =>
       !this.#options.hasLanes || servedLanes(engine, this.#lanes).includes(lane)
     return (
-      this.#members.some((member) => member.id !== engineId && member.state() === 'ready' && serves(member)) ||
+      this.#members.some((member) => !except.has(member.id) && states.includes(member.state()) && serves(member)) ||
       this.#others().some(
         ({ status, catalog }) =>
-          status.id !== engineId && status.state === 'ready' && serves({ catalog: () => catalog }),
-      )
+          !except.has(status.id) && states.includes(status.state) && serves({ catalog: () => catalog }),
+      ) ||
+      this.#options.isServedElsewhere?.(lane) === true
     )
   }
 
   /** Whether a job of this lane would be taken at once. */
   hasRoomFor(lane: string): boolean {
     return this.#members.some((member) => member.hasRoom() && servedLanes(member, this.#lanes).includes(lane))
+  }
+
+  /** No engine here is given work as long as there is a reason; null: there is none any more. */
+  hold(reason: string | null): void {
+    this.#held = reason
+    this.#changed()
   }
 
   cordon(engineId: string): EngineStatus {

@@ -90,7 +90,7 @@ export class ReadyRuns {
 
   #begin(foreseen: Claim): void {
     const { engineId, needs, job } = foreseen
-    const slot = this.#deps.fleet.layReady(engineId, needs)
+    const slot = this.#deps.fleet.layReady(engineId, { jobId: job.id, lane: needs })
     const takeLate: TakeLate = () => {
       clearTimeout(tooLong)
       slot.begin()

@@ -11,15 +11,7 @@ import { MAX_ATTEMPTS } from '../sweeps/recover-jobs.ts'
 /** What a worker uses of a fleet. */
 type WorkerFleet = Pick<
   Fleet,
-  | 'claimExclusively'
-  | 'offers'
-  | 'take'
-  | 'readyOffers'
-  | 'layReady'
-  | 'isAvailable'
-  | 'hasOther'
-  | 'nextRoomMs'
-  | 'onChange'
+  'claimExclusively' | 'offers' | 'take' | 'readyOffers' | 'layReady' | 'isAvailable' | 'nextRoomMs' | 'onChange'
 >
 
 export interface WorkerDeps
@@ -27,6 +19,7 @@ export interface WorkerDeps
     RunDeps,
     | 'storeBlob'
     | 'storageLeft'
+    | 'storageWatch'
     | 'blobs'
     | 'bus'
     | 'extraData'

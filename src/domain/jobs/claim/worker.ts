@@ -239,7 +239,7 @@ class ClaimingWorker implements Worker {
   #begin(claim: Claim, leaseUntil: Date): void {
     // Somebody else has claimed it and given it back since.
     this.#ready.withdraw(claim.job.id)
-    const slot = this.#deps.fleet.take(claim.engineId, claim.needs)
+    const slot = this.#deps.fleet.take(claim.engineId, { jobId: claim.job.id, lane: claim.needs })
     const { run, occupied } = this.#open(claim, slot, { leaseUntil })
     this.#runs.set(claim.job.id, run)
     this.#busy.add(occupied)
@@ -258,8 +258,6 @@ class ClaimingWorker implements Worker {
     slot: EngineSlot,
     begin: { readonly leaseUntil: Date; readonly takeLate?: TakeLate },
   ): { readonly run: JobRun; readonly occupied: Promise<void> } {
-    const { fleet } = this.#deps
-    const { engineId, needs } = claim
     let isComputed = false
     const onComputed = () => {
       if (isComputed) return
@@ -268,7 +266,7 @@ class ClaimingWorker implements Worker {
       slot.vacate()
       this.#bell.ring()
     }
-    const assigned = { slot, onComputed, hasOther: () => fleet.hasOther(engineId, needs) }
+    const assigned = { slot, onComputed }
     const { tracer, clock } = this.#deps
     const trace = tracer === undefined ? null : new RunTrace(claim, { tracer, clock })
     const start = () => new JobRun(claim, assigned, { ...this.#runDeps, ...begin, trace })

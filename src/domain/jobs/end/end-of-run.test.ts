@@ -7,7 +7,7 @@ const FACTS: RunFacts = {
   outcome: null,
   stop: null,
   loss: null,
-  deservesRetry: false,
+  again: null,
   attempt: 1,
   maxAttempts: 3,
 }

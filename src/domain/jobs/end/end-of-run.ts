@@ -31,8 +31,8 @@ export interface RunFacts {
   readonly stop: StopCause | null
   /** null: the engine was there to the end. */
   readonly loss: EngineLoss | null
-  /** The failure may be the engine's fault and not the job's: the job is tried once more. */
-  readonly deservesRetry: boolean
+  /** The failure may not be the job's fault: it runs once more, as a new attempt or for free. null: it does not. */
+  readonly again: 'spent' | 'free' | null
   readonly attempt: number
   readonly maxAttempts: number
 }
@@ -52,13 +52,15 @@ export type RunVerdict =
 export function decideEnd(facts: RunFacts): RunVerdict {
   const { outcome, stop, loss, attempt, maxAttempts } = facts
   if (stop?.cause === 'failed') {
+    if (stop.mayPass && facts.again === 'free') return { verdict: 'return' }
     return stop.mayPass && attempt < maxAttempts ? { verdict: 'requeue' } : toFailure(stop.error)
   }
   if (outcome?.kind === 'succeeded') {
     return { verdict: 'finish', status: 'succeeded', from: statesBefore('succeeded').filter(isHeld), error: null }
   }
   if (outcome?.kind === 'failed') {
-    const isRetried = facts.deservesRetry && stop === null && attempt < maxAttempts
+    if (facts.again === 'free' && stop === null) return { verdict: 'return' }
+    const isRetried = facts.again === 'spent' && stop === null && attempt < maxAttempts
     return isRetried ? { verdict: 'requeue' } : toFailure(outcome.error)
   }
   if (stop?.cause === 'cancel') {

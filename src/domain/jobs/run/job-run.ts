@@ -9,14 +9,15 @@ import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { MAX_TIMER_MS } from '../../../../lib/waiting/sleep.ts'
 import type { EngineRun } from '../../engine/engine-port.ts'
-import { CUDA_FAULT, OUT_OF_MEMORY } from '../../engine/fleet/engine-slot.ts'
+import { MACHINE_FAULT, OUT_OF_MEMORY } from '../../engine/fleet/run-judge.ts'
 import { isStoreAway } from '../../errors.ts'
 import { outlastOutage } from '../../outage.ts'
-import { decideEnd, type RunVerdict, toEngineLoss, toFailure } from '../end/end-of-run.ts'
+import { decideEnd, type RunFacts, type RunVerdict, toEngineLoss, toFailure } from '../end/end-of-run.ts'
 import { explainMissing } from '../end/missing-weights.ts'
 import type { Claim, CommitOutcome, Lease } from '../job-store.ts'
 import { createRunOutputs, type OutputFault, type RunOutputs } from '../outputs/run-outputs.ts'
 import { toResultKey } from '../reuse/result-key.ts'
+import type { RunOutcome } from './apply-engine-event.ts'
 import { type Committer, createCommitter } from './committer.ts'
 import { EngineListener } from './engine-listener.ts'
 import { prepareRun } from './prepare-run.ts'
@@ -60,6 +61,9 @@ export class JobRun {
   /** Whether the job of a run that lay ready could be claimed. */
   #taken: Promise<boolean> | null = null
   readonly #begun = Promise.withResolvers<void>()
+  /** What the engine reported may have been its own fault: the job runs once more. */
+  #again: RunFacts['again'] = null
+  #isEngineLoss = false
 
   constructor(claim: Claim, assigned: AssignedEngine, { leaseUntil, trace, takeLate, ...deps }: JobRunOptions) {
     this.claim = claim
@@ -238,11 +242,13 @@ export class JobRun {
     this.#after(this.#deps.limits.maxIngestMs, { move: 'storing_overdue' })
     await this.#outputs.allStored()
     const { stop, loss, outputs } = this.#state
+    const told = this.#judge()
+    const judged: RunOutcome | null = outputs === 'incomplete' ? { kind: 'interrupted' } : told
     const verdict = decideEnd({
-      outcome: outputs === 'incomplete' ? { kind: 'interrupted' } : this.#listener.fold.outcome,
+      outcome: judged,
       stop,
       loss,
-      deservesRetry: this.#deservesRetry(),
+      again: this.#again,
       attempt: this.claim.job.attempt,
       maxAttempts: this.#deps.limits.maxAttempts,
     })
@@ -289,7 +295,7 @@ export class JobRun {
     this.#committer.stop()
     const isSpent = verdict.verdict === 'requeue'
     if (isSpent) this.#deps.observer.attemptLost({ jobId: this.lease.jobId, attempt: this.claim.job.attempt })
-    await this.#deps.giveBack({ ...this.lease, isSpent, isEngineLoss: this.#deservesRetry() })
+    await this.#deps.giveBack({ ...this.lease, isSpent, isEngineLoss: this.#isEngineLoss })
   }
 
   #toEndingRun(): EndingRun {
@@ -319,12 +325,33 @@ export class JobRun {
     return 'key' in made ? made.key : null
   }
 
-  /** A failure that may have been the engine's and not the job's, once per job, where another try may well go better. */
-  #deservesRetry(): boolean {
-    const code = this.#listener.failureCode
-    const { slot, hasOther } = this.#assigned
-    const mayGoBetter = (code === OUT_OF_MEMORY && slot.canFree) || (code === CUDA_FAULT && hasOther())
-    return mayGoBetter && this.claim.engineLosses === 0
+  /** The outcome, after it was found out whose fault a failure was. */
+  #judge(): RunOutcome | null {
+    const { outcome } = this.#listener.fold
+    const { stop, loss } = this.#state
+    if (stop?.cause === 'failed' && stop.error.code === 'storage_full' && loss === null) this.#waitForRoom()
+    if (outcome?.kind !== 'failed' || stop !== null) return outcome
+    const [{ error }, { slot }, { engineLosses }] = [outcome, this.#assigned, this.claim]
+    if (error.code === OUT_OF_MEMORY) {
+      this.#isEngineLoss = slot.canFree && engineLosses === 0
+      this.#again = this.#isEngineLoss ? 'spent' : null
+      return outcome
+    }
+    if (slot.isResident && error.code === MACHINE_FAULT) {
+      this.#waitForRoom()
+      return outcome
+    }
+    const { isAgain, isOwn } = slot.fail(error, engineLosses)
+    this.#again = isAgain ? 'free' : null
+    this.#isEngineLoss = isAgain
+    return error.code === MACHINE_FAULT && isOwn
+      ? { ...outcome, error: { ...error, code: 'node_execution_error' } }
+      : outcome
+  }
+
+  /** This machine has no room for what the run makes. */
+  #waitForRoom(): void {
+    this.#again = this.#deps.storageWatch?.full(this.lease.jobId) === true ? 'free' : null
   }
 
   #holdsUntil(error: unknown): number {
@@ -346,6 +373,7 @@ export class JobRun {
       isShortOfRoom: stop?.cause === 'failed' && stop.mayPass && loss === null,
       isStuck: engine === 'stuck',
       failureCode: this.#listener.failureCode,
+      hasSucceeded: verdict?.verdict === 'finish' && verdict.status === 'succeeded',
     }
   }
 }

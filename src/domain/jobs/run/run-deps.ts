@@ -12,6 +12,7 @@ import type { EngineSlot } from '../../engine/fleet/engine-slot.ts'
 import type { FindWeights } from '../../engine/weights/missing-weights.ts'
 import type { EventBus } from '../../events/event-bus.ts'
 import type { LiveEvent } from '../../events/live-event.ts'
+import type { StorageWatch } from '../claim/storage-watch.ts'
 import type { Job } from '../job.ts'
 import type { JobStore, Lease, ReturnedLease, RunStore } from '../job-store.ts'
 import type { JobObserver } from '../observer.ts'
@@ -61,6 +62,8 @@ export interface RunDeps {
   /** How long beyond its lease a run goes on while the store is away: whoever took its job meanwhile is told by the fence. */
   readonly outageGraceMs: number
   readonly storeBlob: StoreOutput
+  /** Told of storage that is full; left out: nobody looks when it has room again. */
+  readonly storageWatch?: Pick<StorageWatch, 'full'>
   /** How many bytes the account may still store. */
   readonly storageLeft?: (accountId: string) => Promise<number>
   readonly blobs: RunInputs
@@ -96,8 +99,6 @@ export interface AssignedEngine {
   readonly slot: EngineSlot
   /** The engine has computed everything: its slot is given on. */
   onComputed(): void
-  /** Whether another engine could take the job over. */
-  hasOther(): boolean
 }
 
 export interface RunEnd {
@@ -108,4 +109,5 @@ export interface RunEnd {
   readonly isStuck: boolean
   /** The code of the failure that the engine reported; null when there was none. */
   readonly failureCode: string | null
+  readonly hasSucceeded: boolean
 }

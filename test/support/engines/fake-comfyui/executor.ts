@@ -235,6 +235,7 @@ class PromptRun {
     }
     if (this.#parts.isCudaBroken())
       throw new PythonException('RuntimeError', 'CUDA error: an illegal memory access was encountered')
+    if (faults.raises !== null) throw new PythonException(faults.raises.type, faults.raises.message)
     if (strikes(faults, 'outOfMemory'))
       throw new PythonException(
         'torch.OutOfMemoryError',

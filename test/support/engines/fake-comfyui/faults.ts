@@ -40,6 +40,8 @@ export interface FakeFaults {
   outOfMemory: number
   /** From the first time on every node raises a CUDA error, until a restart. */
   cudaFault: boolean
+  /** Every node raises this: the machine is ill. */
+  raises: { readonly type: string; readonly message: string } | null
   /** A raised error comes with a traceback of so many bytes. */
   tracebackBytes: number
   /** Outputs that are in the cache are not told: success without outputs. */
@@ -115,6 +117,7 @@ export function noFaults(): FakeFaults {
     diesUnrecorded: false,
     outOfMemory: 0,
     cudaFault: false,
+    raises: null,
     tracebackBytes: 0,
     cachedEmptyOutputs: false,
     duplicateNames: false,

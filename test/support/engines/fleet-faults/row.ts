@@ -30,6 +30,8 @@ export interface FaultRow {
   readonly isKept?: true
   /** Both servers have the fault. */
   readonly isEverywhere?: true
+  /** The job moves without having spent its attempt. */
+  readonly isUnspent?: true
   /** At these points the server is kept from work afterwards. */
   readonly quarantines?: readonly Phase[]
   readonly graph?: 'picture' | 'text' | 'loaded' | 'raising'

@@ -189,7 +189,7 @@ class Cell {
   /** Prompts that were begun, each by its attempt: no attempt has two, however often the job was moved. */
   #checkExecutions(jobId: string, ending: string): void {
     const begun = [...this.#faulty.executions, ...this.#sound.executions]
-    const attempts = begun.map((execution) => attemptOf(jobId, execution))
+    const attempts = begun.map((execution) => (this.#row.isUnspent ? execution.promptId : attemptOf(jobId, execution)))
     assert.equal(new Set(attempts).size, attempts.length, `attempts with two executions: ${attempts}`)
     const { executions } = this.#row
     const usual = ending === 'moved' || ending === 'again' ? 2 : 1

@@ -11,6 +11,8 @@ const gone: Within = { refusedMs: 1, vanishedMs: 1, pollMaxMs: 2 }
 /** What a run reached before it could be stopped counts. */
 const TOO_LATE = { queued: 'canceled', running: 'canceled', finishing: 'succeeded' } as const
 
+const NO_ROOM = { type: 'OSError', message: "[Errno 28] No space left on device: 'output/a_00001_.png'" }
+
 const NODE_ROWS: readonly FaultRow[] = [
   {
     name: 'a node that hangs',
@@ -69,6 +71,7 @@ const NODE_ROWS: readonly FaultRow[] = [
     faults: { cudaFault: true },
     since: 'point',
     ends: 'moved',
+    isUnspent: true,
     never: NOT_AT_END,
     quarantines: ['queued', 'running'],
     within: { pollMaxMs: 2 },
@@ -79,8 +82,40 @@ const NODE_ROWS: readonly FaultRow[] = [
     isEverywhere: true,
     since: 'point',
     ends: 'failed:cuda_fault',
+    isUnspent: true,
     never: NOT_AT_END,
     executions: { queued: 2, running: 2, finishing: 1 },
+    quarantines: ['queued', 'running'],
+    within: { pollMaxMs: 2 },
+  },
+  {
+    name: 'a full disk',
+    faults: { raises: NO_ROOM },
+    since: 'point',
+    ends: 'moved',
+    isUnspent: true,
+    never: NOT_AT_END,
+    quarantines: ['queued', 'running'],
+    within: { pollMaxMs: 2 },
+  },
+  {
+    name: 'a full disk, wherever it runs',
+    faults: { raises: NO_ROOM },
+    isEverywhere: true,
+    since: 'point',
+    ends: 'failed:node_execution_error',
+    isUnspent: true,
+    never: NOT_AT_END,
+    executions: { queued: 2, running: 2, finishing: 1 },
+    within: { pollMaxMs: 2 },
+  },
+  {
+    name: 'a library that is missing',
+    faults: { raises: { type: 'ImportError', message: 'libcudnn.so.9: cannot open shared object file' } },
+    since: 'point',
+    ends: 'moved',
+    isUnspent: true,
+    never: NOT_AT_END,
     quarantines: ['queued', 'running'],
     within: { pollMaxMs: 2 },
   },

@@ -1,33 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readGraph } from '../../../../../engine/graph/read-graph.ts'
-import { classify, toFailure } from './node-failure.ts'
-
-test('errors of PyTorch, CUDA and ComfyUI get their codes', () => {
-  for (const [code, type, message] of [
-    ['out_of_memory', 'torch.OutOfMemoryError', 'Allocation on device 0 would exceed allowed memory. (out of memory)'],
-    ['out_of_memory', 'torch.cuda.OutOfMemoryError', 'CUDA out of memory. Tried to allocate 2.00 GiB'],
-    [
-      'out_of_memory',
-      'RuntimeError',
-      "[enforce fail at alloc_cpu.cpp:117] DefaultCPUAllocator: can't allocate memory: you tried to allocate 1 bytes.",
-    ],
-    ['out_of_memory', 'RuntimeError', 'CUDA error: out of memory'],
-    ['out_of_memory', 'MemoryError', ''],
-    ['cuda_fault', 'RuntimeError', 'CUDA error: an illegal memory access was encountered'],
-    ['cuda_fault', 'torch.AcceleratorError', 'CUDA error: device-side assert triggered'],
-    ['cuda_fault', 'RuntimeError', 'CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasGemmEx`'],
-    ['cuda_fault', 'RuntimeError', 'cuDNN error: CUDNN_STATUS_INTERNAL_ERROR'],
-    ['cuda_fault', 'RuntimeError', 'HIP error: unspecified launch failure'],
-    ['missing_weights', 'FileNotFoundError', "Model in folder 'checkpoints' with filename 'sd.safetensors' not found."],
-    ['missing_weights', 'FileNotFoundError', 'No such file or directory: /models/loras/a.safetensors'],
-    ['node_execution_error', 'FileNotFoundError', 'No such file or directory: /input/a.png'],
-    ['node_execution_error', 'ValueError', 'I remember that we were out of milk'],
-    ['node_execution_error', 'RuntimeError', 'mat1 and mat2 shapes cannot be multiplied'],
-  ] as const) {
-    assert.equal(classify(type, message), code, `${type}: ${message}`)
-  }
-})
+import { toFailure } from './node-failure.ts'
 
 const graph = readGraph({ '3': { class_type: 'KSampler', inputs: { seed: 1, model: ['1', 0] } } })
 const bounds = {
@@ -76,4 +50,15 @@ test('an error without a message is still an error', () => {
   const failure = toFailure(null, bounds)
   assert.deepEqual([failure.code, failure.nodeId, failure.traceback], ['node_execution_error', null, null])
   assert.notEqual(failure.message, '')
+})
+
+test("an error that only repeats what the caller wrote is not the machine's", () => {
+  const quoting = readGraph({ '3': { class_type: 'Say', inputs: { text: '[Errno 28] No space left on device' } } })
+  const error = {
+    node_id: '3',
+    exception_type: 'RuntimeError',
+    exception_message: 'cannot say "[Errno 28] No space left on device"',
+  }
+  assert.equal(toFailure(error, { ...bounds, graph: quoting }).code, 'node_execution_error')
+  assert.equal(toFailure(error, bounds).code, 'machine_fault')
 })

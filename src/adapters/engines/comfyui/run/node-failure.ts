@@ -1,6 +1,6 @@
 /**
- * What went wrong in a node, as one of our stable codes. Servers only tell Python's exception and its text, so the code is
- * recognised by the messages of PyTorch, CUDA and ComfyUI. Pure; every text is bounded and free of credentials.
+ * What went wrong in a node, as the server tells it, with one of our stable codes (failure-code.ts). Pure; every text is bounded and
+ * free of credentials.
  */
 
 import type { Graph } from '../../../../../engine/graph/graph.ts'
@@ -8,33 +8,7 @@ import type { EngineFailure } from '../../../../../engine/graph/run-event.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
 import { keepHead, keepTail } from '../../../../../lib/text/cut-text.ts'
 import { toText } from '../wire/socket-frames.ts'
-
-export type FailureCode =
-  | 'node_execution_error'
-  | 'out_of_memory'
-  | 'cuda_fault'
-  | 'missing_weights'
-  | 'missing_node_class'
-  | 'invalid_workflow'
-  | 'input_too_large'
-  | 'stalled'
-
-const OUT_OF_MEMORY_TYPE = /OutOfMemory|^MemoryError$/
-const OUT_OF_MEMORY_TEXT =
-  /\bout of memory\b|can't allocate memory|^Allocation on device|not enough memory: you tried to allocate|CUBLAS_STATUS_ALLOC_FAILED/i
-// After one of these the CUDA context of the process is broken, and every later call fails as well.
-const CUDA_FAULT =
-  /\b(?:CUDA|HIP) error\b|device-side assert|illegal memory access|unspecified launch failure|CUBLAS_STATUS_(?!ALLOC_FAILED)\w+|CUDNN_STATUS_\w+|cuDNN error|uncorrectable ECC|GPU is lost|AcceleratorError/i
-const NOT_FOUND_TYPE = /FileNotFoundError|OSError|IOError/
-const WEIGHTS_NAME = /[\w./\\-]+\.(?:safetensors|sft|ckpt|pt2?|pth|bin|pkl|gguf|onnx)\b/i
-const MODEL_NOT_FOUND = /model in folder .* not found|could not find (?:a )?(?:model|checkpoint)/i
-
-export function classify(exceptionType: string, message: string): FailureCode {
-  if (OUT_OF_MEMORY_TYPE.test(exceptionType) || OUT_OF_MEMORY_TEXT.test(message)) return 'out_of_memory'
-  if (CUDA_FAULT.test(message) || CUDA_FAULT.test(exceptionType)) return 'cuda_fault'
-  const isAbsent = NOT_FOUND_TYPE.test(exceptionType) && WEIGHTS_NAME.test(message)
-  return isAbsent || MODEL_NOT_FOUND.test(message) ? 'missing_weights' : 'node_execution_error'
-}
+import { toFailureCode } from './failure-code.ts'
 
 export interface FailureBounds {
   readonly maxMessageBytes: number
@@ -57,7 +31,7 @@ export function toFailure(error: JsonObject | null, { graph, ...bounds }: Failur
   const message = (toText(error?.exception_message) ?? '').trim() || NO_REASON
   const traceback = joinLines(error?.traceback, 2 * maxTracebackBytes)
   return {
-    code: classify(exceptionType, message),
+    code: toFailureCode(exceptionType, message, wordsOf(graph)),
     message: keepHead(redact(message).toWellFormed(), maxMessageBytes),
     nodeId: toText(error?.node_id),
     classType: toText(error?.node_type),
@@ -65,6 +39,12 @@ export function toFailure(error: JsonObject | null, { graph, ...bounds }: Failur
     traceback: traceback === '' ? null : keepTail(redact(traceback).toWellFormed(), maxTracebackBytes),
     exceptionType,
     ...(error === null ? {} : readCircumstances(error, { declared, redact })),
+  }
+}
+
+function* wordsOf(graph: Graph): Generator<string> {
+  for (const { inputs } of graph.values()) {
+    for (const value of Object.values(inputs)) if (typeof value === 'string') yield value
   }
 }
 

@@ -6,7 +6,8 @@ import type { EngineEvent, EngineFailure } from '../../../../../engine/graph/run
 import { EngineLostError } from '../../../../domain/engine/engine-lost-error.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import type { CallError } from '../wire/comfy-http.ts'
-import { type FailureCode, type FailureContext, toFailure } from './node-failure.ts'
+import type { FailureCode } from './failure-code.ts'
+import { type FailureContext, toFailure } from './node-failure.ts'
 import type { TranslateState } from './translate-messages.ts'
 
 /** Why a waiting run was withdrawn. `idle`: nothing ran on the server. `still`: the same prompt ran for too long. */

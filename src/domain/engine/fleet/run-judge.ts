@@ -1,0 +1,187 @@
+/**
+ * Whose fault a failed run was: that of its job, or of the engine that ran it. A fault of a machine (a full disk, a missing library)
+ * rests its engine at once, and the job runs elsewhere; whatever else fails is the job's own, unless the engine fails most of its runs,
+ * or is on trial after a rest: then another engine is asked for a second opinion, and only where the same job succeeds is the first one
+ * rested. A job that fails alike elsewhere acquits the engines before. No engine is rested that no other could stand in for.
+ */
+import { BoundedMap } from '../../../../lib/bounded-map.ts'
+import type { Clock } from '../../../../lib/clock.ts'
+
+/** Codes of failures that say something about the engine and not only about the job. */
+export const OUT_OF_MEMORY = 'out_of_memory'
+/** Its process cannot use the graphics card any more. */
+export const CUDA_FAULT = 'cuda_fault'
+/** Its disk, its libraries or its driver failed. */
+export const MACHINE_FAULT = 'machine_fault'
+/** Failures that may be either's. */
+const ORDINARY_CODES: ReadonlySet<string> = new Set(['node_execution_error', 'missing_weights'])
+
+export interface RunFailure {
+  readonly code: string
+  readonly message: string
+}
+
+/** A run that an engine did. */
+interface JudgedRun {
+  readonly engineId: string
+  readonly jobId: string
+  readonly lane: string
+}
+
+export interface Judgement {
+  /** The job runs once more, without having spent an attempt. */
+  readonly isAgain: boolean
+  /** It failed alike on another engine before, so the fault is its own. */
+  readonly isOwn: boolean
+  /** The engine is not trusted with the next job as before. */
+  readonly isDoubted: boolean
+}
+
+interface Accusation {
+  readonly engineId: string
+  readonly code: string
+  readonly reason: string
+  readonly wasOnTrial: boolean
+  /** The engine got its rest for it. */
+  readonly isRested: boolean
+}
+
+/** What the judge may do with the engines of a fleet. */
+interface Bench {
+  /** Whether an engine that is none of these is ready and can run jobs of the lane. */
+  hasOther(except: ReadonlySet<string>, lane: string): boolean
+  /** The same, with those that rest: they are tried again. */
+  willHaveOther(except: ReadonlySet<string>, lane: string): boolean
+  isOnTrial(engineId: string): boolean
+  /** `jobId`: of the run that it is rested for. */
+  rest(engineId: string, reason: string, jobId: string): void
+  /** It gets no work for a moment, and others come first. */
+  pause(engineId: string, reason: string): void
+  /** Ends a rest that this job brought about. */
+  acquit(engineId: string, jobId: string): void
+}
+
+/** A card that a job broke must not be followed by all others. */
+const MAX_CUDA_MOVES = 1
+/** Of one job, for faults on engines that were trusted: as many as may fall ill together. */
+const MAX_MACHINE_MOVES = 4
+/** Of one job while all other engines rest: one of them may do so for another job's fault, which shows soon. */
+const MAX_WAITS = 4
+/** Of one job, all counted. Trials are rare, and each engine's next one is twice as far away. */
+const MAX_MOVES = 20
+/** So many of an engine's latest runs failed: another one is asked. */
+const LATEST_RUNS = 8
+const MANY_FAILURES = 5
+/** After a job failed alike everywhere, for so long no fault of its lane rests an engine before another one proved it. */
+const SUSPECT_MS = 600_000
+const MAX_KEPT = 1000
+const MAX_REASON = 200
+
+export class RunJudge {
+  readonly #bench: Bench
+  readonly #clock: Clock
+  /** By job. */
+  readonly #accusations = new BoundedMap<string, readonly Accusation[]>(MAX_KEPT)
+  /** By engine, whether its latest runs succeeded. */
+  readonly #records = new Map<string, readonly boolean[]>()
+  /** Lanes whose jobs failed alike everywhere, each with the time until which that counts. */
+  readonly #suspects = new BoundedMap<string, number>(MAX_KEPT)
+
+  constructor(bench: Bench, clock: Clock) {
+    this.#bench = bench
+    this.#clock = clock
+  }
+
+  /** `losses`: how often the job was moved before, by whichever process. */
+  judge(failure: RunFailure, run: JudgedRun, losses: number): Judgement {
+    const { engineId, jobId } = run
+    const isMachine = failure.code === MACHINE_FAULT || failure.code === CUDA_FAULT
+    if (!isMachine && !ORDINARY_CODES.has(failure.code)) return { isAgain: false, isOwn: true, isDoubted: false }
+    this.#note(engineId, false)
+    const before = this.#accusations.get(jobId) ?? []
+    const wasOnTrial = this.#bench.isOnTrial(engineId)
+    const isAgain = losses < MAX_MOVES && this.#deservesAnother(failure.code, run, losses)
+    const isRested = failure.code === MACHINE_FAULT && this.#restOrPause(failure, run)
+    const alike = before.filter((each) => each.code === failure.code && each.engineId !== engineId)
+    const reason = `${failure.code}: ${failure.message}`
+    if (isAgain)
+      this.#accusations.set(jobId, [...before, { engineId, code: failure.code, reason, wasOnTrial, isRested }])
+    else {
+      this.#accusations.delete(jobId)
+      if (alike.length > 0) this.#acquit(failure.code, run, alike)
+    }
+    return { isAgain, isOwn: alike.length > 0 || losses > before.length, isDoubted: isMachine || isAgain }
+  }
+
+  /** What failed of this job elsewhere was the fault of the engines there. */
+  succeeded(run: JudgedRun): void {
+    this.#note(run.engineId, true)
+    const before = this.#accusations.get(run.jobId)
+    if (before === undefined) return
+    this.#accusations.delete(run.jobId)
+    for (const { engineId, reason, isRested } of before) {
+      if (isRested || engineId === run.engineId || !this.#bench.hasOther(new Set([engineId]), run.lane)) continue
+      this.#rest(engineId, `what failed on it succeeded elsewhere; ${reason}`, run.jobId)
+    }
+  }
+
+  #deservesAnother(code: string, run: JudgedRun, losses: number): boolean {
+    const { engineId, jobId, lane } = run
+    const before = this.#accusations.get(jobId) ?? []
+    const tried = new Set([...before.map((each) => each.engineId), engineId])
+    const alike = this.#countAlike(code, before, losses)
+    if (code === MACHINE_FAULT) {
+      if (this.#bench.hasOther(tried, lane)) return alike < MAX_MACHINE_MOVES
+      if (tried.size === 1 && this.#bench.willHaveOther(tried, lane)) return losses < MAX_WAITS
+      // Alone, it may still have been the matter of a moment.
+      return losses === 0
+    }
+    if (!this.#bench.hasOther(tried, lane)) return false
+    if (code === CUDA_FAULT) return alike < MAX_CUDA_MOVES
+    return this.#bench.isOnTrial(engineId) || (before.length === 0 && losses === 0 && this.#failsMuch(engineId))
+  }
+
+  /** What happened on trial does not count, nor what happened again on the same engine; what another process saw does. */
+  #countAlike(code: string, before: readonly Accusation[], losses: number): number {
+    const own = new Set(before.filter((each) => each.code === code && !each.wasOnTrial).map(({ engineId }) => engineId))
+    return own.size + Math.max(0, losses - before.length)
+  }
+
+  #restOrPause({ message }: RunFailure, { engineId, jobId, lane }: JudgedRun): boolean {
+    const reason = `a run on it failed: ${firstLine(message)}`
+    const isRested = this.#bench.hasOther(new Set([engineId]), lane) && !this.#isSuspect(lane)
+    if (isRested) this.#rest(engineId, reason, jobId)
+    else this.#bench.pause(engineId, reason)
+    return isRested
+  }
+
+  #rest(engineId: string, reason: string, jobId: string): void {
+    this.#records.delete(engineId)
+    this.#bench.rest(engineId, firstLine(reason), jobId)
+  }
+
+  #acquit(code: string, { engineId: last, jobId, lane }: JudgedRun, alike: readonly Accusation[]): void {
+    const now = this.#clock.now().getTime()
+    if (code === MACHINE_FAULT) this.#suspects.set(lane, now + SUSPECT_MS)
+    for (const engineId of [last, ...alike.map((each) => each.engineId)]) {
+      this.#records.delete(engineId)
+      if (code !== CUDA_FAULT) this.#bench.acquit(engineId, jobId)
+    }
+  }
+
+  #isSuspect(lane: string): boolean {
+    return (this.#suspects.get(lane) ?? 0) > this.#clock.now().getTime()
+  }
+
+  #failsMuch(engineId: string): boolean {
+    return (this.#records.get(engineId) ?? []).filter((isGood) => !isGood).length >= MANY_FAILURES
+  }
+
+  #note(engineId: string, isGood: boolean): void {
+    this.#records.set(engineId, [...(this.#records.get(engineId) ?? []), isGood].slice(-LATEST_RUNS))
+  }
+}
+
+function firstLine(text: string): string {
+  return (text.trim().split('\n', 1)[0] ?? '').slice(0, MAX_REASON).toWellFormed()
+}
