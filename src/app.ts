@@ -74,7 +74,7 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   })
   const { base, callers, engines, resident, bus, assets, running, router } = service
   const { store, serviceFile, node, opened, clock } = base
-  const { fleet, directory } = engines
+  const { fleet, directory, refreshLists } = engines
   const readiness = createReadiness({
     storeAnswers: createStoreProbe(store, () => performance.now()),
     isClockSane: base.isClockSane,
@@ -85,7 +85,19 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const open = hasSurfaces ? openHttp : openHealthOnly
   const http = opening.use(
     await open(config, {
-      ...{ ...service, ...base, ...callers, ...running, secrets, directory, readiness, metrics, overrides, version },
+      ...{
+        ...service,
+        ...base,
+        ...callers,
+        ...running,
+        secrets,
+        directory,
+        refreshLists,
+        readiness,
+        metrics,
+        overrides,
+        version,
+      },
       blobs: opened.blobs,
       workerKeys: callers.workerKeys.keys,
       own: node.own,

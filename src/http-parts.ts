@@ -53,6 +53,7 @@ export interface HttpParts {
   readonly bus: EventBus<LiveEvent>
   readonly directory: EngineDirectory
   readonly commandEngine: CommandEngine
+  readonly refreshLists: () => Promise<void>
   readonly weights: WeightManager
   readonly overrides: HttpOverrides
   readonly jobs: JobActions

@@ -40,6 +40,7 @@ interface AdminParts extends Omit<AdminSurfaceParts, 'actorOf' | 'operations' | 
   readonly bus: EventBus<LiveEvent>
   readonly directory: EngineDirectory
   readonly commandEngine: CommandEngine
+  readonly refreshLists: () => Promise<void>
   readonly jobs: JobActions
   readonly assets: Pick<AssetActions, 'namedFiles'>
   readonly series: ServiceSeries
@@ -72,7 +73,11 @@ export function openAdmin(config: Config, { pools, ...parts }: AdminParts): Surf
     workersOf: pools?.countWorkers ?? ((pool) => parts.own.about().workers[pool] ?? 0),
     operations: [
       createWorkerOperations({ workerKeys: parts.workerKeys, takesWorkers: parts.gateway !== null }),
-      createEngineOperations({ engines: parts.directory, commandEngine: parts.commandEngine }),
+      createEngineOperations({
+        engines: parts.directory,
+        commandEngine: parts.commandEngine,
+        refreshLists: parts.refreshLists,
+      }),
       (app, kit) => reloadModels(app, { kit, reload: parts.router.reload }),
       createJobOperations({
         ...{ jobs: store.jobs, summaries: store.summaries, records: jobs.records, cancel: jobs.cancel },

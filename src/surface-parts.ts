@@ -47,6 +47,7 @@ export function toSurfaceParts(
     editorScripts: [],
     bus,
     poolOf,
+    refreshLists: parts.refreshLists,
     catalog: (pool) => directory.catalog(pool ?? DEFAULT_POOL),
     jobs: { ...jobs, chooseId: shared === null ? asChosen : withinAccount },
     isAtLimit: async (accountId) =>

@@ -30,6 +30,7 @@ const COMMANDS: readonly CommandModule[] = [
   { names: ['credits'], load: async () => (await import('./admin/credits.ts')).addCredits },
   { names: ['deployments'], load: async () => (await import('./admin/deployments.ts')).addDeployments },
   { names: ['jobs'], load: async () => (await import('./admin/jobs.ts')).addJobs },
+  { names: ['engines'], load: async () => (await import('./admin/engines.ts')).addEngines },
   { names: ['nodes'], load: async () => (await import('./admin/nodes.ts')).addNodes },
   { names: ['doctor'], load: async () => (await import('./doctor/doctor.ts')).addDoctor },
   { names: ['migrate'], load: async () => (await import('./migrate.ts')).addMigrate },

@@ -10,11 +10,13 @@ import { createEngineDirectory, type EngineDirectory } from '../../domain/engine
 import { ALL_ENGINES, createEngineLeases, type EngineLeases } from '../../domain/engine/directory/engine-leases.ts'
 import { createEnginePublisher } from '../../domain/engine/directory/engine-publisher.ts'
 import type { EngineWill } from '../../domain/engine/directory/engine-registry.ts'
-import { createFollowedEngines } from '../../domain/engine/directory/followed-engines.ts'
+import { createFollowedEngines, type OtherEngine } from '../../domain/engine/directory/followed-engines.ts'
+import { createListRefresh } from '../../domain/engine/directory/list-refresh.ts'
 import { createFleet, type Fleet } from '../../domain/engine/fleet/fleet.ts'
 import type { FleetEngine } from '../../domain/engine/fleet/fleet-engine.ts'
 import type { RecycleLimits } from '../../domain/engine/fleet/fleet-member.ts'
 import { createLaneTable } from '../../domain/engine/fleet/lane-table.ts'
+import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
 import type { Store, StoreGlance } from '../../domain/store.ts'
 import type { WorkerKeys } from '../../domain/workers/worker-keys.ts'
@@ -30,6 +32,8 @@ export interface OpenedDirectory extends AsyncDisposable {
   readonly chores: readonly Chore[]
   /** Reads the registry of all engines again. */
   follow(): Promise<void>
+  /** Asks the engines of all processes what they can run, unless that was asked a moment ago; never rejects. */
+  refreshLists(): Promise<void>
   /** Connects what drains and resumes engines here, which is made later. */
   toCommand(obey: ObeyWill): CommandEngine
 }
@@ -44,6 +48,8 @@ interface DirectoryParts {
   readonly takesWorkers?: boolean
   /** Of those workers; left out: there are none. */
   readonly workerKeys?: Pick<WorkerKeys, 'find'>
+  /** Left out: no other process hears of this one. */
+  readonly bus?: Pick<EventBus<never>, 'publishDirectory' | 'onDirectory'>
   /** What the store showed a moment ago; left out, or null: it was not looked at. */
   readonly glance?: () => StoreGlance | null
   readonly clock: Clock
@@ -102,9 +108,17 @@ export function claimEngines(parts: DirectoryParts): EngineClaims {
         nodeId: heartbeat.nodeId,
         ...(followed && { others: followed.list }),
       })
+      const lists = createListRefresh({
+        fleet,
+        others: followed === null ? null : { ...followed, list: () => followed.list().filter(isOfProcess) },
+        bus: parts.bus ?? null,
+        clock,
+        log,
+      })
       return {
         fleet,
         directory,
+        refreshLists: lists.refresh,
         chores: [
           ...(followed === null ? [] : [toChore('follow-engines', FOLLOW_MS, followed.look)]),
           ...(publisher === null ? [] : [toChore('publish-engines', PUBLISH_MS, publisher.publish)]),
@@ -118,6 +132,7 @@ export function claimEngines(parts: DirectoryParts): EngineClaims {
         },
         follow: async () => followed?.refresh(),
         async [Symbol.asyncDispose]() {
+          lists[Symbol.dispose]()
           await publisher?.[Symbol.asyncDispose]()
           await fleet[Symbol.asyncDispose]()
         },
@@ -144,6 +159,11 @@ function createFollowed(parts: DirectoryParts, contested: EngineLeases | null) {
     findCatalogs: engines.findCatalogs,
   }
   return createFollowedEngines({ registry, leases: NO_ENGINES, poolsOf, clock, log })
+}
+
+/** Not of a worker that joined: those hear nothing on the bus. */
+function isOfProcess({ status: { id } }: OtherEngine): boolean {
+  return keyIdOf(id) === null
 }
 
 const NO_ENGINES: EngineLeases = { isHeld: () => false, isDriven: () => false }

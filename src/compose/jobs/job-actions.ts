@@ -59,6 +59,7 @@ interface JobParts {
   readonly bus: EventBus<LiveEvent> & Pick<OpenedBus, 'health'>
   readonly fleet: Fleet
   readonly directory: EngineDirectory
+  readonly refreshLists: () => Promise<void>
   readonly assets: AssetActions
   readonly sealer: Sealer | null
   readonly heartbeat: Pick<Heartbeat, 'nodeId' | 'steadyForMs' | 'isAlone'>
@@ -189,7 +190,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     turns,
     clock,
     nodeRules: rules?.nodeRules,
-    ...(fleet.hasLanes && { placement: directory }),
+    ...(fleet.hasLanes && { placement: directory, refreshLists: parts.refreshLists }),
   }
   const inspectWorkflow = createInspectWorkflow(workflows)
   const admission = {

@@ -122,9 +122,9 @@ function createJobs(
 ): JobActions {
   const { store, opened, node, tracer, clock, log } = base
   const { shared, workerKeys, deployments } = callers
-  const { fleet, directory, chores: engineChores } = engines
+  const { fleet, directory, refreshLists, chores: engineChores } = engines
   return createJobActions(config.jobs, {
-    ...{ ...parts, store, fleet, directory, tracer, clock, log },
+    ...{ ...parts, store, fleet, directory, refreshLists, tracer, clock, log },
     blobs: opened.blobs,
     hasRoomFor: opened.hasRoomFor,
     toHook: parts.webhooks.toHook,

@@ -101,7 +101,7 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
     apiBase === null
       ? {}
       : { partner: { apiBase, equip: async (run: EngineRun) => (await runTokens.promise).equip(run) } }
-  const fleetParts = { ...base, workerKeys, glance, overrides, runModel, ...partnerAccess }
+  const fleetParts = { ...base, bus, workerKeys, glance, overrides, runModel, ...partnerAccess }
   const { opened: openedEngines, resident, untilLateHeard } = await openEngines(config, fleetParts)
   const engines = opening.use(openedEngines)
   const sealer = openSealer(secrets)

@@ -42,8 +42,8 @@ export interface JobLive<Event> {
  */
 export type LiveTopic = { readonly jobId: string } | { readonly accountId: string } | 'published_here'
 
-/** The lists that every process keeps in memory. */
-export const DIRECTORIES = ['accounts', 'keys', 'deployments', 'engines', 'models'] as const
+/** The lists that every process keeps in memory. `engine-lists`: what its own engines can run, to be asked for again. */
+export const DIRECTORIES = ['accounts', 'keys', 'deployments', 'engines', 'engine-lists', 'models'] as const
 export type Directory = (typeof DIRECTORIES)[number]
 
 export interface DirectoryChanged {

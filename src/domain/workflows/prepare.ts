@@ -70,6 +70,8 @@ interface PrepareDeps {
   readonly nodeRules?: (accountId: string) => NodeRules | null
   /** Absent: whatever the catalog has, every engine can run. */
   readonly placement?: Placement
+  /** Asks the engines again what they have; never rejects. Absent: that never changes. */
+  readonly refreshLists?: () => Promise<void>
 }
 
 interface InspectOptions {
@@ -98,8 +100,22 @@ type PrepareWorkflow = (
 /** Resolves and validates, and leaves it to the caller what a node error means. Refuses only what has no meaning at all. */
 export function createInspectWorkflow(deps: PrepareDeps): InspectWorkflow {
   const { catalog: currentCatalog, assets, clock, nodeRules, turns = createTurns() } = deps
-  return async function inspectWorkflow(accountId, workflow, { pool, targets, hasFlatNames, onRefusal }) {
+
+  return async function inspectWorkflow(accountId, workflow, options) {
+    const { pool } = options
     const catalog = currentCatalog(pool)
+    const inspected = await inspectOnce(accountId, workflow, { ...options, catalog })
+    if (deps.refreshLists === undefined || !isLacking(inspected.result, deps.placement, pool)) return inspected
+    await deps.refreshLists()
+    const now = currentCatalog(pool)
+    return now === catalog ? inspected : inspectOnce(accountId, workflow, { ...options, catalog: now })
+  }
+
+  async function inspectOnce(
+    accountId: string,
+    workflow: JsonValue | undefined,
+    { catalog, targets, hasFlatNames, onRefusal }: InspectOptions & { readonly catalog: NodeCatalog },
+  ): Promise<InspectedWorkflow> {
     const rules = nodeRules?.(accountId) ?? null
     const { submitted, found, named } = await turns.run(readSteps(workflow, catalog, { rules, onRefusal }))
     const refs = [...found.refs.values()]
@@ -124,6 +140,15 @@ export function createInspectWorkflow(deps: PrepareDeps): InspectWorkflow {
     const result = await turns.run(validateSteps(graph, options))
     return { result, inputs: [...inputs.values()] }
   }
+}
+
+/** Something in the graph may only be unknown because it is new on its engine. */
+function isLacking(result: ValidationResult, placement: Placement | undefined, pool: string): boolean {
+  const known = withoutUnknowns(result)
+  if (known.error !== result.error || Object.keys(known.nodeErrors).length < Object.keys(result.nodeErrors).length)
+    return true
+  if (placement === undefined || placement.isCatalogOpen(pool)) return false
+  return placement.findLacks(result.graph, pool).length > 0
 }
 
 interface ReadWorkflow {

@@ -34,6 +34,7 @@ import {
   getEngineCatalog,
   getEngineLog,
   listEngines,
+  refreshEngines,
   resumeEngine,
 } from './operations/engines.ts'
 import { cancelJob, cancelJobs, getJob, type JobOperationDeps, listEngineJobs, listJobs } from './operations/jobs.ts'
@@ -87,7 +88,7 @@ export function registerShared(app: FastifyInstance, kit: AdminKit, parts: Share
 }
 
 const ENGINE_OPERATIONS = [
-  ...[listEngines, getEngineCatalog, getEngine, getEngineLog],
+  ...[listEngines, getEngineCatalog, refreshEngines, getEngine, getEngineLog],
   ...[cordonEngine, drainEngine, resumeEngine],
 ]
 

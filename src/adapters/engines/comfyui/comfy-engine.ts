@@ -162,6 +162,10 @@ class ComfyServerEngine implements ComfyEngine {
     this.#supervise(supervisor)
   }
 
+  refreshList(): Promise<void> {
+    return this.#monitor.reread()
+  }
+
   #openMonitor(clock: Clock): ServerMonitor {
     return openServerMonitor({
       api: this.#api,

@@ -46,6 +46,8 @@ export interface FleetEngine extends Engine {
   onChange(listener: () => void): () => void
   /** What it can run, as it said last; null as long as it has never been reached. */
   objectInfo(): ObjectInfo | null
+  /** Asks it anew what it can run; settles when that is known. Absent: that never changes. */
+  refreshList?(): Promise<void>
   /** The files of weights that it lists, the same object until they change; null: it has not told yet. Absent: it lists none. */
   weightFiles?(): readonly WeightFile[] | null
   /** Its folders of models, where this process can write them. Absent: it cannot. */

@@ -91,6 +91,7 @@ class EngineFleet implements AsyncDisposable {
   readonly #claimLock = createFairLock()
   readonly #judge: RunJudge
   #held: string | null = null
+  #refreshing: Promise<void> | null = null
 
   constructor(engines: readonly FleetEngine[], options: FleetOptions) {
     this.#options = options
@@ -300,6 +301,22 @@ class EngineFleet implements AsyncDisposable {
       status: { ...member.status(), state: member.ownState() },
       takeOver: async () => member.engine.takeOver?.(),
     }))
+  }
+
+  /** Asks the engines that answer what they can run. Asked again meanwhile, it asks them no second time. */
+  refreshLists(): Promise<void> {
+    this.#refreshing ??= Promise.all(
+      this.#members
+        .filter(({ engine }) => engine.health().state === 'ready')
+        .map(({ engine, id }) =>
+          engine.refreshList?.().catch((error: unknown) => {
+            this.#options.log.debug({ err: error, engine: id }, 'an engine could not be asked what it can run')
+          }),
+        ),
+    ).then(() => {
+      this.#refreshing = null
+    })
+    return this.#refreshing
   }
 
   /** Something outside of the engines has changed, such as the lanes: whoever claims looks again. */

@@ -12,6 +12,8 @@ import { readParameters } from '../page-query.ts'
 export interface EngineParts {
   readonly engines: Pick<EngineDirectory, 'status' | 'find' | 'availability' | 'logOf'>
   readonly commandEngine: CommandEngine
+  /** Asks the engines what they can run; never rejects. */
+  readonly refreshLists: () => Promise<void>
 }
 
 type EngineOperationDeps = EngineParts & { readonly kit: AdminKit }
@@ -47,6 +49,14 @@ export function getEngineLog(app: FastifyInstance, { engines }: EngineOperationD
       began_at: log?.beganAt.toISOString() ?? null,
       lines: lines.map(({ n, at, text }) => ({ n, at: at.toISOString(), text })),
     })
+  })
+}
+
+/** Asks them first what they can run: files that were put on a server a moment ago are known afterwards. */
+export function refreshEngines(app: FastifyInstance, { engines, refreshLists }: EngineOperationDeps): void {
+  app.post(`${ADMIN_PATH}/engine-catalog/refresh`, async (_request, reply) => {
+    await refreshLists()
+    return sendJson(reply, 200, { engines: engines.status().map(toEngineView) })
   })
 }
 

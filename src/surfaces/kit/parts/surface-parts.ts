@@ -48,6 +48,8 @@ export interface SurfaceParts {
   readonly poolOf: PoolOf
   /** What the engines of a pool can run; left out or null: those of the common pool. */
   readonly catalog: (pool?: string | null) => NodeCatalog
+  /** Asks the engines what they can run, unless that was asked a moment ago; never rejects. */
+  readonly refreshLists: () => Promise<void>
   readonly jobs: {
     readonly submit: Submit
     readonly submitPrompt: SubmitPrompt

@@ -18,7 +18,7 @@ const UPLOAD_OPTIONS: Readonly<Record<string, string>> = {
 
 type FileNames = (mediaFamily: string) => readonly string[]
 
-export function getObjectInfo(api: Api, { catalog, assets, accountOf }: OperationDeps): void {
+export function getObjectInfo(api: Api, { catalog, refreshLists, assets, accountOf }: OperationDeps): void {
   const texts = new WeakMap<NodeDefinition, string | null>()
 
   /** null for a class that lists files of the caller. */
@@ -50,9 +50,11 @@ export function getObjectInfo(api: Api, { catalog, assets, accountOf }: Operatio
     return (family) => names.filter((name) => typeFromName(name)?.startsWith(family) === true).sort()
   }
 
-  api.both('GET', '/object_info', async (request, reply) =>
-    sendJsonText(reply, await render(catalog().classTypes(), accountOf(request))),
-  )
+  // An editor asks for all of them at its start, and when its user wants to see what was put on a server just now.
+  api.both('GET', '/object_info', async (request, reply) => {
+    await refreshLists()
+    return sendJsonText(reply, await render(catalog().classTypes(), accountOf(request)))
+  })
   api.both('GET', '/object_info/:classType', async (request, reply) =>
     sendJsonText(reply, await render([paramOf(request, 'classType')], accountOf(request))),
   )

@@ -51,6 +51,8 @@ export interface FakeComfy extends AsyncDisposable {
   restart(options?: RestartOptions): Promise<void>
   /** Other weights and classes than at the start. */
   install(installed: Partial<Installed>): void
+  /** How often somebody has asked for this path. */
+  asked(path: string): number
   print(line: string): void
   /** Ends every socket at once. */
   cutSockets(): void
@@ -83,6 +85,7 @@ class FakeServer implements FakeComfy {
   #executor: FakeExecutor
   #number = 0
   #installed: Partial<Installed>
+  readonly #asked = new Map<string, number>()
   #recording: Recording | null = null
   #restarting: Promise<void> = Promise.resolve()
 
@@ -124,6 +127,8 @@ class FakeServer implements FakeComfy {
       const { traceparent } = request.headers
       if (typeof traceparent === 'string') this.traceparents.set(key, traceparent)
       this.calls.set(key, (this.calls.get(key) ?? 0) + 1)
+      const [path = ''] = (request.url ?? '').split('?', 1)
+      this.#asked.set(path, this.asked(path) + 1)
       answer(this.#routeParts(), request, response).catch((error) => {
         // A real server answers so when a handler raises.
         if (!response.headersSent) response.writeHead(500, { 'content-type': 'text/plain' }).end(String(error))
@@ -305,6 +310,10 @@ class FakeServer implements FakeComfy {
 
   play(recording: Recording): void {
     this.#recording = recording
+  }
+
+  asked(path: string): number {
+    return this.#asked.get(path) ?? 0
   }
 
   install(installed: Partial<Installed>): void {
