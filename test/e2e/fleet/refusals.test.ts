@@ -85,6 +85,16 @@ describe('classes that judge themselves', () => {
     assert.deepEqual(history.json, {})
   })
 
+  test('a submit right after the end of a run waits until the slot of that is free, and gets the refusal of the server', async () => {
+    await using app = await startFleetApp({ servers: [{}], bounds: { freeSettleMs: 300 } })
+    // After such a run the slot stays taken until the server has freed its memory.
+    app.fakes[0].faults.outOfMemory = 2
+    await app.until(await app.submit(pictureGraph(1)), 'failed')
+    const body = JSON.stringify({ prompt: pickyGraph({ strength: 7 }), client_id: 'c' })
+    const refused = await call(app.url, '/api/prompt', { method: 'POST', body })
+    assert.deepEqual([refused.status, refused.json.error?.type], [400, 'prompt_outputs_failed_validation'])
+  })
+
   test('a refusal that comes after acceptance ends the job, with the node and the reason', async () => {
     await using app = await startFleetApp({ servers: [{}] })
     const [fake] = app.fakes

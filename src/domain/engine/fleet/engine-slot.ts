@@ -32,6 +32,8 @@ export interface EngineSlot {
    * back in the queue. `losses`: how often the job was moved before.
    */
   fail(failure: RunFailure, losses: number): Judgement
+  /** The engine is done with the run, however it went: the slot is about to be free. */
+  leave(): void
   /** The engine has computed everything: the next run may begin there, while what this one made is read from it. */
   vacate(): void
   /** Never rejects, and settles within a bounded time. A second call does nothing. */
@@ -74,6 +76,7 @@ export function createReadySlot(
   let isVacated = false
   let lossReason: string | null = null
   let isDoubted = false
+  let isLeaving = false
   const { incarnation } = member
   member.layReady()
 
@@ -126,9 +129,16 @@ export function createReadySlot(
       isDoubted = judgement.isDoubted
       return judgement
     },
+    leave() {
+      if (isOver || isLeaving || isVacated || begunAtMs === null) return
+      isLeaving = true
+      member.leave()
+    },
     vacate() {
       if (isOver || isVacated || begunAtMs === null || lossReason !== null) return
       isVacated = true
+      if (isLeaving) member.stay()
+      isLeaving = false
       member.vacate(begunAtMs)
       onFreed()
     },
@@ -148,6 +158,7 @@ export function createReadySlot(
         )
         await settlesWithin(repaired, REPAIR_WITHIN_MS)
       }
+      if (isLeaving) member.stay()
       const hasSucceeded = report.hasSucceeded && lossReason === null
       if (hasSucceeded) judge.succeeded(judged)
       member.end({ isGood: lossReason === null && !report.isStuck && !isDoubted, isVacated, hasSucceeded })

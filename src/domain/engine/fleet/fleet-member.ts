@@ -58,6 +58,8 @@ export class FleetMember implements OfferingMember {
   #running = 0
   /** Runs that it has computed, and whose files are still read from it. */
   #leaving = 0
+  /** Of those that run: it is done with them, and their slots are about to be free. */
+  #ending = 0
   /** Runs that lie ready on it. */
   #ready = 0
   readonly #pace: EnginePace
@@ -173,6 +175,21 @@ export class FleetMember implements OfferingMember {
   /** It was in quarantine and has not succeeded since. */
   get isOnTrial(): boolean {
     return this.#suspension.trialReason() !== null
+  }
+
+  /** The same for a moment later, when the runs that it is done with have given back their slots. */
+  hasRoomSoon(): boolean {
+    return this.#hasRoomBeside(this.#running + this.#ready - this.#ending)
+  }
+
+  /** It is done with a run that still has its slot. */
+  leave(): void {
+    this.#ending += 1
+  }
+
+  /** The slot of that run is given back now. */
+  stay(): void {
+    this.#ending -= 1
   }
 
   /** How many more runs may lie ready on it; 0 until it is worth asking for some. */

@@ -259,9 +259,9 @@ class EngineFleet implements AsyncDisposable {
     )
   }
 
-  /** Whether a job of this lane would be taken at once. */
+  /** Whether a job of this lane would be taken at once, or as soon as a run that is over has given back its slot. */
   hasRoomFor(lane: string): boolean {
-    return this.#members.some((member) => member.hasRoom() && servedLanes(member, this.#lanes).includes(lane))
+    return this.#members.some((member) => member.hasRoomSoon() && servedLanes(member, this.#lanes).includes(lane))
   }
 
   /** No engine here is given work as long as there is a reason; null: there is none any more. */

@@ -234,6 +234,7 @@ export class JobRun {
   /** Waits until the engine has ended or is given up, and its outputs are stored. null: this attempt no longer counts. */
   async #execute(): Promise<RunVerdict | null> {
     await Promise.race([this.#engineEnd, this.#gaveUp.promise])
+    this.#assigned.slot.leave()
     if (this.#isDiscarded()) return null
     const { outcome } = this.#listener.fold
     // We did not ask for the interrupt: perhaps a cancel came whose notice was lost. The store knows.

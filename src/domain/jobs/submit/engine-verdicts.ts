@@ -23,13 +23,16 @@ export interface EngineVerdicts {
 }
 
 interface VerdictBounds {
-  /** How long the job may wait for its engine. An engine with a free slot takes it at once, unless its account is at a limit. */
+  /**
+   * How long the job may wait for its engine. One with a free slot takes it at once, unless its account is at a limit; one that is done
+   * with its latest run may first have to free memory.
+   */
   readonly claimWithinMs: number
   /** How long the engine may take; files of the job are brought to it first. */
   readonly answerWithinMs: number
 }
 
-const BOUNDS: VerdictBounds = { claimWithinMs: 500, answerWithinMs: 5_000 }
+const BOUNDS: VerdictBounds = { claimWithinMs: 1_000, answerWithinMs: 5_000 }
 
 interface Waiting {
   timer: NodeJS.Timeout
