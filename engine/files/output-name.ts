@@ -2,6 +2,7 @@
  * Names of output files: `{folder of the prefix}/{base name}_{number}_.ext`. The prefix is the caller's text, so it is
  * judged as text and never touches a file system here.
  */
+import { posix } from 'node:path'
 import { NodeError } from '../node/node-error.ts'
 
 export interface OutputName {
@@ -41,26 +42,15 @@ function outsideOutput(): NodeError {
   return new NodeError('Exception', '**** ERROR: Saving image outside the output folder is not allowed.')
 }
 
-/** The path with `.` and `..` resolved; null when it leaves its root. */
-function resolveParts(path: string): string[] | null {
-  const parts: string[] = []
-  for (const part of path.split('/')) {
-    if (part === '' || part === '.') continue
-    if (part === '..' && parts.pop() === undefined) return null
-    if (part !== '..') parts.push(part)
-  }
-  return parts
-}
-
 /** Throws NodeError when the prefix leads out of the output folder, or cannot be a file name. */
 export function readPrefix(prefix: string, values: NameValues): OutputName {
   // Both slashes separate, whatever the system: a name must mean the same everywhere.
   const path = replaceTokens(prefix, values).replaceAll('\\', '/')
   if (path.startsWith('/') || /^[A-Za-z]:/.test(path)) throw outsideOutput()
-  const cut = path.lastIndexOf('/')
-  const folders = resolveParts(path.slice(0, Math.max(cut, 0)))
-  const baseName = path.slice(cut + 1)
-  if (folders === null || baseName === '..') throw outsideOutput()
+  // As ComfyUI does: the whole is resolved first, and its last part is the name.
+  const folders = posix.normalize(path).replace(/\/$/, '').split('/')
+  const baseName = folders.pop() ?? '.'
+  if (folders[0] === '..') throw outsideOutput()
   const subfolder = folders.join('/')
   for (const part of [...folders, baseName]) {
     if (part.includes('\0')) throw new NodeError('ValueError', 'filename_prefix: embedded null byte')

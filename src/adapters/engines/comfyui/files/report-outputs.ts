@@ -1,7 +1,7 @@
 /**
  * A node's UI output as a report: items that name a file become files to be read from the server, everything else stays a value.
  * Files in the attempt's own folder are renumbered as everywhere in the service, so that no other job of the account has the same
- * name. The same file keeps its name however often it is reported.
+ * name. The same file keeps its name however often it is reported, and files that share a stem on the server still do.
  */
 
 import type { NodeReport, ReportedFile, ReportedItem } from '../../../../../engine/graph/run-event.ts'
@@ -60,6 +60,8 @@ export function createReporter(deps: ReporterDeps): ToReport {
   const { api, bounds } = deps
   const { folder, cleanup } = deps.saving
   const named = new Map<string, ShownName>()
+  /** By the stem of a file on the server: its number here. */
+  const numbers = new Map<string, number>()
 
   return async function toReport(output, isCached) {
     if (!isCached) deps.saving.noteSaved()
@@ -138,10 +140,14 @@ export function createReporter(deps: ReporterDeps): ToReport {
     if (first === undefined) return
     const subfolder = withoutFolder(first.subfolder, folder)
     const base = NUMBERED.exec(first.filename)?.[1] ?? ''
-    const start = await deps.reserveOutputNumbers(subfolder, base, files.length)
+    const stems = files.map((file) => `${file.subfolder}\n${base}\n${NUMBERED.exec(file.filename)?.[2]}`)
+    const fresh = [...new Set(stems)].filter((stem) => !numbers.has(stem))
+    const start = fresh.length === 0 ? 0 : await deps.reserveOutputNumbers(subfolder, base, fresh.length)
+    for (const [index, stem] of fresh.entries()) numbers.set(stem, start + index)
     for (const [index, file] of files.entries()) {
+      const number = String(numbers.get(stems[index] ?? '')).padStart(5, '0')
       const ending = NUMBERED.exec(file.filename)?.[3] ?? ''
-      named.set(keyOf(file), { filename: `${base}_${String(start + index).padStart(5, '0')}${ending}`, subfolder })
+      named.set(keyOf(file), { filename: `${base}_${number}${ending}`, subfolder })
     }
   }
 

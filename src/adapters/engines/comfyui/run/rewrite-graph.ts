@@ -4,6 +4,7 @@
  * different jobs apart even where several servers share a disk. Pure.
  */
 
+import { posix } from 'node:path'
 import { findFileInputs } from '../../../../../engine/graph/file-inputs.ts'
 import type { Graph, GraphNode } from '../../../../../engine/graph/graph.ts'
 import type { NodeCatalog } from '../../../../../engine/graph/node-catalog.ts'
@@ -72,11 +73,16 @@ function replaceNames(value: JsonValue, stagedName: (text: string) => string | u
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, replaceNames(item, stagedName)]))
 }
 
-/** A prefix that leads out of the folder stays as it is, so that the server refuses it. */
+/**
+ * A prefix that leads out of the folder stays as it is, so that the server refuses it; so does one that names no file (`` or `.`), which
+ * would name the folder instead.
+ */
 function intoFolder(prefix: string, folder: string): string {
-  const path = prefix.replaceAll('\\', '/')
-  if (path.startsWith('/') || /^[A-Za-z]:/.test(path) || path.split('/').includes('..')) return prefix
-  return `${folder}/${prefix}`
+  const path = posix.normalize(prefix.replaceAll('\\', '/'))
+  const isBelow = path !== '.' && path !== './' && path.split('/')[0] !== '..' && !path.startsWith('/')
+  if (!isBelow || /^[A-Za-z]:/.test(path)) return prefix
+  // Where nothing leads upwards, the server reads the prefix as its caller wrote it.
+  return `${folder}/${prefix.includes('..') ? path : prefix}`
 }
 
 /** The way back: a text of the server with the names of the submitted graph. */
