@@ -67,3 +67,24 @@ for (const code of ['ENOSPC', 'EDQUOT']) {
     assert.ok(!(await readdir(dataDir)).includes('room-probe'))
   })
 }
+
+test('a job that finds the disk full waits for room without spending an attempt, and the engine says why it gets no work', async () => {
+  const disk = createDisk('ENOSPC')
+  const engine = createFakeEngine()
+  await using app = await startTestApp({ overrides: { engine, files: disk } })
+  const { fleet } = app.app
+  disk.isFull = true
+  const workflow = { '1': { class_type: 'FakeSave', inputs: { text: 'x'.repeat(100_000), count: 1 } } }
+  const { json } = await call(app.url, '/api/v2/jobs', { method: 'POST', body: JSON.stringify({ workflow }) })
+  const held = await waitUntil(() => fleet.status().find(({ state }) => state === 'quarantined') ?? null)
+  assert.match(held.reason ?? '', /storage of the service is full/)
+  const runs = engine.runs.length
+  const find = async () => (await call(app.url, `/api/v2/jobs/${json.id}`)).json
+  assert.equal((await waitUntil(async () => ((await find()).status === 'queued' ? find() : null))).status, 'queued')
+  disk.isFull = false
+  const done = await waitUntil(async () => ((await find()).status === 'succeeded' ? find() : null))
+  assert.equal(engine.runs.length, runs + 1, 'it ran no further time while the disk was full')
+  assert.equal(done.outputs.length, 1)
+  assert.ok(engine.runs.every(({ attempt }) => attempt === 1))
+  assert.equal(fleet.status()[0].state, 'ready')
+})

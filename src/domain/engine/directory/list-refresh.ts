@@ -19,7 +19,7 @@ interface ListRefreshDeps {
   readonly log: Log
 }
 
-export interface ListRefresh extends Disposable {
+interface ListRefresh extends Disposable {
   /** Never rejects, and settles within a bounded time. */
   refresh(): Promise<void>
 }
