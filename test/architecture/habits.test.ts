@@ -42,7 +42,10 @@ test('only the driver makes connections to Postgres, so that every password and 
   // The other one makes none: it counts what those of the driver are asked.
   const allowed = ['lib/postgres/driver.ts', 'bench/kit/server-cost.ts']
   const others = sources.filter(({ file }) => !allowed.includes(file))
-  assert.deepEqual(findLines(others, /import \{[^}]*(?<!type )\b(Client|Pool)\b[^}]*\} from 'pg'|connectionStrin[g]/), [])
+  assert.deepEqual(
+    findLines(others, /import \{[^}]*(?<!type )\b(Client|Pool)\b[^}]*\} from 'pg'|connectionStrin[g]/),
+    [],
+  )
 })
 
 test('nothing below the entry point ends the process', () => {
