@@ -39,7 +39,7 @@ const LETTERS: Readonly<Record<Directory, string>> = {
   keys: 'k',
   deployments: 'd',
   engines: 'e',
-  'engine-lists': 'l',
+  'engine-lists': 'n',
   models: 'm',
 }
 const DIRECTORY_OF: ReadonlyMap<string, Directory> = new Map(
