@@ -85,6 +85,8 @@ export interface EngineNode {
   readonly isKeyedById: boolean
   readonly asksLazily: boolean
   readonly hasChangeValue: boolean
+  /** The processor time that one call may take; left out: it is bounded by the time of a call alone. */
+  readonly cpuLimitMs?: number
   costOf(inputs: ReadInputs): Cost
   changeValue(inputs: ReadInputs, context: Pick<NodeContext, 'files'>): string | null
   askLazy(inputs: ReadInputs): readonly string[]

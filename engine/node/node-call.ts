@@ -18,7 +18,7 @@ import {
   type ProgressExtras,
   type ReadInputs,
 } from './node-context.ts'
-import { Interrupted, NodeError } from './node-error.ts'
+import { Interrupted, NodeError, usedUpCpu } from './node-error.ts'
 
 /** What a call needs to know beside its inputs; plain data that crosses threads. */
 export interface CallSurroundings {
@@ -73,10 +73,29 @@ export function toFiles(files: Readonly<Record<string, InputFile>>): NodeContext
   return { find: (name) => findFile(files, name), list: (folder) => namesInFolder(files, folder) }
 }
 
-function createContext(call: CallSurroundings, host: CallHost): NodeContext {
+// Asking the system for the time of a thread takes longer than many a step between two checkpoints.
+const CPU_LOOK_MS = 25
+
+/** Throws once the call has used its processor time, on a busy machine as on a quiet one. */
+function watchCpu({ classType, cpuLimitMs }: EngineNode): () => void {
+  if (cpuLimitMs === undefined) return () => {}
+  const start = process.threadCpuUsage()
+  let lookAt = performance.now() + CPU_LOOK_MS
+  return () => {
+    const now = performance.now()
+    if (now < lookAt) return
+    lookAt = now + CPU_LOOK_MS
+    const { user, system } = process.threadCpuUsage(start)
+    if ((user + system) / 1000 > cpuLimitMs) throw usedUpCpu(classType, cpuLimitMs)
+  }
+}
+
+function createContext(node: EngineNode, call: CallSurroundings, host: CallHost): NodeContext {
   let graphs = 0
+  const mustHaveTime = watchCpu(node)
   const checkpoint = () => {
     if (host.isCancelled()) throw new Interrupted()
+    mustHaveTime()
   }
   return {
     nodeId: call.nodeId,
@@ -133,7 +152,7 @@ export function performCall(
   { call, host }: { readonly call: CallSurroundings; readonly host: CallHost },
 ): CallResult | Promise<CallResult> {
   if (host.isCancelled()) throw new Interrupted()
-  const result = node.run(inputs, createContext(call, host))
+  const result = node.run(inputs, createContext(node, call, host))
   return result instanceof Promise ? result.then((late) => checkResult(node, late)) : checkResult(node, result)
 }
 

@@ -23,6 +23,14 @@ export function unknownPixels(channels: number): NodeError {
   return new NodeError('TypeError', `Cannot handle this data type: (1, 1, ${channels}), |u1`)
 }
 
+/** A call has used up the processor time that its class may take. */
+export function usedUpCpu(classType: string, limitMs: number): NodeError {
+  return new NodeError(
+    'TimeoutError',
+    `${classType} used more than ${limitMs / 1000} s of processor time, the most that it may take; use a simpler expression or a shorter text`,
+  )
+}
+
 /** Thrown inside a node when its run was cancelled; never reaches a client as an error. */
 export class Interrupted extends Error {
   constructor() {

@@ -2,10 +2,18 @@
  * How much text a node may make. Python has no limit but memory; a service has: a few characters of input (an empty search
  * text, a width of a billion) could otherwise ask for more than the process has.
  */
-import type { Cost } from '../node/define-node.ts'
+import type { Cost, EngineNode } from '../node/define-node.ts'
 import { NodeError } from '../node/node-error.ts'
 
 const MAX_TEXT_LENGTH = 2 ** 24
+
+// The longest text that is allowed is searched in well under a second. A pattern of a few characters can take years.
+const TEXT_CPU_MS = 3000
+
+/** A node whose work cannot be told from the size of its inputs: each call has a few seconds of processor time. */
+export function boundCpu(node: EngineNode): EngineNode {
+  return { ...node, cpuLimitMs: TEXT_CPU_MS }
+}
 
 export function refuseLongText(length: number): void {
   if (length <= MAX_TEXT_LENGTH) return

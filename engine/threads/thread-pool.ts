@@ -7,7 +7,7 @@
 
 import { createBackoff } from '../../lib/waiting/backoff.ts'
 import type { CallResult } from '../node/node-context.ts'
-import { Interrupted, NodeError } from '../node/node-error.ts'
+import { Interrupted, NodeError, usedUpCpu } from '../node/node-error.ts'
 import type { ComputePool, ComputeTask } from '../run/calls/call-node.ts'
 import type { Recognise } from '../values/wire-value.ts'
 import { readResult, toError, tookTooLong, tooMuch } from './call-failures.ts'
@@ -22,10 +22,12 @@ export interface ThreadPool extends ComputePool {
 
 // How often calls are looked at while there are any.
 const WATCH_EVERY_MS = 25
-const MEMORY_LOOK_EVERY = 10
+const USAGE_LOOK_EVERY = 10
 const LOAD_LIMIT_MS = 60_000
 // A call that has taken so long may take much longer.
 const LONG_CALL_MS = 2_000
+// A node that looks at its processor time by itself stops before this; one that is inside a long loop is ended with its thread.
+const CPU_GRACE_MS = 1_000
 const RESTART_PAUSE = { firstMs: 200, maxMs: 5_000 }
 
 interface Job {
@@ -41,6 +43,8 @@ interface Thread {
   since: number
   /** When the cancel of the running call was first seen. */
   cancelSeenAt: number | null
+  /** What the thread had used when the running call was first looked at, in microseconds. */
+  cpuBefore: NodeJS.CpuUsage | undefined
   /** Memory of the engine is in its hands: it must be gone before anybody else may use that. */
   hasMemory: boolean
   /** Why it was ended. */
@@ -91,6 +95,7 @@ export function createThreadPool(kind: ThreadKind, recognise: Recognise): Thread
     thread.job = job
     thread.since = performance.now()
     thread.cancelSeenAt = null
+    thread.cpuBefore = undefined
     thread.hasMemory = false
     thread.opened.port.postMessage(kind.toCall(job.task))
   }
@@ -158,6 +163,7 @@ export function createThreadPool(kind: ThreadKind, recognise: Recognise): Thread
       job: null,
       since: performance.now(),
       cancelSeenAt: null,
+      cpuBefore: undefined,
       hasMemory: false,
       reason: null,
     }
@@ -221,7 +227,10 @@ export function createThreadPool(kind: ThreadKind, recognise: Recognise): Thread
     if (job === null) return
     if (isCancelled(job)) stop(thread, now)
     else if (now - since > kind.timeoutMs) end(thread, tookTooLong(job.task, kind.timeoutMs))
-    else if (kind.bufferBytes !== null && looks % MEMORY_LOOK_EVERY === 0) void weigh(thread, kind.bufferBytes)
+    else if (looks % USAGE_LOOK_EVERY === 0) {
+      if (kind.bufferBytes !== null) void weigh(thread, kind.bufferBytes)
+      if (job.task.node.cpuLimitMs !== undefined) void time(thread, job, job.task.node.cpuLimitMs)
+    }
   }
 
   function stop(thread: Thread, now: number): void {
@@ -238,6 +247,14 @@ export function createThreadPool(kind: ThreadKind, recognise: Recognise): Thread
     const statistics = await thread.opened.worker.getHeapStatistics().catch(() => null)
     if (job === null || job !== thread.job || statistics === null) return
     if (statistics.external_memory > limitBytes) end(thread, tooMuch(job.task, limitBytes))
+  }
+
+  async function time(thread: Thread, job: Job, limitMs: number): Promise<void> {
+    const usage = await thread.opened.worker.cpuUsage(thread.cpuBefore).catch(() => null)
+    if (job !== thread.job || usage === null) return
+    if (thread.cpuBefore === undefined) thread.cpuBefore = usage
+    else if ((usage.user + usage.system) / 1000 > limitMs + CPU_GRACE_MS)
+      end(thread, usedUpCpu(job.task.node.classType, limitMs))
   }
 
   function toLoss({ reason }: Thread, { task }: Job, error: Error | null): NodeError {

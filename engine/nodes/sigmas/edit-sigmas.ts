@@ -1,7 +1,7 @@
 /** Noise levels split, reversed and refined. */
 
 import { readPythonFloat, roundHalfEven } from '../../../lib/python/numbers.ts'
-import { defineNode } from '../../node/define-node.ts'
+import { costOf, defineNode } from '../../node/define-node.ts'
 import { unnamed } from '../../node/dynamic-node.ts'
 import { combo, float, int, string } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
@@ -13,7 +13,11 @@ import { sliceOf } from '../../tensor/window.ts'
 import { linspace } from './schedules.ts'
 import { sigmas, toSigmas } from './sigmas-kind.ts'
 
-const facts = { category: 'model/sampling/sigmas', style: 'schema', cost: 'inline' } as const
+const facts = {
+  category: 'model/sampling/sigmas',
+  style: 'schema',
+  cost: ({ sigmas: levels }: { readonly sigmas: Tensor }) => costOf(levels.data.length),
+} as const
 const outputs = [{ type: 'SIGMAS' }] as const
 const halves = [
   { type: 'SIGMAS', name: 'high_sigmas' },
@@ -122,6 +126,7 @@ export const extendIntermediateSigmas = unnamed(
       spacing: combo(['linear', 'cosine', 'sine']),
     },
     outputs,
+    cost: ({ sigmas: levels, steps }) => costOf(levels.data.length * steps),
     run({ sigmas: { data }, steps, start_at_sigma: start, end_at_sigma: end, spacing }, context) {
       // A negative start means no upper limit.
       const [most, least] = [start < 0 ? Number.POSITIVE_INFINITY : Math.fround(start), Math.fround(end)]

@@ -12,7 +12,7 @@ import { formatTemplate } from '../../python/format/format-template.ts'
 import { toPyValue } from '../../python/python-value.ts'
 import { pyCapitalize, pyLower, pyTitle, pyUpper } from '../../python/text-case.ts'
 import { costOfTexts, refuseLongText } from '../../python/text-limit.ts'
-import { pyLength, pyReplace, pySlice, pyStripLeft, pyStripRight } from '../../python/text-methods.ts'
+import { pyContains, pyLength, pyReplace, pySlice, pyStripLeft, pyStripRight } from '../../python/text-methods.ts'
 import type { Value } from '../../values/value.ts'
 
 export const stringConcatenate = defineNode({
@@ -132,7 +132,7 @@ export const stringContains = defineNode({
   outputs: [{ type: 'BOOLEAN', name: 'contains' }],
   cost: costOfTexts,
   run: ({ string, substring, case_sensitive }) =>
-    values(fold(string, case_sensitive).includes(fold(substring, case_sensitive))),
+    values(pyContains(fold(string, case_sensitive), fold(substring, case_sensitive))),
 })
 
 const COMPARE_MODES = ['Starts With', 'Ends With', 'Equal'] as const
@@ -174,8 +174,8 @@ export const stringFormat = defineDynamicNode({
   outputs: [{ type: 'STRING' }],
   // A value can be of any size, and a width can ask for a long text.
   cost: 'compute',
-  run({ values: given, f_string }) {
+  run({ values: given, f_string }, { checkpoint }) {
     const named = Object.entries<Value>(given).map(([name, value]) => [name, toPyValue(value)])
-    return values(formatTemplate(f_string, Object.fromEntries(named)))
+    return values(formatTemplate(f_string, Object.fromEntries(named), checkpoint))
   },
 })

@@ -1,5 +1,6 @@
 /** Text: cut, compared, searched, formatted, saved. */
 import type { EngineNode } from '../../node/define-node.ts'
+import { boundCpu } from '../../python/text-limit.ts'
 import {
   addTextPrefix,
   addTextSuffix,
@@ -24,7 +25,7 @@ import {
   stringTrim,
 } from './string-nodes.ts'
 
-export const textNodes: readonly EngineNode[] = [
+const nodes: readonly EngineNode[] = [
   stringSubstring,
   stringLength,
   caseConverter,
@@ -49,3 +50,5 @@ export const textNodes: readonly EngineNode[] = [
   stripWhitespace,
   mergeTextLists,
 ]
+
+export const textNodes = nodes.map(boundCpu)

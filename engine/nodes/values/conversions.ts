@@ -24,6 +24,7 @@ import {
   pyTypeName,
   toPyValue,
 } from '../../python/python-value.ts'
+import { costOfTexts } from '../../python/text-limit.ts'
 
 interface Converted {
   readonly float: number
@@ -76,7 +77,7 @@ export const numberConvert = defineNode({
   style: 'schema',
   required: { value: ofType('INT,FLOAT,STRING,BOOLEAN', { display_name: 'value' }) },
   outputs: [{ type: 'FLOAT' }, { type: 'INT' }],
-  cost: 'inline',
+  cost: costOfTexts,
   run({ value }) {
     const { float, int } = convert(toPyValue(value))
     return values(fromPyNumber(float), fromPyNumber(int))

@@ -25,26 +25,34 @@ import type { Value } from '../../values/value.ts'
 const MAX_LENGTH = 10_000
 const MAX_SHOWN = 200
 
-/** Powers and shifts can be long work, and so can a long formula. */
-const HEAVY = /\*\*|pow|<</
+/** Powers and shifts can be long work, and so can texts that grow, a long formula and one over long integers. */
+const HEAVY = /\*\*|pow|<<|['"]/
 const INLINE_LENGTH = 500
 
-function costOf({ expression }: { readonly expression: string }): Cost {
-  return expression.length > INLINE_LENGTH || HEAVY.test(expression) ? 'compute' : 'inline'
+interface MathInputs {
+  readonly expression: string
+  readonly values: Members<Value>
+}
+
+function costOf({ expression, values: given }: MathInputs): Cost {
+  const isLong = (value: Value) => typeof value === 'bigint' && BigInt.asIntN(64, value) !== value
+  const isHeavy = expression.length > INLINE_LENGTH || HEAVY.test(expression) || Object.values(given).some(isLong)
+  return isHeavy ? 'compute' : 'inline'
 }
 
 function failure(expression: string, problem: string): NodeError {
   return new NodeError('ValueError', `Math Expression '${expression}' ${problem}`)
 }
 
-function evaluate(expression: string, given: Members<Value>): PyValue {
+function evaluate(expression: string, given: Members<Value>, checkpoint: () => void): PyValue {
   if (pythonStrip(expression) === '') throw new NodeError('ValueError', 'Expression cannot be empty.')
   if (expression.length > MAX_LENGTH) {
     throw new NodeError('ValueError', `Expression is longer than ${MAX_LENGTH} characters.`)
   }
   const named = Object.entries(given).map(([name, value]) => [name, toPyValue(value)] as const)
   const list = named.map(([, value]) => value)
-  return evaluateExpression(pythonStrip(expression), new Map<string, PyValue>([...named, ['values', list]]))
+  const names = new Map<string, PyValue>([...named, ['values', list]])
+  return evaluateExpression(pythonStrip(expression), names, checkpoint)
 }
 
 /** Throws when the result is no number, or too large for one. */
@@ -71,8 +79,8 @@ export const mathExpression = defineDynamicNode({
   },
   outputs: [{ type: 'FLOAT' }, { type: 'INT' }, { type: 'BOOLEAN', name: 'BOOL' }],
   cost: costOf,
-  run({ expression, values: given }) {
-    const result = evaluate(expression, given)
+  run({ expression, values: given }, { checkpoint }) {
+    const result = evaluate(expression, given, checkpoint)
     const number = asNumber(result)
     if (number === null) {
       const shown = `${pyTypeName(result)}: ${shorten(pyRepr(result), MAX_SHOWN)}`

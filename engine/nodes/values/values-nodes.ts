@@ -1,5 +1,6 @@
 /** Plain values: constants, truth and choices, numbers, lists. */
 import type { EngineNode } from '../../node/define-node.ts'
+import { boundCpu } from '../../python/text-limit.ts'
 import { colorToRgbInt, numberConvert } from './conversions.ts'
 import { andNode, createList, customCombo, notNode, orNode, switchNode } from './logic.ts'
 import { mathExpression } from './math-expression.ts'
@@ -11,7 +12,7 @@ export const valuesNodes: readonly EngineNode[] = [
   seedNode,
   primitiveBoundingBox,
   colorToRgbInt,
-  mathExpression,
+  boundCpu(mathExpression),
   numberConvert,
   resolutionSelector,
   notNode,

@@ -9,7 +9,7 @@ const NAMES = new Map<string, PyValue>([
   ['c', true],
   ['values', [7n, 3.5, true]],
 ])
-const evaluate = (source: string) => evaluateExpression(source, NAMES)
+const evaluate = (source: string) => evaluateExpression(source, NAMES, () => {})
 
 function assertAll(cases: Readonly<Record<string, PyValue>>): void {
   for (const [source, value] of Object.entries(cases)) assert.deepEqual(evaluate(source), value, source)

@@ -15,28 +15,34 @@ const MAX_DEPTH = 480
 
 type Names = ReadonlyMap<string, PyValue>
 
-/** Throws NodeError when the source is no expression, or cannot be evaluated. */
-export function evaluateExpression(source: string, names: Names): PyValue {
+/**
+ * Throws NodeError when the source is no expression, or cannot be evaluated. `checkpoint` is called between operations; it throws
+ * to stop.
+ */
+export function evaluateExpression(source: string, names: Names, checkpoint: () => void): PyValue {
   const expression = parseExpression(source)
   if (expression === null) {
     throw new NodeError('simpleeval.InvalidExpression', 'Sorry, cannot evaluate empty string')
   }
-  return new Evaluator(source, names).evaluate(expression)
+  return new Evaluator(source, names, checkpoint).evaluate(expression)
 }
 
 class Evaluator {
   readonly #source: string
   readonly #names: Names
+  readonly #checkpoint: () => void
   #depth = 0
 
-  constructor(source: string, names: Names) {
+  constructor(source: string, names: Names, checkpoint: () => void) {
     this.#source = source
     this.#names = names
+    this.#checkpoint = checkpoint
   }
 
   evaluate(expression: Expression): PyValue {
     this.#depth += 1
     if (this.#depth > MAX_DEPTH) throw new NodeError('RecursionError', 'maximum recursion depth exceeded')
+    this.#checkpoint()
     const value = this.#valueOf(expression)
     this.#depth -= 1
     return value

@@ -12,6 +12,7 @@ import {
   pyTruth,
   pyTypeName,
 } from '../python-value.ts'
+import { pyContains } from '../text-methods.ts'
 import { bitLength, divideInts, powFloat } from './exact-float.ts'
 import type { BinaryOperator, Comparison, UnaryOperator } from './expression-syntax.ts'
 import { tooHigh, tooLong, typeError, unsupported } from './failures.ts'
@@ -222,7 +223,7 @@ export function isGreater(left: PyValue, right: PyValue): boolean {
 function contains(item: PyValue, container: PyValue): boolean {
   if (isPyList(container)) return container.some((member) => pyEquals(member, item))
   if (typeof container !== 'string') throw typeError(`argument of type '${pyTypeName(container)}' is not iterable`)
-  if (typeof item === 'string') return container.includes(item)
+  if (typeof item === 'string') return pyContains(container, item)
   throw typeError(`'in <string>' requires string as left operand, not ${pyTypeName(item)}`)
 }
 

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { PyValue } from '../python-value.ts'
 import { formatTemplate } from './format-template.ts'
 
-const format = (template: string, a: PyValue, b: PyValue = null) => formatTemplate(template, { a, b })
+const format = (template: string, a: PyValue, b: PyValue = null) => formatTemplate(template, { a, b }, () => {})
 
 test('values without a specification print as Python prints them', () => {
   assert.equal(format('{a}|{b}', 4, 4n), '4.0|4')

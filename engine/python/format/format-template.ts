@@ -13,20 +13,28 @@ type NamedValues = Readonly<Record<string, PyValue>>
 
 const MAX_NESTING = 2
 
-export function formatTemplate(template: string, values: NamedValues): string {
-  return render(template, values, MAX_NESTING)
+/** `checkpoint`: called between the parts; throws to stop. */
+export function formatTemplate(template: string, values: NamedValues, checkpoint: () => void): string {
+  return render(template, { values, nesting: MAX_NESTING, checkpoint })
+}
+
+interface Rendering {
+  readonly values: NamedValues
+  readonly nesting: number
+  checkpoint(): void
 }
 
 function problem(message: string): NodeError {
   return new NodeError('ValueError', message)
 }
 
-function render(template: string, values: NamedValues, nesting: number): string {
-  if (nesting === 0) throw problem('Max string recursion exceeded')
+function render(template: string, rendering: Rendering): string {
+  if (rendering.nesting === 0) throw problem('Max string recursion exceeded')
   const parts: string[] = []
   let length = 0
   for (let at = 0; at < template.length; ) {
-    const { text, end } = readPart(template, at, { values, nesting })
+    rendering.checkpoint()
+    const { text, end } = readPart(template, at, rendering)
     length += text.length
     refuseLongText(length)
     parts.push(text)
@@ -38,11 +46,7 @@ function render(template: string, values: NamedValues, nesting: number): string 
 const BRACE = /[{}]/g
 
 /** Plain text up to a brace, an escaped brace, or a field. */
-function readPart(
-  template: string,
-  at: number,
-  { values, nesting }: { values: NamedValues; nesting: number },
-): { text: string; end: number } {
+function readPart(template: string, at: number, rendering: Rendering): { text: string; end: number } {
   BRACE.lastIndex = at
   const brace = BRACE.exec(template)?.index ?? template.length
   if (brace > at) return { text: template.slice(at, brace), end: brace }
@@ -51,8 +55,10 @@ function readPart(
   if (mark === '}') throw problem("Single '}' encountered in format string")
   if (at + 1 === template.length) throw problem("Single '{' encountered in format string")
   const { name, conversion, spec, end } = readField(template, at + 1)
-  const value = convert(lookUp(name, values), conversion)
-  return { text: formatValue(value, spec.includes('{') ? render(spec, values, nesting - 1) : spec), end }
+  const value = convert(lookUp(name, rendering.values), conversion)
+  const isNested = spec.includes('{')
+  const filled = isNested ? render(spec, { ...rendering, nesting: rendering.nesting - 1 }) : spec
+  return { text: formatValue(value, filled), end }
 }
 
 interface Field {

@@ -2,10 +2,11 @@
  * What happens when a node is scheduled: its cached result is used, or its lazy inputs are settled, or it runs (as often
  * as its input lists ask for) and its result is kept. Order and parallelism are decided by run-graph.ts.
  */
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { NodeRef } from '../../graph/run-event.ts'
 import { type CallSurroundings, findFile, namesInFolder, readInputs } from '../../node/node-call.ts'
 import type { InputFile, MadeReport } from '../../node/node-context.ts'
-import { NodeError } from '../../node/node-error.ts'
+import { Interrupted, NodeError } from '../../node/node-error.ts'
 import { Blocker, type Value } from '../../values/value.ts'
 import { weighResult } from '../../values/value-weight.ts'
 import type { NodeVoice } from '../events/event-line.ts'
@@ -16,6 +17,9 @@ import type { RunState } from '../run-state.ts'
 import type { CallOutcome, RunHost } from './call-node.ts'
 import { type GatheredInputs, gatherInputs } from './gather-inputs.ts'
 import { blockedOutputs, type CallInputs, mergeOutputs, mergeReports, planCalls } from './map-calls.ts'
+
+// Calls of cheap nodes follow each other without leaving the thread; after this long other runs and messages are served.
+const LONGEST_TURN_MS = 4
 
 /** `waiting`: the node has more to wait for and must be scheduled again. */
 type Execution = 'done' | 'waiting'
@@ -154,12 +158,18 @@ async function runCalls(
   const reports: MadeReport[] = []
   const frees: (() => void)[] = []
   let plainBytes = 0
+  let turnStartedAt = performance.now()
   try {
     for (const [index, planned] of planCalls(gathered.lists, definition.is_input_list).entries()) {
       if (planned.blocker !== null) {
         const blocker = silence(state, live.ref, { voice, blocker: planned.blocker })
         calls.push({ outputs: blockedOutputs(blocker, definition.output.length), expand: null })
         continue
+      }
+      if (performance.now() - turnStartedAt > LONGEST_TURN_MS) {
+        await nextTurn()
+        if (state.deps.isCancelled()) throw new Interrupted()
+        turnStartedAt = performance.now()
       }
       const pending = call(state, live, { voice, index, inputs: planned.inputs })
       if (pending instanceof Promise) onSuspend()

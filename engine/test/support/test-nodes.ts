@@ -4,6 +4,7 @@ import { type JsonValue, NumberText } from '../../../lib/json/lossless-json.ts'
 import { defineListNode, defineNode, type EngineNode, values } from '../../node/define-node.ts'
 import { anything, boolean, float, int, string } from '../../node/input-kinds.ts'
 import { Tensor } from '../../tensor/tensor.ts'
+import { boundCpu } from '../../python/text-limit.ts'
 import { Blocker, type Value } from '../../values/value.ts'
 import { testExecutionBlocker, testFacts, testLazyMixImages, testSyncError } from './comfy-test-pack.ts'
 
@@ -170,6 +171,9 @@ const testBlock = defineNode({
   },
 })
 
+/** The same, of a class that has a few seconds of processor time. */
+const testBusyText = boundCpu({ ...testBlock, classType: 'TestBusyText' })
+
 /** Many values become one that holds them. */
 const testFold = defineListNode({
   ...testFacts,
@@ -231,6 +235,7 @@ export const nodes: readonly EngineNode[] = [
   testEndless,
   testExit,
   testBlock,
+  testBusyText,
   testFold,
   testNonsense,
   testCounter,
