@@ -80,13 +80,20 @@ export function toNodesError(nodeErrors: GraphRefusal['nodeErrors']): GraphError
   return new GraphError('invalid', message, Object.fromEntries(reported))
 }
 
+interface MissingClass {
+  readonly node_id: string
+  readonly class_type: string | null
+  /** Why it is missing, where that is known. */
+  readonly hint?: string
+}
+
 function ofWorkflow(error: WorkflowError): GraphError {
   if (error.type !== 'missing_node_type') return new GraphError('invalid', error.message)
-  const { node_id: id, class_type: classType } = error.extra_info as { node_id: string; class_type: string | null }
+  const { node_id: id, class_type: classType, hint } = error.extra_info as unknown as MissingClass
   const problem =
     classType === null
       ? 'has no class_type'
-      : `the node class ${JSON.stringify(classType)} does not exist here; a custom node may not be installed`
+      : `the node class ${JSON.stringify(classType)} does not exist here; ${hint ?? 'a custom node may not be installed'}`
   const item: FieldError = { field: '', reason: error.type, message: clipMessage(problem) }
   const message = classType === null ? `Node ${id}: ${problem}` : `Node ${id} (${classType}): ${problem}`
   return new GraphError('invalid', clipMessage(message), Object.fromEntries([[id, [item]]]))

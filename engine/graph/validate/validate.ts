@@ -5,6 +5,7 @@
  */
 
 import { finishNow, type Work } from '../../../lib/waiting/turns.ts'
+import { explainAbsent } from '../absent-classes.ts'
 import type { Graph, GraphNode } from '../graph.ts'
 import { readNodeSpec } from '../input-specs.ts'
 import type { NodeCatalog, NodeDefinition } from '../node-catalog.ts'
@@ -63,7 +64,7 @@ function readClasses(graph: Graph, catalog: NodeCatalog): Classes {
   for (const [id, node] of graph) {
     if (rules.has(node.classType)) continue
     const definition = node.classType === '' ? null : catalog.find(node.classType)
-    if (definition === null) return { error: missingClass(id, node) }
+    if (definition === null) return { error: missingClass(id, node, catalog) }
     rules.set(node.classType, rulesOfClass(definition, node.classType, catalog))
   }
   return { rules }
@@ -85,19 +86,21 @@ function rulesOfClass(definition: NodeDefinition, classType: string, catalog: No
   return rules
 }
 
-function missingClass(id: string, { classType, title }: GraphNode): WorkflowError {
+function missingClass(id: string, { classType, title }: GraphNode, catalog: NodeCatalog): WorkflowError {
   const isNameless = classType === ''
+  const hint = explainAbsent(classType, [catalog])
   const shown = isNameless ? title || `ID #${id}` : (title ?? classType)
   return {
     type: 'missing_node_type',
     message: isNameless
       ? `Node '${shown}' has no class_type. The workflow may be corrupted or a custom node is missing.`
-      : `Node '${shown}' not found. The custom node may not be installed.`,
+      : `Node '${shown}' not found${hint === null ? '. The custom node may not be installed' : `: ${hint}`}.`,
     details: `Node ID '#${id}'`,
     extra_info: {
       node_id: id,
       class_type: isNameless ? null : classType,
       node_title: isNameless ? title : shown,
+      ...(hint !== null && { hint }),
     },
   }
 }

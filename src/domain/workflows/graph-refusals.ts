@@ -90,14 +90,14 @@ function toMissing({ nodeId, input, value, missing }: PlacedLack): object[] {
   return missing === null ? [] : [{ name: value, ...missing, node_id: nodeId, input }]
 }
 
-function toLackError({ classType, input, value, isElsewhere, missing }: PlacedLack): FieldError {
+function toLackError({ classType, input, value, isElsewhere, hint = null, missing }: PlacedLack): FieldError {
   const file = missing === null || missing.folder === null ? value : `${missing.folder}/${value}`
   const [reason, thing] =
     input === null
       ? ['missing_node_type', `the node class ${JSON.stringify(classType)}`]
       : ['value_not_in_list', `${JSON.stringify(file)} for input ${input}`]
   const owners = missing?.engines.slice(0, MAX_NAMED_ENGINES) ?? []
-  const where = owners.length === 0 ? '' : `; it is on ${owners.join(', ')}`
+  const where = owners.length === 0 ? (hint === null ? '' : `; ${hint}`) : `; it is on ${owners.join(', ')}`
   const message = isElsewhere ? `no engine that has the rest has ${thing}${where}` : `no engine has ${thing}${where}`
   return { field: input ?? '', reason, message: clipMessage(message) }
 }

@@ -3,6 +3,7 @@
  * with the same needs share a key: they wait in one lane of the queue, and which engines can run them is found out per lane.
  */
 import { hash } from 'node:crypto'
+import { explainAbsent } from '../../../engine/graph/absent-classes.ts'
 import { declaredInputs } from '../../../engine/graph/dynamic-inputs.ts'
 import type { Graph, GraphNode } from '../../../engine/graph/graph.ts'
 import { type DeclaredInput, readNodeSpec } from '../../../engine/graph/input-specs.ts'
@@ -29,6 +30,8 @@ export interface Lack {
   readonly value: string | null
   /** Another engine has it, but lacks something else. */
   readonly isElsewhere: boolean
+  /** Of a class: why no engine has it, where that is known. */
+  readonly hint?: string | null
 }
 
 /** The same, and of weights where they belong and who has them. */
@@ -83,7 +86,8 @@ export function findLacks(graph: Graph, catalog: NodeCatalog, others: readonly N
     const { classType } = node
     if (catalog.find(classType) === null) {
       const isKnown = others.some((other) => other.find(classType) !== null)
-      lacks.push({ nodeId, classType, input: null, value: null, isElsewhere: isKnown })
+      const hint = explainAbsent(classType, [catalog, ...others])
+      lacks.push({ nodeId, classType, input: null, value: null, isElsewhere: isKnown, hint })
       continue
     }
     for (const [input, value] of chosenValues(node, [catalog])) {

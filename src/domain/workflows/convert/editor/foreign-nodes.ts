@@ -68,14 +68,15 @@ export function refuseForPage(id: string, type: string, properties: JsonObject):
   )
 }
 
-export function refuseUnknown(id: string, type: string, properties: JsonObject): never {
+/** `hint`: why no engine has the class, where that is known. */
+export function refuseUnknown(id: string, type: string, properties: JsonObject, hint: string | null): never {
   const pack = packOf(properties)
   const from = pack === null ? '' : `, from ${pack}`
-  const remedy = pack === null ? 'install its pack' : `install ${pack}`
+  const remedy = hint ?? `${pack === null ? 'install its pack' : `install ${pack}`} on an engine, or remove the node`
   return refuseConversion(
     'unknown_class',
     `node ${id} has the class ${JSON.stringify(type)}${from}, which no engine here has, and the file does not say which ` +
-      `of its values belongs to which input: ${remedy} on an engine, or remove the node`,
+      `of its values belongs to which input: ${remedy}`,
     { nodeId: id },
   )
 }

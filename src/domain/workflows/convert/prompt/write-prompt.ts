@@ -2,6 +2,8 @@
  * Makes the prompt of a loaded workflow: every node that is neither muted, bypassed nor a helper of the editor, with the values
  * of its widgets, then its links, which come before values of the same name.
  */
+import { explainAbsent } from '../../../../../engine/graph/absent-classes.ts'
+import type { NodeCatalog } from '../../../../../engine/graph/node-catalog.ts'
 import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../../../lib/json/lossless-json.ts'
 import type { Work } from '../../../../../lib/waiting/turns.ts'
 import { createBudget, type Spend } from '../budget.ts'
@@ -27,6 +29,8 @@ export interface WriteOptions {
   readonly now: Date
   /** As Math.random: which of several alternatives in a text is taken. */
   readonly random: () => number
+  /** The classes of the engines. */
+  readonly catalog: NodeCatalog
 }
 
 export interface Prompt {
@@ -41,8 +45,7 @@ const MAX_DEPTH = 100
 // Texts in a subgraph are there once, and in the prompt for every node that shows it.
 const MAX_CHARACTERS = 33_554_432
 
-interface Writing {
-  readonly random: () => number
+interface Writing extends Pick<WriteOptions, 'random' | 'catalog'> {
   readonly replaceText: ReplaceText
   readonly resolveInput: ReturnType<typeof createResolveInput>
   /** The ids of all nodes in the prompt. */
@@ -53,7 +56,10 @@ interface Writing {
 }
 
 /** In steps, so that a large file does not hold up other work. */
-export function* writePromptSteps({ root, subgraphs }: EditorWorkflow, { now, random }: WriteOptions): Work<Prompt> {
+export function* writePromptSteps(
+  { root, subgraphs }: EditorWorkflow,
+  { now, random, catalog }: WriteOptions,
+): Work<Prompt> {
   const places: Placed[] = []
   for (const place of activePlaces(root)) {
     places.push(place)
@@ -73,7 +79,7 @@ export function* writePromptSteps({ root, subgraphs }: EditorWorkflow, { now, ra
   }
   const resolveInput = createResolveInput()
   const written = new Set(places.map(({ id }) => id))
-  const writing: Writing = { random, replaceText, resolveInput, written, spend, warnings: [] }
+  const writing: Writing = { random, catalog, replaceText, resolveInput, written, spend, warnings: [] }
   const nodes: [id: string, node: JsonObject][] = []
   for (const place of places) {
     const { id, node } = place
@@ -179,9 +185,11 @@ function writeInputs(place: Placed, writing: Writing): Inputs {
   return inputs
 }
 
-function checkUnknown({ node, id }: Placed, { warnings }: Writing): void {
-  if (node.isUnreadable === true) refuseUnknown(id, node.type, node.properties)
-  const message = `no engine here has the class ${JSON.stringify(node.type)}: its values are taken by the names that the file gives`
+function checkUnknown({ node, id }: Placed, { warnings, catalog }: Writing): void {
+  const hint = explainAbsent(node.type, [catalog])
+  if (node.isUnreadable === true) refuseUnknown(id, node.type, node.properties, hint)
+  const why = hint === null ? '' : ` (${hint})`
+  const message = `no engine here has the class ${JSON.stringify(node.type)}${why}: its values are taken by the names that the file gives`
   warnings.push({ nodeId: id, input: null, message })
 }
 
