@@ -41,7 +41,7 @@ const SHORT_SEARCH = 32
  * Where a text occurs next in another, from `start` on; -1: nowhere. Linear in both, by Knuth, Morris and Pratt: JavaScript's own
  * search takes hours for a long `find` that nearly occurs again and again, and nothing can stop it.
  */
-export function createSearch(find: string): (text: string, start: number) => number {
+function createSearch(find: string): (text: string, start: number) => number {
   if (find.length <= SHORT_SEARCH) return (text, start) => text.indexOf(find, start)
   const { length } = find
   /** Of each beginning of `find`, how long a shorter one is that it ends with. */

@@ -20,6 +20,7 @@ import { createSubmitBatch } from '../../domain/jobs/batches/submit-batch.ts'
 import { createEngineDrain } from '../../domain/jobs/claim/engine-drain.ts'
 import { createLaneKeeper } from '../../domain/jobs/claim/lane-keeper.ts'
 import { createStorageWatch } from '../../domain/jobs/claim/storage-watch.ts'
+import { createTurnKeeper } from '../../domain/jobs/claim/turn-keeper.ts'
 import { createWorker, type Worker } from '../../domain/jobs/claim/worker.ts'
 import { createCancelJob } from '../../domain/jobs/end/cancel-job.ts'
 import { combineObservers, type JobObserver } from '../../domain/jobs/observer.ts'
@@ -88,6 +89,7 @@ const MINUTE_MS = 60_000
 // So many jobs that were dropped from memory are worth a collection.
 const MANY_JOBS = 500
 const SHARED_FRESH_MS = 2000
+const TURN_LOOK_MS = 500
 
 /** Workers of one pool, not started yet. */
 export type CreatePoolWorker = (pool: string, workers: number) => Worker
@@ -142,6 +144,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
   const recover = createRecover(shared)
   const expiry = createExpiry({ ...shared, expiredGraceMs: config.expiredGraceMs })
   const lanes = createLaneKeeper({ ...shared, directory, newId: newUuidV4 })
+  const turnKeeper = createTurnKeeper({ store: store.jobs, fleet, workers: () => poolWorkers.keys(), clock, log })
   const collectIdle = createIdleCollection()
   let hasLetGo = false
   const chores: Chore[] = [
@@ -158,6 +161,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       clock,
       log,
     }),
+    { name: 'keep-turns', runs: 'each', everyMs: TURN_LOOK_MS, run: () => turnKeeper.look() },
     ...(fleet.hasLanes ? createLaneChores(lanes, { heartbeat: parts.heartbeat, bus }) : []),
     { name: 'collect-assets', runs: 'once', everyMs: MINUTE_MS, run: (signal) => parts.assets.collect({ signal }) },
     {

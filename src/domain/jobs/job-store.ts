@@ -159,6 +159,21 @@ export interface ReturnedLease extends Lease {
   readonly isSpent?: boolean
   /** The attempt failed for a reason that may have been the engine's; `Claim.engineLosses` counts these. */
   readonly isEngineLoss?: boolean
+  /**
+   * It gave way to other accounts: the job goes behind all that wait of its own account, and that is treated as if it had been served
+   * so many claims after the latest one. Left out or 0: the job goes back to its former position.
+   */
+  readonly spentTurns?: number
+}
+
+/** Who holds slots, and what others would have to wait for there. */
+export interface OutwaitedQuery {
+  readonly pool: string
+  readonly now: Date
+  /** The lanes that the slots serve; null: they take whatever waits in the pool. */
+  readonly lanes: readonly string[] | null
+  /** Accounts that hold jobs. */
+  readonly accountIds: readonly string[]
 }
 
 /** What a worker writes while it holds the lease, or as its last write. */
@@ -232,6 +247,8 @@ export interface RunStore
   extends Pick<JobStore, 'claim' | 'claimSeveral' | 'foresee' | 'claimForeseen' | 'renew' | 'commit' | 'release'> {
   /** Left out by a store that asks again by itself until a claim is answered. */
   readonly findClaim?: JobStore['findClaim']
+  /** Left out by a store that does not tell who else waits. */
+  readonly findOutwaited?: JobStore['findOutwaited']
   /** `lease`: of the run that needs them. A store that is asked directly needs no proof of it. */
   reserveOutputNumbers(accountId: string, folder: string, prefix: string, count: number, lease: Lease): Promise<number>
 }
@@ -305,6 +322,11 @@ export interface JobStore {
   withdraw(lease: Lease, now: Date): Promise<boolean>
   /** Gives jobs back to the queue at once. A canceling job becomes canceled; it is not charged if its attempt was spent. */
   release(leases: readonly ReturnedLease[], now: Date): Promise<TouchedJob[]>
+  /**
+   * Which of these accounts have to give way: another one waits that may run a job and runs none, or at least two fewer. With a
+   * smaller difference the two would only take turns with each other.
+   */
+  findOutwaited(query: OutwaitedQuery): Promise<readonly string[]>
   /** queued -> canceled, running -> canceling; everything else stays. `isOnlyQueued`: one that runs is `left_running`. */
   cancel(accountId: string, jobId: string, now: Date, isOnlyQueued?: boolean): Promise<CancelOutcome>
   /**

@@ -8,7 +8,7 @@ const NEXT = {
   // `succeeded`: answered with the result of an equal earlier job. A waiting job that can never run (its credentials are lost, or no
   // engine has its classes) is claimed before it fails.
   queued: ['running', 'succeeded', 'canceled', 'expired'],
-  // `queued`: the lease was lost, and the job waits for its next attempt.
+  // `queued`: the lease was lost, and the job waits for its next attempt; or it was given back, in a drain or to let others have their turn.
   running: ['succeeded', 'failed', 'canceling', 'queued', 'expired'],
   canceling: ['canceled', 'succeeded', 'failed', 'expired'],
   succeeded: [],

@@ -9,6 +9,7 @@ import { testJobStoreReads } from './job-store-reads.ts'
 import { testJobStoreReuse } from './job-store-reuse.ts'
 import { testJobStoreSubmits } from './job-store-submits.ts'
 import { testJobStoreSweeps } from './job-store-sweeps.ts'
+import { testJobStoreTurns } from './job-store-turns.ts'
 
 export function testJobStore(opener: StoreOpener): void {
   testJobStoreSubmits(opener)
@@ -17,6 +18,7 @@ export function testJobStore(opener: StoreOpener): void {
   testJobStoreLanes(opener)
   testJobStoreCommits(opener)
   testJobStoreLeases(opener)
+  testJobStoreTurns(opener)
   testJobStoreReuse(opener)
   testJobStoreSweeps(opener)
 }

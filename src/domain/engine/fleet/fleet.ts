@@ -58,6 +58,14 @@ interface PlacedJob {
   readonly lane: string
 }
 
+interface ResidentRoom {
+  readonly engineId: string
+  /** True also where how much runs is bounded by the workers of each pool, not by slots. */
+  readonly hasRoom: boolean
+  /** Those that it serves; null: it takes whatever waits. */
+  readonly lanes: readonly string[] | null
+}
+
 /** An engine of this process, for the registry of all. */
 export interface PublishableEngine {
   readonly isShared: boolean
@@ -233,6 +241,18 @@ class EngineFleet implements AsyncDisposable {
   /** Whether an engine may be given work, be it free now or later. */
   isAvailable(engineId: string): boolean {
     return this.#find(engineId).isAvailable()
+  }
+
+  /** The engine that is in this process, as far as claims depend on it; null: there is none that may be given work. */
+  resident(): ResidentRoom | null {
+    const member = this.#members.find(({ engine }) => engine.isResident)
+    if (member === undefined || !member.isAvailable()) return null
+    const { hasLanes } = this.#options
+    return {
+      engineId: member.id,
+      hasRoom: !hasLanes || member.hasRoom(),
+      lanes: hasLanes ? servedLanes(member, this.#lanes) : null,
+    }
   }
 
   /** What another process must know of an engine that it is asked to find work for. */

@@ -33,6 +33,13 @@ export interface Worker extends AsyncDisposable {
   /** Takes the runs from one engine and gives their jobs back to the queue, without spending an attempt. */
   evict(engineId: string): Promise<void>
   stats(): WorkerStats
+  readonly pool: string
+  /** Whether it may begin one more run, as far as that depends on its own number of runs. */
+  hasRoom(): boolean
+  /** Those that engines compute now. */
+  computing(): readonly JobRun[]
+  /** Ends a run so that others have their turn: its job goes behind all that wait of its account, without spending an attempt. */
+  giveWay(run: JobRun): Promise<void>
   /** Looks for work at once: some may be on its way to the store. */
   look(): void
 }
@@ -130,6 +137,25 @@ class ClaimingWorker implements Worker {
       running: this.#runs.size,
       isDraining: this.#closing.signal.aborted,
     }
+  }
+
+  get pool(): string {
+    return this.#options.pool
+  }
+
+  hasRoom(): boolean {
+    return this.#room() > 0
+  }
+
+  computing(): readonly JobRun[] {
+    return [...this.#runs.values()].filter((run) => run.isComputing)
+  }
+
+  async giveWay(run: JobRun): Promise<void> {
+    run.abandon()
+    // Beyond the bound of overtaking, every other account that waits comes before this one.
+    await this.#leases.giveBack([{ ...run.lease, spentTurns: this.#options.maxOvertakes + 1 }])
+    await run.done
   }
 
   look(): void {

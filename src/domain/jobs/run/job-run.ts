@@ -104,6 +104,11 @@ export class JobRun {
       trace?.follow(this.#run(), this.#listener, (nodeId) => this.#graph?.get(nodeId)?.classType ?? null) ?? this.#run()
   }
 
+  /** The engine computes, nobody has stopped it and it has not come to its end. */
+  get isComputing(): boolean {
+    return this.#state.phase === 'executing' && this.#state.stop === null
+  }
+
   /** Somebody canceled the job. Harmless once the run is at its end: what it reached counts. */
   cancel(): void {
     this.#move({ move: 'stop', stop: { cause: 'cancel' } })

@@ -4,7 +4,7 @@ import { createClaims, findClaim } from '../operations/jobs/claim-job.ts'
 import { createCommitRun } from '../operations/jobs/commit-run.ts'
 import { reserveOutputNumbers } from '../operations/jobs/job-outputs.ts'
 import { reapLeases, releaseLeases, renewLeases } from '../operations/jobs/leases.ts'
-import { findLanes, joinLane } from '../operations/jobs/waiting-lanes.ts'
+import { findLanes, findOutwaited, joinLane } from '../operations/jobs/waiting-lanes.ts'
 import { withdrawJob } from '../operations/jobs/withdraw-job.ts'
 import type { StoreParts } from './store-parts.ts'
 
@@ -14,6 +14,7 @@ type RunWrites = Pick<
   | 'claimSeveral'
   | 'findClaim'
   | 'findLanes'
+  | 'findOutwaited'
   | 'joinLane'
   | 'renew'
   | 'commit'
@@ -32,6 +33,7 @@ export function createRunWrites({ durable, relaxed, read, chore, clock }: StoreP
     ...createClaims(relaxed),
     findClaim: (leaseId) => findClaim(relaxed, leaseId),
     findLanes: (known, after) => findLanes(read, known, after),
+    findOutwaited: (query) => findOutwaited(read, query),
     joinLane: (lane) => joinLane(chore, lane),
     renew: (leases, until) => renewLeases(relaxed, leases, until.getTime()),
     commit: (lease, change) => commitRun(lease, change, clock.now()),

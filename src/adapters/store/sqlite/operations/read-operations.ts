@@ -41,7 +41,7 @@ import { prepareCompleteJob } from './jobs/job-row.ts'
 import { prepareListBatchJobs, prepareListJobs, prepareListLabelledJobs } from './jobs/list-job-rows.ts'
 import { prepareFindRecord, prepareListHistory, prepareListLive, prepareSelectJobs } from './jobs/read-run-records.ts'
 import { prepareFindResult } from './jobs/reuse-result.ts'
-import { prepareFindLanes } from './jobs/waiting-lanes.ts'
+import { prepareFindLanes, prepareFindOutwaited } from './jobs/waiting-lanes.ts'
 import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
 import { prepareFindCatalogs, prepareListEngines, prepareMeasureCatalogs } from './nodes/engine-rows.ts'
 import { prepareGlance } from './nodes/glance.ts'
@@ -74,6 +74,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     listJobs: prepareListJobs(database, { completeJob }),
     listLabelledJobs: prepareListLabelledJobs(database, { completeJob }),
     findLanes: prepareFindLanes(database),
+    findOutwaited: prepareFindOutwaited(database),
     searchJobs: prepareSearchJobs(database),
     findSummaries: prepareFindSummaries(database),
     findDetails: prepareFindDetails(database),

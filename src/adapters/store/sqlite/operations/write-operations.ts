@@ -46,7 +46,7 @@ import {
 import { prepareKeepProgress, prepareSweepCalls } from './calls/unfinished-calls.ts'
 import { prepareGrant, prepareRefund } from './credits/grants.ts'
 import { prepareCancel } from './jobs/cancel-job.ts'
-import { prepareClaims } from './jobs/claim-job.ts'
+import { createClaimTurns, prepareClaims } from './jobs/claim-job.ts'
 import { prepareCommit } from './jobs/commit-run.ts'
 import { prepareReserveOutputNumbers } from './jobs/job-outputs.ts'
 import { prepareExpireJobs, prepareRemoveJobs, prepareWithdraw } from './jobs/job-retention.ts'
@@ -77,16 +77,17 @@ import { prepareReplayDelivery, prepareReplayRange, prepareSweepDeliveries } fro
 
 export function prepareWriteOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
+  const turns = createClaimTurns(database)
   const operations = {
     submit: prepareSubmit(database),
     submitBatch: prepareSubmitBatch(database),
     answerAgain: prepareAnswerAgain(database, { completeJob }),
     sweepResults: prepareSweepResults(database),
-    ...prepareClaims(database, { completeJob }),
+    ...prepareClaims(database, { completeJob, turns }),
     joinLane: prepareJoinLane(database),
     renew: prepareRenew(database),
     commit: prepareCommit(database, { completeJob }),
-    release: prepareRelease(database),
+    release: prepareRelease(database, turns),
     withdraw: prepareWithdraw(database),
     cancel: prepareCancel(database, { completeJob }),
     reap: prepareReap(database),

@@ -100,6 +100,7 @@ type JobReads = Pick<
   | 'findLog'
   | 'list'
   | 'findLanes'
+  | 'findOutwaited'
   | 'countByStatus'
 >
 
@@ -116,6 +117,7 @@ function createJobReads(read: StoreChannels['read']): JobReads {
     findLog: (accountId, jobId, now) => read.call('findLog', { accountId, jobId, now: now.getTime() }),
     list: (accountId, query) => listJobs(read, accountId, query),
     findLanes: (known, after = FIRST_LANE) => read.call('findLanes', { known, after }),
+    findOutwaited: ({ now, ...query }) => read.call('findOutwaited', { ...query, now: now.getTime() }),
     findClaim: async (leaseId) => toClaim(await read.call('findClaim', leaseId), leaseId),
     findOwner: (jobId) => read.call('findOwner', jobId),
     findHolders: async (jobIds) => new Map(await read.call('findHolders', jobIds)),

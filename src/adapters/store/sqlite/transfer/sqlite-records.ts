@@ -60,7 +60,7 @@ export function openSqliteRecords(directory: string, now: Date): SqliteRecords {
         database,
         `SELECT id, lease_id FROM job WHERE status IN ('running', 'canceling') AND lease_id IS NOT NULL`,
       ).all()
-      const leases = held.map(([jobId, leaseId]) => [jobId, leaseId, false, 0] as const)
+      const leases = held.map(([jobId, leaseId]) => [jobId, leaseId, false, 0, 0] as const)
       inTransaction(() => void prepareRelease(database)({ leases, now: now.getTime() }))
     },
     async retire(movedTo) {

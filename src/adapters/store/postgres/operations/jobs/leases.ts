@@ -57,6 +57,7 @@ export async function releaseLeases(
   return giveBack(tx, [...new Set(inOrder)], {
     refundedAttempts: ([id]) => (leaseOf.get(id)?.isSpent === true ? 0 : 1),
     engineLosses: ([id]) => (leaseOf.get(id)?.isEngineLoss === true ? 1 : 0),
+    spentTurns: ([id]) => leaseOf.get(id)?.spentTurns ?? 0,
     at: now,
     why([id]) {
       if (leaseOf.get(id)?.isEngineLoss === true) return 'engine_fault'
@@ -95,6 +96,7 @@ export async function reapLeases(tx: Queryable, input: ReapInput): Promise<Touch
   return giveBack(tx, lapsed, {
     refundedAttempts: () => 0,
     engineLosses: () => 0,
+    spentTurns: () => 0,
     at: now,
     why: () => 'worker_lost',
     toEnd([id, , status, attempt]) {
@@ -108,6 +110,8 @@ interface GiveBack {
   /** Attempts to give back: 1 when the run was not at fault. */
   readonly refundedAttempts: (row: HeldRow) => 0 | 1
   readonly engineLosses: (row: HeldRow) => 0 | 1
+  /** Above 0: it goes behind all that wait, and its account is as if it had been served so many claims later. */
+  readonly spentTurns: (row: HeldRow) => number
   readonly at: number
   readonly why: (row: HeldRow) => AttemptEnd
   /** null: the job goes back to the queue. */
@@ -125,14 +129,16 @@ const REQUEUE = statement<[jobId: string, version: number]>(
   `WITH back AS (
      UPDATE job SET status = 'queued', lease_id = NULL, lease_until = NULL, attempt = job.attempt - given.attempts,
        engine_losses = engine_losses + given.losses, version = version + 1,
+       seq = CASE WHEN given.turns > 0 THEN nextval(pg_get_serial_sequence('job', 'seq')) ELSE seq END,
        attempts = CASE WHEN length(coalesce(job.attempts, '')) < ${ATTEMPTS_LENGTH} THEN (coalesce(job.attempts, '[]')::jsonb
          || jsonb_build_array(jsonb_build_array(job.attempt, engine_id, started_at, $5::bigint, given.why)))::text
          ELSE job.attempts END
-     FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[]) AS given(job_id, attempts, losses, why)
-     WHERE id = given.job_id RETURNING id, account_id, version),
+     FROM unnest($1::uuid[], $2::int[], $3::int[], $4::text[], $6::int[]) AS given(job_id, attempts, losses, why, turns)
+     WHERE id = given.job_id RETURNING id, account_id, version, given.turns),
    counted AS (
-     UPDATE account_load AS load SET running = load.running - change.jobs, started = load.started - change.jobs
-     FROM (SELECT account_id, count(*) AS jobs FROM back GROUP BY account_id) AS change
+     UPDATE account_load AS load SET running = load.running - change.jobs, started = load.started - change.jobs,
+       served = CASE WHEN change.turns > 0 THEN nextval('claim_turn') + change.turns ELSE load.served END
+     FROM (SELECT account_id, count(*) AS jobs, max(turns) AS turns FROM back GROUP BY account_id) AS change
      WHERE load.account_id = change.account_id)
    SELECT id, version FROM back`,
 )
@@ -160,6 +166,7 @@ async function giveBack(tx: Queryable, held: readonly HeldRow[], rules: GiveBack
 }
 
 function toReturnColumns(rows: readonly HeldRow[], rules: GiveBack): unknown[] {
-  const { refundedAttempts, engineLosses, why, at } = rules
-  return [rows.map(([id]) => id), rows.map(refundedAttempts), rows.map(engineLosses), rows.map(why), at]
+  const { refundedAttempts, engineLosses, spentTurns, why, at } = rules
+  const returned = [rows.map(([id]) => id), rows.map(refundedAttempts), rows.map(engineLosses), rows.map(why)]
+  return [...returned, at, rows.map(spentTurns)]
 }

@@ -1,5 +1,5 @@
 /** The lanes of a pool's queue: found by stepping from one to the next through the index, never by walking the jobs in them. */
-import type { LanePlace, WaitingLane } from '../../../../../domain/jobs/job-store.ts'
+import type { LanePlace, OutwaitedQuery, WaitingLane } from '../../../../../domain/jobs/job-store.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 
 // An answer stays small; the caller asks again for the rest.
@@ -54,4 +54,32 @@ export async function joinLane(db: Queryable, lane: string): Promise<number> {
     after = lastId
   }
   return joined
+}
+
+const MAX_WAITING = 1000
+
+const firstWaiting = (condition: string) => `
+  SELECT account_id FROM job
+  WHERE status = 'queued' AND pool = $2 AND expires_at > $3 AND ($4::text[] IS NULL OR needs = ANY($4)) ${condition}
+  ORDER BY account_id LIMIT 1`
+
+// The accounts that wait are found by stepping from one to the next.
+const FIND_OUTWAITED = statement<[accountId: string]>(
+  'lanes.find_outwaited',
+  `WITH RECURSIVE waiting AS (
+     (SELECT first.account_id, 1 AS depth FROM (${firstWaiting('')}) AS first)
+     UNION ALL
+     SELECT further.account_id, waiting.depth + 1 FROM waiting CROSS JOIN LATERAL (
+       ${firstWaiting('AND account_id > waiting.account_id')}) AS further WHERE waiting.depth < ${MAX_WAITING})
+   SELECT holder.account_id FROM account_load AS holder WHERE holder.account_id = ANY($1::text[]) AND EXISTS (
+     SELECT 1 FROM waiting JOIN account_load AS other ON other.account_id = waiting.account_id
+     WHERE other.account_id <> holder.account_id AND other.running < least(other.max_running, greatest(1, holder.running - 1)))`,
+)
+
+export async function findOutwaited(
+  db: Queryable,
+  { accountIds, pool, now, lanes }: OutwaitedQuery,
+): Promise<string[]> {
+  const rows = await db.all(FIND_OUTWAITED, [accountIds, pool, now.getTime(), lanes])
+  return rows.map(([accountId]) => accountId)
 }

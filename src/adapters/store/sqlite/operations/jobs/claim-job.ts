@@ -250,15 +250,25 @@ interface Claims {
   readonly foresee: (input: ForeseeInput) => readonly ForeseenAnswer[]
 }
 
-export function prepareClaims(database: DatabaseSync, { completeJob }: { readonly completeJob: CompleteJob }): Claims {
+/** Numbers every claim. A claim that is undone leaves a gap, which changes no order. */
+interface ClaimTurns {
+  last: number
+}
+
+export function createClaimTurns(database: DatabaseSync): ClaimTurns {
+  const [[last]] = prepareRows<[number]>(database, 'SELECT coalesce(max(served), 0) FROM account').all()
+  return { last }
+}
+
+export function prepareClaims(
+  database: DatabaseSync,
+  { completeJob, turns }: { readonly completeJob: CompleteJob; readonly turns: ClaimTurns },
+): Claims {
   const takeAny = prepareRows<TakenRow>(database, TAKE_ANY)
   const takeFitting = prepareRows<TakenRow>(database, TAKE_FITTING)
   const takeOne = prepareRows<TakenRow>(database, TAKE_ONE)
   const takeRoom = database.prepare(`
     UPDATE account SET queued = queued - 1, running = running + 1, served = ? WHERE id = ? AND running < max_running`)
-  // Numbers every claim. A claim that is undone leaves a gap, which changes no order.
-  const [[lastServed]] = prepareRows<[number]>(database, 'SELECT coalesce(max(served), 0) FROM account').all()
-  let served = lastServed
   const companionsOf = prepareCompanions(database)
   const originOf = prepareTracedOrigin(database)
   const selectOutputs = prepareOutputs(database)
@@ -275,8 +285,8 @@ export function prepareClaims(database: DatabaseSync, { completeJob }: { readonl
     if (taken === undefined) return null
     const held = toHeldTerms(taken)
     const [, id, accountId] = held.row
-    served += 1
-    if (takeRoom.run(served, accountId).changes !== 1)
+    turns.last += 1
+    if (takeRoom.run(turns.last, accountId).changes !== 1)
       throw new Error(`Account ${accountId} has no room for job ${id}.`)
     return held
   }

@@ -1,11 +1,12 @@
 /** The life of leases: renewed in one statement, given back by a worker that drains, taken back when they have run out. */
 
-import type { DatabaseSync } from 'node:sqlite'
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { Lease, ReturnedLease, TouchedJob } from '../../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
 import { ATTEMPTS_LENGTH, type AttemptEnd } from '../../../rows/jobs/attempt-fields.ts'
 import { COLUMN } from '../../../rows/jobs/job-row.ts'
 import { prepareRows } from '../statement.ts'
+import { createClaimTurns } from './claim-job.ts'
 import { prepareEndJob } from './end-job.ts'
 
 type LeaseFields = readonly [jobId: string, leaseId: string]
@@ -15,7 +16,13 @@ interface RenewInput {
   readonly until: number
 }
 
-type ReturnedFields = readonly [jobId: string, leaseId: string, isSpent: boolean, engineLosses: number]
+type ReturnedFields = readonly [
+  jobId: string,
+  leaseId: string,
+  isSpent: boolean,
+  engineLosses: number,
+  spentTurns: number,
+]
 
 interface ReleaseInput {
   readonly leases: readonly ReturnedFields[]
@@ -34,8 +41,9 @@ export function toLeaseFields({ jobId, leaseId }: Lease): LeaseFields {
   return [jobId, leaseId]
 }
 
-export function toReturnedFields({ jobId, leaseId, isSpent, isEngineLoss }: ReturnedLease): ReturnedFields {
-  return [jobId, leaseId, isSpent === true, isEngineLoss === true ? 1 : 0]
+export function toReturnedFields(returned: ReturnedLease): ReturnedFields {
+  const { jobId, leaseId, isSpent, isEngineLoss, spentTurns = 0 } = returned
+  return [jobId, leaseId, isSpent === true, isEngineLoss === true ? 1 : 0, spentTurns]
 }
 
 export function prepareRenew(database: DatabaseSync): (input: RenewInput) => [jobId: string, status: JobStatus][] {
@@ -50,22 +58,32 @@ export function prepareRenew(database: DatabaseSync): (input: RenewInput) => [jo
 
 type HeldRow = [seq: number, jobId: string, accountId: string, status: JobStatus, attempt: number]
 
-export function prepareRelease(database: DatabaseSync): (input: ReleaseInput) => TouchedJob[] {
+/** `turns`: of those who claim from the same store. */
+export function prepareRelease(
+  database: DatabaseSync,
+  turns = createClaimTurns(database),
+): (input: ReleaseInput) => TouchedJob[] {
   const selectHeld = prepareRows<HeldRow>(
     database,
     `SELECT seq, id, account_id, status, attempt FROM job
      WHERE id = ? AND lease_id = ? AND status IN ('running', 'canceling')`,
   )
   const requeueJob = prepareRequeueJob(database)
+  const moveToEnd = prepareMoveToEnd(database)
+  const spend = database.prepare('UPDATE account SET served = ? WHERE id = ?')
   const endJob = prepareEndJob(database)
   return ({ leases, now }) =>
-    leases.flatMap(([id, leaseId, isSpent, engineLosses]): TouchedJob[] => {
+    leases.flatMap(([id, leaseId, isSpent, engineLosses, spentTurns]): TouchedJob[] => {
       const held = selectHeld.get(id, leaseId)
       if (held === undefined) return []
       const [seq, jobId, accountId, from] = held
       if (from === 'running') {
         const why = engineLosses > 0 ? 'engine_fault' : isSpent ? 'engine_lost' : 'returned'
         const version = requeueJob({ seq, accountId, refundedAttempts: isSpent ? 0 : 1, engineLosses, at: now, why })
+        if (spentTurns > 0) {
+          moveToEnd(seq)
+          spend.run(turns.last + spentTurns, accountId)
+        }
         return [{ jobId, accountId, version, status: 'queued' }]
       }
       const row = endJob({ seq, accountId, from, to: 'canceled', at: now, error: null, isLost: isSpent })
@@ -130,5 +148,21 @@ function prepareRequeueJob(database: DatabaseSync): (requeue: JobRequeue) => num
     count.run(accountId)
     const [version] = row
     return version
+  }
+}
+
+/** Puts a waiting job behind all others, with everything that is kept under its number. */
+function prepareMoveToEnd(database: DatabaseSync): (seq: number) => void {
+  let moves: readonly StatementSync[] | null = null
+  const selectLast = prepareRows<[number]>(database, 'SELECT max(seq) FROM job')
+  const selectTables = prepareRows<[string]>(
+    database,
+    `SELECT kept.name FROM sqlite_schema AS kept JOIN pragma_table_info(kept.name) AS field
+     WHERE kept.type = 'table' AND (kept.name = 'job' OR kept.name GLOB 'job_*') AND field.name = 'seq'`,
+  )
+  return (seq) => {
+    moves ??= selectTables.all().map(([table]) => database.prepare(`UPDATE ${table} SET seq = ?2 WHERE seq = ?1`))
+    const last = selectLast.get()?.[0] ?? seq
+    if (last > seq) for (const move of moves) move.run(seq, last + 1)
   }
 }

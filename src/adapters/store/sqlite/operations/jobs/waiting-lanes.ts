@@ -1,6 +1,6 @@
 /** The lanes of a pool's queue: found by stepping from one to the next through the index, never by walking the jobs in them. */
 import type { DatabaseSync } from 'node:sqlite'
-import type { LanePlace, WaitingLane } from '../../../../../domain/jobs/job-store.ts'
+import type { LanePlace, OutwaitedQuery, WaitingLane } from '../../../../../domain/jobs/job-store.ts'
 import { prepareRows } from '../statement.ts'
 
 // An answer stays small; the caller asks again for the rest.
@@ -43,4 +43,33 @@ export function prepareJoinLane(database: DatabaseSync): (lane: string) => numbe
       SELECT job.seq FROM account CROSS JOIN job
       WHERE account.queued > 0 AND job.status = 'queued' AND job.account_id = account.id)`)
   return (lane) => Number(update.run(lane).changes)
+}
+
+interface OutwaitedInput extends Omit<OutwaitedQuery, 'now'> {
+  readonly now: number
+}
+
+const outwaited = (waits: string) => `
+  SELECT holder.id FROM account AS holder WHERE holder.id IN (SELECT value FROM json_each(?1)) AND EXISTS (
+    SELECT 1 FROM account AS other INDEXED BY account_waiting
+    WHERE other.queued > 0 AND other.running < max(1, holder.running - 1) AND other.running < other.max_running
+      AND other.id <> holder.id AND EXISTS (
+        SELECT 1 FROM job
+        WHERE status = 'queued' AND account_id = other.id AND pool = ?2 AND expires_at > ?3 AND ${waits}))`
+
+export function prepareFindOutwaited(database: DatabaseSync): (input: OutwaitedInput) => string[] {
+  const byAny = prepareRows<[string]>(database, outwaited('?4 IS NULL'))
+  const byLane = prepareRows<[string]>(
+    database,
+    outwaited(`needs <> '' AND needs IN (SELECT value FROM json_each(?4))`),
+  )
+  return ({ pool, now, lanes, accountIds }) => {
+    const rows = (lanes === null ? byAny : byLane).all(
+      JSON.stringify(accountIds),
+      pool,
+      now,
+      lanes === null ? null : JSON.stringify(lanes),
+    )
+    return rows.map(([id]) => id)
+  }
 }
