@@ -43,7 +43,7 @@ export function createWorkerModels({ held, models, runModel, extraData }: Worker
     return runModel(
       {
         ...{ model, input, images, key, accountId: job.accountId, jobId: job.id },
-        extraData: joinExtraData(notes, credentials),
+        extraData: joinExtraData(notes === null ? null : parseLosslessJson(notes), credentials),
       },
       { signal },
     )

@@ -16,7 +16,7 @@ import { silentObserver } from '../observer.ts'
 import type { ReuseLook } from '../reuse/find-result.ts'
 import type { ExtraData } from '../submit/extra-data-keeper.ts'
 import { toQueuedJob } from '../submit/queued-job.ts'
-import { splitExtraData } from '../submit/split-extra-data.ts'
+import { splitExtraDataSteps } from '../submit/split-extra-data.ts'
 import {
   countLook,
   layoutOf,
@@ -178,7 +178,7 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
     // Mostly all items have the same extra data, so it is written once.
     const extraOf = remember(
       async (data: ExtraData | null) => {
-        const { credentials, notes } = splitExtraData(data)
+        const { credentials, notes } = await turns.run(splitExtraDataSteps(data))
         const text = credentials === null ? '' : await write(credentials)
         return { credentials, notes, text, notesText: notes === null ? null : await write(notes) }
       },

@@ -52,7 +52,7 @@ export async function prepareRun(
       graph,
       graphText: workflow,
       inputs: new Map(inputs.map((input) => [input.name, toEngineInput(input, { ...deps, lease })])),
-      extraData: joinExtraData(notes, credentials),
+      extraData: joinExtraData(notes === null ? null : await readStoredJson(notes, deps.turns), credentials),
       reserveOutputNumbers: (folder, prefix, count) =>
         outlastOutage(
           () => deps.store.reserveOutputNumbers(job.accountId, folder, prefix, count, lease),
@@ -99,6 +99,12 @@ const LIMITS = { maxDepth: NO_LIMIT, maxValues: NO_LIMIT, maxMembers: NO_LIMIT, 
 /** A small graph is read at once, a large one in slices, so that other work on this thread does not wait for it. */
 export function readStoredGraph(text: string, turns: Turns): Graph | Promise<Graph> {
   return text.length < SMALL_LENGTH ? readGraph(parseLosslessJson(text)) : turns.run(readSteps(text))
+}
+
+/** What was stored of `extra_data` was within the bounds of a body. */
+function readStoredJson(text: string, turns: Turns): JsonValue | Promise<JsonValue> {
+  if (text.length < SMALL_LENGTH) return parseLosslessJson(text)
+  return turns.run(readJsonSteps(Buffer.from(text), { readNumber: keepNumber, limits: LIMITS })) as Promise<JsonValue>
 }
 
 function* readSteps(text: string): Work<Graph> {

@@ -22,7 +22,7 @@ import { findLacks } from '../../workflows/needs.ts'
 import { findRefusal, hasOwnJudges, type InspectWorkflow, type Placement } from '../../workflows/prepare.ts'
 import type { ReuseLook } from '../reuse/find-result.ts'
 import { readTerms, toRecipe } from '../summaries/job-recipe.ts'
-import { splitExtraData } from './split-extra-data.ts'
+import { splitExtraDataSteps } from './split-extra-data.ts'
 import {
   lookForResult,
   mustBePriority,
@@ -129,7 +129,7 @@ export function createTrySubmit(deps: TrySubmitDeps): TrySubmit {
     pool: string,
   ): Promise<ReuseLook | null> {
     if (deps.reuse?.isWanted(request.accountId, request.reuse) !== true) return null
-    const { credentials, notes } = splitExtraData(request.extraData)
+    const { credentials, notes } = await deps.turns.run(splitExtraDataSteps(request.extraData))
     const { graph } = result
     const given = { graph, inputs, hasCredentials: credentials !== null, pool }
     const text = await deps.turns.run(writeGraphSteps(graph))

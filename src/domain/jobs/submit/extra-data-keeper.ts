@@ -6,6 +6,7 @@
 import {
   isJsonObject,
   type JsonObject,
+  type JsonValue,
   parseLosslessJson,
   stringifyLosslessJson,
 } from '../../../../lib/json/lossless-json.ts'
@@ -86,10 +87,10 @@ export function createExtraDataKeeper(options: ExtraDataOptions): ExtraDataKeepe
 }
 
 /** What a run is given: the notes that were stored with its job, and the credentials. */
-export function joinExtraData(notes: string | null, credentials: ExtraData | null): ExtraData | null {
+export function joinExtraData(notes: JsonValue, credentials: ExtraData | null): ExtraData | null {
   if (notes === null) return credentials
   // Credentials come last: data that an older version sealed contains the notes, too.
-  return { ...(parseLosslessJson(notes) as JsonObject), ...credentials }
+  return { ...(notes as JsonObject), ...credentials }
 }
 
 function readSealed(sealer: Sealer, sealed: Uint8Array, jobId: string): ExtraData | null {

@@ -34,7 +34,7 @@ const MAX_KEPT_LENGTH = 262_144
 /** `extraData` as it was sent. null: nothing was sent along, or nothing that says where nodes are. */
 export function readLayout(extraData: Json): GraphLayout | null {
   const workflow = member(member(extraData, 'extra_pnginfo'), 'workflow')
-  const nodes = listOf(member(workflow, 'nodes')).slice(0, MAX_NODES)
+  const nodes = nodesOf(extraData).slice(0, MAX_NODES)
   const placed = nodes.flatMap((node): [string, PlacedNode][] => {
     const [x, y] = toNumbers(member(node, 'pos'), 2)
     const id = member(node, 'id')
@@ -45,6 +45,15 @@ export function readLayout(extraData: Json): GraphLayout | null {
   if (placed.length === 0) return null
   const groups = listOf(member(workflow, 'groups')).slice(0, MAX_GROUPS).flatMap(toGroup)
   return { nodes: Object.fromEntries(placed), groups }
+}
+
+/** As a job keeps it; null also where it would be too large, which is known before it is read. */
+export function readKeptLayout(extraData: Json): GraphLayout | null {
+  return nodesOf(extraData).length * NODE_LENGTH > MAX_KEPT_LENGTH ? null : toKeptLayout(readLayout(extraData))
+}
+
+function nodesOf(extraData: Json): Json[] {
+  return listOf(member(member(member(extraData, 'extra_pnginfo'), 'workflow'), 'nodes'))
 }
 
 /** null where it is too large to be kept with a job. */

@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { finishNow } from '../../../../lib/waiting/turns.ts'
 import { newKeyText } from '../../accounts/keys/api-key.ts'
-import { blankCredentials, isCredentialName, splitExtraData } from './split-extra-data.ts'
+import { blankCredentialSteps, isCredentialName, splitExtraDataSteps } from './split-extra-data.ts'
+
+type Blank = typeof blankCredentialSteps
+const splitExtraData = (data: Parameters<typeof splitExtraDataSteps>[0]) => finishNow(splitExtraDataSteps(data))
+const blankCredentials = (...given: Parameters<Blank>) => finishNow(blankCredentialSteps(...given))
 
 test('credentials are separated from notes, and an unknown field is a credential', () => {
   const data = {
@@ -40,4 +45,12 @@ test('credentials are blanked by name, by value and by the form of our own keys,
     JSON.stringify(blankCredentials(value, { known: ['hidden-value', 5, null] })),
     '{"__proto__":{"password":"[REDACTED]"},"x":["[REDACTED]!",{"[REDACTED]":1}],"note":"use [REDACTED].","credentials":"[REDACTED]"}',
   )
+})
+
+test('a large workflow that an editor sends along is looked through in many steps', () => {
+  const nodes = Array.from({ length: 90_000 }, (_, id) => ({ id, pos: [1, 2] }))
+  const work = splitExtraDataSteps({ extra_pnginfo: { workflow: { nodes } } })
+  let steps = 1
+  while (work.next().done !== true) steps++
+  assert.ok(steps > 50, `${steps} steps`)
 })

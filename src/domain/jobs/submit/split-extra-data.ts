@@ -3,6 +3,7 @@
  * job; a credential that a caller left inside of it is blanked first, wherever it stands, so that notes are safe to show and log.
  */
 import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../../lib/json/lossless-json.ts'
+import type { Work } from '../../../../lib/waiting/turns.ts'
 import { KEY_IN_TEXT, KEY_PREFIX } from '../../accounts/keys/api-key.ts'
 import type { ExtraData } from './extra-data-keeper.ts'
 
@@ -16,9 +17,12 @@ interface SplitExtraData {
 /** Fields that are known to hold no credential. Every other field is treated as one. */
 const NOTES: ReadonlySet<string> = new Set(['extra_pnginfo'])
 
+// About a millisecond of looking between two yields.
+const STEP_VALUES = 5000
 const BLANKED = '[REDACTED]'
 
-export function splitExtraData(data: ExtraData | null): SplitExtraData {
+/** In steps: what an editor sends along may have hundreds of thousands of values. */
+export function* splitExtraDataSteps(data: ExtraData | null): Work<SplitExtraData> {
   const entries = Object.entries(data ?? {})
   // Clients also send credential fields that they have no value for: an empty one need not be kept.
   const isNote = ([name, value]: [string, unknown]) => NOTES.has(name) || value === null || value === ''
@@ -27,7 +31,7 @@ export function splitExtraData(data: ExtraData | null): SplitExtraData {
   const known = credentials.map(([, value]) => value)
   return {
     credentials: credentials.length === 0 ? null : Object.fromEntries(credentials),
-    notes: notes.length === 0 ? null : blankCredentials(Object.fromEntries(notes), { known }),
+    notes: notes.length === 0 ? null : yield* blankCredentialSteps(Object.fromEntries(notes), { known }),
   }
 }
 
@@ -42,20 +46,27 @@ interface BlankOptions {
 const MIN_KNOWN_LENGTH = 6
 
 /** A copy without credentials; the same value, uncopied, when there are none in it. */
-export function blankCredentials<Value extends JsonValue>(value: Value, options: BlankOptions): Value {
+export function* blankCredentialSteps<Value extends JsonValue>(value: Value, options: BlankOptions): Work<Value> {
   const isName = rememberAnswers(options.isCredentialName ?? isCredentialName)
   const known = options.known.filter(
     (text): text is string => typeof text === 'string' && text.length >= MIN_KNOWN_LENGTH,
   )
   const isCleanText = (text: string) => !text.includes(KEY_PREFIX) && !known.some((secret) => text.includes(secret))
 
-  function isClean(part: JsonValue): boolean {
-    if (typeof part === 'string') return isCleanText(part)
-    if (Array.isArray(part)) return part.every(isClean)
-    if (!isJsonObject(part)) return true
-    for (const name of Object.keys(part)) {
-      const member = part[name] as JsonValue
-      if (!isCleanText(name) || !isClean(member) || (isName(name) && mayReveal(member))) return false
+  function* isClean(): Work<boolean> {
+    const waiting: JsonValue[] = [value]
+    let seen = 0
+    for (let part = waiting.pop(); part !== undefined; part = waiting.pop()) {
+      if (++seen % STEP_VALUES === 0) yield
+      if (typeof part === 'string' && !isCleanText(part)) return false
+      if (Array.isArray(part)) for (const item of part) waiting.push(item)
+      else if (isJsonObject(part)) {
+        for (const name of Object.keys(part)) {
+          const member = part[name] as JsonValue
+          if (!isCleanText(name) || (isName(name) && mayReveal(member))) return false
+          waiting.push(member)
+        }
+      }
     }
     return true
   }
@@ -77,7 +88,7 @@ export function blankCredentials<Value extends JsonValue>(value: Value, options:
     )
   }
 
-  return isClean(value) ? value : (blank(value) as Value)
+  return (yield* isClean()) ? value : (blank(value) as Value)
 }
 
 const MAX_REMEMBERED = 10_000

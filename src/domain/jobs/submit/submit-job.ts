@@ -29,9 +29,9 @@ import type { ReuseMode, RunFacts } from '../reuse/result-key.ts'
 import { toRecipe } from '../summaries/job-recipe.ts'
 import type { EngineVerdicts, Expectation } from './engine-verdicts.ts'
 import type { ExtraData, ExtraDataKeeper } from './extra-data-keeper.ts'
-import { type GraphLayout, readLayout, toKeptLayout } from './graph-layout.ts'
+import { type GraphLayout, readKeptLayout, toKeptLayout } from './graph-layout.ts'
 import { toOrigin } from './job-origin.ts'
-import { splitExtraData } from './split-extra-data.ts'
+import { splitExtraDataSteps } from './split-extra-data.ts'
 import { insufficientCredits, poolClosed, queueFull, shuttingDown } from './submit-refusals.ts'
 
 export interface SubmitRequest {
@@ -148,7 +148,7 @@ export function createSubmit(deps: SubmitDeps): Submit {
     const createdAt = clock.now()
     const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
     // Held before the row is visible: a worker may claim the job before this call knows that it was recorded.
-    const { credentials, notes } = splitExtraData(request.extraData)
+    const { credentials, notes } = await turns.run(splitExtraDataSteps(request.extraData))
     const write = (data: unknown) => turns.run(writeJsonSteps(data as JsonValue))
     const notesText = notes === null ? null : await write(notes)
     const hasCredentials = credentials !== null
@@ -296,7 +296,8 @@ export function toNewJob(
 
 /** A submission keeps what its editor sent, and with it the layout. */
 export function layoutOf({ submission, layout = null }: SubmitRequest, notes: JsonObject | null): GraphLayout | null {
-  return submission === undefined ? toKeptLayout(layout ?? readLayout(notes)) : null
+  if (submission !== undefined) return null
+  return layout === null ? readKeptLayout(notes) : toKeptLayout(layout)
 }
 
 /** Throws invalid_field where the submit brings an address that may not be called. */

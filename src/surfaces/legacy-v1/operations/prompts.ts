@@ -8,7 +8,7 @@ import { type Api, barePathOf, type OperationDeps, sendJson, sendJsonText } from
 import { readLooseObject } from '../lenient-body.ts'
 import { toClientId } from '../prompts/job-clients.ts'
 import { type PromptRefusal, toPromptRefusal, toShownErrors } from '../prompts/prompt-errors.ts'
-import { splitExtraData } from '../prompts/prompt-extra-data.ts'
+import { splitExtraDataSteps } from '../prompts/prompt-extra-data.ts'
 import { type PromptFields, readPrompt, toFloatText, toPriority } from '../prompts/prompt-request.ts'
 
 const PROMPT_PATH = '/prompt'
@@ -27,7 +27,9 @@ export function postPrompt(api: Api, deps: OperationDeps): void {
     const counted = fields.number === null ? await deps.jobs.records.nextPromptNumber(accountId) : null
     const position = toQueuePosition(fields, counted ?? 0)
     const id = fields.id === null ? deps.newPromptId() : deps.jobs.chooseId(accountId, fields.id)
-    const { forRun, kept, remembered } = splitExtraData(toExtraData(request, fields, deps.clock.now()))
+    const { forRun, kept, remembered } = await claimOf(request.raw).turns.run(
+      splitExtraDataSteps(toExtraData(request, fields, deps.clock.now())),
+    )
     const keptText = await write(request, kept)
     // Before the job exists: its first event may come before the submit has answered. An id that is remembered already
     // belongs to a job that exists, whose client must stay.

@@ -5,7 +5,8 @@
  */
 
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
-import { blankCredentials } from '../../../domain/jobs/submit/split-extra-data.ts'
+import type { Work } from '../../../../lib/waiting/turns.ts'
+import { blankCredentialSteps } from '../../../domain/jobs/submit/split-extra-data.ts'
 
 interface SplitExtraData {
   /** For the run: credentials and what is written into files; null when there is nothing. */
@@ -23,7 +24,7 @@ const KEPT = ['client_id', 'create_time', 'extra_pnginfo', 'preview_method', 'co
 /** The two names of one service: whichever a caller uses, a run finds it under both. */
 const ORGANISATIONS = ['service', 'comfy']
 
-export function splitExtraData(data: JsonObject): SplitExtraData {
+export function* splitExtraDataSteps(data: JsonObject): Work<SplitExtraData> {
   const forRun = new Map<string, JsonValue>()
   const plain = new Map<string, JsonValue>()
   const remembered = new Map<string, JsonValue>()
@@ -35,13 +36,13 @@ export function splitExtraData(data: JsonObject): SplitExtraData {
   }
   const known = Object.entries(data).flatMap(([name, value]) => (SECRET_NAME.test(name) ? [value] : []))
   // A saved graph is opened again from here, so only what is a credential beyond doubt is taken out of it.
-  const kept = blankCredentials<JsonObject>(Object.fromEntries(plain), { known })
+  const kept = yield* blankCredentialSteps<JsonObject>(Object.fromEntries(plain), { known })
   const pngInfo = kept['extra_pnginfo']
   if (isJsonObject(pngInfo) && Object.keys(pngInfo).length > 0) forRun.set('extra_pnginfo', pngInfo)
   return {
     forRun: forRun.size === 0 ? null : Object.fromEntries(forRun),
     kept,
-    remembered: blankCredentials<JsonObject>(Object.fromEntries(remembered), {
+    remembered: yield* blankCredentialSteps<JsonObject>(Object.fromEntries(remembered), {
       known,
       isCredentialName: (name) => SECRET_NAME.test(name),
     }),
