@@ -7,7 +7,7 @@ import type { JsonPath } from './json-path.ts'
 import type { JsonRecord } from './model.ts'
 
 /** What is read of an object, by name, and of the elements of a list. */
-export interface ReadNames {
+interface ReadNames {
   readonly members: Map<string, ReadNames>
   /** The names as a lenient reader compares them. */
   readonly folded: Map<string, string>
@@ -35,7 +35,7 @@ export function findLookalikes(names: ReadNames, input: JsonRecord): readonly Lo
 }
 
 /** Upper case first: there are letters with the same upper case and different lower cases. */
-export function foldName(name: string): string {
+function foldName(name: string): string {
   return name
     .toUpperCase()
     .toLowerCase()

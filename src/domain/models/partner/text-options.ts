@@ -13,7 +13,7 @@ export interface TextOptions {
   readonly names: ReadonlyMap<string, string>
 }
 
-export type TextOption = readonly [name: string, value: string]
+type TextOption = readonly [name: string, value: string]
 
 const OPTION = /(?:^|\s)--([A-Za-z_-]{1,40})[\s=]+(\S{1,40})/g
 // Far above any prompt; all of it is searched in one go.
