@@ -3,8 +3,8 @@
 import { type JsonValue, NumberText } from '../../../lib/json/lossless-json.ts'
 import { defineListNode, defineNode, type EngineNode, values } from '../../node/define-node.ts'
 import { anything, boolean, float, int, string } from '../../node/input-kinds.ts'
-import { Tensor } from '../../tensor/tensor.ts'
 import { boundCpu } from '../../python/text-limit.ts'
+import { Tensor } from '../../tensor/tensor.ts'
 import { Blocker, type Value } from '../../values/value.ts'
 import { testExecutionBlocker, testFacts, testLazyMixImages, testSyncError } from './comfy-test-pack.ts'
 

@@ -7,7 +7,8 @@ import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
 import { call } from '../../support/clients/call.ts'
 
 const SERVER = /the built-in engine has no diffusion models; connect a ComfyUI server with --comfyui/
-const PARTNER = /partner node of ComfyUI.*connect a ComfyUI server with --comfyui, or call the model with the node RunModel/
+const PARTNER =
+  /partner node of ComfyUI.*connect a ComfyUI server with --comfyui, or call the model with the node RunModel/
 // Beside other processes any engine may come to have it.
 const PACK = /custom node may not be installed|no engine has the node class/i
 
@@ -43,7 +44,15 @@ for (const [classType, says] of [
 }
 
 test('a conversion says the same of a file whose values it cannot read', async () => {
-  const node = { id: 3, type: 'KSampler', pos: [0, 0], mode: 0, inputs: [], outputs: [], widgets_values: [1, 'fixed', 20] }
+  const node = {
+    id: 3,
+    type: 'KSampler',
+    pos: [0, 0],
+    mode: 0,
+    inputs: [],
+    outputs: [],
+    widgets_values: [1, 'fixed', 20],
+  }
   const file = { nodes: [node], links: [], version: 0.4, last_node_id: 3, last_link_id: 0 }
   const { text } = await post('/api/v2/workflows/convert', { workflow: file })
   assert.match(text, SERVER)
