@@ -136,7 +136,8 @@ test('patterns without end hold the workers for a bounded time, and a job of a t
   for (const [index, id] of jobs.entries()) {
     const { status, error } = await ended(greedy[Math.floor(index / 2)], id)
     assert.equal(status, 'failed')
-    assert.match(error.message, /RegexMatch did not finish within 8 s \(setting nodeTimeout\)/)
+    // Whichever comes first: on a crowded machine 8 s may pass before the thread has had 3 s of processor time.
+    assert.match(error.message, /RegexMatch (used more than 3 s of processor time|did not finish within 8 s)/)
   }
   await neighbourSucceeds()
 })
