@@ -67,7 +67,7 @@ export interface WorkerRunsDeps {
   readonly held: HeldClaims
   readonly assets: Pick<AssetStore, 'find'>
   readonly receipts: Pick<OutputReceipts, 'mustHold'>
-  readonly directory: Pick<EngineDirectory, 'offersOf' | 'hasOther'>
+  readonly directory: Pick<EngineDirectory, 'offersOf' | 'isServedBeside'>
   readonly bus: Pick<EventBus<never>, 'publishChanged' | 'publishWork' | 'onWork'>
   readonly extraData: Pick<ExtraDataKeeper, 'take' | 'forget'>
   readonly observer: JobObserver
@@ -151,8 +151,8 @@ export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
   }
 
   /** Credentials of a job are a secret of its account: a machine elsewhere gets them only where the operator said so. */
-  async function termsOf(worker: WorkerIdentity, claim: Claim): Promise<ClaimTerms> {
-    const { job, needs, engineId, needsExtraData, sealedExtraData } = claim
+  async function termsOf(worker: WorkerIdentity, instanceId: string, claim: Claim): Promise<ClaimTerms> {
+    const { job, needs, needsExtraData, sealedExtraData } = claim
     const credentials = needsExtraData ? extraData.take(job.id, sealedExtraData) : null
     const areWithheld = credentials !== null && !worker.hasCredentials
     const left = await deps.storageLeft(job.accountId)
@@ -162,7 +162,8 @@ export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
       maxRunMs: deps.maxRunMs(job.accountId),
       storageLeftBytes: Number.isFinite(left) ? left : null,
       refusal: refusalOf(job.accountId),
-      hasOther: directory.hasOther(engineId, needs),
+      // What its own engines can do, it knows better.
+      hasOther: directory.isServedBeside(toNodeId(worker, instanceId), needs),
     }
   }
 
@@ -222,7 +223,7 @@ export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
       const startedAtMs = (job.startedAt ?? clock.now()).getTime()
       observer.started({ job, queueMs: Math.max(0, startedAtMs - job.createdAt.getTime()) })
       bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: job.version, move: 'taken' })
-      return writeClaim(claim, toEngineName(worker, claim.engineId), await termsOf(worker, claim))
+      return writeClaim(claim, toEngineName(worker, claim.engineId), await termsOf(worker, request.instanceId, claim))
     },
     renew(worker, leases) {
       const until = new Date(clock.now().getTime() + leaseMs)

@@ -159,8 +159,11 @@ export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] 
         return [offerDistant({ ...engine, catalog: known.catalog }, { others: rest, lanes })]
       })
     },
-    /** Whether an engine other than this one is ready and can run jobs of the lane. */
-    hasOther: (engineId: string, lane: string) => fleet.hasOther(engineId, lane),
+    /** Whether an engine is ready and can run jobs of the lane that no process with this id drives. */
+    isServedBeside(nodeId: string, lane: string): boolean {
+      const own = status().filter(({ drivenBy }) => drivenBy === nodeId)
+      return fleet.hasOther(new Set(own.map(({ id }) => id)), lane)
+    },
     /** Learns a lane from one of its jobs, found in the store. */
     learnLane(lane: string, graph: Graph, pool: string): void {
       lanes.learn(lane, { ...needsOf(graph, knownCatalogs(pool)), key: lane })

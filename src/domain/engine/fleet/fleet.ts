@@ -261,9 +261,9 @@ class EngineFleet implements AsyncDisposable {
     return { loadedWeights: member.loaded.names(), brokeLatestRun: member.brokeLatestRun }
   }
 
-  /** Whether an engine other than this one is ready and can run jobs of the lane, be it free now or later. */
-  hasOther(engineId: string, lane: string): boolean {
-    return this.#hasOther(new Set([engineId]), lane)
+  /** Whether an engine that is none of these is ready and can run jobs of the lane, be it free now or later. */
+  hasOther(except: ReadonlySet<string>, lane: string): boolean {
+    return this.#hasOther(except, lane)
   }
 
   #hasOther(except: ReadonlySet<string>, lane: string, states: readonly EngineState[] = ['ready']): boolean {

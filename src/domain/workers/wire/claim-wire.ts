@@ -24,7 +24,7 @@ export interface ClaimTerms {
   readonly storageLeftBytes: number | null
   /** Why the account may run nothing now, though its job was accepted; null: it may. */
   readonly refusal: { readonly refusal: Refusal; readonly message: string } | null
-  /** Whether another engine of the service could take the job over. */
+  /** Whether an engine of another process of the service could take the job over. */
   readonly hasOther: boolean
 }
 
