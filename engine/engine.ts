@@ -104,7 +104,9 @@ export interface Engine extends AsyncDisposable {
    * refuses the whole graph. Throws EngineThreadLostError when another run took the thread of the engine down.
    */
   run(graph: GraphSource | CheckedGraph, options?: RunOptions): AsyncGenerator<EngineEvent, void, undefined>
-  /** Ends every run and every thread. Closing twice is harmless. */
+  /** What its process occupies, read a few times a second; 0 while there is none. */
+  memoryBytes(): number
+  /** Ends every run and its process. Closing twice is harmless. */
   close(): Promise<void>
 }
 
@@ -177,6 +179,7 @@ export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
   return {
     catalog: () => catalog,
     run,
+    memoryBytes: () => thread.memoryBytes(),
     close: () => thread.close(),
     [Symbol.asyncDispose]: () => thread.close(),
   }

@@ -114,3 +114,14 @@ export function toFailureText(error: unknown, folders: readonly string[] = []): 
   const frames = error instanceof Error && typeof error.stack === 'string' ? framesIn(error.stack, folders) : []
   return { exceptionType, message: shown, traceback: [...frames, `${exceptionType}: ${shown}`].join('\n') }
 }
+
+/** What one output slot may hold; every node after it may run once per element. */
+const MAX_LIST_LENGTH = 100_000
+
+export function refuseLongList(length: number): void {
+  if (length <= MAX_LIST_LENGTH) return
+  throw new NodeError(
+    'MemoryError',
+    `the list would have ${length} elements; at most ${MAX_LIST_LENGTH} are allowed. Use shorter lists`,
+  )
+}

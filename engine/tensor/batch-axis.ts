@@ -2,7 +2,7 @@
  * The first axis of a tensor: parts of it, joins and repetitions. A part is a view on the same memory, since its elements
  * lie side by side and tensors never change.
  */
-import { NodeError } from '../node/node-error.ts'
+import { NodeError, refuseLongList } from '../node/node-error.ts'
 import { inBlocks } from './map-pixels.ts'
 import { elementCount, type PixelWork, type SharedFloats, Tensor } from './tensor.ts'
 
@@ -17,9 +17,12 @@ export function sliceBatch(tensor: Tensor, start: number, count: number): Tensor
   return new Tensor([count, ...tensor.shape.slice(1)], tensor.data.subarray(start * size, (start + count) * size))
 }
 
-/** Every member as a batch of one. */
-export function splitBatch(tensor: Tensor): Tensor[] {
-  return Array.from({ length: tensor.shape[0] }, (_, index) => sliceBatch(tensor, index, 1))
+/** Every member of every batch as a batch of one. Throws NodeError for more than a list may have. */
+export function splitBatches(tensors: readonly Tensor[]): Tensor[] {
+  refuseLongList(tensors.reduce((sum, { shape }) => sum + shape[0], 0))
+  return tensors.flatMap((tensor) =>
+    Array.from({ length: tensor.shape[0] }, (_, index) => sliceBatch(tensor, index, 1)),
+  )
 }
 
 /** The same elements under another shape. */

@@ -32,5 +32,8 @@ export function tookTooLong(task: ComputeTask, timeoutMs: number): NodeError {
 
 export function tooMuch(task: ComputeTask, bytes: number): NodeError {
   const limit = `${Math.ceil(bytes / MIB)} MiB`
-  return new NodeError('MemoryError', `${task.node.classType} held more than ${limit} in buffers; its thread was ended`)
+  const message =
+    `${task.node.classType} held more than ${limit} in buffers, which is all that the engine may use; its thread was ended. ` +
+    "Use smaller inputs, or raise the engine's memory limit"
+  return new NodeError('MemoryError', message)
 }

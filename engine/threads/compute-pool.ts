@@ -1,5 +1,5 @@
 /**
- * The threads that run heavy built-in nodes, which look at the cancel flag by themselves and ask for all of their memory. While
+ * The threads that run heavy built-in nodes, which look at the cancel flag by themselves and ask for their memory. While
  * every thread is held by a long call, further ones are opened for a while, so that short calls of others go on.
  */
 import { Worker } from 'node:worker_threads'
@@ -16,6 +16,8 @@ interface ComputePoolDeps {
   readonly cores: number
   /** The longest time that one call may take. */
   readonly timeoutMs: number
+  /** What one thread may hold beside tensors: whatever a node has not asked for must not fill the machine. */
+  readonly bufferBytes: number
   readonly nodeModules: readonly string[]
   readonly recognise: Recognise
 }
@@ -26,7 +28,8 @@ const FURTHER_SHARE = 2
 // What nodes build of texts and lists; tensors lie elsewhere.
 const HEAP_MB = 1024
 
-export function createComputePool({ size, cores, timeoutMs, nodeModules, recognise }: ComputePoolDeps): ThreadPool {
+export function createComputePool(deps: ComputePoolDeps): ThreadPool {
+  const { size, cores, timeoutMs, bufferBytes, nodeModules, recognise } = deps
   const places = createCorePlaces(cores)
   let opened = 0
   const kind: ThreadKind = {
@@ -35,7 +38,7 @@ export function createComputePool({ size, cores, timeoutMs, nodeModules, recogni
     furtherShare: FURTHER_SHARE,
     timeoutMs,
     cancelGraceMs: CANCEL_GRACE_MS,
-    bufferBytes: null,
+    bufferBytes,
     showBusy: (threads) => showBusy(places, threads),
     open: (memory) => openComputeThread({ nodeModules, memory, places, owner: ++opened }),
     toCall: ({ node, inputs, call, cancelFlag }) => ({

@@ -1,25 +1,17 @@
 /**
- * The main thread's end of the engine thread: starts it with the first run, passes runs to it, and ends it, its compute threads and
- * its results once there has been none for a while. A thread that is lost is replaced with the next run. One whose event loop does
- * not turn any more, or that does not answer an abort, is ended as well. The run that it was working on fails; the others are lost
+ * The opener's end of the engine: starts its process with the first run, passes runs to it, and ends it with its threads and its
+ * results once there has been no run for a while. It is ended much sooner when a run that failed or was cancelled has left it large:
+ * what the runtime and libraries keep after they have freed it cannot be given back in another way. An engine that is lost is replaced
+ * with the next run. One that does not answer an abort is ended as well. The run that it was working on fails; the others are lost
  * without fault and may be run again.
  */
 
-import { Worker } from 'node:worker_threads'
+import { type ChildProcess, fork } from 'node:child_process'
 import type { Log } from '../../lib/log.ts'
-import { toHeapLimits } from '../../lib/threads/thread-heap.ts'
 import { sleep } from '../../lib/waiting/sleep.ts'
 import type { EngineEvent } from '../graph/run-event.ts'
 import { answerModelCall, type RunModel } from './model-line.ts'
-import {
-  type CancelFlag,
-  type EngineThreadData,
-  type FromEngine,
-  PULSE,
-  type Pulse,
-  type RunMessage,
-  type ToEngine,
-} from './protocol.ts'
+import type { EngineThreadData, FromEngine, FromProcess, RunMessage, ToProcess } from './protocol.ts'
 import { EngineThreadLostError, RunStream } from './run-stream.ts'
 
 /**
@@ -35,6 +27,8 @@ interface ThreadRun extends Omit<RunMessage, 'type' | 'runId' | 'cancelFlag'> {
 
 interface EngineThreadLink {
   run(run: ThreadRun): AsyncGenerator<EngineEvent, void, undefined>
+  /** What its process occupies; 0 while there is none. */
+  memoryBytes(): number
   close(): Promise<void>
 }
 
@@ -43,9 +37,17 @@ const RUN_OVER = new Error('the run is over')
 // An abort is answered within milliseconds; a thread that takes this long will not answer any more.
 const ABORT_ANSWER_MS = 10_000
 const RESTART_PAUSE_MS = 1_000
-const PULSE_LOOK_MS = 500
-// Values of all runs are bounded far below; whatever reaches this is a defect, and costs one thread instead of the process.
-const HEAP_MB = 2048
+// A process that was told to end does so within milliseconds, unless a thread hangs in a library.
+const END_MS = 5_000
+// A cancelled call looks at its flag, and ends the programs that it started, within 200 ms.
+const SETTLE_MS = 500
+// What an engine grows by in ordinary use: code, tables, small results that are kept; and each compute thread once it has worked.
+const KEPT_BYTES = 67_108_864
+const KEPT_BYTES_PER_THREAD = 25_165_824
+// The runtime's flags that the process needs as well; a debugger's port and the like are for the opener alone.
+const PASSED_FLAG = /^--(?:v8-pool-size=|disable-|no-|experimental-|enable-source-maps)/
+// A block that was freed goes back to the machine, whatever was freed before it; left alone, the allocator keeps ever larger ones.
+const ALLOCATOR = { MALLOC_MMAP_THRESHOLD_: '1048576', MALLOC_TRIM_THRESHOLD_: '1048576' }
 
 interface LiveRun {
   readonly stream: RunStream
@@ -56,21 +58,25 @@ interface LiveRun {
 }
 
 interface Incarnation {
-  readonly worker: Worker
+  readonly process: ChildProcess
   readonly runs: Map<number, LiveRun>
-  readonly pulse: Pulse
   isEnded: boolean
   /** Ended because there was nothing to do. */
   isResting: boolean
-  /** Why we ended it, and whether the run at work is to blame for that. */
-  verdict: string | null
+  /** What it occupies now. */
+  memoryBytes: number
+  /** What it did when it was ready; null before that. */
+  readyBytes: number | null
+  readonly threads: number
+  /** A run has failed or was cancelled since it was last small. */
+  hasWaste: boolean
 }
 
 interface EngineThreadOptions {
   readonly data: Omit<EngineThreadData, 'pulse'>
-  /** Of the thread and of the programs that it starts; absent: ours. */
+  /** Of the process and of the programs that it starts; absent: ours. */
   readonly environment?: NodeJS.ProcessEnv
-  /** How long the thread stays after the last run. */
+  /** How long the process stays after the last run. */
   readonly restMs: number
   readonly log: Log
 }
@@ -86,28 +92,37 @@ export function openEngineThread(deps: EngineThreadOptions): EngineThreadLink {
     if (current !== null && !current.incarnation.isEnded) return current.incarnation
     const started = start(deps)
     current = started
-    void started.ended.then((reason) => onEnded(started, reason))
+    void started.ended.then((loss) => onEnded(started, loss))
     return started.incarnation
   }
 
-  function onEnded({ incarnation, startedAt }: Started, reason: string): void {
-    settleRuns(incarnation, { reason, isClosing: closing.signal.aborted })
-    if (closing.signal.aborted || incarnation.isResting) return
-    deps.log.error({ reason }, 'the engine thread ended; the next run starts another')
+  function onEnded({ incarnation, startedAt }: Started, loss: Loss): void {
+    const isWanted = closing.signal.aborted || incarnation.isResting
+    settleRuns(incarnation, isWanted ? { ...loss, runAtWork: -1 } : loss)
+    if (isWanted) return
+    deps.log.error({ reason: loss.reason }, 'the engine thread ended; the next run starts another')
     // A thread that died at once would die again at once.
     if (performance.now() - startedAt < RESTART_PAUSE_MS) pause = sleep(RESTART_PAUSE_MS, closing.signal)
   }
 
   function restLater(incarnation: Incarnation): void {
     clearTimeout(rest)
-    if (incarnation.runs.size > 0) return
-    rest = setTimeout(() => {
-      if (incarnation.runs.size > 0 || incarnation !== current?.incarnation) return
-      // The next run starts another, also while this one is still on its way out.
-      incarnation.isResting = true
-      current = null
-      void incarnation.worker.terminate()
-    }, deps.restMs)
+    if (incarnation.runs.size > 0 || incarnation !== current?.incarnation) return
+    rest = setTimeout(
+      () => {
+        if (incarnation.runs.size > 0 || incarnation !== current?.incarnation) return
+        if (incarnation.hasWaste && !isLarge(incarnation)) {
+          incarnation.hasWaste = false
+          restLater(incarnation)
+          return
+        }
+        // The next run starts another, also while this one is still on its way out.
+        incarnation.isResting = true
+        current = null
+        end(incarnation, 'it has nothing to do')
+      },
+      incarnation.hasWaste ? SETTLE_MS : deps.restMs,
+    )
     rest.unref()
   }
 
@@ -117,21 +132,18 @@ export function openEngineThread(deps: EngineThreadOptions): EngineThreadLink {
     const { reserveOutputNumbers, runModel, signal, ...message } = threadRun
     const incarnation = ensureThread()
     const runId = nextRunId++
-    const cancelFlag: CancelFlag = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT))
     const stream = new RunStream((weight) => send(incarnation, { type: 'taken', runId, weight }))
     const over = new AbortController()
     incarnation.runs.set(runId, { stream, reserveOutputNumbers, runModel, over })
     let stuck: NodeJS.Timeout | undefined
     const abort = () => {
       over.abort()
-      Atomics.store(cancelFlag, 0, 1)
       send(incarnation, { type: 'cancel', runId })
       stuck = setTimeout(() => end(incarnation, 'it did not answer an interrupt'), ABORT_ANSWER_MS)
     }
     try {
-      if (signal.aborted) Atomics.store(cancelFlag, 0, 1)
-      else signal.addEventListener('abort', abort, { once: true })
-      send(incarnation, { type: 'run', runId, cancelFlag, ...message })
+      if (!signal.aborted) signal.addEventListener('abort', abort, { once: true })
+      send(incarnation, { type: 'run', runId, isCancelled: signal.aborted, ...message })
       yield* stream.read()
     } finally {
       clearTimeout(stuck)
@@ -139,85 +151,92 @@ export function openEngineThread(deps: EngineThreadOptions): EngineThreadLink {
       signal.removeEventListener('abort', abort)
       incarnation.runs.delete(runId)
       // A reader that leaves early ends the run; after its own end this changes nothing.
-      Atomics.store(cancelFlag, 0, 1)
       send(incarnation, { type: 'cancel', runId })
+      if (!stream.hasSucceeded) incarnation.hasWaste = true
       restLater(incarnation)
     }
   }
 
   return {
     run,
+    memoryBytes: () => current?.incarnation.memoryBytes ?? 0,
     async close() {
       closing.abort()
       clearTimeout(rest)
-      await current?.incarnation.worker.terminate()
+      if (current !== null) end(current.incarnation, 'it was stopped')
       await current?.ended
     },
   }
 }
 
+interface Loss {
+  readonly reason: string
+  /** The run that the engine thread was working on; -1: none, or not known. */
+  readonly runAtWork: number
+}
+
 interface Started {
   readonly incarnation: Incarnation
   readonly startedAt: number
-  /** Resolves with the reason once the thread is gone. */
-  readonly ended: Promise<string>
+  /** Resolves once the process is gone. */
+  readonly ended: Promise<Loss>
 }
 
-function start({ data, environment, log }: EngineThreadOptions): Started {
-  const pulse: Pulse = new Int32Array(new SharedArrayBuffer(PULSE.words * Int32Array.BYTES_PER_ELEMENT))
-  const worker = new Worker(new URL('./engine-thread.ts', import.meta.url), {
-    workerData: { ...data, pulse } satisfies EngineThreadData,
-    env: environment,
-    resourceLimits: toHeapLimits(HEAP_MB),
+function start({ data, environment = process.env, log }: EngineThreadOptions): Started {
+  const child = fork(new URL('./engine-process.ts', import.meta.url), {
+    execArgv: process.execArgv.filter((flag) => PASSED_FLAG.test(flag)),
+    env: { ...ALLOCATOR, ...environment },
+    serialization: 'advanced',
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
-  const incarnation: Incarnation = { worker, runs: new Map(), pulse, isEnded: false, isResting: false, verdict: null }
-  const ended = Promise.withResolvers<string>()
-  let reason = 'it was stopped'
-  let watching: NodeJS.Timeout | undefined
-  worker.on('message', (message: FromEngine) => {
-    if (message.type === 'ready') watching = watchPulse(incarnation, data.nodeTimeoutMs)
+  const incarnation: Incarnation = {
+    process: child,
+    runs: new Map(),
+    isEnded: false,
+    isResting: false,
+    memoryBytes: 0,
+    readyBytes: null,
+    threads: data.threads,
+    hasWaste: false,
+  }
+  let loss: Loss | null = null
+  child.on('message', (message: FromProcess) => {
+    if (message.type === 'ended') loss = message
     else handle(incarnation, message, log)
   })
-  worker.on('error', (error) => {
-    reason = error.message
-  })
-  worker.on('exit', () => {
-    clearInterval(watching)
+  const ended = Promise.withResolvers<Loss>()
+  function finish(reason: string): void {
     incarnation.isEnded = true
-    ended.resolve(incarnation.verdict ?? reason)
+    incarnation.memoryBytes = 0
+    ended.resolve(loss ?? { reason, runAtWork: -1 })
+  }
+  child.on('error', (error) => {
+    // One that could not be started has no exit.
+    if (child.pid === undefined) finish(error.message)
   })
+  // Its last words may be read after its end.
+  const isRead = new Promise((resolve) => child.once('disconnect', resolve))
+  child.on('exit', (code, signal) => void isRead.then(() => finish(`its process ended (${signal ?? code})`)))
+  send(incarnation, { type: 'open', data })
   return { incarnation, startedAt: performance.now(), ended: ended.promise }
 }
 
+/** A process whose threads hang is killed. */
 function end(incarnation: Incarnation, verdict: string): void {
-  incarnation.verdict ??= verdict
-  void incarnation.worker.terminate()
+  send(incarnation, { type: 'end', verdict })
+  setTimeout(() => incarnation.process.kill('SIGKILL'), END_MS).unref()
 }
 
-/** A node on the engine thread itself that does not come back holds up everybody: it gets the time that any node gets. */
-function watchPulse(incarnation: Incarnation, timeoutMs: number): NodeJS.Timeout {
-  let beats = Number.NaN
-  let since = 0
-  return setInterval(() => {
-    const now = performance.now()
-    const seen = Atomics.load(incarnation.pulse, PULSE.beats)
-    if (seen !== beats) {
-      beats = seen
-      since = now
-    } else if (now - since > timeoutMs) {
-      end(incarnation, `a node did not finish within ${timeoutMs / 1000} s (setting nodeTimeout)`)
-    }
-  }, PULSE_LOOK_MS)
+function isLarge({ memoryBytes, readyBytes, threads }: Incarnation): boolean {
+  return readyBytes !== null && memoryBytes > readyBytes + KEPT_BYTES + threads * KEPT_BYTES_PER_THREAD
 }
 
-/** The thread is gone. Unless we wanted that, whoever it was working for fails; the others did nothing wrong. */
-function settleRuns({ runs, pulse }: Incarnation, end: { readonly reason: string; readonly isClosing: boolean }): void {
-  const { reason, isClosing } = end
-  const culprit = isClosing ? -1 : Atomics.load(pulse, PULSE.runAtWork) - 1
+/** The engine is gone. Unless we wanted that, whoever it was working for fails; the others did nothing wrong. */
+function settleRuns({ runs }: Incarnation, { reason, runAtWork }: Loss): void {
   for (const [runId, { stream }] of runs) {
-    if (runId === culprit) stream.push([brokenBy(reason)])
+    if (runId === runAtWork) stream.push([brokenBy(reason)])
     else {
-      const options = { isBlameless: runs.has(culprit) }
+      const options = { isBlameless: runs.has(runAtWork) }
       stream.fail(new EngineThreadLostError(`the engine thread ended: ${reason}`, options))
     }
   }
@@ -238,7 +257,10 @@ function brokenBy(reason: string): EngineEvent & { type: 'failed' } {
   }
 }
 
-function handle(incarnation: Incarnation, message: Exclude<FromEngine, { type: 'ready' }>, log: Log): void {
+function handle(incarnation: Incarnation, message: Exclude<FromProcess, { type: 'ended' }>, log: Log): void {
+  if (message.type === 'memory') incarnation.memoryBytes = message.bytes
+  if (message.type === 'ready') incarnation.readyBytes = incarnation.memoryBytes
+  if (message.type === 'memory' || message.type === 'ready') return
   const live = incarnation.runs.get(message.runId)
   if (message.type === 'events') live?.stream.push(message.events)
   else if (message.type === 'reserve') void answerReserve(incarnation, message, live)
@@ -270,6 +292,7 @@ async function answerModel(
   send(incarnation, { type: 'model_answer', requestId, answer })
 }
 
-function send({ worker }: Incarnation, message: ToEngine): void {
-  worker.postMessage(message)
+/** To a process that has ended, nothing is sent: its end is told elsewhere. */
+function send({ process }: Incarnation, message: ToProcess): void {
+  if (process.connected) process.send(message, () => {})
 }

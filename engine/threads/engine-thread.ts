@@ -46,7 +46,8 @@ loadSharp().cache(false)
 const table = await loadNodes(nodeModules, custom.nodes.declarations)
 setInterval(createIdleCollection(), IDLE_CHECK_MS)
 const recognise = (buffer: SharedArrayBuffer) => ledger.recognise(buffer)
-const pool = createComputePool({ size: threads, cores, timeoutMs: nodeTimeoutMs, nodeModules, recognise })
+const poolLimits = { timeoutMs: nodeTimeoutMs, bufferBytes: memoryLimitBytes }
+const pool = createComputePool({ size: threads, cores, ...poolLimits, nodeModules, recognise })
 const hasCustomNodes = custom.nodes.declarations.length > 0
 // One node that hangs must not keep all others waiting.
 const nodePoolSize = hasCustomNodes ? Math.max(2, threads) : 0

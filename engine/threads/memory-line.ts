@@ -1,15 +1,13 @@
 /**
  * How a thread that runs nodes gets tensor memory from the engine thread, and has other memory counted there, in the middle of
- * synchronous code: it asks over a port of its own, waits for a bell in shared memory, and takes the answer out of the port.
+ * synchronous code: it asks over a port of its own, waits for a bell in shared memory, and takes the answer out of the port. It waits
+ * for as long as its call may take: giving up would leave an answer in the port that the next request would take for its own.
  */
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type { CallHost } from '../node/node-call.ts'
 import { NodeError, toFailureText } from '../node/node-error.ts'
 import type { ComputeTask } from '../run/calls/call-node.ts'
 import type { MemoryAnswer, MemoryLine, MemoryRequest } from './protocol.ts'
-
-// The engine thread answers within microseconds, or soon enough when there is a queue for memory; else it is gone.
-const WAIT_MS = 30_000
 
 interface MemoryDesk extends Disposable {
   /** To be transferred together with its port. */
@@ -59,9 +57,10 @@ export function openMemoryLine({ port, bell }: MemoryLine): Pick<CallHost, 'allo
   function ask(request: MemoryRequest): SharedArrayBuffer | null {
     Atomics.store(bell, 0, 0)
     port.postMessage(request)
-    Atomics.wait(bell, 0, 0, WAIT_MS)
+    // The engine thread sets the bell and then wakes us, which may happen so late that it wakes us out of the next wait.
+    while (Atomics.load(bell, 0) === 0) Atomics.wait(bell, 0, 0)
     const answer = receiveMessageOnPort(port)?.message as MemoryAnswer | undefined
-    if (answer === undefined) throw new NodeError('MemoryError', 'the engine did not answer a request for memory')
+    if (answer === undefined) throw new NodeError('MemoryError', 'the engine gave no answer to a request for memory')
     if ('failure' in answer) throw new NodeError(answer.failure.exceptionType, answer.failure.message)
     return answer.buffer
   }

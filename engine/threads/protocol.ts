@@ -1,7 +1,7 @@
 /**
- * What threads say to each other. The thread that opened the engine posts runs to the engine thread and gets batches of events; the
- * engine thread posts calls to compute threads and to those of custom nodes, and gets results. All of it is plain data; tensors
- * are shared.
+ * What threads say to each other. The program that opened the engine sends runs to the engine's process, which posts them to the
+ * engine thread, and gets batches of events; the engine thread posts calls to compute threads and to those of custom nodes, and gets
+ * results. All of it is plain data; tensors are shared within the process.
  */
 import type { MessagePort } from 'node:worker_threads'
 import type { CorePlaces } from '../bands/core-places.ts'
@@ -71,6 +71,22 @@ export type FromEngine =
   | { readonly type: 'model_call'; readonly runId: number; readonly requestId: number; readonly call: WireModelCall }
   /** A defect of the engine ended the run: no further events come. */
   | { readonly type: 'broken'; readonly runId: number; readonly detail: string }
+
+/** To the process of the engine. */
+export type ToProcess =
+  /** The first message. */
+  | { readonly type: 'open'; readonly data: Omit<EngineThreadData, 'pulse'> }
+  | (Omit<RunMessage, 'cancelFlag'> & { readonly isCancelled: boolean })
+  | Exclude<ToEngine, RunMessage>
+  /** Ends the engine thread, and then the process. */
+  | { readonly type: 'end'; readonly verdict: string }
+
+export type FromProcess =
+  | FromEngine
+  /** What the process occupies: sent when it has changed. */
+  | { readonly type: 'memory'; readonly bytes: number }
+  /** The last message: the engine thread is gone. `runAtWork`: the run that it was working on; -1: none. */
+  | { readonly type: 'ended'; readonly reason: string; readonly runAtWork: number }
 
 export interface NumberRequest {
   readonly subfolder: string

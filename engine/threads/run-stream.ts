@@ -43,6 +43,8 @@ function toEngineEvent(event: RunEvent): EngineEvent {
 }
 
 export class RunStream {
+  /** The reader has been told so. */
+  hasSucceeded = false
   readonly #onTaken: (weight: number) => void
   readonly #waiting: RunEvent[] = []
   #failure: Error | null = null
@@ -69,6 +71,7 @@ export class RunStream {
         const batch = this.#waiting.splice(0)
         for (const event of batch) {
           this.#onTaken(weightOf(event))
+          if (event.type === 'succeeded') this.hasSucceeded = true
           yield toEngineEvent(event)
           if (LAST_EVENTS.has(event.type)) return
         }

@@ -26,8 +26,8 @@ export interface ThreadKind {
   readonly timeoutMs: number
   /** How long a call may go on after its cancel. */
   readonly cancelGraceMs: number
-  /** What the buffers of one thread may occupy; null where the nodes are known to ask for all of their memory. */
-  readonly bufferBytes: number | null
+  /** What the buffers of one thread may occupy beside tensors. */
+  readonly bufferBytes: number
   /** Told whenever the number of threads with a call may have changed. */
   showBusy(threads: number): void
   /** `memory` is the thread's line to the engine's memory, whose port has to be transferred. */

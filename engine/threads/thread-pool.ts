@@ -228,7 +228,7 @@ export function createThreadPool(kind: ThreadKind, recognise: Recognise): Thread
     if (isCancelled(job)) stop(thread, now)
     else if (now - since > kind.timeoutMs) end(thread, tookTooLong(job.task, kind.timeoutMs))
     else if (looks % USAGE_LOOK_EVERY === 0) {
-      if (kind.bufferBytes !== null) void weigh(thread, kind.bufferBytes)
+      void weigh(thread, kind.bufferBytes)
       if (job.task.node.cpuLimitMs !== undefined) void time(thread, job, job.task.node.cpuLimitMs)
     }
   }

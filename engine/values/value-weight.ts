@@ -5,27 +5,19 @@
  */
 import { type JsonValue, NumberText } from '../../lib/json/lossless-json.ts'
 import type { CallResult, MadeReport } from '../node/node-context.ts'
-import { NodeError } from '../node/node-error.ts'
+import { NodeError, refuseLongList } from '../node/node-error.ts'
 import { refuseLongText } from '../python/text-limit.ts'
 import { Tensor } from '../tensor/tensor.ts'
 import { Blocker, MAX_DEPTH, type Value } from './value.ts'
 
-/** What one output slot may hold; every node after it may run once per element. */
-const MAX_LIST_LENGTH = 100_000
 /** All outputs of one node together, tensors and files not counted: those have limits of their own. */
 const MAX_RESULT_BYTES = 67_108_864
 
 // A value with its entry in a list, roughly: a number takes less, an object more.
 const PART_BYTES = 64
+// A tensor without its elements: an object, its shape, and a view on shared memory in each thread that has seen it.
+const TENSOR_BYTES = 512
 const BYTES_PER_CHARACTER = 2
-
-export function refuseLongList(length: number): void {
-  if (length <= MAX_LIST_LENGTH) return
-  throw new NodeError(
-    'MemoryError',
-    `the list would have ${length} elements; at most ${MAX_LIST_LENGTH} are allowed. Use shorter lists`,
-  )
-}
 
 function refuseHeavyResult(bytes: number): void {
   if (bytes <= MAX_RESULT_BYTES) return
@@ -45,7 +37,8 @@ export function weighValue(value: Value, depth = 0): number {
     return PART_BYTES + BYTES_PER_CHARACTER * value.length
   }
   if (typeof value !== 'object' || value === null) return PART_BYTES
-  if (value instanceof Tensor || value instanceof NumberText || value instanceof Blocker) return PART_BYTES
+  if (value instanceof Tensor) return TENSOR_BYTES
+  if (value instanceof NumberText || value instanceof Blocker) return PART_BYTES
   const before = known.get(value)
   if (before !== undefined) return before
   if (depth > MAX_DEPTH) throw new TypeError(`a value nested deeper than ${MAX_DEPTH} levels cannot be passed on`)

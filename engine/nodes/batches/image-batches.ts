@@ -3,7 +3,7 @@ import { costOf, defineListNode, defineNode } from '../../node/define-node.ts'
 import { autogrow } from '../../node/dynamic-kinds.ts'
 import { defineDynamicNode } from '../../node/dynamic-node.ts'
 import { image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
-import { concatenate, repeatBatch, sliceBatch, splitBatch } from '../../tensor/batch-axis.ts'
+import { concatenate, repeatBatch, sliceBatch, splitBatches } from '../../tensor/batch-axis.ts'
 import { setChannelCount } from '../../tensor/channels.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
@@ -85,7 +85,7 @@ export const rebatchImages = defineListNode({
   outputs: [{ type: 'IMAGE', isList: true }],
   cost: 'compute',
   run({ images, batch_size: [size] }, context) {
-    const singles = images.flatMap(splitBatch)
+    const singles = splitBatches(images)
     const batches: Tensor[] = []
     for (let at = 0; at < singles.length; at += size) {
       batches.push(concatenate(singles.slice(at, at + size), context))

@@ -5,7 +5,7 @@ import { float, image, int, MAX_SEED, wideInt } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
 import { unknownPixels } from '../../node/node-error.ts'
 import { seedNumpy } from '../../random/numpy-legacy.ts'
-import { splitBatch } from '../../tensor/batch-axis.ts'
+import { splitBatches } from '../../tensor/batch-axis.ts'
 import { setChannelCount } from '../../tensor/channels.ts'
 import { inBlocks } from '../../tensor/map-pixels.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
@@ -58,7 +58,7 @@ export const imageDeduplication = defineListNode({
   run({ images, similarity_threshold: [threshold] }, context) {
     const kept: Tensor[] = []
     const known: Fingerprint[] = []
-    for (const single of images.flatMap(splitBatch)) {
+    for (const single of splitBatches(images)) {
       context.checkpoint()
       const fingerprint = fingerprintOf(single, context)
       if (known.some((earlier) => likeness(earlier, fingerprint) >= threshold)) continue
@@ -78,7 +78,7 @@ export const shuffleDataset = defineListNode({
   outputs: listed,
   cost: 'inline',
   run({ images, seed: [seed] }) {
-    const singles = images.flatMap(splitBatch)
+    const singles = splitBatches(images)
     const order = seedNumpy(seed).permutation(singles.length)
     return { outputs: [order.map((index) => singles[index])] }
   },
@@ -93,7 +93,7 @@ export const mergeImageLists = defineListNode({
   required: { images: image({}) },
   outputs: listed,
   cost: 'inline',
-  run: ({ images }) => ({ outputs: [images.flatMap(splitBatch)] }),
+  run: ({ images }) => ({ outputs: [splitBatches(images)] }),
 })
 
 const COLORS = 3
@@ -120,7 +120,7 @@ export const imageGrid = defineListNode({
   outputs: [{ type: 'IMAGE', name: 'images' }],
   cost: 'compute',
   run({ images, columns: [columns], cell_width: [width], cell_height: [height], padding: [padding] }, context) {
-    const singles = images.flatMap(splitBatch)
+    const singles = splitBatches(images)
     const rows = Math.ceil(singles.length / columns)
     const side = (count: number, cell: number) => count * cell + Math.max(0, count - 1) * padding
     const canvas = context.allocate([1, side(rows, height), side(columns, width), COLORS])

@@ -3,7 +3,8 @@
 import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { defineListNode, defineNode, values } from '../../node/define-node.ts'
 import { image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
-import { NodeError } from '../../node/node-error.ts'
+import { NodeError, refuseLongList } from '../../node/node-error.ts'
+import { sliceBatch } from '../../tensor/batch-axis.ts'
 import type { Size } from '../../tensor/resize/target-size.ts'
 import { type PixelWork, type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { cutWindow, type Window } from '../../tensor/window.ts'
@@ -18,6 +19,7 @@ interface TileSize {
 function startsAlong(length: number, tile: number, overlap: number): { starts: number[]; length: number } {
   // However large the overlap, a tile brings at least a quarter of itself.
   const stride = roundHalfEven(Math.max(tile * 0.25, tile - overlap))
+  if (stride === 0) throw new NodeError('ValueError', `tiles of ${tile} pixels cannot overlap by ${overlap}`)
   const starts: number[] = []
   for (let at = 0; at < length; at += stride) {
     const end = Math.min(at + tile, length)
@@ -27,11 +29,36 @@ function startsAlong(length: number, tile: number, overlap: number): { starts: n
   return { starts, length: Math.min(tile, length) }
 }
 
-/** Where the tiles of an image lie: row by row, the last of each row and column moved back inside. */
-function tileGrid(size: { readonly width: number; readonly height: number }, tile: TileSize): Window[] {
+interface TileGrid {
+  readonly count: number
+  /** Row by row, the last of each row and column moved back inside. */
+  windows(): Generator<Window>
+}
+
+/** Where the tiles of an image lie. */
+function tileGrid(size: { readonly width: number; readonly height: number }, tile: TileSize): TileGrid {
   const across = startsAlong(size.width, tile.width, tile.overlap)
   const down = startsAlong(size.height, tile.height, tile.overlap)
-  return down.starts.flatMap((y) => across.starts.map((x) => ({ x, y, width: across.length, height: down.length })))
+  return {
+    count: across.starts.length * down.starts.length,
+    *windows() {
+      for (const y of down.starts) {
+        for (const x of across.starts) yield { x, y, width: across.length, height: down.length }
+      }
+    },
+  }
+}
+
+/** All tiles lie in one piece of memory: asked for once, before the first is cut. */
+function cutTiles(tensor: Tensor, tile: TileSize, context: PixelWork): Tensor[] {
+  const grid = tileGrid(viewOf(tensor), tile)
+  refuseLongList(grid.count)
+  const [batch, height, width, channels] = tensor.shape
+  const shape = [grid.count * batch, Math.min(tile.height, height), Math.min(tile.width, width), channels]
+  const whole = context.allocate(shape)
+  return Array.from(grid.windows(), (window, index) => {
+    return cutWindow(tensor, window, { ...context, allocate: () => sliceBatch(whole, index * batch, batch) })
+  })
 }
 
 const tileSide = () => int({ default: 1024, min: 64, max: MAX_RESOLUTION })
@@ -48,8 +75,7 @@ export const splitImageToTileList = defineNode({
   outputs: [{ type: 'IMAGE', isList: true }],
   cost: 'compute',
   run({ image: tensor, tile_width: width, tile_height: height, overlap }, context) {
-    const grid = tileGrid(viewOf(tensor), { width, height, overlap })
-    return values(grid.map((window) => cutWindow(tensor, window, context)))
+    return values(cutTiles(tensor, { width, height, overlap }, context))
   },
 })
 
@@ -122,10 +148,9 @@ function merge(tiles: readonly Tensor[], size: Size & { readonly overlap: number
   const sums = context.allocate([height, width]).data
   sums.fill(0)
   const blend = { across: edgeWeights(tileWidth, overlap > 0), down: edgeWeights(tileHeight, overlap > 0), sums }
-  const grid = tileGrid(size, { width: tileWidth, height: tileHeight, overlap })
-  grid.slice(0, tiles.length).forEach((at, index) => {
-    addTile(canvas, tiles[index], at, { ...blend, allocate: context.allocate, checkpoint: context.checkpoint })
-  })
+  const windows = tileGrid(size, { width: tileWidth, height: tileHeight, overlap }).windows()
+  const work = { ...blend, allocate: context.allocate, checkpoint: context.checkpoint }
+  for (const [index, at] of windows.take(tiles.length).toArray().entries()) addTile(canvas, tiles[index], at, work)
   divide(canvas, sums, context.checkpoint)
   return canvas
 }

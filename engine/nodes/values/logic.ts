@@ -3,9 +3,9 @@ import { defineNode, values } from '../../node/define-node.ts'
 import { autogrow, MATCHED_OUTPUT, matchType } from '../../node/dynamic-kinds.ts'
 import { defineDynamicListNode, defineDynamicNode } from '../../node/dynamic-node.ts'
 import { anything, type InputKind, truth } from '../../node/input-kinds.ts'
+import { refuseLongList } from '../../node/node-error.ts'
 import { pyTruth, toPyValue } from '../../python/python-value.ts'
 import type { Value } from '../../values/value.ts'
-import { refuseLongList } from '../../values/value-weight.ts'
 
 const isTrue = (value: Value) => pyTruth(toPyValue(value))
 

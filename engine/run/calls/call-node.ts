@@ -6,7 +6,7 @@ import type { Cost, EngineNode } from '../../node/define-node.ts'
 import { type CallHost, type CallSurroundings, performCall, readInputs } from '../../node/node-call.ts'
 import type { CallResult } from '../../node/node-context.ts'
 import type { MemoryLedger, MemoryOwner } from '../../tensor/memory-ledger.ts'
-import { buffersOf } from '../results/result-cache.ts'
+import { buffersOf, fileBytesOf } from '../results/result-cache.ts'
 import type { CallInputs } from './map-calls.ts'
 
 /** Heavy calls go here. Resolves or rejects with what the node did; rejects too when its thread is lost. */
@@ -48,14 +48,14 @@ export type NodeCalls = (
 export function createNodeCalls({ ledger, pools, cancelFlag }: CallNodeDeps): NodeCalls {
   const owner: MemoryOwner = { liveBytes: 0 }
 
-  function runOnPool(pool: ComputePool, task: ComputeTask, free: () => void): Promise<CallOutcome> {
+  function runOnPool(pool: ComputePool, task: ComputeTask, free: () => void): Promise<CallResult> {
     // The inputs stay alive until the thread is done, even when the run has been given up meanwhile.
     const inputBuffers = buffersOf([Object.values(task.inputs)])
     for (const buffer of inputBuffers) ledger.retain(buffer)
     return pool.call(task).then(
       (result) => {
         for (const buffer of inputBuffers) ledger.release(buffer)
-        return { result, free }
+        return result
       },
       (error) => {
         for (const buffer of inputBuffers) ledger.release(buffer)
@@ -74,6 +74,17 @@ export function createNodeCalls({ ledger, pools, cancelFlag }: CallNodeDeps): No
       for (const buffer of allocated.splice(0)) ledger.release(buffer)
       for (const end of reserved.splice(0)) end()
     }
+    /** What a call has made of files is there until its node is done, and only then known. */
+    const keep = (result: CallResult): CallOutcome => {
+      try {
+        const fileBytes = fileBytesOf(result.report ?? null)
+        if (fileBytes > 0) reserved.push(ledger.reserve(fileBytes, { owner }))
+      } catch (error) {
+        free()
+        throw error
+      }
+      return { result, free }
+    }
     const host: CallHost = {
       ...parts,
       isCancelled: () => Atomics.load(cancelFlag, 0) !== 0,
@@ -91,17 +102,16 @@ export function createNodeCalls({ ledger, pools, cancelFlag }: CallNodeDeps): No
     }
     const read = readInputs(node, inputs)
     const cost = node.costOf(read)
-    if (cost !== 'inline') return runOnPool(pools[cost], { node, inputs, call, host, cancelFlag }, free)
+    if (cost !== 'inline') {
+      return runOnPool(pools[cost], { node, inputs, call, host, cancelFlag }, free).then(keep)
+    }
     try {
       const result = performCall(node, read, { call, host })
-      if (!(result instanceof Promise)) return { result, free }
-      return result.then(
-        (late) => ({ result: late, free }),
-        (error) => {
-          free()
-          throw error
-        },
-      )
+      if (!(result instanceof Promise)) return keep(result)
+      return result.then(keep, (error) => {
+        free()
+        throw error
+      })
     } catch (error) {
       free()
       throw error

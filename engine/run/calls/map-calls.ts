@@ -4,9 +4,8 @@
  */
 
 import type { MadeReport } from '../../node/node-context.ts'
-import { NodeError } from '../../node/node-error.ts'
+import { NodeError, refuseLongList } from '../../node/node-error.ts'
 import { Blocker, type Slot, type Value } from '../../values/value.ts'
-import { refuseLongList } from '../../values/value-weight.ts'
 
 /** The arguments of one call: values, or whole lists for a list node. */
 export type CallInputs = Readonly<Record<string, Value>>

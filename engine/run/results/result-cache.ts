@@ -38,7 +38,7 @@ function plainBytesOf({ outputs, report }: CacheEntry): number {
   return outputs.reduce((sum, slot) => sum + weighValues(slot), ENTRY_BYTES + inReport)
 }
 
-function fileBytesOf({ report }: CacheEntry): number {
+export function fileBytesOf(report: MadeReport | null): number {
   let bytes = 0
   for (const items of Object.values(report ?? {})) {
     for (const item of items) if (item.kind === 'file') bytes += item.bytes.byteLength
@@ -114,7 +114,7 @@ export function createResultCache({ budgetBytes, plainBudgetBytes, ledger }: Res
 
   function weigh(entry: CacheEntry): Weighed {
     const plainBytes = plainBytesOf(entry)
-    return { entry, buffers: buffersOf(entry.outputs), plainBytes, fileBytes: fileBytesOf(entry) }
+    return { entry, buffers: buffersOf(entry.outputs), plainBytes, fileBytes: fileBytesOf(entry.report) }
   }
 
   /** null when running nodes have taken the memory. */

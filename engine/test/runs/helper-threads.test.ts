@@ -1,23 +1,29 @@
 /** Helper threads of a whole engine: when there are any, and that they end with their compute thread and with the engine. */
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { dumped, type GraphJson, openTestEngine, type TestEngine } from '../support/harness.ts'
 
-const TASKS = '/proc/self/task'
 const skip = process.platform === 'linux' ? false : 'only Linux shows the names of threads'
 
-function countHelpers(): number {
-  const namesOf = (task: string) => {
-    try {
-      return readFileSync(`${TASKS}/${task}/comm`, 'utf8').trim()
-    } catch {
-      // It has ended meanwhile.
-      return ''
-    }
+function read(file: string): string {
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch {
+    // What it tells about has ended meanwhile.
+    return ''
   }
-  return readdirSync(TASKS).filter((task) => namesOf(task) === 'band').length
+}
+
+/** Of the processes that this one has started. */
+function countHelpers(): number {
+  const children = read(`/proc/self/task/${process.pid}/children`).split(' ').filter(Boolean)
+  const tasks = children.flatMap((child) => {
+    const folder = `/proc/${child}/task`
+    return existsSync(folder) ? readdirSync(folder).map((task) => `${folder}/${task}/comm`) : []
+  })
+  return tasks.filter((file) => read(file) === 'band').length
 }
 
 async function untilHelpers(count: number): Promise<void> {

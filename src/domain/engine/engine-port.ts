@@ -50,4 +50,6 @@ export interface Engine extends AsyncDisposable {
   /** What this engine can run; cheap, from memory. */
   catalog(): NodeCatalog
   run(run: EngineRun, options: RunOptions): AsyncIterable<EngineEvent>
+  /** What its process occupies; left out by engines that have none of their own. */
+  memoryBytes?(): number
 }

@@ -47,6 +47,7 @@ function inRun(runModel: RunModel | null, tracer: Tracer | undefined): RunModel 
 function toServiceEngine(engine: BuiltInEngine, modelsOfRun: () => RunModel | null): Engine {
   return {
     catalog: () => engine.catalog(),
+    memoryBytes: () => engine.memoryBytes(),
     async *run(run, { signal }) {
       try {
         const graph = new CheckedGraph(run.graph, run.graphText)

@@ -1,4 +1,4 @@
-/** An engine that lives in this process, as a member of a fleet: always ready, never restarted. */
+/** The built-in engine, which belongs to this process, as a member of a fleet: always ready, never restarted. */
 import type { ObjectInfo } from '../../../../engine/graph/object-info.ts'
 import type { Engine } from '../engine-port.ts'
 import type { EngineHealth, FleetEngine } from './fleet-engine.ts'
@@ -33,7 +33,7 @@ export function toResidentEngine(
     isResident: true,
     catalog: () => engine.catalog(),
     run: (run, options) => engine.run(run, options),
-    health: () => HEALTH,
+    health: () => ({ ...HEALTH, memoryBytes: engine.memoryBytes?.() ?? null }),
     onChange: () => () => {},
     objectInfo: () => info as ObjectInfo,
     async [Symbol.asyncDispose]() {
