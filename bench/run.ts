@@ -22,6 +22,7 @@ import { fleetViewers } from './scenarios/fleet/fleet-viewers.ts'
 import { graph } from './scenarios/graph.ts'
 import { images } from './scenarios/images.ts'
 import { jobOverhead } from './scenarios/job-overhead.ts'
+import { engineMemory } from './scenarios/memory/engine-memory.ts'
 import { memory } from './scenarios/memory/memory.ts'
 import { poll } from './scenarios/poll.ts'
 import { postgresClaims } from './scenarios/postgres/postgres-claims.ts'
@@ -52,6 +53,7 @@ const SCENARIOS: Readonly<Record<string, () => Promise<Figure[]>>> = {
   graph,
   images,
   memory,
+  'engine-memory': engineMemory,
   rest,
   router,
   held: heldCalls,

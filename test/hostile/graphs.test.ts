@@ -126,6 +126,18 @@ test('lists of lists of lists end their own job', async () => {
   assert.match(message, /the list would have 1000000 elements; at most 100000 are allowed/)
 })
 
+test('a list of tiles that nobody can hold is refused before it is cut, and its memory is counted', async () => {
+  const workflow: Nodes = {
+    1: { class_type: 'EmptyImage', inputs: { width: 1024, height: 1024, batch_size: 1, color: 7 } },
+    2: { class_type: 'SplitImageToTileList', inputs: { image: ['1', 0], tile_width: 64, tile_height: 64, overlap: 63 } },
+    3: { class_type: 'SaveImage', inputs: { images: ['2', 0], filename_prefix: 'tile' } },
+  }
+  const { message } = await fails('tiles', workflow)
+  assert.match(message, /a job may use 32 MiB of memory: this node asked for 175 MiB/)
+  const { engines } = (await app.admin('GET', '/engines')).json
+  assert.ok(engines[0].memory_bytes > 0, 'what the engine occupies is shown')
+})
+
 test('patterns without end hold the workers for a bounded time, and a job of a third account still runs', async () => {
   const pattern = { string: `${'a'.repeat(40)}!`, regex_pattern: '(a+)+$' }
   const flags = { case_insensitive: false, multiline: false, dotall: false }
