@@ -41,12 +41,14 @@ const RESTART_PAUSE_MS = 1_000
 const END_MS = 5_000
 // A cancelled call looks at its flag, and ends the programs that it started, within 200 ms.
 const SETTLE_MS = 500
+// A call that does not look is ended by its pool within seconds; until then it may take more.
+const WASTE_MS = 10_000
 // What an engine grows by in ordinary use: code, tables, small results that are kept; and each compute thread once it has worked.
-const KEPT_BYTES = 67_108_864
+const KEPT_BYTES = 50_331_648
 const KEPT_BYTES_PER_THREAD = 25_165_824
 // The runtime's flags that the process needs as well; a debugger's port and the like are for the opener alone.
 const PASSED_FLAG = /^--(?:v8-pool-size=|disable-|no-|experimental-|enable-source-maps)/
-// A block that was freed goes back to the machine, whatever was freed before it; left alone, the allocator keeps ever larger ones.
+// So that a large block that was freed goes back to the machine while the process goes on: left alone, the allocator keeps ever larger ones.
 const ALLOCATOR = { MALLOC_MMAP_THRESHOLD_: '1048576', MALLOC_TRIM_THRESHOLD_: '1048576' }
 
 interface LiveRun {
@@ -68,8 +70,8 @@ interface Incarnation {
   /** What it did when it was ready; null before that. */
   readyBytes: number | null
   readonly threads: number
-  /** A run has failed or was cancelled since it was last small. */
-  hasWaste: boolean
+  /** Until when the waste of a run that failed or was cancelled may show. */
+  wasteSeenUntil: number
 }
 
 interface EngineThreadOptions {
@@ -108,22 +110,21 @@ export function openEngineThread(deps: EngineThreadOptions): EngineThreadLink {
   function restLater(incarnation: Incarnation): void {
     clearTimeout(rest)
     if (incarnation.runs.size > 0 || incarnation !== current?.incarnation) return
-    rest = setTimeout(
-      () => {
-        if (incarnation.runs.size > 0 || incarnation !== current?.incarnation) return
-        if (incarnation.hasWaste && !isLarge(incarnation)) {
-          incarnation.hasWaste = false
-          restLater(incarnation)
-          return
-        }
-        // The next run starts another, also while this one is still on its way out.
-        incarnation.isResting = true
-        current = null
-        end(incarnation, 'it has nothing to do')
-      },
-      incarnation.hasWaste ? SETTLE_MS : deps.restMs,
-    )
+    const isSettling = performance.now() < incarnation.wasteSeenUntil
+    const rested = () => {
+      if (isSettling && !isLarge(incarnation)) restLater(incarnation)
+      else retire(incarnation)
+    }
+    rest = setTimeout(rested, isSettling ? SETTLE_MS : deps.restMs)
     rest.unref()
+  }
+
+  function retire(incarnation: Incarnation): void {
+    if (incarnation.runs.size > 0 || incarnation !== current?.incarnation) return
+    // The next run starts another, also while this one is still on its way out.
+    incarnation.isResting = true
+    current = null
+    end(incarnation, 'it has nothing to do')
   }
 
   async function* run(threadRun: ThreadRun): AsyncGenerator<EngineEvent, void, undefined> {
@@ -152,7 +153,7 @@ export function openEngineThread(deps: EngineThreadOptions): EngineThreadLink {
       incarnation.runs.delete(runId)
       // A reader that leaves early ends the run; after its own end this changes nothing.
       send(incarnation, { type: 'cancel', runId })
-      if (!stream.hasSucceeded) incarnation.hasWaste = true
+      if (!stream.hasSucceeded) incarnation.wasteSeenUntil = performance.now() + WASTE_MS
       restLater(incarnation)
     }
   }
@@ -182,10 +183,10 @@ interface Started {
   readonly ended: Promise<Loss>
 }
 
-function start({ data, environment = process.env, log }: EngineThreadOptions): Started {
+function start({ data, environment, log }: EngineThreadOptions): Started {
   const child = fork(new URL('./engine-process.ts', import.meta.url), {
     execArgv: process.execArgv.filter((flag) => PASSED_FLAG.test(flag)),
-    env: { ...ALLOCATOR, ...environment },
+    ...(environment !== undefined && { env: { ...ALLOCATOR, ...environment } }),
     serialization: 'advanced',
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
@@ -197,7 +198,7 @@ function start({ data, environment = process.env, log }: EngineThreadOptions): S
     memoryBytes: 0,
     readyBytes: null,
     threads: data.threads,
-    hasWaste: false,
+    wasteSeenUntil: Number.NEGATIVE_INFINITY,
   }
   let loss: Loss | null = null
   child.on('message', (message: FromProcess) => {

