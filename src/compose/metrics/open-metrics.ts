@@ -224,7 +224,11 @@ const PER_ENGINE: readonly (readonly [name: string, help: string, read: (engine:
   ['weight_switches', 'Runs for which an engine had to load other weights.', ({ counts }) => counts.switches],
   ['recycles', 'Processes of an engine that were replaced on purpose.', ({ counts }) => counts.recycles],
   ['reconnects', 'How often the event connection to an engine was made anew.', ({ reconnects }) => reconnects],
-  ['memory_bytes', 'Memory of the processes of an engine that we run, 0 when unknown.', ({ memoryBytes }) => memoryBytes ?? 0],
+  [
+    'memory_bytes',
+    'Memory of the processes of an engine that we run, 0 when unknown.',
+    ({ memoryBytes }) => memoryBytes ?? 0,
+  ],
 ]
 
 function addEngineGauges(registry: Registry, engines: MetricSources['engines']): void {
