@@ -43,7 +43,8 @@ const NO_NODE_FOLDERS: CustomNodeOptions = { folders: [] }
 const VALUE_LIMITS: ValueLimits = { totalBytes: 268_435_456, runBytes: 134_217_728 }
 // Half of the machine is left to others; 8 GiB hold any graph that is worth running on a processor.
 const MAX_DEFAULT_MEMORY_BYTES = 8 * 2 ** 30
-const REST_MS = 300_000
+// A service at rest is small again within minutes; to start the engine again takes less than a second.
+const REST_MS = 120_000
 const MAX_IMAGE_PIXELS = 268_435_456 // 16384 × 16384
 
 export interface EngineOptions {
@@ -63,7 +64,7 @@ export interface EngineOptions {
   readonly environment?: NodeJS.ProcessEnv
   /** The largest picture that is decoded, all frames of an animation together; 16384 × 16384 unless said otherwise. */
   readonly maxImagePixels?: number
-  /** How long its threads and the results of earlier runs are kept after the last run; five minutes unless said otherwise. */
+  /** How long its threads and the results of earlier runs are kept after the last run; two minutes unless said otherwise. */
   readonly restMs?: number
   /** Absent: nothing is logged. */
   readonly log?: Log

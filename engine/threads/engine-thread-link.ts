@@ -46,6 +46,8 @@ const WASTE_MS = 10_000
 // What an engine grows by in ordinary use: code, tables, small results that are kept; and each compute thread once it has worked.
 const KEPT_BYTES = 50_331_648
 const KEPT_BYTES_PER_THREAD = 25_165_824
+// However many threads there are: a failed run leaves less than 100 MB behind.
+const MAX_KEPT_BYTES = 96_468_992
 // The runtime's flags that the process needs as well; a debugger's port and the like are for the opener alone.
 const PASSED_FLAG = /^--(?:v8-pool-size=|disable-|no-|experimental-|enable-source-maps)/
 // So that a large block that was freed goes back to the machine while the process goes on: left alone, the allocator keeps ever larger ones.
@@ -229,7 +231,8 @@ function end(incarnation: Incarnation, verdict: string): void {
 }
 
 function isLarge({ memoryBytes, readyBytes, threads }: Incarnation): boolean {
-  return readyBytes !== null && memoryBytes > readyBytes + KEPT_BYTES + threads * KEPT_BYTES_PER_THREAD
+  const keptBytes = Math.min(KEPT_BYTES + threads * KEPT_BYTES_PER_THREAD, MAX_KEPT_BYTES)
+  return readyBytes !== null && memoryBytes > readyBytes + keptBytes
 }
 
 /** The engine is gone. Unless we wanted that, whoever it was working for fails; the others did nothing wrong. */

@@ -44,7 +44,7 @@ interface ReaderDeps {
 }
 
 const DEFAULT_MAX_BYTES = 16 * 1024 * 1024
-const UNUSED_MS = 5 * 60_000
+const UNUSED_MS = 2 * 60_000
 
 export function createJobReader(deps: ReaderDeps): JobReader {
   const { store, bus, clock, maxEntries = 10_000, queuedFreshMs = 500, liveFreshMs = 2000 } = deps
