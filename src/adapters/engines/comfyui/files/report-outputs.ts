@@ -13,7 +13,7 @@ import type { EngineRun } from '../../../../domain/engine/engine-port.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import { restoreFile } from '../metadata/restore-file.ts'
 import type { RewrittenNames } from '../metadata/rewritten-names.ts'
-import { withoutFolder } from '../run/rewrite-graph.ts'
+import { toGivenName, withoutFolder } from '../run/rewrite-graph.ts'
 import type { ComfyApi, FileLocation } from '../wire/comfy-api.ts'
 import { readOutput } from './read-output.ts'
 import type { SaveFolder } from './save-folders.ts'
@@ -142,12 +142,13 @@ export function createReporter(deps: ReporterDeps): ToReport {
     const base = NUMBERED.exec(first.filename)?.[1] ?? ''
     const stems = files.map((file) => `${file.subfolder}\n${base}\n${NUMBERED.exec(file.filename)?.[2]}`)
     const fresh = [...new Set(stems)].filter((stem) => !numbers.has(stem))
-    const start = fresh.length === 0 ? 0 : await deps.reserveOutputNumbers(subfolder, base, fresh.length)
+    const name = toGivenName(base)
+    const start = fresh.length === 0 ? 0 : await deps.reserveOutputNumbers(subfolder, name, fresh.length)
     for (const [index, stem] of fresh.entries()) numbers.set(stem, start + index)
     for (const [index, file] of files.entries()) {
       const number = String(numbers.get(stems[index] ?? '')).padStart(5, '0')
       const ending = NUMBERED.exec(file.filename)?.[3] ?? ''
-      named.set(keyOf(file), { filename: `${base}_${number}${ending}`, subfolder })
+      named.set(keyOf(file), { filename: `${name}_${number}${ending}`, subfolder })
     }
   }
 

@@ -74,13 +74,22 @@ function replaceNames(value: JsonValue, stagedName: (text: string) => string | u
 }
 
 /**
- * A prefix that leads out of the folder stays as it is, so that the server refuses it; so does one that names no file (`` or `.`), which
- * would name the folder instead.
+ * Names that no folder can be put before, and what stands for them on the server. Left alone, they would be saved in the folder of
+ * all runs, where ComfyUI gives every file of such a name the number 1.
  */
+const STAND_INS: Readonly<Record<string, string>> = { '.': '.atelier-1', '..': '.atelier-2' }
+const NAMES = new Map(Object.entries(STAND_INS).map(([name, standIn]) => [standIn, name]))
+
+/** The name that the caller gave, of one on the server. */
+export function toGivenName(name: string): string {
+  return NAMES.get(name) ?? name
+}
+
+/** A prefix that leads out of the folder stays as it is, so that the server refuses it. */
 function intoFolder(prefix: string, folder: string): string {
-  const path = posix.normalize(prefix.replaceAll('\\', '/'))
-  const isBelow = path !== '.' && path !== './' && path.split('/')[0] !== '..' && !path.startsWith('/')
-  if (!isBelow || /^[A-Za-z]:/.test(path)) return prefix
+  const path = posix.normalize(prefix.replaceAll('\\', '/')).replace(/(.)\/$/, '$1')
+  if (STAND_INS[path] !== undefined) return `${folder}/${STAND_INS[path]}`
+  if (path.startsWith('../') || path.startsWith('/') || /^[A-Za-z]:/.test(path)) return prefix
   // Where nothing leads upwards, the server reads the prefix as its caller wrote it.
   return `${folder}/${prefix.includes('..') ? path : prefix}`
 }
