@@ -2,9 +2,11 @@
 
 import type { ModelAnswer } from '../../../engine/graph/model-call.ts'
 import { type JsonValue, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
+import type { Turns } from '../../../lib/waiting/turns.ts'
 import type { RunModel } from '../engine/model-port.ts'
 import { invalidField } from '../errors.ts'
 import type { Lease } from '../jobs/job-store.ts'
+import { readStoredJson } from '../jobs/run/prepare-run.ts'
 import { type ExtraDataKeeper, joinExtraData } from '../jobs/submit/extra-data-keeper.ts'
 import type { HeldClaims } from './held-claims.ts'
 import type { LeasedModels } from './leased-models.ts'
@@ -31,9 +33,10 @@ export interface WorkerModelsDeps {
   readonly models: LeasedModels
   readonly runModel: RunModel
   readonly extraData: Pick<ExtraDataKeeper, 'take'>
+  readonly turns: Turns
 }
 
-export function createWorkerModels({ held, models, runModel, extraData }: WorkerModelsDeps): RunNodeModel {
+export function createWorkerModels({ held, models, runModel, extraData, turns }: WorkerModelsDeps): RunNodeModel {
   return async function runNodeModel(worker, named, { model, input: inputText, images, key }, { signal }) {
     const lease = toLease(worker, named)
     const { job, needsExtraData, sealedExtraData, notes } = await held.mustFind(lease)
@@ -43,7 +46,7 @@ export function createWorkerModels({ held, models, runModel, extraData }: Worker
     return runModel(
       {
         ...{ model, input, images, key, accountId: job.accountId, jobId: job.id },
-        extraData: joinExtraData(notes === null ? null : parseLosslessJson(notes), credentials),
+        extraData: joinExtraData(notes === null ? null : await readStoredJson(notes, turns), credentials),
       },
       { signal },
     )

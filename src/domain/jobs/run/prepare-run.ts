@@ -102,7 +102,7 @@ export function readStoredGraph(text: string, turns: Turns): Graph | Promise<Gra
 }
 
 /** What was stored of `extra_data` was within the bounds of a body. */
-function readStoredJson(text: string, turns: Turns): JsonValue | Promise<JsonValue> {
+export function readStoredJson(text: string, turns: Turns): JsonValue | Promise<JsonValue> {
   if (text.length < SMALL_LENGTH) return parseLosslessJson(text)
   return turns.run(readJsonSteps(Buffer.from(text), { readNumber: keepNumber, limits: LIMITS })) as Promise<JsonValue>
 }

@@ -75,20 +75,25 @@ export function* blankCredentialSteps<Value extends JsonValue>(value: Value, opt
     return known.reduce((result, secret) => result.replaceAll(secret, BLANKED), text.replaceAll(KEY_IN_TEXT, BLANKED))
   }
 
-  function blank(part: JsonValue): JsonValue {
+  let copied = 0
+  function* blank(part: JsonValue): Work<JsonValue> {
+    if (++copied % STEP_VALUES === 0) yield
     if (typeof part === 'string') return blankText(part)
-    if (Array.isArray(part)) return part.map(blank)
+    if (Array.isArray(part)) {
+      const items: JsonValue[] = []
+      for (const item of part) items.push(yield* blank(item))
+      return items
+    }
     if (!isJsonObject(part)) return part
+    const members: [string, JsonValue][] = []
+    for (const [name, member] of Object.entries(part)) {
+      members.push([blankText(name), isName(name) && mayReveal(member) ? BLANKED : yield* blank(member)])
+    }
     // Not by assignment: a member may be called `__proto__`.
-    return Object.fromEntries(
-      Object.entries(part).map(([name, member]) => [
-        blankText(name),
-        isName(name) && mayReveal(member) ? BLANKED : blank(member),
-      ]),
-    )
+    return Object.fromEntries(members)
   }
 
-  return (yield* isClean()) ? value : (blank(value) as Value)
+  return (yield* isClean()) ? value : ((yield* blank(value)) as Value)
 }
 
 const MAX_REMEMBERED = 10_000
