@@ -160,6 +160,34 @@ async function fill(service: TestSurface, ticker: { advance(ms: number): void })
   }
 }
 
+test('a large preview is encoded in short pieces, once for all readers, those that come later included', async (t) => {
+  await using service = await startSurface()
+  service.jobs.put(makeJob())
+  const readers = Array.from({ length: 8 }, () => openEvents(service.url, EVENTS))
+  await Promise.all(readers.map((reader) => reader.next()))
+  const pieces: number[] = []
+  const toText = Buffer.prototype.toString
+  t.mock.method(Buffer.prototype, 'toString', function (this: Buffer, ...given: Parameters<typeof toText>) {
+    const text = toText.apply(this, given)
+    if (given[0] === 'base64') pieces.push(text.length)
+    return text
+  })
+  const bytes = Buffer.from(Array.from({ length: 1_000_000 }, (_, at) => (at * at) % 251))
+  service.jobs.show({ nodeId: 'ä"3', contentType: 'image/png', bytes })
+  readers.push(openEvents(service.url, EVENTS))
+  await readers.at(-1)!.next()
+  const seen = await Promise.all(readers.map((reader) => reader.next()))
+  t.mock.restoreAll()
+  for (const reader of readers) reader.socket.destroy()
+  const expected = { node_id: 'ä"3', content_type: 'image/png', data_base64: bytes.toString('base64') }
+  for (const frame of seen) assert.deepEqual(frame, { event: 'preview', data: expected })
+  assert.equal(
+    pieces.reduce((sum, length) => sum + length, 0),
+    expected.data_base64.length,
+  )
+  assert.ok(Math.max(...pieces) <= 65_536)
+})
+
 test('a slow reader skips to the newest state and misses no output, while others get everything at once', async () => {
   const ticker = createManualTicker()
   await using service = await startSurface({ api: { ticker } })

@@ -12,6 +12,8 @@ import type { NodeSpan } from '../../../domain/jobs/run/record/node-spans.ts'
 import { isTerminal } from '../../../domain/jobs/transitions.ts'
 import { toContentPath } from '../../kit/jobs/job-view.ts'
 import type { EventStream } from '../../kit/streams/event-stream.ts'
+import { joinSmall } from '../../kit/streams/join-small.ts'
+import { toPreviewFrame } from '../../kit/streams/preview-frame.ts'
 import type { SharedSource } from '../../kit/streams/shared-streams.ts'
 import { encodeFrame } from '../../kit/streams/sse.ts'
 import { toLineView } from '../views/log-view.ts'
@@ -39,6 +41,8 @@ export function createJobFeed(
   const run = liveRuns.follow(jobId)
   let job: Job | null = null
   let preview: Preview | null = null
+  /** Of a preview, made when it is first sent, and once for all readers. */
+  let shown: { readonly preview: Preview; readonly frame: Buffer } | null = null
   let isPreviewNew = false
   let shownAt = Number.NEGATIVE_INFINITY
   let outputsTold = 0
@@ -87,8 +91,8 @@ export function createJobFeed(
 
   function spread(frames: readonly Buffer[]): void {
     if (frames.length === 0) return
-    const bytes = Buffer.concat(frames)
-    for (const stream of streams) stream.send(bytes)
+    const pieces = joinSmall(frames)
+    for (const stream of streams) stream.send(...pieces)
   }
 
   function toOutputFrame({ assetId, nodeId, name, type, contentType, sizeBytes }: Job['outputs'][number]): Buffer {
@@ -131,6 +135,11 @@ export function createJobFeed(
     spread(frames)
   }
 
+  function previewFrameOf(preview: Preview): Buffer {
+    if (shown?.preview !== preview) shown = { preview, frame: toPreviewFrame(preview) }
+    return shown.frame
+  }
+
   function toNodeView(span: NodeSpan) {
     const shownJob = job ?? { status: 'running', error: null, completedAt: null }
     const { nodeId, startedAtMs, step, steps } = span
@@ -152,12 +161,12 @@ export function createJobFeed(
       ...(job.progress === null ? [] : [toProgressFrame(job)]),
       ...nodes.map((span) => encodeFrame('node', JSON.stringify(toNodeView(span)))),
       ...job.outputs.map(toOutputFrame),
-      ...(preview === null ? [] : [toPreviewFrame(preview)]),
+      ...(preview === null ? [] : [previewFrameOf(preview)]),
       ...lines.slice(-FIRST_LINES).map(toLogFrame),
     ]
-    const bytes = Buffer.concat(frames)
-    if (isTerminal(job.status)) stream.end(bytes)
-    else stream.send(bytes)
+    const pieces = joinSmall(frames)
+    if (isTerminal(job.status)) stream.end(...pieces)
+    else stream.send(...pieces)
   }
 
   return {
@@ -174,7 +183,7 @@ export function createJobFeed(
       if (!isPreviewNew || preview === null || ticker.now() - shownAt < PREVIEW_MS) return
       isPreviewNew = false
       shownAt = ticker.now()
-      spread([toPreviewFrame(preview)])
+      spread([previewFrameOf(preview)])
     },
     close() {
       isClosed = true
@@ -204,9 +213,4 @@ function toProgressFrame({ progress }: Job): Buffer {
     steps: progress?.steps ?? null,
   }
   return encodeFrame('progress', JSON.stringify(view))
-}
-
-function toPreviewFrame({ nodeId, contentType, bytes }: Preview): Buffer {
-  const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
-  return encodeFrame('preview', JSON.stringify({ node_id: nodeId, content_type: contentType, data_base64: data }))
 }

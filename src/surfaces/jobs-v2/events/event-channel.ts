@@ -8,6 +8,7 @@ import type { Ticker } from '../../../../lib/waiting/uptime.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import type { JobWatcher, Preview } from '../../../domain/jobs/read/watch-job.ts'
 import type { EventStream, StreamSource } from '../../kit/streams/event-stream.ts'
+import { joinSmall } from '../../kit/streams/join-small.ts'
 import type { ViewBase } from '../views/job-view.ts'
 import { createJobFrames } from './job-frames.ts'
 
@@ -34,19 +35,19 @@ export function createEventChannel({ base, ticker, onLeft }: ChannelOptions): Ev
 
   function spread(news: readonly Buffer[]): void {
     if (news.length === 0 || streams.size === 0) return
-    const bytes = news.length === 1 ? news[0] : Buffer.concat(news)
+    const pieces = joinSmall(news)
     const hasEnded = frames.hasEnded()
     for (const stream of streams) {
       // A reader that is behind gets all that it missed when its socket has drained.
-      if (hasEnded && !stream.isBehind) stream.end(bytes)
-      else if (stream.send(bytes)) stream.delivered = frames.outputFrameCount()
+      if (hasEnded && !stream.isBehind) stream.end(...pieces)
+      else if (stream.send(...pieces)) stream.delivered = frames.outputFrameCount()
     }
   }
 
   function bringUpToDate(stream: EventStream): void {
-    const bytes = Buffer.concat(frames.present(stream.delivered))
-    if (frames.hasEnded()) stream.end(bytes)
-    else if (stream.send(bytes)) stream.delivered = frames.outputFrameCount()
+    const pieces = joinSmall(frames.present(stream.delivered))
+    if (frames.hasEnded()) stream.end(...pieces)
+    else if (stream.send(...pieces)) stream.delivered = frames.outputFrameCount()
   }
 
   /** What keeps the pace by waiting leaves when its time has come, and not when somebody looks: it would come later and later. */

@@ -1,6 +1,5 @@
 /** Event frames in the words of the wire, each made into bytes once for all its readers. Pure. */
 import type { Job, Progress } from '../../../domain/jobs/job.ts'
-import type { Preview } from '../../../domain/jobs/read/watch-job.ts'
 import { isTerminal } from '../../../domain/jobs/transitions.ts'
 import { encodeFrame } from '../../kit/streams/sse.ts'
 import { toJobErrorView, toProgressView } from '../views/job-view.ts'
@@ -25,11 +24,6 @@ export function toOutputsResetFrame({ outputsReplaced }: Job): Buffer {
 
 export function toProgressFrame(progress: Progress): Buffer {
   return encodeFrame('progress', JSON.stringify(toProgressView(progress)))
-}
-
-export function toPreviewFrame({ nodeId, contentType, bytes }: Preview): Buffer {
-  const data = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
-  return encodeFrame('preview', JSON.stringify({ node_id: nodeId, content_type: contentType, data_base64: data }))
 }
 
 export function toOutputFrame(text: string): Buffer {

@@ -12,8 +12,9 @@ import type { Work } from '../../../../lib/waiting/turns.ts'
 import type { Job, Output } from '../../../domain/jobs/job.ts'
 import type { Preview } from '../../../domain/jobs/read/watch-job.ts'
 import { isTerminal } from '../../../domain/jobs/transitions.ts'
+import { toPreviewFrame } from '../../kit/streams/preview-frame.ts'
 import { toOutputText, type ViewBase } from '../views/job-view.ts'
-import { toOutputFrame, toOutputsResetFrame, toPreviewFrame, toProgressFrame, toStatusFrame } from './event-view.ts'
+import { toOutputFrame, toOutputsResetFrame, toProgressFrame, toStatusFrame } from './event-view.ts'
 import { createFramePacer } from './frame-pacer.ts'
 
 interface JobFrames {

@@ -55,8 +55,8 @@ export class EventStream {
     return this.stalledAt >= 0
   }
 
-  /** False when the reader is behind and the bytes were skipped. */
-  send(bytes: Buffer): boolean {
+  /** False when the reader is behind and the bytes were skipped. All pieces are sent, or none. */
+  send(...pieces: readonly Buffer[]): boolean {
     if (this.stalledAt >= 0 || this.isEnding) return false
     if (this.socket.writableLength > BACKLOG_BYTES) {
       this.stalledAt = this.ticker.now()
@@ -64,16 +64,22 @@ export class EventStream {
       return false
     }
     this.lastByteAt = this.ticker.now()
-    this.socket.write(bytes)
+    this.write(pieces)
     return true
   }
 
+  private write(pieces: readonly Buffer[]): void {
+    if (pieces.length > 1) this.socket.cork()
+    for (const piece of pieces) this.socket.write(piece)
+    if (pieces.length > 1) this.socket.uncork()
+  }
+
   /** No more after this; what is queued still goes out. */
-  end(lastBytes: Buffer = CLOSING_COMMENT): void {
+  end(...lastPieces: readonly Buffer[]): void {
     if (this.isEnding) return
     this.isEnding = true
     this.stalledAt = this.ticker.now()
-    this.socket.write(lastBytes)
+    this.write(lastPieces.length === 0 ? [CLOSING_COMMENT] : lastPieces)
     this.socket.destroySoon()
   }
 

@@ -6,6 +6,7 @@
  * An entry is for every reader or for those of one client. The dialects differ in the form of a preview and in its position:
  * with metadata a preview comes before the `progress` that it belongs to, plain after it.
  */
+import { joinSmall } from '../../kit/streams/join-small.ts'
 import { encodePreview, encodePreviewWithMetadata, encodeText, type PreviewEvent } from './frames.ts'
 
 export type Dialect = 'plain' | 'metadata'
@@ -27,9 +28,6 @@ type Content =
 
 /** `clientId`: whose readers get it; null: all. */
 type Entry = Content & { readonly clientId: string | null }
-
-// Below this, copying several frames into one piece is cheaper than handing each to thousands of sockets.
-const JOIN_BYTES = 262_144
 
 export class Batch {
   /** Whom the entries that are added next are for; null: every reader. */
@@ -100,17 +98,17 @@ export class Batch {
     let resultBytes = 0
     const entries = this.#entries.filter(({ clientId }) => clientId === null || clientId === readerId)
     for (const entry of inOrderOf(dialect, entries)) {
-      const frame = toFrame(dialect, entry)
-      all.push(frame)
+      const pieces = toPieces(dialect, entry)
+      all.push(...pieces)
       const isResult = entry.kind === 'preview' && entry.event.isResult === true
       if (entry.kind === 'preview' && !isResult) previewCount++
-      else essential.push(frame)
-      if (isResult) resultBytes += frame.length
+      else essential.push(...pieces)
+      if (isResult) resultBytes += bytesOf(pieces)
     }
     return {
-      all: join(all),
+      all: joinSmall(all),
       allBytes: bytesOf(all),
-      essential: previewCount === 0 ? [] : join(essential),
+      essential: previewCount === 0 ? [] : joinSmall(essential),
       essentialBytes: bytesOf(essential),
       previewCount,
       resultBytes,
@@ -128,18 +126,13 @@ function inOrderOf(dialect: Dialect, entries: readonly Entry[]): readonly Entry[
   return ordered
 }
 
-function toFrame(dialect: Dialect, entry: Entry): Buffer {
-  if (entry.kind !== 'preview') return entry.frame
+function toPieces(dialect: Dialect, entry: Entry): readonly Buffer[] {
+  if (entry.kind !== 'preview') return [entry.frame]
   return dialect === 'metadata' ? encodePreviewWithMetadata(entry.jobId, entry.event) : encodePreview(entry.event)
 }
 
-function join(frames: readonly Buffer[]): readonly Buffer[] {
-  if (frames.length < 2 || bytesOf(frames) > JOIN_BYTES) return frames
-  return [Buffer.concat(frames)]
-}
-
-function bytesOf(frames: readonly Buffer[]): number {
+function bytesOf(pieces: readonly Buffer[]): number {
   let bytes = 0
-  for (const frame of frames) bytes += frame.length
+  for (const piece of pieces) bytes += piece.length
   return bytes
 }

@@ -27,12 +27,13 @@ export function encodeText(json: string): Buffer {
 }
 
 /** Type 1: for clients that did not say that they understand type 4. */
-export function encodePreview({ contentType, bytes }: PreviewEvent): Buffer {
-  return encodeBinary([PREVIEW_IMAGE, contentType === 'image/png' ? IMAGE_TYPE_PNG : IMAGE_TYPE_JPEG], [bytes])
+export function encodePreview({ contentType, bytes }: PreviewEvent): readonly Buffer[] {
+  const imageType = contentType === 'image/png' ? IMAGE_TYPE_PNG : IMAGE_TYPE_JPEG
+  return encodePicture([PREVIEW_IMAGE, imageType], [], bytes)
 }
 
 /** Type 4: the same picture with the node that it belongs to. */
-export function encodePreviewWithMetadata(jobId: string, event: PreviewEvent): Buffer {
+export function encodePreviewWithMetadata(jobId: string, event: PreviewEvent): readonly Buffer[] {
   const metadata = Buffer.from(
     toPythonJson({
       node_id: event.nodeId,
@@ -43,7 +44,7 @@ export function encodePreviewWithMetadata(jobId: string, event: PreviewEvent): B
       image_type: event.contentType,
     }),
   )
-  return encodeBinary([PREVIEW_IMAGE_WITH_METADATA, metadata.length], [metadata, event.bytes])
+  return encodePicture([PREVIEW_IMAGE_WITH_METADATA, metadata.length], [metadata], event.bytes)
 }
 
 /** Type 3: text shown beside a node. */
@@ -52,10 +53,17 @@ export function encodeNodeText(nodeId: string, text: string): Buffer {
   return encodeBinary([TEXT, id.length], [id, Buffer.from(text)])
 }
 
-function encodeBinary(words: readonly number[], parts: readonly Uint8Array[]): Buffer {
+/** One frame in two pieces. The second is the picture itself: it may have many megabytes, and copies of it would hold the thread. */
+function encodePicture(words: readonly number[], parts: readonly Uint8Array[], picture: Uint8Array): readonly Buffer[] {
+  const bytes = Buffer.from(picture.buffer, picture.byteOffset, picture.byteLength)
+  return [encodeBinary(words, parts, bytes.length), bytes]
+}
+
+/** `bytesBehind`: how much of the payload is sent behind this piece. */
+function encodeBinary(words: readonly number[], parts: readonly Uint8Array[], bytesBehind = 0): Buffer {
   let length = words.length * 4
   for (const part of parts) length += part.length
-  const frame = allocateFrame(FINAL_BINARY, length)
+  const frame = allocateFrame(FINAL_BINARY, length, bytesBehind)
   let at = frame.length - length
   for (const word of words) at = frame.writeUInt32BE(word, at)
   for (const part of parts) {
@@ -65,11 +73,12 @@ function encodeBinary(words: readonly number[], parts: readonly Uint8Array[]): B
   return frame
 }
 
-/** A frame with its header written and room for the payload behind it. */
-function allocateFrame(firstByte: number, length: number): Buffer {
+/** A frame with its header written and room behind it for the payload, or for as much of it as does not come in a second piece. */
+function allocateFrame(firstByte: number, room: number, bytesBehind = 0): Buffer {
+  const length = room + bytesBehind
   const headerLength = length < LENGTH_16 ? 2 : length <= MAX_16 ? 4 : 10
   // Not from the shared pool, whose memory the frame would hold until its slowest reader has it.
-  const frame = Buffer.allocUnsafeSlow(headerLength + length)
+  const frame = Buffer.allocUnsafeSlow(headerLength + room)
   frame[0] = firstByte
   if (headerLength === 2) frame[1] = length
   else if (headerLength === 4) {
