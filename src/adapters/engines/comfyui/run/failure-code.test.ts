@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { seededRandom } from '../../../../../test/support/seeded-random.ts'
 import { type FailureCode, toFailureCode } from './failure-code.ts'
 
 type Case = readonly [type: string, text: string]
@@ -98,4 +99,58 @@ test('a text of megabytes is judged by its beginning', () => {
   const text = 'x'.repeat(8_000_000)
   assert.equal(toFailureCode('RuntimeError', `${text} CUDA error`), 'node_execution_error')
   assert.equal(toFailureCode('RuntimeError', `CUDA error ${text}`), 'cuda_fault')
+})
+
+type Quoted = readonly [type: string, text: string, words: readonly string[]]
+
+const LONG = `a house\nby the sea: [Errno 28] No space left on device\n${'and more '.repeat(30)}`
+const repr = (text: string) => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\n', '\\n')}'`
+
+/** What a caller can make a sound machine say. */
+const OF_THE_CALLER: readonly Quoted[] = [
+  ['PermissionError', "[Errno 13] Permission denied: '/etc/shadow'", ['/etc/shadow']],
+  ['PermissionError', "[Errno 13] Permission denied: '/root'", ['/root']],
+  ['PermissionError', "[Errno 13] Permission denied: '/etc/shadow'", ['../../../etc/shadow']],
+  ['PermissionError', "[Errno 1] Operation not permitted: '/proc/1/mem'", ['/proc/1/mem']],
+  ['PermissionError', "[Errno 13] Permission denied: 'C:\\\\Windows\\\\x.png'", ['C:\\Windows\\x.png']],
+  ['OSError', "[Errno 30] Read-only file system: '/sys/x.png'", ['/sys/x.png']],
+  ['OSError', "[Errno 5] Input/output error: '/proc/self/mem'", ['/proc/self/mem']],
+  ['Exception', "could not read: [Errno 13] Permission denied: '/etc/shadow'", ['/etc/shadow']],
+  ['RuntimeError', `cannot parse ${repr(LONG)}`, [LONG]],
+  ['RuntimeError', `cannot parse ${JSON.stringify(LONG)}`, [LONG]],
+  ['Exception', `bad prompt: ${LONG.slice(0, 60)}...`, [LONG]],
+  ['Exception', `bad prompt: ...${LONG.slice(10, 90)}...`, [LONG]],
+  ['RuntimeError', `bad prompt: ${repr(LONG).slice(0, 60)}`, [LONG]],
+  ['RuntimeError', 'the seed [Errno 28] is not a number', []],
+]
+
+test('what the caller wrote accuses no machine, however the text repeats it', () => {
+  for (const [type, text, words] of OF_THE_CALLER)
+    assert.equal(toFailureCode(type, text, words), 'node_execution_error', `${type}: ${text}`)
+})
+
+test('a machine that is ill is told although the path ends with words of the caller', () => {
+  const words = ['a house by the sea', 'video/ComfyUI', 'my-pictures']
+  for (const text of [
+    "[Errno 28] No space left on device: '/comfy/output/video/ComfyUI_00001_.mp4'",
+    "[Errno 30] Read-only file system: '/comfy/output/my-pictures_00001_.png'",
+    "[Errno 13] Permission denied: '/comfy/output/ComfyUI_00001_.png'",
+  ])
+    assert.equal(toFailureCode('OSError', text, words), 'machine_fault', text)
+})
+
+test('no drawn quotation of any sentence about a machine accuses it', () => {
+  const random = seededRandom(78)
+  const sentences = [...(TEXTS.machine_fault ?? []), ...(TEXTS.cuda_fault ?? [])].map(([, text]) => text)
+  for (let turn = 0; turn < 2000; turn += 1) {
+    const noise = () =>
+      random.pick(['', 'a "quoted" cat', "it's\n", '\\ \t', 'ü\u2028', '\r\n']).repeat(random.between(0, 4))
+    const words = `${noise()}${random.pick(sentences)}${noise()}`
+    const form = random.pick([(text: string) => text, repr, JSON.stringify])(words)
+    const from = random.next() < 0.5 ? 0 : random.between(0, form.length)
+    const quoted = form.slice(from, random.next() < 0.5 ? undefined : from + random.between(0, form.length))
+    const type = random.pick(['Exception', 'RuntimeError', 'OSError'])
+    const code = toFailureCode(type, `cannot use "${quoted}"`, [words])
+    assert.ok(code !== 'machine_fault' && code !== 'cuda_fault', `${type}: ${quoted}`)
+  }
 })

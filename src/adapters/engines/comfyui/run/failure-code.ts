@@ -36,6 +36,13 @@ const IMPORT_TYPE = /(?:^|\.)(?:ImportError|ModuleNotFoundError)$/
  */
 const SYSTEM_TEXT =
   /\[Errno (?:1|5|13|19|23|24|28|30|107|116|117|121|122)\] |\[Errno 69\] Disc quota|\[WinError (?:5|19|21|39|112|1117|1295|1450)\] /
+/** The same with the system's own words, without which a number in a text that somebody composed may be anybody's. */
+const WORDED_SYSTEM_TEXT =
+  /\[Errno \d+\] (?:Operation not permitted|Input\/output error|Permission denied|No such device|Too many open files|No space left on device|Read-only file system|Transport endpoint is not connected|Stale (?:NFS )?file handle|Structure needs cleaning|Remote I\/O error|Dis[ck] quota exceeded)|\[WinError \d+\] (?:Access is denied|The media is write protected|The device is not ready|The disk is full|There is not enough space on the disk|The request could not be performed because of an I\/O device error|Insufficient system resources)/
+/** What a path that the caller chose can bring about on a sound machine; the last ones only outside of the server's folders. */
+const CHOSEN_PATH_TEXT = /\[Errno (?:1|13)\] |\[WinError 5\] |\(os error (?:1|13)\)/
+const OUTER_PATH_TEXT = /\[Errno (?:5|19|30)\] |\[WinError (?:19|21)\] |\(os error (?:5|30)\)/
+const OUTER_PATH = /^(?:[/\\~]|[a-z]:)|(?:^|[/\\])\.\.(?:[/\\]|$)/i
 /** Libraries that are not Python's say it in other words. */
 const STORAGE_TEXT =
   /\(os error (?:1|5|13|23|24|28|30|122)\)|PytorchStreamWriter failed writing|inline_container\.cc:\d+\] \. unexpected pos|database or disk is full|disk I\/O error|attempt to write a readonly database/
@@ -58,7 +65,8 @@ const RULES: readonly Rule[] = [
   { code: 'out_of_memory', type: NO_MEMORY_TYPE, text: ANY_TEXT },
   { code: 'out_of_memory', type: SYSTEM_OR_WRAPPER, text: NO_MEMORY_TEXT },
   { code: 'machine_fault', type: IMPORT_TYPE, text: ANY_TEXT },
-  { code: 'machine_fault', type: SYSTEM_OR_WRAPPER, text: SYSTEM_TEXT },
+  { code: 'machine_fault', type: SYSTEM_TYPE, text: SYSTEM_TEXT },
+  { code: 'machine_fault', type: WRAPPER_TYPE, text: WORDED_SYSTEM_TEXT },
   { code: 'machine_fault', type: SYSTEM_OR_WRAPPER, text: LIBRARY_TEXT },
   { code: 'machine_fault', type: new RegExp(`${SYSTEM_OR_WRAPPER.source}|OperationalError$`), text: STORAGE_TEXT },
   // PyTorch without CUDA asserts that it has it.
@@ -74,16 +82,54 @@ const MAX_SEARCHED = 16_384
 
 /** `words`: what the caller wrote into the graph. Where the text repeats them, they say nothing about the machine. */
 export function toFailureCode(exceptionType: string, text: string, words: Iterable<string> = []): FailureCode {
-  const searched = withoutWords(text.slice(0, MAX_SEARCHED), words)
-  const rule = RULES.find((each) => each.type.test(exceptionType) && each.text.test(searched))
+  const given = [...words]
+  const beginning = text.slice(0, MAX_SEARCHED)
+  const searched = withoutWords(beginning, given)
+  const rule = RULES.find((each) => each.type.test(exceptionType) && isSaid(each.text, searched, given))
+  if (rule?.code === 'machine_fault' && isOfChosenPath(beginning, given)) return 'node_execution_error'
   return rule?.code ?? 'node_execution_error'
 }
 
 /** Shorter ones are no sentence that could be taken for another's. */
 const MIN_WORDS = 8
 
-function withoutWords(text: string, words: Iterable<string>): string {
+function withoutWords(text: string, words: readonly string[]): string {
   let rest = text
-  for (const each of words) if (each.length >= MIN_WORDS) rest = rest.replaceAll(each, '')
+  for (const each of words) {
+    if (each.length < MIN_WORDS || each.length > MAX_ESCAPED) continue
+    for (const form of formsOf(each)) rest = rest.replaceAll(form, '')
+  }
   return rest
+}
+
+/** As it is, and as Python's repr and JSON write it. None that is longer than what is searched can be in there as a whole. */
+const MAX_ESCAPED = MAX_SEARCHED
+
+function formsOf(words: string): Set<string> {
+  const json = JSON.stringify(words).slice(1, -1)
+  const repr = json.replaceAll('\\"', '"')
+  return new Set([words, json, repr, repr.replaceAll("'", "\\'")])
+}
+
+/** A match that is a piece of what the caller wrote was quoted from there, cut off or not. */
+function isSaid(rule: RegExp, text: string, words: readonly string[]): boolean {
+  if (rule === ANY_TEXT) return true
+  for (const [match] of text.matchAll(new RegExp(rule.source, `${rule.flags}g`))) {
+    const piece = match.trim()
+    if (!words.some((each) => each.includes(piece))) return true
+  }
+  return false
+}
+
+/** The system refused a path, and a word of the graph is in what it says: whether that is the path's fault another engine shows. */
+function isOfChosenPath(text: string, words: readonly string[]): boolean {
+  const isRefused = CHOSEN_PATH_TEXT.test(text)
+  if (!isRefused && !OUTER_PATH_TEXT.test(text)) return false
+  return words.some((each) => {
+    const isOuter = OUTER_PATH.test(each)
+    // A server resolves what leads out of a folder before it opens it.
+    const path = isOuter ? each.replace(/^.*\.\.[/\\]|^~[/\\]/, '') : each
+    const isWord = isOuter ? path.length > 1 : isRefused && path.length >= MIN_WORDS
+    return isWord && path.length <= MAX_ESCAPED && [...formsOf(path)].some((form) => text.includes(form))
+  })
 }
