@@ -3,8 +3,9 @@
  * is due more than another run of the holder, a run that has had its turn is ended: its job goes behind all that wait of its account, which
  * has spent its share, and keeps its attempt. What its nodes have computed stays in the engine's cache for the next time.
  *
- * A job that gave way gets a turn twice as long the next time, so that it comes to its end however many wait. One slot of several always
- * changes hands after the short turn, so that nobody waits for a long one. Servers of their own are left alone: their work is not ours to repeat.
+ * A job that gave way gets a turn twice as long the next time, and after a few of the longest it runs to its end, however many wait. One slot
+ * of several always changes hands after the short turn, so that nobody waits for a long one. Servers of their own are left alone: their
+ * work is not ours to repeat.
  */
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { Clock } from '../../../../lib/clock.ts'
@@ -36,6 +37,8 @@ const TURN_MS = 3000
 const MAX_DOUBLINGS = 7
 // Where there is but one slot, everybody else waits for a long turn: 48 seconds.
 const MAX_DOUBLINGS_ALONE = 4
+/** So many turns of full length; then the job runs to its end, or a node that takes longer would begin for ever. */
+const FULL_TURNS = 2
 const MAX_REMEMBERED = 10_000
 
 interface HeldTurn {
@@ -43,6 +46,7 @@ interface HeldTurn {
   readonly run: JobRun
   readonly accountId: string
   readonly ageMs: number
+  /** Infinity: it runs to its end. */
   readonly turnMs: number
 }
 
@@ -57,10 +61,17 @@ export function createTurnKeeper({ store, fleet, workers, clock, log }: TurnKeep
     const runs = holders.flatMap((worker) => worker.computing().map((run) => ({ worker, run })))
     const here = runs.filter(({ run }) => run.claim.engineId === engineId)
     const most = here.length > 1 ? MAX_DOUBLINGS : MAX_DOUBLINGS_ALONE
+    const timesOf = ({ claim }: JobRun) => gaveWay.get(claim.job.id) ?? 0
+    const ageOf = ({ claim }: JobRun) => nowMs - (claim.job.startedAt?.getTime() ?? nowMs)
+    // The oldest, so that one which was let run stays so; never all of several, so that one slot changes hands.
+    const toEnd = here
+      .map(({ run }) => run)
+      .filter((run) => timesOf(run) >= most + FULL_TURNS)
+      .sort((one, other) => ageOf(other) - ageOf(one))
+      .slice(0, Math.max(1, here.length - 1))
     return here.map(({ worker, run }) => {
-      const { id, accountId, startedAt } = run.claim.job
-      const ageMs = nowMs - (startedAt?.getTime() ?? nowMs)
-      return { worker, run, accountId, ageMs, turnMs: TURN_MS * 2 ** Math.min(gaveWay.get(id) ?? 0, most) }
+      const turnMs = toEnd.includes(run) ? Number.POSITIVE_INFINITY : TURN_MS * 2 ** Math.min(timesOf(run), most)
+      return { worker, run, accountId: run.claim.job.accountId, ageMs: ageOf(run), turnMs }
     })
   }
 
@@ -95,7 +106,9 @@ export function createTurnKeeper({ store, fleet, workers, clock, log }: TurnKeep
 
 /** Which run has to give way; null: none yet. */
 function choose(held: readonly HeldTurn[], outwaited: ReadonlySet<string>): HeldTurn | null {
-  const may = held.filter(({ accountId, ageMs }) => outwaited.has(accountId) && ageMs >= TURN_MS)
+  const may = held.filter(
+    ({ accountId, ageMs, turnMs }) => outwaited.has(accountId) && ageMs >= TURN_MS && Number.isFinite(turnMs),
+  )
   const slotsOf = (id: string) => held.filter(({ accountId }) => accountId === id).length
   const over = may
     .filter(({ ageMs, turnMs }) => ageMs >= turnMs)
