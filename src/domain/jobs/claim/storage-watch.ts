@@ -1,7 +1,8 @@
 /**
  * After this process found no room for what a run made: its engines get no work, with the reason shown, until there is room again. The
  * jobs go back to the queue without having spent an attempt. How much room a job needs is not known before, so with every further
- * refusal more is asked for.
+ * refusal more is asked for. Where that much is not there, less is asked for at every look: a job that finds no room on a disk that has
+ * some must not hold the others, and fails in the end.
  */
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { Log } from '../../../../lib/log.ts'
@@ -30,6 +31,8 @@ const MORE = 4
 /** So many returns of one job: by then as much room is asked for as jobs usually need. */
 const MAX_RETURNS = 5
 const MAX_PAUSE_MS = 30_000
+/** While others might find room. */
+const MAX_SHORT_PAUSE_MS = 2000
 /** A refusal so long after the last one is another matter. */
 const CALM_MS = 300_000
 const MAX_JOBS = 1000
@@ -45,8 +48,12 @@ export function createStorageWatch({ fleet, hasRoom, log, retryMs = 1000 }: Stor
   async function watch(): Promise<void> {
     log.error({ wantedBytes }, 'the storage is full: no job is taken until it has room')
     fleet.hold('the storage of the service is full; it takes jobs again when there is room')
-    do await sleep(backoff.nextMs(), over.signal)
-    while (!over.signal.aborted && !(await hasRoom(wantedBytes)))
+    for (let isFull = false; ; wantedBytes = Math.max(FIRST_BYTES, wantedBytes / 2)) {
+      const pauseMs = backoff.nextMs()
+      await sleep(isFull ? pauseMs : Math.min(pauseMs, MAX_SHORT_PAUSE_MS), over.signal)
+      if (over.signal.aborted || (await hasRoom(wantedBytes))) break
+      isFull = wantedBytes === FIRST_BYTES
+    }
     calmAtMs = uptimeMs() + CALM_MS
     watching = null
     fleet.hold(null)

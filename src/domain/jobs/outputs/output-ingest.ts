@@ -136,7 +136,7 @@ function isGone({ refusal }: ServiceError): boolean {
 /** The error of the job; its cause is only in our log. */
 export function toIngestError(error: unknown): JobError {
   if (error instanceof ServiceError && error.refusal === 'storage_full') {
-    return toJobError('storage_full', 'an output could not be kept: the storage is full')
+    return toJobError('storage_full', 'an output could not be kept: the storage has no room for it')
   }
   if (error instanceof ServiceError && error.refusal === 'queue_full') {
     return toJobError('storage_busy', 'an output could not be kept: too much was being stored at once')
