@@ -85,7 +85,26 @@ export function testJobStoreTurns(opener: StoreOpener): void {
       await other.submit({ needs: 'lane' })
       assert.deepEqual(await outwaitedBy(holder, [holder.accountId], ['another lane']), [])
       assert.deepEqual(await outwaitedBy(holder, [holder.accountId], ['another lane', 'lane']), [holder.accountId])
+      assert.deepEqual(await outwaitedBy(holder, [holder.accountId], []), [])
+      assert.deepEqual(await outwaitedBy(holder, [holder.accountId]), [holder.accountId])
       assert.deepEqual(await outwaitedBy(holder, []), [])
+    })
+
+    test('whoever waits is found behind others in the same lane, and in any of the lanes', async () => {
+      const holder = await Tenant.create(store())
+      await holder.run()
+      for (const needs of ['lane b', 'lane c']) {
+        const full = await holder.neighbour({ maxRunning: 0 })
+        await full.submit({ needs })
+        await full.submit({ needs })
+        await holder.submit({ needs })
+      }
+      const ids = [holder.accountId]
+      const lanes = ['lane c', 'lane a', 'lane b', 'lane c']
+      assert.deepEqual([await outwaitedBy(holder, ids), await outwaitedBy(holder, ids, lanes)], [[], []])
+      for (const needs of ['', 'lane c']) await (await holder.neighbour()).submit({ needs })
+      assert.deepEqual([await outwaitedBy(holder, ids), await outwaitedBy(holder, ids, lanes)], [ids, ids])
+      assert.deepEqual(await outwaitedBy(holder, ids, ['lane a', 'lane b']), [])
     })
   })
 }

@@ -72,6 +72,15 @@ test('every statement finds its rows through an index', async () => {
       for (const walk of findWalks(await explain(client, statement), false)) walks.push(`${statement.name}: ${walk}`)
     }
     assert.deepEqual(walks, [])
+    // Asked twice a second: the jobs of an account that wait in other pools and lanes are not to be walked for it.
+    const outwaited = statements.filter(({ name }) => name.startsWith('lanes.find_outwaited'))
+    assert.equal(outwaited.length, 2)
+    for (const statement of outwaited) {
+      const conditions = findConditions(await explain(client, statement)).filter(([table]) => table === 'job')
+      assert.ok(conditions.length >= 2, statement.name)
+      for (const [, text] of conditions) assert.match(text, /^\(+pool = /, statement.name)
+      if (statement.name.endsWith('_in')) for (const [, text] of conditions) assert.match(text, /needs = /)
+    }
     // Where all jobs share a value, one that none has must be looked for by its index all the same, and not by time.
     await client.query(
       `UPDATE job_done SET engine_id = 'common', title = 'common', recipe = 'common'; ANALYZE job_done`,

@@ -58,28 +58,48 @@ export async function joinLane(db: Queryable, lane: string): Promise<number> {
 
 const MAX_WAITING = 1000
 
-const firstWaiting = (condition: string) => `
+const firstWaiting = (lane: string, condition: string) => `
   SELECT account_id FROM job
-  WHERE status = 'queued' AND pool = $2 AND expires_at > $3 AND ($4::text[] IS NULL OR needs = ANY($4)) ${condition}
+  WHERE status = 'queued' AND pool = $2 AND needs = ${lane}.needs AND expires_at > $3 ${condition}
   ORDER BY account_id LIMIT 1`
 
-// The accounts that wait are found by stepping from one to the next.
+const laneBehind = (condition: string) => `
+  SELECT needs FROM job WHERE status = 'queued' AND pool = $2 ${condition} ORDER BY needs LIMIT 1`
+
+// The accounts that wait in a lane are found by stepping from one to the next: jobs of other lanes are never walked.
+const findOutwaitedIn = (lanes: string) => `
+  WITH RECURSIVE lane AS (${lanes}),
+  waiting AS (
+    SELECT lane.needs, first.account_id, 1 AS depth
+    FROM lane CROSS JOIN LATERAL (${firstWaiting('lane', '')}) AS first
+    UNION ALL
+    SELECT waiting.needs, further.account_id, waiting.depth + 1 FROM waiting CROSS JOIN LATERAL (
+      ${firstWaiting('waiting', 'AND account_id > waiting.account_id')}) AS further WHERE waiting.depth < ${MAX_WAITING})
+  SELECT holder.account_id FROM account_load AS holder WHERE holder.account_id = ANY($1::text[]) AND EXISTS (
+    SELECT 1 FROM waiting CROSS JOIN LATERAL (
+      SELECT running, max_running FROM account_load WHERE account_id = waiting.account_id OFFSET 0) AS other
+    WHERE waiting.account_id <> holder.account_id AND other.running < least(other.max_running, greatest(1, holder.running - 1)))`
+
 const FIND_OUTWAITED = statement<[accountId: string]>(
   'lanes.find_outwaited',
-  `WITH RECURSIVE waiting AS (
-     (SELECT first.account_id, 1 AS depth FROM (${firstWaiting('')}) AS first)
-     UNION ALL
-     SELECT further.account_id, waiting.depth + 1 FROM waiting CROSS JOIN LATERAL (
-       ${firstWaiting('AND account_id > waiting.account_id')}) AS further WHERE waiting.depth < ${MAX_WAITING})
-   SELECT holder.account_id FROM account_load AS holder WHERE holder.account_id = ANY($1::text[]) AND EXISTS (
-     SELECT 1 FROM waiting JOIN account_load AS other ON other.account_id = waiting.account_id
-     WHERE other.account_id <> holder.account_id AND other.running < least(other.max_running, greatest(1, holder.running - 1)))`,
+  findOutwaitedIn(`
+    (${laneBehind('')})
+    UNION ALL
+    SELECT further.needs FROM lane CROSS JOIN LATERAL (${laneBehind('AND needs > lane.needs')}) AS further`),
+)
+const FIND_OUTWAITED_IN_LANES = statement<[accountId: string]>(
+  'lanes.find_outwaited_in',
+  findOutwaitedIn('SELECT DISTINCT needs FROM unnest($4::text[]) AS needs'),
 )
 
 export async function findOutwaited(
   db: Queryable,
   { accountIds, pool, now, lanes }: OutwaitedQuery,
 ): Promise<string[]> {
-  const rows = await db.all(FIND_OUTWAITED, [accountIds, pool, now.getTime(), lanes])
+  if (lanes?.length === 0) return []
+  const values = [accountIds, pool, now.getTime()]
+  const rows = await (lanes === null
+    ? db.all(FIND_OUTWAITED, values)
+    : db.all(FIND_OUTWAITED_IN_LANES, [...values, lanes]))
   return rows.map(([accountId]) => accountId)
 }
