@@ -231,6 +231,7 @@ function toWorkerDeps(config: Config, { service, fleet }: WorkerParts): Omit<Wor
       layReady: (engineId, job) => fleet.layReady(engineId, job),
       isAvailable: (engineId) => fleet.isAvailable(engineId),
       nextRoomMs: () => fleet.nextRoomMs(),
+      forget: (jobId) => fleet.forget(jobId),
       onChange: (listener) => fleet.onChange(listener),
     },
     workers: config.jobs.workers,

@@ -158,3 +158,20 @@ fleetTest(
   },
   { fleet: { recycleLimits: { ...NEVER_RECYCLE, maxMemoryBytes: 2 ** 20, maxAgeMs: 60_000 } } },
 )
+
+fleetTest(
+  'an engine that does not say what it can run keeps nobody waiting, and is asked again',
+  [{ id: 'one' }],
+  async ({ rig, engines: [engine] }) => {
+    let asked = 0
+    const refreshList = () => {
+      asked += 1
+      return new Promise<void>(() => {})
+    }
+    Object.assign(engine, { refreshList })
+    await rig.fleet.refreshLists()
+    await rig.fleet.refreshLists()
+    assert.equal(asked, 2)
+  },
+  { fleet: { refreshWithinMs: 1 } },
+)

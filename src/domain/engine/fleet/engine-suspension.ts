@@ -1,6 +1,7 @@
 /**
  * For how long an engine gets no work because of how it behaved: a short pause after it broke off a run, which grows while that
- * goes on, and a quarantine for what needs more than patience, which doubles with every further one.
+ * goes on, and a quarantine for what needs more than patience, which doubles with every further
+ * one that was right: a caller may bring one about, and must not make it grow.
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import { type Backoff, createBackoff } from '../../../../lib/waiting/backoff.ts'
@@ -9,12 +10,13 @@ export interface SuspensionOptions {
   readonly clock: Clock
   /** The first pause after it broke off a run; it doubles while that goes on. */
   readonly retryMs: number
-  /** The first time in quarantine; it doubles with every further one. */
+  /** The first time in quarantine; it doubles with every further one that is proved. */
   readonly quarantineMs: number
 }
 
 interface Quarantine {
   readonly reason: string
+  readonly since: number
   readonly until: number
   /** The job whose run it is for; null: no job can take it back. */
   readonly jobId: string | null
@@ -30,12 +32,14 @@ export class EngineSuspension {
   readonly #retryBackoff: Backoff
   readonly #faultBackoff: Backoff
   readonly #quarantineBackoff: Backoff
+  readonly #quarantineMs: number
   #quarantine: Quarantine | null = null
   #pausedUntil = 0
   #brokeLatestRun = false
 
   constructor({ clock, retryMs, quarantineMs }: SuspensionOptions) {
     this.#clock = clock
+    this.#quarantineMs = quarantineMs
     this.#retryBackoff = createBackoff({ firstMs: retryMs, maxMs: MAX_RETRY_MS })
     this.#faultBackoff = createBackoff({ firstMs: retryMs, maxMs: MAX_FAULT_PAUSE_MS })
     this.#quarantineBackoff = createBackoff({ firstMs: quarantineMs, maxMs: MAX_QUARANTINE_MS, random: () => 1 })
@@ -86,8 +90,24 @@ export class EngineSuspension {
     this.#quarantineBackoff.reset()
   }
 
+  /** For a job it has the shortest time, until that is confirmed. */
   quarantine(reason: string, jobId: string | null = null): void {
-    this.#quarantine = { reason, until: this.#now() + this.#quarantineBackoff.nextMs(), jobId }
+    const since = this.#now()
+    const ms = jobId === null ? this.#quarantineBackoff.nextMs() : this.#quarantineMs
+    this.#quarantine = { reason, since, until: since + ms, jobId }
+  }
+
+  /** What it was put in quarantine for was not the job's fault. */
+  confirm(jobId: string): void {
+    const quarantine = this.#quarantine
+    if (quarantine?.jobId !== jobId) return
+    const until = Math.max(quarantine.until, quarantine.since + this.#quarantineBackoff.nextMs())
+    this.#quarantine = { ...quarantine, until, jobId: null }
+  }
+
+  /** Whose fault it was will not be known: it is on trial at once. */
+  shorten(jobId: string): void {
+    if (this.#quarantine?.jobId === jobId) this.#quarantine = { ...this.#quarantine, until: this.#now() }
   }
 
   /** What it was put in quarantine for was the job's own fault. */

@@ -289,6 +289,14 @@ export class FleetMember implements OfferingMember {
     this.#suspension.acquit(jobId)
   }
 
+  confirm(jobId: string): void {
+    this.#suspension.confirm(jobId)
+  }
+
+  shorten(jobId: string): void {
+    this.#suspension.shorten(jobId)
+  }
+
   /** It gets no work for a moment, and others come first. */
   pause(reason: string): void {
     this.#note(reason)

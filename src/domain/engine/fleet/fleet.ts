@@ -48,6 +48,8 @@ export interface FleetOptions {
   readonly readyMs?: number
   readonly retryMs?: number
   readonly quarantineMs?: number
+  /** How long one engine is waited for when all are asked what they can run. */
+  readonly refreshWithinMs?: number
   /** What each engine could run when a process before us last saw it. */
   readonly remembered?: ReadonlyMap<string, RememberedEngine>
 }
@@ -81,6 +83,8 @@ export interface PublishableEngine {
 
 export const NEVER_RECYCLE: RecycleLimits = { maxJobs: null, maxMemoryBytes: null, maxAgeMs: null }
 const RECYCLE_WITHIN_MS = 30_000
+/** One that is lost meanwhile answers when it is back. */
+const REFRESH_WITHIN_MS = 30_000
 
 export type Fleet = EngineFleet
 
@@ -125,9 +129,12 @@ class EngineFleet implements AsyncDisposable {
         hasOther: (except, lane) => this.#hasOther(except, lane),
         willHaveOther: (except, lane) => this.#hasOther(except, lane, ['ready', 'quarantined']),
         isOnTrial: (engineId) => this.#find(engineId).isOnTrial,
+        isResting: (engineId) => this.#find(engineId).state() === 'quarantined',
         rest: (engineId, reason, jobId) => this.#rest(engineId, reason, jobId),
         pause: (engineId, reason) => this.#find(engineId).pause(reason),
-        acquit: (engineId, jobId) => this.#members.find(({ id }) => id === engineId)?.acquit(jobId),
+        acquit: (engineId, jobId) => this.#find(engineId).acquit(jobId),
+        confirm: (engineId, jobId) => this.#find(engineId).confirm(jobId),
+        shorten: (engineId, jobId) => this.#find(engineId).shorten(jobId),
       },
       clock,
     )
@@ -217,6 +224,11 @@ class EngineFleet implements AsyncDisposable {
     this.#options.log.error({ engine: engineId, reason, jobId }, 'an engine is rested')
     this.#find(engineId).quarantine(reason, jobId)
     this.#changed()
+  }
+
+  /** A job ended while it waited: no engine rests for it any longer. */
+  forget(jobId: string): void {
+    if (this.#judge.forget(jobId)) this.#changed()
   }
 
   /** Engines on which further runs may lie ready, each with the lanes it serves and how many. */
@@ -328,11 +340,12 @@ class EngineFleet implements AsyncDisposable {
     this.#refreshing ??= Promise.all(
       this.#members
         .filter(({ engine }) => engine.health().state === 'ready')
-        .map(({ engine, id }) =>
-          engine.refreshList?.().catch((error: unknown) => {
+        .map(({ engine, id }) => {
+          const asked = engine.refreshList?.().catch((error: unknown) => {
             this.#options.log.debug({ err: error, engine: id }, 'an engine could not be asked what it can run')
-          }),
-        ),
+          })
+          return asked && settlesWithin(asked, this.#options.refreshWithinMs ?? REFRESH_WITHIN_MS)
+        }),
     ).then(() => {
       this.#refreshing = null
     })

@@ -2,7 +2,8 @@
  * Whose fault a failed run was: that of its job, or of the engine that ran it. A fault of a machine (a full disk, a missing library)
  * rests its engine at once, and the job runs elsewhere; whatever else fails is the job's own, unless the engine fails most of its runs,
  * or is on trial after a rest: then another engine is asked for a second opinion, and only where the same job succeeds is the first one
- * rested. A job that fails alike elsewhere acquits the engines before. No engine is rested that no other could stand in for.
+ * rested. A job that fails alike elsewhere acquits the engines before. No engine is rested that no other could stand in for, and one job
+ * rests one engine: those it fails on later wait for the proof, since processes do not see how each other's runs end.
  */
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { Clock } from '../../../../lib/clock.ts'
@@ -53,12 +54,17 @@ interface Bench {
   /** The same, with those that rest: they are tried again. */
   willHaveOther(except: ReadonlySet<string>, lane: string): boolean
   isOnTrial(engineId: string): boolean
+  isResting(engineId: string): boolean
   /** `jobId`: of the run that it is rested for. */
   rest(engineId: string, reason: string, jobId: string): void
   /** It gets no work for a moment, and others come first. */
   pause(engineId: string, reason: string): void
   /** Ends a rest that this job brought about. */
   acquit(engineId: string, jobId: string): void
+  /** The rest that this job brought about was right. */
+  confirm(engineId: string, jobId: string): void
+  /** Nobody will say whether it was right: the engine is tried now. */
+  shorten(engineId: string, jobId: string): void
 }
 
 /** A card that a job broke must not be followed by all others. */
@@ -74,6 +80,8 @@ const LATEST_RUNS = 8
 const MANY_FAILURES = 5
 /** After a job failed alike everywhere, for so long no fault of its lane rests an engine before another one proved it. */
 const SUSPECT_MS = 600_000
+/** The same after a job failed on one engine and then on the next. Less than twenty moves take: both may be ill, and no proof may come. */
+const MOVED_SUSPECT_MS = 40_000
 const MAX_KEPT = 1000
 const MAX_REASON = 200
 
@@ -101,7 +109,7 @@ export class RunJudge {
     const before = this.#accusations.get(jobId) ?? []
     const wasOnTrial = this.#bench.isOnTrial(engineId)
     const isAgain = losses < MAX_MOVES && this.#deservesAnother(failure.code, run, losses)
-    const isRested = failure.code === MACHINE_FAULT && this.#restOrPause(failure, run)
+    const isRested = failure.code === MACHINE_FAULT && this.#restOrPause(failure, run, losses)
     const alike = before.filter((each) => each.code === failure.code && each.engineId !== engineId)
     const reason = `${failure.code}: ${failure.message}`
     if (isAgain)
@@ -119,10 +127,24 @@ export class RunJudge {
     const before = this.#accusations.get(run.jobId)
     if (before === undefined) return
     this.#accusations.delete(run.jobId)
-    for (const { engineId, reason, isRested } of before) {
-      if (isRested || engineId === run.engineId || !this.#bench.hasOther(new Set([engineId]), run.lane)) continue
-      this.#rest(engineId, `what failed on it succeeded elsewhere; ${reason}`, run.jobId)
+    this.#suspects.delete(run.lane)
+    const proved = new Map(
+      before.filter(({ engineId }) => engineId !== run.engineId).map((each) => [each.engineId, each]),
+    )
+    for (const { engineId, reason } of proved.values()) {
+      const isRested = before.some((each) => each.engineId === engineId && each.isRested)
+      // One illness is one rest, however many jobs tell of it.
+      const isKnown = this.#bench.isResting(engineId) || this.#bench.isOnTrial(engineId)
+      if (!isRested && (isKnown || !this.#bench.hasOther(new Set([engineId]), run.lane))) continue
+      if (!isRested) this.#rest(engineId, `what failed on it succeeded elsewhere; ${reason}`, run.jobId)
+      this.#bench.confirm(engineId, run.jobId)
     }
+  }
+
+  /** The job ended while it waited, so no run of it will prove anything. False: it accused nobody. */
+  forget(jobId: string): boolean {
+    for (const { engineId } of this.#accusations.get(jobId) ?? []) this.#bench.shorten(engineId, jobId)
+    return this.#accusations.delete(jobId)
   }
 
   #deservesAnother(code: string, run: JudgedRun, losses: number): boolean {
@@ -147,7 +169,11 @@ export class RunJudge {
     return own.size + Math.max(0, losses - before.length)
   }
 
-  #restOrPause({ message }: RunFailure, { engineId, jobId, lane }: JudgedRun): boolean {
+  #restOrPause({ message }: RunFailure, { engineId, jobId, lane }: JudgedRun, losses: number): boolean {
+    const before = this.#accusations.get(jobId) ?? []
+    // One that was here before came back because no other engine was free: it says no more about its lane than it did then.
+    const isMoved = losses + before.length > 0 && !before.some((each) => each.engineId === engineId)
+    if (isMoved) this.#suspect(lane, MOVED_SUSPECT_MS)
     const reason = `a run on it failed: ${firstLine(message)}`
     const isRested = this.#bench.hasOther(new Set([engineId]), lane) && !this.#isSuspect(lane)
     if (isRested) this.#rest(engineId, reason, jobId)
@@ -161,12 +187,15 @@ export class RunJudge {
   }
 
   #acquit(code: string, { engineId: last, jobId, lane }: JudgedRun, alike: readonly Accusation[]): void {
-    const now = this.#clock.now().getTime()
-    if (code === MACHINE_FAULT) this.#suspects.set(lane, now + SUSPECT_MS)
+    if (code === MACHINE_FAULT) this.#suspect(lane, SUSPECT_MS)
     for (const engineId of [last, ...alike.map((each) => each.engineId)]) {
       this.#records.delete(engineId)
       if (code !== CUDA_FAULT) this.#bench.acquit(engineId, jobId)
     }
+  }
+
+  #suspect(lane: string, ms: number): void {
+    this.#suspects.set(lane, Math.max(this.#suspects.get(lane) ?? 0, this.#clock.now().getTime() + ms))
   }
 
   #isSuspect(lane: string): boolean {

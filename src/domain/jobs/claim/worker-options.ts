@@ -11,7 +11,15 @@ import { MAX_ATTEMPTS } from '../sweeps/recover-jobs.ts'
 /** What a worker uses of a fleet. */
 type WorkerFleet = Pick<
   Fleet,
-  'claimExclusively' | 'offers' | 'take' | 'readyOffers' | 'layReady' | 'isAvailable' | 'nextRoomMs' | 'onChange'
+  | 'claimExclusively'
+  | 'offers'
+  | 'take'
+  | 'readyOffers'
+  | 'layReady'
+  | 'isAvailable'
+  | 'nextRoomMs'
+  | 'forget'
+  | 'onChange'
 >
 
 export interface WorkerDeps

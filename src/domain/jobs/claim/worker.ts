@@ -320,7 +320,8 @@ class ClaimingWorker implements Worker {
   }
 
   /** Somebody else changed a job that runs here: a cancel, or an end such as its retention. The lease tells which. */
-  #onChanged({ jobId, version }: JobChanged): void {
+  #onChanged({ jobId, version, move }: JobChanged): void {
+    if (move === 'dropped') this.#deps.fleet.forget(jobId)
     // Whatever happened to a job that waits, it is not to be computed as it lies there.
     this.#ready.withdraw(jobId)
     const run = this.#runs.get(jobId)
