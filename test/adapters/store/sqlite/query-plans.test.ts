@@ -29,6 +29,8 @@ const MAY_BE_WALKED = [
   // Recipes are few: an operator's search looks at those of all accounts.
   /^SCAN job_recipe$/,
   /^SCAN (json_each|lease|held|item) VIRTUAL/,
+  // The names of the tables and of their columns, read once when a store is opened.
+  /^SCAN (kept|field VIRTUAL TABLE INDEX 0:)$/,
 ]
 // What a statement itself puts together: the heads of lanes, what engines offer, and the keys and values of labels,
 // titles and types of outputs.

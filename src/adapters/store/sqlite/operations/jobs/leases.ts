@@ -1,6 +1,6 @@
 /** The life of leases: renewed in one statement, given back by a worker that drains, taken back when they have run out. */
 
-import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import type { DatabaseSync } from 'node:sqlite'
 import type { Lease, ReturnedLease, TouchedJob } from '../../../../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
 import { ATTEMPTS_LENGTH, type AttemptEnd } from '../../../rows/jobs/attempt-fields.ts'
@@ -153,15 +153,14 @@ function prepareRequeueJob(database: DatabaseSync): (requeue: JobRequeue) => num
 
 /** Puts a waiting job behind all others, with everything that is kept under its number. */
 function prepareMoveToEnd(database: DatabaseSync): (seq: number) => void {
-  let moves: readonly StatementSync[] | null = null
   const selectLast = prepareRows<[number]>(database, 'SELECT max(seq) FROM job')
-  const selectTables = prepareRows<[string]>(
+  const tables = prepareRows<[string]>(
     database,
     `SELECT kept.name FROM sqlite_schema AS kept JOIN pragma_table_info(kept.name) AS field
      WHERE kept.type = 'table' AND (kept.name = 'job' OR kept.name GLOB 'job_*') AND field.name = 'seq'`,
-  )
+  ).all()
+  const moves = tables.map(([table]) => database.prepare(`UPDATE ${table} SET seq = ?2 WHERE seq = ?1`))
   return (seq) => {
-    moves ??= selectTables.all().map(([table]) => database.prepare(`UPDATE ${table} SET seq = ?2 WHERE seq = ?1`))
     const last = selectLast.get()?.[0] ?? seq
     if (last > seq) for (const move of moves) move.run(seq, last + 1)
   }
