@@ -21,7 +21,7 @@ export interface ReportedFile {
   readonly folder: 'output' | 'temp' | 'input'
   /** As the engine reports it; null when it does not. */
   readonly contentType: string | null
-  /** Set when the bytes are held in this process until they are read. */
+  /** Set when the bytes are held by this process until they are read: in its memory, or large ones in a file without a name. */
   readonly heldBytes?: number
   /** May be called again, until the file is released: whoever keeps the bytes may have to begin anew. */
   read(): AsyncIterable<Uint8Array>

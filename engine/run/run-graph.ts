@@ -33,7 +33,7 @@ export async function runGraph(request: RunRequest, deps: RunDeps): Promise<void
   }
   try {
     await execute(state)
-    repeatIntermediate(state)
+    await repeatIntermediate(state)
     deps.emit({
       type: 'log',
       text: `Prompt executed in ${((performance.now() - startedAt) / 1000).toFixed(2)} seconds\n`,
@@ -169,12 +169,13 @@ function cycleFailure(state: RunState): NodeFailure {
 }
 
 /** Nodes that show something while they work show it again when their result came from the cache. */
-function repeatIntermediate({ graph, deps, request, signatures, executed }: RunState): void {
+async function repeatIntermediate({ graph, deps, request, signatures, executed }: RunState): Promise<void> {
   for (const id of graph.ids()) {
     const live = graph.get(id)
     if (!live.node.definition.has_intermediate_output || executed.has(id)) continue
     const signature = signatures.of(id)
     const entry = signature === null ? null : deps.cache.get(request.owner, signature)
-    if (entry?.report) deps.emit({ type: 'node_report', ...live.ref, report: entry.report, cached: true })
+    if (!entry?.report) continue
+    deps.emit({ type: 'node_report', ...live.ref, report: await deps.setAside(entry.report), cached: true })
   }
 }

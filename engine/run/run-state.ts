@@ -11,7 +11,7 @@ import type { RunValues, ValueBudget } from '../values/value-budget.ts'
 import type { NodeCalls } from './calls/call-node.ts'
 import type { CallOutputs } from './calls/map-calls.ts'
 import type { EventLine } from './events/event-line.ts'
-import type { RunEvent } from './events/made-event.ts'
+import type { RunEvent, SentReport } from './events/made-event.ts'
 import type { LiveGraph } from './live-graph.ts'
 import type { CacheEntry, ResultCache } from './results/result-cache.ts'
 import type { RunResults } from './results/run-results.ts'
@@ -39,6 +39,8 @@ export interface RunDeps {
   readonly maxInFlight: number
   readonly maxImagePixels: number
   emit(event: RunEvent): void
+  /** To be called before a report is emitted: the bytes of large files travel beside it. */
+  setAside(report: MadeReport): SentReport | Promise<SentReport>
   hasRoom(): boolean
   /** Resolves when whoever reads the events has caught up. */
   room(): Promise<void>

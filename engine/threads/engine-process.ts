@@ -3,10 +3,12 @@
  * that opened the engine, sets the cancel flags, and says what the process occupies. So it answers also while the engine thread
  * is at work, and what the threads have taken is given back to the machine, to the last byte, by the end of the process.
  */
+import { rmSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 import { toHeapLimits } from '../../lib/threads/thread-heap.ts'
 import {
   type CancelFlag,
+  type EngineProcessData,
   type EngineThreadData,
   type FromEngine,
   type FromProcess,
@@ -29,16 +31,23 @@ const post = (message: FromProcess, onSent?: () => void) => process.send?.(messa
 const cancelFlags = new Map<number, CancelFlag>()
 const pulse: Pulse = newWords(PULSE.words)
 let worker: Worker | null = null
+let asideFolder: string | null = null
+let toldBytes = 0
 let verdict: string | null = null
 
-function open(data: Omit<EngineThreadData, 'pulse'>): void {
+function open(data: EngineProcessData): void {
+  asideFolder = data.asideFolder
   worker = new Worker(new URL('./engine-thread.ts', import.meta.url), {
     workerData: { ...data, pulse } satisfies EngineThreadData,
     resourceLimits: toHeapLimits(HEAP_MB),
   })
   let reason = 'it was stopped'
   worker.on('message', (message: FromEngine) => {
-    if (message.type === 'ready') watchPulse(data.nodeTimeoutMs)
+    if (message.type === 'ready') {
+      watchPulse(data.nodeTimeoutMs)
+      // What it occupies now is what later growth is measured by.
+      reportMemory()
+    }
     post(message)
   })
   worker.on('error', (error) => {
@@ -48,7 +57,7 @@ function open(data: Omit<EngineThreadData, 'pulse'>): void {
     const runAtWork = Atomics.load(pulse, PULSE.runAtWork) - 1
     post({ type: 'ended', reason: verdict ?? reason, runAtWork }, () => process.exit())
   })
-  reportMemory()
+  setInterval(reportMemory, LOOK_MS).unref()
 }
 
 function end(why: string): void {
@@ -88,18 +97,19 @@ function watchPulse(timeoutMs: number): void {
 }
 
 function reportMemory(): void {
-  let told = 0
-  setInterval(() => {
-    const bytes = process.memoryUsage.rss()
-    if (Math.abs(bytes - told) < MEMORY_STEP_BYTES) return
-    told = bytes
-    post({ type: 'memory', bytes })
-  }, LOOK_MS).unref()
+  const bytes = process.memoryUsage.rss()
+  if (Math.abs(bytes - toldBytes) < MEMORY_STEP_BYTES) return
+  toldBytes = bytes
+  post({ type: 'memory', bytes })
 }
 
 // An interrupt from a terminal, or the stop of a unit, reaches every process of the group. Whoever opened the engine decides.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
-process.on('disconnect', () => process.exit())
+process.on('disconnect', () => {
+  // Nobody else is left to do it.
+  if (asideFolder !== null) rmSync(asideFolder, { recursive: true, force: true })
+  process.exit()
+})
 process.on('message', (message: ToProcess) => {
   if (message.type === 'open') open(message.data)
   else if (message.type === 'end') end(message.verdict)

@@ -7,12 +7,17 @@
  */
 
 import { type ChildProcess, fork } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Log } from '../../lib/log.ts'
 import { sleep } from '../../lib/waiting/sleep.ts'
 import type { EngineEvent } from '../graph/run-event.ts'
+import { weightOf } from '../run/events/made-event.ts'
 import { answerModelCall, type RunModel } from './model-line.ts'
-import type { EngineThreadData, FromEngine, FromProcess, RunMessage, ToProcess } from './protocol.ts'
-import { EngineThreadLostError, RunStream } from './run-stream.ts'
+import type { EngineProcessData, FromEngine, FromProcess, RunMessage, ToProcess } from './protocol.ts'
+import { EngineThreadLostError, RunStream, releaseFiles, toEngineEvent } from './run-stream.ts'
 
 /**
  * Reserves `count` consecutive numbers for output files of one name prefix and returns the first. Two runs never get the same.
@@ -36,6 +41,7 @@ interface EngineThreadLink {
 const RUN_OVER = new Error('the run is over')
 // An abort is answered within milliseconds; a thread that takes this long will not answer any more.
 const ABORT_ANSWER_MS = 10_000
+const UNANSWERED = 'it did not answer an interrupt'
 const RESTART_PAUSE_MS = 1_000
 // A process that was told to end does so within milliseconds, unless a thread hangs in a library.
 const END_MS = 5_000
@@ -74,10 +80,14 @@ interface Incarnation {
   readonly threads: number
   /** Until when the waste of a run that failed or was cancelled may show. */
   wasteSeenUntil: number
+  /** The run that did not answer an interrupt; -1: none. */
+  stuckRun: number
+  /** Where it leaves large files for us; made when there is one, and removed when the process has ended. */
+  readonly asideFolder: string
 }
 
 interface EngineThreadOptions {
-  readonly data: Omit<EngineThreadData, 'pulse'>
+  readonly data: Omit<EngineProcessData, 'asideFolder'>
   /** Of the process and of the programs that it starts; absent: ours. */
   readonly environment?: NodeJS.ProcessEnv
   /** How long the process stays after the last run. */
@@ -110,8 +120,10 @@ export function openEngineThread(deps: EngineThreadOptions): EngineThreadLink {
   }
 
   function restLater(incarnation: Incarnation): void {
+    // The timer belongs to the process that is there now, which a late reader of an earlier one has nothing to do with.
+    if (incarnation !== current?.incarnation) return
     clearTimeout(rest)
-    if (incarnation.runs.size > 0 || incarnation !== current?.incarnation) return
+    if (incarnation.runs.size > 0) return
     const isSettling = performance.now() < incarnation.wasteSeenUntil
     const rested = () => {
       if (isSettling && !isLarge(incarnation)) restLater(incarnation)
@@ -142,7 +154,10 @@ export function openEngineThread(deps: EngineThreadOptions): EngineThreadLink {
     const abort = () => {
       over.abort()
       send(incarnation, { type: 'cancel', runId })
-      stuck = setTimeout(() => end(incarnation, 'it did not answer an interrupt'), ABORT_ANSWER_MS)
+      stuck = setTimeout(() => {
+        incarnation.stuckRun = runId
+        end(incarnation, UNANSWERED)
+      }, ABORT_ANSWER_MS)
     }
     try {
       if (!signal.aborted) signal.addEventListener('abort', abort, { once: true })
@@ -201,6 +216,8 @@ function start({ data, environment, log }: EngineThreadOptions): Started {
     readyBytes: null,
     threads: data.threads,
     wasteSeenUntil: Number.NEGATIVE_INFINITY,
+    stuckRun: -1,
+    asideFolder: join(tmpdir(), `atelier-engine-${randomUUID()}`),
   }
   let loss: Loss | null = null
   child.on('message', (message: FromProcess) => {
@@ -208,19 +225,23 @@ function start({ data, environment, log }: EngineThreadOptions): Started {
     else handle(incarnation, message, log)
   })
   const ended = Promise.withResolvers<Loss>()
-  function finish(reason: string): void {
+  async function finish(reason: string): Promise<void> {
+    const { stuckRun, asideFolder } = incarnation
     incarnation.isEnded = true
     incarnation.memoryBytes = 0
-    ended.resolve(loss ?? { reason, runAtWork: -1 })
+    // What lies there belongs to messages that did not arrive.
+    await rm(asideFolder, { recursive: true, force: true }).catch((error) => log.warn({ err: error }, 'files are left'))
+    // One that had to be killed has no last words.
+    ended.resolve(loss ?? { reason: stuckRun === -1 ? reason : UNANSWERED, runAtWork: stuckRun })
   }
   child.on('error', (error) => {
     // One that could not be started has no exit.
-    if (child.pid === undefined) finish(error.message)
+    if (child.pid === undefined) void finish(error.message)
   })
   // Its last words may be read after its end.
   const isRead = new Promise((resolve) => child.once('disconnect', resolve))
   child.on('exit', (code, signal) => void isRead.then(() => finish(`its process ended (${signal ?? code})`)))
-  send(incarnation, { type: 'open', data })
+  send(incarnation, { type: 'open', data: { ...data, asideFolder: incarnation.asideFolder } })
   return { incarnation, startedAt: performance.now(), ended: ended.promise }
 }
 
@@ -238,16 +259,16 @@ function isLarge({ memoryBytes, readyBytes, threads }: Incarnation): boolean {
 /** The engine is gone. Unless we wanted that, whoever it was working for fails; the others did nothing wrong. */
 function settleRuns({ runs }: Incarnation, { reason, runAtWork }: Loss): void {
   for (const [runId, { stream }] of runs) {
-    if (runId === runAtWork) stream.push([brokenBy(reason)])
-    else {
+    if (runId === runAtWork) {
+      stream.push(failedWith('RuntimeError', `the job took the engine thread down, which was replaced: ${reason}`))
+    } else {
       const options = { isBlameless: runs.has(runAtWork) }
       stream.fail(new EngineThreadLostError(`the engine thread ended: ${reason}`, options))
     }
   }
 }
 
-function brokenBy(reason: string): EngineEvent & { type: 'failed' } {
-  const message = `the job took the engine thread down, which was replaced: ${reason}`
+function failedWith(exceptionType: string, message: string): EngineEvent {
   return {
     type: 'failed',
     failure: {
@@ -256,7 +277,7 @@ function brokenBy(reason: string): EngineEvent & { type: 'failed' } {
       nodeId: null,
       classType: null,
       traceback: null,
-      exceptionType: 'RuntimeError',
+      exceptionType,
     },
   }
 }
@@ -266,12 +287,29 @@ function handle(incarnation: Incarnation, message: Exclude<FromProcess, { type: 
   if (message.type === 'ready') incarnation.readyBytes = incarnation.memoryBytes
   if (message.type === 'memory' || message.type === 'ready') return
   const live = incarnation.runs.get(message.runId)
-  if (message.type === 'events') live?.stream.push(message.events)
+  if (message.type === 'events') receive(incarnation, message, live)
   else if (message.type === 'reserve') void answerReserve(incarnation, message, live)
   else if (message.type === 'model_call') void answerModel(incarnation, message, { live, log })
   else {
     log.error({ detail: message.detail }, 'a run was ended by a defect of the engine')
     live?.stream.fail(new Error('the engine failed to run this graph'))
+  }
+}
+
+function receive(
+  { asideFolder }: Incarnation,
+  { events }: Extract<FromEngine, { type: 'events' }>,
+  live: LiveRun | undefined,
+): void {
+  for (const event of events) {
+    try {
+      const received = toEngineEvent(event, asideFolder)
+      if (live === undefined) releaseFiles(received)
+      else live.stream.push(received, weightOf(event))
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      live?.stream.push(failedWith('OSError', `what a node made could not be read on this machine (${code})`))
+    }
   }
 }
 

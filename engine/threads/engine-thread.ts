@@ -17,6 +17,7 @@ import type { RunDeps, RunRequest } from '../run/run-state.ts'
 import { createMemoryLedger } from '../tensor/memory-ledger.ts'
 import { createValueBudget } from '../values/value-budget.ts'
 import { createComputePool } from './compute-pool.ts'
+import { createAside } from './files-aside.ts'
 import { createInstances, randomLetters } from './instances.ts'
 import { loadNodes } from './load-nodes.ts'
 import { createModelLine } from './model-line.ts'
@@ -36,7 +37,7 @@ const PLAIN_CACHE_SHARE = 0.25
 const BEAT_MS = 250
 
 const { threads, cores, memoryLimitBytes, runMemoryBytes, maxImagePixels, ...given } = workerData as EngineThreadData
-const { values: valueLimits, nodeTimeoutMs, pulse, nodeModules, custom, letters } = given
+const { values: valueLimits, nodeTimeoutMs, pulse, nodeModules, custom, asideFolder, letters } = given
 const port = parentPort
 if (port === null) throw new Error('this module runs as a worker thread')
 const post = (message: FromEngine) => port.postMessage(message)
@@ -70,6 +71,7 @@ const cache: ResultCache = createResultCache({
 })
 const values = createValueBudget(valueLimits)
 const openOutbox = createOutboxes()
+const setAside = createAside(asideFolder)
 const fixedLetters = letters?.values()
 const models = createModelLine((runId, requestId, call) => post({ type: 'model_call', runId, requestId, call }))
 const instances = createInstances(() => fixedLetters?.next().value ?? randomLetters())
@@ -98,6 +100,7 @@ setInterval(() => Atomics.add(pulse, PULSE.beats, 1), BEAT_MS)
 
 function toDeps(message: RunMessage, outbox: Outbox, cancelled: Promise<void>): RunDeps {
   const { runId, owner, cancelFlag, nowMs } = message
+  const isCancelled = () => Atomics.load(cancelFlag, 0) !== 0
   return {
     table,
     cache,
@@ -107,10 +110,11 @@ function toDeps(message: RunMessage, outbox: Outbox, cancelled: Promise<void>): 
     maxInFlight: pool.size + nodePool.size,
     maxImagePixels,
     emit: outbox.emit,
+    setAside: (report) => setAside(report, isCancelled),
     hasRoom: outbox.hasRoom,
     room: outbox.room,
     atWork: () => showAtWork(runId),
-    isCancelled: () => Atomics.load(cancelFlag, 0) !== 0,
+    isCancelled,
     cancelled,
     async reserveNumbers(folder, subfolder, prefix, count) {
       if (folder === 'temp') return instances.reserveTempNumbers(owner, `${subfolder}/${prefix}`, count)

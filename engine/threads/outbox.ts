@@ -1,5 +1,5 @@
 /**
- * Events on their way to the main thread: collected during a turn of the loop and posted in one message. When the reader
+ * Events on their way to the main thread: collected during a turn of the loop and posted in messages of bounded size. When the reader
  * falls behind, `room` makes the run wait, so what is under way stays bounded, for each run and for all of them; of a flood of
  * progress and previews of one node only the newest of a batch is sent.
  */
@@ -21,6 +21,8 @@ export interface Outbox {
 const MAX_WEIGHT = 33_554_432
 // Of all runs. One that has nothing under way may always send: nobody waits for ever because of others.
 const MAX_TOTAL_WEIGHT = 268_435_456
+// What one message may hold, unless it is a single event: it is copied in one go, by a thread that serves everybody.
+const MAX_MESSAGE_WEIGHT = 1_048_576
 // What one batch may hold whole: every step of every ordinary node reaches its readers.
 const MAX_BATCH_WEIGHT = 1_048_576
 
@@ -47,7 +49,7 @@ export function createOutboxes(): (post: (events: readonly RunEvent[]) => void) 
       const events = batch
       batch = []
       batchWeight = 0
-      post(events)
+      for (const message of inMessages(events)) post(message)
     }
 
     function weighIn(weight: number): void {
@@ -93,4 +95,20 @@ export function createOutboxes(): (post: (events: readonly RunEvent[]) => void) 
       },
     }
   }
+}
+
+function* inMessages(events: readonly RunEvent[]): Generator<readonly RunEvent[]> {
+  let message: RunEvent[] = []
+  let messageWeight = 0
+  for (const event of events) {
+    const weight = weightOf(event)
+    if (message.length > 0 && messageWeight + weight > MAX_MESSAGE_WEIGHT) {
+      yield message
+      message = []
+      messageWeight = 0
+    }
+    message.push(event)
+    messageWeight += weight
+  }
+  yield message
 }

@@ -29,9 +29,14 @@ export interface EngineThreadData {
   readonly maxImagePixels: number
   readonly nodeModules: readonly string[]
   readonly custom: { readonly nodes: CustomNodes; readonly limits: NodeLimits }
+  /** Where large files of reports are written for the opener. */
+  readonly asideFolder: string
   /** Fixed letters for preview names, or null for random ones. */
   readonly letters: readonly string[] | null
 }
+
+/** Given to its process, which adds what the two share. */
+export type EngineProcessData = Omit<EngineThreadData, 'pulse'>
 
 /**
  * Shared memory in which the engine thread shows that it lives and what it works on, so that whoever finds it dead or stuck knows
@@ -75,7 +80,7 @@ export type FromEngine =
 /** To the process of the engine. */
 export type ToProcess =
   /** The first message. */
-  | { readonly type: 'open'; readonly data: Omit<EngineThreadData, 'pulse'> }
+  | { readonly type: 'open'; readonly data: EngineProcessData }
   | (Omit<RunMessage, 'cancelFlag'> & { readonly isCancelled: boolean })
   | Exclude<ToEngine, RunMessage>
   /** Ends the engine thread, and then the process. */

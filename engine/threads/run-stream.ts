@@ -4,8 +4,9 @@
  */
 import { inOneChunk } from '../../lib/files/in-one-chunk.ts'
 import type { EngineEvent, NodeReport, ReportedItem } from '../graph/run-event.ts'
-import type { MadeFile, MadeReport, MadeValue } from '../node/node-context.ts'
-import { type RunEvent, weightOf } from '../run/events/made-event.ts'
+import type { MadeValue } from '../node/node-context.ts'
+import type { RunEvent, SentFile, SentReport } from '../run/events/made-event.ts'
+import { FileAside, toAsidePath } from './files-aside.ts'
 
 /**
  * Thrown to the reader of a run when the thread of the engine has ended and this run was not the one that it was working on.
@@ -24,29 +25,60 @@ export class EngineThreadLostError extends Error {
 
 const LAST_EVENTS: ReadonlySet<EngineEvent['type']> = new Set(['succeeded', 'failed', 'interrupted'])
 
-function toReportedItem(item: MadeFile | MadeValue): ReportedItem {
+type TakeAside = (file: number) => FileAside
+
+function toReportedItem(item: SentFile | MadeValue, take: TakeAside): ReportedItem {
   if (item.kind === 'value') return item
   const { kind, filename, subfolder, folder, contentType, bytes } = item
+  const named = { kind, filename, subfolder, folder, contentType, heldBytes: bytes.byteLength }
+  if (bytes instanceof Uint8Array) return { ...named, read: () => inOneChunk(bytes) }
+  const aside = take(bytes.file)
+  aside.hold()
+  let isHeld = true
   return {
-    ...{ kind, filename, subfolder, folder, contentType },
-    heldBytes: bytes.byteLength,
-    read: () => inOneChunk(bytes),
+    ...named,
+    read: () => aside.read(bytes.at, bytes.byteLength),
+    release() {
+      if (isHeld) aside.drop()
+      isHeld = false
+    },
   }
 }
 
-function toNodeReport(report: MadeReport): NodeReport {
-  return Object.fromEntries(Object.entries(report).map(([key, items]) => [key, items.map(toReportedItem)]))
+function toNodeReport(report: SentReport, take: TakeAside): NodeReport {
+  return Object.fromEntries(
+    Object.entries(report).map(([key, items]) => [key, items.map((item) => toReportedItem(item, take))]),
+  )
 }
 
-function toEngineEvent(event: RunEvent): EngineEvent {
-  return event.type === 'node_report' ? { ...event, report: toNodeReport(event.report) } : event
+/** Takes the files that lie beside the message out of their folder, which may be gone at any time. */
+export function toEngineEvent(event: RunEvent, asideFolder: string): EngineEvent {
+  if (event.type !== 'node_report') return event
+  const taken = new Map<number, FileAside>()
+  const take = (file: number) => {
+    const aside = taken.get(file) ?? new FileAside(toAsidePath(asideFolder, file))
+    taken.set(file, aside)
+    return aside
+  }
+  return { ...event, report: toNodeReport(event.report, take) }
+}
+
+/** Nobody will read it. */
+export function releaseFiles(event: EngineEvent): void {
+  if (event.type !== 'node_report') return
+  for (const item of Object.values(event.report).flat()) if (item.kind === 'file') item.release?.()
+}
+
+interface WaitingEvent {
+  readonly event: EngineEvent
+  readonly weight: number
 }
 
 export class RunStream {
   /** The reader has been told so. */
   hasSucceeded = false
   readonly #onTaken: (weight: number) => void
-  readonly #waiting: RunEvent[] = []
+  readonly #waiting: WaitingEvent[] = []
   #failure: Error | null = null
   #arrived = Promise.withResolvers<void>()
 
@@ -54,8 +86,8 @@ export class RunStream {
     this.#onTaken = onTaken
   }
 
-  push(events: readonly RunEvent[]): void {
-    for (const event of events) this.#waiting.push(event)
+  push(event: EngineEvent, weight = 0): void {
+    this.#waiting.push({ event, weight })
     this.#wake()
   }
 
@@ -66,18 +98,23 @@ export class RunStream {
   }
 
   async *read(): AsyncGenerator<EngineEvent, void, undefined> {
-    for (;;) {
-      while (this.#waiting.length > 0) {
-        const batch = this.#waiting.splice(0)
-        for (const event of batch) {
-          this.#onTaken(weightOf(event))
+    let batch: IteratorObject<WaitingEvent, undefined> = [].values()
+    try {
+      for (;;) {
+        batch = this.#waiting.splice(0).values()
+        for (let next = batch.next(); !next.done; next = batch.next()) {
+          const { event, weight } = next.value
+          this.#onTaken(weight)
           if (event.type === 'succeeded') this.hasSucceeded = true
-          yield toEngineEvent(event)
+          yield event
           if (LAST_EVENTS.has(event.type)) return
         }
+        if (this.#waiting.length > 0) continue
+        if (this.#failure !== null) throw this.#failure
+        await this.#arrived.promise
       }
-      if (this.#failure !== null) throw this.#failure
-      await this.#arrived.promise
+    } finally {
+      for (const { event } of [...batch, ...this.#waiting]) releaseFiles(event)
     }
   }
 

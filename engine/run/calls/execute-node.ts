@@ -42,7 +42,7 @@ interface Step {
 
 function takeStep(state: RunState, live: LiveNode, step: Step): Execution | Promise<Execution> {
   const cached = findCached(state, live.id)
-  if (cached !== null) return repeat(state, live, { cached, voice: step.voice })
+  if (cached !== null) return repeat(state, live, { ...step, cached })
   const expansion = state.expansions.get(live.id)
   if (expansion !== undefined) {
     const outputs = resolveExpansion(state, live, expansion)
@@ -59,16 +59,28 @@ function findCached(state: RunState, nodeId: string): CacheEntry | null {
   return signature === null ? null : state.deps.cache.get(state.request.owner, signature)
 }
 
-function repeat(
+async function repeat(
   state: RunState,
   live: LiveNode,
-  { cached, voice }: { cached: CacheEntry; voice: NodeVoice },
-): Execution {
+  step: Step & { readonly cached: CacheEntry },
+): Promise<Execution> {
+  const { cached, voice } = step
   state.results.hold(live.id, cached.outputs)
-  if (cached.report !== null) voice.send({ type: 'node_report', ...live.ref, report: cached.report, cached: true })
+  if (cached.report !== null) await tell(state, live, { ...step, report: cached.report, isCached: true })
   voice.send({ type: 'node_finished', ...live.ref })
   state.results.readBy(live.id, producersReadBy(state, live))
   return 'done'
+}
+
+/** Others may run while large files are written. */
+async function tell(
+  { deps }: RunState,
+  live: LiveNode,
+  { voice, onSuspend, report, isCached }: Step & { readonly report: MadeReport; readonly isCached: boolean },
+): Promise<void> {
+  const sent = deps.setAside(report)
+  if (sent instanceof Promise) onSuspend()
+  voice.send({ type: 'node_report', ...live.ref, report: await sent, cached: isCached })
 }
 
 async function run(state: RunState, live: LiveNode, step: Step): Promise<Execution> {
@@ -83,7 +95,7 @@ async function run(state: RunState, live: LiveNode, step: Step): Promise<Executi
     // From here on they count as what the run holds, if another node reads them.
     state.values.give(plainBytes)
     const report = mergeReports(reports)
-    if (report !== null) voice.send({ type: 'node_report', ...live.ref, report, cached: false })
+    if (report !== null) await tell(state, live, { ...step, report, isCached: false })
     if (calls.some(({ expand }) => expand !== null)) {
       expandNode(state, live, { calls, report })
       return 'waiting'

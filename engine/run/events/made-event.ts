@@ -1,14 +1,25 @@
 /**
- * Engine events as the engine thread makes them: reports carry their bytes, since a function cannot cross threads. Also
- * what an event weighs while it is kept, and which ones may be left out when too much is kept.
+ * Engine events as the engine thread makes them: reports carry their bytes, or say where these lie, since a function cannot cross
+ * threads. Also what an event weighs while it is kept, and which ones may be left out when too much is kept.
  */
 import type { EngineEvent, NodeRef } from '../../graph/run-event.ts'
-import type { MadeReport } from '../../node/node-context.ts'
+import type { MadeFile, MadeValue } from '../../node/node-context.ts'
 import { weighJson } from '../../values/value-weight.ts'
+
+/** Bytes in a file beside the message. */
+interface BytesAside {
+  /** Its name in the folder that the opener gave. */
+  readonly file: number
+  readonly at: number
+  readonly byteLength: number
+}
+
+export type SentFile = Omit<MadeFile, 'bytes'> & { readonly bytes: MadeFile['bytes'] | BytesAside }
+export type SentReport = Readonly<Record<string, readonly (SentFile | MadeValue)[]>>
 
 export type RunEvent =
   | Exclude<EngineEvent, { type: 'node_report' }>
-  | ({ readonly type: 'node_report'; readonly report: MadeReport; readonly cached: boolean } & NodeRef)
+  | ({ readonly type: 'node_report'; readonly report: SentReport; readonly cached: boolean } & NodeRef)
 
 const EVENT_WEIGHT = 256
 

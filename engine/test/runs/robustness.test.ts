@@ -1,9 +1,20 @@
 /** Cancelling, memory limits, and threads that die. */
 import assert from 'node:assert/strict'
+import type { ChildProcess } from 'node:child_process'
 import { test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { JsonValue } from '../../../lib/json/lossless-json.ts'
 import { CheckedGraph } from '../../check-graph.ts'
 import { readGraph } from '../../graph/read-graph.ts'
-import { cachedIds, type GraphJson, lastOf, openTestEngine, outline, texts } from '../support/harness.ts'
+import {
+  cachedIds,
+  type GraphJson,
+  lastOf,
+  openTestEngine,
+  outline,
+  texts,
+  watchProcesses,
+} from '../support/harness.ts'
 
 const empty = (side: number, color = 0) => ({
   class_type: 'EmptyImage',
@@ -125,6 +136,45 @@ test('the run that takes the engine thread down fails, its neighbours are lost w
   assert.match(lastOf(events, 'failed').failure.message, /took the engine thread down, which was replaced/)
   await lost
   assert.deepEqual(texts(await engine.run(HELLO), '2'), ['hello'])
+})
+
+test('a process that had to be killed over a run that did not answer costs the others nothing', async (t) => {
+  const processes: ChildProcess[] = []
+  watchProcesses(t, (child) => processes.push(child))
+  await using engine = await openTestEngine({ threads: 2 })
+  const abort = new AbortController()
+  const endless = { 1: { class_type: 'TestEndless', inputs: {} }, 2: show('1') }
+  const started = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  const [stuck, neighbour] = started.map(({ resolve }, index) =>
+    engine.run(endless, {
+      ...(index === 0 && { signal: abort.signal }),
+      onEvent: (event) => event.type === 'log' && resolve(),
+    }),
+  )
+  const lost = assert.rejects(neighbour, { name: 'EngineThreadLostError', isBlameless: true })
+  await Promise.all(started.map(({ promise }) => promise))
+  assert.equal(processes.length, 1)
+  processes[0].kill('SIGSTOP')
+  abort.abort()
+  assert.match(lastOf(await stuck, 'failed').failure.message, /replaced: it did not answer an interrupt/)
+  await lost
+  assert.deepEqual(texts(await engine.run(HELLO), '2'), ['hello'])
+})
+
+test('a late reader of a process that is gone does not keep its successor from resting', async () => {
+  await using engine = await openTestEngine({ restMs: 2_000 })
+  const late = engine.engine.run(
+    new CheckedGraph(readGraph({ 1: { class_type: 'TestEndless', inputs: {} }, 2: show('1') } as JsonValue)),
+  )
+  await late.next()
+  await engine.run({ 1: { class_type: 'TestExit', inputs: { where: 'inline' } }, 2: show('1') })
+  assert.deepEqual(texts(await engine.run(HELLO), '2'), ['hello'])
+  await assert.rejects(Array.fromAsync(late), { name: 'EngineThreadLostError' })
+  const deadline = performance.now() + 30_000
+  while (engine.engine.memoryBytes() > 0) {
+    assert.ok(performance.now() < deadline, 'the engine did not rest')
+    await sleep(50)
+  }
 })
 
 test('a node that blocks the engine thread itself is ended after its time, and fails its own run', async () => {

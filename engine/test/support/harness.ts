@@ -1,5 +1,8 @@
 /** A real engine with its threads, the test nodes added, and everything a test wants to see of a run. */
+import { ChildProcess } from 'node:child_process'
+import { EventEmitter } from 'node:events'
 import { accessSync, readFileSync } from 'node:fs'
+import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type JsonValue, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { CheckedGraph } from '../../check-graph.ts'
@@ -120,4 +123,19 @@ export async function bytesOf(file: ReportedFile): Promise<Buffer> {
   const parts: Uint8Array[] = []
   for await (const part of file.read()) parts.push(part)
   return Buffer.concat(parts)
+}
+
+/** Shows every process that an engine starts, before it has said anything. */
+export function watchProcesses(t: TestContext, see: (child: ChildProcess) => void): void {
+  type On = (this: ChildProcess, name: string, listener: (value: unknown) => void) => ChildProcess
+  const on = EventEmitter.prototype.on as unknown as On
+  const seen = new Set<ChildProcess>()
+  const watched: On = function (name, listener) {
+    if (name === 'message' && !seen.has(this)) {
+      seen.add(this)
+      see(this)
+    }
+    return on.call(this, name, listener)
+  }
+  t.mock.method(ChildProcess.prototype, 'on', watched as ChildProcess['on'])
 }

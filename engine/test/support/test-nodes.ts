@@ -66,6 +66,38 @@ const testShow = defineNode({
   run: ({ text }) => ({ outputs: [text], report: { text: [{ kind: 'value', value: text }] } }),
 })
 
+/** Makes files of these sizes. */
+const testFiles = defineNode({
+  ...testFacts,
+  classType: 'TestFiles',
+  displayName: 'TestFiles',
+  required: { sizes: string() },
+  outputs: [],
+  isOutputNode: true,
+  cost: 'compute',
+  run: ({ sizes }) => ({
+    outputs: [],
+    report: {
+      images: sizes.split(' ').map((size, index) => ({
+        kind: 'file',
+        filename: `${index}.bin`,
+        subfolder: '',
+        folder: 'output',
+        contentType: 'application/octet-stream',
+        bytes: fileBytes(Number(size), index),
+      })),
+    },
+  }),
+})
+
+export function fileBytes(size: number, seed: number): Uint8Array<ArrayBuffer> {
+  // Of a length that no piece or page is a multiple of: bytes in the wrong place are seen.
+  const pattern = Uint8Array.from({ length: 65_521 }, (_, at) => (at ^ (at >>> 8)) + seed)
+  const bytes = new Uint8Array(size)
+  for (let at = 0; at < size; at += pattern.length) bytes.set(pattern.subarray(0, size - at), at)
+  return bytes
+}
+
 const solidMask = defineNode({
   ...testFacts,
   classType: 'TestMask',
@@ -223,6 +255,7 @@ const testCounter = defineNode({
 export const nodes: readonly EngineNode[] = [
   testDump,
   testList,
+  testFiles,
   testShow,
   testSyncError,
   testExecutionBlocker,
