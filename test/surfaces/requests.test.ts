@@ -37,7 +37,6 @@ test('a submit answers 201 with the whole job and echoes metadata and priority',
   assert.deepEqual(request, {
     accountId: 'local',
     keyId: null,
-    scopes: null,
     pool: null,
     workflow: { 1: {} },
     extraData: null,
