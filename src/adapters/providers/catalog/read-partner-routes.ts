@@ -92,6 +92,7 @@ function readCall(route: FieldReader, about: About, deps: ReadRoutesDeps, proble
   const field = route.optionalText('model_field')
   const isForm = route.value('form') === true
   const textOptions = readTextOptions(route)
+  const unpriced = readTexts(route, 'unpriced', 'must say for each name why it is refused')
   const adapter = route.object('adapter') ?? {}
   const told = route.object('told')
   const operations = readOperations(adapter, { isForm, told: told ?? {} })
@@ -113,15 +114,19 @@ function readCall(route: FieldReader, about: About, deps: ReadRoutesDeps, proble
     problems.push(...found.map((problem) => `route ${about.name}, ${name}: ${problem}`))
     models.set(name, model)
   }
-  return { ...about, kind: 'call', isForm, modelAt, textOptions, models, isTask }
+  return { ...about, kind: 'call', isForm, modelAt, textOptions, unpriced, models, isTask }
 }
 
 function readTextOptions(route: FieldReader): CallRoute['textOptions'] {
-  const names = Object.entries(route.object('text_option_names') ?? {})
+  const names = readTexts(route, 'text_option_names', 'must give the full name for each short one')
+  return route.has('text_options') ? { path: route.path('text_options'), names } : null
+}
+
+function readTexts(route: FieldReader, field: string, rule: string): ReadonlyMap<string, string> {
+  const pairs = Object.entries(route.object(field) ?? {})
   const isText = (pair: [string, Json]): pair is [string, string] => typeof pair[1] === 'string'
-  if (!names.every(isText)) route.problem('text_option_names', 'must give the full name for each short one')
-  if (!route.has('text_options')) return null
-  return { path: route.path('text_options'), names: new Map(names.filter(isText)) }
+  if (!pairs.every(isText)) route.problem(field, rule)
+  return new Map(pairs.filter(isText))
 }
 
 /** Every task is told to the node, and every form goes on as it came. */

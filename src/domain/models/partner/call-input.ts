@@ -5,7 +5,6 @@
 import { createCheckNames } from '../catalog/check-input.ts'
 import { writeJsonPath } from '../catalog/json-path.ts'
 import type { JsonRecord, Model } from '../catalog/model.ts'
-import { sourcesOf } from '../pricing/price-rule.ts'
 import type { ValidationFailure } from '../router-error.ts'
 import type { CallRoute } from './partner-route.ts'
 import { OPTION_TEXTS_MAX_LENGTH, readTextOptions } from './text-options.ts'
@@ -32,14 +31,18 @@ export function joinInput(route: CallRoute, { fields, query, params }: SaidSomew
   const repeated = (options ?? [])
     .filter(([name], index, all) => all.findIndex(([other]) => other === name) !== index)
     .map(([name]) => toFailure(name, 'is given more than once in the text; give it once'))
+  const unpriced = [...route.unpriced]
+    .filter(([name]) => input[name] !== undefined && input[name] !== null)
+    .map(([name, why]) => toFailure(name, why))
   const tooLong = options === null ? [toFailure(pathOf(route), TOO_LONG)] : []
-  const named = [...Object.keys(address), ...(route.modelAt === null ? [] : [route.modelAt])]
+  const named = [...Object.keys(address), ...route.unpriced.keys(), ...(route.modelAt === null ? [] : [route.modelAt])]
   return {
     input,
     failuresFor: (model) => [
       ...tooLong,
       ...repeated,
       ...contradictions,
+      ...unpriced,
       ...(route.isForm ? filesIn(fields, model) : []),
       ...createCheckNames(model, named)(input),
     ],
@@ -48,10 +51,14 @@ export function joinInput(route: CallRoute, { fields, query, params }: SaidSomew
 
 const TOO_LONG = `may have at most ${OPTION_TEXTS_MAX_LENGTH} characters: options are searched in it`
 
-/** Of a form, all that is no text is a file; nobody can say what a provider reads in one that stands for a number. */
+/**
+ * Of a form, all that is no text is a file; nobody can say what a provider reads in one that stands for a number. A table of rates
+ * may count on a file: it costs what the table says of anything that is no text.
+ */
 function filesIn(fields: JsonRecord, { price }: Model): ValidationFailure[] {
-  const priced = new Set(sourcesOf(price).flatMap(({ from, path }) => (from === 'input' ? path.slice(0, 1) : [])))
-  const files = Object.entries(fields).filter(([name, value]) => typeof value === 'object' && priced.has(name))
+  const counted = price.kind === 'sum' ? price.parts.flatMap(({ times }) => times) : []
+  const names = new Set(counted.flatMap(({ from, path }) => (from === 'input' ? path.slice(0, 1) : [])))
+  const files = Object.entries(fields).filter(([name, value]) => typeof value === 'object' && names.has(name))
   return files.map(([name]) => toFailure(name, 'decides the price and must be a text, not a file'))
 }
 

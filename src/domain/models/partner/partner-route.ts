@@ -27,6 +27,8 @@ export interface CallRoute extends RoutePath {
   readonly modelAt: string | null
   /** The texts that may hold options for the price, as `--name value`; null: none does. */
   readonly textOptions: TextOptions | null
+  /** Members and options that would change the cost in a way that no price here counts, and why each is refused. */
+  readonly unpriced: ReadonlyMap<string, string>
   /** By the name that callers use. */
   readonly models: ReadonlyMap<string, Model>
   /** The node polls the task by itself. */

@@ -95,6 +95,13 @@ const EXCHANGES: readonly Exchange[] = [
     costs: 60_000,
   },
   {
+    what: 'image of a given character',
+    card: ideogramFake,
+    path: '/proxy/ideogram/ideogram-v3/generate',
+    body: form({ prompt: 'a cat', rendering_speed: 'TURBO', num_images: '2' }, 'character_reference_images'),
+    costs: 200_000,
+  },
+  {
     what: 'image',
     card: recraftFake,
     path: '/proxy/recraft/image_generation',
