@@ -118,6 +118,11 @@ function high(schema: Schema): number {
 }
 
 function integer(schema: Schema): fc.Arbitrary<number> {
+  const step = (schema['multipleOf'] ?? 1) as number
+  if (step !== 1) {
+    const [first, last] = [Math.ceil(low(schema) / step), Math.floor(high(schema) / step)]
+    return fc.integer({ min: first, max: last }).map((times) => times * step)
+  }
   const [min, max] = [low(schema), high(schema)]
   const small = Math.min(max, Math.max(min, 0) + 20)
   return fc.oneof(

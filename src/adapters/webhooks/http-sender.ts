@@ -112,10 +112,14 @@ function withoutOracle(network: Network): Network {
   return { ...network, resolve: (hostname) => network.resolve(hostname).catch(() => []) }
 }
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for.
+const BLANKS = /[\u0000-\u0020\u007f]/
+
 /** By the text alone. What a name leads to is looked at when a connection is made: it may change, and whoever asks must not learn it. */
 function refusalOf(text: string, network: Network): string | null {
   const url = URL.parse(text)
-  if (url === null) return 'must be an address, such as https://example.com/hooks'
+  // A parser drops blanks and control characters; an address is called as it was given, or not at all.
+  if (url === null || BLANKS.test(text)) return 'must be an address, such as https://example.com/hooks'
   try {
     mustBeOpen(url, network)
     const literal = toLiteral(url.hostname)

@@ -27,12 +27,11 @@ export function labelOf(metadata: Readonly<Record<string, string>>): string | nu
 }
 
 function readLabel(text: string): Record<string, string> {
-  const isAllowed = !FORBIDDEN.test(text) && text.isWellFormed() && Buffer.byteLength(text) <= MAX_LABEL_BYTES
-  if (isAllowed) return { [LABEL_KEY]: text }
-  throw new ServiceError(
-    'metadata_invalid',
-    `metadata as one text must have at most ${MAX_LABEL_BYTES} bytes and no control or bidirectional formatting characters`,
-  )
+  if (FORBIDDEN.test(text) || !text.isWellFormed())
+    throw new ServiceError('metadata_invalid', 'metadata has control or bidirectional formatting characters')
+  if (Buffer.byteLength(text) > MAX_LABEL_BYTES)
+    throw new ServiceError('metadata_invalid', `metadata as one text must have at most ${MAX_LABEL_BYTES} bytes`)
+  return { [LABEL_KEY]: text }
 }
 
 /** Absent means no labels. A text, as the official proxy takes it, is kept whole. Throws `metadata_invalid`. */

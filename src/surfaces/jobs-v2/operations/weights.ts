@@ -17,7 +17,8 @@ interface ListWeightsDeps {
 }
 
 export const WEIGHTS_PATH = `${API_PATH}/weights`
-const FILTERS = ['engine', 'folder', 'name'] as const
+// With the longest name of each.
+const FILTERS = { engine: 512, folder: 255, name: 1024 } as const
 const LIMIT = { fallback: 200, max: 1000 }
 // A name has up to 1024 characters of up to four bytes each.
 const MAX_CURSOR = 8192
@@ -36,10 +37,14 @@ export function listWeights(app: FastifyInstance, { contextOf, weightsOf, cursor
   }
 
   app.get(WEIGHTS_PATH, (request, reply) => {
-    const parameters = readParameters(request.raw.url ?? '', [...FILTERS, 'limit', 'cursor'])
+    const parameters = readParameters(request.raw.url ?? '', [...Object.keys(FILTERS), 'limit', 'cursor'])
     const limit = readNumber(parameters, 'limit', LIMIT)
     const pool = contextOf(request).pool ?? DEFAULT_POOL
-    const [engine, folder, name] = FILTERS.map((filter) => parameters.get(filter))
+    const [engine, folder, name] = Object.entries(FILTERS).map(([filter, max]) => {
+      const value = parameters.get(filter)
+      if (value === undefined || [...value].length <= max) return value
+      throw new ServiceError('invalid_request', `${filter} must have at most ${max} characters`)
+    })
     const filters = JSON.stringify([pool, engine, folder, name])
     const cursor = parameters.get('cursor')
     const after = cursor === undefined ? null : readCursor(cursor, filters)
