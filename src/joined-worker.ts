@@ -226,10 +226,6 @@ function toWorkerDeps(config: Config, { service, fleet }: WorkerParts): Omit<Wor
       offers: (chosen) => fleet.offers(chosen),
       // A claim waits at the service with what was offered: a slot is offered when nothing can go wrong with its last run any more.
       take: (engineId, job) => ({ ...fleet.take(engineId, job), vacate() {} }),
-      // Only a process with direct access to the store can foresee claims.
-      readyOffers: () => [],
-      layReady: (engineId, job) => fleet.layReady(engineId, job),
-      isAvailable: (engineId) => fleet.isAvailable(engineId),
       nextRoomMs: () => fleet.nextRoomMs(),
       forget: (jobId) => fleet.forget(jobId),
       onChange: (listener) => fleet.onChange(listener),

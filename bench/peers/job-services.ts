@@ -4,7 +4,6 @@
  */
 import autocannon from 'autocannon'
 import { finishedJob, submitJob } from '../kit/client-steps.ts'
-import { readFamilyMicros } from '../kit/processor-time.ts'
 import { forkServer } from '../kit/server-child.ts'
 import { type Sent, toUpload } from '../kit/transfer.ts'
 import { freshWorkflow, TRIVIAL_WORKFLOW, textWorkflow } from '../kit/workflows.ts'
@@ -26,12 +25,6 @@ export interface ServiceFigures {
   submits: number[]
   textJobs: number[]
   pictureJobs: number[]
-  /** Of a graph that the server has in its cache. */
-  cachedJobs: number[]
-  /** A further thousand, by code that has run before. */
-  laterTextJobs: number[]
-  /** Processor time that the service itself needs for one of these. */
-  laterTextJobMs: number[]
   uploadMibPerSecond: number[]
   uploadAddedMib: number[]
   /** Only with the tests' ComfyUI server. */
@@ -63,10 +56,6 @@ export async function measureJobServices(): Promise<ReadonlyMap<string, ServiceF
       kept.reads.push(await measureRate(`${service.url}/api/v2/jobs/${id}`))
       kept.textJobs.push(await runJobs(service, round, textWorkflow))
       kept.pictureJobs.push(await runJobs(service, round, freshWorkflow))
-      kept.cachedJobs.push(await runJobs(service, round, () => TRIVIAL_WORKFLOW))
-      const before = readFamilyMicros(service.pid)
-      kept.laterTextJobs.push(await runJobs(service, ROUNDS + round, textWorkflow))
-      kept.laterTextJobMs.push((readFamilyMicros(service.pid) - before) / 1000 / JOBS)
       kept.busyMib.push(busy.mostBytes() / 2 ** 20)
       const { rate, addedMib } = await upload(service)
       kept.uploadMibPerSecond.push(rate)
@@ -169,7 +158,6 @@ async function untilEnded(url: string, id: string, maxExpired: number): Promise<
 function nothing(): ServiceFigures {
   return {
     ...{ startedMs: [], restingMib: [], reads: [], submits: [], textJobs: [], pictureJobs: [] },
-    ...{ cachedJobs: [], laterTextJobs: [], laterTextJobMs: [] },
     ...{ uploadMibPerSecond: [], uploadAddedMib: [], heldStreams: [], streamsAddedMib: [], busyMib: [] },
   }
 }

@@ -15,7 +15,7 @@ export async function peers(): Promise<Figure[]> {
   mkdirSync('bench/results', { recursive: true })
   const result = { routed, services: Object.fromEntries(services) }
   writeFileSync('bench/results/peers.json', `${JSON.stringify(result, null, 2)}\n`)
-  return [...toRoutedFigures(routed), ...toServiceFigures(services)]
+  return toRoutedFigures(routed)
 }
 
 type Values = readonly [median: number, least: number, most: number]
@@ -36,9 +36,6 @@ const SERVICE_ROWS: Readonly<Record<keyof ServiceFigures, readonly [name: string
   submits: ['POST of a job', '/s'],
   textJobs: ['1,000 text jobs to their ends', 's'],
   pictureJobs: ['1,000 picture jobs to their ends', 's'],
-  cachedJobs: ['1,000 jobs that the server has cached', 's'],
-  laterTextJobs: ['1,000 further text jobs', 's'],
-  laterTextJobMs: ['processor time of one of them', 'ms'],
   uploadMibPerSecond: ['upload of 1 GiB', 'MiB/s'],
   uploadAddedMib: ['memory that the upload adds', 'MiB'],
   heldStreams: ['event streams held of 3,000', ''],
@@ -76,20 +73,3 @@ function toRoutedFigures(routed: readonly RoutedRow[]): Figure[] {
     },
   ]
 }
-
-function toServiceFigures(services: ReadonlyMap<string, ServiceFigures>): Figure[] {
-  const ours = services.get('Atelier')
-  const proxy = services.get('comfy-api-proxy')
-  if (ours === undefined || proxy === undefined) return []
-  const against = (key: ComparedKey) => toValues(ours[key])[0] / toValues(proxy[key])[0]
-  const compared: Figure[] = COMPARED.map((key) => ({
-    ...{ name: `${SERVICE_ROWS[key][0]}, against the official proxy`, measured: against(key), unit: '×' },
-    ...{ bar: 1.1, direction: 'at_most', detail: { ours: ours[key], proxy: proxy[key] } },
-  }))
-  const [jobMs] = toValues(ours.laterTextJobMs)
-  const cost = { name: 'processor time of a text job', measured: jobMs, unit: 'ms', bar: 2 }
-  return [...compared, { ...cost, direction: 'at_most', detail: { ours: ours.laterTextJobMs } }]
-}
-
-const COMPARED = ['textJobs', 'pictureJobs', 'cachedJobs', 'laterTextJobs'] as const
-type ComparedKey = (typeof COMPARED)[number]

@@ -31,7 +31,7 @@ export const FLEET_SETTINGS = {
     argument: '<count>',
     fallback: '1',
     read: readCount({ min: 1, max: 64 }),
-    help: 'Jobs that one ComfyUI server gets at a time. Raise it only for servers that really run several at once: one that runs them one after the other always has its next job ready anyway.',
+    help: 'Jobs that one ComfyUI server gets at a time. Raise it only for servers that really run several at once.',
   },
   embedded: {
     group: 'Fleet',

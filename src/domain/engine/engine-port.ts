@@ -32,8 +32,6 @@ export interface EngineRun {
    * Two jobs never get the same number.
    */
   reserveOutputNumbers(folder: string, prefix: string, count: number): Promise<number>
-  /** Called when the engine begins to compute; an engine with a queue of its own may have let the run wait. At the latest at its end. */
-  readonly onBegun?: () => void
   /**
    * Called when the engine has computed everything and the run will succeed; what follows is only read from it, so the next run may
    * have its place. An engine that never calls it has its place taken until the run is over.

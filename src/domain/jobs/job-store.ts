@@ -96,8 +96,6 @@ export interface ClaimRequest {
    * A job is overtaken, for the sake of loaded weights, by at most this many jobs that were submitted after it.
    */
   readonly maxOvertakes: number
-  /** Only for a store that foresees: jobs that lie ready on an engine, which begins them next. They are left to it. */
-  readonly lieReady?: readonly string[]
 }
 
 /** Claims that one worker makes in the same moment, as if one after the other. */
@@ -105,25 +103,6 @@ interface SeveralClaims extends Omit<ClaimRequest, 'leaseId' | 'engines'> {
   readonly leaseIds: readonly string[]
   /** What the engines offer once these were chosen for them. */
   offersAfter(chosen: readonly ChosenLane[]): readonly EngineOffer[]
-}
-
-/** What the next claims for one engine would take. */
-export interface ForeseeRequest extends Omit<ClaimRequest, 'leaseId' | 'engines'> {
-  readonly engine: EngineOffer
-  readonly count: number
-  /** Jobs that the caller already knows: of these only the place in the order is returned. */
-  readonly known: readonly string[]
-}
-
-export interface ForeseenJob {
-  readonly jobId: string
-  /** As the claim would be answered, without a lease; null for one that is known. */
-  readonly claim: Omit<Claim, 'leaseId'> | null
-}
-
-export interface ForeseenClaim extends Omit<ClaimRequest, 'engines' | 'maxOvertakes'> {
-  readonly engineId: string
-  readonly jobId: string
 }
 
 export interface Claim {
@@ -243,8 +222,7 @@ export interface WaitingLane extends LanePlace {
 }
 
 /** What a worker needs of the store: it may be this process's own, or another process's that answers over a wire. */
-export interface RunStore
-  extends Pick<JobStore, 'claim' | 'claimSeveral' | 'foresee' | 'claimForeseen' | 'renew' | 'commit' | 'release'> {
+export interface RunStore extends Pick<JobStore, 'claim' | 'claimSeveral' | 'renew' | 'commit' | 'release'> {
   /** Left out by a store that asks again by itself until a claim is answered. */
   readonly findClaim?: JobStore['findClaim']
   /** Left out by a store that does not tell who else waits. */
@@ -289,13 +267,6 @@ export interface JobStore {
   claim(request: ClaimRequest): Promise<Claim | null>
   /** Only where that costs less than as many single claims: one answer for each lease, in their order. Never rejects. */
   claimSeveral?(request: SeveralClaims): Promise<readonly PromiseSettledResult<Claim | null>[]>
-  /**
-   * Only in a store that no other process takes jobs from: what the next claims would take, in their order. Nothing is taken: all of
-   * these jobs still wait, with everything that may happen to a waiting job.
-   */
-  foresee?(request: ForeseeRequest): Promise<readonly ForeseenJob[]>
-  /** With it: claims this job alone, whatever else waits. null: it no longer waits, or its account has no room. */
-  claimForeseen?(request: ForeseenClaim): Promise<Claim | null>
   /**
    * What a lease holds, as the claim returned it; null: nothing, or no longer. For a worker that did not get the answer, and for those
    * that serve a worker without a store. Outputs of earlier attempts are not told a second time.

@@ -10,6 +10,7 @@ import type { ChosenLane } from '../../../src/domain/engine/fleet/lane-offers.ts
 import { createLaneTable } from '../../../src/domain/engine/fleet/lane-table.ts'
 import type { Claim } from '../../../src/domain/jobs/job-store.ts'
 import { createFakeFleetEngine } from '../../support/engines/fake-fleet-engine.ts'
+import { waitUntil } from '../../support/wait-until.ts'
 import { findBusy, fleetTest, stateOf, TWO, withWeights } from './fleet-test.ts'
 import { ACCOUNT, GATED, openRig, type RigOptions, SAVE } from './job-rig.ts'
 
@@ -202,3 +203,24 @@ fleetTest(
   },
   { maxRunning: 100, worker: { workers: 20 }, wrapStore: takingSeveral(asked) },
 )
+
+test('the next job begins when the engine has computed the one before, and a drain waits for what is still read from it', async () => {
+  const engine = createFakeFleetEngine({ id: 'one' })
+  const rig = await openRig({ engines: [engine] })
+  try {
+    rig.worker.start()
+    const jobs = await Promise.all([rig.submit(GATED), rig.submit(GATED), rig.submit(GATED)])
+    for (const index of [0, 1]) {
+      await engine.fake.untilRuns(index + 1)
+      engine.fake.runs[index]?.onComputed?.()
+    }
+    await engine.fake.untilRuns(3)
+    assert.equal(rig.fleet.find('one').running, 1)
+    assert.equal(rig.fleet.drain('one').state, 'draining')
+    for (const _ of jobs) engine.fake.openGate()
+    for (const { id } of jobs) await rig.untilStatus(id, 'succeeded')
+    await waitUntil(() => rig.fleet.find('one').state === 'cordoned')
+  } finally {
+    await rig.close()
+  }
+})

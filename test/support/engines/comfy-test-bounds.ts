@@ -39,7 +39,6 @@ export const PATIENT_BOUNDS: Partial<ComfyBounds> = {
   fileIdleMs: LONG_MS,
   filePaceWindowMs: LONG_MS,
   removeAfterMs: LONG_MS,
-  shareForMs: LONG_MS,
 }
 
 /** Each so short that a test can wait for it, and long enough for a server that does answer. */

@@ -22,8 +22,6 @@ export interface FakeFleetEngineOptions {
   /** Makes it one whose process is ours. */
   readonly isSupervised?: boolean
   readonly canFree?: boolean
-  /** It computes one run at a time and lets others wait, as a ComfyUI server does. */
-  readonly hasQueue?: boolean
 }
 
 export interface FakeFleetEngine extends FleetEngine {
@@ -70,7 +68,6 @@ export function createFakeFleetEngine(options: FakeFleetEngineOptions): FakeFlee
   const completed: string[] = []
   const recycled: string[] = []
   const failures: string[] = []
-  const left = new WeakMap<EngineRun, () => void>()
   let state = options.state ?? 'ready'
   let incarnation = 1
   let info: ObjectInfo | null = state === 'ready' ? infoOf(weights, without) : null
@@ -79,16 +76,6 @@ export function createFakeFleetEngine(options: FakeFleetEngineOptions): FakeFlee
   let signs: Partial<EngineHealth> = {}
   let death = Promise.withResolvers<never>()
   death.promise.catch(() => {})
-
-  let last: Promise<unknown> = Promise.resolve()
-
-  /** Waits for the runs before it. False: it was interrupted meanwhile. */
-  async function comesNext(signal: AbortSignal): Promise<boolean> {
-    const before = last
-    const interrupted = new Promise((resolve) => signal.addEventListener('abort', resolve))
-    await Promise.race([before, interrupted])
-    return !signal.aborted
-  }
 
   function tell(): void {
     for (const listener of listeners) listener()
@@ -128,17 +115,6 @@ export function createFakeFleetEngine(options: FakeFleetEngineOptions): FakeFlee
       }
       return
     }
-    if (options.hasQueue === true) {
-      const over = Promise.withResolvers<void>()
-      const isNext = comesNext(signal)
-      last = Promise.all([last, over.promise])
-      signal.addEventListener('abort', () => over.resolve())
-      left.set(run, over.resolve)
-      // Whether or not anybody reads on.
-      void isNext.then((isBegun) => isBegun && run.onBegun?.())
-      yield { type: 'started', nodesTotal: run.graph.size }
-      if (!(await Promise.race([isNext, died]))) return yield { type: 'interrupted' }
-    }
     const graph = new Map([...run.graph].filter(([, { classType }]) => classType !== 'FakeCheckpoint'))
     const events = fake.run({ ...run, graph }, { signal })[Symbol.asyncIterator]()
     while (true) {
@@ -146,8 +122,6 @@ export function createFakeFleetEngine(options: FakeFleetEngineOptions): FakeFlee
       if (step.done) break
       if (step.value.type === 'succeeded') {
         completed.push(`${run.jobId}/${run.attempt}`)
-        if (options.hasQueue === true) run.onComputed?.()
-        left.get(run)?.()
       }
       yield step.value
     }
@@ -192,7 +166,6 @@ export function createFakeFleetEngine(options: FakeFleetEngineOptions): FakeFlee
       signs = told
       tell()
     },
-    ...(options.hasQueue === true && { hasQueue: true }),
     ...(canFree && {
       async free() {
         freed += 1

@@ -80,8 +80,6 @@ export interface ComfyBounds {
   /** Files of a run are removed this long after the last of them was read; those that are never read, after the second figure. */
   readonly removeAfterMs: number
   readonly giveUpAfterMs: number
-  /** How long after a folder was opened further runs of the same prompt may save into it. */
-  readonly shareForMs: number
   /** The server frees memory on another thread after it has answered. */
   readonly freeSettleMs: number
   /** Of a failure's message and traceback. */
@@ -132,7 +130,6 @@ export const DEFAULT_BOUNDS: ComfyBounds = {
   maxStagedFiles: 500,
   removeAfterMs: 10_000,
   giveUpAfterMs: 900_000,
-  shareForMs: 60_000,
   freeSettleMs: 500,
   maxMessageBytes: 8_192,
   maxTracebackBytes: 65_536,

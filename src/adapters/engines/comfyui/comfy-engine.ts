@@ -18,7 +18,6 @@ import type { WeightStore } from '../../../domain/engine/weights/weight-store.ts
 import { type ComfyBounds, DEFAULT_BOUNDS } from './comfy-bounds.ts'
 import type { ComfyEngineOptions, Equip } from './comfy-options.ts'
 import { createRemover, type Remover } from './files/remove-files.ts'
-import { SaveFolders } from './files/save-folders.ts'
 import { createStage, type Stage } from './files/stage-inputs.ts'
 import { type ChangeListeners, createChangeListeners } from './health/change-listeners.ts'
 import { createFitness, type Fitness } from './health/fitness.ts'
@@ -74,7 +73,6 @@ interface Reach {
 class ComfyServerEngine implements ComfyEngine {
   readonly id: string
   readonly concurrency: number
-  readonly hasQueue = true
   readonly recycle?: (reason: string) => Promise<void>
   readonly weightStore?: WeightStore
   readonly log: EngineLog
@@ -88,7 +86,6 @@ class ComfyServerEngine implements ComfyEngine {
   readonly #api: ComfyApi
   readonly #feed: LiveFeed
   readonly #remover: Remover
-  readonly #saveFolders: SaveFolders
   readonly #weights: EngineWeights
   readonly #stage: Stage
   readonly #stopper: Stopper
@@ -133,12 +130,6 @@ class ComfyServerEngine implements ComfyEngine {
     this.#forgetter = createForgetter({ api: this.#api, bounds, log: this.#log })
     const startedIn = options.server.kind === 'supervised' ? (options.server.cwd ?? process.cwd()) : null
     this.#remover = createRemover({ api: this.#api, log: this.#log, startedIn })
-    this.#saveFolders = new SaveFolders({
-      ...bounds,
-      remover: this.#remover,
-      closing: this.#closing.signal,
-      mayShare: this.concurrency === 1,
-    })
     this.#weights = createEngineWeights({ api: this.#api, startedIn })
     this.#stage = createStage({
       api: this.#api,
@@ -224,10 +215,7 @@ class ComfyServerEngine implements ComfyEngine {
   async #prepareServer(isAnother: boolean): Promise<void> {
     // While a server starts, tries to reach its socket come ever later: the first runs must not pass by unheard.
     this.#feed.socket.connectNow()
-    if (isAnother) {
-      this.#fitness.startAnew()
-      this.#saveFolders.forget()
-    }
+    if (isAnother) this.#fitness.startAnew()
     if (this.#owner.mayEndOrphans()) await this.#fitness.adoptOrphans()
     await this.#fitness.check()
   }
@@ -247,7 +235,6 @@ class ComfyServerEngine implements ComfyEngine {
     this.#fitness.startAnew()
     this.#stage.forget()
     this.#remover.forget()
-    this.#saveFolders.forget()
     this.#monitor.startAnew(reason)
   }
 
@@ -324,7 +311,7 @@ class ComfyServerEngine implements ComfyEngine {
       bounds: this.#bounds,
       dispatcher: this.#feed.dispatcher,
       prints: this.#feed.lines.printed,
-      saveFolders: this.#saveFolders,
+      remover: this.#remover,
       closing: this.#closing.signal,
       socket: this.#feed.socket,
       stage: this.#stage,

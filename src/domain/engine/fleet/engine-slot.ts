@@ -5,7 +5,6 @@
  */
 import type { Log } from '../../../../lib/log.ts'
 import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
-import { uptimeMs } from '../../../../lib/waiting/uptime.ts'
 import type { Engine } from '../engine-port.ts'
 import type { FleetMember } from './fleet-member.ts'
 import { CUDA_FAULT, type Judgement, OUT_OF_MEMORY, type RunFailure, type RunJudge } from './run-judge.ts'
@@ -40,12 +39,6 @@ export interface EngineSlot {
   end(report: RunReport): Promise<void>
 }
 
-/** A place behind what the engine computes. */
-export interface ReadySlot extends EngineSlot {
-  /** The engine has begun to compute the run: from now on it occupies the engine. */
-  begin(): void
-}
-
 interface SlotDeps {
   readonly lane: string
   readonly jobId: string
@@ -58,27 +51,20 @@ interface SlotDeps {
 
 const REPAIR_WITHIN_MS = 30_000
 
-export function createSlot(member: FleetMember, weights: readonly string[], deps: SlotDeps): EngineSlot {
-  const slot = createReadySlot(member, weights, deps)
-  slot.begin()
-  return slot
-}
-
-export function createReadySlot(
+export function createSlot(
   member: FleetMember,
   weights: readonly string[],
   { lane, jobId, judge, hasOther, log, onFreed }: SlotDeps,
-): ReadySlot {
+): EngineSlot {
   const { id, engine } = member
   const judged = { engineId: id, jobId, lane }
-  let begunAtMs: number | null = null
   let isOver = false
   let isVacated = false
   let lossReason: string | null = null
   let isDoubted = false
   let isLeaving = false
   const { incarnation } = member
-  member.layReady()
+  member.begin(weights)
 
   /** What the engine needs before its next run; null in the ordinary case. */
   function findRepair({ isStuck, failureCode }: RunReport): (() => Promise<void>) | null {
@@ -111,15 +97,7 @@ export function createReadySlot(
     engine,
     isResident: engine.isResident === true,
     canFree: engine.free !== undefined,
-    begin() {
-      if (isOver || begunAtMs !== null) return
-      begunAtMs = uptimeMs()
-      member.takeReady()
-      member.begin(weights)
-    },
     lose(reason) {
-      // The run that the engine was computing tells of it.
-      if (begunAtMs === null) return
       lossReason = reason
       member.lose(reason, incarnation)
     },
@@ -130,26 +108,21 @@ export function createReadySlot(
       return judgement
     },
     leave() {
-      if (isOver || isLeaving || isVacated || begunAtMs === null) return
+      if (isOver || isLeaving || isVacated) return
       isLeaving = true
       member.leave()
     },
     vacate() {
-      if (isOver || isVacated || begunAtMs === null || lossReason !== null) return
+      if (isOver || isVacated || lossReason !== null) return
       isVacated = true
       if (isLeaving) member.stay()
       isLeaving = false
-      member.vacate(begunAtMs)
+      member.vacate()
       onFreed()
     },
     async end(report) {
       if (isOver) return
       isOver = true
-      if (begunAtMs === null) {
-        member.withdrawReady()
-        onFreed()
-        return
-      }
       if (report.failureCode !== null) member.countFailure()
       const repair = findRepair(report)
       if (repair !== null) {

@@ -37,8 +37,6 @@ export interface FleetEngine extends Engine {
   readonly id: string
   /** How many runs it is given at a time. */
   readonly concurrency: number
-  /** Runs may lie ready on it: it begins the next by itself when it has computed one, and says so (`EngineRun.onBegun`). */
-  readonly hasQueue?: true
   /** It is a part of this process, so it is never paused, quarantined or replaced after a run. */
   readonly isResident?: true
   health(): EngineHealth

@@ -6,7 +6,6 @@
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { catalogOf, type ObjectInfo } from '../../../../engine/graph/object-info.ts'
 import { type WeightFile, weightFilesOf } from '../weights/weight-files.ts'
-import { EnginePace } from './engine-pace.ts'
 import type { EngineCounts, EngineState, EngineStatus } from './engine-status.ts'
 import { EngineSuspension, type SuspensionOptions } from './engine-suspension.ts'
 import { installedWeights, LoadedWeights } from './engine-weights.ts'
@@ -29,8 +28,6 @@ interface MemberOptions extends SuspensionOptions {
   /** For the time until it is seen again. */
   readonly remembered: RememberedEngine | null
   readonly recycleLimits: RecycleLimits
-  /** How much work may lie ready on it; left out: as much as hides the way to it. */
-  readonly readyMs?: number
   /** Whether this process may give it work. */
   readonly isDriven: () => boolean
   /** Why no engine of this process may have any; null: they may. */
@@ -60,9 +57,6 @@ export class FleetMember implements OfferingMember {
   #leaving = 0
   /** Of those that run: it is done with them, and their slots are about to be free. */
   #ending = 0
-  /** Runs that lie ready on it. */
-  #ready = 0
-  readonly #pace: EnginePace
   #recycling: string | null = null
   #incarnation: number
   #jobsOfProcess = 0
@@ -77,7 +71,6 @@ export class FleetMember implements OfferingMember {
     this.loaded = new LoadedWeights(engine.concurrency)
     this.#options = options
     this.#suspension = new EngineSuspension(options)
-    this.#pace = new EnginePace(options.readyMs)
     this.#incarnation = engine.health().incarnation
     this.#info = engine.objectInfo() ?? options.remembered?.info ?? null
   }
@@ -92,7 +85,7 @@ export class FleetMember implements OfferingMember {
 
   /** No run needs it, not even its files. */
   get isUnused(): boolean {
-    return this.#running + this.#leaving + this.#ready === 0
+    return this.#running + this.#leaving === 0
   }
 
   /** It broke off its latest run: jobs go to another engine first, where there is one. */
@@ -143,7 +136,6 @@ export class FleetMember implements OfferingMember {
     this.#incarnation = incarnation
     this.#jobsOfProcess = 0
     this.loaded.clear()
-    this.#pace.forget()
     this.#suspension.startAnew()
     this.#recycling = null
   }
@@ -163,9 +155,9 @@ export class FleetMember implements OfferingMember {
     return this.#operatorState === 'cordoned' ? 'cordoned' : 'ready'
   }
 
-  /** Whether it may be given one more run now. What lies ready on it comes first. */
+  /** Whether it may be given one more run now. */
   hasRoom(): boolean {
-    return this.#hasRoomBeside(this.#running + this.#ready)
+    return this.#hasRoomBeside(this.#running)
   }
 
   #hasRoomBeside(taken: number): boolean {
@@ -179,7 +171,7 @@ export class FleetMember implements OfferingMember {
 
   /** The same for a moment later, when the runs that it is done with have given back their slots. */
   hasRoomSoon(): boolean {
-    return this.#hasRoomBeside(this.#running + this.#ready - this.#ending)
+    return this.#hasRoomBeside(this.#running - this.#ending)
   }
 
   /** It is done with a run that still has its slot. */
@@ -190,29 +182,6 @@ export class FleetMember implements OfferingMember {
   /** The slot of that run is given back now. */
   stay(): void {
     this.#ending -= 1
-  }
-
-  /** How many more runs may lie ready on it; 0 until it is worth asking for some. */
-  readyRoom(): number {
-    if (this.engine.hasQueue === undefined || this.#running < this.engine.concurrency || this.isOnTrial) return 0
-    const window = this.#pace.window()
-    if (this.#ready > window / 2 || !this.isAvailable() || this.recycleReason() !== null) return 0
-    return window - this.#ready
-  }
-
-  /** A run is laid ready on it. It begins there, or is withdrawn. */
-  layReady(): void {
-    this.#ready += 1
-  }
-
-  takeReady(): void {
-    this.#ready -= 1
-  }
-
-  /** It did not come to it. Nothing more lies ready before a run shows again how quick the engine is. */
-  withdrawReady(): void {
-    this.#ready -= 1
-    this.#pace.forget()
   }
 
   /** The same without regard to how many runs it has. */
@@ -241,7 +210,6 @@ export class FleetMember implements OfferingMember {
 
   begin(weights: readonly string[]): void {
     this.#running += 1
-    this.#pace.begin()
     this.#jobsOfProcess += 1
     if (weights.length > 0) {
       if (!this.loaded.hasAll(weights)) this.#count('switches')
@@ -250,9 +218,8 @@ export class FleetMember implements OfferingMember {
     this.#count('jobs')
   }
 
-  /** Frees the slot of a run that is computed since `begunAtMs`; its end follows. */
-  vacate(begunAtMs: number): void {
-    this.#pace.end(begunAtMs)
+  /** Frees the slot of a run that is computed; its end follows. */
+  vacate(): void {
     this.#running -= 1
     this.#leaving += 1
   }
@@ -260,10 +227,7 @@ export class FleetMember implements OfferingMember {
   /** Frees the slot, unless that is `isVacated`. `isGood`: the engine did its part, however the job ended. */
   end({ isGood, isVacated, hasSucceeded }: Record<'isGood' | 'isVacated' | 'hasSucceeded', boolean>): void {
     if (isVacated) this.#leaving -= 1
-    else {
-      this.#running -= 1
-      this.#pace.forget()
-    }
+    else this.#running -= 1
     if (isGood) this.#suspension.noteGoodRun()
     if (hasSucceeded) this.#suspension.noteSuccess()
   }
@@ -307,7 +271,6 @@ export class FleetMember implements OfferingMember {
   after(runs: readonly (readonly string[])[]): OfferingMember {
     if (runs.length === 0) return this
     const running = this.#running + runs.length
-    const taken = running + this.#ready
     return {
       id: this.id,
       running,
@@ -315,7 +278,7 @@ export class FleetMember implements OfferingMember {
       brokeLatestRun: this.brokeLatestRun,
       catalog: () => this.catalog(),
       state: () => this.state(),
-      hasRoom: () => this.#hasRoomBeside(taken),
+      hasRoom: () => this.#hasRoomBeside(running),
       recycleReason: () => this.recycleReason(runs.length),
     }
   }

@@ -14,19 +14,12 @@ import type { OtherEngine } from '../directory/followed-engines.ts'
 import type { WeightFile } from '../weights/weight-files.ts'
 import type { WeightPlace } from '../weights/weight-store.ts'
 import type { EngineLog } from './engine-log.ts'
-import { createReadySlot, createSlot, type EngineSlot, type ReadySlot } from './engine-slot.ts'
+import { createSlot, type EngineSlot } from './engine-slot.ts'
 import type { EngineState, EngineStatus } from './engine-status.ts'
 import { createFairLock } from './fair-lock.ts'
 import type { FleetEngine } from './fleet-engine.ts'
 import { FleetMember, type RecycleLimits, type RememberedEngine } from './fleet-member.ts'
-import {
-  type ChosenLane,
-  type DistantEngine,
-  type EngineOffer,
-  offerLanes,
-  type ReadyOffer,
-  servedLanes,
-} from './lane-offers.ts'
+import { type ChosenLane, type DistantEngine, type EngineOffer, offerLanes, servedLanes } from './lane-offers.ts'
 import type { LaneTable } from './lane-table.ts'
 import { RunJudge } from './run-judge.ts'
 
@@ -44,8 +37,6 @@ export interface FleetOptions {
   /** For a process that does not know those: whether one of them can run jobs of a lane. Left out: they are known. */
   readonly isServedElsewhere?: (lane: string) => boolean
   readonly recycleLimits?: RecycleLimits
-  /** How much work may lie ready on an engine; left out: as much as hides the way to it. */
-  readonly readyMs?: number
   readonly retryMs?: number
   readonly quarantineMs?: number
   /** How long one engine is waited for when all are asked what they can run. */
@@ -109,7 +100,7 @@ class EngineFleet implements AsyncDisposable {
     this.#options = options
     this.#lanes = options.lanes
     this.#others = options.others ?? (() => [])
-    const { clock, recycleLimits = NEVER_RECYCLE, retryMs = 1000, quarantineMs = 60_000, remembered, readyMs } = options
+    const { clock, recycleLimits = NEVER_RECYCLE, retryMs = 1000, quarantineMs = 60_000, remembered } = options
     const { isDriven = () => true } = options
     this.#members = engines.map(
       (engine) =>
@@ -117,7 +108,6 @@ class EngineFleet implements AsyncDisposable {
           clock,
           recycleLimits,
           retryMs,
-          ...(readyMs !== undefined && { readyMs }),
           quarantineMs,
           remembered: remembered?.get(engine.id) ?? null,
           isDriven: () => isDriven(engine.id),
@@ -229,30 +219,6 @@ class EngineFleet implements AsyncDisposable {
   /** A job ended while it waited: no engine rests for it any longer. */
   forget(jobId: string): void {
     if (this.#judge.forget(jobId)) this.#changed()
-  }
-
-  /** Engines on which further runs may lie ready, each with the lanes it serves and how many. */
-  readyOffers(): readonly ReadyOffer[] {
-    if (!this.#options.hasLanes) return []
-    return this.#members.flatMap((member) => {
-      const count = member.readyRoom()
-      if (count === 0) return []
-      return offerLanes([member], { all: this.#members, others: this.#others(), lanes: this.#lanes }).map((offer) => ({
-        offer,
-        count,
-      }))
-    })
-  }
-
-  /** A place behind what an engine computes. */
-  layReady(engineId: string, job: PlacedJob): ReadySlot {
-    const weights = this.#lanes.needsOf(job.lane)?.weights ?? []
-    return createReadySlot(this.#find(engineId), weights, this.#slotDeps(engineId, job))
-  }
-
-  /** Whether an engine may be given work, be it free now or later. */
-  isAvailable(engineId: string): boolean {
-    return this.#find(engineId).isAvailable()
   }
 
   /** The engine that is in this process, as far as claims depend on it; null: there is none that may be given work. */

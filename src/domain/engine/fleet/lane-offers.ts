@@ -25,12 +25,6 @@ export interface EngineOffer {
   readonly lanes: readonly LaneOffer[] | null
 }
 
-/** What an engine takes behind what it computes. */
-export interface ReadyOffer {
-  readonly offer: EngineOffer
-  readonly count: number
-}
-
 /** A lane whose next job an engine was chosen for. */
 export interface ChosenLane {
   readonly engineId: string

@@ -9,18 +9,7 @@ import type { RunDeps, RunLimits } from '../run/run-deps.ts'
 import { MAX_ATTEMPTS } from '../sweeps/recover-jobs.ts'
 
 /** What a worker uses of a fleet. */
-type WorkerFleet = Pick<
-  Fleet,
-  | 'claimExclusively'
-  | 'offers'
-  | 'take'
-  | 'readyOffers'
-  | 'layReady'
-  | 'isAvailable'
-  | 'nextRoomMs'
-  | 'forget'
-  | 'onChange'
->
+type WorkerFleet = Pick<Fleet, 'claimExclusively' | 'offers' | 'take' | 'nextRoomMs' | 'forget' | 'onChange'>
 
 export interface WorkerDeps
   extends Pick<
@@ -62,7 +51,6 @@ export interface WorkerDeps
   /** The pause after the storage had no room. It doubles while that goes on, so that jobs do not spend all attempts at once. */
   readonly storageRetryMs?: number
   readonly maxOvertakes?: number
-  readonly readyForMs?: number
   readonly progressEveryMs?: number
   readonly firstProgressMs?: number
   readonly outputLingerMs?: number
@@ -93,8 +81,6 @@ export interface WorkerOptions {
   readonly parallelIngests: number
   readonly storageRetryMs: number
   readonly maxOvertakes: number
-  /** How long a run may lie ready on an engine before it is withdrawn. */
-  readonly readyForMs: number
   readonly observer: JobObserver
   readonly pace: CommitPace
   readonly limits: RunLimits
@@ -116,8 +102,6 @@ export function readWorkerOptions(deps: WorkerDeps): WorkerOptions {
     parallelIngests: deps.parallelIngests ?? 4,
     storageRetryMs: deps.storageRetryMs ?? 1000,
     maxOvertakes: deps.maxOvertakes ?? MAX_OVERTAKES,
-    // Ten times what it should take: then the run before it takes longer than it seemed, and the queue may have changed.
-    readyForMs: deps.readyForMs ?? 500,
     observer: deps.observer ?? silentObserver,
     pace: {
       progressEveryMs: deps.progressEveryMs ?? 500,

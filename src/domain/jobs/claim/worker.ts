@@ -11,12 +11,11 @@ import { createTurns } from '../../../../lib/waiting/turns.ts'
 import type { EngineSlot } from '../../engine/fleet/engine-slot.ts'
 import { isStoreAway } from '../../errors.ts'
 import type { JobChanged } from '../../events/event-bus.ts'
-import type { Claim, ClaimRequest } from '../job-store.ts'
-import { JobRun, type TakeLate } from '../run/job-run.ts'
+import type { Claim } from '../job-store.ts'
+import { JobRun } from '../run/job-run.ts'
 import type { RunDeps } from '../run/run-deps.ts'
 import { RunTrace } from '../run/run-trace.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
-import { ReadyRuns } from './ready-runs.ts'
 import { readWorkerOptions, type WorkerDeps, type WorkerOptions } from './worker-options.ts'
 
 interface WorkerStats {
@@ -63,7 +62,6 @@ class ClaimingWorker implements Worker {
   readonly #runs = new Map<string, JobRun>()
   /** Runs, each together with the repair of its engine where one follows. */
   readonly #busy = new Set<Promise<void>>()
-  readonly #ready: ReadyRuns
   /** How many of those that are busy their engines have computed, so that only their ends are still to be written. */
   #computed = 0
   readonly #bell = createDoorbell()
@@ -85,7 +83,6 @@ class ClaimingWorker implements Worker {
     const { limits, pace, observer, parallelIngests, storageRetryMs, leaseMs } = this.#options
     this.#storageBackoff = createBackoff({ firstMs: storageRetryMs, maxMs: MAX_STORAGE_PAUSE_MS })
     this.#leases = new LeaseKeeper(deps, this.#options)
-    this.#ready = this.#createReadyRuns()
     this.#runDeps = {
       ...deps,
       observer,
@@ -101,22 +98,6 @@ class ClaimingWorker implements Worker {
         return this.#leases.giveBack([lease])
       },
     }
-  }
-
-  #createReadyRuns(): ReadyRuns {
-    return new ReadyRuns(this.#deps, this.#options, {
-      leases: this.#leases,
-      closing: this.#closing.signal,
-      claimant: () => this.#claimant(),
-      open: (claim, slot, begin) => this.#open(claim, slot, begin),
-      onBegun: (occupied) => this.#busy.add(occupied),
-      onTaken: (claim, run) => {
-        this.#runs.set(claim.job.id, run)
-        this.#tellBegun(claim)
-      },
-      onClaimFailed: (error) => this.#pauseAfter(error),
-      onAnswered: () => this.#bell.ring(),
-    })
   }
 
   start(): void {
@@ -174,7 +155,7 @@ class ClaimingWorker implements Worker {
   async #claimLoop(): Promise<void> {
     const { signal } = this.#closing
     while (!signal.aborted) {
-      if (this.#room() <= 0 && this.#deps.fleet.readyOffers().length === 0) {
+      if (this.#room() <= 0) {
         await this.#bell.wait(FULL_WAIT_MS, signal)
         continue
       }
@@ -187,7 +168,7 @@ class ClaimingWorker implements Worker {
       const { fleet } = this.#deps
       this.#bell.forget()
       await this.#leases.returnUnanswered()
-      const isClaimed = await fleet.claimExclusively(this, (isShared) => this.#claimOrLayReady(isShared))
+      const isClaimed = await fleet.claimExclusively(this, (isShared) => this.#claimSome(isShared))
       // A paused engine may take work again as soon as its pause is over.
       if (!isClaimed) await this.#bell.wait(Math.min(fleet.nextRoomMs() ?? FULL_WAIT_MS, this.#pollMs()), signal)
     }
@@ -196,14 +177,6 @@ class ClaimingWorker implements Worker {
   /** How many more runs may begin. */
   #room(): number {
     return this.#options.workers - this.#busy.size + Math.min(this.#computed, MAX_COMPUTED)
-  }
-
-  async #claimOrLayReady(isShared: boolean): Promise<boolean> {
-    this.#ready.withdrawAll((engineId) => !this.#deps.fleet.isAvailable(engineId))
-    if (this.#room() > 0 && (await this.#claimSome(isShared))) return true
-    // Workers that share engines take turns with each job, so none of them takes one ahead.
-    if (!isShared) for (const { offer, count } of this.#deps.fleet.readyOffers()) await this.#ready.lay(offer, count)
-    return false
   }
 
   /** Between one and two poll intervals, so that many workers do not ask in step. */
@@ -227,7 +200,8 @@ class ClaimingWorker implements Worker {
     const now = clock.now()
     const leaseUntil = new Date(now.getTime() + this.#options.leaseMs)
     const leaseIds = Array.from({ length: count }, () => this.#deps.newId())
-    const moment = { now, leaseUntil, ...this.#claimant(), lieReady: this.#ready.jobIds() }
+    const { pool, workerId, maxOvertakes } = this.#options
+    const moment = { now, leaseUntil, pool, workerId, maxOvertakes }
     const claims =
       hasSlots && count > 1 && store.claimSeveral !== undefined
         ? await store.claimSeveral({ ...moment, leaseIds, offersAfter: (chosen) => fleet.offers(chosen) })
@@ -250,11 +224,6 @@ class ClaimingWorker implements Worker {
     return wasEnough || failed !== undefined
   }
 
-  #claimant(): Pick<ClaimRequest, 'pool' | 'workerId' | 'maxOvertakes'> {
-    const { pool, workerId, maxOvertakes } = this.#options
-    return { pool, workerId, maxOvertakes }
-  }
-
   #pauseAfter(error: unknown): void {
     const { log } = this.#deps
     if (isStoreAway(error)) log.debug({ err: error }, 'no job can be claimed while the store is away')
@@ -263,27 +232,9 @@ class ClaimingWorker implements Worker {
   }
 
   #begin(claim: Claim, leaseUntil: Date): void {
-    // Somebody else has claimed it and given it back since.
-    this.#ready.withdraw(claim.job.id)
-    const slot = this.#deps.fleet.take(claim.engineId, { jobId: claim.job.id, lane: claim.needs })
-    const { run, occupied } = this.#open(claim, slot, { leaseUntil })
-    this.#runs.set(claim.job.id, run)
-    this.#busy.add(occupied)
-    this.#tellBegun(claim)
-  }
-
-  #tellBegun({ job }: Claim): void {
-    const startedAtMs = (job.startedAt ?? this.#deps.clock.now()).getTime()
-    this.#options.observer.started({ job, queueMs: Math.max(0, startedAtMs - job.createdAt.getTime()) })
-    this.#runDeps.onStored?.(job)
-    this.#deps.bus.publishChanged?.({ jobId: job.id, accountId: job.accountId, version: job.version, move: 'taken' })
-  }
-
-  #open(
-    claim: Claim,
-    slot: EngineSlot,
-    begin: { readonly leaseUntil: Date; readonly takeLate?: TakeLate },
-  ): { readonly run: JobRun; readonly occupied: Promise<void> } {
+    const { tracer, clock, fleet, bus } = this.#deps
+    const { job } = claim
+    const slot = fleet.take(claim.engineId, { jobId: job.id, lane: claim.needs })
     let isComputed = false
     const onComputed = () => {
       if (isComputed) return
@@ -292,17 +243,20 @@ class ClaimingWorker implements Worker {
       slot.vacate()
       this.#bell.ring()
     }
-    const assigned = { slot, onComputed }
-    const { tracer, clock } = this.#deps
     const trace = tracer === undefined ? null : new RunTrace(claim, { tracer, clock })
-    const start = () => new JobRun(claim, assigned, { ...this.#runDeps, ...begin, trace })
+    const start = () => new JobRun(claim, { slot, onComputed }, { ...this.#runDeps, leaseUntil, trace })
     const run = trace?.within(start) ?? start()
+    this.#runs.set(job.id, run)
     const occupied = this.#occupy(run, slot).finally(() => {
       this.#busy.delete(occupied)
       if (isComputed) this.#computed--
       this.#bell.ring()
     })
-    return { run, occupied }
+    this.#busy.add(occupied)
+    const startedAtMs = (job.startedAt ?? clock.now()).getTime()
+    this.#options.observer.started({ job, queueMs: Math.max(0, startedAtMs - job.createdAt.getTime()) })
+    this.#runDeps.onStored?.(job)
+    bus.publishChanged?.({ jobId: job.id, accountId: job.accountId, version: job.version, move: 'taken' })
   }
 
   /** The slot stays taken while its engine is repaired: the next run must not meet one that hangs. */
@@ -322,8 +276,6 @@ class ClaimingWorker implements Worker {
   /** Somebody else changed a job that runs here: a cancel, or an end such as its retention. The lease tells which. */
   #onChanged({ jobId, version, move }: JobChanged): void {
     if (move === 'dropped') this.#deps.fleet.forget(jobId)
-    // Whatever happened to a job that waits, it is not to be computed as it lies there.
-    this.#ready.withdraw(jobId)
     const run = this.#runs.get(jobId)
     if (run === undefined || version <= run.version) return
     this.#leases
@@ -350,7 +302,6 @@ class ClaimingWorker implements Worker {
 
   async #drain(deadline: Date): Promise<void> {
     this.#closing.abort()
-    this.#ready.withdrawAll()
     const [claimLoop, renewLoop] = this.#loops
     await claimLoop
     await this.#leases.returnUnanswered()
@@ -367,7 +318,6 @@ class ClaimingWorker implements Worker {
   }
 
   async evict(engineId: string): Promise<void> {
-    this.#ready.withdrawAll((id) => id === engineId)
     const runs = [...this.#runs.values()].filter((run) => run.claim.engineId === engineId)
     for (const run of runs) run.abandon()
     await this.#leases.giveBack(runs.map((run) => run.lease))

@@ -52,7 +52,7 @@ test('a failure that is refused for good is lost when not even its bare end is t
   assert.equal(sent.length, 2)
 })
 
-test('what a run made is written with its end once that is expected, however long it lay ready before', async (context) => {
+test('what a run made is written with its end once that is expected', async (context) => {
   context.mock.timers.enable({ apis: ['setTimeout'] })
   const { committer, sent } = openCommitter([], { firstProgressMs: 50, outputLingerMs: 10 })
   committer.progressed()

@@ -69,7 +69,7 @@ export function createCommitter({ pace, log, send, readState, onOutcome, mayRetr
   let inFlight: Promise<void> | null = null
   let timer: NodeJS.Timeout | null = null
   let timerAtMs = 0
-  /** null: nothing has been heard of the run, which may lie ready for a while. */
+  /** null: nothing has been heard of the run. */
   let progressAtMs: number | null = null
   let endExpectedAtMs = 0
 

@@ -26,10 +26,6 @@ interface ListenerOptions {
   readonly log: Log
   /** Whether what the engine says is to be ignored from now on. */
   isDeaf(): boolean
-  /**
-   * Asked before the first event counts, which tells it. False: none of them counts. Left out: the job is held already.
-   */
-  readonly mayCount?: (first: EngineEvent | null) => Promise<boolean>
   move(move: RunMove): void
 }
 
@@ -74,13 +70,10 @@ export class EngineListener {
   /** Runs the graph. Never rejects: an iterator that throws means that the engine is lost. */
   async listen(engine: Pick<Engine, 'run'>, run: EngineRun, signal: AbortSignal): Promise<void> {
     const { isDeaf, move, outputs, log } = this.#options
-    let { mayCount } = this.#options
     try {
       const events = engine.run(run, { signal })[Symbol.asyncIterator]()
       while (true) {
         const step = await events.next()
-        if (mayCount !== undefined && !(await mayCount(step.done ? null : step.value))) move({ move: 'lease_returned' })
-        mayCount = undefined
         if (isDeaf()) return void events.return?.().catch(() => {})
         if (step.done) break
         // Events may come in thousands without a break, and other work on this thread must not wait for all of them.
@@ -90,8 +83,6 @@ export class EngineListener {
       }
       throw new Error('the engine ended the run without an outcome')
     } catch (error) {
-      // A run that was lost before it began is none.
-      if (mayCount !== undefined) move({ move: 'lease_returned' })
       if (isDeaf()) return
       move({ move: 'engine_lost', loss: toEngineLoss(error) })
       log.warn({ err: error }, 'the engine broke off')

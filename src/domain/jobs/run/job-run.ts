@@ -5,7 +5,6 @@
  */
 
 import type { Graph } from '../../../../engine/graph/graph.ts'
-import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { MAX_TIMER_MS } from '../../../../lib/waiting/sleep.ts'
 import type { EngineRun } from '../../engine/engine-port.ts'
@@ -26,18 +25,13 @@ import { isDeaf, moveRun, type RunEffect, type RunMove, type RunState, START } f
 import type { RunTrace } from './run-trace.ts'
 import { type EndingRun, writeEnd } from './write-end.ts'
 
-/** Claims the job of a run that lies ready; null: the job is somebody else's, or over. */
-export type TakeLate = () => Promise<{ readonly claim: Claim; readonly leaseUntil: Date } | null>
-
 interface JobRunOptions extends RunDeps {
   readonly leaseUntil: Date
   readonly trace: RunTrace | null
-  /** The run lies ready on its engine and is claimed when that begins it. Left out: the job is held. */
-  readonly takeLate?: TakeLate
 }
 
 export class JobRun {
-  claim: Claim
+  readonly claim: Claim
   readonly lease: Lease
   leaseUntil: Date
   /** The newest version that this run itself has written. */
@@ -57,22 +51,17 @@ export class JobRun {
   #engineEnd: Promise<void> = Promise.resolve()
   #graph: Graph | null = null
   #timers: NodeJS.Timeout[] = []
-  readonly #takeLate: TakeLate | null
-  /** Whether the job of a run that lay ready could be claimed. */
-  #taken: Promise<boolean> | null = null
-  readonly #begun = Promise.withResolvers<void>()
   /** What the engine reported may have been its own fault: the job runs once more. */
   #again: RunFacts['again'] = null
   #isEngineLoss = false
 
-  constructor(claim: Claim, assigned: AssignedEngine, { leaseUntil, trace, takeLate, ...deps }: JobRunOptions) {
+  constructor(claim: Claim, assigned: AssignedEngine, { leaseUntil, trace, ...deps }: JobRunOptions) {
     this.claim = claim
     this.lease = { jobId: claim.job.id, leaseId: claim.leaseId }
     this.leaseUntil = leaseUntil
     this.version = claim.job.version
     this.#deps = trace === null ? deps : { ...deps, storeBlob: trace.storing(deps.storeBlob) }
     this.#trace = trace
-    this.#takeLate = takeLate ?? null
     this.#assigned = assigned
     this.#log = deps.log.child({ jobId: claim.job.id, attempt: claim.job.attempt, engine: claim.engineId })
     this.#committer = createCommitter({
@@ -96,7 +85,6 @@ export class JobRun {
       committer: this.#committer,
       log: this.#log,
       isDeaf: () => isDeaf(this.#state),
-      ...(takeLate !== undefined && { mayCount: (first) => this.#mayCount(first) }),
       move: (move) => this.#move(move),
     })
     deps.verdicts?.asked(claim.job.id)
@@ -122,39 +110,6 @@ export class JobRun {
   /** The lease is given back on purpose: nothing of this attempt counts either. */
   abandon(): void {
     this.#move({ move: 'lease_returned' })
-    this.#begun.resolve()
-  }
-
-  /** Of a run that lies ready: its events count once the engine has begun it, or has refused it, and the job could be claimed. */
-  async #mayCount(first: EngineEvent | null): Promise<boolean> {
-    if (first?.type !== 'failed') await this.#begun.promise
-    this.#taken ??= this.#take()
-    return this.#taken
-  }
-
-  async #take(): Promise<boolean> {
-    const taken = this.#isDiscarded() ? null : await this.#takeLate?.()
-    if (taken == null) return false
-    if (this.#isDiscarded()) {
-      await this.#deps.giveBack(this.lease)
-      return false
-    }
-    this.claim = taken.claim
-    this.leaseUntil = taken.leaseUntil
-    this.version = taken.claim.job.version
-    this.#limitTime()
-    return true
-  }
-
-  #limitTime(): void {
-    const limitMs = this.#deps.limits.maxRunMs(this.claim.job.accountId)
-    if (limitMs !== null) this.#after(limitMs, { move: 'stop', stop: { cause: 'timeout', limitMs } })
-  }
-
-  #onBegun(): void {
-    // The claim is asked for at once: the first event may still be on its way.
-    if (this.#takeLate !== null) this.#taken ??= this.#take()
-    this.#begun.resolve()
   }
 
   #move(move: RunMove): void {
@@ -216,12 +171,10 @@ export class JobRun {
       signal: this.#interrupt.signal,
       onOutputFault: (cause, fault) => this.#onOutputFault(cause, fault),
     })
-    if ('error' in prepared && this.#takeLate !== null && !(await this.#take())) this.abandon()
     if ('error' in prepared) return this.#decide(toFailure(prepared.error))
     if (this.#isDiscarded()) return null
     const run: EngineRun = {
       ...prepared.run,
-      onBegun: () => this.#onBegun(),
       onComputed: () => {
         this.#committer.expectEnd()
         this.#assigned.onComputed()
@@ -229,7 +182,8 @@ export class JobRun {
     }
     this.#graph = run.graph
     this.#listener.expect(run.graph)
-    if (this.#takeLate === null) this.#limitTime()
+    const limitMs = this.#deps.limits.maxRunMs(this.claim.job.accountId)
+    if (limitMs !== null) this.#after(limitMs, { move: 'stop', stop: { cause: 'timeout', limitMs } })
     this.#move({ move: 'engine_started' })
     const listen = () => this.#listener.listen(this.#assigned.slot.engine, run, this.#interrupt.signal)
     this.#engineEnd = this.#trace?.engine(listen) ?? listen()

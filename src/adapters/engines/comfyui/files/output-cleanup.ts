@@ -1,11 +1,10 @@
 /**
- * Removes what was saved into one folder on a server once that is safe: when no run uses it any more (a later node may read what an
+ * Removes what a run saved into its folder on a server once that is safe: when the run is over (a later node may read what an
  * earlier one saved), and every reported file was released or will not be read any more. Files in the server's asset store are
  * removed at once, others a while later and together.
  */
 import type { Remover, ServerFile } from './remove-files.ts'
 
-/** What one run needs of it. */
 export interface OutputCleanup {
   /** A file that is going to be read. */
   reported(file: ServerFile): void
@@ -17,19 +16,10 @@ export interface OutputCleanup {
   runEnded(): Promise<void>
 }
 
-export interface FolderCleanup extends OutputCleanup {
-  /** One more run saves here, until `runEnded`. */
-  runBegan(): void
-  /** Whether the file lies in the folder. */
-  isOwn(file: ServerFile): boolean
-}
-
-export interface OutputCleanupDeps {
+interface OutputCleanupDeps {
   readonly remover: Remover
   /** Within the output folder. Nothing outside of it is removed. */
   readonly folder: string
-  /** Called before anything is removed, or when there is nothing to remove: from then on no further run may use the folder. */
-  onRemoving(): void
   /** How long after the last file was released. */
   readonly removeAfterMs: number
   /** After this time, files that were not released count as given up. */
@@ -41,17 +31,16 @@ export interface OutputCleanupDeps {
 export function createOutputCleanup({
   remover,
   folder,
-  onRemoving,
   removeAfterMs,
   giveUpAfterMs,
   closing,
-}: OutputCleanupDeps): FolderCleanup {
+}: OutputCleanupDeps): OutputCleanup {
   const own = new Map<string, ServerFile>()
   const assets = new Map<string, ServerFile>()
   /** How often a file was reported and not released yet: two nodes may report the same one. */
   const unreleased = new Map<string, number>()
   const removed = new Set<string>()
-  let runs = 0
+  let isOver = false
   let timer: NodeJS.Timeout | null = null
 
   function isOwn(file: ServerFile): boolean {
@@ -61,7 +50,6 @@ export function createOutputCleanup({
   async function removeAssets(): Promise<void> {
     for (const [key, file] of assets) {
       if (unreleased.has(key)) continue
-      onRemoving()
       assets.delete(key)
       removed.add(key)
       await remover.removeFile(file)
@@ -69,10 +57,7 @@ export function createOutputCleanup({
   }
 
   function removeLater(): void {
-    if (own.size === 0) {
-      onRemoving()
-      return
-    }
+    if (own.size === 0) return
     stopWaiting()
     if (closing.aborted) {
       removeNow()
@@ -90,7 +75,6 @@ export function createOutputCleanup({
 
   function removeNow(): void {
     stopWaiting()
-    onRemoving()
     // When the engine closes, files that are still being read stay.
     const isDone = unreleased.size === 0 || !closing.aborted
     if (isDone && own.size > 0) {
@@ -101,11 +85,6 @@ export function createOutputCleanup({
   }
 
   return {
-    runBegan() {
-      runs++
-      stopWaiting()
-    },
-    isOwn,
     reported(file) {
       const key = keyOf(file)
       if (file.assetId != null) assets.set(key, file)
@@ -119,13 +98,12 @@ export function createOutputCleanup({
       const left = (unreleased.get(key) ?? 1) - 1
       if (left > 0) unreleased.set(key, left)
       else unreleased.delete(key)
-      if (runs > 0) return
+      if (!isOver) return
       removeLater()
       await removeAssets()
     },
     async runEnded() {
-      runs--
-      if (runs > 0) return
+      isOver = true
       removeLater()
       await removeAssets()
     },

@@ -18,14 +18,8 @@ function openReporter(first: number) {
       next += count
       return next - count
     },
-    saving: {
-      folder: FOLDER,
-      cleanup: { reported() {}, async released() {}, isRemoved: () => false, async runEnded() {} },
-      recall: (_file, read) => read(),
-      noteSaved() {},
-      noteUnreported() {},
-      noteUnreadable() {},
-    },
+    folder: FOLDER,
+    cleanup: { reported() {}, async released() {}, isRemoved: () => false, async runEnded() {} },
     isDoubted: false,
     isSameServer: () => true,
     onUnreadable() {},
@@ -40,13 +34,13 @@ test('files that share a stem on the server share one here, whatever reported th
     Object.values(told)
       .flat()
       .map((item) => (item.kind === 'file' ? item.filename : item.value))
-  const one = await report(
-    { images: [file('gif_00001_.gif'), file('gif_00002_.gif')], '3d': [file('gif_00001_.glb')] },
-    false,
-  )
+  const one = await report({
+    images: [file('gif_00001_.gif'), file('gif_00002_.gif')],
+    '3d': [file('gif_00001_.glb')],
+  })
   assert.deepEqual(namesOf(one), ['gif_00007_.gif', 'gif_00008_.gif', 'gif_00007_.glb'])
-  const other = await report({ text: [file('gif_00002_.txt'), file('gif_00003_.txt')] }, false)
+  const other = await report({ text: [file('gif_00002_.txt'), file('gif_00003_.txt')] })
   assert.deepEqual(namesOf(other), ['gif_00008_.txt', 'gif_00009_.txt'])
-  const below = await report({ images: [file('é[1]_00001_.png', `${FOLDER}/sub`), file('é[1]_00001.mp4')] }, false)
+  const below = await report({ images: [file('é[1]_00001_.png', `${FOLDER}/sub`), file('é[1]_00001.mp4')] })
   assert.deepEqual(namesOf(below), ['é[1]_00010_.png', 'é[1]_00011.mp4'])
 })

@@ -15,8 +15,8 @@ import { restoreFile } from '../metadata/restore-file.ts'
 import type { RewrittenNames } from '../metadata/rewritten-names.ts'
 import { toGivenName, withoutFolder } from '../run/rewrite-graph.ts'
 import type { ComfyApi, FileLocation } from '../wire/comfy-api.ts'
+import type { OutputCleanup } from './output-cleanup.ts'
 import { readOutput } from './read-output.ts'
-import type { SaveFolder } from './save-folders.ts'
 
 interface ReporterDeps {
   readonly api: ComfyApi
@@ -24,8 +24,10 @@ interface ReporterDeps {
   readonly reserveOutputNumbers: EngineRun['reserveOutputNumbers']
   /** The names that were rewritten for the server: the metadata of files gets the caller's names back. */
   names(): RewrittenNames
-  /** The attempt's own folder within the output folder, or one that it shares. It is told of every file. */
-  readonly saving: SaveFolder
+  /** The attempt's own folder within the output folder. */
+  readonly folder: string
+  /** It is told of every file. */
+  readonly cleanup: OutputCleanup
   /** An earlier attempt failed, perhaps at reading outputs: the server is asked whether a file exists before it is reported. */
   readonly isDoubted: boolean
   /** Whether the server has certainly not been restarted since it got the run: one that was has lost what it had not kept on disk. */
@@ -33,8 +35,7 @@ interface ReporterDeps {
   readonly onUnreadable: (error: unknown) => void
 }
 
-/** `isCached`: the server had it in its cache. */
-export type ToReport = (output: JsonObject, isCached: boolean) => Promise<NodeReport>
+export type ToReport = (output: JsonObject) => Promise<NodeReport>
 
 interface ShownName {
   readonly filename: string
@@ -57,22 +58,17 @@ const SCENE = /\.(?:obj|fbx|gltf|glb|usdz|stl|ply|splat|ksplat|spz)$/i
 const SCENE_KEYS: ReadonlySet<string> = new Set(['3d', 'result'])
 
 export function createReporter(deps: ReporterDeps): ToReport {
-  const { api, bounds } = deps
-  const { folder, cleanup } = deps.saving
+  const { api, bounds, folder, cleanup } = deps
   const named = new Map<string, ShownName>()
   /** By the stem of a file on the server: its number here. */
   const numbers = new Map<string, number>()
 
-  return async function toReport(output, isCached) {
-    if (!isCached) deps.saving.noteSaved()
+  return async function toReport(output) {
     const report: [string, readonly ReportedItem[]][] = []
     for (const [key, value] of Object.entries(output)) {
       const items = await Promise.all((Array.isArray(value) ? value : [value]).map((item) => readItem(key, item)))
       await nameFiles(items.filter(isFile))
-      report.push([
-        key,
-        items.map((item) => (isFile(item) ? toReportedFile(item, isCached) : { kind: 'value', value: item })),
-      ])
+      report.push([key, items.map((item) => (isFile(item) ? toReportedFile(item) : { kind: 'value', value: item }))])
     }
     return Object.fromEntries(report)
   }
@@ -152,22 +148,17 @@ export function createReporter(deps: ReporterDeps): ToReport {
     }
   }
 
-  function toReportedFile(file: FoundFile, isCached: boolean): ReportedFile {
+  function toReportedFile(file: FoundFile): ReportedFile {
     const { filename, subfolder } = named.get(keyOf(file)) ?? file
     const { contentType } = file
     cleanup.reported(file)
-    const fetch = () => {
+    const read = () => {
       const bytes = readOutput(api, file, bounds)
       return file.folder === 'input' ? bytes : restoreFile(bytes, file.filename, deps.names())
     }
-    const read = () => (isCached ? deps.saving.recall(file, fetch) : fetch())
     function mustBeThere(): void {
       if (cleanup.isRemoved(file))
         throw new EngineLostError('output_unreadable', 'an output was removed from the engine before it was kept')
-    }
-    const onUnreadable = (error: unknown) => {
-      deps.saving.noteUnreadable()
-      deps.onUnreadable(error)
     }
     return {
       kind: 'file',
@@ -175,7 +166,7 @@ export function createReporter(deps: ReporterDeps): ToReport {
       subfolder,
       folder: file.folder,
       contentType,
-      read: () => readWatched({ read, mustBeThere, onUnreadable }),
+      read: () => readWatched({ read, mustBeThere, onUnreadable: deps.onUnreadable }),
       release: () => void cleanup.released(file),
     }
   }

@@ -48,8 +48,6 @@ interface Followed {
   readonly stop: AbortSignal
   /** The server has told how the run ended, or that the thread which ran it has died. */
   isSaidToBeOver(): boolean
-  /** The queue says that the server computes it. */
-  onRunning(): void
   /** A success that was told in full, so that the history could add nothing; null: it has to be asked. */
   findToldEnd(): HistoryEntry | null
 }
@@ -172,7 +170,6 @@ export class RunFollower {
       this.#position = positionIn(queue, promptId)
       this.#answered()
       if (this.#position === 'pending') this.#watchQueue(queue)
-      if (this.#position === 'running') this.#run.onRunning()
       if (this.#position === 'running' && before !== 'running') this.heard()
       return this.#position === null ? this.#missing() : this.#present()
     } catch (error) {

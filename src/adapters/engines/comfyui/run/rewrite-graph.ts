@@ -1,7 +1,6 @@
 /**
  * The graph as the server gets it: file names are replaced by those under which the files were uploaded, and everything is saved
- * into a folder of this attempt, or one that it shares with runs of the same prompt (save-folders.ts). The folder keeps files of
- * different jobs apart even where several servers share a disk. Pure.
+ * into a folder of this attempt, which keeps files of different jobs apart even where several servers share a disk. Pure.
  */
 
 import { posix } from 'node:path'
@@ -27,7 +26,7 @@ export interface FreshOutputs {
   readonly nodeIds: ReadonlySet<string> | null
 }
 
-export const PREFIX_INPUT = 'filename_prefix'
+const PREFIX_INPUT = 'filename_prefix'
 /** The input that makes a cached output node run. */
 export const CACHE_BREAKER_INPUT = 'atelier_run'
 // The names that asset references were resolved to; they may be anywhere in a graph.

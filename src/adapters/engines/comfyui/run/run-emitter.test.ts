@@ -8,7 +8,7 @@ function follow() {
   const hints: string[] = []
   const graph = new Map()
   const toReport = async () => ({})
-  const emitter = new RunEmitter({ graph, nodesTotal: 1, toReport, redact: (text) => text, onBegun() {}, emit() {} })
+  const emitter = new RunEmitter({ graph, nodesTotal: 1, toReport, redact: (text) => text, emit() {} })
   const listener = new ForwardingListener(emitter)
   const follower = { heard() {}, hint: () => hints.push('now'), hintSoon: () => hints.push('soon') }
   return { listener, follower, hints }

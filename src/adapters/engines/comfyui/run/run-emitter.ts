@@ -17,8 +17,6 @@ interface EmitterDeps {
   readonly nodesTotal: number
   readonly toReport: ToReport
   redact(text: string): string
-  /** The server computes the run. Called once. */
-  onBegun(): void
   emit(event: EngineEvent): void
 }
 
@@ -31,7 +29,6 @@ export class RunEmitter {
   #lastInOrder: Promise<void> = Promise.resolve()
   #waiting = 0
   #isStarted = false
-  #isBegun = false
   /** Since the present round began, messages may have been lost. */
   #isBroken = false
 
@@ -83,17 +80,9 @@ export class RunEmitter {
     this.#deps.emit({ type: 'started', nodesTotal: this.#deps.nodesTotal })
   }
 
-  /** The server computes the run, or has computed it. Harmless when called twice. */
-  begin(): void {
-    if (this.#isBegun) return
-    this.#isBegun = true
-    this.#deps.onBegun()
-  }
-
   take(message: EngineMessage): void {
     const { state, events } = translate(this.#translation, message)
     this.#translation = state
-    if (state.isBegun || events.length > 0) this.begin()
     // The first message may come before the answer to the submit.
     if (events.length > 0) this.start()
     for (const event of events) {
@@ -133,7 +122,7 @@ export class RunEmitter {
     if (this.#emitted.get(nodeId) === text) return
     this.#emitted.set(nodeId, text)
     const ref = { nodeId, classType, displayNodeId, parentNodeId }
-    const made = this.#deps.toReport(output, cached)
+    const made = this.#deps.toReport(output)
     this.#inOrder(async () => this.#deps.emit({ type: 'node_report', ...ref, report: await made, cached }))
   }
 

@@ -13,9 +13,10 @@ import { sleep } from '../../../../../lib/waiting/sleep.ts'
 import { createTurns } from '../../../../../lib/waiting/turns.ts'
 import { EngineLostError } from '../../../../domain/engine/engine-lost-error.ts'
 import type { EngineRun, RunOptions } from '../../../../domain/engine/engine-port.ts'
+import { createOutputCleanup, type OutputCleanup } from '../files/output-cleanup.ts'
+import type { Remover } from '../files/remove-files.ts'
 import { createReporter } from '../files/report-outputs.ts'
 import { RunInputs } from '../files/run-inputs.ts'
-import { type SaveFolder, type SaveFolders, toShareKey } from '../files/save-folders.ts'
 import { InputTooLargeError, type Stage } from '../files/stage-inputs.ts'
 import type { Fitness } from '../health/fitness.ts'
 import { silenceError, watchLiveness } from '../health/liveness-watch.ts'
@@ -46,7 +47,7 @@ import { type Submitted, submitRun } from './submit-run.ts'
 export interface RunDeps extends FollowDeps {
   readonly dispatcher: MessageDispatcher
   readonly prints: PrintedLines
-  readonly saveFolders: SaveFolders
+  readonly remover: Remover
   /** Aborted when the engine closes. */
   readonly closing: AbortSignal
   readonly fitness: Pick<Fitness, 'isAbandoned' | 'markStandstill' | 'abandon'>
@@ -102,7 +103,9 @@ class Attempt {
   readonly #deps: RunDeps
   readonly #run: EngineRun
   readonly #stop: AbortSignal
-  readonly #saving: SaveFolder
+  /** On the server, within its output folder. */
+  readonly #folder: string
+  readonly #cleanup: OutputCleanup
   readonly #turns = createTurns()
   readonly #failureBounds: FailureBounds
   readonly #emitter: RunEmitter
@@ -120,9 +123,9 @@ class Attempt {
     this.#stop = stop
     this.#inputs = new RunInputs(deps, run)
     // What another claim of the same attempt saved is not ours to read, and not to remove.
-    const path = `atelier/${jobId}-${attempt}-${markOf(claimId)}`
-    this.#saving = deps.saveFolders.take({ jobId, path, shareKey: toShareKey(run, catalog) })
-    const { folder } = this.#saving
+    const folder = `atelier/${jobId}-${attempt}-${markOf(claimId)}`
+    this.#folder = folder
+    this.#cleanup = createOutputCleanup({ ...bounds, folder, remover: deps.remover, closing: deps.closing })
     const redact = createRedact(run.extraData)
     this.#failureBounds = { ...bounds, redact }
     const onUnreadable = (error: unknown) => log.warn({ err: error, jobId }, 'an output could not be read')
@@ -130,20 +133,19 @@ class Attempt {
     const toReport = createReporter({
       api,
       bounds,
-      saving: this.#saving,
+      folder,
+      cleanup: this.#cleanup,
       names,
       isDoubted: attempt > 1,
       isSameServer: () => deps.socket.state() === 'open' && deps.socket.reconnects() === this.#connection,
       reserveOutputNumbers,
       onUnreadable,
     })
-    const onBegun = () => run.onBegun?.()
     this.#emitter = new RunEmitter({
       graph,
       nodesTotal: countReachable(graph, catalog),
       toReport,
       redact,
-      onBegun,
       emit,
     })
   }
@@ -154,7 +156,7 @@ class Attempt {
       await this.#emitter.end(await this.#rounds().catch((error) => this.#toEnd(error)))
     } finally {
       this.#inputs.release()
-      await this.#saving.cleanup.runEnded()
+      await this.#cleanup.runEnded()
     }
   }
 
@@ -228,7 +230,7 @@ class Attempt {
         throw silent.aborted ? silenceError(this.#deps) : error
       })
     const { names: staged } = this.#inputs
-    const rewritten = rewriteGraph(graph, { catalog, staged, folder: this.#saving.folder, fresh })
+    const rewritten = rewriteGraph(graph, { catalog, staged, folder: this.#folder, fresh })
     return this.#turns.run(writeGraphSteps(rewritten))
   }
 
@@ -239,7 +241,7 @@ class Attempt {
   }
 
   async #refuse({ body, isQueued, promptId }: Extract<Submitted, { kind: 'refused' }>): Promise<RoundEnd> {
-    const restore = createRestore({ staged: this.#inputs.names, folder: this.#saving.folder })
+    const restore = createRestore({ staged: this.#inputs.names, folder: this.#folder })
     const refusal = toRefusal(body, this.#failureBounds, restore)
     if (isQueued) await this.#takeBack(promptId)
     else if (this.#inputs.mayUploadAgain(refusal)) return { type: 'again', why: 'files' }
@@ -268,7 +270,6 @@ class Attempt {
       const heard = {
         isSaidToBeOver: () => listener.isSaidToBeOver,
         findToldEnd: () => this.#findToldEnd(),
-        onRunning: () => this.#emitter.begin(),
       }
       const follower = new RunFollower(this.#deps, { promptId, clientId, stop: this.#stop, ...heard })
       listener.wake(follower)
@@ -279,7 +280,6 @@ class Attempt {
       if (end.kind === 'withdrawn') return endWithdrawn(end.why, this.#ending())
       if (end.kind === 'unrecorded') return this.#unrecorded(promptId)
       if (end.kind !== 'ended') return endForgotten(this.#ending()) ?? this.#forgotten()
-      this.#emitter.begin()
       if (follower.isWithdrawn && end.entry.outcome === 'interrupted' && !this.#stop.aborted) throw beganLate()
       dispatcher.noteTimes(promptId, end.entry)
       if (end.entry.outcome === 'success' && !this.#mayRepeat(end.entry)) this.#run.onComputed?.()
@@ -351,16 +351,13 @@ class Attempt {
     return { ...this.#failureBounds, graph: this.#run.graph }
   }
 
-  /**
-   * A class whose nodes ran once more for their output, and again reported none, reports none ever, unless something kept it from running.
-   * If one did report, the server does not tell what it has in its cache.
-   */
+  /** A class whose nodes ran once more for their output, and again reported none, reports none ever, unless something kept it from running. */
   #learnFromRepeat(): void {
     const { reported } = this.#emitter
     for (const nodeId of this.#repeated) {
       const classType = this.#run.graph.get(nodeId)?.classType
-      if (reported.has(nodeId)) this.#saving.noteUnreported()
-      else if (classType !== undefined && !ALWAYS_REPORTS.has(classType)) this.#deps.silentClasses.add(classType)
+      if (reported.has(nodeId) || classType === undefined || ALWAYS_REPORTS.has(classType)) continue
+      this.#deps.silentClasses.add(classType)
     }
   }
 

@@ -46,7 +46,7 @@ import {
 import { prepareKeepProgress, prepareSweepCalls } from './calls/unfinished-calls.ts'
 import { prepareGrant, prepareRefund } from './credits/grants.ts'
 import { prepareCancel } from './jobs/cancel-job.ts'
-import { createClaimTurns, prepareClaims } from './jobs/claim-job.ts'
+import { createClaimTurns, prepareClaim } from './jobs/claim-job.ts'
 import { prepareCommit } from './jobs/commit-run.ts'
 import { prepareReserveOutputNumbers } from './jobs/job-outputs.ts'
 import { prepareExpireJobs, prepareRemoveJobs, prepareWithdraw } from './jobs/job-retention.ts'
@@ -83,7 +83,7 @@ export function prepareWriteOperations(database: DatabaseSync) {
     submitBatch: prepareSubmitBatch(database),
     answerAgain: prepareAnswerAgain(database, { completeJob }),
     sweepResults: prepareSweepResults(database),
-    ...prepareClaims(database, { completeJob, turns }),
+    claim: prepareClaim(database, { completeJob, turns }),
     joinLane: prepareJoinLane(database),
     renew: prepareRenew(database),
     commit: prepareCommit(database, { completeJob }),
@@ -181,9 +181,6 @@ export type WriteOperations = ReturnType<typeof prepareWriteOperations>
  */
 export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
   'claim',
-  'claimForeseen',
-  // It writes nothing.
-  'foresee',
   'renew',
   'announceBlob',
   'announceUnreferenced',

@@ -7,13 +7,7 @@ import { toJob } from '../../rows/jobs/job-row.ts'
 import { createKnownRecipes } from '../../rows/jobs/known-recipes.ts'
 import { readJobPage } from '../../search/job-pages.ts'
 import type { CancelAnswer } from '../operations/jobs/cancel-job.ts'
-import {
-  toClaim,
-  toClaimInput,
-  toForeseeInput,
-  toForeseen,
-  toForeseenClaimInput,
-} from '../operations/jobs/claim-job.ts'
+import { toClaim, toClaimInput } from '../operations/jobs/claim-job.ts'
 import { toCommitInput, toCommitOutcome } from '../operations/jobs/commit-run.ts'
 import { toLeaseFields, toReturnedFields } from '../operations/jobs/leases.ts'
 import { NEWEST_KEY } from '../operations/jobs/list-job-rows.ts'
@@ -48,12 +42,6 @@ export function createJobStore({ write, read, clock }: JobStoreDeps): JobStore {
     },
     async claim(request) {
       return toClaim(await write.call('claim', toClaimInput(request)), request.leaseId)
-    },
-    async foresee(request) {
-      return (await write.call('foresee', toForeseeInput(request))).map(toForeseen)
-    },
-    async claimForeseen(request) {
-      return toClaim(await write.call('claimForeseen', toForeseenClaimInput(request)), request.leaseId)
     },
     joinLane: (lane) => write.call('joinLane', lane),
     async renew(leases, until) {

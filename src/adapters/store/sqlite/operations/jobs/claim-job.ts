@@ -6,13 +6,7 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { EngineOffer } from '../../../../../domain/engine/fleet/lane-offers.ts'
-import type {
-  Claim,
-  ClaimRequest,
-  ForeseenClaim,
-  ForeseenJob,
-  ForeseeRequest,
-} from '../../../../../domain/jobs/job-store.ts'
+import type { Claim, ClaimRequest } from '../../../../../domain/jobs/job-store.ts'
 import { readOrigin } from '../../../../../domain/jobs/submit/job-origin.ts'
 import { COLUMN, type JobRow, type OutputRow, type StoredJob, toJob, toOutput } from '../../../rows/jobs/job-row.ts'
 import { prepareRows } from '../statement.ts'
@@ -20,17 +14,17 @@ import { prepareOutputs } from './job-outputs.ts'
 import { type CompleteJob, JOB_COLUMNS } from './job-row.ts'
 import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE, KEEPS_RESULT } from './submit-job.ts'
 
-type HoldInput = readonly [pool: string, workerId: string, leaseId: string, leaseUntil: number, now: number]
-
 type ClaimInput = readonly [
-  ...hold: HoldInput,
+  pool: string,
+  workerId: string,
+  leaseId: string,
+  leaseUntil: number,
+  now: number,
   /** The id of an engine that takes everything, or null. */
   engineId: string | null,
   /** JSON: [engine id, position among the engines, lane, rank] each. */
   offers: string,
   maxOvertakes: number,
-  /** JSON: ids of jobs that are left alone. */
-  lieReady: string,
 ]
 
 type InputFields = [name: string, hash: string, sizeBytes: number, contentType: string]
@@ -53,21 +47,11 @@ type ClaimAnswer =
   | null
 
 export function toClaimInput(request: ClaimRequest): ClaimInput {
-  const { pool, workerId, leaseId, leaseUntil, now, engines, maxOvertakes, lieReady = [] } = request
+  const { pool, workerId, leaseId, leaseUntil, now, engines, maxOvertakes } = request
   const universal = engines.find(({ lanes }) => lanes === null)
   const offers = universal === undefined ? JSON.stringify(engines.flatMap(toOfferRows)) : ''
   const engineId = universal?.engineId ?? null
-  return [
-    pool,
-    workerId,
-    leaseId,
-    leaseUntil.getTime(),
-    now.getTime(),
-    engineId,
-    offers,
-    maxOvertakes,
-    JSON.stringify(lieReady),
-  ]
+  return [pool, workerId, leaseId, leaseUntil.getTime(), now.getTime(), engineId, offers, maxOvertakes]
 }
 
 type OfferRow = readonly [engineId: string, position: number, lane: string, rank: number]
@@ -97,28 +81,6 @@ export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
   }
 }
 
-type ForeseeInput = readonly [claim: ClaimInput, count: number, known: readonly string[]]
-type ForeseenAnswer = readonly [jobId: string, claim: ClaimAnswer]
-
-export function toForeseeInput({ engine, count, known, ...request }: ForeseeRequest): ForeseeInput {
-  return [toClaimInput({ ...request, leaseId: NO_LEASE, engines: [engine] }), count, known]
-}
-
-export function toForeseen([jobId, answer]: ForeseenAnswer): ForeseenJob {
-  return { jobId, claim: toClaim(answer, NO_LEASE) }
-}
-
-const NO_LEASE = ''
-// As JSON.
-const NOBODY = '[]'
-
-type ForeseenClaimInput = readonly [...hold: HoldInput, engineId: string, jobId: string]
-
-export function toForeseenClaimInput(request: ForeseenClaim): ForeseenClaimInput {
-  const { pool, workerId, leaseId, leaseUntil, now, engineId, jobId } = request
-  return [pool, workerId, leaseId, leaseUntil.getTime(), now.getTime(), engineId, jobId]
-}
-
 // What an earlier attempt showed is replaced by what this one makes.
 const HOLD = `status = 'running', started_at = ?5, lease_id = ?3, lease_until = ?4, worker_id = ?2,
     attempt = attempt + 1, version = version + 1,
@@ -142,8 +104,7 @@ const TAKE_ANY = `
 
 const firstOf = (condition: string, order: string) => `
   (SELECT next.seq FROM job AS next INDEXED BY job_lane
-   WHERE next.status = 'queued' AND next.needs <> '' AND next.pool = ?1 AND next.expires_at > ?5
-     AND next.id NOT IN (SELECT value FROM json_each(?8)) AND ${condition}
+   WHERE next.status = 'queued' AND next.needs <> '' AND next.pool = ?1 AND next.expires_at > ?5 AND ${condition}
    ORDER BY ${order} next.priority DESC, next.seq LIMIT 1)`
 
 /**
@@ -178,28 +139,6 @@ const TAKE_FITTING = `
     SELECT seq AS chosen_seq, engine AS chosen_engine FROM near WHERE seq <= oldest + ?7
     ORDER BY running, rank, seq, position LIMIT 1) AS pick
   WHERE job.seq = pick.chosen_seq
-  ${RETURNING}`
-
-/** Where the next jobs wait: at most two places, since one is what matters. */
-const PLACES = `
-  WITH RECURSIVE head(seq, lane, account_id) AS (
-    SELECT seq, needs, account_id FROM job WHERE seq = ${firstOf("next.needs > ''", 'next.needs, next.account_id,')}
-    UNION ALL
-    SELECT job.seq, job.needs, job.account_id FROM head CROSS JOIN job WHERE job.seq = coalesce(
-      ${firstOf('next.needs = head.lane AND next.account_id > head.account_id', 'next.account_id,')},
-      ${firstOf('next.needs > head.lane', 'next.needs, next.account_id,')}) LIMIT 2)
-  SELECT head.lane, head.account_id, account.max_running - account.running
-  FROM head JOIN account ON account.id = head.account_id`
-
-const NEXT_OF_PLACE = `
-  SELECT id FROM job INDEXED BY job_lane
-  WHERE status = 'queued' AND needs <> '' AND pool = ?1 AND expires_at > ?2 AND needs = ?3 AND account_id = ?4
-  ORDER BY priority DESC, seq LIMIT ?5`
-
-const TAKE_ONE = `
-  UPDATE job SET ${HOLD}, engine_id = ?6
-  WHERE id = ?7 AND status = 'queued' AND pool = ?1 AND expires_at > ?5
-    AND (SELECT running < max_running FROM account WHERE account.id = job.account_id)
   ${RETURNING}`
 
 type Terms = [extraDataFlags: number, inputCount: number, needs: string, engineId: string, engineLosses: number]
@@ -244,13 +183,7 @@ function toHeldTerms(taken: TakenRow): HeldTerms {
   return { row: taken.slice(0, -TERM_COUNT) as unknown as JobRow, terms: taken.slice(-TERM_COUNT) as Terms }
 }
 
-interface Claims {
-  readonly claim: (input: ClaimInput) => ClaimAnswer
-  readonly claimForeseen: (input: ForeseenClaimInput) => ClaimAnswer
-  readonly foresee: (input: ForeseeInput) => readonly ForeseenAnswer[]
-}
-
-/** Numbers every claim. A claim that is undone leaves a gap, which changes no order. */
+/** Numbers every claim. */
 interface ClaimTurns {
   last: number
 }
@@ -260,28 +193,22 @@ export function createClaimTurns(database: DatabaseSync): ClaimTurns {
   return { last }
 }
 
-export function prepareClaims(
+export function prepareClaim(
   database: DatabaseSync,
   { completeJob, turns }: { readonly completeJob: CompleteJob; readonly turns: ClaimTurns },
-): Claims {
+): (input: ClaimInput) => ClaimAnswer {
   const takeAny = prepareRows<TakenRow>(database, TAKE_ANY)
   const takeFitting = prepareRows<TakenRow>(database, TAKE_FITTING)
-  const takeOne = prepareRows<TakenRow>(database, TAKE_ONE)
   const takeRoom = database.prepare(`
     UPDATE account SET queued = queued - 1, running = running + 1, served = ? WHERE id = ? AND running < max_running`)
   const companionsOf = prepareCompanions(database)
   const originOf = prepareTracedOrigin(database)
   const selectOutputs = prepareOutputs(database)
   const dropOutputs = database.prepare('DELETE FROM job_output WHERE seq = ?')
-  const selectPlaces = prepareRows<[lane: string, accountId: string, room: number]>(database, PLACES)
-  const selectNext = prepareRows<[id: string]>(database, NEXT_OF_PLACE)
 
-  function take([pool, workerId, leaseId, leaseUntil, now, engineId, offers, ...rules]: ClaimInput) {
+  function take([pool, workerId, leaseId, leaseUntil, now, engineId, offers, maxOvertakes]: ClaimInput) {
     const hold = [pool, workerId, leaseId, leaseUntil, now] as const
-    return count(engineId === null ? takeFitting.get(...hold, offers, ...rules) : takeAny.get(...hold, engineId))
-  }
-
-  function count(taken: TakenRow | undefined): HeldTerms | null {
+    const taken = engineId === null ? takeFitting.get(...hold, offers, maxOvertakes) : takeAny.get(...hold, engineId)
     if (taken === undefined) return null
     const held = toHeldTerms(taken)
     const [, id, accountId] = held.row
@@ -303,49 +230,7 @@ export function prepareClaims(
     return [completeJob(row), ...companions, needs, chosenEngine, ...rest]
   }
 
-  /** Where all jobs that wait are of one account and one lane, claims take one after the other. null: it is not so simple. */
-  function findRow([pool, , , , now, engineId, offers]: ClaimInput, most: number): readonly string[] | null {
-    if (engineId !== null) return null
-    const places = selectPlaces.all(pool, null, null, null, now, null, null, NOBODY)
-    const [place] = places
-    if (place === undefined) return []
-    if (places.length > 1) return null
-    const [lane, accountId, room] = place
-    const isOffered = (JSON.parse(offers) as readonly OfferRow[]).some(([, , offered]) => offered === lane)
-    const length = isOffered ? Math.max(0, Math.min(most, room)) : 0
-    return selectNext.all(pool, now, lane, accountId, length).map(([id]) => id)
-  }
-
-  function claimInRow([pool, workerId, leaseId, leaseUntil, now, , offers]: ClaimInput, id: string): ClaimAnswer {
-    const [[engineId]] = JSON.parse(offers) as readonly [OfferRow]
-    return answer(count(takeOne.get(pool, workerId, leaseId, leaseUntil, now, engineId, id)))
-  }
-
-  /** Claims that are made to be undone: so they follow every rule of a claim, and each sees those before it. */
-  function foresee([input, most, known]: ForeseeInput): ForeseenAnswer[] {
-    const found: ForeseenAnswer[] = []
-    database.exec('SAVEPOINT foresee')
-    try {
-      const row = findRow(input, most)
-      for (const id of row ?? []) found.push([id, known.includes(id) ? null : claimInRow(input, id)])
-      while (row === null && found.length < most) {
-        const held = take(input)
-        if (held === null) break
-        const [, id] = held.row
-        found.push([id, known.includes(id) ? null : answer(held)])
-      }
-    } finally {
-      database.exec('ROLLBACK TO foresee')
-      database.exec('RELEASE foresee')
-    }
-    return found
-  }
-
-  return {
-    claim: (input) => answer(take(input)),
-    claimForeseen: (input) => answer(count(takeOne.get(...input))),
-    foresee,
-  }
+  return (input) => answer(take(input))
 }
 
 export function prepareFindClaim(
