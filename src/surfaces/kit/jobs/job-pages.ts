@@ -27,6 +27,8 @@ export function createReadPage({ summaries, cursorSecret, clock }: PageDeps) {
   const cursors = createTimeCursors(cursorSecret)
   return async (scope: SummaryScope, fields: Fields, { toView, others = [] }: PageTerms): Promise<object> => {
     refuseUnknown(fields, ['sort', 'cursor', 'limit', 'counts', ...others])
+    if ((fields.get('counts') ?? '1') !== '1')
+      throw new ServiceError('invalid_request', 'counts must be 1, or be left out')
     const filter = readFilter(fields)
     const order = readOrder(fields.get('sort'))
     const name = JSON.stringify([scope, order, nameFilter(filter)])
