@@ -26,7 +26,6 @@ const LOADERS: readonly (readonly [string, readonly string[]])[] = [
     'store',
     ['src/adapters/store/sqlite/threads/writer-thread.ts', 'src/adapters/store/sqlite/threads/reader-thread.ts'],
   ],
-  ['checkpointer', ['src/adapters/store/sqlite/threads/checkpointer-thread.ts']],
   ['process', ['engine/threads/engine-process.ts']],
   ['engine', ['engine/threads/engine-thread.ts', 'engine/threads/compute-thread.ts']],
   ['bands', ['engine/bands/band-thread.ts']],

@@ -37,9 +37,7 @@ import { createUploadStore } from './stores/sqlite-upload-store.ts'
 import { createWebhookStore } from './stores/sqlite-webhook-store.ts'
 import { type StoreChannels, toAuditedChannels } from './stores/store-channels.ts'
 import { type Channel, DamagedError, openChannel } from './threads/channel.ts'
-import { createGate, giveUpGate, openGate } from './threads/gate.ts'
 import type { ReaderData } from './threads/reader-thread.ts'
-import { createWalCheckpointer, type WalCheckpointer } from './threads/wal-checkpointer.ts'
 import type { WriterData, WriterOperations } from './threads/writer-thread.ts'
 
 export interface SqliteStoreOptions {
@@ -79,63 +77,35 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   }
 }
 
-interface OpenChannels extends StoreChannels {
-  readonly checkpointer: WalCheckpointer
-}
-
-async function openChannels(files: StoreFiles, options: SqliteStoreOptions): Promise<OpenChannels> {
+async function openChannels(files: StoreFiles, options: SqliteStoreOptions): Promise<StoreChannels> {
   const path = files.database
   const { clock = systemClock, synchronous = 'FULL', maxPages = null, maxPending = DEFAULT_MAX_PENDING } = options
   const migrationsDirectory = options.migrationsDirectory ?? MIGRATIONS_DIRECTORY
   const log = options.log ?? silentLog
-  const checkpointer = createWalCheckpointer(path, (error) =>
-    log.warn({ err: error }, 'the WAL checkpointer failed; the writer runs the checkpoints itself'),
-  )
   const { reserve, damageNote } = files
-  const writerData: WriterData = {
-    path,
-    reserve,
-    damageNote,
-    synchronous,
-    maxPages,
-    migrationsDirectory,
-    openedAt: clock.now(),
-  }
-  // The reader starts with the writer, and opens after it: the writer creates the tables that its statements name.
-  const gate = createGate()
-  const readerData: ReaderData = { path, gate }
-  const reading = openChannel<ReadOperations>({
-    name: 'reader',
-    script: new URL('./threads/reader-thread.ts', import.meta.url),
-    workerData: readerData,
-    maxPending,
-  })
+  const openedAt = clock.now()
+  const writerData: WriterData = { path, reserve, damageNote, synchronous, maxPages, migrationsDirectory, openedAt }
   const writing = openChannel<WriterOperations>({
     name: 'writer',
     script: new URL('./threads/writer-thread.ts', import.meta.url),
     workerData: writerData,
     maxPending,
-    onLongWal: checkpointer.request,
     onRepaired: () => log.error({ path }, 'the database was damaged; its indexes were rebuilt and it is sound again'),
   })
-  // A reader that fails first is heard of when the writer has opened.
-  reading.catch(() => {})
-  let write: Channel<WriterOperations>
-  try {
-    write = await writing
-  } catch (error) {
-    giveUpGate(gate)
-    await Promise.allSettled([reading])
-    throw error
-  }
-  openGate(gate)
-  try {
-    const read = await reading
-    return { write, read: repairingReads(read, write), checkpointer }
-  } catch (error) {
-    await write.close()
-    throw error
-  }
+  const readerData: ReaderData = { path }
+  // The reader starts with the writer, and opens after it: the writer creates the tables that its statements name.
+  const reading = openChannel<ReadOperations>({
+    name: 'reader',
+    script: new URL('./threads/reader-thread.ts', import.meta.url),
+    workerData: readerData,
+    maxPending,
+    mayOpen: writing,
+  })
+  const [write, read] = await Promise.allSettled([writing, reading])
+  if (write.status === 'rejected') throw write.reason
+  if (read.status === 'fulfilled') return { write: write.value, read: repairingReads(read.value, write.value) }
+  await write.value.close()
+  throw read.reason
 }
 
 /** The reader cannot repair what it finds damaged: it asks the writer to, and tries the read once more. */
@@ -176,8 +146,8 @@ interface StoreParts {
   readonly schemaNumber: number
 }
 
-function createStore(channels: OpenChannels, { clock, lock, failed, schemaNumber }: StoreParts): SqliteStore {
-  const { write, read, checkpointer } = channels
+function createStore(channels: StoreChannels, { clock, lock, failed, schemaNumber }: StoreParts): SqliteStore {
+  const { write, read } = channels
   return {
     jobs: createJobStore({ write, read, clock }),
     assets: createAssetStore(channels),
@@ -214,9 +184,8 @@ function createStore(channels: OpenChannels, { clock, lock, failed, schemaNumber
     checkIntegrity: () => read.call('checkIntegrity', null),
     failed,
     async [Symbol.asyncDispose]() {
-      // The others go first, so that the writer is the last connection: closing it copies the WAL into the database.
+      // The reader goes first, so that the writer is the last connection: closing it copies the WAL into the database.
       await read.close()
-      await checkpointer.close()
       await write.close()
       lock.release()
     },

@@ -1,7 +1,9 @@
-/** A store thread that greets and then dies of its first batch. */
+/** A store thread that opens and then dies of its first batch. */
 import { parentPort } from 'node:worker_threads'
 
-parentPort?.postMessage({ opened: true })
-parentPort?.on('message', () => {
-  throw new Error('the thread broke')
+parentPort?.once('message', () => {
+  parentPort?.postMessage({ opened: true })
+  parentPort?.on('message', () => {
+    throw new Error('the thread broke')
+  })
 })

@@ -16,8 +16,8 @@ const BUSY_TIMEOUT_MS = 5_000
 const WRITER_CACHE_KIB = 16_384
 // The reader's own cache is dropped whenever somebody wrote, so it reads through the system's page cache instead.
 const READER_MAP_BYTES = 268_435_456
-// A last resort: checkpoints run long before, by the thread that they delay least (threads/wal-length.ts).
-const CHECKPOINT_PAGES = 32_768
+// From here on a commit also copies the log into the database, which takes it some tens of milliseconds: 16 MiB.
+const CHECKPOINT_PAGES = 4_096
 const WAL_LIMIT_BYTES = 67_108_864
 
 export function openWriter(path: string, { synchronous, maxPages }: WriterOptions): DatabaseSync {
@@ -41,13 +41,6 @@ export function openWriter(path: string, { synchronous, maxPages }: WriterOption
     PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES};
   `)
   if (maxPages !== null) database.exec(`PRAGMA max_page_count = ${maxPages}`)
-  return database
-}
-
-/** For checkpoints of the WAL only. */
-export function openCheckpointer(path: string): DatabaseSync {
-  const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS })
-  database.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA wal_autocheckpoint = 0;')
   return database
 }
 

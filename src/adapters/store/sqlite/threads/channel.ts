@@ -11,7 +11,7 @@ import {
   CLOSE,
   type Failure,
   type Greeting,
-  LONG_WAL,
+  OPEN,
   type Operations,
   REPAIRED,
 } from './store-thread-protocol.ts'
@@ -22,7 +22,8 @@ interface ChannelOptions {
   readonly workerData: unknown
   /** Operations that may wait before further ones are refused. */
   readonly maxPending: number
-  readonly onLongWal?: () => void
+  /** Until then the thread only loads its code. */
+  readonly mayOpen?: Promise<unknown>
   readonly onRepaired?: () => void
 }
 
@@ -76,9 +77,13 @@ function settle(batch: readonly Waiting[], [results, failures]: Answer): number 
   return failures?.size ?? 0
 }
 
-function openWorker({ script, workerData, name }: ChannelOptions): Promise<Worker> {
+function openWorker({ script, workerData, name, mayOpen = Promise.resolve() }: ChannelOptions): Promise<Worker> {
   const worker = new Worker(script, { workerData, name, resourceLimits: { maxOldGenerationSizeMb: HEAP_MB } })
   return new Promise((resolve, reject) => {
+    mayOpen.then(
+      () => worker.postMessage(OPEN),
+      () => worker.postMessage(CLOSE),
+    )
     const onExit = (code: number) => reject(new Error(`The ${name} thread of the store ended at once (code ${code}).`))
     worker.once('error', reject)
     worker.once('exit', onExit)
@@ -112,13 +117,12 @@ class ThreadChannel<Ops extends Operations> implements Channel<Ops> {
   readonly #exited = Promise.withResolvers<void>()
   readonly #drained = Promise.withResolvers<void>()
 
-  constructor(worker: Worker, { name, maxPending, onLongWal = () => {}, onRepaired = () => {} }: ChannelOptions) {
+  constructor(worker: Worker, { name, maxPending, onRepaired = () => {} }: ChannelOptions) {
     this.#worker = worker
     this.#name = name
     this.#maxPending = maxPending
-    worker.on('message', (message: Answer | typeof LONG_WAL | typeof REPAIRED) => {
-      if (message === LONG_WAL) onLongWal()
-      else if (message === REPAIRED) onRepaired()
+    worker.on('message', (message: Answer | typeof REPAIRED) => {
+      if (message === REPAIRED) onRepaired()
       else this.#onAnswer(message)
     })
     worker.on('error', (error) => this.#fail(error))

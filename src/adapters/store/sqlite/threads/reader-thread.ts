@@ -5,25 +5,20 @@
 import { workerData } from 'node:worker_threads'
 import { openReader } from '../database/sqlite-connections.ts'
 import { prepareReadOperations } from '../operations/read-operations.ts'
-import { type Gate, passGate } from './gate.ts'
 import { createReadBatch } from './run-batch.ts'
 import { serveBatches } from './serve-batches.ts'
 
 export interface ReaderData {
   readonly path: string
-  /** Closed until the writer has made the tables: this thread loads its code meanwhile. */
-  readonly gate: Gate
 }
 
-const { path, gate } = workerData as ReaderData
+const { path } = workerData as ReaderData
 
-if (passGate(gate)) {
-  serveBatches(path, () => {
-    const database = openReader(path)
-    return {
-      run: createReadBatch(database, prepareReadOperations(database)),
-      rest: () => database.exec('PRAGMA shrink_memory'),
-      close: () => database.close(),
-    }
-  })
-}
+serveBatches(path, () => {
+  const database = openReader(path)
+  return {
+    run: createReadBatch(database, prepareReadOperations(database)),
+    rest: () => database.exec('PRAGMA shrink_memory'),
+    close: () => database.close(),
+  }
+})

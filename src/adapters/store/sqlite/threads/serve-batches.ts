@@ -1,15 +1,13 @@
-/** The life of a store thread: it says whether it could open, answers batches one after the other, closes when told to. */
+/** The life of a store thread: it opens when told to and says whether it could, answers batches one after the other, closes when told to. */
 import { parentPort } from 'node:worker_threads'
 import { createIdleCollection, IDLE_CHECK_MS } from '../../../../../lib/threads/idle-collection.ts'
 import { StoreOpenError } from '../../../../domain/store.ts'
 import { toOpenError } from '../database/sqlite-error.ts'
 import type { RunBatch } from './run-batch.ts'
-import { type Batch, CLOSE, type Greeting, LONG_WAL, REPAIRED } from './store-thread-protocol.ts'
+import { type Batch, CLOSE, type Greeting, type OPEN, REPAIRED } from './store-thread-protocol.ts'
 
 export interface ThreadBody {
   readonly run: RunBatch
-  /** Called after each answer; true when another thread should run a checkpoint. */
-  limitWal?(): boolean
   /** Called after each answer; true when damage was repaired for it. */
   wasRepaired?(): boolean
   /** Called while nobody asks for anything: frees the caches. */
@@ -35,25 +33,24 @@ function greet(
 export function serveBatches(path: string, open: () => ThreadBody): void {
   const port = parentPort
   if (port === null) throw new Error('A store thread was started outside a worker.')
-  const { greeting, body } = greet(path, open)
-  port.postMessage(greeting)
-  if (body === null) {
-    port.close()
-    return
-  }
-  const collectIdle = createIdleCollection()
-  const resting = setInterval(() => {
-    if (collectIdle()) body.rest()
-  }, IDLE_CHECK_MS)
-  port.on('message', (batch: Batch | typeof CLOSE) => {
-    if (batch !== CLOSE) {
-      port.postMessage(body.run(batch))
-      if (body.limitWal?.()) port.postMessage(LONG_WAL)
-      if (body.wasRepaired?.()) port.postMessage(REPAIRED)
-      return
-    }
-    clearInterval(resting)
-    body.close()
-    port.close()
+  port.once('message', (first: typeof OPEN | typeof CLOSE) => {
+    if (first === CLOSE) return port.close()
+    const { greeting, body } = greet(path, open)
+    port.postMessage(greeting)
+    if (body === null) return port.close()
+    const collectIdle = createIdleCollection()
+    const resting = setInterval(() => {
+      if (collectIdle()) body.rest()
+    }, IDLE_CHECK_MS)
+    port.on('message', (batch: Batch | typeof CLOSE) => {
+      if (batch !== CLOSE) {
+        port.postMessage(body.run(batch))
+        if (body.wasRepaired?.()) port.postMessage(REPAIRED)
+        return
+      }
+      clearInterval(resting)
+      body.close()
+      port.close()
+    })
   })
 }

@@ -1,7 +1,4 @@
-/**
- * What travels between the main thread and a store thread. A batch is two flat arrays and an answer is one: structured
- * cloning is the price of every operation here, and property names would double it.
- */
+/** What travels between the main thread and a store thread: batches there, answers back. */
 import type { StoreOpenReason } from '../../../../domain/store.ts'
 
 // biome-ignore lint/suspicious/noConfusingVoidType: operations without an answer return nothing
@@ -17,16 +14,16 @@ export interface Failure {
 /** Failures by the index of their operation; null when there were none. */
 export type Answer = readonly [results: readonly unknown[], failures: ReadonlyMap<number, Failure> | null]
 
-/** Sent between answers: the WAL is long, and another thread should copy it into the database. */
-export const LONG_WAL = 'long WAL'
-
-/** Sent between answers: the database was damaged, and the writer has repaired it. */
-export const REPAIRED = 'repaired'
+/** The first message to a thread: open the database. */
+export const OPEN = 'open'
 
 /** The first message of a thread. */
 export type Greeting =
   | { readonly opened: true }
   | { readonly opened: false; readonly reason: StoreOpenReason | null; readonly message: string }
+
+/** Sent between answers: the database was damaged, and the writer has repaired it. */
+export const REPAIRED = 'repaired'
 
 /** Sent instead of a batch: finish, close the database, end the thread. */
 export const CLOSE = null

@@ -1,6 +1,6 @@
 /**
- * The one thread that writes. Its WAL is copied into the database by another thread while there is much to write, and by this
- * one as soon as nobody has written for a moment, when that delays no one.
+ * The one thread that writes. SQLite copies its log (the WAL) into the database when that is long, inside of a commit; this thread does
+ * so as soon as nobody has written for a moment, when it delays no one.
  */
 import { workerData } from 'node:worker_threads'
 import { loadMigrations } from '../../migration-files.ts'
@@ -16,7 +16,6 @@ import { openDamageControl, prepareCheckDamage } from './damage-control.ts'
 import { openDiskReserve } from './disk-reserve.ts'
 import { createWriteBatch } from './run-batch.ts'
 import { serveBatches, type ThreadBody } from './serve-batches.ts'
-import { createWalLength } from './wal-length.ts'
 
 export interface WriterData extends WriterOptions {
   readonly path: string
@@ -56,16 +55,22 @@ function openWriterThread(data: WriterData): ThreadBody {
       synchronous: data.synchronous,
     },
   )
-  const wal = createWalLength(database)
+  const checkpoint = database.prepare('PRAGMA wal_checkpoint(PASSIVE)')
+  const copyLog = () => {
+    try {
+      checkpoint.get()
+    } catch {
+      // The log keeps everything; the next checkpoint tries again.
+    }
+  }
   let timer: NodeJS.Timeout | null = null
   return {
     run(batch) {
       const answer = runBatch(batch)
-      if (timer === null) timer = setTimeout(() => wal.checkpoint(), IDLE_BEFORE_CHECKPOINT_MS)
+      if (timer === null) timer = setTimeout(copyLog, IDLE_BEFORE_CHECKPOINT_MS)
       else timer.refresh()
       return answer
     },
-    limitWal: () => wal.limit(),
     wasRepaired() {
       const wasRepaired = isRepaired
       isRepaired = false
