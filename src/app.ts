@@ -24,6 +24,7 @@ import type { Store } from './domain/store.ts'
 import type { HttpOverrides } from './http-parts.ts'
 import { openHealthOnly } from './open-health.ts'
 import { openHttp } from './open-http.ts'
+import type { DeclaredRoute } from './surfaces/kit/guards/rights.ts'
 import { errorTypeOf } from './surfaces/router-v2/router-error-types.ts'
 
 export interface AppOverrides extends ServiceOverrides, HttpOverrides {}
@@ -42,6 +43,9 @@ export interface App extends AsyncDisposable {
   readonly frontendUrl: string | null
   /** Whether the root of the service leads to a page for people, and not only to the reference of the API. */
   readonly hasConsole: boolean
+  /** Every route with what it needs; those of ComfyUI's editor have an address of their own. */
+  readonly routes: readonly DeclaredRoute[]
+  readonly frontendRoutes: readonly DeclaredRoute[]
   /** Accepts no new work, lets running jobs finish within the configured time, returns the rest to the queue and ends streams. */
   drain(): Promise<void>
   /** Resolves with the reason when the service can no longer do its work. */
@@ -129,6 +133,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     url: http.url,
     frontendUrl: http.frontendUrl,
     hasConsole: http.hasConsole,
+    routes: http.routes,
+    frontendRoutes: http.frontendRoutes,
     store,
     fleet,
     engine: resident,

@@ -49,5 +49,5 @@ export async function openHealthOnly(config: Config, parts: HealthParts) {
     onAnswered: config.log.requests ? (request) => log.info(request, 'answered') : null,
   })
   const gauges: readonly SurfaceGauge[] = []
-  return { ...server, frontendUrl: null, hasConsole: false, openStreams: () => 0, gauges }
+  return { ...server, frontendUrl: null, frontendRoutes: [], hasConsole: false, openStreams: () => 0, gauges }
 }

@@ -224,5 +224,11 @@ function together(server: RunningServer, frontend: RunningServer | null) {
   const close = async () => {
     await Promise.all([server.close(), frontend?.close()])
   }
-  return { ...server, frontendUrl: frontend?.url ?? null, close, [Symbol.asyncDispose]: close }
+  return {
+    ...server,
+    frontendUrl: frontend?.url ?? null,
+    frontendRoutes: frontend?.routes ?? [],
+    close,
+    [Symbol.asyncDispose]: close,
+  }
 }

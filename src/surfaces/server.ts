@@ -14,6 +14,7 @@ import { createShouldUpgrade, routeUpgrades } from './kit/connections/upgrades.t
 import type { RouteDeployment } from './kit/guards/deployment-address.ts'
 import type { Gate } from './kit/guards/gate.ts'
 import { guardRequests } from './kit/guards/guard-hooks.ts'
+import { type DeclaredRoute, watchRoutes } from './kit/guards/rights.ts'
 import { requestIdOf, routeOf } from './kit/request-identity.ts'
 import { pathOf } from './kit/request-url.ts'
 import { isStreamSocket } from './kit/streams/event-stream.ts'
@@ -55,6 +56,7 @@ export interface ServerOptions {
 export interface RunningServer extends AsyncDisposable {
   readonly url: string
   readonly port: number
+  readonly routes: readonly DeclaredRoute[]
   /** A second call waits for the first. */
   close(): Promise<void>
 }
@@ -97,8 +99,10 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
   }
 
   routeUpgrades(server, upgradesOf(options), options.gate)
+  const routes = watchRoutes(app)
   for (const surface of surfaces) mount(app, '', (own) => surface.register(own))
   await app.ready()
+  const declared = routes()
   await listen(server, options)
   const { port } = server.address() as AddressInfo
 
@@ -116,7 +120,7 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
     closing ??= end()
     return closing
   }
-  return { url: toUrl(options.host, port), port, close, [Symbol.asyncDispose]: close }
+  return { url: toUrl(options.host, port), port, routes: declared, close, [Symbol.asyncDispose]: close }
 }
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void

@@ -9,8 +9,10 @@ import { ServiceError } from '../../domain/errors.ts'
 import { readJsonBody } from '../kit/bodies/json-body.ts'
 import { openContract } from '../kit/contracts/contract.ts'
 import { wrongMethod } from '../kit/contracts/path-methods.ts'
+import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
 import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
 import type { OperatorGuard } from '../kit/guards/operator-guard.ts'
+import { createRouteGuard, needs } from '../kit/guards/rights.ts'
 import { pathOf } from '../kit/request-url.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
 import { ADMIN_PATH, type AdminKit, type AdminOperation, type AuditedStores } from './admin-operation.ts'
@@ -79,11 +81,10 @@ export function createAdmin(options: AdminOptions): Surface {
 
   function register(app: FastifyInstance): void {
     app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
-    app.addHook('onRequest', async (request) => {
-      if (serviceAddressOf(request).deploymentId !== null)
-        throw new ServiceError('not_found', 'there is nothing under this address')
-      await guard(request.raw)
-    })
+    createRouteGuard({
+      before: (request) => mustNameNoDeployment(serviceAddressOf(request)),
+      operator: (request) => guard(request.raw),
+    }).protect(app)
     getOpenapi(app, { specFor: spec.textFor })
     const { accounts = null, deployments = null } = shared ?? {}
     getOverview(app, { ...options.overview, accounts, deployments })
@@ -92,7 +93,7 @@ export function createAdmin(options: AdminOptions): Surface {
     if (shared !== null) registerShared(app, kit, shared)
     for (const operation of options.operations ?? []) operation(app, kit)
     // Every other address below this path is refused in this envelope, and only to a caller with the token.
-    app.all(`${ADMIN_PATH}/*`, (request, reply) => {
+    app.all(`${ADMIN_PATH}/*`, needs('operator'), (request, reply) => {
       const methods = spec.methodsOf(pathOf(request.raw.url ?? ''))
       if (methods.length > 0) reply.header('allow', methods.join(', '))
       if (methods.length > 0 && !methods.includes(request.method)) throw wrongMethod(request.method, methods)

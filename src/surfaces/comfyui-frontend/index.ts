@@ -8,7 +8,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { SignIn } from '../../domain/accounts/sign-in.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { Gate } from '../kit/guards/gate.ts'
-import { PUBLIC_PAGE, sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { needs, PUBLIC_PAGE } from '../kit/guards/rights.ts'
 import { pathOf } from '../kit/request-url.ts'
 import { type AnswerError, mount, type Surface } from '../kit/surface.ts'
 import { createEditorPages, toEditorPolicy } from './editor-page.ts'
@@ -76,30 +77,32 @@ export function createFrontendSurface(options: FrontendOptions): Surface {
 
   function register(app: FastifyInstance): void {
     app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
-    app.get('/', { config: PUBLIC_PAGE }, sendPage)
-    app.get('/index.html', { config: PUBLIC_PAGE }, sendPage)
+    app.get('/', PUBLIC_PAGE, sendPage)
+    app.get('/index.html', PUBLIC_PAGE, sendPage)
     registerSignIn(app, options)
-    app.get(FIRST_GRAPH_PATH, async (_request, reply) =>
+    app.get(FIRST_GRAPH_PATH, needs('public'), async (_request, reply) =>
       reply
         .headers({ 'Content-Type': 'text/javascript; charset=utf-8', 'Cache-Control': 'no-cache' })
         .send(FIRST_GRAPH_SCRIPT),
     )
-    app.get('/templates/*', async (request, reply) => {
+    app.get('/templates/*', needs('public'), async (request, reply) => {
       const name = restOf(request, '/templates/')
       const file = await findInAny(templates, name)
       const fallback = Object.hasOwn(WITHOUT_TEMPLATES, name) ? WITHOUT_TEMPLATES[name] : null
       if (file !== null || fallback === null) return send(request, reply, file)
       return reply.header('Content-Type', 'application/json; charset=utf-8').send(fallback)
     })
-    app.get('/docs/*', async (request, reply) =>
+    app.get('/docs/*', needs('public'), async (request, reply) =>
       send(request, reply, await findInAny(nodeDocs, restOf(request, '/docs/'))),
     )
-    app.get('/user.css', async (request, reply) => {
+    app.get('/user.css', needs('public'), async (request, reply) => {
       const file = await findUserCss()
       if (file !== null) return send(request, reply, file)
       return reply.headers({ 'Content-Type': 'text/css; charset=utf-8', 'Cache-Control': 'no-cache' }).send('')
     })
-    app.get('/*', async (request, reply) => send(request, reply, await folder.find(restOf(request, '/'))))
+    app.get('/*', needs('public'), async (request, reply) =>
+      send(request, reply, await folder.find(restOf(request, '/'))),
+    )
   }
 
   return {

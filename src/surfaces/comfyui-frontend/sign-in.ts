@@ -7,8 +7,9 @@ import type { SignIn } from '../../domain/accounts/sign-in.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { readBodyBytes } from '../kit/bodies/json-body.ts'
 import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
-import { PUBLIC_PAGE, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { serviceAddressOf } from '../kit/guards/guard-hooks.ts'
 import { isLoopbackName } from '../kit/guards/host-guard.ts'
+import { needs, PUBLIC_PAGE } from '../kit/guards/rights.ts'
 import { peekSession, readEditorSession, writeSession } from '../kit/guards/session-cookie.ts'
 import { renderSecondTry, renderSignIn, SIGN_IN_HEADERS } from './sign-in-page.ts'
 
@@ -21,14 +22,14 @@ const MAX_BODY_BYTES = 16_384
 const CREDENTIAL_MAX_LENGTH = 12_000
 
 export function registerSignIn(app: FastifyInstance, { gate, signIn }: SignInDeps): void {
-  app.get('/sign-in', { config: PUBLIC_PAGE }, async (request, reply) => {
+  app.get('/sign-in', PUBLIC_PAGE, async (request, reply) => {
     if (!gate.hasCredentials) return toEditor(request, reply)
     const text = peekSession(request.raw, serviceAddressOf(request), 'account')
     const isSignedIn = text !== null && (await signIn.openAccount(text)) !== null
     return send(request, reply, { isSignedIn, refusal: null })
   })
 
-  app.post('/sign-in', async (request, reply) => {
+  app.post('/sign-in', needs('public'), async (request, reply) => {
     try {
       const { role, session } = await signIn.begin(await readCredential(request), gate.callerAddressOf(request.raw))
       if (role !== 'account') throw new ServiceError('unauthorized', 'this token is for the console of operators')
@@ -40,7 +41,7 @@ export function registerSignIn(app: FastifyInstance, { gate, signIn }: SignInDep
     }
   })
 
-  app.post('/sign-out', async (request, reply) => {
+  app.post('/sign-out', needs('public'), async (request, reply) => {
     const address = serviceAddressOf(request)
     const text = readEditorSession(request.raw, address)
     if (text !== null) await signIn.end('account', text)

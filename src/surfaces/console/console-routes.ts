@@ -1,6 +1,5 @@
-/** Every operation of the console's API, and the scope that a request needs for it. */
-import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { Scope } from '../../domain/accounts/caller.ts'
+/** Every operation of the console's API. */
+import type { FastifyInstance } from 'fastify'
 import type { ConsoleDeps } from './console-operation.ts'
 import { getOpenapi } from './operations/about.ts'
 import { getJobOutputsZip, getOutputsZip } from './operations/archives.ts'
@@ -19,10 +18,10 @@ import { getUsage } from './operations/usage.ts'
 
 type Register = (app: FastifyInstance, deps: ConsoleDeps) => void
 
-/** For those who are not signed in as well. */
-export const OPEN_OPERATIONS: readonly Register[] = [getSession, createSession, endSession]
-
 export const OPERATIONS: readonly Register[] = [
+  getSession,
+  createSession,
+  endSession,
   getOpenapi,
   listJobs,
   getEvents,
@@ -52,26 +51,3 @@ export const OPERATIONS: readonly Register[] = [
   rotateKey,
   revokeKey,
 ]
-
-/** Which scopes a route needs, by the first word of its path; `jobs` where it is not listed, null for none. */
-const KIND_OF_ROUTE: Readonly<Record<string, 'assets' | 'models' | 'keys' | null>> = {
-  'openapi.json': null,
-  assets: 'assets',
-  // Who may read an asset depends on what it is: the operation asks `mustRead`.
-  thumbnails: null,
-  models: 'models',
-  calls: 'models',
-  keys: 'keys',
-}
-
-/** The scopes follow from the route alone, so they are checked before anything is looked up. An empty list: every caller may. */
-export function scopesOf(request: FastifyRequest): readonly Scope[] {
-  const isRead = request.method === 'GET' || request.method === 'HEAD'
-  const [, first = ''] = /\/console\/v1\/([^/]+)/.exec(request.routeOptions.url ?? '') ?? []
-  const kind = KIND_OF_ROUTE[first]
-  if (kind === null) return []
-  // One scope for reading and writing: only those who manage keys have a reason to list them.
-  if (kind === 'keys') return ['keys:write']
-  if (kind === 'models') return [isRead ? 'models:read' : 'models:run']
-  return [`${kind ?? 'jobs'}:${isRead ? 'read' : 'write'}`]
-}

@@ -3,14 +3,15 @@
  * deleting this folder leaves a service without it, and a service whose page was never built has the API alone.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { type Caller, mustHaveScope } from '../../domain/accounts/caller.ts'
+import type { Caller } from '../../domain/accounts/caller.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { acceptsEncoding } from '../kit/content/encodings.ts'
 import { matchesEtag, quoteDigest } from '../kit/content/etag.ts'
 import { openContract } from '../kit/contracts/contract.ts'
 import { refuseShadowedMethods, wrongMethod } from '../kit/contracts/path-methods.ts'
 import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
-import { PUBLIC_PAGE, sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { createRouteGuard, needs, PUBLIC_PAGE } from '../kit/guards/rights.ts'
 import type { SurfaceParts } from '../kit/parts/surface-parts.ts'
 import { pathOf } from '../kit/request-url.ts'
 import { createSharedStreams } from '../kit/streams/shared-streams.ts'
@@ -20,12 +21,10 @@ import { createConsoleAnswerError } from './console-errors.ts'
 import { openPageFiles, type PageFile } from './console-files.ts'
 import { CONSOLE_API, CONSOLE_PATH, type ConsoleDeps } from './console-operation.ts'
 import { PAGE_HEADERS, readTheme, renderConsolePage, toPolicy } from './console-page.ts'
-import { OPEN_OPERATIONS, OPERATIONS, scopesOf } from './console-routes.ts'
+import { OPERATIONS } from './console-routes.ts'
 
 const SOURCE = new URL('../../../spec/console.openapi.json', import.meta.url)
 const FOR_EVER = 'public, max-age=31536000, immutable'
-const CALLER = Symbol('caller')
-type AuthenticatedRequest = FastifyRequest & { [CALLER]?: Caller }
 
 export function createSurface(parts: SurfaceParts): Surface {
   const { gate, log } = parts
@@ -37,24 +36,26 @@ export function createSurface(parts: SurfaceParts): Surface {
     isWelcome: gate.isWelcome,
     onCredentialsChanged: gate.onCredentialsChanged,
   })
-  const deps: ConsoleDeps = { ...parts, files, streams, check: spec.check, specFor: spec.textFor, callerOf }
+  const guard = createRouteGuard<Caller>({
+    before: (request) => mustNameNoDeployment(serviceAddressOf(request)),
+    account: (request) => gate.authenticate(request.raw, 'bearer'),
+  })
+  const deps: ConsoleDeps = {
+    ...parts,
+    files,
+    streams,
+    check: spec.check,
+    specFor: spec.textFor,
+    callerOf: guard.knownOf,
+  }
   if (files.current() === null)
     log.info({}, 'the console is not there: its page was never built (npm run build:console)')
 
   function registerApi(app: FastifyInstance): void {
-    app.addHook('onRequest', async (request) => mustNameNoDeployment(serviceAddressOf(request)))
-    for (const register of OPEN_OPERATIONS) register(app, deps)
-    mount(app, '', (guarded) => {
-      guarded.decorateRequest(CALLER, undefined)
-      guarded.addHook('onRequest', async (request) => {
-        const caller = await gate.authenticate(request.raw, 'bearer')
-        for (const scope of scopesOf(request)) mustHaveScope(caller, scope)
-        ;(request as AuthenticatedRequest)[CALLER] = caller
-      })
-      for (const register of OPERATIONS) register(guarded, deps)
-    })
-    refuseShadowedMethods(app, spec.paths, spec.methodsOf)
-    app.all(`${CONSOLE_API}/*`, (request, reply) => {
+    guard.protect(app)
+    for (const register of OPERATIONS) register(app, deps)
+    refuseShadowedMethods(app, spec, 'public')
+    app.all(`${CONSOLE_API}/*`, needs('public'), (request, reply) => {
       const methods = spec.methodsOf(pathOf(request.raw.url ?? '').slice(gate.mountPrefix.length))
       if (methods.length > 0) reply.header('Allow', methods.join(', '))
       if (methods.length > 0) throw wrongMethod(request.method, methods)
@@ -74,9 +75,9 @@ export function createSurface(parts: SurfaceParts): Surface {
         .headers({ ...PAGE_HEADERS, 'Content-Security-Policy': policy, 'Content-Type': 'text/html; charset=utf-8' })
         .send(page)
     }
-    app.get(CONSOLE_PATH, { config: PUBLIC_PAGE }, sendPage)
-    app.get(`${CONSOLE_PATH}/*`, { config: PUBLIC_PAGE }, sendPage)
-    app.get(`${CONSOLE_PATH}/files/:name`, { config: PUBLIC_PAGE }, (request, reply) => {
+    app.get(CONSOLE_PATH, PUBLIC_PAGE, sendPage)
+    app.get(`${CONSOLE_PATH}/*`, PUBLIC_PAGE, sendPage)
+    app.get(`${CONSOLE_PATH}/files/:name`, PUBLIC_PAGE, (request, reply) => {
       const { name } = request.params as { readonly name: string }
       const file = files.current()?.files.get(name)
       if (file === undefined) throw new ServiceError('not_found', 'there is no such file')
@@ -127,10 +128,4 @@ function choose(file: PageFile, accepted: string | string[] | undefined) {
   if (file.brotli !== null && acceptsEncoding('br', accepted)) return { encoding: 'br', bytes: file.brotli }
   if (file.gzip !== null && acceptsEncoding('gzip', accepted)) return { encoding: 'gzip', bytes: file.gzip }
   return { encoding: null, bytes: file.plain }
-}
-
-function callerOf(request: FastifyRequest): Caller {
-  const caller = (request as AuthenticatedRequest)[CALLER]
-  if (caller === undefined) throw new Error('the caller of this route was never authenticated')
-  return caller
 }

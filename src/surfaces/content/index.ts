@@ -8,7 +8,8 @@ import type { OpenContent } from '../../domain/assets/asset-content.ts'
 import { CONTENT_PATH, type VerifyContentUrl } from '../../domain/assets/signed-url.ts'
 import { DOWNLOAD, sendContent } from '../kit/content/send-content.ts'
 import type { Gate } from '../kit/guards/gate.ts'
-import { PUBLIC_PAGE, sendError } from '../kit/guards/guard-hooks.ts'
+import { sendError } from '../kit/guards/guard-hooks.ts'
+import { PUBLIC_PAGE } from '../kit/guards/rights.ts'
 import { ANY_ORIGIN } from '../kit/guards/security-headers.ts'
 import { rawQueryOf } from '../kit/request-url.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
@@ -37,7 +38,7 @@ export function createContentSurface(options: ContentSurfaceOptions): Surface {
       method: METHODS,
       url: `${gate.mountPrefix}${CONTENT_PATH}/:id`,
       // The address is the authorisation: a page of another site may show what its user was given.
-      config: PUBLIC_PAGE,
+      ...PUBLIC_PAGE,
       handler: async (request, reply) => {
         const { id } = request.params as { id: string }
         const grant = verify(id, withoutDownload(rawQueryOf(request.raw.url ?? '')))

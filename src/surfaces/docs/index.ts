@@ -5,7 +5,8 @@
 import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
-import { PUBLIC_PAGE, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { PUBLIC_PAGE } from '../kit/guards/rights.ts'
 import { mount, type Reference, type Surface } from '../kit/surface.ts'
 import type { DocumentNode } from './openapi-types.ts'
 import { DOCUMENT, renderPage, STYLE } from './render-page.ts'
@@ -37,7 +38,7 @@ export function createDocs({ gate, document, others = [], home = () => null }: D
       const rest = pages.filter((other) => other !== page)
       const apiOf = ({ origin, mountPrefix }: ServiceAddress) =>
         page.isAtRoot === true ? origin : origin + mountPrefix
-      app.get(page.path, { config: PUBLIC_PAGE }, (request, reply) => {
+      app.get(page.path, PUBLIC_PAGE, (request, reply) => {
         const address = serviceAddressOf(request)
         const [docsUrl, apiUrl] = [address.origin + address.mountPrefix, apiOf(address)]
         return reply
@@ -45,12 +46,12 @@ export function createDocs({ gate, document, others = [], home = () => null }: D
           .header('Content-Type', 'text/html; charset=utf-8')
           .send(renderPage(page.document as DocumentNode, { ...page, docsUrl, apiUrl, others: rest }))
       })
-      app.get(page.path + DOCUMENT, { config: PUBLIC_PAGE }, (request, reply) => {
+      app.get(page.path + DOCUMENT, PUBLIC_PAGE, (request, reply) => {
         const text = JSON.stringify({ ...page.document, servers: [{ url: apiOf(serviceAddressOf(request)) }] })
         return reply.header('Content-Type', 'application/json').send(Buffer.from(text))
       })
     }
-    app.get('/', { config: PUBLIC_PAGE }, (request, reply) =>
+    app.get('/', PUBLIC_PAGE, (request, reply) =>
       reply.redirect(`${serviceAddressOf(request).mountPrefix}${home() ?? pages[0].path}`),
     )
   }

@@ -3,7 +3,6 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Clock } from '../../../lib/clock.ts'
 import { createTurns, type Turns } from '../../../lib/waiting/turns.ts'
 import { systemTicker, type Ticker } from '../../../lib/waiting/uptime.ts'
-import { mustHaveScope, type Scope } from '../../domain/accounts/caller.ts'
 import type { ListedWeight } from '../../domain/engine/weights/weight-files.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { Batches } from '../../domain/jobs/batches/batches.ts'
@@ -24,6 +23,7 @@ import { mustNameNoDeployment, type PoolOf } from '../kit/guards/deployment-addr
 import type { Gate } from '../kit/guards/gate.ts'
 import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
 import type { OperatorGuard } from '../kit/guards/operator-guard.ts'
+import { createRouteGuard } from '../kit/guards/rights.ts'
 import { type AnswerError, mount, type Surface } from '../kit/surface.ts'
 import { createEventHub, type EventHub } from './events/event-hub.ts'
 import { createHotPath } from './jobs-hot-path.ts'
@@ -53,7 +53,7 @@ import { listWeights } from './operations/weights.ts'
 import { createReachableJobs, type JobReach } from './reachable-jobs.ts'
 import type { Forecast } from './views/dry-run-view.ts'
 import { createJobBytes } from './views/job-bytes.ts'
-import { API_PATH, type ContentLinks, type JobLinkStyle } from './views/links.ts'
+import type { ContentLinks, JobLinkStyle } from './views/links.ts'
 
 export interface JobsV2Options {
   readonly gate: Gate
@@ -117,9 +117,6 @@ const ASSET_OPERATIONS = [
   ...ASSETS_BY_ID,
 ]
 
-const KNOWN = Symbol('known of the caller')
-type Known = FastifyRequest & { [KNOWN]?: JobReach & Pick<RequestContext, 'scopes' | 'keyId'> }
-
 export function createJobsV2(options: JobsV2Options): JobsV2Surface {
   const { gate, spec, answerError, jobs, contentLinks } = options
   const { poolOf = mustNameNoDeployment } = options
@@ -136,15 +133,27 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     ticker: options.ticker ?? systemTicker,
   })
 
-  function registerGuarded(app: FastifyInstance): void {
-    app.decorateRequest(KNOWN, undefined)
-    app.addHook('onRequest', async (request) => {
-      const caller = await gate.authenticate(request.raw, 'bearer')
-      const scope = scopeOf(request)
-      if (scope !== null) mustHaveScope(caller, scope)
-      const { accountId, scopes, keyId } = caller
-      ;(request as Known)[KNOWN] = { accountId, scopes, keyId, pool: poolOf(serviceAddressOf(request), accountId) }
-    })
+  const guard = createRouteGuard<JobReach & Pick<RequestContext, 'scopes' | 'keyId'>>({
+    async account(request) {
+      const { accountId, scopes, keyId } = await gate.authenticate(request.raw, 'bearer')
+      return { accountId, scopes, keyId, pool: poolOf(serviceAddressOf(request), accountId) }
+    },
+    async operator(request) {
+      if (serviceAddressOf(request).deploymentId !== null)
+        throw new ServiceError('not_found', 'weights are changed at the address of the service, not of a deployment')
+      await options.weights.guard(request.raw)
+    },
+  })
+
+  function contextOf(request: FastifyRequest): RequestContext {
+    const { origin, mountPrefix } = serviceAddressOf(request)
+    return { ...guard.knownOf(request), requestId: request.id, origin, mountPrefix }
+  }
+
+  function registerAll(app: FastifyInstance): void {
+    guard.protect(app)
+    getHealth(app, { upstream: options.upstream ?? null })
+    getUploadProtocol(app, { maxBytes: options.assets.maxUploadBytes })
     const submits = { contextOf, check: spec.check, maxBodyBytes: options.maxBodyBytes }
     postJobs(app, { ...submits, jobBytes, submit: jobs.submit })
     postBatch(app, { ...submits, turns, linkStyle, submitBatch: jobs.submitBatch })
@@ -162,30 +171,17 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     getOpenapi(app, { contextOf, documentFor: spec.textFor })
     const assets = { contextOf, contentLinks, ...options.assets }
     for (const register of ASSET_OPERATIONS) register(app, assets)
-    refuseShadowedMethods(app, spec.paths, spec.methodsOf)
-  }
-
-  /** Weights are everybody's, so changing them is the right of whoever runs the service, not of an account. */
-  function registerForOperator(app: FastifyInstance): void {
-    const { manager, guard, note } = options.weights
-    app.addHook('onRequest', async (request) => {
-      if (serviceAddressOf(request).deploymentId !== null)
-        throw new ServiceError('not_found', 'weights are changed at the address of the service, not of a deployment')
-      await guard(request.raw)
-    })
+    // Weights are everybody's, so changing them is the right of whoever runs the service, not of an account.
+    const { manager, note } = options.weights
     for (const register of WEIGHT_UPLOADS) register(app, { weights: manager, note, check: spec.check })
+    refuseShadowedMethods(app, spec, 'any_scope')
   }
 
   return {
     name: 'jobs-v2',
     register(app) {
       app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
-      mount(app, gate.mountPrefix, (mounted) => {
-        getHealth(mounted, { upstream: options.upstream ?? null })
-        getUploadProtocol(mounted, { maxBytes: options.assets.maxUploadBytes })
-        mount(mounted, '', registerGuarded)
-        mount(mounted, '', registerForOperator)
-      })
+      mount(app, gate.mountPrefix, registerAll)
     },
     hotRoutes: [createHotPath({ gate, peek: reachable.peek, poolOf, jobBytes, hub, answerError })],
     allowedMethods: (path) =>
@@ -193,28 +189,4 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     drain: hub.close,
     openStreams: hub.openStreams,
   }
-}
-
-function contextOf(request: FastifyRequest): RequestContext {
-  const { origin, mountPrefix } = serviceAddressOf(request)
-  const known = (request as Known)[KNOWN]
-  if (known === undefined) throw new Error('this route is not behind the guards that know the caller')
-  return { ...known, requestId: request.id, origin, mountPrefix }
-}
-
-/**
- * The scope that a request needs, known from its route alone: nothing has been looked up when it is checked. null: every caller
- * may, as with the document that describes the API.
- */
-function scopeOf(request: FastifyRequest): Scope | null {
-  const route = request.routeOptions.url ?? ''
-  const isRead = request.method === 'GET' || request.method === 'HEAD'
-  // Who may read one depends on what it is: its operations ask `mustRead`.
-  if (isRead && route.includes(`${API_PATH}/assets/:id`)) return null
-  if (route.includes(`${API_PATH}/assets`)) return isRead ? 'assets:read' : 'assets:write'
-  // A client that asks how far an upload has come is about to continue it, so reading needs the same scope as writing.
-  if (route.includes(`${API_PATH}/uploads`)) return 'assets:write'
-  if (route.includes(`${API_PATH}/workflows`)) return 'jobs:write'
-  const ofJobs = ['jobs', 'batches', 'webhooks', 'weights'].some((noun) => route.includes(`${API_PATH}/${noun}`))
-  return ofJobs ? (isRead ? 'jobs:read' : 'jobs:write') : null
 }

@@ -14,7 +14,7 @@ import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
 import { markRoute, requestIdOf } from '../kit/request-identity.ts'
 import type { AnswerError, ErrorAnswer, HotRoute } from '../kit/surface.ts'
 import type { EventHub } from './events/event-hub.ts'
-import { EVENTS_ROUTE, JOB_ROUTE } from './operations/jobs-by-id.ts'
+import { EVENTS_ROUTE, FOLLOW_RIGHT, JOB_ROUTE } from './operations/jobs-by-id.ts'
 import type { JobReach, ReachableJobs } from './reachable-jobs.ts'
 import type { JobBytes } from './views/job-bytes.ts'
 import { API_PATH } from './views/links.ts'
@@ -46,7 +46,7 @@ export function createHotPath({ gate, peek, poolOf, jobBytes, hub, answerError }
       const address = gate.admit(request)
       const caller = authenticate(request)
       if (caller === null || caller instanceof ServiceError) return caller
-      mustHaveScope(caller, 'jobs:read')
+      mustHaveScope(caller, FOLLOW_RIGHT)
       const { accountId } = caller
       return { caller, address, accountId, pool: poolOf(address, accountId) }
     } catch {

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
+import type { Right } from './guards/rights.ts'
 
 /** True when it took the request; false leaves the request, untouched, to the framework. */
 export type HotRoute = (request: IncomingMessage, response: ServerResponse) => boolean
@@ -24,6 +25,8 @@ export interface Upgrade {
 }
 
 export interface UpgradeRoute {
+  /** Checked by `open`. */
+  readonly right: Right
   /** `path` is without query. */
   takes(path: string): boolean
   /** Throws refusals until the handshake is sent; from then on the connection is its own. */

@@ -2,9 +2,9 @@
  * The Legacy v1 API as one surface: every route under `/api/x` and bare `/x`, and the WebSocket. It may be left out: deleting
  * this folder leaves a service without it. Jobs, assets and accounts are those of the other surfaces; only the words differ.
  */
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { createUuidV7 } from '../../../lib/ids.ts'
-import { type Caller, mustHaveScope } from '../../domain/accounts/caller.ts'
+import type { Caller } from '../../domain/accounts/caller.ts'
 import {
   compileMethods,
   type MethodsOf,
@@ -13,6 +13,7 @@ import {
 } from '../kit/contracts/path-methods.ts'
 import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
 import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { createRouteGuard } from '../kit/guards/rights.ts'
 import type { SurfaceParts } from '../kit/parts/surface-parts.ts'
 import { pathOf } from '../kit/request-url.ts'
 import { mount, type Surface } from '../kit/surface.ts'
@@ -20,7 +21,7 @@ import { deprecationHeaders } from './deprecation.ts'
 import { createAnnouncedFiles } from './files/announced-files.ts'
 import { createAnswerError } from './legacy-errors.ts'
 import { createApi, type OperationDeps } from './legacy-operation.ts'
-import { registerRoutes, scopeOf } from './legacy-routes.ts'
+import { registerRoutes } from './legacy-routes.ts'
 import { isPromptSubmit } from './operations/prompts.ts'
 import { loadContract } from './operations/server-info.ts'
 import { createJobClients, toClientId } from './prompts/job-clients.ts'
@@ -29,14 +30,20 @@ import { createExtraDataMemory } from './prompts/prompt-extra-data.ts'
 import { createLogReaders } from './ws/log-news.ts'
 import { openSockets } from './ws/open-sockets.ts'
 
-const CALLER = Symbol('caller')
-type AuthenticatedRequest = FastifyRequest & { [CALLER]?: Caller }
-
 export function createSurface(parts: SurfaceParts): Surface {
   const { gate, bus, clock } = parts
   const answerError = createAnswerError(parts.log)
   const answerPromptError = createAnswerPromptError(answerError)
   const features = toFeatures(parts)
+  const setDeprecation = (request: FastifyRequest, reply: FastifyReply) =>
+    reply.headers(deprecationHeaders(pathOf(request.raw.url ?? ''), gate.mountPrefix))
+  const guard = createRouteGuard<Caller>({
+    before(request, reply) {
+      setDeprecation(request, reply)
+      mustNameNoDeployment(serviceAddressOf(request))
+    },
+    account: (request) => gate.authenticate(request.raw, 'api_key'),
+  })
   const announcedFiles = createAnnouncedFiles({ bus, countJobs: parts.jobs.countJobs })
   const deps: OperationDeps = {
     ...parts,
@@ -46,33 +53,25 @@ export function createSurface(parts: SurfaceParts): Surface {
     features,
     logReaders: createLogReaders(),
     newPromptId: createUuidV7(() => clock.now().getTime()),
-    callerOf,
-    accountOf: (request) => callerOf(request).accountId,
+    callerOf: guard.knownOf,
+    accountOf: (request) => guard.knownOf(request).accountId,
   }
   const { jobClients, logReaders } = deps
   const sockets = openSockets(parts, { answerError, jobClients, logReaders, features: () => features })
   let methodsOf: MethodsOf = () => []
 
   function register(app: FastifyInstance): void {
-    app.decorateRequest(CALLER, undefined)
     app.setErrorHandler((error, request, reply) => {
-      reply.headers(deprecationHeaders(pathOf(request.raw.url ?? ''), gate.mountPrefix))
+      setDeprecation(request, reply)
       const answer = isPromptSubmit(request) ? answerPromptError : answerError
       return sendError(reply, answer(error, request.id))
     })
-    app.addHook('onRequest', async (request, reply) => {
-      reply.headers(deprecationHeaders(pathOf(request.raw.url ?? ''), gate.mountPrefix))
-      mustNameNoDeployment(serviceAddressOf(request))
-      const caller = await gate.authenticate(request.raw, 'api_key')
-      const scope = scopeOf(request)
-      if (scope !== null) mustHaveScope(caller, scope)
-      ;(request as AuthenticatedRequest)[CALLER] = caller
-    })
+    guard.protect(app)
     const api = createApi(app)
     registerRoutes(api, deps)
     const paths = toPaths(api.routes)
     methodsOf = compileMethods(paths)
-    refuseShadowedMethods(app, paths, methodsOf)
+    refuseShadowedMethods(app, { paths, methodsOf }, 'any_scope')
   }
 
   const allowedMethods: MethodsOf = (path) =>
@@ -126,10 +125,4 @@ function toFeatures({ limits }: SurfaceParts): object {
 async function findClient({ jobs }: SurfaceParts, accountId: string, jobId: string): Promise<string | null> {
   const record = await jobs.records.find(accountId, jobId)
   return toClientId(record?.submission?.clientId ?? null)
-}
-
-function callerOf(request: FastifyRequest): Caller {
-  const caller = (request as AuthenticatedRequest)[CALLER]
-  if (caller === undefined) throw new Error('the caller of this route was never authenticated')
-  return caller
 }

@@ -6,6 +6,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 
 import type { NewId } from '../../../lib/ids.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
 import { ServiceError } from '../../domain/errors.ts'
+import type { Right } from '../kit/guards/rights.ts'
 import type { SurfaceParts } from '../kit/parts/surface-parts.ts'
 import { lenientQueryOf } from '../kit/request-url.ts'
 import type { AnnouncedFiles } from './files/announced-files.ts'
@@ -28,27 +29,27 @@ type Handler = (request: FastifyRequest, reply: FastifyReply) => Promise<Fastify
 
 export interface Api {
   /** Under `/api` and bare. */
-  both(method: HTTPMethods, path: string, handler: Handler): void
+  both(method: HTTPMethods, path: string, right: Right, handler: Handler): void
   /** Under `/api` only. */
-  apiOnly(method: HTTPMethods, path: string, handler: Handler): void
+  apiOnly(method: HTTPMethods, path: string, right: Right, handler: Handler): void
   /** What is registered, as `METHOD /path`, for the specification and the `Allow` header. */
   readonly routes: readonly string[]
 }
 
 export function createApi(app: FastifyInstance): Api {
   const routes: string[] = []
-  const add = (method: HTTPMethods, { isApi, barePath }: RouteConfig, handler: Handler): void => {
-    const url = isApi ? `/api${barePath}` : barePath
+  const add = (method: HTTPMethods, config: RouteConfig, handler: Handler): void => {
+    const url = config.isApi ? `/api${config.barePath}` : config.barePath
     routes.push(`${method} ${url}`)
-    app.route({ method, url, handler, config: { isApi, barePath } satisfies RouteConfig })
+    app.route({ method, url, handler, config })
   }
   return {
     routes,
-    both(method, path, handler) {
-      add(method, { isApi: true, barePath: path }, handler)
-      add(method, { isApi: false, barePath: path }, handler)
+    both(method, barePath, right, handler) {
+      add(method, { isApi: true, barePath, right }, handler)
+      add(method, { isApi: false, barePath, right }, handler)
     },
-    apiOnly: (method, path, handler) => add(method, { isApi: true, barePath: path }, handler),
+    apiOnly: (method, barePath, right, handler) => add(method, { isApi: true, barePath, right }, handler),
   }
 }
 
@@ -95,6 +96,7 @@ export function barePathOf(request: FastifyRequest): string {
 }
 
 interface RouteConfig {
+  readonly right: Right
   readonly isApi: boolean
   readonly barePath: string
 }

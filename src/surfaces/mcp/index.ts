@@ -7,12 +7,14 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { readTraceContext, toTraceHeaders } from '../../../lib/tracing/trace-context.ts'
+import type { Caller } from '../../domain/accounts/caller.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { type JsonReading, parseBody, readBodyBytes } from '../kit/bodies/json-body.ts'
 import { createAccountConnections } from '../kit/connections/account-connections.ts'
 import { readCredential } from '../kit/guards/credentials.ts'
 import { toDeploymentPrefix } from '../kit/guards/deployment-address.ts'
 import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { createRouteGuard, needs } from '../kit/guards/rights.ts'
 import type { AgentConnection } from '../kit/parts/agent-connection.ts'
 import type { SurfaceParts } from '../kit/parts/surface-parts.ts'
 import { mount, type Surface } from '../kit/surface.ts'
@@ -73,11 +75,17 @@ export function createSurface({ gate, log, version, poolOf, catalog, pictures }:
     return { api, catalog: async () => catalog(pool), pictures, onDefect, openFile: null }
   }
 
+  const guard = createRouteGuard<Caller>({
+    account(request) {
+      // A browser's session cookie does not count: tools call the API with a credential that they can pass on.
+      if (gate.hasCredentials && readCredential(request.raw, 'api_key') === null)
+        throw new ServiceError('unauthorized', 'a key is required: send Authorization: Bearer <key>')
+      return gate.authenticate(request.raw, 'api_key')
+    },
+  })
+
   async function answer(request: FastifyRequest, reply: FastifyReply) {
-    // A browser's session cookie does not count: tools call the API with a credential that they can pass on.
-    if (gate.hasCredentials && readCredential(request.raw, 'api_key') === null)
-      throw new ServiceError('unauthorized', 'a key is required: send Authorization: Bearer <key>')
-    const { accountId } = await gate.authenticate(request.raw, 'api_key')
+    const { accountId } = guard.knownOf(request)
     const pool = poolOf(serviceAddressOf(request), accountId)
     const bytes = await readBodyBytes(request.raw, { maxBytes: MAX_BODY_BYTES })
     const parsedBody: unknown = await parseBody(request.raw, bytes, READING)
@@ -113,7 +121,9 @@ export function createSurface({ gate, log, version, poolOf, catalog, pictures }:
     register: (app) =>
       mount(app, gate.mountPrefix, (mounted) => {
         mounted.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
-        mounted.post(PATH, answer)
+        guard.protect(mounted)
+        // Which scopes are needed depends on the tool: the API that it calls asks for them.
+        mounted.post(PATH, needs('any_scope'), answer)
       }),
     hotRoutes: [],
     allowedMethods: (path) => (isOurs(path) ? ['POST'] : []),

@@ -4,6 +4,7 @@
  * outside any mount prefix.
  */
 import type { IncomingMessage } from 'node:http'
+import { createRouteGuard, needs } from '../kit/guards/rights.ts'
 import type { Surface } from '../kit/surface.ts'
 
 interface OperatorOptions {
@@ -26,8 +27,9 @@ export function createOperatorSurface({ guardMetrics, role, ...options }: Operat
   return {
     name: 'operator',
     register(app) {
-      app.get('/healthz', () => ({ status: 'alive' }))
-      app.get('/readyz', async (_request, reply) => {
+      createRouteGuard({ operator: ({ raw }) => guardMetrics(raw) }).protect(app)
+      app.get('/healthz', needs('public'), () => ({ status: 'alive' }))
+      app.get('/readyz', needs('public'), async (_request, reply) => {
         const reason = await notReadyReason()
         const isReady = reason === null
         const away = await degraded()
@@ -38,8 +40,7 @@ export function createOperatorSurface({ guardMetrics, role, ...options }: Operat
           ...(away.length > 0 && { degraded: away }),
         })
       })
-      app.get('/metrics', async (request, reply) => {
-        await guardMetrics(request.raw)
+      app.get('/metrics', needs('operator'), async (_request, reply) => {
         const { contentType, text } = await metrics()
         return reply.header('content-type', contentType).send(text)
       })

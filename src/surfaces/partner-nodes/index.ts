@@ -3,13 +3,13 @@
  * for their models and `/customers/storage` for the files that they hand over. Only paths that are described in `nodes.json` of a
  * provider exist. The surface may be left out: deleting this folder leaves a service without it.
  */
-import type { FastifyRequest } from 'fastify'
 import type { PartnerCaller } from '../../domain/models/partner/partner-nodes.ts'
 import { nameCaller } from '../kit/bodies/body-memory.ts'
 import { openContract } from '../kit/contracts/contract.ts'
 import { readCredential } from '../kit/guards/credentials.ts'
 import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
 import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { createRouteGuard } from '../kit/guards/rights.ts'
 import type { SurfaceParts } from '../kit/parts/surface-parts.ts'
 import { mount, type Surface } from '../kit/surface.ts'
 import { createAnswerNodeError } from './node-errors.ts'
@@ -25,15 +25,18 @@ export function createSurface({ gate, log, partner }: SurfaceParts): Surface {
   const answerError = createAnswerNodeError(log)
   const spec = openContract({ source: SOURCE, requestSchemas: ['UploadRequest'], needsCredentials: hasCredentials })
 
-  async function callerOf(request: FastifyRequest): Promise<PartnerCaller> {
-    mustNameNoDeployment(serviceAddressOf(request))
-    const credential = readCredential(request.raw, 'api_key')
-    if (credential === null || !partner.runs.isToken(credential))
-      return { ...(await gate.authenticate(request.raw, 'api_key')), run: null }
-    const caller = await partner.runs.open(credential)
-    nameCaller(request.raw, caller.accountId)
-    return caller
-  }
+  const guard = createRouteGuard<PartnerCaller>({
+    /** By its key, or by the token of a run. */
+    async account(request) {
+      mustNameNoDeployment(serviceAddressOf(request))
+      const credential = readCredential(request.raw, 'api_key')
+      if (credential === null || !partner.runs.isToken(credential))
+        return { ...(await gate.authenticate(request.raw, 'api_key')), run: null }
+      const caller = await partner.runs.open(credential)
+      nameCaller(request.raw, caller.accountId)
+      return caller
+    },
+  })
 
   function methodsOf(path: string): readonly string[] {
     if (!isOurs(path)) return []
@@ -45,12 +48,13 @@ export function createSurface({ gate, log, partner }: SurfaceParts): Surface {
 
   const isOurs = (path: string) =>
     [PROXY_PATH, STORAGE_PATH].some((own) => path === mountPrefix + own || path.startsWith(`${mountPrefix}${own}/`))
-  const deps: NodeDeps = { partner, spec, mountPrefix, callerOf }
+  const deps: NodeDeps = { partner, spec, mountPrefix, callerOf: guard.knownOf }
   return {
     name: 'partner-nodes',
     register(app) {
       app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
       mount(app, mountPrefix, (mounted) => {
+        guard.protect(mounted)
         for (const register of OPERATIONS) register(mounted, deps)
       })
     },

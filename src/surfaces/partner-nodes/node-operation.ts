@@ -11,8 +11,7 @@ export interface NodeDeps {
   readonly partner: PartnerParts
   readonly spec: Contract
   readonly mountPrefix: string
-  /** By its key, or by the token of a run. Throws unauthorized. */
-  callerOf(request: FastifyRequest): Promise<PartnerCaller>
+  callerOf(request: FastifyRequest): PartnerCaller
 }
 
 /** `/proxy/bfl/flux-pro-1.1-ultra/generate`: the provider, and the path below it. */

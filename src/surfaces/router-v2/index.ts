@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
-import { type Caller, mustHaveScope } from '../../domain/accounts/caller.ts'
+import type { Caller } from '../../domain/accounts/caller.ts'
 import type { BlobStore } from '../../domain/assets/blob-store.ts'
 import type { SpendOf } from '../../domain/models/access/committed-spend.ts'
 import type { Access } from '../../domain/models/access/model-access.ts'
@@ -14,6 +14,7 @@ import { wrongMethod } from '../kit/contracts/path-methods.ts'
 import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
 import type { Gate } from '../kit/guards/gate.ts'
 import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { createRouteGuard, needs } from '../kit/guards/rights.ts'
 import { pathOf } from '../kit/request-url.ts'
 import { mount, type Surface } from '../kit/surface.ts'
 import { CALL_OPERATIONS } from './operations/calls.ts'
@@ -46,10 +47,6 @@ interface RouterV2Options {
   readonly log: Log
 }
 
-const CALLER = Symbol('caller')
-type Known = FastifyRequest & { [CALLER]?: Caller }
-const WRITES = new Set(['POST', 'PUT'])
-
 export function createRouterV2(options: RouterV2Options): Surface {
   const { gate, access, queue, blobs, maxBodyBytes, spec } = options
   const brand = createBrandHeaders(options.brands)
@@ -58,14 +55,18 @@ export function createRouterV2(options: RouterV2Options): Surface {
   const serveRun = createServeRun({ ...options, answerError, costHeaders })
   const ownPath = `${gate.mountPrefix}${MODELS_PATH}`
 
+  const guard = createRouteGuard<Caller>({
+    before: (request) => mustNameNoDeployment(serviceAddressOf(request)),
+    account: (request) => gate.authenticate(request.raw, 'api_key'),
+  })
+
+  function contextOf(request: FastifyRequest): RequestContext {
+    const { origin, mountPrefix } = serviceAddressOf(request)
+    return { caller: guard.knownOf(request), requestId: request.id, baseUrl: origin + mountPrefix }
+  }
+
   function registerAll(app: FastifyInstance): void {
-    app.decorateRequest(CALLER, undefined)
-    app.addHook('onRequest', async (request) => {
-      mustNameNoDeployment(serviceAddressOf(request))
-      const caller = await gate.authenticate(request.raw, 'api_key')
-      mustHaveScope(caller, WRITES.has(request.method) ? 'models:run' : 'models:read')
-      ;(request as Known)[CALLER] = caller
-    })
+    guard.protect(app)
     const deps = {
       contextOf,
       access,
@@ -82,7 +83,7 @@ export function createRouterV2(options: RouterV2Options): Surface {
     }
     for (const register of [...MODEL_OPERATIONS, ...CALL_OPERATIONS, ...REQUEST_OPERATIONS]) register(app, deps)
     // Everything else below this path is the id of no model, in this surface's own words.
-    app.all(`${MODELS_PATH}/*`, (request, reply) => {
+    app.all(`${MODELS_PATH}/*`, needs('any_scope'), (request, reply) => {
       const methods = methodsOf(pathOf(request.raw.url ?? ''))
       if (methods.length > 0) reply.header('allow', methods.join(', '))
       if (methods.length > 0 && !methods.includes(request.method)) throw wrongMethod(request.method, methods)
@@ -115,11 +116,4 @@ export function createRouterV2(options: RouterV2Options): Surface {
     answerErrorFor: (path) => (isOurs(path) ? answerError : null),
     drain() {},
   }
-}
-
-function contextOf(request: FastifyRequest): RequestContext {
-  const { origin, mountPrefix } = serviceAddressOf(request)
-  const caller = (request as Known)[CALLER]
-  if (caller === undefined) throw new Error('this route is not behind the guards that know the caller')
-  return { caller, requestId: request.id, baseUrl: origin + mountPrefix }
 }

@@ -6,6 +6,8 @@ import { sendJson } from '../kit/send-json.ts'
 
 export const MODELS_PATH = '/v2/models'
 export const MODEL_ROUTE = `${MODELS_PATH}/:provider/:model`
+/** For running a model, also in front of the framework. */
+export const RUN_RIGHT = 'models:run'
 
 export interface ModelParams {
   readonly provider: string

@@ -23,7 +23,7 @@ import { fingerprintOf, readCallInput, readKey } from './requests/call-input.ts'
 import { openWithQuery } from './requests/run-query.ts'
 import { withSpend } from './router-errors.ts'
 import { type CostHeaders, toSpendHeaders } from './router-headers.ts'
-import type { ModelParams } from './router-operation.ts'
+import { type ModelParams, RUN_RIGHT } from './router-operation.ts'
 
 interface ServeRunDeps {
   readonly gate: Gate
@@ -52,7 +52,7 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
 
   async function run(request: IncomingMessage, response: ServerResponse, call: RunCall): Promise<RunAnswer> {
     const { caller, address } = call
-    mustHaveScope(caller, 'models:run')
+    mustHaveScope(caller, RUN_RIGHT)
     const opened = openWithQuery(await access.open(caller, call.provider, call.model), request.url)
     const key = readKey(request)
     const { body, input } = await readCallInput(request, deps.maxBodyBytes)

@@ -18,6 +18,7 @@ import { readCredential } from '../kit/guards/credentials.ts'
 import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
 import type { Gate } from '../kit/guards/gate.ts'
 import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { createRouteGuard, needs } from '../kit/guards/rights.ts'
 import { pathOf } from '../kit/request-url.ts'
 import { mount, type Surface } from '../kit/surface.ts'
 import { createLiveSockets } from './live-sockets.ts'
@@ -68,9 +69,6 @@ const MAX_BODY_BYTES = 1024 * 1024
 const MAX_VALUES = 500_000
 const PLAIN: JsonReading<number> = { parse: JSON.parse, readNumber: Number, maxValues: MAX_VALUES }
 
-const WORKER = Symbol('worker')
-type Known = FastifyRequest & { [WORKER]?: WorkerIdentity }
-
 export function createWorkerSurface(options: WorkerSurfaceOptions): Surface {
   const { gate, gateway, clock, log, protocolVersions = PROTOCOL_VERSIONS } = options
   const answerError = createAnswerWorkerError(log)
@@ -79,13 +77,23 @@ export function createWorkerSurface(options: WorkerSurfaceOptions): Surface {
   const identify = (request: FastifyRequest['raw']) => gateway.keys.identify(readCredential(request, 'bearer'))
   const live = createLiveSockets({ gate, gateway, identify, answerError, protocolVersions, load, log })
 
-  const kit: WorkerKit = {
-    gateway,
-    workerOf(request) {
-      const worker = (request as Known)[WORKER]
-      if (worker === undefined) throw new Error('the guards have not run for this request')
+  const guard = createRouteGuard<WorkerIdentity>({
+    before: (request) => mustNameNoDeployment(serviceAddressOf(request)),
+    worker(request, reply) {
+      const worker = identify(request.raw)
+      nameCaller(request.raw, `worker ${worker.keyId}`)
+      reply.raw.once('close', load.begin(worker.keyId))
+      const [last = ''] = pathOf(request.raw.url ?? '')
+        .split('/')
+        .slice(-1)
+      if (!UNVERSIONED.has(last)) mustSpeak(request.raw, protocolVersions)
       return worker
     },
+  })
+
+  const kit: WorkerKit = {
+    gateway,
+    workerOf: guard.knownOf,
     instanceOf: (request) => readInstance(request.raw.headers[INSTANCE_HEADER]),
     async readBody<Body>(request: FastifyRequest, schemaName: string, maxBytes = MAX_BODY_BYTES): Promise<Body> {
       const bytes = await readBodyBytes(request.raw, { maxBytes })
@@ -98,27 +106,10 @@ export function createWorkerSurface(options: WorkerSurfaceOptions): Surface {
   }
 
   function registerAll(app: FastifyInstance): void {
-    app.decorateRequest(WORKER, undefined)
-    app.addHook('onRequest', async (request, reply) => {
-      mustNameNoDeployment(serviceAddressOf(request))
-      const worker = identify(request.raw)
-      nameCaller(request.raw, `worker ${worker.keyId}`)
-      const end = load.begin(worker.keyId)
-      reply.raw.once('close', end)
-      if (
-        !UNVERSIONED.has(
-          pathOf(request.raw.url ?? '')
-            .split('/')
-            .at(-1) ?? '',
-        )
-      ) {
-        mustSpeak(request.raw, protocolVersions)
-      }
-      ;(request as Known)[WORKER] = worker
-    })
+    guard.protect(app)
     const deps = { kit, ...options, protocolVersions, clock, specFor: spec.textFor }
     for (const register of OPERATIONS) register(app, deps)
-    app.all(`${WORKER_PATH}/*`, (request, reply) => {
+    app.all(`${WORKER_PATH}/*`, needs('worker'), (request, reply) => {
       const methods = methodsOf(pathOf(request.raw.url ?? ''))
       if (methods.length > 0) reply.header('allow', methods.join(', '))
       if (methods.length > 0 && !methods.includes(request.method)) throw wrongMethod(request.method, methods)

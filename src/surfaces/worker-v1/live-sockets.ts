@@ -151,7 +151,7 @@ export function createLiveSockets(deps: LiveSocketsDeps): LiveSockets {
   }
 
   return {
-    upgrades: { takes: (asked) => asked === path, open, answerError: deps.answerError },
+    upgrades: { right: 'worker', takes: (asked) => asked === path, open, answerError: deps.answerError },
     count: () => sockets.size,
     close() {
       isClosed = true

@@ -8,6 +8,7 @@ import type { AccountChange, Accounts } from '../../../domain/accounts/accounts.
 import { readOverrides } from '../../../domain/accounts/limits/read-limits.ts'
 import type { LedgerStore } from '../../../domain/credits/ledger.ts'
 import { ServiceError } from '../../../domain/errors.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { readNumber } from '../../kit/request-url.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { toAccountView, toBalanceView, toEntryView, toHoldView, toUsageView } from '../account-view.ts'
@@ -28,7 +29,7 @@ interface NewAccountBody {
 }
 
 export function createAccount(app: FastifyInstance, { kit, accounts, readDetail }: AccountOperationDeps): void {
-  app.post(`${ADMIN_PATH}/accounts`, async (request, reply) => {
+  app.post(`${ADMIN_PATH}/accounts`, needs('operator'), async (request, reply) => {
     const body = await kit.readBody<NewAccountBody>(request, 'NewAccount')
     const { id, name = id, tier = null, limits = {} } = body
     const { directory } = kit.audited(request, { action: 'account.create', subject: id, details: { ...body } })
@@ -38,7 +39,7 @@ export function createAccount(app: FastifyInstance, { kit, accounts, readDetail 
 }
 
 export function listAccounts(app: FastifyInstance, { accounts }: Pick<AccountOperationDeps, 'accounts'>): void {
-  app.get(`${ADMIN_PATH}/accounts`, (request, reply) => {
+  app.get(`${ADMIN_PATH}/accounts`, needs('operator'), (request, reply) => {
     const parameters = readParameters(request, ['limit', 'after'])
     const [limit, after] = [readLimit(parameters), parameters.get('after') ?? '']
     const rest = accounts.list().filter(({ id }) => id > after)
@@ -51,7 +52,7 @@ export function listAccounts(app: FastifyInstance, { accounts }: Pick<AccountOpe
 const USAGE_DAYS = { fallback: 30, max: 3660 }
 
 export function getAccount(app: FastifyInstance, { accounts, readDetail }: AccountOperationDeps): void {
-  app.get(`${ADMIN_PATH}/accounts/:id`, async (request, reply) => {
+  app.get(`${ADMIN_PATH}/accounts/:id`, needs('operator'), async (request, reply) => {
     const usageDays = readNumber(readParameters(request, ['usage_days']), 'usage_days', USAGE_DAYS)
     return sendJson(reply, 200, await readDetail(mustFindAccount(accounts, idOf(request)), { usageDays }))
   })
@@ -66,7 +67,7 @@ interface AccountChangeBody {
 }
 
 export function updateAccount(app: FastifyInstance, { kit, accounts, readDetail }: AccountOperationDeps): void {
-  app.patch(`${ADMIN_PATH}/accounts/:id`, async (request, reply) => {
+  app.patch(`${ADMIN_PATH}/accounts/:id`, needs('operator'), async (request, reply) => {
     const id = idOf(request)
     const body = await kit.readBody<AccountChangeBody>(request, 'AccountChange')
     const change = toChange(mustFindAccount(accounts, id), body)
@@ -83,7 +84,7 @@ function toChange({ overrides }: AccountRecord, body: AccountChangeBody): Accoun
 }
 
 export function listTiers(app: FastifyInstance, { accounts }: Pick<AccountOperationDeps, 'accounts'>): void {
-  app.get(`${ADMIN_PATH}/tiers`, (_request, reply) => {
+  app.get(`${ADMIN_PATH}/tiers`, needs('operator'), (_request, reply) => {
     const { byName, defaultName } = accounts.tiers()
     const tiers = [...byName].map(([name, limits]) => ({ name, is_default: name === defaultName, limits }))
     return sendJson(reply, 200, { tiers })

@@ -6,6 +6,7 @@ import { readUsd } from '../../../../lib/text/usd.ts'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import type { Balance, GrantOutcome, LedgerStore, RefundOutcome } from '../../../domain/credits/ledger.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { toBalanceView, toEntryView, toHoldView } from '../account-view.ts'
 import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
@@ -21,7 +22,7 @@ interface CreditOperationDeps {
 const MAX_HOLDS = 1000
 
 export function listEntries(app: FastifyInstance, { accounts, ledger }: CreditOperationDeps): void {
-  app.get(`${ADMIN_PATH}/accounts/:id/entries`, async (request, reply) => {
+  app.get(`${ADMIN_PATH}/accounts/:id/entries`, needs('operator'), async (request, reply) => {
     const parameters = readParameters(request, ['limit', 'before'])
     const { id } = mustFindAccount(accounts, idOf(request))
     const limit = readLimit(parameters)
@@ -32,7 +33,7 @@ export function listEntries(app: FastifyInstance, { accounts, ledger }: CreditOp
 }
 
 export function listHolds(app: FastifyInstance, { accounts, ledger }: CreditOperationDeps): void {
-  app.get(`${ADMIN_PATH}/accounts/:id/holds`, async (request, reply) => {
+  app.get(`${ADMIN_PATH}/accounts/:id/holds`, needs('operator'), async (request, reply) => {
     const { id } = mustFindAccount(accounts, idOf(request))
     const holds = await ledger.holds(id, MAX_HOLDS)
     return sendJson(reply, 200, { holds: holds.map(toHoldView) })
@@ -48,7 +49,7 @@ interface NewGrantBody {
 
 /** Gives credit, or takes granted credit back with an amount below zero. With an id of its own a repetition is harmless. */
 export function grantCredits(app: FastifyInstance, { kit, accounts }: CreditOperationDeps): void {
-  app.post(`${ADMIN_PATH}/accounts/:id/grants`, async (request, reply) => {
+  app.post(`${ADMIN_PATH}/accounts/:id/grants`, needs('operator'), async (request, reply) => {
     const { id: accountId } = mustFindAccount(accounts, idOf(request))
     const { memo = '', id = randomUUID(), ...amount } = await kit.readBody<NewGrantBody>(request, 'NewGrant')
     const micros = readAmount(amount)
@@ -90,7 +91,7 @@ interface NewRefundBody {
 }
 
 export function refundCharge(app: FastifyInstance, { kit }: CreditOperationDeps): void {
-  app.post(`${ADMIN_PATH}/refunds`, async (request, reply) => {
+  app.post(`${ADMIN_PATH}/refunds`, needs('operator'), async (request, reply) => {
     const { hold_id: holdId, micros = null, memo = '' } = await kit.readBody<NewRefundBody>(request, 'NewRefund')
     const change = { action: 'credits.refund', subject: holdId, details: { micros, memo } }
     const outcome = await kit.audited(request, change).ledger.refund({ holdId, micros, at: kit.clock.now(), memo })
@@ -108,7 +109,7 @@ function toRefundView(holdId: string, outcome: RefundOutcome): object {
 }
 
 export function checkLedger(app: FastifyInstance, { ledger }: CreditOperationDeps): void {
-  app.get(`${ADMIN_PATH}/ledger/check`, async (_request, reply) => {
+  app.get(`${ADMIN_PATH}/ledger/check`, needs('operator'), async (_request, reply) => {
     const { accounts, entries, openHolds, faults } = await ledger.check()
     return sendJson(reply, 200, {
       accounts,

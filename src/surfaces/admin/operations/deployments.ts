@@ -6,6 +6,7 @@ import type { Deployment } from '../../../domain/deployments/deployment.ts'
 import type { DeploymentStore, PoolLoad } from '../../../domain/deployments/deployment-store.ts'
 import type { Deployments } from '../../../domain/deployments/deployments.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
 
@@ -26,7 +27,7 @@ interface NewDeploymentBody {
 
 export function createDeployment(app: FastifyInstance, deps: DeploymentOperationDeps): void {
   const { kit, accounts, deployments, show, defaultWorkers } = deps
-  app.post(`${ADMIN_PATH}/deployments`, async (request, reply) => {
+  app.post(`${ADMIN_PATH}/deployments`, needs('operator'), async (request, reply) => {
     const body = await kit.readBody<NewDeploymentBody>(request, 'NewDeployment')
     const { id, account_id: accountId = null, workers = defaultWorkers, idle_after_ms: idleAfterMs = null } = body
     if (accountId !== null && accounts.find(accountId) === null) throw invalidField('account_id', 'names no account')
@@ -38,13 +39,13 @@ export function createDeployment(app: FastifyInstance, deps: DeploymentOperation
 }
 
 export function listDeployments(app: FastifyInstance, { deployments, show }: DeploymentOperationDeps): void {
-  app.get(`${ADMIN_PATH}/deployments`, async (_request, reply) =>
+  app.get(`${ADMIN_PATH}/deployments`, needs('operator'), async (_request, reply) =>
     sendJson(reply, 200, { deployments: await show(deployments.list()) }),
   )
 }
 
 export function getDeployment(app: FastifyInstance, { deployments, show }: DeploymentOperationDeps): void {
-  app.get(`${ADMIN_PATH}/deployments/:id`, async (request, reply) => {
+  app.get(`${ADMIN_PATH}/deployments/:id`, needs('operator'), async (request, reply) => {
     const deployment = deployments.find(idOf(request))
     if (deployment === null) throw new ServiceError('not_found', 'there is no deployment with this id')
     const [view] = await show([deployment])
@@ -58,7 +59,7 @@ interface DeploymentChangeBody {
 }
 
 export function updateDeployment(app: FastifyInstance, { kit, deployments, show }: DeploymentOperationDeps): void {
-  app.patch(`${ADMIN_PATH}/deployments/:id`, async (request, reply) => {
+  app.patch(`${ADMIN_PATH}/deployments/:id`, needs('operator'), async (request, reply) => {
     const id = idOf(request)
     const body = await kit.readBody<DeploymentChangeBody>(request, 'DeploymentChange')
     const { workers, idle_after_ms: idleAfterMs } = body
@@ -70,7 +71,7 @@ export function updateDeployment(app: FastifyInstance, { kit, deployments, show 
 }
 
 export function startDeployment(app: FastifyInstance, { kit, deployments, show }: DeploymentOperationDeps): void {
-  app.post(`${ADMIN_PATH}/deployments/:id/start`, async (request, reply) => {
+  app.post(`${ADMIN_PATH}/deployments/:id/start`, needs('operator'), async (request, reply) => {
     const id = idOf(request)
     const through = kit.audited(request, { action: 'deployment.start', subject: id, details: {} })
     const [view] = await show([await deployments.start(id, through.deployments)])
@@ -79,7 +80,7 @@ export function startDeployment(app: FastifyInstance, { kit, deployments, show }
 }
 
 export function stopDeployment(app: FastifyInstance, { kit, deployments, show }: DeploymentOperationDeps): void {
-  app.post(`${ADMIN_PATH}/deployments/:id/stop`, async (request, reply) => {
+  app.post(`${ADMIN_PATH}/deployments/:id/stop`, needs('operator'), async (request, reply) => {
     const id = idOf(request)
     const { now = false } = await kit.readBody<{ now?: boolean }>(request, 'DeploymentStop')
     const through = kit.audited(request, { action: 'deployment.stop', subject: id, details: { now } })

@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify'
 import type { CommandEngine } from '../../../domain/engine/directory/engine-commands.ts'
 import type { EngineDirectory, ListedEngine } from '../../../domain/engine/directory/engine-directory.ts'
 import type { EngineWill } from '../../../domain/engine/directory/engine-registry.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { readNumber } from '../../kit/request-url.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
@@ -19,13 +20,13 @@ export interface EngineParts {
 type EngineOperationDeps = EngineParts & { readonly kit: AdminKit }
 
 export function listEngines(app: FastifyInstance, { engines }: EngineOperationDeps): void {
-  app.get(`${ADMIN_PATH}/engines`, (_request, reply) =>
+  app.get(`${ADMIN_PATH}/engines`, needs('operator'), (_request, reply) =>
     sendJson(reply, 200, { engines: engines.status().map(toEngineView) }),
   )
 }
 
 export function getEngine(app: FastifyInstance, { engines }: EngineOperationDeps): void {
-  app.get(`${ADMIN_PATH}/engines/:id`, (request, reply) =>
+  app.get(`${ADMIN_PATH}/engines/:id`, needs('operator'), (request, reply) =>
     sendJson(reply, 200, toEngineView(engines.find(idOf(request)))),
   )
 }
@@ -35,7 +36,7 @@ const LOG_LINES = { fallback: 200, max: 1000 }
 
 /** What it printed lately, from the line behind `after` on. */
 export function getEngineLog(app: FastifyInstance, { engines }: EngineOperationDeps): void {
-  app.get(`${ADMIN_PATH}/engines/:id/log`, (request, reply) => {
+  app.get(`${ADMIN_PATH}/engines/:id/log`, needs('operator'), (request, reply) => {
     const parameters = readParameters(request, ['after', 'limit'])
     const limit = readNumber(parameters, 'limit', LOG_LINES)
     const after = parameters.has('after') ? readNumber(parameters, 'after', AFTER) : null
@@ -54,7 +55,7 @@ export function getEngineLog(app: FastifyInstance, { engines }: EngineOperationD
 
 /** Asks them first what they can run: files that were put on a server a moment ago are known afterwards. */
 export function refreshEngines(app: FastifyInstance, { engines, refreshLists }: EngineOperationDeps): void {
-  app.post(`${ADMIN_PATH}/engine-catalog/refresh`, async (_request, reply) => {
+  app.post(`${ADMIN_PATH}/engine-catalog/refresh`, needs('operator'), async (_request, reply) => {
     await refreshLists()
     return sendJson(reply, 200, { engines: engines.status().map(toEngineView) })
   })
@@ -62,7 +63,7 @@ export function refreshEngines(app: FastifyInstance, { engines, refreshLists }: 
 
 /** Per class and per file of weights, the engines that have it. */
 export function getEngineCatalog(app: FastifyInstance, { engines }: EngineOperationDeps): void {
-  app.get(`${ADMIN_PATH}/engine-catalog`, (_request, reply) => {
+  app.get(`${ADMIN_PATH}/engine-catalog`, needs('operator'), (_request, reply) => {
     const { classes, weights } = engines.availability()
     return sendJson(reply, 200, { node_classes: Object.fromEntries(classes), weights: Object.fromEntries(weights) })
   })
@@ -91,7 +92,7 @@ interface EngineAction {
 type ActionParts = EngineOperationDeps & { readonly app: FastifyInstance }
 
 function addAction({ app, kit, commandEngine }: ActionParts, { verb, will }: EngineAction): void {
-  app.post(`${ADMIN_PATH}/engines/:id/${verb}`, async (request, reply) => {
+  app.post(`${ADMIN_PATH}/engines/:id/${verb}`, needs('operator'), async (request, reply) => {
     const id = idOf(request)
     const status = await commandEngine(id, will)
     await kit.note(request, { action: `engine.${verb}`, subject: id, details: { state: status.state } })

@@ -11,6 +11,7 @@ import type { JobDetails, JobSummary, SummaryStore } from '../../../domain/jobs/
 import { readJsonBody } from '../../kit/bodies/json-body.ts'
 import { wrongMethod } from '../../kit/contracts/path-methods.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { createCancelMany, readCancelWish } from '../../kit/jobs/cancel-many.ts'
 import { toDetailView } from '../../kit/jobs/job-detail-view.ts'
 import { readFields } from '../../kit/jobs/job-filters.ts'
@@ -44,7 +45,7 @@ export function toOwnedView(summary: JobSummary) {
 
 export function listJobs(app: FastifyInstance, deps: JobOperationDeps): void {
   const readPage = createReadPage({ ...deps, clock: deps.kit.clock })
-  app.get(JOBS, async (request, reply) => {
+  app.get(JOBS, needs('operator'), async (request, reply) => {
     const fields = readFields(request.raw.url ?? '')
     const accountId = readAccount(fields.get('account') || null)
     return sendJson(reply, 200, await readPage(accountId, fields, { toView: toOwnedView, others: ['account'] }))
@@ -60,7 +61,7 @@ function readAccount(value: JsonValue): string | null {
 /** What an engine runs and ran. */
 export function listEngineJobs(app: FastifyInstance, deps: JobOperationDeps): void {
   const readPage = createReadPage({ ...deps, clock: deps.kit.clock })
-  app.get(`${ADMIN_PATH}/engines/:id/jobs`, async (request, reply) => {
+  app.get(`${ADMIN_PATH}/engines/:id/jobs`, needs('operator'), async (request, reply) => {
     const fields = new Map([...readFields(request.raw.url ?? ''), ['engine', idOf(request)]])
     return sendJson(reply, 200, await readPage(null, fields, { toView: toOwnedView }))
   })
@@ -75,7 +76,7 @@ async function mustFindOwner({ jobs }: Pick<JobOperationDeps, 'jobs'>, request: 
 
 /** As its owner sees it, with every engine of its pool: to an operator those that cannot run it say what to add. */
 export function getJob(app: FastifyInstance, deps: JobOperationDeps): void {
-  app.get(`${JOBS}/:id`, async (request, reply) => {
+  app.get(`${JOBS}/:id`, needs('operator'), async (request, reply) => {
     const [id, accountId] = [idOf(request), await mustFindOwner(deps, request)]
     const [details, record] = await Promise.all([
       deps.summaries.findDetails(accountId, id, deps.kit.clock.now()),
@@ -102,7 +103,7 @@ async function explainWait(deps: JobOperationDeps, details: JobDetails) {
 }
 
 export function cancelJob(app: FastifyInstance, { kit, jobs, cancel }: JobOperationDeps): void {
-  app.post(`${JOBS}/:id/cancel`, async (request, reply) => {
+  app.post(`${JOBS}/:id/cancel`, needs('operator'), async (request, reply) => {
     const [id, accountId] = [idOf(request), await mustFindOwner({ jobs }, request)]
     const through = kit.audited(request, { action: 'job.cancel', subject: id, details: { account_id: accountId } })
     const { status } = await cancel(accountId, id, { through: through.cancels })
@@ -115,11 +116,11 @@ export function cancelJobs(app: FastifyInstance, deps: JobOperationDeps): void {
   const { kit, cancel } = deps
   const cancelMany = createCancelMany({ summaries: deps.summaries, clock: kit.clock, maxCanceled: MAX_CANCELED })
   // Would be taken for a job of this name.
-  app.get(`${JOBS}/cancel`, (request, reply) => {
+  app.get(`${JOBS}/cancel`, needs('operator'), (request, reply) => {
     reply.header('allow', 'POST')
     throw wrongMethod(request.method, ['POST'])
   })
-  app.post(`${JOBS}/cancel`, async (request, reply) => {
+  app.post(`${JOBS}/cancel`, needs('operator'), async (request, reply) => {
     const body = await readJsonBody(request, { maxBytes: MAX_BODY_BYTES })
     const wish = readCancelWish(body)
     const account = readAccount(isJsonObject(body) ? (body['account'] ?? null) : null)

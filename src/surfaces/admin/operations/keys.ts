@@ -5,6 +5,7 @@ import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import type { StoredKey } from '../../../domain/accounts/keys/api-key.ts'
 import type { ApiKeys } from '../../../domain/accounts/keys/api-keys.ts'
 import type { KeyStore } from '../../../domain/accounts/keys/key-store.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { toKeyView } from '../account-view.ts'
 import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
@@ -23,7 +24,7 @@ interface NewKeyBody {
 }
 
 export function createKey(app: FastifyInstance, { kit, apiKeys }: KeyOperationDeps): void {
-  app.post(`${ADMIN_PATH}/accounts/:id/keys`, async (request, reply) => {
+  app.post(`${ADMIN_PATH}/accounts/:id/keys`, needs('operator'), async (request, reply) => {
     const accountId = idOf(request)
     const body = await kit.readBody<NewKeyBody>(request, 'NewKey')
     const { name = '', scopes = null, expires_at: expires = null } = body
@@ -40,14 +41,14 @@ export function createKey(app: FastifyInstance, { kit, apiKeys }: KeyOperationDe
 }
 
 export function listKeys(app: FastifyInstance, { accounts, apiKeys }: KeyOperationDeps): void {
-  app.get(`${ADMIN_PATH}/accounts/:id/keys`, async (request, reply) => {
+  app.get(`${ADMIN_PATH}/accounts/:id/keys`, needs('operator'), async (request, reply) => {
     const keys = await apiKeys.list(mustFindAccount(accounts, idOf(request)).id)
     return sendJson(reply, 200, { keys: keys.map(toKeyView) })
   })
 }
 
 export function rotateKey(app: FastifyInstance, { kit, apiKeys }: KeyOperationDeps): void {
-  app.post(`${ADMIN_PATH}/keys/:id/rotate`, async (request, reply) => {
+  app.post(`${ADMIN_PATH}/keys/:id/rotate`, needs('operator'), async (request, reply) => {
     const id = idOf(request)
     const { overlap_seconds: seconds = 0 } = await kit.readBody<{ overlap_seconds?: number }>(request, 'KeyRotation')
     const through = kit.audited(request, { action: 'key.rotate', subject: id, details: { overlap_seconds: seconds } })
@@ -57,7 +58,7 @@ export function rotateKey(app: FastifyInstance, { kit, apiKeys }: KeyOperationDe
 }
 
 export function revokeKey(app: FastifyInstance, { kit, apiKeys }: KeyOperationDeps): void {
-  app.post(`${ADMIN_PATH}/keys/:id/revoke`, async (request, reply) => {
+  app.post(`${ADMIN_PATH}/keys/:id/revoke`, needs('operator'), async (request, reply) => {
     const id = idOf(request)
     const through = kit.audited(request, { action: 'key.revoke', subject: id, details: {} })
     return sendJson(reply, 200, toKeyView(await apiKeys.revoke(id, through.apiKeys)))

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { ServiceError } from '../../../domain/errors.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { ADMIN_PATH, type AdminKit } from '../admin-operation.ts'
 
@@ -17,7 +18,7 @@ const MAX_SHOWN_PROBLEMS = 20
 
 /** Reads the catalogue of models again and exchanges all of it, or nothing when it has a mistake. */
 export function reloadModels(app: FastifyInstance, { kit, reload }: ReloadModelsDeps): void {
-  app.post(`${ADMIN_PATH}/models/reload`, async (request, reply) => {
+  app.post(`${ADMIN_PATH}/models/reload`, needs('operator'), async (request, reply) => {
     const found = await reload()
     if (found.outcome === 'refused') throw new ServiceError('invalid_field', toMessage(found.problems))
     const { models } = found

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { PoolSignal, PoolSignals } from '../../../domain/deployments/pool-signals.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { ReportedNode, ReportNodes } from '../../../domain/service-nodes/node-report.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { ADMIN_PATH, idOf } from '../admin-operation.ts'
 
@@ -12,19 +13,19 @@ export interface NodeParts {
 }
 
 export function listNodes(app: FastifyInstance, { reportNodes }: NodeParts): void {
-  app.get(`${ADMIN_PATH}/nodes`, async (_request, reply) =>
+  app.get(`${ADMIN_PATH}/nodes`, needs('operator'), async (_request, reply) =>
     sendJson(reply, 200, { nodes: (await reportNodes()).map(toNodeView) }),
   )
 }
 
 export function listPools(app: FastifyInstance, { poolSignals }: NodeParts): void {
-  app.get(`${ADMIN_PATH}/pools`, async (_request, reply) =>
+  app.get(`${ADMIN_PATH}/pools`, needs('operator'), async (_request, reply) =>
     sendJson(reply, 200, { pools: (await poolSignals.list()).map(toPoolView) }),
   )
 }
 
 export function getPool(app: FastifyInstance, { poolSignals }: NodeParts): void {
-  app.get(`${ADMIN_PATH}/pools/:id`, async (request, reply) => {
+  app.get(`${ADMIN_PATH}/pools/:id`, needs('operator'), async (request, reply) => {
     const signal = await poolSignals.find(idOf(request))
     if (signal === null) throw new ServiceError('not_found', 'there is no pool with this id')
     return sendJson(reply, 200, toPoolView(signal))

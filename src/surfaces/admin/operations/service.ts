@@ -8,13 +8,14 @@ import type { DeploymentStore } from '../../../domain/deployments/deployment-sto
 import type { Deployments } from '../../../domain/deployments/deployments.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { ADMIN_PATH } from '../admin-operation.ts'
 import { readBefore, readLimit, readParameters, toPage } from '../page-query.ts'
 
 /** The contract, with the address at which this caller reached us. */
 export function getOpenapi(app: FastifyInstance, { specFor }: { readonly specFor: (baseUrl: string) => string }): void {
-  app.get(`${ADMIN_PATH}/openapi.json`, (request, reply) =>
+  app.get(`${ADMIN_PATH}/openapi.json`, needs('operator'), (request, reply) =>
     sendJson(reply, 200, specFor(serviceAddressOf(request).origin)),
   )
 }
@@ -32,7 +33,7 @@ export interface GetOverviewDeps {
 }
 
 export function getOverview(app: FastifyInstance, deps: GetOverviewDeps): void {
-  app.get(`${ADMIN_PATH}/overview`, async (_request, reply) => {
+  app.get(`${ADMIN_PATH}/overview`, needs('operator'), async (_request, reply) => {
     const { kind, version, workersOf } = deps
     const names = [DEFAULT_POOL, ...(deps.deployments?.list() ?? []).map(({ id }) => id)]
     const [jobs, loads] = await Promise.all([deps.countJobs(), deps.loads(names)])
@@ -43,7 +44,7 @@ export function getOverview(app: FastifyInstance, deps: GetOverviewDeps): void {
 }
 
 export function listAudit(app: FastifyInstance, { audit }: { readonly audit: AuditStore }): void {
-  app.get(`${ADMIN_PATH}/audit`, async (request, reply) => {
+  app.get(`${ADMIN_PATH}/audit`, needs('operator'), async (request, reply) => {
     const parameters = readParameters(request, ['limit', 'before', 'subject'])
     const [limit, before, subject] = [readLimit(parameters), readBefore(parameters), parameters.get('subject') ?? null]
     const found = await audit.list({ limit: limit + 1, before, subject })

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import { CHARGE_GROUPS } from '../../../domain/credits/charges.ts'
 import type { ReportUsage } from '../../../domain/credits/usage-report.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { readUsageWish, toUsageView, USAGE_PARAMETERS } from '../../kit/usage-view.ts'
 import { ADMIN_PATH } from '../admin-operation.ts'
@@ -15,7 +16,7 @@ interface UsageDeps {
 }
 
 export function getUsage(app: FastifyInstance, { accounts, reportUsage }: UsageDeps): void {
-  app.get(`${ADMIN_PATH}/usage`, async (request, reply) => {
+  app.get(`${ADMIN_PATH}/usage`, needs('operator'), async (request, reply) => {
     const parameters = readParameters(request, [...USAGE_PARAMETERS, 'account'])
     const wish = readUsageWish(parameters, CHARGE_GROUPS)
     const asked = parameters.get('account') ?? null

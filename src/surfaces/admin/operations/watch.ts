@@ -12,6 +12,7 @@ import {
   type ServiceSeries,
 } from '../../../domain/jobs/read/service-series.ts'
 import type { SummaryStore } from '../../../domain/jobs/summaries/summary-store.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { readNumber } from '../../kit/request-url.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { SharedStreams, StreamSession } from '../../kit/streams/shared-streams.ts'
@@ -38,7 +39,7 @@ const OPERATOR = { accountId: 'operator', scopes: null, keyId: null }
 
 export function getEvents(app: FastifyInstance, deps: WatchDeps): void {
   const { kit, bus, summaries, streams, sessionOf, headersOf, log } = deps
-  app.get(`${ADMIN_PATH}/events`, { exposeHeadRoute: false }, async (request, reply) => {
+  app.get(`${ADMIN_PATH}/events`, { ...needs('operator'), exposeHeadRoute: false }, async (request, reply) => {
     const session = sessionOf(request)
     await streams.open(reply.raw, {
       caller: OPERATOR,
@@ -63,7 +64,7 @@ const MAX_POINTS = 1000
 
 /** At most a thousand points of each, the newest last. */
 export function getSeries(app: FastifyInstance, { kit, series }: WatchDeps): void {
-  app.get(`${ADMIN_PATH}/series`, (request, reply) => {
+  app.get(`${ADMIN_PATH}/series`, needs('operator'), (request, reply) => {
     const parameters = readParameters(request, ['names', 'step', 'points'])
     const names = readNames(parameters.get('names'))
     const step = readNumber(parameters, 'step', { fallback: 60, max: MAX_STEP_SECONDS })

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { ApiKey, StoredKey } from '../../../domain/accounts/keys/api-key.ts'
 import type { KeyStore } from '../../../domain/accounts/keys/key-store.ts'
 import { givesCredentials, poolsOf, type WorkerKeys } from '../../../domain/workers/worker-keys.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
 
@@ -26,7 +27,7 @@ interface NewWorkerKeyBody {
 const DEFAULT_POOLS = ['default']
 
 export function createWorkerKey(app: FastifyInstance, { kit, workerKeys, takesWorkers }: WorkerKeyDeps): void {
-  app.post(`${ADMIN_PATH}/workers/keys`, async (request, reply) => {
+  app.post(`${ADMIN_PATH}/workers/keys`, needs('operator'), async (request, reply) => {
     const body = await kit.readBody<NewWorkerKeyBody>(request, 'NewWorkerKey')
     const { name = '', pools = DEFAULT_POOLS, credentials = false, expires_at: expires = null } = body
     const through = (key: string): KeyStore => {
@@ -42,14 +43,14 @@ export function createWorkerKey(app: FastifyInstance, { kit, workerKeys, takesWo
 }
 
 export function listWorkerKeys(app: FastifyInstance, { workerKeys }: WorkerKeyDeps): void {
-  app.get(`${ADMIN_PATH}/workers/keys`, async (_request, reply) => {
+  app.get(`${ADMIN_PATH}/workers/keys`, needs('operator'), async (_request, reply) => {
     const keys = await workerKeys.list()
     return sendJson(reply, 200, { keys: keys.map(toWorkerKeyView) })
   })
 }
 
 export function revokeWorkerKey(app: FastifyInstance, { kit, workerKeys }: WorkerKeyDeps): void {
-  app.post(`${ADMIN_PATH}/workers/keys/:id/revoke`, async (request, reply) => {
+  app.post(`${ADMIN_PATH}/workers/keys/:id/revoke`, needs('operator'), async (request, reply) => {
     const id = idOf(request)
     const through = kit.audited(request, { action: 'worker_key.revoke', subject: id, details: {} })
     return sendJson(reply, 200, toWorkerKeyView(await workerKeys.revoke(id, through.apiKeys)))

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { isUuid } from '../../../../lib/ids.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJobArchive, sendJobsArchive } from '../../kit/jobs/outputs-archive.ts'
 import { readParameters } from '../../kit/request-url.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
@@ -11,7 +12,7 @@ import { jobIdOf } from './job.ts'
 const MAX_JOBS = 100
 
 export function getJobOutputsZip(app: FastifyInstance, deps: ConsoleDeps): void {
-  app.get(`${CONSOLE_API}/jobs/:id/outputs.zip`, async (request, reply) => {
+  app.get(`${CONSOLE_API}/jobs/:id/outputs.zip`, needs('jobs:read'), async (request, reply) => {
     const { accountId } = deps.callerOf(request)
     const job = await deps.jobs.reader.find(accountId, jobIdOf(request))
     return sendJobArchive(reply, job, deps.console.openContent)
@@ -19,7 +20,7 @@ export function getJobOutputsZip(app: FastifyInstance, deps: ConsoleDeps): void 
 }
 
 export function getOutputsZip(app: FastifyInstance, deps: ConsoleDeps): void {
-  app.get(`${CONSOLE_API}/outputs.zip`, async (request, reply) => {
+  app.get(`${CONSOLE_API}/outputs.zip`, needs('jobs:read'), async (request, reply) => {
     const { accountId } = deps.callerOf(request)
     const ids = readIds(readParameters(request.raw.url ?? '', ['jobs']).get('jobs') ?? '')
     const jobs: Job[] = []

@@ -1,12 +1,13 @@
 import type { FastifyInstance } from 'fastify'
 import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'
 import type { ListedEngine } from '../../../domain/engine/directory/engine-directory.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 
 /** Figures alone: which engines there are is the operator's business. */
 export function getEngines(app: FastifyInstance, { console: parts }: ConsoleDeps): void {
-  app.get(`${CONSOLE_API}/engines`, (_request, reply) => {
+  app.get(`${CONSOLE_API}/engines`, needs('jobs:read'), (_request, reply) => {
     const engines = parts.engines(DEFAULT_POOL).filter(({ state }) => state !== 'standby')
     const taking = engines.filter(({ state }) => state === 'ready')
     const starting = engines.filter(({ state }) => state === 'starting').length

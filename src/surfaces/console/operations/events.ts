@@ -2,6 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { systemTicker } from '../../../../lib/waiting/uptime.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { readSession } from '../../kit/guards/session-cookie.ts'
 import { toSummaryView } from '../../kit/jobs/summary-view.ts'
 import { createSummaryFeed } from '../../kit/streams/summary-feed.ts'
@@ -9,7 +10,7 @@ import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 
 export function getEvents(app: FastifyInstance, deps: ConsoleDeps): void {
   const { callerOf, console: parts, bus, clock, files, log, streams } = deps
-  app.get(`${CONSOLE_API}/events`, { exposeHeadRoute: false }, async (request, reply) => {
+  app.get(`${CONSOLE_API}/events`, { ...needs('jobs:read'), exposeHeadRoute: false }, async (request, reply) => {
     const caller = callerOf(request)
     const { accountId } = caller
     await streams.open(reply.raw, {

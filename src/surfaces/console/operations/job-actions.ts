@@ -6,6 +6,7 @@ import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { noSuchJob } from '../../../domain/jobs/read/job-reader.ts'
 import { readMetadata } from '../../../domain/jobs/submit/job-metadata.ts'
 import { readJsonBody } from '../../kit/bodies/json-body.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { createCancelMany, readCancelWish } from '../../kit/jobs/cancel-many.ts'
 import { toSummaryView } from '../../kit/jobs/summary-view.ts'
 import { sendJson } from '../../kit/send-json.ts'
@@ -19,7 +20,7 @@ const MAX_BODY_BYTES = 1_048_576
 /** `dry_run` tells how many it would be, so that a person can be asked first. */
 export function cancelJobs(app: FastifyInstance, { callerOf, jobs, console: parts, clock }: ConsoleDeps): void {
   const cancelMany = createCancelMany({ summaries: parts.summaries, clock, maxCanceled: MAX_CANCELED })
-  app.post(`${CONSOLE_API}/jobs/cancel`, async (request, reply) => {
+  app.post(`${CONSOLE_API}/jobs/cancel`, needs('jobs:write'), async (request, reply) => {
     const { accountId } = callerOf(request)
     const wish = readCancelWish(await readJsonBody(request, { maxBytes: MAX_BODY_BYTES }))
     const outcome = await cancelMany(accountId, wish, ({ id }, { isOnlyQueued }) =>
@@ -35,7 +36,7 @@ export function cancelJobs(app: FastifyInstance, { callerOf, jobs, console: part
  */
 export function rerunJob(app: FastifyInstance, deps: ConsoleDeps): void {
   const { callerOf, jobs, console: parts, clock, limits } = deps
-  app.post(`${CONSOLE_API}/jobs/:id/rerun`, async (request, reply) => {
+  app.post(`${CONSOLE_API}/jobs/:id/rerun`, needs('jobs:write'), async (request, reply) => {
     const { accountId, keyId } = callerOf(request)
     const jobId = jobIdOf(request)
     const body = await readJsonBody(request, { maxBytes: limits.maxBodyBytes })

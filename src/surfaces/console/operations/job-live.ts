@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { systemTicker } from '../../../../lib/waiting/uptime.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 import { createJobFeed } from '../streams/job-feed.ts'
 import { toStreamTerms } from './events.ts'
@@ -9,7 +10,7 @@ import { jobIdOf } from './job.ts'
 
 export function getJobLive(app: FastifyInstance, deps: ConsoleDeps): void {
   const { callerOf, console: parts, log, streams } = deps
-  app.get(`${CONSOLE_API}/jobs/:id/live`, { exposeHeadRoute: false }, async (request, reply) => {
+  app.get(`${CONSOLE_API}/jobs/:id/live`, { ...needs('jobs:read'), exposeHeadRoute: false }, async (request, reply) => {
     const caller = callerOf(request)
     const { accountId } = caller
     const jobId = jobIdOf(request)

@@ -11,6 +11,7 @@ import type { GraphLayout } from '../../../domain/jobs/submit/graph-layout.ts'
 import { type JobDetails, NO_FILTER } from '../../../domain/jobs/summaries/summary-store.ts'
 import { isTerminal, type JobStatus } from '../../../domain/jobs/transitions.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { layoutOf, toDetailView } from '../../kit/jobs/job-detail-view.ts'
 import { readFields } from '../../kit/jobs/job-filters.ts'
 import { countSlots, readNodes, toErrorView, toWaitView } from '../../kit/jobs/job-view.ts'
@@ -38,7 +39,7 @@ async function findRecord({ callerOf, jobs }: ConsoleDeps, request: FastifyReque
 
 export function getJob(app: FastifyInstance, deps: ConsoleDeps): void {
   const { callerOf, console: parts, clock } = deps
-  app.get(JOB, async (request, reply) => {
+  app.get(JOB, needs('jobs:read'), async (request, reply) => {
     const caller = callerOf(request)
     const { accountId } = caller
     const jobId = jobIdOf(request)
@@ -85,7 +86,7 @@ export function getJob(app: FastifyInstance, deps: ConsoleDeps): void {
 }
 
 export function getJobNodes(app: FastifyInstance, deps: ConsoleDeps): void {
-  app.get(`${JOB}/nodes`, async (request, reply) => {
+  app.get(`${JOB}/nodes`, needs('jobs:read'), async (request, reply) => {
     const record = await findRecord(deps, request)
     const { job, workflow } = record
     const live = isHeld(job.status) ? await deps.console.liveRuns.read(job.id) : null
@@ -109,7 +110,7 @@ export async function findLayout(
 
 export function getJobLayout(app: FastifyInstance, deps: ConsoleDeps): void {
   const { callerOf } = deps
-  app.get(`${JOB}/layout`, async (request, reply) => {
+  app.get(`${JOB}/layout`, needs('jobs:read'), async (request, reply) => {
     const layout = await findLayout(deps, callerOf(request).accountId, jobIdOf(request))
     if (layout === null) throw new ServiceError('not_found', 'no editor said where the nodes of this job are')
     return sendJson(reply, 200, layout)
@@ -125,7 +126,7 @@ const DEFAULT_LINES = 1000
 const MAX_LINES = 5000
 
 export function getJobLogs(app: FastifyInstance, { callerOf, jobs, console: parts }: ConsoleDeps): void {
-  app.get(`${JOB}/logs`, async (request, reply) => {
+  app.get(`${JOB}/logs`, needs('jobs:read'), async (request, reply) => {
     const { accountId } = callerOf(request)
     const job = await jobs.reader.find(accountId, jobIdOf(request))
     const fields = readFields(request.raw.url ?? '')

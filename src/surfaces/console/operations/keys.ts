@@ -5,6 +5,7 @@ import type { ApiKey } from '../../../domain/accounts/keys/api-key.ts'
 import type { OwnKeys } from '../../../domain/accounts/keys/own-keys.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { readJsonBody } from '../../kit/bodies/json-body.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { readParameters } from '../../kit/request-url.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
@@ -14,7 +15,7 @@ const MAX_OVERLAP_SECONDS = 2_592_000
 const PATH = `${CONSOLE_API}/keys`
 
 export function listKeys(app: FastifyInstance, { callerOf, console: parts }: ConsoleDeps): void {
-  app.get(PATH, async (request, reply) => {
+  app.get(PATH, needs('keys:write'), async (request, reply) => {
     const { accountId, keyId } = callerOf(request)
     readParameters(request.raw.url ?? '', [])
     const keys = await mustHaveKeys(parts.keys).list(accountId)
@@ -23,7 +24,7 @@ export function listKeys(app: FastifyInstance, { callerOf, console: parts }: Con
 }
 
 export function createKey(app: FastifyInstance, { callerOf, console: parts }: ConsoleDeps): void {
-  app.post(PATH, async (request, reply) => {
+  app.post(PATH, needs('keys:write'), async (request, reply) => {
     const [caller, keys] = [callerOf(request), mustHaveKeys(parts.keys)]
     const body = await readBody(request, ['name', 'scopes', 'expires_at'])
     const wish = { name: readName(body), scopes: readScopes(body), expiresAt: readExpiry(body) }
@@ -34,7 +35,7 @@ export function createKey(app: FastifyInstance, { callerOf, console: parts }: Co
 
 /** A new secret under the same id; the old one counts for `overlap_seconds` more. */
 export function rotateKey(app: FastifyInstance, { callerOf, console: parts }: ConsoleDeps): void {
-  app.post(`${PATH}/:id/rotate`, async (request, reply) => {
+  app.post(`${PATH}/:id/rotate`, needs('keys:write'), async (request, reply) => {
     const [caller, keys] = [callerOf(request), mustHaveKeys(parts.keys)]
     const seconds = Number((await readBody(request, ['overlap_seconds']))['overlap_seconds'] ?? 0)
     if (!Number.isInteger(seconds) || seconds < 0 || seconds > MAX_OVERLAP_SECONDS)
@@ -46,7 +47,7 @@ export function rotateKey(app: FastifyInstance, { callerOf, console: parts }: Co
 
 /** Its pages and streams end within a second. */
 export function revokeKey(app: FastifyInstance, { callerOf, console: parts }: ConsoleDeps): void {
-  app.delete(`${PATH}/:id`, async (request, reply) => {
+  app.delete(`${PATH}/:id`, needs('keys:write'), async (request, reply) => {
     await mustHaveKeys(parts.keys).revoke(callerOf(request), idOf(request))
     return reply.code(204).send()
   })

@@ -8,6 +8,7 @@ import { readJsonBody } from '../../kit/bodies/json-body.ts'
 import { matchesEtag, quoteDigest } from '../../kit/content/etag.ts'
 import { createTimeCursors } from '../../kit/cursor.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { readFields, readLimit } from '../../kit/jobs/job-filters.ts'
 import { toContentPath } from '../../kit/jobs/job-view.ts'
 import { sendJson } from '../../kit/send-json.ts'
@@ -16,7 +17,7 @@ import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 /** The catalog is large and seldom changes: it is serialised once, and a caller that already has it gets 304. */
 export function listNodes(app: FastifyInstance, { catalog }: ConsoleDeps): void {
   let written: { readonly of: NodeCatalog; readonly text: string; readonly etag: string } | null = null
-  app.get(`${CONSOLE_API}/nodes`, (request, reply) => {
+  app.get(`${CONSOLE_API}/nodes`, needs('jobs:read'), (request, reply) => {
     const current = catalog()
     if (written?.of !== current) written = write(current)
     const { text, etag } = written
@@ -47,7 +48,7 @@ const MAX_LISTED = 20_000
 /** The cursor counts the entries of the pages before. An upload in between can make an entry appear twice, never hide one. */
 export function listAssets(app: FastifyInstance, { callerOf, assets, console: parts }: ConsoleDeps): void {
   const cursors = createTimeCursors(parts.cursorSecret)
-  app.get(`${CONSOLE_API}/assets`, async (request, reply) => {
+  app.get(`${CONSOLE_API}/assets`, needs('assets:read'), async (request, reply) => {
     const { accountId } = callerOf(request)
     const { mountPrefix } = serviceAddressOf(request)
     const fields = readFields(request.raw.url ?? '')
@@ -91,7 +92,7 @@ function toPath(name: string): string {
 }
 
 export function listForms(app: FastifyInstance, { callerOf, userFiles }: ConsoleDeps): void {
-  app.get(`${CONSOLE_API}/forms`, async (request, reply) => {
+  app.get(`${CONSOLE_API}/forms`, needs('jobs:read'), async (request, reply) => {
     const files = await userFiles.list(callerOf(request).accountId)
     const forms = files
       .filter(({ path }) => path.startsWith(FOLDER) && path.endsWith(ENDING))
@@ -105,7 +106,7 @@ export function listForms(app: FastifyInstance, { callerOf, userFiles }: Console
 }
 
 export function getForm(app: FastifyInstance, { callerOf, userFiles }: ConsoleDeps): void {
-  app.get(`${CONSOLE_API}/forms/:name`, async (request, reply) => {
+  app.get(`${CONSOLE_API}/forms/:name`, needs('jobs:read'), async (request, reply) => {
     const bytes = await userFiles.read(callerOf(request).accountId, toPath(formNameOf(request)))
     if (bytes === null) throw noSuchForm()
     return sendJson(reply, 200, Buffer.from(bytes))
@@ -114,7 +115,7 @@ export function getForm(app: FastifyInstance, { callerOf, userFiles }: ConsoleDe
 
 /** The form is kept as it is sent, every number with its digits. */
 export function putForm(app: FastifyInstance, { callerOf, userFiles }: ConsoleDeps): void {
-  app.put(`${CONSOLE_API}/forms/:name`, async (request, reply) => {
+  app.put(`${CONSOLE_API}/forms/:name`, needs('jobs:write'), async (request, reply) => {
     const name = formNameOf(request)
     const form = await readJsonBody(request, { maxBytes: MAX_FORM_BYTES })
     if (!isJsonObject(form)) throw new ServiceError('invalid_request', 'a form must be a JSON object')
@@ -126,7 +127,7 @@ export function putForm(app: FastifyInstance, { callerOf, userFiles }: ConsoleDe
 }
 
 export function deleteForm(app: FastifyInstance, { callerOf, userFiles }: ConsoleDeps): void {
-  app.delete(`${CONSOLE_API}/forms/:name`, async (request, reply) => {
+  app.delete(`${CONSOLE_API}/forms/:name`, needs('jobs:write'), async (request, reply) => {
     if (!(await userFiles.remove(callerOf(request).accountId, toPath(formNameOf(request))))) throw noSuchForm()
     return reply.code(204).send()
   })

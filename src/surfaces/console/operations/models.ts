@@ -8,6 +8,7 @@ import { describeModel, describePrice, titleOf } from '../../../domain/models/ca
 import { type Model, readModelId } from '../../../domain/models/catalog/model.ts'
 import { RouterError } from '../../../domain/models/router-error.ts'
 import { createTimeCursors } from '../../kit/cursor.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import type { ModelParts } from '../../kit/parts/console-parts.ts'
 import { readNumber, readParameters } from '../../kit/request-url.ts'
 import { sendJson } from '../../kit/send-json.ts'
@@ -18,7 +19,7 @@ const CALL_PAGE = { fallback: 50, max: 100 }
 const MESSAGE_MAX_LENGTH = 200
 
 export function listModels(app: FastifyInstance, { callerOf, console: { models } }: ConsoleDeps): void {
-  app.get(`${CONSOLE_API}/models`, async (request, reply) => {
+  app.get(`${CONSOLE_API}/models`, needs('models:read'), async (request, reply) => {
     const caller = callerOf(request)
     const parameters = readParameters(request.raw.url ?? '', ['after', 'limit'])
     const limit = readNumber(parameters, 'limit', MODEL_PAGE)
@@ -56,7 +57,7 @@ function toModelView(model: Model, whyNot: string | null) {
 /** Newest first. */
 export function listCalls(app: FastifyInstance, { callerOf, console: parts }: ConsoleDeps): void {
   const cursors = createTimeCursors(parts.cursorSecret)
-  app.get(`${CONSOLE_API}/calls`, async (request, reply) => {
+  app.get(`${CONSOLE_API}/calls`, needs('models:read'), async (request, reply) => {
     const { accountId } = callerOf(request)
     const parameters = readParameters(request.raw.url ?? '', ['model', 'state', 'limit', 'cursor'])
     const [modelId, status] = [readModel(parameters.get('model')), readStatus(parameters.get('state'))]

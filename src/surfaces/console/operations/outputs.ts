@@ -15,6 +15,7 @@ import {
 import { matchesEtag, quoteDigest } from '../../kit/content/etag.ts'
 import { createTimeCursors } from '../../kit/cursor.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { readFields, readFilter, readLimit } from '../../kit/jobs/job-filters.ts'
 import { toContentPath } from '../../kit/jobs/job-view.ts'
 import { sendJson } from '../../kit/send-json.ts'
@@ -28,7 +29,7 @@ const READ_OUTPUTS = 500
 /** A page ends behind a job, so it may have a few more than `limit`. */
 export function listOutputs(app: FastifyInstance, { callerOf, console: parts, clock }: ConsoleDeps): void {
   const cursors = createTimeCursors(parts.cursorSecret)
-  app.get(`${CONSOLE_API}/outputs`, async (request, reply) => {
+  app.get(`${CONSOLE_API}/outputs`, needs('jobs:read'), async (request, reply) => {
     const { accountId } = callerOf(request)
     const fields = readFields(request.raw.url ?? '')
     const { since, until } = readFilter(fields)
@@ -105,7 +106,7 @@ export function getThumbnail(app: FastifyInstance, { callerOf, console: parts, p
   const made = new BoundedMap<string, Uint8Array>(KEPT)
   // Decoding takes memory and a core.
   const decoding = createSemaphore(2)
-  app.get(`${CONSOLE_API}/thumbnails/:asset`, async (request, reply) => {
+  app.get(`${CONSOLE_API}/thumbnails/:asset`, needs('asset'), async (request, reply) => {
     const caller = callerOf(request)
     const { accountId } = caller
     const { asset: assetId } = request.params as { readonly asset: string }

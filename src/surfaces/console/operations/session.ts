@@ -7,6 +7,7 @@ import type { OpenedSession, SessionRole } from '../../../domain/accounts/sessio
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { readJsonBody } from '../../kit/bodies/json-body.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { readSession, writeSession } from '../../kit/guards/session-cookie.ts'
 import type { AccountStanding } from '../../kit/parts/console-parts.ts'
 import { lenientQueryOf } from '../../kit/request-url.ts'
@@ -19,11 +20,11 @@ const ROLES: readonly SessionRole[] = ['account', 'operator']
 
 /** Answers 200 also to those who are not signed in: the page then shows the form. */
 export function getSession(app: FastifyInstance, deps: ConsoleDeps): void {
-  app.get(`${CONSOLE_API}/session`, async (request, reply) => sendSession(request, reply, deps))
+  app.get(`${CONSOLE_API}/session`, needs('public'), async (request, reply) => sendSession(request, reply, deps))
 }
 
 export function createSession(app: FastifyInstance, deps: ConsoleDeps): void {
-  app.post(`${CONSOLE_API}/session`, async (request, reply) => {
+  app.post(`${CONSOLE_API}/session`, needs('public'), async (request, reply) => {
     const credential = await readCredentialField(request)
     const { role, session } = await deps.console.signIn.begin(credential, deps.gate.callerAddressOf(request.raw))
     reply.header('Set-Cookie', writeSession(serviceAddressOf(request), role, session.text))
@@ -33,7 +34,7 @@ export function createSession(app: FastifyInstance, deps: ConsoleDeps): void {
 
 /** `?everywhere=1` ends all sessions that began with the same credential. */
 export function endSession(app: FastifyInstance, deps: ConsoleDeps): void {
-  app.delete(`${CONSOLE_API}/session`, async (request, reply) => {
+  app.delete(`${CONSOLE_API}/session`, needs('public'), async (request, reply) => {
     const address = serviceAddressOf(request)
     const isEverywhere = lenientQueryOf(request.raw.url ?? '').get('everywhere') === '1'
     for (const role of ROLES) {

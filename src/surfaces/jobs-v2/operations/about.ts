@@ -1,5 +1,6 @@
 /** What the API says of itself. */
 import type { FastifyInstance } from 'fastify'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import { API_PATH } from '../views/links.ts'
@@ -10,7 +11,7 @@ import { API_PATH } from '../views/links.ts'
  */
 export function getHealth(app: FastifyInstance, { upstream }: { readonly upstream: string | null }): void {
   const healthy = Buffer.from(JSON.stringify({ status: 'healthy', ...(upstream !== null && { upstream }) }))
-  app.get(`${API_PATH}/health`, (_request, reply) => sendJson(reply, 200, healthy))
+  app.get(`${API_PATH}/health`, needs('public'), (_request, reply) => sendJson(reply, 200, healthy))
 }
 
 interface GetOpenapiDeps {
@@ -21,7 +22,7 @@ interface GetOpenapiDeps {
 
 /** The contract itself, with the address at which this caller reached us. */
 export function getOpenapi(app: FastifyInstance, { contextOf, documentFor }: GetOpenapiDeps): void {
-  app.get(`${API_PATH}/openapi.json`, (request, reply) => {
+  app.get(`${API_PATH}/openapi.json`, needs('any_scope'), (request, reply) => {
     const { origin, mountPrefix } = contextOf(request)
     return sendJson(reply, 200, documentFor(origin + mountPrefix))
   })

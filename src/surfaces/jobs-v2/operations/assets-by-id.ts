@@ -2,6 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type FindAsset, mustRead, type OpenContent, type RemoveAsset } from '../../../domain/assets/asset-content.ts'
 import { asksToDownload, DOWNLOAD, sendContent } from '../../kit/content/send-content.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import { toAssetView, toLinked } from '../views/asset-view.ts'
@@ -19,7 +20,7 @@ const ASSET_ROUTE = `${API_PATH}/assets/:id`
 
 /** The record, always with a fresh URL. */
 function getAsset(app: FastifyInstance, { contextOf, findAsset, contentLinks }: AssetsByIdDeps): void {
-  app.get(ASSET_ROUTE, async (request, reply) => {
+  app.get(ASSET_ROUTE, needs('asset'), async (request, reply) => {
     const context = contextOf(request)
     await mustRead(context, () => findAsset(context.accountId, idOf(request)))
     const asset = await findAsset(context.accountId, idOf(request))
@@ -29,7 +30,7 @@ function getAsset(app: FastifyInstance, { contextOf, findAsset, contentLinks }: 
 
 /** Removes the record; the bytes stay as long as another record uses them. */
 function deleteAsset(app: FastifyInstance, { contextOf, removeAsset }: AssetsByIdDeps): void {
-  app.delete(ASSET_ROUTE, async (request, reply) => {
+  app.delete(ASSET_ROUTE, needs('assets:write'), async (request, reply) => {
     const { accountId } = contextOf(request)
     await removeAsset(accountId, idOf(request))
     return reply.code(204).send()
@@ -45,6 +46,7 @@ function getAssetContent(app: FastifyInstance, deps: AssetsByIdDeps): void {
   app.route({
     method: ['GET', 'HEAD'],
     url: `${ASSET_ROUTE}/content`,
+    ...needs('asset'),
     handler: async (request, reply) => {
       const context = contextOf(request)
       await mustRead(context, () => findAsset(context.accountId, idOf(request)))

@@ -4,6 +4,7 @@ import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
 import type { AssetFromHash, HasBlob } from '../../../domain/assets/create/asset-from-hash.ts'
 import type { AssetFromPath } from '../../../domain/assets/create/asset-from-path.ts'
 import { invalidField } from '../../../domain/errors.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import { readWireHash, toAssetView, toLinked } from '../views/asset-view.ts'
@@ -23,7 +24,7 @@ export function headAssetByHash(
   app: FastifyInstance,
   { contextOf, hasBlob }: Pick<AssetsWithoutUploadDeps, 'contextOf' | 'hasBlob'>,
 ): void {
-  app.head(`${API_PATH}/assets/by-hash/:hash`, async (request, reply) => {
+  app.head(`${API_PATH}/assets/by-hash/:hash`, needs('assets:read'), async (request, reply) => {
     const { accountId } = contextOf(request)
     const hash = readWireHash((request.params as { hash: string }).hash)
     const isThere = hash !== null && (await hasBlob(accountId, hash))
@@ -36,7 +37,7 @@ export function assetFromHash(
   app: FastifyInstance,
   { contextOf, assetFromHash, contentLinks }: Omit<AssetsWithoutUploadDeps, 'hasBlob' | 'assetFromPath'>,
 ): void {
-  app.post(`${API_PATH}/assets/from-hash`, async (request, reply) => {
+  app.post(`${API_PATH}/assets/from-hash`, needs('assets:write'), async (request, reply) => {
     const context = contextOf(request)
     const body = await readAssetBody(request)
     const fields = { hash: readHash(body.member('hash')), filePath: body.text('file_path'), ...body.common() }
@@ -52,7 +53,7 @@ export function assetFromPath(
   app: FastifyInstance,
   { contextOf, assetFromPath, contentLinks }: Omit<AssetsWithoutUploadDeps, 'hasBlob' | 'assetFromHash'>,
 ): void {
-  app.post(`${API_PATH}/assets/from-path`, async (request, reply) => {
+  app.post(`${API_PATH}/assets/from-path`, needs('assets:write'), async (request, reply) => {
     const context = contextOf(request)
     const body = await readAssetBody(request)
     const path = body.text('path')

@@ -2,6 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { OpenContent } from '../../../domain/assets/asset-content.ts'
 import type { Batches } from '../../../domain/jobs/batches/batches.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJobsArchive } from '../../kit/jobs/outputs-archive.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { ContextOf } from '../jobs-operation.ts'
@@ -18,7 +19,7 @@ interface BatchesByIdDeps {
 const BATCH_ROUTE = `${API_PATH}/batches/:id`
 
 function getBatch(app: FastifyInstance, { contextOf, batches, linkStyle }: BatchesByIdDeps): void {
-  app.get(BATCH_ROUTE, async (request, reply) => {
+  app.get(BATCH_ROUTE, needs('jobs:read'), async (request, reply) => {
     const context = contextOf(request)
     const batch = await batches.find(context, idOf(request))
     return sendJson(reply, 200, toBatchView(batch, { base: context, style: linkStyle }))
@@ -27,7 +28,7 @@ function getBatch(app: FastifyInstance, { contextOf, batches, linkStyle }: Batch
 
 /** Whatever body comes is ignored. */
 function cancelBatch(app: FastifyInstance, { contextOf, batches, linkStyle }: BatchesByIdDeps): void {
-  app.post(`${BATCH_ROUTE}/cancel`, async (request, reply) => {
+  app.post(`${BATCH_ROUTE}/cancel`, needs('jobs:write'), async (request, reply) => {
     const context = contextOf(request)
     const batch = await batches.cancel(context, idOf(request))
     return sendJson(reply, 200, toBatchView(batch, { base: context, style: linkStyle }))
@@ -35,7 +36,7 @@ function cancelBatch(app: FastifyInstance, { contextOf, batches, linkStyle }: Ba
 }
 
 function getBatchOutputs(app: FastifyInstance, { contextOf, batches, openContent }: BatchesByIdDeps): void {
-  app.get(`${BATCH_ROUTE}/outputs.zip`, async (request, reply) => {
+  app.get(`${BATCH_ROUTE}/outputs.zip`, needs('jobs:read'), async (request, reply) => {
     const context = contextOf(request)
     const id = idOf(request)
     const jobs = await batches.jobs(context, id)

@@ -13,6 +13,7 @@ import { carriedTexts, withoutOddNumbers } from '../../../domain/workflows/conve
 import type { ConvertFile } from '../../../domain/workflows/convert/convert-file.ts'
 import { claimOf } from '../../kit/bodies/body-memory.ts'
 import { parseLosslessBody, readBodyBytes } from '../../kit/bodies/json-body.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import { toConvertedView } from '../views/converted-view.ts'
@@ -26,7 +27,7 @@ interface ConvertWorkflowDeps {
 
 export function convertWorkflow(app: FastifyInstance, deps: ConvertWorkflowDeps): void {
   const { contextOf, convertFile, maxBodyBytes } = deps
-  app.post(`${API_PATH}/workflows/convert`, async (request, reply) => {
+  app.post(`${API_PATH}/workflows/convert`, needs('jobs:write'), async (request, reply) => {
     const { pool } = contextOf(request)
     const bytes = await readBodyBytes(request.raw, { maxBytes: maxBodyBytes })
     const texts = readEmbeddedTexts(memorySource(bytes))

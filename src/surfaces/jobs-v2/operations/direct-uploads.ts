@@ -12,6 +12,7 @@ import {
 } from '../../../domain/assets/create/direct-upload.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { readIdempotencyKey } from '../../../domain/idempotency/idempotency-key.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import { readWireHash, toAssetView, toLinked } from '../views/asset-view.ts'
@@ -31,7 +32,7 @@ const MAX_COMPLETION_BYTES = 2 * 1024 * 1024
 const ETAG = /^[\x21-\x7e]{1,256}$/
 
 function beginDirectUpload(app: FastifyInstance, { contextOf, directUploads }: DirectUploadDeps): void {
-  app.post(PATH, async (request, reply) => {
+  app.post(PATH, needs('assets:write'), async (request, reply) => {
     const { accountId } = contextOf(request)
     const actions = mustBeOffered(directUploads)
     const body = await readAssetBody(request)
@@ -57,7 +58,7 @@ function beginDirectUpload(app: FastifyInstance, { contextOf, directUploads }: D
 }
 
 function signDirectUploadParts(app: FastifyInstance, { contextOf, directUploads }: DirectUploadDeps): void {
-  app.post(`${PATH}/parts`, async (request, reply) => {
+  app.post(`${PATH}/parts`, needs('assets:write'), async (request, reply) => {
     const { accountId } = contextOf(request)
     const actions = mustBeOffered(directUploads)
     const body = await readAssetBody(request)
@@ -71,7 +72,7 @@ function completeDirectUpload(
   app: FastifyInstance,
   { contextOf, contentLinks, directUploads }: DirectUploadDeps,
 ): void {
-  app.post(`${PATH}/complete`, async (request, reply) => {
+  app.post(`${PATH}/complete`, needs('assets:write'), async (request, reply) => {
     const context = contextOf(request)
     const actions = mustBeOffered(directUploads)
     const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])
@@ -86,7 +87,7 @@ function completeDirectUpload(
 }
 
 function abandonDirectUpload(app: FastifyInstance, { contextOf, directUploads }: DirectUploadDeps): void {
-  app.post(`${PATH}/abandon`, async (request, reply) => {
+  app.post(`${PATH}/abandon`, needs('assets:write'), async (request, reply) => {
     const { accountId } = contextOf(request)
     const actions = mustBeOffered(directUploads)
     const token = required('upload_id', (await readAssetBody(request)).text('upload_id'))

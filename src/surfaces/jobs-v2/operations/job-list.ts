@@ -12,6 +12,7 @@ import type { ListJobs, ListRequest } from '../../../domain/jobs/read/list-jobs.
 import { isMetadataKey, isMetadataValue } from '../../../domain/jobs/submit/job-metadata.ts'
 import { JOB_STATUSES, type JobStatus } from '../../../domain/jobs/transitions.ts'
 import type { TimeCursors } from '../../kit/cursor.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { type QueryPair, readQuery, refuseRepeated } from '../../kit/request-url.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { ContextOf } from '../jobs-operation.ts'
@@ -30,7 +31,7 @@ interface ListJobsDeps {
 const COMMA = Buffer.from(',')
 
 export function listJobs(app: FastifyInstance, { contextOf, list, jobBytes, cursors, turns }: ListJobsDeps): void {
-  app.get(`${API_PATH}/jobs`, async (request, reply) => {
+  app.get(`${API_PATH}/jobs`, needs('jobs:read'), async (request, reply) => {
     const context = contextOf(request)
     const query = readListQuery(request.raw.url ?? '', context, cursors)
     const { jobs, next } = await list(context.accountId, query.request)

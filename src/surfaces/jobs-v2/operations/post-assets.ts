@@ -11,6 +11,7 @@ import type { UploadFields } from '../../../domain/assets/create/upload-fields.t
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { readIdempotencyKey } from '../../../domain/idempotency/idempotency-key.ts'
 import { type MultipartForm, readMultipart } from '../../kit/bodies/multipart.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import { readWireHash, toAssetView, toLinked } from '../views/asset-view.ts'
@@ -49,7 +50,7 @@ export function postAssets(app: FastifyInstance, deps: PostAssetsDeps): void {
     }
   }
 
-  app.post(`${API_PATH}/assets`, async (request, reply) => {
+  app.post(`${API_PATH}/assets`, needs('assets:write'), async (request, reply) => {
     const context = contextOf(request)
     const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])
     refuseDeclaredLength(request.raw, forAccount(maxUploadBytes, context.accountId))

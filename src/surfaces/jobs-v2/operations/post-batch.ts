@@ -7,6 +7,7 @@ import { readIdempotencyKey } from '../../../domain/idempotency/idempotency-key.
 import { BatchRefusedError, type SubmitBatch } from '../../../domain/jobs/batches/submit-batch.ts'
 import { parseLosslessBody, readBodyBytes } from '../../kit/bodies/json-body.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { toComplaint } from '../jobs-errors.ts'
 import type { ContextOf } from '../jobs-operation.ts'
@@ -26,7 +27,7 @@ interface PostBatchDeps {
 
 export function postBatch(app: FastifyInstance, deps: PostBatchDeps): void {
   const { contextOf, submitBatch, check, turns, maxBodyBytes, linkStyle } = deps
-  app.post(`${API_PATH}/jobs/batch`, async (request, reply) => {
+  app.post(`${API_PATH}/jobs/batch`, needs('jobs:write'), async (request, reply) => {
     const context = contextOf(request)
     const { accountId, keyId, pool } = context
     const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])

@@ -4,6 +4,7 @@ import { readIdempotencyKey } from '../../../domain/idempotency/idempotency-key.
 import type { Submit } from '../../../domain/jobs/submit/submit-job.ts'
 import { readJsonBody } from '../../kit/bodies/json-body.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import type { JobBytes } from '../views/job-bytes.ts'
@@ -20,7 +21,7 @@ interface PostJobsDeps {
 
 export function postJobs(app: FastifyInstance, deps: PostJobsDeps): void {
   const { contextOf, submit, check, jobBytes, maxBodyBytes } = deps
-  app.post(`${API_PATH}/jobs`, async (request, reply) => {
+  app.post(`${API_PATH}/jobs`, needs('jobs:write'), async (request, reply) => {
     const context = contextOf(request)
     const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])
     const body = await readJsonBody(request, { maxBytes: maxBodyBytes })

@@ -7,6 +7,7 @@ import { isUuid } from '../../../../lib/ids.ts'
 import type { PerAccount } from '../../../domain/accounts/limits/tiers.ts'
 import type { ResumableUploads, UploadStanding } from '../../../domain/assets/resumable/resumable-uploads.ts'
 import { ServiceError } from '../../../domain/errors.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import {
@@ -30,7 +31,7 @@ const PATH = `${API_PATH}/uploads`
 
 /** "A successful response MUST contain the Tus-Version header." It needs no credential. */
 export function getUploadProtocol(app: FastifyInstance, { maxBytes }: { readonly maxBytes: PerAccount }): void {
-  app.options(PATH, { config: { answersOptions: true } }, async (_request, reply) => {
+  app.options(PATH, { config: { ...needs('public').config, answersOptions: true } }, async (_request, reply) => {
     reply.headers({
       Allow: 'OPTIONS, POST',
       'Tus-Resumable': TUS_VERSION,
@@ -44,7 +45,7 @@ export function getUploadProtocol(app: FastifyInstance, { maxBytes }: { readonly
 }
 
 function createUpload(app: FastifyInstance, { contextOf, resumable }: ResumableUploadDeps): void {
-  app.post(PATH, async (request, reply) => {
+  app.post(PATH, needs('assets:write'), async (request, reply) => {
     mustSpeakTus(request, reply)
     const { accountId, mountPrefix } = contextOf(request)
     refuseConcatenation(request)
@@ -62,7 +63,7 @@ function createUpload(app: FastifyInstance, { contextOf, resumable }: ResumableU
 }
 
 function headUpload(app: FastifyInstance, { contextOf, resumable }: ResumableUploadDeps): void {
-  app.head(`${PATH}/:id`, async (request, reply) => {
+  app.head(`${PATH}/:id`, needs('assets:write'), async (request, reply) => {
     mustSpeakTus(request, reply)
     const standing = await resumable.find({ accountId: contextOf(request).accountId, id: idOf(request) })
     const { lengthBytes, metadata } = standing.upload
@@ -74,7 +75,7 @@ function headUpload(app: FastifyInstance, { contextOf, resumable }: ResumableUpl
 }
 
 function getUpload(app: FastifyInstance, { contextOf, resumable }: ResumableUploadDeps): void {
-  app.get(`${PATH}/:id`, { exposeHeadRoute: false }, async (request, reply) => {
+  app.get(`${PATH}/:id`, { ...needs('assets:write'), exposeHeadRoute: false }, async (request, reply) => {
     const { accountId } = contextOf(request)
     const { upload, offsetBytes } = await resumable.find({ accountId, id: idOf(request) })
     return sendJson(reply, 200, {
@@ -88,7 +89,7 @@ function getUpload(app: FastifyInstance, { contextOf, resumable }: ResumableUplo
 }
 
 function appendUpload(app: FastifyInstance, { contextOf, resumable }: ResumableUploadDeps): void {
-  app.patch(`${PATH}/:id`, async (request, reply) => {
+  app.patch(`${PATH}/:id`, needs('assets:write'), async (request, reply) => {
     mustSpeakTus(request, reply)
     const { accountId } = contextOf(request)
     const id = idOf(request)
@@ -100,7 +101,7 @@ function appendUpload(app: FastifyInstance, { contextOf, resumable }: ResumableU
 }
 
 function deleteUpload(app: FastifyInstance, { contextOf, resumable }: ResumableUploadDeps): void {
-  app.delete(`${PATH}/:id`, async (request, reply) => {
+  app.delete(`${PATH}/:id`, needs('assets:write'), async (request, reply) => {
     mustSpeakTus(request, reply)
     await resumable.terminate({ accountId: contextOf(request).accountId, id: idOf(request) })
     return reply.code(204).send()

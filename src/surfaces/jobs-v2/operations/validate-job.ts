@@ -5,6 +5,7 @@ import { readIdempotencyKey } from '../../../domain/idempotency/idempotency-key.
 import type { TrySubmit } from '../../../domain/jobs/submit/dry-run.ts'
 import { readJsonBody } from '../../kit/bodies/json-body.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import { createDryRunView, type Forecast } from '../views/dry-run-view.ts'
@@ -22,7 +23,7 @@ interface ValidateJobDeps {
 export function validateJob(app: FastifyInstance, deps: ValidateJobDeps): void {
   const { contextOf, trySubmit, check, maxBodyBytes } = deps
   const toView = createDryRunView(deps.forecast)
-  app.post(`${API_PATH}/jobs/validate`, async (request, reply) => {
+  app.post(`${API_PATH}/jobs/validate`, needs('jobs:write'), async (request, reply) => {
     const { accountId, keyId, pool } = contextOf(request)
     const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])
     const body = mustBeObject(await readJsonBody(request, { maxBytes: maxBodyBytes }))

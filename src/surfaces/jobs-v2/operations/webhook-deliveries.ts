@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import { invalidField } from '../../../domain/errors.ts'
 import { DELIVERY_STATES, type DeliveryState } from '../../../domain/webhooks/webhook.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { readParameters } from '../../kit/request-url.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { toAttemptView, toDeliveryView } from '../views/webhook-view.ts'
@@ -12,7 +13,7 @@ const MAX_LIMIT = 100
 const DEFAULT_LIMIT = 20
 
 function listWebhookDeliveries(app: FastifyInstance, { contextOf, webhooks }: WebhookDeps): void {
-  app.get(DELIVERIES_PATH, async (request, reply) => {
+  app.get(DELIVERIES_PATH, needs('jobs:read'), async (request, reply) => {
     const query = readParameters(request.raw.url ?? '', ['webhook_id', 'job_id', 'status', 'before', 'limit'])
     const [endpointId, subject, before] = [query.get('webhook_id'), query.get('job_id'), query.get('before')]
     const state = readState(query.get('status'))
@@ -31,14 +32,14 @@ function listWebhookDeliveries(app: FastifyInstance, { contextOf, webhooks }: We
 }
 
 function getWebhookDelivery(app: FastifyInstance, { contextOf, webhooks }: WebhookDeps): void {
-  app.get(`${DELIVERIES_PATH}/:id`, async (request, reply) => {
+  app.get(`${DELIVERIES_PATH}/:id`, needs('jobs:read'), async (request, reply) => {
     const { delivery, attempts } = await webhooks.delivery(contextOf(request).accountId, idOf(request))
     return sendJson(reply, 200, { ...toDeliveryView(delivery), attempt_list: attempts.map(toAttemptView) })
   })
 }
 
 function replayWebhookDelivery(app: FastifyInstance, { contextOf, webhooks }: WebhookDeps): void {
-  app.post(`${DELIVERIES_PATH}/:id/replay`, async (request, reply) =>
+  app.post(`${DELIVERIES_PATH}/:id/replay`, needs('jobs:write'), async (request, reply) =>
     sendJson(reply, 202, toDeliveryView(await webhooks.replay(contextOf(request).accountId, idOf(request)))),
   )
 }

@@ -1,10 +1,10 @@
 /** The webhooks of an account: added, changed, tried out and removed. A secret is shown only in the answer that made it. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { toSecretText } from '../../../../lib/standard-webhooks.ts'
-import { mustHaveScope } from '../../../domain/accounts/caller.ts'
 import type { Webhooks } from '../../../domain/webhooks/manage-webhooks.ts'
 import { type Endpoint, USUAL_EVENTS } from '../../../domain/webhooks/webhook.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { readParameters } from '../../kit/request-url.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { ContextOf } from '../jobs-operation.ts'
@@ -36,7 +36,7 @@ function sendShown(
 }
 
 function listWebhooks(app: FastifyInstance, { contextOf, webhooks }: WebhookDeps): void {
-  app.get(WEBHOOKS_PATH, async (request, reply) => {
+  app.get(WEBHOOKS_PATH, needs('jobs:read'), async (request, reply) => {
     readParameters(request.raw.url ?? '', [])
     const endpoints = await webhooks.list(contextOf(request).accountId)
     return sendJson(reply, 200, { webhooks: endpoints.map(toWebhookView) })
@@ -44,7 +44,7 @@ function listWebhooks(app: FastifyInstance, { contextOf, webhooks }: WebhookDeps
 }
 
 function createWebhook(app: FastifyInstance, { contextOf, webhooks, check }: WebhookDeps): void {
-  app.post(WEBHOOKS_PATH, async (request, reply) => {
+  app.post(WEBHOOKS_PATH, needs('jobs:write'), async (request, reply) => {
     const body = await readWebhookBody(request, check, 'WebhookCreateRequest')
     const low = body['credits_low_usd']
     const shown = await webhooks.create(contextOf(request).accountId, {
@@ -59,22 +59,21 @@ function createWebhook(app: FastifyInstance, { contextOf, webhooks, check }: Web
 }
 
 function getWebhookSecret(app: FastifyInstance, { contextOf, webhooks }: WebhookDeps): void {
-  app.get(`${WEBHOOKS_PATH}/secret`, async (request, reply) => {
+  app.get(`${WEBHOOKS_PATH}/secret`, needs('jobs:write'), async (request, reply) => {
     const context = contextOf(request)
     // A caller that may only read jobs must not be able to forge signatures of the service.
-    mustHaveScope(context, 'jobs:write')
     return sendJson(reply, 200, { secret: toSecretText(webhooks.commonSecret(context.accountId)) })
   })
 }
 
 function getWebhook(app: FastifyInstance, { contextOf, webhooks }: WebhookDeps): void {
-  app.get(WEBHOOK_ROUTE, async (request, reply) =>
+  app.get(WEBHOOK_ROUTE, needs('jobs:read'), async (request, reply) =>
     sendJson(reply, 200, toWebhookView(await webhooks.find(contextOf(request).accountId, idOf(request)))),
   )
 }
 
 function updateWebhook(app: FastifyInstance, { contextOf, webhooks, check }: WebhookDeps): void {
-  app.patch(WEBHOOK_ROUTE, async (request, reply) => {
+  app.patch(WEBHOOK_ROUTE, needs('jobs:write'), async (request, reply) => {
     const body = await readWebhookBody(request, check, 'WebhookUpdateRequest')
     const changed = await webhooks.change(contextOf(request).accountId, idOf(request), {
       ...(body['url'] !== undefined && { url: body['url'] as string }),
@@ -90,14 +89,14 @@ function updateWebhook(app: FastifyInstance, { contextOf, webhooks, check }: Web
 }
 
 function deleteWebhook(app: FastifyInstance, { contextOf, webhooks }: WebhookDeps): void {
-  app.delete(WEBHOOK_ROUTE, async (request, reply) => {
+  app.delete(WEBHOOK_ROUTE, needs('jobs:write'), async (request, reply) => {
     await webhooks.remove(contextOf(request).accountId, idOf(request))
     return reply.code(204).send()
   })
 }
 
 function rotateWebhookSecret(app: FastifyInstance, { contextOf, webhooks, check }: WebhookDeps): void {
-  app.post(`${WEBHOOK_ROUTE}/rotate`, async (request, reply) => {
+  app.post(`${WEBHOOK_ROUTE}/rotate`, needs('jobs:write'), async (request, reply) => {
     const body = await readWebhookBody(request, check, 'WebhookRotateRequest')
     const seconds = (body['overlap_seconds'] as number | undefined) ?? DEFAULT_OVERLAP_SECONDS
     const shown = await webhooks.rotate(contextOf(request).accountId, idOf(request), { overlapMs: seconds * 1000 })
@@ -106,13 +105,13 @@ function rotateWebhookSecret(app: FastifyInstance, { contextOf, webhooks, check 
 }
 
 function testWebhook(app: FastifyInstance, { contextOf, webhooks }: WebhookDeps): void {
-  app.post(`${WEBHOOK_ROUTE}/test`, async (request, reply) =>
+  app.post(`${WEBHOOK_ROUTE}/test`, needs('jobs:write'), async (request, reply) =>
     sendJson(reply, 202, { delivery_id: await webhooks.test(contextOf(request).accountId, idOf(request)) }),
   )
 }
 
 function replayWebhook(app: FastifyInstance, { contextOf, webhooks, check }: WebhookDeps): void {
-  app.post(`${WEBHOOK_ROUTE}/replay`, async (request, reply) => {
+  app.post(`${WEBHOOK_ROUTE}/replay`, needs('jobs:write'), async (request, reply) => {
     const body = await readWebhookBody(request, check, 'WebhookReplayRequest')
     const range = {
       from: readTime(body['from'], 'from'),

@@ -9,6 +9,7 @@ import type { WeightManager, WeightUpload } from '../../../domain/engine/weights
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { readJsonBody } from '../../kit/bodies/json-body.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { readParameters } from '../../kit/request-url.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { API_PATH } from '../views/links.ts'
@@ -27,7 +28,7 @@ const MAX_BODY_BYTES = 65_536
 const HOLD_MS = 3_600_000
 
 function beginWeightUpload(app: FastifyInstance, { weights, check, note }: WeightUploadDeps): void {
-  app.post(WEIGHTS_PATH, async (request, reply) => {
+  app.post(WEIGHTS_PATH, needs('operator'), async (request, reply) => {
     const body = await readJsonBody(request, { maxBytes: MAX_BODY_BYTES })
     if (!isJsonObject(body)) throw new ServiceError('invalid_request', 'the body must be a JSON object')
     const problem = check('WeightUploadRequest', body, 'body')
@@ -57,18 +58,20 @@ function toInvalid(problem: string): ServiceError {
 }
 
 function listWeightUploads(app: FastifyInstance, { weights }: WeightUploadDeps): void {
-  app.get(UPLOADS_PATH, async (request, reply) => {
+  app.get(UPLOADS_PATH, needs('operator'), async (request, reply) => {
     readParameters(request.raw.url ?? '', [])
     return sendJson(reply, 200, { uploads: (await weights.list()).map(toUploadView) })
   })
 }
 
 function getWeightUpload(app: FastifyInstance, { weights }: WeightUploadDeps): void {
-  app.get(UPLOAD_ROUTE, async (request, reply) => sendUpload(reply, 200, await weights.find(idOf(request))))
+  app.get(UPLOAD_ROUTE, needs('operator'), async (request, reply) =>
+    sendUpload(reply, 200, await weights.find(idOf(request))),
+  )
 }
 
 function sendWeightPart(app: FastifyInstance, { weights, note }: WeightUploadDeps): void {
-  app.patch(UPLOAD_ROUTE, async (request, reply) => {
+  app.patch(UPLOAD_ROUTE, needs('operator'), async (request, reply) => {
     const offset = request.headers['upload-offset']
     if (typeof offset !== 'string' || !/^\d{1,16}$/.test(offset))
       throw new ServiceError('invalid_request', 'the header Upload-Offset must say where these bytes begin, such as 0')
@@ -91,7 +94,7 @@ async function* bodyOf({ raw }: FastifyRequest): AsyncGenerator<Uint8Array> {
 }
 
 function abandonWeightUpload(app: FastifyInstance, { weights }: WeightUploadDeps): void {
-  app.delete(UPLOAD_ROUTE, async (request, reply) => {
+  app.delete(UPLOAD_ROUTE, needs('operator'), async (request, reply) => {
     await weights.abandon(idOf(request))
     return reply.code(204).send()
   })
@@ -100,7 +103,7 @@ function abandonWeightUpload(app: FastifyInstance, { weights }: WeightUploadDeps
 const NAMED = ['engine', 'folder', 'name'] as const
 
 function deleteWeight(app: FastifyInstance, { weights, note }: WeightUploadDeps): void {
-  app.delete(WEIGHTS_PATH, async (request, reply) => {
+  app.delete(WEIGHTS_PATH, needs('operator'), async (request, reply) => {
     const parameters = readParameters(request.raw.url ?? '', [...NAMED, 'force'])
     const [engineId, folder, name] = NAMED.map((parameter) => {
       const value = parameters.get(parameter) ?? ''

@@ -4,6 +4,7 @@ import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'
 import { compareWeights, type ListedWeight } from '../../../domain/engine/weights/weight-files.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { createCursorSeal } from '../../kit/cursor.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { readNumber, readParameters } from '../../kit/request-url.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import type { ContextOf } from '../jobs-operation.ts'
@@ -36,7 +37,7 @@ export function listWeights(app: FastifyInstance, { contextOf, weightsOf, cursor
     return { engineId: engineId ?? '', folder: folder ?? null, name: name ?? '' }
   }
 
-  app.get(WEIGHTS_PATH, (request, reply) => {
+  app.get(WEIGHTS_PATH, needs('jobs:read'), (request, reply) => {
     const parameters = readParameters(request.raw.url ?? '', [...Object.keys(FILTERS), 'limit', 'cursor'])
     const limit = readNumber(parameters, 'limit', LIMIT)
     const pool = contextOf(request).pool ?? DEFAULT_POOL

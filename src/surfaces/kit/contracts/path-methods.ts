@@ -4,6 +4,7 @@
  */
 import type { FastifyInstance } from 'fastify'
 import { ServiceError } from '../../../domain/errors.ts'
+import { needs, type Right } from '../guards/rights.ts'
 
 export interface PathMethods {
   /** With parameters in braces. */
@@ -29,7 +30,11 @@ export function compileMethods(paths: readonly PathMethods[]): MethodsOf {
 }
 
 /** Routes that keep a path with parameters from answering for one without. */
-export function refuseShadowedMethods(app: FastifyInstance, paths: readonly PathMethods[], methodsOf: MethodsOf): void {
+export function refuseShadowedMethods(
+  app: FastifyInstance,
+  { paths, methodsOf }: { readonly paths: readonly PathMethods[]; readonly methodsOf: MethodsOf },
+  right: Right,
+): void {
   for (const { template } of paths) {
     if (countParameters(template) > 0) continue
     const own = methodsOf(template)
@@ -39,6 +44,7 @@ export function refuseShadowedMethods(app: FastifyInstance, paths: readonly Path
     app.route({
       method,
       url: template,
+      ...needs(right),
       handler(request, reply) {
         reply.header('Allow', own.join(', '))
         throw wrongMethod(request.method, own)

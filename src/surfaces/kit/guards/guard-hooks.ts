@@ -18,9 +18,6 @@ interface GuardOptions {
   readonly allowedMethods: (path: string) => readonly string[]
 }
 
-/** Route config of pages that a link on another site may lead to; they hold no data of anybody. */
-export const PUBLIC_PAGE = { isPublicPage: true } as const
-
 const ADDRESS = Symbol('address')
 type Addressed = FastifyRequest & { [ADDRESS]?: ServiceAddress }
 

@@ -19,11 +19,11 @@ export function getHistory(api: Api, deps: OperationDeps): void {
   const { jobs, accountOf, turns } = deps
   const toObject = (records: readonly RecordedJob[]) => turns.run(objectSteps(records, deps))
 
-  api.both('GET', '/history', async (request, reply) => {
+  api.both('GET', '/history', 'jobs:read', async (request, reply) => {
     const range = readHistoryRange(queryOf(request))
     return sendJsonText(reply, await toObject(await jobs.records.history(accountOf(request), range)))
   })
-  api.both('GET', '/history/:id', async (request, reply) => {
+  api.both('GET', '/history/:id', 'jobs:read', async (request, reply) => {
     const found = await jobs.records.historyOf(accountOf(request), paramOf(request, 'id'))
     return sendJsonText(reply, await toObject(found === null ? [] : [found]))
   })
@@ -42,13 +42,13 @@ function* objectSteps(records: readonly RecordedJob[], deps: PromptViewDeps): Wo
 /** The hosted v1's form: a list with the newest first, and one entry with an object for its prompt. */
 export function getHistoryV2(api: Api, deps: OperationDeps): void {
   const { jobs, accountOf } = deps
-  api.both('GET', '/history_v2', async (request, reply) => {
+  api.both('GET', '/history_v2', 'jobs:read', async (request, reply) => {
     const records = await jobs.records.history(accountOf(request), readHistoryRange(queryOf(request)))
     const write = (one: RecordedJob) => toHistoryV2Entry(one, deps, { isListed: true })
     const entries = await deps.turns.run(mapSteps(records.toReversed(), write))
     return sendJsonText(reply, `{"history":[${entries.join(',')}]}`)
   })
-  api.both('GET', '/history_v2/:id', async (request, reply) => {
+  api.both('GET', '/history_v2/:id', 'jobs:read', async (request, reply) => {
     const found = await jobs.records.historyOf(accountOf(request), paramOf(request, 'id'))
     if (found === null) throw new ServiceError('not_found', 'there is no finished prompt with this id')
     const entry = toHistoryV2Entry(found, deps, { isListed: false })
@@ -58,7 +58,7 @@ export function getHistoryV2(api: Api, deps: OperationDeps): void {
 
 /** Takes entries out of the history. The jobs themselves stay, with their outputs, until their retention ends. */
 export function postHistory(api: Api, { jobs, accountOf, limits }: OperationDeps): void {
-  api.both('POST', '/history', async (request, reply) => {
+  api.both('POST', '/history', 'jobs:write', async (request, reply) => {
     const body = await readLooseObject(request, limits.maxBodyBytes)
     const accountId = accountOf(request)
     const isClear = readSwitch(body, 'clear')

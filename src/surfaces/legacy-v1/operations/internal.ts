@@ -18,15 +18,15 @@ export function logs(api: Api, { jobs, accountOf, limits, logReaders }: Operatio
     return log.text.split('\n').flatMap((line) => (line === '' ? [] : [{ t, m: `${line}\n` }]))
   }
 
-  api.both('GET', '/internal/logs', async (request, reply) => {
+  api.both('GET', '/internal/logs', 'jobs:read', async (request, reply) => {
     const entries = await read(request)
     return sendJsonText(reply, JSON.stringify(entries.map(({ t, m }) => `${t} - ${m}`).join('')))
   })
-  api.both('GET', '/internal/logs/raw', async (request, reply) =>
+  api.both('GET', '/internal/logs/raw', 'jobs:read', async (request, reply) =>
     sendJson(reply, { entries: await read(request), size: TERMINAL_SIZE }),
   )
   // From now on the sockets of this client hear what the account's runs print.
-  api.both('PATCH', '/internal/logs/subscribe', async (request, reply) => {
+  api.both('PATCH', '/internal/logs/subscribe', 'jobs:read', async (request, reply) => {
     const { clientId, enabled } = await readLooseObject(request, limits.maxBodyBytes)
     const client = typeof clientId === 'string' ? toClientId(clientId) : null
     if (client !== null) logReaders.set(accountOf(request), client, enabled !== false)
@@ -38,7 +38,7 @@ const MAX_FILES = 1000
 
 /** Names of the account's files in one of the three folders, the newest first. Where they are stored is never told. */
 export function internalFiles(api: Api, { assets, accountOf }: OperationDeps): void {
-  api.both('GET', '/internal/files/:folder', async (request, reply) => {
+  api.both('GET', '/internal/files/:folder', 'assets:read', async (request, reply) => {
     const folder = readFolder(paramOf(request, 'folder'))
     if (folder === null) return sendJson(reply, { error: 'Invalid directory type' }, 400)
     const files = await assets.list(accountOf(request), folder, MAX_FILES)
@@ -48,5 +48,5 @@ export function internalFiles(api: Api, { assets, accountOf }: OperationDeps): v
       names.filter((name) => name !== '' && !name.startsWith('.')).map((name) => `${name} [${folder}]`),
     )
   })
-  api.both('GET', '/internal/folder_paths', async (_request, reply) => sendJson(reply, {}))
+  api.both('GET', '/internal/folder_paths', 'any_scope', async (_request, reply) => sendJson(reply, {}))
 }

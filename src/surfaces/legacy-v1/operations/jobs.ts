@@ -23,7 +23,7 @@ import { readLooseJson } from '../lenient-body.ts'
 
 /** Filtered, sorted and cut into pages. */
 export function listJobs(api: Api, deps: OperationDeps): void {
-  api.apiOnly('GET', '/jobs', async (request, reply) => {
+  api.apiOnly('GET', '/jobs', 'jobs:read', async (request, reply) => {
     const { filter, problem } = readJobListQuery(queryOf(request))
     if (filter === null) return sendJson(reply, { error: problem }, 400)
     const { jobs, total } = await deps.jobs.records.select(deps.accountOf(request), filter)
@@ -35,7 +35,7 @@ export function listJobs(api: Api, deps: OperationDeps): void {
 }
 
 export function getJob(api: Api, deps: OperationDeps): void {
-  api.apiOnly('GET', '/jobs/:id', async (request, reply) => {
+  api.apiOnly('GET', '/jobs/:id', 'jobs:read', async (request, reply) => {
     const found = await deps.jobs.records.find(deps.accountOf(request), paramOf(request, 'id'))
     if (found === null) return sendJson(reply, { error: 'Job not found' }, 404)
     return sendJsonText(reply, toJobDetail(found, deps))
@@ -44,7 +44,7 @@ export function getJob(api: Api, deps: OperationDeps): void {
 
 /** The status of a job in one word. Clients poll until one of the five final words appears. */
 export function getJobStatus(api: Api, { jobs, isAtLimit, accountOf, clock }: OperationDeps): void {
-  api.both('GET', '/job/:id/status', async (request, reply) => {
+  api.both('GET', '/job/:id/status', 'jobs:read', async (request, reply) => {
     const accountId = accountOf(request)
     const job = await jobs.reader.find(accountId, paramOf(request, 'id'))
     const facts = { now: clock.now(), isAtLimit: job.status === 'queued' && (await isAtLimit(accountId)) }
@@ -67,7 +67,7 @@ const DEFAULT_ASSETS = 20
 
 /** The files that a job made, and which output of which node each of them is. */
 export function getJobAssets(api: Api, deps: OperationDeps): void {
-  api.apiOnly('GET', '/jobs/:id/assets', async (request, reply) => {
+  api.apiOnly('GET', '/jobs/:id/assets', 'jobs:read', async (request, reply) => {
     const query = queryOf(request)
     const limit = Math.min(MAX_ASSETS, readInteger(query, 'limit') ?? DEFAULT_ASSETS)
     if (limit < 1) throw new ServiceError('invalid_request', 'limit must be a positive integer')
@@ -123,12 +123,12 @@ export function cancelJobs(api: Api, { jobs, accountOf, limits }: OperationDeps)
   const cancel = async (accountId: string, ids: readonly string[]) =>
     (await cancelAll(ids, { accountId, cancel: jobs.cancel, find: jobs.reader.find })).length > 0
 
-  api.apiOnly('POST', '/jobs/:id/cancel', async (request, reply) => {
+  api.apiOnly('POST', '/jobs/:id/cancel', 'jobs:write', async (request, reply) => {
     const cancelled = await cancel(accountOf(request), [paramOf(request, 'id')])
     return sendJson(reply, { cancelled })
   })
 
-  api.apiOnly('POST', '/jobs/cancel', async (request, reply) => {
+  api.apiOnly('POST', '/jobs/cancel', 'jobs:write', async (request, reply) => {
     const { ids, problem } = readJobIds(await readBody())
     if (problem !== null) return sendJson(reply, problem, 400)
     return sendJson(reply, { cancelled: await cancel(accountOf(request), ids) })

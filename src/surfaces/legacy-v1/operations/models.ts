@@ -28,15 +28,15 @@ export function getModels(api: Api, { catalog, assets, accountOf }: OperationDep
     )
   }
 
-  api.both('GET', '/models', async (_request, reply) => sendJson(reply, Object.keys(MODEL_FOLDERS)))
-  api.both('GET', '/models/:folder', async (request, reply) => {
+  api.both('GET', '/models', 'assets:read', async (_request, reply) => sendJson(reply, Object.keys(MODEL_FOLDERS)))
+  api.both('GET', '/models/:folder', 'assets:read', async (request, reply) => {
     const files = await list(accountOf(request), paramOf(request, 'folder'))
     return sendJson(
       reply,
       files.map(({ name }) => name),
     )
   })
-  api.both('GET', '/experiment/models', async (_request, reply) => {
+  api.both('GET', '/experiment/models', 'assets:read', async (_request, reply) => {
     const folders = Object.keys(MODEL_FOLDERS).filter((name) => !FOLDERS_WITHOUT_WEIGHTS.includes(name))
     return sendJson(
       reply,
@@ -47,14 +47,14 @@ export function getModels(api: Api, { catalog, assets, accountOf }: OperationDep
       })),
     )
   })
-  api.both('GET', '/experiment/models/:folder', async (request, reply) => {
+  api.both('GET', '/experiment/models/:folder', 'assets:read', async (request, reply) => {
     const files = await list(accountOf(request), paramOf(request, 'folder'))
     return sendJson(
       reply,
       files.map((file) => ({ ...file, pathIndex: 0 })),
     )
   })
-  api.both('GET', '/embeddings', async (request, reply) => {
+  api.both('GET', '/embeddings', 'assets:read', async (request, reply) => {
     const files = await list(accountOf(request), 'embeddings')
     // Prompts name embeddings without their file ending.
     return sendJson(
@@ -87,7 +87,7 @@ const LENGTH_BYTES = 8
 const MAX_HEADER_BYTES = 32 * 1024 * 1024
 
 export function getViewMetadata(api: Api, { assets, accountOf }: OperationDeps): void {
-  api.both('GET', '/view_metadata/:folder', async (request, reply) => {
+  api.both('GET', '/view_metadata/:folder', 'assets:read', async (request, reply) => {
     const name = queryOf(request).get('filename') ?? ''
     const path = `models/${paramOf(request, 'folder')}/${name}`
     const asset = name.endsWith('.safetensors') ? await assets.findUpload(accountOf(request), path) : null

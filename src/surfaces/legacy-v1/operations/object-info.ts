@@ -51,11 +51,11 @@ export function getObjectInfo(api: Api, { catalog, refreshLists, assets, account
   }
 
   // An editor asks for all of them at its start, and when its user wants to see what was put on a server just now.
-  api.both('GET', '/object_info', async (request, reply) => {
+  api.both('GET', '/object_info', 'any_scope', async (request, reply) => {
     await refreshLists()
     return sendJsonText(reply, await render(catalog().classTypes(), accountOf(request)))
   })
-  api.both('GET', '/object_info/:classType', async (request, reply) =>
+  api.both('GET', '/object_info/:classType', 'any_scope', async (request, reply) =>
     sendJsonText(reply, await render([paramOf(request, 'classType')], accountOf(request))),
   )
 }

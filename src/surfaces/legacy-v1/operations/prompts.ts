@@ -64,7 +64,7 @@ export function postPrompt(api: Api, deps: OperationDeps): void {
     }
   }
 
-  api.both('POST', PROMPT_PATH, async (request, reply) => {
+  api.both('POST', PROMPT_PATH, 'jobs:write', async (request, reply) => {
     const { fields, refusal } = readPrompt(await readLooseObject(request, deps.limits.maxBodyBytes))
     if (fields === null) return refuse(reply, refusal)
     const { number, outcome } = await submit(request, fields)
@@ -121,7 +121,7 @@ function toExtraData(request: FastifyRequest, { extraData, clientId }: PromptFie
 
 /** How many prompts of the account run or wait. Clients ask it to see whether the server is there. */
 export function getPrompt(api: Api, { jobs, accountOf }: OperationDeps): void {
-  api.both('GET', '/prompt', async (request, reply) => {
+  api.both('GET', '/prompt', 'jobs:read', async (request, reply) => {
     const remaining = await jobs.records.countLive(accountOf(request))
     return sendJson(reply, { exec_info: { queue_remaining: remaining } })
   })

@@ -8,7 +8,7 @@ import { readIds, readLooseObject, readSwitch } from '../lenient-body.ts'
 
 /** What runs, and what waits in the order in which it will run. */
 export function getQueue(api: Api, deps: OperationDeps): void {
-  api.both('GET', '/queue', async (request, reply) => {
+  api.both('GET', '/queue', 'jobs:read', async (request, reply) => {
     const records = await deps.jobs.records.live(deps.accountOf(request))
     const list = async (isPending: boolean) => {
       const listed = records.filter(({ job }) => (job.status === 'queued') === isPending)
@@ -23,7 +23,7 @@ export function getQueue(api: Api, deps: OperationDeps): void {
  * leaves the lists of this surface; its job is still found by its id.
  */
 export function postQueue(api: Api, { jobs, accountOf, limits }: OperationDeps): void {
-  api.both('POST', '/queue', async (request, reply) => {
+  api.both('POST', '/queue', 'jobs:write', async (request, reply) => {
     const body = await readLooseObject(request, limits.maxBodyBytes)
     const accountId = accountOf(request)
     const isClear = readSwitch(body, 'clear')
@@ -43,7 +43,7 @@ export function postQueue(api: Api, { jobs, accountOf, limits }: OperationDeps):
 
 /** Stops the named run, or the longest-running one of the account. A prompt that waits is left alone. */
 export function postInterrupt(api: Api, { jobs, accountOf, limits }: OperationDeps): void {
-  api.both('POST', '/interrupt', async (request, reply) => {
+  api.both('POST', '/interrupt', 'jobs:write', async (request, reply) => {
     const body = await readLooseObject(request, limits.maxBodyBytes)
     const wanted = body['prompt_id'] ?? null
     if (wanted !== null && typeof wanted !== 'string')

@@ -51,12 +51,12 @@ export function getSystemStats(api: Api, { version, isForEditor, isOneAccountFor
       },
     ],
   })
-  api.both('GET', '/system_stats', async (_request, reply) => sendJson(reply, toStats(readMemory())))
+  api.both('GET', '/system_stats', 'any_scope', async (_request, reply) => sendJson(reply, toStats(readMemory())))
 }
 
 /** What this server can do; the socket answers the same to a client that asks there. */
 export function getFeatures(api: Api, { features }: OperationDeps): void {
-  api.both('GET', '/features', async (_request, reply) => sendJson(reply, features))
+  api.both('GET', '/features', 'any_scope', async (_request, reply) => sendJson(reply, features))
 }
 
 const CONTRACT = new URL('../../../../spec/legacy-v1.openapi.json', import.meta.url)
@@ -69,7 +69,7 @@ export function loadContract({ gate, brands }: Pick<OperationDeps, 'gate' | 'bra
 /** The contract, with the address at which this caller reached us. */
 export function getOpenapi(api: Api, deps: OperationDeps): void {
   const { textFor } = loadContract(deps)
-  api.apiOnly('GET', '/openapi.json', async (request, reply) => {
+  api.apiOnly('GET', '/openapi.json', 'any_scope', async (request, reply) => {
     const { origin, mountPrefix } = serviceAddressOf(request)
     return sendJsonText(reply, textFor(origin + mountPrefix))
   })
@@ -77,7 +77,7 @@ export function getOpenapi(api: Api, deps: OperationDeps): void {
 
 /** The address of the socket, asked for without a handshake: the refusal says what to send. Handshakes never come here. */
 export function getWs(api: Api): void {
-  api.both('GET', '/ws', async () => {
+  api.both('GET', '/ws', 'jobs:read', async () => {
     throw new ServiceError('invalid_request', 'this address speaks WebSocket only: send a handshake (RFC 6455)')
   })
 }
@@ -93,15 +93,15 @@ const ASSETS_DISABLED = {
 
 /** Routes that clients call when they start, and whose answer never changes. */
 export function fixedAnswers(api: Api, { limits, editorScripts }: OperationDeps): void {
-  for (const path of EMPTY_MAPS) api.both('GET', path, async (_request, reply) => sendJson(reply, {}))
-  api.both('GET', '/extensions', async (_request, reply) => sendJson(reply, editorScripts))
-  api.both('GET', '/node_replacements', async (_request, reply) => sendJson(reply, describeReplacements()))
+  for (const path of EMPTY_MAPS) api.both('GET', path, 'any_scope', async (_request, reply) => sendJson(reply, {}))
+  api.both('GET', '/extensions', 'any_scope', async (_request, reply) => sendJson(reply, editorScripts))
+  api.both('GET', '/node_replacements', 'any_scope', async (_request, reply) => sendJson(reply, describeReplacements()))
   // Results are cached per account and bounded by memory: there is nothing that a caller could or should unload.
-  api.both('POST', '/free', async (request, reply) => {
+  api.both('POST', '/free', 'any_scope', async (request, reply) => {
     await readLooseJson(request, limits.maxBodyBytes)
     return sendJson(reply, {})
   })
   for (const path of ['/assets', '/tags'])
-    api.apiOnly('GET', path, async (_request, reply) => sendJson(reply, ASSETS_DISABLED, 503))
-  api.both('GET', '/health', async (_request, reply) => sendText(reply, 200, 'OK'))
+    api.apiOnly('GET', path, 'assets:read', async (_request, reply) => sendJson(reply, ASSETS_DISABLED, 503))
+  api.both('GET', '/health', 'any_scope', async (_request, reply) => sendText(reply, 200, 'OK'))
 }

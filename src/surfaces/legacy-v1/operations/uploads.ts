@@ -8,7 +8,7 @@ import { type Api, type OperationDeps, sendJson } from '../legacy-operation.ts'
 
 /** Takes a file in under the name that the caller gives it, or the next free one. */
 export function postUploadImage(api: Api, { assets, accountOf }: OperationDeps): void {
-  api.both('POST', '/upload/image', async (request, reply) => {
+  api.both('POST', '/upload/image', 'assets:write', async (request, reply) => {
     const accountId = accountOf(request)
     const { file, ...form } = await readUploadForm(request.raw, {
       take: (bytes) => assets.receive(bytes, { accountId }),
@@ -38,7 +38,7 @@ export function postUploadMask(api: Api, { assets, pictures, accountOf }: Operat
     return collectBytes(await assets.open(asset), MAX_PICTURE_BYTES)
   }
 
-  api.both('POST', '/upload/mask', async (request, reply) => {
+  api.both('POST', '/upload/mask', 'assets:write', async (request, reply) => {
     const accountId = accountOf(request)
     const form = await readUploadForm(request.raw, {
       take: (bytes) => collectBytes(bytes, MAX_PICTURE_BYTES),

@@ -18,7 +18,7 @@ import {
 const OWN_STYLE = 'user.css'
 
 export function userdata(api: Api, { userFiles, accountOf, isForEditor }: OperationDeps): void {
-  api.both('GET', '/userdata', async (request, reply) => {
+  api.both('GET', '/userdata', 'assets:read', async (request, reply) => {
     const query = queryOf(request)
     const dir = query.get('dir') ?? ''
     if (dir === '') return sendText(reply, 400, 'Directory not provided')
@@ -31,7 +31,7 @@ export function userdata(api: Api, { userFiles, accountOf, isForEditor }: Operat
     return sendJson(reply, toListing(files, options))
   })
 
-  api.both('GET', '/v2/userdata', async (request, reply) => {
+  api.both('GET', '/v2/userdata', 'assets:read', async (request, reply) => {
     const path = queryOf(request).get('path') ?? ''
     const folder = path === '' ? '' : readUserPath(path)
     if (folder === null) return sendText(reply, 403, 'Directory not allowed')
@@ -40,7 +40,7 @@ export function userdata(api: Api, { userFiles, accountOf, isForEditor }: Operat
     return sendJson(reply, toTree(all, folder))
   })
 
-  api.both('GET', '/userdata/:file', async (request, reply) => {
+  api.both('GET', '/userdata/:file', 'assets:read', async (request, reply) => {
     const path = readUserPath(paramOf(request, 'file'))
     const found = path === null ? null : await userFiles.read(accountOf(request), path)
     const bytes = found ?? (isForEditor && path === OWN_STYLE ? new Uint8Array() : null)
@@ -52,7 +52,7 @@ export function userdata(api: Api, { userFiles, accountOf, isForEditor }: Operat
       .send(Buffer.from(bytes))
   })
 
-  api.both('POST', '/userdata/:file', async (request, reply) => {
+  api.both('POST', '/userdata/:file', 'assets:write', async (request, reply) => {
     const path = readUserPath(paramOf(request, 'file'))
     if (path === null) return sendText(reply, 403, 'File not allowed')
     const bytes = await readBodyBytes(request.raw, { maxBytes: USER_FILE_MAX_BYTES })
@@ -63,7 +63,7 @@ export function userdata(api: Api, { userFiles, accountOf, isForEditor }: Operat
     )
   })
 
-  api.both('POST', '/userdata/:file/move/:dest', async (request, reply) => {
+  api.both('POST', '/userdata/:file/move/:dest', 'assets:write', async (request, reply) => {
     const from = readUserPath(paramOf(request, 'file'))
     const to = readUserPath(paramOf(request, 'dest'))
     if (from === null || to === null) return sendText(reply, 403, 'File not allowed')
@@ -72,7 +72,7 @@ export function userdata(api: Api, { userFiles, accountOf, isForEditor }: Operat
     return answer(request, reply, outcome)
   })
 
-  api.both('DELETE', '/userdata/:file', async (request, reply) => {
+  api.both('DELETE', '/userdata/:file', 'assets:write', async (request, reply) => {
     const path = readUserPath(paramOf(request, 'file'))
     const isRemoved = path !== null && (await userFiles.remove(accountOf(request), path))
     return isRemoved ? reply.code(204).send() : sendText(reply, 404, 'File not found')

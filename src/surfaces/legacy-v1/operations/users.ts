@@ -12,15 +12,17 @@ import { readLooseJson, readLooseObject } from '../lenient-body.ts'
 const MAX_NAME_LENGTH = 64
 
 export function users(api: Api, { newPromptId, limits }: OperationDeps): void {
-  api.both('GET', '/users', async (_request, reply) => sendJson(reply, { storage: 'server', migrated: true }))
-  api.both('POST', '/users', async (request, reply) => {
+  api.both('GET', '/users', 'any_scope', async (_request, reply) =>
+    sendJson(reply, { storage: 'server', migrated: true }),
+  )
+  api.both('POST', '/users', 'any_scope', async (request, reply) => {
     const { username } = await readLooseObject(request, limits.maxBodyBytes)
     const name = typeof username === 'string' ? username.replace(/[^\w-]/g, '').slice(0, MAX_NAME_LENGTH) : ''
     if (name === '') throw new ServiceError('invalid_request', 'username must be a name')
     // Nothing is kept under it: the next request is told apart by its credential, not by its name.
     return sendJsonText(reply, JSON.stringify(`${name}_${newPromptId()}`))
   })
-  api.apiOnly('GET', '/user', async (_request, reply) => sendJson(reply, { status: 'active' }))
+  api.apiOnly('GET', '/user', 'any_scope', async (_request, reply) => sendJson(reply, { status: 'active' }))
 }
 
 const SETTINGS_FILE = 'comfy.settings.json'
@@ -49,18 +51,18 @@ export function userSettings(api: Api, { userFiles, accountOf }: OperationDeps):
     return text
   }
 
-  api.both('GET', '/settings', async (request, reply) =>
+  api.both('GET', '/settings', 'assets:read', async (request, reply) =>
     sendJsonText(reply, stringifyLosslessJson(await read(accountOf(request)))),
   )
-  api.both('POST', '/settings', async (request, reply) =>
+  api.both('POST', '/settings', 'assets:write', async (request, reply) =>
     sendJsonText(reply, await merge(accountOf(request), await readLooseObject(request, MAX_SETTINGS_BYTES))),
   )
-  api.both('GET', '/settings/:id', async (request, reply) => {
+  api.both('GET', '/settings/:id', 'assets:read', async (request, reply) => {
     const settings = await read(accountOf(request))
     const id = paramOf(request, 'id')
     return sendJsonText(reply, stringifyLosslessJson(Object.hasOwn(settings, id) ? settings[id] : null))
   })
-  api.both('POST', '/settings/:id', async (request, reply) => {
+  api.both('POST', '/settings/:id', 'assets:write', async (request, reply) => {
     const value = await readLooseJson(request, MAX_SETTINGS_BYTES)
     await merge(accountOf(request), Object.fromEntries([[paramOf(request, 'id'), value]]))
     return sendJson(reply, {})

@@ -11,7 +11,7 @@ const MAX_RANGE_BYTES = 33_554_432
 
 /** Of MP4 and MOV; other files have none, as on a server that cannot read them. */
 export function getVideoMetadata(api: Api, { assets, callerOf }: OperationDeps): void {
-  api.both('GET', '/video_metadata', async (request, reply) => {
+  api.both('GET', '/video_metadata', 'asset', async (request, reply) => {
     const caller = callerOf(request)
     const find = async () => assets.find(caller.accountId, readLocation(queryOf(request)))
     await mustRead(caller, async () => (await find()) ?? { jobId: null })

@@ -73,7 +73,7 @@ export function getView(api: Api, deps: OperationDeps): void {
       .send()
   }
 
-  api.both('GET', '/view', async (request, reply) => {
+  api.both('GET', '/view', 'asset', async (request, reply) => {
     const caller = deps.callerOf(request)
     const { accountId } = caller
     const query = queryOf(request)

@@ -80,6 +80,7 @@ interface Newcomer {
 // Clients send one short message about themselves.
 const MAX_MESSAGE_BYTES = 65_536
 const MAX_CLIENT_ID_LENGTH = 256
+const RIGHT = 'jobs:read'
 /** One client gives a socket up after 10 s without a message, and does not count pings. */
 const STATUS_EVERY_MS = 5_000
 const PING_EVERY_MS = 5_000
@@ -141,7 +142,7 @@ export function createSockets(options: SocketsOptions): Sockets {
     refuseWhenClosed()
     mustNameNoDeployment(gate.addressOf(upgrade.request))
     const caller = await gate.authenticate(upgrade.request, 'socket')
-    mustHaveScope(caller, 'jobs:read')
+    mustHaveScope(caller, RIGHT)
     const channel = await hold(caller.accountId)
     let isJoined = false
     try {
@@ -270,7 +271,7 @@ export function createSockets(options: SocketsOptions): Sockets {
   }
 
   return {
-    upgrades: { open, answerError, takes: createTakes(gate.mountPrefix) },
+    upgrades: { right: RIGHT, open, answerError, takes: createTakes(gate.mountPrefix) },
     stats: () => ({ open: connections.size, ...counts }),
     close() {
       isClosed = true

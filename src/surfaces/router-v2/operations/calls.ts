@@ -5,10 +5,11 @@ import type { Access } from '../../../domain/models/access/model-access.ts'
 import type { EstimateModel } from '../../../domain/models/calls/run-call.ts'
 import type { Estimate } from '../../../domain/models/pricing/pricing.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { readCallInput } from '../requests/call-input.ts'
 import { openWithQuery } from '../requests/run-query.ts'
-import { type ContextOf, MODEL_ROUTE, type ModelParams } from '../router-operation.ts'
+import { type ContextOf, MODEL_ROUTE, type ModelParams, RUN_RIGHT } from '../router-operation.ts'
 import type { ServeRun } from '../serve-run.ts'
 
 interface CallsDeps {
@@ -23,7 +24,7 @@ interface CallsDeps {
 
 /** For requests that the hot path left to the framework. */
 function runModel(app: FastifyInstance, { contextOf, serveRun }: CallsDeps): void {
-  app.post<{ Params: ModelParams }>(MODEL_ROUTE, async (request, reply) => {
+  app.post<{ Params: ModelParams }>(MODEL_ROUTE, needs(RUN_RIGHT), async (request, reply) => {
     const { caller } = contextOf(request)
     const address = serviceAddressOf(request)
     reply.hijack()
@@ -34,7 +35,7 @@ function runModel(app: FastifyInstance, { contextOf, serveRun }: CallsDeps): voi
 /** What a call would cost. Nothing is dispatched or charged, and no price is promised. */
 function estimateModel(app: FastifyInstance, deps: CallsDeps): void {
   const { contextOf, access, estimate, pricedAt, maxBodyBytes } = deps
-  app.post<{ Params: ModelParams }>(`${MODEL_ROUTE}/estimate`, async (request, reply) => {
+  app.post<{ Params: ModelParams }>(`${MODEL_ROUTE}/estimate`, needs('models:run'), async (request, reply) => {
     const { caller } = contextOf(request)
     const opened = openWithQuery(
       await access.open(caller, request.params.provider, request.params.model),

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Access } from '../../../domain/models/access/model-access.ts'
 import type { Model } from '../../../domain/models/catalog/model.ts'
 import { toEtag } from '../../kit/content/etag.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { type ListCursors, readListQuery } from '../requests/model-list-query.ts'
 import { type ContextOf, MODEL_ROUTE, MODELS_PATH, type ModelParams, sendCached } from '../router-operation.ts'
 import { type ModelDocument, toModelDetail, toModelEntry } from '../views/model-view.ts'
@@ -18,7 +19,7 @@ interface ModelsDeps {
 
 /** A page of the catalogue, in the order of ids. */
 function listModels(app: FastifyInstance, { contextOf, access, cursors }: ModelsDeps): void {
-  app.get(MODELS_PATH, async (request, reply) => {
+  app.get(MODELS_PATH, needs('models:read'), async (request, reply) => {
     const { caller } = contextOf(request)
     const { catalog, isVisible } = await access.catalogFor(caller)
     const { limit, cursor } = readListQuery(request.raw.url ?? '')
@@ -35,13 +36,13 @@ function listModels(app: FastifyInstance, { contextOf, access, cursors }: Models
 
 /** With the address at which this caller reached us. */
 function getRouterOpenapi(app: FastifyInstance, { contextOf, documentFor }: ModelsDeps): void {
-  app.get(`${MODELS_PATH}/openapi.json`, (request, reply) =>
+  app.get(`${MODELS_PATH}/openapi.json`, needs('models:read'), (request, reply) =>
     sendCached(request, reply, documentFor(contextOf(request).baseUrl)),
   )
 }
 
 function getModel(app: FastifyInstance, { contextOf, access }: ModelsDeps): void {
-  app.get<{ Params: ModelParams }>(MODEL_ROUTE, async (request, reply) => {
+  app.get<{ Params: ModelParams }>(MODEL_ROUTE, needs('models:read'), async (request, reply) => {
     const { caller, baseUrl } = contextOf(request)
     const { model } = await access.find(caller, request.params.provider, request.params.model)
     return sendCached(request, reply, JSON.stringify(toModelDetail(model, baseUrl)))
@@ -49,7 +50,7 @@ function getModel(app: FastifyInstance, { contextOf, access }: ModelsDeps): void
 }
 
 function getModelOpenapi(app: FastifyInstance, { contextOf, access, documentOf }: ModelsDeps): void {
-  app.get<{ Params: ModelParams }>(`${MODEL_ROUTE}/openapi.json`, async (request, reply) => {
+  app.get<{ Params: ModelParams }>(`${MODEL_ROUTE}/openapi.json`, needs('models:read'), async (request, reply) => {
     const { caller } = contextOf(request)
     const { model } = await access.find(caller, request.params.provider, request.params.model)
     const { bytes, etag } = documentOf(model)

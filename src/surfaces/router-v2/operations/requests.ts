@@ -5,6 +5,7 @@ import type { Access } from '../../../domain/models/access/model-access.ts'
 import type { CallResult } from '../../../domain/models/calls/call-store.ts'
 import type { ModelQueue } from '../../../domain/models/queue/model-queue.ts'
 import { RouterError } from '../../../domain/models/router-error.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { mustBeResult } from '../../kit/model-calls.ts'
 import { lenientQueryOf } from '../../kit/request-url.ts'
 import { sendJson } from '../../kit/send-json.ts'
@@ -32,7 +33,7 @@ const REQUEST_ROUTE = `${MODEL_ROUTE}/requests/:requestId`
 /** 201 means that the call is durably recorded. */
 function submitRequest(app: FastifyInstance, deps: RequestsDeps): void {
   const { contextOf, access, queue, maxBodyBytes } = deps
-  app.post<{ Params: ModelParams }>(`${MODEL_ROUTE}/requests`, async (request, reply) => {
+  app.post<{ Params: ModelParams }>(`${MODEL_ROUTE}/requests`, needs('models:run'), async (request, reply) => {
     const { caller, baseUrl } = contextOf(request)
     const opened = openWithQuery(
       await access.open(caller, request.params.provider, request.params.model),
@@ -56,7 +57,7 @@ function submitRequest(app: FastifyInstance, deps: RequestsDeps): void {
 }
 
 function getRequestStatus(app: FastifyInstance, deps: RequestsDeps): void {
-  app.get<{ Params: RequestParams }>(`${REQUEST_ROUTE}/status`, async (request, reply) => {
+  app.get<{ Params: RequestParams }>(`${REQUEST_ROUTE}/status`, needs('models:read'), async (request, reply) => {
     const found = await deps.queue.find(...(await ownerAndIds(request, deps)))
     reply.header('retry-after', String(retryAfterOf(found)))
     return sendJson(reply, 200, toRequestView(found, deps.contextOf(request).baseUrl))
@@ -75,7 +76,7 @@ function getRequest(app: FastifyInstance, deps: RequestsDeps): void {
     return reply.send(body.kind === 'inline' ? Buffer.from(body.bytes) : await blobs.open(body.hash))
   }
 
-  app.get<{ Params: RequestParams }>(REQUEST_ROUTE, async (request, reply) => {
+  app.get<{ Params: RequestParams }>(REQUEST_ROUTE, needs('models:read'), async (request, reply) => {
     const found = await queue.find(...(await ownerAndIds(request, deps)))
     if (statusOf(found) !== 'COMPLETED') {
       reply.header('retry-after', String(retryAfterOf(found)))
@@ -88,7 +89,7 @@ function getRequest(app: FastifyInstance, deps: RequestsDeps): void {
 
 /** While the request waits this is free; later the provider is asked, and may finish all the same. */
 function cancelRequest(app: FastifyInstance, deps: RequestsDeps): void {
-  app.put<{ Params: RequestParams }>(`${REQUEST_ROUTE}/cancel`, async (request, reply) => {
+  app.put<{ Params: RequestParams }>(`${REQUEST_ROUTE}/cancel`, needs('models:run'), async (request, reply) => {
     await deps.queue.cancel(...(await ownerAndIds(request, deps)))
     return sendJson(reply, 202, { request_id: request.params.requestId, status: 'CANCELLATION_REQUESTED' })
   })

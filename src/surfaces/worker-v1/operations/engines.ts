@@ -4,6 +4,7 @@ import type { Clock } from '../../../../lib/clock.ts'
 import { MAX_CATALOG_BYTES } from '../../../domain/workers/guest-catalog.ts'
 import type { EngineFields } from '../../../domain/workers/wire/engine-wire.ts'
 import { readBodyBytes } from '../../kit/bodies/json-body.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { WORKER_PATH, type WorkerKit } from '../worker-operation.ts'
 
@@ -22,7 +23,7 @@ interface BeatBody {
 const CATALOG_MS = 120_000
 
 export function publishEngines(app: FastifyInstance, { kit }: EngineDeps): void {
-  app.put(`${WORKER_PATH}/engines`, async (request, reply) => {
+  app.put(`${WORKER_PATH}/engines`, needs('worker'), async (request, reply) => {
     const { engines } = await kit.readBody<{ readonly engines: readonly EngineFields[] }>(request, 'Engines')
     const { held, wishes } = await kit.gateway.engines.publish(kit.workerOf(request), kit.instanceOf(request), engines)
     return sendJson(reply, 200, { held, wishes })
@@ -30,14 +31,14 @@ export function publishEngines(app: FastifyInstance, { kit }: EngineDeps): void 
 }
 
 export function leaveService(app: FastifyInstance, { kit }: EngineDeps): void {
-  app.delete(`${WORKER_PATH}/engines`, async (request, reply) => {
+  app.delete(`${WORKER_PATH}/engines`, needs('worker'), async (request, reply) => {
     await kit.gateway.engines.leave(kit.workerOf(request), kit.instanceOf(request))
     return reply.code(204).send()
   })
 }
 
 export function putCatalog(app: FastifyInstance, { kit }: EngineDeps): void {
-  app.put(`${WORKER_PATH}/catalogs/:hash`, async (request, reply) => {
+  app.put(`${WORKER_PATH}/catalogs/:hash`, needs('worker'), async (request, reply) => {
     const bytes = await readBodyBytes(request.raw, { maxBytes: MAX_CATALOG_BYTES, deadlineMs: CATALOG_MS })
     const { hash } = request.params as { readonly hash: string }
     await kit.gateway.engines.putCatalog(kit.workerOf(request), hash, bytes)
@@ -46,7 +47,7 @@ export function putCatalog(app: FastifyInstance, { kit }: EngineDeps): void {
 }
 
 export function beatWorker(app: FastifyInstance, { kit, clock }: EngineDeps): void {
-  app.post(`${WORKER_PATH}/beats`, async (request, reply) => {
+  app.post(`${WORKER_PATH}/beats`, needs('worker'), async (request, reply) => {
     const { live_node: liveNode, ...about } = await kit.readBody<BeatBody>(request, 'Beat')
     const beat = { ...about, liveNode, instanceId: kit.instanceOf(request) }
     const live = await kit.gateway.engines.beat(kit.workerOf(request), beat)

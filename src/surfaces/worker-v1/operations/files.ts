@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { ProvenPiece } from '../../../domain/workers/worker-files.ts'
 import { readRange } from '../../kit/content/range.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { answerSlowly } from '../slow-answer.ts'
 import { hashOf, jobIdOf, leaseOf, untilGone, WORKER_PATH, type WorkerKit } from '../worker-operation.ts'
@@ -23,7 +24,7 @@ interface OfferBody extends Omit<PieceFields, 'receipt'> {
 }
 
 export function readInput(app: FastifyInstance, { kit }: FileDeps): void {
-  app.get(`${WORKER_PATH}/jobs/:id/inputs/:hash`, async (request, reply) => {
+  app.get(`${WORKER_PATH}/jobs/:id/inputs/:hash`, needs('worker'), async (request, reply) => {
     const { files } = kit.gateway
     const { sizeBytes, open } = await files.openInput(kit.workerOf(request), leaseOf(request), hashOf(request))
     const range = readRange(request.headers.range, sizeBytes)
@@ -46,7 +47,7 @@ export function readInput(app: FastifyInstance, { kit }: FileDeps): void {
 }
 
 export function offerBlob(app: FastifyInstance, { kit }: FileDeps): void {
-  app.post(`${WORKER_PATH}/jobs/:id/blobs`, async (request, reply) => {
+  app.post(`${WORKER_PATH}/jobs/:id/blobs`, needs('worker'), async (request, reply) => {
     const body = await kit.readBody<OfferBody>(request, 'BlobOffer')
     const lease = { jobId: jobIdOf(request), leaseId: body.lease_id }
     const whole = { hash: body.hash, sizeBytes: body.size_bytes }
@@ -67,7 +68,7 @@ function toPiece({ hash, size_bytes: sizeBytes, receipt }: PieceFields): ProvenP
 }
 
 export function putBlob(app: FastifyInstance, { kit }: FileDeps): void {
-  app.put(`${WORKER_PATH}/jobs/:id/blobs/:hash`, async (request, reply) => {
+  app.put(`${WORKER_PATH}/jobs/:id/blobs/:hash`, needs('worker'), async (request, reply) => {
     const upload = { hash: hashOf(request), source: request.raw, signal: untilGone(request, reply) }
     const stored = await kit.gateway.files.store(kit.workerOf(request), leaseOf(request), upload)
     return sendJson(reply, 200, { hash: stored.hash, size_bytes: stored.sizeBytes, receipt: stored.receipt })

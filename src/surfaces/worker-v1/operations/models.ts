@@ -1,6 +1,7 @@
 /** Partner models for nodes of jobs that are held. */
 import type { FastifyInstance } from 'fastify'
 import { stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { jobIdOf, untilGone, WORKER_PATH, type WorkerKit } from '../worker-operation.ts'
 
@@ -20,7 +21,7 @@ interface CallBody {
 }
 
 export function runNodeModel(app: FastifyInstance, { kit, maxModelBytes, holdMs }: ModelDeps): void {
-  app.post(`${WORKER_PATH}/jobs/:id/models`, async (request, reply) => {
+  app.post(`${WORKER_PATH}/jobs/:id/models`, needs('worker'), async (request, reply) => {
     const body = await kit.readBody<CallBody>(request, 'NodeModelCall', maxModelBytes)
     // Proxies and kernels may drop a silent connection; we do not while its call may still end well.
     request.raw.socket.setTimeout(holdMs)

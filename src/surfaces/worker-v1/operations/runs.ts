@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify'
 import type { Lease } from '../../../domain/jobs/job-store.ts'
 import type { ChangeFields } from '../../../domain/workers/wire/run-wire.ts'
 import type { NamedLease, OutputNumbers } from '../../../domain/workers/worker-runs.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { jobIdOf, untilGone, WORKER_PATH, type WorkerKit } from '../worker-operation.ts'
 
@@ -38,7 +39,7 @@ const WAIT_GRACE_MS = 60_000
 const MAX_COMMIT_BYTES = 16 * 1024 * 1024
 
 export function claimJob(app: FastifyInstance, { kit }: RunDeps): void {
-  app.post(`${WORKER_PATH}/claims`, async (request, reply) => {
+  app.post(`${WORKER_PATH}/claims`, needs('worker'), async (request, reply) => {
     const body = await kit.readBody<ClaimBody>(request, 'ClaimRequest')
     request.raw.socket.setTimeout(body.wait_ms + WAIT_GRACE_MS)
     const claim = await kit.gateway.runs.claim(kit.workerOf(request), {
@@ -70,7 +71,7 @@ function toNamedLease(fields: ReturnedFields): NamedLease {
 }
 
 export function renewLeases(app: FastifyInstance, { kit }: RunDeps): void {
-  app.post(`${WORKER_PATH}/leases`, async (request, reply) => {
+  app.post(`${WORKER_PATH}/leases`, needs('worker'), async (request, reply) => {
     const { leases } = await kit.readBody<{ readonly leases: readonly LeaseFields[] }>(request, 'LeaseList')
     const held = await kit.gateway.runs.renew(kit.workerOf(request), leases.map(toLease))
     return sendJson(reply, 200, { held: held.map(({ jobId, status }) => ({ job_id: jobId, status })) })
@@ -78,7 +79,7 @@ export function renewLeases(app: FastifyInstance, { kit }: RunDeps): void {
 }
 
 export function releaseLeases(app: FastifyInstance, { kit }: RunDeps): void {
-  app.post(`${WORKER_PATH}/release`, async (request, reply) => {
+  app.post(`${WORKER_PATH}/release`, needs('worker'), async (request, reply) => {
     const { leases } = await kit.readBody<{ readonly leases: readonly ReturnedFields[] }>(request, 'ReturnedLeases')
     await kit.gateway.runs.release(kit.workerOf(request), leases.map(toNamedLease))
     return reply.code(204).send()
@@ -86,7 +87,7 @@ export function releaseLeases(app: FastifyInstance, { kit }: RunDeps): void {
 }
 
 export function commitRun(app: FastifyInstance, { kit }: RunDeps): void {
-  app.post(`${WORKER_PATH}/jobs/:id/commits`, async (request, reply) => {
+  app.post(`${WORKER_PATH}/jobs/:id/commits`, needs('worker'), async (request, reply) => {
     const body = await kit.readBody<{ lease_id: string; change: ChangeFields }>(request, 'Commit', MAX_COMMIT_BYTES)
     const lease = { jobId: jobIdOf(request), leaseId: body.lease_id }
     const outcome = await kit.gateway.runs.commit(kit.workerOf(request), lease, body.change)
@@ -96,7 +97,7 @@ export function commitRun(app: FastifyInstance, { kit }: RunDeps): void {
 }
 
 export function reserveNumbers(app: FastifyInstance, { kit }: RunDeps): void {
-  app.post(`${WORKER_PATH}/jobs/:id/numbers`, async (request, reply) => {
+  app.post(`${WORKER_PATH}/jobs/:id/numbers`, needs('worker'), async (request, reply) => {
     const body = await kit.readBody<OutputNumbers & { readonly lease_id: string }>(request, 'NumberRequest')
     const lease = { jobId: jobIdOf(request), leaseId: body.lease_id }
     const first = await kit.gateway.runs.reserveOutputNumbers(kit.workerOf(request), lease, body)

@@ -2,6 +2,7 @@
 import type { FastifyInstance } from 'fastify'
 import type { Clock } from '../../../../lib/clock.ts'
 import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
+import { needs } from '../../kit/guards/rights.ts'
 import { sendJson } from '../../kit/send-json.ts'
 import { UpgradeRequired } from '../worker-errors.ts'
 import { WORKER_PATH, type WorkerKit } from '../worker-operation.ts'
@@ -16,7 +17,7 @@ interface ServiceDeps {
 }
 
 export function getWorkerOpenapi(app: FastifyInstance, { specFor }: ServiceDeps): void {
-  app.get(`${WORKER_PATH}/openapi.json`, (request, reply) => {
+  app.get(`${WORKER_PATH}/openapi.json`, needs('worker'), (request, reply) => {
     const { origin, mountPrefix } = serviceAddressOf(request)
     return sendJson(reply, 200, specFor(origin + mountPrefix))
   })
@@ -24,7 +25,7 @@ export function getWorkerOpenapi(app: FastifyInstance, { specFor }: ServiceDeps)
 
 export function getHello(app: FastifyInstance, deps: ServiceDeps): void {
   const { kit, serviceId, version, protocolVersions, clock } = deps
-  app.get(`${WORKER_PATH}/hello`, (request, reply) => {
+  app.get(`${WORKER_PATH}/hello`, needs('worker'), (request, reply) => {
     const { keyId, pools } = kit.workerOf(request)
     const { leaseMs, maxWaitMs, pieceBytes } = kit.gateway.terms
     return sendJson(reply, 200, {
@@ -43,7 +44,7 @@ export function getHello(app: FastifyInstance, deps: ServiceDeps): void {
 
 /** The WebSocket itself is opened before any route is looked for. */
 export function openLive(app: FastifyInstance): void {
-  app.get(`${WORKER_PATH}/live`, () => {
+  app.get(`${WORKER_PATH}/live`, needs('worker'), () => {
     throw new UpgradeRequired('upgrade_required', 'this address is a WebSocket')
   })
 }
