@@ -34,7 +34,7 @@ export async function traces(): Promise<Figure[]> {
       name: 'durable submits with traces against those without',
       measured: results.on.requestsPerSecond / results.off.requestsPerSecond,
       unit: '%',
-      bar: 0.9,
+      bar: 0.75,
       direction: 'at_least',
       detail: results,
     },

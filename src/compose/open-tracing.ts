@@ -35,19 +35,16 @@ export async function openTracing(config: TracesConfig | null, parts: TracingPar
 /** The library is loaded only where an SDK has left its mark: it takes a start some 15 ms. */
 async function findSdk(): Promise<Tracer | null> {
   if (!(SDK_MARK in globalThis)) return null
-  const { findRegisteredSdk } = await import('../adapters/tracing/registered-sdk.ts')
+  const { findRegisteredSdk } = await import('../adapters/tracing/sdk-tracer.ts')
   return findRegisteredSdk()
 }
 
 /** Loaded only here: a process without traces does not even read the code. */
 async function openOtlp(config: TracesConfig, { headers, version, log }: TracingParts): Promise<OpenedTracing> {
-  const { openSpanExporter } = await import('../adapters/tracing/span-exporter.ts')
-  const { createFineClock, createOtlpTracer } = await import('../adapters/tracing/otlp-tracer.ts')
-  const { createSampler } = await import('../adapters/tracing/samplers.ts')
-  const exporter = openSpanExporter({
-    url: config.url,
+  const { openOtlpTracer } = await import('../adapters/tracing/otlp-spans.ts')
+  const opened = openOtlpTracer({
+    ...config,
     headers: headers === null ? {} : (JSON.parse(headers.reveal()) as Record<string, string>),
-    timeoutMs: config.timeoutMs,
     resource: {
       'service.version': version,
       'service.instance.id': newUuidV4(),
@@ -58,10 +55,6 @@ async function openOtlp(config: TracesConfig, { headers, version, log }: Tracing
     version,
     log,
   })
-  const tracer = createOtlpTracer({
-    sampler: createSampler(config.sampler, config.ratio),
-    onEnded: exporter.add,
-    now: createFineClock(),
-  })
-  return { tracer, log: withTraceIds(log, tracer), [Symbol.asyncDispose]: () => exporter[Symbol.asyncDispose]() }
+  const { tracer } = opened
+  return { tracer, log: withTraceIds(log, tracer), [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() }
 }

@@ -19,7 +19,9 @@ export function readMessage(message: Buffer): Message {
     at += length
     return message.subarray(at - length, at)
   }
-  const read = [varint, () => take(8), () => take(varint())]
+  const read: Readonly<Record<number, () => number | Buffer>> = {
+    ...{ 0: varint, 1: () => take(8), 2: () => take(varint()), 5: () => take(4) },
+  }
   while (at < message.length) {
     const tag = varint()
     const value = read[tag % 8]?.() ?? assert.fail(`a field of the kind ${tag % 8}`)

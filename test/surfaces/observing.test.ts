@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { INVALID_SPAN_CONTEXT, type Span, type Tracer, trace } from '@opentelemetry/api'
-import { findRegisteredSdk } from '../../src/adapters/tracing/registered-sdk.ts'
+import { findRegisteredSdk } from '../../src/adapters/tracing/sdk-tracer.ts'
 import { createTraceRequest } from '../../src/surfaces/kit/tracing.ts'
 import type { AnsweredRequest } from '../../src/surfaces/server.ts'
 import { JOB_ID, makeJob } from '../support/app/memory-jobs.ts'
