@@ -14,8 +14,8 @@ import {
   string,
   wideInt,
 } from '../node/input-kinds.ts'
-import { audio } from '../nodes/audio/audio-kinds.ts'
-import { latent } from '../nodes/latents/latent.ts'
+import { audio } from '../nodes/audio/edit-audio.ts'
+import { latent } from '../nodes/latents/latents.ts'
 import type { InputDeclaration, NodeDeclaration } from './declaration.ts'
 
 const LARGEST_SEED = 2n ** 64n - 1n

@@ -10,8 +10,8 @@ import { combo, string } from '../../node/input-kinds.ts'
 import type { CallResult, NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { findInput } from '../files/load-image.ts'
-import { hidden, madeFromTexts, nameFiles, outputTarget, previewTarget, type SaveTarget } from '../files/saving.ts'
-import { maybeAudio, uploadedFile } from './audio-kinds.ts'
+import { hidden, madeFromTexts, nameFiles, outputTarget, previewTarget, type SaveTarget } from '../files/save-image.ts'
+import { maybeAudio, uploadedFile } from './edit-audio.ts'
 
 type AudioFormat = LossyFormat | { readonly format: 'flac' }
 

@@ -9,7 +9,7 @@ import { sizeMismatch } from '../../tensor/broadcast.ts'
 import { BLOCK_ELEMENTS, inBlocks } from '../../tensor/map-pixels.ts'
 import { resample } from '../../tensor/sound/resample.ts'
 import type { Tensor } from '../../tensor/tensor.ts'
-import { audio, maybeAudio } from './audio-kinds.ts'
+import { audio, maybeAudio } from './edit-audio.ts'
 
 const category = 'audio'
 const outputs = [{ type: 'AUDIO' }] as const

@@ -1,13 +1,47 @@
 /** Sound made, cut, made louder, and filtered. */
 
 import { roundHalfEven } from '../../../lib/python/numbers.ts'
-import { type Audio, toAudioValue } from '../../media/audio.ts'
+import type { InputOptions } from '../../graph/node-catalog.ts'
+import { type Audio, readAudioValue, toAudioValue } from '../../media/audio.ts'
 import { costOf, defineNode, values } from '../../node/define-node.ts'
-import { float, int } from '../../node/input-kinds.ts'
+import { float, type InputKind, int, string } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
 import { applyBiquad, highShelf, lowShelf, peaking } from '../../tensor/sound/biquad.ts'
-import { audio } from './audio-kinds.ts'
+import { type Value, valueTypeName } from '../../values/value.ts'
+
+// How audio nodes declare sound, and files that hold it.
+
+/** Sound, or null from a source without any: a video may have no sound. */
+export function maybeAudio(): InputKind<Audio | null> {
+  return {
+    spec: ['AUDIO', {}],
+    read(value: Value) {
+      if (value === null) return null
+      const audio = readAudioValue(value)
+      if (audio !== null) return audio
+      throw new NodeError('TypeError', `'${valueTypeName(value)}' object is no audio`)
+    },
+  }
+}
+
+export function audio(): InputKind<Audio> {
+  const { spec, read } = maybeAudio()
+  return {
+    spec,
+    read(value, name) {
+      const given = read(value, name)
+      if (given === null) throw new NodeError('TypeError', "'NoneType' object is not subscriptable")
+      return given
+    },
+  }
+}
+
+/** The name of an uploaded file, as schema-style classes declare it. It is judged against the files that the run is given. */
+export function uploadedFile(options: InputOptions): InputKind<string> {
+  const { read } = string()
+  return { spec: ['COMBO', { multiselect: false, options: [], ...options }], read }
+}
 
 const LARGEST = 18_446_744_073_709_551_615n
 const category = 'audio'

@@ -9,7 +9,7 @@ import type { InputFile, MadeFile, NodeContext } from '../../node/node-context.t
 import { NodeError } from '../../node/node-error.ts'
 import { sliceBatch } from '../../tensor/batch-axis.ts'
 import { type Tensor, viewOf } from '../../tensor/tensor.ts'
-import { hidden, madeFromTexts } from '../files/saving.ts'
+import { hidden, madeFromTexts } from '../files/save-image.ts'
 
 /** The folders are those that the run is given: the list of choices stays empty. */
 const folderName: InputKind<string> = {

@@ -6,11 +6,25 @@
 import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { costOf, defineNode, type EngineNode } from '../../node/define-node.ts'
 import { withDefinition } from '../../node/dynamic-node.ts'
-import { combo, float, image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
+import { choice, combo, float, image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import { UPSCALE_METHODS } from '../../tensor/resize/resize-rows.ts'
 import { longerSideTo, scaledBy, withOpenSide } from '../../tensor/resize/target-size.ts'
-import { upscale } from '../../tensor/resize/upscale.ts'
-import { factorInputs, sizeInputs } from './resize-inputs.ts'
+import { CROP_METHODS, upscale } from '../../tensor/resize/upscale.ts'
+
+// What the classic resizing nodes ask for, of images and of latents alike: a method, and a size or a factor.
+
+/** A width and a height, of which 0 leaves one open. */
+export function sizeInputs<const Method extends string>(methods: readonly Method[], step: number) {
+  const side = int({ default: 512, min: 0, max: MAX_RESOLUTION, step })
+  return { upscale_method: choice(methods), width: side, height: side, crop: choice(CROP_METHODS) }
+}
+
+export function factorInputs<const Method extends string>(methods: readonly Method[], fallback: number) {
+  return {
+    upscale_method: choice(methods),
+    scale_by: float({ default: fallback, min: 0.01, max: 8, step: 0.01 }),
+  }
+}
 
 export const imageScale = defineNode({
   classType: 'ImageScale',

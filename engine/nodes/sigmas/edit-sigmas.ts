@@ -1,5 +1,4 @@
 /** Noise levels split, reversed and refined. */
-
 import { readPythonFloat, roundHalfEven } from '../../../lib/python/numbers.ts'
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { unnamed } from '../../node/dynamic-node.ts'
@@ -10,8 +9,7 @@ import { costOfTexts, refuseLongText } from '../../python/text-limit.ts'
 import { sliceBatch } from '../../tensor/batch-axis.ts'
 import type { Tensor } from '../../tensor/tensor.ts'
 import { sliceOf } from '../../tensor/window.ts'
-import { linspace } from './schedules.ts'
-import { sigmas, toSigmas } from './sigmas-kind.ts'
+import { linspace, sigmas, toSigmas } from './schedulers.ts'
 
 const facts = {
   category: 'model/sampling/sigmas',

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { NumberText } from '../../../lib/json/lossless-json.ts'
 import type { CallResult, NodeContext } from '../../node/node-context.ts'
 import type { Value } from '../../values/value.ts'
-import { colorToRgbInt, numberConvert } from './conversions.ts'
+import { colorToRgbInt, numberConvert } from './primitives.ts'
 
 function convert(value: Value): readonly Value[] {
   return (numberConvert.run({ value }, {} as NodeContext) as CallResult).outputs as readonly Value[]

@@ -6,7 +6,7 @@ import { readInputs } from '../../node/node-call.ts'
 import type { CallResult, NodeContext } from '../../node/node-context.ts'
 import { Tensor } from '../../tensor/tensor.ts'
 import type { Value } from '../../values/value.ts'
-import { andNode, customCombo, notNode, orNode, switchNode } from './logic.ts'
+import { andNode, customCombo, notNode, orNode, switchNode } from './logic-and-maths.ts'
 
 function run(node: EngineNode, inputs: Record<string, Value>): readonly Value[] {
   return (node.run(readInputs(node, inputs), {} as NodeContext) as CallResult).outputs as readonly Value[]

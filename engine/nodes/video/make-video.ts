@@ -3,13 +3,33 @@
 import { toAudioValue } from '../../media/audio.ts'
 import { WHOLE } from '../../media/read-audio.ts'
 import { countFrames, readFrames, readSound } from '../../media/read-video.ts'
-import { toVideoValue } from '../../media/video.ts'
+import { readVideoValue, toVideoValue, type Video } from '../../media/video.ts'
 import { defineNode, values } from '../../node/define-node.ts'
-import { float, image, int } from '../../node/input-kinds.ts'
+import type { Given, GroupKind } from '../../node/dynamic-kinds.ts'
+import { float, type InputKind, image, int } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { maybeAudio, uploadedFile } from '../audio/audio-kinds.ts'
+import { type Value, valueTypeName } from '../../values/value.ts'
+import { maybeAudio, uploadedFile } from '../audio/edit-audio.ts'
 import { findInput } from '../files/load-image.ts'
-import { video } from './video-kinds.ts'
+
+// How video nodes declare what they take.
+
+export const video: InputKind<Video> = {
+  spec: ['VIDEO', {}],
+  read(value: Value) {
+    const read = readVideoValue(value)
+    if (read !== null) return read
+    throw new NodeError('AttributeError', `'${valueTypeName(value)}' object has no attribute 'get_components'`)
+  },
+}
+
+/** A group that may be left out. */
+export function optionalGroup<T>(kind: GroupKind<T>): GroupKind<T | undefined> {
+  return {
+    spec: kind.spec,
+    readGroup: (given: Given, path: string) => (Object.hasOwn(given, path) ? kind.readGroup(given, path) : undefined),
+  }
+}
 
 export const loadVideo = defineNode({
   classType: 'LoadVideo',

@@ -7,7 +7,7 @@ import { readChunks } from '../../../lib/files/png-chunks.ts'
 import { assembleApng } from '../../images/apng.ts'
 import { encodeExr, REC_709, toLinearLight } from '../../images/exr.ts'
 import { insertWebpExif } from '../../images/webp-exif.ts'
-import { withMetadata } from '../../nodes/files/save-svg.ts'
+import { withMetadata } from '../../nodes/files/save-formats.ts'
 
 const checkpoint = () => {}
 

@@ -2,18 +2,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Interrupted, NodeError } from '../../node/node-error.ts'
-import { cropByBBoxes } from '../../nodes/geometry/crop-by-boxes.ts'
-import { centerCropImages, imageCropV2, randomCropImages } from '../../nodes/geometry/crop-images.ts'
-import { imageCropToMask } from '../../nodes/geometry/crop-to-mask.ts'
-import { drawBBoxes } from '../../nodes/geometry/draw-boxes.ts'
-import { geometryNodes } from '../../nodes/geometry/geometry-nodes.ts'
-import { getImageSize } from '../../nodes/geometry/image-size.ts'
-import { imageStitch } from '../../nodes/geometry/image-stitch.ts'
-import { imagePadForOutpaint } from '../../nodes/geometry/pad-for-outpaint.ts'
-import { resizeAndPadImage } from '../../nodes/geometry/resize-by-edge.ts'
-import { resizeImageMask } from '../../nodes/geometry/resize-image-mask.ts'
-import { imageFlip, imageRotate } from '../../nodes/geometry/rotate-and-flip.ts'
-import { imageMergeTileList, splitImageToTileList } from '../../nodes/geometry/tiles.ts'
+import { BUILT_IN_NODES } from '../../nodes/built-in.ts'
+import { cropByBBoxes, drawBBoxes } from '../../nodes/geometry/boxes.ts'
+import { centerCropImages, imageCropToMask, imageCropV2, randomCropImages } from '../../nodes/geometry/crop-images.ts'
+import { resizeAndPadImage, resizeImageMask } from '../../nodes/geometry/resize-images.ts'
+import { imageMergeTileList, imageStitch, splitImageToTileList } from '../../nodes/geometry/stitch-and-tile.ts'
+import { getImageSize, imageFlip, imagePadForOutpaint, imageRotate } from '../../nodes/geometry/turn-and-pad.ts'
 import type { Tensor } from '../../tensor/tensor.ts'
 import type { Value } from '../../values/value.ts'
 import { callNode, tensor, tensorFrom } from '../support/call-node.ts'
@@ -324,8 +318,19 @@ const EVERY_INPUT: Readonly<Record<string, Value>> = {
   ...{ padding: 0, keep_aspect: 'stretch' },
 }
 
-for (const node of geometryNodes.filter(({ classType }) => classType !== 'GetImageSize')) {
-  test(`${node.classType} stops when its run is cancelled`, async () => {
+const STOPPABLE = `
+  ImageScaleToTotalPixels ImageScaleToMaxDimension ResizeImageMaskNode ResizeImagesByShorterEdge
+  ResizeImagesByLongerEdge ResizeAndPadImage FluxKontextImageScale ImageCropV2 ImageCropToMask
+  CenterCropImages RandomCropImages ImagePadForOutpaint ImageRotate ImageFlip ImageStitch
+  SplitImageToTileList ImageMergeTileList TextOverlay CropByBBoxes DrawBBoxes
+`
+  .trim()
+  .split(/\s+/)
+
+for (const classType of STOPPABLE) {
+  test(`${classType} stops when its run is cancelled`, async () => {
+    const node = BUILT_IN_NODES.find((one) => one.classType === classType)
+    assert.ok(node !== undefined)
     const { required = {}, optional = {} } = node.definition.input
     const names = [...Object.keys(required), ...Object.keys(optional)]
     const isWanted = ([name]: [string, Value]) => names.includes(name.split('.')[0])

@@ -1,14 +1,29 @@
 /** Masks made, changed by themselves, and joined into batches. */
+
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { autogrow } from '../../node/dynamic-kinds.ts'
 import { defineDynamicNode } from '../../node/dynamic-node.ts'
-import { boolean, float, int, MAX_RESOLUTION, mask } from '../../node/input-kinds.ts'
-import { concatenate, sliceBatch } from '../../tensor/batch-axis.ts'
+import { boolean, combo, float, image, int, MAX_RESOLUTION, mask } from '../../node/input-kinds.ts'
+import { NodeError } from '../../node/node-error.ts'
+import { concatenate, reshape, sliceBatch } from '../../tensor/batch-axis.ts'
+import { takeChannel } from '../../tensor/channels.ts'
 import { createDilation } from '../../tensor/filters/dilate.ts'
 import { changeValues, inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
+import type { Tensor } from '../../tensor/tensor.ts'
 import { cutWindow } from '../../tensor/window.ts'
-import { asMaskBatch, offset, position, side } from './mask-kinds.ts'
+
+// What mask nodes share: numbers that they declare alike, and masks with their batch axis.
+
+export const side = () => int({ default: 512, min: 1, max: MAX_RESOLUTION, step: 1 })
+export const offset = () => int({ default: 0, min: 0, max: MAX_RESOLUTION, step: 1 })
+/** Where something is laid or cut. */
+export const position = () => ({ x: offset(), y: offset() })
+
+/** A mask with its batch axis: a bare plane counts as a batch of one. */
+export function asMaskBatch(mask: Tensor): Tensor {
+  return mask.shape.length === 3 ? mask : reshape(mask, [1, ...mask.shape])
+}
 
 const facts = { category: 'image/mask', style: 'schema', outputs: [{ type: 'MASK' }] } as const
 
@@ -149,5 +164,89 @@ export const batchMasks = defineDynamicNode({
       upscale(batch, { width, height, method: 'bilinear', crop: 'center' }, context),
     )
     return { outputs: [concatenate(fitted, context)] }
+  },
+})
+
+// Between masks and images: one channel as a mask, a mask as grey, the pixels of one colour.
+
+export const maskToImage = defineNode({
+  classType: 'MaskToImage',
+  displayName: 'Convert Mask to Image',
+  category: 'image/mask',
+  description: 'Shows a mask as a grey image.',
+  style: 'schema',
+  required: { mask: mask({}) },
+  outputs: [{ type: 'IMAGE' }],
+  cost: ({ mask: tensor }) => costOf(tensor.data.length * 3),
+  run({ mask: tensor }, { allocate, checkpoint }) {
+    const [from, result] = [tensor.data, allocate([...asMaskBatch(tensor).shape, 3])]
+    const to = result.data
+    inBlocks(from.length, checkpoint, (start, end) => {
+      for (let pixel = start, at = start * 3; pixel < end; pixel++, at += 3) {
+        const value = from[pixel]
+        to[at] = value
+        to[at + 1] = value
+        to[at + 2] = value
+      }
+    })
+    return { outputs: [result] }
+  },
+})
+
+const CHANNELS = ['red', 'green', 'blue', 'alpha'] as const
+
+export const imageToMask = defineNode({
+  classType: 'ImageToMask',
+  displayName: 'Convert Image to Mask',
+  category: 'image/mask',
+  description: 'Takes one channel of an image as a mask.',
+  style: 'schema',
+  required: { image: image({}), channel: combo(CHANNELS) },
+  outputs: [{ type: 'MASK' }],
+  cost: ({ image: tensor }) => costOf(tensor.data.length),
+  run({ image: tensor, channel: name }, context) {
+    const channel = CHANNELS.indexOf(name)
+    const count = tensor.shape[3]
+    if (channel >= count) {
+      throw new NodeError('IndexError', `index ${channel} is out of bounds for dimension 3 with size ${count}`)
+    }
+    return { outputs: [takeChannel(tensor, { channel }, context)] }
+  },
+})
+
+/** Whether a float rounds to this byte; a half rounds to the even neighbour. */
+function roundsTo(value: number, byte: number): boolean {
+  const scaled = Math.fround(255 * (value < 0 ? 0 : value > 1 ? 1 : value))
+  const distance = Math.abs(scaled - byte)
+  return distance < 0.5 || (distance === 0.5 && byte % 2 === 0)
+}
+
+export const imageColorToMask = defineNode({
+  classType: 'ImageColorToMask',
+  displayName: 'Convert Image Color to Mask',
+  category: 'image/mask',
+  description: 'Marks the pixels that have exactly one colour.',
+  style: 'schema',
+  required: {
+    image: image({}),
+    color: int({ default: 0, min: 0, max: 0xffffff, step: 1, display: 'number' }),
+  },
+  outputs: [{ type: 'MASK' }],
+  cost: ({ image: tensor }) => costOf(tensor.data.length),
+  run({ image: tensor, color }, { allocate, checkpoint }) {
+    const [batch, height, width, channels] = tensor.shape
+    if (channels < 3) {
+      throw new NodeError('IndexError', `index ${channels} is out of bounds for dimension 3 with size ${channels}`)
+    }
+    const result = allocate([batch, height, width])
+    const [from, to] = [tensor.data, result.data]
+    const [red, green, blue] = [(color >> 16) & 0xff, (color >> 8) & 0xff, color & 0xff]
+    inBlocks(to.length, checkpoint, (start, end) => {
+      for (let pixel = start, at = start * channels; pixel < end; pixel++, at += channels) {
+        const isSame = roundsTo(from[at], red) && roundsTo(from[at + 1], green) && roundsTo(from[at + 2], blue)
+        to[pixel] = isSame ? 1 : 0
+      }
+    })
+    return { outputs: [result] }
   },
 })
