@@ -1,6 +1,6 @@
 /**
  * A reporter for node:test that writes how many tests ran, which were skipped and how long each file took, as JSON. The runner reads it
- * from a file.
+ * from a file. A file is a suite of its name (scripts/test.ts makes it so).
  * What made a test fail is printed at once: the runtime's own reporter says it at the end, which a run that is stopped never reaches.
  */
 
@@ -26,6 +26,9 @@ export interface SkippedTest {
   readonly reason: string
 }
 
+const IS_FILE = /\.test\.ts( |$)/
+const showsEachTest = process.execArgv.includes('--test-reporter=spec')
+
 export default async function* summarize(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   let count = 0
   const files: FileTime[] = []
@@ -33,11 +36,14 @@ export default async function* summarize(source: AsyncIterable<TestEvent>): Asyn
   for await (const event of source) {
     if (event.type === 'test:fail') printFailure(event.data)
     if (event.type === 'test:pass') skipped.push(...skippedIn(event.data))
-    if (event.type !== 'test:summary') continue
-    // One summary comes per file, and one without a file for the whole run.
-    const { file, counts, duration_ms: ms } = event.data
-    if (file === undefined) count = counts.tests
-    else files.push({ file, ms })
+    if (event.type === 'test:pass' || event.type === 'test:fail') {
+      const { name, nesting, details } = event.data
+      if (nesting > 0 || details.type !== 'suite' || !IS_FILE.test(name)) continue
+      files.push({ file: name, ms: details.duration_ms })
+      if (!showsEachTest) printFile(name, details.duration_ms, event.type === 'test:pass')
+    }
+    // One summary comes per process, and one without a file for the whole run.
+    if (event.type === 'test:summary' && event.data.file === undefined) count = event.data.counts.tests
   }
   const summary: TestSummary = { count, files, skipped }
   yield `${JSON.stringify(summary)}\n`
@@ -51,6 +57,10 @@ export function listOfSkipped(skipped: readonly SkippedTest[], project: string):
 function skippedIn({ name, file, skip }: Extract<TestEvent, { type: 'test:pass' }>['data']): SkippedTest[] {
   if (skip === undefined || skip === false) return []
   return [{ file: file ?? 'no file', title: name, reason: skip === true || skip === '' ? 'no reason given' : skip }]
+}
+
+function printFile(name: string, ms: number, ok: boolean): void {
+  process.stdout.write(`${ok ? 'ok    ' : 'FAILED'} ${(ms / 1000).toFixed(1).padStart(6)} s  ${name}\n`)
 }
 
 function printFailure({ name, file, details }: Extract<TestEvent, { type: 'test:fail' }>['data']): void {

@@ -1,34 +1,30 @@
 /**
- * What `npm test` runs: lint and format, types, then every test file. Stops at the first stage that fails. Arguments go on to
- * the test runner: files, folders or globs replace the default set, flags (`--test-name-pattern=…`) are added to it.
+ * What `npm test` and `npm run test:all` (`--all`) run: lint, format and types, then the tests of `test-sets.ts`. Files, folders or
+ * globs as arguments replace the tests, and then nothing is checked first; flags go on to `node --test`.
  *
  * A test is skipped only for want of a tool. The run ends with a list of those; with CI=true there must be none, because a test that
  * nobody runs proves nothing.
  */
-import { spawnSync } from 'node:child_process'
-import { globSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
-import { type PostgresServer, startPostgres } from '../test/support/postgres/postgres-server.ts'
-import { type FileTime, listOfSkipped, type SkippedTest, type TestSummary } from './test-summary.ts'
+import { lendPostgres } from '../test/support/postgres/lend-postgres.ts'
+import { allBatches, type Batch, namedBatches, quickBatches } from './test-sets.ts'
+import { type FileTime, listOfSkipped, type TestSummary } from './test-summary.ts'
 
 const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
-const ALL_TESTS = ['lib', 'engine', 'src', 'test'].map((folder) => `${folder}/**/*.test.ts`)
-const ON_BOTH_STORES = ['test/e2e/jobs/**/*.test.ts', 'test/e2e/assets/**/*.test.ts', 'test/isolation/**/*.test.ts']
-// Unit tests lie beside their modules. A surface that may be left out also has a folder with its tests of the whole service.
-const isTestOfModule = (file: string) => /^(lib|engine|src)\//.test(file) && !file.includes('/test/')
+const REPORTER = pathToFileURL(path.join(project, 'scripts', 'test-summary.ts')).href
 // Ends a run that hangs, and nothing else: the slowest files start and kill whole servers, which takes minutes on a busy machine.
 const TEST_TIMEOUT_MS = 900_000
-// While one file waits for disk, a timer or a child process, others compute: most files leave a core idle for half of their time.
-const FILES_PER_CORE = 2
-const MAX_CONCURRENCY = 4
+// While one process waits for disk, a timer or a child, others compute: most leave a core idle for half of their time.
+const PROCESSES_PER_CORE = 2
+const MAX_PROCESSES = 4
 const SLOWEST_SHOWN = 20
 
 interface Stage {
   readonly title: string
-  readonly env?: Readonly<Record<string, string>> | undefined
-  readonly command: string
   readonly args: readonly string[]
 }
 
@@ -36,139 +32,125 @@ function seconds(sinceMs: number): string {
   return `${((performance.now() - sinceMs) / 1000).toFixed(1)} s`
 }
 
-function runStage(stage: Stage): boolean {
-  console.log(`\n=== ${stage.title}`)
+/** Resolves with the exit code, or what ended the process. */
+function run(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number | string> {
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, args, { cwd: project, env, stdio: ['ignore', 'inherit', 'inherit'] })
+    child.on('error', ({ message }) => resolve(message))
+    child.on('close', (code, signal) => resolve(code ?? signal ?? 'no code'))
+  })
+}
+
+async function passes({ title, args }: Stage): Promise<boolean> {
   const startedAt = performance.now()
-  const env = { ...process.env, ...stage.env }
-  const result = spawnSync(stage.command, stage.args, { cwd: project, env, stdio: ['ignore', 'inherit', 'inherit'] })
-  const ok = result.status === 0
-  const why = result.error?.message ?? `exit ${result.status ?? result.signal}`
-  console.log(`=== ${stage.title}: ${ok ? 'ok' : `FAILED (${why})`} in ${seconds(startedAt)}`)
-  return ok
+  const code = await run(args, process.env)
+  console.log(`=== ${title}: ${code === 0 ? 'ok' : `FAILED (exit ${code})`} in ${seconds(startedAt)}`)
+  return code === 0
 }
 
-function isDirectory(name: string): boolean {
-  return statSync(path.join(project, name), { throwIfNoEntry: false })?.isDirectory() ?? false
+async function check(): Promise<boolean> {
+  const inModules = (file: string) => path.join(project, 'node_modules', file)
+  const colors = process.stdout.isTTY ? [] : ['--colors=off']
+  const passed = await Promise.all(
+    [
+      { title: 'lint and format', args: [inModules('@biomejs/biome/bin/biome'), 'ci', ...colors, '.'] },
+      { title: 'types', args: [inModules('typescript/bin/tsc'), '--noEmit'] },
+      { title: 'types of the console', args: [inModules('typescript/bin/tsc'), '-p', 'console'] },
+    ].map(passes),
+  )
+  return passed.every(Boolean)
 }
 
-interface TestSet {
-  readonly title: string
-  readonly env?: Readonly<Record<string, string>>
-  readonly flags: readonly string[]
-  readonly patterns: readonly string[]
+/**
+ * The file that one process runs: each test file is a suite, so that its hooks are its own. The runner starts files in the order of
+ * their names.
+ */
+function writeBatch(directory: string, { files, env = {} }: Batch, index: number): string {
+  const title = env['ATELIER_TEST_STORE'] === 'postgres' ? ' on Postgres' : ''
+  const lines = files.map((file) => {
+    const url = pathToFileURL(path.resolve(project, file)).href
+    return `suite(${JSON.stringify(file + title)}, () => import(${JSON.stringify(url)}))`
+  })
+  const batch = path.join(directory, `${String(index).padStart(3, '0')}.test.mjs`)
+  const head = `import { suite } from 'node:test'\nObject.assign(process.env, ${JSON.stringify(env)})\n`
+  writeFileSync(batch, `${head}${lines.join('\n')}\n`)
+  return batch
 }
 
-function toTestSets(extra: readonly string[]): TestSet[] {
-  const flags = extra.filter((arg) => arg.startsWith('-'))
-  const named = extra.filter((arg) => !arg.startsWith('-'))
-  const patterns = named.map((name) => (isDirectory(name) ? `${name.replace(/\/+$/, '')}/**/*.test.ts` : name))
-  if (patterns.length > 0) return [{ title: 'tests', flags, patterns }]
-  const files = ALL_TESTS.flatMap((pattern) => globSync(pattern, { cwd: project }))
-  const { modules = [], parts = [] } = Object.groupBy(files, (file) => (isTestOfModule(file) ? 'modules' : 'parts'))
-  return [
-    // One process for all: starting one for each would take most of their time.
-    { title: 'tests of modules', flags: ['--test-isolation=none', ...flags], patterns: modules },
-    { title: 'tests of parts and of the whole', flags, patterns: parts },
-    // Whoever asks over HTTP must not notice which store there is.
-    { title: 'the whole on Postgres', flags, patterns: ON_BOTH_STORES, env: { ATELIER_TEST_STORE: 'postgres' } },
-  ]
-}
-
-function testArguments({ flags, patterns }: TestSet, summaryFile: string): string[] {
-  const concurrency = Math.min(MAX_CONCURRENCY, FILES_PER_CORE * availableParallelism())
-  return [
-    '--test',
-    `--test-concurrency=${concurrency}`,
-    `--test-timeout=${TEST_TIMEOUT_MS}`,
-    '--test-reporter=spec',
-    '--test-reporter-destination=stdout',
-    `--test-reporter=${pathToFileURL(path.join(project, 'scripts', 'test-summary.ts'))}`,
-    `--test-reporter-destination=${summaryFile}`,
-    ...flags,
-    ...patterns,
-  ]
-}
-
-function readSummary(summaryFile: string): TestSummary {
-  return JSON.parse(readFileSync(summaryFile, 'utf8').trim() || '{"count":0,"files":[],"skipped":[]}') as TestSummary
+function readSummary(file: string): TestSummary {
+  return JSON.parse(readFileSync(file, 'utf8').trim() || '{"count":0,"files":[],"skipped":[]}') as TestSummary
 }
 
 function printSlowest(files: readonly FileTime[]): void {
   const slowest = files.toSorted((a, b) => b.ms - a.ms).slice(0, SLOWEST_SHOWN)
   if (slowest.length < 2) return
-  console.log(`\n=== the slowest ${slowest.length} of ${files.length} files, each in a process of its own`)
-  for (const { file, ms } of slowest) {
-    console.log(`${(ms / 1000).toFixed(1).padStart(7)} s  ${path.relative(project, file)}`)
-  }
+  console.log(`\n=== the slowest ${slowest.length} of ${files.length} files`)
+  for (const { file, ms } of slowest) console.log(`${(ms / 1000).toFixed(1).padStart(7)} s  ${file}`)
 }
 
-function runTests(extra: readonly string[]): boolean {
+/** Null: all passed. */
+function findFault(code: number | string, { count, skipped }: TestSummary): string | null {
+  if (code !== 0) return `exit ${code}`
+  if (skipped.length > 0 && process.env['CI'] === 'true')
+    return 'with CI=true no test may be skipped; the list above says what is missing'
+  // A name pattern that matches nothing would pass, so a run without any test counts as failed.
+  return count > 0 ? null : 'no test ran; check what was given to `npm test -- …`'
+}
+
+async function runTests(batches: readonly Batch[], options: RunOptions): Promise<boolean> {
+  const startedAt = performance.now()
   const directory = mkdtempSync(path.join(tmpdir(), 'atelier-test-run-'))
-  const files: FileTime[] = []
-  const skipped: SkippedTest[] = []
   try {
-    let count = 0
-    for (const set of toTestSets(extra)) {
-      const summaryFile = path.join(directory, 'summary')
-      const args = testArguments(set, summaryFile)
-      const ok = runStage({ title: set.title, command: process.execPath, args, env: set.env })
-      const summary = readSummary(summaryFile)
-      files.push(...summary.files)
-      skipped.push(...summary.skipped)
-      if (!ok) return false
-      count += summary.count
+    await using postgres = await lendPostgres()
+    const summaryFile = path.join(directory, 'summary')
+    const args = [
+      '--test',
+      `--test-concurrency=${Math.min(MAX_PROCESSES, PROCESSES_PER_CORE * availableParallelism())}`,
+      `--test-timeout=${TEST_TIMEOUT_MS}`,
+      ...(options.showsEachTest ? ['--test-reporter=spec', '--test-reporter-destination=stdout'] : []),
+      `--test-reporter=${REPORTER}`,
+      `--test-reporter-destination=${summaryFile}`,
+      ...options.flags,
+      ...batches.map((batch, index) => writeBatch(directory, batch, index)),
+    ]
+    const env = {
+      ...process.env,
+      ...(options.isQuick ? { ATELIER_TEST_QUICK: '1' } : postgres.env),
+      // Reading and compiling the sources is half of what a short file does. Every process and thread of the run shares the result, and
+      // so does the next run: an entry counts only for the very text that it was made of.
+      NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? path.join(project, 'node_modules', '.cache', 'atelier'),
     }
-    if (skipped.length > 0 && process.env['CI'] === 'true') {
-      console.log('=== tests: FAILED (with CI=true no test may be skipped; the list below says what is missing)')
-      return false
-    }
-    if (count > 0) return true
-    // A glob that matches nothing would pass, so a run without any test counts as failed.
-    console.log('=== tests: FAILED (no test ran; check the paths given to `npm test -- …`)')
-    return false
+    const code = await run(args, env)
+    const summary = readSummary(summaryFile)
+    printSlowest(summary.files)
+    if (summary.skipped.length > 0) console.log(listOfSkipped(summary.skipped, project))
+    const fault = findFault(code, summary)
+    console.log(`\n=== tests: ${fault === null ? `${summary.count} ok` : `FAILED (${fault})`} in ${seconds(startedAt)}`)
+    return fault === null
   } finally {
-    printSlowest(files)
-    if (skipped.length > 0) console.log(listOfSkipped(skipped, project))
     rmSync(directory, { recursive: true, force: true })
   }
 }
 
-/** One server for all files; each makes databases of its own. Without one nothing is proven, so the run fails. */
-async function runTestsOnPostgres(extra: readonly string[]): Promise<boolean> {
-  let server: PostgresServer
-  try {
-    server = await startPostgres()
-  } catch (error) {
-    console.log(`=== tests: FAILED (no Postgres: ${error instanceof Error ? error.message : String(error)})`)
-    return false
-  }
-  await using _ = server
-  process.env['ATELIER_TEST_POSTGRES'] = server.url
-  // Reading and compiling the sources is half of what a short file does. Every process and thread of the run shares the result, and
-  // so does the next run: an entry counts only for the very text that it was made of.
-  process.env['NODE_COMPILE_CACHE'] ??= path.join(project, 'node_modules', '.cache', 'atelier')
-  return runTests(extra)
+interface RunOptions {
+  readonly flags: readonly string[]
+  /** Without Postgres, browsers and further processes. */
+  readonly isQuick: boolean
+  readonly showsEachTest: boolean
 }
 
-async function main(extra: readonly string[]): Promise<number> {
+async function main(args: readonly string[]): Promise<number> {
   const startedAt = performance.now()
-  const modules = path.join(project, 'node_modules')
-  const colors = process.stdout.isTTY ? [] : ['--colors=off']
-  const checks: Stage[] = [
-    {
-      title: 'lint and format',
-      command: process.execPath,
-      args: [path.join(modules, '@biomejs/biome/bin/biome'), 'ci', ...colors, '.'],
-    },
-    {
-      title: 'types of the console',
-      command: process.execPath,
-      args: [path.join(modules, 'typescript/bin/tsc'), '-p', 'console'],
-    },
-    { title: 'types', command: process.execPath, args: [path.join(modules, 'typescript/bin/tsc'), '--noEmit'] },
-  ]
-  const ok = checks.every(runStage) && (await runTestsOnPostgres(extra))
-  console.log(`\n=== ${ok ? 'everything passed' : 'FAILED'} in ${seconds(startedAt)}`)
+  const isAll = args.includes('--all')
+  const given = args.filter((arg) => arg !== '--all')
+  const flags = given.filter((arg) => arg.startsWith('-'))
+  const names = given.filter((arg) => !arg.startsWith('-'))
+  const isNamed = names.length > 0
+  const isChecked = given.length > 0 || (await check())
+  const isQuick = !isAll && !isNamed
+  const batches = isNamed ? namedBatches(project, names) : isAll ? allBatches(project) : quickBatches(project)
+  const ok = isChecked && (await runTests(batches, { flags, isQuick, showsEachTest: isNamed }))
+  console.log(`=== ${ok ? 'everything passed' : 'FAILED'} in ${seconds(startedAt)}`)
   return ok ? 0 : 1
 }
 

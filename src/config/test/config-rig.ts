@@ -3,14 +3,14 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { after } from 'node:test'
 import { inspect } from 'node:util'
 import { type ConfigSources, loadConfig } from '../config.ts'
 import { ConfigError } from '../config-error.ts'
 
 /** The working directory of everything that is loaded here. */
 export const cwd = mkdtempSync(path.join(tmpdir(), 'atelier-config-'))
-after(() => rmSync(cwd, { recursive: true, force: true }))
+// Not a hook of the test runner: it would belong to the first of the files that share a process.
+process.once('exit', () => rmSync(cwd, { recursive: true, force: true }))
 
 export function load(sources: Partial<ConfigSources> = {}) {
   return loadConfig({ flags: {}, env: {}, cwd, ...sources })

@@ -1,6 +1,7 @@
 /** The real command in a process of its own: what a user starts, and what a test may kill without warning. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { refuseInQuickRun } from '../not-quick.ts'
 import { GIVE_UP_MS } from '../wait-until.ts'
 import { PROGRAM } from './program.ts'
 
@@ -33,6 +34,7 @@ export async function spawnServer(
   env: Record<string, string> = {},
   { prefix = [], bin = PROGRAM, command = 'serve', onOutput = () => {} }: SpawnOptions = {},
 ): Promise<SpawnedServer> {
+  refuseInQuickRun('a process of its own')
   const [program, ...args] = [...prefix, process.execPath, bin, command, '--port', '0', ...flags]
   const child = spawn(program, args, {
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -6,6 +6,7 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import { refuseInQuickRun } from '../not-quick.ts'
 import { GIVE_UP_MS } from '../wait-until.ts'
 
 const CANDIDATES = [
@@ -44,6 +45,7 @@ export interface WatchedPage extends AsyncDisposable {
 const HEIGHT = 900
 
 export async function launchBrowser(): Promise<TestBrowser> {
+  refuseInQuickRun('a browser')
   if (browserPath === null) throw new Error('there is no browser')
   const browser = await chromium.launch({
     executablePath: browserPath,

@@ -1,6 +1,7 @@
 /** The real command in a process of its own, run to its end. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { PROGRAM } from '../app/program.ts'
+import { refuseInQuickRun } from '../not-quick.ts'
 
 export interface CommandResult {
   readonly code: number | null
@@ -18,6 +19,7 @@ export interface CommandOptions {
 }
 
 export function runAtelier(args: readonly string[], options: CommandOptions = {}): Promise<CommandResult> {
+  refuseInQuickRun('a process of its own')
   const child = spawn(process.execPath, [PROGRAM, ...args], {
     cwd: options.cwd,
     // Nothing of the developer's own settings may leak in.

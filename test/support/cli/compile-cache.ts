@@ -1,6 +1,6 @@
 /**
  * Where processes that a test starts find compiled code: most of a start is reading sources, the same every time. A whole run of
- * the tests shares one cache (`npm test` names it); a file that is run alone keeps one in a folder of its own.
+ * the tests shares one cache (scripts/test.ts names it); a file that is run alone keeps one in a folder of its own.
  */
 import { join } from 'node:path'
 

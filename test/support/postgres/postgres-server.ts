@@ -22,6 +22,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createClient } from '../../../lib/postgres/driver.ts'
 import { findFreePort } from '../network/free-port.ts'
+import { refuseInQuickRun } from '../not-quick.ts'
 import { findPostgresBinaries } from './postgres-binaries.ts'
 
 interface ServerOptions {
@@ -67,6 +68,7 @@ const LOOK_EVERY_MS = 20
 const SIGNALS = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const
 
 export async function startPostgres(options: ServerOptions = {}): Promise<PostgresServer> {
+  refuseInQuickRun('Postgres')
   const { isDurable = false, settings = {}, access = SCRAM_AND_TLS } = options
   const fill = options.fill ?? ((folder: ServerFolder) => initialise(folder, access))
   const binaries = findPostgresBinaries()

@@ -1,15 +1,15 @@
 /**
- * Databases for tests. One server serves a whole run of the tests (`ATELIER_TEST_POSTGRES`, set by `npm test`); a file that is run
- * alone starts one for itself. The schema is made once, as a template that each database is a copy of.
+ * Databases for tests. One server serves a whole run of the tests (lend-postgres.ts); a file that is run with `node --test` starts one
+ * for itself. The schema is made once, as a template that each database is a copy of.
  */
 import { createHash, randomUUID } from 'node:crypto'
-import { after } from 'node:test'
 import type { Client } from 'pg'
 import { systemClock } from '../../../lib/clock.ts'
 import { createClient } from '../../../lib/postgres/driver.ts'
 import { loadMigrations } from '../../../src/adapters/store/migration-files.ts'
 import { applyMigrations, MIGRATIONS_DIRECTORY } from '../../../src/adapters/store/postgres/database/migrations.ts'
 import { openSession } from '../../../src/adapters/store/postgres/database/session.ts'
+import { askForPostgres } from './lend-postgres.ts'
 import { type PostgresServer, startPostgres } from './postgres-server.ts'
 
 export interface TestDatabase extends AsyncDisposable {
@@ -24,9 +24,8 @@ interface TestServer {
 let serverOfRun: Promise<TestServer> | null = null
 let ownServer: PostgresServer | null = null
 const endOwnServer = async () => ownServer?.[Symbol.asyncDispose]()
-// Benches use these databases too. A hook of the test runner would watch every promise of their process, and of the servers that they measure.
-if (process.env['NODE_TEST_CONTEXT'] === undefined) process.once('beforeExit', endOwnServer)
-else after(endOwnServer)
+// Not a hook of the test runner: it would belong to whichever test loaded this first, and benches use these databases too.
+process.once('beforeExit', endOwnServer)
 
 /** An empty database with the schema. */
 export async function createTestDatabase(): Promise<TestDatabase> {
@@ -75,8 +74,8 @@ async function createDatabase(serverUrl: string, source: string): Promise<TestDa
 }
 
 async function findServer(): Promise<TestServer> {
-  const shared = process.env['ATELIER_TEST_POSTGRES']
-  if (shared !== undefined) return { url: shared, template: await ensureTemplate(shared) }
+  const shared = await askForPostgres()
+  if (shared !== null) return { url: shared, template: await ensureTemplate(shared) }
   ownServer = await startPostgres()
   return { url: ownServer.url, template: await ensureTemplate(ownServer.url) }
 }
