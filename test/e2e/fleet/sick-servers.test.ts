@@ -128,22 +128,24 @@ test('jobs that are wrong everywhere rest no server, however many there are', as
   assert.deepEqual([...rested], [])
 })
 
-/** While the others are busy: those that nobody doubts would take the jobs before those on trial. */
-async function allProveThemselves(app: FleetApp): Promise<boolean> {
-  const isDoubted = app.fleet.status().map(({ reason }) => reason !== null)
-  if (!isDoubted.includes(true)) return true
-  const busy = app.fakes.filter((_, index) => !isDoubted[index])
-  for (const fake of busy) fake.hold('running')
-  const ids = await submitAll(app, many(app.fakes.length, good))
-  await waitUntil(() => app.fleet.status().every(({ reason }, index) => !isDoubted[index] || reason === null))
-  for (const fake of busy) fake.release('running')
-  assert.deepEqual(await endsOf(app, ids), succeeded(ids.length))
-  return false
+/**
+ * Each server that is doubted is given a job while all others are busy: they would take it first, and so would one that has just proved
+ * itself.
+ */
+async function allProveThemselves(app: FleetApp): Promise<void> {
+  for (const [index, { id }] of app.fleet.status().entries()) {
+    if (app.fleet.find(id).reason === null) continue
+    const busy = app.fakes.filter((_, other) => other !== index)
+    for (const fake of busy) fake.hold('running')
+    const ids = await submitAll(app, many(app.fakes.length, good))
+    await waitUntil(() => app.fleet.find(id).reason === null)
+    for (const fake of busy) fake.release('running')
+    assert.deepEqual(await endsOf(app, ids), succeeded(ids.length))
+  }
 }
 
 describe('drawn fleets', () => {
-  // Seeds 2 and 3 are left out: with them a recovered server did not always come back within two minutes, for a reason not yet known.
-  for (const seed of [1, 4]) {
+  for (const seed of [1, 2, 3, 4]) {
     test(`seed ${seed}: what a sound server can run succeeds, what none can fails by itself, and all servers come back`, async () => {
       const random = seededRandom(seed)
       const count = random.between(2, 6)
@@ -178,7 +180,7 @@ describe('drawn fleets', () => {
         assert.match(ends[index], end, `${count} servers, ${ill.length} ill`)
       assert.equal(allRested, false)
       for (const fake of ill) fake.faults.raises = null
-      await waitUntil(() => allProveThemselves(app))
+      await allProveThemselves(app)
     })
   }
 })
