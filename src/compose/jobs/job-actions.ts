@@ -239,7 +239,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
         submit: timed(tracer, 'job.record', (job, claim) => store.jobs.submit(job, claim)),
         answerAgain: timed(tracer, 'job.reuse', (job, again, claim) => store.jobs.answerAgain(job, again, claim)),
       },
-      ...(fleet.hasLanes && { engineCheck: { verdicts, hasRoomFor: (lane) => fleet.hasRoomFor(lane) } }),
+      ...(fleet.hasLanes && { engineCheck: { verdicts, roomFor: (lane) => fleet.roomFor(lane) } }),
     }),
   )
   const list = createListJobs(shared)

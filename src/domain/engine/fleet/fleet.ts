@@ -257,9 +257,13 @@ class EngineFleet implements AsyncDisposable {
     )
   }
 
-  /** Whether a job of this lane would be taken at once, or as soon as a run that is over has given back its slot. */
-  hasRoomFor(lane: string): boolean {
-    return this.#members.some((member) => member.hasRoomSoon() && servedLanes(member, this.#lanes).includes(lane))
+  /** Whether a job of this lane would be taken at once, or as soon as a run that is over has given back its slot; null: neither. */
+  roomFor(lane: string): 'free' | 'coming' | null {
+    const serving = this.#members.filter(
+      (member) => member.hasRoomSoon() && servedLanes(member, this.#lanes).includes(lane),
+    )
+    if (serving.length === 0) return null
+    return serving.some((member) => member.hasRoom()) ? 'free' : 'coming'
   }
 
   /** No engine here is given work as long as there is a reason; null: there is none any more. */

@@ -116,8 +116,8 @@ export interface SubmitDeps {
   /** Lets a submit wait for an engine's own check of the graph. Absent: what passes validation is accepted. */
   readonly engineCheck?: {
     readonly verdicts: EngineVerdicts
-    /** Whether an engine that can run jobs of this lane has a free slot now. */
-    hasRoomFor(lane: string): boolean
+    /** Whether an engine that can run jobs of this lane has a free slot, or one that is about to be free; null: neither. */
+    roomFor(lane: string): 'free' | 'coming' | null
   }
   readonly observer?: JobObserver
   /** The trace that a submit belongs to; left out: tracing is off. */
@@ -180,8 +180,8 @@ export function createSubmit(deps: SubmitDeps): Submit {
 
   function expectVerdict(jobId: string, { isEngineJudged, needs }: PreparedJob): Expectation | null {
     const { engineCheck } = deps
-    if (isEngineJudged !== true || engineCheck === undefined || !engineCheck.hasRoomFor(needs)) return null
-    return engineCheck.verdicts.expect(jobId)
+    if (isEngineJudged !== true || engineCheck === undefined || engineCheck.roomFor(needs) === null) return null
+    return engineCheck.verdicts.expect(jobId, () => engineCheck.roomFor(needs) === 'coming')
   }
 
   /** The job, if an earlier result answers it. */
