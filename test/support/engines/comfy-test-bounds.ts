@@ -28,6 +28,8 @@ export const PATIENT_BOUNDS: Partial<ComfyBounds> = {
   unreachableMs: LONG_MS,
   refusedMs: LONG_MS,
   vanishedMs: LONG_MS,
+  drainQuietMs: LONG_MS,
+  drainMs: LONG_MS,
   socketSilenceMs: LONG_MS,
   stallMs: LONG_MS,
   idleMs: LONG_MS,

@@ -23,6 +23,12 @@ export interface ComfyBounds {
   readonly pollMaxMs: number
   /** After the last message about the nodes the history gets its entry; it is asked for after this time. */
   readonly endLagMs: number
+  /**
+   * How long the socket is waited for after the end of a run whose pictures it brings: without a single byte, and in all. They exist
+   * nowhere else.
+   */
+  readonly drainQuietMs: number
+  readonly drainMs: number
 
   /** No event for this long while the queue says `running`: the socket is taken for dead and opened again. */
   readonly socketSilenceMs: number
@@ -102,6 +108,8 @@ export const DEFAULT_BOUNDS: ComfyBounds = {
   pollFirstMs: 100,
   pollMaxMs: 2_000,
   endLagMs: 25,
+  drainQuietMs: 10_000,
+  drainMs: 120_000,
   socketSilenceMs: 20_000,
   stallMs: 1_800_000,
   idleMs: 30_000,

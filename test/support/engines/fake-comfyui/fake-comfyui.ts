@@ -56,6 +56,9 @@ export interface FakeComfy extends AsyncDisposable {
   print(line: string): void
   /** Ends every socket at once. */
   cutSockets(): void
+  /** What sockets are sent arrives only after `deliverFrames`. */
+  delayFrames(): void
+  deliverFrames(): void
 }
 
 export async function startFakeComfy(options: FakeOptions = {}): Promise<FakeComfy> {
@@ -288,6 +291,14 @@ class FakeServer implements FakeComfy {
   print(line: string): void {
     this.#options.onPrint?.(line)
     this.#lines.print(line)
+  }
+
+  delayFrames(): void {
+    this.#sockets.delay()
+  }
+
+  deliverFrames(): void {
+    this.#sockets.deliver()
   }
 
   cutSockets(): void {

@@ -23,6 +23,8 @@ export class FakeSockets {
   readonly #faults: FakeFaults
   readonly #greet: (clientId: string) => readonly object[]
   readonly #features: () => object
+  /** Sent and not arrived, in their order; null: everything arrives at once. */
+  #underWay: (() => void)[] | null = null
 
   constructor(faults: FakeFaults, greet: (clientId: string) => readonly object[], features: () => object) {
     this.#faults = faults
@@ -81,12 +83,27 @@ export class FakeSockets {
   #sendOne(socket: WebSocket, frame: string | Buffer): void {
     const faults = this.#faults
     if (faults.silentSocket) return
+    if (this.#underWay !== null) {
+      this.#underWay.push(() => socket.send(frame))
+      return
+    }
     socket.send(frame)
     if (faults.cutSocketAfterFrames === null) return
     faults.cutSocketAfterFrames -= 1
     if (faults.cutSocketAfterFrames > 0) return
     faults.cutSocketAfterFrames = null
     socket.terminate()
+  }
+
+  /** From now on nothing arrives, as over a slow network, until `deliver`. */
+  delay(): void {
+    this.#underWay ??= []
+  }
+
+  deliver(): void {
+    const frames = this.#underWay ?? []
+    this.#underWay = null
+    for (const send of frames) send()
   }
 
   isRegistered(clientId: string): boolean {

@@ -1,9 +1,8 @@
 /**
- * Follows a submitted run to its end. A success that the socket has told in full needs no question. Otherwise the server's history
- * and queue decide: a run in the history is over, one in the queue is not, one in neither is forgotten. Then the socket only says
- * when to ask at once, and shows that something is still happening: silence
- * while the queue says `running` is first taken for a dead socket, and in the end for a node that hangs. A run that waits is
- * withdrawn when nothing before it moves. Every wait is bounded.
+ * Follows a submitted run to its end. The server's history and queue decide: a run in the history is over, one in the queue is not, one
+ * in neither is forgotten. The socket says when to ask at once, and shows that something is still happening: silence while the queue
+ * says `running` is first taken for a dead socket, and in the end for a node that hangs. A run that waits is withdrawn when nothing
+ * before it moves. Results that only the socket brings are waited for after the end. Every wait is bounded.
  */
 import { performance } from 'node:perf_hooks'
 import { createDoorbell, type Doorbell } from '../../../../../lib/waiting/doorbell.ts'
@@ -48,8 +47,8 @@ interface Followed {
   readonly stop: AbortSignal
   /** The server has told how the run ended, or that the thread which ran it has died. */
   isSaidToBeOver(): boolean
-  /** A success that was told in full, so that the history could add nothing; null: it has to be asked. */
-  findToldEnd(): HistoryEntry | null
+  /** Whether the socket may still bring results of the run that exist nowhere else: it has not told its last message. */
+  mayHaveMore(): boolean
 }
 
 const NEVER = new AbortController().signal
@@ -110,10 +109,9 @@ export class RunFollower {
     try {
       while (true) {
         await this.#bell.wait(this.#waitMs(), this.#isStopping() ? NEVER : this.#run.stop)
-        const entry = this.#run.findToldEnd()
-        if (entry !== null) return { kind: 'ended', entry }
         if (gone.aborted) throw new EngineLostError('engine_unreachable', String(gone.reason))
         const end = await this.#ask()
+        if (end?.kind === 'ended') await this.#drain()
         if (end !== null) return end.kind === 'ended' ? end : (this.#toStopped() ?? end)
         if (this.#isUnrecorded()) return { kind: 'unrecorded' }
         if (this.#isStopping()) await this.#stopAgain()
@@ -175,6 +173,21 @@ export class RunFollower {
     } catch (error) {
       this.#judge(error)
       return null
+    }
+  }
+
+  /** The history may tell the end while frames of the run still wait in the socket: as long as bytes come, they are waited for. */
+  async #drain(): Promise<void> {
+    const { socket, gone, bounds } = this.#deps
+    const beganAt = performance.now()
+    let received = socket.receivedBytes()
+    let receivedAt = beganAt
+    while (this.#run.mayHaveMore() && socket.state() === 'open' && !this.#run.stop.aborted && !gone.aborted) {
+      const now = performance.now()
+      if (socket.receivedBytes() !== received) receivedAt = now
+      if (now - receivedAt > bounds.drainQuietMs || now - beganAt > bounds.drainMs) return
+      received = socket.receivedBytes()
+      await this.#bell.wait(bounds.pollFirstMs, this.#run.stop)
     }
   }
 

@@ -29,8 +29,6 @@ export class RunEmitter {
   #lastInOrder: Promise<void> = Promise.resolve()
   #waiting = 0
   #isStarted = false
-  /** Since the present round began, messages may have been lost. */
-  #isBroken = false
 
   constructor(deps: EmitterDeps) {
     this.#deps = deps
@@ -42,19 +40,9 @@ export class RunEmitter {
     return this.#translation
   }
 
-  /**
-   * The success of the present round as the history will have it, when the socket has told all of it: its start, its end, that it is
-   * recorded and, since messages come in order over one connection, everything between. null: the server has to be asked.
-   */
-  get toldSuccess(): HistoryEntry | null {
-    const { isBegun, isRecorded, end, cached } = this.#translation
-    if (!isBegun || !isRecorded || end !== 'success' || this.#isBroken) return null
-    return { outcome: 'success', error: null, cached, outputs: [], startedAt: null, endedAt: null, meta: {} }
-  }
-
-  /** The connection has ended. */
-  noteBreak(): void {
-    this.#isBroken = true
+  /** The last message of the present round has come. */
+  get isRecorded(): boolean {
+    return this.#translation.isRecorded
   }
 
   /** Nodes whose report was emitted. */
@@ -69,7 +57,6 @@ export class RunEmitter {
 
   /** The graph is submitted once more: the messages of the earlier submit no longer count. */
   beginRound(): void {
-    this.#isBroken = false
     this.#translation = startTranslation(this.#deps.graph)
   }
 
@@ -185,14 +172,6 @@ export class ForwardingListener implements RunListener {
     const printed = this.#printed + text
     if (WORKER_DEATH.test(printed)) this.#isWorkerDead = true
     this.#printed = this.#isWorkerDead ? '' : printed.slice(-TAIL_LENGTH)
-  }
-
-  onBreak(): void {
-    this.#emitter.noteBreak()
-  }
-
-  isAwaited(): boolean {
-    return this.#follower !== null && this.#emitter.heard.end === null
   }
 
   /** What it means for the run is told by messages of its own, a moment later; only where they fail to come it is asked. */

@@ -43,6 +43,7 @@ import {
 } from './run-endings.ts'
 import { ALWAYS_REPORTS, type HistoryEntry, missingReports, readHistory } from './run-history.ts'
 import { type Submitted, submitRun } from './submit-run.ts'
+import { SENDS_RESULTS } from './translate-messages.ts'
 
 export interface RunDeps extends FollowDeps {
   readonly dispatcher: MessageDispatcher
@@ -269,7 +270,7 @@ class Attempt {
     try {
       const heard = {
         isSaidToBeOver: () => listener.isSaidToBeOver,
-        findToldEnd: () => this.#findToldEnd(),
+        mayHaveMore: () => !this.#emitter.isRecorded && this.#sendsResults(),
       }
       const follower = new RunFollower(this.#deps, { promptId, clientId, stop: this.#stop, ...heard })
       listener.wake(follower)
@@ -296,10 +297,8 @@ class Attempt {
     }
   }
 
-  /** One that lacks reports may have them in the history. */
-  #findToldEnd(): HistoryEntry | null {
-    const told = this.#emitter.toldSuccess
-    return told === null || this.#missing(told).length > 0 ? null : told
+  #sendsResults(): boolean {
+    return this.#run.graph.values().some(({ classType }) => classType === SENDS_RESULTS)
   }
 
   /** A prompt that is given up may still be on the server, which must not get work before it is gone. */

@@ -37,7 +37,7 @@ interface NodeState {
 }
 
 /** A class whose pictures are sent over the socket and exist nowhere else. */
-const SENDS_RESULTS = 'SaveImageWebsocket'
+export const SENDS_RESULTS = 'SaveImageWebsocket'
 
 export interface TranslateState {
   readonly graph: Graph
@@ -45,8 +45,6 @@ export interface TranslateState {
   readonly nodes: ReadonlyMap<string, NodeState>
   /** The node that the server last reported as executing. */
   readonly current: NodeRef | null
-  /** The server said that it begins the run. */
-  readonly isBegun: boolean
   /** The server said that it has recorded the run and goes on to the next. */
   readonly isRecorded: boolean
   /** The server tells `progress_state`; then `executing` says nothing about ends. */
@@ -68,7 +66,6 @@ export function startTranslation(graph: Graph): TranslateState {
     cached: new Set(),
     nodes: new Map(),
     current: null,
-    isBegun: false,
     isRecorded: false,
     tellsStates: false,
     error: null,
@@ -81,7 +78,6 @@ const NOTHING: readonly Translated[] = []
 type Handler = (state: TranslateState, data: JsonObject) => Translation
 
 const HANDLERS: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ['execution_start', (state) => silent({ ...state, isBegun: true })],
   ['execution_cached', onCached],
   ['progress_state', onProgressState],
   ['executing', onExecuting],

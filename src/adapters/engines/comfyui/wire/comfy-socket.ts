@@ -5,6 +5,7 @@
  * first gets a moment to notice the end of the old connection. Should it take longer, the silence is noticed (see follow-run.ts)
  * and the socket is opened once more.
  */
+import type { Socket } from 'node:net'
 import WebSocket from 'ws'
 import type { Log } from '../../../../../lib/log.ts'
 import { createBackoff } from '../../../../../lib/waiting/backoff.ts'
@@ -21,6 +22,8 @@ export interface EngineSocket {
   /** Whether the socket under this id is open and has brought at least one message. */
   isHeard(clientId: string): boolean
   reconnects(): number
+  /** Of the present connection, also of a frame that has come in part. */
+  receivedBytes(): number
   /** Resolves when it is open, at the latest after `ms`. */
   untilOpen(ms: number): Promise<void>
   /** The server answers: what was a pause before the next try is over, and runs wait for the socket again. */
@@ -59,6 +62,7 @@ export function openSocket(options: SocketOptions): EngineSocket {
   let failuresInARow = 0
   let onOpened = Promise.withResolvers<void>()
   let pause = new AbortController()
+  let stream: Socket | null = null
 
   function connect(): Promise<void> {
     const opened = new WebSocket(toSocketUrl(options.url, clientId), {
@@ -69,6 +73,9 @@ export function openSocket(options: SocketOptions): EngineSocket {
     })
     socket = opened
     isHeard = false
+    opened.on('upgrade', (answer) => {
+      stream = answer.socket
+    })
     opened.on('open', () => {
       connections++
       failuresInARow = 0
@@ -122,6 +129,7 @@ export function openSocket(options: SocketOptions): EngineSocket {
     },
     isHeard: (id) => id === clientId && isHeard && socket?.readyState === WebSocket.OPEN,
     reconnects: () => Math.max(0, connections - 1),
+    receivedBytes: () => stream?.bytesRead ?? 0,
     async untilOpen(ms) {
       if (socket?.readyState === WebSocket.OPEN || failuresInARow > MAX_FAILURES_TO_WAIT_FOR) return
       const over = new AbortController()

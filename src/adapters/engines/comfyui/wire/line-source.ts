@@ -34,7 +34,7 @@ interface LineSourceDeps {
 const PIPE_LAG_MS = 50
 
 export function createLineSource({ api, dispatcher, clock, log, isOurs, onPrinted }: LineSourceDeps): LineSource {
-  const printed = createPrintedLines({ api, clock, isBusy: () => dispatcher.attached() > 1, tell })
+  const printed = createPrintedLines({ api, clock, tell })
   let hearsProcess = false
 
   function tell(text: string, at: number | null): void {

@@ -42,10 +42,7 @@ export function openLiveFeed(options: LiveFeedOptions): LiveFeed {
       dispatcher.receive(message)
       onHeard()
     },
-    onClose() {
-      dispatcher.noteBreak()
-      onClose()
-    },
+    onClose,
     onOpen(clientId) {
       lines.subscribe(clientId)
       onHeard()

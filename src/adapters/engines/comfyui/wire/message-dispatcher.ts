@@ -12,11 +12,7 @@ import { type EngineMessage, type JsonMessage, toText } from './socket-frames.ts
 export interface RunListener {
   onMessage(message: EngineMessage): void
   onLog(text: string): void
-  /** The connection has ended: messages of the run may be missing from now on. */
-  onBreak(): void
-  /** The server has accepted the run, and has not told its end. */
-  isAwaited(): boolean
-  /** The server's queue is shorter than it would be with all runs that are awaited. */
+  /** The server's queue has become longer or shorter. */
   onQueueChange(): void
 }
 
@@ -42,8 +38,6 @@ export interface MessageDispatcher {
   noteTimes(promptId: string, times: RunTimes): void
   attach(promptId: string, listener: RunListener): void
   detach(promptId: string): void
-  /** The connection over which messages come has ended. */
-  noteBreak(): void
   attached(): number
   /** When the last message of the run came, by performance.now(); null: no run is attached under this id. */
   lastHeardAt(promptId: string): number | null
@@ -101,9 +95,7 @@ export function createMessageDispatcher({ maxLogLineBytes, onPrinted }: MessageD
     const count = info?.queue_remaining
     if (typeof count !== 'number' || count === remaining) return
     remaining = count
-    const awaited = [...new Set(listeners.values())].filter((listener) => listener.isAwaited())
-    // A queue that may hold all of them says nothing about any. One that it lost among prompts of others is found out by a poll.
-    if (count < awaited.length) for (const listener of awaited) listener.onQueueChange()
+    for (const listener of new Set(listeners.values())) listener.onQueueChange()
   }
 
   function noteMoment(promptId: string, message: JsonMessage, at: number): void {
@@ -153,9 +145,6 @@ export function createMessageDispatcher({ maxLogLineBytes, onPrinted }: MessageD
       heardAt.delete(promptId)
       if (current === promptId) current = null
       if (printing === promptId) printing = null
-    },
-    noteBreak() {
-      for (const listener of listeners.values()) listener.onBreak()
     },
     attached: () => listeners.size,
     lastHeardAt: (promptId) => heardAt.get(promptId) ?? null,

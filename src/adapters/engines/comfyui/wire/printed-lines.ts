@@ -3,7 +3,6 @@
  * leaves out the lines of nodes; the server's own record has everything, but only its newest few hundred pieces. So the record is
  * read while something runs and once more at the end, and both are merged by the time that each piece carries.
  */
-import { performance } from 'node:perf_hooks'
 import { BoundedSet } from '../../../../../lib/bounded-map.ts'
 import type { Clock } from '../../../../../lib/clock.ts'
 import { isJsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
@@ -26,8 +25,6 @@ export interface PrintedLines {
 interface PrintedLinesDeps {
   readonly api: Pick<ComfyApi, 'printed'>
   readonly clock: Clock
-  /** Whether the server has more work of ours than the run that has just ended. */
-  isBusy(): boolean
   /** `at`: by the server's clock, in milliseconds since 1970; null as long as its time zone is not known. */
   tell(text: string, at: number | null): void
 }
@@ -35,8 +32,6 @@ interface PrintedLinesDeps {
 const READ_EVERY_MS = 2_000
 const READ_WITHIN_MS = 2_000
 const READ_WITHIN_ON_STOP_MS = 200
-// The record is long, and a server that writes it out computes nothing meanwhile: runs that end within this time share one reading.
-const SHARE_MS = 25
 // Pieces from the socket that wait for the next reading of the record.
 const MAX_WAITING = 5_000
 // Pieces that are known to be told: more than the server keeps in its record.
@@ -53,7 +48,7 @@ interface Piece {
   readonly text: string
 }
 
-export function createPrintedLines({ api, clock, isBusy, tell }: PrintedLinesDeps): PrintedLines {
+export function createPrintedLines({ api, clock, tell }: PrintedLinesDeps): PrintedLines {
   const told = new BoundedSet<string>(MAX_REMEMBERED)
   let waiting: Piece[] = []
   let hasRecord = true
@@ -62,7 +57,6 @@ export function createPrintedLines({ api, clock, isBusy, tell }: PrintedLinesDep
   let readAt = Number.NEGATIVE_INFINITY
   let underWay: Promise<void> | null = null
   let planned: Promise<void> | null = null
-  let beganAt = Number.NEGATIVE_INFINITY
 
   /** The pieces of the record that were not told yet. */
   async function read(): Promise<Piece[]> {
@@ -98,20 +92,15 @@ export function createPrintedLines({ api, clock, isBusy, tell }: PrintedLinesDep
   }
 
   function shared(): Promise<void> {
-    if (underWay === null) {
-      beganAt = performance.now()
-      underWay = catchUp().finally(() => {
-        underWay = null
-      })
-    }
+    underWay ??= catchUp().finally(() => {
+      underWay = null
+    })
     return underWay
   }
 
   /** A reading that begins after this call: one that is under way may have been asked for before the last line was printed. */
   async function plan(): Promise<void> {
     await underWay
-    const waitMs = isBusy() ? beganAt + SHARE_MS - performance.now() : 0
-    if (waitMs > 0) await sleep(waitMs)
     planned = null
     await shared()
   }
