@@ -6,6 +6,20 @@ import { type Clock, systemClock } from '../../../../lib/clock.ts'
 import { type Log, silentLog } from '../../../../lib/log.ts'
 import type { OperatorStores, Store } from '../../../domain/store.ts'
 import { loadMigrations } from '../migration-files.ts'
+import type { OpenStore } from '../statements/operation.ts'
+import { postgresOnly, query } from '../statements/statement.ts'
+import { accountDirectory } from '../stores/account-directory.ts'
+import { createAccountStore } from '../stores/account-store.ts'
+import { auditStore } from '../stores/audit-store.ts'
+import { deploymentStore } from '../stores/deployment-store.ts'
+import { engineRegistry } from '../stores/engine-registry.ts'
+import { glances } from '../stores/glance.ts'
+import { createIdempotencyStore } from '../stores/idempotency-store.ts'
+import { keyStore } from '../stores/key-store.ts'
+import { createMetaStore } from '../stores/meta-store.ts'
+import { nodeStore, SERVER_TIME } from '../stores/node-store.ts'
+import { userFileStore } from '../stores/user-file-store.ts'
+import { moment, shape } from '../tables/table.ts'
 import { openConnections } from './database/connections.ts'
 import { mustBeMigrated, mustBeSupported } from './database/migrate-database.ts'
 import { applyMigrations, MIGRATIONS_DIRECTORY } from './database/migrations.ts'
@@ -13,27 +27,17 @@ import { toOpenError } from './database/open-error.ts'
 import { openPartitions } from './database/partitions.ts'
 import type { ConnectionOptions } from './database/pool.ts'
 import { openSession } from './database/session.ts'
+import type { Queryable } from './database/statement.ts'
 import { createUpkeep } from './database/upkeep.ts'
-import { glance } from './operations/nodes/glance.ts'
-import { readServerTime } from './operations/nodes/server-time.ts'
-import {
-  createAccountDirectory,
-  createAuditStore,
-  createDeploymentStore,
-  createKeyStore,
-  createLedgerStore,
-  createLimitStore,
-  createUserFileStore,
-} from './stores/postgres-account-stores.ts'
+import { limitStore } from './own/limit-store.ts'
+import { poolDemands } from './own/pool-demands.ts'
+import { openShared } from './shared-stores.ts'
 import { createAssetStore } from './stores/postgres-asset-store.ts'
 import { createBatchStore } from './stores/postgres-batch-store.ts'
 import { createBlobIndex } from './stores/postgres-blob-index.ts'
 import { createCallStore, createOwnEnds, createRequestStore, createSentJournal } from './stores/postgres-call-stores.ts'
-import { createEngineRegistry } from './stores/postgres-engine-registry.ts'
 import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
-import { createMetaStore } from './stores/postgres-meta-store.ts'
-import { createNodeStore } from './stores/postgres-node-store.ts'
-import { createAccountStore, createIdempotencyStore } from './stores/postgres-queue-stores.ts'
+import { createLedgerStore } from './stores/postgres-ledger-store.ts'
 import { createRunRecordStore } from './stores/postgres-run-record-store.ts'
 import { createSummaryStore } from './stores/postgres-summary-store.ts'
 import { createUploadStore } from './stores/postgres-upload-store.ts'
@@ -58,6 +62,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   // Submits may have to wait for it: a chore that takes a minute must not come in between.
   const partitions = openPartitions(connections.durable, options.partitionMs)
   const parts: StoreParts = { ...connections, partitions, clock, log }
+  const openStore: OpenStore = (store) => openShared(store, parts)
   const toOwnEnd = createOwnEnds()
   const open = opening.move()
   return {
@@ -65,34 +70,42 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     assets: createAssetStore(parts),
     blobIndex: createBlobIndex(parts),
     smallBytes: null,
-    accounts: createAccountStore(parts),
+    accounts: createAccountStore(openStore),
     batches: createBatchStore(parts),
-    keys: createIdempotencyStore(parts),
+    keys: createIdempotencyStore(openStore),
     calls: createCallStore(parts, toOwnEnd),
     requests: createRequestStore(parts, toOwnEnd),
     sentJournal: createSentJournal(parts),
     ...createOperatorStores(parts),
-    limits: createLimitStore(parts),
-    audit: createAuditStore(parts),
+    limits: openStore(limitStore),
+    audit: openStore(auditStore),
     audited: (entry) => createOperatorStores(toAuditedParts(parts, entry)),
     records: createRunRecordStore(parts),
     summaries: createSummaryStore(parts),
-    userFiles: createUserFileStore(parts),
-    nodes: createNodeStore(parts),
-    engines: createEngineRegistry(parts),
+    userFiles: openStore(userFileStore),
+    nodes: openStore(nodeStore),
+    engines: openStore(engineRegistry),
     webhooks: createWebhookStore(parts),
     uploads: createUploadStore(parts),
     isExclusive: false,
     readTime: () => readServerTime(connections.read),
     schemaNumber,
-    glance: () => glance(parts.read),
-    ...createMetaStore(parts),
+    glance: () => openStore(glances).glance(clock.now()),
+    ...createMetaStore(openStore),
     stats: () => connections.stats(),
     upkeep: createUpkeep({ ...connections, partitions }),
     // The server may come back, so nothing here is for good.
     failed: new Promise(() => {}),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   }
+}
+
+const READ_TIME = query('server_time.read', shape({ time: moment() }), postgresOnly(`SELECT ${SERVER_TIME} AS time`))
+
+async function readServerTime(db: Queryable): Promise<Date> {
+  const row = await db.get(READ_TIME)
+  if (row === undefined) throw new Error('The server did not tell the time.')
+  return row.time
 }
 
 /** Returns how many migrations this program knows. */
@@ -111,10 +124,10 @@ async function prepareSchema(options: PostgresStoreOptions, clock: Clock): Promi
 
 function createOperatorStores(parts: StoreParts): OperatorStores {
   return {
-    directory: createAccountDirectory(parts),
-    apiKeys: createKeyStore(parts),
+    directory: openShared(accountDirectory, parts),
+    apiKeys: openShared(keyStore, parts),
     ledger: createLedgerStore(parts),
-    deployments: createDeploymentStore(parts),
+    deployments: { ...openShared(deploymentStore, parts), ...openShared(poolDemands, parts) },
     cancels: createJobCancels(parts),
   }
 }

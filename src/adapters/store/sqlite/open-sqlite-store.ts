@@ -6,30 +6,32 @@
 import { type Clock, systemClock } from '../../../../lib/clock.ts'
 import { type Log, silentLog } from '../../../../lib/log.ts'
 import type { OperatorStores, Store } from '../../../domain/store.ts'
-import { createMetaChanges } from '../meta-changes.ts'
 import { loadMigrations } from '../migration-files.ts'
+import type { OpenStore } from '../statements/operation.ts'
+import { accountDirectory } from '../stores/account-directory.ts'
+import { createAccountStore } from '../stores/account-store.ts'
+import { auditStore } from '../stores/audit-store.ts'
+import { deploymentStore } from '../stores/deployment-store.ts'
+import { engineRegistry } from '../stores/engine-registry.ts'
+import { glances } from '../stores/glance.ts'
+import { createIdempotencyStore } from '../stores/idempotency-store.ts'
+import { keyStore } from '../stores/key-store.ts'
+import { createMetaStore } from '../stores/meta-store.ts'
+import { nodeStore } from '../stores/node-store.ts'
+import { userFileStore } from '../stores/user-file-store.ts'
 import { prepareDataDirectory, type StoreFiles } from './database/data-directory.ts'
 import { type DirectoryLock, lockDirectory } from './database/directory-lock.ts'
 import { MIGRATIONS_DIRECTORY } from './database/migrations.ts'
 import type { Synchronous } from './database/sqlite-connections.ts'
 import type { ReadOperations } from './operations/read-operations.ts'
-import {
-  createAccountDirectory,
-  createAccountStore,
-  createAuditStore,
-  createDeploymentStore,
-  createIdempotencyStore,
-  createKeyStore,
-  createLedgerStore,
-  createLimitStore,
-  createUserFileStore,
-} from './stores/sqlite-account-stores.ts'
+import { limitStore } from './own/limit-store.ts'
+import { poolDemands } from './own/pool-demands.ts'
+import { openShared } from './shared-stores.ts'
 import { createAssetStore } from './stores/sqlite-asset-store.ts'
 import { createBatchStore } from './stores/sqlite-batch-store.ts'
 import { createCallStore, createRequestStore } from './stores/sqlite-call-stores.ts'
-import { createEngineRegistry } from './stores/sqlite-engine-registry.ts'
 import { createJobCancels, createJobStore } from './stores/sqlite-job-store.ts'
-import { createNodeStore } from './stores/sqlite-node-store.ts'
+import { createLedgerStore } from './stores/sqlite-ledger-store.ts'
 import { createRunRecordStore } from './stores/sqlite-run-record-store.ts'
 import { createSmallBytes } from './stores/sqlite-small-bytes.ts'
 import { createSummaryStore } from './stores/sqlite-summary-store.ts'
@@ -131,10 +133,10 @@ function repairingReads(
 
 function createOperatorStores(channels: StoreChannels): OperatorStores {
   return {
-    directory: createAccountDirectory(channels),
-    apiKeys: createKeyStore(channels),
+    directory: openShared(accountDirectory, channels),
+    apiKeys: openShared(keyStore, channels),
     ledger: createLedgerStore(channels),
-    deployments: createDeploymentStore(channels),
+    deployments: { ...openShared(deploymentStore, channels), ...openShared(poolDemands, channels) },
     cancels: createJobCancels(channels),
   }
 }
@@ -148,26 +150,27 @@ interface StoreParts {
 
 function createStore(channels: StoreChannels, { clock, lock, failed, schemaNumber }: StoreParts): SqliteStore {
   const { write, read } = channels
+  const open: OpenStore = (store) => openShared(store, channels)
   return {
     jobs: createJobStore({ write, read, clock }),
     assets: createAssetStore(channels),
-    accounts: createAccountStore(channels),
+    accounts: createAccountStore(open),
     batches: createBatchStore(channels),
-    keys: createIdempotencyStore(channels),
+    keys: createIdempotencyStore(open),
     calls: createCallStore(channels),
     requests: createRequestStore(channels),
     blobIndex: null,
     smallBytes: createSmallBytes(channels),
     sentJournal: null,
     ...createOperatorStores(channels),
-    limits: createLimitStore(channels),
-    audit: createAuditStore(channels),
+    limits: open(limitStore),
+    audit: open(auditStore),
     audited: (entry) => createOperatorStores(toAuditedChannels(channels, entry)),
     records: createRunRecordStore(channels),
     summaries: createSummaryStore(channels),
-    userFiles: createUserFileStore(channels),
-    nodes: createNodeStore(channels),
-    engines: createEngineRegistry(channels),
+    userFiles: open(userFileStore),
+    nodes: open(nodeStore),
+    engines: open(engineRegistry),
     webhooks: createWebhookStore(channels),
     uploads: createUploadStore(channels),
     // The lock on the folder proves it.
@@ -175,11 +178,8 @@ function createStore(channels: StoreChannels, { clock, lock, failed, schemaNumbe
     upkeep: null,
     readTime: async () => clock.now(),
     schemaNumber,
-    glance: () => read.call('glance', clock.now().getTime()),
-    ...createMetaChanges({
-      readMeta: (key) => read.call('readMeta', key),
-      swapMeta: (key, from, to) => write.call('swapMeta', { key, from, to }),
-    }),
+    glance: () => open(glances).glance(clock.now()),
+    ...createMetaStore(open),
     stats: () => ({ write: write.stats(), read: read.stats() }),
     checkIntegrity: () => read.call('checkIntegrity', null),
     failed,

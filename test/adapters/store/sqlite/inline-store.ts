@@ -8,20 +8,20 @@ import { loadMigrations } from '../../../../src/adapters/store/migration-files.t
 import { applyMigrations, MIGRATIONS_DIRECTORY } from '../../../../src/adapters/store/sqlite/database/migrations.ts'
 import { prepareReadOperations } from '../../../../src/adapters/store/sqlite/operations/read-operations.ts'
 import { prepareWriteOperations } from '../../../../src/adapters/store/sqlite/operations/write-operations.ts'
-import {
-  createAccountDirectory,
-  createAccountStore,
-  createIdempotencyStore,
-  createKeyStore,
-  createLedgerStore,
-  createLimitStore,
-} from '../../../../src/adapters/store/sqlite/stores/sqlite-account-stores.ts'
+import { limitStore } from '../../../../src/adapters/store/sqlite/own/limit-store.ts'
+import { openShared } from '../../../../src/adapters/store/sqlite/shared-stores.ts'
 import { createAssetStore } from '../../../../src/adapters/store/sqlite/stores/sqlite-asset-store.ts'
 import { createJobStore } from '../../../../src/adapters/store/sqlite/stores/sqlite-job-store.ts'
+import { createLedgerStore } from '../../../../src/adapters/store/sqlite/stores/sqlite-ledger-store.ts'
 import type { StoreChannels } from '../../../../src/adapters/store/sqlite/stores/store-channels.ts'
 import type { Channel } from '../../../../src/adapters/store/sqlite/threads/channel.ts'
 import { createWriteBatch, type RunBatch } from '../../../../src/adapters/store/sqlite/threads/run-batch.ts'
 import type { Operations } from '../../../../src/adapters/store/sqlite/threads/store-thread-protocol.ts'
+import type { OpenStore } from '../../../../src/adapters/store/statements/operation.ts'
+import { accountDirectory } from '../../../../src/adapters/store/stores/account-directory.ts'
+import { createAccountStore } from '../../../../src/adapters/store/stores/account-store.ts'
+import { createIdempotencyStore } from '../../../../src/adapters/store/stores/idempotency-store.ts'
+import { keyStore } from '../../../../src/adapters/store/stores/key-store.ts'
 import { START, type StoreOpener } from '../../../contracts/store-under-test.ts'
 
 interface Call {
@@ -84,15 +84,16 @@ export async function openInlineStore() {
     null,
   ])
   const channels = { write: write.asChannel(), read: read.asChannel() }
+  const open: OpenStore = (store) => openShared(store, channels)
   const store = {
     jobs: createJobStore({ ...channels, clock: systemClock }),
     assets: createAssetStore(channels),
-    accounts: createAccountStore(channels),
-    keys: createIdempotencyStore(channels),
-    directory: createAccountDirectory(channels),
-    apiKeys: createKeyStore(channels),
+    accounts: createAccountStore(open),
+    keys: createIdempotencyStore(open),
+    directory: open(accountDirectory),
+    apiKeys: open(keyStore),
     ledger: createLedgerStore(channels),
-    limits: createLimitStore(channels),
+    limits: open(limitStore),
     loseNextWrites: () => write.loseNext(),
   }
   return { store, database, close: async () => database.close() }

@@ -70,10 +70,17 @@ export function openConnections(options: ConnectionOptions): Connections {
 }
 
 function connectTo(source: PatientPool, tally: Tally): Connected {
+  const askFor = (kind: 'all' | 'get' | 'run') => (asked: never, values?: never) =>
+    tally.count(() =>
+      askOnce(
+        source,
+        (db): Promise<never> => (db[kind] as (...asked: never[]) => Promise<never>)(asked, values as never),
+      ),
+    )
   return {
-    all: (asked, values) => tally.count(() => askOnce(source, (db) => db.all(asked, values))),
-    get: (asked, values) => tally.count(() => askOnce(source, (db) => db.get(asked, values))),
-    run: (asked, values) => tally.count(() => askOnce(source, (db) => db.run(asked, values))),
+    all: askFor('all'),
+    get: askFor('get'),
+    run: askFor('run'),
     transaction: (body, options) => tally.count(() => runUntilDone(source, body, options)),
     noteBatch: (size) => tally.noteBatch(size),
   }

@@ -1,5 +1,15 @@
-/** Statements by name: each connection prepares a statement once. Rows come as arrays, in the order of the columns. */
+/** Statements by name: each connection prepares a statement once. Those with a shape give rows by the names of its fields. */
 import type { ClientBase } from 'pg'
+import {
+  type Command,
+  createReader,
+  listStatements as listShared,
+  placeValues,
+  type Query,
+  type Value,
+  type Values,
+} from '../../statements/statement.ts'
+import type { Stored } from '../../tables/table.ts'
 import { toText } from './texts.ts'
 
 export interface Statement<Row extends readonly unknown[] = readonly unknown[]> {
@@ -11,10 +21,13 @@ export interface Statement<Row extends readonly unknown[] = readonly unknown[]> 
 
 /** Whatever runs statements: an open transaction, or a pool where each statement is a transaction of its own. */
 export interface Queryable {
+  all<Row>(statement: Query<Row>, values?: Values): Promise<Row[]>
   all<Row extends readonly unknown[]>(statement: Statement<Row>, values?: readonly unknown[]): Promise<Row[]>
   /** The first row, or undefined. */
+  get<Row>(statement: Query<Row>, values?: Values): Promise<Row | undefined>
   get<Row extends readonly unknown[]>(statement: Statement<Row>, values?: readonly unknown[]): Promise<Row | undefined>
   /** How many rows it changed. */
+  run(statement: Command, values?: Values): Promise<number>
   run(statement: Statement, values?: readonly unknown[]): Promise<number>
 }
 
@@ -29,21 +42,65 @@ export function statement<Row extends readonly unknown[]>(name: string, text: st
 
 /** Every statement of the modules that are loaded. */
 export function listStatements(): readonly Statement[] {
-  return [...statements.values()]
+  const shared = listShared().flatMap(({ name, compiled: { postgres } }) =>
+    postgres === null ? [] : [{ name, text: postgres.text }],
+  )
+  return [...statements.values(), ...shared]
 }
 
-type AskedStatement = Pick<Statement, 'name' | 'text'>
+type AnyStatement = Command | Query<unknown> | Pick<Statement, 'name' | 'text'>
+type AnyValues = Values | readonly unknown[]
+
+interface Answer {
+  readonly rows: readonly unknown[][]
+  readonly rowCount: number | null
+  readonly fields: readonly { readonly name: string }[]
+}
+
+const NOTHING: Answer = { rows: [], rowCount: 0, fields: [] }
 
 export function onClient(client: Pick<ClientBase, 'query'>): Queryable {
-  const ask = ({ name, text }: AskedStatement, values: readonly unknown[] = []) =>
-    client.query<unknown[]>({ name, text, values: values.map(toValue), rowMode: 'array' })
-  return {
-    all: async <Row extends readonly unknown[]>(asked: Statement<Row>, values?: readonly unknown[]) =>
-      (await ask(asked, values)).rows as unknown as Row[],
-    get: async <Row extends readonly unknown[]>(asked: Statement<Row>, values?: readonly unknown[]) =>
-      (await ask(asked, values)).rows[0] as unknown as Row | undefined,
-    run: async (asked, values) => (await ask(asked, values)).rowCount ?? 0,
+  async function ask(asked: AnyStatement, values: AnyValues = []): Promise<Answer> {
+    const { name } = asked
+    if ('text' in asked) {
+      const given = values as readonly unknown[]
+      return client.query<unknown[]>({ name, text: asked.text, values: given.map(toValue), rowMode: 'array' })
+    }
+    const compiled = asked.compiled.postgres
+    if (compiled === null) return NOTHING
+    const placed = placeValues(name, compiled, values as Values, toParameter)
+    return client.query<unknown[]>({ name, text: compiled.text, values: placed, rowMode: 'array' })
   }
+
+  async function all(asked: AnyStatement, values?: AnyValues): Promise<unknown[]> {
+    const { rows, fields } = await ask(asked, values)
+    return 'shape' in asked && rows.length > 0 ? rows.map(readerOf(asked, fields)) : [...rows]
+  }
+
+  return {
+    all: all as Queryable['all'],
+    get: (async (asked: AnyStatement, values?: AnyValues) => (await all(asked, values))[0]) as Queryable['get'],
+    run: async (asked: AnyStatement, values?: AnyValues) => (await ask(asked, values)).rowCount ?? 0,
+  }
+}
+
+const readers = new WeakMap<Query<unknown>, (row: unknown[]) => unknown>()
+
+/** The columns of a statement are the same on every connection: it is looked up once where each of its fields stands. */
+function readerOf(query: Query<unknown>, fields: Answer['fields']): (row: unknown[]) => unknown {
+  const known = readers.get(query)
+  if (known !== undefined) return known
+  const read = createReader(
+    query,
+    fields.map(({ name }) => name),
+  )
+  const reader = (row: unknown[]) => read(row as Stored[])
+  readers.set(query, reader)
+  return reader
+}
+
+function toParameter(value: Value): unknown {
+  return value instanceof Date ? value.getTime() : toValue(value)
 }
 
 /** A text that the server could not even compare, such as an id out of an address, is one that no row has. */

@@ -3,7 +3,7 @@
 import type { RecordedJob, RunRecordStore } from '../../../../domain/jobs/read/recorded-jobs.ts'
 import { JOB_STATUSES } from '../../../../domain/jobs/transitions.ts'
 import { toRecordedJob } from '../../rows/jobs/recorded-job.ts'
-import { findUse } from '../operations/accounts/account-counters.ts'
+import { accountSteps } from '../../stores/account-store.ts'
 import { nextPromptNumber } from '../operations/accounts/shared-counters.ts'
 import {
   findRecord,
@@ -13,6 +13,7 @@ import {
   selectJobs,
 } from '../operations/jobs/read-run-records.ts'
 import { hideHistory, toSubmission } from '../operations/jobs/write-run-records.ts'
+import { openShared } from '../shared-stores.ts'
 import type { StoreParts } from './store-parts.ts'
 
 function toRecord({ submission, ...stored }: StoredRecord): RecordedJob {
@@ -21,7 +22,9 @@ function toRecord({ submission, ...stored }: StoredRecord): RecordedJob {
 
 const VISIBLE_STATUSES = JOB_STATUSES.filter((status) => status !== 'expired')
 
-export function createRunRecordStore({ durable, relaxed, read }: StoreParts): RunRecordStore {
+export function createRunRecordStore(parts: StoreParts): RunRecordStore {
+  const { durable, relaxed, read } = parts
+  const { findUse } = openShared(accountSteps, parts)
   return {
     async findRecord(accountId, jobId, now) {
       const stored = await findRecord(read, { accountId, jobId, now: now.getTime() })
@@ -31,7 +34,7 @@ export function createRunRecordStore({ durable, relaxed, read }: StoreParts): Ru
       return (await listLive(read, accountId, limit)).map(toRecord)
     },
     async countLive(accountId) {
-      const use = await findUse(read, accountId)
+      const use = await findUse(accountId)
       return use === null ? 0 : use.queued + use.running
     },
     async listHistory(accountId, range, now) {

@@ -2,9 +2,9 @@
 import type { Clock } from '../../../../../lib/clock.ts'
 import type { Log } from '../../../../../lib/log.ts'
 import type { AuditEntry } from '../../../../domain/accounts/audit.ts'
+import { addAuditLine } from '../../stores/audit-store.ts'
 import type { Connected, Connections } from '../database/connections.ts'
 import type { Partitions } from '../database/partitions.ts'
-import { addAuditLine } from '../operations/accounts/audited-writes.ts'
 
 export interface StoreParts extends Pick<Connections, 'durable' | 'relaxed' | 'read' | 'chore'> {
   readonly partitions: Partitions
@@ -23,7 +23,8 @@ export function toAuditedParts(parts: StoreParts, entry: AuditEntry): StoreParts
     transaction: (body, options) =>
       durable.transaction(async (tx) => {
         const result = await body(tx)
-        await addAuditLine(tx, entry, result)
+        const { statement, values } = addAuditLine(entry, result)
+        await tx.run(statement, values)
         return result
       }, options),
   }

@@ -14,6 +14,7 @@ import {
   type RecordValue,
 } from '../../../../domain/transfer/record-kinds.ts'
 import { loadMigrations } from '../../migration-files.ts'
+import { repairAllCounters } from '../../stores/account-store.ts'
 import { openConnections } from '../database/connections.ts'
 import { mustBeMigrated, mustBeSupported } from '../database/migrate-database.ts'
 import { applyMigrations, MIGRATIONS_DIRECTORY } from '../database/migrations.ts'
@@ -22,8 +23,8 @@ import { openPartitions } from '../database/partitions.ts'
 import type { ConnectionOptions } from '../database/pool.ts'
 import { openSession, type Session } from '../database/session.ts'
 import { statement } from '../database/statement.ts'
-import { repairCounters } from '../operations/accounts/account-counters.ts'
 import { releaseLeases } from '../operations/jobs/leases.ts'
+import { runOn } from '../shared-stores.ts'
 import { DERIVE } from './derived-rows.ts'
 import { toSelect, toTableRows } from './record-tables.ts'
 
@@ -109,7 +110,7 @@ export async function openPostgresRecords(
       await session.transaction(async () => {
         for (const text of DERIVE) await session.run({ name: '', text })
       })
-      await repairCounters(connections.chore)
+      await connections.chore.transaction((tx) => runOn(tx, repairAllCounters()))
     },
     async open() {
       await session.run({ name: '', text: `DELETE FROM meta WHERE key IN ('move_progress', 'moved_to')` })

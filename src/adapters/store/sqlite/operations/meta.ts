@@ -12,20 +12,6 @@ interface MetaEntry {
   readonly value: string
 }
 
-interface MetaSwap {
-  readonly key: string
-  /** null: there must be no value. */
-  readonly from: string | null
-  readonly to: string
-}
-
-/** False: the value is another one than `from`, and stays. */
-export function prepareSwapMeta(database: DatabaseSync): (swap: MetaSwap) => boolean {
-  const insert = database.prepare('INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING')
-  const update = database.prepare('UPDATE meta SET value = ? WHERE key = ? AND value = ?')
-  return ({ key, from, to }) => (from === null ? insert.run(key, to) : update.run(to, key, from)).changes === 1
-}
-
 /** For whoever has the database to itself. */
 export function prepareWriteMeta(database: DatabaseSync): (entry: MetaEntry) => void {
   const upsert = database.prepare('INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)')

@@ -1,13 +1,7 @@
 /** Everything the reader can answer. */
 import type { DatabaseSync } from 'node:sqlite'
-import { prepareCountByStatus, prepareFindUse } from './accounts/account-counters.ts'
-import { prepareChangedAccounts, prepareFindAccount } from './accounts/account-records.ts'
-import { prepareChangedApiKeys, prepareFindApiKey, prepareListApiKeys } from './accounts/api-key-rows.ts'
-import { prepareListAudit } from './accounts/audited-writes.ts'
-import { prepareChangedDeployments, prepareListDeployments, preparePoolLoads } from './accounts/deployment-rows.ts'
-import { prepareFindHolder } from './accounts/idempotency-keys.ts'
-import { preparePoolDemands } from './accounts/pool-demands.ts'
-import { prepareListUserFiles, prepareReadUserFile } from './accounts/user-file-rows.ts'
+import { prepareShared, type SharedOperations } from '../shared-stores.ts'
+import { prepareCountByStatus } from './accounts/account-counters.ts'
 import { prepareKnownBlobs, prepareStoredBytes } from './assets/blob-references.ts'
 import {
   prepareFindAssets,
@@ -42,10 +36,7 @@ import { prepareListBatchJobs, prepareListJobs, prepareListLabelledJobs } from '
 import { prepareFindRecord, prepareListHistory, prepareListLive, prepareSelectJobs } from './jobs/read-run-records.ts'
 import { prepareFindResult } from './jobs/reuse-result.ts'
 import { prepareFindLanes, prepareFindOutwaited } from './jobs/waiting-lanes.ts'
-import { prepareCheckIntegrity, prepareReadMeta } from './meta.ts'
-import { prepareFindCatalogs, prepareListEngines, prepareMeasureCatalogs } from './nodes/engine-rows.ts'
-import { prepareGlance } from './nodes/glance.ts'
-import { prepareHoldings, prepareListNodes } from './nodes/node-rows.ts'
+import { prepareCheckIntegrity } from './meta.ts'
 import { prepareFindOutputs, prepareReadQueue } from './search/read-queue.ts'
 import {
   prepareCountEnded,
@@ -62,6 +53,7 @@ export function prepareReadOperations(database: DatabaseSync) {
   const canPay = prepareCanPay(database)
   const completeJob = prepareCompleteJob(database)
   return {
+    ...prepareShared(database, 'reader'),
     findBatch: prepareFindBatch(database),
     listBatchJobs: prepareListBatchJobs(database, { completeJob }),
     findJob: prepareFindJob(database, { completeJob }),
@@ -93,16 +85,12 @@ export function prepareReadOperations(database: DatabaseSync) {
     findBytes: prepareFindBytes(database),
     sizeOfBytes: prepareSizeOfBytes(database),
     listBytes: prepareListBytes(database),
-    findUse: prepareFindUse(database),
     findRecord: prepareFindRecord(database, { completeJob }),
     listLive: prepareListLive(database, { completeJob }),
     listHistory: prepareListHistory(database, { completeJob }),
     selectJobs: prepareSelectJobs(database, { completeJob }),
     listFiles: prepareListFiles(database),
     findOutputsIn: prepareFindOutputsIn(database),
-    readUserFile: prepareReadUserFile(database),
-    listUserFiles: prepareListUserFiles(database),
-    findHolder: prepareFindHolder(database),
     hasLapsedCalls: prepareHasLapsedCalls(database),
     isCallRunning: prepareIsCallRunning(database),
     findTold: prepareFindTold(database),
@@ -110,13 +98,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     canPay: (query: { readonly accountId: string; readonly micros: number }) => canPay(query.accountId, query.micros),
     findRequest: prepareFindRequest(database),
     accountsWaiting: prepareAccountsWaiting(database),
-    readMeta: prepareReadMeta(database),
     checkIntegrity: prepareCheckIntegrity(database),
-    findAccount: prepareFindAccount(database),
-    changedAccounts: prepareChangedAccounts(database),
-    findApiKey: prepareFindApiKey(database),
-    listApiKeys: prepareListApiKeys(database),
-    changedApiKeys: prepareChangedApiKeys(database),
     balance: prepareBalance(database),
     ledgerEntries: prepareLedgerEntries(database),
     openHolds: prepareOpenHolds(database),
@@ -124,17 +106,6 @@ export function prepareReadOperations(database: DatabaseSync) {
     charges: prepareCharges(database),
     listCalls: prepareListCalls(database),
     checkLedger: prepareCheckLedger(database),
-    listAudit: prepareListAudit(database),
-    listDeployments: prepareListDeployments(database),
-    changedDeployments: prepareChangedDeployments(database),
-    glance: prepareGlance(database),
-    poolLoads: preparePoolLoads(database),
-    poolDemands: preparePoolDemands(database),
-    nodeHoldings: prepareHoldings(database),
-    listNodes: prepareListNodes(database),
-    listEngines: prepareListEngines(database),
-    findCatalogs: prepareFindCatalogs(database),
-    measureCatalogs: prepareMeasureCatalogs(database),
     listEndpoints: prepareListEndpoints(database),
     findEndpoint: prepareFindEndpoint(database),
     hasPendingDeliveries: prepareHasPending(database),
@@ -146,4 +117,4 @@ export function prepareReadOperations(database: DatabaseSync) {
   }
 }
 
-export type ReadOperations = ReturnType<typeof prepareReadOperations>
+export type ReadOperations = ReturnType<typeof prepareReadOperations> & SharedOperations

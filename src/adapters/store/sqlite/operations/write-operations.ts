@@ -1,23 +1,8 @@
 /** Everything the writer can do. An operation depends on the database and its input alone, because a batch may run again. */
 import type { DatabaseSync } from 'node:sqlite'
-import { preparePutAccount, prepareRepairCounters } from './accounts/account-counters.ts'
-import { prepareCreateAccount, prepareEnforceLimits, prepareReplaceAccount } from './accounts/account-records.ts'
-import {
-  prepareInsertApiKey,
-  prepareRevokeApiKey,
-  prepareRotateApiKey,
-  prepareTouchApiKeys,
-} from './accounts/api-key-rows.ts'
-import { prepareAudited, prepareNoteAudit } from './accounts/audited-writes.ts'
-import {
-  prepareConfigureDeployment,
-  prepareCreateDeployment,
-  prepareMoveDeployment,
-} from './accounts/deployment-rows.ts'
-import { prepareSweepKeys } from './accounts/idempotency-keys.ts'
-import { prepareTakeRequests } from './accounts/request-rates.ts'
-import { prepareReservePromptNumbers, prepareTakeWindow } from './accounts/shared-counters.ts'
-import { prepareMoveUserFile, preparePutUserFile, prepareRemoveUserFile } from './accounts/user-file-rows.ts'
+import { ESSENTIAL_SHARED, prepareShared, RELAXED_SHARED, type SharedOperations } from '../shared-stores.ts'
+import { prepareAudited } from './accounts/audited-writes.ts'
+import { prepareReservePromptNumbers } from './accounts/shared-counters.ts'
 import { prepareOfferBlob, prepareOfferUnreferenced, prepareRetireBlobs } from './assets/blob-references.ts'
 import { prepareMint } from './assets/mint-asset.ts'
 import { prepareExpireAssets, prepareRemoveAsset } from './assets/remove-assets.ts'
@@ -56,15 +41,6 @@ import { prepareAnswerAgain, prepareSweepResults } from './jobs/reuse-result.ts'
 import { prepareSubmit } from './jobs/submit-job.ts'
 import { prepareJoinLane } from './jobs/waiting-lanes.ts'
 import { prepareHideHistory } from './jobs/write-run-records.ts'
-import { prepareSwapMeta } from './meta.ts'
-import {
-  prepareForgetEngines,
-  prepareLeaveEngines,
-  preparePublishEngines,
-  preparePutCatalog,
-  prepareSetEngineWill,
-} from './nodes/engine-rows.ts'
-import { prepareBeatNode, prepareForgetNodes, prepareLeaveNode } from './nodes/node-rows.ts'
 import { prepareSweepRecipes } from './search/search-jobs.ts'
 import { prepareClaimDeliveries, prepareEnqueueMessage, prepareFinishDeliveries } from './webhooks/claim-deliveries.ts'
 import {
@@ -79,6 +55,7 @@ export function prepareWriteOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
   const turns = createClaimTurns(database)
   const operations = {
+    ...prepareShared(database, 'writer'),
     submit: prepareSubmit(database),
     submitBatch: prepareSubmitBatch(database),
     answerAgain: prepareAnswerAgain(database, { completeJob }),
@@ -103,9 +80,6 @@ export function prepareWriteOperations(database: DatabaseSync) {
     removeAsset: prepareRemoveAsset(database),
     expireAssets: prepareExpireAssets(database),
     retireBlobs: prepareRetireBlobs(database),
-    putAccount: preparePutAccount(database),
-    repairCounters: prepareRepairCounters(database),
-    sweepKeys: prepareSweepKeys(database),
     sweepBatches: prepareSweepBatches(database),
     admitCall: prepareAdmitCall(database),
     keepProgress: prepareKeepProgress(database),
@@ -119,35 +93,10 @@ export function prepareWriteOperations(database: DatabaseSync) {
     putBackCall: preparePutBackCall(database),
     cancelCall: prepareCancelCall(database),
     timeOutCalls: prepareTimeOutCalls(database),
-    createAccount: prepareCreateAccount(database),
-    replaceAccount: prepareReplaceAccount(database),
-    enforceLimits: prepareEnforceLimits(database),
-    insertApiKey: prepareInsertApiKey(database),
-    rotateApiKey: prepareRotateApiKey(database),
-    revokeApiKey: prepareRevokeApiKey(database),
-    touchApiKeys: prepareTouchApiKeys(database),
     grant: prepareGrant(database),
     refund: prepareRefund(database),
-    takeRequests: prepareTakeRequests(database),
-    takeWindow: prepareTakeWindow(database),
     reservePromptNumbers: prepareReservePromptNumbers(database),
-    swapMeta: prepareSwapMeta(database),
-    noteAudit: prepareNoteAudit(database),
-    createDeployment: prepareCreateDeployment(database),
-    moveDeployment: prepareMoveDeployment(database),
-    configureDeployment: prepareConfigureDeployment(database),
     hideHistory: prepareHideHistory(database),
-    putUserFile: preparePutUserFile(database),
-    moveUserFile: prepareMoveUserFile(database),
-    removeUserFile: prepareRemoveUserFile(database),
-    beatNode: prepareBeatNode(database),
-    leaveNode: prepareLeaveNode(database),
-    forgetNodes: prepareForgetNodes(database),
-    publishEngines: preparePublishEngines(database),
-    leaveEngines: prepareLeaveEngines(database),
-    setEngineWill: prepareSetEngineWill(database),
-    putCatalog: preparePutCatalog(database),
-    forgetEngines: prepareForgetEngines(database),
     createEndpoint: prepareCreateEndpoint(database),
     changeEndpoint: prepareChangeEndpoint(database),
     removeEndpoint: prepareRemoveEndpoint(database),
@@ -169,7 +118,7 @@ export function prepareWriteOperations(database: DatabaseSync) {
   return { ...operations, audited: prepareAudited(database, operations) }
 }
 
-export type WriteOperations = ReturnType<typeof prepareWriteOperations>
+export type WriteOperations = ReturnType<typeof prepareWriteOperations> & SharedOperations
 
 /**
  * Operations that are acknowledged without a sync. A power cut that undoes a claim or a renewed lease also ends the worker that
@@ -180,6 +129,7 @@ export type WriteOperations = ReturnType<typeof prepareWriteOperations>
  * nothing, and the next synced write makes these durable too.
  */
 export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
+  ...RELAXED_SHARED,
   'claim',
   'renew',
   'announceBlob',
@@ -190,8 +140,6 @@ export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperat
   'releaseCalls',
   'takeLapsedCalls',
   'reservePromptNumbers',
-  'beatNode',
-  'publishEngines',
   'claimDeliveries',
   'holdUpload',
   'renewUpload',
@@ -202,6 +150,7 @@ export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperat
  * or withdraw a right. All others are refused until there is room again.
  */
 export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
+  ...ESSENTIAL_SHARED,
   'renew',
   'commit',
   'withdraw',
@@ -220,7 +169,6 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'releaseUpload',
   'removeUpload',
   'holdExpiredUploads',
-  'sweepKeys',
   'sweepBatches',
   'sweepResults',
   'keepProgress',
@@ -232,17 +180,8 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'putBackCall',
   'cancelCall',
   'timeOutCalls',
-  'enforceLimits',
-  'revokeApiKey',
-  'moveDeployment',
   'hideHistory',
-  'removeUserFile',
-  'noteAudit',
   'audited',
-  'beatNode',
-  'leaveNode',
-  'leaveEngines',
-  'forgetEngines',
   'finishDeliveries',
   'sweepDeliveries',
 ])

@@ -3,8 +3,10 @@
 import type { RecordedJob, RunRecordStore } from '../../../../domain/jobs/read/recorded-jobs.ts'
 import { JOB_STATUSES } from '../../../../domain/jobs/transitions.ts'
 import { toRecordedJob } from '../../rows/jobs/recorded-job.ts'
+import { accountSteps } from '../../stores/account-store.ts'
 import type { StoredRecord } from '../operations/jobs/read-run-records.ts'
 import { toSubmission } from '../operations/jobs/write-run-records.ts'
+import { openShared } from '../shared-stores.ts'
 import { createPromptNumbers } from './prompt-number-cache.ts'
 import type { StoreChannels } from './store-channels.ts'
 
@@ -16,6 +18,7 @@ function toRecord([job, workflow, submission, run, isHidden]: StoredRecord): Rec
 const VISIBLE_STATUSES = JOB_STATUSES.filter((status) => status !== 'expired')
 
 export function createRunRecordStore({ write, read }: StoreChannels): RunRecordStore {
+  const { findUse } = openShared(accountSteps, { write, read })
   return {
     async findRecord(accountId, jobId, now) {
       const stored = await read.call('findRecord', { accountId, jobId, now: now.getTime() })
@@ -26,7 +29,7 @@ export function createRunRecordStore({ write, read }: StoreChannels): RunRecordS
       return stored.map(toRecord)
     },
     async countLive(accountId) {
-      const use = await read.call('findUse', accountId)
+      const use = await findUse(accountId)
       return use === null ? 0 : use.queued + use.running
     },
     async listHistory(accountId, { maxItems, offset }, now) {

@@ -1,6 +1,5 @@
 /** The two channels that the stores talk through, and the ways to use them: with an audit line, and in small slices. */
 import type { AuditEntry } from '../../../../domain/accounts/audit.ts'
-import { toAuditFields } from '../operations/accounts/audited-writes.ts'
 import type { ReadOperations } from '../operations/read-operations.ts'
 import type { WriteOperations } from '../operations/write-operations.ts'
 import type { Channel } from '../threads/channel.ts'
@@ -44,7 +43,6 @@ export const UNLIMITED = Number.POSITIVE_INFINITY
 
 /** Channels whose every write takes a line of the audit log along, in the same transaction. */
 export function toAuditedChannels({ write, read }: StoreChannels, entry: AuditEntry): StoreChannels {
-  const fields = toAuditFields(entry)
   return {
     read,
     write: {
@@ -53,9 +51,7 @@ export function toAuditedChannels({ write, read }: StoreChannels, entry: AuditEn
       failed: write.failed,
       call<Name extends keyof WriteOperations & string>(name: Name, input: unknown, weight?: number) {
         // What the inner operation answers is what comes back.
-        return write.call('audited', { name, input, entry: fields }, weight) as Promise<
-          ReturnType<WriteOperations[Name]>
-        >
+        return write.call('audited', { name, input, entry }, weight) as Promise<ReturnType<WriteOperations[Name]>>
       },
     },
   }

@@ -9,14 +9,16 @@ import {
   type RecordValue,
 } from '../../../../domain/transfer/record-kinds.ts'
 import { loadMigrations } from '../../migration-files.ts'
+import { repairAllCounters } from '../../stores/account-store.ts'
 import { prepareDataDirectory } from '../database/data-directory.ts'
 import { lockDirectory } from '../database/directory-lock.ts'
 import { applyMigrations, MIGRATIONS_DIRECTORY } from '../database/migrations.ts'
 import { openWriter } from '../database/sqlite-connections.ts'
-import { prepareRepairCounters } from '../operations/accounts/account-counters.ts'
 import { prepareRelease } from '../operations/jobs/leases.ts'
 import { prepareEnsureMeta, prepareReadMeta, prepareWriteMeta } from '../operations/meta.ts'
 import { prepareRows } from '../operations/statement.ts'
+import { runOn } from '../shared-stores.ts'
+import { openStatements } from '../statements.ts'
 import { prepareWrite, toSelect } from './record-tables.ts'
 
 interface SqliteRecords extends RecordSource, RecordTarget, Disposable {}
@@ -81,7 +83,7 @@ export function openSqliteRecords(directory: string, now: Date): SqliteRecords {
       })
     },
     async derive() {
-      inTransaction(() => void prepareRepairCounters(database)(null))
+      inTransaction(() => void runOn(openStatements(database), repairAllCounters()))
     },
     async open() {
       inTransaction(() => void database.exec(`DELETE FROM meta WHERE key IN ('move_progress', 'moved_to')`))

@@ -7,8 +7,9 @@ import { silentLog } from '../../../../../lib/log.ts'
 import { type Connections, openConnections } from '../../../../../src/adapters/store/postgres/database/connections.ts'
 import { statement } from '../../../../../src/adapters/store/postgres/database/statement.ts'
 import { openPostgresStore } from '../../../../../src/adapters/store/postgres/open-postgres-store.ts'
-import { createAccount } from '../../../../../src/adapters/store/postgres/operations/accounts/account-records.ts'
-import { revokeApiKey } from '../../../../../src/adapters/store/postgres/operations/accounts/api-key-rows.ts'
+import { runOn } from '../../../../../src/adapters/store/postgres/shared-stores.ts'
+import { accountDirectory } from '../../../../../src/adapters/store/stores/account-directory.ts'
+import { keyStore } from '../../../../../src/adapters/store/stores/key-store.ts'
 import type { AccountRecord } from '../../../../../src/domain/accounts/account.ts'
 import { digestOf, newKeyId, type StoredKey } from '../../../../../src/domain/accounts/keys/api-key.ts'
 import type { Store } from '../../../../../src/domain/store.ts'
@@ -84,7 +85,7 @@ describe('accounts under several processes', () => {
   test('a change that is committed late is not missed by those who ask for what is new', () =>
     withStores(async ([first, second], slow) => {
       const [late, quick] = [newAccount(), newAccount()]
-      const begun = beginSlowly(slow, (tx) => createAccount(tx, late, LIMITS))
+      const begun = beginSlowly(slow, (tx) => runOn(tx, accountDirectory.operations.create.steps(late, LIMITS)))
       await begun.written
       const created = first.directory.create(quick, LIMITS)
       await untilWaiting(slow, 1)
@@ -107,7 +108,7 @@ describe('accounts under several processes', () => {
       await first.apiKeys.insert(late)
       await first.apiKeys.insert(quick)
       const known = (await second.apiKeys.changedAfter(0, 10)).at(-1)?.version ?? 0
-      const begun = beginSlowly(slow, (tx) => revokeApiKey(tx, late.id, START))
+      const begun = beginSlowly(slow, (tx) => runOn(tx, keyStore.operations.revoke.steps(late.id, START)))
       await begun.written
       const revoked = first.apiKeys.revoke(quick.id, START)
       await untilWaiting(slow, 1)

@@ -68,14 +68,3 @@ export async function claimKeys(tx: Queryable, claims: readonly ClaimedKey[]): P
     claims.map(({ batchId = null }) => batchId),
   ])
 }
-
-const SWEEP = statement(
-  'keys.sweep',
-  // By an array: the planner takes the limit, which it does not know, for a tenth of the table, and would walk it for a join.
-  `DELETE FROM idempotency_key WHERE ctid = ANY (ARRAY(
-     SELECT ctid FROM idempotency_key WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED))`,
-)
-
-export function sweepKeys(db: Queryable, sweep: { readonly now: number; readonly limit: number }): Promise<number> {
-  return db.run(SWEEP, [sweep.now, sweep.limit])
-}

@@ -41,12 +41,3 @@ export function prepareClaimKey(database: DatabaseSync): (claim: ClaimedKey) => 
     upsert.run(accountId, key, expiresAt, jobId, assetId, batchId)
   }
 }
-
-export function prepareSweepKeys(
-  database: DatabaseSync,
-): (sweep: { readonly now: number; readonly limit: number }) => number {
-  const remove = database.prepare(`
-    DELETE FROM idempotency_key WHERE (account_id, key) IN
-      (SELECT account_id, key FROM idempotency_key WHERE expires_at <= ? ORDER BY expires_at LIMIT ?)`)
-  return ({ now, limit }) => Number(remove.run(now, limit).changes)
-}

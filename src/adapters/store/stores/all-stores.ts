@@ -1,0 +1,27 @@
+/** Every store that is written once for both databases. */
+import type { DefinedStore } from '../statements/operation.ts'
+import { accountDirectory } from './account-directory.ts'
+import { accountSteps } from './account-store.ts'
+import { auditStore } from './audit-store.ts'
+import { deploymentStore } from './deployment-store.ts'
+import { engineRegistry } from './engine-registry.ts'
+import { glances } from './glance.ts'
+import { keySteps } from './idempotency-store.ts'
+import { keyStore } from './key-store.ts'
+import { metaSteps } from './meta-store.ts'
+import { nodeStore } from './node-store.ts'
+import { userFileStore } from './user-file-store.ts'
+
+export const ALL_STORES: readonly DefinedStore<unknown>[] = [
+  accountDirectory,
+  accountSteps,
+  auditStore,
+  deploymentStore,
+  engineRegistry,
+  glances,
+  keySteps,
+  keyStore,
+  metaSteps,
+  nodeStore,
+  userFileStore,
+]
