@@ -11,11 +11,13 @@ import { postgresOnly, query } from '../statements/statement.ts'
 import { accountDirectory } from '../stores/account-directory.ts'
 import { createAccountStore } from '../stores/account-store.ts'
 import { auditStore } from '../stores/audit-store.ts'
+import { createCallStore, createOwnEnds, createRequestStore, createSentJournal } from '../stores/calls/call-stores.ts'
 import { deploymentStore } from '../stores/deployment-store.ts'
 import { engineRegistry } from '../stores/engine-registry.ts'
 import { glances } from '../stores/glance.ts'
 import { createIdempotencyStore } from '../stores/idempotency-store.ts'
 import { keyStore } from '../stores/key-store.ts'
+import { ledgerStore } from '../stores/ledger/ledger-store.ts'
 import { createMetaStore } from '../stores/meta-store.ts'
 import { nodeStore, SERVER_TIME } from '../stores/node-store.ts'
 import { userFileStore } from '../stores/user-file-store.ts'
@@ -35,9 +37,7 @@ import { openShared } from './shared-stores.ts'
 import { createAssetStore } from './stores/postgres-asset-store.ts'
 import { createBatchStore } from './stores/postgres-batch-store.ts'
 import { createBlobIndex } from './stores/postgres-blob-index.ts'
-import { createCallStore, createOwnEnds, createRequestStore, createSentJournal } from './stores/postgres-call-stores.ts'
 import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
-import { createLedgerStore } from './stores/postgres-ledger-store.ts'
 import { createRunRecordStore } from './stores/postgres-run-record-store.ts'
 import { createSummaryStore } from './stores/postgres-summary-store.ts'
 import { createUploadStore } from './stores/postgres-upload-store.ts'
@@ -73,9 +73,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     accounts: createAccountStore(openStore),
     batches: createBatchStore(parts),
     keys: createIdempotencyStore(openStore),
-    calls: createCallStore(parts, toOwnEnd),
-    requests: createRequestStore(parts, toOwnEnd),
-    sentJournal: createSentJournal(parts),
+    calls: createCallStore(openStore, toOwnEnd),
+    requests: createRequestStore(openStore, toOwnEnd),
+    sentJournal: createSentJournal(openStore, parts.log),
     ...createOperatorStores(parts),
     limits: openStore(limitStore),
     audit: openStore(auditStore),
@@ -126,7 +126,7 @@ function createOperatorStores(parts: StoreParts): OperatorStores {
   return {
     directory: openShared(accountDirectory, parts),
     apiKeys: openShared(keyStore, parts),
-    ledger: createLedgerStore(parts),
+    ledger: openShared(ledgerStore, parts),
     deployments: { ...openShared(deploymentStore, parts), ...openShared(poolDemands, parts) },
     cancels: createJobCancels(parts),
   }

@@ -22,11 +22,11 @@ export function openShared<Port>(store: DefinedStore<Port>, pools: Pools): Port 
 }
 
 function runOperation(operation: Operation<never, unknown>, pools: Pools, args: readonly unknown[]): Promise<unknown> {
-  const { access, steps, isRepeatable = false } = operation
-  const { isTransaction = access === 'durable' || access === 'chore' } = operation
+  const { access, steps, isRepeatable = false, isSnapshot = false } = operation
+  const { isTransaction = access === 'durable' || access === 'chore' || isSnapshot } = operation
   const pool = pools[access === 'report' ? 'chore' : access]
   const body = (db: Queryable) => runOn(db, steps(...(args as never)))
-  return isTransaction ? pool.transaction(body, { isRepeatable }) : body(pool)
+  return isTransaction ? pool.transaction(body, { isRepeatable, isSnapshot }) : body(pool)
 }
 
 export function runOn<Result>(db: Queryable, steps: Steps<Result>): Promise<Result> {

@@ -11,11 +11,13 @@ import type { OpenStore } from '../statements/operation.ts'
 import { accountDirectory } from '../stores/account-directory.ts'
 import { createAccountStore } from '../stores/account-store.ts'
 import { auditStore } from '../stores/audit-store.ts'
+import { createCallStore, createOwnEnds, createRequestStore } from '../stores/calls/call-stores.ts'
 import { deploymentStore } from '../stores/deployment-store.ts'
 import { engineRegistry } from '../stores/engine-registry.ts'
 import { glances } from '../stores/glance.ts'
 import { createIdempotencyStore } from '../stores/idempotency-store.ts'
 import { keyStore } from '../stores/key-store.ts'
+import { ledgerStore } from '../stores/ledger/ledger-store.ts'
 import { createMetaStore } from '../stores/meta-store.ts'
 import { nodeStore } from '../stores/node-store.ts'
 import { userFileStore } from '../stores/user-file-store.ts'
@@ -29,9 +31,7 @@ import { poolDemands } from './own/pool-demands.ts'
 import { openShared } from './shared-stores.ts'
 import { createAssetStore } from './stores/sqlite-asset-store.ts'
 import { createBatchStore } from './stores/sqlite-batch-store.ts'
-import { createCallStore, createRequestStore } from './stores/sqlite-call-stores.ts'
 import { createJobCancels, createJobStore } from './stores/sqlite-job-store.ts'
-import { createLedgerStore } from './stores/sqlite-ledger-store.ts'
 import { createRunRecordStore } from './stores/sqlite-run-record-store.ts'
 import { createSmallBytes } from './stores/sqlite-small-bytes.ts'
 import { createSummaryStore } from './stores/sqlite-summary-store.ts'
@@ -135,7 +135,7 @@ function createOperatorStores(channels: StoreChannels): OperatorStores {
   return {
     directory: openShared(accountDirectory, channels),
     apiKeys: openShared(keyStore, channels),
-    ledger: createLedgerStore(channels),
+    ledger: openShared(ledgerStore, channels),
     deployments: { ...openShared(deploymentStore, channels), ...openShared(poolDemands, channels) },
     cancels: createJobCancels(channels),
   }
@@ -151,14 +151,15 @@ interface StoreParts {
 function createStore(channels: StoreChannels, { clock, lock, failed, schemaNumber }: StoreParts): SqliteStore {
   const { write, read } = channels
   const open: OpenStore = (store) => openShared(store, channels)
+  const toOwnEnd = createOwnEnds()
   return {
     jobs: createJobStore({ write, read, clock }),
     assets: createAssetStore(channels),
     accounts: createAccountStore(open),
     batches: createBatchStore(channels),
     keys: createIdempotencyStore(open),
-    calls: createCallStore(channels),
-    requests: createRequestStore(channels),
+    calls: createCallStore(open, toOwnEnd),
+    requests: createRequestStore(open, toOwnEnd),
     blobIndex: null,
     smallBytes: createSmallBytes(channels),
     sentJournal: null,

@@ -64,6 +64,8 @@ export interface OperationOptions<Args extends readonly unknown[]> {
   readonly isRepeatable?: boolean
   /** Its statements take effect together, or none does. Without this, only those of `durable` and `chore` do so on a server. */
   readonly isTransaction?: boolean
+  /** Of a read: all its statements see the same moment, also on a server. */
+  readonly isSnapshot?: boolean
   /** About how many bytes its arguments hold, when that can be much. */
   weigh?(...args: Args): number
 }

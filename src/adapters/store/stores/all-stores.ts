@@ -3,11 +3,13 @@ import type { DefinedStore } from '../statements/operation.ts'
 import { accountDirectory } from './account-directory.ts'
 import { accountSteps } from './account-store.ts'
 import { auditStore } from './audit-store.ts'
+import { callSteps, requestSteps } from './calls/call-stores.ts'
 import { deploymentStore } from './deployment-store.ts'
 import { engineRegistry } from './engine-registry.ts'
 import { glances } from './glance.ts'
 import { keySteps } from './idempotency-store.ts'
 import { keyStore } from './key-store.ts'
+import { ledgerStore } from './ledger/ledger-store.ts'
 import { metaSteps } from './meta-store.ts'
 import { nodeStore } from './node-store.ts'
 import { userFileStore } from './user-file-store.ts'
@@ -16,12 +18,15 @@ export const ALL_STORES: readonly DefinedStore<unknown>[] = [
   accountDirectory,
   accountSteps,
   auditStore,
+  callSteps,
   deploymentStore,
   engineRegistry,
   glances,
   keySteps,
   keyStore,
+  ledgerStore,
   metaSteps,
   nodeStore,
+  requestSteps,
   userFileStore,
 ]

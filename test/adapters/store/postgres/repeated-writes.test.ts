@@ -4,9 +4,9 @@ import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { silentLog } from '../../../../lib/log.ts'
 import { type Connections, openConnections } from '../../../../src/adapters/store/postgres/database/connections.ts'
-import { takeLapsedCalls } from '../../../../src/adapters/store/postgres/operations/calls/call-leases.ts'
-import { takeCall } from '../../../../src/adapters/store/postgres/operations/calls/queued-calls.ts'
 import { cancelJobs } from '../../../../src/adapters/store/postgres/operations/jobs/cancel-job.ts'
+import { openShared } from '../../../../src/adapters/store/postgres/shared-stores.ts'
+import { callSteps, requestSteps } from '../../../../src/adapters/store/stores/calls/call-stores.ts'
 import type { CallLimits } from '../../../../src/domain/models/calls/call-store.ts'
 import type { Store } from '../../../../src/domain/store.ts'
 import { newCall } from '../../../contracts/calls/call-store.ts'
@@ -30,15 +30,15 @@ async function enqueue(store: Store, accountId: string): Promise<void> {
 }
 
 test('a take of a queued call that runs again finds the call that it took, and takes no second one', () =>
-  withConnections(async ({ durable }, store) => {
+  withConnections(async (connections, store) => {
     const accountId = randomUUID()
     await enqueue(store, accountId)
     await enqueue(store, accountId)
-    const taking = { accountId, limits: LIMITS, now: START.getTime(), lease: { owner: 'here', until: at(50) } }
-    const take = (isAgain: boolean) => durable.transaction((tx) => takeCall(tx, { ...taking, isAgain }))
-    const first = await take(false)
-    assert.deepEqual(await take(true), first)
-    assert.notEqual((await take(false))?.ref.id, first?.ref.id)
+    const requests = openShared(requestSteps, connections)
+    const take = (until: Date) => requests.take(accountId, LIMITS, { now: START, lease: { owner: 'here', until } })
+    const first = await take(at(50))
+    assert.deepEqual(await take(at(50)), first)
+    assert.notEqual((await take(at(51)))?.ref.id, first?.ref.id)
     assert.equal((await store.calls.standing(accountId)).runningCalls, 2)
   }))
 
@@ -54,19 +54,17 @@ test('takes of one moment have leases of their own, so that none finds what anot
   }))
 
 test('taking over lapsed calls again finds those that were taken', () =>
-  withConnections(async ({ durable }, store) => {
+  withConnections(async (connections, store) => {
     const accountId = randomUUID()
     await enqueue(store, accountId)
     await store.requests.take(accountId, LIMITS, { now: START, lease: { owner: 'gone', until: at(50) } })
-    const options = {
-      ...{ lease: { owner: 'here', until: at(500) }, lapsedBefore: at(100), ownLapsedBefore: START },
-      ...{ except: [], limit: 5 },
-    }
-    const take = (isAgain: boolean) => durable.transaction((tx) => takeLapsedCalls(tx, options, isAgain))
-    const first = await take(false)
+    const options = { lapsedBefore: at(100), ownLapsedBefore: START, except: [], limit: 5 }
+    const calls = openShared(callSteps, connections)
+    const take = (until: Date) => calls.takeLapsed({ ...options, lease: { owner: 'here', until } })
+    const first = await take(at(500))
     assert.equal(first.length, 1)
-    assert.deepEqual(await take(true), first)
-    assert.deepEqual(await take(false), [])
+    assert.deepEqual(await take(at(500)), first)
+    assert.deepEqual(await take(at(501)), [])
   }))
 
 test('a cancel that runs again is still the one that ended the job; a later one finds it ended', () =>

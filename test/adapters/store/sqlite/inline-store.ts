@@ -12,7 +12,6 @@ import { limitStore } from '../../../../src/adapters/store/sqlite/own/limit-stor
 import { openShared } from '../../../../src/adapters/store/sqlite/shared-stores.ts'
 import { createAssetStore } from '../../../../src/adapters/store/sqlite/stores/sqlite-asset-store.ts'
 import { createJobStore } from '../../../../src/adapters/store/sqlite/stores/sqlite-job-store.ts'
-import { createLedgerStore } from '../../../../src/adapters/store/sqlite/stores/sqlite-ledger-store.ts'
 import type { StoreChannels } from '../../../../src/adapters/store/sqlite/stores/store-channels.ts'
 import type { Channel } from '../../../../src/adapters/store/sqlite/threads/channel.ts'
 import { createWriteBatch, type RunBatch } from '../../../../src/adapters/store/sqlite/threads/run-batch.ts'
@@ -22,6 +21,7 @@ import { accountDirectory } from '../../../../src/adapters/store/stores/account-
 import { createAccountStore } from '../../../../src/adapters/store/stores/account-store.ts'
 import { createIdempotencyStore } from '../../../../src/adapters/store/stores/idempotency-store.ts'
 import { keyStore } from '../../../../src/adapters/store/stores/key-store.ts'
+import { ledgerStore } from '../../../../src/adapters/store/stores/ledger/ledger-store.ts'
 import { START, type StoreOpener } from '../../../contracts/store-under-test.ts'
 
 interface Call {
@@ -92,7 +92,7 @@ export async function openInlineStore() {
     keys: createIdempotencyStore(open),
     directory: open(accountDirectory),
     apiKeys: open(keyStore),
-    ledger: createLedgerStore(channels),
+    ledger: open(ledgerStore),
     limits: open(limitStore),
     loseNextWrites: () => write.loseNext(),
   }

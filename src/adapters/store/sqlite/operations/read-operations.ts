@@ -15,14 +15,6 @@ import {
 import { prepareFindBytes, prepareListBytes, prepareSizeOfBytes } from './assets/small-bytes.ts'
 import { prepareFindUpload, prepareOpenUploadBytes } from './assets/upload-rows.ts'
 import { prepareFindBatch } from './batches/read-batch.ts'
-import { prepareHasLapsedCalls, prepareIsCallRunning } from './calls/call-leases.ts'
-import { prepareCanPay, prepareStanding } from './calls/call-pool.ts'
-import { prepareListCalls } from './calls/list-calls.ts'
-import { prepareAccountsWaiting, prepareFindRequest } from './calls/queued-calls.ts'
-import { prepareFindTold } from './calls/unfinished-calls.ts'
-import { prepareCharges } from './credits/ledger-charges.ts'
-import { prepareCheckLedger } from './credits/ledger-faults.ts'
-import { prepareBalance, prepareLedgerEntries, prepareOpenHolds, prepareUsage } from './credits/ledger-reads.ts'
 import { prepareFindClaim } from './jobs/claim-job.ts'
 import {
   prepareFindHolders,
@@ -50,7 +42,6 @@ import { prepareFindEndpoint, prepareListEndpoints } from './webhooks/endpoint-r
 import { prepareBacklog, prepareFindDelivery, prepareListDeliveries } from './webhooks/read-deliveries.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
-  const canPay = prepareCanPay(database)
   const completeJob = prepareCompleteJob(database)
   return {
     ...prepareShared(database, 'reader'),
@@ -91,21 +82,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     selectJobs: prepareSelectJobs(database, { completeJob }),
     listFiles: prepareListFiles(database),
     findOutputsIn: prepareFindOutputsIn(database),
-    hasLapsedCalls: prepareHasLapsedCalls(database),
-    isCallRunning: prepareIsCallRunning(database),
-    findTold: prepareFindTold(database),
-    callStanding: prepareStanding(database),
-    canPay: (query: { readonly accountId: string; readonly micros: number }) => canPay(query.accountId, query.micros),
-    findRequest: prepareFindRequest(database),
-    accountsWaiting: prepareAccountsWaiting(database),
     checkIntegrity: prepareCheckIntegrity(database),
-    balance: prepareBalance(database),
-    ledgerEntries: prepareLedgerEntries(database),
-    openHolds: prepareOpenHolds(database),
-    usage: prepareUsage(database),
-    charges: prepareCharges(database),
-    listCalls: prepareListCalls(database),
-    checkLedger: prepareCheckLedger(database),
     listEndpoints: prepareListEndpoints(database),
     findEndpoint: prepareFindEndpoint(database),
     hasPendingDeliveries: prepareHasPending(database),

@@ -18,18 +18,6 @@ import {
 } from './assets/upload-rows.ts'
 import { prepareSweepBatches } from './batches/read-batch.ts'
 import { prepareSubmitBatch } from './batches/submit-batch.ts'
-import { prepareAdmitCall } from './calls/admit-call.ts'
-import { prepareReleaseCalls, prepareRenewCalls, prepareTakeLapsedCalls } from './calls/call-leases.ts'
-import { prepareFinishCall } from './calls/finish-call.ts'
-import {
-  prepareCancelCall,
-  prepareEnqueueCall,
-  preparePutBackCall,
-  prepareTakeCall,
-  prepareTimeOutCalls,
-} from './calls/queued-calls.ts'
-import { prepareKeepProgress, prepareSweepCalls } from './calls/unfinished-calls.ts'
-import { prepareGrant, prepareRefund } from './credits/grants.ts'
 import { prepareCancel } from './jobs/cancel-job.ts'
 import { createClaimTurns, prepareClaim } from './jobs/claim-job.ts'
 import { prepareCommit } from './jobs/commit-run.ts'
@@ -81,20 +69,6 @@ export function prepareWriteOperations(database: DatabaseSync) {
     expireAssets: prepareExpireAssets(database),
     retireBlobs: prepareRetireBlobs(database),
     sweepBatches: prepareSweepBatches(database),
-    admitCall: prepareAdmitCall(database),
-    keepProgress: prepareKeepProgress(database),
-    finishCall: prepareFinishCall(database),
-    renewCalls: prepareRenewCalls(database),
-    releaseCalls: prepareReleaseCalls(database),
-    takeLapsedCalls: prepareTakeLapsedCalls(database),
-    sweepCalls: prepareSweepCalls(database),
-    enqueueCall: prepareEnqueueCall(database),
-    takeCall: prepareTakeCall(database),
-    putBackCall: preparePutBackCall(database),
-    cancelCall: prepareCancelCall(database),
-    timeOutCalls: prepareTimeOutCalls(database),
-    grant: prepareGrant(database),
-    refund: prepareRefund(database),
     reservePromptNumbers: prepareReservePromptNumbers(database),
     hideHistory: prepareHideHistory(database),
     createEndpoint: prepareCreateEndpoint(database),
@@ -136,9 +110,6 @@ export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperat
   'announceUnreferenced',
   'putBytes',
   'removeBytes',
-  'renewCalls',
-  'releaseCalls',
-  'takeLapsedCalls',
   'reservePromptNumbers',
   'claimDeliveries',
   'holdUpload',
@@ -171,15 +142,6 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'holdExpiredUploads',
   'sweepBatches',
   'sweepResults',
-  'keepProgress',
-  'finishCall',
-  'renewCalls',
-  'releaseCalls',
-  'takeLapsedCalls',
-  'sweepCalls',
-  'putBackCall',
-  'cancelCall',
-  'timeOutCalls',
   'hideHistory',
   'audited',
   'finishDeliveries',

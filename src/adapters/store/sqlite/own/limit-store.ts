@@ -14,7 +14,7 @@ const window = omit(rateWindow, 'granted')
 const BOOKED = query('limits.booked', rateLimit, sqliteOnly(selectFrom(rateLimit, 'WHERE account_id = :accountId')))
 const BOOK = command('limits.book', sqliteOnly(upsertInto(rateLimit)))
 const WINDOW = query(
-  'limits.window',
+  'limits.openWindow',
   window,
   sqliteOnly(selectFrom(rateWindow, 'WHERE account_id = :accountId', window)),
 )

@@ -8,19 +8,15 @@ import { describe, test } from 'node:test'
 import { silentLog } from '../../../../../lib/log.ts'
 import { type Connections, openConnections } from '../../../../../src/adapters/store/postgres/database/connections.ts'
 import { statement } from '../../../../../src/adapters/store/postgres/database/statement.ts'
-import { grant, refund } from '../../../../../src/adapters/store/postgres/operations/credits/grants.ts'
-import { findLedgerFaults } from '../../../../../src/adapters/store/postgres/operations/credits/ledger-faults.ts'
+import { openShared, runOn } from '../../../../../src/adapters/store/postgres/shared-stores.ts'
 import {
-  canHold,
+  type CloseInput,
   closeMany,
-  hold,
+  type HoldInput,
   holdMany,
-  release,
-  releaseMany,
-  settle,
-  settleMany,
-} from '../../../../../src/adapters/store/postgres/operations/credits/ledger-holds.ts'
-import { readBalance } from '../../../../../src/adapters/store/postgres/operations/credits/ledger-reads.ts'
+  lockPurses,
+} from '../../../../../src/adapters/store/stores/ledger/holds.ts'
+import { ledgerStore } from '../../../../../src/adapters/store/stores/ledger/ledger-store.ts'
 import { NO_LABELS } from '../../../../../src/domain/credits/charges.ts'
 import { createTestDatabase } from '../../../../support/postgres/test-database.ts'
 import { seededRandom } from '../../../../support/seeded-random.ts'
@@ -28,6 +24,16 @@ import { seededRandom } from '../../../../support/seeded-random.ts'
 const ADD_PURSE = statement('test.addPurse', 'INSERT INTO credit_account (account_id, floor) VALUES ($1, $2)')
 
 const NODES = 3
+const AT = new Date(1)
+
+const ledgerOf = (node: Connections) => openShared(ledgerStore, node)
+const holdAll = ({ durable }: Connections, inputs: readonly HoldInput[]) =>
+  durable.transaction((tx) => runOn(tx, holdMany(inputs)))
+const hold = async (node: Connections, input: HoldInput) => (await holdAll(node, [input]))[0]
+const close = ({ durable }: Connections, inputs: readonly CloseInput[]) =>
+  durable.transaction((tx) => runOn(tx, closeMany(inputs)))
+const settle = (holdId: string, micros: number): CloseInput => ({ kind: 'settle', holdId, micros, at: 2, memo: '' })
+const release = (holdId: string): CloseInput => ({ kind: 'release', holdId, micros: 0, at: 2, memo: '' })
 const FLOOR = -50
 
 /** Three processes' connections to one database, and accounts with credit. */
@@ -41,10 +47,10 @@ async function withNodes(
   const accountIds = Array.from({ length: accounts }, () => randomUUID())
   for (const accountId of accountIds) {
     await nodes[0].durable.run(ADD_PURSE, [accountId, FLOOR])
-    await nodes[0].durable.transaction((tx) => grant(tx, { id: randomUUID(), accountId, micros, at: 0, memo: '' }))
+    await ledgerOf(nodes[0]).grant({ id: randomUUID(), accountId, micros, at: AT, memo: '' })
   }
   await body(nodes, accountIds)
-  const report = await nodes[0].chore.transaction(findLedgerFaults, { isSnapshot: true })
+  const report = await ledgerOf(nodes[0]).check()
   assert.deepEqual(report.faults, [])
 }
 
@@ -58,11 +64,9 @@ describe('the ledger under several processes', () => {
         at: 1,
         labels: NO_LABELS,
       }))
-      const held = await Promise.all(
-        holds.map((input, index) => nodes[index % NODES].durable.transaction((tx) => hold(tx, input))),
-      )
+      const held = await Promise.all(holds.map((input, index) => hold(nodes[index % NODES], input)))
       assert.equal(held.filter(Boolean).length, 10)
-      assert.deepEqual(await readBalance(nodes[0].read, accountId), { available: 0, held: 1000, floor: FLOOR })
+      assert.deepEqual(await ledgerOf(nodes[0]).balance(accountId), { available: 0, held: 1000, floor: FLOOR })
     }))
 
   test('what can be held is still there until the transaction ends', () =>
@@ -71,7 +75,11 @@ describe('the ledger under several processes', () => {
         nodes.map(({ durable }) =>
           durable.transaction(async (tx) => {
             const input = { holdId: `call:${randomUUID()}`, accountId, micros: 150, at: 1, labels: NO_LABELS }
-            return (await canHold(tx, input)) ? await hold(tx, input) : 'refused'
+            const purses = await runOn(tx, lockPurses([input]))
+            if (!purses.canHold(input)) return 'refused'
+            const isHeld = purses.hold(input)
+            await runOn(tx, purses.write())
+            return isHeld
           }),
         ),
       )
@@ -83,29 +91,21 @@ describe('the ledger under several processes', () => {
       const input = { holdId: 'call:one', accountId, micros: 300, at: 1, labels: NO_LABELS }
       const each = <Result>(body: (node: Connections, index: number) => Promise<Result>) =>
         Promise.all([...nodes, ...nodes].map(body))
-      assert.deepEqual(await each(({ durable }) => durable.transaction((tx) => hold(tx, input))), Array(6).fill(true))
-      assert.deepEqual(await readBalance(nodes[0].read, accountId), { available: 700, held: 300, floor: FLOOR })
-      const closed = await each(({ durable }, index) =>
-        durable.transaction<unknown>((tx) =>
-          index % 2 === 0
-            ? settle(tx, { holdId: 'call:one', micros: 200, at: 2, memo: '' })
-            : release(tx, { holdId: 'call:one', at: 2 }),
-        ),
+      assert.deepEqual(await each((node) => hold(node, input)), Array(6).fill(true))
+      assert.deepEqual(await ledgerOf(nodes[0]).balance(accountId), { available: 700, held: 300, floor: FLOOR })
+      const closed = await each((node, index) =>
+        close(node, [index % 2 === 0 ? settle('call:one', 200) : release('call:one')]),
       )
-      const won = closed.filter((answer) => answer !== null && answer !== false)
+      const won = closed.flat().filter((charged) => charged !== null)
       assert.equal(won.length, 1)
-      const charged = won[0] === true ? 0 : 200
-      assert.deepEqual(await readBalance(nodes[0].read, accountId), {
+      const [charged = 0] = won
+      assert.deepEqual(await ledgerOf(nodes[0]).balance(accountId), {
         available: 1000 - charged,
         held: 0,
         floor: FLOOR,
       })
-      assert.deepEqual(
-        await nodes[0].durable.transaction((tx) => hold(tx, input)),
-        true,
-        'a closed hold is not taken anew',
-      )
-      assert.deepEqual(await readBalance(nodes[0].read, accountId), {
+      assert.deepEqual(await hold(nodes[0], input), true, 'a closed hold is not taken anew')
+      assert.deepEqual(await ledgerOf(nodes[0]).balance(accountId), {
         available: 1000 - charged,
         held: 0,
         floor: FLOOR,
@@ -113,53 +113,40 @@ describe('the ledger under several processes', () => {
     }))
 
   test('a batch holds what can be paid, in its order, and closes some of each', () =>
-    withNodes({ accounts: 2, micros: 100 }, async ([{ durable, read }], [first, second]) => {
+    withNodes({ accounts: 2, micros: 100 }, async ([node], [first, second]) => {
       const input = (holdId: string, accountId: string, micros: number) => ({
         ...{ holdId, accountId, micros, at: 1 },
         labels: NO_LABELS,
       })
-      const held = await durable.transaction((tx) =>
-        holdMany(tx, [
-          ...[input('a', first, 100), input('b', first, 60), input('c', second, 10), input('d', first, 50)],
-          ...[input('a', first, 100), input('e', 'unmetered', 9)],
-        ]),
-      )
+      const held = await holdAll(node, [
+        ...[input('a', first, 100), input('b', first, 60), input('c', second, 10), input('d', first, 50)],
+        ...[input('a', first, 100), input('e', 'unmetered', 9)],
+      ])
       assert.deepEqual(held, [true, false, true, true, true, true])
-      const charged = await durable.transaction((tx) =>
-        closeMany(tx, [
-          { kind: 'settle', holdId: 'd', micros: 80, at: 2, memo: 'all of it, and nothing beyond the floor' },
-          { kind: 'release', holdId: 'a', micros: 0, at: 2, memo: '' },
-          { kind: 'settle', holdId: 'c', micros: 500, at: 2, memo: '' },
-          { kind: 'settle', holdId: 'e', micros: 5, at: 2, memo: '' },
-          { kind: 'settle', holdId: 'd', micros: 1, at: 2, memo: '' },
-        ]),
-      )
+      // All of it, and nothing beyond the floor.
+      const charged = await close(node, [
+        ...[settle('d', 80), release('a'), settle('c', 500), settle('e', 5), settle('d', 1)],
+      ])
       assert.deepEqual(charged, [50, 0, 150, null, null])
-      assert.deepEqual(await readBalance(read, first), { available: 50, held: 0, floor: FLOOR })
-      assert.deepEqual(await readBalance(read, second), { available: FLOOR, held: 0, floor: FLOOR })
+      assert.deepEqual(await ledgerOf(node).balance(first), { available: 50, held: 0, floor: FLOOR })
+      assert.deepEqual(await ledgerOf(node).balance(second), { available: FLOOR, held: 0, floor: FLOOR })
     }))
 
   test('a grant, a revocation and a refund that several processes repeat count once', () =>
     withNodes({ accounts: 2, micros: 100 }, async (nodes, [first, second]) => {
       const each = <Result>(body: (node: Connections, index: number) => Promise<Result>) =>
         Promise.all([...nodes, ...nodes].map(body))
-      const granted = await each(({ durable }, index) =>
-        durable.transaction((tx) =>
-          grant(tx, {
-            ...{ id: 'the same', at: 1, memo: '' },
-            accountId: index % 2 === 0 ? first : second,
-            micros: index < 3 ? 7 : -7,
-          }),
-        ),
+      const granted = await each((node, index) =>
+        ledgerOf(node).grant({
+          ...{ id: 'the same', at: AT, memo: '' },
+          accountId: index % 2 === 0 ? first : second,
+          micros: index < 3 ? 7 : -7,
+        }),
       )
       assert.deepEqual(granted.map(({ outcome }) => outcome).sort(), ['granted', ...Array(5).fill('repeated')])
-      await nodes[0].durable.transaction((tx) =>
-        hold(tx, { holdId: 'h', accountId: first, micros: 50, at: 1, labels: NO_LABELS }),
-      )
-      await nodes[0].durable.transaction((tx) => settle(tx, { holdId: 'h', micros: 40, at: 1, memo: '' }))
-      const refunded = await each(({ durable }) =>
-        durable.transaction((tx) => refund(tx, { holdId: 'h', micros: null, at: 1, memo: '' })),
-      )
+      await hold(nodes[0], { holdId: 'h', accountId: first, micros: 50, at: 1, labels: NO_LABELS })
+      await close(nodes[0], [settle('h', 40)])
+      const refunded = await each((node) => ledgerOf(node).refund({ holdId: 'h', micros: null, at: AT, memo: '' }))
       assert.deepEqual(refunded.map(({ outcome }) => outcome).sort(), ['refunded', ...Array(5).fill('repeated')])
     }))
 
@@ -179,38 +166,31 @@ describe('the ledger under several processes', () => {
             micros: random.between(0, 400),
             labels: NO_LABELS,
           }))
-          const held = await node.durable.transaction((tx) => holdMany(tx, inputs))
+          const held = await holdAll(node, inputs)
           open.push(...inputs.filter((_, index) => held[index]).map(({ holdId }) => holdId))
         } else if (choice < 0.9) {
           // The same holds may be closed by several at once.
           const holdIds = [...new Set(Array.from({ length: Math.min(3, open.length) }, () => random.pick(open)))]
           const isSettling = choice < 0.7
-          const answers = await node.durable.transaction<(number | null | boolean)[]>((tx) =>
-            isSettling
-              ? settleMany(
-                  tx,
-                  holdIds.map((holdId) => ({ holdId, micros: random.between(0, 500), at: 2, memo: '' })),
-                )
-              : releaseMany(
-                  tx,
-                  holdIds.map((holdId) => ({ holdId, at: 2 })),
-                ),
+          const answers = await close(
+            node,
+            holdIds.map((holdId) => (isSettling ? settle(holdId, random.between(0, 500)) : release(holdId))),
           )
           for (const [index, holdId] of holdIds.entries()) {
             const answer = answers[index]
-            if (answer === null || answer === false) continue
+            if (answer == null) continue
             closings.set(holdId, (closings.get(holdId) ?? 0) + 1)
-            if (typeof answer === 'number') charged += answer
+            charged += answer
           }
         } else {
           const input = {
             id: randomUUID(),
             accountId: random.pick(accountIds),
             micros: random.between(-100, 200),
-            at: 3,
+            at: AT,
             memo: '',
           }
-          const { outcome } = await node.durable.transaction((tx) => grant(tx, input))
+          const { outcome } = await ledgerOf(node).grant(input)
           if (outcome === 'granted') granted += input.micros
         }
       }
@@ -223,7 +203,7 @@ describe('the ledger under several processes', () => {
         ),
       )
       assert.ok([...closings.values()].every((times) => times === 1))
-      const balances = await Promise.all(accountIds.map((accountId) => readBalance(nodes[0].read, accountId)))
+      const balances = await Promise.all(accountIds.map((accountId) => ledgerOf(nodes[0]).balance(accountId)))
       assert.ok(balances.every((balance) => balance !== null && balance.available >= FLOOR))
       const total = balances.reduce((sum, balance) => sum + (balance?.available ?? 0) + (balance?.held ?? 0), 0)
       assert.equal(total, accountIds.length * 2000 + granted - charged)

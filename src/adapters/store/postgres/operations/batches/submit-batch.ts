@@ -9,12 +9,13 @@ import type { BatchOutcome, NewBatch } from '../../../../../domain/jobs/batches/
 import type { NewJob } from '../../../../../domain/jobs/job-store.ts'
 import { BATCH_COLUMNS, toBatchRow } from '../../../rows/jobs/batch-row.ts'
 import type { RecipeFields } from '../../../rows/jobs/known-recipes.ts'
+import { lockPurses, type Purses } from '../../../stores/ledger/holds.ts'
 import type { Connected } from '../../database/connections.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
+import { runOn } from '../../shared-stores.ts'
 import { lockAccounts, readStarted } from '../accounts/account-counters.ts'
 import { findClosedPools } from '../accounts/deployment-rows.ts'
 import { claimKeys, findHolders } from '../accounts/idempotency-keys.ts'
-import { lockPurses, type Purses } from '../credits/ledger-holds.ts'
 import { insertJobs, keepRecipes } from '../jobs/insert-jobs.ts'
 import { answerQueued, type FoundResult, findAgain } from '../jobs/reuse-result.ts'
 import { toHold, toHooks } from '../jobs/submit-job.ts'
@@ -86,10 +87,7 @@ async function decide(tx: Queryable, { batch, claim }: Submitted): Promise<Decis
     lockAccounts(tx, [accountId]),
     readStarted(tx, [accountId]),
     findHolders(tx, keys),
-    lockPurses(
-      tx,
-      jobs.map(toHold).filter((hold) => hold !== null),
-    ),
+    runOn(tx, lockPurses(jobs.map(toHold).filter((hold) => hold !== null))),
   ])
   const refused = (outcome: BatchOutcome): Decision => ({ outcome, purses: null })
   const [holder = null] = holders
@@ -147,7 +145,7 @@ async function write(
     insertJobs(tx, jobs),
     keepRecipes(tx, kept),
     claimKeys(tx, claim === null ? [] : [toClaimedKey(claim, accountId, batch.id)]),
-    purses.write(),
+    runOn(tx, purses.write()),
     tx.run(INSERT, [...toBatchRow(batch, accepted, limitedBy)]),
   ])
 }

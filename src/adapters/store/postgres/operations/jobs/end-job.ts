@@ -11,8 +11,9 @@ import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
 import { COLUMN, type JobRow } from '../../../rows/jobs/job-row.ts'
 import { OUTPUT_TYPES } from '../../../rows/jobs/output-types.ts'
 import type { EndStatus } from '../../../rows/jobs/run-commit.ts'
+import { type CloseInput, closeMany } from '../../../stores/ledger/holds.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
-import { type CloseInput, closeMany } from '../credits/ledger-holds.ts'
+import { runOn } from '../../shared-stores.ts'
 
 export interface JobEnd {
   readonly id: string
@@ -140,10 +141,7 @@ export async function closeEnded(tx: Queryable, ended: readonly EndedJob[]): Pro
   const endedAt = Math.max(...withInputs.map((row) => row[COLUMN.completedAt] ?? 0))
   await Promise.all([
     withInputs.length > 0 && tx.run(DROP_INPUTS, [withInputs.map((row) => row[COLUMN.id]), endedAt]),
-    closeMany(
-      tx,
-      ended.map(toClose).filter((close) => close !== null),
-    ),
+    runOn(tx, closeMany(ended.map(toClose).filter((close) => close !== null))),
   ])
 }
 

@@ -8,14 +8,14 @@ import { jobHoldId } from '../../../../../domain/credits/ledger.ts'
 import type { KeyClaim, KeyHolder } from '../../../../../domain/idempotency/idempotency-key.ts'
 import type { NewJob, SubmitOutcome } from '../../../../../domain/jobs/job-store.ts'
 import { toQueuedJob } from '../../../../../domain/jobs/submit/queued-job.ts'
-import type { HoldInput } from '../../../rows/hold-inputs.ts'
 import type { RecipeFields } from '../../../rows/jobs/known-recipes.ts'
+import { type HoldInput, lockPurses, type Purses } from '../../../stores/ledger/holds.ts'
 import type { Connected } from '../../database/connections.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
+import { runOn } from '../../shared-stores.ts'
 import { type LockedAccount, lockAccounts, readStarted } from '../accounts/account-counters.ts'
 import { findClosedPools } from '../accounts/deployment-rows.ts'
 import { type ClaimedKey, claimKeys, findHolders } from '../accounts/idempotency-keys.ts'
-import { lockPurses, type Purses } from '../credits/ledger-holds.ts'
 import { type KeptHook, keepHooks } from '../webhooks/endpoint-rows.ts'
 import { insertJobs, keepRecipes, type NewRecipe } from './insert-jobs.ts'
 import { type QueuePlace, readNewPositions } from './queue-position.ts'
@@ -69,7 +69,7 @@ function writeAccepted(tx: Queryable, { accepted, recipes, claims, unusedIds, pu
     keepRecipes(tx, recipes),
     claimKeys(tx, claims),
     unusedIds.length > 0 && tx.run(GIVE_BACK, [unusedIds]),
-    purses?.write(),
+    purses === null ? null : runOn(tx, purses.write()),
   ])
 }
 
@@ -114,7 +114,7 @@ async function readKnown(
       tx,
       submits.map(({ job }) => job),
     ),
-    holds.length === 0 ? null : lockPurses(tx, holds),
+    holds.length === 0 ? null : runOn(tx, lockPurses(holds)),
   ])
   return { closedPools, accounts, started, holders, chosen, ours, positionOf, purses }
 }

@@ -14,7 +14,6 @@ import {
 } from '../../../rows/webhook-rows.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { lockAccounts } from '../accounts/account-counters.ts'
-import { toBytes } from '../calls/call-result.ts'
 
 const OWN = `account_id = $1 AND kind = 'account'`
 const COLUMNS = ENDPOINT_COLUMNS.split(', ')
@@ -164,4 +163,8 @@ export async function keepHooks(tx: Queryable, hooks: readonly KeptHook[]): Prom
     hooks.map(({ hook }) => toBytes(hook.secret)),
     hooks.map(({ at }) => at),
   ])
+}
+
+function toBytes(bytes: Uint8Array | null): Buffer | null {
+  return bytes === null ? null : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }

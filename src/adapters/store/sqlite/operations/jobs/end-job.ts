@@ -11,7 +11,7 @@ import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
 import { COLUMN, type JobRow } from '../../../rows/jobs/job-row.ts'
 import { OUTPUT_TYPES } from '../../../rows/jobs/output-types.ts'
 import type { EndStatus } from '../../../rows/jobs/run-commit.ts'
-import { prepareLedger } from '../credits/ledger-holds.ts'
+import { prepareLedger } from '../ledger.ts'
 import { prepareRows } from '../statement.ts'
 import { JOB_COLUMNS } from './job-row.ts'
 import { HAS_CREDENTIALS, HAS_NOTES } from './submit-job.ts'
@@ -88,7 +88,14 @@ function prepareCloseHold(database: DatabaseSync): (end: JobEnd, row: JobRow, te
     const run = { from, to, errorCode, startedAt, endedAt: at }
     const micros = isLost ? 0 : chargeOf({ perSecondMicros, minimumMicros }, run)
     const holdId = jobHoldId(id)
-    if (micros === 0) ledger.release({ holdId, at, memo: errorCode ?? to })
-    else ledger.settle({ holdId, micros, at, memo: `${to}, attempt ${attempt}, ${at - (startedAt ?? at)} ms` })
+    if (micros === 0) ledger.close({ kind: 'release', holdId, micros, at, memo: errorCode ?? to })
+    else
+      ledger.close({
+        kind: 'settle',
+        holdId,
+        micros,
+        at,
+        memo: `${to}, attempt ${attempt}, ${at - (startedAt ?? at)} ms`,
+      })
   }
 }

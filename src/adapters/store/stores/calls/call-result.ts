@@ -1,0 +1,132 @@
+/** The stored end of a call: written once, read whenever its key or its request is asked for again. */
+import type { CallBody, CallEnd, StoredRefusal } from '../../../../domain/models/calls/call-store.ts'
+import { all, get, run, type Steps, together } from '../../statements/operation.ts'
+import { command, insertInto, postgresOnly, query, selectFrom, toRows, upsertInto } from '../../statements/statement.ts'
+import { routerInput, routerResult } from '../../tables/calls.ts'
+import { encode, omit, pick, type RowOf } from '../../tables/table.ts'
+
+const result = omit(routerResult, 'seq', 'accountId', 'finishedAt')
+const blob = pick(routerResult, 'hash', 'sizeBytes')
+const owned = pick(routerResult, 'accountId', 'hash', 'sizeBytes')
+const size = pick(routerResult, 'sizeBytes')
+
+export type StoredResult = RowOf<typeof result>
+
+const SIZE = query('calls.sizeOfResult', size, postgresOnly('SELECT size_bytes FROM router_result WHERE seq = :seq'))
+const PUT = command('calls.putResult', upsertInto(routerResult))
+const FIND = query('calls.findResult', result, selectFrom(routerResult, 'WHERE seq = :seq', result))
+const REMOVE = query(
+  'calls.removeResults',
+  owned,
+  (words) => `DELETE FROM router_result WHERE ${words.isIn('seq', ':seqs')} RETURNING ${owned.columns}`,
+)
+const ADD_INPUT = command('calls.addInput', insertInto(routerInput))
+const DROP_INPUT = query('calls.dropInput', blob, `DELETE FROM router_input WHERE seq = :seq RETURNING ${blob.columns}`)
+// In SQLite a trigger counts them.
+const COUNT_BYTES = command(
+  'calls.countBytes',
+  postgresOnly(`
+    INSERT INTO account_storage AS known (account_id, bytes)
+    SELECT account_id, bytes FROM unnest(CAST(:accountIds AS text[]), CAST(:bytes AS bigint[])) AS change(account_id, bytes)
+    ORDER BY account_id
+    ON CONFLICT (account_id) DO UPDATE SET bytes = known.bytes + excluded.bytes`),
+)
+/** Makes blobs candidates for collection; one that is a candidate already counts as new again. */
+const OFFER = command(
+  'calls.offerBlobs',
+  (words) => `
+    INSERT INTO blob_candidate (hash, size_bytes, since)
+    SELECT hash, max(size_bytes), CAST(:now AS bigint) FROM ${words.rows(':blobs', { hash: 'text', size_bytes: 'bigint' })} AS offered
+    WHERE true GROUP BY hash ORDER BY hash
+    ON CONFLICT (hash) DO UPDATE SET since = ${words.greatest('blob_candidate.since', 'excluded.since')}`,
+)
+
+/** Small bodies are stored in the row, large ones as a blob. */
+export function toCallBody({
+  body,
+  hash,
+}: {
+  readonly body: Uint8Array | null
+  readonly hash: string | null
+}): CallBody {
+  return hash === null ? { kind: 'inline', bytes: body ?? new Uint8Array() } : { kind: 'blob', hash }
+}
+
+export function fromCallBody(body: CallBody): { readonly body: Uint8Array | null; readonly hash: string | null } {
+  return body.kind === 'inline' ? { body: body.bytes, hash: null } : { body: null, hash: body.hash }
+}
+
+export function toCallEnd({ contentType, costMicros, sizeBytes, refusal, ...stored }: StoredResult): CallEnd {
+  if (refusal !== null) return { kind: 'refusal', refusal }
+  return { kind: 'result', result: { contentType: contentType ?? '', body: toCallBody(stored), sizeBytes, costMicros } }
+}
+
+function fromCallEnd(end: CallEnd): Omit<StoredResult, 'replayUntil'> {
+  if (end.kind === 'refusal') return { ...NO_RESULT, refusal: end.refusal }
+  const { contentType, body, sizeBytes, costMicros } = end.result
+  return { contentType, ...fromCallBody(body), sizeBytes, costMicros, refusal: null }
+}
+
+const NO_RESULT = { contentType: null, body: null, hash: null, sizeBytes: 0, costMicros: null }
+
+interface NewResult {
+  readonly seq: number
+  readonly accountId: string
+  readonly end: CallEnd
+  readonly at: Date
+  readonly replayUntil: Date | null
+}
+
+export function* putResult({ seq, accountId, end, at, replayUntil }: NewResult): Steps<void> {
+  const fields = fromCallEnd(end)
+  const [before] = yield* together(
+    get(SIZE, { seq }),
+    run(PUT, encode(routerResult, { seq, accountId, ...fields, finishedAt: at, replayUntil })),
+  )
+  const added = fields.sizeBytes - (before?.sizeBytes ?? 0)
+  if (added !== 0) yield* run(COUNT_BYTES, { accountIds: [accountId], bytes: [added] })
+}
+
+export function* findResult(seq: number): Steps<StoredResult | null> {
+  return (yield* get(FIND, { seq })) ?? null
+}
+
+/** Their bytes become candidates for collection. */
+export function* removeResults(seqs: readonly number[], now: Date): Steps<void> {
+  if (seqs.length === 0) return
+  const removed = yield* all(REMOVE, { seqs })
+  const freed = new Map<string, number>()
+  for (const { accountId, sizeBytes } of removed) {
+    if (accountId !== null && sizeBytes > 0) freed.set(accountId, (freed.get(accountId) ?? 0) - sizeBytes)
+  }
+  if (freed.size > 0) yield* run(COUNT_BYTES, { accountIds: [...freed.keys()], bytes: [...freed.values()] })
+  yield* offerBlobs(removed, now)
+}
+
+export function* addInput(seq: number, body: CallBody, sizeBytes: number): Steps<void> {
+  yield* run(ADD_INPUT, encode(routerInput, { seq, ...fromCallBody(body), sizeBytes }))
+}
+
+/** The body of a queued call, which is needed no longer. */
+export function* dropInput(seq: number, now: Date): Steps<void> {
+  yield* offerBlobs(yield* all(DROP_INPUT, { seq }), now)
+}
+
+function* offerBlobs(rows: readonly RowOf<typeof blob>[], now: Date): Steps<void> {
+  const blobs = rows.flatMap(({ hash, sizeBytes }) => (hash === null ? [] : [{ hash, size_bytes: sizeBytes }]))
+  if (blobs.length > 0) yield* run(OFFER, { ...toRows('blobs', blobs), now })
+}
+
+/** Why a call that never reached a provider ended. */
+export const CANCELED: StoredRefusal = {
+  refusal: 'cancelled',
+  message: 'the request was cancelled before it ran; nothing was charged',
+  upstreamStatus: null,
+  failures: null,
+}
+export const WAITED: StoredRefusal = {
+  refusal: 'waited_too_long',
+  message: 'the request waited longer than this service lets it; it never ran and nothing was charged',
+  upstreamStatus: null,
+  failures: null,
+}

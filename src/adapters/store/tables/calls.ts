@@ -1,0 +1,71 @@
+/** Calls of models: those under way, those of the queue, and those whose key may be repeated. */
+import type { TraceContext } from '../../../../lib/tracing/trace-context.ts'
+import { readKeptTrace, writeTraceContext } from '../../../../lib/tracing/trace-context.ts'
+import type { CallProgress, StoredRefusal } from '../../../domain/models/calls/call-store.ts'
+import type { RequestState } from '../../../domain/models/queue/request-store.ts'
+import { bytes, type Column, flag, integer, json, moment, named, nullable, table, text } from './table.ts'
+
+const trace: Column<TraceContext | null> = {
+  ...nullable(text()),
+  decode: (stored) => readKeptTrace(stored as string | null),
+  encode: (value) => (value === null ? null : writeTraceContext(value)),
+}
+
+export const routerCall = table('router_call', ['seq'], {
+  seq: integer(),
+  id: text(),
+  accountId: text(),
+  key: nullable(text()),
+  fingerprint: text(),
+  isQueued: named('queued', flag('boolean')),
+  state: text<RequestState>(),
+  modelId: named('model', text()),
+  baseUrl: text(),
+  createdAt: moment(),
+  expiresAt: moment(),
+  startedAt: nullable(moment()),
+  attempt: integer('integer'),
+  holdMicros: nullable(integer()),
+  spendMicros: integer(),
+  isCostly: named('costly', flag('boolean')),
+  progress: nullable(json<CallProgress>()),
+  owner: nullable(text()),
+  fence: integer(),
+  leaseUntil: moment(),
+  isSent: named('sent', flag('boolean')),
+  isStopAsked: named('stop_asked', flag('boolean')),
+  losses: integer('integer'),
+  task: nullable(text()),
+  jobId: nullable(text()),
+  hook: nullable(text()),
+  trace,
+})
+
+/** The bodies of queued calls that have not been dispatched for good: exactly one of `body` and `hash`. */
+export const routerInput = table('router_input', ['seq'], {
+  seq: integer(),
+  body: nullable(bytes()),
+  hash: nullable(text()),
+  sizeBytes: integer(),
+})
+
+export const routerResult = table('router_result', ['seq'], {
+  seq: integer(),
+  accountId: nullable(text()),
+  contentType: nullable(text()),
+  body: nullable(bytes()),
+  hash: nullable(text()),
+  sizeBytes: integer(),
+  costMicros: nullable(integer()),
+  refusal: nullable(json<StoredRefusal>()),
+  finishedAt: moment(),
+  replayUntil: nullable(moment()),
+})
+
+/** What an account has under way; always equals the running rows. */
+export const routerAccount = table('router_account', ['accountId'], {
+  accountId: text(),
+  running: integer(),
+  costly: integer(),
+  committedMicros: integer(),
+})
