@@ -190,7 +190,8 @@ function main() {
     return 1
   }
   buildConsole(node)
-  buildProgram(node)
+  // `npm test` builds it beside its checks; tests that are named start at once, from the sources if need be.
+  if (process.env.npm_lifecycle_event !== 'pretest') buildProgram(node)
   return 0
 }
 

@@ -64,6 +64,8 @@ export interface Batch {
   readonly env?: Readonly<Record<string, string>>
 }
 
+export class NoSuchTests extends Error {}
+
 export function quickBatches(project: string): Batch[] {
   const leftOut = new Set(LEFT_TO_ALL.flatMap(([pattern]) => testsOf(project, pattern)))
   return gather(
@@ -95,7 +97,7 @@ function everyTest(project: string): string[] {
 /** A pattern without any test is an error: it would leave out nothing, unseen. */
 function testsOf(project: string, pattern: string): string[] {
   const found = globSync(pattern, { cwd: project }).filter((file) => file.endsWith('.test.ts'))
-  if (found.length === 0) throw new Error(`no test file matches ${pattern}`)
+  if (found.length === 0) throw new NoSuchTests(`no test file matches ${pattern}`)
   return found.sort()
 }
 

@@ -11,11 +11,13 @@ import { availableParallelism, tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { lendPostgres } from '../test/support/postgres/lend-postgres.ts'
-import { allBatches, type Batch, namedBatches, quickBatches } from './test-sets.ts'
+import { findProgram } from './built-parts.js'
+import { allBatches, type Batch, NoSuchTests, namedBatches, quickBatches } from './test-sets.ts'
 import { type FileTime, listOfSkipped, type TestSummary } from './test-summary.ts'
 
 const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const REPORTER = pathToFileURL(path.join(project, 'scripts', 'test-summary.ts')).href
+const BUILT_THREADS = pathToFileURL(path.join(project, 'test', 'support', 'built-threads.ts')).href
 // Ends a run that hangs, and nothing else: the slowest files start and kill whole servers, which takes minutes on a busy machine.
 const TEST_TIMEOUT_MS = 900_000
 // While one process waits for disk, a timer or a child, others compute: most leave a core idle for half of their time.
@@ -51,8 +53,12 @@ async function passes({ title, args }: Stage): Promise<boolean> {
 async function check(): Promise<boolean> {
   const inModules = (file: string) => path.join(project, 'node_modules', file)
   const colors = process.stdout.isTTY ? [] : ['--colors=off']
+  const isBuilt = findProgram(project).endsWith('.js')
   const passed = await Promise.all(
     [
+      ...(isBuilt
+        ? []
+        : [{ title: 'build of the program', args: [path.join(project, 'scripts', 'build-program.ts')] }]),
       { title: 'lint and format', args: [inModules('@biomejs/biome/bin/biome'), 'ci', ...colors, '.'] },
       { title: 'types', args: [inModules('typescript/bin/tsc'), '--noEmit'] },
       { title: 'types of the console', args: [inModules('typescript/bin/tsc'), '-p', 'console'] },
@@ -105,6 +111,8 @@ async function runTests(batches: readonly Batch[], options: RunOptions): Promise
     const summaryFile = path.join(directory, 'summary')
     const args = [
       '--test',
+      // Not where lines are counted: what threads run would be missing.
+      ...(options.flags.includes('--experimental-test-coverage') ? [] : ['--import', BUILT_THREADS]),
       `--test-concurrency=${Math.min(MAX_PROCESSES, PROCESSES_PER_CORE * availableParallelism())}`,
       `--test-timeout=${TEST_TIMEOUT_MS}`,
       ...(options.showsEachTest ? ['--test-reporter=spec', '--test-reporter-destination=stdout'] : []),
@@ -146,12 +154,17 @@ async function main(args: readonly string[]): Promise<number> {
   const flags = given.filter((arg) => arg.startsWith('-'))
   const names = given.filter((arg) => !arg.startsWith('-'))
   const isNamed = names.length > 0
-  const isChecked = given.length > 0 || (await check())
-  const isQuick = !isAll && !isNamed
   const batches = isNamed ? namedBatches(project, names) : isAll ? allBatches(project) : quickBatches(project)
-  const ok = isChecked && (await runTests(batches, { flags, isQuick, showsEachTest: isNamed }))
+  const isSound = given.length > 0 || (await check())
+  const ok = isSound && (await runTests(batches, { flags, isQuick: !isAll && !isNamed, showsEachTest: isNamed }))
   console.log(`=== ${ok ? 'everything passed' : 'FAILED'} in ${seconds(startedAt)}`)
   return ok ? 0 : 1
 }
 
-process.exitCode = await main(process.argv.slice(2))
+try {
+  process.exitCode = await main(process.argv.slice(2))
+} catch (error) {
+  if (!(error instanceof NoSuchTests)) throw error
+  console.log(`=== FAILED (${error.message})`)
+  process.exitCode = 1
+}

@@ -5,7 +5,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
 export const GIVE_UP_MS = 120_000
-const LOOK_EVERY_MS = 5
+// Often at first, so that short waits stay short. Later by how long it took so far: looking costs a request and its answer in most tests.
+const FIRST_PAUSE_MS = 5
+const LONGEST_PAUSE_MS = 50
+const PAUSES_PER_WAIT = 20
 
 type Found<Value> = Exclude<Awaited<Value>, null | undefined | false | 0 | ''>
 
@@ -14,11 +17,12 @@ export async function waitUntil<Value>(
   look: () => Value,
   what: () => string = () => String(look),
 ): Promise<Found<Value>> {
-  const giveUpAt = performance.now() + GIVE_UP_MS
+  const startedAt = performance.now()
   while (true) {
     const found = await look()
     if (found) return found as Found<Value>
-    if (performance.now() > giveUpAt) throw new Error(`waited in vain for ${GIVE_UP_MS / 1000} s: ${what()}`)
-    await pause(LOOK_EVERY_MS)
+    const waitedMs = performance.now() - startedAt
+    if (waitedMs > GIVE_UP_MS) throw new Error(`waited in vain for ${GIVE_UP_MS / 1000} s: ${what()}`)
+    await pause(Math.min(LONGEST_PAUSE_MS, Math.max(FIRST_PAUSE_MS, waitedMs / PAUSES_PER_WAIT)))
   }
 }
