@@ -53,6 +53,16 @@ const FOLDERS = /^(bench|docs|engine|examples|exports|lib|models|scripts|spec|sr
 const SOURCE_FOLDERS = /^(adapters|cli|compose|config|domain|surfaces)\//
 const MADE_AT_RUN_TIME = ['bench/results']
 
+test('every decision is in the index once, by its number', () => {
+  const files = globSync('docs/decisions/[0-9]*.md', { cwd: project }).map((file) => path.basename(file))
+  const listed = [...readPage('docs/decisions/README.md').matchAll(/^\| \[(\d+)\]\(([^)]+)\)/gm)]
+  assert.deepEqual(listed.map(([, , file]) => file).sort(), files.sort())
+  for (const [, number, file] of listed) {
+    assert.equal(Number(file.slice(0, 4)), Number(number), file)
+    assert.match(readPage(path.join('docs/decisions', file)), new RegExp(`^# ${number}\\. |^# 0*${number} · `), file)
+  }
+})
+
 test('every file and folder of the project that a page names exists', () => {
   const missing = CURRENT.flatMap((page) =>
     namedPaths(readPage(page).replaceAll(FENCED, ''))
