@@ -19,10 +19,12 @@ import { createInstantEngine } from './instant-engine.ts'
 interface Settings {
   /** `held` does what the scenario says, `instant` takes no time: both leave the cost of the service itself. */
   readonly engine?: 'held' | 'instant'
+  /** `normal` shows what the syncs of `full` cost. */
+  readonly synchronous?: 'full' | 'normal'
   readonly [flag: string]: unknown
 }
 
-const { engine: engineKind, database, ...flags } = readSettings<Settings>()
+const { engine: engineKind, database, synchronous = 'full', ...flags } = readSettings<Settings>()
 const dataDir = mkdtempSync(join(tmpdir(), 'atelier-bench-'))
 const held = engineKind === 'held' ? createHeldEngine() : null
 const texts = Object.fromEntries(Object.entries(flags).map(([name, value]) => [name, String(value)]))
@@ -32,7 +34,9 @@ const { config, secrets } = loadConfig({ flags: { port: '0', dataDir, ...texts }
 const instant = engineKind === 'instant' ? createInstantEngine() : null
 const override = held ?? instant
 const overrides = override === null ? {} : { engine: override }
-const app = await startApp(config, secrets, { log: silentLog, version: 'bench', overrides })
+const { store } = config
+const measured = { ...config, store: store.kind === 'sqlite' ? { ...store, synchronous } : store }
+const app = await startApp(measured, secrets, { log: silentLog, version: 'bench', overrides })
 
 /** Milliseconds that the engine alone needs for graphs like those that were submitted. */
 async function timeEngine(engine: Engine, { first, count }: { first: number; count: number }): Promise<number[]> {

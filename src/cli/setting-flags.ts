@@ -1,8 +1,9 @@
 /** Adds one flag per setting to a command, from the table of settings. */
 import { type Command, Option } from 'commander'
 import { type ConfigSources, type LoadedConfig, loadConfig } from '../config/config.ts'
-import type { SettingName } from '../config/env.ts'
-import { envOf, flagOf, SETTING_NAMES, SETTINGS } from '../config/settings/settings.ts'
+import { ENV } from '../config/env.ts'
+import { RETIRED } from '../config/settings/retired.ts'
+import { flagOf, SETTING_NAMES, SETTINGS, type SettingName, toFlag } from '../config/settings/settings.ts'
 import type { Terminal } from './terminal.ts'
 
 /** Values stay texts here: the configuration parses and checks the values of every source in the same way. */
@@ -16,11 +17,20 @@ export function addSettingFlags(command: Command, names: readonly SettingName[] 
     if (flag === null) continue
     const spelled = argument === '' ? flag : `${flag} ${argument}`
     const shownDefault = fallback === '' ? '' : `; default ${fallback}`
-    const option = new Option(spelled, `${help.replaceAll('`', '')} (env ${envOf(name)}${shownDefault})`)
+    const option = new Option(spelled, `${help.replaceAll('`', '')} (env ${ENV[name]}${shownDefault})`)
     if (isList(name)) option.argParser((item: string, before: string[] | undefined) => [...(before ?? []), item])
     command.addOption(option)
   }
+  if (names.length > FEW) addRetiredFlags(command)
   return command
+}
+
+/** A command with more settings than this starts a process, which accepts those of earlier versions, too. */
+const FEW = 10
+
+/** Their values are optional, because some were switches. */
+function addRetiredFlags(command: Command): void {
+  for (const name of Object.keys(RETIRED)) command.addOption(new Option(`${toFlag(name)} [value]`).hideHelp())
 }
 
 const LISTS: readonly SettingName[] = [

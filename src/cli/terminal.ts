@@ -1,6 +1,6 @@
 /** Everything that a command uses of its process, as one record. The entry point passes in the real process. */
 import type { Readable } from 'node:stream'
-import type { Environment } from '../config/env.ts'
+import type { Environment } from '../config/settings/setting.ts'
 
 type StopSignal = 'SIGINT' | 'SIGTERM'
 

@@ -161,7 +161,7 @@ async function openVerifier(config: JwtConfig, clock: Clock): Promise<VerifyToke
   try {
     return await openJwtVerifier({ ...config, clock })
   } catch (error) {
-    throw new ConfigError(`jwtKeys: there are no keys to be read: ${(error as Error).message.replaceAll(/\s+/g, ' ')}`)
+    throw new ConfigError(`jwt: there are no keys to be read: ${(error as Error).message.replaceAll(/\s+/g, ' ')}`)
   }
 }
 

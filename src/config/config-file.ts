@@ -5,9 +5,9 @@
 import { readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { ConfigError, positionIn, quote } from './config-error.ts'
-import type { SettingName } from './env.ts'
 import { suggest } from './readers/read-choice.ts'
-import { SETTING_NAMES, SETTINGS, separatorOf } from './settings/settings.ts'
+import { RETIRED } from './settings/retired.ts'
+import { SETTING_NAMES, SETTINGS, type SettingName, separatorOf } from './settings/settings.ts'
 
 const CONFIG_FILE_NAME = 'atelier.config.json'
 // About a hundred times the size of a file with every setting.
@@ -15,7 +15,8 @@ const MAX_FILE_BYTES = 1_048_576
 
 export interface ConfigFile {
   readonly path: string
-  readonly texts: ReadonlyMap<SettingName, string>
+  /** By the name of a setting, those of earlier versions included. */
+  readonly texts: ReadonlyMap<string, string>
 }
 
 /** The file that was asked for, else the one in the working directory if there is one. */
@@ -43,10 +44,14 @@ function parseObject(text: string, file: string): Readonly<Record<string, unknow
   throw new ConfigError(`config file ${quote(file)} must hold one JSON object, such as {"port": 8189}`)
 }
 
-function toTexts(object: Readonly<Record<string, unknown>>, file: string): Map<SettingName, string> {
-  const texts = new Map<SettingName, string>()
+function toTexts(object: Readonly<Record<string, unknown>>, file: string): Map<string, string> {
+  const texts = new Map<string, string>()
   for (const [key, value] of Object.entries(object)) {
     if (key === '$schema') continue
+    if (Object.hasOwn(RETIRED, key)) {
+      texts.set(key, typeof value === 'string' ? value : JSON.stringify(value))
+      continue
+    }
     const name = SETTING_NAMES.find((known) => known === key)
     if (name === undefined) {
       const hint = suggest(key, SETTING_NAMES) || '; docs/config.md lists all settings'

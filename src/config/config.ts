@@ -16,25 +16,31 @@ import { type JobsConfig, toJobsConfig } from './blocks/jobs-config.ts'
 import type { Role } from './blocks/role-config.ts'
 import { type RouterConfig, toProvidersSecret, toRouterConfig } from './blocks/router-config.ts'
 import { type StoreConfig, toDatabasePassword, toStoreConfig } from './blocks/store-config.ts'
-import { type TracesConfig, toTracesConfig } from './blocks/traces-config.ts'
-import { toWebhooksConfig, type WebhooksConfig } from './blocks/webhooks-config.ts'
+import { type TracesConfig, toTraceHeaders, toTracesConfig } from './blocks/traces-config.ts'
+import { quote } from './config-error.ts'
 import { readConfigFile } from './config-file.ts'
 import { refuseContradictions } from './contradictions.ts'
-import { OTHER_ENV } from './env.ts'
+import { findUnknownNames, OTHER_ENV } from './env.ts'
+import { isLoopback } from './readers/read-network.ts'
 import type { Secrets } from './secrets.ts'
+import type { Environment } from './settings/setting.ts'
 import { findSettings, type SettingSources, type ToAbsolute, toFlagText } from './settings/setting-sources.ts'
-import type { KINDS, LOG_LEVELS, SettingValues } from './settings/settings.ts'
-import { toWarnings } from './warnings.ts'
+import type { SettingValues } from './settings/settings.ts'
 
 export interface LogConfig {
-  readonly level: (typeof LOG_LEVELS)[number]
+  readonly level: SettingValues['logLevel']
   readonly requests: boolean
 }
 
-type DeploymentKind = (typeof KINDS)[number]
+export interface WebhooksConfig {
+  readonly allowsPrivateNetwork: boolean
+  readonly timeoutMs: number
+  readonly firstRetryMs: number
+  readonly perEndpoint: number
+}
 
 export interface Config {
-  readonly kind: DeploymentKind
+  readonly kind: SettingValues['kind']
   readonly role: Role
   readonly http: HttpConfig
   readonly jobs: JobsConfig
@@ -78,20 +84,28 @@ export interface ConfigSources extends SettingSources {
 export function loadConfig(sources: ConfigSources): LoadedConfig {
   const asked = toFlagText(sources.flags['config']) ?? sources.env[OTHER_ENV.configFile] ?? null
   const file = readConfigFile(asked, sources.cwd)
-  const { values, toAbsolute, where, isSet, isFlag } = findSettings(sources, file)
+  const { values, toAbsolute, where, isSet, isFlag, warnings } = findSettings(sources, file)
   const hasAccounts = values.kind !== 'local' || sources.isForAccounts === true
   const runsJobs = sources.isForAccounts !== true && sources.isForUpkeep !== true
   refuseContradictions(values, { where, isSet, isFlag, hasAccounts, runsJobs })
   const store = { where, toAbsolute, env: sources.env }
   return {
-    config: { ...toConfig(values, toAbsolute, hasAccounts), store: toStoreConfig(values, store) },
-    secrets: { ...toSecrets(values, toAbsolute), databasePassword: toDatabasePassword(values, store) },
-    warnings: toWarnings(values, sources.env),
+    config: {
+      ...toConfig(values, toAbsolute, hasAccounts),
+      store: toStoreConfig(values, store),
+      traces: toTracesConfig(values, sources.env),
+    },
+    secrets: {
+      ...toSecrets(values, toAbsolute),
+      databasePassword: toDatabasePassword(values, store),
+      traceHeaders: toTraceHeaders(sources.env),
+    },
+    warnings: [...warnings, ...toWarnings(values, sources.env)],
     file: file?.path ?? null,
   }
 }
 
-function toSecrets(values: SettingValues, toAbsolute: ToAbsolute): Omit<Secrets, 'databasePassword'> {
+function toSecrets(values: SettingValues, toAbsolute: ToAbsolute): Omit<Secrets, 'databasePassword' | 'traceHeaders'> {
   return {
     token: values.token,
     secretKey: values.secretKey[0] ?? null,
@@ -102,11 +116,18 @@ function toSecrets(values: SettingValues, toAbsolute: ToAbsolute): Omit<Secrets,
     signingKeys: values.signingKeys,
     poolHook: values.poolHookSecret,
     providers: toProvidersSecret(values, toAbsolute),
-    traceHeaders: values.otlpHeaders,
   }
 }
 
-function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: boolean): Omit<Config, 'store'> {
+// A receiver should take a message and work on it later. Pauses between attempts are multiples of the first, until three days have
+// passed. Four at a time keep the messages of a job close together without a flood for a small receiver.
+const WEBHOOK_BOUNDS = { timeoutMs: 10_000, firstRetryMs: 5_000, perEndpoint: 4 } as const
+
+function toConfig(
+  values: SettingValues,
+  toAbsolute: ToAbsolute,
+  hasAccounts: boolean,
+): Omit<Config, 'store' | 'traces'> {
   const directory = toAbsolute('dataDir', values.dataDir)
   return {
     kind: values.kind,
@@ -120,11 +141,28 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute, hasAccounts: bo
     fleet: toFleetConfig(values),
     frontend: toFrontendConfig(values, toAbsolute),
     router: toRouterConfig(values, toAbsolute),
-    webhooks: toWebhooksConfig(values),
+    webhooks: { allowsPrivateNetwork: values.webhookPrivateNetwork, ...WEBHOOK_BOUNDS },
     dataDirectory: directory,
     blobs: toBlobsConfig(values, directory, toAbsolute),
     bus: toBusConfig(values, toAbsolute),
-    log: { level: values.logLevel, requests: values.logRequests },
-    traces: toTracesConfig(values),
+    log: { level: values.logLevel, requests: values.logLevel === 'debug' },
   }
+}
+
+/** Settings that are allowed but look like a mistake. */
+function toWarnings(values: SettingValues, env: Environment): string[] {
+  const warnings = findUnknownNames(env).map(
+    (name) => `the environment variable ${name} is not a setting and has no effect`,
+  )
+  if (values.kind === 'local' && !isLoopback(values.host) && values.token === null) {
+    warnings.push(
+      `listening on ${quote(values.host)} without a token: anyone who can reach the port can use the service`,
+    )
+  }
+  if (values.kind !== 'local' && values.adminToken === null && values.role !== 'worker') {
+    warnings.push(
+      'there is no adminToken, and so no admin API: accounts and keys can only be changed while the service is down',
+    )
+  }
+  return warnings
 }

@@ -3,10 +3,9 @@ import { refuseBusContradictions } from './blocks/bus-config.ts'
 import { refuseFrontendContradictions } from './blocks/frontend-config.ts'
 import { refuseRoleContradictions } from './blocks/role-config.ts'
 import { ConfigError, quote } from './config-error.ts'
-import type { SettingName } from './env.ts'
 import { isLoopback } from './readers/read-network.ts'
 import type { FoundSettings } from './settings/setting-sources.ts'
-import type { SettingValues } from './settings/settings.ts'
+import type { SettingName, SettingValues } from './settings/settings.ts'
 
 interface SettingOrigins extends Pick<FoundSettings, 'where' | 'isSet' | 'isFlag'> {
   /** Whether settings about accounts apply: in the kinds that have accounts, and for commands that change them. */
@@ -16,21 +15,11 @@ interface SettingOrigins extends Pick<FoundSettings, 'where' | 'isSet' | 'isFlag
 }
 
 const ONLY_LOCAL: readonly SettingName[] = ['token', 'allowInsecureBind', 'modelsDir', 'importDirs']
-const JWT: readonly SettingName[] = [
-  'jwtKeys',
-  'jwtIssuer',
-  'jwtAudience',
-  'jwtAlgorithms',
-  'jwtAccountClaim',
-  'jwtScopesClaim',
-  'jwtClockSkew',
-]
 const ONLY_SHARED: readonly SettingName[] = [
   'tiers',
   'prices',
-  ...JWT,
+  'jwt',
   'deploymentsDomain',
-  'stagingLabel',
   'poolHook',
   'poolHookSecret',
   'poolIdle',
@@ -46,7 +35,6 @@ const INSTEAD: Readonly<Partial<Record<SettingName, string>>> = {
 export function refuseContradictions(values: SettingValues, origins: SettingOrigins): void {
   refuseWrongKind(values, origins)
   refuseOpenBind(values, origins)
-  refuseHalfJwt(values, origins)
   refuseRoleContradictions(values, origins)
   refuseFleetContradictions(values, origins)
   refuseFrontendContradictions(values, origins)
@@ -80,24 +68,7 @@ function refuseOpenBind(values: SettingValues, { where }: SettingOrigins): void 
   )
 }
 
-function refuseHalfJwt(values: SettingValues, { where, isSet }: SettingOrigins): void {
-  const given = JWT.find(isSet)
-  if (given === undefined) return
-  const missing = (['jwtKeys', 'jwtIssuer', 'jwtAudience'] as const).find((name) => values[name] === null)
-  if (missing === undefined && values.jwtAlgorithms.length > 0) return
-  throw new ConfigError(
-    `${given} (from ${where(given)}) needs ${missing ?? 'jwtAlgorithms'} as well: tokens are checked for their keys, issuer, audience and algorithm`,
-  )
-}
-
-const ONLY_FOR_LAUNCHED = [
-  'recycleJobs',
-  'recycleMemory',
-  'recycleAge',
-  'comfyuiCount',
-  'weightPickles',
-  'weightQuota',
-] as const
+const ONLY_FOR_LAUNCHED = ['recycleAfter', 'comfyuiCount', 'weightPickles'] as const
 
 function refuseFleetContradictions(values: SettingValues, { where, isSet }: SettingOrigins): void {
   const { comfyui: urls, comfyuiLaunch: commands } = values
@@ -119,10 +90,6 @@ function refuseFleetContradictions(values: SettingValues, { where, isSet }: Sett
 }
 
 const ONLY_WITH_DATABASE = ['databasePasswordFile', 'databasePool', 'migrate'] as const
-const NOT_WITH_DATABASE = {
-  synchronous: 'is for SQLite; Postgres decides by its own synchronous_commit',
-  modelsDir: 'places files on one machine, and a database may serve many',
-} as const
 
 function refuseStoreContradictions(values: SettingValues, { where, isSet, isFlag, runsJobs }: SettingOrigins): void {
   const { database } = values
@@ -143,10 +110,10 @@ function refuseStoreContradictions(values: SettingValues, { where, isSet, isFlag
       `database (from ${where('database')}) holds a password, and databasePasswordFile (from ${where('databasePasswordFile')}) names another; keep one of them`,
     )
   }
-  const unfit = Object.keys(NOT_WITH_DATABASE).find((name) => isSet(name as SettingName))
-  if (unfit !== undefined) {
-    const name = unfit as keyof typeof NOT_WITH_DATABASE
-    throw new ConfigError(`${name} (from ${where(name)}) ${NOT_WITH_DATABASE[name]}; leave it out`)
+  if (isSet('modelsDir')) {
+    throw new ConfigError(
+      `modelsDir (from ${where('modelsDir')}) places files on one machine, and a database may serve many; leave it out`,
+    )
   }
   if (runsJobs && values.secretKey.length === 0) {
     throw new ConfigError(

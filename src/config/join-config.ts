@@ -4,11 +4,11 @@
  */
 import { readFileSync } from 'node:fs'
 import { ConfigError, quote } from './config-error.ts'
-import { type Environment, OTHER_ENV, type SettingName } from './env.ts'
+import { OTHER_ENV } from './env.ts'
 import { isLoopback } from './readers/read-network.ts'
 import { Secret } from './secrets.ts'
-import type { SettingGroup } from './settings/setting.ts'
-import { SETTINGS } from './settings/settings.ts'
+import type { Environment } from './settings/setting.ts'
+import { isInGroup, type SettingName } from './settings/settings.ts'
 
 export interface JoinConfig {
   /** Of nodes of one service, without a slash at the end. */
@@ -37,11 +37,9 @@ export function readJoin(
   return { join: { urls, health }, key: new Secret(readKey(flags, env)) }
 }
 
-const GROUPS: ReadonlySet<SettingGroup> = new Set(['Jobs', 'Engine', 'Fleet', 'Logs', 'Traces'])
-
 /** A joined worker runs jobs on engines. It has neither a store nor callers, so settings about those must not keep it from starting. */
 export function isMeantForJoined(name: SettingName): boolean {
-  return GROUPS.has(SETTINGS[name].group)
+  return isInGroup(name, ['Jobs', 'Engine', 'Fleet', 'Logs', 'Traces'])
 }
 
 const ADDRESS = /^(?:(\[[0-9a-f:.]+\]|[^:]+):)?(\d{1,5})$/i

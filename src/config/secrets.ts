@@ -2,7 +2,7 @@
  * Values that must never be printed. They have a type of their own that shows a placeholder wherever it is printed by accident (a
  * template, JSON, a log line, an inspection). Only `reveal` returns the value, and its uses are easy to find.
  */
-import { readFileSync, statSync } from 'node:fs'
+import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import { inspect } from 'node:util'
 import { readSecretText } from '../../lib/standard-webhooks.ts'
 import { ConfigError, quote } from './config-error.ts'
@@ -129,4 +129,15 @@ export function readSecretFile(setting: string, path: string): Secret<string> {
   const [line] = readFileSync(path, 'utf8').split(/\r?\n/)
   if (line !== '') return new Secret(line)
   throw new ConfigError(`${setting} names ${quote(path)}, whose first line is empty; write the secret there`)
+}
+
+/** The file itself; `what` begins the message: "bus names the sslkey". */
+export function mustBeReadable(what: string, file: string): string {
+  try {
+    accessSync(file, constants.R_OK)
+    return file
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException
+    throw new ConfigError(`${what} ${quote(file)}, which cannot be read (${code}); correct the path`)
+  }
 }

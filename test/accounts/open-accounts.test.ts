@@ -80,7 +80,9 @@ test('a token that others sign runs jobs for the account that it names', () =>
     const { publicKey, privateKey } = await generateKeyPair('ES256')
     const path = join(folder, 'key.pem')
     await writeFile(path, await exportSPKI(publicKey))
-    await using app = await startShared({ jwtKeys: path, jwtIssuer: 'https://login.example', jwtAudience: 'atelier' })
+    await using app = await startShared({
+      jwt: JSON.stringify({ keys: path, issuer: 'https://login.example', audience: 'atelier' }),
+    })
     const acme = await app.account('acme')
     const sign = (subject: string, expires: string) =>
       new SignJWT({ scope: 'jobs:read jobs:write' })

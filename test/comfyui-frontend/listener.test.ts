@@ -19,8 +19,7 @@ let folder: string
 before(async () => {
   home = await mkdtemp(path.join(tmpdir(), 'atelier-editor-'))
   folder = path.join(home, 'static')
-  for (const name of ['static/assets', 'templates', 'docs/KSampler'])
-    await mkdir(path.join(home, name), { recursive: true })
+  for (const name of ['static/assets', 'templates']) await mkdir(path.join(home, name), { recursive: true })
   const files: Readonly<Record<string, string>> = {
     'static/index.html': `<!doctype html><script>${INLINE}</script><script src="./assets/index-vtow2bzT.js"></script>`,
     'static/assets/index-vtow2bzT.js': SCRIPT,
@@ -28,8 +27,7 @@ before(async () => {
     'static/.hidden': 'hidden',
     'outside.txt': 'outside',
     'templates/index.json': '[{"title":"mine"}]',
-    'docs/KSampler/en.md': '# KSampler',
-    'mine.css': 'body{color:red}',
+    'mine.css': 'outside',
   }
   for (const [name, text] of Object.entries(files)) await writeFile(path.join(home, name), text)
   await symlink(path.join(home, 'outside.txt'), path.join(folder, 'link.txt'))
@@ -142,12 +140,13 @@ describe('a local service without a token', () => {
   })
 })
 
-test('templates, help for nodes and a style sheet come from where the user keeps them', async () => {
+test('templates come from where the user keeps them, help for nodes and a style sheet from the folder of the editor', async () => {
+  await mkdir(path.join(folder, 'docs/KSampler'), { recursive: true })
+  await writeFile(path.join(folder, 'docs/KSampler/en.md'), '# KSampler')
+  await writeFile(path.join(folder, 'user.css'), 'body{color:red}')
   await using service = await startTestApp({
     settings: settings({
       comfyuiTemplates: `${path.join(home, 'nowhere')},${path.join(home, 'templates')}`,
-      comfyuiNodeDocs: path.join(home, 'docs'),
-      comfyuiUserCss: path.join(home, 'mine.css'),
     }),
   })
   const url = editorOf(service)

@@ -35,8 +35,8 @@ test('a unit is killed only after the longest drain, and is told to end once', (
     const longest =
       seconds('ATELIER_DRAIN_DELAY', 0) +
       seconds('ATELIER_DRAIN_TIMEOUT', 30) +
-      seconds('ATELIER_CANCEL_GRACE', 10) +
-      10
+      // For canceled runs to stop, and for the last answers.
+      20
     assert.deepEqual(found.get('TimeoutStopSec'), [String(longest)], unit)
     // The launcher hands signals on. To all processes at once, the program would get two, and the second ends it at once.
     assert.deepEqual(found.get('KillMode'), ['mixed'], unit)

@@ -14,7 +14,15 @@ const sockets: Socket[] = []
 let tenants: readonly Tenant[]
 before(async () => {
   // One caller has room for one body of the largest size, all together for two.
-  shared = await startShared({ maxBody: '1MiB', routerMaxBody: '1MiB', maxBodiesPerCaller: '1MiB', maxBodies: '2MiB' })
+  shared = await startShared(
+    { maxBody: '1MiB' },
+    {
+      patch: {
+        http: { maxBodiesPerCallerBytes: KIB * KIB, maxBodiesBytes: 2 * KIB * KIB },
+        router: { maxBodyBytes: KIB * KIB },
+      },
+    },
+  )
   tenants = await Promise.all(['one', 'two', 'three'].map((id) => shared.account(id)))
 })
 after(async () => {

@@ -64,9 +64,8 @@ before(async () => {
       nodeTimeout: '8s',
       // Not what ends the jobs of these tests, however long they wait for the only thread.
       maxRunTime: '1h',
-      cancelGrace: '1s',
     },
-    { overrides: { engine: undefined, environment } },
+    { overrides: { engine: undefined, environment }, patch: { jobs: { cancelGraceMs: 1000 } } },
   )
   neighbour = await app.account('neighbour')
 })

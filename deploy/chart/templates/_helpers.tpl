@@ -128,12 +128,6 @@ atelier/config: {{ toJson . | sha256sum | trunc 16 | quote }}
 {{- end }}
 {{- end }}
 
-{{/* Seconds of a duration such as 10s or 2m among the settings, or the default. Call with a list: settings, name, default. */}}
-{{- define "atelier.seconds" -}}
-{{- $text := toString (default (index . 2) (get (index . 0) (index . 1))) -}}
-{{- if hasSuffix "m" $text }}{{ mul (trimSuffix "m" $text | int) 60 }}{{ else }}{{ trimSuffix "s" $text | int }}{{ end }}
-{{- end }}
-
 {{/* Not empty where processes dial each other on the internal port. With a bus of NATS they do not. */}}
 {{- define "atelier.dials" -}}
 {{- if not (or .Values.secrets.keys.bus (hasKey .Values.settings "ATELIER_BUS")) }}yes{{ end }}

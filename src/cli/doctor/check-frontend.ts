@@ -11,29 +11,17 @@ const GET_ONE =
 
 export function checkFrontend({ frontend }: Config): readonly Finding[] {
   if (frontend === null) return [ok(WHAT, `not served; to have ComfyUI's own editor here: ${GET_ONE}`)]
-  return [checkCopy(frontend), ...checkExtras(frontend)]
+  return [checkCopy(frontend), ...checkTemplates(frontend)]
 }
 
 function checkCopy({ directory, port }: FrontendConfig): Finding {
-  if (!isFile(path.join(directory, 'index.html'))) return fail(WHAT, `${directory} has no index.html`, GET_ONE)
+  if (statSync(path.join(directory, 'index.html'), { throwIfNoEntry: false })?.isFile() !== true)
+    return fail(WHAT, `${directory} has no index.html`, GET_ONE)
   return ok(WHAT, `${directory}, on port ${port}`)
 }
 
-function checkExtras({ templateDirectories, nodeDocsDirectory, userCssFile }: FrontendConfig): readonly Finding[] {
-  const missing = [
-    ...templateDirectories.filter((folder) => !isFolder(folder)).map((folder) => ['comfyuiTemplates', folder] as const),
-    ...(nodeDocsDirectory === null || isFolder(nodeDocsDirectory)
-      ? []
-      : [['comfyuiNodeDocs', nodeDocsDirectory] as const]),
-    ...(userCssFile === null || isFile(userCssFile) ? [] : [['comfyuiUserCss', userCssFile] as const]),
-  ]
-  return missing.map(([setting, named]) => warn(WHAT, `${named} is not there`, `correct ${setting}, or leave it out`))
-}
-
-function isFile(named: string): boolean {
-  return statSync(named, { throwIfNoEntry: false })?.isFile() === true
-}
-
-function isFolder(named: string): boolean {
-  return statSync(named, { throwIfNoEntry: false })?.isDirectory() === true
+function checkTemplates({ templateDirectories }: FrontendConfig): readonly Finding[] {
+  return templateDirectories
+    .filter((folder) => statSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true)
+    .map((folder) => warn(WHAT, `${folder} is not there`, 'correct comfyuiTemplates, or leave it out'))
 }

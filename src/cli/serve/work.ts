@@ -3,10 +3,9 @@
  * that mean something for such a process; the environment and the config file may hold every setting, as for `serve`.
  */
 import type { Command } from 'commander'
-import { OTHER_ENV, type SettingName } from '../../config/env.ts'
+import { OTHER_ENV } from '../../config/env.ts'
 import type { JoinFlags } from '../../config/join-config.ts'
-import type { SettingGroup } from '../../config/settings/setting.ts'
-import { SETTING_NAMES, SETTINGS } from '../../config/settings/settings.ts'
+import { isInGroup, SETTING_NAMES, type SettingGroup, type SettingName } from '../../config/settings/settings.ts'
 import { addSettingFlags } from '../setting-flags.ts'
 import type { Finish, Terminal } from '../terminal.ts'
 import { serve } from './serve.ts'
@@ -15,7 +14,7 @@ import { workJoined } from './work-joined.ts'
 const GROUPS: readonly SettingGroup[] = ['Storage', 'Jobs', 'Engine', 'Fleet', 'Router', 'Webhooks', 'Logs']
 const OTHERS: readonly SettingName[] = ['kind', 'host', 'port', 'allowInsecureBind', 'tiers', 'publicUrl']
 /** About answering clients, whatever their group. */
-const NOT_HERE: readonly SettingName[] = ['synchronous', 'maxQueue', 'drainDelay', 'content']
+const NOT_HERE: readonly SettingName[] = ['maxQueue', 'drainDelay', 'content']
 
 const EXAMPLES = `
 A worker takes jobs from the database of a service and runs them on the engines beside it:
@@ -57,5 +56,5 @@ export function addWork(program: Command, terminal: Terminal, finish: Finish): v
 
 function isOffered(name: SettingName): boolean {
   if (NOT_HERE.includes(name)) return false
-  return OTHERS.includes(name) || GROUPS.includes(SETTINGS[name].group)
+  return OTHERS.includes(name) || isInGroup(name, GROUPS)
 }

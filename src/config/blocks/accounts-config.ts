@@ -1,10 +1,10 @@
 /** Who may call, in the kinds with many accounts: tiers, prices, and the tokens of another issuer. */
-import { loadBlock } from '../readers/read-block.ts'
-import type { KeySource } from '../readers/read-remote.ts'
+import { ConfigError } from '../config-error.ts'
+import { loadBlock, readPath } from '../readers/read-choice.ts'
 import type { ToAbsolute } from '../settings/setting-sources.ts'
 import type { SettingValues } from '../settings/settings.ts'
 
-/** Settings of the kinds with many accounts. The content of the blocks is checked by the code that uses them. */
+/** Settings of the kinds with many accounts. The content of tiers and prices is checked by the code that uses them. */
 export interface AccountsConfig {
   readonly tiers: object | null
   /** The absolute path of the tiers' own file, which is read again when it changes; null: they have none. */
@@ -13,6 +13,8 @@ export interface AccountsConfig {
   /** null: API keys only. */
   readonly jwt: JwtConfig | null
 }
+
+type KeySource = { readonly kind: 'url'; readonly url: string } | { readonly kind: 'file'; readonly path: string }
 
 export interface JwtConfig {
   /** A file's path is absolute. */
@@ -25,25 +27,74 @@ export interface JwtConfig {
   readonly clockSkewMs: number
 }
 
+// The type of the issuer's key decides among these. Algorithms with a shared secret are left out: whoever can verify such a token
+// could also make one.
+const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
+// Machines that keep time by NTP are milliseconds apart; those that do not, seconds.
+const CLOCK_SKEW_MS = 30_000
+
 export function toAccountsConfig(values: SettingValues, toAbsolute: ToAbsolute): AccountsConfig {
   return {
-    tiers: loadBlock(values.tiers, { name: 'tiers', toAbsolute }),
+    tiers: loadBlock('tiers', values.tiers, toAbsolute),
     tiersFile: values.tiers?.kind === 'file' ? toAbsolute('tiers', values.tiers.path) : null,
-    prices: loadBlock(values.prices, { name: 'prices', toAbsolute }),
+    prices: loadBlock('prices', values.prices, toAbsolute),
     jwt: toJwtConfig(values, toAbsolute),
   }
 }
 
+const LOOPBACK = /^http:\/\/(?:127\.0\.0\.1|localhost|\[::1\])(?::\d+)?\//
+
+/** An https address, a loopback one, or a file. */
+function readKeySource(text: string): KeySource {
+  if (!/^[a-z]+:\/\//i.test(text)) return { kind: 'file', path: readPath(text) }
+  const isSafe = text.startsWith('https://') || LOOPBACK.test(text)
+  if (isSafe && URL.canParse(text)) return { kind: 'url', url: text }
+  throw new Error(
+    'is not an https address; give for example https://login.example.com/.well-known/jwks.json, or a file',
+  )
+}
+
+function readText(text: string): string {
+  if (/^[\x21-\x7e]{1,2000}$/.test(text)) return text
+  throw new Error(
+    'is empty or has blanks or other characters that no such name has; give for example https://login.example.com',
+  )
+}
+
+function readClaim(text: string): string {
+  if (/^[A-Za-z0-9_.:/-]{1,200}$/.test(text)) return text
+  throw new Error('is not the name of a claim; give for example sub')
+}
+
+const MEMBERS = ['keys', 'issuer', 'audience', 'accountClaim', 'scopesClaim']
+
 function toJwtConfig(values: SettingValues, toAbsolute: ToAbsolute): JwtConfig | null {
-  const { jwtKeys: keys, jwtIssuer: issuer, jwtAudience: audience } = values
-  if (keys === null || issuer === null || audience === null) return null
+  const given = loadBlock('jwt', values.jwt, toAbsolute)
+  if (given === null) return null
+  const members = new Map<string, unknown>(Object.entries(given))
+  const unknown = [...members.keys()].find((name) => !MEMBERS.includes(name))
+  if (unknown !== undefined) {
+    throw new ConfigError(`jwt has the unknown member ${JSON.stringify(unknown)}; use ${MEMBERS.join(', ')}`)
+  }
+  function read<Value>(name: string, reader: (text: string) => Value, fallback?: string): Value {
+    const text = members.get(name) ?? fallback
+    if (typeof text !== 'string') {
+      throw new ConfigError(`jwt needs ${name} as a text: tokens are checked for their keys, issuer and audience`)
+    }
+    try {
+      return reader(text)
+    } catch (error) {
+      throw new ConfigError(`jwt: ${name} ${(error as Error).message}`)
+    }
+  }
+  const keys = read('keys', readKeySource)
   return {
-    keys: keys.kind === 'file' ? { kind: 'file', path: toAbsolute('jwtKeys', keys.path) } : keys,
-    issuer,
-    audience,
-    algorithms: values.jwtAlgorithms,
-    accountClaim: values.jwtAccountClaim,
-    scopesClaim: values.jwtScopesClaim,
-    clockSkewMs: values.jwtClockSkew,
+    keys: keys.kind === 'file' ? { kind: 'file', path: toAbsolute('jwt', keys.path) } : keys,
+    issuer: read('issuer', readText),
+    audience: read('audience', readText),
+    algorithms: ALGORITHMS,
+    accountClaim: read('accountClaim', readClaim, 'sub'),
+    scopesClaim: read('scopesClaim', readClaim, 'scope'),
+    clockSkewMs: CLOCK_SKEW_MS,
   }
 }

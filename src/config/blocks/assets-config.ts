@@ -16,6 +16,9 @@ export interface AssetsConfig {
   readonly urlLifetimeMs: number
 }
 
+// A client that reads a job once a day can still follow its links; a leaked link ends within the day.
+const URL_LIFETIME_MS = 86_400_000
+
 export function toAssetsConfig(values: SettingValues, toAbsolute: ToAbsolute): AssetsConfig {
   return {
     maxUploadBytes: values.maxUpload,
@@ -23,6 +26,6 @@ export function toAssetsConfig(values: SettingValues, toAbsolute: ToAbsolute): A
     blobGraceMs: values.blobGrace,
     modelsDirectory: values.modelsDir === null ? null : toAbsolute('modelsDir', values.modelsDir),
     importDirectories: values.importDirs.map((folder) => toAbsolute('importDirs', folder)),
-    urlLifetimeMs: values.urlLifetime,
+    urlLifetimeMs: URL_LIFETIME_MS,
   }
 }

@@ -1,7 +1,7 @@
 /** Where bytes are kept: in files below the data folder, or in a bucket with its keys. */
 import path from 'node:path'
 import { ConfigError } from '../config-error.ts'
-import { type BucketAddress, readBucketKeys } from '../readers/read-bucket.ts'
+import { type BucketAddress, readBucketKeys } from '../readers/read-storage.ts'
 import { readSecretFile, type Secret } from '../secrets.ts'
 import type { ToAbsolute } from '../settings/setting-sources.ts'
 import type { SettingValues } from '../settings/settings.ts'

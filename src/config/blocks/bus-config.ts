@@ -1,8 +1,8 @@
 /** The bus of a process, and where others reach it, out of its settings; and what does not stand together. */
-import { accessSync, constants } from 'node:fs'
 import { networkInterfaces } from 'node:os'
-import { ConfigError, quote } from '../config-error.ts'
+import { ConfigError } from '../config-error.ts'
 import { isLoopback } from '../readers/read-network.ts'
+import { mustBeReadable } from '../secrets.ts'
 import type { FoundSettings, ToAbsolute } from '../settings/setting-sources.ts'
 import type { SettingValues } from '../settings/settings.ts'
 
@@ -38,7 +38,8 @@ export function toBusConfig(values: SettingValues, toAbsolute: ToAbsolute): BusC
   if (database === null) return { kind: 'local' }
   if (bus === null) return { kind: 'notify', listener: toListener(values) }
   const { servers, isEncrypted, user, rootCertificate: root, clientCertificate: own } = bus
-  const toFile = (parameter: string, given: string) => mustBeReadable(parameter, toAbsolute('bus', given))
+  const toFile = (parameter: string, given: string) =>
+    mustBeReadable(`bus names the ${parameter}`, toAbsolute('bus', given))
   return {
     ...{ kind: 'nats', servers, isEncrypted, user },
     rootCertificateFile: root === null ? null : toFile('sslrootcert', root),
@@ -47,16 +48,6 @@ export function toBusConfig(values: SettingValues, toAbsolute: ToAbsolute): BusC
       key: toFile('sslkey', own.key),
     },
     credentialsFile: file === null ? null : toAbsolute('busCredentialsFile', file),
-  }
-}
-
-function mustBeReadable(parameter: string, file: string): string {
-  try {
-    accessSync(file, constants.R_OK)
-    return file
-  } catch (error) {
-    const { code = '' } = error as NodeJS.ErrnoException
-    throw new ConfigError(`bus names the ${parameter} ${quote(file)}, which cannot be read (${code}); correct the path`)
   }
 }
 

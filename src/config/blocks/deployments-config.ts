@@ -1,5 +1,5 @@
 /** How deployments are reached, and who is told when their pools should grow or shrink. */
-import type { PoolHook } from '../readers/read-remote.ts'
+import type { PoolHook } from '../settings/account-settings.ts'
 import type { SettingValues } from '../settings/settings.ts'
 
 export interface DeploymentsConfig {
@@ -13,7 +13,8 @@ export interface DeploymentsConfig {
 export function toDeploymentsConfig(values: SettingValues): DeploymentsConfig {
   return {
     domain: values.deploymentsDomain,
-    stagingLabel: values.stagingLabel,
+    // As the addresses of the contract's serverless deployments have it.
+    stagingLabel: 'stg',
     hook: values.poolHook,
     idleAfterMs: values.poolIdle,
   }

@@ -13,13 +13,16 @@ export interface EngineConfig {
   readonly nodeTimeoutMs: number
 }
 
+// 16384 × 16384, the largest picture that ComfyUI's own nodes make. Larger ones are refused before they are decoded.
+const MAX_IMAGE_PIXELS = 16_384 ** 2
+
 export function toEngineConfig(values: SettingValues, toAbsolute: ToAbsolute): EngineConfig {
   return {
     kind: 'embedded',
     threads: values.engineThreads === 'auto' ? Math.max(1, availableParallelism() - 1) : values.engineThreads,
     memoryBytes:
       values.engineMemory === 'auto' ? Math.min(Math.floor(totalmem() / 2), 8 * 2 ** 30) : values.engineMemory,
-    maxImagePixels: values.maxImagePixels,
+    maxImagePixels: MAX_IMAGE_PIXELS,
     nodeFolders: values.nodes.map((folder) => toAbsolute('nodes', folder)),
     nodeTimeoutMs: values.nodeTimeout,
   }

@@ -51,7 +51,7 @@ describe('a fleet', () => {
     assert.match(refusal({ comfyui: ['http://gpu1:8188', 'http://gpu1:8188/'] }), /twice/)
     assert.match(refusal({ comfyuiLaunch: 'python main.py' }), /without \{port\}/)
     assert.match(refusal({ embedded: 'off' }), /leaves no engine/)
-    assert.match(refusal({ recycleJobs: '10' }), /servers that we start, and there are none/)
+    assert.match(refusal({ recycleAfter: '10' }), /servers that we start, and there are none/)
     assert.match(refusal({ comfyui: 'http://gpu1', comfyuiCount: '3' }), /servers that we start/)
   })
 })

@@ -1,5 +1,6 @@
 /** The configuration of the fleet: ComfyUI servers, their bounds, and whether the built-in engine takes part. */
 import { availableParallelism } from 'node:os'
+import type { Recycling } from '../readers/read-quantity.ts'
 import type { SettingValues } from '../settings/settings.ts'
 
 /** ComfyUI servers, and how they are supervised. */
@@ -21,17 +22,22 @@ export interface FleetConfig {
   readonly idleAfterMs: number
   /** null: never. */
   readonly queueAfterMs: number | null
-  readonly weights: {
-    readonly allowsPickles: boolean
-    /** null: no limit. */
-    readonly quotaBytes: number | null
-  }
+  readonly weights: { readonly allowsPickles: boolean }
   readonly recycle: {
     readonly maxJobs: number | null
     readonly maxMemoryBytes: number | null
     readonly maxAgeMs: number | null
   }
 }
+
+// Loading weights takes as long as some ten short jobs. With this bound a job without loaded weights waits for minutes, not hours.
+const MAX_OVERTAKES = 64
+// Three polls in a row without an answer, and time for a restart of the network in between.
+const LOST_AFTER_MS = 15_000
+// A server that is well begins the next prompt within milliseconds of the last one's end.
+const IDLE_AFTER_MS = 30_000
+// Somebody else's prompt may be long; waiting for it is better than computing the job twice.
+const QUEUE_AFTER_MS = 600_000
 
 /** As many as the engines take together. */
 export function autoWorkers(values: SettingValues): number {
@@ -47,6 +53,7 @@ function hasEmbedded({ role, embedded, comfyui, comfyuiLaunch }: SettingValues):
 
 export function toFleetConfig(values: SettingValues): FleetConfig {
   const { comfyui: urls, comfyuiLaunch, comfyuiCount } = values
+  const { jobs, memoryBytes, ageMs }: Recycling = values.recycleAfter
   const launches = comfyuiLaunch.flatMap((command) =>
     Array.from({ length: comfyuiCount }, (_, index) => command.replaceAll('{index}', String(index))),
   )
@@ -56,13 +63,13 @@ export function toFleetConfig(values: SettingValues): FleetConfig {
     concurrency: values.comfyuiConcurrency,
     hasEmbedded: hasEmbedded(values),
     joins: values.joins,
-    maxOvertakes: values.maxOvertakes,
+    maxOvertakes: MAX_OVERTAKES,
     waitMs: values.engineWait,
-    lostAfterMs: values.engineLostAfter,
+    lostAfterMs: LOST_AFTER_MS,
     stallAfterMs: values.engineStallAfter,
-    idleAfterMs: values.engineIdleAfter,
-    queueAfterMs: values.engineQueueAfter,
-    weights: { allowsPickles: values.weightPickles === 'on', quotaBytes: values.weightQuota },
-    recycle: { maxJobs: values.recycleJobs, maxMemoryBytes: values.recycleMemory, maxAgeMs: values.recycleAge },
+    idleAfterMs: IDLE_AFTER_MS,
+    queueAfterMs: QUEUE_AFTER_MS,
+    weights: { allowsPickles: values.weightPickles === 'on' },
+    recycle: { maxJobs: jobs ?? null, maxMemoryBytes: memoryBytes ?? null, maxAgeMs: ageMs ?? null },
   }
 }

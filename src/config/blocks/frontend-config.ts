@@ -1,8 +1,8 @@
 /** ComfyUI's editor on a listener of its own: which files it is made of, and where it listens. */
+import path from 'node:path'
 import { ConfigError } from '../config-error.ts'
-import type { SettingName } from '../env.ts'
 import type { FoundSettings, ToAbsolute } from '../settings/setting-sources.ts'
-import type { SettingValues } from '../settings/settings.ts'
+import type { SettingName, SettingValues } from '../settings/settings.ts'
 
 export interface FrontendConfig {
   /** All paths are absolute. */
@@ -11,31 +11,26 @@ export interface FrontendConfig {
   /** Where browsers reach it; null: what the request says. */
   readonly publicUrl: string | null
   readonly templateDirectories: readonly string[]
-  readonly nodeDocsDirectory: string | null
-  readonly userCssFile: string | null
+  /** Help for nodes and a style sheet of the operator; neither need exist. */
+  readonly nodeDocsDirectory: string
+  readonly userCssFile: string
 }
 
 /** null: no copy of the editor is named. */
 export function toFrontendConfig(values: SettingValues, toAbsolute: ToAbsolute): FrontendConfig | null {
-  const { comfyuiFrontend, comfyuiNodeDocs, comfyuiUserCss } = values
-  if (comfyuiFrontend === null) return null
+  if (values.comfyuiFrontend === null) return null
+  const directory = toAbsolute('comfyuiFrontend', values.comfyuiFrontend)
   return {
-    directory: toAbsolute('comfyuiFrontend', comfyuiFrontend),
+    directory,
     port: values.comfyuiFrontendPort,
     publicUrl: values.comfyuiFrontendUrl,
     templateDirectories: values.comfyuiTemplates.map((folder) => toAbsolute('comfyuiTemplates', folder)),
-    nodeDocsDirectory: comfyuiNodeDocs === null ? null : toAbsolute('comfyuiNodeDocs', comfyuiNodeDocs),
-    userCssFile: comfyuiUserCss === null ? null : toAbsolute('comfyuiUserCss', comfyuiUserCss),
+    nodeDocsDirectory: path.join(directory, 'docs'),
+    userCssFile: path.join(directory, 'user.css'),
   }
 }
 
-const ONLY_WITH_FRONTEND: readonly SettingName[] = [
-  'comfyuiFrontendPort',
-  'comfyuiFrontendUrl',
-  'comfyuiTemplates',
-  'comfyuiNodeDocs',
-  'comfyuiUserCss',
-]
+const ONLY_WITH_FRONTEND: readonly SettingName[] = ['comfyuiFrontendPort', 'comfyuiFrontendUrl', 'comfyuiTemplates']
 
 export function refuseFrontendContradictions(
   { comfyuiFrontend, comfyuiFrontendPort, comfyuiFrontendUrl, port, publicUrl, role }: SettingValues,

@@ -1,6 +1,7 @@
 /** The listener: where it listens, under which names it is reached, and how much it takes. */
 import { isIP } from 'node:net'
 import { type Cidr, isLoopback } from '../readers/read-network.ts'
+import { MIB } from '../readers/read-quantity.ts'
 import type { SettingValues } from '../settings/settings.ts'
 
 export interface HttpConfig {
@@ -28,7 +29,12 @@ export interface HttpConfig {
   readonly transferGc: boolean
 }
 
+// An open stream costs some 30 KiB; beyond this many, polling stays available.
+const MAX_STREAMS = 10_000
+
 export function toHttpConfig(values: SettingValues): HttpConfig {
+  // Eight of the largest bodies in memory at once, half of them for one account. File uploads are streamed and do not count.
+  const bodiesBytes = Math.max(256 * MIB, 8 * values.maxBody)
   return {
     // An empty host means every interface; Node would take it for "unspecified" and pick by itself.
     host: values.host === '' ? '0.0.0.0' : values.host,
@@ -41,11 +47,11 @@ export function toHttpConfig(values: SettingValues): HttpConfig {
     absoluteUrls: values.absoluteUrls,
     trustedProxies: values.trustedProxies,
     maxBodyBytes: values.maxBody,
-    maxBodiesBytes: values.maxBodies,
-    maxBodiesPerCallerBytes: values.maxBodiesPerCaller,
-    maxStreams: values.maxStreams,
+    maxBodiesBytes: bodiesBytes,
+    maxBodiesPerCallerBytes: bodiesBytes / 2,
+    maxStreams: MAX_STREAMS,
     brand: values.brand,
-    transferGc: values.transferGc,
+    transferGc: true,
   }
 }
 

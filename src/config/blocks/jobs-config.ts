@@ -21,14 +21,19 @@ export interface JobsConfig {
   readonly reuse: 'none' | 'exact'
 }
 
+// Long enough for a client that polls once in a while to see how its job ended.
+const EXPIRED_GRACE_MS = 3_600_000
+// A node that heeds the cancel stops within a second; supervisors of deploy/ wait this long before they kill.
+const CANCEL_GRACE_MS = 10_000
+
 export function toJobsConfig(values: SettingValues): JobsConfig {
   return {
     workers: values.workers === 'auto' ? autoWorkers(values) : values.workers,
     maxQueued: values.maxQueue,
     retentionMs: values.retention,
-    expiredGraceMs: values.expiredGrace,
+    expiredGraceMs: EXPIRED_GRACE_MS,
     maxRunMs: values.maxRunTime,
-    cancelGraceMs: values.cancelGrace,
+    cancelGraceMs: CANCEL_GRACE_MS,
     drainTimeoutMs: values.drainTimeout,
     drainDelayMs: values.drainDelay,
     pools: values.pools,

@@ -1,11 +1,9 @@
 /** What follows from the role of a process: defaults that depend on it, and settings that do not fit it. */
 import { ConfigError, quote } from '../config-error.ts'
-import type { SettingName } from '../env.ts'
-import type { ROLES } from '../settings/role-settings.ts'
 import type { FoundSettings } from '../settings/setting-sources.ts'
-import type { SettingValues } from '../settings/settings.ts'
+import type { SettingName, SettingValues } from '../settings/settings.ts'
 
-export type Role = (typeof ROLES)[number]
+export type Role = SettingValues['role']
 
 // A worker claims, renews and commits, and serves no requests. Four is the minimum: one connection for each of the store's pools.
 const CONNECTIONS: Readonly<Record<Role, number>> = { all: 8, api: 8, worker: 4 }

@@ -1,5 +1,6 @@
 /** The bounds of the Model Router, the folders of its catalogue, and the keys of its providers. */
-import { loadBlock } from '../readers/read-block.ts'
+import { loadBlock } from '../readers/read-choice.ts'
+import { GIB, MIB } from '../readers/read-quantity.ts'
 import { Secret } from '../secrets.ts'
 import type { ToAbsolute } from '../settings/setting-sources.ts'
 import type { SettingValues } from '../settings/settings.ts'
@@ -23,25 +24,35 @@ export interface RouterConfig {
   readonly hasSandbox: boolean
 }
 
+/** What no installation needs to choose. */
+const BOUNDS = {
+  // Room for the pictures and videos that providers take inside a request.
+  maxBodyBytes: 100 * MIB,
+  // The longest videos of the present models have a tenth of it.
+  maxResultBytes: GIB,
+  // A repeated request gets results up to this size again; keeping larger ones would cost more than making them anew.
+  maxReplayBytes: 256 * MIB,
+  // Queued calls hold no connection, so the bound is only against a client that never stops.
+  maxWaiting: 1000,
+  maxWaitMs: 3_600_000,
+  // The rate of the prices that the catalogue was made from.
+  creditsPerUsd: 211,
+} as const
+
 export function toRouterConfig(values: SettingValues, toAbsolute: ToAbsolute): RouterConfig {
   return {
     catalogs: values.catalogs.map((folder) => toAbsolute('catalogs', folder)),
     providersFile: values.providers?.kind === 'file' ? toAbsolute('providers', values.providers.path) : null,
     deadlineMs: values.routerDeadline,
-    maxBodyBytes: values.routerMaxBody,
-    maxResultBytes: values.routerMaxResult,
-    maxReplayBytes: values.routerMaxReplay,
+    ...BOUNDS,
     maxCalls: values.routerMaxCalls,
-    spendCeilingMicros: values.routerSpendCeiling,
     requestsPerMinute: values.routerRate,
-    maxWaiting: values.routerMaxWaiting,
-    maxWaitMs: values.routerMaxWait,
-    creditsPerUsd: values.creditsPerUsd,
+    spendCeilingMicros: values.routerSpendCeiling,
     hasSandbox: values.sandboxModels,
   }
 }
 
 export function toProvidersSecret({ providers }: SettingValues, toAbsolute: ToAbsolute): Secret<string> | null {
-  const value = loadBlock(providers, { name: 'providers', toAbsolute })
+  const value = loadBlock('providers', providers, toAbsolute)
   return value === null ? null : new Secret(JSON.stringify(value))
 }

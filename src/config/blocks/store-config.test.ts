@@ -212,7 +212,6 @@ describe('a database', () => {
   })
 
   test('does not go with what is for one machine', () => {
-    assert.match(refusal({ ...env, [ENV.synchronous]: 'normal' }), /^synchronous .*is for SQLite.*leave it out$/)
     assert.match(refusal({ ...env, [ENV.modelsDir]: 'm' }), /^modelsDir .*one machine.*leave it out$/)
   })
 

@@ -1,11 +1,11 @@
 /** The database of the service, and its password. */
-import { accessSync, constants, readFileSync, statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { type PostgresAddress, showAddress, type TlsMode, writeAddress } from '../../../lib/postgres/address.ts'
 import { ConfigError, quote } from '../config-error.ts'
-import { type Environment, POSTGRES_ENV } from '../env.ts'
-import { completeAddress, findInPassFile, type GivenDatabase } from '../readers/read-database.ts'
-import { readSecretFile, Secret } from '../secrets.ts'
+import { completeAddress, findInPassFile, type GivenDatabase, POSTGRES_ENV } from '../readers/read-storage.ts'
+import { mustBeReadable, readSecretFile, Secret } from '../secrets.ts'
+import type { Environment } from '../settings/setting.ts'
 import type { FoundSettings } from '../settings/setting-sources.ts'
 import type { SettingValues } from '../settings/settings.ts'
 import { toConnections, toMigrate } from './role-config.ts'
@@ -16,6 +16,7 @@ export interface SqliteConfig {
   readonly kind: 'sqlite'
   /** The folder of the database, absolute. */
   readonly directory: string
+  /** `full`: what was acknowledged survives a power cut. `normal`, a crash of the process only, is for benches. */
   readonly synchronous: 'full' | 'normal'
 }
 
@@ -35,9 +36,10 @@ export interface PostgresConfig {
 type StoreSources = Pick<FoundSettings, 'where' | 'toAbsolute'> & { readonly env: Environment }
 
 export function toStoreConfig(values: SettingValues, sources: StoreSources): StoreConfig {
-  const { database, synchronous } = values
+  const { database } = values
   const { toAbsolute } = sources
-  if (database === null) return { kind: 'sqlite', directory: toAbsolute('dataDir', values.dataDir), synchronous }
+  if (database === null)
+    return { kind: 'sqlite', directory: toAbsolute('dataDir', values.dataDir), synchronous: 'full' }
   const address = toAddress(database, sources)
   return {
     kind: 'postgres',
@@ -57,7 +59,8 @@ function toAddress(database: GivenDatabase, { where, toAbsolute, env }: StoreSou
     throw new ConfigError((error as Error).message)
   }
   const { rootCertificate: root, clientCertificate: own } = address
-  const toFile = (parameter: string, file: string) => mustBeReadable(parameter, toAbsolute('database', file))
+  const toFile = (parameter: string, file: string) =>
+    mustBeReadable(`database names the ${parameter}`, toAbsolute('database', file))
   return {
     ...address,
     rootCertificate: root === null ? null : toFile('sslrootcert', root),
@@ -65,18 +68,6 @@ function toAddress(database: GivenDatabase, { where, toAbsolute, env }: StoreSou
       certificate: toFile('sslcert', own.certificate),
       key: toFile('sslkey', own.key),
     },
-  }
-}
-
-function mustBeReadable(parameter: string, file: string): string {
-  try {
-    accessSync(file, constants.R_OK)
-    return file
-  } catch (error) {
-    const { code = '' } = error as NodeJS.ErrnoException
-    throw new ConfigError(
-      `database names the ${parameter} ${quote(file)}, which cannot be read (${code}); correct the path`,
-    )
   }
 }
 

@@ -99,3 +99,25 @@ export function readUsdMicros(text: string): number {
   if (micros === null) throw new Error('is not an amount of US dollars; give for example 25 or 0.50')
   return micros
 }
+
+export interface Recycling {
+  readonly jobs?: number
+  readonly memoryBytes?: number
+  readonly ageMs?: number
+}
+
+const readJobs = readCount({ min: 1, max: 1_000_000_000, example: 500 })
+const readMemory = readBytes({ min: 64 * MIB, max: 64 * TIB })
+const readAge = readDurationMs({ min: SECOND, max: YEAR })
+
+/** Limits of different kinds, told apart by how they are written: `500` jobs, `24GiB` of memory, `1d` of age. */
+export function readRecycling(text: string): Recycling {
+  return Object.assign({}, ...text.split(',').map((item) => readLimit(item.trim())))
+}
+
+function readLimit(item: string): Recycling {
+  if (/^\d+$/.test(item)) return { jobs: readJobs(item) }
+  if (/b$/i.test(item)) return { memoryBytes: readMemory(item) }
+  if (DURATION.test(item)) return { ageMs: readAge(item) }
+  throw new Error('has an item that is no number of jobs, size or duration; give for example 500,24GiB,1d')
+}

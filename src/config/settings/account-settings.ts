@@ -1,38 +1,31 @@
-/** Settings of the kinds that many accounts share: who may call, what it costs, how deployments are reached. */
-import type { SettingName } from '../env.ts'
-import { readBlock } from '../readers/read-block.ts'
-import { readList, readWordOr } from '../readers/read-choice.ts'
-import { DAY, readDurationMs, SECOND, YEAR } from '../readers/read-quantity.ts'
-import {
-  readAlgorithm,
-  readClaim,
-  readDomain,
-  readKeySource,
-  readLabel,
-  readPoolHook,
-  readText,
-} from '../readers/read-remote.ts'
-import { readSigningKeys, readToken, readWebhookSecret } from '../secrets.ts'
-import type { Setting } from './setting.ts'
+/** Settings of the kinds that many accounts share: who may call, what it costs, how deployments are reached, who is told. */
+import path from 'node:path'
+import { readBlock, readSwitch, readWordOr } from '../readers/read-choice.ts'
+import { readDurationMs, SECOND, YEAR } from '../readers/read-quantity.ts'
+import { readToken, readWebhookSecret } from '../secrets.ts'
+import type { SettingTable } from './setting.ts'
+
+const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+
+function readDomain(text: string): string {
+  const domain = text.toLowerCase()
+  const isDomain = domain.length <= 180 && domain.split('.').every((label) => LABEL.test(label))
+  if (isDomain) return domain
+  throw new Error('is not a domain; give for example example.com, without "run." and without a port')
+}
+
+export type PoolHook =
+  | { readonly kind: 'webhook'; readonly url: string }
+  | { readonly kind: 'command'; readonly path: string }
+
+function readPoolHook(text: string): PoolHook {
+  if (/^https?:\/\//i.test(text) && URL.canParse(text)) return { kind: 'webhook', url: text }
+  if (path.isAbsolute(text) && !text.includes('\0')) return { kind: 'command', path: text }
+  throw new Error('is neither an http(s) address nor the absolute path of a program; give one of them')
+}
 
 export const ACCOUNT_SETTINGS = {
-  signingKeys: {
-    group: 'Assets',
-    argument: null,
-    fallback: 'none',
-    read: readWordOr('none', [], readSigningKeys),
-    help: 'Secrets that sign content addresses, newest first, comma separated: each at least 16 bytes in hex or base64, or `name:secret`. The first signs, all verify. `none`: one is made and kept in the data folder.',
-    isSecret: true,
-  },
-  urlLifetime: {
-    group: 'Assets',
-    argument: '<duration>',
-    fallback: '24h',
-    read: readDurationMs({ min: 60 * SECOND, max: 7 * DAY }),
-    help: 'How long a signed content address is valid at most; an address in an answer has at least three quarters of this time left.',
-  },
   adminToken: {
-    group: 'Accounts',
     argument: '<token>',
     fallback: 'none',
     read: readWordOr('none', null, readToken),
@@ -40,7 +33,6 @@ export const ACCOUNT_SETTINGS = {
     isSecret: true,
   },
   tiers: {
-    group: 'Accounts',
     argument: '<file>',
     fallback: 'none',
     read: readWordOr('none', null, readBlock),
@@ -48,85 +40,35 @@ export const ACCOUNT_SETTINGS = {
     isBlock: true,
   },
   prices: {
-    group: 'Accounts',
     argument: '<file>',
     fallback: 'none',
     read: readWordOr('none', null, readBlock),
     help: 'A JSON file with the prices, or, in the config file, the prices themselves; see docs/accounts.md. `none`: everything is free.',
     isBlock: true,
   },
-  jwtKeys: {
-    group: 'Accounts',
-    argument: '<url or file>',
+  jwt: {
+    argument: '<file>',
     fallback: 'none',
-    read: readWordOr('none', null, readKeySource),
-    help: 'Where the keys are that sign JWTs: an https address of a JWKS, or a file with a JWKS or a public key in PEM. `none`: API keys only.',
+    read: readWordOr('none', null, readBlock),
+    help: 'Tokens of your own issuer (JWTs) that callers may show instead of keys: a JSON file, or, in the config file, an object with `keys`, `issuer`, `audience` and, if they differ, `accountClaim` and `scopesClaim`; see docs/accounts.md. `none`: API keys only.',
+    isBlock: true,
   },
-  jwtIssuer: {
-    group: 'Accounts',
-    argument: '<text>',
-    fallback: 'none',
-    read: readWordOr('none', null, readText),
-    help: 'The `iss` that a JWT must have.',
-  },
-  jwtAudience: {
-    group: 'Accounts',
-    argument: '<text>',
-    fallback: 'none',
-    read: readWordOr('none', null, readText),
-    help: 'The `aud` that a JWT must have.',
-  },
-  jwtAlgorithms: {
-    group: 'Accounts',
-    argument: '<names>',
-    fallback: 'RS256,PS256,ES256,EdDSA',
-    read: readList(readAlgorithm),
-    help: 'The signature algorithms that a JWT may use, comma separated; asymmetric ones only.',
-  },
-  jwtAccountClaim: {
-    group: 'Accounts',
-    argument: '<name>',
-    fallback: 'sub',
-    read: readClaim,
-    help: 'The claim of a JWT that names the account.',
-  },
-  jwtScopesClaim: {
-    group: 'Accounts',
-    argument: '<name>',
-    fallback: 'scope',
-    read: readClaim,
-    help: 'The claim of a JWT with its scopes, as a list or separated by blanks. Without it the token may do what its account may.',
-  },
-  jwtClockSkew: {
-    group: 'Accounts',
-    argument: '<duration>',
-    fallback: '30s',
-    read: readDurationMs({ min: 0, max: 600 * SECOND }),
-    help: 'How far the clock of the signer of a JWT may be off.',
-  },
+} as const satisfies SettingTable
+
+export const DEPLOYMENT_SETTINGS = {
   deploymentsDomain: {
-    group: 'Deployments',
     argument: '<domain>',
     fallback: 'none',
     read: readWordOr('none', null, readDomain),
     help: 'Deployments answer at `{deployment}.run.<domain>`. `none`: only under `/deployment/{deployment}`.',
   },
-  stagingLabel: {
-    group: 'Deployments',
-    argument: '<label>',
-    fallback: 'stg',
-    read: readLabel,
-    help: 'The label of a staging address: `{deployment}.run.<label>.<domain>` and `{deployment}.<label>.run.<domain>` are served as well.',
-  },
   poolHook: {
-    group: 'Deployments',
     argument: '<url or command>',
     fallback: 'none',
     read: readWordOr('none', null, readPoolHook),
     help: 'Called when jobs wait and a pool has no worker, and when a pool has been idle: an http(s) address that gets a POST, or an absolute path of a program that gets the same JSON on its input. See docs/deployments.md.',
   },
   poolHookSecret: {
-    group: 'Deployments',
     argument: null,
     fallback: 'none',
     read: readWordOr('none', null, readWebhookSecret),
@@ -134,10 +76,18 @@ export const ACCOUNT_SETTINGS = {
     isSecret: true,
   },
   poolIdle: {
-    group: 'Deployments',
     argument: '<duration>',
     fallback: '5m',
     read: readDurationMs({ min: SECOND, max: YEAR }),
     help: 'After how long without a job a deployment goes to sleep; a job wakes it.',
   },
-} as const satisfies Partial<Record<SettingName, Setting<unknown>>>
+} as const satisfies SettingTable
+
+export const WEBHOOK_SETTINGS = {
+  webhookPrivateNetwork: {
+    argument: '',
+    fallback: 'false',
+    read: readSwitch,
+    help: 'Lets accounts name addresses of private networks, and plain http. Whoever may add a webhook can then make the service call machines that only it can reach.',
+  },
+} as const satisfies SettingTable

@@ -1,7 +1,6 @@
 /** Renders docs/config.md from the table of settings. A test keeps the file in step; `node scripts/write-docs.ts` rewrites it. */
-import { OTHER_ENV, type SettingName } from '../env.ts'
-import { GROUPS, type SettingGroup } from './setting.ts'
-import { envOf, flagOf, SETTING_NAMES, SETTINGS } from './settings.ts'
+import { ENV, OTHER_ENV } from '../env.ts'
+import { flagOf, GROUPS, isInGroup, SETTING_NAMES, SETTINGS, type SettingGroup, type SettingName } from './settings.ts'
 
 const INTRODUCTION = `# Configuration
 
@@ -50,7 +49,7 @@ function toCells(name: SettingName): string[] {
   const flag = flagOf(name)
   const spelledFlag = flag === null ? 'none' : `\`${argument === '' ? flag : `${flag} ${argument}`}\``
   const spelledDefault = fallback === '' ? 'empty' : `\`${fallback}\``
-  return [`\`${name}\``, spelledFlag, `\`${envOf(name)}\``, spelledDefault, help]
+  return [`\`${name}\``, spelledFlag, `\`${ENV[name]}\``, spelledDefault, help]
 }
 
 /** Pads every column to its widest cell, as the formatter does. */
@@ -62,10 +61,10 @@ function toTable(rows: readonly (readonly string[])[]): string {
 }
 
 function toSection(group: SettingGroup): string {
-  const names = SETTING_NAMES.filter((name) => SETTINGS[name].group === group)
+  const names = SETTING_NAMES.filter((name) => isInGroup(name, [group]))
   return `## ${group}\n\n${toTable(names.map(toCells))}`
 }
 
 export function describeConfig(): string {
-  return `${[INTRODUCTION, ...GROUPS.map(toSection), EPILOGUE].join('\n\n')}`
+  return `${[INTRODUCTION, ...(Object.keys(GROUPS) as SettingGroup[]).map(toSection), EPILOGUE].join('\n\n')}`
 }

@@ -1,73 +1,132 @@
-/** How many jobs run and wait, and how long each of them may take. */
-import { readChoice, readSwitch, readWordOr } from '../readers/read-choice.ts'
-import { readCount, readDurationMs, SECOND, YEAR } from '../readers/read-quantity.ts'
-import { ROLE_SETTINGS } from './role-settings.ts'
-import type { Setting } from './setting.ts'
+/** What a process does, how many jobs run and wait, and how long jobs and files are kept. */
+import { readChoice, readList, readPath, readSwitch, readWordOr } from '../readers/read-choice.ts'
+import { readBytes, readCount, readDurationMs, SECOND, TIB, YEAR } from '../readers/read-quantity.ts'
+import { readSigningKeys } from '../secrets.ts'
+import type { SettingTable } from './setting.ts'
+
+const KINDS = ['local', 'cloud', 'serverless'] as const
+const ROLES = ['all', 'api', 'worker'] as const
+const POOL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
+
+function readPool(text: string): string {
+  if (POOL.test(text)) return text
+  throw new Error(`has the item ${JSON.stringify(text)}, which names no pool; give default, or the id of a deployment`)
+}
+
+function readPools(text: string): readonly string[] {
+  const pools = readList(readPool)(text)
+  if (pools.length > 0) return pools
+  throw new Error('names no pool; give for example default')
+}
+
+export const SERVICE_SETTINGS = {
+  kind: {
+    argument: '<kind>',
+    fallback: 'local',
+    read: readChoice(KINDS),
+    help: 'The kind of deployment. `local` serves one implicit account; `cloud` and `serverless` serve many, with keys, tiers and credits. See docs/accounts.md.',
+  },
+  role: {
+    argument: '<role>',
+    fallback: 'all',
+    read: readChoice(ROLES),
+    help: 'What this process does. `api`: requests, and no engine. `worker`: engines, and no requests but `/healthz`, `/readyz` and `/metrics`. `all`: both. The first two need a `database`. See docs/scale-out.md.',
+  },
+} as const satisfies SettingTable
 
 export const JOB_SETTINGS = {
+  pools: {
+    argument: '<names>',
+    fallback: 'all',
+    read: readWordOr('all', null, readPools),
+    help: 'The pools whose jobs this process runs, comma separated: `default`, and ids of deployments. A deployment with 0 workers is run by processes that name it here, each with its own `workers`. `all`: every pool.',
+  },
+  drainDelay: {
+    argument: '<duration>',
+    fallback: '0s',
+    read: readDurationMs({ min: 0, max: 600 * SECOND }),
+    help: 'How long requests are still taken after SIGTERM, while `/readyz` already fails: the time that a load balancer needs to notice.',
+  },
   workers: {
-    group: 'Jobs',
     argument: '<count>',
     fallback: 'auto',
     read: readWordOr('auto', 'auto', readCount({ min: 0, max: 1024, example: 4 })),
     help: 'Jobs that run at once. `auto`: with the built-in engine the number of processor cores, at least 2, so that a long job does not hold up a short one; with ComfyUI servers the number of jobs that all of them together take. `0`: jobs are accepted and wait.',
   },
   maxQueue: {
-    group: 'Jobs',
     argument: '<count>',
     fallback: '10000',
     read: readCount({ min: 1, max: 10_000_000 }),
     help: 'Jobs that may wait; a further submit gets `queue_full` with `Retry-After`.',
   },
   retention: {
-    group: 'Jobs',
     argument: '<duration>',
     fallback: '7d',
     read: readDurationMs({ min: SECOND, max: 100 * YEAR }),
     help: 'How long a job and its outputs are kept, counted from its submission.',
   },
-  expiredGrace: {
-    group: 'Jobs',
-    argument: '<duration>',
-    fallback: '1h',
-    read: readDurationMs({ min: 0, max: YEAR }),
-    help: 'How long a job that reached its retention before it ended stays readable as `expired`.',
-  },
   maxRunTime: {
-    group: 'Jobs',
     argument: '<duration>',
     fallback: '1h',
     read: readWordOr('none', null, readDurationMs({ min: SECOND, max: YEAR })),
     help: 'The longest time that one job may run; then it fails with `timeout`. Where accounts have tiers, the smaller of this and their `runSeconds` applies. `none`: no limit.',
   },
-  cancelGrace: {
-    group: 'Jobs',
-    argument: '<duration>',
-    fallback: '10s',
-    read: readDurationMs({ min: 0, max: 3600 * SECOND }),
-    help: 'How long a running job may take to stop after a cancel before its engine thread is ended by force.',
-  },
   drainTimeout: {
-    group: 'Jobs',
     argument: '<duration>',
     fallback: '30s',
     read: readDurationMs({ min: 0, max: 3600 * SECOND }),
     help: 'How long running jobs may take to finish after SIGTERM; then they go back to the queue.',
   },
-  drainDelay: ROLE_SETTINGS.drainDelay,
-  pools: ROLE_SETTINGS.pools,
   reuse: {
-    group: 'Jobs',
     argument: '<mode>',
     fallback: 'none',
     read: readChoice(['none', 'exact']),
     help: 'Whether jobs without a `reuse` of their own may be answered with the result of an equal earlier job of their account: `none` or `exact`. See docs/reuse.md.',
   },
   previewOutputs: {
-    group: 'Jobs',
     argument: '',
     fallback: 'false',
     read: readSwitch,
     help: 'Also keeps the temporary pictures of preview nodes as outputs.',
   },
-} as const satisfies Record<string, Setting<unknown>>
+} as const satisfies SettingTable
+
+export const ASSET_SETTINGS = {
+  maxUpload: {
+    argument: '<size>',
+    fallback: '10GiB',
+    read: readBytes({ min: 1, max: 64 * TIB }),
+    help: 'The largest uploaded file.',
+  },
+  assetRetention: {
+    argument: '<duration>',
+    fallback: 'never',
+    read: readWordOr('never', null, readDurationMs({ min: 60 * SECOND, max: 100 * YEAR })),
+    help: 'After how long an uploaded asset expires if the upload does not say. Outputs are kept as long as their job.',
+  },
+  blobGrace: {
+    argument: '<duration>',
+    fallback: '1h',
+    read: readDurationMs({ min: 10 * SECOND, max: YEAR }),
+    help: 'How long stored bytes stay after the last job or asset that refers to them is gone. It bounds how long a backup of a running service may take between the copy of the database and that of the bytes.',
+  },
+  modelsDir: {
+    argument: '<folder>',
+    fallback: 'none',
+    read: readWordOr('none', null, readPath),
+    help: 'The folder below which uploads with a `models/…` path are placed. `none`: such uploads are refused.',
+  },
+  importDirs: {
+    argument: '<folder>',
+    fallback: '',
+    read: readList(readPath),
+    help: 'Folders of this machine, comma separated, from which `POST /api/v2/assets/from-path` may import files. Empty: none.',
+  },
+  signingKeys: {
+    argument: null,
+    fallback: 'none',
+    read: readWordOr('none', [], readSigningKeys),
+    help: 'Secrets that sign content addresses, newest first, comma separated: each at least 16 bytes in hex or base64, or `name:secret`. The first signs, all verify. `none`: one is made and kept in the data folder.',
+    isSecret: true,
+  },
+} as const satisfies SettingTable

@@ -1,16 +1,18 @@
-/** Where the service listens, how it is reached, and how much it takes at a time. */
-import { readList, readOnOff, readSwitch, readWordOr } from '../readers/read-choice.ts'
+/** Where the service listens, how it is reached, and how its processes hear of each other. */
+import { readList, readPath, readSwitch, readWordOr } from '../readers/read-choice.ts'
 import {
+  readAdvertised,
   readCidr,
   readCorsOrigin,
   readHostName,
   readListenHost,
   readMountPrefix,
+  readNats,
   readPublicUrl,
 } from '../readers/read-network.ts'
 import { MIB, readBytes, readCount } from '../readers/read-quantity.ts'
 import { readToken } from '../secrets.ts'
-import type { Setting } from './setting.ts'
+import type { SettingTable } from './setting.ts'
 
 const BRAND = /^[A-Za-z][A-Za-z0-9-]{0,31}$/
 
@@ -29,21 +31,18 @@ function readBrands(text: string): readonly string[] {
 
 export const NETWORK_SETTINGS = {
   host: {
-    group: 'Network',
     argument: '<address>',
     fallback: '127.0.0.1',
     read: readListenHost,
     help: 'The address to listen on. Anything but loopback (also an empty value, `0.0.0.0` and `::`) needs a `token` in the kind `local`; in the other kinds callers use keys of their accounts.',
   },
   port: {
-    group: 'Network',
     argument: '<port>',
     fallback: '8189',
     read: readCount({ min: 0, max: 65_535, example: 8189 }),
     help: 'The port to listen on. `0` takes any free port; the start prints the address.',
   },
   token: {
-    group: 'Network',
     argument: '<token>',
     fallback: 'none',
     read: readWordOr('none', null, readToken),
@@ -51,94 +50,82 @@ export const NETWORK_SETTINGS = {
     isSecret: true,
   },
   allowInsecureBind: {
-    group: 'Network',
     argument: '',
     fallback: 'false',
     read: readSwitch,
     help: 'For the kind `local`: allows a non-loopback `host` without a `token`. Whoever reaches the port can then run jobs and read every result.',
   },
   allowedHosts: {
-    group: 'Network',
     argument: '<names>',
     fallback: '',
     read: readList(readHostName),
     help: 'Further host names that clients may use in `Host`, comma separated, without port. Loopback names, `host` and the host of `publicUrl` are always allowed.',
   },
   corsOrigins: {
-    group: 'Network',
     argument: '<origins>',
     fallback: '',
     read: readList(readCorsOrigin),
     help: 'Browser origins that may call the service, comma separated and exact, such as `https://app.example.com`. `*` is refused.',
   },
   publicUrl: {
-    group: 'Network',
     argument: '<url>',
     fallback: 'none',
     read: readWordOr('none', null, readPublicUrl),
     help: 'Scheme, host and port under which clients reach the service: the base of absolute links. `none`: what the request says.',
   },
   mountPrefix: {
-    group: 'Network',
     argument: '<path>',
     fallback: '',
     read: readMountPrefix,
     help: 'A path in front of every route, such as `/deployment/demo`; links begin with it.',
   },
   absoluteUrls: {
-    group: 'Network',
     argument: '',
     fallback: 'false',
     read: readSwitch,
     help: 'Gives the links of a job (`urls`) with scheme and host, as the official proxy does, instead of beginning with a slash.',
   },
   trustedProxies: {
-    group: 'Network',
     argument: '<ranges>',
     fallback: '',
     read: readList(readCidr),
     help: 'Addresses or ranges of proxies whose `X-Forwarded-*` headers count, comma separated. From anywhere else they are ignored.',
   },
   maxBody: {
-    group: 'Network',
     argument: '<size>',
     fallback: '32MiB',
     read: readBytes({ min: 1024, max: 1024 * MIB }),
     help: 'The largest JSON body, workflows included.',
   },
-  maxBodies: {
-    group: 'Network',
-    argument: '<size>',
-    fallback: '256MiB',
-    read: readBytes({ min: MIB, max: 65_536 * MIB }),
-    help: 'The memory that all request bodies may use together. Beyond it requests are refused and may be sent again seconds later. File uploads are streamed and do not count; one body of the largest size always fits.',
-  },
-  maxBodiesPerCaller: {
-    group: 'Network',
-    argument: '<size>',
-    fallback: '128MiB',
-    read: readBytes({ min: MIB, max: 65_536 * MIB }),
-    help: 'The same for the bodies of one account.',
-  },
-  maxStreams: {
-    group: 'Network',
-    argument: '<count>',
-    fallback: '10000',
-    read: readCount({ min: 1, max: 1_000_000 }),
-    help: 'Event streams and sockets open at once; further ones get `too_many_streams`, polling stays available.',
-  },
   brand: {
-    group: 'Network',
     argument: '<words>',
     fallback: 'Service,Comfy',
     read: readBrands,
     help: 'The words of branded header names, comma separated: each such header is sent once per word (`X-Service-Request-Id`, `X-Comfy-Request-Id`).',
   },
-  transferGc: {
-    group: 'Network',
-    argument: '<on or off>',
-    fallback: 'on',
-    read: readOnOff,
-    help: 'Asks for a minor garbage collection with every 16 MiB that are uploaded or downloaded, which saves processor time on large transfers. `off` leaves it to the runtime.',
+  bus: {
+    argument: '<url>',
+    fallback: 'auto',
+    read: readWordOr('auto', null, readNats),
+    help: 'How processes that share a `database` notify each other. `auto`: through the database itself. `nats://host:4222` or `tls://…`, several comma separated: through NATS servers, for some thirty processes and more, or where processes cannot connect to each other. With credentials `nats://user:password@host` or `nats://token@host`, which belong in the variable or in `busCredentialsFile`, never on a command line; with `tls://`, `?sslrootcert=<file>` names your own authority, `sslcert` and `sslkey` what this process shows. See docs/scale-out.md.',
+    isSecret: true,
   },
-} as const satisfies Record<string, Setting<unknown>>
+  busCredentialsFile: {
+    argument: '<file>',
+    fallback: 'none',
+    read: readWordOr('none', null, readPath),
+    help: 'A file of credentials for the NATS servers of `bus`, as their tools make it (`.creds`), or with the seed of an nkey. It is read again for each connection.',
+  },
+  internalPort: {
+    argument: '<port>',
+    fallback: 'auto',
+    read: readWordOr('auto', null, readCount({ min: 0, max: 65_535 })),
+    help: 'The port on which the other processes of a shared `database` get live events of what runs here. Nobody else should be able to reach it. `auto`: 8190, or any free port if that is taken.',
+  },
+  advertise: {
+    argument: '<host>',
+    fallback: 'auto',
+    read: readWordOr('auto', null, readAdvertised),
+    help: 'How other processes reach the internal port of this one: a host, an address, or a whole `http://host:port` behind a proxy. With it the port is open on every interface, or only on this machine if it names this machine. `auto`: the interfaces of `host`, and an address of this machine; with a loopback `host`, this machine only.',
+  },
+} as const satisfies SettingTable

@@ -5,8 +5,18 @@
 import path from 'node:path'
 import { ConfigError, quote } from '../config-error.ts'
 import type { ConfigFile } from '../config-file.ts'
-import type { Environment, SettingName } from '../env.ts'
-import { envOf, flagOf, SETTING_NAMES, SETTINGS, type SettingValues, separatorOf } from './settings.ts'
+import { ENV } from '../env.ts'
+import { describeRetired, foldedInto, RETIRED } from './retired.ts'
+import type { Environment } from './setting.ts'
+import {
+  SETTING_NAMES,
+  SETTINGS,
+  type SettingName,
+  type SettingValues,
+  separatorOf,
+  toFlag,
+  toVariable,
+} from './settings.ts'
 
 /** By camel-case name: texts, as commander gives them; a switch is a boolean, a repeated flag a list of texts. */
 type Flags = Readonly<Record<string, unknown>>
@@ -30,6 +40,8 @@ export interface FoundSettings {
   /** Whether it stands on the command line, which other users of the machine can see. */
   readonly isFlag: (name: SettingName) => boolean
   readonly toAbsolute: ToAbsolute
+  /** One line for each setting of an earlier version that is still given. */
+  readonly warnings: readonly string[]
 }
 
 interface Source {
@@ -41,7 +53,21 @@ interface Source {
 
 /** Throws ConfigError with one line. */
 export function findSettings(sources: SettingSources, file: ConfigFile | null): FoundSettings {
-  const found = new Map(SETTING_NAMES.map((name) => [name, findSource(name, sources, file)]))
+  const find = (name: string, variable: string, separator?: string) =>
+    findGiven({ name, variable, separator }, sources, file)
+  const retired = new Map(
+    Object.keys(RETIRED).flatMap((name) => {
+      const source = find(name, toVariable(name))
+      return source === null ? [] : [[name, source] as const]
+    }),
+  )
+  const found = new Map(
+    SETTING_NAMES.map((name) => {
+      const isMeant = sources.isMeant?.(name) !== false
+      const given = isMeant ? (find(name, ENV[name], separatorOf(name)) ?? gather(name, retired)) : null
+      return [name, given ?? ({ from: 'default', text: SETTINGS[name].fallback, label: 'the default' } as const)]
+    }),
+  )
   const sourceOf = (name: SettingName) => found.get(name)!
   return {
     values: Object.fromEntries(SETTING_NAMES.map((name) => [name, readValue(name, sourceOf(name))])) as SettingValues,
@@ -49,6 +75,7 @@ export function findSettings(sources: SettingSources, file: ConfigFile | null): 
     isSet: (name) => sourceOf(name).from !== 'default',
     isFlag: (name) => sourceOf(name).from === 'flag',
     toAbsolute: (name, relative) => path.resolve(baseOf(sourceOf(name), sources, file), relative),
+    warnings: [...retired].map(([name, { label }]) => describeRetired(name, label)),
   }
 }
 
@@ -57,16 +84,40 @@ export function toFlagText(flag: unknown, separator = ','): string | null {
   return Array.isArray(flag) ? flag.join(separator) : String(flag)
 }
 
-function findSource(name: SettingName, { flags, env, isMeant }: SettingSources, file: ConfigFile | null): Source {
-  const unset: Source = { from: 'default', text: SETTINGS[name].fallback, label: 'the default' }
-  if (isMeant?.(name) === false) return unset
-  const flagText = toFlagText(flags[name], separatorOf(name))
-  if (flagText !== null) return { from: 'flag', text: flagText, label: flagOf(name) ?? name }
-  const envText = env[envOf(name)]
-  if (envText !== undefined) return { from: 'environment', text: envText, label: envOf(name) }
+interface Wanted {
+  readonly name: string
+  readonly variable: string
+  readonly separator: string | undefined
+}
+
+function findGiven(
+  { name, variable, separator }: Wanted,
+  { flags, env }: SettingSources,
+  file: ConfigFile | null,
+): Source | null {
+  const flagText = toFlagText(flags[name], separator)
+  if (flagText !== null) return { from: 'flag', text: flagText, label: toFlag(name) }
+  const envText = env[variable]
+  if (envText !== undefined) return { from: 'environment', text: envText, label: variable }
   const fileText = file?.texts.get(name)
   if (file !== null && fileText !== undefined) return { from: 'file', text: fileText, label: path.basename(file.path) }
-  return unset
+  return null
+}
+
+/** The value of a setting out of the retired ones that became part of it. */
+function gather(name: SettingName, retired: ReadonlyMap<string, Source>): Source | null {
+  const given = foldedInto(name).flatMap(([old, { member }]) => {
+    const source = retired.get(old)
+    return source === undefined || source.text === 'none' ? [] : [{ source, member }]
+  })
+  const [first] = given
+  if (first === undefined) return null
+  const members = given.flatMap(({ source, member }) => (member === null ? [] : [[member, source.text]]))
+  const text =
+    members.length === 0
+      ? given.map(({ source }) => source.text).join(',')
+      : JSON.stringify(Object.fromEntries(members))
+  return { ...first.source, text, label: given.map(({ source }) => source.label).join(' and ') }
 }
 
 function readValue(name: SettingName, source: Source): unknown {

@@ -1,6 +1,5 @@
 /** The type of one setting in the tables of settings. */
 export interface Setting<Value> {
-  readonly group: SettingGroup
   /** What follows the flag; `''` for a switch; null: no flag, because other users of the machine can see a command line. */
   readonly argument: string | null
   /** As a person would write it; read like any other value. */
@@ -14,20 +13,6 @@ export interface Setting<Value> {
   readonly isBlock?: true
 }
 
-export const GROUPS = [
-  'Service',
-  'Network',
-  'Storage',
-  'Jobs',
-  'Assets',
-  'Accounts',
-  'Deployments',
-  'Engine',
-  'Fleet',
-  'Frontend',
-  'Router',
-  'Webhooks',
-  'Logs',
-  'Traces',
-] as const
-export type SettingGroup = (typeof GROUPS)[number]
+export type SettingTable = Readonly<Record<string, Setting<unknown>>>
+
+export type Environment = Readonly<Record<string, string | undefined>>

@@ -2,68 +2,59 @@
  * The table of all settings: the flag, the default, the reader and the description of each. Flags, environment variables, the config
  * file, the documentation and the error messages are all derived from it.
  */
-
-import { ENV, type SettingName } from '../env.ts'
-import { readChoice, readSwitch } from '../readers/read-choice.ts'
-import { ACCOUNT_SETTINGS } from './account-settings.ts'
-import { ASSET_SETTINGS } from './asset-settings.ts'
-import { BUS_SETTINGS } from './bus-settings.ts'
-import { ENGINE_SETTINGS } from './engine-settings.ts'
-import { FLEET_SETTINGS } from './fleet-settings.ts'
-import { FRONTEND_SETTINGS } from './frontend-settings.ts'
-import { JOB_SETTINGS } from './job-settings.ts'
+import { ACCOUNT_SETTINGS, DEPLOYMENT_SETTINGS, WEBHOOK_SETTINGS } from './account-settings.ts'
+import { ENGINE_SETTINGS, FLEET_SETTINGS, FRONTEND_SETTINGS } from './engine-settings.ts'
+import { ASSET_SETTINGS, JOB_SETTINGS, SERVICE_SETTINGS } from './job-settings.ts'
 import { NETWORK_SETTINGS } from './network-settings.ts'
-import { ROLE_SETTINGS } from './role-settings.ts'
-import { ROUTER_SETTINGS } from './router-settings.ts'
+import { LOG_SETTINGS, ROUTER_SETTINGS, TRACE_SETTINGS } from './router-settings.ts'
 import type { Setting } from './setting.ts'
 import { STORAGE_SETTINGS } from './storage-settings.ts'
-import { TRACE_SETTINGS } from './trace-settings.ts'
-import { WEBHOOK_SETTINGS } from './webhook-settings.ts'
 
-export const KINDS = ['local', 'cloud', 'serverless'] as const
-export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
+/** In the order of the documentation. */
+export const GROUPS = {
+  Service: SERVICE_SETTINGS,
+  Network: NETWORK_SETTINGS,
+  Storage: STORAGE_SETTINGS,
+  Jobs: JOB_SETTINGS,
+  Assets: ASSET_SETTINGS,
+  Accounts: ACCOUNT_SETTINGS,
+  Deployments: DEPLOYMENT_SETTINGS,
+  Engine: ENGINE_SETTINGS,
+  Fleet: FLEET_SETTINGS,
+  Frontend: FRONTEND_SETTINGS,
+  Router: ROUTER_SETTINGS,
+  Webhooks: WEBHOOK_SETTINGS,
+  Logs: LOG_SETTINGS,
+  Traces: TRACE_SETTINGS,
+} as const
+export type SettingGroup = keyof typeof GROUPS
 
 export const SETTINGS = {
-  kind: {
-    group: 'Service',
-    argument: '<kind>',
-    fallback: 'local',
-    read: readChoice(KINDS),
-    help: 'The kind of deployment. `local` serves one implicit account; `cloud` and `serverless` serve many, with keys, tiers and credits. See docs/accounts.md.',
-  },
-  role: ROLE_SETTINGS.role,
+  ...SERVICE_SETTINGS,
   ...NETWORK_SETTINGS,
   ...STORAGE_SETTINGS,
-  ...BUS_SETTINGS,
   ...JOB_SETTINGS,
   ...ASSET_SETTINGS,
   ...ACCOUNT_SETTINGS,
-  ...ROUTER_SETTINGS,
-  ...WEBHOOK_SETTINGS,
+  ...DEPLOYMENT_SETTINGS,
   ...ENGINE_SETTINGS,
   ...FLEET_SETTINGS,
   ...FRONTEND_SETTINGS,
-  logLevel: {
-    group: 'Logs',
-    argument: '<level>',
-    fallback: 'info',
-    read: readChoice(LOG_LEVELS),
-    help: 'The lowest level of log lines that are written.',
-  },
-  logRequests: {
-    group: 'Logs',
-    argument: '',
-    fallback: 'false',
-    read: readSwitch,
-    help: 'Writes one log line per request. Makes a small request about a third more expensive.',
-  },
+  ...ROUTER_SETTINGS,
+  ...WEBHOOK_SETTINGS,
+  ...LOG_SETTINGS,
   ...TRACE_SETTINGS,
-} as const satisfies Record<SettingName, Setting<unknown>>
+} as const
 
+export type SettingName = keyof typeof SETTINGS
 export const SETTING_NAMES = Object.keys(SETTINGS) as readonly SettingName[]
 
 /** The values of all settings, each of the type that its reader returns. */
 export type SettingValues = { readonly [Name in SettingName]: ReturnType<(typeof SETTINGS)[Name]['read']> }
+
+export function isInGroup(name: SettingName, groups: readonly SettingGroup[]): boolean {
+  return groups.some((group) => Object.hasOwn(GROUPS[group], name))
+}
 
 /** What joins the items of a flag that was repeated, or of a list in the file. */
 export function separatorOf(name: SettingName): string {
@@ -73,10 +64,14 @@ export function separatorOf(name: SettingName): string {
 
 /** `maxQueue` is `--max-queue` on the command line; null when the setting has no flag. */
 export function flagOf(name: SettingName): string | null {
-  if (SETTINGS[name].argument === null) return null
+  return SETTINGS[name].argument === null ? null : toFlag(name)
+}
+
+export function toFlag(name: string): string {
   return `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
 }
 
-export function envOf(name: SettingName): string {
-  return ENV[name]
+/** `maxQueue` is `ATELIER_MAX_QUEUE` in the environment. */
+export function toVariable(name: string): string {
+  return `ATELIER_${name.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`
 }

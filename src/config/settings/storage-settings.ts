@@ -1,22 +1,18 @@
-/** Settings of where records and bytes are kept. */
-import type { SettingName } from '../env.ts'
-import { readBucket, readBucketKeys } from '../readers/read-bucket.ts'
+/** Where records and bytes are kept. */
 import { readChoice, readPath, readWordOr } from '../readers/read-choice.ts'
-import { readDatabase } from '../readers/read-database.ts'
 import { readBytes, readCount, TIB } from '../readers/read-quantity.ts'
+import { readBucket, readBucketKeys, readDatabase } from '../readers/read-storage.ts'
 import { readSecretKeys } from '../secrets.ts'
-import type { Setting } from './setting.ts'
+import type { SettingTable } from './setting.ts'
 
 export const STORAGE_SETTINGS = {
   dataDir: {
-    group: 'Storage',
     argument: '<folder>',
     fallback: '.atelier',
     read: readPath,
     help: 'The folder for all data; with a `database`, only for the stored bytes; with a bucket, only for its cache. A relative path in the config file starts at that file, any other at the working directory.',
   },
   database: {
-    group: 'Storage',
     argument: '<url>',
     fallback: 'none',
     read: readWordOr('none', null, readDatabase),
@@ -24,35 +20,30 @@ export const STORAGE_SETTINGS = {
     isSecret: true,
   },
   databasePasswordFile: {
-    group: 'Storage',
     argument: '<file>',
     fallback: 'none',
     read: readWordOr('none', null, readPath),
     help: 'A file whose first line is the password of the `database`.',
   },
   databasePool: {
-    group: 'Storage',
     argument: '<count>',
     fallback: 'auto',
     read: readWordOr('auto', 'auto', readCount({ min: 4, max: 500 })),
     help: 'The most connections that this process opens to the `database`. `auto`: 8, and 4 in the role `worker`.',
   },
   migrate: {
-    group: 'Storage',
     argument: '<mode>',
     fallback: 'by role',
     read: readWordOr('by role', 'by role', readChoice(['auto', 'check'])),
     help: '`auto`: a start brings the schema of the `database` up to date. `check`: a start is refused until `atelier migrate` has done so. `by role`: `auto` in the role `all`, otherwise `check`.',
   },
   blobs: {
-    group: 'Storage',
     argument: '<url>',
     fallback: 'files',
     read: readWordOr('files', null, readBucket),
     help: 'Where bytes are kept: `files` in the data folder, or a bucket of S3-compatible storage, `s3://bucket/prefix?endpoint=https://host&region=eu-central-1&pathStyle=1`; `publicEndpoint` if clients reach the storage at another address. A bucket needs a `database`. See docs/scale-out.md.',
   },
   blobsKeys: {
-    group: 'Storage',
     argument: null,
     fallback: 'none',
     read: readWordOr('none', null, readBucketKeys),
@@ -60,39 +51,28 @@ export const STORAGE_SETTINGS = {
     isSecret: true,
   },
   blobsKeysFile: {
-    group: 'Storage',
     argument: '<file>',
     fallback: 'none',
     read: readWordOr('none', null, readPath),
     help: 'A file whose first line is the value of `blobsKeys`. It is read again when the bucket no longer accepts the keys.',
   },
   blobCache: {
-    group: 'Storage',
     argument: '<size>',
     fallback: '10GiB',
     read: readBytes({ min: 0, max: TIB }),
     help: 'With a bucket: how much of it this process keeps in the data folder for engines that read files. `0B` keeps a file only while a run uses it.',
   },
   content: {
-    group: 'Storage',
     argument: '<way>',
     fallback: 'direct',
     read: readChoice(['direct', 'proxy']),
     help: 'With a bucket: `direct` sends downloads of pictures, sound, video and other inert types to the bucket by a redirect that is valid for at most five minutes; with `proxy` this process sends all bytes.',
   },
-  synchronous: {
-    group: 'Storage',
-    argument: '<mode>',
-    fallback: 'full',
-    read: readChoice(['full', 'normal']),
-    help: '`full`: what was acknowledged survives a power cut. `normal` survives a crash of the process only: for benches and throw-away data. For SQLite; Postgres has a setting of its own, `synchronous_commit`.',
-  },
   secretKey: {
-    group: 'Storage',
     argument: null,
     fallback: 'none',
     read: readWordOr('none', [], readSecretKeys),
     help: '32 bytes in hex or base64 that encrypt the credentials in `extra_data` until their job ends. Several, comma separated: the first encrypts, all decrypt. Without it a job with credentials that had not ended fails with `credentials_lost` after a restart. Required with a `database`.',
     isSecret: true,
   },
-} as const satisfies Partial<Record<SettingName, Setting<unknown>>>
+} as const satisfies SettingTable

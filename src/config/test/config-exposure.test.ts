@@ -36,7 +36,8 @@ test('the configured names of the service are allowed in Host', () => {
 })
 
 describe('the kinds that many accounts share', () => {
-  const jwt = { jwtKeys: 'keys.json', jwtIssuer: 'https://login.example', jwtAudience: 'atelier' }
+  const JWT = { keys: 'keys.json', issuer: 'https://login.example', audience: 'atelier' }
+  const jwt = { jwt: JSON.stringify(JWT) }
 
   test('need no other setting, also when they listen beyond this machine', () => {
     for (const kind of ['cloud', 'serverless']) {
@@ -68,15 +69,19 @@ describe('the kinds that many accounts share', () => {
     }
   })
 
-  test('take tokens signed elsewhere only with keys, issuer, audience and algorithms', () => {
+  test('take tokens signed elsewhere only with keys, issuer and audience', () => {
     const { config } = load({ flags: { kind: 'cloud', ...jwt } })
     assert.deepEqual(config.accounts?.jwt?.keys, { kind: 'file', path: path.join(cwd, 'keys.json') })
-    assert.deepEqual(config.accounts?.jwt?.algorithms, ['RS256', 'PS256', 'ES256', 'EdDSA'])
-    for (const name of ['jwtKeys', 'jwtIssuer', 'jwtAudience']) {
-      const flags = { kind: 'cloud', ...jwt, [name]: 'none' }
-      assert.match(refusal({ flags }), new RegExp(`needs ${name} as well`))
+    assert.ok(!config.accounts?.jwt?.algorithms.some((name) => name.startsWith('HS') || name === 'none'))
+    const refused = (members: object) =>
+      refusal({ flags: { kind: 'cloud', jwt: JSON.stringify({ ...JWT, ...members }) } })
+    for (const name of ['keys', 'issuer', 'audience']) {
+      assert.match(refused({ [name]: undefined }), new RegExp(`^jwt needs ${name} as a text`))
     }
-    assert.match(refusal({ flags: { kind: 'cloud', ...jwt, jwtAlgorithms: '' } }), /needs jwtAlgorithms as well/)
+    assert.match(refused({ keys: 'http://login.example/keys' }), /^jwt: keys is not an https address/)
+    assert.match(refused({ issuer: 'two words' }), /^jwt: issuer is empty or has blanks/)
+    assert.match(refused({ accountClaim: 'a claim' }), /^jwt: accountClaim is not the name of a claim/)
+    assert.match(refused({ algorithms: 'HS256' }), /^jwt has the unknown member "algorithms"/)
   })
 
   test('read tiers and prices from the config file itself or from a file beside it', () => {

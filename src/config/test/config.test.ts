@@ -2,10 +2,12 @@ import assert from 'node:assert/strict'
 import { mkdirSync, mkdtempSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, test } from 'node:test'
+import type { ConfigSources } from '../config.ts'
 import { quote } from '../config-error.ts'
-import { ENV, type SettingName } from '../env.ts'
+import { ENV } from '../env.ts'
 import { describeConfig } from '../settings/describe-settings.ts'
-import { flagOf, SETTING_NAMES, SETTINGS } from '../settings/settings.ts'
+import { RETIRED } from '../settings/retired.ts'
+import { flagOf, SETTING_NAMES, SETTINGS, type SettingName, toVariable } from '../settings/settings.ts'
 import { cwd, inFolder, load, refusal } from './config-rig.ts'
 
 describe('defaults', () => {
@@ -92,8 +94,9 @@ describe('an error names the setting, its source and the remedy', () => {
     ['workers', 'many'],
     ['engineThreads', '0'],
     ['logLevel', 'loud'],
-    ['logRequests', 'maybe'],
-    ['synchronous', 'off'],
+    ['previewOutputs', 'maybe'],
+    ['recycleAfter', 'often'],
+    ['recycleAfter', '0'],
     ['corsOrigins', '*'],
     ['corsOrigins', 'https://a.example/'],
     ['corsOrigins', 'https://a.example/path'],
@@ -115,17 +118,10 @@ describe('an error names the setting, its source and the remedy', () => {
     ['trustedProxies', '10.0.0.0/8/8'],
     ['brand', ''],
     ['brand', 'X Y'],
-    ['transferGc', 'true'],
     ['dataDir', ''],
-    ['maxImagePixels', '0'],
-    ['urlLifetime', '8d'],
     ['tiers', '{'],
-    ['jwtKeys', 'http://login.example/keys'],
-    ['jwtIssuer', 'two words'],
-    ['jwtAlgorithms', 'HS256'],
-    ['jwtAlgorithms', 'none'],
+    ['jwt', '{'],
     ['deploymentsDomain', 'example.com:443'],
-    ['stagingLabel', 'a.b'],
     ['poolHook', 'relative/program'],
   ]
   for (const [name, text] of cases) {
@@ -173,6 +169,43 @@ describe('folders of custom nodes', () => {
     const { config } = load({ flags: { nodes: ['a', 'b'] } })
     assert.deepEqual(config.engine.nodeFolders, [path.join(cwd, 'a'), path.join(cwd, 'b')])
     assert.deepEqual([load().config.engine.nodeFolders, load().config.engine.nodeTimeoutMs], [[], 600_000])
+  })
+})
+
+describe('a setting of an earlier version', () => {
+  const warned = (sources: Partial<ConfigSources>) =>
+    load(sources).warnings.filter((line) => !line.includes('adminToken'))
+
+  test('is accepted wherever it stands, with one line that names it and says what happens now', () => {
+    for (const name of Object.keys(RETIRED).filter((each) => !each.startsWith('jwt') && !each.startsWith('recycle'))) {
+      const places: readonly [Partial<ConfigSources>, string][] = [
+        [{ flags: { [name]: '1' } }, '--'],
+        [{ env: { [toVariable(name)]: '1' } }, toVariable(name)],
+        [{ cwd: inFolder({ [name]: 1 }) }, 'atelier.config.json'],
+      ]
+      for (const [sources, label] of places) {
+        const [line, ...more] = warned(sources)
+        assert.ok(line.startsWith(`${name} (from ${label}`), line)
+        assert.match(line, /is not a setting any more and has no effect: \w/)
+        assert.deepEqual(more, [])
+      }
+    }
+  })
+
+  test('still counts where it became part of another one, unless that is given', () => {
+    const old = { comfyuiLaunch: 'x {port}', recycleJobs: '5', recycleMemory: '1GiB', recycleAge: 'none' }
+    const { config } = load({ flags: old })
+    assert.deepEqual(config.fleet.recycle, { maxJobs: 5, maxMemoryBytes: 2 ** 30, maxAgeMs: null })
+    assert.match(warned({ flags: old })[0], /^recycleJobs \(from --recycle-jobs\) is now recycleAfter; it still counts/)
+    const own = load({ flags: { ...old, recycleAfter: '2d' } }).config.fleet.recycle
+    assert.deepEqual(own, { maxJobs: null, maxMemoryBytes: null, maxAgeMs: 2 * 86_400_000 })
+    const env = { ATELIER_JWT_KEYS: 'keys.json', ATELIER_JWT_ISSUER: 'https://login.example' }
+    const shared = load({ env, flags: { kind: 'cloud', jwtAudience: 'atelier', jwtScopesClaim: 'permissions' } })
+    assert.partialDeepStrictEqual(shared.config.accounts?.jwt, {
+      keys: { kind: 'file', path: path.join(cwd, 'keys.json') },
+      ...{ issuer: 'https://login.example', audience: 'atelier', accountClaim: 'sub', scopesClaim: 'permissions' },
+    })
+    assert.match(refusal({ env: { ...env, ATELIER_KIND: 'cloud' } }), /^jwt needs audience/)
   })
 })
 

@@ -28,7 +28,7 @@ function open({ nowMs = Date.now(), ...changed }: Partial<WeightStore> & { reado
   return createWeightManager({
     places: () => [{ engineId: 'ours', store: { ...disk, ...changed } }],
     directory: { find: () => assert.fail('it is ours'), status: () => [], weights: () => [] },
-    rules: { allowsPickles: true, quotaBytes: null },
+    rules: { allowsPickles: true },
     newId: newUuidV4,
     clock: { now: () => new Date(nowMs) },
   })
@@ -143,7 +143,7 @@ test('what must reach another process is refused with its id, its machine and it
       weights: () => [],
     },
     findNodes: async () => nodes,
-    rules: { allowsPickles: true, quotaBytes: null },
+    rules: { allowsPickles: true },
     newId: newUuidV4,
     clock: { now: () => new Date() },
   })

@@ -15,7 +15,7 @@ test('engines are killed one after the other under load: every job ends well, no
     downMs: 200,
     nodeMs: 25,
     // A killed server refuses connections, which tells of its death: one that is only slow must not be given up.
-    settings: { engineLostAfter: '10m' },
+    patch: { fleet: { lostAfterMs: 600_000 } },
     signal,
   })
   // Too short for a share of each that means something: only that nobody is forgotten.

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { pictureGraph } from '../../support/app/fleet-app.ts'
+import type { ConfigPatch } from '../../support/app/patch-config.ts'
 import { startTestApp } from '../../support/app/start-app.ts'
 import { call } from '../../support/clients/call.ts'
 import { FakeComfyChild } from '../../support/engines/fake-comfyui/child.ts'
@@ -25,7 +26,7 @@ export interface FleetKillsOptions {
   readonly killEvery: { readonly ms: number } | { readonly ends: number }
   readonly downMs: number
   readonly nodeMs: number
-  readonly settings?: Readonly<Record<string, string>>
+  readonly patch?: ConfigPatch
   /** Ends the trial early: kills, restarts and clients stop, and all processes go. */
   readonly signal?: AbortSignal
   readonly say?: (line: string) => void
@@ -78,9 +79,8 @@ export async function runFleetKills(options: FleetKillsOptions): Promise<FleetKi
   const settings = {
     comfyui: engines.map(({ url }) => url).join(','),
     maxQueue: String(options.jobs),
-    ...options.settings,
   }
-  const app = opened.use(await startTestApp({ settings }))
+  const app = opened.use(await startTestApp({ settings, patch: options.patch }))
   return await new Trial(app.url, engines, options).run()
 }
 

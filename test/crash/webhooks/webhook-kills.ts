@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { textWorkflow } from '../../../bench/kit/workflows.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { type SpawnedServer, spawnServer } from '../../support/app/spawn-server.ts'
@@ -38,6 +39,7 @@ export async function killAndCheckWebhooks(options: WebhookKills): Promise<void>
   const database = options.store === 'sqlite' ? null : stack.use(await createTestDatabase())
   // Postgres demands a key; any will do.
   const env = {
+    ATELIER_TEST_PATCH: JSON.stringify({ webhooks: { firstRetryMs: 100, timeoutMs: 1000 } }),
     ...(database !== null && {
       ATELIER_DATABASE: database.url,
       ATELIER_SECRET_KEY: Buffer.alloc(32, 3).toString('base64'),
@@ -47,16 +49,11 @@ export async function killAndCheckWebhooks(options: WebhookKills): Promise<void>
   for (const path of [...PATHS, GONE]) receiver.expect(path, SECRET)
   const refusing = await findFreePort()
   const addresses = [...PATHS.map((path) => `${receiver.url}${path}`), `http://127.0.0.1:${refusing}/ok/h`]
-  const flags = [
-    '--data-dir',
-    dataDir,
-    '--webhook-private-network',
-    '--webhook-first-retry',
-    '100ms',
-    '--webhook-timeout',
-    '1s',
-  ]
-  let server: SpawnedServer = await spawnServer(flags, env)
+  const flags = ['--data-dir', dataDir, '--webhook-private-network']
+  const patched = {
+    bin: fileURLToPath(new URL('../../support/app/patched-server.ts', import.meta.url)),
+  }
+  let server: SpawnedServer = await spawnServer(flags, env, patched)
   // Nobody listens at this address until the service has been killed once.
   let late: WebhookReceiver | null = null
   try {
@@ -78,7 +75,7 @@ export async function killAndCheckWebhooks(options: WebhookKills): Promise<void>
       await server.killNow()
       late ??= await startWebhookReceiver(refusing)
       late.expect('/ok/h', SECRET)
-      server = await spawnServer(flags, env)
+      server = await spawnServer(flags, env, patched)
       const all = [...receiver.received, ...late.received]
       report(`${count + 1} kills, ${submitted} jobs, ${all.length} messages received, ${countTaken(all)} events taken`)
     }

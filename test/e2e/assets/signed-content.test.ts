@@ -125,7 +125,10 @@ test('addresses of a suspended account are refused like wrong ones, and work aga
 
 test('an address works until its end and not longer, and steady ones are renewed in time', async () => {
   const clock = createFixedClock(new Date())
-  await using own = await startShared({ urlLifetime: '1h', retention: '2h' }, { overrides: { clock } })
+  await using own = await startShared(
+    { retention: '2h' },
+    { overrides: { clock }, patch: { assets: { urlLifetimeMs: 3_600_000 } } },
+  )
   const owner = await own.account('team-a')
   const body = JSON.stringify({ workflow: { '1': { class_type: 'FakeSave', inputs: { text: 'made' } } } })
   const { json: job } = await owner.call('/api/v2/jobs', { method: 'POST', body })

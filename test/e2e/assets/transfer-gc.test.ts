@@ -1,4 +1,4 @@
-/** The setting transferGc: whether the bytes that pass through the service make it ask for minor collections. */
+/** Whether the bytes that pass through the service make it ask for minor collections. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startTestApp } from '../../support/app/start-app.ts'
@@ -8,10 +8,10 @@ import { createFakeEngine } from '../../support/engines/fake-engine.ts'
 const MIB = 1024 * 1024
 
 /** Answers with how many collections were asked for after each step. */
-async function countCollections(settings: Readonly<Record<string, string>>) {
+async function countCollections() {
   let collections = 0
   const overrides = { engine: createFakeEngine(), collectMinor: () => collections++ }
-  await using service = await startTestApp({ settings, overrides })
+  await using service = await startTestApp({ overrides })
   const client = new CheckedClient(service.url)
   const uploaded = await client.upload('large.bin', Buffer.alloc(20 * MIB))
   assert.equal(uploaded.status, 201)
@@ -27,7 +27,6 @@ async function countCollections(settings: Readonly<Record<string, string>>) {
   return { afterUpload, afterDownload, afterBodies: collections }
 }
 
-test('uploads, downloads and bodies in memory count, unless it is switched off', async () => {
-  assert.deepEqual(await countCollections({}), { afterUpload: 1, afterDownload: 2, afterBodies: 3 })
-  assert.deepEqual(await countCollections({ transferGc: 'off' }), { afterUpload: 0, afterDownload: 0, afterBodies: 0 })
+test('uploads, downloads and bodies in memory count', async () => {
+  assert.deepEqual(await countCollections(), { afterUpload: 1, afterDownload: 2, afterBodies: 3 })
 })

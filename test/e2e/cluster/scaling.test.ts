@@ -106,7 +106,7 @@ describe('a service whose workers come and go', () => {
 
   test('a run that does not end in time goes back to the queue with its attempt, for the next worker', async () => {
     fake.hold('running')
-    const first = await processes.worker(['--comfyui', fake.url.href, '--drain-timeout', '0s', '--cancel-grace', '1s'])
+    const first = await processes.worker(['--comfyui', fake.url.href, '--drain-timeout', '0s'])
     const id = await submitJob(api, pictureGraph(2))
     await untilStatus(api, id, 'running')
     assert.equal(await first.terminate(), 0)

@@ -60,7 +60,7 @@ describe('the life of a fleet', () => {
   test('servers of our own are started with the service and run its jobs', async () => {
     const command = `${process.execPath} ${FAKE_MAIN} --port {port}`
     await using app = await startTestApp({
-      settings: { comfyuiLaunch: command, comfyuiCount: '2', recycleJobs: '1', engineWait: '10m' },
+      settings: { comfyuiLaunch: command, comfyuiCount: '2', recycleAfter: '1', engineWait: '10m' },
     })
     for (let color = 1; color <= 4; color += 1) {
       const { json: job } = await submit(app, pictureGraph(color))

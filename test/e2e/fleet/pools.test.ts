@@ -56,13 +56,13 @@ describe('deployments over one server', () => {
 
   before(async () => {
     fake = await startFakeComfy({ nodeMs: 5 })
-    app = await startShared({
+    const settings = {
       kind: 'serverless',
       deploymentsDomain: 'example.test',
       publicUrl: 'https://api.example.test',
       comfyui: fake.url.href,
-      cancelGrace: '5s',
-    })
+    }
+    app = await startShared(settings, { patch: { jobs: { cancelGraceMs: 5000 } } })
     const tenant: Tenant = await app.account('team-a', { concurrentJobs: 100, requestsPerMinute: null })
     for (const id of ['one', 'two']) {
       assert.equal((await app.admin('POST', '/deployments', { id, workers: 3 })).status, 201)

@@ -11,7 +11,11 @@ describe('a cancel', () => {
   let client: CheckedClient
   const engine = createFakeEngine()
   before(async () => {
-    service = await startTestApp({ settings: { workers: '2', cancelGrace: '5s' }, overrides: { engine } })
+    service = await startTestApp({
+      settings: { workers: '2' },
+      patch: { jobs: { cancelGraceMs: 5000 } },
+      overrides: { engine },
+    })
     client = new CheckedClient(service.url)
   })
   after(async () => {

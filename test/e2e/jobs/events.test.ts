@@ -184,7 +184,7 @@ describe('an event stream', () => {
 describe('the number of streams', () => {
   test('is bounded with 429 and Retry-After; a stream that ends or whose client dies makes room; polling goes on', async () => {
     const engine = createFakeEngine()
-    await using service = await startTestApp({ settings: { maxStreams: '2' }, overrides: { engine } })
+    await using service = await startTestApp({ patch: { http: { maxStreams: 2 } }, overrides: { engine } })
     const client = new CheckedClient(service.url)
     const { id } = await client.accepted({ '1': node('FakeGate') })
     await client.untilStatus(id, 'running')

@@ -39,7 +39,7 @@ describe('extra_data', () => {
   const engine = createFakeEngine()
   const recorded = recordLog()
   before(async () => {
-    const settings = { workers: '1', logRequests: 'true' }
+    const settings = { workers: '1', logLevel: 'debug' }
     service = await startTestApp({ settings, overrides: { engine }, log: recorded.log })
     client = new CheckedClient(service.url)
   })

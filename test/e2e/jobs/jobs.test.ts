@@ -176,7 +176,7 @@ describe('a job past its retention', () => {
     let aheadMs = 0
     const clock = { now: () => new Date(Date.now() + aheadMs) }
     await using service = await startTestApp({
-      settings: { retention: '1h', expiredGrace: '30m', workers: '1' },
+      settings: { retention: '1h', workers: '1' },
       overrides: { engine, clock },
     })
     const client = new CheckedClient(service.url)

@@ -52,6 +52,7 @@ const stack = new AsyncDisposableStack()
 const names = new Map<string, string[]>()
 let client: RouterClient
 let settings: Record<string, string> = {}
+const patch = { router: { maxResultBytes: 2 ** 20 } }
 let bfl: FakeProvider
 let openai: HttpFake
 let sound: HttpFake
@@ -101,9 +102,9 @@ before(async () => {
     elevenlabs: { key: elevenlabsFake.key, base_url: sound.url },
   }
   await writeFile(file, JSON.stringify(providers))
-  settings = { providers: file, workers: '0', routerMaxResult: '1MiB' }
+  settings = { providers: file, workers: '0' }
   const app = stack.use(
-    await startTestApp({ settings, overrides: { engine: createFakeEngine(), models: { network } } }),
+    await startTestApp({ settings, patch, overrides: { engine: createFakeEngine(), models: { network } } }),
   )
   client = new RouterClient(app.url)
 })
@@ -236,7 +237,7 @@ describe('an answer is cut at its limits', () => {
 
   test('one that drips: the caller waits until the deadline, and the provider is let go of soon after', async () => {
     const overrides = { engine: createFakeEngine(), models: { network } }
-    await using hasty = await startTestApp({ settings: { ...settings, routerDeadline: '5s' }, overrides })
+    await using hasty = await startTestApp({ settings: { ...settings, routerDeadline: '5s' }, patch, overrides })
     const caller = new RouterClient(hasty.url)
     const gone = Promise.withResolvers<void>()
     answerDirect = (_request, response) => {

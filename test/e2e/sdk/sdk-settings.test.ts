@@ -23,9 +23,13 @@ interface Parts {
   readonly client: CheckedClient
 }
 
-async function withService(settings: TestAppOptions['settings'], work: (parts: Parts) => Promise<void>): Promise<void> {
+async function withService(
+  settings: TestAppOptions['settings'],
+  work: (parts: Parts) => Promise<void>,
+  patch?: TestAppOptions['patch'],
+): Promise<void> {
   const engine = createFakeEngine()
-  await using service = await startTestApp({ settings, overrides: { engine } })
+  await using service = await startTestApp({ settings, patch, overrides: { engine } })
   await work({ engine, service, client: new CheckedClient(service.url) })
   engine.release()
 }
@@ -100,25 +104,29 @@ describe('the SDK against other settings', () => {
     }))
 
   test('14: over the stream limit it asks the job and comes back', () =>
-    withService({ maxStreams: '1' }, async ({ service, engine, client }) => {
-      const { id, urls } = await client.accepted({ '1': node('FakeGate') })
-      using occupied = openEvents(service.url, urls.events)
-      await occupied.next()
-      const recorded = recordFetch({
-        async onAnswer({ path, status }, response) {
-          if (!path.endsWith('/events')) return response
-          assert.equal(status, 429)
-          assert.equal(response.headers.get('retry-after'), '5')
-          engine.openGate()
-          await client.untilStatus(id, 'succeeded')
-          return response
-        },
-      })
-      const job = await comfy(service.url, { fetch: recorded.fetch }).jobs.get(id)
-      const seen: string[] = []
-      for await (const event of job.events()) if (event.kind === 'statusChange') seen.push(event.status)
-      assert.deepEqual(seen, ['succeeded'])
-    }))
+    withService(
+      {},
+      async ({ service, engine, client }) => {
+        const { id, urls } = await client.accepted({ '1': node('FakeGate') })
+        using occupied = openEvents(service.url, urls.events)
+        await occupied.next()
+        const recorded = recordFetch({
+          async onAnswer({ path, status }, response) {
+            if (!path.endsWith('/events')) return response
+            assert.equal(status, 429)
+            assert.equal(response.headers.get('retry-after'), '5')
+            engine.openGate()
+            await client.untilStatus(id, 'succeeded')
+            return response
+          },
+        })
+        const job = await comfy(service.url, { fetch: recorded.fetch }).jobs.get(id)
+        const seen: string[] = []
+        for await (const event of job.events()) if (event.kind === 'statusChange') seen.push(event.status)
+        assert.deepEqual(seen, ['succeeded'])
+      },
+      { http: { maxStreams: 1 } },
+    ))
 
   test('28: a walk over the list meets no cursor twice, and every item carries its labels', () =>
     withService({}, async ({ client }) => {

@@ -39,9 +39,10 @@ before(async () => {
   app = stack.use(
     await startTestApp({
       settings: {
-        ...{ otlpEndpoint: `${collector.url}/`, otlpHeaders: 'x-key=s%20ecret', otelServiceName: 'studio' },
-        ...{ providers, comfyui: comfy.url.href, embedded: 'off', logRequests: 'true' },
+        ...{ otlpEndpoint: `${collector.url}/`, logLevel: 'debug' },
+        ...{ providers, comfyui: comfy.url.href, embedded: 'off' },
       },
+      env: { OTEL_EXPORTER_OTLP_HEADERS: 'x-key=s%20ecret', OTEL_SERVICE_NAME: 'studio' },
       overrides: { models: { network: createLoopbackNetwork() } },
       log: recordingLog(),
     }),

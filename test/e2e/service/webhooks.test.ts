@@ -10,7 +10,6 @@ import { startWebhookReceiver, type WebhookReceiver } from '../../support/webhoo
 
 const SETTINGS = {
   webhookPrivateNetwork: 'true',
-  webhookFirstRetry: '20ms',
   sandboxModels: 'on',
 }
 
@@ -20,7 +19,7 @@ describe('webhooks', () => {
 
   before(async () => {
     receiver = await startWebhookReceiver()
-    app = await startTestApp({ settings: SETTINGS })
+    app = await startTestApp({ settings: SETTINGS, patch: { webhooks: { firstRetryMs: 20 } } })
   })
   after(async () => {
     await app[Symbol.asyncDispose]()

@@ -77,8 +77,8 @@ export async function startFleetApp({
     ),
   )
   await Promise.all(engines.map((engine) => engine.untilReady()))
+  const patch = { jobs: { cancelGraceMs } }
   const flags = {
-    cancelGrace: `${cancelGraceMs}ms`,
     workers: String(engines.length * (concurrency ?? 1)),
     ...(adminToken === undefined ? {} : { adminToken }),
     ...settings,
@@ -86,12 +86,12 @@ export async function startFleetApp({
   const service = opening.use(
     await startTestApp(
       isJoined
-        ? { overrides: { engines: [] }, settings: { adminToken: ADMIN_TOKEN, joins: 'on', ...flags } }
-        : { overrides: { engines, quarantineMs }, settings: flags, dataDir },
+        ? { patch, overrides: { engines: [] }, settings: { adminToken: ADMIN_TOKEN, joins: 'on', ...flags } }
+        : { patch, overrides: { engines, quarantineMs }, settings: flags, dataDir },
     ),
   )
   const worker = isJoined
-    ? opening.use(await joinTestWorker(service, { overrides: { engines, quarantineMs }, settings: flags }))
+    ? opening.use(await joinTestWorker(service, { patch, overrides: { engines, quarantineMs }, settings: flags }))
     : null
   const fleet = worker?.fleet ?? service.app.fleet
   const opened = opening.move()

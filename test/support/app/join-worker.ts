@@ -5,6 +5,7 @@ import { loadConfig } from '../../../src/config/config.ts'
 import { Secret } from '../../../src/config/secrets.ts'
 import { type JoinedWorker, startJoinedWorker } from '../../../src/joined-worker.ts'
 import { call } from '../clients/call.ts'
+import { type ConfigPatch, patchConfig } from './patch-config.ts'
 
 export const ADMIN_TOKEN = 'admin-token-of-tests'
 
@@ -15,6 +16,7 @@ interface Joined {
 
 interface JoinOptions {
   readonly settings?: Readonly<Record<string, string>>
+  readonly patch?: ConfigPatch
   readonly overrides?: FleetOverrides
   readonly urls?: readonly string[]
   readonly key?: string
@@ -40,5 +42,9 @@ export async function joinTestWorker({ url, dataDir }: Joined, options: JoinOpti
   const { adminToken: _, joins: __, ...own } = settings
   const { config } = loadConfig({ flags: { dataDir, ...own }, env: {}, cwd: dataDir })
   const key = new Secret(options.key ?? (await createWorkerKey(url)).text)
-  return startJoinedWorker(config, { urls }, { key, log, version: 'test', overrides, ...(versions && { versions }) })
+  return startJoinedWorker(
+    patchConfig(config, options.patch),
+    { urls },
+    { key, log, version: 'test', overrides, ...(versions && { versions }) },
+  )
 }

@@ -6,6 +6,7 @@ import { type Log, silentLog } from '../../../lib/log.ts'
 import { type App, type AppOverrides, startApp } from '../../../src/app.ts'
 import { loadConfig } from '../../../src/config/config.ts'
 import { ENV } from '../../../src/config/env.ts'
+import { type ConfigPatch, patchConfig } from './patch-config.ts'
 import { dropTestStore, toStoreSettings } from './test-store.ts'
 
 export interface TestApp extends AsyncDisposable {
@@ -19,6 +20,9 @@ export interface TestApp extends AsyncDisposable {
 export interface TestAppOptions {
   /** Settings as they would stand on the command line, without the dashes. */
   readonly settings?: Readonly<Record<string, string>>
+  readonly env?: Readonly<Record<string, string>>
+  /** Values that no setting has. */
+  readonly patch?: ConfigPatch
   readonly overrides?: AppOverrides
   readonly log?: Log
   readonly dataDir?: string
@@ -30,10 +34,10 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
   const { config, secrets } = loadConfig({
     flags: { port: '0', dataDir, ...flags },
     // Its address holds a password, which no command line may hold.
-    env: database === undefined ? {} : { [ENV.database]: database },
+    env: { ...options.env, ...(database !== undefined && { [ENV.database]: database }) },
     cwd: dataDir,
   })
-  const app = await startApp(config, secrets, {
+  const app = await startApp(patchConfig(config, options.patch), secrets, {
     log: options.log ?? silentLog,
     version: 'test',
     overrides: options.overrides,

@@ -15,6 +15,7 @@ import {
   fakeModel,
 } from '../providers/fake-provider.ts'
 import { addPaidAccount, type PaidAccountOptions } from './paid-account.ts'
+import type { ConfigPatch } from './patch-config.ts'
 import { startTestApp, type TestApp } from './start-app.ts'
 
 export const PRICE = { parts: [{ unit: 'image', usd: '0.04', times: [{ input: 'n', fallback: 1 }] }] }
@@ -55,6 +56,7 @@ export interface RouterApp extends AsyncDisposable {
 
 export interface RouterAppOptions {
   readonly settings?: Readonly<Record<string, string>>
+  readonly patch?: ConfigPatch
   readonly provider?: FakeProvider | FakeProviderOptions
   readonly models?: readonly Model[]
   readonly overrides?: Partial<ModelOverrides>
@@ -73,6 +75,7 @@ export async function startRouter(options: RouterAppOptions = {}): Promise<Route
   const test = await startTestApp({
     dataDir,
     settings: { workers: '0', ...kind, ...options.settings },
+    patch: options.patch,
     log: options.log,
     // No workflow runs here; the built-in engine would cost every start its threads.
     overrides: {

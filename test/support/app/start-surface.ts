@@ -91,7 +91,7 @@ const noWeights = {
   manager: createWeightManager({
     places: () => [],
     directory: { find: noEngine, status: () => [], weights: () => [] },
-    rules: { allowsPickles: false, quotaBytes: null },
+    rules: { allowsPickles: false },
     newId: newUuidV4,
     clock: systemClock,
   }),

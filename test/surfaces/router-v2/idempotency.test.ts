@@ -73,7 +73,7 @@ test('the same text is another key for another account', async () => {
 })
 
 test('every refusal before dispatch leaves the key free', async () => {
-  await using app = await startRouter({ settings: { routerMaxBody: '1KiB', routerMaxCalls: '1' } })
+  await using app = await startRouter({ settings: { routerMaxCalls: '1' }, patch: { router: { maxBodyBytes: 1024 } } })
   const send = (model: string, body: unknown) => app.client.run(model, body, { key: 'k' })
   refusedWith(await send('fake/listed', {}), 403, 'not_enabled')
   refusedWith(await send('fake/none', {}), 404, 'model_not_found')
@@ -175,7 +175,7 @@ test('a record lives for 24 hours from its first use, and a retry does not exten
 })
 
 test('an answer beyond the replay limit is delivered once', async () => {
-  await using app = await startRouter({ settings: { routerMaxReplay: '1KiB' } })
+  await using app = await startRouter({ patch: { router: { maxReplayBytes: 1024 } } })
   app.provider.answer(done({ text: 'x'.repeat(200_000) }))
   const first = await app.client.run('fake/direct', {}, { key: 'k' })
   assert.equal(first.bytes.length, 200_011)

@@ -60,7 +60,7 @@ test('the same key gives the same handle, another request with it is refused', a
 })
 
 test('at the limit of the pool requests wait in order, until the backlog is full', async () => {
-  await using app = await startRouter({ settings: { routerMaxCalls: '1', routerMaxWaiting: '2' } })
+  await using app = await startRouter({ settings: { routerMaxCalls: '1' }, patch: { router: { maxWaiting: 2 } } })
   const held = gate()
   app.provider.answer(held.answer)
   const first = await submit(app, 'fake/direct', { n: 0 })
@@ -188,7 +188,7 @@ test('another id, another model and another account see no request', async () =>
 
 test('a result is kept for a day and then gone, a wait beyond the bound ends unbilled', async () => {
   const clock = createFixedClock(new Date())
-  await using app = await startRouter({ clock, settings: { routerMaxCalls: '1', routerMaxWait: '1h' } })
+  await using app = await startRouter({ clock, settings: { routerMaxCalls: '1' } })
   const { request_id: early } = await submit(app, 'fake/direct', {})
   await untilStatus(app, requestPath('fake/direct', early), 'COMPLETED')
   const held = gate()

@@ -48,7 +48,7 @@ test('every failure of an input is listed, with its location, its type and its l
 })
 
 test('a body that is no JSON object is malformed, one beyond the limit too large', async () => {
-  await using app = await startRouter({ settings: { routerMaxBody: '1KiB' } })
+  await using app = await startRouter({ patch: { router: { maxBodyBytes: 1024 } } })
   for (const body of ['', '{', '[]', '"x"', 'null', '\ufffe{}'.slice(0, 1)]) {
     refusedWith(await app.client.run('fake/direct', body), 400, 'invalid_input')
   }

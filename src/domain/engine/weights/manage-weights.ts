@@ -106,19 +106,6 @@ export function createWeightManager({
     const open = await store.drafts()
     if (open.length >= MAX_UPLOADS)
       throw conflict(`there are ${MAX_UPLOADS} uploads under way; finish or give up some of them first`)
-    const { quotaBytes } = rules
-    if (quotaBytes !== null) {
-      const promised = open.reduce((sum, draft) => sum + draft.sizeBytes, 0)
-      const left = Math.max(0, quotaBytes - (await store.usedBytes()) - promised)
-      if (sizeBytes > left)
-        throw new ServiceError(
-          'payload_too_large',
-          `weightQuota leaves ${left} bytes on this engine; remove something`,
-          {
-            details: { left_bytes: left },
-          },
-        )
-    }
     const toCome = open.reduce((sum, draft) => sum + draft.sizeBytes - draft.offsetBytes, 0)
     const free = Math.max(0, (await store.freeBytes(folder)) - toCome - SPARE_BYTES)
     if (sizeBytes > free)

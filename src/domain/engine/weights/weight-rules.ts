@@ -8,8 +8,6 @@ import type { DraftBytes, WeightDraft, WeightPath } from './weight-store.ts'
 export interface WeightRules {
   /** Kinds of files that can run code when they are loaded, or that cannot be checked, are taken, too. */
   readonly allowsPickles: boolean
-  /** What the weights of one engine may take together; null: no limit. */
-  readonly quotaBytes: number | null
 }
 
 const SAFETENSORS = /\.(?:safetensors|sft)$/i

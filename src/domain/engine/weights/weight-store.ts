@@ -31,8 +31,6 @@ export type HashAlgorithm = 'blake3' | 'sha256'
 export interface WeightStore {
   /** Names of the folders. Throws invalid_field when the engine does not tell them. */
   folders(): Promise<readonly string[]>
-  /** What the files of weights in all folders take, drafts not counted. */
-  usedBytes(): Promise<number>
   /** What the disk of this folder still takes. */
   freeBytes(folder: string): Promise<number>
   /** Throws invalid_field where the path leads out of its folder, or the folder is not on this machine. */

@@ -236,7 +236,11 @@ describe('the queue', () => {
   let app: TestApp
   let client: LegacyClient
   before(async () => {
-    app = await startTestApp({ settings: { workers: '1', cancelGrace: '1s' }, overrides: { engine } })
+    app = await startTestApp({
+      settings: { workers: '1' },
+      patch: { jobs: { cancelGraceMs: 1000 } },
+      overrides: { engine },
+    })
     client = new LegacyClient(app.url)
   })
   after(async () => {

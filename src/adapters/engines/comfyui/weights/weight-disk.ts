@@ -4,13 +4,12 @@
  */
 import { createHash } from 'node:crypto'
 import { constants } from 'node:fs'
-import { chmod, link, lstat, mkdir, open, readdir, realpath, rename, stat, statfs, unlink } from 'node:fs/promises'
+import { chmod, link, lstat, mkdir, open, realpath, rename, stat, statfs, unlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { openBlake3 } from '../../../../../lib/files/blake3.ts'
 import { leadsOut, nullWhenMissing } from '../../../../../lib/files/inside-folder.ts'
 import type { WeightDraft, WeightPath, WeightStore } from '../../../../domain/engine/weights/weight-store.ts'
 import { invalidField } from '../../../../domain/errors.ts'
-import { isWeights } from '../../../../domain/workflows/needs.ts'
 import { appendPart, createPart, openPart, ownFolder, partOf, readDrafts, removeDraft, toRefusal } from './drafts.ts'
 import { writeInBook } from './hash-book.ts'
 import type { ServerFolder } from './server-weights.ts'
@@ -66,12 +65,6 @@ export function createWeightDisk({ findFolders, refresh }: WeightDiskDeps): Weig
   return {
     refresh,
     folders: async () => (await known()).map(({ name }) => name),
-    async usedBytes() {
-      let bytes = 0
-      for (const path of new Set(await realPaths((await known()).flatMap(({ paths }) => paths))))
-        bytes += await measure(path)
-      return bytes
-    },
     async freeBytes(folder) {
       const { bavail, bsize } = await statfs((await pathsOf(folder))[0])
       return bavail * bsize
@@ -153,14 +146,6 @@ async function giveName(part: string, file: string): Promise<boolean> {
 async function isSameFile(part: string, file: string): Promise<boolean> {
   const [one, other] = await Promise.all([stat(part), lstat(file)])
   return one.ino === other.ino && one.dev === other.dev
-}
-
-async function measure(folder: string): Promise<number> {
-  const names = await readdir(folder, { recursive: true }).catch(nullWhenMissing)
-  let bytes = 0
-  for (const name of names ?? [])
-    if (isWeights(name)) bytes += (await stat(join(folder, name)).catch(nullWhenMissing))?.size ?? 0
-  return bytes
 }
 
 async function syncFolder(path: string): Promise<void> {
