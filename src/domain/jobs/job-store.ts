@@ -13,7 +13,7 @@ import type { Job, JobError, JobInput, JobLog, Output, Progress, Submission } fr
 import type { RunRecord } from './run/record/run-record.ts'
 import type { JobOrigin } from './submit/job-origin.ts'
 import type { JobRecipe } from './summaries/job-recipe.ts'
-import type { JobStatus } from './transitions.ts'
+import type { JobStatus, RunEndStatus } from './transitions.ts'
 
 export interface NewJob {
   readonly id: string
@@ -163,7 +163,8 @@ export interface RunChange {
   readonly log?: JobLog
   /** The last write: ends the lease and no longer counts the job as running for its account. */
   readonly finish?: {
-    readonly status: Extract<JobStatus, 'succeeded' | 'failed' | 'canceled' | 'expired'>
+    readonly status: RunEndStatus
+    /** `statesBeforeEnd` of this status. */
     readonly from: readonly JobStatus[]
     readonly at: Date
     readonly error: JobError | null

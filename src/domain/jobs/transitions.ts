@@ -1,6 +1,6 @@
 /**
- * Which status of a job may follow which. Runs take from here the states in which they may end a job. The store writes its moves in
- * SQL; a test with random histories (test/domain/jobs/model.test.ts) compares what it did with this table.
+ * Which status of a job may follow which. Whoever ends a run, here or as a joined worker, takes from here the states in which it may.
+ * The store writes its moves in SQL; a test with random histories (test/domain/jobs/model.test.ts) compares what it did with this table.
  */
 export type JobStatus = 'queued' | 'running' | 'succeeded' | 'canceling' | 'canceled' | 'failed' | 'expired'
 
@@ -23,9 +23,12 @@ export function canMove(from: JobStatus, to: JobStatus): boolean {
   return (NEXT[from] as readonly JobStatus[]).includes(to)
 }
 
-/** Every state from which `to` may be reached: what a compare-and-set must find. */
-export function statesBefore(to: JobStatus): readonly JobStatus[] {
-  return JOB_STATUSES.filter((from) => canMove(from, to))
+/** How a run may end its job. */
+export type RunEndStatus = Extract<JobStatus, 'succeeded' | 'failed' | 'canceled'>
+
+/** The states in which the worker that holds a job may end it so: what the compare-and-set of its last write must find. */
+export function statesBeforeEnd(to: RunEndStatus): readonly JobStatus[] {
+  return JOB_STATUSES.filter((from) => isHeld(from) && canMove(from, to))
 }
 
 export function isTerminal(status: JobStatus): boolean {

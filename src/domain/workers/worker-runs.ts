@@ -18,7 +18,7 @@ import type { Claim, CommitOutcome, JobStore, Lease, ReturnedLease, RunChange } 
 import type { JobObserver } from '../jobs/observer.ts'
 import type { ExtraDataKeeper } from '../jobs/submit/extra-data-keeper.ts'
 import { announceTouched } from '../jobs/sweeps/announce-touched.ts'
-import { canMove, type JobStatus } from '../jobs/transitions.ts'
+import { type JobStatus, statesBeforeEnd } from '../jobs/transitions.ts'
 import type { HeldClaim, HeldClaims } from './held-claims.ts'
 import type { OutputReceipts } from './output-receipts.ts'
 import { type ClaimFields, type ClaimTerms, writeClaim } from './wire/claim-wire.ts'
@@ -286,7 +286,7 @@ export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
 
 /** The moves are those of the table, whatever a worker says; and a job has an error exactly when it failed. */
 function mustBeEnd({ status, from, error }: NonNullable<ChangeFields['finish']>): void {
-  const wrong = from.find((state) => !canMove(state, status))
+  const wrong = from.find((state) => !statesBeforeEnd(status).includes(state))
   if (wrong !== undefined)
     throw invalidField('change.finish.from', `names ${wrong}, from which no job becomes ${status}`)
   if (status === 'failed' && error === null) throw invalidField('change.finish.error', 'must say why the job failed')

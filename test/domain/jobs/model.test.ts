@@ -9,7 +9,7 @@ import { newUuidV4 } from '../../../lib/ids.ts'
 import { toJobError } from '../../../src/domain/jobs/end/end-of-run.ts'
 import type { Job } from '../../../src/domain/jobs/job.ts'
 import type { Lease } from '../../../src/domain/jobs/job-store.ts'
-import { canMove, isHeld, isTerminal, type JobStatus, statesBefore } from '../../../src/domain/jobs/transitions.ts'
+import { canMove, isTerminal, type JobStatus, statesBeforeEnd } from '../../../src/domain/jobs/transitions.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
 import { ACCOUNT, ANYTHING, openRig, RETENTION_MS, type Rig, SAVE } from './job-rig.ts'
@@ -50,7 +50,7 @@ class History {
     finish: () =>
       this.#withLease((lease) => {
         const status = this.#random.pick(['succeeded', 'failed', 'canceled'] as const)
-        const from = statesBefore(status).filter(isHeld)
+        const from = statesBeforeEnd(status)
         const error = status === 'failed' ? toJobError('x', 'x') : null
         return rig.store.jobs.commit(lease, { finish: { status, from, at: clock.now(), error } })
       }),

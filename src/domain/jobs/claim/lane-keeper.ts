@@ -12,6 +12,7 @@ import { toJobError } from '../end/end-of-run.ts'
 import type { Claim, JobStore, LanePlace, TouchedJob, WaitingLane } from '../job-store.ts'
 import { readStoredGraph } from '../run/prepare-run.ts'
 import { type AnnounceDeps, announceTouched } from '../sweeps/announce-touched.ts'
+import { statesBeforeEnd } from '../transitions.ts'
 
 interface LaneDeps extends AnnounceDeps {
   readonly store: Pick<JobStore, 'findLanes' | 'joinLane' | 'claim' | 'commit'>
@@ -107,7 +108,7 @@ export function createLaneKeeper(deps: LaneDeps): LaneKeeper {
 
   async function fail({ job, leaseId, needs }: Claim, at: Date): Promise<TouchedJob | null> {
     const error = toJobError('no_engine', directory.explainStranded(needs))
-    const finish = { status: 'failed', from: ['running', 'canceling'], at, error } as const
+    const finish = { status: 'failed', from: statesBeforeEnd('failed'), at, error } as const
     const outcome = await store.commit({ jobId: job.id, leaseId }, { finish })
     if (outcome.outcome === 'lost') return null
     return { jobId: job.id, accountId: job.accountId, version: outcome.version, status: 'failed' }

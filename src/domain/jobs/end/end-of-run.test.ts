@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { EngineLostError } from '../../engine/engine-lost-error.ts'
+import { statesBeforeEnd } from '../transitions.ts'
 import { decideEnd, type RunFacts, toEngineLoss, toJobError } from './end-of-run.ts'
 
 const FACTS: RunFacts = {
@@ -61,14 +62,10 @@ test('a lost engine costs attempts before it costs the job', () => {
   assert.equal(end({ loss: GONE, attempt: 1, stop: { cause: 'cancel' } }), 'canceled:-')
 })
 
-test('a worker ends only jobs that it holds', () => {
-  const succeeded = decideEnd({ ...FACTS, outcome: { kind: 'succeeded' } })
-  const failed = decideEnd({ ...FACTS, outcome: { kind: 'failed', error: BROKEN } })
-  const canceled = decideEnd({ ...FACTS, stop: { cause: 'cancel' } })
-  for (const verdict of [succeeded, failed]) {
-    assert.deepEqual(verdict.verdict === 'finish' && verdict.from, ['running', 'canceling'])
-  }
-  assert.deepEqual(canceled.verdict === 'finish' && canceled.from, ['canceling'])
+test('a worker ends only jobs that it holds, and cancels only those that are to be canceled', () => {
+  assert.deepEqual(statesBeforeEnd('succeeded'), ['running', 'canceling'])
+  assert.deepEqual(statesBeforeEnd('failed'), ['running', 'canceling'])
+  assert.deepEqual(statesBeforeEnd('canceled'), ['canceling'])
 })
 
 test('a run that another one took down is run again, however often, and spends no attempt', () => {

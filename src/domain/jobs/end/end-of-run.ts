@@ -6,7 +6,7 @@
 import { EngineLostError } from '../../engine/engine-lost-error.ts'
 import type { JobError } from '../job.ts'
 import type { RunOutcome } from '../run/apply-engine-event.ts'
-import { isHeld, type JobStatus, statesBefore } from '../transitions.ts'
+import type { RunEndStatus } from '../transitions.ts'
 
 /** Why the worker interrupted the run. */
 export type StopCause =
@@ -38,12 +38,7 @@ export interface RunFacts {
 }
 
 export type RunVerdict =
-  | {
-      readonly verdict: 'finish'
-      readonly status: 'succeeded' | 'failed' | 'canceled'
-      readonly from: readonly JobStatus[]
-      readonly error: JobError | null
-    }
+  | { readonly verdict: 'finish'; readonly status: RunEndStatus; readonly error: JobError | null }
   /** The attempt is spent, and the job goes back to the queue. */
   | { readonly verdict: 'requeue' }
   /** The job goes back to the queue without having spent an attempt. */
@@ -55,17 +50,13 @@ export function decideEnd(facts: RunFacts): RunVerdict {
     if (stop.mayPass && facts.again === 'free') return { verdict: 'return' }
     return stop.mayPass && attempt < maxAttempts ? { verdict: 'requeue' } : toFailure(stop.error)
   }
-  if (outcome?.kind === 'succeeded') {
-    return { verdict: 'finish', status: 'succeeded', from: statesBefore('succeeded').filter(isHeld), error: null }
-  }
+  if (outcome?.kind === 'succeeded') return { verdict: 'finish', status: 'succeeded', error: null }
   if (outcome?.kind === 'failed') {
     if (facts.again === 'free' && stop === null) return { verdict: 'return' }
     const isRetried = facts.again === 'spent' && stop === null && attempt < maxAttempts
     return isRetried ? { verdict: 'requeue' } : toFailure(outcome.error)
   }
-  if (stop?.cause === 'cancel') {
-    return { verdict: 'finish', status: 'canceled', from: ['canceling'], error: null }
-  }
+  if (stop?.cause === 'cancel') return { verdict: 'finish', status: 'canceled', error: null }
   if (stop?.cause === 'timeout') {
     return toFailure(
       toJobError('timeout', `the run took longer than ${Math.round(stop.limitMs / 1000)} s and was stopped`),
@@ -88,7 +79,7 @@ export function toJobError(code: string, message: string): JobError {
 
 /** The verdict over a run that cannot begin, go on or end well. */
 export function toFailure(error: JobError): RunVerdict {
-  return { verdict: 'finish', status: 'failed', from: statesBefore('failed').filter(isHeld), error }
+  return { verdict: 'finish', status: 'failed', error }
 }
 
 /** `cause`: what the iterator of a run, or the reading of a file it reported, has thrown. */

@@ -3,6 +3,7 @@ import type { EngineEvent } from '../../../../engine/graph/run-event.ts'
 import type { EventBus } from '../../events/event-bus.ts'
 import { type LiveEvent, toLiveEvent } from '../../events/live-event.ts'
 import type { Job, JobError } from '../job.ts'
+import type { RunEndStatus } from '../transitions.ts'
 
 // A preview is a thumbnail; a larger frame would only fill the buffers of those who watch.
 export const MAX_PREVIEW_BYTES = 4 * 1024 * 1024
@@ -28,11 +29,7 @@ export function toBounded(event: LiveEvent): LiveEvent | null {
 }
 
 /** The last live notice of a job. It follows the commit: a client that reads the job because of it finds the end. */
-export function toTerminalEvent(
-  status: 'succeeded' | 'failed' | 'canceled',
-  error: JobError | null,
-  said: EngineEvent | null,
-): LiveEvent {
+export function toTerminalEvent(status: RunEndStatus, error: JobError | null, said: EngineEvent | null): LiveEvent {
   if (status === 'succeeded') return { type: 'succeeded' }
   if (status === 'canceled' || error === null) return { type: 'interrupted' }
   if (said?.type === 'failed' && said.failure.code === error.code) return toLiveEvent(said)

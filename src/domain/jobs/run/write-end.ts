@@ -1,6 +1,7 @@
 import type { RunVerdict } from '../end/end-of-run.ts'
 import type { JobLog } from '../job.ts'
 import type { Claim, Lease } from '../job-store.ts'
+import { statesBeforeEnd } from '../transitions.ts'
 import type { Committer } from './committer.ts'
 import type { EngineListener } from './engine-listener.ts'
 import { readLog } from './record/log-tail.ts'
@@ -23,7 +24,7 @@ type FinishVerdict = Extract<RunVerdict, { verdict: 'finish' }>
 
 /** `refused`: the lease was lost, and nothing was written. */
 export async function writeEnd(
-  { status: reached, from, error: reason }: FinishVerdict,
+  { status: reached, error: reason }: FinishVerdict,
   run: EndingRun,
   deps: RunDeps,
 ): Promise<'written' | 'refused'> {
@@ -33,11 +34,10 @@ export async function writeEnd(
   const at = clock.now()
   const record = run.heard.recorder.finish(at.getTime())
   const resultKey = reached === 'succeeded' ? run.resultKey() : null
-  const end = { status: reached, from, at, error: reason, record, resultKey }
+  const end = { status: reached, from: statesBeforeEnd(reached), at, error: reason, record, resultKey }
   const { outcome, finish } = await run.committer.finish(end, toJobLog(run.heard, at))
   if (outcome.outcome === 'lost') return 'refused'
-  const status = finish.status === reached ? reached : 'failed'
-  const { error } = finish
+  const { status, error } = finish
   run.onVersion(outcome.version)
   extraData.forget(jobId)
   if (outcome.job !== undefined) deps.onStored?.(outcome.job)
