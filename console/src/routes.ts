@@ -3,7 +3,15 @@
  * that a link shows what its sender saw, and going back goes back.
  */
 import { computed, signal } from '@preact/signals'
-import { BASE } from './base.ts'
+
+/** Where the service stands: what comes before every address of ours. The page carries it, because a proxy may have put a prefix there. */
+function readMeta(name: string): string {
+  return document.querySelector<HTMLMetaElement>(`meta[name="${name}"]`)?.content ?? ''
+}
+
+export const BASE = readMeta('atelier-base')
+/** Names the build that this page was made of. */
+export const BUILD = readMeta('atelier-build')
 
 const ROOT = `${BASE}/console`
 
@@ -25,7 +33,7 @@ function readPlace(): Place {
   }
 }
 
-export const place = signal<Place>(readPlace())
+const place = signal<Place>(readPlace())
 
 export const path = computed(() => place.value.path)
 export const query = computed(() => place.value.query)

@@ -2,7 +2,7 @@
  * Requests to the service. Whatever it refuses becomes an `ApiError` with the service's own words; whatever does not reach it becomes
  * one without a status, so that a page can tell "refused" from "not there".
  */
-import { BASE } from '../base.ts'
+import { BASE } from '../routes.ts'
 
 export class ApiError extends Error {
   /** null: no answer came. */

@@ -1,5 +1,5 @@
 /** How the engines stand, and the node classes that they have. */
-import type { EngineFigures } from '../text/engine-words.ts'
+import type { EngineFigures } from '../text/format.ts'
 import { getJson, getText } from './client.ts'
 import { type NodeClasses, readNodeClasses } from './node-classes.ts'
 

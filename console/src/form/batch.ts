@@ -2,8 +2,8 @@
  * One form, several jobs: an input with a list of values makes a job for each of them. Several lists make every combination, or go
  * side by side, the first of each together, then the second. Pure.
  */
-import type { InputChange } from './change-workflow.ts'
-import { type Field, readField } from './workflow-fields.ts'
+import { formatUsd } from '../text/format.ts'
+import { type Field, type InputChange, readField } from './workflow-fields.ts'
 
 export interface BatchList {
   readonly node: string
@@ -74,4 +74,21 @@ export function readValues(
     valueTexts.push(read.valueText)
   }
   return { valueTexts }
+}
+
+/** What jobs may cost before they are run. Pure. */
+interface JobPrice {
+  readonly per_second_usd: string
+  /** Set aside when a job is submitted. */
+  readonly hold_usd: string
+}
+
+const MICROS = 1_000_000
+
+/** null: jobs cost nothing here. */
+export function jobsPrice(price: JobPrice | null, count: number): string {
+  if (price === null) return ''
+  // In millionths, as the ledger counts, so that many small ones add up to what is held.
+  const held = (Math.round(Number(price.hold_usd) * MICROS) * count) / MICROS
+  return `${formatUsd(price.per_second_usd)} a second, ${formatUsd(held.toFixed(6))} set aside`
 }

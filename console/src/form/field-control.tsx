@@ -1,5 +1,7 @@
 /** The control of one field, by its kind. What is typed is text; what it means is read elsewhere. */
+import type { ComponentChildren } from 'preact'
 import { Icon } from '../components/icon.tsx'
+import { Words } from '../components/text.tsx'
 import { toMarkedText } from '../text/marks.ts'
 import { type Field, randomSeed } from './workflow-fields.ts'
 
@@ -72,5 +74,43 @@ export function FieldControl({ field, id, text, onText, isWrong, about, isOption
         </button>
       )}
     </>
+  )
+}
+
+interface FieldShellProps {
+  readonly id: string
+  readonly kind: string
+  readonly name: string
+  /** Beside the name: that it is needed, a deed. */
+  readonly beside?: ComponentChildren
+  readonly problem: string | null
+  readonly about: string | null
+  /** Given what describes the control, for its `aria-describedby`. */
+  readonly children: (describedBy: string | undefined) => ComponentChildren
+}
+
+/** What stands around every control: its name, what is wrong with it, what it is about. */
+export function FieldShell({ id, kind, name, beside, problem, about, children }: FieldShellProps) {
+  const described = [about !== null && `${id}-about`, problem !== null && `${id}-problem`].filter(Boolean).join(' ')
+  return (
+    <div class={`field field-${kind}`}>
+      <div class="field-name">
+        <label for={id}>
+          <Words text={name} />
+        </label>
+        {beside}
+      </div>
+      <div class="field-control">{children(described === '' ? undefined : described)}</div>
+      {problem !== null && (
+        <p id={`${id}-problem`} class="failed-text field-note">
+          {problem}
+        </p>
+      )}
+      {about !== null && (
+        <p id={`${id}-about`} class="dim field-note">
+          <Words text={about} />
+        </p>
+      )}
+    </div>
   )
 }

@@ -1,7 +1,10 @@
 /** Below a form: run it, what it will cost, the form as JSON, and whatever else the page offers. */
 import type { ComponentChildren } from 'preact'
 import { Icon } from '../components/icon.tsx'
+import { CopyButton } from '../components/text.tsx'
 import { useKeys } from '../keys/keys.ts'
+import { BASE } from '../routes.ts'
+import { session } from '../state/session.ts'
 
 interface RunBarProps {
   /** On the button: `Run`, `Run 12 jobs`. */
@@ -48,4 +51,45 @@ export function RunBar(props: RunBarProps) {
       </div>
     </div>
   )
+}
+
+export interface ClientLines {
+  readonly curl: string
+  readonly SDK: string
+  /** Left out: the command line does not do it. */
+  readonly 'command line'?: string
+}
+
+interface CopyAsProps {
+  readonly words: readonly (keyof ClientLines)[]
+  /** Written when they are asked for: a workflow may be long. */
+  readonly lines: () => ClientLines
+}
+
+/** What a form would send, as a program sends it. The key is a name, never its text. */
+export function CopyAs({ words, lines }: CopyAsProps) {
+  return (
+    <div class="row">
+      {words.map((word) => (
+        <CopyButton key={word} text={() => lines()[word] ?? ''} label={`Copy for ${word}`} word={word} />
+      ))}
+    </div>
+  )
+}
+
+export function serviceAddress(): string {
+  return window.location.origin + BASE
+}
+
+export function needsKey(): boolean {
+  return session.value?.needs_credential === true
+}
+
+/** `body` is JSON text; it stands between single quotes of a shell. */
+export function curlLines(path: string, body: string): string {
+  return [
+    `curl -sf ${serviceAddress()}${path} \\`,
+    ...(needsKey() ? ['  -H "Authorization: Bearer $ATELIER_KEY" \\'] : []),
+    `  -H 'Content-Type: application/json' -d '${body.replaceAll("'", "'\\''")}'`,
+  ].join('\n')
 }

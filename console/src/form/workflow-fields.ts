@@ -3,7 +3,13 @@
  * classes where they are known; else from the value itself. A value is JSON text all the way, so a seed of 64 bits stays what it is.
  * Pure.
  */
-import { type JsonValue, NumberText, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
+import {
+  isJsonObject,
+  type JsonValue,
+  NumberText,
+  parseLosslessJson,
+  stringifyLosslessJson,
+} from '../../../lib/json/lossless-json.ts'
 import type { InputSpec, NodeClasses } from '../api/node-classes.ts'
 import type { GraphNode, WorkflowGraph } from '../graph/workflow-graph.ts'
 
@@ -110,7 +116,7 @@ function readNumber(field: Field, typed: string, form: RegExp, wanted: string) {
 }
 
 /** Whole numbers exactly, others as far as a double goes. */
-export function compareNumbers(a: string, b: string): number {
+function compareNumbers(a: string, b: string): number {
   const isWhole = /^-?\d+$/
   if (isWhole.test(a) && isWhole.test(b)) {
     const [x, y] = [BigInt(a), BigInt(b)]
@@ -143,4 +149,24 @@ const SEED_TOP = 2n ** 64n - 1n
 export function randomSeed({ max }: Field, random: bigint): string {
   const bound = max !== null && /^\d+$/.test(max) ? BigInt(max) : SEED_TOP
   return String(random % (bound + 1n))
+}
+
+export interface InputChange {
+  readonly node: string
+  readonly input: string
+  /** JSON text, so that a number keeps all its digits on the way. */
+  readonly valueText: string
+}
+
+/** Puts new values into the text of a workflow. Everything else, numbers above all, stays as it was written. Pure. */
+export function changeWorkflow(text: string, changes: readonly InputChange[]): string {
+  const workflow = parseLosslessJson(text)
+  if (!isJsonObject(workflow)) return text
+  for (const { node, input, valueText } of changes) {
+    const found = workflow[node]
+    if (!isJsonObject(found)) continue
+    const { inputs } = found
+    if (isJsonObject(inputs)) inputs[input] = parseLosslessJson(valueText)
+  }
+  return stringifyLosslessJson(workflow)
 }

@@ -1,6 +1,5 @@
 /** Draws a graph on a canvas: only what is in sight, and of small nodes only their ground. */
-import type { Box } from './layout.ts'
-import type { Camera } from './view.ts'
+import type { Box, Camera } from './layout.ts'
 
 export interface DrawnNode {
   readonly box: Box

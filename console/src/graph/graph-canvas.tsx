@@ -1,11 +1,12 @@
 /** The graph as a picture that can be moved and zoomed. Its equal for those who do not see it is the table of nodes beside it. */
+import { effect } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import type { NodeSpan } from '../api/job-detail.ts'
 import { serverNow } from '../state/clock.ts'
-import { onColours, readColours } from './canvas-colours.ts'
-import { draw } from './draw.ts'
-import { type Heat, type PlacedGraph, toDrawn } from './scene.ts'
-import { type Camera, fit, hit, lookAt, moveBy, zoomAt } from './view.ts'
+import { theme } from '../state/preferences.ts'
+import { draw, type Scene } from './draw.ts'
+import { type Camera, fit, hit, lookAt, moveBy, zoomAt } from './layout.ts'
+import { type Heat, type Inks, type PlacedGraph, toDrawn } from './scene.ts'
 
 export interface GraphHandle {
   fit(): void
@@ -156,4 +157,55 @@ function followHand(
 
 function distance(a: { x: number; y: number }, b: { x: number; y: number }): number {
   return Math.hypot(a.x - b.x, a.y - b.y)
+}
+
+interface CanvasColours {
+  readonly scene: Scene['colours']
+  readonly inks: Inks
+}
+
+/** The page's colours as a canvas takes them: a custom property resolves only where it is used. */
+function readColours(host: HTMLElement): CanvasColours {
+  const probe = document.createElement('span')
+  probe.hidden = true
+  host.append(probe)
+  const read = (name: string) => {
+    probe.style.color = `var(--${name})`
+    return getComputedStyle(probe).color
+  }
+  const scene = {
+    text: read('text'),
+    dim: read('dim'),
+    rule: read('rule'),
+    edge: read('edge'),
+    accent: read('accent'),
+    card: read('card'),
+    sunk: read('sunk'),
+  }
+  const inks = {
+    waiting: read('edge'),
+    running: read('running'),
+    done: read('succeeded'),
+    cached: read('dim'),
+    failed: read('failed'),
+    skipped: read('edge'),
+    heat: read('warning'),
+  }
+  probe.remove()
+  return { scene, inks }
+}
+
+/** Calls when the colours may have changed: by choice, or with the system. */
+function onColours(changed: () => void): () => void {
+  const system = matchMedia('(prefers-color-scheme: dark)')
+  const later = () => requestAnimationFrame(changed)
+  system.addEventListener('change', later)
+  const stop = effect(() => {
+    theme.value
+    later()
+  })
+  return () => {
+    system.removeEventListener('change', later)
+    stop()
+  }
 }

@@ -2,14 +2,17 @@
  * Who hears a key: the page that was opened last, then whoever stands around it. Keys of a single letter never fire inside a field, in
  * a dialog, or when they are switched off.
  */
+import { signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { navigate } from '../routes.ts'
 import { shortcuts } from '../state/preferences.ts'
-import { GO, isSingleLetter, toKeyWord } from './key-map.ts'
+
+export const isPaletteOpen = signal(false)
+export const isHelpOpen = signal(false)
 
 /** False: not for me, ask the next. */
 type KeyHandler = (event: KeyboardEvent) => boolean | undefined
-export type KeyHandlers = Readonly<Record<string, KeyHandler>>
+type KeyHandlers = Readonly<Record<string, KeyHandler>>
 
 const layers: { current: KeyHandlers }[] = []
 const GO_MS = 1500
@@ -76,4 +79,59 @@ function onKeyDown(event: KeyboardEvent): void {
 
 export function followKeys(): void {
   document.addEventListener('keydown', onKeyDown)
+}
+
+/** Which key does what, for the handler and for the page that explains them. */
+interface KeyRow {
+  readonly keys: string
+  readonly deed: string
+}
+
+const GO: Readonly<Record<string, string>> = {
+  h: '/',
+  j: '/jobs',
+  r: '/run',
+  a: '/gallery',
+  m: '/models',
+  u: '/account/usage',
+  o: '/operator',
+}
+
+export const KEY_ROWS: readonly KeyRow[] = [
+  { keys: '/', deed: 'search' },
+  { keys: '⌘K  Ctrl K', deed: 'commands' },
+  { keys: 'g then h j r a m u o', deed: 'go to Home, Jobs, Run, gAllery, Models, Usage, Operator' },
+  { keys: 'j  k', deed: 'down, up' },
+  { keys: 'Enter', deed: 'open' },
+  { keys: 'Space', deed: 'peek' },
+  { keys: 'x', deed: 'select' },
+  { keys: '[  ]', deed: 'previous, next in the filter' },
+  { keys: 'c', deed: 'cancel' },
+  { keys: 'r', deed: 'run again' },
+  { keys: 'd', deed: 'download' },
+  { keys: '1 … 6', deed: 'tabs' },
+  { keys: '.', deed: 'pause and resume what is live' },
+  { keys: 'f', deed: 'find a node' },
+  { keys: '⌘↵  Ctrl ↵', deed: 'run' },
+  { keys: '?', deed: 'these keys' },
+  { keys: 'Esc', deed: 'back' },
+]
+
+interface KeyPress {
+  readonly key: string
+  readonly ctrlKey: boolean
+  readonly metaKey: boolean
+  readonly altKey: boolean
+}
+
+/** `mod+k`, `j`, `Enter`; null: not ours. */
+function toKeyWord({ key, ctrlKey, metaKey, altKey }: KeyPress): string | null {
+  if (altKey) return null
+  if (ctrlKey || metaKey) return key === 'Enter' || key === 'k' || key === 'K' ? `mod+${key.toLowerCase()}` : null
+  return key
+}
+
+/** Keys that a screen reader or a voice may send by chance: they can be switched off. */
+function isSingleLetter(word: string): boolean {
+  return word.length === 1 && word !== ' '
 }

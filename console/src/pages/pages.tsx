@@ -1,9 +1,8 @@
 /** The table of addresses. A pattern's parameters are given to the page by name. Pages but Home come when they are first opened. */
 import type { ComponentType } from 'preact'
 import { lazy } from '../lazy.tsx'
-import { match } from '../routes.ts'
+import { hrefOf, match } from '../routes.ts'
 import { HomePage } from './home/home-page.tsx'
-import { NotFoundPage } from './not-found/not-found-page.tsx'
 
 type Parameters = Readonly<Record<string, string>>
 
@@ -97,4 +96,15 @@ export function findPage(path: string): FoundPage {
     if (parameters !== null) return { Page, title, parameters }
   }
   return { Page: NotFoundPage, title: 'Nothing here', parameters: {} }
+}
+
+function NotFoundPage() {
+  return (
+    <section class="page">
+      <h1>Nothing here</h1>
+      <p>
+        This address names no page of the console. <a href={hrefOf('/')}>Home</a>
+      </p>
+    </section>
+  )
 }

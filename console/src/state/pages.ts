@@ -5,7 +5,7 @@
 import { batch, type Signal, signal } from '@preact/signals'
 import { useCallback, useEffect, useMemo } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
-import { retryMs } from './live/backoff.ts'
+import { retryMs } from './live/stream-rules.ts'
 
 export interface Page<Item> {
   readonly items: readonly Item[]

@@ -5,7 +5,7 @@
 import { type Signal, signal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { ApiError } from '../api/client.ts'
-import { retryMs } from './live/backoff.ts'
+import { retryMs } from './live/stream-rules.ts'
 import { createQuestion } from './question.ts'
 
 export interface Resource<Value> {

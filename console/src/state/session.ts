@@ -1,7 +1,7 @@
 /** Who is signed in and what this service offers. Asked at the start, after signing in or out, and now and then as a sign of life. */
 import { signal } from '@preact/signals'
 import { type ApiError, getJson, send } from '../api/client.ts'
-import { BASE } from '../base.ts'
+import { BASE } from '../routes.ts'
 
 export interface Account {
   readonly id: string

@@ -1,5 +1,7 @@
+import type { LogLine } from '../api/job-detail.ts'
+
 /** Lines that programs printed: colour codes of terminals are dropped, addresses become links. Pure. */
-export interface LogPiece {
+interface LogPiece {
   readonly text: string
   readonly href: string | null
 }
@@ -23,4 +25,17 @@ export function toPieces(text: string): readonly LogPiece[] {
   }
   if (from < text.length) pieces.push({ text: text.slice(from), href: null })
   return pieces
+}
+
+/** The service keeps no more of a log than this, and a tab must not either. */
+const MAX_LINES = 100_000
+
+/** Lines in the order of their numbers, each once, from pages and from the stream in whatever order they come. Pure. */
+export function addLines(known: readonly LogLine[], more: readonly LogLine[]): readonly LogLine[] {
+  if (more.length === 0) return known
+  const last = known.at(-1)?.n ?? Number.NEGATIVE_INFINITY
+  const isBehind = more.every((line, index) => line.n > (index === 0 ? last : more[index - 1].n))
+  if (isBehind) return [...known, ...more].slice(-MAX_LINES)
+  const byNumber = new Map([...known, ...more].map((line) => [line.n, line]))
+  return [...byNumber.values()].toSorted((a, b) => a.n - b.n).slice(-MAX_LINES)
 }

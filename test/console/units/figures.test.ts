@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { toGrid, toWindow } from '../../../console/src/components/table/virtual-rows.ts'
-import { jobsPrice } from '../../../console/src/pages/run/jobs-price.ts'
-import { engineWords } from '../../../console/src/text/engine-words.ts'
+import { jobsPrice } from '../../../console/src/form/batch.ts'
+import { engineWords } from '../../../console/src/text/format.ts'
 
 test('of ten thousand rows only those on the screen and a few around them exist', () => {
   const view = { height: 900, rowHeight: 64, rows: 10_000, overscan: 3 }

@@ -3,8 +3,13 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { readNodeClasses } from '../../../console/src/api/node-classes.ts'
 import { countBatch, joinValues, readValues, splitValues, toBatch } from '../../../console/src/form/batch.ts'
-import { changeWorkflow } from '../../../console/src/form/change-workflow.ts'
-import { randomSeed, readField, showValue, toFieldGroups } from '../../../console/src/form/workflow-fields.ts'
+import {
+  changeWorkflow,
+  randomSeed,
+  readField,
+  showValue,
+  toFieldGroups,
+} from '../../../console/src/form/workflow-fields.ts'
 import { readWorkflow } from '../../../console/src/graph/workflow-graph.ts'
 import { monthBy, toCsv, toMonth } from '../../../console/src/pages/account/usage-range.ts'
 import { diffWorkflows } from '../../../console/src/pages/diff/workflow-diff.ts'

@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { layOut } from '../../../console/src/graph/layout.ts'
-import { fit, hit, zoomAt } from '../../../console/src/graph/view.ts'
+import { fit, hit, layOut, zoomAt } from '../../../console/src/graph/layout.ts'
 import { readWorkflow } from '../../../console/src/graph/workflow-graph.ts'
-import { addLines } from '../../../console/src/pages/job/log-lines.ts'
 import { toScale, toTicks } from '../../../console/src/pages/job/timeline-scale.ts'
+import { addLines } from '../../../console/src/text/log-text.ts'
 
 const graph = fc.integer({ min: 1, max: 40 }).chain((count) =>
   fc.record({

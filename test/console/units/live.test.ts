@@ -2,8 +2,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Summary } from '../../../console/src/api/summary.ts'
-import { retryMs } from '../../../console/src/state/live/backoff.ts'
-import { type Greeting, renewGreeting } from '../../../console/src/state/live/greeting.ts'
 import {
   addWaiting,
   applyToBook,
@@ -22,7 +20,7 @@ import {
   takeGone,
   takeNextPage,
 } from '../../../console/src/state/live/job-list.ts'
-import { createSseReader } from '../../../console/src/state/live/read-sse.ts'
+import { createSseReader, type Greeting, renewGreeting, retryMs } from '../../../console/src/state/live/stream-rules.ts'
 import { summary } from './summary.ts'
 
 /** What a service did to its jobs, as the frames that it would send, and what is there in the end. */

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { bytesOf, writeMedia } from '../../../console/src/form/schema/media-form.ts'
 import {
   beginDraft,
   type Draft,
@@ -9,7 +8,7 @@ import {
   fillDraft,
   readDraft,
 } from '../../../console/src/form/schema/schema-draft.ts'
-import { type SchemaNode, toSchemaTree } from '../../../console/src/form/schema/schema-tree.ts'
+import { bytesOf, type SchemaNode, toSchemaTree, writeMedia } from '../../../console/src/form/schema/schema-tree.ts'
 import { type JsonValue, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
 
 const treeOf = (schema: JsonValue, root: JsonValue = schema) => toSchemaTree(schema, root)

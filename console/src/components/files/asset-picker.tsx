@@ -1,18 +1,15 @@
 /** Chooses among the files that the service has: uploads, and what earlier jobs made. */
 import { useSignal } from '@preact/signals'
 import { listAssets } from '../../api/assets.ts'
-import { listOutputs } from '../../api/outputs.ts'
+import { listOutputs } from '../../api/jobs.ts'
 import { type Page, usePages } from '../../state/pages.ts'
 import { plural } from '../../text/format.ts'
 import { toMarkedText } from '../../text/marks.ts'
-import { EmptyState } from '../empty-state.tsx'
-import { ErrorBox } from '../error-box.tsx'
-import type { MediaItem } from '../media/media-item.ts'
-import { Thumb } from '../media/thumb.tsx'
+import { type MediaItem, Thumb } from '../media/media.tsx'
 import { Dialog } from '../overlay/dialog.tsx'
-import { Skeleton } from '../skeleton.tsx'
+import { EmptyState, ErrorBox, Skeleton } from '../state.tsx'
 import { VirtualGrid } from '../table/virtual-grid.tsx'
-import { Words } from '../words.tsx'
+import { Words } from '../text.tsx'
 
 type Origin = 'uploads' | 'outputs'
 

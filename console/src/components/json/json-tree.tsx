@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import { isJsonObject, type JsonValue, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import { plural } from '../../text/format.ts'
-import { Words } from '../words.tsx'
+import { Words } from '../text.tsx'
 
 interface JsonTreeProps {
   readonly value: JsonValue

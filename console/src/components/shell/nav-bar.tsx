@@ -1,8 +1,7 @@
 import { useState } from 'preact/hooks'
 import { hrefOf, path } from '../../routes.ts'
-import { session } from '../../state/session.ts'
-import { Icon } from '../icon.tsx'
-import { PLACES } from './places.ts'
+import { type Session, session } from '../../state/session.ts'
+import { Icon, type IconName } from '../icon.tsx'
 
 export function NavBar() {
   const { value: current } = session
@@ -33,4 +32,42 @@ export function NavBar() {
       {current.kind === 'local' && !current.needs_credential && <p class="local-note dim">local, no token</p>}
     </nav>
   )
+}
+
+interface NavPlace {
+  readonly to: string
+  readonly label: string
+  readonly icon: IconName
+  /** Left out: always there. */
+  readonly isThere?: (current: Session) => boolean
+  /** One of the five that a narrow screen shows; the others are behind "More". */
+  readonly isFirst?: boolean
+}
+
+/** The places of the console and who sees them. */
+export const PLACES: readonly NavPlace[] = [
+  { to: '/', label: 'Home', icon: 'home', isFirst: true },
+  { to: '/jobs', label: 'Jobs', icon: 'list', isThere: hasAccount, isFirst: true },
+  { to: '/run', label: 'Run', icon: 'play', isThere: hasAccount, isFirst: true },
+  { to: '/gallery', label: 'Gallery', icon: 'picture', isThere: hasAccount, isFirst: true },
+  {
+    to: '/models',
+    label: 'Models',
+    icon: 'spark',
+    isThere: (current) => hasAccount(current) && current.features.models,
+  },
+  { to: '/assets', label: 'Assets', icon: 'file', isThere: hasAccount },
+  { to: '/webhooks', label: 'Webhooks', icon: 'link', isThere: hasAccount },
+  {
+    to: '/account',
+    label: 'Account',
+    icon: 'person',
+    isThere: (current) => hasAccount(current) && current.features.accounts,
+  },
+  { to: '/operator', label: 'Operator', icon: 'gauge', isThere: ({ operator }) => operator },
+  { to: '/settings', label: 'Settings', icon: 'gear' },
+]
+
+function hasAccount({ signed_in }: Session): boolean {
+  return signed_in
 }

@@ -1,15 +1,15 @@
 /** Commands by name: every place, models and saved forms, what can be done, and a search for jobs with whatever was typed. */
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { listForms } from '../../api/forms.ts'
+import { listForms } from '../../api/jobs.ts'
 import { listModels } from '../../api/models.ts'
+import { isHelpOpen, isPaletteOpen } from '../../keys/keys.ts'
 import { navigate } from '../../routes.ts'
 import { isPaused, setPaused } from '../../state/live/live.ts'
-import { isHelpOpen, isPaletteOpen } from '../../state/palette.ts'
 import { theme } from '../../state/preferences.ts'
 import { session } from '../../state/session.ts'
 import { toMarkedText } from '../../text/marks.ts'
 import { Dialog } from '../overlay/dialog.tsx'
-import { PLACES } from './places.ts'
+import { PLACES } from './nav-bar.tsx'
 
 interface Command {
   readonly label: string

@@ -1,11 +1,8 @@
 /** What stands around every page: the places to go, the top line, and the way past them for those who use the keyboard. */
 import type { ComponentChildren } from 'preact'
-import { useKeys } from '../../keys/keys.ts'
-import { isHelpOpen, isPaletteOpen } from '../../state/palette.ts'
-import { ConfirmHost } from '../overlay/confirm.tsx'
-import { SecretOnceHost } from '../overlay/secret-once.tsx'
-import { ToastHost } from '../overlay/toast.tsx'
-import { KeyHelp } from './key-help.tsx'
+import { isHelpOpen, isPaletteOpen, KEY_ROWS, useKeys } from '../../keys/keys.ts'
+import { ConfirmHost, Dialog, SecretOnceHost } from '../overlay/dialog.tsx'
+import { ToastHost } from '../text.tsx'
 import { NavBar } from './nav-bar.tsx'
 import { NoticeLine, Palette, TopLine } from './top-line.tsx'
 
@@ -46,5 +43,30 @@ export function Shell({ children }: { readonly children: ComponentChildren }) {
       {isPaletteOpen.value && <Palette />}
       {isHelpOpen.value && <KeyHelp />}
     </div>
+  )
+}
+
+function KeyHelp() {
+  return (
+    <Dialog
+      title="Keys"
+      onClose={() => {
+        isHelpOpen.value = false
+      }}
+    >
+      <table class="key-table">
+        <tbody>
+          {KEY_ROWS.map(({ keys, deed }) => (
+            <tr key={keys}>
+              <th scope="row">
+                <kbd>{keys}</kbd>
+              </th>
+              <td>{deed}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <p class="dim">Keys of a single letter can be switched off under Settings. They never fire inside a field.</p>
+    </Dialog>
   )
 }

@@ -1,13 +1,12 @@
 /** Search, how live the page is, who is here and what is left to spend. */
+import { useRef } from 'preact/hooks'
+import { isPaletteOpen, useKeys } from '../../keys/keys.ts'
 import { lazy } from '../../lazy.tsx'
-import { hrefOf } from '../../routes.ts'
-import { draining, newBuild } from '../../state/live/live.ts'
-import { isPaletteOpen } from '../../state/palette.ts'
+import { hrefOf, navigate, path, query } from '../../routes.ts'
+import { draining, isPaused, type LiveWord, liveWord, newBuild, setPaused } from '../../state/live/live.ts'
 import { session } from '../../state/session.ts'
-import { Money } from '../figures.tsx'
-import { Words } from '../words.tsx'
-import { LiveDot } from './live-dot.tsx'
-import { SearchBox } from './search-box.tsx'
+import { Icon } from '../icon.tsx'
+import { Money, Words } from '../text.tsx'
 
 export function TopLine() {
   const { account, operator } = session.value ?? {}
@@ -61,3 +60,72 @@ export function NoticeLine() {
 }
 
 export const Palette = lazy(() => import('./palette.tsx').then(({ CommandPalette }) => CommandPalette))
+
+const TITLES: Readonly<Record<LiveWord, string>> = {
+  live: 'Changes are shown as they happen. Press to pause.',
+  paused: 'Nothing changes by itself. Press to go on.',
+  reconnecting: 'The connection is being made again; meanwhile the page asks every ten seconds.',
+  offline: 'This browser has no network.',
+}
+
+/** How what is shown stands to what is: live, paused, coming back, or without a network. */
+function LiveDot() {
+  const { value: word } = liveWord
+  useKeys({
+    '.': () => {
+      setPaused(!isPaused.value)
+      return true
+    },
+  })
+  return (
+    <button
+      type="button"
+      class="live-dot"
+      data-live={word}
+      title={TITLES[word]}
+      aria-pressed={word === 'paused'}
+      onClick={() => setPaused(!isPaused.value)}
+    >
+      <span class="dot" aria-hidden="true" />
+      <span role="status">{word}</span>
+    </button>
+  )
+}
+
+const JOB_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/** Finds jobs by an id, a metadata value, an error code, a node class or a weights file; an id leads to its job. */
+function SearchBox() {
+  const field = useRef<HTMLInputElement>(null)
+  useKeys({
+    '/': () => {
+      field.current?.focus()
+      field.current?.select()
+      return true
+    },
+  })
+  function submit(event: Event): void {
+    event.preventDefault()
+    const text = field.current?.value.trim() ?? ''
+    if (JOB_ID.test(text)) navigate(`/jobs/${text.toLowerCase()}`)
+    else navigate(text === '' ? '/jobs' : `/jobs?q=${encodeURIComponent(text)}`)
+    field.current?.blur()
+  }
+  return (
+    <form class="search" role="search" onSubmit={submit}>
+      <Icon name="search" />
+      <input
+        ref={field}
+        type="search"
+        aria-label="Search jobs"
+        placeholder="Search jobs: id, metadata, error, node, weights"
+        value={path.value === '/jobs' ? (query.value.get('q') ?? '') : ''}
+        spellcheck={false}
+        onKeyDown={(event) => {
+          if (event.key === 'Escape') field.current?.blur()
+        }}
+      />
+      <kbd aria-hidden="true">/</kbd>
+    </form>
+  )
+}

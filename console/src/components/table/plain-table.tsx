@@ -1,9 +1,7 @@
 /** A short table whose rows are all drawn, and the states of one that is asked for: on its way, empty, refused, there. */
 import type { ComponentChildren } from 'preact'
 import type { Resource } from '../../state/resource.ts'
-import { Loaded } from '../loaded.tsx'
-import { Skeleton } from '../skeleton.tsx'
-import { TableWrap } from './table-wrap.tsx'
+import { Loaded, Skeleton } from '../state.tsx'
 
 export interface PlainColumn<Row> {
   readonly label: string
@@ -67,5 +65,14 @@ export function LoadedTable<Value, Row>(props: LoadedTableProps<Value, Row>) {
         return rows.length === 0 ? empty : <PlainTable {...table} rows={rows} />
       }}
     </Loaded>
+  )
+}
+
+/** A table that may be wider than the screen: it scrolls by itself, by keys too. */
+export function TableWrap({ label, children }: { readonly label: string; readonly children: ComponentChildren }) {
+  return (
+    <div class="table-wrap" role="group" aria-label={label} tabIndex={0}>
+      {children}
+    </div>
   )
 }

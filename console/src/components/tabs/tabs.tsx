@@ -1,8 +1,10 @@
 /** Tabs whose choice is in the address: a link to a tab opens that tab. */
 import type { ComponentChildren } from 'preact'
 import { useRef } from 'preact/hooks'
+import { hrefOf } from '../../routes.ts'
+import { Icon } from '../icon.tsx'
 
-export interface Tab<Name extends string> {
+interface Tab<Name extends string> {
   readonly name: Name
   readonly label: ComponentChildren
 }
@@ -50,6 +52,60 @@ export function TabPanel({ name, children }: { readonly name: string; readonly c
   return (
     <div role="tabpanel" id={`panel-${name}`} aria-labelledby={`tab-${name}`} class="tab-panel">
       {children}
+    </div>
+  )
+}
+
+type Place = readonly [to: string, label: string]
+
+interface SegmentsProps {
+  readonly label: string
+  readonly places: readonly Place[]
+  readonly here: string
+}
+
+/** Links in one line of which one is where we are: pages that belong together, or the values of a filter. */
+export function PageTabs(props: SegmentsProps) {
+  return <Links {...props} kind="page" />
+}
+
+/** The values of one filter. */
+export function FilterLinks(props: SegmentsProps) {
+  return <Links {...props} kind="true" />
+}
+
+function Links({ label, places, here, kind }: SegmentsProps & { readonly kind: 'page' | 'true' }) {
+  return (
+    <nav class={`segments ${kind === 'page' ? 'page-tabs' : ''}`} aria-label={label}>
+      {places.map(([to, word]) => (
+        <a key={to} href={hrefOf(to)} aria-current={to === here ? kind : undefined}>
+          {word}
+        </a>
+      ))}
+    </nav>
+  )
+}
+
+interface StateFilterProps {
+  /** The word for each state; '' is every state. */
+  readonly states: Readonly<Record<string, string>>
+  readonly state: string
+  readonly addressOf: (state: string) => string
+  readonly onReload: () => void
+}
+
+/** Above a list: which state to show, and a button that asks for the list again. */
+export function StateFilter({ states, state, addressOf, onReload }: StateFilterProps) {
+  return (
+    <div class="filter-bar">
+      <FilterLinks
+        label="State"
+        places={Object.entries(states).map(([value, word]) => [addressOf(value), word])}
+        here={addressOf(state)}
+      />
+      <button type="button" class="button small" onClick={onReload}>
+        <Icon name="again" /> Ask again
+      </button>
     </div>
   )
 }

@@ -1,10 +1,8 @@
 /** The account: its limits and how much of them is in use, its credit, and the ways on. */
-import { Money } from '../../components/figures.tsx'
-import { KeyValue } from '../../components/key-value.tsx'
-import { Words } from '../../components/words.tsx'
+import { PageTabs } from '../../components/tabs/tabs.tsx'
+import { KeyValue, Money, Words } from '../../components/text.tsx'
 import { hrefOf } from '../../routes.ts'
 import { session } from '../../state/session.ts'
-import { AccountTabs } from './account-tabs.tsx'
 
 export function AccountPage() {
   const account = session.value?.account ?? null
@@ -74,4 +72,14 @@ function Meter({
       )}
     </div>
   )
+}
+
+const PLACES = {
+  account: ['/account', 'Account'],
+  usage: ['/account/usage', 'Usage'],
+  keys: ['/account/keys', 'Keys'],
+} as const
+
+export function AccountTabs({ here }: { readonly here: keyof typeof PLACES }) {
+  return <PageTabs label="Account" places={Object.values(PLACES)} here={PLACES[here][0]} />
 }

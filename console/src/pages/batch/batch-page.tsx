@@ -1,22 +1,17 @@
 /** Jobs that came in one request: how far they are together, each with its state, an end to all, and what they made as one file. */
-import { type Batch, type BatchItem, batchZip, cancelBatch } from '../../api/batches.ts'
+import { useEffect } from 'preact/hooks'
+import { type Batch, type BatchItem, batchZip, cancelBatch, getBatch } from '../../api/jobs.ts'
 import { JOB_STATUSES } from '../../api/summary.ts'
-import { BASE } from '../../base.ts'
-import { Ago, Moment } from '../../components/figures.tsx'
-import { Id, shortId } from '../../components/id.tsx'
-import { jobName, jobTrail } from '../../components/jobs/job-name.tsx'
-import { Progress } from '../../components/jobs/progress.tsx'
-import { Loaded } from '../../components/loaded.tsx'
-import { confirm } from '../../components/overlay/confirm.tsx'
-import { Skeleton } from '../../components/skeleton.tsx'
-import { StatusPill, statusWord } from '../../components/status-pill.tsx'
+import { jobName, jobTrail, Progress } from '../../components/jobs/job-parts.tsx'
+import { confirm } from '../../components/overlay/dialog.tsx'
+import { Loaded, Skeleton, StatusPill, statusWord } from '../../components/state.tsx'
 import { VirtualGrid } from '../../components/table/virtual-grid.tsx'
-import { Words } from '../../components/words.tsx'
-import { hrefOf } from '../../routes.ts'
+import { Ago, Id, Moment, shortId, Words } from '../../components/text.tsx'
+import { BASE, hrefOf } from '../../routes.ts'
 import { tell } from '../../state/deeds.ts'
-import { jobOf } from '../../state/live/live.ts'
+import { greetings, jobOf, onJobChange, polls } from '../../state/live/live.ts'
+import { type Resource, useReloadOn, useResource } from '../../state/resource.ts'
 import { formatCount, plural } from '../../text/format.ts'
-import { useBatch } from './use-batch.ts'
 
 const ROW_PX = 44
 
@@ -127,4 +122,31 @@ function Item({ item: { index, job_id: jobId, status, error } }: { readonly item
       )}
     </>
   )
+}
+
+const AGAIN_MS = 1000
+
+/** One batch, asked for again when something of its jobs changed, at most once a second. */
+export function useBatch(id: string): Resource<Batch> {
+  const batch = useResource(`batch ${id}`, (signal) => getBatch(id, signal))
+  useEffect(() => {
+    let due: ReturnType<typeof setTimeout> | undefined
+    const unhear = onJobChange((change) => {
+      if (change.kind === 'snapshot') return
+      const changed = change.kind === 'gone' ? change.id : change.job.id
+      // Before the first answer any job may be one of the batch.
+      if (batch.data.peek()?.items.some((item) => item.job_id === changed) === false) return
+      due ??= setTimeout(() => {
+        due = undefined
+        batch.reload()
+      }, AGAIN_MS)
+    })
+    return () => {
+      unhear()
+      clearTimeout(due)
+    }
+  }, [batch])
+  // After a gap, or while there is no stream.
+  useReloadOn(`${greetings.value} ${polls.value}`, batch.reload)
+  return batch
 }

@@ -1,20 +1,19 @@
 /** What all jobs made, newest first: by kind, since when, by node; the pages load as the eye reaches them. */
-import { useMemo } from 'preact/hooks'
+import { useEffect, useMemo } from 'preact/hooks'
 import { toMoment } from '../../api/filter.ts'
-import { type GalleryOutput, listOutputs } from '../../api/outputs.ts'
-import { EmptyState } from '../../components/empty-state.tsx'
-import { ErrorBox } from '../../components/error-box.tsx'
+import { type GalleryOutput, listOutputs } from '../../api/jobs.ts'
 import { Icon } from '../../components/icon.tsx'
-import { Thumb } from '../../components/media/thumb.tsx'
-import { Skeleton } from '../../components/skeleton.tsx'
+import { downloadUrl, Media, Thumb } from '../../components/media/media.tsx'
+import { Dialog } from '../../components/overlay/dialog.tsx'
+import { EmptyState, ErrorBox, Skeleton } from '../../components/state.tsx'
 import { VirtualGrid } from '../../components/table/virtual-grid.tsx'
-import { FilterLinks } from '../../components/tabs/page-tabs.tsx'
-import { Words } from '../../components/words.tsx'
+import { FilterLinks } from '../../components/tabs/tabs.tsx'
+import { Ago, Words } from '../../components/text.tsx'
 import { hrefOf, query, setQuery } from '../../routes.ts'
 import { serverNow } from '../../state/clock.ts'
 import { type Page, usePages } from '../../state/pages.ts'
+import { formatBytes } from '../../text/format.ts'
 import { toMarkedText } from '../../text/marks.ts'
-import { OutputDialog } from './output-dialog.tsx'
 
 const TYPES = { '': 'All', image: 'Pictures', video: 'Videos', audio: 'Sounds', text: 'Texts' } as const
 const SINCE = { '': 'Any time', '24h': 'Last day', '7d': 'Last week' } as const
@@ -150,5 +149,51 @@ function NoOutputs({ isFiltered }: { readonly isFiltered: boolean }) {
         Run a workflow
       </a>
     </EmptyState>
+  )
+}
+
+interface OutputDialogProps {
+  readonly output: GalleryOutput
+  readonly onMove: (by: 1 | -1) => void
+  readonly onClose: () => void
+}
+
+/** One output, large; arrows lead to its neighbours. */
+export function OutputDialog({ output, onMove, onClose }: OutputDialogProps) {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key] as 1 | -1 | undefined
+      if (step !== undefined && !(event.target instanceof HTMLMediaElement)) onMove(step)
+    }
+    document.addEventListener('keydown', onKey)
+    return () => document.removeEventListener('keydown', onKey)
+  }, [onMove])
+  return (
+    <Dialog title={toMarkedText(output.name)} size="large" onClose={onClose}>
+      <div class="output-large">
+        <Media key={output.asset_id} item={output} />
+      </div>
+      <p class="row output-line">
+        <button type="button" class="icon-button" aria-label="Previous" onClick={() => onMove(-1)}>
+          <Icon name="left" />
+        </button>
+        <button type="button" class="icon-button" aria-label="Next" onClick={() => onMove(1)}>
+          <Icon name="right" />
+        </button>
+        <a href={hrefOf(`/jobs/${output.job_id}#result`)}>
+          <Words text={output.job_title === '' ? 'its job' : output.job_title} />
+        </a>
+        <span class="dim">
+          {formatBytes(output.size_bytes)} · <Ago at={output.created_at} />
+        </span>
+        <span class="top-line-space" />
+        <a class="button" href={hrefOf(`/run?from=${output.job_id}`)}>
+          Run again…
+        </a>
+        <a class="button" href={downloadUrl(output.asset_id)} download={toMarkedText(output.name)}>
+          <Icon name="down" /> Download
+        </a>
+      </p>
+    </Dialog>
   )
 }

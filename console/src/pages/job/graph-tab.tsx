@@ -1,20 +1,22 @@
 /** The graph of the job, lit by its run, and the same nodes as a table. */
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
-import type { JobDetail } from '../../api/job-detail.ts'
+import { stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
+import type { JobDetail, NodeSpan, NodeState } from '../../api/job-detail.ts'
 import { getLayout, getWorkflow } from '../../api/jobs.ts'
-import { Loaded } from '../../components/loaded.tsx'
-import { Skeleton } from '../../components/skeleton.tsx'
+import { Icon } from '../../components/icon.tsx'
+import { Media } from '../../components/media/media.tsx'
+import { Loaded, Skeleton, type StateLook, StatePill } from '../../components/state.tsx'
+import { TableWrap } from '../../components/table/plain-table.tsx'
+import { Duration, Words } from '../../components/text.tsx'
 import { GraphCanvas, type GraphHandle } from '../../graph/graph-canvas.tsx'
 import { type Heat, placeGraph } from '../../graph/scene.ts'
-import { readWorkflow, type WorkflowGraph } from '../../graph/workflow-graph.ts'
+import { type GraphNode, readWorkflow, type WorkflowGraph } from '../../graph/workflow-graph.ts'
 import { useKeys } from '../../keys/keys.ts'
 import { decode, hash, setHash } from '../../routes.ts'
 import { second } from '../../state/clock.ts'
 import { useResource } from '../../state/resource.ts'
 import { plural } from '../../text/format.ts'
-import { NodePanel } from './node-panel.tsx'
-import { NodeTable } from './node-table.tsx'
 import type { WatchedJob } from './use-job.ts'
 
 interface GraphTabProps {
@@ -133,4 +135,166 @@ function Graph({ graph, placed, detail, watched }: GraphProps) {
       <NodeTable graph={graph} spans={spans} chosen={chosen} onChoose={choose} />
     </div>
   )
+}
+
+interface NodePanelProps {
+  readonly node: GraphNode
+  readonly detail: JobDetail
+  readonly span: NodeSpan | undefined
+  readonly onClose: () => void
+}
+
+/** One node: what went in, what came out, how long it took. */
+export function NodePanel({ node, detail, span, onClose }: NodePanelProps) {
+  const outputs = detail.outputs_list.filter(({ node_id }) => node_id === node.id)
+  const isFailed = detail.status === 'failed' && detail.error?.node_id === node.id
+  return (
+    <aside class="node-panel" aria-label={`Node ${node.id}`}>
+      <div class="section-head">
+        <h2>
+          <Words text={node.title ?? node.classType} />
+        </h2>
+        <button type="button" class="icon-button" aria-label="Close node" onClick={onClose}>
+          <Icon name="cross" />
+        </button>
+      </div>
+      <p class="dim">
+        node {node.id} · <Words text={node.classType} />
+      </p>
+      <p class="row">
+        <NodeStateWord state={span?.state ?? 'waiting'} />
+        {span?.started_at != null && span.state !== 'cached' && <Duration from={span.started_at} to={span.ended_at} />}
+      </p>
+      {isFailed && (
+        <p class="failed-text">
+          <Words text={detail.error?.message ?? ''} />
+        </p>
+      )}
+      <h3>Inputs</h3>
+      <dl class="node-inputs">
+        {node.inputs.map(({ name, value, link }) => (
+          <div key={name}>
+            <dt>
+              <Words text={name} />
+            </dt>
+            <dd>
+              {link === null ? (
+                <Words text={typeof value === 'string' ? value : stringifyLosslessJson(value)} />
+              ) : (
+                <button
+                  type="button"
+                  class="link-button"
+                  onClick={() => setHash(`graph/${encodeURIComponent(link.from)}`)}
+                >
+                  from node {link.from}
+                </button>
+              )}
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {outputs.length > 0 && (
+        <>
+          <h3>Outputs</h3>
+          <div class="stack">
+            {outputs.map((output) => (
+              <Media key={output.asset_id} item={output} />
+            ))}
+          </div>
+        </>
+      )}
+      <p>
+        <button type="button" class="link-button" onClick={() => setHash(`logs/${encodeURIComponent(node.id)}`)}>
+          Its log lines
+        </button>
+      </p>
+    </aside>
+  )
+}
+
+interface NodeTableProps {
+  readonly graph: WorkflowGraph
+  readonly spans: ReadonlyMap<string, NodeSpan>
+  readonly chosen: string | null
+  readonly onChoose: (id: string) => void
+}
+
+/** More rows than this make the page slow to no use: the picture and its search go on. */
+const MAX_ROWS = 500
+
+/** The nodes as a table: the equal of the picture, in the same order, with state and time. */
+export function NodeTable({ graph, spans, chosen, onChoose }: NodeTableProps) {
+  const rows = graph.nodes.slice(0, MAX_ROWS)
+  return (
+    <TableWrap label="Nodes">
+      <table class="plain-table">
+        <caption class="unseen">Nodes</caption>
+        <thead>
+          <tr>
+            <th scope="col">Node</th>
+            <th scope="col">Title</th>
+            <th scope="col" class="class-cell">
+              Class
+            </th>
+            <th scope="col">State</th>
+            <th scope="col" class="right">
+              Time
+            </th>
+            <th scope="col" class="right">
+              Outputs
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ id, title, classType }) => {
+            const span = spans.get(id)
+            return (
+              <tr key={id} aria-current={id === chosen ? 'true' : undefined}>
+                <td>
+                  <button type="button" class="link-button" onClick={() => onChoose(id)}>
+                    <Words text={id} />
+                  </button>
+                </td>
+                <td>
+                  <Words text={title ?? ''} />
+                </td>
+                <td class="dim class-cell">
+                  <Words text={classType} />
+                </td>
+                <td>
+                  <NodeStateWord state={span?.state ?? 'waiting'} />
+                </td>
+                <td class="right">
+                  {span?.state === 'cached' ? (
+                    '–'
+                  ) : (
+                    <Duration from={span?.started_at ?? null} to={span?.ended_at ?? null} />
+                  )}
+                </td>
+                <td class="right number">{span === undefined || span.outputs === 0 ? '' : span.outputs}</td>
+              </tr>
+            )
+          })}
+        </tbody>
+      </table>
+      {graph.nodes.length > MAX_ROWS && (
+        <p class="dim">
+          The first {MAX_ROWS} of {graph.nodes.length}; the search above finds the others.
+        </p>
+      )}
+    </TableWrap>
+  )
+}
+
+const LOOKS: Readonly<Record<NodeState, StateLook>> = {
+  waiting: ['clock', 'waiting', 'queued'],
+  running: ['play', 'running', 'running'],
+  done: ['check', 'done', 'succeeded'],
+  cached: ['copy', 'cached', 'queued'],
+  failed: ['cross', 'failed', 'failed'],
+  skipped: ['stop', 'not run', 'canceled'],
+}
+
+export function NodeStateWord({ state }: { readonly state: NodeState }) {
+  return <StatePill look={LOOKS[state]} />
 }

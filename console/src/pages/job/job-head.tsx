@@ -1,18 +1,15 @@
 /** What the job is and how it stands, the reason first: why it failed, or why it waits. */
 import type { JobDetail } from '../../api/job-detail.ts'
 import { isCancelable, isEnded } from '../../api/summary.ts'
-import { Ago, Duration, Money } from '../../components/figures.tsx'
 import { Icon } from '../../components/icon.tsx'
-import { Id } from '../../components/id.tsx'
-import { jobName, jobTrail } from '../../components/jobs/job-name.tsx'
-import { Progress } from '../../components/jobs/progress.tsx'
+import { jobName, jobTrail, Progress } from '../../components/jobs/job-parts.tsx'
 import { Menu } from '../../components/overlay/menu.tsx'
-import { StatusPill } from '../../components/status-pill.tsx'
-import { Words } from '../../components/words.tsx'
-import { hrefOf, navigate } from '../../routes.ts'
+import { StatusPill } from '../../components/state.tsx'
+import { Ago, Duration, Id, Money, Words } from '../../components/text.tsx'
+import { hrefOf, navigate, setHash } from '../../routes.ts'
 import { cancelOne, rerunOne } from '../../state/deeds.ts'
 import { listAddress } from '../../state/visited-list.ts'
-import { FailureBox } from './failure-box.tsx'
+import { plural } from '../../text/format.ts'
 import { WaitBox } from './wait-box.tsx'
 
 export function JobHead({ detail, zip }: { readonly detail: JobDetail; readonly zip: string }) {
@@ -114,4 +111,70 @@ function Charge({ detail }: { readonly detail: JobDetail }) {
       <Money usd={price.held_usd} /> held
     </span>
   )
+}
+
+/** Why it failed: the message, the node, what to do next, and whether others failed so. */
+function FailureBox({ detail }: { readonly detail: JobDetail }) {
+  const { error } = detail
+  if (error === null) return null
+  const advice = nextStep(error.code)
+  return (
+    <div class="failure" role="group" aria-label="Failure">
+      <p class="failure-message">
+        <Icon name="warn" />
+        <span>
+          <Words text={error.message} />
+        </span>
+      </p>
+      <p class="failure-line">
+        {error.node_id !== null && (
+          <span>
+            at{' '}
+            <button
+              type="button"
+              class="link-button"
+              onClick={() => setHash(`graph/${encodeURIComponent(error.node_id ?? '')}`)}
+            >
+              node {error.node_id}
+              {error.class_type !== null && `, ${error.class_type}`}
+            </button>
+          </span>
+        )}
+        <span class="chip">{error.code}</span>
+        {(error.others_with_code ?? 0) > 0 && (
+          <a href={hrefOf(`/jobs?status=failed&since=7d&code=${encodeURIComponent(error.code)}`)}>
+            {plural(error.others_with_code ?? 0, 'other')} this week →
+          </a>
+        )}
+      </p>
+      {advice !== null && <p class="failure-advice">Next: {advice}</p>}
+      {error.traceback !== null && error.traceback !== '' && (
+        <details>
+          <summary>Traceback</summary>
+          <pre class="media-text" tabIndex={0} aria-label="Traceback">
+            <Words text={error.traceback} isBlock />
+          </pre>
+        </details>
+      )}
+    </div>
+  )
+}
+
+/** What to do about a failure, by its code. A code that is not here has no advice: its message says what there is to say. */
+const STEPS: Readonly<Record<string, string>> = {
+  out_of_memory: 'a smaller picture, tile or batch, or an engine with more memory.',
+  node_execution_error: 'look at this node’s inputs in the graph, change them, and run it again.',
+  execution_error: 'look at this node’s inputs in the graph, change them, and run it again.',
+  machine_fault: 'run it again when the engine is mended: its disk, driver or a library failed, not the workflow.',
+  timeout: 'fewer steps or a smaller picture; an operator can allow more time.',
+  worker_lost: 'run it again: the process that ran it went away three times, which is rarely the workflow’s doing.',
+  engine_lost: 'run it again: the engine went away while it ran.',
+  credentials_lost: 'submit it again with its credentials: they are kept in memory only and a restart took them.',
+  invalid_workflow: 'open the workflow and correct what the message names.',
+  missing_weights: 'install the weights on an engine, or choose others.',
+  insufficient_credits: 'add credit to the account, then run it again.',
+}
+
+function nextStep(code: string): string | null {
+  return STEPS[code] ?? null
 }

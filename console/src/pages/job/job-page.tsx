@@ -2,19 +2,16 @@
 import type { JobDetail } from '../../api/job-detail.ts'
 import { zipHref } from '../../api/jobs.ts'
 import { isCancelable, type JobStatus } from '../../api/summary.ts'
-import { BASE } from '../../base.ts'
-import { EmptyState } from '../../components/empty-state.tsx'
-import { jobName } from '../../components/jobs/job-name.tsx'
-import { Loaded } from '../../components/loaded.tsx'
-import { Skeleton } from '../../components/skeleton.tsx'
+import { InputFiles, jobName } from '../../components/jobs/job-parts.tsx'
+import { EmptyState, Loaded, Skeleton } from '../../components/state.tsx'
 import { TabPanel, Tabs } from '../../components/tabs/tabs.tsx'
+import { Duration, KeyValue, Moment, Money, Words } from '../../components/text.tsx'
 import { useKeys } from '../../keys/keys.ts'
 import { lazy } from '../../lazy.tsx'
-import { hash, hrefOf, navigate, setHash } from '../../routes.ts'
+import { BASE, hash, hrefOf, navigate, setHash } from '../../routes.ts'
 import { cancelOne } from '../../state/deeds.ts'
 import { listAddress, neighbour } from '../../state/visited-list.ts'
 import { toMarkedText } from '../../text/marks.ts'
-import { DetailsTab } from './details-tab.tsx'
 import { JobHead } from './job-head.tsx'
 import { ResultTab } from './result-tab.tsx'
 import { useJob, type WatchedJob } from './use-job.ts'
@@ -140,5 +137,76 @@ function GoneJob() {
         </a>
       </EmptyState>
     </section>
+  )
+}
+
+/** Everything else that is known: metadata, inputs, attempts with their reasons, price, and the same as raw JSON. */
+export function DetailsTab({ detail }: { readonly detail: JobDetail }) {
+  const pairs = Object.entries(detail.metadata)
+  return (
+    <div class="details">
+      <section class="card" aria-labelledby="details-job">
+        <h2 id="details-job">Job</h2>
+        <KeyValue
+          pairs={[
+            ['Id', <code key="id">{detail.id}</code>],
+            ['Submitted', <Moment key="at" at={detail.created_at} />],
+            ['Started', detail.started_at === null ? null : <Moment key="at" at={detail.started_at} />],
+            ['Ended', detail.completed_at === null ? null : <Moment key="at" at={detail.completed_at} />],
+            ['Kept until', <Moment key="at" at={detail.expires_at} />],
+            ['Client', detail.client === null ? null : <Words key="client" text={detail.client} />],
+            ['Key', detail.idempotency_key === null ? null : <Words key="key" text={detail.idempotency_key} />],
+            [
+              'Batch',
+              detail.batch_id === null ? null : (
+                <a key="batch" href={hrefOf(`/batches/${detail.batch_id}`)}>
+                  all jobs that came with it
+                </a>
+              ),
+            ],
+            ['Pool', <Words key="pool" text={detail.pool} />],
+            ['Engine', detail.engine === null ? null : <Words key="engine" text={detail.engine} />],
+            ['Priority', String(detail.priority)],
+            ['Held', detail.price?.held_usd == null ? null : <Money key="held" usd={detail.price.held_usd} />],
+            ['Charged', detail.price?.charged_usd == null ? null : <Money key="paid" usd={detail.price.charged_usd} />],
+          ]}
+        />
+      </section>
+      <section class="card" aria-labelledby="details-metadata">
+        <h2 id="details-metadata">Metadata</h2>
+        {pairs.length === 0 ? (
+          <p class="dim">none</p>
+        ) : (
+          <KeyValue
+            pairs={pairs.map(([key, value]) => [
+              key,
+              <a key={key} href={hrefOf(`/jobs?${new URLSearchParams({ [`meta.${key}`]: value })}`)}>
+                <Words text={value} />
+              </a>,
+            ])}
+          />
+        )}
+      </section>
+      <section class="card" aria-labelledby="details-inputs">
+        <h2 id="details-inputs">Inputs</h2>
+        <InputFiles job={detail} isOwn />
+      </section>
+      <section class="card" aria-labelledby="details-attempts">
+        <h2 id="details-attempts">Attempts</h2>
+        {detail.attempts.length === 0 && <p class="dim">not started yet</p>}
+        <ol class="plain-list">
+          {detail.attempts.map((attempt, index) => (
+            <li key={index}>
+              <span class="number dim">{attempt.number}</span>
+              <span>{attempt.engine === null ? '–' : <Words text={attempt.engine} />}</span>
+              <Duration from={attempt.from} to={attempt.to} />
+              <span class="dim">
+                <Words text={attempt.why} />
+              </span>
+            </li>
+          ))}
+        </ol>
+      </section>
+    </div>
   )
 }

@@ -2,11 +2,11 @@
 import { useSignal } from '@preact/signals'
 import type { JobDetail, Output } from '../../api/job-detail.ts'
 import { isEnded } from '../../api/summary.ts'
-import { Boundary, RawJson } from '../../boundary.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { downloadUrl, kindOf, Media } from '../../components/media/media.tsx'
 import { Dialog } from '../../components/overlay/dialog.tsx'
-import { Words } from '../../components/words.tsx'
+import { Words } from '../../components/text.tsx'
+import { Boundary, RawJson } from '../../lazy.tsx'
 import { formatBytes } from '../../text/format.ts'
 import { toMarkedText } from '../../text/marks.ts'
 

@@ -1,6 +1,6 @@
 /** When each node ran: bars over a common line of time, long idle stretches compressed. */
 import type { JobDetail, NodeSpan } from '../../api/job-detail.ts'
-import { Words } from '../../components/words.tsx'
+import { Words } from '../../components/text.tsx'
 import { setHash } from '../../routes.ts'
 import { second } from '../../state/clock.ts'
 import { formatSpan, plural } from '../../text/format.ts'

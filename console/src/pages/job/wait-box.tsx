@@ -1,7 +1,7 @@
 /** Why it waits: its place, what it needs, which engines have that, which limit holds it, and about how long. */
 import type { Wait, WaitEngine } from '../../api/job-detail.ts'
-import { ordinal } from '../../components/jobs/job-name.tsx'
-import { Words } from '../../components/words.tsx'
+import { ordinal } from '../../components/jobs/job-parts.tsx'
+import { Words } from '../../components/text.tsx'
 import { formatEstimate } from '../../text/format.ts'
 
 const REASONS: Readonly<Record<Wait['reason'], string>> = {

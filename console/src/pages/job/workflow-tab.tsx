@@ -2,14 +2,11 @@
 import { useState } from 'preact/hooks'
 import { parseLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import { getWorkflow } from '../../api/jobs.ts'
-import { CopyButton } from '../../components/copy-button.tsx'
 import { JsonTree } from '../../components/json/json-tree.tsx'
-import { Loaded } from '../../components/loaded.tsx'
-import { Skeleton } from '../../components/skeleton.tsx'
-import { Words } from '../../components/words.tsx'
+import { Loaded, Skeleton } from '../../components/state.tsx'
+import { CopyButton, saveText, Words } from '../../components/text.tsx'
 import { useResource } from '../../state/resource.ts'
 import { indentJson } from '../../text/indent-json.ts'
-import { saveText } from '../../text/save-file.ts'
 
 export function WorkflowTab({ id }: { readonly id: string }) {
   const [isRaw, setRaw] = useState(false)

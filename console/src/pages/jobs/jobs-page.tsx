@@ -2,20 +2,20 @@
 import { signal } from '@preact/signals'
 import { useCallback, useMemo } from 'preact/hooks'
 import { describeFilter, isEmptyFilter, readFilter, writeFilter } from '../../api/filter.ts'
-import { EmptyState } from '../../components/empty-state.tsx'
-import { ErrorBox } from '../../components/error-box.tsx'
-import { Skeleton } from '../../components/skeleton.tsx'
+import { zipHref } from '../../api/jobs.ts'
+import { isCancelable } from '../../api/summary.ts'
+import { EmptyState, ErrorBox, Skeleton } from '../../components/state.tsx'
 import { DataTable, step } from '../../components/table/data-table.tsx'
-import { Words } from '../../components/words.tsx'
+import { showToast, Words } from '../../components/text.tsx'
 import { useKeys } from '../../keys/keys.ts'
-import { hrefOf, navigate, query, setQuery } from '../../routes.ts'
+import { BASE, hrefOf, navigate, query, setQuery } from '../../routes.ts'
 import { cancelMany, cancelOne, rerunOne } from '../../state/deeds.ts'
+import { jobOf } from '../../state/live/live.ts'
 import { rememberList } from '../../state/visited-list.ts'
 import { plural } from '../../text/format.ts'
 import { FilterBar } from './filter-bar.tsx'
 import { JobRow } from './job-row.tsx'
 import { PeekPanel } from './peek-panel.tsx'
-import { downloadJobs, SelectionBar } from './selection-bar.tsx'
 import { useJobList } from './use-job-list.ts'
 
 const COLUMNS = [
@@ -158,5 +158,69 @@ function NoJobs({ filter }: { readonly filter: ReturnType<typeof readFilter> }) 
         Clear the filter
       </a>
     </EmptyState>
+  )
+}
+
+// What can be done to the rows that were chosen.
+
+/** The service takes no more in one archive. */
+const MAX_ZIPPED = 100
+
+function hasOutputs(id: string): boolean {
+  return (jobOf(id)?.outputs ?? 0) > 0
+}
+
+/** What these jobs made, as one file. */
+export function downloadJobs(ids: readonly string[]): void {
+  const made = ids.filter(hasOutputs)
+  if (made.length === 0) return showToast('There is nothing to download: no outputs.')
+  if (made.length > MAX_ZIPPED) return showToast(`One archive takes at most ${MAX_ZIPPED} jobs.`)
+  const link = document.createElement('a')
+  link.href = zipHref(BASE, made)
+  link.download = ''
+  link.click()
+}
+
+interface SelectionBarProps {
+  readonly chosen: readonly string[]
+  readonly onClear: () => void
+  readonly onRerun: (id: string) => Promise<string | null>
+}
+
+export function SelectionBar({ chosen, onClear, onRerun }: SelectionBarProps) {
+  if (chosen.length === 0) return null
+  const cancelable = chosen.filter((id) => isCancelable(jobOf(id)?.status ?? 'expired'))
+  const withOutputs = chosen.filter(hasOutputs)
+  async function rerunAll(): Promise<void> {
+    let count = 0
+    for (const id of chosen) if ((await onRerun(id)) !== null) count++
+    if (count > 0) showToast(`${plural(count, 'job')} submitted again.`)
+    onClear()
+  }
+  return (
+    <div class="selection-bar" role="region" aria-label="Selection">
+      <strong>{plural(chosen.length, 'job')} selected</strong>
+      {cancelable.length > 0 && (
+        <button type="button" class="button danger" onClick={() => void cancelMany(cancelable).then(onClear)}>
+          Cancel {cancelable.length}…
+        </button>
+      )}
+      <button type="button" class="button" onClick={() => void rerunAll()}>
+        Run again {chosen.length}
+      </button>
+      {withOutputs.length > 0 && (
+        <button type="button" class="button" onClick={() => downloadJobs(withOutputs)}>
+          Download {withOutputs.length}
+        </button>
+      )}
+      {chosen.length === 2 && (
+        <a class="button" href={hrefOf(`/jobs/${chosen[0]}/diff/${chosen[1]}`)}>
+          Compare
+        </a>
+      )}
+      <button type="button" class="button" onClick={onClear}>
+        Clear
+      </button>
+    </div>
   )
 }

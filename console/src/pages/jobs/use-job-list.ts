@@ -6,7 +6,6 @@ import { fits, type JobFilter } from '../../api/filter.ts'
 import { listJobs } from '../../api/jobs.ts'
 import { type Counts, isEnded, type Summary } from '../../api/summary.ts'
 import { serverNow, setServerTime } from '../../state/clock.ts'
-import { retryMs } from '../../state/live/backoff.ts'
 import type { BookChange } from '../../state/live/job-book.ts'
 import {
   EMPTY_LIST,
@@ -19,6 +18,7 @@ import {
   takeNextPage,
 } from '../../state/live/job-list.ts'
 import { greetings, jobOf, keepShown, onJobChange, polls, takeSnapshot } from '../../state/live/live.ts'
+import { retryMs } from '../../state/live/stream-rules.ts'
 import { useReloadOn } from '../../state/resource.ts'
 
 const PAGE = 100

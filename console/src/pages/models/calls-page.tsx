@@ -2,17 +2,13 @@
 import { useSignal } from '@preact/signals'
 import { ApiError } from '../../api/client.ts'
 import { type CallRow, listCalls } from '../../api/models.ts'
-import { EmptyState } from '../../components/empty-state.tsx'
-import { ErrorBox } from '../../components/error-box.tsx'
-import { Ago, Duration, Money } from '../../components/figures.tsx'
-import { Loaded } from '../../components/loaded.tsx'
-import { Skeleton } from '../../components/skeleton.tsx'
-import { TableWrap } from '../../components/table/table-wrap.tsx'
-import { StateFilter } from '../../components/tabs/state-filter.tsx'
-import { Words } from '../../components/words.tsx'
+import { EmptyState, ErrorBox, Loaded, Skeleton } from '../../components/state.tsx'
+import { TableWrap } from '../../components/table/plain-table.tsx'
+import { StateFilter } from '../../components/tabs/tabs.tsx'
+import { Ago, Duration, Money, Words } from '../../components/text.tsx'
 import { hrefOf, query } from '../../routes.ts'
 import { useResource } from '../../state/resource.ts'
-import { ModelTabs } from './model-tabs.tsx'
+import { ModelTabs } from './models-page.tsx'
 
 const STATES = {
   '': 'All',

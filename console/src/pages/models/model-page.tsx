@@ -1,24 +1,28 @@
 /** One model to try: a form from its schema, the price before the run, the call to take along. */
 import { useSignal } from '@preact/signals'
-import { useEffect, useMemo, useRef } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { ApiError } from '../../api/client.ts'
-import { getModelSchema, listModels, type ModelAnswer, type ModelSchema, runModel } from '../../api/models.ts'
-import { ErrorBox } from '../../components/error-box.tsx'
-import { Loaded } from '../../components/loaded.tsx'
-import { Skeleton } from '../../components/skeleton.tsx'
-import { Words } from '../../components/words.tsx'
-import { CopyAs } from '../../form/copy-as.tsx'
-import { RunBar } from '../../form/run-bar.tsx'
+import {
+  type Estimate,
+  estimateModel,
+  getModelSchema,
+  listModels,
+  type ModelAnswer,
+  type ModelSchema,
+  runModel,
+} from '../../api/models.ts'
+import { ErrorBox, Loaded, Skeleton } from '../../components/state.tsx'
+import { Words } from '../../components/text.tsx'
+import { type ClientLines, CopyAs, curlLines, needsKey, RunBar, serviceAddress } from '../../form/run-bar.tsx'
 import { beginDraft, draftOfText, readDraft } from '../../form/schema/schema-draft.ts'
 import { toSchemaTree } from '../../form/schema/schema-tree.ts'
 import { SchemaForm } from '../../form/schema-form.tsx'
 import { lazy } from '../../lazy.tsx'
 import { hash, hrefOf, setHash } from '../../routes.ts'
 import { useResource } from '../../state/resource.ts'
-import { plural } from '../../text/format.ts'
-import { modelLines } from './model-lines.ts'
+import { formatUsd, plural } from '../../text/format.ts'
+import { indentJson } from '../../text/indent-json.ts'
 import { ModelResult } from './model-result.tsx'
-import { useEstimate } from './use-estimate.ts'
 
 const JsonPane = lazy(() => import('../../form/json-pane.tsx').then((module) => module.JsonPane))
 
@@ -127,4 +131,46 @@ function Playground({ id, found, mayRun }: PlaygroundProps) {
       <ModelResult answer={answer.value} isBusy={isBusy.value} />
     </div>
   )
+}
+
+export function modelLines(id: string, inputText: string): ClientLines {
+  return {
+    curl: curlLines(`/v2/models/${id}`, inputText),
+    SDK: [
+      "import { comfy } from '@comfyorg/sdk'",
+      `// COMFY_ROUTER_BASE_URL=${serviceAddress()}${needsKey() ? ' and COMFY_API_KEY' : ''} in the environment`,
+      `const { data } = await comfy.models.run('${id}', ${indentJson(inputText)})`,
+    ].join('\n'),
+  }
+}
+
+/** What a call would cost, asked a moment after the last key. */
+const PAUSE_MS = 400
+
+/** null: the input is not whole yet. */
+export function useEstimate(id: string, inputText: string | null): string {
+  const [shown, setShown] = useState('')
+  useEffect(() => {
+    if (inputText === null) return setShown('')
+    let isGone = false
+    const show = (text: string) => !isGone && setShown(text)
+    const timer = setTimeout(() => {
+      estimateModel(id, inputText).then(
+        (estimate) => show(priceText(estimate)),
+        () => show(''),
+      )
+    }, PAUSE_MS)
+    return () => {
+      isGone = true
+      clearTimeout(timer)
+    }
+  }, [id, inputText])
+  return shown
+}
+
+function priceText({ source, amount, min_amount: least, max_amount: most }: Estimate): string {
+  if (source === 'exact' && amount !== undefined) return formatUsd(amount)
+  if (source === 'estimated' && least !== undefined && most !== undefined)
+    return `${formatUsd(least)} to ${formatUsd(most)}`
+  return 'price not known before the run'
 }

@@ -2,11 +2,10 @@
 import { useEffect, useState } from 'preact/hooks'
 import { isJsonObject, type JsonValue, parseLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import type { ModelAnswer } from '../../api/models.ts'
-import { EmptyState } from '../../components/empty-state.tsx'
-import { Money } from '../../components/figures.tsx'
 import { JsonTree } from '../../components/json/json-tree.tsx'
 import { kindOf } from '../../components/media/media.tsx'
-import { Words } from '../../components/words.tsx'
+import { EmptyState } from '../../components/state.tsx'
+import { Money, Words } from '../../components/text.tsx'
 import { toMarkedText } from '../../text/marks.ts'
 
 interface Shown {

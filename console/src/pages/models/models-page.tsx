@@ -1,14 +1,12 @@
 /** The models that can be called, by provider. */
 import { listModels, type ModelRow } from '../../api/models.ts'
-import { EmptyState } from '../../components/empty-state.tsx'
-import { Loaded } from '../../components/loaded.tsx'
-import { Skeleton } from '../../components/skeleton.tsx'
-import { Words } from '../../components/words.tsx'
+import { EmptyState, Loaded, Skeleton } from '../../components/state.tsx'
+import { PageTabs } from '../../components/tabs/tabs.tsx'
+import { Words } from '../../components/text.tsx'
 import { hrefOf, query, setQuery } from '../../routes.ts'
 import { useResource } from '../../state/resource.ts'
 import { plural } from '../../text/format.ts'
 import { toMarkedText } from '../../text/marks.ts'
-import { ModelTabs } from './model-tabs.tsx'
 
 const WAYS = { in: 'takes', out: 'gives' } as const
 type Way = keyof typeof WAYS
@@ -119,4 +117,10 @@ function byProvider(models: readonly ModelRow[]): ReadonlyMap<string, readonly M
   const groups = new Map<string, ModelRow[]>()
   for (const model of models) groups.set(model.provider, [...(groups.get(model.provider) ?? []), model])
   return groups
+}
+
+const PLACES = { models: ['/models', 'Models'], calls: ['/models/calls', 'Calls'] } as const
+
+export function ModelTabs({ here }: { readonly here: keyof typeof PLACES }) {
+  return <PageTabs label="Models and calls" places={Object.values(PLACES)} here={PLACES[here][0]} />
 }

@@ -1,9 +1,8 @@
 /** Who changed what, newest first. */
 import { type AuditRecord, listAudit } from '../../api/admin.ts'
-import { EmptyState } from '../../components/empty-state.tsx'
-import { Moment } from '../../components/figures.tsx'
+import { EmptyState } from '../../components/state.tsx'
 import { LoadedTable, type PlainColumn } from '../../components/table/plain-table.tsx'
-import { Words } from '../../components/words.tsx'
+import { Moment, Words } from '../../components/text.tsx'
 import { useResource } from '../../state/resource.ts'
 import { OperatorPage } from './operator-page.tsx'
 

@@ -1,15 +1,11 @@
 /** Deployments: their state, what they run, and how to start and stop them. */
 import { type Deployment, listDeployments, tellDeployment } from '../../api/admin.ts'
 import { ApiError } from '../../api/client.ts'
-import { EmptyState } from '../../components/empty-state.tsx'
-import { Loaded } from '../../components/loaded.tsx'
-import { confirm } from '../../components/overlay/confirm.tsx'
-import { showToast } from '../../components/overlay/toast.tsx'
-import { Skeleton } from '../../components/skeleton.tsx'
-import { Words } from '../../components/words.tsx'
+import { confirm } from '../../components/overlay/dialog.tsx'
+import { EmptyState, Loaded, Skeleton } from '../../components/state.tsx'
+import { showToast, Words } from '../../components/text.tsx'
 import { formatCount, plural } from '../../text/format.ts'
-import { OperatorPage } from './operator-page.tsx'
-import { usePolled } from './use-polled.ts'
+import { OperatorPage, usePolled } from './operator-page.tsx'
 
 export function DeploymentsPage() {
   const resource = usePolled('operator deployments', listDeployments)

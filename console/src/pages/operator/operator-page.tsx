@@ -1,6 +1,10 @@
 /** What every page of the operator has around it. */
 import type { ComponentChildren } from 'preact'
-import { PageTabs } from '../../components/tabs/page-tabs.tsx'
+import { useEffect } from 'preact/hooks'
+import { PageTabs } from '../../components/tabs/tabs.tsx'
+import { isWatched } from '../../state/live/presence.ts'
+import { openStream } from '../../state/live/stream.ts'
+import { type Resource, useResource } from '../../state/resource.ts'
 import { session } from '../../state/session.ts'
 
 const PLACES = {
@@ -28,4 +32,43 @@ export function OperatorPage({ here, title, children }: OperatorPageProps) {
       {children}
     </section>
   )
+}
+
+const EVERY_MS = 4000
+
+/** A question that is asked again every few seconds while somebody looks: nothing tells of these changes yet. */
+export function usePolled<Value>(key: string, load: (signal: AbortSignal) => Promise<Value>): Resource<Value> {
+  const resource = useResource(key, load)
+  useEffect(() => {
+    const timer = setInterval(() => {
+      if (isWatched.value) resource.reload()
+    }, EVERY_MS)
+    return () => clearInterval(timer)
+  }, [resource])
+  return resource
+}
+
+const PACE_MS = 1000
+
+/** Asks a question anew whenever something happens in the service, at most once a second, as long as somebody looks. */
+export function useServiceEvents(resource: Resource<unknown>): void {
+  const isSeen = isWatched.value
+  useEffect(() => {
+    if (!isSeen) return
+    let due: ReturnType<typeof setTimeout> | undefined
+    const close = openStream({
+      path: '/admin/v1/events',
+      onFrame: () => {
+        due ??= setTimeout(() => {
+          due = undefined
+          resource.reload()
+        }, PACE_MS)
+      },
+      onState: () => {},
+    })
+    return () => {
+      close()
+      clearTimeout(due)
+    }
+  }, [resource, isSeen])
 }

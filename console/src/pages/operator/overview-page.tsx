@@ -1,16 +1,14 @@
 /** The service at a glance: what is red comes first, then the queue by pool, then the engines. */
-import { getOverview, listEngines, listPools, type Pool } from '../../api/admin.ts'
-import { getSeries } from '../../api/admin-jobs.ts'
-import { Loaded } from '../../components/loaded.tsx'
-import { Skeleton } from '../../components/skeleton.tsx'
+import { getOverview, getSeries, listEngines, listPools, type Pool, type SeriesAnswer } from '../../api/admin.ts'
+import { BarSeries } from '../../components/bar-series.tsx'
+import { Loaded, Skeleton } from '../../components/state.tsx'
 import { type PlainColumn, PlainTable } from '../../components/table/plain-table.tsx'
-import { Words } from '../../components/words.tsx'
+import { Words } from '../../components/text.tsx'
 import { hrefOf } from '../../routes.ts'
-import { formatCount, formatSpan, plural } from '../../text/format.ts'
-import { EngineStateWord, engineOrder } from './engines/engine-state.tsx'
-import { OperatorPage } from './operator-page.tsx'
-import { ServiceSeries } from './service-series.tsx'
-import { usePolled } from './use-polled.ts'
+import { zoneName } from '../../state/preferences.ts'
+import { formatCount, formatSpan, formatTime, formatUsd, plural } from '../../text/format.ts'
+import { EngineStateWord, engineOrder } from './engines/engines-page.tsx'
+import { OperatorPage, usePolled } from './operator-page.tsx'
 
 const POOLS: readonly PlainColumn<Pool>[] = [
   { label: 'Pool', cell: ({ pool }) => <Words text={pool} /> },
@@ -103,5 +101,52 @@ function Figure({ value, word, status }: { readonly value: number; readonly word
       </strong>{' '}
       {word}
     </span>
+  )
+}
+
+const SHOWN = [
+  ['queued', 'Waiting, at most'],
+  ['running', 'Running, at most'],
+  ['succeeded', 'Succeeded'],
+  ['failed', 'Failed'],
+  ['spend', 'Spent'],
+] as const
+
+const asCount = (value: string) => formatCount(Number(value))
+
+/** The last hour in bars: what waited and ran, what came to which end, what was spent; from when on the process has looked. */
+export function ServiceSeries({ answer }: { readonly answer: SeriesAnswer }) {
+  const from = Date.parse(answer.from)
+  const keyAt = (index: number) => formatTime(from + index * answer.step_seconds * 1000, zoneName())
+  // All of them are looked at together.
+  const since = (answer.series[0]?.values ?? []).findIndex((value) => value !== null)
+  return (
+    <>
+      {since !== 0 && (
+        <p class="dim">
+          {since === -1 ? 'Nothing is known yet' : `Known from ${keyAt(since)} on`}: each process of the service looks
+          at all of it, and remembers what it saw since its own start.
+        </p>
+      )}
+      <div class="service-series">
+        {SHOWN.map(([name, label]) => {
+          const values = answer.series.find((series) => series.name === name)?.values ?? []
+          const isMoney = name === 'spend'
+          const hasAny = values.some((value) => value !== null && Number(value) !== 0)
+          if (isMoney && !hasAny) return null
+          return (
+            <section key={name} class="card" aria-label={label}>
+              <h3>{label}</h3>
+              <BarSeries
+                label={label}
+                unit="minutes"
+                format={isMoney ? formatUsd : asCount}
+                points={values.map((value, index) => ({ key: keyAt(index), usd: String(value ?? 0) }))}
+              />
+            </section>
+          )
+        })}
+      </div>
+    </>
   )
 }

@@ -1,13 +1,28 @@
 /** One input of a workflow, drawn by its kind; with several values, as a list of them. */
+import { useState } from 'preact/hooks'
+import { assetReference, uploadFile } from '../../api/assets.ts'
+import { ApiError } from '../../api/client.ts'
+import { FileButtons } from '../../components/files/file-buttons.tsx'
 import { Icon } from '../../components/icon.tsx'
+import { type MediaItem, Thumb } from '../../components/media/media.tsx'
+import { Words } from '../../components/text.tsx'
 import { joinValues, splitValues } from '../../form/batch.ts'
-import { FieldControl } from '../../form/field-control.tsx'
-import { FieldShell } from '../../form/field-shell.tsx'
+import { FieldControl, FieldShell } from '../../form/field-control.tsx'
 import { type Field, randomSeed } from '../../form/workflow-fields.ts'
 import { plural } from '../../text/format.ts'
 import { toMarkedText } from '../../text/marks.ts'
-import { FileInput } from './file-input.tsx'
-import { hasSeveral, keyOf, reading, setSeveral, setTyped, textOf } from './run-state.ts'
+import {
+  addFiles,
+  type ChosenFile,
+  filesOf,
+  hasSeveral,
+  keyOf,
+  reading,
+  removeFile,
+  setSeveral,
+  setTyped,
+  textOf,
+} from './run-state.ts'
 
 export function FieldInput({ field }: { readonly field: Field }) {
   const id = `field-${field.node}-${field.input}`.replaceAll(/\W/g, '-')
@@ -114,5 +129,84 @@ function ValueList({ field, id, isWrong, about }: ValueListProps) {
         )}
       </span>
     </div>
+  )
+}
+
+interface FileInputProps {
+  readonly field: Field
+  readonly id: string
+  readonly about: string | undefined
+}
+
+function toChosen(assetId: string, name: string, type: string): ChosenFile {
+  return { assetId, name, type, valueText: assetReference(assetId) }
+}
+
+/** A file for an input: uploaded at once, or one that the service has; its name can be typed as well. */
+function FileInput({ field, id, about }: FileInputProps) {
+  const [state, setState] = useState<'idle' | 'busy' | string>('idle')
+  const chosen = filesOf(field)
+  async function upload(list: readonly File[]): Promise<void> {
+    setState('busy')
+    try {
+      for (const file of list) {
+        const { id: assetId, name } = await uploadFile(file)
+        addFiles(field, [toChosen(assetId, name, file.type)])
+      }
+      setState('idle')
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      setState(error.message)
+    }
+  }
+  const take = (assets: readonly MediaItem[]) =>
+    addFiles(
+      field,
+      assets.map(({ asset_id: assetId, name, content_type: type }) => toChosen(assetId, name, type)),
+    )
+  return (
+    <>
+      <FileButtons
+        label={field.input}
+        media={field.media}
+        isSeveral={hasSeveral(field)}
+        isBusy={state === 'busy'}
+        onFiles={(list) => void upload(list)}
+        onAssets={take}
+      >
+        {chosen.length === 0 ? (
+          <input
+            id={id}
+            type="text"
+            spellcheck={false}
+            aria-describedby={about}
+            value={textOf(field)}
+            onInput={(event) => setTyped(field, event.currentTarget.value)}
+          />
+        ) : (
+          <span class="file-chips" id={id}>
+            {chosen.map((file) => (
+              <span key={file.assetId} class="file-chip">
+                <span class="file-chip-picture">
+                  <Thumb assetId={file.assetId} type={file.type} alt="" width={64} />
+                </span>
+                <span class="file-chip-name">
+                  <Words text={file.name} />
+                </span>
+                <button
+                  type="button"
+                  class="icon-button"
+                  aria-label={`Take away ${toMarkedText(file.name)}`}
+                  onClick={() => removeFile(field, file.assetId)}
+                >
+                  <Icon name="cross" />
+                </button>
+              </span>
+            ))}
+          </span>
+        )}
+      </FileButtons>
+      {state !== 'idle' && state !== 'busy' && <p class="failed-text field-note">{state}</p>}
+    </>
   )
 }

@@ -1,12 +1,17 @@
 /** What the form holds: the workflow, what was typed over it, and where it came from. In memory only. */
 import { batch, computed, signal } from '@preact/signals'
-import { getForm } from '../../api/forms.ts'
-import { getJob, getWorkflow } from '../../api/jobs.ts'
+import { convertWorkflow, getForm, getJob, getWorkflow } from '../../api/jobs.ts'
 import type { NodeClasses } from '../../api/node-classes.ts'
-import { convertWorkflow } from '../../api/workflows.ts'
 import { type BatchList, type BatchWay, countBatch, MAX_BATCH, readValues, splitValues } from '../../form/batch.ts'
-import { changeWorkflow, type InputChange } from '../../form/change-workflow.ts'
-import { type Field, type FieldGroup, readField, showValue, toFieldGroups } from '../../form/workflow-fields.ts'
+import {
+  changeWorkflow,
+  type Field,
+  type FieldGroup,
+  type InputChange,
+  readField,
+  showValue,
+  toFieldGroups,
+} from '../../form/workflow-fields.ts'
 import { readWorkflow } from '../../graph/workflow-graph.ts'
 
 export interface RunSource {

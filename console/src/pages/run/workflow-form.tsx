@@ -1,27 +1,25 @@
 /** The form itself: what matters first, the rest folded, the whole as JSON; beside it what it makes. */
-import { useSignal } from '@preact/signals'
-import { useState } from 'preact/hooks'
-import { rerun } from '../../api/jobs.ts'
-import { ErrorBox } from '../../components/error-box.tsx'
-import { Words } from '../../components/words.tsx'
-import { type BatchWay, toBatch } from '../../form/batch.ts'
-import { changeWorkflow } from '../../form/change-workflow.ts'
-import { CopyAs } from '../../form/copy-as.tsx'
-import { RunBar } from '../../form/run-bar.tsx'
-import type { FieldGroup } from '../../form/workflow-fields.ts'
+import { signal, useSignal } from '@preact/signals'
+import { useRef, useState } from 'preact/hooks'
+import { ApiError } from '../../api/client.ts'
+import { listForms, rerun, saveForm } from '../../api/jobs.ts'
+import { confirm } from '../../components/overlay/dialog.tsx'
+import { ErrorBox } from '../../components/state.tsx'
+import { showToast, Words } from '../../components/text.tsx'
+import { type BatchWay, jobsPrice, toBatch } from '../../form/batch.ts'
+import { type ClientLines, CopyAs, curlLines, needsKey, RunBar, serviceAddress } from '../../form/run-bar.tsx'
+import { changeWorkflow, type FieldGroup, type InputChange } from '../../form/workflow-fields.ts'
 import { lazy } from '../../lazy.tsx'
 import { hash, hrefOf, navigate, setHash } from '../../routes.ts'
 import { submitWorkflow } from '../../state/deeds.ts'
 import { takeSnapshot } from '../../state/live/live.ts'
 import { session } from '../../state/session.ts'
 import { plural } from '../../text/format.ts'
+import { indentJson } from '../../text/indent-json.ts'
+import { toMarkedText } from '../../text/marks.ts'
 import { FieldInput } from './field-input.tsx'
-import { jobsPrice } from './jobs-price.ts'
 import { RunResult } from './run-result.tsx'
 import { changedText, groups, jobCount, open, type RunSource, reading, source, way } from './run-state.ts'
-import { SaveForm } from './save-form.tsx'
-import { createBatch } from './submit-batch.ts'
-import { workflowLines } from './workflow-lines.ts'
 
 const JsonPane = lazy(() => import('../../form/json-pane.tsx').then((module) => module.JsonPane))
 
@@ -209,4 +207,110 @@ function WayChoice() {
       ))}
     </fieldset>
   )
+}
+
+function workflowLines(workflowText: string): ClientLines {
+  const settings = `ATELIER_BASE_URL=${serviceAddress()}`
+  const file = ["cat > workflow.json <<'JSON'", indentJson(workflowText), 'JSON'].join('\n')
+  return {
+    curl: curlLines('/api/v2/jobs', `{"workflow":${workflowText}}`),
+    SDK: [
+      "import { Comfy } from '@comfyorg/sdk'",
+      `process.env.COMFY_BASE_URL = '${serviceAddress()}'`,
+      ...(needsKey() ? ['// COMFY_API_KEY in the environment'] : []),
+      '// workflow.json: this form’s workflow, from the command line’s lines or the JSON view',
+      "const job = await new Comfy().run(await new Comfy().workflows.fromFile('workflow.json'))",
+    ].join('\n'),
+    'command line': `${file}\n${settings} npx atelier run workflow.json --out results`,
+  }
+}
+
+interface BatchState {
+  readonly total: number
+  /** Newest first. */
+  readonly ids: readonly string[]
+  /** Refused and not made yet. */
+  readonly left: readonly (readonly InputChange[])[]
+  readonly error: ApiError | null
+  readonly isBusy: boolean
+}
+
+const IDLE: BatchState = { total: 0, ids: [], left: [], error: null, isBusy: false }
+
+type Submit = (changes: readonly InputChange[]) => Promise<string>
+
+/** Submits the jobs of a form one after the other, so that they wait in the order of their lists. What is refused stops it. */
+function createBatch() {
+  const state = signal<BatchState>(IDLE)
+  let last: Submit | null = null
+  async function submit(jobs: readonly (readonly InputChange[])[], one: Submit): Promise<void> {
+    if (state.value.isBusy) return
+    last = one
+    state.value = { ...state.value, total: jobs.length, left: jobs, error: null, isBusy: true }
+    for (const [index, changes] of jobs.entries()) {
+      try {
+        const id = await one(changes)
+        state.value = { ...state.value, ids: [id, ...state.value.ids], left: jobs.slice(index + 1) }
+      } catch (error) {
+        state.value = { ...state.value, isBusy: false, error: error instanceof ApiError ? error : null }
+        if (!(error instanceof ApiError)) throw error
+        return
+      }
+    }
+    state.value = { ...state.value, isBusy: false }
+  }
+  return {
+    state,
+    submit,
+    /** Those that are left, as they were when the others were submitted. */
+    resume: () => (last === null ? undefined : submit(state.value.left, last)),
+  }
+}
+
+/** Keeps the form, as it is filled in, under a name: it can then be opened by its address. */
+function SaveForm({ name: known }: { readonly name: string }) {
+  const field = useRef<HTMLInputElement>(null)
+  const mine = useSignal(known)
+  async function save(): Promise<void> {
+    const name = field.current?.value.trim() ?? ''
+    if (name === '') return field.current?.focus()
+    try {
+      const isOther = name !== mine.value && (await listForms()).forms.some((form) => form.name === name)
+      if (isOther && !(await mayReplace(name))) return
+      await saveForm(name, { workflow_text: changedText() })
+      mine.value = name
+      showToast(`Saved as ${name}.`)
+    } catch (thrown) {
+      if (!(thrown instanceof ApiError)) throw thrown
+      showToast(thrown.message)
+    }
+  }
+  return (
+    <div class="save-form">
+      <input
+        ref={field}
+        type="text"
+        class="save-name"
+        placeholder="name"
+        aria-label="Name to save as"
+        maxLength={80}
+        defaultValue={known}
+        onKeyDown={(event) => {
+          if (event.key === 'Enter') void save()
+        }}
+      />
+      <button type="button" class="button" onClick={() => void save()}>
+        Save
+      </button>
+    </div>
+  )
+}
+
+function mayReplace(name: string): Promise<boolean> {
+  return confirm({
+    title: `Replace “${toMarkedText(name)}”?`,
+    text: 'There is a saved form of this name. What it holds is lost.',
+    deed: 'Replace',
+    isDangerous: true,
+  })
 }

@@ -1,7 +1,7 @@
 /** Choices of this browser, signing out, and what this service is. */
 import type { Signal } from '@preact/signals'
-import { BASE, BUILD } from '../../base.ts'
-import { KeyValue } from '../../components/key-value.tsx'
+import { KeyValue } from '../../components/text.tsx'
+import { BASE, BUILD } from '../../routes.ts'
 import { density, shortcuts, theme, zone } from '../../state/preferences.ts'
 import { session, signOut } from '../../state/session.ts'
 

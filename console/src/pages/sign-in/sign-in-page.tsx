@@ -1,7 +1,7 @@
 /** A key or token, once. Its text is kept nowhere: the field is emptied before the answer is known. */
 import { useRef, useState } from 'preact/hooks'
 import { ApiError } from '../../api/client.ts'
-import { ErrorBox } from '../../components/error-box.tsx'
+import { ErrorBox } from '../../components/state.tsx'
 import { navigate, query } from '../../routes.ts'
 import { session, signIn } from '../../state/session.ts'
 

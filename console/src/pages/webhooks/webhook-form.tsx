@@ -1,9 +1,9 @@
 /** What a webhook is: its address, and what it is told of. */
 import { useSignal } from '@preact/signals'
 import { ApiError } from '../../api/client.ts'
-import type { Webhook, WebhookWish } from '../../api/webhooks.ts'
-import { ErrorBox } from '../../components/error-box.tsx'
+import type { Delivery, Webhook, WebhookWish } from '../../api/webhooks.ts'
 import { Dialog } from '../../components/overlay/dialog.tsx'
+import { ErrorBox, type StateLook, StatePill } from '../../components/state.tsx'
 
 const EVENTS: Readonly<Record<string, string>> = {
   'job.succeeded': 'a job succeeded',
@@ -119,4 +119,25 @@ export function WebhookForm({ webhook, onClose, save }: WebhookFormProps) {
       </form>
     </Dialog>
   )
+}
+
+const WEBHOOK_LOOKS: Readonly<Record<Webhook['status'] | 'failing', StateLook>> = {
+  enabled: ['check', 'On', 'succeeded'],
+  failing: ['warn', 'Failing', 'canceling'],
+  paused: ['pause', 'Paused', 'queued'],
+  disabled: ['stop', 'Disabled', 'failed'],
+}
+
+export function WebhookState({ webhook: { status, failing_since: since } }: { readonly webhook: Webhook }) {
+  return <StatePill look={WEBHOOK_LOOKS[status === 'enabled' && since !== null ? 'failing' : status]} />
+}
+
+const DELIVERY_LOOKS: Readonly<Record<Delivery['status'], StateLook>> = {
+  pending: ['clock', 'Waiting', 'queued'],
+  delivered: ['check', 'Delivered', 'succeeded'],
+  failed: ['cross', 'Given up', 'failed'],
+}
+
+export function DeliveryState({ status }: { readonly status: Delivery['status'] }) {
+  return <StatePill look={DELIVERY_LOOKS[status]} />
 }

@@ -1,16 +1,12 @@
 /** The webhooks of the account. */
 import { createWebhook, listWebhooks, type Webhook } from '../../api/webhooks.ts'
-import { EmptyState } from '../../components/empty-state.tsx'
-import { Ago } from '../../components/figures.tsx'
 import { Icon } from '../../components/icon.tsx'
-import { Loaded } from '../../components/loaded.tsx'
-import { showSecretOnce } from '../../components/overlay/secret-once.tsx'
-import { Skeleton } from '../../components/skeleton.tsx'
-import { Words } from '../../components/words.tsx'
+import { showSecretOnce } from '../../components/overlay/dialog.tsx'
+import { EmptyState, Loaded, Skeleton } from '../../components/state.tsx'
+import { Ago, Words } from '../../components/text.tsx'
 import { hrefOf, query, setQuery } from '../../routes.ts'
 import { useResource } from '../../state/resource.ts'
-import { WebhookForm } from './webhook-form.tsx'
-import { WebhookState } from './webhook-state.tsx'
+import { WebhookForm, WebhookState } from './webhook-form.tsx'
 
 export function WebhooksPage() {
   const resource = useResource('webhooks', listWebhooks)

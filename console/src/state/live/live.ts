@@ -5,7 +5,7 @@
 import { batch, computed, effect, signal } from '@preact/signals'
 import type { ApiError } from '../../api/client.ts'
 import type { Counts, JobPage, JobStatus, Summary } from '../../api/summary.ts'
-import { BUILD } from '../../base.ts'
+import { BUILD } from '../../routes.ts'
 import { setServerTime } from '../clock.ts'
 import { loadSession, session } from '../session.ts'
 import {
@@ -18,9 +18,9 @@ import {
   type WaitingChanges,
 } from './job-book.ts'
 import { isWatched } from './presence.ts'
-import type { SseFrame } from './read-sse.ts'
 import { openSharedStream } from './shared-stream.ts'
 import type { StreamState } from './stream.ts'
+import type { SseFrame } from './stream-rules.ts'
 
 const PAINT_MS = 100
 const POLL_MS = 10_000

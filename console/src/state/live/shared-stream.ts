@@ -3,11 +3,10 @@
  * others; when it goes, the next one takes over. Where a browser has no locks (plain http beyond this machine), each tab reads its own.
  */
 import type { ApiError } from '../../api/client.ts'
-import { BASE } from '../../base.ts'
+import { BASE } from '../../routes.ts'
 import { serverNow } from '../clock.ts'
-import { type Greeting, renewGreeting } from './greeting.ts'
-import type { SseFrame } from './read-sse.ts'
 import { openStream, type StreamState } from './stream.ts'
+import { type Greeting, renewGreeting, type SseFrame } from './stream-rules.ts'
 
 interface SharedOptions {
   readonly account: string

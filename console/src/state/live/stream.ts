@@ -3,8 +3,7 @@
  * says how it stands. What the frames mean is its user's business.
  */
 import { ApiError, request } from '../../api/client.ts'
-import { retryMs } from './backoff.ts'
-import { createSseReader, type SseFrame } from './read-sse.ts'
+import { createSseReader, retryMs, type SseFrame } from './stream-rules.ts'
 
 /** The service sends a sign of life every 15 s. */
 const SILENCE_MS = 45_000

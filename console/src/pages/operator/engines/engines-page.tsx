@@ -1,19 +1,12 @@
 /** Every engine: how it fares, what it has loaded, and how to take it out of work and back. */
-import { type Engine, type EngineDeed, listEngines, tellEngine } from '../../../api/admin.ts'
+import { type Engine, type EngineDeed, type EngineState, listEngines, tellEngine } from '../../../api/admin.ts'
 import { ApiError } from '../../../api/client.ts'
-import { EmptyState } from '../../../components/empty-state.tsx'
-import { Ago } from '../../../components/figures.tsx'
-import { KeyValue } from '../../../components/key-value.tsx'
-import { Loaded } from '../../../components/loaded.tsx'
-import { confirm } from '../../../components/overlay/confirm.tsx'
-import { showToast } from '../../../components/overlay/toast.tsx'
-import { Skeleton } from '../../../components/skeleton.tsx'
-import { Words } from '../../../components/words.tsx'
+import { confirm } from '../../../components/overlay/dialog.tsx'
+import { EmptyState, Loaded, Skeleton, type StateLook, StatePill } from '../../../components/state.tsx'
+import { Ago, KeyValue, showToast, Words } from '../../../components/text.tsx'
 import { hrefOf } from '../../../routes.ts'
 import { formatBytes, formatCount, plural } from '../../../text/format.ts'
-import { OperatorPage } from '../operator-page.tsx'
-import { usePolled } from '../use-polled.ts'
-import { EngineStateWord, engineOrder } from './engine-state.tsx'
+import { OperatorPage, usePolled } from '../operator-page.tsx'
 
 const DEEDS: Readonly<Record<EngineDeed, string>> = { cordon: 'Cordon', drain: 'Drain', resume: 'Resume' }
 
@@ -138,4 +131,25 @@ export function EngineCard({
       </div>
     </article>
   )
+}
+
+const LOOKS: Readonly<Record<EngineState, StateLook>> = {
+  ready: ['check', 'Ready', 'succeeded'],
+  starting: ['clock', 'Starting', 'running'],
+  standby: ['clock', 'Standby', 'queued'],
+  draining: ['stop', 'Draining', 'canceling'],
+  cordoned: ['pause', 'Cordoned', 'canceling'],
+  quarantined: ['warn', 'Quarantined', 'failed'],
+  lost: ['cross', 'Lost', 'failed'],
+}
+
+/** Sick ones first. */
+const ORDER: readonly EngineState[] = ['lost', 'quarantined', 'draining', 'cordoned', 'starting', 'ready', 'standby']
+
+export function engineOrder(state: EngineState): number {
+  return ORDER.indexOf(state)
+}
+
+export function EngineStateWord({ state }: { readonly state: EngineState }) {
+  return <StatePill look={LOOKS[state]} />
 }

@@ -1,23 +1,20 @@
 /** The jobs of all accounts: filters and the place in the list are in the address. */
-import { type AskedJobs, cancelAllWaiting, listAllJobs } from '../../../api/admin-jobs.ts'
+import { type AskedJobs, cancelAllWaiting, listAllJobs, type OwnedSummary } from '../../../api/admin.ts'
 import { ApiError } from '../../../api/client.ts'
 import { describeFilter, isEmptyFilter, readFilter, writeFilter } from '../../../api/filter.ts'
-import { EmptyState } from '../../../components/empty-state.tsx'
 import { Icon } from '../../../components/icon.tsx'
-import { Loaded } from '../../../components/loaded.tsx'
-import { confirm } from '../../../components/overlay/confirm.tsx'
-import { showToast } from '../../../components/overlay/toast.tsx'
-import { Skeleton } from '../../../components/skeleton.tsx'
-import { Words } from '../../../components/words.tsx'
+import { jobName, jobTrail } from '../../../components/jobs/job-parts.tsx'
+import { confirm } from '../../../components/overlay/dialog.tsx'
+import { EmptyState, Loaded, Skeleton, StatusPill } from '../../../components/state.tsx'
+import { type PlainColumn, PlainTable } from '../../../components/table/plain-table.tsx'
+import { Ago, Duration, showToast, Words } from '../../../components/text.tsx'
 import { hrefOf, query, setQuery } from '../../../routes.ts'
 import { serverNow } from '../../../state/clock.ts'
 import { useResource } from '../../../state/resource.ts'
 import { plural } from '../../../text/format.ts'
 import { toMarkedText } from '../../../text/marks.ts'
 import { FilterBar } from '../../jobs/filter-bar.tsx'
-import { OperatorPage } from '../operator-page.tsx'
-import { useServiceEvents } from '../use-service-events.ts'
-import { OwnedJobs } from './owned-jobs.tsx'
+import { OperatorPage, useServiceEvents } from '../operator-page.tsx'
 
 /** Says how many it will hit, and asks, before anything happens. */
 async function cancelWaiting(asked: AskedJobs): Promise<void> {
@@ -103,4 +100,63 @@ function NoJobs({ asked: { filter, account } }: { readonly asked: AskedJobs }) {
       </a>
     </EmptyState>
   )
+}
+
+const ACCOUNT: PlainColumn<OwnedSummary> = {
+  label: 'Account',
+  cell: ({ account_id: account }) => (
+    <a href={hrefOf(`/operator/jobs?account=${encodeURIComponent(account)}`)}>
+      <Words text={account} />
+    </a>
+  ),
+}
+
+const ENGINE: PlainColumn<OwnedSummary> = {
+  label: 'Engine',
+  cell: ({ engine }) =>
+    engine !== null && (
+      <a href={hrefOf(`/operator/engines/${encodeURIComponent(engine)}`)}>
+        <Words text={engine} />
+      </a>
+    ),
+}
+
+const COLUMNS: readonly PlainColumn<OwnedSummary>[] = [
+  { label: 'State', cell: ({ status }) => <StatusPill status={status} /> },
+  {
+    label: 'Job',
+    cell: (job) => (
+      <a href={hrefOf(`/operator/jobs/${job.id}`)}>
+        <Words text={jobName(job)} />
+      </a>
+    ),
+  },
+  ACCOUNT,
+  ENGINE,
+  {
+    label: 'Node, error or results',
+    cell: (job) => <Words text={jobTrail(job)} />,
+    className: ({ status }) => (status === 'failed' ? 'failed-text' : 'dim'),
+  },
+  {
+    label: 'Time',
+    isNumber: true,
+    cell: ({ status, started_at: from, completed_at: to }) => (
+      <Duration from={from} to={status === 'running' || status === 'canceling' ? null : (to ?? from)} />
+    ),
+  },
+  { label: 'Submitted', cell: ({ created_at: at }) => <Ago at={at} /> },
+]
+
+interface OwnedJobsProps {
+  readonly label: string
+  readonly jobs: readonly OwnedSummary[]
+  /** On the page of one engine its name says nothing. */
+  readonly hidesEngine?: boolean
+}
+
+/** Jobs of several accounts as a table. */
+export function OwnedJobs({ label, jobs, hidesEngine = false }: OwnedJobsProps) {
+  const columns = hidesEngine ? COLUMNS.filter((column) => column !== ENGINE) : COLUMNS
+  return <PlainTable label={label} columns={columns} rows={jobs} keyOf={({ id }) => id} />
 }
