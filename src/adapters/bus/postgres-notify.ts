@@ -14,8 +14,7 @@ import { settlesWithin, sleep } from '../../../lib/waiting/sleep.ts'
 import { uptimeMs } from '../../../lib/waiting/uptime.ts'
 import type { BusHealth, ProcessBus } from './bus-health.ts'
 import type { LiveLinks } from './live/live-links.ts'
-import { NoticeBatch } from './notice-batch.ts'
-import { createWireBus, type Medium } from './wire-bus.ts'
+import { createWireBus, type Medium, NoticeBatch } from './wire-bus.ts'
 
 interface NotifyOptions extends PostgresPlace {
   /** The id of this process, which tells what it sent from what others did. */

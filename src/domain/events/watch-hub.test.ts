@@ -3,8 +3,7 @@ import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import fc from 'fast-check'
 import { silentLog } from '../../../lib/log.ts'
-import { createWatchHub } from './watch-hub.ts'
-import type { WatchSource } from './watch-topic.ts'
+import { createWatchHub, type WatchSource } from './watch-hub.ts'
 
 interface Thing {
   readonly version: number

@@ -1,7 +1,6 @@
 /** The address that a job or a call brings along: checked like every other, and shared by all that bring the same. */
 import { createHash } from 'node:crypto'
 import { invalidField } from '../errors.ts'
-import { mustBeAddress } from './addresses.ts'
 import type { WebhookSender } from './sender.ts'
 import type { NewHook } from './webhook.ts'
 import type { WebhookSecrets } from './webhook-secrets.ts'
@@ -33,4 +32,14 @@ export function createToHook({ sender, secrets }: JobHookDeps): ToHook {
 
 function toHex(bytes: Uint8Array): string {
   return Buffer.from(bytes).toString('hex')
+}
+
+/** Which addresses may be told: of bounded length, and such that the service may call them. */
+const URL_MAX_LENGTH = 2048
+
+/** Throws invalid_field. */
+export function mustBeAddress({ refusalOf }: Pick<WebhookSender, 'refusalOf'>, url: string, field: string): void {
+  if (url.length > URL_MAX_LENGTH) throw invalidField(field, `must have at most ${URL_MAX_LENGTH} characters`)
+  const refusal = refusalOf(url)
+  if (refusal !== null) throw invalidField(field, refusal)
 }

@@ -2,7 +2,7 @@
 import type { Clock } from '../../../lib/clock.ts'
 import type { NewId } from '../../../lib/ids.ts'
 import { invalidField, ServiceError } from '../errors.ts'
-import { mustBeAddress } from './addresses.ts'
+import { mustBeAddress } from './job-hooks.ts'
 import type { WebhookSender } from './sender.ts'
 import type { Attempt, Delivery, Endpoint } from './webhook.ts'
 import type { WebhookSecrets } from './webhook-secrets.ts'

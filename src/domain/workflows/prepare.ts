@@ -15,12 +15,19 @@ import type { JsonValue } from '../../../lib/json/lossless-json.ts'
 import { createTurns, type Turns, type Work } from '../../../lib/waiting/turns.ts'
 import type { Asset } from '../assets/asset.ts'
 import { ServiceError } from '../errors.ts'
-import { type AssetRef, type FoundRefs, findAssetRefs, replaceAssetRefs } from './asset-refs.ts'
-import { nameInGraph } from './file-names.ts'
 import { asRefusal, refuseWorkflow, toLackRefusal, toRefusal, withoutUnknowns } from './graph-refusals.ts'
 import type { PlacedLack } from './needs.ts'
 import { checkNodeRules, type NodeRules } from './node-rules.ts'
-import { type AssetFinder, type ResolvedFiles, resolveFiles } from './resolve-files.ts'
+import {
+  type AssetFinder,
+  type AssetRef,
+  type FoundRefs,
+  findAssetRefs,
+  nameInGraph,
+  type ResolvedFiles,
+  replaceAssetRefs,
+  resolveFiles,
+} from './resolve-files.ts'
 
 /** A file that the graph names, pinned to the bytes it had when the workflow was submitted. */
 interface ResolvedInput {

@@ -3,12 +3,13 @@
  * either origin, always within one account. An unknown reference refuses the workflow; an unknown bare name does not: the
  * node that loads it says so.
  */
+import type { Graph, GraphNode } from '../../../engine/graph/graph.ts'
+import { extensionFromType, extensionOf } from '../../../lib/files/mime.ts'
 import { isUuid } from '../../../lib/ids.ts'
+import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../lib/json/lossless-json.ts'
 import type { Asset } from '../assets/asset.ts'
 import type { AssetOrigin, AssetStore } from '../assets/asset-store.ts'
 import { ServiceError } from '../errors.ts'
-import type { AssetRef } from './asset-refs.ts'
-import { fallbacksOfName, hashOfName, originOfName, pathsOfFolder, pathsOfName } from './file-names.ts'
 
 export type AssetFinder = Pick<AssetStore, 'findMany' | 'findNewestByPath' | 'findNewestByHash' | 'findInFolders'>
 
@@ -155,4 +156,147 @@ function resolveNames(
     if (asset !== undefined) resolved.set(name, asset)
   }
   return resolved
+}
+
+const REFERENCE_TYPE = 'core/ASSET'
+const HASH = /^(?:blake3:)?([0-9a-f]{64})$/i
+
+export type AssetRef =
+  | { readonly kind: 'id'; readonly given: string }
+  /** `hash` is plain lower-case hex, `given` as it was written. */
+  | { readonly kind: 'hash'; readonly given: string; readonly hash: string }
+  | { readonly kind: 'malformed'; readonly problem: string }
+
+export interface FoundRefs {
+  /** By the very object in the graph, so that replacing needs no second reading. */
+  readonly refs: ReadonlyMap<JsonObject, AssetRef>
+  readonly nodeIds: ReadonlySet<string>
+}
+
+function isReference(value: JsonObject): boolean {
+  return Object.hasOwn(value, '__type') && value.__type === REFERENCE_TYPE
+}
+
+function readAssetRef(value: JsonObject): AssetRef {
+  const info = Object.hasOwn(value, 'info') ? value.info : null
+  if (!isJsonObject(info)) return { kind: 'malformed', problem: 'has no `info` object' }
+  const { id, hash } = info
+  if (typeof id === 'string' && id !== '') return { kind: 'id', given: id }
+  if (id !== undefined && id !== null) return { kind: 'malformed', problem: 'has an `info.id` that is no asset id' }
+  const hex = typeof hash === 'string' ? HASH.exec(hash) : null
+  if (hex === null) return { kind: 'malformed', problem: 'has neither `info.id` nor a valid `info.hash`' }
+  return { kind: 'hash', given: hash as string, hash: hex[1].toLowerCase() }
+}
+
+/**
+ * References to assets inside a workflow: `{"__type": "core/ASSET", "info": {"id", "hash"?, "file_path"?}}`, at any depth. The
+ * id is authoritative; a hash counts only when there is no id; the path is a hint for people. Finding and replacing are pure,
+ * looking up is in resolve-files.ts. Depth is bounded by readGraph, so recursion is safe.
+ */
+export function findAssetRefs(graph: Graph): FoundRefs {
+  const refs = new Map<JsonObject, AssetRef>()
+  const nodeIds = new Set<string>()
+  for (const [id, node] of graph) {
+    const before = refs.size
+    for (const name in node.inputs) collect(node.inputs[name], { id, name }, refs)
+    if (refs.size > before) nodeIds.add(id)
+  }
+  return { refs, nodeIds }
+}
+
+interface InputName {
+  readonly id: string
+  readonly name: string
+}
+
+function collect(value: JsonValue, input: InputName, into: Map<JsonObject, AssetRef>): void {
+  if (typeof value !== 'object' || value === null || value instanceof NumberText) return
+  if (Array.isArray(value)) {
+    for (const item of value) collect(item, input, into)
+  } else if (isReference(value)) {
+    const ref = readAssetRef(value)
+    const where = `Node ${input.id}, input ${input.name}`
+    into.set(value, ref.kind === 'malformed' ? { ...ref, problem: `${where}: the reference ${ref.problem}` } : ref)
+  } else {
+    for (const name in value) collect(value[name], input, into)
+  }
+}
+
+/** The graph with every reference replaced by its name. Nodes without references are kept as they are. */
+export function replaceAssetRefs(graph: Graph, found: FoundRefs, nameOf: (ref: AssetRef) => string): Graph {
+  if (found.refs.size === 0) return graph
+  const replace = (value: JsonValue): JsonValue => {
+    if (typeof value !== 'object' || value === null || value instanceof NumberText) return value
+    if (Array.isArray(value)) return value.map(replace)
+    const ref = found.refs.get(value)
+    return ref === undefined ? replaceMembers(value) : nameOf(ref)
+  }
+  // fromEntries and not assignment: a member may be called `__proto__`.
+  const replaceMembers = (value: JsonObject): JsonObject =>
+    Object.fromEntries(Object.entries(value).map(([name, item]) => [name, replace(item)]))
+  const result = new Map<string, GraphNode>(graph)
+  for (const id of found.nodeIds) {
+    const node = graph.get(id)
+    if (node !== undefined) result.set(id, { ...node, inputs: replaceMembers(node.inputs) })
+  }
+  return result
+}
+
+const ANNOTATION = / \[(input|output|temp)\]$/
+const CONTENT_NAME = /^([0-9a-f]{64})\.\w{1,16}$/i
+const MODEL_PATH = /^models\/[^/]+\/(.+)$/
+// Such a path cannot mean a file of the caller's.
+const LEADS_ELSEWHERE = /^\/|\\|(^|\/)\.\.(\/|$)/
+// Longer than any path that an asset can have: such a name is unknown without a look-up.
+const MAX_NAME_LENGTH = 1_024
+
+/** The name of an asset in an executed graph: by content, or relative to its root for weights. */
+export function nameInGraph(asset: Asset): string {
+  const model = asset.filePath === null ? null : MODEL_PATH.exec(asset.filePath)
+  if (model !== null) return model[1]
+  const extension =
+    (asset.filePath === null ? null : extensionOf(asset.filePath)) ?? extensionFromType(asset.contentType)
+  return `${asset.hash}.${extension ?? 'bin'}`
+}
+
+/**
+ * What a bare name asks for. `x.png` and `x.png [input]` mean an upload, `x.png [output]` and `x.png [temp]` something that a
+ * job has made; neither ever stands in for the other.
+ */
+function originOfName(name: string): AssetOrigin {
+  const folder = ANNOTATION.exec(name)?.[1] ?? 'input'
+  return folder === 'input' ? 'upload' : 'output'
+}
+
+/** The file paths that a bare name may mean: its folder may be written or left out. */
+function pathsOfName(name: string): readonly string[] {
+  const path = name.replace(ANNOTATION, '')
+  if (path === '' || path.length > MAX_NAME_LENGTH) return []
+  const folder = `${ANNOTATION.exec(name)?.[1] ?? 'input'}/`
+  return [path, path.startsWith(folder) ? path.slice(folder.length) : folder + path]
+}
+
+/** The folders that a bare folder name may mean, as `pathsOfName` for files. */
+function pathsOfFolder(folder: string): readonly string[] {
+  return pathsOfName(folder.replace(/\/+$/, ''))
+}
+
+/**
+ * Where else a bare name may be found when no file has it: without its folders, since names are flat for callers who
+ * think in subfolders, and among uploads that were put into the folder of outputs or previews by name.
+ */
+function fallbacksOfName(name: string): readonly { readonly origin: AssetOrigin; readonly path: string }[] {
+  const path = name.replace(ANNOTATION, '')
+  if (path === '' || path.length > MAX_NAME_LENGTH || LEADS_ELSEWHERE.test(path)) return []
+  const folder = ANNOTATION.exec(name)?.[1] ?? 'input'
+  const base = path.slice(path.lastIndexOf('/') + 1)
+  const flat = base === path || base === '' ? [] : [base, `${folder}/${base}`]
+  const found = flat.map((one) => ({ origin: originOfName(name), path: one }))
+  if (folder === 'input') return found
+  return [...found, ...[path, base].map((one) => ({ origin: 'upload' as const, path: `${folder}/${one}` }))]
+}
+
+/** The hash that a content-addressed name carries, or null. */
+function hashOfName(name: string): string | null {
+  return CONTENT_NAME.exec(name.replace(ANNOTATION, ''))?.[1].toLowerCase() ?? null
 }

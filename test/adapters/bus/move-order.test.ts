@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
-import { MoveOrder } from '../../../src/adapters/bus/move-order.ts'
+import { MoveOrder } from '../../../src/adapters/bus/wire-bus.ts'
 import type { JobChanged, JobMove } from '../../../src/domain/events/event-bus.ts'
 
 const about = (move: JobMove, version = 1, jobId = 'job'): JobChanged => ({ jobId, accountId: 'ada', version, move })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { NoticeBatch } from '../../../src/adapters/bus/notice-batch.ts'
+import { NoticeBatch } from '../../../src/adapters/bus/wire-bus.ts'
 import { encodeNotice, type Notice } from '../../../src/domain/events/notice-lines.ts'
 
 const MAX_PAYLOAD_BYTES = 7800

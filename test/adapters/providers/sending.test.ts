@@ -1,8 +1,8 @@
 /** When a submit is sent again, when it waits, and when it is not sent at all. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readRetryAfterMs } from '../../../src/adapters/providers/declarative/calls/send-patiently.ts'
-import { createCircuitBreaker } from '../../../src/adapters/providers/outbound/circuit-breaker.ts'
+import { readRetryAfterMs } from '../../../src/adapters/providers/declarative/calls/call-api.ts'
+import { createCircuitBreaker } from '../../../src/adapters/providers/declarative/provider-context.ts'
 import { createFixedClock } from '../../support/fixed-clock.ts'
 import { bflFake } from '../../support/providers/fake-providers/bfl.ts'
 import { openaiFake } from '../../support/providers/fake-providers/direct.ts'

@@ -5,7 +5,7 @@ import type { LinkTiming } from '../../../src/adapters/bus/live/link-watcher.ts'
 import { LiveLinks } from '../../../src/adapters/bus/live/live-links.ts'
 import type { OutboxBounds } from '../../../src/adapters/bus/live/outbox.ts'
 import { openSocketTransport, type SocketTransport } from '../../../src/adapters/bus/live/socket-transport.ts'
-import type { Peer } from '../../../src/adapters/bus/live/transport.ts'
+import type { Peer } from '../../../src/adapters/bus/live/told-notice.ts'
 
 export const LINK_KEY = new Uint8Array(32).fill(7)
 

@@ -5,7 +5,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { silentLog } from '../../../lib/log.ts'
 import { LiveLinks } from '../../../src/adapters/bus/live/live-links.ts'
-import type { Channel, ChannelEvents, Transport } from '../../../src/adapters/bus/live/transport.ts'
+import type { Channel, ChannelEvents, Transport } from '../../../src/adapters/bus/live/told-notice.ts'
 import type { Medium } from '../../../src/adapters/bus/wire-bus.ts'
 import type { EncodedNotice } from '../../../src/domain/events/notice-lines.ts'
 

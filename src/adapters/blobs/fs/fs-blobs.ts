@@ -1,10 +1,10 @@
 /**
  * Blobs as files named by their hash, `ab/cd/<hash>` below one directory. Bytes are written under `tmp/`, synced, renamed and
  * never rewritten; files belong to their owner only. A lock per hash orders keeping and removing inside a process; between several
- * processes that use the directory, removal.ts does, and left-overs.ts knows whose the unfinished files are.
+ * processes that use the directory, `createRemoval` does.
  */
-
 import { randomUUID } from 'node:crypto'
+import { readdir, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Blake3 } from '../../../../lib/files/blake3.ts'
 import type { Log } from '../../../../lib/log.ts'
@@ -12,16 +12,11 @@ import { createKeyedLock, type KeyedLock } from '../../../../lib/waiting/keyed-l
 import type { Blobs, PendingBlob } from '../../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { FolderUsers } from '../folder-users.ts'
-import { createBufferPool } from './buffer-pool.ts'
 import { createCheckedReads, type StoredFile } from './checked-read.ts'
-import { diskFileOps, type FileOps, hasCode, toStorageError } from './file-ops.ts'
-import { removeLeftOvers, toTemporaryName } from './left-overs.ts'
+import { createBufferPool, diskFileOps, type FileOps, hasCode, toStorageError } from './file-ops.ts'
 import { createPartialFiles } from './partial-files.ts'
-import { type Received, receive } from './receive.ts'
-import { createRemoval, type Removal } from './removal.ts'
-import { openShards, type Shards } from './shards.ts'
-import { type Staged, stage } from './staged.ts'
-import { createWriteBudget } from './write-behind.ts'
+import { createWriteBudget, type Received, receive, type Staged, stage } from './receive.ts'
+import { createRemoval, openShards, type Removal, type Shards } from './shards.ts'
 
 // Up to this size bytes are gathered in memory and written at once.
 const SMALL_BYTES = 64 * 1024
@@ -205,4 +200,49 @@ async function openFile(hash: string, { path, files, removal }: OpenDeps): Promi
 
 function ignoreMissing(error: unknown): void {
   if (!hasCode(error, 'ENOENT')) throw error
+}
+
+/**
+ * Unfinished files. A process that has the folder to itself removes all of them at its start: they are from a crash. Where several
+ * processes use the folder, each writes under its own name, and only files of processes that are gone, or that are too old to be
+ * still in use, are removed.
+ */
+interface LeftOverDeps {
+  readonly files: FileOps
+  /** null: this process has the folder alone. */
+  readonly users: FolderUsers | null
+  readonly now: () => number
+  readonly log: Log
+}
+
+// No upload takes as long: the longest that a connection may be silent is minutes.
+const ABANDONED_MS = 24 * 3_600_000
+
+/** The name of an unfinished file begins with the name of its process, which has no dot. */
+function toTemporaryName(id: string, users: FolderUsers | null): string {
+  return users === null ? id : `${users.own}.${id}`
+}
+
+async function removeLeftOvers(temporary: string, deps: LeftOverDeps): Promise<void> {
+  const { files, log } = deps
+  let count = 0
+  for (const name of await readdir(temporary)) {
+    const path = join(temporary, name)
+    try {
+      if (!(await isLeftOver(path, name, deps))) continue
+      await files.unlink(path)
+      count++
+    } catch (error) {
+      // Nothing of ours, such as a folder, or another process was faster; it must not keep the service from starting.
+      log.warn({ err: error, name }, 'a foreign entry among the unfinished files could not be removed')
+    }
+  }
+  if (count > 0) log.info({ count }, 'removed unfinished files of an earlier run')
+}
+
+async function isLeftOver(path: string, name: string, { users, now }: LeftOverDeps): Promise<boolean> {
+  if (users === null) return true
+  const [owner, ...rest] = name.split('.')
+  if (rest.length > 0 && owner !== undefined && !users.live.has(owner)) return true
+  return now() - (await stat(path)).mtimeMs > ABANDONED_MS
 }

@@ -4,8 +4,9 @@
  * the stored bytes are not edited through it, the file becomes read-only. On another file system it is copied instead.
  * The path to a model must not leave the folder through a symbolic link.
  */
-import { createReadStream } from 'node:fs'
-import { chmod, link, lstat, mkdir, realpath, stat, unlink } from 'node:fs/promises'
+import { randomUUID } from 'node:crypto'
+import { constants, createReadStream } from 'node:fs'
+import { chmod, copyFile, link, lstat, mkdir, open, readdir, realpath, stat, unlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import type { Blake3 } from '../../../../lib/files/blake3.ts'
 import { leadsOut, nullWhenMissing } from '../../../../lib/files/inside-folder.ts'
@@ -13,7 +14,6 @@ import type { BlobStore } from '../../../domain/assets/blob-store.ts'
 import type { ModelPath } from '../../../domain/assets/create/file-path.ts'
 import type { ModelFiles, PlaceState, StoredBytes } from '../../../domain/assets/weights/model-placement.ts'
 import { invalidField } from '../../../domain/errors.ts'
-import { createExclusiveCopy } from './exclusive-copy.ts'
 import { diskFileOps, hasCode, toStorageError } from './file-ops.ts'
 
 // Readable by the user of the engine, and read-only, because the blob shares the file.
@@ -102,4 +102,50 @@ async function hashFile(path: string, blake3: Blake3): Promise<string> {
   const chunks: AsyncIterable<Buffer> = createReadStream(path, { highWaterMark: HASH_READ_BYTES })
   for await (const chunk of chunks) hasher.update(chunk)
   return hasher.digest()
+}
+
+const { COPYFILE_EXCL, COPYFILE_FICLONE } = constants
+const UNFINISHED = /^\.atelier-[0-9a-f-]{36}\.partial$/
+
+/** Fails with EEXIST when the name is taken, and then leaves nothing behind. */
+type ExclusiveCopy = (from: string | AsyncIterable<Uint8Array>, to: string) => Promise<void>
+
+/**
+ * Copies a file, or bytes, to a name that must be free. The copy is made under another name in the same folder and gets its own only
+ * when it is whole and durable; what a crash leaves of it is removed by the next copy into that folder.
+ */
+function createExclusiveCopy({ mode }: { readonly mode: number }): ExclusiveCopy {
+  const underWay = new Set<string>()
+
+  async function removeLeftOvers(folder: string): Promise<void> {
+    for (const name of await readdir(folder)) {
+      const path = join(folder, name)
+      if (UNFINISHED.test(name) && !underWay.has(path)) await unlink(path)
+    }
+  }
+
+  return async function copyExclusively(from, to) {
+    const folder = dirname(to)
+    await removeLeftOvers(folder)
+    const unfinished = join(folder, `.atelier-${randomUUID()}.partial`)
+    underWay.add(unfinished)
+    try {
+      if (typeof from === 'string') {
+        // Shares the blocks where the file system can.
+        await copyFile(from, unfinished, COPYFILE_EXCL | COPYFILE_FICLONE)
+      } else await writeFile(unfinished, from, { flag: 'wx' })
+      await chmod(unfinished, mode)
+      await sync(unfinished)
+      // Unlike a rename, a link never replaces a file.
+      await link(unfinished, to)
+    } finally {
+      await unlink(unfinished).catch(() => {})
+      underWay.delete(unfinished)
+    }
+  }
+}
+
+async function sync(path: string): Promise<void> {
+  await using file = await open(path, 'r')
+  await file.datasync()
 }

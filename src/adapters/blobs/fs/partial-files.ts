@@ -8,14 +8,11 @@ import { join } from 'node:path'
 import type { Blake3 } from '../../../../lib/files/blake3.ts'
 import { isUuid } from '../../../../lib/ids.ts'
 import type { PartialBlobs, PendingBlob } from '../../../domain/assets/blob-store.ts'
-import { tooMuch } from '../../../domain/assets/resumable/too-much.ts'
+import { tooMuch } from '../../../domain/assets/resumable/upload-store.ts'
 import { createInterruptible } from '../interruptible.ts'
 import { createRunningHashes } from '../running-hashes.ts'
-import type { BufferPool } from './buffer-pool.ts'
-import { type FileOps, hasCode, toStorageError } from './file-ops.ts'
-import type { Received } from './receive.ts'
-import type { Staged } from './staged.ts'
-import { createWriteBehind, type WriteBudget } from './write-behind.ts'
+import { type BufferPool, type FileOps, hasCode, toStorageError } from './file-ops.ts'
+import { createWriteBehind, type Received, type Staged, type WriteBudget } from './receive.ts'
 
 interface PartialFilesDeps {
   readonly files: FileOps

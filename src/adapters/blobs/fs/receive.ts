@@ -2,14 +2,12 @@
  * Takes bytes in from a stream and hashes them. A small piece stays in memory, so that a small output costs no file until it
  * is known to be new; anything larger goes to a temporary file as it arrives. Whatever goes wrong, nothing is left behind.
  */
-
-import type { Blake3 } from '../../../../lib/files/blake3.ts'
+import type { Blake3, Blake3Hasher } from '../../../../lib/files/blake3.ts'
+import { createSemaphore, type Semaphore } from '../../../../lib/waiting/semaphore.ts'
 import type { PutOptions } from '../../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { createInterruptible, type Interruptible } from '../interruptible.ts'
-import type { BufferPool } from './buffer-pool.ts'
-import { type FileOps, toStorageError } from './file-ops.ts'
-import { createWriteBehind, type WriteBudget } from './write-behind.ts'
+import { type BufferPool, type FileOps, toStorageError } from './file-ops.ts'
 
 export type Received = { readonly hash: string; readonly sizeBytes: number } & (
   | { readonly kind: 'memory'; readonly bytes: Buffer; readonly buffer: Buffer }
@@ -113,5 +111,214 @@ async function receiveIntoFile(
     await files.close(fd)
     await files.unlink(path)
     throw error
+  }
+}
+
+export interface Staged {
+  readonly path: string
+  /** The bytes are durable under `path` once this resolves. Asked twice, it works once. */
+  sync(): Promise<void>
+  /** Frees whatever is still held. Asked twice, it works once. The file is removed unless it has got its final name. */
+  release(options: { readonly renamed: boolean }): Promise<void>
+}
+
+interface StageDeps {
+  readonly files: FileOps
+  readonly smallBuffers: BufferPool
+  newTemporaryPath(): string
+}
+
+/** Bytes on their way to their final name: in memory, or in a temporary file that is not yet durable. */
+export function stage(received: Received, deps: StageDeps): Staged {
+  const holder = received.kind === 'memory' ? holdMemory(received, deps) : holdFile(received, deps)
+  let synced: Promise<void> | null = null
+  let released: Promise<void> | null = null
+
+  async function release(renamed: boolean): Promise<void> {
+    // A sync under way still needs the file and the buffer.
+    await synced?.catch(() => {})
+    await holder.free()
+    if (!renamed && holder.isOnDisk()) await deps.files.unlink(holder.path)
+  }
+
+  return {
+    path: holder.path,
+    sync() {
+      synced ??= holder.sync()
+      return synced
+    },
+    release({ renamed }) {
+      released ??= release(renamed)
+      return released
+    },
+  }
+}
+
+interface Holder {
+  readonly path: string
+  sync(): Promise<void>
+  isOnDisk(): boolean
+  free(): Promise<void>
+}
+
+function holdMemory(
+  received: Received & { kind: 'memory' },
+  { files, smallBuffers, newTemporaryPath }: StageDeps,
+): Holder {
+  const path = newTemporaryPath()
+  let onDisk = false
+  return {
+    path,
+    async sync() {
+      const fd = await files.create(path)
+      onDisk = true
+      try {
+        if (received.sizeBytes > 0) await files.write(fd, received.bytes, { length: received.sizeBytes, position: 0 })
+        await files.datasync(fd)
+      } finally {
+        await files.close(fd)
+      }
+    },
+    isOnDisk: () => onDisk,
+    async free() {
+      smallBuffers.giveBack(received.buffer)
+    },
+  }
+}
+
+function holdFile({ path, fd }: Received & { kind: 'file' }, { files }: StageDeps): Holder {
+  return {
+    path,
+    sync: () => files.datasync(fd),
+    isOnDisk: () => true,
+    free: () => files.close(fd),
+  }
+}
+
+/** Writes of one file in flight. */
+const MAX_IN_FLIGHT = 3
+
+const SYNC_EVERY_BYTES = 32 * 1024 * 1024
+
+/**
+ * Writes in flight, shared by all files. Node has four threads for file work: one stays free for everybody else, whatever is
+ * being uploaded. A file with nothing in flight may always write, so that every upload of a crowd goes on, without writing
+ * ahead.
+ */
+export type WriteBudget = Pick<Semaphore, 'free' | 'takeAnyway'>
+
+/**
+ * Writes a file behind a stream that is faster or slower than the disk: bytes are gathered into large buffers, hashed, and
+ * written with a few writes in flight. While bytes still come, what is written is already being synced, so that the sync at
+ * the end is short. Memory is bounded by the buffers; closing and removing the file is left to the caller.
+ */
+export const createWriteBudget = (): WriteBudget => createSemaphore(MAX_IN_FLIGHT)
+
+interface WriteBehindDeps {
+  readonly files: FileOps
+  readonly fd: number
+  /** null: the bytes are hashed another time. */
+  readonly hasher: Blake3Hasher | null
+  readonly buffers: BufferPool
+  readonly budget: WriteBudget
+  /** Where in the file; left out: at its beginning. */
+  readonly from?: number
+  /** One write after the other, so that whatever a crash leaves of the file has no gap. */
+  readonly isOrdered?: boolean
+  /** Called for every chunk that is accepted. */
+  onTransferred(bytes: number): void
+  /** Called once, as soon as a write has failed. */
+  readonly onFailure: (error: unknown) => void
+}
+
+interface WriteBehind {
+  /** The chunk may be reused once this has resolved. */
+  push(chunk: Uint8Array): Promise<void>
+  /** Everything is written when this resolves. */
+  end(): Promise<void>
+  /** Resolves when nothing is in flight any more. */
+  abandon(): Promise<void>
+}
+
+export function createWriteBehind(deps: WriteBehindDeps): WriteBehind {
+  const { files, fd, hasher, buffers, budget, from = 0, isOrdered = false, onTransferred, onFailure } = deps
+  const inFlight = new Set<Promise<void>>()
+  let filling = buffers.take()
+  let filled = 0
+  let position = from
+  let syncedTo = from
+  let latest: Promise<void> = Promise.resolve()
+  let syncing = false
+  let failure: { readonly error: unknown } | null = null
+
+  function start(work: Promise<void>, done: () => void): Promise<void> {
+    const giveBack = budget.takeAnyway()
+    const tracked = work.then(
+      () => {},
+      (error: unknown) => {
+        if (failure === null) onFailure(error)
+        failure ??= { error }
+      },
+    )
+    const ended = tracked.then(() => {
+      giveBack()
+      inFlight.delete(ended)
+      done()
+    })
+    inFlight.add(ended)
+    return ended
+  }
+
+  const hasRoom = () => inFlight.size === 0 || (inFlight.size < MAX_IN_FLIGHT && budget.free > 0)
+
+  async function waitForRoom(): Promise<void> {
+    while (!hasRoom()) await Promise.race(inFlight)
+    if (failure) throw failure.error
+  }
+
+  async function flush(): Promise<void> {
+    if (isOrdered) await latest
+    await waitForRoom()
+    const full = filling
+    const length = filled
+    hasher?.update(full.subarray(0, length))
+    latest = start(files.write(fd, full, { length, position }), () => buffers.giveBack(full))
+    position += length
+    filling = buffers.take()
+    filled = 0
+    if (position - syncedTo < SYNC_EVERY_BYTES || syncing) return
+    // A sync counts as one write in flight: further writes go on beside it.
+    await waitForRoom()
+    syncing = true
+    syncedTo = position
+    void start(files.datasync(fd), () => {
+      syncing = false
+    })
+  }
+
+  let settled: Promise<void> | null = null
+  function settle(): Promise<void> {
+    // Once only: a buffer given back twice would be handed to two uploads.
+    settled ??= Promise.all(inFlight).then(() => buffers.giveBack(filling))
+    return settled
+  }
+
+  return {
+    async push(chunk) {
+      onTransferred(chunk.length)
+      for (let taken = 0; taken < chunk.length; ) {
+        const part = chunk.subarray(taken, taken + filling.length - filled)
+        filling.set(part, filled)
+        filled += part.length
+        taken += part.length
+        if (filled === filling.length) await flush()
+      }
+    },
+    async end() {
+      if (filled > 0) await flush()
+      await settle()
+      if (failure) throw failure.error
+    },
+    abandon: settle,
   }
 }

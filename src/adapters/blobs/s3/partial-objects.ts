@@ -5,14 +5,13 @@
  */
 import type { Blake3 } from '../../../../lib/files/blake3.ts'
 import type { OpenUpload, PartialBlobs } from '../../../domain/assets/blob-store.ts'
-import { tooMuch } from '../../../domain/assets/resumable/too-much.ts'
+import { tooMuch } from '../../../domain/assets/resumable/upload-store.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { createInterruptible } from '../interruptible.ts'
 import { createRunningHashes } from '../running-hashes.ts'
 import type { Bucket, ListedPart } from './bucket.ts'
 import type { JoinUpload } from './direct-uploads.ts'
-import { MAX_PARTS, partBytesOf } from './part-sizes.ts'
-import type { PartBuilder, Parts } from './parts.ts'
+import { MAX_PARTS, type PartBuilder, type Parts, partBytesOf } from './parts.ts'
 import { isNotFound, toStorageError } from './s3-error.ts'
 
 interface PartialObjectsDeps {

@@ -8,8 +8,7 @@ import type { PutOptions } from '../../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { createInterruptible, type Interruptible } from '../interruptible.ts'
 import type { Bucket, UploadedPart } from './bucket.ts'
-import { FIRST_PART_BYTES, MAX_PARTS, partBytesOf } from './part-sizes.ts'
-import type { Part, PartBuilder, Parts } from './parts.ts'
+import { FIRST_PART_BYTES, MAX_PARTS, type Part, type PartBuilder, type Parts, partBytesOf } from './parts.ts'
 import { toStorageError } from './s3-error.ts'
 
 export type Received = { readonly hash: string; readonly sizeBytes: number } & (

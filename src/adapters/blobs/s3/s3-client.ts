@@ -6,11 +6,9 @@
 import { Readable } from 'node:stream'
 import { type ExchangeAnswer, ExchangeError } from '../../../../lib/outbound/exchange.ts'
 import { openOutboundClient } from '../../../../lib/outbound/outbound-client.ts'
-import type { BucketKeys, KeySource } from './bucket-keys.ts'
-import { createLanes, type LaneOptions } from './connection-lanes.ts'
-import { textsOf } from './read-xml.ts'
+import { createSemaphore } from '../../../../lib/waiting/semaphore.ts'
+import { type BucketKeys, createRequestSigner, type KeySource } from './bucket-keys.ts'
 import { hasS3Code, isAboutKeys, S3Error } from './s3-error.ts'
-import { createRequestSigner } from './sign-request.ts'
 
 interface BucketAddress {
   readonly bucket: string
@@ -247,5 +245,94 @@ function readError({ method, key }: S3Request, { status, headers, body }: Exchan
     code,
     region: typeof region === 'string' && /^[a-z0-9-]{1,64}$/.test(region) ? region : null,
     answeredAt: Number.isNaN(answeredAt.getTime()) ? null : answeredAt,
+  })
+}
+
+export interface LaneOptions {
+  readonly reads?: number
+  readonly writes?: number
+  readonly readWaitMs?: number
+  readonly writeWaitMs?: number
+}
+
+type GiveBack = () => void
+
+interface Lane {
+  readonly connections: number
+  /** Resolves to the function that gives the connection back. Throws S3Error `busy`, or `aborted`. */
+  take(signal?: AbortSignal): Promise<GiveBack>
+}
+
+const READS = 128
+const WRITES = 64
+// Readers may be slow clients: beyond this number a request is refused and should be repeated later.
+const READ_WAIT_MS = 15_000
+// Everything in front of it is on its way; over a narrow line a few dozen parts take a while.
+const WRITE_WAIT_MS = 60_000
+
+/**
+ * Who may use the connections to a bucket. A download holds its connection for as long as its reader takes, and the reader may
+ * itself be writing to the bucket. So downloads and all other requests have separate lanes: other requests depend only on the storage
+ * and always end, and then downloads that wait for them can end too. Every wait in a lane is bounded.
+ */
+function createLanes(options: LaneOptions = {}): { readonly reads: Lane; readonly writes: Lane } {
+  const { reads = READS, writes = WRITES, readWaitMs = READ_WAIT_MS, writeWaitMs = WRITE_WAIT_MS } = options
+  return { reads: createLane(reads, readWaitMs), writes: createLane(writes, writeWaitMs) }
+}
+
+function createLane(connections: number, waitMs: number): Lane {
+  const room = createSemaphore(connections)
+
+  async function waitInLine(signal: AbortSignal | undefined): Promise<GiveBack> {
+    const ending = new AbortController()
+    const end = () => ending.abort(null)
+    const timer = setTimeout(end, waitMs)
+    signal?.addEventListener('abort', end, { once: true })
+    try {
+      return await room.take(ending.signal)
+    } catch {
+      throw signal?.aborted ? aborted() : busy()
+    } finally {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', end)
+    }
+  }
+
+  return {
+    connections,
+    async take(signal) {
+      if (signal?.aborted) throw aborted()
+      return room.free > 0 ? room.take() : waitInLine(signal)
+    },
+  }
+}
+
+function busy(): S3Error {
+  return new S3Error('every connection to the storage is in use', { status: null, code: 'busy' })
+}
+
+function aborted(): S3Error {
+  return new S3Error('the call had ended', { status: null, code: 'aborted' })
+}
+
+/** Reads the few, flat documents that S3-compatible services answer with. Nothing of them is trusted beyond its text. */
+const ENTITIES: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
+
+/** The text of every element of this name that has no elements inside. */
+export function textsOf(xml: string, element: string): string[] {
+  const found = xml.matchAll(new RegExp(`<${element}>([^<]*)</${element}>`, 'g'))
+  return [...found].map(([, text = '']) => decode(text))
+}
+
+/** The insides of every element of this name. */
+export function blocksOf(xml: string, element: string): string[] {
+  return [...xml.matchAll(new RegExp(`<${element}>(.*?)</${element}>`, 'gs'))].map(([, inside = '']) => inside)
+}
+
+function decode(text: string): string {
+  return text.replace(/&(?:#(\d+)|#x([0-9a-f]+)|(amp|lt|gt|quot|apos));/gi, (whole, decimal, hex, name) => {
+    if (name !== undefined) return ENTITIES[String(name).toLowerCase()] ?? whole
+    const point = decimal === undefined ? Number.parseInt(hex, 16) : Number(decimal)
+    return point <= 0x10ffff ? String.fromCodePoint(point) : whole
   })
 }

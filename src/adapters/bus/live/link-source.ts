@@ -2,12 +2,11 @@
  * The sending end of a link: sends another process the events that it asks for of the jobs that run here. A topic is answered with
  * the events of its jobs so far, and then with everything that follows. A reader that is silent for a while counts as gone.
  */
-import { JobMarks } from './job-marks.ts'
-import { PONG, readWatcherFrame, toHeard } from './link-frames.ts'
+import { BoundedMap } from '../../../../lib/bounded-map.ts'
+import { accountKey, jobIdOf, jobKey } from '../subscriptions.ts'
 import type { LiveLog } from './live-log.ts'
-import { Outbox, type OutboxBounds } from './outbox.ts'
-import type { ToldNotice } from './told-notice.ts'
-import type { Channel, ChannelEvents } from './transport.ts'
+import { Outbox, type OutboxBounds, PONG, readWatcherFrame, toHeard } from './outbox.ts'
+import { type Channel, type ChannelEvents, isOfRun, type JobNotice, type ToldNotice } from './told-notice.ts'
 
 interface SourceDeps {
   readonly channel: Channel
@@ -82,5 +81,41 @@ export class LinkSource implements ChannelEvents {
     this.#topics.add(topic)
     this.#deps.channel.send(toHeard(topic))
     for (const told of this.#deps.log.of(topic)) this.offer(told)
+  }
+}
+
+interface JobRef {
+  readonly jobId: string
+  readonly accountId: string
+}
+
+const MAX_JOBS = 10_000
+
+/** The last event of each job that came over a link, by the sender's numbers. Only for running jobs that a topic asks for. */
+export class JobMarks {
+  readonly #marks = new BoundedMap<string, { readonly job: JobRef; readonly seq: number }>(MAX_JOBS)
+
+  /** False: no topic asks for it, or it came before. */
+  advance(notice: JobNotice, seq: number, topics: ReadonlySet<string>): boolean {
+    const { jobId, accountId } = notice.notice
+    if (!topics.has(jobKey(jobId)) && !topics.has(accountKey(accountId))) return false
+    if (seq <= (this.#marks.get(jobId)?.seq ?? 0)) return false
+    // Events of other jobs are never repeated, and their marks would take the room of those that run.
+    if (isOfRun(notice)) this.#marks.set(jobId, { job: { jobId, accountId }, seq })
+    return true
+  }
+
+  /** A topic has ended: jobs that no other one asks for start from the beginning when they are asked for again. Returns their ids. */
+  forget(topic: string, topics: ReadonlySet<string>): string[] {
+    const jobId = jobIdOf(topic)
+    const marks = jobId === null ? [...this.#marks.values()] : [this.#marks.get(jobId)]
+    return marks.flatMap((mark) => {
+      if (mark === undefined) return []
+      const [ofJob, ofAccount] = [jobKey(mark.job.jobId), accountKey(mark.job.accountId)]
+      const isAbout = topic === ofJob || topic === ofAccount
+      if (!isAbout || topics.has(ofJob) || topics.has(ofAccount)) return []
+      this.#marks.delete(mark.job.jobId)
+      return [mark.job.jobId]
+    })
   }
 }

@@ -7,10 +7,9 @@ import type { Log } from '../../../../lib/log.ts'
 import { createBackoff } from '../../../../lib/waiting/backoff.ts'
 import { sleep } from '../../../../lib/waiting/sleep.ts'
 import { decodeNotice } from '../../../domain/events/notice-lines.ts'
-import { JobMarks } from './job-marks.ts'
-import { PING, readSourceFrame, type SourceFrame, toLeave, toTaken, toWant } from './link-frames.ts'
-import type { JobNotice } from './told-notice.ts'
-import type { Channel, Peer, Transport } from './transport.ts'
+import { JobMarks } from './link-source.ts'
+import { PING, readSourceFrame, type SourceFrame, toLeave, toTaken, toWant } from './outbox.ts'
+import type { Channel, JobNotice, Peer, Transport } from './told-notice.ts'
 
 export interface LinkTiming {
   /** How often the other side is asked whether it is there. */

@@ -10,8 +10,7 @@ import { LinkSource } from './link-source.ts'
 import { LINK_TIMING, type LinkTiming, LinkWatcher } from './link-watcher.ts'
 import { LiveLog } from './live-log.ts'
 import { OUTBOX_BOUNDS, type OutboxBounds } from './outbox.ts'
-import { isForOthers, type JobNotice, ToldNotice } from './told-notice.ts'
-import type { Channel, Peer, Transport } from './transport.ts'
+import { type Channel, isForOthers, type JobNotice, type Peer, ToldNotice, type Transport } from './told-notice.ts'
 
 /** Who else is there, and who runs which job. */
 export interface LinkDirectory {

@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { WebSocket, WebSocketServer } from 'ws'
 import type { Greeting, LinkAuth } from './link-auth.ts'
-import type { Channel, ChannelEvents, Peer, Transport } from './transport.ts'
+import type { Channel, ChannelEvents, Peer, Transport } from './told-notice.ts'
 
 interface SocketTransportOptions {
   readonly auth: LinkAuth

@@ -2,7 +2,15 @@
  * One connection to the NATS servers of a service, which is opened again whenever it breaks. Messages are not kept while it is down;
  * its users are notified when it breaks and when it is back. Only the core protocol is used; nothing is stored there.
  */
-import { checkServerIdentity, type PeerCertificate } from 'node:tls'
+import { once } from 'node:events'
+import { readFile } from 'node:fs/promises'
+import { connect as connectPlain } from 'node:net'
+import {
+  checkServerIdentity,
+  connect as connectSecure,
+  type PeerCertificate,
+  type ConnectionOptions as TlsOptions,
+} from 'node:tls'
 import {
   type Authenticator,
   type ConnectionOptions,
@@ -14,9 +22,7 @@ import type { Log } from '../../../../lib/log.ts'
 import { createBackoff } from '../../../../lib/waiting/backoff.ts'
 import { settlesWithin, sleep } from '../../../../lib/waiting/sleep.ts'
 import { uptimeMs } from '../../../../lib/waiting/uptime.ts'
-import { createFileAuthenticator } from './nats-credentials.ts'
-import { toRefusal } from './nats-mistake.ts'
-import { findHandshakeFault } from './nats-probe.ts'
+import { createFileAuthenticator, toRefusal } from './nats-mistake.ts'
 import { createMessageProof, type MessageProof, type ProofOptions } from './nats-proof.ts'
 
 export interface NatsOptions extends ProofOptions {
@@ -274,4 +280,52 @@ export class NatsLine implements AsyncDisposable {
 /** Without anything that a server could have put into its words about a user. */
 function reasonOf(error: unknown): string {
   return error instanceof Error ? error.name : 'unknown'
+}
+
+/**
+ * Why a server ends connections after the handshake. With TLS 1.3 it refuses the certificate of a client only then, and the client
+ * library reports a timeout whatever the reason was. So the handshake is made once more here, to see the reason.
+ */
+interface ProbeOptions {
+  /** `host:port`. */
+  readonly server: string
+  readonly clientCertificateFiles: { readonly certificate: string; readonly key: string } | undefined
+}
+
+// A server that has nothing against the certificate waits for the client to speak.
+const ANSWER_MS = 500
+const PROBE_MS = 1500
+
+/** null: nothing was wrong with the handshake, or the server could not be asked. */
+async function findHandshakeFault(options: ProbeOptions): Promise<Error | null> {
+  const { hostname, port } = new URL(`tcp://${options.server}`)
+  const socket = connectPlain(Number(port), hostname.replace(/^\[|\]$/g, ''))
+  // It may break after the answer is known.
+  socket.on('error', () => {})
+  const asking = ask().catch(() => null)
+  try {
+    return (await settlesWithin(asking, PROBE_MS)) ? await asking : null
+  } finally {
+    socket.destroy()
+  }
+
+  async function ask(): Promise<Error | null> {
+    // The server speaks first, and in the clear.
+    await once(socket, 'data')
+    const secure = connectSecure({ socket, ...(await readFiles(options)) })
+    secure.on('error', () => {})
+    const fault = once(secure, 'error').then(([error]) => error as Error)
+    try {
+      return (await settlesWithin(fault, ANSWER_MS)) ? await fault : null
+    } finally {
+      secure.destroy()
+    }
+  }
+}
+
+/** Whose certificate the server has is not the question here, and nothing is said to it. */
+async function readFiles({ clientCertificateFiles: own }: ProbeOptions): Promise<TlsOptions> {
+  const unchecked = { rejectUnauthorized: false }
+  if (own === undefined) return unchecked
+  return { ...unchecked, cert: await readFile(own.certificate), key: await readFile(own.key) }
 }

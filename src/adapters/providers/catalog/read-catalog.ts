@@ -8,10 +8,9 @@ import type { CompileSchema } from '../../../domain/models/catalog/check-input.t
 import { isRecord, type Json, type Model } from '../../../domain/models/catalog/model.ts'
 import { readModel } from '../../../domain/models/catalog/read-model.ts'
 import type { PartnerRoute } from '../../../domain/models/partner/partner-route.ts'
-import { checkAdapterShape, checkModelRules } from '../declarative/rules/check-rules.ts'
 import { compileOutcomes } from '../declarative/rules/match-rules.ts'
 import type { ProviderRules } from '../declarative/rules/rule-types.ts'
-import { checkProviderShape } from '../declarative/rules/rules-schema.ts'
+import { checkAdapterShape, checkModelRules, checkProviderShape } from '../declarative/rules/rules-schema.ts'
 import type { CatalogFile } from './catalog-files.ts'
 import { readPartnerRoutes } from './read-partner-routes.ts'
 

@@ -14,9 +14,8 @@ import {
 } from '../../../domain/models/partner/partner-route.ts'
 import type { PriceRule } from '../../../domain/models/pricing/price-rule.ts'
 import { readPriceRule } from '../../../domain/models/pricing/read-price-rule.ts'
-import { checkModelRules } from '../declarative/rules/check-rules.ts'
-import type { ProviderRules } from '../declarative/rules/rule-types.ts'
-import { namesIn } from '../declarative/rules/text-template.ts'
+import { namesIn, type ProviderRules } from '../declarative/rules/rule-types.ts'
+import { checkModelRules } from '../declarative/rules/rules-schema.ts'
 
 interface ReadRoutesDeps {
   readonly rules: ProviderRules

@@ -6,18 +6,21 @@ import { createSemaphore } from '../../../../lib/waiting/semaphore.ts'
 import { readJsonPath } from '../../../domain/models/catalog/json-path.ts'
 import type { Model } from '../../../domain/models/catalog/model.ts'
 import type { Provider } from '../../../domain/models/provider.ts'
-import { openApiClient } from '../outbound/api-client.ts'
-import { createCircuitBreaker } from '../outbound/circuit-breaker.ts'
-import { createAsk } from './calls/ask-provider.ts'
-import { createPoll } from './calls/poll-task.ts'
+import { createAsk, createPoll } from './calls/poll-task.ts'
 import { isFindable } from './calls/provider-task.ts'
 import { createSubmit } from './calls/submit-call.ts'
-import type { DeclarativeDeps, ProviderContext, ProviderSettings } from './provider-context.ts'
+import {
+  createCircuitBreaker,
+  createTaskSlots,
+  type DeclarativeDeps,
+  openApiClient,
+  type ProviderContext,
+  type ProviderSettings,
+} from './provider-context.ts'
 import { compileAuth } from './request/auth-headers.ts'
-import { checkModelRules } from './rules/check-rules.ts'
 import { type CompiledModel, compileModel } from './rules/compile-model.ts'
 import type { ProviderRules } from './rules/rule-types.ts'
-import { createTaskSlots } from './task-slots.ts'
+import { checkModelRules } from './rules/rules-schema.ts'
 
 export interface DeclarativeProvider extends Provider, AsyncDisposable {
   readonly health: () => { readonly isOpen: boolean; readonly taken: number; readonly waiting: number }

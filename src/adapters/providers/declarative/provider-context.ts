@@ -1,21 +1,25 @@
 /** What a provider made of rules depends on, and what the steps of its calls share. */
-
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
+import {
+  type ExchangeAnswer,
+  ExchangeError,
+  type ExchangeRequest,
+  type PhaseLimits,
+} from '../../../../lib/outbound/exchange.ts'
+import { matchesHost } from '../../../../lib/outbound/network.ts'
+import { openOutboundClient } from '../../../../lib/outbound/outbound-client.ts'
 import type { Tracer } from '../../../../lib/tracing/tracer.ts'
 import type { Semaphore } from '../../../../lib/waiting/semaphore.ts'
+import { MAX_TIMER_MS } from '../../../../lib/waiting/sleep.ts'
 import type { JsonPath } from '../../../domain/models/catalog/json-path.ts'
 import type { Model } from '../../../domain/models/catalog/model.ts'
 import type { SharedCounts } from '../../../domain/service-nodes/shared-counts.ts'
-import type { ApiClient } from '../outbound/api-client.ts'
-import type { CircuitBreaker } from '../outbound/circuit-breaker.ts'
 import type { SafeFetch } from '../outbound/safe-fetch.ts'
-import type { PatienceDeps } from './calls/send-patiently.ts'
 import type { AuthHeaders } from './request/auth-headers.ts'
-import type { MediaDeps } from './request/input-media.ts'
+import type { MediaDeps } from './request/build-request.ts'
 import type { CompiledModel } from './rules/compile-model.ts'
 import type { ProviderRules } from './rules/rule-types.ts'
-import type { TaskSlots } from './task-slots.ts'
 
 /** What an operator says about one provider. */
 export interface ProviderSettings {
@@ -42,11 +46,13 @@ export type ObserveExchange = (exchange: {
   readonly milliseconds: number
 }) => void
 
-export interface DeclarativeDeps extends PatienceDeps {
+export interface DeclarativeDeps {
   readonly keyFor: (accountId: string) => ProviderKey | null
   readonly fetch: SafeFetch
   readonly media: MediaDeps
   readonly clock: Clock
+  readonly random: () => number
+  readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>
   readonly log: Log
   readonly observe: ObserveExchange
   /** The slots of all processes. */
@@ -70,4 +76,143 @@ export interface ProviderContext {
   readonly messages: readonly JsonPath[]
   readonly validationList: JsonPath | null
   modelOf(model: Model): CompiledModel
+}
+
+interface TaskSlots {
+  hold(task: string, giveBack: () => void, forMs: number): void
+  release(task: string): void
+  clear(): void
+}
+
+/**
+ * The slots that running tasks hold at their provider. A task that is polled to its end gives its slot back then; one that is no
+ * longer polled gives it back when its time is over.
+ */
+export function createTaskSlots(): TaskSlots {
+  const held = new Map<string, { readonly giveBack: () => void; readonly timer: NodeJS.Timeout }>()
+  function release(task: string): void {
+    const slot = held.get(task)
+    if (slot === undefined) return
+    held.delete(task)
+    clearTimeout(slot.timer)
+    slot.giveBack()
+  }
+  return {
+    hold(task, giveBack, forMs) {
+      // A provider that gives the same id twice has one task, not two.
+      release(task)
+      const timer = setTimeout(() => release(task), Math.min(Math.max(0, forMs), MAX_TIMER_MS))
+      held.set(task, { giveBack, timer })
+    },
+    release,
+    clear() {
+      for (const task of [...held.keys()]) release(task)
+    },
+  }
+}
+
+const FAILURES_TO_OPEN = 8
+const OPEN_MS = 15_000
+
+interface CircuitBreaker {
+  /** Milliseconds until the next call may try; 0 when calls may go out. The call that is let through after a pause is the probe. */
+  refuseMs(): number
+  succeeded(): void
+  failed(): void
+  readonly isOpen: boolean
+}
+
+/**
+ * Stops calls to a provider that is down, so that callers need not wait for it: after several failures in a row nothing is sent
+ * for a while, then one call tries. Only failures of the provider itself count; a refusal is an answer.
+ */
+export function createCircuitBreaker(clock: Clock): CircuitBreaker {
+  let failures = 0
+  let openUntilMs = 0
+  return {
+    get isOpen() {
+      return failures >= FAILURES_TO_OPEN
+    },
+    refuseMs() {
+      if (failures < FAILURES_TO_OPEN) return 0
+      const nowMs = clock.now().getTime()
+      if (nowMs < openUntilMs) return openUntilMs - nowMs
+      // This caller is the probe; the others wait for its result.
+      openUntilMs = nowMs + OPEN_MS
+      return 0
+    },
+    succeeded() {
+      failures = 0
+    },
+    failed() {
+      failures++
+      if (failures >= FAILURES_TO_OPEN) openUntilMs = clock.now().getTime() + OPEN_MS
+    },
+  }
+}
+
+// Twice the number of generations, since polls and downloads run beside them.
+const CONNECTIONS_PER_SLOT = 2
+
+export interface ApiRequest extends Omit<ExchangeRequest, 'origin' | 'path'> {
+  /** A path below the provider's base, or an absolute address that an answer gave. */
+  readonly target: string
+  /** Sent to the provider's hosts only. */
+  readonly keyHeaders: Readonly<Record<string, string>>
+}
+
+interface ApiClient extends AsyncDisposable {
+  call(request: ApiRequest, limits: PhaseLimits): Promise<ExchangeAnswer>
+  /** Whether an address is the provider's API itself, which may see the key. */
+  isApiHost(url: URL): boolean
+}
+
+interface ApiClientOptions {
+  readonly baseUrl: string
+  readonly apiHosts: readonly string[]
+  readonly concurrency: number
+  readonly fetch: SafeFetch
+  /** Left out: tracing is off. */
+  readonly traces?: { readonly tracer: Tracer; readonly provider: string }
+}
+
+/**
+ * Calls to one provider's API. The provider's base address comes from the operator and has its own connections; every other
+ * address came out of an answer, so it must be on the provider's hosts and is fetched by the guarded client. The key is sent to
+ * these hosts only.
+ */
+export function openApiClient({ baseUrl, apiHosts, concurrency, fetch, traces }: ApiClientOptions): ApiClient {
+  const base = new URL(baseUrl)
+  const basePath = base.pathname.replace(/\/$/, '')
+  const client = openOutboundClient({
+    connectionsPerHost: concurrency * CONNECTIONS_PER_SLOT,
+    ...(traces !== undefined && {
+      traces: { tracer: traces.tracer, nameOf: ({ method }) => `${traces.provider} ${method}` },
+    }),
+  })
+  const isApiHost = (url: URL) =>
+    url.origin === base.origin || (url.protocol === base.protocol && matchesHost(url.hostname, apiHosts))
+
+  function callOther({ target, method, keyHeaders, headers }: ApiRequest, limits: PhaseLimits) {
+    if (method !== 'GET') throw new Error('an address from an answer is only ever read')
+    const headersFor = (url: URL) => (isApiHost(url) ? { ...headers, ...keyHeaders } : headers)
+    return fetch(target, { ...limits, allowedHosts: apiHosts, headersFor })
+  }
+
+  return {
+    isApiHost,
+    async call(request, limits) {
+      const url = request.target.startsWith('/') ? null : URL.parse(request.target)
+      if (url !== null && url.origin !== base.origin) return callOther(request, limits)
+      const path = url === null ? `${basePath}${request.target}` : `${url.pathname}${url.search}`
+      const { method, body } = request
+      const headers = { ...request.headers, ...request.keyHeaders }
+      const answer = await client.send({ origin: base.origin, path, method, body, headers }, limits)
+      if (answer.status < 300 || answer.status >= 400) return answer
+      if (!Buffer.isBuffer(answer.body)) answer.body.destroy()
+      // A redirect of the API could lead anywhere, with the key in hand.
+      throw new ExchangeError('broken', 'the provider redirects', { wasSent: true, status: answer.status })
+    },
+    [Symbol.asyncDispose]: () => client[Symbol.asyncDispose](),
+  }
 }

@@ -1,9 +1,8 @@
 /** Reads pictures that an input names by a signed address of this service directly from our storage. */
-
 import type { OpenContent } from '../../../domain/assets/asset-content.ts'
 import { CONTENT_PATH, type VerifyContentUrl } from '../../../domain/assets/signed-url.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import type { ReadHostedMedia } from '../declarative/request/input-media.ts'
+import type { ReadHostedMedia } from '../declarative/request/build-request.ts'
 
 interface HostedMediaDeps {
   readonly verify: VerifyContentUrl

@@ -2,11 +2,11 @@
  * What the sandbox's models do. Each shows one thing that real providers do sooner or later, always the same for the same input,
  * so that a client can be built and tested without an account at any provider.
  */
-
+import { crc32, deflateSync } from 'node:zlib'
+import { writeChunks } from '../../../../lib/files/png-chunks.ts'
 import type { Json, JsonRecord } from '../../../domain/models/catalog/model.ts'
 import type { ProviderRefusal, ProviderResult } from '../../../domain/models/provider.ts'
 import type { ValidationFailure } from '../../../domain/models/router-error.ts'
-import { drawPicture } from './sandbox-picture.ts'
 
 /** `never`: no answer comes. */
 type Behaviour = (input: JsonRecord) => ProviderResult | ProviderRefusal | 'never'
@@ -108,4 +108,45 @@ function toNumber(value: unknown, fallback: number): number {
 
 function toText(value: unknown, fallback: string): string {
   return typeof value === 'string' && value !== '' ? value : fallback
+}
+
+const RGB = 2
+const BYTES_PER_PIXEL = 3
+
+interface PictureOptions {
+  readonly width: number
+  readonly height: number
+  readonly seed: number
+}
+
+/** A PNG that fades from one colour to another; the seed chooses both. */
+function drawPicture({ width, height, seed }: PictureOptions): Buffer {
+  const head = Buffer.alloc(13)
+  head.writeUInt32BE(width, 0)
+  head.writeUInt32BE(height, 4)
+  head.set([8, RGB, 0, 0, 0], 8)
+  const png = writeChunks([
+    { type: 'IHDR', body: head },
+    { type: 'IDAT', body: deflateSync(pixels(width, height, seed)) },
+    { type: 'IEND', body: new Uint8Array(0) },
+  ])
+  return Buffer.from(png.buffer)
+}
+
+function pixels(width: number, height: number, seed: number): Buffer {
+  const stride = 1 + width * BYTES_PER_PIXEL
+  const rows = Buffer.alloc(stride * height)
+  const from = colourOf(seed)
+  const to = colourOf(seed + 1)
+  for (let y = 0; y < height; y++) {
+    const share = height === 1 ? 0 : y / (height - 1)
+    const row = from.map((value, index) => Math.round(value + (to[index] - value) * share))
+    for (let x = 0; x < width; x++) rows.set(row, y * stride + 1 + x * BYTES_PER_PIXEL)
+  }
+  return rows
+}
+
+function colourOf(seed: number): number[] {
+  const mixed = crc32(Buffer.from(String(seed)))
+  return [mixed & 0xff, (mixed >>> 8) & 0xff, (mixed >>> 16) & 0xff]
 }

@@ -12,9 +12,8 @@ import type { BlobStore } from '../blob-store.ts'
 import type { AdmitFields, UploadFields } from '../create/upload-fields.ts'
 import type { StorageQuota } from '../storage-quota.ts'
 import type { FinishUpload } from './finish-upload.ts'
-import { tooMuch } from './too-much.ts'
 import type { UploadHold, UploadLeases } from './upload-leases.ts'
-import type { ResumableUpload, UploadStore } from './upload-store.ts'
+import { type ResumableUpload, tooMuch, type UploadStore } from './upload-store.ts'
 
 interface CreateRequest {
   readonly accountId: string

@@ -1,4 +1,5 @@
 /** Records of uploads that can be continued. Their bytes lie with the blob store; how many there are is asked there. */
+import { ServiceError } from '../../errors.ts'
 import type { UploadFields } from '../create/upload-fields.ts'
 
 export interface ResumableUpload {
@@ -54,4 +55,11 @@ export interface UploadStore {
   holdExpired(lease: UploadLease, limit: number): Promise<ResumableUpload[]>
   /** What the unfinished uploads of the account will come to. */
   openBytes(accountId: string): Promise<number>
+}
+
+/** More bytes than an upload was begun with, wherever they are noticed. */
+export function tooMuch(lengthBytes: number): ServiceError {
+  return new ServiceError('payload_too_large', `more bytes came than the ${lengthBytes} that were announced`, {
+    details: { max_bytes: lengthBytes },
+  })
 }

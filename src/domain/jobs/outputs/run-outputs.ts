@@ -2,15 +2,19 @@
  * The part of a run that keeps what nodes report: items become drafts, drafts become stored outputs, and those go to the
  * committer in the order of their report. It can be cut off, and then outputs that are not stored yet fail.
  */
+import type { NewId } from '../../../../lib/ids.ts'
+import type { Semaphore } from '../../../../lib/waiting/semaphore.ts'
+import type { StoreBlob } from '../../assets/blob-store.ts'
 import { EngineLostError } from '../../engine/engine-lost-error.ts'
+import { isStoreAway, ServiceError } from '../../errors.ts'
+import { outlastOutage } from '../../outage.ts'
 import { toJobError } from '../end/end-of-run.ts'
 import type { Job, JobError, Output } from '../job.ts'
 import type { Lease } from '../job-store.ts'
 import type { Reported } from '../run/apply-engine-event.ts'
 import type { Committer } from '../run/committer.ts'
 import type { RunDeps } from '../run/run-deps.ts'
-import { toOutputDraft } from './output-draft.ts'
-import { createIngest, mayPassLater, toIngestError } from './output-ingest.ts'
+import { type OutputDraft, toOutputDraft } from './output-draft.ts'
 
 /** Why an output could not be kept. */
 export interface OutputFault {
@@ -84,4 +88,156 @@ export function toFault(cause: unknown): OutputFault {
   }
   const error = toJobError('output_unreadable', `an output could not be read from the engine: ${cause.message}`)
   return { error, mayPass: true, loss: cause }
+}
+
+interface IngestDeps {
+  readonly storeBlob: StoreBlob
+  readonly newId: NewId
+  /** Shared by all runs of a worker. */
+  readonly limit: Pick<Semaphore, 'run'>
+  /** For all outputs of the job together. */
+  readonly maxBytes: number
+  /** What the account may still keep; asked once, when the first output comes. */
+  storageLeft(): Promise<number>
+  readonly signal: AbortSignal
+  /** What an earlier attempt of the job had made: the same bytes from the same node keep their id. */
+  readonly earlier: readonly Output[]
+  onReady(output: Output): void
+  onError(error: unknown): void
+}
+
+interface Ingest {
+  add(draft: OutputDraft): void
+  /** Resolves when few enough outputs wait to be stored. */
+  hasRoom(): Promise<void>
+  /** Resolves when nothing is under way. */
+  allStored(): Promise<void>
+}
+
+// How much may wait to be stored before the engine's events are read no further.
+const MAX_WAITING = 64
+const MAX_WAITING_BYTES = 67_108_864
+
+/**
+ * Turns drafts into outputs: reads the bytes into the blob store, a bounded number at a time, and hands the results on in
+ * the order in which they were reported. What comes after a failed one is not handed on: the job fails with that error.
+ */
+function createIngest(deps: IngestDeps): Ingest {
+  const earlier = [...deps.earlier]
+  let last: Promise<void> = Promise.resolve()
+  let underWay = 0
+  let bytes = 0
+  let left: Promise<number> | null = null
+  let hasFailed = false
+  let heldBytes = 0
+  let waiting: { readonly isReady: () => boolean; readonly resolve: () => void }[] = []
+
+  async function store(draft: OutputDraft): Promise<Output> {
+    deps.signal.throwIfAborted()
+    const { signal } = deps
+    left ??= outlastOutage(deps.storageLeft, signal)
+    const storageLeft = await left
+    const maxBytes = Math.max(0, Math.min(deps.maxBytes, storageLeft) - bytes)
+    // The bytes are read again after an outage: they are announced to the store before they get their final name.
+    const storing = outlastOutage(() => deps.storeBlob(draft.read(), { maxBytes, signal }), signal)
+    const { hash, sizeBytes } = await storing.catch((error: unknown) => {
+      throw storageLeft < deps.maxBytes && isTooLarge(error) ? new StorageQuotaError({ cause: error }) : error
+    })
+    bytes += sizeBytes
+    const { nodeId, name, type, contentType, location } = draft
+    const output = { assetId: takeId(nodeId, hash), nodeId, name, type, contentType, sizeBytes, hash }
+    return location === undefined ? output : { ...output, location }
+  }
+
+  function takeId(nodeId: string, hash: string): string {
+    const at = earlier.findIndex((output) => output.nodeId === nodeId && output.hash === hash)
+    const [same] = at === -1 ? [] : earlier.splice(at, 1)
+    return same?.assetId ?? deps.newId()
+  }
+
+  function settle(draft: OutputDraft): void {
+    draft.release?.()
+    underWay--
+    heldBytes -= draft.heldBytes
+    const free = waiting.filter(({ isReady }) => isReady())
+    waiting = waiting.filter((each) => !free.includes(each))
+    for (const { resolve } of free) resolve()
+  }
+
+  async function until(isReady: () => boolean): Promise<void> {
+    if (!isReady()) await new Promise<void>((resolve) => waiting.push({ isReady, resolve }))
+  }
+
+  return {
+    add(draft) {
+      underWay++
+      heldBytes += draft.heldBytes
+      const stored = deps.limit.run(() => store(draft))
+      stored.catch(() => {})
+      const before = last
+      last = (async () => {
+        await before
+        try {
+          const output = await stored
+          if (!hasFailed) deps.onReady(output)
+        } catch (error) {
+          if (!hasFailed) deps.onError(error)
+          hasFailed = true
+        }
+        settle(draft)
+      })()
+    },
+    hasRoom: () => until(() => underWay < MAX_WAITING && heldBytes <= MAX_WAITING_BYTES),
+    allStored: () => until(() => underWay === 0),
+  }
+}
+
+/** The account may not store as much as its job made. */
+class StorageQuotaError extends Error {
+  constructor(options: ErrorOptions) {
+    super('the account keeps as much as it may', options)
+    this.name = 'StorageQuotaError'
+  }
+}
+
+function isTooLarge(error: unknown): boolean {
+  return error instanceof ServiceError && error.refusal === 'payload_too_large'
+}
+
+/**
+ * A full disk, a busy storage or a store that is away may pass, and so may whatever else the service refuses bytes for: the same
+ * job may succeed later, and the fault is not its own. Not so where it made too much, or hands on stored bytes that are gone.
+ */
+function mayPassLater(error: unknown): boolean {
+  return error instanceof ServiceError && !isTooLarge(error) && !isGone(error)
+}
+
+function isGone({ refusal }: ServiceError): boolean {
+  return refusal === 'output_unavailable'
+}
+
+/** The error of the job; its cause is only in our log. */
+function toIngestError(error: unknown): JobError {
+  if (error instanceof ServiceError && error.refusal === 'storage_full') {
+    return toJobError('storage_full', 'an output could not be kept: the storage has no room for it')
+  }
+  if (error instanceof ServiceError && error.refusal === 'queue_full') {
+    return toJobError('storage_busy', 'an output could not be kept: too much was being stored at once')
+  }
+  if (isStoreAway(error)) {
+    return toJobError('storage_busy', 'an output could not be kept: the storage did not answer')
+  }
+  if (isTooLarge(error)) {
+    return toJobError('output_too_large', 'the outputs of the job are larger than this service keeps')
+  }
+  if (error instanceof StorageQuotaError) {
+    return toJobError(
+      'storage_quota',
+      'an output could not be kept: the account keeps as much as it may; delete assets, or wait until jobs expire',
+    )
+  }
+  if (error instanceof ServiceError && !isGone(error)) {
+    return toJobError('storage_busy', 'an output could not be kept: the service did not take it')
+  }
+  return toJobError('output_unreadable', 'an output could not be read from the engine')
 }

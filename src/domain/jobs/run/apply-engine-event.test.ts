@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EngineEvent, ReportedFile } from '../../../../engine/graph/run-event.ts'
 import { applyEngineEvent, type RunFold, startFold } from './apply-engine-event.ts'
-import { readLog } from './record/log-tail.ts'
+import { readLog } from './record/log-lines.ts'
 
 const NODE = { nodeId: '4.0', classType: 'Save', displayNodeId: '4', parentNodeId: null }
 const FAILURE = { code: 'node_execution_error', message: 'bad', nodeId: '4', classType: 'Save', traceback: null }

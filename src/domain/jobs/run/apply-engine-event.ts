@@ -3,7 +3,6 @@
  * It decides nothing about leases, cancels or storage. Engines may repeat themselves: a repeated report brings nothing new,
  * and whatever follows the outcome is ignored. States of one attempt share what they count, so only the newest may be used.
  */
-
 import type { Graph } from '../../../../engine/graph/graph.ts'
 import type { EngineEvent, EngineFailure, NodeReport, ReportedItem } from '../../../../engine/graph/run-event.ts'
 import { keepHead, keepTail } from '../../../../lib/text/cut-text.ts'
@@ -18,7 +17,7 @@ import {
   skipCached,
   startProgress,
 } from './progress.ts'
-import { appendLog, EMPTY_LOG, type LogTail } from './record/log-tail.ts'
+import { appendLog, EMPTY_LOG, type LogTail } from './record/log-lines.ts'
 import { copyHead, toJsonText } from './record/report-text.ts'
 
 /** One item of a node's report, with its key and index there. */

@@ -3,7 +3,6 @@
  * write. The states of a run and its moves are in run-moves.ts; this file reports what happens as moves and carries out their
  * effects. How an attempt ends is decided in end-of-run.ts.
  */
-
 import type { Graph } from '../../../../engine/graph/graph.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { MAX_TIMER_MS } from '../../../../lib/waiting/sleep.ts'
@@ -11,8 +10,14 @@ import type { EngineRun } from '../../engine/engine-port.ts'
 import { MACHINE_FAULT, OUT_OF_MEMORY } from '../../engine/fleet/run-judge.ts'
 import { isStoreAway } from '../../errors.ts'
 import { outlastOutage } from '../../outage.ts'
-import { decideEnd, type RunFacts, type RunVerdict, toEngineLoss, toFailure } from '../end/end-of-run.ts'
-import { explainMissing } from '../end/missing-weights.ts'
+import {
+  decideEnd,
+  explainMissing,
+  type RunFacts,
+  type RunVerdict,
+  toEngineLoss,
+  toFailure,
+} from '../end/end-of-run.ts'
 import type { Claim, CommitOutcome, Lease } from '../job-store.ts'
 import { createRunOutputs, type OutputFault, type RunOutputs } from '../outputs/run-outputs.ts'
 import { toResultKey } from '../reuse/result-key.ts'

@@ -4,7 +4,7 @@ import type { Claim, Lease } from '../job-store.ts'
 import { statesBeforeEnd } from '../transitions.ts'
 import type { Committer } from './committer.ts'
 import type { EngineListener } from './engine-listener.ts'
-import { readLog } from './record/log-tail.ts'
+import { readLog } from './record/log-lines.ts'
 import type { RunDeps } from './run-deps.ts'
 import { toTerminalEvent } from './run-notices.ts'
 

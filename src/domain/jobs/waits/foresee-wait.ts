@@ -1,6 +1,5 @@
 /** About how long a job would wait that were submitted now. */
-import { readKnownQueue, type WaitEstimatesDeps } from './known-queues.ts'
-import { predictStart } from './predict-start.ts'
+import { predictStart, readKnownQueue, type WaitEstimatesDeps } from './known-queues.ts'
 import { READ_WAITING } from './queue-reading.ts'
 
 interface ForeseenJob {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { seededRandom } from '../../../../test/support/seeded-random.ts'
-import { isWithinTwo } from './prove-estimates.ts'
+import { isWithinTwo } from './known-queues.ts'
 import type { PastRun, QueueReading } from './queue-reading.ts'
 import { createEstimateWait } from './wait-estimates.ts'
 

@@ -1,6 +1,5 @@
 /** About how long a job still waits; null wherever that has not been right often enough lately. */
-import { createKnownQueues, type WaitEstimatesDeps } from './known-queues.ts'
-import { predictStart } from './predict-start.ts'
+import { createKnownQueues, predictStart, type WaitEstimatesDeps } from './known-queues.ts'
 
 interface WaitQuestion {
   readonly accountId: string

@@ -3,13 +3,14 @@
  * settles the money. What is returned goes to whoever waits.
  */
 import type { Log } from '../../../../lib/log.ts'
+import { createBackoff } from '../../../../lib/waiting/backoff.ts'
+import { sleep } from '../../../../lib/waiting/sleep.ts'
 import { capCost, priceOf } from '../pricing/pricing.ts'
 import type { ProviderRefusal, ProviderResult } from '../provider.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
 import { type CallEnd, type CallFate, type CallStore, INLINE_BYTES, type StoredRefusal } from './call-store.ts'
 import { hostResult, type KeepResultDeps, storeResult } from './keep-result.ts'
 import type { DrivenCall } from './live-calls.ts'
-import { writePersistently } from './persistent-write.ts'
 
 export interface ConcludeDeps extends KeepResultDeps {
   readonly store: Pick<CallStore, 'finish'>
@@ -201,4 +202,26 @@ function toStoredEnd(end: CallEnd | RouterError | null): CallEnd | null {
   if (!(end instanceof RouterError)) return null
   const { refusal, message, upstreamStatus, failures } = end
   return { kind: 'refusal', refusal: { refusal, message, upstreamStatus, failures } }
+}
+
+/** Writes that must not be lost to a store that cannot be reached for a moment. */
+const FIRST_PAUSE_MS = 100
+const MAX_PAUSE_MS = 5000
+// With growing pauses about a minute: a database that restarts is back by then.
+const MAX_TRIES = 18
+
+/**
+ * Repeats a write that failed until it succeeds; throws its last error when the process stops or it failed too often. The write
+ * must be harmless to repeat: nobody knows whether one that failed was carried out.
+ */
+export async function writePersistently<Answer>(write: () => Promise<Answer>, stopping: AbortSignal): Promise<Answer> {
+  const backoff = createBackoff({ firstMs: FIRST_PAUSE_MS, maxMs: MAX_PAUSE_MS })
+  for (let tries = 1; ; tries++) {
+    try {
+      return await write()
+    } catch (error) {
+      if (tries >= MAX_TRIES || stopping.aborted) throw error
+      await sleep(backoff.nextMs(), stopping)
+    }
+  }
 }

@@ -11,9 +11,14 @@ import type { RequestStore } from '../queue/request-store.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
 import type { CallLeases } from './call-leases.ts'
 import type { CallStore } from './call-store.ts'
-import { type ConcludeDeps, type Conclusion, createConcludeRefusal, createConcludeResult } from './conclude-call.ts'
+import {
+  type ConcludeDeps,
+  type Conclusion,
+  createConcludeRefusal,
+  createConcludeResult,
+  writePersistently,
+} from './conclude-call.ts'
 import type { DrivenCall } from './live-calls.ts'
-import { writePersistently } from './persistent-write.ts'
 import { createSending, type SentJournal, SentJournalError } from './sent-journal.ts'
 import type { ToldTask } from './told-task.ts'
 

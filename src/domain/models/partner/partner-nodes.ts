@@ -4,6 +4,7 @@
  * node. Only the answer differs: a node that follows a task by itself gets the provider's own answer to the submit, and asks on.
  */
 import { hash } from 'node:crypto'
+import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import { type Caller, mustHaveScope } from '../../accounts/caller.ts'
 import type { AssetStore } from '../../assets/asset-store.ts'
@@ -16,11 +17,8 @@ import type { JsonRecord, Model } from '../catalog/model.ts'
 import type { Catalog } from '../catalog/model-catalog.ts'
 import type { Provider, ProviderReply } from '../provider.ts'
 import { RouterError } from '../router-error.ts'
-import { joinInput } from './call-input.ts'
-import { createCallNames, type NamedRun } from './call-names.ts'
-import { createJoinRequests } from './join-requests.ts'
+import { createRequestDigest, joinInput } from './call-input.ts'
 import type { AskRoute, CallRoute, FoundRoute, PartnerRoutes } from './partner-route.ts'
-import { createRequestDigest } from './request-digest.ts'
 
 export interface PartnerCaller extends Caller {
   /** The run of a job that the request comes from; null: none is known. */
@@ -165,4 +163,87 @@ function unreachable({ provider }: AskRoute): RouterError {
 
 export function isCall(found: FoundRoute): found is PartnerCall['found'] {
   return found.route.kind === 'call'
+}
+
+/**
+ * Names for the calls of partner nodes, which bring no Idempotency-Key. A node sends a request again when its connection broke,
+ * and a job that lost its engine runs all of its nodes again: both must find the call that was made before and pay nothing more.
+ * So equal requests of one job mean one call until its answer was delivered; an equal request after that is another call.
+ *
+ * What was delivered is remembered for each attempt of a job, and only here. The next attempt begins anew, and gets the answers of
+ * the attempt before it one after the other. Requests without a job are told apart by the process that they came to.
+ */
+interface NamedRun {
+  readonly jobId: string
+  /** Changes with every attempt. */
+  readonly attempt: string
+}
+
+interface CallName {
+  readonly key: string
+  /** The caller has its answer. */
+  delivered(): void
+}
+
+const MAX_REMEMBERED = 10_000
+
+type NameCall = (run: NamedRun | null, accountId: string, request: string) => CallName
+
+/** `processId`: of this process, and of no other. */
+function createCallNames(processId: string): NameCall {
+  const delivered = new BoundedMap<string, number>(MAX_REMEMBERED)
+  return (run, accountId, request) => {
+    const place = `${accountId} ${run === null ? '' : `${run.jobId} ${run.attempt}`} ${request}`
+    const number = delivered.get(place) ?? 0
+    const owner = run === null ? `process:${processId}` : `job:${run.jobId}`
+    return { key: `partner:${owner}:${request}:${number}`, delivered: () => delivered.set(place, number + 1) }
+  }
+}
+
+type JoinRequests<Answer> = (
+  key: string,
+  listener: Listener,
+  begin: (listener: Listener) => Promise<Answer>,
+) => Promise<Answer>
+
+interface Group<Answer> {
+  readonly answer: Promise<Answer>
+  readonly left: AbortController
+  present: number
+}
+
+/**
+ * Several requests that mean the same call wait for it together: a node whose connection broke may be back before anybody here
+ * knows that it was gone. Whoever waits is there as long as one of them is.
+ */
+function createJoinRequests<Answer>(): JoinRequests<Answer> {
+  const groups = new Map<string, Group<Answer>>()
+
+  function enter(group: Group<Answer>, listener: Listener): void {
+    group.present += 1
+    const leave = () => {
+      group.present -= 1
+      if (group.present === 0) group.left.abort()
+    }
+    if (listener.left?.aborted) leave()
+    else listener.left?.addEventListener('abort', leave, { once: true })
+  }
+
+  function open(key: string, begin: (listener: Listener) => Promise<Answer>): Group<Answer> {
+    const left = new AbortController()
+    const listener = { isConnected: () => !left.signal.aborted, left: left.signal }
+    const answer = begin(listener).finally(() => {
+      if (groups.get(key) === group) groups.delete(key)
+    })
+    const group: Group<Answer> = { answer, left, present: 0 }
+    groups.set(key, group)
+    return group
+  }
+
+  return (key, listener, begin) => {
+    const known = groups.get(key)
+    const group = known === undefined || known.left.signal.aborted ? open(key, begin) : known
+    enter(group, listener)
+    return group.answer
+  }
 }

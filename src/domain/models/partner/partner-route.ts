@@ -2,8 +2,8 @@
  * The paths that ComfyUI's partner nodes call, as data: which exist, what a call there costs, and what may be asked about a
  * task. A path that is not among them is not known to anybody here and is never passed on.
  */
-import type { Model } from '../catalog/model.ts'
-import type { TextOptions } from './text-options.ts'
+import { findLeaves, type JsonPath } from '../catalog/json-path.ts'
+import type { JsonRecord, Model } from '../catalog/model.ts'
 
 export const ROUTE_METHODS = ['GET', 'POST', 'DELETE'] as const
 type RouteMethod = (typeof ROUTE_METHODS)[number]
@@ -100,4 +100,29 @@ export function toPartnerModelId(provider: string, model: string, route: string)
 /** The id that limits of accounts go by. */
 export function toCatalogId(id: string): string {
   return id.split('@', 1)[0] ?? id
+}
+
+/**
+ * Options that a node writes into its prompt, `--resolution 1080p --duration 10`, as some providers take them. They decide the
+ * price as fields would, so they count as fields; what is sent stays as it came. Some have short names, which are data.
+ */
+interface TextOptions {
+  /** The texts that may hold them. */
+  readonly path: JsonPath
+  /** By a short name, the full one. */
+  readonly names: ReadonlyMap<string, string>
+}
+
+type TextOption = readonly [name: string, value: string]
+
+const OPTION = /(?:^|\s)--([A-Za-z_-]{1,40})[\s=]+(\S{1,40})/g
+// Far above any prompt; all of it is searched in one go.
+export const OPTION_TEXTS_MAX_LENGTH = 100_000
+
+/** In order, those that are given several times included; null: the texts are longer than any that is searched. */
+export function readTextOptions(fields: JsonRecord, { path, names }: TextOptions): readonly TextOption[] | null {
+  const texts = findLeaves(fields, path).flatMap(({ value }) => (typeof value === 'string' ? [value] : []))
+  if (texts.reduce((sum, { length }) => sum + length, 0) > OPTION_TEXTS_MAX_LENGTH) return null
+  const options = texts.flatMap((text) => [...text.matchAll(OPTION)])
+  return options.map(([, name, value]) => [names.get(name) ?? name, value])
 }

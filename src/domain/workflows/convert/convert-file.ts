@@ -7,13 +7,15 @@ import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { readGraphSteps } from '../../../../engine/graph/read-graph.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
-import { createTurns, type Turns, type Work } from '../../../../lib/waiting/turns.ts'
+import { createTurns, finishNow, type Turns, type Work } from '../../../../lib/waiting/turns.ts'
 import { asRefusal } from '../graph-refusals.ts'
 import { refuseConversion } from './convert-refusal.ts'
-import { convertWorkflowSteps } from './convert-workflow.ts'
+import { countValues, loadWorkflowSteps } from './editor/load-workflow.ts'
 import { findMissing, type Missing } from './missing.ts'
 import { findParameters, type Parameter } from './parameters.ts'
-import type { ConvertWarning } from './prompt/write-prompt.ts'
+import { type ConvertWarning, type Prompt, type WriteOptions, writePromptSteps } from './prompt/write-prompt.ts'
+import { expandGroups, withUniqueIds } from './saved/expand-groups.ts'
+import { readSavedSteps } from './saved/read-saved.ts'
 
 export interface ConvertedFile {
   /** In API format. */
@@ -86,4 +88,28 @@ function* toGraph(workflow: JsonObject): Work<Graph> {
   } catch (error) {
     throw asRefusal(error)
   }
+}
+
+/**
+ * Turns a workflow as ComfyUI's editor saves it into the graph that the editor would submit. It does so the way the editor
+ * does: it loads the file into a model of the editor's state, and makes the prompt from that.
+ */
+interface ConvertOptions extends WriteOptions {
+  /** The classes of all engines. */
+  readonly catalog: NodeCatalog
+}
+
+/** Throws `invalid_workflow`, with the node at fault. */
+export function convertWorkflow(saved: JsonValue, options: ConvertOptions): Prompt {
+  return finishNow(convertWorkflowSteps(saved, options))
+}
+
+/** The same in steps, so that a large file does not hold up other work on this thread. */
+export function* convertWorkflowSteps(saved: JsonValue, options: ConvertOptions): Work<Prompt> {
+  const { catalog } = options
+  const read = yield* readSavedSteps(saved)
+  const workflow = withUniqueIds(expandGroups(read, (type, converted) => countValues(catalog, type, converted)))
+  yield
+  const loaded = yield* loadWorkflowSteps(workflow, catalog)
+  return yield* writePromptSteps(loaded, options)
 }

@@ -1,8 +1,7 @@
 /** What waits for a slow reader, what it loses, and in which order the rest leaves. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readSourceFrame } from '../../../../src/adapters/bus/live/link-frames.ts'
-import { OUTBOX_BOUNDS, Outbox, type OutboxBounds } from '../../../../src/adapters/bus/live/outbox.ts'
+import { OUTBOX_BOUNDS, Outbox, type OutboxBounds, readSourceFrame } from '../../../../src/adapters/bus/live/outbox.ts'
 import { ToldNotice } from '../../../../src/adapters/bus/live/told-notice.ts'
 import type { LiveEvent } from '../../../../src/domain/events/live-event.ts'
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { JsonObject, JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../../../src/domain/errors.ts'
-import { convertWorkflow } from '../../../../src/domain/workflows/convert/convert-workflow.ts'
+import { convertWorkflow } from '../../../../src/domain/workflows/convert/convert-file.ts'
 import { readEditorCatalog } from '../../../support/workflows/editor-pairs.ts'
 
 const catalog = readEditorCatalog()

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import type { JsonObject, JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../../../src/domain/errors.ts'
-import { convertWorkflow } from '../../../../src/domain/workflows/convert/convert-workflow.ts'
+import { convertWorkflow } from '../../../../src/domain/workflows/convert/convert-file.ts'
 import { readEditorCatalog } from '../../../support/workflows/editor-pairs.ts'
 
 export const catalog = readEditorCatalog()

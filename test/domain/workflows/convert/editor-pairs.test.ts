@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
-import { convertWorkflow } from '../../../../src/domain/workflows/convert/convert-workflow.ts'
+import { convertWorkflow } from '../../../../src/domain/workflows/convert/convert-file.ts'
 import { RECORDED_ON, readEditorCatalog, readEditorPairs } from '../../../support/workflows/editor-pairs.ts'
 
 const catalog = readEditorCatalog()

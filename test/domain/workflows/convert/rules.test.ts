@@ -4,7 +4,7 @@ import { describe, test } from 'node:test'
 import type { NodeDefinition } from '../../../../engine/graph/node-catalog.ts'
 import { catalogOf } from '../../../../engine/graph/object-info.ts'
 import type { JsonObject, JsonValue } from '../../../../lib/json/lossless-json.ts'
-import { convertWorkflow } from '../../../../src/domain/workflows/convert/convert-workflow.ts'
+import { convertWorkflow } from '../../../../src/domain/workflows/convert/convert-file.ts'
 import {
   catalog,
   checkpoint,

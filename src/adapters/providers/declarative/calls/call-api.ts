@@ -1,11 +1,13 @@
 /** One request to the provider for a step of a call, with its bounds; observer and circuit breaker are told of the result. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
+import { createBackoff } from '../../../../../lib/waiting/backoff.ts'
 import { MAX_TIMER_MS } from '../../../../../lib/waiting/sleep.ts'
+import type { Sending } from '../../../../domain/models/calls/sent-journal.ts'
 import type { Model } from '../../../../domain/models/catalog/model.ts'
-import type { ApiRequest } from '../../outbound/api-client.ts'
 import { type ReadAnswer, readAnswer } from '../answer/read-answer.ts'
-import type { DeclarativeDeps, ExchangeKind, ProviderContext } from '../provider-context.ts'
+import type { ApiRequest, DeclarativeDeps, ExchangeKind, ProviderContext } from '../provider-context.ts'
+import type { Meaning } from '../rules/rule-types.ts'
 
 // Ten pictures in base64 are tens of megabytes; a video inline may be more.
 const DOCUMENT_MAX_BYTES = 256 * 1024 * 1024
@@ -75,4 +77,80 @@ function isMediaAnswer(status: number, headers: IncomingHttpHeaders): boolean {
   return (
     status >= 200 && status < 300 && !/^(application\/([a-z.-]+\+)?json|text\/)/i.test(headers['content-type'] ?? '')
   )
+}
+
+const MAX_CONNECT_TRIES = 3
+const MAX_WAITS = 16
+const FIRST_PAUSE_MS = 500
+const MAX_PAUSE_MS = 30_000
+// Of all pauses together that the provider did not ask for.
+const UNASKED_MS = 30_000
+
+type PatienceDeps = Pick<DeclarativeDeps, 'clock' | 'random' | 'sleep'>
+
+interface PatienceOptions {
+  readonly signal: AbortSignal
+  readonly deadline: Date
+  /** What an answer means; null: it is a success. Asked once for each: an answer may be tens of megabytes. */
+  readonly judge: (answer: ReadAnswer) => Meaning | null
+  /** Told before every try, and after one that certainly left nothing at the provider. */
+  readonly sending?: Sending
+}
+
+interface JudgedAnswer {
+  readonly answer: ReadAnswer
+  readonly meaning: Meaning | null
+}
+
+/**
+ * Sends a submit, and sends it again only where certainly nothing was accepted: the connection was refused, or the provider
+ * answered "later". Both are repeated only until the deadline, and a "later" without a time only for half a minute: a caller waits,
+ * and credit is held for it. Whatever else fails after the first byte was sent is not repeated.
+ */
+export async function sendPatiently(
+  send: () => Promise<ReadAnswer>,
+  { signal, deadline, judge, sending }: PatienceOptions,
+  { clock, random, sleep }: PatienceDeps,
+): Promise<JudgedAnswer> {
+  const backoff = createBackoff({ firstMs: FIRST_PAUSE_MS, maxMs: MAX_PAUSE_MS, random })
+  const pauseFor = async (ms: number): Promise<boolean> => {
+    if (clock.now().getTime() + ms >= deadline.getTime()) return false
+    await sleep(ms, signal)
+    return !signal.aborted
+  }
+  let refusals = 0
+  let waits = 0
+  let unaskedMs = UNASKED_MS
+  for (;;) {
+    await sending?.begins()
+    try {
+      const answer = await send()
+      const meaning = judge(answer)
+      if (meaning === 'wait') await sending?.leftNothing()
+      if (meaning !== 'wait' || ++waits >= MAX_WAITS) return { answer, meaning }
+      const askedMs = readRetryAfterMs(answer.headers['retry-after'], clock.now().getTime())
+      const pauseMs = askedMs === null ? Math.min(backoff.nextMs(), unaskedMs) : Math.max(askedMs, backoff.nextMs())
+      if (askedMs === null) unaskedMs -= pauseMs
+      if (pauseMs <= 0 || !(await pauseFor(pauseMs))) return { answer, meaning }
+    } catch (error) {
+      const isUnsent = error instanceof ExchangeError && !error.wasSent
+      if (isUnsent) await sending?.leftNothing()
+      const mayRepeat = isUnsent && error.fault === 'unreachable'
+      if (!mayRepeat || ++refusals >= MAX_CONNECT_TRIES || !(await pauseFor(backoff.nextMs()))) throw error
+    }
+  }
+}
+
+/** The longest wait that a provider can ask for. */
+const RETRY_AFTER_MAX_MS = 150_000
+
+/** How long a provider asks us to wait: seconds or a date (RFC 9110, 10.2.3). null: it does not say, or nothing usable. */
+export function readRetryAfterMs(header: string | string[] | undefined, nowMs: number): number | null {
+  const text = (Array.isArray(header) ? header[0] : header)?.trim()
+  if (text === undefined || text === '') return null
+  // Some runtimes read a date into nearly every text; the real ones begin with the name of a day.
+  const dateMs = /^[A-Za-z]/.test(text) ? Date.parse(text) : Number.NaN
+  const ms = /^\d+(\.\d+)?$/.test(text) ? Number(text) * 1000 : dateMs - nowMs
+  if (Number.isNaN(ms)) return null
+  return Math.min(Math.max(0, ms), RETRY_AFTER_MAX_MS)
 }

@@ -1,5 +1,4 @@
 /** Asks once for the state of a task. A failed question says nothing about the task: only an answer of the provider ends it. */
-
 import {
   isJsonObject,
   type JsonValue,
@@ -9,17 +8,20 @@ import {
 import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
 import { BlockedAddressError } from '../../../../../lib/outbound/network.ts'
 import type { Json } from '../../../../domain/models/catalog/model.ts'
-import type { PollOutcome, Provider, ProviderOptions, ProviderTask } from '../../../../domain/models/provider.ts'
-import { toRefusal } from '../answer/provider-refusal.ts'
-import { hasOutput, type ReadAnswer, refusalCost, toResult } from '../answer/read-answer.ts'
+import type {
+  PollOutcome,
+  Provider,
+  ProviderOptions,
+  ProviderReply,
+  ProviderTask,
+} from '../../../../domain/models/provider.ts'
+import { hasOutput, hideKey, type ReadAnswer, refusalCost, toRefusal, toResult } from '../answer/read-answer.ts'
 import type { DeclarativeDeps, ExchangeKind, ProviderContext } from '../provider-context.ts'
 import { toValues } from '../request/build-request.ts'
 import type { CompiledFetch, CompiledModel, CompiledTask } from '../rules/compile-model.ts'
-import type { Meaning } from '../rules/rule-types.ts'
-import type { TemplateValues } from '../rules/text-template.ts'
-import { createCallApi } from './call-api.ts'
+import { compileTemplate, encodeForPath, type Meaning, type TemplateValues } from '../rules/rule-types.ts'
+import { createCallApi, readRetryAfterMs } from './call-api.ts'
 import { isTaskHandle, readState, readTexts, type TaskHandle, toFetchTarget } from './provider-task.ts'
-import { readRetryAfterMs } from './send-patiently.ts'
 
 interface Step {
   readonly subject: ProviderTask
@@ -168,4 +170,44 @@ function mergeInto(polled: ReadAnswer, { document, bytes }: ReadAnswer, name: st
   const merged = isJsonObject(whole) ? { ...whole, [name]: innerValue } : whole
   const text = stringifyLosslessJson(merged)
   return { ...polled, document: document === null ? polled.document : JSON.parse(text), bytes: Buffer.from(text) }
+}
+
+const ACCOUNT_TROUBLE: ReadonlySet<number> = new Set([401, 402, 403])
+
+/**
+ * Passes a question of a caller on: the state of a task, a file that it made. The path is the rules'; what the caller says fills
+ * single values in it, encoded. What comes back is the provider's own answer without our key in it; words about our account are
+ * for the operator alone.
+ */
+export function createAsk(context: ProviderContext, deps: DeclarativeDeps): Required<Provider>['ask'] {
+  const callApi = createCallApi(context, deps)
+  const { provider } = context.rules
+  const settings = Object.entries(context.settings).map(([name, value]) => [`setting.${name}`, value] as const)
+  return async function ask({ model, accountId, method, path, values, body }, { signal, deadline }) {
+    const access = deps.keyFor(accountId)
+    if (access === null) return null
+    const target = compileTemplate(path, encodeForPath)({ ...values, ...Object.fromEntries(settings) })
+    const headers: Record<string, string> = body === null ? {} : { 'content-type': 'application/json' }
+    const { operations, rules } = context.modelOf(model)
+    const maxBytes = rules.max_answer_bytes ?? null
+    const about = { model, kind: 'poll', maxBytes, isBytes: true, signal, deadline } as const
+    try {
+      const answer = await callApi({ method, target, headers: { accept: '*/*', ...headers }, body }, access.key, about)
+      const contentType = answer.headers['content-type'] ?? 'application/octet-stream'
+      if (ACCOUNT_TROUBLE.has(answer.status)) {
+        deps.log.error({ provider, status: answer.status }, 'the provider refuses our account')
+        return null
+      }
+      const isOver = operations.some(({ task }) => task !== null && readState(answer, task) !== null)
+      const content = answer.stream ?? withoutKey(answer.bytes, access.key)
+      return { status: answer.status, contentType, body: content, isOver }
+    } catch (error) {
+      if (error instanceof ExchangeError) return null
+      throw error
+    }
+  }
+}
+
+function withoutKey(bytes: Buffer, key: string): ProviderReply['body'] {
+  return bytes.includes(key) ? Buffer.from(hideKey(bytes.toString(), key)) : bytes
 }

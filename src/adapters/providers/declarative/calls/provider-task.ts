@@ -1,5 +1,4 @@
 /** A task at the provider: what we keep of it, how it is asked for, what its state means, and how it is found again. */
-
 import { findValue } from '../../../../domain/models/catalog/json-path.ts'
 import { isRecord, type Json } from '../../../../domain/models/catalog/model.ts'
 import type { ProviderCall, SubmitOutcome } from '../../../../domain/models/provider.ts'
@@ -14,7 +13,7 @@ import {
   toWord,
 } from '../rules/compile-model.ts'
 import { type Answer, type Classify, isEmpty } from '../rules/match-rules.ts'
-import type { TemplateValues } from '../rules/text-template.ts'
+import type { TemplateValues } from '../rules/rule-types.ts'
 
 /** What is stored of a task: enough to poll it from another process. */
 export interface TaskHandle {

@@ -1,20 +1,26 @@
 /** The first step of a call: take a slot at the provider, send the request, and find out what its answer means. */
-
 import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
 import { type ToldTask, toTaskName } from '../../../../domain/models/calls/told-task.ts'
 import type { Provider, ProviderCall, SubmitOptions, SubmitOutcome } from '../../../../domain/models/provider.ts'
-import { generationAfter, hideKey, toRefusal, unavailable } from '../answer/provider-refusal.ts'
-import { hasOutput, peekStream, type ReadAnswer, refusalCost, toResult } from '../answer/read-answer.ts'
-import { tellAnswer } from '../answer/tell-answer.ts'
+import {
+  generationAfter,
+  hasOutput,
+  hideKey,
+  peekStream,
+  type ReadAnswer,
+  refusalCost,
+  tellAnswer,
+  toRefusal,
+  toResult,
+  unavailable,
+} from '../answer/read-answer.ts'
 import type { DeclarativeDeps, ProviderContext, ProviderKey } from '../provider-context.ts'
-import { buildRequest, chooseOperation } from '../request/build-request.ts'
-import { FieldRefusal } from '../request/input-media.ts'
+import { buildRequest, chooseOperation, FieldRefusal } from '../request/build-request.ts'
 import type { CompiledModel, CompiledOperation } from '../rules/compile-model.ts'
 import { meaningOfStatus } from '../rules/match-rules.ts'
 import type { Meaning } from '../rules/rule-types.ts'
-import { createCallApi } from './call-api.ts'
+import { createCallApi, sendPatiently } from './call-api.ts'
 import { findTask, readHandle, type TaskHandle } from './provider-task.ts'
-import { sendPatiently } from './send-patiently.ts'
 
 // Kept in the record of the call. Answers to submits are short, but for texts that are there at once.
 const TOLD_MAX_LENGTH = 262_144

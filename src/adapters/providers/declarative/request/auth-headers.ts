@@ -1,8 +1,7 @@
 /** The headers that authenticate us at a provider. They are only ever sent to its API hosts. */
 import { createHmac } from 'node:crypto'
 import type { Clock } from '../../../../../lib/clock.ts'
-import type { AuthRule } from '../rules/rule-types.ts'
-import { compileTemplate } from '../rules/text-template.ts'
+import { type AuthRule, compileTemplate } from '../rules/rule-types.ts'
 
 export type AuthHeaders = (key: string) => Readonly<Record<string, string>>
 

@@ -5,11 +5,10 @@
  */
 import type { NodeDefinition } from '../../../../../engine/graph/node-catalog.ts'
 import { isJsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
-import type { SavedInput, SavedNode } from '../saved/saved-workflow.ts'
+import type { SavedInput, SavedNode } from '../saved/read-saved.ts'
 import { buildNode, noteLink } from './build-node.ts'
-import { type EditorGraph, type EditorNode, type Slot, setWidget, type Widget } from './editor-graph.ts'
+import { type EditorGraph, type EditorNode, type Slot, setWidget, titleOf, type Widget } from './editor-graph.ts'
 import { declaredInputs } from './editor-input.ts'
-import { titleOf } from './titles.ts'
 
 /** Puts slots and values of the file into a node that has just been made. */
 export function configureNode(node: EditorNode, saved: SavedNode, graph: EditorGraph): void {

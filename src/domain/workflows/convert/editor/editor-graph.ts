@@ -3,8 +3,9 @@
  * The conversion rebuilds this state, because the prompt is made from it and not from the file. The widgets of a subgraph's
  * inner nodes exist once, however many nodes show the subgraph; what those nodes set themselves are promoted widgets.
  */
+import type { NodeDefinition } from '../../../../../engine/graph/node-catalog.ts'
 import type { JsonObject, JsonValue } from '../../../../../lib/json/lossless-json.ts'
-import type { Spend } from '../budget.ts'
+import type { Spend } from '../convert-refusal.ts'
 import type { EditorInput } from './editor-input.ts'
 
 export interface Widget {
@@ -152,3 +153,25 @@ export function cutLink(graph: EditorGraph, slot: Slot): void {
   graph.links.delete(link.id)
   if (link.originSlot === 0) graph.nodes.get(link.originId)?.targetLinks?.delete(link.id)
 }
+
+/** The editor's own English words come before those of the server; these are the classes where the two differ. */
+const EDITOR_WORDS: Readonly<Record<string, string>> = {
+  LTXVConcatAVLatent: 'LTXVConcatAVLatent',
+  LTXVSeparateAVLatent: 'LTXVSeparateAVLatent',
+  ByteDanceSeedreamNodeV2: 'ByteDance Seedream 4.5 & 5.0',
+  ByteDance2ReferenceNode: 'ByteDance Seedance 2.5 Reference to Video',
+  IdeogramPImage: 'Ideogram P-Image',
+  TopazImageEnhance: 'Topaz Image Enhance',
+}
+
+/** What the editor calls a node that its user gave no title. */
+export function titleOf({ name, display_name: word }: NodeDefinition): string {
+  return Object.hasOwn(EDITOR_WORDS, name) ? EDITOR_WORDS[name] : word || name
+}
+
+export const VIRTUAL_TITLES: ReadonlyMap<string, string> = new Map([
+  ['Note', 'Note'],
+  ['MarkdownNote', 'Markdown Note'],
+  ['Reroute', 'Reroute'],
+  ['PrimitiveNode', 'Primitive'],
+])

@@ -4,7 +4,7 @@
  */
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
 import { refuseConversion } from '../convert-refusal.ts'
-import type { SavedNode } from '../saved/saved-workflow.ts'
+import type { SavedNode } from '../saved/read-saved.ts'
 import type { Widget } from './editor-graph.ts'
 
 interface BrowserPack {

@@ -5,8 +5,7 @@
 import type { NodeCatalog } from '../../../../../engine/graph/node-catalog.ts'
 import type { JsonValue } from '../../../../../lib/json/lossless-json.ts'
 import type { Work } from '../../../../../lib/waiting/turns.ts'
-import { createBudget, type Spend } from '../budget.ts'
-import { refuseConversion } from '../convert-refusal.ts'
+import { createBudget, refuseConversion, type Spend } from '../convert-refusal.ts'
 import {
   IO_INPUT,
   IO_OUTPUT,
@@ -15,8 +14,8 @@ import {
   type SavedNode,
   type SavedSubgraph,
   type SavedWorkflow,
-} from '../saved/saved-workflow.ts'
-import { closeGaps } from './autogrow-places.ts'
+} from '../saved/read-saved.ts'
+import { closeGaps } from './build-node.ts'
 import { buildFromClass, configureNode, toSlot, withoutForcedInputs } from './configure-node.ts'
 import {
   cutLink,
@@ -28,12 +27,11 @@ import {
   type Slot,
   type Subgraph,
   setWidget,
+  VIRTUAL_TITLES,
 } from './editor-graph.ts'
 import { isDecoration, namedWidgets } from './foreign-nodes.ts'
 import { startPrimitive } from './primitives.ts'
-import { promote, putPromotedValues } from './promotions.ts'
-import { migrateProxies } from './proxy-widgets.ts'
-import { VIRTUAL_TITLES } from './titles.ts'
+import { migrateProxies, promote, putPromotedValues } from './proxy-widgets.ts'
 
 export interface EditorWorkflow {
   readonly root: EditorGraph

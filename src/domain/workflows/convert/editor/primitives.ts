@@ -4,8 +4,7 @@
  */
 import { type EditorGraph, type EditorNode, findWidget, type Slot, setWidget, type Widget } from './editor-graph.ts'
 import type { EditorInput } from './editor-input.ts'
-import { clampNumber, mergeNumberInputs, settleFloat, settleInteger } from './numbers.ts'
-import { isWidgetType, makeWidgets } from './widgets.ts'
+import { clampNumber, isWidgetType, makeWidgets, mergeNumberInputs, settleFloat, settleInteger } from './widgets.ts'
 
 interface Target {
   readonly node: EditorNode

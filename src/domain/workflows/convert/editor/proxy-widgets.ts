@@ -2,9 +2,9 @@
  * Files of older editors list the widgets that a node with a subgraph shows in `properties.proxyWidgets`, with values in that
  * order. The editor gives the subgraph an input for each of them when it loads such a file, and so does this.
  */
-import { type JsonValue, parseLosslessJson } from '../../../../../lib/json/lossless-json.ts'
-import type { Spend } from '../budget.ts'
-import { IO_INPUT, type SavedNode } from '../saved/saved-workflow.ts'
+import { isJsonObject, type JsonValue, parseLosslessJson } from '../../../../../lib/json/lossless-json.ts'
+import type { Spend } from '../convert-refusal.ts'
+import { IO_INPUT, type SavedNode } from '../saved/read-saved.ts'
 import {
   cutLink,
   type EditorNode,
@@ -14,9 +14,8 @@ import {
   type Subgraph,
   setWidget,
   type Widget,
+  widgetOf,
 } from './editor-graph.ts'
-import { promote, targetsOf } from './promotions.ts'
-import { stripPrefixes } from './proxy-names.ts'
 
 interface ProxyEntry {
   readonly nodeId: string
@@ -277,4 +276,103 @@ function bypassPrimitive(host: EditorNode, adding: Adding, { node, cohort }: Byp
   node.targetLinks?.clear()
   for (const each of shown) promote(subgraph, each)
   putByName(host, io.name, cohort.find(({ value }) => value !== undefined)?.value)
+}
+
+/** The names of shown widgets in files of older editors: `12: 7: seed` is the widget `seed` of node 7, which node 12 shows. */
+
+// Longer ones are no names of widgets.
+const MAX_NAME = 1_000
+
+/** Read from one place on, and never gives back what it took: a name may be made to be hard to read. */
+const PREFIX = /\s*(\d+)\s*:\s*/y
+
+const BREAKS = ['\n', '\r', '\u2028', '\u2029']
+
+/** The name without the ids before it, and the last of these. A name has one line, and at least one character. */
+function stripPrefixes(name: string): { readonly name: string; readonly innerId: string | null } {
+  if (name.length > MAX_NAME) return { name, innerId: null }
+  const lastBreak = Math.max(...BREAKS.map((each) => name.lastIndexOf(each)))
+  let at = 0
+  let innerId: string | null = null
+  for (;;) {
+    PREFIX.lastIndex = at
+    const match = PREFIX.exec(name)
+    if (match === null) break
+    const after = at + match[0].length
+    const end = after === name.length && !match[0].endsWith(':') ? after - 1 : after
+    if (end === name.length || end <= lastBreak) break
+    innerId = match[1]
+    at = end
+  }
+  return { name: name.slice(at), innerId }
+}
+
+/**
+ * Promoted widgets: a node that shows a subgraph has, for each input of the subgraph that leads to a widget, a widget with a
+ * value of its own.
+ */
+interface Target {
+  readonly node: EditorNode
+  readonly slot: Slot
+  readonly widget: Widget | undefined
+}
+
+/** Where the links of a subgraph's input lead. */
+function* targetsOf(subgraph: Subgraph, io: IoSlot): Generator<Target> {
+  for (const id of io.linkIds) {
+    const link = subgraph.links.get(id)
+    const node = link === undefined ? undefined : subgraph.nodes.get(link.targetId)
+    subgraph.spend(1 + (node === undefined ? 0 : node.inputs.length + node.widgets.length))
+    const slot = node?.inputs.find((input) => input.link === id)
+    if (node !== undefined && slot !== undefined) yield { node, slot, widget: widgetOf(node, slot) }
+  }
+}
+
+/** Found once for all nodes that show the subgraph; anew when the input has got further links. */
+const found = new WeakMap<IoSlot, { readonly links: number; readonly widget: Widget | null }>()
+
+function findTarget(subgraph: Subgraph, io: IoSlot): Widget | null {
+  const known = found.get(io)
+  if (known?.links === io.linkIds.length) return known.widget
+  let widget: Widget | null = null
+  for (const target of targetsOf(subgraph, io)) {
+    widget = target.widget ?? null
+    if (widget !== null) break
+  }
+  found.set(io, { links: io.linkIds.length, widget })
+  return widget
+}
+
+/** Gives the slot a widget, if the input leads to one. */
+export function promote(subgraph: Subgraph, slot: Slot): void {
+  const widget = slot.io === undefined ? null : findTarget(subgraph, slot.io)
+  if (widget !== null && slot.io !== undefined) slot.promoted = showWidget(widget, slot.io.name)
+}
+
+function showWidget({ kind, value, choices, input }: Widget, name: string): Widget {
+  return { name, kind, value, isSaved: true, isSent: true, ...(choices && { choices }), ...(input && { input }) }
+}
+
+/** The values of the file, in the order of the inputs that have a widget. */
+export function putPromotedValues(host: EditorNode, { values, namedValues }: SavedNode): void {
+  const promoted = host.inputs.flatMap(({ promoted: widget }) => (widget === undefined ? [] : [widget]))
+  const quarantined = readQuarantine(host)
+  promoted.forEach((widget, index) => {
+    const isNamed = namedValues !== null && values === null && Object.hasOwn(namedValues, widget.name)
+    const named = isNamed ? namedValues[widget.name] : undefined
+    const value = quarantined.get(widget.name) ?? (Array.isArray(values) ? values[index] : named)
+    if (value !== undefined) setWidget(widget, value)
+  })
+}
+
+/** Values that the editor could not place when it turned a file into the present form, and keeps by the name of the input. */
+function readQuarantine(host: EditorNode): Map<string, JsonValue> {
+  const found = new Map<string, JsonValue>()
+  const entries = host.properties['proxyWidgetErrorQuarantine']
+  for (const entry of Array.isArray(entries) ? entries.toReversed() : []) {
+    const { originalEntry: original, hostValue: value } = isJsonObject(entry) ? entry : {}
+    if (!Array.isArray(original) || original[0] !== '-1' || typeof original[1] !== 'string') continue
+    if (value !== undefined && value !== null) found.set(original[1], value)
+  }
+  return found
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createBufferPool } from './buffer-pool.ts'
+import { createBufferPool } from './file-ops.ts'
 
 test('a crowd gets small buffers, and large ones again once it has gone', () => {
   const pool = createBufferPool({ sizeBytes: 1000, keep: 1, crowd: { from: 2, sizeBytes: 10 } })

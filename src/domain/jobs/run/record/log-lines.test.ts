@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { appendLog, EMPTY_LOG, type LogTail, readLog } from './log-tail.ts'
+import { appendLog, EMPTY_LOG, type LogTail, readLog } from './log-lines.ts'
 
 test('what fits is kept whole and in order', () => {
   const tail = ['one\n', '', 'two\n', 'three'].reduce((log: LogTail, text) => appendLog(log, text, 100), EMPTY_LOG)

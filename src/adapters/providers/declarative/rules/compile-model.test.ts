@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { BodyRules } from '../rules/rule-types.ts'
-import { compileBody } from './write-body.ts'
+import { compileBody } from './compile-model.ts'
+import type { BodyRules } from './rule-types.ts'
 
 function write(rules: BodyRules, text: string, knownFields: ReadonlySet<string> | null = null): string {
   const from = { body: Buffer.from(text), input: JSON.parse(text), values: { model: 'm-1' }, knownFields }

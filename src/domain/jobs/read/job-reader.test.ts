@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Job } from '../job.ts'
-import { createJobCache } from './job-cache.ts'
+import { createJobCache } from './job-reader.ts'
 
 const OPTIONS = { maxEntries: 3, maxBytes: 1_000_000, queuedFreshMs: 500, liveFreshMs: 2000, unusedMs: 300_000 }
 
