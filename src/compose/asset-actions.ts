@@ -1,5 +1,4 @@
 /** Builds the operations on assets over one store and one blob store. */
-
 import type { Clock } from '../../lib/clock.ts'
 import { newUuidV4 } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
@@ -19,8 +18,11 @@ import { createUploadPolicy } from '../domain/assets/create/upload-policy.ts'
 import { createNamedFiles } from '../domain/assets/named-files.ts'
 import type { Pictures } from '../domain/assets/pictures.ts'
 import { createFinishUpload } from '../domain/assets/resumable/finish-upload.ts'
-import { createResumableUploads, type ResumableUploads } from '../domain/assets/resumable/resumable-uploads.ts'
-import { createSweepUploads } from '../domain/assets/resumable/sweep-uploads.ts'
+import {
+  createResumableUploads,
+  createSweepUploads,
+  type ResumableUploads,
+} from '../domain/assets/resumable/resumable-uploads.ts'
 import { createUploadLeases } from '../domain/assets/resumable/upload-leases.ts'
 import { createStorageQuota } from '../domain/assets/storage-quota.ts'
 import { createModelPlacement } from '../domain/assets/weights/model-placement.ts'

@@ -5,8 +5,12 @@ import type { ByteSource } from '../../lib/files/embedded/byte-source.ts'
 import { readEmbeddedTexts } from '../../lib/files/embedded/embedded-texts.ts'
 import type { JsonObject, JsonValue } from '../../lib/json/lossless-json.ts'
 import { ServiceError } from '../domain/errors.ts'
-import { carriedTexts, withoutOddNumbers } from '../domain/workflows/convert/carried-workflow.ts'
-import { type ConvertedFile, createConvertFile } from '../domain/workflows/convert/convert-file.ts'
+import {
+  type ConvertedFile,
+  carriedTexts,
+  createConvertFile,
+  withoutOddNumbers,
+} from '../domain/workflows/convert/convert-file.ts'
 
 type LocalConversion =
   | { readonly kind: 'converted'; readonly file: ConvertedFile }

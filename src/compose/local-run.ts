@@ -3,8 +3,7 @@ import type { Graph } from '../../engine/graph/graph.ts'
 import type { EngineEvent } from '../../engine/graph/run-event.ts'
 import type { Progress } from '../domain/jobs/job.ts'
 import { type OutputDraft, toOutputDraft } from '../domain/jobs/outputs/output-draft.ts'
-import { applyEngineEvent, type RunOutcome, startFold } from '../domain/jobs/run/apply-engine-event.ts'
-import { toProgress } from '../domain/jobs/run/progress.ts'
+import { applyEngineEvent, type RunOutcome, startFold, toProgress } from '../domain/jobs/run/apply-engine-event.ts'
 
 export type LocalDraft = Pick<OutputDraft, 'name' | 'nodeId' | 'read'>
 export type LocalOutcome = RunOutcome

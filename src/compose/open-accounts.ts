@@ -20,7 +20,7 @@ import { ServiceError } from '../domain/errors.ts'
 import type { FollowedDirectory } from '../domain/events/follow-directories.ts'
 import type { Chore } from '../domain/jobs/sweeps/housekeeping.ts'
 import type { Store } from '../domain/store.ts'
-import type { NodeRules } from '../domain/workflows/node-rules.ts'
+import type { NodeRules } from '../domain/workflows/prepare.ts'
 import type { Directories } from './open-directories.ts'
 
 /** The limits of an account. */

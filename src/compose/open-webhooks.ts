@@ -16,9 +16,8 @@ import type { EventBus } from '../domain/events/event-bus.ts'
 import type { Chore } from '../domain/jobs/sweeps/housekeeping.ts'
 import type { Store, StoreGlance } from '../domain/store.ts'
 import { createDeliverer, type DeliveryObserver } from '../domain/webhooks/deliver-webhooks.ts'
-import { createToHook, type ToHook } from '../domain/webhooks/job-hooks.ts'
+import { createToHook, createWebhookSecrets, type ToHook, type WebhookSecrets } from '../domain/webhooks/job-hooks.ts'
 import { createWebhooks, type Webhooks } from '../domain/webhooks/manage-webhooks.ts'
-import { createWebhookSecrets, type WebhookSecrets } from '../domain/webhooks/webhook-secrets.ts'
 
 interface WebhookParts {
   readonly store: Pick<Store, 'webhooks'>

@@ -1,9 +1,11 @@
 /** Questions about jobs and what can be done to them. */
 import { isJsonObject, parseLosslessJson, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import type { InputChange } from '../form/workflow-fields.ts'
+import type { EngineFigures } from '../text/format.ts'
 import { getJson, getText, request, send } from './client.ts'
 import { type JobFilter, toQuery } from './filter.ts'
 import type { EditorLayout, JobDetail, LogPage, NodeSpans } from './job-detail.ts'
+import { type NodeClasses, readNodeClasses } from './node-classes.ts'
 import { type CompactSummary, type Counts, type JobPage, type JobStatus, type Summary, toSummary } from './summary.ts'
 
 const JOBS = '/console/v1/jobs'
@@ -225,4 +227,13 @@ export function saveForm(name: string, document: FormDocument): Promise<unknown>
 
 export function removeForm(name: string): Promise<unknown> {
   return send('DELETE', `/console/v1/forms/${encodeURIComponent(name)}`)
+}
+
+/** How the engines stand, and the node classes that they have. */
+export function getEngines(signal?: AbortSignal): Promise<EngineFigures> {
+  return getJson<EngineFigures>('/console/v1/engines', signal)
+}
+
+export async function getNodeClasses(signal?: AbortSignal): Promise<NodeClasses> {
+  return readNodeClasses(await getText('/console/v1/nodes', signal))
 }

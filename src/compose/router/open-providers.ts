@@ -1,5 +1,4 @@
 /** Opens the providers that models run on: the built-in ones, and one for each set of rules in the catalogue. */
-
 import type { Clock } from '../../../lib/clock.ts'
 import { newUuidV4 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
@@ -7,8 +6,7 @@ import { matchesHost, type Network, privateNetwork, publicInternet } from '../..
 import type { Tracer } from '../../../lib/tracing/tracer.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { openDeclarativeProvider } from '../../adapters/providers/declarative/declarative-provider.ts'
-import type { ProviderKey } from '../../adapters/providers/declarative/provider-context.ts'
-import { compileAuth } from '../../adapters/providers/declarative/request/auth-headers.ts'
+import { compileAuth, type ProviderKey } from '../../adapters/providers/declarative/provider-context.ts'
 import type { ProviderRules } from '../../adapters/providers/declarative/rules/rule-types.ts'
 import { createHostAssets, type DownloadHeaders } from '../../adapters/providers/hosting/host-assets.ts'
 import { createReadHostedMedia } from '../../adapters/providers/hosting/read-hosted-media.ts'

@@ -1,5 +1,4 @@
 /** Builds the operations on models: the catalogue, calls, the queue, and the periodic chores. */
-
 import type { Clock } from '../../../lib/clock.ts'
 import { createUuidV7 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
@@ -10,13 +9,17 @@ import type { Blobs } from '../../domain/assets/blob-store.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
 import { createSpendOf } from '../../domain/models/access/committed-spend.ts'
-import { createMayUse, type MayUse } from '../../domain/models/access/entitlement.ts'
-import { type AccessRules, createAccess } from '../../domain/models/access/model-access.ts'
-import { createRateWindow, createSharedRateWindow } from '../../domain/models/access/rate-window.ts'
-import { createCallLeases, RENEW_EVERY_MS } from '../../domain/models/calls/call-leases.ts'
+import {
+  type AccessRules,
+  createAccess,
+  createMayUse,
+  createRateWindow,
+  createSharedRateWindow,
+  type MayUse,
+} from '../../domain/models/access/model-access.ts'
+import { createCallLeases, createFollowedCalls, RENEW_EVERY_MS } from '../../domain/models/calls/call-leases.ts'
 import type { CallStore } from '../../domain/models/calls/call-store.ts'
 import { type CallObserver, createDriveCall } from '../../domain/models/calls/drive-call.ts'
-import { createFollowedCalls } from '../../domain/models/calls/follow-call.ts'
 import { createLiveCalls } from '../../domain/models/calls/live-calls.ts'
 import { createRecoverCalls } from '../../domain/models/calls/recover-calls.ts'
 import { createEstimateModel, createRunModel } from '../../domain/models/calls/run-call.ts'

@@ -9,9 +9,9 @@ import type { Log } from '../../../lib/log.ts'
 import { createDoorbell } from '../../../lib/waiting/doorbell.ts'
 import { uptimeMs } from '../../../lib/waiting/uptime.ts'
 import { isStoreAway } from '../errors.ts'
+import type { WebhookSecrets } from './job-hooks.ts'
 import type { SendAnswer, WebhookSender } from './sender.ts'
 import type { AttemptOutcome, DisableReason } from './webhook.ts'
-import type { WebhookSecrets } from './webhook-secrets.ts'
 import type { AttemptEnd, ClaimedDelivery, DeliveryFate, WebhookStore } from './webhook-store.ts'
 
 interface WebhookDeliverer extends AsyncDisposable {

@@ -2,10 +2,9 @@
 import type { Clock } from '../../../lib/clock.ts'
 import type { NewId } from '../../../lib/ids.ts'
 import { invalidField, ServiceError } from '../errors.ts'
-import { mustBeAddress } from './job-hooks.ts'
+import { mustBeAddress, type WebhookSecrets } from './job-hooks.ts'
 import type { WebhookSender } from './sender.ts'
 import type { Attempt, Delivery, Endpoint } from './webhook.ts'
-import type { WebhookSecrets } from './webhook-secrets.ts'
 import type { DeliveryQuery, EndpointChange, ReplayRange, WebhookStore } from './webhook-store.ts'
 
 interface EndpointWish {

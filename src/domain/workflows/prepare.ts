@@ -4,9 +4,11 @@
  */
 import { createFileCheck, type FileNames, findFileNames } from '../../../engine/graph/file-inputs.ts'
 import type { Graph } from '../../../engine/graph/graph.ts'
+import type { FieldError } from '../../../engine/graph/graph-error.ts'
 import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
 import { readGraphSteps } from '../../../engine/graph/read-graph.ts'
 import { replaceClasses } from '../../../engine/graph/replace-classes.ts'
+import { MAX_REPORTED_NODES } from '../../../engine/graph/validate/node-errors.ts'
 import { validateSteps } from '../../../engine/graph/validate/validate.ts'
 import type { ValidationResult } from '../../../engine/graph/validate/validation-result.ts'
 import { writeGraphSteps } from '../../../engine/graph/write-graph.ts'
@@ -17,7 +19,6 @@ import type { Asset } from '../assets/asset.ts'
 import { ServiceError } from '../errors.ts'
 import { asRefusal, refuseWorkflow, toLackRefusal, toRefusal, withoutUnknowns } from './graph-refusals.ts'
 import type { PlacedLack } from './needs.ts'
-import { checkNodeRules, type NodeRules } from './node-rules.ts'
 import {
   type AssetFinder,
   type AssetRef,
@@ -269,4 +270,27 @@ function toInputs(files: ResolvedFiles, refs: readonly AssetRef[]): Map<string, 
     add(nameInGraph(asset), asset)
   }
   return inputs
+}
+
+/** Which node classes an account may use. A workflow with any other is refused like an invalid one, node by node. */
+export interface NodeRules {
+  /** null: every class. */
+  readonly allow: ReadonlySet<string> | null
+  /** Wins over `allow`. */
+  readonly deny: ReadonlySet<string>
+}
+
+/** Throws invalid_workflow (details.node_errors). */
+function checkNodeRules(graph: Graph, { allow, deny }: NodeRules): void {
+  const refused: [id: string, errors: FieldError[]][] = []
+  for (const [id, { classType }] of graph) {
+    if (!deny.has(classType) && (allow === null || allow.has(classType))) continue
+    const message = `the node class ${JSON.stringify(classType)} is not available to this account`
+    refused.push([id, [{ field: 'class_type', reason: 'node_not_allowed', message }]])
+  }
+  const [first] = refused
+  if (first === undefined) return
+  const more = refused.length > 1 ? ` (and ${refused.length - 1} more)` : ''
+  const reported = Object.fromEntries(refused.slice(0, MAX_REPORTED_NODES))
+  throw refuseWorkflow(`Node ${first[0]}: ${first[1][0].message}${more}`, reported)
 }

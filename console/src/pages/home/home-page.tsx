@@ -1,9 +1,8 @@
 /** What happens now: runs with their previews, what waits, what failed today, the newest results. */
 import { useEffect, useState } from 'preact/hooks'
 import { ApiError } from '../../api/client.ts'
-import { getEngines } from '../../api/engines.ts'
 import { readFilter, toMoment } from '../../api/filter.ts'
-import { listJobs } from '../../api/jobs.ts'
+import { getEngines, listJobs } from '../../api/jobs.ts'
 import { Icon } from '../../components/icon.tsx'
 import { ErrorBox, Skeleton } from '../../components/state.tsx'
 import { CopyButton, showToast, Words } from '../../components/text.tsx'

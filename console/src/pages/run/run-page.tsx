@@ -1,7 +1,7 @@
 /** A form over any workflow: from a file, from a job to run again, or from one that was saved. */
 import { useEffect, useState } from 'preact/hooks'
 import { ApiError } from '../../api/client.ts'
-import { getNodeClasses } from '../../api/engines.ts'
+import { getNodeClasses } from '../../api/jobs.ts'
 import { ErrorBox, Skeleton } from '../../components/state.tsx'
 import { showToast } from '../../components/text.tsx'
 import { navigate, query } from '../../routes.ts'

@@ -6,10 +6,11 @@ import { createSemaphore } from '../../../../lib/waiting/semaphore.ts'
 import { readJsonPath } from '../../../domain/models/catalog/json-path.ts'
 import type { Model } from '../../../domain/models/catalog/model.ts'
 import type { Provider } from '../../../domain/models/provider.ts'
+import { isFindable } from './calls/call-api.ts'
 import { createAsk, createPoll } from './calls/poll-task.ts'
-import { isFindable } from './calls/provider-task.ts'
 import { createSubmit } from './calls/submit-call.ts'
 import {
+  compileAuth,
   createCircuitBreaker,
   createTaskSlots,
   type DeclarativeDeps,
@@ -17,7 +18,6 @@ import {
   type ProviderContext,
   type ProviderSettings,
 } from './provider-context.ts'
-import { compileAuth } from './request/auth-headers.ts'
 import { type CompiledModel, compileModel } from './rules/compile-model.ts'
 import type { ProviderRules } from './rules/rule-types.ts'
 import { checkModelRules } from './rules/rules-schema.ts'

@@ -1,4 +1,5 @@
 /** What a provider made of rules depends on, and what the steps of its calls share. */
+import { createHmac } from 'node:crypto'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
 import {
@@ -16,10 +17,9 @@ import type { JsonPath } from '../../../domain/models/catalog/json-path.ts'
 import type { Model } from '../../../domain/models/catalog/model.ts'
 import type { SharedCounts } from '../../../domain/service-nodes/shared-counts.ts'
 import type { SafeFetch } from '../outbound/safe-fetch.ts'
-import type { AuthHeaders } from './request/auth-headers.ts'
 import type { MediaDeps } from './request/build-request.ts'
 import type { CompiledModel } from './rules/compile-model.ts'
-import type { ProviderRules } from './rules/rule-types.ts'
+import { type AuthRule, compileTemplate, type ProviderRules } from './rules/rule-types.ts'
 
 /** What an operator says about one provider. */
 export interface ProviderSettings {
@@ -215,4 +215,45 @@ export function openApiClient({ baseUrl, apiHosts, concurrency, fetch, traces }:
     },
     [Symbol.asyncDispose]: () => client[Symbol.asyncDispose](),
   }
+}
+
+type AuthHeaders = (key: string) => Readonly<Record<string, string>>
+
+/** The headers that authenticate us at a provider. They are only ever sent to its API hosts. */
+export function compileAuth(rules: readonly AuthRule[], clock: Clock): AuthHeaders {
+  const variants = rules.map((rule) => ({
+    fits: rule.key_matches === undefined ? null : new RegExp(rule.key_matches, 'u'),
+    headers: Object.entries(rule.headers).map(([name, text]) => [name, compileTemplate(text)] as const),
+    jwt: rule.jwt ?? null,
+  }))
+  // Nearly all calls go with the same key.
+  let last: { readonly key: string; readonly headers: Readonly<Record<string, string>> } | null = null
+  return function authHeaders(key) {
+    if (last?.key === key) return last.headers
+    const variant = variants.find(({ fits }) => fits === null || fits.test(key))
+    if (variant === undefined) return {}
+    const jwt = variant.jwt === null ? undefined : signToken(key, variant.jwt, clock)
+    const headers = Object.fromEntries(variant.headers.map(([name, write]) => [name, write({ key, jwt })]))
+    // A signed token is good for a short time only.
+    last = variant.jwt === null ? { key, headers } : null
+    return headers
+  }
+}
+
+function signToken(key: string, rule: NonNullable<AuthRule['jwt']>, clock: Clock): string {
+  const split = key.indexOf(':')
+  const nowSeconds = Math.floor(clock.now().getTime() / 1000)
+  const claims = {
+    iss: key.slice(0, split),
+    exp: nowSeconds + rule.lifetime_seconds,
+    nbf: nowSeconds - rule.early_seconds,
+  }
+  const signed = `${toPart({ alg: 'HS256', typ: 'JWT' })}.${toPart(claims)}`
+  return `${signed}.${createHmac('sha256', key.slice(split + 1))
+    .update(signed)
+    .digest('base64url')}`
+}
+
+function toPart(value: object): string {
+  return Buffer.from(JSON.stringify(value)).toString('base64url')
 }

@@ -3,12 +3,13 @@
  * `{"behaviour": "refuse"}`; `latency_ms` in the input says how long it takes. A task keeps all it needs in its handle, so it
  * can be finished after a restart too.
  */
-
+import { crc32, deflateSync } from 'node:zlib'
 import type { Clock } from '../../../../lib/clock.ts'
+import { writeChunks } from '../../../../lib/files/png-chunks.ts'
 import { MAX_TIMER_MS } from '../../../../lib/waiting/sleep.ts'
 import { isRecord, type Json, type JsonRecord, type Model } from '../../../domain/models/catalog/model.ts'
 import type { Provider, ProviderOptions, ProviderRefusal, ProviderResult } from '../../../domain/models/provider.ts'
-import { BEHAVIOURS, type BehaviourName, isBehaviour } from './sandbox-behaviours.ts'
+import type { ValidationFailure } from '../../../domain/models/router-error.ts'
 
 const POLL_MS = 250
 
@@ -99,4 +100,151 @@ function toOutcome(answer: ProviderResult | ProviderRefusal) {
   return 'reason' in answer
     ? ({ outcome: 'refused', refusal: answer } as const)
     : ({ outcome: 'finished', result: answer } as const)
+}
+
+/** `never`: no answer comes. */
+type Behaviour = (input: JsonRecord) => ProviderResult | ProviderRefusal | 'never'
+
+const BEHAVIOUR_NAMES = [
+  'echo',
+  'image',
+  'task',
+  'refuse',
+  'invalid',
+  'rate_limit',
+  'fail',
+  'broken',
+  'empty',
+  'provider_timeout',
+  'silent',
+  'large',
+] as const
+type BehaviourName = (typeof BEHAVIOUR_NAMES)[number]
+
+/**
+ * What the sandbox's models do. Each shows one thing that real providers do sooner or later, always the same for the same input,
+ * so that a client can be built and tested without an account at any provider.
+ */
+const BEHAVIOURS: Readonly<Record<BehaviourName, Behaviour>> = {
+  echo: (input) => toJson({ output: input['value'] ?? null }),
+  image: (input) => {
+    const size = { width: toNumber(input['width'], 256), height: toNumber(input['height'], 256) }
+    const bytes = drawPicture({ ...size, seed: toNumber(input['seed'], 0) })
+    return toJson({ data: [{ b64_json: bytes.toString('base64'), mime_type: 'image/png' }], ...size })
+  },
+  task: (input) => toJson({ status: 'succeeded', output: input['value'] ?? 'done' }),
+  refuse: (input) => ({
+    reason: 'policy',
+    message: `the sandbox refuses this content: ${toText(input['reason'], 'it was asked to')}`,
+    upstreamStatus: 400,
+    generation: 'ended',
+    costMicros: null,
+  }),
+  invalid: (input) => ({
+    reason: 'invalid',
+    message: 'the sandbox does not accept this input',
+    failures: toFailures(input['steps'] ?? 51),
+    upstreamStatus: 422,
+    generation: 'none',
+  }),
+  rate_limit: () => failed('the sandbox is too busy', { status: 429, generation: 'none' }),
+  fail: () => failed('the sandbox failed, as it was asked to', { status: 500, generation: 'ended' }),
+  broken: () => failed('the answer of the sandbox is no JSON', { status: 200, generation: 'ended' }),
+  empty: () => failed('the sandbox finished without any output', { status: 200, generation: 'ended' }),
+  provider_timeout: () => ({
+    reason: 'timeout',
+    message: 'the sandbox ran out of its own time',
+    upstreamStatus: 504,
+    generation: 'ended',
+  }),
+  silent: () => 'never',
+  large: (input) => ({
+    body: pattern(toNumber(input['size_bytes'], 1_000_000)),
+    contentType: 'application/octet-stream',
+    usage: null,
+    costMicros: null,
+  }),
+}
+
+function isBehaviour(name: unknown): name is BehaviourName {
+  return typeof name === 'string' && Object.hasOwn(BEHAVIOURS, name)
+}
+
+/** As a provider words them: with its own bounds and the value that it refused. */
+function toFailures(steps: Json): readonly ValidationFailure[] {
+  const tooSmall = { loc: ['body', 'image_url'], msg: 'the picture is too small', type: 'image_too_small' }
+  const tooMany = { loc: ['body', 'steps'], msg: 'must be at most 50', type: 'less_than_equal', input: steps }
+  return [
+    { ...tooSmall, ctx: { min_width: 512 } },
+    { ...tooMany, ctx: { limit_value: 50 } },
+  ]
+}
+
+const CHUNK_BYTES = 64 * 1024
+
+/** A repeated pattern, so that a reader can tell whether something is missing. */
+async function* pattern(sizeBytes: number): AsyncGenerator<Uint8Array> {
+  const chunk = Buffer.alloc(CHUNK_BYTES, 'abcdefghijklmnopqrstuvwxyz012345')
+  for (let left = sizeBytes; left > 0; left -= CHUNK_BYTES) yield left < CHUNK_BYTES ? chunk.subarray(0, left) : chunk
+}
+
+function toJson(document: JsonRecord): ProviderResult {
+  const body = Buffer.from(`${JSON.stringify(document)}\n`)
+  return { body, contentType: 'application/json', usage: null, costMicros: null }
+}
+
+function failed(
+  message: string,
+  { status, generation }: { readonly status: number; readonly generation: 'none' | 'ended' },
+): ProviderRefusal {
+  return { reason: 'failed', message, upstreamStatus: status, generation }
+}
+
+function toNumber(value: unknown, fallback: number): number {
+  return typeof value === 'number' ? value : fallback
+}
+
+function toText(value: unknown, fallback: string): string {
+  return typeof value === 'string' && value !== '' ? value : fallback
+}
+
+const RGB = 2
+const BYTES_PER_PIXEL = 3
+
+interface PictureOptions {
+  readonly width: number
+  readonly height: number
+  readonly seed: number
+}
+
+/** A PNG that fades from one colour to another; the seed chooses both. */
+function drawPicture({ width, height, seed }: PictureOptions): Buffer {
+  const head = Buffer.alloc(13)
+  head.writeUInt32BE(width, 0)
+  head.writeUInt32BE(height, 4)
+  head.set([8, RGB, 0, 0, 0], 8)
+  const png = writeChunks([
+    { type: 'IHDR', body: head },
+    { type: 'IDAT', body: deflateSync(pixels(width, height, seed)) },
+    { type: 'IEND', body: new Uint8Array(0) },
+  ])
+  return Buffer.from(png.buffer)
+}
+
+function pixels(width: number, height: number, seed: number): Buffer {
+  const stride = 1 + width * BYTES_PER_PIXEL
+  const rows = Buffer.alloc(stride * height)
+  const from = colourOf(seed)
+  const to = colourOf(seed + 1)
+  for (let y = 0; y < height; y++) {
+    const share = height === 1 ? 0 : y / (height - 1)
+    const row = from.map((value, index) => Math.round(value + (to[index] - value) * share))
+    for (let x = 0; x < width; x++) rows.set(row, y * stride + 1 + x * BYTES_PER_PIXEL)
+  }
+  return rows
+}
+
+function colourOf(seed: number): number[] {
+  const mixed = crc32(Buffer.from(String(seed)))
+  return [mixed & 0xff, (mixed >>> 8) & 0xff, (mixed >>> 16) & 0xff]
 }

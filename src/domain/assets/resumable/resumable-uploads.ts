@@ -12,7 +12,7 @@ import type { BlobStore } from '../blob-store.ts'
 import type { AdmitFields, UploadFields } from '../create/upload-fields.ts'
 import type { StorageQuota } from '../storage-quota.ts'
 import type { FinishUpload } from './finish-upload.ts'
-import type { UploadHold, UploadLeases } from './upload-leases.ts'
+import { LEASE_MS, type UploadHold, type UploadLeases } from './upload-leases.ts'
 import { type ResumableUpload, tooMuch, type UploadStore } from './upload-store.ts'
 
 interface CreateRequest {
@@ -197,4 +197,32 @@ function tooLarge(maxBytes: number): ServiceError {
 function tooMany(): ServiceError {
   const message = `the account has ${MAX_OPEN} unfinished uploads; end or delete some of them`
   return new ServiceError('queue_full', message, { retryAfterSeconds: TOO_MANY_RETRY_SECONDS })
+}
+
+/** Removes uploads that nobody continued in their time, with their bytes. */
+interface SweepDeps {
+  readonly store: Pick<UploadStore, 'holdExpired' | 'remove'>
+  readonly partials: Pick<BlobStore['partials'], 'remove'>
+  readonly newId: NewId
+  readonly clock: Clock
+}
+
+const PORTION = 20
+
+/** Returns how many went. */
+export function createSweepUploads({ store, partials, newId, clock }: SweepDeps) {
+  return async function sweepUploads({ signal }: { readonly signal?: AbortSignal } = {}): Promise<number> {
+    let removed = 0
+    for (;;) {
+      const leaseId = newId()
+      const now = clock.now()
+      const held = await store.holdExpired({ leaseId, now, until: new Date(now.getTime() + LEASE_MS) }, PORTION)
+      for (const { id, place } of held) {
+        if (place !== null) await partials.remove(place)
+        await store.remove(id, leaseId)
+      }
+      removed += held.length
+      if (held.length < PORTION || signal?.aborted === true) return removed
+    }
+  }
 }

@@ -4,19 +4,23 @@
  * nobody else waits for them. An engine's own check of a graph is not waited for: its refusal fails the job later.
  */
 import type { NewId } from '../../../../lib/ids.ts'
-import { type JsonValue, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
+import {
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  stringifyLosslessJson,
+} from '../../../../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
 import { createTurns } from '../../../../lib/waiting/turns.ts'
 import type { PoolPrice } from '../../credits/prices.ts'
-import { type Refusal, ServiceError } from '../../errors.ts'
+import { invalidField, type Refusal, ServiceError } from '../../errors.ts'
 import { type IdempotencyStore, type KeyHolder, keyReuse, toKeyClaim } from '../../idempotency/idempotency-key.ts'
 import type { NewHook } from '../../webhooks/webhook.ts'
 import type { NewJob } from '../job-store.ts'
 import { silentObserver } from '../observer.ts'
 import type { ReuseLook } from '../reuse/find-result.ts'
-import type { ExtraData } from '../submit/extra-data-keeper.ts'
+import { type ExtraData, splitExtraDataSteps } from '../submit/extra-data-keeper.ts'
 import { toQueuedJob } from '../submit/queued-job.ts'
-import { splitExtraDataSteps } from '../submit/split-extra-data.ts'
 import {
   countLook,
   layoutOf,
@@ -31,9 +35,8 @@ import {
   toNewJob,
 } from '../submit/submit-job.ts'
 import { insufficientCredits, poolClosed, queueFull, shuttingDown } from '../submit/submit-refusals.ts'
-import type { BatchLimit, RefusedItem, StoredBatch } from './batch.ts'
+import { type BatchLimit, MAX_BATCH, type RefusedItem, type StoredBatch } from './batch.ts'
 import type { BatchStore } from './batch-store.ts'
-import { type Change, splitName } from './expand-changes.ts'
 
 /** One item; throws what is wrong with its fields. */
 export type ReadItem = () => Pick<
@@ -314,4 +317,50 @@ function remember<Question, Answer>(
     known.set(value, answer)
     return answer
   }
+}
+
+// One graph with changes, as many graphs: each shares with the first whatever it does not change.
+
+/** By `<node id>.<input>`, the value that the input gets. */
+export type Change = JsonObject
+
+/** Every combination, the last name changing fastest. Throws invalid_field. */
+export function multiply(product: Readonly<Record<string, readonly JsonValue[]>>): Change[] {
+  const names = Object.keys(product)
+  const count = names.reduce((sum, name) => sum * (product[name]?.length ?? 0), 1)
+  if (count > MAX_BATCH) throw invalidField('product', `makes ${count} jobs; a batch has at most ${MAX_BATCH}`)
+  return names.reduce<Change[]>(
+    (changes, name) =>
+      changes.flatMap((change) => (product[name] ?? []).map((value): Change => ({ ...change, [name]: value }))),
+    [{}],
+  )
+}
+
+/** Throws invalid_field. What is no graph stays what it is: whoever validates it says so. */
+export function applyChange(workflow: JsonValue | undefined, change: Change, where: string): JsonValue | undefined {
+  if (!isJsonObject(workflow)) return workflow
+  const changed = new Map<string, JsonObject>()
+  for (const [name, value] of Object.entries(change)) {
+    const place = splitName((id) => Object.hasOwn(workflow, id) && isJsonObject(workflow[id]), name)
+    if (place === null) throw unknownPlace(name, where)
+    const [nodeId, input] = place
+    const node = changed.get(nodeId) ?? (workflow[nodeId] as JsonObject)
+    const inputs = isJsonObject(node['inputs']) ? node['inputs'] : {}
+    changed.set(nodeId, { ...node, inputs: { ...inputs, [input]: value } })
+  }
+  return { ...workflow, ...Object.fromEntries(changed) }
+}
+
+/** Ids of nodes and names of inputs may both have dots: the first one behind an id that the graph has is the one between them. */
+function splitName(hasNode: (id: string) => boolean, name: string): readonly [nodeId: string, input: string] | null {
+  for (let dot = name.indexOf('.'); dot !== -1; dot = name.indexOf('.', dot + 1)) {
+    const nodeId = name.slice(0, dot)
+    if (dot + 1 < name.length && hasNode(nodeId)) return [nodeId, name.slice(dot + 1)]
+  }
+  return null
+}
+
+function unknownPlace(name: string, where: string): ServiceError {
+  const shown = JSON.stringify(name.slice(0, 100))
+  return invalidField(where, `has the name ${shown}, which is no <node id>.<input> of the workflow`)
 }

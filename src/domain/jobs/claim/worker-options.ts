@@ -6,7 +6,7 @@ import type { RunStore } from '../job-store.ts'
 import { type JobObserver, silentObserver } from '../observer.ts'
 import type { CommitPace } from '../run/committer.ts'
 import type { RunDeps, RunLimits } from '../run/run-deps.ts'
-import { MAX_ATTEMPTS } from '../sweeps/recover-jobs.ts'
+import { MAX_ATTEMPTS } from '../sweeps/job-chores.ts'
 
 /** What a worker uses of a fleet. */
 type WorkerFleet = Pick<Fleet, 'claimExclusively' | 'offers' | 'take' | 'nextRoomMs' | 'forget' | 'onChange'>

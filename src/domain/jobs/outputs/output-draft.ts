@@ -4,12 +4,11 @@
  * the `animated` flags beside an image, and temporary preview files unless the operator wants them: those are kept for
  * whoever asks for them by name, and not listed.
  */
-
 import type { ReportedFile } from '../../../../engine/graph/run-event.ts'
 import { isMediaType, toBareType, typeFromName } from '../../../../lib/files/mime.ts'
 import type { OutputLocation, OutputType } from '../job.ts'
 import type { Reported } from '../run/apply-engine-event.ts'
-import { toJsonText } from '../run/record/report-text.ts'
+import { toJsonText } from '../run/record/run-record.ts'
 
 /** A report that has yet to be stored. */
 export interface OutputDraft {

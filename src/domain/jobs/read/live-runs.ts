@@ -9,7 +9,7 @@ import { sleep } from '../../../../lib/waiting/sleep.ts'
 import type { EventBus, JobLive } from '../../events/event-bus.ts'
 import type { LiveEvent } from '../../events/live-event.ts'
 import type { LogLine } from '../run/record/log-lines.ts'
-import { createNodeSpans, type NodeSpan, type NodeSpans } from '../run/record/node-spans.ts'
+import { createNodeSpans, type NodeSpan, type NodeSpans } from '../run/record/run-record.ts'
 
 export interface LiveRun {
   /** Another one for another run of the same job. */

@@ -6,7 +6,7 @@ import type { Clock } from '../../../../lib/clock.ts'
 import { reasonOf, type Span, type Tracer } from '../../../../lib/tracing/tracer.ts'
 import type { Claim } from '../job-store.ts'
 import type { EngineListener } from './engine-listener.ts'
-import { toNodeSpan } from './record/node-spans.ts'
+import { toNodeSpan } from './record/run-record.ts'
 import type { RunEnd, StoreOutput } from './run-deps.ts'
 
 // A graph with more nodes is told of in part: the collector's room is for all jobs.

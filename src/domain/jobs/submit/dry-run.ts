@@ -2,7 +2,6 @@
  * What would become of a submit, without making it: it goes through the same checks in the same order, but where a submit stops at
  * the first refusal this one goes on. Nothing is stored, held, claimed or learnt, and no engine is asked.
  */
-
 import type { Graph } from '../../../../engine/graph/graph.ts'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { ValidationResult } from '../../../../engine/graph/validate/validation-result.ts'
@@ -16,13 +15,12 @@ import type { PoolPrice } from '../../credits/prices.ts'
 import { placeLacks } from '../../engine/weights/missing-weights.ts'
 import { ServiceError } from '../../errors.ts'
 import { type IdempotencyStore, keyReuse } from '../../idempotency/idempotency-key.ts'
-import { findMissing, type Missing } from '../../workflows/convert/missing.ts'
 import { toLackRefusal } from '../../workflows/graph-refusals.ts'
-import { findLacks } from '../../workflows/needs.ts'
+import { findLacks, findMissing, type Missing } from '../../workflows/needs.ts'
 import { findRefusal, hasOwnJudges, type InspectWorkflow, type Placement } from '../../workflows/prepare.ts'
 import type { ReuseLook } from '../reuse/find-result.ts'
 import { readTerms, toRecipe } from '../summaries/job-recipe.ts'
-import { splitExtraDataSteps } from './split-extra-data.ts'
+import { splitExtraDataSteps } from './extra-data-keeper.ts'
 import {
   lookForResult,
   mustBePriority,

@@ -3,7 +3,6 @@
  * queue bound, and only then announced. Whatever is refused leaves nothing behind, so the same key may be sent again. Who may
  * submit, the body's size and the reading of its fields are the surface's business.
  */
-
 import type { Graph } from '../../../../engine/graph/graph.ts'
 import { findModelNodes } from '../../../../engine/graph/model-nodes.ts'
 import type { GraphRefusal } from '../../../../engine/graph/validate/validation-result.ts'
@@ -28,10 +27,8 @@ import type { Reuse, ReuseLook } from '../reuse/find-result.ts'
 import type { ReuseMode, RunFacts } from '../reuse/result-key.ts'
 import { toRecipe } from '../summaries/job-recipe.ts'
 import type { EngineVerdicts, Expectation } from './engine-verdicts.ts'
-import type { ExtraData, ExtraDataKeeper } from './extra-data-keeper.ts'
-import { type GraphLayout, readKeptLayout, toKeptLayout } from './graph-layout.ts'
-import { toOrigin } from './job-origin.ts'
-import { splitExtraDataSteps } from './split-extra-data.ts'
+import { type ExtraData, type ExtraDataKeeper, splitExtraDataSteps } from './extra-data-keeper.ts'
+import { type GraphLayout, readKeptLayout, toKeptLayout, toOrigin } from './job-origin.ts'
 import { insufficientCredits, poolClosed, queueFull, shuttingDown } from './submit-refusals.ts'
 
 export interface SubmitRequest {

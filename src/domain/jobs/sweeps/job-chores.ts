@@ -1,17 +1,18 @@
 /** The chores of the job store and their intervals. Other modules (assets, keys) have chores of their own. */
-
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
 import type { AccountStore } from '../../accounts/account-store.ts'
+import type { EventBus } from '../../events/event-bus.ts'
 import type { IdempotencyStore } from '../../idempotency/idempotency-key.ts'
 import { type Heartbeat, isSteady } from '../../service-nodes/heartbeat.ts'
 import type { BatchStore } from '../batches/batch-store.ts'
-import type { JobStore } from '../job-store.ts'
+import { toJobError } from '../end/end-of-run.ts'
+import type { JobStore, TouchedJob } from '../job-store.ts'
+import { type JobObserver, silentObserver } from '../observer.ts'
 import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
 import type { SummaryStore } from '../summaries/summary-store.ts'
-import type { Expiry } from './expire-jobs.ts'
+import { announceTouched } from './announce-touched.ts'
 import type { Chore } from './housekeeping.ts'
-import type { Recover } from './recover-jobs.ts'
 
 interface ChoreDeps {
   readonly recover: Recover
@@ -63,4 +64,109 @@ export function createJobChores(deps: ChoreDeps): Chore[] {
       },
     },
   ]
+}
+
+interface ExpireDeps {
+  readonly store: Pick<JobStore, 'expire' | 'remove' | 'dropExpired'>
+  readonly bus: Pick<EventBus<never>, 'publishChanged' | 'publishWork'>
+  readonly clock: Clock
+  readonly extraData: Pick<ExtraDataKeeper, 'forget'>
+  readonly observer?: JobObserver
+  readonly expiredGraceMs?: number
+  /** How many one transaction takes: a sweep must not hold up submits. */
+  readonly batch?: number
+}
+
+interface Expiry {
+  /** Both return how many jobs they took; the signal ends them between two batches. */
+  expireLive(signal?: AbortSignal): Promise<number>
+  removeOld(signal?: AbortSignal): Promise<number>
+}
+
+const HOUR_MS = 3_600_000
+const MAX_BATCHES = 100
+
+/**
+ * The end of retention: live jobs past their deadline become `expired` (the notice stops whoever runs them), and ended jobs
+ * are removed with everything that belongs to them. An expired job stays readable for a grace period.
+ */
+export function createExpiry(deps: ExpireDeps): Expiry {
+  const { store, clock, expiredGraceMs = HOUR_MS, batch = 200 } = deps
+  const observer = deps.observer ?? silentObserver
+
+  async function inBatches(sweep: () => Promise<number>, signal?: AbortSignal): Promise<number> {
+    let total = 0
+    for (let round = 0; round < MAX_BATCHES && !signal?.aborted; round++) {
+      const count = await sweep()
+      total += count
+      if (count < batch) break
+    }
+    return total
+  }
+
+  function untilNow() {
+    const now = clock.now()
+    return { now, expiredBefore: new Date(now.getTime() - expiredGraceMs) }
+  }
+
+  return {
+    expireLive: (signal) =>
+      inBatches(async () => {
+        const touched = await store.expire(clock.now(), batch)
+        announceTouched({ ...deps, observer }, touched, null)
+        return touched.length
+      }, signal),
+    removeOld: (signal) =>
+      inBatches(() => {
+        const options = { ...untilNow(), limit: batch }
+        if (store.dropExpired === undefined) return store.remove(options)
+        return store.dropExpired(signal === undefined ? options : { ...options, signal })
+      }, signal),
+  }
+}
+
+interface RecoverDeps {
+  readonly store: Pick<JobStore, 'reap'>
+  readonly bus: Pick<EventBus<never>, 'publishChanged' | 'publishWork'>
+  readonly clock: Clock
+  readonly extraData: Pick<ExtraDataKeeper, 'forget'>
+  readonly observer?: JobObserver
+  readonly maxAttempts?: number
+}
+
+interface RecoverOptions {
+  /** Only with proof that no other process holds a lease. */
+  readonly releaseAll?: boolean
+  /** Ends it between two portions. */
+  readonly signal?: AbortSignal
+}
+
+type Recover = (options?: RecoverOptions) => Promise<readonly TouchedJob[]>
+
+/**
+ * Takes jobs back from workers that are gone: a lapsed lease sends a job to its next attempt, or ends it once its attempts
+ * are spent. Where a store proves that no other process is alive, every lease that it holds at the start counts as lapsed.
+ */
+export const MAX_ATTEMPTS = 3
+const MAX_ROUNDS = 1000
+// The latest moment that a Date can hold: every lease ends before it.
+const END_OF_TIME = new Date(8_640_000_000_000_000)
+
+export function createRecover(deps: RecoverDeps): Recover {
+  const { store, clock, maxAttempts = MAX_ATTEMPTS } = deps
+  const observer = deps.observer ?? silentObserver
+  const error = toJobError('worker_lost', `the worker was lost ${maxAttempts} times while it ran this job`)
+
+  return async function recover({ releaseAll = false, signal } = {}) {
+    const all: TouchedJob[] = []
+    // A store may take back a bounded number at a time.
+    for (let round = 0; round < MAX_ROUNDS && !signal?.aborted; round++) {
+      const now = clock.now()
+      const touched = await store.reap({ now, lapsedBefore: releaseAll ? END_OF_TIME : now, maxAttempts, error })
+      if (touched.length === 0) break
+      announceTouched({ ...deps, observer }, touched, error.code)
+      all.push(...touched)
+    }
+    return all
+  }
 }

@@ -2,7 +2,11 @@
  * The checks before a body is read, in the order of the contract: is the router on for this caller, has it allowance left,
  * does the model exist, may the caller use it, can it run here.
  */
+import { BoundedMap } from '../../../../lib/bounded-map.ts'
+import type { Clock } from '../../../../lib/clock.ts'
 import type { Caller } from '../../accounts/caller.ts'
+import type { AccountLimits } from '../../accounts/limits/tiers.ts'
+import type { LimitStore, WindowRate } from '../../credits/rate-limit.ts'
 import type { CallLimits } from '../calls/call-store.ts'
 import type { CheckInput } from '../catalog/check-input.ts'
 import { MODEL_MAX_LENGTH, type Model, PROVIDER_MAX_LENGTH } from '../catalog/model.ts'
@@ -10,7 +14,6 @@ import type { Catalog } from '../catalog/model-catalog.ts'
 import { toCatalogId } from '../partner/partner-route.ts'
 import type { Provider } from '../provider.ts'
 import { RouterError } from '../router-error.ts'
-import type { RateWindow } from './rate-window.ts'
 
 export interface AccessRules {
   limitsOf(accountId: string): CallLimits
@@ -153,4 +156,132 @@ function unknownModel(id: string, suggestions: readonly string[]): RouterError {
 function retiredModel({ id, successor }: Model): RouterError {
   const hint = successor === null ? '' : `; use ${successor}`
   return new RouterError('unknown_model', `${id} is retired${hint}`)
+}
+
+/**
+ * Which models an account may use, by the patterns of its limits: `bfl/flux-pro`, `bfl/*`, `kling/v1-*`, or `*` for all. What is
+ * denied is denied, whatever else allows it. A model that names an entitlement is only for accounts whose list allows it.
+ */
+export type MayUse = (model: Pick<Model, 'id' | 'entitlement'>) => boolean
+
+/** Remembers its answer about each model: it stays right as long as the limits are the same. */
+export function createMayUse({ allowModels, denyModels }: Pick<AccountLimits, 'allowModels' | 'denyModels'>): MayUse {
+  const known = new Map<string, boolean>()
+  const isIn = (patterns: readonly string[], id: string) => patterns.some((pattern) => matchesModel(pattern, id))
+
+  function decide({ id, entitlement }: Pick<Model, 'id' | 'entitlement'>): boolean {
+    if (isIn(denyModels, id)) return false
+    return allowModels === null ? entitlement === null : isIn(allowModels, id)
+  }
+
+  return (model) => {
+    const name = `${model.id} ${model.entitlement ?? ''}`
+    const said = known.get(name) ?? decide(model)
+    known.set(name, said)
+    return said
+  }
+}
+
+/** `*` stands for any letters within a part of the id, and alone for every id. */
+export function matchesModel(pattern: string, id: string): boolean {
+  if (pattern === '*') return true
+  const [provider = '', name = ''] = pattern.split('/')
+  const [idProvider = '', idName = ''] = id.split('/')
+  return matchesPart(provider, idProvider) && matchesPart(name, idName)
+}
+
+/** Every star takes as little as possible, so the time grows with the two lengths only, whatever an operator wrote. */
+function matchesPart(pattern: string, text: string): boolean {
+  const [first = '', ...rest] = pattern.split('*')
+  if (rest.length === 0) return pattern === text
+  const last = rest.pop() ?? ''
+  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last)) return false
+  let from = first.length
+  for (const piece of rest) {
+    const at = text.indexOf(piece, from)
+    if (at < 0 || at + piece.length > text.length - last.length) return false
+    from = at + piece.length
+  }
+  return true
+}
+
+interface RateWindow {
+  /** Counts one request. Throws, or rejects with, `rate` with the time until the window ends. */
+  take(accountId: string): undefined | Promise<void>
+}
+
+interface RateWindowDeps {
+  readonly clock: Clock
+  /** null: no limit, and no bookkeeping. */
+  readonly ruleFor: (accountId: string) => WindowRate | null
+}
+
+// Above this many accounts, those whose window has ended are forgotten.
+const SWEEP_ABOVE = 10_000
+
+/**
+ * So many requests of an account in a window of time. A window begins with the first request and ends as a whole, so a refusal
+ * can say when the next request is allowed. It is counted in this process where that serves alone, and else in the store, so that
+ * the limit holds over all processes. The rate of an account over all surfaces is in credits/rate-limit.ts.
+ */
+export function createRateWindow({ clock, ruleFor }: RateWindowDeps): RateWindow {
+  const windows = new Map<string, { endsAt: number; used: number }>()
+
+  function sweep(now: number): void {
+    for (const [accountId, { endsAt }] of windows) if (endsAt <= now) windows.delete(accountId)
+  }
+
+  return {
+    take(accountId) {
+      const rule = ruleFor(accountId)
+      if (rule === null) return undefined
+      const now = clock.now().getTime()
+      let window = windows.get(accountId)
+      if (window === undefined || window.endsAt <= now) {
+        if (windows.size > SWEEP_ABOVE) sweep(now)
+        window = { endsAt: now + rule.windowMs, used: 0 }
+        windows.set(accountId, window)
+      }
+      window.used++
+      if (window.used > rule.allowance) throw toRefusal(rule, window.endsAt - now)
+      return undefined
+    },
+  }
+}
+
+interface SharedRateWindowDeps extends RateWindowDeps {
+  readonly store: Pick<LimitStore, 'takeWindow'>
+}
+
+/** A refusal is remembered until its window ends, so whoever keeps asking costs the store nothing. */
+export function createSharedRateWindow({ store, clock, ruleFor }: SharedRateWindowDeps): RateWindow {
+  const refusedUntil = new BoundedMap<string, number>(SWEEP_ABOVE)
+
+  async function takeFrom(accountId: string, rule: WindowRate): Promise<void> {
+    const now = clock.now()
+    const { granted, endsAt } = await store.takeWindow(accountId, rule, 1, now)
+    if (granted > 0) return
+    refusedUntil.set(accountId, endsAt.getTime())
+    throw toRefusal(rule, endsAt.getTime() - now.getTime())
+  }
+
+  return {
+    take(accountId) {
+      const rule = ruleFor(accountId)
+      if (rule === null) return undefined
+      const now = clock.now().getTime()
+      const until = refusedUntil.get(accountId) ?? 0
+      // Never for longer than a window: the rule may have become a shorter one, or the clock may have been set back.
+      if (now < until && until <= now + rule.windowMs) throw toRefusal(rule, until - now)
+      return takeFrom(accountId, rule)
+    },
+  }
+}
+
+function toRefusal({ allowance, windowMs }: WindowRate, leftMs: number): RouterError {
+  return new RouterError(
+    'rate',
+    `${allowance} requests per ${Math.round(windowMs / 1000)} seconds are allowed; wait until the window is over`,
+    { retryAfterSeconds: Math.max(1, Math.ceil(leftMs / 1000)) },
+  )
 }

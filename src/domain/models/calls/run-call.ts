@@ -9,10 +9,9 @@ import type { AccessRules, OpenedModel } from '../access/model-access.ts'
 import type { JsonRecord } from '../catalog/model.ts'
 import { type Estimate, estimatePrice, holdFor, leastPrice, quoteFor } from '../pricing/pricing.ts'
 import { RouterError, type Spend, type ValidationFailure } from '../router-error.ts'
-import type { CallLeases } from './call-leases.ts'
+import type { CallLeases, FollowedCalls } from './call-leases.ts'
 import type { AdmitOutcome, CallEnd, CallLimits, CallRef, CallStore, HeldCall, NewCall } from './call-store.ts'
 import type { CallObserver, DriveCall } from './drive-call.ts'
-import type { FollowedCalls } from './follow-call.ts'
 import { type DrivenCall, type Listener, LiveCall, type LiveCalls, TakenElsewhere, toToldResult } from './live-calls.ts'
 
 interface RunRequest {

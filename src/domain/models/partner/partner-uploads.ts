@@ -9,7 +9,7 @@ import { readFilePath } from '../../assets/create/file-path.ts'
 import type { UploadAsset } from '../../assets/create/upload-asset.ts'
 import type { SignContentUrl } from '../../assets/signed-url.ts'
 import { ServiceError } from '../../errors.ts'
-import type { SignedClaims } from './signed-claims.ts'
+import type { SignedClaims } from './run-tokens.ts'
 
 interface UploadWish {
   readonly accountId: string

@@ -3,8 +3,7 @@ import { test } from 'node:test'
 import { createFixedClock } from '../../../../test/support/fixed-clock.ts'
 import type { Caller } from '../../accounts/caller.ts'
 import { ServiceError } from '../../errors.ts'
-import { createRunTokens } from './run-tokens.ts'
-import { createSignedClaims } from './signed-claims.ts'
+import { createRunTokens, createSignedClaims } from './run-tokens.ts'
 
 const CALLERS: Readonly<Record<string, Caller>> = {
   'key of a': { accountId: 'a', keyId: 'k', scopes: null },

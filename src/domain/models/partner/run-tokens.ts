@@ -3,10 +3,13 @@
  * runs, and nothing else. It takes the place of the key in the job's `extra_data`, so that no key of an account reaches an engine,
  * and so that every call is known to be the job's.
  */
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import type { Clock } from '../../../../lib/clock.ts'
 import type { Authenticate } from '../../accounts/caller.ts'
+import type { SigningKey } from '../../assets/signed-url.ts'
 import { ServiceError } from '../../errors.ts'
+import { isRecord, type JsonRecord } from '../catalog/model.ts'
 import type { PartnerCaller } from './partner-nodes.ts'
-import type { SignedClaims } from './signed-claims.ts'
 
 interface RunOfJob {
   readonly jobId: string
@@ -89,4 +92,42 @@ const RIGHTS: ReadonlySet<string> = new Set(['models:run', 'assets:write'])
 
 function ended(): ServiceError {
   return new ServiceError('unauthorized', 'this credential was for one run of one job, and that run is not going on')
+}
+
+/**
+ * Short texts that carry what they allow, signed for one purpose and a limited time. Nothing is remembered: any process of the
+ * service verifies them. The newest key signs and every known key verifies. All refusals read the same.
+ */
+export interface SignedClaims {
+  sign(claims: JsonRecord, expiresAt: Date): string
+  /** null: it was not signed here for this purpose, or its time is over. */
+  verify(text: string): JsonRecord | null
+}
+
+const TEXT = /^([A-Za-z0-9_-]{1,4096})\.([A-Za-z0-9_-]{1,32})\.([A-Za-z0-9_-]{43})$/
+
+/** `purpose` keeps a text from being used for anything else that the same keys sign. */
+export function createSignedClaims(purpose: string, keys: readonly SigningKey[], clock: Clock): SignedClaims {
+  const [newest] = keys
+  if (newest === undefined) throw new RangeError('signing needs at least one key')
+  const signatureOf = ({ id, secret }: SigningKey, body: string) =>
+    createHmac('sha256', secret).update(`atelier ${purpose}\n${id}\n${body}`).digest('base64url')
+  return {
+    sign(claims, expiresAt) {
+      const body = Buffer.from(JSON.stringify({ ...claims, exp: expiresAt.getTime() })).toString('base64url')
+      return `${body}.${newest.id}.${signatureOf(newest, body)}`
+    },
+    verify(text) {
+      const [, body = '', keyId, signature = ''] = TEXT.exec(text) ?? []
+      const key = keys.find(({ id }) => id === keyId)
+      // An unknown key costs as much as a known one.
+      const expected = signatureOf(key ?? newest, body)
+      const isSigned =
+        signature.length === expected.length && timingSafeEqual(Buffer.from(signature), Buffer.from(expected))
+      if (!isSigned || key === undefined) return null
+      const claims: unknown = JSON.parse(Buffer.from(body, 'base64url').toString())
+      if (!isRecord(claims) || typeof claims['exp'] !== 'number') return null
+      return clock.now().getTime() < claims['exp'] ? claims : null
+    },
+  }
 }

@@ -1,6 +1,5 @@
 /** What a run showed, on its way from a joined worker. */
-import { type NodeSpan, toNodeSpan, toSpanFields } from '../../jobs/run/record/node-spans.ts'
-import type { RunRecord } from '../../jobs/run/record/run-record.ts'
+import { type NodeSpan, type RunRecord, toNodeSpan, toSpanFields } from '../../jobs/run/record/run-record.ts'
 
 type Shown = RunRecord['nodes'][number]['output']
 type Failure = NonNullable<RunRecord['failure']>

@@ -6,12 +6,12 @@ import type { Graph } from '../../../../engine/graph/graph.ts'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { readGraphSteps } from '../../../../engine/graph/read-graph.ts'
 import type { Clock } from '../../../../lib/clock.ts'
+import type { EmbeddedTexts } from '../../../../lib/files/embedded/embedded-texts.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { createTurns, finishNow, type Turns, type Work } from '../../../../lib/waiting/turns.ts'
-import { asRefusal } from '../graph-refusals.ts'
-import { refuseConversion } from './convert-refusal.ts'
+import { asRefusal, refuseConversion } from '../graph-refusals.ts'
+import { findMissing, type Missing } from '../needs.ts'
 import { countValues, loadWorkflowSteps } from './editor/load-workflow.ts'
-import { findMissing, type Missing } from './missing.ts'
 import { findParameters, type Parameter } from './parameters.ts'
 import { type ConvertWarning, type Prompt, type WriteOptions, writePromptSteps } from './prompt/write-prompt.ts'
 import { expandGroups, withUniqueIds } from './saved/expand-groups.ts'
@@ -112,4 +112,22 @@ export function* convertWorkflowSteps(saved: JsonValue, options: ConvertOptions)
   yield
   const loaded = yield* loadWorkflowSteps(workflow, catalog)
   return yield* writePromptSteps(loaded, options)
+}
+
+/**
+ * Which of the texts in a media file is the workflow. A file that ComfyUI saved carries both the graph that made it and the
+ * workflow of the editor; the graph is exact and needs no conversion, so it comes first.
+ */
+const NAMES = ['prompt', 'workflow']
+
+/** JSON texts, the better one first; empty when the file carries no workflow. */
+export function carriedTexts(texts: EmbeddedTexts): string[] {
+  return NAMES.flatMap((name) => texts.get(name) ?? []).filter((text) => text.trimStart().startsWith('{'))
+}
+
+const NOT_A_NUMBER = /(?<![\w"])-?(?:NaN|Infinity)(?![\w"])/g
+
+/** Python writes numbers that JSON does not have. */
+export function withoutOddNumbers(text: string): string {
+  return text.replace(NOT_A_NUMBER, 'null')
 }

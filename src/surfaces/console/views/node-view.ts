@@ -2,7 +2,7 @@
 import type { Job } from '../../../domain/jobs/job.ts'
 import type { LiveRun } from '../../../domain/jobs/read/live-runs.ts'
 import type { RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
-import { type NodeSpan, toNodeSpan } from '../../../domain/jobs/run/record/node-spans.ts'
+import { type NodeSpan, toNodeSpan } from '../../../domain/jobs/run/record/run-record.ts'
 import { isTerminal } from '../../../domain/jobs/transitions.ts'
 import type { NodeFacts } from '../../kit/jobs/job-view.ts'
 

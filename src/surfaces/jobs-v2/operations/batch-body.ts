@@ -2,8 +2,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { invalidField } from '../../../domain/errors.ts'
 import { MAX_BATCH } from '../../../domain/jobs/batches/batch.ts'
-import { applyChange, type Change, multiply } from '../../../domain/jobs/batches/expand-changes.ts'
-import type { ReadItem } from '../../../domain/jobs/batches/submit-batch.ts'
+import { applyChange, type Change, multiply, type ReadItem } from '../../../domain/jobs/batches/submit-batch.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
 import { readSubmitBody } from './submit-body.ts'
 

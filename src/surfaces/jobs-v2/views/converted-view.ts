@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../../../lib/json/lossless-json.ts'
 import type { ConvertedFile } from '../../../domain/workflows/convert/convert-file.ts'
-import type { Missing } from '../../../domain/workflows/convert/missing.ts'
+import type { Missing } from '../../../domain/workflows/needs.ts'
 
 export function toConvertedView({ workflow, warnings, parameters, missing }: ConvertedFile): JsonObject {
   return {

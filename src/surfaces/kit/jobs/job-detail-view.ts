@@ -2,8 +2,7 @@
 import type { NamedFiles } from '../../../domain/assets/named-files.ts'
 import type { Submission } from '../../../domain/jobs/job.ts'
 import type { RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
-import { type GraphLayout, readLayout } from '../../../domain/jobs/submit/graph-layout.ts'
-import type { JobOrigin } from '../../../domain/jobs/submit/job-origin.ts'
+import { type GraphLayout, type JobOrigin, readLayout } from '../../../domain/jobs/submit/job-origin.ts'
 import type { JobDetails } from '../../../domain/jobs/summaries/summary-store.ts'
 import { readNodes, toAttemptViews, toInputViews, toOutputView, toPriceView } from './job-view.ts'
 

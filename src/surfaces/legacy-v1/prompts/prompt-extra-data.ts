@@ -3,10 +3,9 @@
  * with the job. All other keys are shown for as long as this process remembers them, and never stored, because nobody knows
  * what they hold. Credentials deeper inside of what is kept or shown are blanked.
  */
-
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import type { Work } from '../../../../lib/waiting/turns.ts'
-import { blankCredentialSteps } from '../../../domain/jobs/submit/split-extra-data.ts'
+import { blankCredentialSteps } from '../../../domain/jobs/submit/extra-data-keeper.ts'
 
 interface SplitExtraData {
   /** For the run: credentials and what is written into files; null when there is nothing. */

@@ -18,8 +18,14 @@ import { isRecord, type JsonRecord, type Model } from '../../../../domain/models
 import type { Generation, ProviderRefusal, ProviderResult } from '../../../../domain/models/provider.ts'
 import type { ValidationFailure } from '../../../../domain/models/router-error.ts'
 import type { CompiledModel } from '../rules/compile-model.ts'
-import { type Answer, isEmpty } from '../rules/match-rules.ts'
-import { compileTemplate, encodeForPath, type Meaning, type TemplateValues } from '../rules/rule-types.ts'
+import {
+  type Answer,
+  compileTemplate,
+  encodeForPath,
+  isEmpty,
+  type Meaning,
+  type TemplateValues,
+} from '../rules/rule-types.ts'
 
 const TEXT_MAX_BYTES = 4096
 

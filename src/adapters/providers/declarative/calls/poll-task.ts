@@ -20,8 +20,15 @@ import type { DeclarativeDeps, ExchangeKind, ProviderContext } from '../provider
 import { toValues } from '../request/build-request.ts'
 import type { CompiledFetch, CompiledModel, CompiledTask } from '../rules/compile-model.ts'
 import { compileTemplate, encodeForPath, type Meaning, type TemplateValues } from '../rules/rule-types.ts'
-import { createCallApi, readRetryAfterMs } from './call-api.ts'
-import { isTaskHandle, readState, readTexts, type TaskHandle, toFetchTarget } from './provider-task.ts'
+import {
+  createCallApi,
+  isTaskHandle,
+  readRetryAfterMs,
+  readState,
+  readTexts,
+  type TaskHandle,
+  toFetchTarget,
+} from './call-api.ts'
 
 interface Step {
   readonly subject: ProviderTask

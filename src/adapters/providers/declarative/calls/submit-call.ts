@@ -17,10 +17,8 @@ import {
 import type { DeclarativeDeps, ProviderContext, ProviderKey } from '../provider-context.ts'
 import { buildRequest, chooseOperation, FieldRefusal } from '../request/build-request.ts'
 import type { CompiledModel, CompiledOperation } from '../rules/compile-model.ts'
-import { meaningOfStatus } from '../rules/match-rules.ts'
-import type { Meaning } from '../rules/rule-types.ts'
-import { createCallApi, sendPatiently } from './call-api.ts'
-import { findTask, readHandle, type TaskHandle } from './provider-task.ts'
+import { type Meaning, meaningOfStatus } from '../rules/rule-types.ts'
+import { createCallApi, findTask, readHandle, sendPatiently, type TaskHandle } from './call-api.ts'
 
 // Kept in the record of the call. Answers to submits are short, but for texts that are there at once.
 const TOLD_MAX_LENGTH = 262_144

@@ -9,13 +9,16 @@ import {
 import { compileNames, findLookalikes } from '../../../../domain/models/catalog/check-input.ts'
 import { type JsonPath, readJsonPath } from '../../../../domain/models/catalog/json-path.ts'
 import type { JsonRecord, Model } from '../../../../domain/models/catalog/model.ts'
-import { type Classify, compileConditions, compileOutcomes, type InputTest } from './match-rules.ts'
 import {
   type BodyRules,
+  type Classify,
+  compileConditions,
   compileJsonTemplate,
+  compileOutcomes,
   compileTemplate,
   encodeForPath,
   type FetchRule,
+  type InputTest,
   type ModelRules,
   namesIn,
   type OperationRules,

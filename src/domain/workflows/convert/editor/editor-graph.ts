@@ -5,7 +5,7 @@
  */
 import type { NodeDefinition } from '../../../../../engine/graph/node-catalog.ts'
 import type { JsonObject, JsonValue } from '../../../../../lib/json/lossless-json.ts'
-import type { Spend } from '../convert-refusal.ts'
+import type { Spend } from '../../graph-refusals.ts'
 import type { EditorInput } from './editor-input.ts'
 
 export interface Widget {

@@ -5,7 +5,7 @@
 import type { NodeCatalog } from '../../../../../engine/graph/node-catalog.ts'
 import type { JsonValue } from '../../../../../lib/json/lossless-json.ts'
 import type { Work } from '../../../../../lib/waiting/turns.ts'
-import { createBudget, refuseConversion, type Spend } from '../convert-refusal.ts'
+import { createBudget, refuseConversion, type Spend } from '../../graph-refusals.ts'
 import {
   IO_INPUT,
   IO_OUTPUT,
@@ -29,8 +29,7 @@ import {
   setWidget,
   VIRTUAL_TITLES,
 } from './editor-graph.ts'
-import { isDecoration, namedWidgets } from './foreign-nodes.ts'
-import { startPrimitive } from './primitives.ts'
+import { isDecoration, namedWidgets, startPrimitive } from './foreign-nodes.ts'
 import { migrateProxies, promote, putPromotedValues } from './proxy-widgets.ts'
 
 export interface EditorWorkflow {

@@ -3,7 +3,7 @@
  * order. The editor gives the subgraph an input for each of them when it loads such a file, and so does this.
  */
 import { isJsonObject, type JsonValue, parseLosslessJson } from '../../../../../lib/json/lossless-json.ts'
-import type { Spend } from '../convert-refusal.ts'
+import type { Spend } from '../../graph-refusals.ts'
 import { IO_INPUT, type SavedNode } from '../saved/read-saved.ts'
 import {
   cutLink,

@@ -3,7 +3,7 @@
  * nodes, and past bypassed nodes, whose outputs are taken from an input of a matching type. The way may end at nothing (a muted
  * node, a bypassed one without such an input) or at the value of a promoted widget.
  */
-import { createBudget, refuseConversion, type Spend } from '../convert-refusal.ts'
+import { createBudget, refuseConversion, type Spend } from '../../graph-refusals.ts'
 import type { EditorGraph, EditorNode, Slot, Widget } from '../editor/editor-graph.ts'
 import { IO_INPUT, MODE } from '../saved/read-saved.ts'
 

@@ -3,7 +3,7 @@
  * `{day|night}` in prompts, of which one is picked.
  */
 import { type JsonValue, NumberText } from '../../../../../lib/json/lossless-json.ts'
-import type { Spend } from '../convert-refusal.ts'
+import type { Spend } from '../../graph-refusals.ts'
 import { type EditorNode, findWidget } from '../editor/editor-graph.ts'
 
 /** The classes whose `filename_prefix` is filled in. */

@@ -5,7 +5,7 @@
  */
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
 import { finishNow } from '../../../../../lib/waiting/turns.ts'
-import { refuseConversion } from '../convert-refusal.ts'
+import { refuseConversion } from '../../graph-refusals.ts'
 import {
   IO_INPUT,
   IO_OUTPUT,

@@ -4,7 +4,7 @@
  */
 import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../../../lib/json/lossless-json.ts'
 import { mapSteps, type Work } from '../../../../../lib/waiting/turns.ts'
-import { refuseConversion } from '../convert-refusal.ts'
+import { refuseConversion } from '../../graph-refusals.ts'
 
 /** A workflow as the editor saves it, read into one shape whatever its version: ids as text, links by id, slots as lists. */
 export interface SavedInput {

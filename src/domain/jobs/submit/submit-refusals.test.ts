@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createFixedClock } from '../../../../test/support/fixed-clock.ts'
-import { createRetryEstimate } from './retry-estimate.ts'
+import { createRetryEstimate } from './submit-refusals.ts'
 
 test('the wait follows the pace at which jobs end, from one second to a minute', () => {
   const clock = createFixedClock()
