@@ -2,6 +2,10 @@
  * Bytes through a service that was joined. Inputs are read on from where a connection broke. Outputs are spooled and hashed, and
  * sent only if the service wants them: small ones at once, large ones in pieces, each of which is sent until it has arrived.
  */
+
+import { randomUUID } from 'node:crypto'
+import { type FileHandle, open, rm } from 'node:fs/promises'
+import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import type { Blake3 } from '../../../lib/files/blake3.ts'
 import { createBackoff } from '../../../lib/waiting/backoff.ts'
@@ -12,7 +16,6 @@ import type { RunInputs, StoreOutput } from '../../domain/jobs/run/run-deps.ts'
 import { outlastOutage } from '../../domain/outage.ts'
 import type { GatewayClient } from './gateway-client.ts'
 import type { HeldJobs } from './held-jobs.ts'
-import { type Spooled, spool } from './spool.ts'
 
 interface RemoteFilesDeps {
   readonly client: Pick<GatewayClient, 'call' | 'open'>
@@ -151,4 +154,80 @@ export function createRemoteFiles({ client, held, blake3, directory, maxPieceByt
       localPath: () => null,
     },
   }
+}
+
+/**
+ * Bytes that an engine made, kept until the service has them: small ones in memory, others in a file that is removed at the end.
+ * They are hashed on the way, so that nothing is sent that is there already, and a broken connection does not ask the engine again.
+ */
+interface Spooled extends AsyncDisposable {
+  readonly hash: string
+  readonly sizeBytes: number
+  read(start: number, length: number): Promise<Uint8Array>
+}
+
+interface SpoolOptions {
+  readonly directory: string
+  readonly blake3: Blake3
+  readonly maxBytes: number
+  readonly memoryBytes: number
+  readonly signal?: AbortSignal
+}
+
+const OWNER_ONLY = 0o600
+
+async function spool(source: AsyncIterable<Uint8Array>, options: SpoolOptions): Promise<Spooled> {
+  const { blake3, maxBytes, memoryBytes, signal } = options
+  const hasher = blake3.createHasher()
+  const path = join(options.directory, `output-${randomUUID()}`)
+  let chunks: Uint8Array[] = []
+  let file: FileHandle | null = null
+  let sizeBytes = 0
+  const remove = async () => {
+    await file?.close()
+    if (file !== null) await rm(path, { force: true })
+  }
+  try {
+    for await (const chunk of source) {
+      signal?.throwIfAborted()
+      sizeBytes += chunk.byteLength
+      if (sizeBytes > maxBytes) throw new ServiceError('payload_too_large', `more than ${maxBytes} bytes`)
+      hasher.update(chunk)
+      if (file === null && sizeBytes > memoryBytes) {
+        file = await open(path, 'wx+', OWNER_ONLY)
+        for (const held of chunks) await file.write(held)
+        chunks = []
+      }
+      // A copy: the source may use its buffer again.
+      if (file === null) chunks.push(Uint8Array.from(chunk))
+      else await file.write(chunk)
+    }
+  } catch (error) {
+    await remove()
+    throw toRoomError(error)
+  }
+  const whole = file === null ? Buffer.concat(chunks) : null
+  return {
+    hash: hasher.digest(),
+    sizeBytes,
+    async read(start, length) {
+      if (whole !== null) return whole.subarray(start, start + length)
+      const bytes = Buffer.alloc(Math.min(length, sizeBytes - start))
+      let filled = 0
+      while (filled < bytes.length) {
+        const { bytesRead } = await file!.read(bytes, filled, bytes.length - filled, start + filled)
+        if (bytesRead === 0) throw new Error('a spooled file is shorter than it was')
+        filled += bytesRead
+      }
+      return bytes
+    },
+    [Symbol.asyncDispose]: remove,
+  }
+}
+
+/** The disk of this machine has no room: that is not the job's fault. */
+function toRoomError(error: unknown): unknown {
+  const code = error instanceof Error && 'code' in error ? error.code : null
+  if (code !== 'ENOSPC' && code !== 'EDQUOT') return error
+  return new ServiceError('storage_full', 'the disk of this worker is full', { cause: error })
 }

@@ -1,9 +1,16 @@
 /** The worker's side of the job store, spoken to a service that was joined. */
+
+import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import type { Log } from '../../../lib/log.ts'
+import { toTraceHeaders } from '../../../lib/tracing/trace-context.ts'
+import type { Tracer } from '../../../lib/tracing/tracer.ts'
 import type { Fleet } from '../../domain/engine/fleet/fleet.ts'
 import type { EngineOffer } from '../../domain/engine/fleet/lane-offers.ts'
+import type { RunModel } from '../../domain/engine/model-port.ts'
+import { ServiceError } from '../../domain/errors.ts'
 import type { Claim, ClaimRequest, CommitOutcome, RunStore } from '../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../domain/jobs/transitions.ts'
+import { outlastOutage } from '../../domain/outage.ts'
 import { type ClaimFields, readClaim } from '../../domain/workers/wire/claim-wire.ts'
 import { writeChange } from '../../domain/workers/wire/run-wire.ts'
 import { ClaimScout } from './claim-scout.ts'
@@ -159,5 +166,39 @@ export function createRemoteJobs(deps: RemoteJobsDeps): RemoteJobs {
     async end() {
       await Promise.all([...scouts.values()].map((scout) => scout.end()))
     },
+  }
+}
+
+/** Partner models for nodes that run here, called by the service that was joined: this worker has no provider's key. */
+interface ModelFields {
+  readonly output: string
+  readonly images: readonly string[]
+}
+
+// The service has a deadline of its own for each call.
+const MODEL_MS = 3_600_000
+
+export function createRemoteModels(client: Pick<GatewayClient, 'call'>, held: HeldJobs, tracer?: Tracer): RunModel {
+  return async function runModel({ jobId, model, input, images, key }, { signal }) {
+    const lease = held.ofJob(jobId)?.lease
+    if (lease === undefined) throw new ServiceError('not_found', 'the job of this call is not held any more')
+    const json = {
+      lease_id: lease.leaseId,
+      model,
+      input: stringifyLosslessJson(input),
+      images: images.map((image) => Buffer.from(image).toString('base64')),
+      key,
+    }
+    // The call is made by the service, and belongs to the trace of the run.
+    const trace = tracer?.active()?.context
+    const headers = trace === undefined ? {} : toTraceHeaders(trace)
+    const asked = { method: 'POST', path: `/jobs/${jobId}/models`, json, headers, withinMs: MODEL_MS, signal } as const
+    const call = () => client.call<ModelFields>(asked)
+    // The key makes a repeated call the same one: it is paid once.
+    const answer = await outlastOutage(call, signal)
+    return {
+      output: parseLosslessJson(answer?.output ?? 'null') as JsonValue,
+      images: (answer?.images ?? []).map((image) => Buffer.from(image, 'base64')),
+    }
   }
 }

@@ -19,8 +19,8 @@ import { createLaneTable } from '../../domain/engine/fleet/lane-table.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
 import type { Store, StoreGlance } from '../../domain/store.ts'
+import { keyIdOf } from '../../domain/workers/held-claims.ts'
 import type { WorkerKeys } from '../../domain/workers/worker-keys.ts'
-import { keyIdOf } from '../../domain/workers/worker-leases.ts'
 import type { ServiceNodeParts } from '../process/open-service-node.ts'
 
 /** Does what an operator wants with an engine of this process. */

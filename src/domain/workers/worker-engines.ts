@@ -14,9 +14,9 @@ import { ServiceError } from '../errors.ts'
 import { type Heartbeat, isSteady } from '../service-nodes/heartbeat.ts'
 import type { NodeStore } from '../service-nodes/node-store.ts'
 import { mustBeCatalog } from './guest-catalog.ts'
+import { toEngineId, toEngineName, toInstanceId, toNodeId } from './held-claims.ts'
 import { type EngineFields, readEngine } from './wire/engine-wire.ts'
 import type { WorkerIdentity } from './worker-keys.ts'
-import { toEngineId, toEngineName, toInstanceId, toNodeId } from './worker-leases.ts'
 
 interface WorkerBeat {
   readonly instanceId: string

@@ -9,10 +9,9 @@ import type { AssetStore } from '../assets/asset-store.ts'
 import { type BlobStore, type ByteRange, type PendingBlob, settleBlob } from '../assets/blob-store.ts'
 import { invalidField, ServiceError } from '../errors.ts'
 import type { Lease } from '../jobs/job-store.ts'
-import type { HeldClaims } from './held-claims.ts'
+import { type HeldClaims, toLease } from './held-claims.ts'
 import type { OutputReceipts, StoredPiece } from './output-receipts.ts'
 import type { WorkerIdentity } from './worker-keys.ts'
-import { toLease } from './worker-leases.ts'
 
 interface InputContent {
   readonly sizeBytes: number

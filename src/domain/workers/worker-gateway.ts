@@ -1,11 +1,16 @@
 /** Everything that a joined worker may do, as one value for the surface that it speaks to. */
 import { createHeldClaims } from './held-claims.ts'
-import { createLeasedModels, type LeasedModelsDeps } from './leased-models.ts'
+import {
+  createLeasedModels,
+  createWorkerModels,
+  type LeasedModelsDeps,
+  type RunNodeModel,
+  type WorkerModelsDeps,
+} from './leased-models.ts'
 import { createWorkerEngines, type WorkerEngines, type WorkerEnginesDeps } from './worker-engines.ts'
 import { createWorkerFiles, MAX_PIECE_BYTES, type WorkerFiles, type WorkerFilesDeps } from './worker-files.ts'
 import type { WorkerKeys } from './worker-keys.ts'
 import { createWorkerLive, type WorkerLive, type WorkerLiveDeps } from './worker-live.ts'
-import { createWorkerModels, type RunNodeModel, type WorkerModelsDeps } from './worker-models.ts'
 import { createWorkerRuns, type WorkerRuns, type WorkerRunsDeps } from './worker-runs.ts'
 
 export interface WorkerGateway {

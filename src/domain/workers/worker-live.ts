@@ -10,10 +10,9 @@ import type { LiveEvent } from '../events/live-event.ts'
 import type { Lease } from '../jobs/job-store.ts'
 import { toBounded } from '../jobs/run/run-notices.ts'
 import type { Heartbeat } from '../service-nodes/heartbeat.ts'
-import type { HeldClaims } from './held-claims.ts'
+import { type HeldClaims, toLease, toLeaseId } from './held-claims.ts'
 import { decodeFrame } from './wire/live-frame.ts'
 import type { WorkerIdentity } from './worker-keys.ts'
-import { toLease, toLeaseId } from './worker-leases.ts'
 
 type LiveMessage =
   | { readonly changed: { readonly job_id: string; readonly version: number } }

@@ -19,12 +19,19 @@ import type { JobObserver } from '../jobs/observer.ts'
 import type { ExtraDataKeeper } from '../jobs/submit/extra-data-keeper.ts'
 import { announceTouched } from '../jobs/sweeps/announce-touched.ts'
 import { type JobStatus, statesBeforeEnd } from '../jobs/transitions.ts'
-import type { HeldClaim, HeldClaims } from './held-claims.ts'
+import {
+  type HeldClaim,
+  type HeldClaims,
+  toEngineId,
+  toEngineName,
+  toLease,
+  toLeaseId,
+  toNodeId,
+} from './held-claims.ts'
 import type { OutputReceipts } from './output-receipts.ts'
 import { type ClaimFields, type ClaimTerms, writeClaim } from './wire/claim-wire.ts'
 import { type ChangeFields, readChange } from './wire/run-wire.ts'
 import type { WorkerIdentity } from './worker-keys.ts'
-import { toEngineId, toEngineName, toLease, toLeaseId, toNodeId } from './worker-leases.ts'
 
 interface WorkerClaim {
   readonly pool: string

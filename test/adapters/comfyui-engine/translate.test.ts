@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { readGraph } from '../../../engine/graph/read-graph.ts'
 import { type JsonObject, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
-import { readHistory } from '../../../src/adapters/engines/comfyui/run/run-history.ts'
+import { readHistory } from '../../../src/adapters/engines/comfyui/run/run-endings.ts'
 import {
   startTranslation,
   type Translated,

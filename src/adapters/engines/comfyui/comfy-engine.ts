@@ -11,30 +11,30 @@ import type { Log } from '../../../../lib/log.ts'
 import { settlesWithin, sleep } from '../../../../lib/waiting/sleep.ts'
 import { EngineLostError } from '../../../domain/engine/engine-lost-error.ts'
 import type { EngineRun, RunOptions } from '../../../domain/engine/engine-port.ts'
-import { createEngineLog, type EngineLog } from '../../../domain/engine/fleet/engine-log.ts'
-import type { EngineHealth, FleetEngine } from '../../../domain/engine/fleet/fleet-engine.ts'
+import {
+  createEngineLog,
+  type EngineHealth,
+  type EngineLog,
+  type FleetEngine,
+} from '../../../domain/engine/fleet/fleet-engine.ts'
 import type { WeightFile } from '../../../domain/engine/weights/weight-files.ts'
 import type { WeightStore } from '../../../domain/engine/weights/weight-store.ts'
 import { type ComfyBounds, DEFAULT_BOUNDS } from './comfy-bounds.ts'
 import type { ComfyEngineOptions, Equip } from './comfy-options.ts'
-import { createRemover, type Remover } from './files/remove-files.ts'
+import { createRemover, type Remover } from './files/output-cleanup.ts'
 import { createStage, type Stage } from './files/stage-inputs.ts'
 import { type ChangeListeners, createChangeListeners } from './health/change-listeners.ts'
 import { createFitness, type Fitness } from './health/fitness.ts'
-import { openServerMonitor, type ServerMonitor } from './health/server-monitor.ts'
-import { createUnusableWarning } from './health/unusable-warning.ts'
+import { createUnusableWarning, openServerMonitor, type ServerMonitor } from './health/server-monitor.ts'
 import { openSupervisor, type Supervisor } from './launch/supervisor.ts'
-import { createRedact } from './run/comfy-prompt.ts'
-import { createForgetter, type Forgetter } from './run/forget-runs.ts'
-import { createPromptOwner, type PromptOwner } from './run/prompt-owner.ts'
+import { createPromptOwner, createRedact, type PromptOwner } from './run/comfy-prompt.ts'
 import { type RunDeps, runOnServer } from './run/run-on-server.ts'
-import { createStopper, type Stopper } from './run/stop-run.ts'
-import { createEngineWeights, type EngineWeights } from './weights/engine-weights.ts'
+import { createForgetter, createStopper, type Forgetter, type Stopper } from './run/stop-run.ts'
+import { createEngineWeights, type EngineWeights } from './weights/server-weights.ts'
 import { createWeightDisk } from './weights/weight-disk.ts'
-import { type ComfyApi, createComfyApi } from './wire/comfy-api.ts'
+import { type ComfyApi, createComfyApi, type Device } from './wire/comfy-api.ts'
 import { type ComfyHttp, credentialsOf, openComfyHttp, withoutCredentials } from './wire/comfy-http.ts'
-import { type LiveFeed, openLiveFeed } from './wire/live-feed.ts'
-import type { Device } from './wire/read-server-info.ts'
+import { type LiveFeed, openLiveFeed } from './wire/comfy-socket.ts'
 
 interface ComfyDetails {
   /** Without credentials. */

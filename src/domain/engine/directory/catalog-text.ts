@@ -7,8 +7,7 @@ import { hash } from 'node:crypto'
 import type { NodeCatalog, Repeatability } from '../../../../engine/graph/node-catalog.ts'
 import { catalogOf, type ObjectInfo } from '../../../../engine/graph/object-info.ts'
 import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
-import type { WeightFile } from '../weights/weight-files.ts'
-import { readWeightFiles, writeWeightFiles } from '../weights/weight-texts.ts'
+import { MAX_WEIGHT_FILES, type WeightFile } from '../weights/weight-files.ts'
 
 /** What a catalog knows of a class that `object_info` cannot say. */
 interface ClassFacts {
@@ -107,4 +106,40 @@ function withFacts(info: ObjectInfo, facts: Facts): NodeCatalog {
     judgesItself: (classType) => factsFor(classType).judgesItself === true,
     repeatability: (classType) => factsFor(classType).repeats ?? null,
   }
+}
+
+/**
+ * The list of an engine's weights as text, for the registry of engines. What comes from a worker that joined was written by
+ * somebody else: whatever is not a file of weights by its shape is left out.
+ */
+function writeWeightFiles(files: readonly WeightFile[]): string {
+  return JSON.stringify(
+    files.slice(0, MAX_WEIGHT_FILES).map(({ folder, name, sizeBytes, hash }) => [folder, name, sizeBytes, hash]),
+  )
+}
+
+const MAX_TEXT = 1024
+
+/** null: the engine does not tell, or what it tells cannot be read. */
+function readWeightFiles(text: unknown): readonly WeightFile[] | null {
+  if (typeof text !== 'string') return null
+  let told: unknown
+  try {
+    told = JSON.parse(text)
+  } catch {
+    return null
+  }
+  return Array.isArray(told) ? told.slice(0, MAX_WEIGHT_FILES).flatMap(readFile) : null
+}
+
+function readFile(told: unknown): WeightFile[] {
+  if (!Array.isArray(told)) return []
+  const [folder, name, sizeBytes, hash] = told as unknown[]
+  if (!isText(name) || !(folder === null || isText(folder)) || !(hash === null || isText(hash))) return []
+  const isSize = Number.isSafeInteger(sizeBytes) && (sizeBytes as number) >= 0
+  return [{ folder, name, sizeBytes: isSize ? (sizeBytes as number) : null, hash }]
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '' && value.length <= MAX_TEXT
 }

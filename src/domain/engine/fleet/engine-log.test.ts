@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createEngineLog } from './engine-log.ts'
+import { createEngineLog } from './fleet-engine.ts'
 
 const clock = { now: () => new Date('2026-01-31T12:00:00Z') }
 

@@ -3,10 +3,10 @@
  * reached, probed and restarted is the adapter's business; who may give it work is the fleet's.
  */
 import type { ObjectInfo } from '../../../../engine/graph/object-info.ts'
+import type { Clock } from '../../../../lib/clock.ts'
 import type { Engine } from '../engine-port.ts'
 import type { WeightFile } from '../weights/weight-files.ts'
 import type { WeightStore } from '../weights/weight-store.ts'
-import type { EngineLog } from './engine-log.ts'
 
 /** What went wrong last, in words that an operator may read. */
 export interface EngineTrouble {
@@ -58,4 +58,94 @@ export interface FleetEngine extends Engine {
   free?(options: { readonly signal: AbortSignal }): Promise<void>
   /** Ends its process and starts a new one; resolves when that is under way. Absent: its process is not ours. */
   recycle?(reason: string): Promise<void>
+}
+
+/**
+ * What an engine printed lately, for whoever looks after it: the newest lines, each bounded. Credentials of runs must be taken out of
+ * a text before it comes here; nothing of this is stored.
+ */
+interface EngineLine {
+  /** Rises by one from line to line, from 1. */
+  readonly n: number
+  readonly at: Date
+  readonly text: string
+}
+
+export interface EngineLog {
+  /** Another one after every start: numbers of lines begin anew. */
+  readonly beganAt: Date
+  /** Takes a piece of what was printed: a line, several, or a part of one. */
+  hear(piece: string): void
+  /** The newest, in their order. */
+  lines(): readonly EngineLine[]
+}
+
+const MAX_LINES = 1000
+const MAX_LINE_LENGTH = 2000
+
+export function createEngineLog(clock: Clock): EngineLog {
+  const lines: EngineLine[] = []
+  let rest = ''
+  let count = 0
+
+  function keep(text: string): void {
+    count += 1
+    lines.push({ n: count, at: clock.now(), text: text.trimEnd() })
+    if (lines.length > MAX_LINES) lines.shift()
+  }
+
+  return {
+    beganAt: clock.now(),
+    hear(piece) {
+      // A bar of progress is drawn again and again over itself.
+      const parts = piece.split(/\r?\n|\r/)
+      for (const [index, part] of parts.entries()) {
+        if (rest.length < MAX_LINE_LENGTH) rest += part.slice(0, MAX_LINE_LENGTH - rest.length)
+        if (index === parts.length - 1) break
+        if (rest !== '') keep(rest)
+        rest = ''
+      }
+    },
+    lines: () => lines,
+  }
+}
+
+/** The built-in engine, which belongs to this process, as a member of a fleet: always ready, never restarted. */
+const HEALTH: EngineHealth = {
+  state: 'ready',
+  incarnation: 1,
+  lastError: null,
+  unfit: null,
+  version: null,
+  reconnects: 0,
+  memoryBytes: null,
+  startedAt: null,
+}
+
+interface ResidentOptions {
+  readonly id: string
+  readonly concurrency: number
+  /** Its maker closes it, and the fleet does not. */
+  readonly isBorrowed?: boolean
+}
+
+export function toResidentEngine(
+  engine: Engine,
+  { id, concurrency, isBorrowed = false }: ResidentOptions,
+): FleetEngine {
+  const catalog = engine.catalog()
+  const info = Object.fromEntries(catalog.classTypes().map((classType) => [classType, catalog.find(classType)!]))
+  return {
+    id,
+    concurrency,
+    isResident: true,
+    catalog: () => engine.catalog(),
+    run: (run, options) => engine.run(run, options),
+    health: () => ({ ...HEALTH, memoryBytes: engine.memoryBytes?.() ?? null }),
+    onChange: () => () => {},
+    objectInfo: () => info as ObjectInfo,
+    async [Symbol.asyncDispose]() {
+      if (!isBorrowed) await engine[Symbol.asyncDispose]()
+    },
+  }
 }

@@ -4,15 +4,18 @@
  * lives; after that the server is asked first whether it still has the file.
  */
 import { posix } from 'node:path'
+import type { NodeCatalog } from '../../../../../engine/graph/node-catalog.ts'
 import { extensionFromType } from '../../../../../lib/files/mime.ts'
 import { isJsonObject } from '../../../../../lib/json/lossless-json.ts'
 import { sleep } from '../../../../../lib/waiting/sleep.ts'
-import type { EngineInput } from '../../../../domain/engine/engine-port.ts'
+import type { EngineInput, EngineRun } from '../../../../domain/engine/engine-port.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import { escapeJson } from '../metadata/rewritten-names.ts'
+import type { Refusal } from '../run/graph-refusal.ts'
+import { namesToUpload } from '../run/rewrite-graph.ts'
 import { type ComfyApi, type FileLocation, writeUpload } from '../wire/comfy-api.ts'
 import { CallError } from '../wire/comfy-http.ts'
-import type { Remover } from './remove-files.ts'
+import type { Remover } from './output-cleanup.ts'
 
 const { basename, extname } = posix
 
@@ -216,4 +219,53 @@ function spell(path: string, name: string, taken: Set<string>): string {
   while (cut > 0 && taken.has(spelled)) spelled = spelled.slice(0, cut) + HERE + spelled.slice(cut)
   taken.add(spelled)
   return spelled
+}
+
+/** The inputs of one run on its server: uploaded before each submit, and uploaded in another way when the server does not find them. */
+interface RunInputsDeps {
+  readonly stage: Stage
+  readonly catalog: NodeCatalog
+}
+
+export class RunInputs {
+  readonly #stage: Stage
+  readonly #wanted: EngineRun['inputs']
+  #names: ReadonlyMap<string, string> = new Map()
+  #isUploadedAgain = false
+
+  constructor({ stage, catalog }: RunInputsDeps, { graph, inputs }: Pick<EngineRun, 'graph' | 'inputs'>) {
+    const names = namesToUpload(graph, catalog, new Set(inputs.keys()))
+    this.#stage = stage
+    this.#wanted = new Map([...inputs].filter(([name]) => names.has(name)))
+  }
+
+  /** Their names on the server, by the names in the graph. */
+  get names(): ReadonlyMap<string, string> {
+    return this.#names
+  }
+
+  get isEmpty(): boolean {
+    return this.#wanted.size === 0
+  }
+
+  async upload(signal: AbortSignal): Promise<void> {
+    const staged = await this.#stage.upload(this.#wanted, signal)
+    this.release()
+    this.#names = staged
+  }
+
+  release(): void {
+    this.#stage.release(this.#names)
+  }
+
+  /** True when the refusal is about files that we uploaded, and they can be uploaded in another way. */
+  mayUploadAgain({ isAboutFiles, unknownChoices }: Refusal): boolean {
+    const staged = new Set(this.#names.values())
+    if (this.#isUploadedAgain || staged.size === 0) return false
+    this.#isUploadedAgain = true
+    const isNoChoice = unknownChoices.some((name) => staged.has(name))
+    if (isNoChoice) this.#stage.flatten()
+    else if (isAboutFiles) this.#stage.forget()
+    return isNoChoice || isAboutFiles
+  }
 }

@@ -5,10 +5,7 @@
  * for any file.
  */
 
-import { ByteReader } from './byte-reader.ts'
-import { restoreMatroska } from './restore-matroska.ts'
-import { restoreOgg } from './restore-ogg.ts'
-import { restorePng } from './restore-png.ts'
+import { ByteReader, restoreMatroska, restoreOgg, restorePng } from './restore-containers.ts'
 import { LOOK_BEHIND_BYTES, NameFinder, type RewrittenNames } from './rewritten-names.ts'
 
 const SNIFF_BYTES = 16

@@ -1,6 +1,7 @@
-import { hash } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import type { JsonObject } from '../../../../../lib/json/lossless-json.ts'
 import type { EngineRun } from '../../../../domain/engine/engine-port.ts'
+import type { ComfyEngineOptions } from '../comfy-options.ts'
 
 interface PromptKey extends Pick<EngineRun, 'jobId' | 'attempt' | 'claimId'> {
   /** Counts the submits of one attempt. */
@@ -74,4 +75,33 @@ export function createRedact(extraData: EngineRun['extraData']): (text: string) 
   )
   if (secrets.length === 0) return (text) => text
   return (text) => secrets.reduce((result, secret) => result.replaceAll(secret, '[redacted]'), text)
+}
+
+/**
+ * Under which names this process posts prompts. The name of a client begins with that of the service and that of the process, so
+ * that prompts which a dead process left on a server can be told from those of others.
+ */
+export interface PromptOwner {
+  newClientId(): string
+  /** Whether this process may end what dead ones left. */
+  mayEndOrphans(): boolean
+  /** Tells a prompt that is left over: it has the service's name, and its process is another one and does not live. */
+  findOrphanRule(): Promise<(clientId: string) => boolean>
+}
+
+type OwnerOptions = Pick<ComfyEngineOptions, 'ownerId' | 'instanceId' | 'siblings'>
+
+export function createPromptOwner({ ownerId, instanceId, siblings }: OwnerOptions): PromptOwner {
+  const servicePrefix = ownerId === undefined ? 'atelier-' : `atelier-${ownerId}-`
+  const ownPrefix = `${servicePrefix}${instanceId ?? randomUUID()}-`
+  return {
+    newClientId: () => `${ownPrefix}${randomUUID()}`,
+    mayEndOrphans: () => ownerId !== undefined && siblings?.mayEndOrphans() !== false,
+    async findOrphanRule() {
+      const live = (await siblings?.findLive()) ?? new Set()
+      const livePrefixes = [ownPrefix, ...[...live].map((id) => `${servicePrefix}${id}-`)]
+      return (clientId) =>
+        clientId.startsWith(servicePrefix) && !livePrefixes.some((prefix) => clientId.startsWith(prefix))
+    },
+  }
 }

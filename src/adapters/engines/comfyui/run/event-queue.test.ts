@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EngineEvent } from '../../../../../engine/graph/run-event.ts'
-import { EventQueue } from './event-queue.ts'
+import { EventQueue } from './run-emitter.ts'
 
 const node = { nodeId: '1', classType: 'X', displayNodeId: '1', parentNodeId: null }
 const step = (value: number): EngineEvent => ({ type: 'node_progress', ...node, value, max: 9 })

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { seededRandom } from '../../../../../test/support/seeded-random.ts'
-import { type FailureCode, toFailureCode } from './failure-code.ts'
+import { type FailureCode, toFailureCode } from './node-failure.ts'
 
 type Case = readonly [type: string, text: string]
 

@@ -14,8 +14,7 @@ import { CallError } from '../wire/comfy-http.ts'
 import type { EngineSocket } from '../wire/comfy-socket.ts'
 import type { MessageDispatcher } from '../wire/message-dispatcher.ts'
 import { QueueWatch } from './queue-watch.ts'
-import { lostByCall, type Standstill } from './run-endings.ts'
-import { type HistoryEntry, readHistory } from './run-history.ts'
+import { type HistoryEntry, lostByCall, readHistory, type Standstill } from './run-endings.ts'
 import { positionIn, type QueuePosition, type Stopper } from './stop-run.ts'
 
 type RunEnd =

@@ -4,8 +4,7 @@ import type { Finding, GraphRefusal } from '../../../../../engine/graph/validate
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
 import { keepHead } from '../../../../../lib/text/cut-text.ts'
 import { toText } from '../wire/socket-frames.ts'
-import type { FailureCode } from './failure-code.ts'
-import type { FailureBounds } from './node-failure.ts'
+import type { FailureBounds, FailureCode } from './node-failure.ts'
 
 export interface Refusal {
   readonly failure: EngineFailure

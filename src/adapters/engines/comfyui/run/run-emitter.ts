@@ -9,7 +9,7 @@ import type { ToReport } from '../files/report-outputs.ts'
 import type { RunListener } from '../wire/message-dispatcher.ts'
 import { type EngineMessage, toText } from '../wire/socket-frames.ts'
 import type { RunFollower } from './follow-run.ts'
-import type { HistoryEntry } from './run-history.ts'
+import type { HistoryEntry } from './run-endings.ts'
 import { type Executed, startTranslation, type TranslateState, toRef, translate } from './translate-messages.ts'
 
 interface EmitterDeps {
@@ -183,4 +183,78 @@ export class ForwardingListener implements RunListener {
 /** This message is sent after the history got its entry; success, failure and interruption are told before. */
 function isRecorded(message: EngineMessage): boolean {
   return message.kind === 'json' && message.type === 'executing' && message.data.node === null
+}
+
+/**
+ * Events of a run on their way to its reader. With a slow reader the queue grows up to a bound; then previews and progress are
+ * dropped, oldest first, and after them printed lines. Outputs are never lost by that: reports stay, and so do pictures that
+ * exist nowhere else.
+ */
+const EXPENDABLE: readonly EngineEvent['type'][] = ['preview', 'node_progress', 'log', 'node_text']
+
+function isResult(event: EngineEvent): boolean {
+  return event.type === 'preview' && event.isResult === true
+}
+
+export class EventQueue implements AsyncIterable<EngineEvent> {
+  readonly #maxWaiting: number
+  readonly #waiting: EngineEvent[] = []
+  #over: { readonly error: unknown } | 'ended' | null = null
+  #wake: (() => void) | null = null
+  #onDropped: ((event: EngineEvent) => void) | null = null
+
+  constructor(maxWaiting: number) {
+    this.#maxWaiting = maxWaiting
+  }
+
+  push(event: EngineEvent): void {
+    if (this.#onDropped !== null) {
+      this.#onDropped(event)
+      return
+    }
+    if (this.#over !== null) return
+    if (this.#waiting.length >= this.#maxWaiting) this.#makeRoom()
+    this.#waiting.push(event)
+    this.#wake?.()
+  }
+
+  /** Events that were pushed before are still read. */
+  end(): void {
+    this.#over ??= 'ended'
+    this.#wake?.()
+  }
+
+  fail(error: unknown): void {
+    this.#over ??= { error }
+    this.#wake?.()
+  }
+
+  /** Nobody reads any more: what waits, and what still comes, is handed to `onDropped`. */
+  abandon(onDropped: (event: EngineEvent) => void): void {
+    this.#onDropped = onDropped
+    for (const event of this.#waiting.splice(0)) onDropped(event)
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<EngineEvent, void, undefined> {
+    const waiting = this.#waiting
+    while (true) {
+      for (let event = waiting.shift(); event !== undefined; event = waiting.shift()) yield event
+      const over = this.#over
+      if (over === 'ended') return
+      if (over !== null) throw over.error
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+      this.#wake = null
+    }
+  }
+
+  #makeRoom(): void {
+    for (const type of EXPENDABLE) {
+      const at = this.#waiting.findIndex((event) => event.type === type && !isResult(event))
+      if (at === -1) continue
+      this.#waiting.splice(at, 1)
+      return
+    }
+  }
 }

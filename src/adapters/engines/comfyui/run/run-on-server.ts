@@ -13,25 +13,22 @@ import { sleep } from '../../../../../lib/waiting/sleep.ts'
 import { createTurns } from '../../../../../lib/waiting/turns.ts'
 import { EngineLostError } from '../../../../domain/engine/engine-lost-error.ts'
 import type { EngineRun, RunOptions } from '../../../../domain/engine/engine-port.ts'
-import { createOutputCleanup, type OutputCleanup } from '../files/output-cleanup.ts'
-import type { Remover } from '../files/remove-files.ts'
+import { createOutputCleanup, type OutputCleanup, type Remover } from '../files/output-cleanup.ts'
 import { createReporter } from '../files/report-outputs.ts'
-import { RunInputs } from '../files/run-inputs.ts'
-import { InputTooLargeError, type Stage } from '../files/stage-inputs.ts'
+import { InputTooLargeError, RunInputs, type Stage } from '../files/stage-inputs.ts'
 import type { Fitness } from '../health/fitness.ts'
 import { silenceError, watchLiveness } from '../health/liveness-watch.ts'
 import { CallError, isNobodyThere } from '../wire/comfy-http.ts'
 import type { MessageDispatcher } from '../wire/message-dispatcher.ts'
 import type { PrintedLines } from '../wire/printed-lines.ts'
 import { createRedact, markOf, promptIdOf, readPromptId, toServerExtraData } from './comfy-prompt.ts'
-import { EventQueue } from './event-queue.ts'
 import { type FollowDeps, RunFollower } from './follow-run.ts'
-import type { Forgetter } from './forget-runs.ts'
 import { toRefusal } from './graph-refusal.ts'
 import { type FailureBounds, toFailure } from './node-failure.ts'
 import { CACHE_BREAKER_INPUT, countReachable, createRestore, type FreshOutputs, rewriteGraph } from './rewrite-graph.ts'
-import { ForwardingListener, RunEmitter } from './run-emitter.ts'
+import { EventQueue, ForwardingListener, RunEmitter } from './run-emitter.ts'
 import {
+  ALWAYS_REPORTS,
   beganLate,
   type EndingContext,
   endForgotten,
@@ -39,9 +36,12 @@ import {
   endUnrecorded,
   endWithdrawn,
   failed,
+  type HistoryEntry,
   lostByCall,
+  missingReports,
+  readHistory,
 } from './run-endings.ts'
-import { ALWAYS_REPORTS, type HistoryEntry, missingReports, readHistory } from './run-history.ts'
+import type { Forgetter } from './stop-run.ts'
 import { type Submitted, submitRun } from './submit-run.ts'
 import { SENDS_RESULTS } from './translate-messages.ts'
 

@@ -2,6 +2,8 @@
  * Files that are being uploaded into a folder of models: each lies aside as `<id>.part`, and beside it `<id>.json` says what it is
  * to become and how much of it is safe. Bytes beyond that are those of a write that was cut off, and are cut off, too.
  */
+
+import { randomUUID } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, mkdir, open, readdir, readFile, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,7 +11,6 @@ import { leadsOut, nullWhenMissing } from '../../../../../lib/files/inside-folde
 import { writeFileWhole } from '../../../../../lib/files/write-file-whole.ts'
 import type { DraftBytes, WeightDraft } from '../../../../domain/engine/weights/weight-store.ts'
 import { invalidField, ServiceError } from '../../../../domain/errors.ts'
-import { OWN_FOLDER } from './hash-book.ts'
 
 const MARK = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.json$/
 const MAX_MARK_BYTES = 16_384
@@ -132,4 +133,59 @@ export function toRefusal(error: unknown): unknown {
   if (code !== 'ENOSPC' && code !== 'EDQUOT') return error
   const message = 'the disk of this folder is full; make room, ask how far the upload is, and go on from there'
   return new ServiceError('payload_too_large', message, { details: { left_bytes: 0 }, cause: error })
+}
+
+/**
+ * The hashes of weights that were put into a folder by us, in a small file beside them, so that they outlive this process and are
+ * known to every service that uses the folder. A line counts only as long as its file has the size and time that it had then.
+ */
+
+/** Within a folder of models: what we keep there. ComfyUI lists nothing of it, since no name in it ends like a model's. */
+const OWN_FOLDER = '.atelier'
+const BOOK = 'hashes.json'
+const MAX_BOOK_BYTES = 16 * 1024 * 1024
+
+interface BookLine {
+  readonly hash: string
+  readonly sizeBytes: number
+  readonly modifiedMs: number
+}
+
+type Book = Readonly<Record<string, BookLine>>
+
+async function readBook(folder: string): Promise<Book> {
+  try {
+    const path = join(folder, OWN_FOLDER, BOOK)
+    if ((await stat(path)).size > MAX_BOOK_BYTES) return {}
+    const told: unknown = JSON.parse(await readFile(path, 'utf8'))
+    return typeof told === 'object' && told !== null ? (told as Book) : {}
+  } catch {
+    // A book that is not there, or cannot be read, knows no hash.
+    return {}
+  }
+}
+
+/** Reads each book once. null: not known, or the file has changed since. */
+export function createHashFinder(): (folder: string, name: string) => Promise<string | null> {
+  const books = new Map<string, Promise<Book>>()
+  return async (folder, name) => {
+    const opened = books.get(folder) ?? readBook(folder)
+    books.set(folder, opened)
+    const book = await opened
+    const line = Object.hasOwn(book, name) ? book[name] : undefined
+    if (typeof line?.hash !== 'string') return null
+    const found = await stat(join(folder, name)).catch(() => null)
+    return found?.size === line.sizeBytes && found.mtimeMs === line.modifiedMs ? line.hash : null
+  }
+}
+
+/** `hash`: null takes the line out. Of two processes that write at once, one line may be lost: then that hash is not known. */
+export async function writeInBook(folder: string, name: string, hash: string | null): Promise<void> {
+  const { [name]: _before, ...others } = await readBook(folder)
+  const found = hash === null ? null : await stat(join(folder, name))
+  const line = found === null ? {} : { [name]: { hash, sizeBytes: found.size, modifiedMs: found.mtimeMs } }
+  const path = join(folder, OWN_FOLDER, BOOK)
+  if (found === null && Object.keys(others).length === 0) return rm(path, { force: true })
+  const aside = `${path}.${randomUUID()}`
+  await writeFileWhole(path, JSON.stringify({ ...others, ...line }), { mode: 0o600, isDurable: true, aside })
 }

@@ -10,8 +10,17 @@ import { openBlake3 } from '../../../../../lib/files/blake3.ts'
 import { leadsOut, nullWhenMissing } from '../../../../../lib/files/inside-folder.ts'
 import type { WeightDraft, WeightPath, WeightStore } from '../../../../domain/engine/weights/weight-store.ts'
 import { invalidField } from '../../../../domain/errors.ts'
-import { appendPart, createPart, openPart, ownFolder, partOf, readDrafts, removeDraft, toRefusal } from './drafts.ts'
-import { writeInBook } from './hash-book.ts'
+import {
+  appendPart,
+  createPart,
+  openPart,
+  ownFolder,
+  partOf,
+  readDrafts,
+  removeDraft,
+  toRefusal,
+  writeInBook,
+} from './drafts.ts'
 import type { ServerFolder } from './server-weights.ts'
 
 interface WeightDiskDeps {

@@ -7,10 +7,14 @@
  */
 import type { Socket } from 'node:net'
 import WebSocket from 'ws'
+import type { Clock } from '../../../../../lib/clock.ts'
 import type { Log } from '../../../../../lib/log.ts'
 import { createBackoff } from '../../../../../lib/waiting/backoff.ts'
 import { sleep } from '../../../../../lib/waiting/sleep.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
+import type { ComfyApi } from './comfy-api.ts'
+import { createMessageDispatcher, type MessageDispatcher } from './message-dispatcher.ts'
+import { createLineSource, type LineSource } from './printed-lines.ts'
 import { type EngineMessage, readBinaryFrame, readTextFrame } from './socket-frames.ts'
 
 type SocketState = 'open' | 'connecting' | 'closed'
@@ -51,7 +55,7 @@ const FEATURES = JSON.stringify({ type: 'feature_flags', data: { supports_previe
 // After this many failed connections in a row, runs start without waiting for the socket.
 const MAX_FAILURES_TO_WAIT_FOR = 5
 
-export function openSocket(options: SocketOptions): EngineSocket {
+function openSocket(options: SocketOptions): EngineSocket {
   const { bounds, log } = options
   const closing = new AbortController()
   const backoff = createBackoff({ firstMs: bounds.reconnectFirstMs, maxMs: bounds.reconnectMaxMs })
@@ -164,4 +168,49 @@ function toSocketUrl(url: URL, clientId: string): URL {
   target.username = ''
   target.password = ''
   return target
+}
+
+/** What a server tells by itself: the messages of its socket, given to the runs that they are about, and the lines that it prints. */
+interface LiveFeedOptions {
+  readonly api: ComfyApi
+  readonly url: URL
+  /** With the credentials of the address. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly bounds: ComfyBounds
+  /** We started the server, and read what its process prints. */
+  readonly isOurs: boolean
+  readonly clock: Clock
+  readonly log: Log
+  newClientId(): string
+  /** Told what the server prints while something runs there. */
+  onPrinted(text: string): void
+  /** The socket was opened, or a message came. */
+  onHeard(): void
+  onClose(): void
+}
+
+export interface LiveFeed {
+  readonly dispatcher: MessageDispatcher
+  readonly lines: LineSource
+  readonly socket: EngineSocket
+}
+
+export function openLiveFeed(options: LiveFeedOptions): LiveFeed {
+  const { api, url, headers, bounds, isOurs, clock, log, newClientId, onHeard, onClose } = options
+  const dispatcher = createMessageDispatcher({ ...bounds, onPrinted: (entries) => lines.printed.hear(entries) })
+  const lines = createLineSource({ api, dispatcher, clock, log, isOurs, onPrinted: options.onPrinted })
+  const socket = openSocket({
+    ...{ url, headers, bounds, log, newClientId },
+    isIdNeeded: () => dispatcher.attached() > 0,
+    onMessage(message) {
+      dispatcher.receive(message)
+      onHeard()
+    },
+    onClose,
+    onOpen(clientId) {
+      lines.subscribe(clientId)
+      onHeard()
+    },
+  })
+  return { dispatcher, lines, socket }
 }
