@@ -223,7 +223,7 @@ function toWorkerDeps(config: Config, { service, fleet }: WorkerParts): Omit<Wor
     ...{ bus, clock, blobs: files.blobs, storeBlob: files.storeOutput, newId: newUuidV4 },
     fleet: {
       claimExclusively: (worker, claim) => fleet.claimExclusively(worker, claim),
-      offers: (chosen) => fleet.offers(chosen),
+      offers: () => fleet.offers(),
       // A claim waits at the service with what was offered: a slot is offered when nothing can go wrong with its last run any more.
       take: (engineId, job) => ({ ...fleet.take(engineId, job), vacate() {} }),
       nextRoomMs: () => fleet.nextRoomMs(),

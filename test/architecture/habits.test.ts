@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { findAssignedFunctions } from './assigned-functions.ts'
 import { codeLines, isTest, project, readSources, type Source } from './sources.ts'
 
 // Written in parts, so that this file does not match itself.
@@ -59,26 +58,6 @@ test('no enum, no namespace, no any, no default export in the service', () => {
   assert.deepEqual(findLines(own, /^\s*(export\s+)?(declare\s+)?(const\s+)?(enum|namespace)\s+\w/), [])
   assert.deepEqual(findLines(own, /(:\s*any\b(?!\w)|<any>|\bas any\b|\bany\[\])/), [])
   assert.deepEqual(findLines(own, /^export default\b/), [])
-})
-
-test('no function literal is assigned to a property, where it would keep what it sees alive for long', () => {
-  const own = sources.filter((source) => isOwn(source) && !isTest(source))
-  assert.deepEqual(own.flatMap(findAssignedFunctions), [])
-})
-
-test('function literals that are assigned to properties are found, and nothing else', () => {
-  const find = (text: string) => findAssignedFunctions({ file: 'a.ts', text })
-  assert.deepEqual(find('class A {\n  #end\n  wait() {\n    this.#end = (x: number) => this.go(x)\n  }\n}'), ['a.ts:4'])
-  assert.deepEqual(
-    find('export function open(o: { f(): void }) {\n  o.f = function () {}\n  o.f ??= async () => {}\n}'),
-    ['a.ts:2', 'a.ts:3'],
-  )
-  assert.deepEqual(
-    find('class A {\n  #end = () => {}\n  wait() {\n    const end = () => {}\n    this.#end = end\n  }\n}'),
-    [],
-  )
-  assert.deepEqual(find('let f = null\nexport const open = () => {\n  f = () => {}\n  return { f: () => {} }\n}'), [])
-  assert.deepEqual(find('globalThis.once = () => {}'), [])
 })
 
 test('no file has grown beyond one idea', (t) => {

@@ -21,14 +21,6 @@ export class LoadedWeights {
     this.#runs = [weights, ...this.#runs].slice(0, this.#maxRuns)
   }
 
-  /** The same after further runs with these weights. */
-  after(runs: readonly (readonly string[])[]): LoadedWeights {
-    const later = new LoadedWeights(this.#maxRuns)
-    later.#runs = this.#runs
-    for (const weights of runs) if (weights.length > 0) later.load(weights)
-    return later
-  }
-
   clear(): void {
     this.#runs = []
   }

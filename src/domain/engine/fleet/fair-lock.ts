@@ -4,11 +4,8 @@
  * is not always the first to be served.
  */
 interface FairLock {
-  /**
-   * `work` resolves to whether it succeeded, and gets whether others wait. `asker` identifies the caller and is the same in
-   * every call.
-   */
-  run(asker: object, work: (isShared: boolean) => Promise<boolean>): Promise<boolean>
+  /** `work` resolves to whether it succeeded. `asker` identifies the caller and is the same in every call. */
+  run(asker: object, work: () => Promise<boolean>): Promise<boolean>
 }
 
 interface Waiting {
@@ -54,7 +51,7 @@ export function createFairLock(): FairLock {
       }
       await promise
       try {
-        const isServed = await work(isShared)
+        const isServed = await work()
         if (isServed) served.set(asker, ++successes)
         return isServed
       } finally {

@@ -34,19 +34,7 @@ interface MemberOptions extends SuspensionOptions {
   readonly heldReason: () => string | null
 }
 
-/** What an offer depends on. */
-export interface OfferingMember {
-  readonly id: string
-  readonly running: number
-  readonly loaded: LoadedWeights
-  readonly brokeLatestRun: boolean
-  catalog(): NodeCatalog | null
-  state(): EngineState
-  hasRoom(): boolean
-  recycleReason(): string | null
-}
-
-export class FleetMember implements OfferingMember {
+export class FleetMember {
   readonly engine: FleetEngine
   readonly loaded: LoadedWeights
   readonly #options: MemberOptions
@@ -267,28 +255,12 @@ export class FleetMember implements OfferingMember {
     this.#suspension.noteFault()
   }
 
-  /** As it will be once runs with these weights have begun on it. */
-  after(runs: readonly (readonly string[])[]): OfferingMember {
-    if (runs.length === 0) return this
-    const running = this.#running + runs.length
-    return {
-      id: this.id,
-      running,
-      loaded: this.loaded.after(runs),
-      brokeLatestRun: this.brokeLatestRun,
-      catalog: () => this.catalog(),
-      state: () => this.state(),
-      hasRoom: () => this.#hasRoomBeside(running),
-      recycleReason: () => this.recycleReason(runs.length),
-    }
-  }
-
-  /** Why its process should be replaced before the next job, or null. `begun`: jobs that are about to begin on it. */
-  recycleReason(begun = 0): string | null {
+  /** Why its process should be replaced before the next job, or null. */
+  recycleReason(): string | null {
     if (!this.isSupervised || this.#recycling !== null) return null
     const { maxJobs, maxMemoryBytes, maxAgeMs } = this.#options.recycleLimits
     const { memoryBytes, startedAt } = this.engine.health()
-    if (maxJobs !== null && this.#jobsOfProcess + begun >= maxJobs) return `it has run ${this.#jobsOfProcess} jobs`
+    if (maxJobs !== null && this.#jobsOfProcess >= maxJobs) return `it has run ${this.#jobsOfProcess} jobs`
     if (maxMemoryBytes !== null && memoryBytes !== null && memoryBytes > maxMemoryBytes) {
       return `it occupies ${Math.round(memoryBytes / 2 ** 20)} MiB`
     }

@@ -18,7 +18,7 @@ import type { EngineState, EngineStatus } from './engine-status.ts'
 import { createFairLock } from './fair-lock.ts'
 import type { EngineLog, FleetEngine } from './fleet-engine.ts'
 import { FleetMember, type RecycleLimits, type RememberedEngine } from './fleet-member.ts'
-import { type ChosenLane, type DistantEngine, type EngineOffer, offerLanes, servedLanes } from './lane-offers.ts'
+import { type DistantEngine, type EngineOffer, offerLanes, servedLanes } from './lane-offers.ts'
 import type { LaneTable } from './lane-table.ts'
 import { RunJudge } from './run-judge.ts'
 
@@ -115,8 +115,8 @@ class EngineFleet implements AsyncDisposable {
     )
     this.#judge = new RunJudge(
       {
-        hasOther: (except, lane) => this.#hasOther(except, lane),
-        willHaveOther: (except, lane) => this.#hasOther(except, lane, ['ready', 'quarantined']),
+        hasOther: (except, lane) => this.hasOther(except, lane),
+        willHaveOther: (except, lane) => this.hasOther(except, lane, ['ready', 'quarantined']),
         isOnTrial: (engineId) => this.#find(engineId).isOnTrial,
         isResting: (engineId) => this.#find(engineId).state() === 'quarantined',
         rest: (engineId, reason, jobId) => this.#rest(engineId, reason, jobId),
@@ -142,7 +142,7 @@ class EngineFleet implements AsyncDisposable {
 
   /** What each engine can run, by itself. */
   engines(): readonly Pick<FleetMember, 'id' | 'catalog' | 'weightFiles'>[] {
-    for (const member of this.#members) this.#update(member)
+    for (const member of this.#members) member.observe()
     return this.#members
   }
 
@@ -158,36 +158,26 @@ class EngineFleet implements AsyncDisposable {
     )
   }
 
-  /**
-   * Engines with a free slot, each with the lanes it serves. Those that would have to unload least come first. `chosen`: lanes whose
-   * next jobs are about to begin.
-   */
-  offers(chosen: readonly ChosenLane[] = []): EngineOffer[] {
+  /** Engines with a free slot, each with the lanes it serves. Those that would have to unload least come first. */
+  offers(): EngineOffer[] {
     for (const member of this.#members) {
-      this.#update(member)
+      member.observe()
       this.#recycleWhenDue(member)
     }
     if (!this.#options.hasLanes) {
       // How much runs in this process is bounded by the workers of each pool, not by slots.
       return this.#members.filter((member) => member.isAvailable()).map(({ id }) => ({ engineId: id, lanes: null }))
     }
-    const all = this.#members.map((member) => member.after(this.#weightsOf(member, chosen)))
-    const free = all.filter((member) => member.hasRoom() && member.recycleReason() === null)
-    return offerLanes(free, { all, others: this.#others(), lanes: this.#lanes })
-  }
-
-  #weightsOf({ id }: FleetMember, chosen: readonly ChosenLane[]): (readonly string[])[] {
-    const own = chosen.filter(({ engineId }) => engineId === id)
-    return own.map(({ lane }) => this.#lanes.needsOf(lane)?.weights ?? [])
+    const free = this.#members.filter((member) => member.hasRoom() && member.recycleReason() === null)
+    return offerLanes(free, { all: this.#members, others: this.#others(), lanes: this.#lanes })
   }
 
   /**
    * One worker at a time: between an offer and the run that follows from it nobody else may offer the same slot. Workers of several
-   * pools that want the same slots are served in rotation; `isShared`: there are such, so each takes one job in its turn. Without
-   * lanes the pools share no slots, and nobody waits.
+   * pools that want the same slots are served in rotation. Without lanes the pools share no slots, and nobody waits.
    */
-  claimExclusively(worker: object, claim: (isShared: boolean) => Promise<boolean>): Promise<boolean> {
-    return this.#options.hasLanes ? this.#claimLock.run(worker, claim) : claim(false)
+  claimExclusively(worker: object, claim: () => Promise<boolean>): Promise<boolean> {
+    return this.#options.hasLanes ? this.#claimLock.run(worker, claim) : claim()
   }
 
   /** How long until the first paused engine may take work again; null: no engine is paused. */
@@ -204,7 +194,7 @@ class EngineFleet implements AsyncDisposable {
   #slotDeps(engineId: string, { lane, jobId }: PlacedJob) {
     return {
       ...{ lane, jobId, judge: this.#judge, log: this.#options.log },
-      hasOther: () => this.#hasOther(new Set([engineId]), lane),
+      hasOther: () => this.hasOther(new Set([engineId]), lane),
       onFreed: () => this.#changed(),
     }
   }
@@ -239,11 +229,7 @@ class EngineFleet implements AsyncDisposable {
   }
 
   /** Whether an engine that is none of these is ready and can run jobs of the lane, be it free now or later. */
-  hasOther(except: ReadonlySet<string>, lane: string): boolean {
-    return this.#hasOther(except, lane)
-  }
-
-  #hasOther(except: ReadonlySet<string>, lane: string, states: readonly EngineState[] = ['ready']): boolean {
+  hasOther(except: ReadonlySet<string>, lane: string, states: readonly EngineState[] = ['ready']): boolean {
     const serves = (engine: { catalog(): NodeCatalog | null }) =>
       !this.#options.hasLanes || servedLanes(engine, this.#lanes).includes(lane)
     return (
@@ -352,12 +338,8 @@ class EngineFleet implements AsyncDisposable {
   }
 
   #observe(member: FleetMember): void {
-    this.#update(member)
-    this.#changed()
-  }
-
-  #update(member: FleetMember): void {
     member.observe()
+    this.#changed()
   }
 
   #changed(): void {

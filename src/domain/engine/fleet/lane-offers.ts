@@ -4,7 +4,7 @@
  */
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { OtherEngine } from '../directory/followed-engines.ts'
-import type { OfferingMember } from './fleet-member.ts'
+import type { FleetMember } from './fleet-member.ts'
 import type { LaneTable } from './lane-table.ts'
 
 /**
@@ -33,14 +33,14 @@ export interface ChosenLane {
 
 interface OfferContext {
   /** Every member of the fleet. */
-  readonly all: readonly OfferingMember[]
+  readonly all: readonly FleetMember[]
   /** Engines of other processes. */
   readonly others: readonly OtherEngine[]
   readonly lanes: LaneTable
 }
 
 /** `free`: the members that may be given a run now. */
-export function offerLanes(free: readonly OfferingMember[], context: OfferContext): EngineOffer[] {
+export function offerLanes(free: readonly FleetMember[], context: OfferContext): EngineOffer[] {
   const { lanes } = context
   const order = free.toSorted(
     (one, other) =>
@@ -55,7 +55,7 @@ export function offerLanes(free: readonly OfferingMember[], context: OfferContex
 }
 
 /** The lanes that an engine can serve with its catalog, whether or not it has a free slot. */
-export function servedLanes(member: Pick<OfferingMember, 'catalog'>, lanes: LaneTable): readonly string[] {
+export function servedLanes(member: Pick<FleetMember, 'catalog'>, lanes: LaneTable): readonly string[] {
   const catalog = member.catalog()
   return catalog === null ? [] : lanes.servedBy(catalog)
 }
@@ -91,7 +91,7 @@ function isLoadedBy(others: readonly OtherEngine[], weights: readonly string[]):
   )
 }
 
-function rankLane(member: OfferingMember, lane: string, { all, others, lanes }: OfferContext): LaneRank {
+function rankLane(member: FleetMember, lane: string, { all, others, lanes }: OfferContext): LaneRank {
   const weights = lanes.needsOf(lane)?.weights ?? []
   // What it had loaded may be gone, and the job that it broke off should go to another engine.
   if (member.brokeLatestRun) return 3

@@ -168,7 +168,7 @@ class ClaimingWorker implements Worker {
       const { fleet } = this.#deps
       this.#bell.forget()
       await this.#leases.returnUnanswered()
-      const isClaimed = await fleet.claimExclusively(this, (isShared) => this.#claimSome(isShared))
+      const isClaimed = await fleet.claimExclusively(this, () => this.#claimSome())
       // A paused engine may take work again as soon as its pause is over.
       if (!isClaimed) await this.#bell.wait(Math.min(fleet.nextRoomMs() ?? FULL_WAIT_MS, this.#pollMs()), signal)
     }
@@ -186,26 +186,22 @@ class ClaimingWorker implements Worker {
   }
 
   /**
-   * As many claims at the same moment as were lately followed by a job, so that a store can take them together. Engines that count
-   * their slots make an offer for each claim: together only in a store that asks them between two. False: there is nothing more to
-   * claim now.
+   * One claim, or as many at the same moment as were lately followed by a job where engines do not count their slots. False: there is
+   * nothing more to claim now.
    */
-  async #claimSome(isShared: boolean): Promise<boolean> {
+  async #claimSome(): Promise<boolean> {
     const { fleet, clock, store } = this.#deps
     const engines = fleet.offers()
     if (engines.length === 0) return false
+    // A slot that is taken changes what is offered for the next one.
     const hasSlots = engines.some(({ lanes }) => lanes !== null)
-    const isSingle = hasSlots && (isShared || store.claimSeveral === undefined)
-    const count = isSingle ? 1 : Math.max(1, Math.min(this.#room(), this.#takenInRow, MAX_CLAIMS_AT_ONCE))
+    const count = hasSlots ? 1 : Math.max(1, Math.min(this.#room(), this.#takenInRow, MAX_CLAIMS_AT_ONCE))
     const now = clock.now()
     const leaseUntil = new Date(now.getTime() + this.#options.leaseMs)
     const leaseIds = Array.from({ length: count }, () => this.#deps.newId())
     const { pool, workerId, maxOvertakes } = this.#options
     const moment = { now, leaseUntil, pool, workerId, maxOvertakes }
-    const claims =
-      hasSlots && count > 1 && store.claimSeveral !== undefined
-        ? await store.claimSeveral({ ...moment, leaseIds, offersAfter: (chosen) => fleet.offers(chosen) })
-        : await Promise.allSettled(leaseIds.map((leaseId) => store.claim({ ...moment, leaseId, engines })))
+    const claims = await Promise.allSettled(leaseIds.map((leaseId) => store.claim({ ...moment, leaseId, engines })))
     const taken = claims.flatMap((claim) => (claim.status === 'fulfilled' && claim.value !== null ? [claim.value] : []))
     const failed = claims.find((claim) => claim.status === 'rejected')
     if (failed === undefined) this.#storeBackoff.reset()
@@ -219,8 +215,7 @@ class ClaimingWorker implements Worker {
       else this.#begin(claim, leaseUntil)
     }
     const wasEnough = taken.length === count
-    // Slots may be fewer than claims.
-    this.#takenInRow = wasEnough || (hasSlots && taken.length > 0) ? this.#takenInRow + taken.length : 0
+    this.#takenInRow = wasEnough ? this.#takenInRow + taken.length : 0
     return wasEnough || failed !== undefined
   }
 
