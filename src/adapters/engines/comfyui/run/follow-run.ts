@@ -48,6 +48,8 @@ interface Followed {
   isSaidToBeOver(): boolean
   /** Whether the socket may still bring results of the run that exist nowhere else: it has not told its last message. */
   mayHaveMore(): boolean
+  /** A success that the socket has told in full, for a server that cannot be asked; null: it has not. */
+  findToldEnd(): HistoryEntry | null
 }
 
 const NEVER = new AbortController().signal
@@ -170,6 +172,8 @@ export class RunFollower {
       if (this.#position === 'running' && before !== 'running') this.heard()
       return this.#position === null ? this.#missing() : this.#present()
     } catch (error) {
+      const entry = error instanceof CallError ? this.#run.findToldEnd() : null
+      if (entry !== null) return { kind: 'ended', entry }
       this.#judge(error)
       return null
     }

@@ -40,6 +40,13 @@ export class RunEmitter {
     return this.#translation
   }
 
+  /** The success of the present round as the history would have it; null: the socket has not told it. */
+  get toldSuccess(): HistoryEntry | null {
+    const { isRecorded, end, cached } = this.#translation
+    if (!isRecorded || end !== 'success') return null
+    return { outcome: 'success', error: null, cached, outputs: [], startedAt: null, endedAt: null, meta: {} }
+  }
+
   /** The last message of the present round has come. */
   get isRecorded(): boolean {
     return this.#translation.isRecorded

@@ -138,7 +138,7 @@ class Attempt {
       cleanup: this.#cleanup,
       names,
       isDoubted: attempt > 1,
-      isSameServer: () => deps.socket.state() === 'open' && deps.socket.reconnects() === this.#connection,
+      isSameServer: () => this.#isSameConnection(),
       reserveOutputNumbers,
       onUnreadable,
     })
@@ -271,6 +271,7 @@ class Attempt {
       const heard = {
         isSaidToBeOver: () => listener.isSaidToBeOver,
         mayHaveMore: () => !this.#emitter.isRecorded && this.#sendsResults(),
+        findToldEnd: () => this.#findToldEnd(),
       }
       const follower = new RunFollower(this.#deps, { promptId, clientId, stop: this.#stop, ...heard })
       listener.wake(follower)
@@ -295,6 +296,17 @@ class Attempt {
       over.abort(LEFT)
       dispatcher.detach(promptId)
     }
+  }
+
+  /** Only over a connection that did not break since the submit: then no message is missing. */
+  #findToldEnd(): HistoryEntry | null {
+    const told = this.#isSameConnection() ? this.#emitter.toldSuccess : null
+    return told === null || this.#missing(told).length > 0 ? null : told
+  }
+
+  #isSameConnection(): boolean {
+    const { socket } = this.#deps
+    return socket.state() === 'open' && socket.reconnects() === this.#connection
   }
 
   #sendsResults(): boolean {
