@@ -14,13 +14,9 @@ import { silentLog } from '../../lib/log.ts'
 import { createClient } from '../../lib/postgres/driver.ts'
 import { openFsBlobs } from '../../src/adapters/blobs/fs/fs-blobs.ts'
 import { openSqliteRecords } from '../../src/adapters/store/sqlite/transfer/sqlite-records.ts'
+import { RECORD_KINDS, type RecordName } from '../../src/adapters/store/transfer/record-kinds.ts'
 import type { RecordTarget } from '../../src/domain/transfer/move-records.ts'
-import {
-  RECORD_KINDS,
-  type RecordName,
-  type RecordRow,
-  type RecordValue,
-} from '../../src/domain/transfer/record-kinds.ts'
+import type { RecordRow, RecordValue } from '../../src/domain/transfer/record-kinds.ts'
 import { runAtelier } from '../support/cli/atelier.ts'
 import { startPostgres, TEST_PASSWORD, withoutPassword } from '../support/postgres/postgres-server.ts'
 

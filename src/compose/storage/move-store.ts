@@ -19,7 +19,7 @@ import {
   type RecordSource,
   type RecordTarget,
 } from '../../domain/transfer/move-records.ts'
-import { keyOf, RECORD_KINDS, type RecordRow } from '../../domain/transfer/record-kinds.ts'
+import { keyOf, type RecordRow } from '../../domain/transfer/record-kinds.ts'
 import { sealFolderKeys, unsealIntoFolder } from './open-signing-keys.ts'
 import { toConnection } from './postgres-connection.ts'
 import { openFolderBytes, openStoredBytes, type StoredBytes } from './stored-bytes.ts'
@@ -129,7 +129,7 @@ const PAGE_ROWS = 1000
 
 async function countMissing(records: RecordReader, hashes: ReadonlySet<string>): Promise<number> {
   let missing = 0
-  for (const kind of RECORD_KINDS.filter(({ name }) => name === 'asset' || name === 'output')) {
+  for (const kind of records.kinds.filter(({ name }) => name === 'asset' || name === 'output')) {
     const at = kind.columns.indexOf('hash')
     let after: RecordRow | null = null
     do {

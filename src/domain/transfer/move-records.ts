@@ -4,9 +4,11 @@
  * either store meanwhile.
  */
 import { createHash } from 'node:crypto'
-import { keyOf, type OwnMeta, RECORD_KINDS, type RecordKind, type RecordRow, type RecordValue } from './record-kinds.ts'
+import { keyOf, type OwnMeta, type RecordKind, type RecordRow, type RecordValue } from './record-kinds.ts'
 
 export interface RecordReader {
+  /** The same in every store, in the order in which they are written: whatever a row refers to comes before it. */
+  readonly kinds: readonly RecordKind[]
   /** A single value of the service; those of the store itself do not move with the others. */
   readOwn(key: OwnMeta | 'blobs_id'): Promise<string | null>
   /** At most `limit` rows behind this key, in the order of their keys; null: from the first one on. */
@@ -82,7 +84,7 @@ export async function moveRecords(
   await copy(source, target, progress, onBatch)
   await target.derive()
   const moved: MovedKind[] = []
-  for (const kind of RECORD_KINDS) moved.push(await compare(kind, source, target))
+  for (const kind of source.kinds) moved.push(await compare(kind, source, target))
   await beforeOpen?.()
   await source.retire(movedTo)
   await target.open()
@@ -95,8 +97,8 @@ async function copy(
   { moveId, kind: reached, key }: MoveProgress,
   onBatch: (kind: string, rows: number) => void,
 ): Promise<void> {
-  const from = RECORD_KINDS.findIndex(({ name }) => name === reached)
-  for (const [index, kind] of RECORD_KINDS.entries()) {
+  const from = source.kinds.findIndex(({ name }) => name === reached)
+  for (const [index, kind] of source.kinds.entries()) {
     if (index < from || kind.isDerived === true) continue
     let after: RecordRow | null = index === from ? key : null
     for (;;) {

@@ -1,4 +1,4 @@
-/** Every table and column of both stores is carried by a move, or is named here with the reason why it is not. */
+/** Every table and column of both stores is carried by a move, or its description says why it is not. */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -9,59 +9,23 @@ import { createClient } from '../../../lib/postgres/driver.ts'
 import { toSelect as toPostgresSelect } from '../../../src/adapters/store/postgres/transfer/record-tables.ts'
 import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { toSelect as toSqliteSelect } from '../../../src/adapters/store/sqlite/transfer/record-tables.ts'
-import { RECORD_KINDS } from '../../../src/domain/transfer/record-kinds.ts'
+import { ALL_TABLES } from '../../../src/adapters/store/tables/all-tables.ts'
+import { columnOf, type Dialect } from '../../../src/adapters/store/tables/table.ts'
+import { RECORD_KINDS } from '../../../src/adapters/store/transfer/record-kinds.ts'
 import { createTestDatabase } from '../../support/postgres/test-database.ts'
 
 /** A table, or `table.column`, and why it stays behind. */
 type LeftOut = Readonly<Record<string, string>>
 
-const COUNTED = 'a counter, made anew from the rows that it counts'
-const HELD = 'whoever held it has stopped: waiting jobs and calls are taken up anew'
-const PROCESS = 'describes running processes'
-const COMMON: LeftOut = {
-  node: PROCESS,
-  singleton: PROCESS,
-  schema_migration: 'belongs to the schema of one store',
-  rate_window: 'a window of seconds, long over when a move has ended',
-  'job.lease_id': HELD,
-  'job.lease_until': HELD,
-  'job.worker_id': HELD,
-  'router_call.owner': HELD,
-  'router_call.lease_until': HELD,
-  'webhook_delivery.lease_id': HELD,
-  'resumable_upload.lease_id': HELD,
-  'resumable_upload.lease_until': HELD,
-}
-const POSTGRES: LeftOut = {
-  ...COMMON,
-  'account.submitted': COUNTED,
-  ...Object.fromEntries(
-    ['running', 'started', 'succeeded', 'canceled', 'failed', 'expired'].map((name) => [
-      `account_load.${name}`,
-      COUNTED,
-    ]),
-  ),
-  blob: 'which object of a bucket holds which bytes: made where the bytes are put',
-  blob_garbage: 'objects of a bucket that are still to be removed from it',
-  account_blob: 'made anew from assets and outputs',
-  job_partition: 'made where rows are written',
-  job_id_chosen: 'keeps two submits apart; an id that a job has is found with the job',
-  'job_done.lease_id': 'recognises an end that its worker repeats; that worker has stopped',
-}
-const INNER_KEY = 'the key by which rows of a job belong together in this store; the id of the job is carried'
-const WITH_ASSET = 'the same as in the row of the asset'
-const SQLITE: LeftOut = {
-  ...COMMON,
-  ...Object.fromEntries(
-    ['running', 'queued', 'succeeded', 'canceled', 'failed', 'expired'].map((name) => [`account.${name}`, COUNTED]),
-  ),
-  ...Object.fromEntries(
-    ['input', 'log', 'notes', 'run', 'secret', 'submission', 'workflow'].map((part) => [`job_${part}.seq`, INNER_KEY]),
-  ),
-  small_bytes: 'bytes of outputs, which are moved with those in files',
-  'job_output.content_type': WITH_ASSET,
-  'job_output.size_bytes': WITH_ASSET,
-  'job_output.hash': WITH_ASSET,
+/** What the descriptions of the tables give a reason for. */
+function leftOutOf(dialect: Dialect): LeftOut {
+  const tables = ALL_TABLES.filter(({ only = dialect }) => only === dialect)
+  const named = tables.flatMap(({ name, fields, staysFor }): [string, string | undefined][] => {
+    if (staysFor !== undefined) return [[name, staysFor]]
+    const columns = Object.entries(fields).filter(([, { only = dialect }]) => only === dialect)
+    return columns.map(([field, column]) => [`${name}.${columnOf(field, column)}`, column.staysFor])
+  })
+  return Object.fromEntries(named.filter((entry): entry is [string, string] => entry[1] !== undefined))
 }
 
 function findForgotten(all: ReadonlySet<string>, carried: ReadonlySet<string>, leftOut: LeftOut): string[] {
@@ -93,8 +57,8 @@ test('a move from Postgres leaves nothing behind but what is named', async () =>
     const carried = await ask(`
       SELECT DISTINCT table_name || '.' || column_name AS name FROM information_schema.view_column_usage
       WHERE view_name LIKE 'kind\\_%'`)
-    assert.deepEqual(findForgotten(all, carried, POSTGRES), [])
-    assert.deepEqual(findNeedless(all, carried, POSTGRES), [])
+    assert.deepEqual(findForgotten(all, carried, leftOutOf('postgres')), [])
+    assert.deepEqual(findNeedless(all, carried, leftOutOf('postgres')), [])
   } finally {
     await client.end()
   }
@@ -123,8 +87,8 @@ test('a move from SQLite leaves nothing behind but what is named', async () => {
     for (const kind of RECORD_KINDS) database.prepare(toSqliteSelect(kind, false))
     database.setAuthorizer(null)
     database.close()
-    assert.deepEqual(findForgotten(all, carried, SQLITE), [])
-    assert.deepEqual(findNeedless(all, carried, SQLITE), [])
+    assert.deepEqual(findForgotten(all, carried, leftOutOf('sqlite')), [])
+    assert.deepEqual(findNeedless(all, carried, leftOutOf('sqlite')), [])
   } finally {
     await rm(directory, { recursive: true, force: true })
   }

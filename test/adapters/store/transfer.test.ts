@@ -7,13 +7,9 @@ import { test } from 'node:test'
 import { openSession } from '../../../src/adapters/store/postgres/database/session.ts'
 import { openPostgresRecords } from '../../../src/adapters/store/postgres/transfer/postgres-records.ts'
 import { openSqliteRecords } from '../../../src/adapters/store/sqlite/transfer/sqlite-records.ts'
+import { RECORD_KINDS, type RecordName } from '../../../src/adapters/store/transfer/record-kinds.ts'
 import { MoveError, moveRecords, type RecordTarget } from '../../../src/domain/transfer/move-records.ts'
-import {
-  RECORD_KINDS,
-  type RecordName,
-  type RecordRow,
-  type RecordValue,
-} from '../../../src/domain/transfer/record-kinds.ts'
+import type { RecordRow, RecordValue } from '../../../src/domain/transfer/record-kinds.ts'
 import { createTestDatabase } from '../../support/postgres/test-database.ts'
 
 const NOW = new Date('2026-05-05T00:00:00Z')

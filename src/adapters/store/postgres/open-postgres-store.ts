@@ -20,7 +20,9 @@ import { keyStore } from '../stores/key-store.ts'
 import { ledgerStore } from '../stores/ledger/ledger-store.ts'
 import { createMetaStore } from '../stores/meta-store.ts'
 import { nodeStore, SERVER_TIME } from '../stores/node-store.ts'
+import { uploadStore } from '../stores/upload-store.ts'
 import { userFileStore } from '../stores/user-file-store.ts'
+import { createWebhookStore } from '../stores/webhook-store.ts'
 import { moment, shape } from '../tables/table.ts'
 import { openConnections } from './database/connections.ts'
 import { mustBeMigrated, mustBeSupported } from './database/migrate-database.ts'
@@ -40,8 +42,6 @@ import { createBlobIndex } from './stores/postgres-blob-index.ts'
 import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
 import { createRunRecordStore } from './stores/postgres-run-record-store.ts'
 import { createSummaryStore } from './stores/postgres-summary-store.ts'
-import { createUploadStore } from './stores/postgres-upload-store.ts'
-import { createWebhookStore } from './stores/postgres-webhook-store.ts'
 import { type StoreParts, toAuditedParts } from './stores/store-parts.ts'
 
 interface PostgresStoreOptions extends Omit<ConnectionOptions, 'log'> {
@@ -85,8 +85,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     userFiles: openStore(userFileStore),
     nodes: openStore(nodeStore),
     engines: openStore(engineRegistry),
-    webhooks: createWebhookStore(parts),
-    uploads: createUploadStore(parts),
+    webhooks: createWebhookStore(openStore),
+    uploads: openStore(uploadStore),
     isExclusive: false,
     readTime: () => readServerTime(connections.read),
     schemaNumber,

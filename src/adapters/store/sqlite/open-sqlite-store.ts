@@ -20,7 +20,9 @@ import { keyStore } from '../stores/key-store.ts'
 import { ledgerStore } from '../stores/ledger/ledger-store.ts'
 import { createMetaStore } from '../stores/meta-store.ts'
 import { nodeStore } from '../stores/node-store.ts'
+import { uploadStore } from '../stores/upload-store.ts'
 import { userFileStore } from '../stores/user-file-store.ts'
+import { createWebhookStore } from '../stores/webhook-store.ts'
 import { prepareDataDirectory, type StoreFiles } from './database/data-directory.ts'
 import { type DirectoryLock, lockDirectory } from './database/directory-lock.ts'
 import { MIGRATIONS_DIRECTORY } from './database/migrations.ts'
@@ -35,8 +37,6 @@ import { createJobCancels, createJobStore } from './stores/sqlite-job-store.ts'
 import { createRunRecordStore } from './stores/sqlite-run-record-store.ts'
 import { createSmallBytes } from './stores/sqlite-small-bytes.ts'
 import { createSummaryStore } from './stores/sqlite-summary-store.ts'
-import { createUploadStore } from './stores/sqlite-upload-store.ts'
-import { createWebhookStore } from './stores/sqlite-webhook-store.ts'
 import { type StoreChannels, toAuditedChannels } from './stores/store-channels.ts'
 import { type Channel, DamagedError, openChannel } from './threads/channel.ts'
 import type { ReaderData } from './threads/reader-thread.ts'
@@ -172,8 +172,8 @@ function createStore(channels: StoreChannels, { clock, lock, failed, schemaNumbe
     userFiles: open(userFileStore),
     nodes: open(nodeStore),
     engines: open(engineRegistry),
-    webhooks: createWebhookStore(channels),
-    uploads: createUploadStore(channels),
+    webhooks: createWebhookStore(open),
+    uploads: open(uploadStore),
     // The lock on the folder proves it.
     isExclusive: true,
     upkeep: null,

@@ -45,7 +45,9 @@ export function runOn<Result>(statements: Statements, steps: Steps<Result>): Res
 }
 
 /** Those that are acknowledged without a sync. */
-export const RELAXED_SHARED = OPERATIONS.filter(([, { access }]) => access === 'relaxed').map(([name]) => name)
+export const RELAXED_SHARED = OPERATIONS.filter(
+  ([, { access, isRelaxedAlone }]) => access === 'relaxed' || isRelaxedAlone,
+).map(([name]) => name)
 
 /** Those that still run when the disk is full. */
 export const ESSENTIAL_SHARED = OPERATIONS.filter(([, { isEssential }]) => isEssential).map(([name]) => name)

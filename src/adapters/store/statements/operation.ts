@@ -60,6 +60,8 @@ export function* together<const All extends readonly Asked<unknown>[]>(...asked:
 export interface OperationOptions<Args extends readonly unknown[]> {
   /** It still runs when the disk is full, in the room that is set aside: it makes room, ends what is under way, or withdraws a right. */
   readonly isEssential?: boolean
+  /** In a database that one process has to itself it need not be on disk when it is acknowledged: a power cut ends that process too. */
+  readonly isRelaxedAlone?: boolean
   /** After a broken connection, when nobody knows whether it was committed, it may run again. */
   readonly isRepeatable?: boolean
   /** Its statements take effect together, or none does. Without this, only those of `durable` and `chore` do so on a server. */

@@ -64,7 +64,7 @@ export interface Words {
   /** `list` is an array. */
   isIn(expression: string, list: string): string
   /** A table of the records of a list that `toRows` gave, with these columns and types. */
-  rows(list: string, columns: Readonly<Record<string, 'text' | 'bigint' | 'integer' | 'smallint'>>): string
+  rows(list: string, columns: Readonly<Record<string, 'text' | 'bigint' | 'integer' | 'smallint' | 'uuid'>>): string
   /** The larger of two values, neither of them null. */
   greatest(one: string, other: string): string
   least(one: string, other: string): string

@@ -2,6 +2,7 @@
 import type { DefinedStore } from '../statements/operation.ts'
 import { accountDirectory } from './account-directory.ts'
 import { accountSteps } from './account-store.ts'
+import { assetSteps } from './asset-store.ts'
 import { auditStore } from './audit-store.ts'
 import { callSteps, requestSteps } from './calls/call-stores.ts'
 import { deploymentStore } from './deployment-store.ts'
@@ -12,11 +13,14 @@ import { keyStore } from './key-store.ts'
 import { ledgerStore } from './ledger/ledger-store.ts'
 import { metaSteps } from './meta-store.ts'
 import { nodeStore } from './node-store.ts'
+import { uploadStore } from './upload-store.ts'
 import { userFileStore } from './user-file-store.ts'
+import { webhookSteps } from './webhook-store.ts'
 
 export const ALL_STORES: readonly DefinedStore<unknown>[] = [
   accountDirectory,
   accountSteps,
+  assetSteps,
   auditStore,
   callSteps,
   deploymentStore,
@@ -28,5 +32,7 @@ export const ALL_STORES: readonly DefinedStore<unknown>[] = [
   metaSteps,
   nodeStore,
   requestSteps,
+  uploadStore,
   userFileStore,
+  webhookSteps,
 ]

@@ -3,13 +3,15 @@ import type { TraceContext } from '../../../../lib/tracing/trace-context.ts'
 import { readKeptTrace, writeTraceContext } from '../../../../lib/tracing/trace-context.ts'
 import type { CallProgress, StoredRefusal } from '../../../domain/models/calls/call-store.ts'
 import type { RequestState } from '../../../domain/models/queue/request-store.ts'
-import { bytes, type Column, flag, integer, json, moment, named, nullable, table, text } from './table.ts'
+import { bytes, type Column, flag, integer, json, moment, named, nullable, stays, table, text } from './table.ts'
 
 const trace: Column<TraceContext | null> = {
   ...nullable(text()),
   decode: (stored) => readKeptTrace(stored as string | null),
   encode: (value) => (value === null ? null : writeTraceContext(value)),
 }
+
+const HELD = 'whoever held it has stopped: the call is taken up anew'
 
 export const routerCall = table('router_call', ['seq'], {
   seq: integer(),
@@ -29,9 +31,9 @@ export const routerCall = table('router_call', ['seq'], {
   spendMicros: integer(),
   isCostly: named('costly', flag('boolean')),
   progress: nullable(json<CallProgress>()),
-  owner: nullable(text()),
+  owner: stays(HELD, nullable(text())),
   fence: integer(),
-  leaseUntil: moment(),
+  leaseUntil: stays(HELD, moment()),
   isSent: named('sent', flag('boolean')),
   isStopAsked: named('stop_asked', flag('boolean')),
   losses: integer('integer'),

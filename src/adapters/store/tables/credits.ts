@@ -14,6 +14,8 @@ export const creditAccount = table('credit_account', ['accountId'], {
   available: micros(),
   held: micros(),
   floor: micros(),
+  /** The highest balance below which an endpoint is to be told. */
+  lowMark: nullable(micros()),
 })
 
 /** One balanced move between the four books of an account; nothing is ever changed or removed. */

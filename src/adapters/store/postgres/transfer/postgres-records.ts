@@ -7,14 +7,10 @@ import {
   type RecordSource,
   type RecordTarget,
 } from '../../../../domain/transfer/move-records.ts'
-import {
-  RECORD_KINDS,
-  type RecordKind,
-  type RecordRow,
-  type RecordValue,
-} from '../../../../domain/transfer/record-kinds.ts'
+import type { RecordKind, RecordRow, RecordValue } from '../../../../domain/transfer/record-kinds.ts'
 import { loadMigrations } from '../../migration-files.ts'
 import { repairAllCounters } from '../../stores/account-store.ts'
+import { RECORD_KINDS } from '../../transfer/record-kinds.ts'
 import { openConnections } from '../database/connections.ts'
 import { mustBeMigrated, mustBeSupported } from '../database/migrate-database.ts'
 import { applyMigrations, MIGRATIONS_DIRECTORY } from '../database/migrations.ts'
@@ -68,6 +64,7 @@ export async function openPostgresRecords(
 
   const open = opening.move()
   return {
+    kinds: RECORD_KINDS,
     readOwn: readMeta,
     async writeOwn(key, value) {
       await writeMeta(key, value)

@@ -2,7 +2,6 @@
 import {
   OWN_META,
   type RecordKind,
-  type RecordName,
   type RecordRow,
   type RecordValue,
 } from '../../../../domain/transfer/record-kinds.ts'
@@ -14,7 +13,7 @@ type Select = (behind: (key: string) => string) => string
 
 const JOB_COLUMNS = `id, seq, account_id, pool, status, priority, attempt, version, created_at, started_at`
 
-const SELECTS: Partial<Record<RecordName, Select>> = {
+const SELECTS: Readonly<Record<string, Select | undefined>> = {
   meta: () => `SELECT key, value FROM meta WHERE key NOT IN (${ownMeta})`,
   account: () => 'SELECT id, max_running, max_queued, served FROM account JOIN account_load ON account_id = id',
   // One snapshot of both tables: a job is in one of them.

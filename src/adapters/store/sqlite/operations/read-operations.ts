@@ -2,18 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { prepareShared, type SharedOperations } from '../shared-stores.ts'
 import { prepareCountByStatus } from './accounts/account-counters.ts'
-import { prepareKnownBlobs, prepareStoredBytes } from './assets/blob-references.ts'
-import {
-  prepareFindAssets,
-  prepareFindInFolders,
-  prepareFindNewestByHash,
-  prepareFindOutputsByPath,
-  prepareFindOutputsIn,
-  prepareFindUploadsByPath,
-  prepareListFiles,
-} from './assets/find-assets.ts'
 import { prepareFindBytes, prepareListBytes, prepareSizeOfBytes } from './assets/small-bytes.ts'
-import { prepareFindUpload, prepareOpenUploadBytes } from './assets/upload-rows.ts'
 import { prepareFindBatch } from './batches/read-batch.ts'
 import { prepareFindClaim } from './jobs/claim-job.ts'
 import {
@@ -37,9 +26,6 @@ import {
   prepareFindSummaries,
   prepareSearchJobs,
 } from './search/search-jobs.ts'
-import { prepareHasPending } from './webhooks/claim-deliveries.ts'
-import { prepareFindEndpoint, prepareListEndpoints } from './webhooks/endpoint-rows.ts'
-import { prepareBacklog, prepareFindDelivery, prepareListDeliveries } from './webhooks/read-deliveries.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
@@ -66,13 +52,6 @@ export function prepareReadOperations(database: DatabaseSync) {
     findOutputs: prepareFindOutputs(database),
     readQueue: prepareReadQueue(database),
     countByStatus: prepareCountByStatus(database),
-    findAssets: prepareFindAssets(database),
-    findUploadsByPath: prepareFindUploadsByPath(database),
-    findOutputsByPath: prepareFindOutputsByPath(database),
-    findInFolders: prepareFindInFolders(database),
-    findNewestByHash: prepareFindNewestByHash(database),
-    knownBlobs: prepareKnownBlobs(database),
-    storedBytes: prepareStoredBytes(database),
     findBytes: prepareFindBytes(database),
     sizeOfBytes: prepareSizeOfBytes(database),
     listBytes: prepareListBytes(database),
@@ -80,17 +59,7 @@ export function prepareReadOperations(database: DatabaseSync) {
     listLive: prepareListLive(database, { completeJob }),
     listHistory: prepareListHistory(database, { completeJob }),
     selectJobs: prepareSelectJobs(database, { completeJob }),
-    listFiles: prepareListFiles(database),
-    findOutputsIn: prepareFindOutputsIn(database),
     checkIntegrity: prepareCheckIntegrity(database),
-    listEndpoints: prepareListEndpoints(database),
-    findEndpoint: prepareFindEndpoint(database),
-    hasPendingDeliveries: prepareHasPending(database),
-    listDeliveries: prepareListDeliveries(database),
-    findDelivery: prepareFindDelivery(database),
-    webhookBacklog: prepareBacklog(database),
-    findUpload: prepareFindUpload(database),
-    openUploadBytes: prepareOpenUploadBytes(database),
   }
 }
 

@@ -3,19 +3,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { ESSENTIAL_SHARED, prepareShared, RELAXED_SHARED, type SharedOperations } from '../shared-stores.ts'
 import { prepareAudited } from './accounts/audited-writes.ts'
 import { prepareReservePromptNumbers } from './accounts/shared-counters.ts'
-import { prepareOfferBlob, prepareOfferUnreferenced, prepareRetireBlobs } from './assets/blob-references.ts'
-import { prepareMint } from './assets/mint-asset.ts'
-import { prepareExpireAssets, prepareRemoveAsset } from './assets/remove-assets.ts'
 import { preparePutBytes, prepareRemoveBytes } from './assets/small-bytes.ts'
-import {
-  prepareCreateUpload,
-  prepareHoldExpiredUploads,
-  prepareHoldUpload,
-  prepareNoteUploadHash,
-  prepareReleaseUpload,
-  prepareRemoveUpload,
-  prepareRenewUpload,
-} from './assets/upload-rows.ts'
 import { prepareSweepBatches } from './batches/read-batch.ts'
 import { prepareSubmitBatch } from './batches/submit-batch.ts'
 import { prepareCancel } from './jobs/cancel-job.ts'
@@ -30,14 +18,6 @@ import { prepareSubmit } from './jobs/submit-job.ts'
 import { prepareJoinLane } from './jobs/waiting-lanes.ts'
 import { prepareHideHistory } from './jobs/write-run-records.ts'
 import { prepareSweepRecipes } from './search/search-jobs.ts'
-import { prepareClaimDeliveries, prepareEnqueueMessage, prepareFinishDeliveries } from './webhooks/claim-deliveries.ts'
-import {
-  prepareChangeEndpoint,
-  prepareCreateEndpoint,
-  preparePutEndpoint,
-  prepareRemoveEndpoint,
-} from './webhooks/endpoint-rows.ts'
-import { prepareReplayDelivery, prepareReplayRange, prepareSweepDeliveries } from './webhooks/read-deliveries.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
   const completeJob = prepareCompleteJob(database)
@@ -60,34 +40,11 @@ export function prepareWriteOperations(database: DatabaseSync) {
     removeJobs: prepareRemoveJobs(database),
     sweepRecipes: prepareSweepRecipes(database),
     reserveOutputNumbers: prepareReserveOutputNumbers(database),
-    announceBlob: prepareOfferBlob(database),
-    announceUnreferenced: prepareOfferUnreferenced(database),
     putBytes: preparePutBytes(database),
     removeBytes: prepareRemoveBytes(database),
-    mint: prepareMint(database),
-    removeAsset: prepareRemoveAsset(database),
-    expireAssets: prepareExpireAssets(database),
-    retireBlobs: prepareRetireBlobs(database),
     sweepBatches: prepareSweepBatches(database),
     reservePromptNumbers: prepareReservePromptNumbers(database),
     hideHistory: prepareHideHistory(database),
-    createEndpoint: prepareCreateEndpoint(database),
-    changeEndpoint: prepareChangeEndpoint(database),
-    removeEndpoint: prepareRemoveEndpoint(database),
-    putEndpoint: preparePutEndpoint(database),
-    enqueueMessage: prepareEnqueueMessage(database),
-    claimDeliveries: prepareClaimDeliveries(database),
-    finishDeliveries: prepareFinishDeliveries(database),
-    replayDelivery: prepareReplayDelivery(database),
-    replayRange: prepareReplayRange(database),
-    sweepDeliveries: prepareSweepDeliveries(database),
-    createUpload: prepareCreateUpload(database),
-    holdUpload: prepareHoldUpload(database),
-    renewUpload: prepareRenewUpload(database),
-    noteUploadHash: prepareNoteUploadHash(database),
-    releaseUpload: prepareReleaseUpload(database),
-    removeUpload: prepareRemoveUpload(database),
-    holdExpiredUploads: prepareHoldExpiredUploads(database),
   }
   return { ...operations, audited: prepareAudited(database, operations) }
 }
@@ -106,14 +63,9 @@ export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperat
   ...RELAXED_SHARED,
   'claim',
   'renew',
-  'announceBlob',
-  'announceUnreferenced',
   'putBytes',
   'removeBytes',
   'reservePromptNumbers',
-  'claimDeliveries',
-  'holdUpload',
-  'renewUpload',
 ])
 
 /**
@@ -131,19 +83,9 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'expireJobs',
   'removeJobs',
   'sweepRecipes',
-  'removeAsset',
-  'expireAssets',
-  'retireBlobs',
   'removeBytes',
-  'holdUpload',
-  'renewUpload',
-  'releaseUpload',
-  'removeUpload',
-  'holdExpiredUploads',
   'sweepBatches',
   'sweepResults',
   'hideHistory',
   'audited',
-  'finishDeliveries',
-  'sweepDeliveries',
 ])

@@ -1,6 +1,6 @@
 /** How SQLite keeps each kind of record: where its columns come from, and how its rows are written. */
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
-import { OWN_META, type RecordKind, type RecordName, type RecordRow } from '../../../../domain/transfer/record-kinds.ts'
+import { OWN_META, type RecordKind, type RecordRow } from '../../../../domain/transfer/record-kinds.ts'
 
 interface RecordQuery {
   /** With the columns of the kind, under their names. */
@@ -11,7 +11,7 @@ const LIVE = `job.status IN ('queued', 'running', 'canceling')`
 const ownMeta = OWN_META.map((key) => `'${key}'`).join(', ')
 
 /** What is kept otherwise than in a table with the kind's name and columns. */
-const QUERIES: Partial<Record<RecordName, RecordQuery>> = {
+const QUERIES: Readonly<Record<string, RecordQuery | undefined>> = {
   meta: { select: `SELECT key, value FROM meta WHERE key NOT IN (${ownMeta})` },
   asset: {
     select: `SELECT id, seq, account_id, hash, size_bytes, content_type, file_path, subfolder, tags, created_at, expires_at
@@ -100,7 +100,7 @@ const JOB_PARTS = {
 } as const
 const OWN_JOB_COLUMNS = 32
 
-const WRITERS: Partial<Record<RecordName, (database: DatabaseSync, kind: RecordKind) => WriteRow>> = {
+const WRITERS: Readonly<Record<string, ((database: DatabaseSync, kind: RecordKind) => WriteRow) | undefined>> = {
   job(database, { columns }) {
     const at = (name: string) => columns.indexOf(name)
     const insertJob = prepareInsert(database, 'job', columns.slice(0, OWN_JOB_COLUMNS))

@@ -2,14 +2,10 @@
 import { randomUUID } from 'node:crypto'
 import type { SQLInputValue } from 'node:sqlite'
 import type { MoveProgress, RecordSource, RecordTarget } from '../../../../domain/transfer/move-records.ts'
-import {
-  RECORD_KINDS,
-  type RecordKind,
-  type RecordRow,
-  type RecordValue,
-} from '../../../../domain/transfer/record-kinds.ts'
+import type { RecordKind, RecordRow, RecordValue } from '../../../../domain/transfer/record-kinds.ts'
 import { loadMigrations } from '../../migration-files.ts'
 import { repairAllCounters } from '../../stores/account-store.ts'
+import { RECORD_KINDS } from '../../transfer/record-kinds.ts'
 import { prepareDataDirectory } from '../database/data-directory.ts'
 import { lockDirectory } from '../database/directory-lock.ts'
 import { applyMigrations, MIGRATIONS_DIRECTORY } from '../database/migrations.ts'
@@ -54,6 +50,7 @@ export function openSqliteRecords(directory: string, now: Date): SqliteRecords {
 
   const open = opening.move()
   return {
+    kinds: RECORD_KINDS,
     readOwn: async (key) => readMeta(key),
     writeOwn: async (key, value) => writeMeta({ key, value }),
     moveId: async () => ensureMeta({ key: 'move_id', value: randomUUID() }),

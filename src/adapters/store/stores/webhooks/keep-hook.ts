@@ -1,8 +1,8 @@
 /** The webhook of one job or call, kept in the operation that writes it, and before it. One that was given up is tried anew. */
 import type { NewHook } from '../../../../domain/webhooks/webhook.ts'
-import { toEventsText } from '../../rows/webhook-rows.ts'
 import { run, type Steps } from '../../statements/operation.ts'
 import { command } from '../../statements/statement.ts'
+import { toEventsText } from '../../tables/webhooks.ts'
 
 const KEEP = command(
   'webhooks.keepHook',

@@ -6,8 +6,7 @@
 import type { TouchedJob } from '../../../../../domain/jobs/job-store.ts'
 import { COLUMN } from '../../../rows/jobs/job-row.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
-import { removeRecords } from '../assets/account-storage.ts'
-import { offerBlobs } from '../assets/blob-references.ts'
+import { offerBlobs, removeRecords } from '../assets/blob-references.ts'
 import { endJobs } from './end-job.ts'
 
 interface ExpireInput {

@@ -1,7 +1,9 @@
-/** Idempotency keys: one namespace per account, single use until they expire. */
+/** Idempotency keys inside the transactions that claim them. */
 import type { DatabaseSync } from 'node:sqlite'
 import type { KeyHolder } from '../../../../../domain/idempotency/idempotency-key.ts'
-import { prepareRows } from '../statement.ts'
+import { claimKeys, findHolders } from '../../../stores/idempotency-store.ts'
+import { runOn } from '../../shared-stores.ts'
+import { openStatements } from '../../statements.ts'
 
 interface KeyQuery {
   readonly accountId: string
@@ -9,35 +11,25 @@ interface KeyQuery {
   readonly now: number
 }
 
-interface ClaimedKey {
-  readonly accountId: string
-  readonly key: string
+/** What holds the key, or null when it is free. */
+export function prepareFindHolder(database: DatabaseSync): (query: KeyQuery) => KeyHolder | null {
+  const statements = openStatements(database)
+  return ({ now, ...asked }) => runOn(statements, findHolders([{ ...asked, now: new Date(now) }]))[0] ?? null
+}
+
+interface ClaimedKey extends Omit<KeyQuery, 'now'> {
   readonly expiresAt: number
   readonly jobId: string | null
   readonly assetId: string | null
   readonly batchId?: string
 }
 
-/** What holds the key, or null when it is free. */
-export function prepareFindHolder(database: DatabaseSync): (query: KeyQuery) => KeyHolder | null {
-  const select = prepareRows<[string | null, string | null, string | null]>(
-    database,
-    'SELECT job_id, asset_id, batch_id FROM idempotency_key WHERE account_id = ? AND key = ? AND expires_at > ?',
-  )
-  return ({ accountId, key, now }) => {
-    const row = select.get(accountId, key, now)
-    if (row === undefined) return null
-    const [jobId, assetId, batchId] = row
-    return { jobId, assetId, ...(batchId !== null && { batchId }) }
-  }
-}
-
-/** Takes a key that `prepareFindHolder` found free, also when an expired claim of it has not been swept yet. */
+/** Takes a key that `prepareFindHolder` found free in the same transaction, also when an expired claim of it has not been swept yet. */
 export function prepareClaimKey(database: DatabaseSync): (claim: ClaimedKey) => void {
-  const upsert = database.prepare(`
-    INSERT OR REPLACE INTO idempotency_key (account_id, key, expires_at, job_id, asset_id, batch_id)
-    VALUES (?, ?, ?, ?, ?, ?)`)
-  return ({ accountId, key, expiresAt, jobId, assetId, batchId = null }) => {
-    upsert.run(accountId, key, expiresAt, jobId, assetId, batchId)
+  const statements = openStatements(database)
+  return ({ accountId, key, expiresAt, jobId, batchId }) => {
+    const of = { ...(jobId !== null && { jobId }), ...(batchId !== undefined && { batchId }) }
+    const until = new Date(expiresAt)
+    runOn(statements, claimKeys([{ accountId, key, now: until, expiresAt: until, ...of }]))
   }
 }

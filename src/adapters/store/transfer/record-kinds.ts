@@ -1,0 +1,89 @@
+/** What a move carries, from the descriptions of the tables: all of their columns but those with a reason to stay. */
+import type { RecordKind } from '../../../domain/transfer/record-kinds.ts'
+import * as accounts from '../tables/accounts.ts'
+import { accountStorage, asset, blobCandidate, output, resumableUpload } from '../tables/assets.ts'
+import { routerAccount, routerCall, routerInput, routerResult } from '../tables/calls.ts'
+import { creditAccount, ledgerEntry, ledgerHold } from '../tables/credits.ts'
+import { job, jobBatch, jobInput, jobLabel, jobRecipe, jobResult, outputNumber } from '../tables/job-tables.ts'
+import { engine, engineCatalog } from '../tables/nodes.ts'
+import { meta } from '../tables/service.ts'
+import { type Columns, columnOf, type Table } from '../tables/table.ts'
+import { webhookAttempt, webhookDelivery, webhookEndpoint } from '../tables/webhooks.ts'
+
+/** A kind with the columns of a table, whose key may be another one than in the tables. */
+function kindOf<const Name extends string>(name: Name, { fields, key }: Pick<Table, 'fields' | 'key'>) {
+  const carried = (field: string) => fields[field].staysFor === undefined
+  const rest = Object.keys(fields).filter((field) => !key.includes(field) && carried(field))
+  return { name, keyLength: key.length, columns: [...key, ...rest].map((field) => columnOf(field, fields[field])) }
+}
+
+function tableKind<const Name extends string>(name: Name, table: Table) {
+  if (table.name !== name) throw new Error(`${name} is not the table ${table.name}.`)
+  return kindOf(name, table)
+}
+
+function without(fields: Columns, ...names: readonly string[]): Columns {
+  return Object.fromEntries(Object.entries(fields).filter(([field]) => !names.includes(field)))
+}
+
+/** What a job has beside its row, under names of their own: the stores keep it in different tables. */
+const JOB_PARTS = [
+  ...[
+    'workflow',
+    'origin',
+    'workflow_id',
+    'submission',
+    'run',
+    'is_hidden',
+    'log_text',
+    'log_truncated',
+    'log_captured_at',
+  ],
+  ...['log_complete', 'log_marks', 'sealed', 'notes'],
+]
+const jobKind = kindOf('job', { key: ['id'], fields: job.fields })
+
+const KINDS = [
+  tableKind('meta', meta),
+  { name: 'account', keyLength: 1, columns: ['id', 'max_running', 'max_queued', 'served'] },
+  tableKind('account_profile', accounts.accountProfile),
+  tableKind('api_key', accounts.apiKey),
+  tableKind('deployment', accounts.deployment),
+  tableKind('credit_account', creditAccount),
+  tableKind('ledger_entry', ledgerEntry),
+  tableKind('ledger_hold', ledgerHold),
+  tableKind('audit_log', accounts.auditLog),
+  tableKind('rate_limit', accounts.rateLimit),
+  tableKind('prompt_number', accounts.promptNumber),
+  tableKind('output_number', outputNumber),
+  tableKind('history_clear', accounts.historyClear),
+  tableKind('user_file', accounts.userFile),
+  tableKind('idempotency_key', accounts.idempotencyKey),
+  tableKind('job_batch', jobBatch),
+  tableKind('job_result', jobResult),
+  tableKind('job_recipe', jobRecipe),
+  tableKind('blob_candidate', blobCandidate),
+  tableKind('engine_catalog', engineCatalog),
+  tableKind('engine', engine),
+  kindOf('asset', { key: ['id'], fields: without(asset.fields, 'jobId') }),
+  { ...jobKind, columns: [...jobKind.columns, ...JOB_PARTS] },
+  kindOf('job_input', { key: ['jobId', 'position'], fields: without(jobInput.fields, 'seq') }),
+  tableKind('job_label', jobLabel),
+  // The place in the job's list and what is told there are null for a file that is not listed.
+  kindOf('output', { key: ['id'], fields: output.fields }),
+  tableKind('router_call', routerCall),
+  tableKind('router_input', routerInput),
+  tableKind('router_result', routerResult),
+  tableKind('router_account', routerAccount),
+  // Behind all that is told to them: a store that receives a job tells nobody of it, because nobody is there yet.
+  tableKind('webhook_endpoint', webhookEndpoint),
+  tableKind('webhook_delivery', webhookDelivery),
+  tableKind('webhook_attempt', webhookAttempt),
+  tableKind('resumable_upload', resumableUpload),
+  { ...tableKind('account_storage', accountStorage), isDerived: true },
+]
+
+export type RecordName = (typeof KINDS)[number]['name']
+
+/** In the order in which they are written: whatever a row refers to comes before it. */
+export const RECORD_KINDS: readonly RecordKind[] = KINDS
