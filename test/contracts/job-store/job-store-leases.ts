@@ -82,6 +82,8 @@ export function testJobStoreLeases(opener: StoreOpener): void {
         [],
       )
       assert.deepEqual(await store().jobs.renew([], at(60_000)), [])
+      // Alone: beside the lease that does hold the job it would not show.
+      assert.deepEqual(await store().jobs.renew([{ jobId: kept.job.id, leaseId: randomUUID() }], at(60_000)), [])
     })
 
     test('a lapsed lease sends the job back to its former position until its attempts are spent, then it fails', async () => {

@@ -28,6 +28,16 @@ test('what the engine reached counts before what was asked of it', () => {
   }
 })
 
+test('a failure that may not be the job’s own costs it nothing or one attempt, unless it was to be stopped anyway', () => {
+  const outcome = { kind: 'failed', error: BROKEN } as const
+  assert.equal(end({ outcome, again: 'free', attempt: 3 }), 'return')
+  assert.equal(end({ outcome, again: 'spent', attempt: 2 }), 'requeue')
+  assert.equal(end({ outcome, again: 'spent', attempt: 3 }), 'failed:node_execution_error')
+  for (const again of ['free', 'spent'] as const) {
+    assert.equal(end({ outcome, again, stop: { cause: 'cancel' } }), 'failed:node_execution_error')
+  }
+})
+
 test('an interrupt ends the job for the reason it was made', () => {
   const outcome = { kind: 'interrupted' } as const
   assert.equal(end({ outcome, stop: { cause: 'cancel' } }), 'canceled:-')

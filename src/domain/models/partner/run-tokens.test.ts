@@ -64,3 +64,16 @@ test('where nobody needs a key, every run gets a token; one that was changed or 
   clock.advance(8 * 24 * 60 * 60 * 1000)
   await assert.rejects(tokens.open(token))
 })
+
+test('what was signed counts for its purpose alone, and until its time is over', () => {
+  const clock = createFixedClock()
+  const keys = [{ id: 'one', secret: Buffer.alloc(32, 1) }]
+  const claims = createSignedClaims('runs', keys, clock)
+  const text = claims.sign({ job: 'j' }, new Date(clock.now().getTime() + 1000))
+  assert.equal(claims.verify(text)?.['job'], 'j')
+  assert.equal(createSignedClaims('something else', keys, clock).verify(text), null)
+  clock.advance(999)
+  assert.equal(claims.verify(text)?.['job'], 'j')
+  clock.advance(1)
+  assert.equal(claims.verify(text), null)
+})
