@@ -1,56 +1,40 @@
 /**
- * Prints the folders with their files and lines of TypeScript as a table of Markdown, one pair of columns for each commit that is named
- * (`HEAD` if none is). Tests are counted apart. docs/layout.md is made with it.
+ * Prints the rooms of the house with their files and lines as a table of Markdown, for docs/layout.md: `node scripts/count-tree.ts`.
+ * Tests are counted apart; the total is that of `src`, `engine`, `lib` and `console`.
  */
 import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-interface Count {
-  files: number
-  lines: number
-}
-
 const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
-const HOUSES = ['lib', 'engine', 'src', 'console', 'bench', 'scripts', 'deploy', 'test']
-const SHOWN_DEPTH = 2
-const isTest = (file: string) => file.endsWith('.test.ts') || /(^|\/)test\//.test(file)
+const HOUSE = ['src', 'engine', 'lib', 'console']
+const SHOWN = [...HOUSE, 'bench', 'scripts', 'deploy', 'test'].flatMap((folder) => [
+  `${folder}/*.ts`,
+  `${folder}/*.tsx`,
+])
 
-/** The folders in which a file is counted: its house and, of the larger houses, the rooms below. */
-function roomsOf(file: string): string[] {
+/** The room of a file: its folder below the top, and one level deeper in `src/adapters`, which has a folder for each port. */
+function roomOf(file: string): string {
+  if (file.endsWith('.test.ts') || /(^|\/)test\//.test(file)) return 'tests'
   const folders = path.dirname(file).split('/')
-  const [house = ''] = folders
-  if (isTest(file)) return ['tests']
-  const isLarge = house === 'src' || house === 'engine' || house === 'console'
-  const depth = isLarge ? Math.min(folders.length, SHOWN_DEPTH + (folders[1] === 'adapters' ? 1 : 0)) : 1
-  return Array.from({ length: depth }, (_, index) => folders.slice(0, index + 1).join('/'))
+  if (folders[0] !== 'src' && folders[0] !== 'engine') return folders[0]
+  return folders.slice(0, folders[1] === 'adapters' ? 3 : 2).join('/')
 }
 
-function count(commit: string): Map<string, Count> {
-  // A star of git matches slashes, too.
-  const args = ['grep', '-c', '', commit, '--', ...HOUSES.flatMap((house) => [`${house}/*.ts`, `${house}/*.tsx`])]
-  const listed = execFileSync('git', args, { cwd: project, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 })
-  const rooms = new Map<string, Count>()
-  for (const [, file = '', lines = ''] of listed.matchAll(/^[^:]+:(.+):(\d+)$/gm)) {
-    for (const room of [...roomsOf(file), 'all']) {
-      const known = rooms.get(room) ?? { files: 0, lines: 0 }
-      rooms.set(room, { files: known.files + 1, lines: known.lines + Number(lines) })
-    }
+const files = execFileSync('git', ['ls-files', '-z', '--', ...SHOWN], { cwd: project, encoding: 'utf8' })
+const rooms = new Map<string, { files: number; lines: number }>()
+for (const file of files.split('\0').filter((each) => each !== '')) {
+  const lines = readFileSync(path.join(project, file), 'utf8').split('\n').length - 1
+  const isOfHouse = HOUSE.includes(file.split('/')[0]) && roomOf(file) !== 'tests'
+  for (const room of [roomOf(file), ...(isOfHouse ? ['the house'] : [])]) {
+    const known = rooms.get(room) ?? { files: 0, lines: 0 }
+    rooms.set(room, { files: known.files + 1, lines: known.lines + lines })
   }
-  return rooms
 }
-
-const commits = process.argv.length > 2 ? process.argv.slice(2) : ['HEAD']
-const counts = commits.map(count)
-const rooms = [...new Set(counts.flatMap((each) => [...each.keys()]))].sort()
-const ordered = [...rooms.filter((room) => room !== 'all' && room !== 'tests'), 'tests', 'all']
-console.log(`| folder | ${commits.map((commit) => `${commit}: files | lines`).join(' | ')} |`)
-console.log(`| --- |${' ---: | ---: |'.repeat(commits.length)}`)
-for (const room of ordered) {
-  const cells = counts.map((each) => {
-    const { files, lines } = each.get(room) ?? { files: 0, lines: 0 }
-    return files === 0 ? ' | ' : `${files} | ${lines.toLocaleString('en')}`
-  })
-  const name = counts.at(-1)?.has(room) ? `\`${room}\`` : `${room.replaceAll('/', ' / ')} (gone)`
-  console.log(`| ${name} | ${cells.join(' | ')} |`)
+console.log('| room | files | lines |\n| --- | ---: | ---: |')
+for (const [room, { files, lines }] of [...rooms].sort(([one], [other]) => one.localeCompare(other, 'en'))) {
+  console.log(
+    `| ${room.includes(' ') || room === 'tests' ? room : `\`${room}\``} | ${files} | ${lines.toLocaleString('en')} |`,
+  )
 }

@@ -1,5 +1,5 @@
 /** Rewrites the documents that are generated from the sources. A test fails when they are out of date. */
 import { writeFileSync } from 'node:fs'
-import { describeConfig } from '../src/config/settings/describe-settings.ts'
+import { describeConfig } from './describe-settings.ts'
 
 writeFileSync(new URL('../docs/config.md', import.meta.url), describeConfig())

@@ -4,28 +4,9 @@
  * settings, and whatever the operator's platform has set.
  */
 const NAMES: ReadonlySet<string> = new Set([
-  'PATH',
-  'HOME',
-  'USER',
-  'LOGNAME',
-  'LANG',
-  'LANGUAGE',
-  'TZ',
-  'TMPDIR',
-  'TEMP',
-  'TMP',
-  'LD_LIBRARY_PATH',
-  'DYLD_LIBRARY_PATH',
-  'SSL_CERT_FILE',
-  'SSL_CERT_DIR',
-  'VIRTUAL_ENV',
-  'SYSTEMROOT',
-  'WINDIR',
-  'COMSPEC',
-  'PATHEXT',
-  'USERPROFILE',
-  'APPDATA',
-  'LOCALAPPDATA',
+  ...['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'LANGUAGE', 'TZ', 'TMPDIR', 'TEMP', 'TMP'],
+  ...['LD_LIBRARY_PATH', 'DYLD_LIBRARY_PATH', 'SSL_CERT_FILE', 'SSL_CERT_DIR', 'VIRTUAL_ENV'],
+  ...['SYSTEMROOT', 'WINDIR', 'COMSPEC', 'PATHEXT', 'USERPROFILE', 'APPDATA', 'LOCALAPPDATA'],
 ])
 const NAME_STARTS = ['LC_', 'XDG_'] as const
 /** For an engine with a graphics card: drivers, Python, and the folders of weights. */

@@ -18,13 +18,18 @@ import { type RouterConfig, toProvidersSecret, toRouterConfig } from './blocks/r
 import { type StoreConfig, toDatabasePassword, toStoreConfig } from './blocks/store-config.ts'
 import { type TracesConfig, toTraceHeaders, toTracesConfig } from './blocks/traces-config.ts'
 import { quote } from './config-error.ts'
-import { readConfigFile } from './config-file.ts'
 import { refuseContradictions } from './contradictions.ts'
 import { findUnknownNames, OTHER_ENV } from './env.ts'
 import { isLoopback } from './readers/read-network.ts'
 import type { Secrets } from './secrets.ts'
 import type { Environment } from './settings/setting.ts'
-import { findSettings, type SettingSources, type ToAbsolute, toFlagText } from './settings/setting-sources.ts'
+import {
+  findSettings,
+  readConfigFile,
+  type SettingSources,
+  type ToAbsolute,
+  toFlagText,
+} from './settings/setting-sources.ts'
 import type { SettingValues } from './settings/settings.ts'
 
 export interface LogConfig {

@@ -1,9 +1,8 @@
-/** The bus of a process, and where others reach it, out of its settings; and what does not stand together. */
+/** The bus of a process, and where others reach it, out of its settings. */
 import { networkInterfaces } from 'node:os'
-import { ConfigError } from '../config-error.ts'
 import { isLoopback } from '../readers/read-network.ts'
 import { mustBeReadable } from '../secrets.ts'
-import type { FoundSettings, ToAbsolute } from '../settings/setting-sources.ts'
+import type { ToAbsolute } from '../settings/setting-sources.ts'
 import type { SettingValues } from '../settings/settings.ts'
 
 /** `local`: within one process. `notify`: between all processes on one Postgres. `nats`: through NATS servers. */
@@ -78,41 +77,6 @@ function findAddress(): string {
   const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
   const found = addresses.find(({ family, internal }) => family === 'IPv4' && !internal)
   return found?.address ?? '127.0.0.1'
-}
-
-type BusOrigins = Pick<FoundSettings, 'where' | 'isSet' | 'isFlag'>
-
-const ONLY_SHARED = ['bus', 'busCredentialsFile', 'internalPort', 'advertise'] as const
-
-export function refuseBusContradictions(values: SettingValues, { where, isSet, isFlag }: BusOrigins): void {
-  const { bus, database } = values
-  const pointless = ONLY_SHARED.find(isSet)
-  if (database === null && pointless !== undefined) {
-    throw new ConfigError(
-      `${pointless} (from ${where(pointless)}) is about processes that share a database, and SQLite serves one process; give --database, or leave it out`,
-    )
-  }
-  if (values.busCredentialsFile !== null && bus === null) {
-    throw new ConfigError(
-      `busCredentialsFile (from ${where('busCredentialsFile')}) is for NATS servers, and bus names none; give --bus, or leave it out`,
-    )
-  }
-  if (bus !== null && bus.password !== null && isFlag('bus')) {
-    throw new ConfigError(
-      'bus (from --bus) holds credentials, which other users of this machine can see; give the whole address in ATELIER_BUS, or --bus-credentials-file',
-    )
-  }
-  if (bus !== null && bus.password !== null && values.busCredentialsFile !== null) {
-    throw new ConfigError(
-      `bus (from ${where('bus')}) holds credentials, and busCredentialsFile (from ${where('busCredentialsFile')}) names others; keep one of them`,
-    )
-  }
-  const unused = bus === null ? undefined : (['internalPort', 'advertise'] as const).find(isSet)
-  if (unused !== undefined) {
-    throw new ConfigError(
-      `${unused} (from ${where(unused)}) is about processes that dial each other, and with a bus of NATS they do not; leave it out`,
-    )
-  }
 }
 
 /** Whether only processes on the same machine can reach an address. */

@@ -3,26 +3,16 @@ import { availableParallelism, totalmem } from 'node:os'
 import type { ToAbsolute } from '../settings/setting-sources.ts'
 import type { SettingValues } from '../settings/settings.ts'
 
-export interface EngineConfig {
-  readonly kind: 'embedded'
-  readonly threads: number
-  readonly memoryBytes: number
-  readonly maxImagePixels: number
-  /** Absolute. */
-  readonly nodeFolders: readonly string[]
-  readonly nodeTimeoutMs: number
-}
+export type EngineConfig = ReturnType<typeof toEngineConfig>
 
-// 16384 × 16384, the largest picture that ComfyUI's own nodes make. Larger ones are refused before they are decoded.
-const MAX_IMAGE_PIXELS = 16_384 ** 2
-
-export function toEngineConfig(values: SettingValues, toAbsolute: ToAbsolute): EngineConfig {
+export function toEngineConfig(values: SettingValues, toAbsolute: ToAbsolute) {
+  const { engineThreads: threads, engineMemory: memory } = values
   return {
-    kind: 'embedded',
-    threads: values.engineThreads === 'auto' ? Math.max(1, availableParallelism() - 1) : values.engineThreads,
-    memoryBytes:
-      values.engineMemory === 'auto' ? Math.min(Math.floor(totalmem() / 2), 8 * 2 ** 30) : values.engineMemory,
-    maxImagePixels: MAX_IMAGE_PIXELS,
+    threads: threads === 'auto' ? Math.max(1, availableParallelism() - 1) : threads,
+    memoryBytes: memory === 'auto' ? Math.min(Math.floor(totalmem() / 2), 8 * 2 ** 30) : memory,
+    /** 16384 × 16384, the largest picture that ComfyUI's own nodes make. Larger ones are refused before they are decoded. */
+    maxImagePixels: 16_384 ** 2,
+    /** Absolute. */
     nodeFolders: values.nodes.map((folder) => toAbsolute('nodes', folder)),
     nodeTimeoutMs: values.nodeTimeout,
   }

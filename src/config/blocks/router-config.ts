@@ -5,49 +5,30 @@ import { Secret } from '../secrets.ts'
 import type { ToAbsolute } from '../settings/setting-sources.ts'
 import type { SettingValues } from '../settings/settings.ts'
 
-export interface RouterConfig {
-  /** Absolute. */
-  readonly catalogs: readonly string[]
-  /** Absolute path of the file with keys and settings of providers; null: they have no file of their own. */
-  readonly providersFile: string | null
-  readonly deadlineMs: number
-  readonly maxBodyBytes: number
-  readonly maxResultBytes: number
-  readonly maxReplayBytes: number
-  /** null: no limit but the tier's. */
-  readonly maxCalls: number | null
-  readonly spendCeilingMicros: number | null
-  readonly requestsPerMinute: number | null
-  readonly maxWaiting: number
-  readonly maxWaitMs: number
-  readonly creditsPerUsd: number
-  readonly hasSandbox: boolean
-}
+export type RouterConfig = ReturnType<typeof toRouterConfig>
 
-/** What no installation needs to choose. */
-const BOUNDS = {
-  // Room for the pictures and videos that providers take inside a request.
-  maxBodyBytes: 100 * MIB,
-  // The longest videos of the present models have a tenth of it.
-  maxResultBytes: GIB,
-  // A repeated request gets results up to this size again; keeping larger ones would cost more than making them anew.
-  maxReplayBytes: 256 * MIB,
-  // Queued calls hold no connection, so the bound is only against a client that never stops.
-  maxWaiting: 1000,
-  maxWaitMs: 3_600_000,
-  // The rate of the prices that the catalogue was made from.
-  creditsPerUsd: 211,
-} as const
-
-export function toRouterConfig(values: SettingValues, toAbsolute: ToAbsolute): RouterConfig {
+export function toRouterConfig(values: SettingValues, toAbsolute: ToAbsolute) {
   return {
+    /** Absolute. */
     catalogs: values.catalogs.map((folder) => toAbsolute('catalogs', folder)),
+    /** Absolute path of the file with keys and settings of providers; null: they have no file of their own. */
     providersFile: values.providers?.kind === 'file' ? toAbsolute('providers', values.providers.path) : null,
     deadlineMs: values.routerDeadline,
-    ...BOUNDS,
+    /** Room for the pictures and videos that providers take inside a request. */
+    maxBodyBytes: 100 * MIB,
+    /** The longest videos of the present models have a tenth of it. */
+    maxResultBytes: GIB,
+    /** A repeated request gets results up to this size again; keeping larger ones would cost more than making them anew. */
+    maxReplayBytes: 256 * MIB,
+    /** null: no limit but the tier's. */
     maxCalls: values.routerMaxCalls,
-    requestsPerMinute: values.routerRate,
     spendCeilingMicros: values.routerSpendCeiling,
+    requestsPerMinute: values.routerRate,
+    /** Queued calls hold no connection: the bounds are only against a client that never stops. */
+    maxWaiting: 1000,
+    maxWaitMs: 3_600_000,
+    /** The rate of the prices that the catalogue was made from. */
+    creditsPerUsd: 211,
     hasSandbox: values.sandboxModels,
   }
 }

@@ -5,9 +5,9 @@
 import { ConfigError, quote } from '../config-error.ts'
 import { OTEL_ENV } from '../env.ts'
 import { readChoice, readSwitch } from '../readers/read-choice.ts'
+import { readOtlpUrl } from '../readers/read-network.ts'
 import { readCount } from '../readers/read-quantity.ts'
-import { readOtlpHeaders, readOtlpUrl, readRatio, readResource, readServiceName } from '../readers/read-traces.ts'
-import type { Secret } from '../secrets.ts'
+import { Secret } from '../secrets.ts'
 import type { Environment } from '../settings/setting.ts'
 import type { SettingValues } from '../settings/settings.ts'
 
@@ -61,4 +61,55 @@ export function toTracesConfig({ otlpEndpoint }: SettingValues, env: Environment
 
 export function toTraceHeaders(env: Environment): Secret<string> | null {
   return readFrom(env)('headers', readOtlpHeaders, '')
+}
+
+const MAX_PAIRS = 64
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/
+const HEADER_VALUE = /^[\x20-\x7e]{0,4096}$/
+
+/** JSON of an object; null: none. */
+function readOtlpHeaders(text: string): Secret<string> | null {
+  const pairs = readPairs(text)
+  if (pairs.some(([name, value]) => !HEADER_NAME.test(name) || !HEADER_VALUE.test(value)))
+    throw new Error('has a name or a value that no header can have; give name=value,name=value')
+  const headers = pairs.map(([name, value]) => [name.toLowerCase(), value])
+  return pairs.length === 0 ? null : new Secret(JSON.stringify(Object.fromEntries(headers)))
+}
+
+const MAX_ATTRIBUTE_LENGTH = 255
+
+function readResource(text: string): Readonly<Record<string, string>> {
+  const pairs = readPairs(text)
+  if (pairs.some((pair) => pair.some((part) => part.length > MAX_ATTRIBUTE_LENGTH)))
+    throw new Error(`has a key or a value of more than ${MAX_ATTRIBUTE_LENGTH} characters; shorten it`)
+  return Object.fromEntries(pairs)
+}
+
+function readServiceName(text: string): string {
+  if (/^[^\p{Cc}]{1,255}$/u.test(text)) return text
+  throw new Error('is not a name of at most 255 characters; give for example atelier')
+}
+
+function readPairs(text: string): readonly (readonly [string, string])[] {
+  const items = text.split(',').filter((item) => item.trim() !== '')
+  if (items.length > MAX_PAIRS) throw new Error(`has more than ${MAX_PAIRS} pairs`)
+  return items.map((item) => {
+    const at = item.indexOf('=')
+    if (at < 1) throw new Error('is not a list of pairs; give key=value,key=value')
+    return [item.slice(0, at).trim(), decode(item.slice(at + 1).trim())]
+  })
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new Error('has a value with a broken % in it; write a percent sign as %25')
+  }
+}
+
+function readRatio(text: string): number {
+  const ratio = Number(text)
+  if (/^\d{1,3}(\.\d{1,12})?$/.test(text) && ratio <= 1) return ratio
+  throw new Error('is not a number from 0 to 1; give for example 0.1')
 }

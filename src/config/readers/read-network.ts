@@ -206,3 +206,11 @@ function parseOrigin(text: string): URL | null {
     return null
   }
 }
+
+/** The address of a collector of traces; null: an empty text, which counts as not set. */
+export function readOtlpUrl(text: string): string | null {
+  if (text === '') return null
+  const url = URL.parse(text)
+  if (url !== null && /^https?:$/.test(url.protocol) && url.username === '' && url.hash === '') return text
+  throw new Error('is not an http or https address without a user name in it; give for example http://127.0.0.1:4318')
+}

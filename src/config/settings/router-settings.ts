@@ -1,7 +1,7 @@
 /** The Model Router, the log and the traces. */
 import { readBlock, readChoice, readList, readOnOff, readPath, readWordOr } from '../readers/read-choice.ts'
+import { readOtlpUrl } from '../readers/read-network.ts'
 import { DAY, readCount, readDurationMs, readUsdMicros } from '../readers/read-quantity.ts'
-import { readOtlpUrl } from '../readers/read-traces.ts'
 import type { SettingTable } from './setting.ts'
 
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const

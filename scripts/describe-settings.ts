@@ -1,6 +1,14 @@
 /** Renders docs/config.md from the table of settings. A test keeps the file in step; `node scripts/write-docs.ts` rewrites it. */
-import { ENV, OTHER_ENV } from '../env.ts'
-import { flagOf, GROUPS, isInGroup, SETTING_NAMES, SETTINGS, type SettingGroup, type SettingName } from './settings.ts'
+import { ENV, OTHER_ENV } from '../src/config/env.ts'
+import {
+  flagOf,
+  GROUPS,
+  isInGroup,
+  SETTING_NAMES,
+  SETTINGS,
+  type SettingGroup,
+  type SettingName,
+} from '../src/config/settings/settings.ts'
 
 const INTRODUCTION = `# Configuration
 
