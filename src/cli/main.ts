@@ -4,9 +4,16 @@
  */
 import { Command, CommanderError } from 'commander'
 import { ConfigError } from '../config/config-error.ts'
-import { loadCommands } from './commands.ts'
-import { CommandError, EXIT, exitOfStore, type Finish, printLine, type Terminal } from './terminal.ts'
-import { readVersion } from './version.ts'
+import {
+  CommandError,
+  EXIT,
+  exitOfStore,
+  type Finish,
+  printLine,
+  readVersion,
+  type Terminal,
+  toPrintable,
+} from './terminal.ts'
 
 export async function main(terminal: Terminal): Promise<number> {
   let exitCode: number = EXIT.ok
@@ -63,7 +70,58 @@ function explain(error: unknown, terminal: Terminal): number {
     printLine(terminal.stderr, `atelier: ${error.message.replaceAll(/\s+/g, ' ')}`)
     return exitOfStore(error)
   }
+  // The storage of the bytes: what it answers, or that it does not, is no defect of ours.
+  if (error instanceof Error && (error.name === 'S3Error' || error.name === 'ServiceError')) {
+    printLine(
+      terminal.stderr,
+      `atelier: ${toPrintable(error.message.replaceAll(/\s+/g, ' '))}; atelier doctor says more`,
+    )
+    return EXIT.failed
+  }
   // A defect: a bug report needs the stack.
   printLine(terminal.stderr, `atelier: unexpected failure\n${error instanceof Error ? error.stack : String(error)}`)
   return EXIT.failed
+}
+
+/** Registers a command with the program. */
+type AddCommand = (program: Command, terminal: Terminal, finish: Finish) => void
+
+interface CommandModule {
+  readonly names: readonly string[]
+  load(): Promise<AddCommand>
+}
+
+// In the order in which the help lists them.
+const COMMANDS: readonly CommandModule[] = [
+  { names: ['serve'], load: async () => (await import('./serve/serve.ts')).addServe },
+  { names: ['work'], load: async () => (await import('./serve/work.ts')).addWork },
+  {
+    names: ['start', 'stop', 'status'],
+    load: async () => (await import('./serve/background.ts')).addBackground,
+  },
+  { names: ['run'], load: async () => (await import('./run/run.ts')).addRun },
+  { names: ['convert'], load: async () => (await import('./run/convert.ts')).addConvert },
+  { names: ['mcp'], load: async () => (await import('./mcp.ts')).addMcp },
+  { names: ['trace'], load: async () => (await import('./trace.ts')).addTrace },
+  { names: ['weights'], load: async () => (await import('./weights/weights.ts')).addWeights },
+  { names: ['import'], load: async () => (await import('./import/import.ts')).addImport },
+  { names: ['accounts'], load: async () => (await import('./admin/accounts.ts')).addAccounts },
+  { names: ['keys'], load: async () => (await import('./admin/keys.ts')).addKeys },
+  { names: ['workers'], load: async () => (await import('./admin/keys.ts')).addWorkerKeys },
+  { names: ['credits'], load: async () => (await import('./admin/credits.ts')).addCredits },
+  { names: ['deployments'], load: async () => (await import('./admin/deployments.ts')).addDeployments },
+  { names: ['jobs'], load: async () => (await import('./admin/running.ts')).addJobs },
+  { names: ['engines'], load: async () => (await import('./admin/running.ts')).addEngines },
+  { names: ['nodes'], load: async () => (await import('./admin/running.ts')).addNodes },
+  { names: ['doctor'], load: async () => (await import('./doctor/doctor.ts')).addDoctor },
+  { names: ['migrate'], load: async () => (await import('./upkeep.ts')).addMigrate },
+  { names: ['move'], load: async () => (await import('./move.ts')).addMove },
+  { names: ['verify'], load: async () => (await import('./upkeep.ts')).addVerify },
+  { names: ['models'], load: async () => (await import('./models.ts')).addModels },
+]
+
+/** The command that is asked for, or all of them if it is none of ours: then they are listed, or the nearest one is suggested. */
+async function loadCommands(asked: string | undefined): Promise<readonly AddCommand[]> {
+  const chosen = COMMANDS.filter(({ names }) => asked !== undefined && names.includes(asked))
+  return Promise.all((chosen.length === 0 ? COMMANDS : chosen).map(({ load }) => load()))
 }

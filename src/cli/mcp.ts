@@ -5,8 +5,7 @@
 import path from 'node:path'
 import type { Command } from 'commander'
 import { addServerFlags, readServer } from './server/server-flags.ts'
-import { CommandError, EXIT, type Finish, printLine, type Terminal, toPrintable } from './terminal.ts'
-import { readVersion } from './version.ts'
+import { CommandError, EXIT, type Finish, printLine, readVersion, type Terminal, toPrintable } from './terminal.ts'
 
 export function addMcp(program: Command, terminal: Terminal, finish: Finish): void {
   const collect = (item: string, before: string[] | undefined) => [...(before ?? []), item]

@@ -1,4 +1,6 @@
 /** Everything that a command uses of its process, as one record. The entry point passes in the real process. */
+
+import { readFileSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import type { Environment } from '../config/settings/setting.ts'
 
@@ -53,4 +55,10 @@ const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g
 /** Text from a server, a file or a workflow, made safe to print: it cannot move the cursor or change colours. */
 export function toPrintable(text: string): string {
   return text.replaceAll(CONTROLS, '\ufffd')
+}
+
+/** The version of the package that these sources belong to. */
+export function readVersion(): string {
+  const manifest: unknown = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+  return (manifest as { version: string }).version
 }

@@ -37,7 +37,7 @@ export interface LogConfig {
   readonly requests: boolean
 }
 
-export interface WebhooksConfig {
+interface WebhooksConfig {
   readonly allowsPrivateNetwork: boolean
   readonly timeoutMs: number
   readonly firstRetryMs: number

@@ -122,6 +122,16 @@ describe('a start that cannot succeed', () => {
     }
   })
 
+  test('verify of a storage that does not answer ends with one line', async () => {
+    await using database = await createTestDatabase()
+    using folder = mkdtempDisposableSync(join(tmpdir(), 'atelier-refused-'))
+    const env = { ATELIER_DATABASE: database.url, ...inBucket({ endpoint: 'http://127.0.0.1:9' }, fake.keys) }
+    assert.equal((await runInProcess(['migrate'], { cwd: folder.path, env })).code, 0)
+    const { code, stderr } = await runInProcess(['verify'], { cwd: folder.path, env })
+    assert.equal(code, 1, stderr)
+    assert.match(stderr, /^atelier: [^\n]+cannot be reached[^\n]*\n$/)
+  })
+
   test('NATS servers that never let this process in refuse the start in one line', { skip }, async () => {
     await using nats = await startNats(program)
     const { url } = nats

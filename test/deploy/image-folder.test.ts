@@ -62,7 +62,10 @@ before(() => {
 })
 
 test('the command of the image starts a service whose root is the console, and whose banner is true', async () => {
-  const launcher = readFileSync(path.join(root, readImage().command[0] ?? ''), 'utf8')
+  const launcher = readFileSync(
+    path.join(root, readImage().command.find((word) => word.endsWith('/atelier')) ?? ''),
+    'utf8',
+  )
   const [, program] = /^import '(\/[^']+)'$/m.exec(launcher) ?? []
   const flags = ['--data-dir', path.join(work, 'data')]
   await using server = await spawnServer(flags, {}, { bin: path.join(root, program ?? 'no program') })

@@ -24,7 +24,9 @@ test('the data lie in a folder of their own below the volume', () => {
 })
 
 test('the program is started without a shell in between, and serves', () => {
-  assert.deepEqual(image.command, ['/usr/local/bin/atelier', 'serve'])
+  const [, flags = ''] = /NODE_FLAGS = \[(.+)\]/.exec(read('scripts/atelier.js')) ?? []
+  const nodeFlags = flags.split(', ').map((flag) => flag.replaceAll("'", ''))
+  assert.deepEqual(image.command, ['/usr/local/bin/node', ...nodeFlags, '/usr/local/bin/atelier', 'serve'])
   assert.match(read('deploy/docker/atelier'), /^#!\/usr\/local\/bin\/node\n/)
 })
 

@@ -3,9 +3,7 @@ import { randomBytes } from 'node:crypto'
 import type { Command } from 'commander'
 import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
 import type { AccountPage, AccountSummary, AccountWire, EntryWire } from './admin-answers.ts'
-import { addAdminCommand, type Options } from './admin-command.ts'
-import { type AdminClient, textOf } from './connect.ts'
-import { toPairs, toTable } from './layout.ts'
+import { type AdminClient, addAdminCommand, type Options, textOf, toPairs, toTable } from './admin-command.ts'
 
 export function addAccounts(program: Command, terminal: Terminal, finish: Finish): void {
   const accounts = program.command('accounts').description('accounts of the cloud and serverless kinds')

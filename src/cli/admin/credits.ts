@@ -4,9 +4,7 @@ import { readUsdMicros } from '../../config/readers/read-quantity.ts'
 import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
 import { pathOf, showEntries } from './accounts.ts'
 import type { AccountWire, GrantWire, LedgerReportWire } from './admin-answers.ts'
-import { addAdminCommand, type Options } from './admin-command.ts'
-import { type AdminClient, textOf } from './connect.ts'
-import { toPairs, toTable } from './layout.ts'
+import { type AdminClient, addAdminCommand, type Options, textOf, toPairs, toTable } from './admin-command.ts'
 
 export function addCredits(program: Command, terminal: Terminal, finish: Finish): void {
   const credits = program.command('credits').description('credits of accounts')

@@ -3,9 +3,7 @@ import type { Command } from 'commander'
 import { readDurationMs } from '../../config/readers/read-quantity.ts'
 import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
 import type { DeploymentWire } from './admin-answers.ts'
-import { addAdminCommand, type Options } from './admin-command.ts'
-import { type AdminClient, textOf } from './connect.ts'
-import { toPairs, toTable } from './layout.ts'
+import { type AdminClient, addAdminCommand, type Options, textOf, toPairs, toTable } from './admin-command.ts'
 
 const YEAR_MS = 365 * 86_400_000
 

@@ -1,12 +1,18 @@
-/** `atelier keys`: the API keys of accounts. A key is printed once, when it is made. */
+/** `atelier keys` and `atelier workers`: keys of accounts, and of workers that join from other machines. A key is printed once, when it is made. */
 import type { Command } from 'commander'
 import { readDurationMs } from '../../config/readers/read-quantity.ts'
 import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
 import { pathOf } from './accounts.ts'
-import type { KeyWire, ShownKeyWire } from './admin-answers.ts'
-import { addAdminCommand, type CommandParts, type Options } from './admin-command.ts'
-import { type AdminClient, textOf } from './connect.ts'
-import { toPairs, toTable } from './layout.ts'
+import type { KeyWire, ShownKeyWire, ShownWorkerKeyWire, WorkerKeyWire } from './admin-answers.ts'
+import {
+  type AdminClient,
+  addAdminCommand,
+  type CommandParts,
+  type Options,
+  textOf,
+  toPairs,
+  toTable,
+} from './admin-command.ts'
 
 const DAY_MS = 86_400_000
 
@@ -46,10 +52,10 @@ export function addKeys(program: Command, terminal: Terminal, finish: Finish): v
   addRevoke(revoke, '/keys', parts)
 }
 
-export const EXPIRES_OPTION = ['--expires <when>', 'a duration such as 90d, or a date such as 2027-01-01'] as const
+const EXPIRES_OPTION = ['--expires <when>', 'a duration such as 90d, or a date such as 2027-01-01'] as const
 
 /** Revokes one of the keys below a path of the admin API. */
-export function addRevoke(command: Command, path: string, parts: CommandParts): void {
+function addRevoke(command: Command, path: string, parts: CommandParts): void {
   addAdminCommand(
     command.argument('<id>', 'the key’s id'),
     {
@@ -74,7 +80,7 @@ function create(client: AdminClient, options: Options): Promise<ShownKeyWire> {
 }
 
 /** The body of a new key, with the list of what it may do or reach. */
-export function toKeyBody(options: Options, list: 'scopes' | 'pools'): Readonly<Record<string, unknown>> {
+function toKeyBody(options: Options, list: 'scopes' | 'pools'): Readonly<Record<string, unknown>> {
   const [items, name, expires] = [textOf(options, list), textOf(options, 'name'), textOf(options, 'expires')]
   return {
     ...(items !== null && { [list]: items.split(',').map((item) => item.trim()) }),
@@ -113,7 +119,7 @@ function showNew({ text, id, account_id, scopes, expires_at, previous_until }: S
   ])
 }
 
-export function toShownOnce(text: string) {
+function toShownOnce(text: string) {
   return [
     ['key', text],
     ['', 'keep it now: it is shown once and stored nowhere'],
@@ -132,7 +138,7 @@ type ListedKey = Omit<KeyWire, 'account_id' | 'scopes' | 'previous_until'> & {
 }
 
 /** The keys, with a column that says what each of them may do or reach. */
-export function toKeyTable(keys: readonly ListedKey[], column: 'scopes' | 'pools'): string {
+function toKeyTable(keys: readonly ListedKey[], column: 'scopes' | 'pools'): string {
   const rows = keys.map(({ id, name, may, created_at, expires_at, last_used_at, revoked_at }) => [
     id,
     name,
@@ -142,4 +148,62 @@ export function toKeyTable(keys: readonly ListedKey[], column: 'scopes' | 'pools
     last_used_at,
   ])
   return toTable(['id', 'name', column, 'created', 'expires', 'last used'], rows, { empty: 'no keys' })
+}
+
+const KEYS_PATH = '/workers/keys'
+
+export function addWorkerKeys(program: Command, terminal: Terminal, finish: Finish): void {
+  const workers = program.command('workers').description('keys of workers that join from other machines')
+  const parts = { terminal, finish }
+
+  addAdminCommand(
+    workers
+      .command('create')
+      .description('create a key for a worker; it is shown once')
+      .option('--pools <list>', 'whose jobs it may take, comma separated; default: default')
+      .option(
+        '--credentials',
+        'its runs get the credentials that came with their jobs: partner nodes of ComfyUI need them',
+      )
+      .option('--name <text>', 'a name for people, such as that of the machine')
+      .option(...EXPIRES_OPTION),
+    { ask: createWorkerKey, show: showNewWorkerKey },
+    parts,
+  )
+
+  addAdminCommand(
+    workers.command('list').description('list the keys of workers'),
+    { ask: (client) => client.call('GET', KEYS_PATH), show: showWorkerKeys },
+    parts,
+  )
+
+  const revoke = workers
+    .command('revoke')
+    .description('revoke the key of a worker: it is refused from now on, and its jobs go back to the queue')
+  addRevoke(revoke, KEYS_PATH, parts)
+}
+
+function createWorkerKey(client: AdminClient, options: Options): Promise<ShownWorkerKeyWire> {
+  return client.call('POST', KEYS_PATH, {
+    ...toKeyBody(options, 'pools'),
+    ...(options['credentials'] === true && { credentials: true }),
+  })
+}
+
+function showNewWorkerKey({ text, id, pools, credentials, expires_at, takes_workers }: ShownWorkerKeyWire): string {
+  return toPairs([
+    ...toShownOnce(text),
+    ['id', id],
+    ['pools', pools],
+    ['credentials', credentials ? 'its runs get those of their jobs' : 'none'],
+    ['expires', expires_at ?? 'never'],
+    ...(takes_workers ? [] : ([['', 'restart the service: it was started without worker keys']] as const)),
+  ])
+}
+
+function showWorkerKeys({ keys }: { readonly keys: readonly WorkerKeyWire[] }): string {
+  return toKeyTable(
+    keys.map((key) => ({ ...key, may: key.pools })),
+    'pools',
+  )
 }

@@ -1,10 +1,11 @@
 /** Checks of a Postgres database: whether it can be used, what its settings promise, and how it is kept. */
+
+import { inspectBus } from '../../compose/bus/inspect-bus.ts'
 import { type DatabaseFacts, inspectPostgres } from '../../compose/storage/inspect-postgres.ts'
 import type { BusConfig } from '../../config/blocks/bus-config.ts'
 import type { PostgresConfig } from '../../config/blocks/store-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import { type Finding, fail, ok, toReason, warn } from './check.ts'
-import { checkBus } from './check-bus.ts'
 
 const WHAT = 'database'
 // Leases tolerate more; beyond it something is wrong with one of the clocks.
@@ -133,4 +134,30 @@ function checkSecretKey({ secretKeyOpens }: DatabaseFacts): Finding {
   const remedy =
     'set ATELIER_SECRET_KEY to the one of the running processes; when you exchange it, give the former one too, behind the new one and a comma'
   return fail(what, 'it does not open what the database holds sealed', remedy)
+}
+
+const BUS = 'bus'
+
+async function checkBus(
+  config: BusConfig,
+  { secrets, nodes }: { readonly secrets: Secrets; readonly nodes: DatabaseFacts['nodes'] },
+): Promise<Finding[]> {
+  const condition = await inspectBus(config, { secrets, nodes })
+  if (condition === null) return []
+  if (condition.kind === 'nats') {
+    const remedy =
+      'check the address and the credentials; until then changes are found by looking, and previews are missing'
+    const { refusal } = condition
+    if (refusal !== null) return [fail(BUS, `${refusal.fault}; a start is refused`, refusal.remedy)]
+    return [condition.isReached ? ok(BUS, 'NATS answers') : fail(BUS, 'NATS does not answer', remedy)]
+  }
+  const { peers } = condition
+  const unreached = peers.flatMap(({ name, fault }) => (fault === null ? [] : [`${name}: ${fault}`]))
+  if (unreached.length === 0) {
+    const says = peers.length === 0 ? 'no process runs now' : `all ${peers.length} processes are reached from here`
+    return [ok(BUS, says)]
+  }
+  const remedy =
+    'set advertise and internalPort there, and let the processes reach each other; until then previews of its jobs are missing elsewhere'
+  return unreached.map((says) => warn(BUS, says, remedy))
 }

@@ -2,14 +2,13 @@
 import path from 'node:path'
 import type { Command } from 'commander'
 import { readBytes, TIB } from '../../config/readers/read-quantity.ts'
-import { askServer } from '../server/ask-server.ts'
-import { addServerFlags } from '../server/server-flags.ts'
+import { addServerFlags, askServer } from '../server/server-flags.ts'
 import { CommandError, EXIT, type Finish, type Terminal } from '../terminal.ts'
 import { type ImportTarget, importComfy, PARTS } from './import-comfyui.ts'
 import { importProxy } from './import-proxy.ts'
-import { createImportReport } from './import-report.ts'
 import { openSavedWorkflows } from './saved-workflows.ts'
 import { openServiceFiles } from './service-files.ts'
+import { createImportReport } from './walk-folder.ts'
 
 type Options = Readonly<Record<string, unknown>>
 

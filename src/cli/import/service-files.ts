@@ -7,10 +7,9 @@ import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { RefusedError, type RunClient } from '../server/client.ts'
-import { hashFile } from '../server/hash-file.ts'
 import { toFields } from '../server/job-answers.ts'
-import type { Placed } from './import-report.ts'
-import { toReadFailure } from './walk-folder.ts'
+import { hashFile } from '../server/resumable-upload.ts'
+import { type Placed, toReadFailure } from './walk-folder.ts'
 
 export interface PlaceOptions {
   /** Only says what it would do. */

@@ -2,17 +2,18 @@
  * `atelier convert FILE`: prints the graph in API format of a workflow as the editor saves it, or of a file that carries one. The
  * classes are those of a server's engines, or with `--local` those of the engine that is built in.
  */
+
 import { writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { Command } from 'commander'
 import { type NodeCatalog, readCatalog } from '../../../engine/index.ts'
-import { type JsonValue, NumberText } from '../../../lib/json/lossless-json.ts'
+import { type JsonObject, type JsonValue, NumberText } from '../../../lib/json/lossless-json.ts'
+import { convertLocally } from '../../compose/local-conversion.ts'
 import { createRunClient, RefusedError, UnreachableError } from '../server/client.ts'
+import { type Conversion, printFindings, toErrorLines } from '../server/job-answers.ts'
 import { addServerFlags, readServer } from '../server/server-flags.ts'
 import { loadFromCommandLine } from '../setting-flags.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal, toPrintable } from '../terminal.ts'
-import { type Conversion, printFindings } from './conversion.ts'
-import { convertHere } from './convert-here.ts'
 import { readWorkflowFile } from './workflow-file.ts'
 
 export function addConvert(program: Command, terminal: Terminal, finish: Finish): void {
@@ -79,4 +80,23 @@ function toText(value: JsonValue): string {
     return each instanceof NumberText ? raw.rawJSON(each.text) : each
   }
   return JSON.stringify(value, keep, 2)
+}
+
+export async function convertHere(content: JsonObject, catalog: NodeCatalog): Promise<Conversion> {
+  const result = await convertLocally(content, catalog)
+  if (result.kind === 'refused') {
+    const { message, nodeErrors } = result
+    const body = { error: { code: 'invalid_workflow', message, details: { node_errors: nodeErrors } } }
+    throw new RefusedError(422, toErrorLines(body, 422), null)
+  }
+  const { workflow, warnings, parameters, missing } = result.file
+  return {
+    workflow,
+    warnings: warnings.map(({ nodeId, input, message }) => ({ node_id: nodeId, input, message })),
+    parameters: parameters.map(({ nodeId, ...rest }) => ({ ...rest, node_id: nodeId }) as JsonObject),
+    missing: {
+      classes: missing.classes.map(({ classType, nodeIds }) => ({ class_type: classType, node_ids: [...nodeIds] })),
+      weights: missing.weights.map(({ name, nodeId, input }) => ({ name, node_id: nodeId, input })),
+    } satisfies Record<string, JsonValue>,
+  }
 }

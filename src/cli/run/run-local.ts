@@ -9,7 +9,7 @@ import { describeError, type JobErrorView, toErrorLines } from '../server/job-an
 import { prepareWorkflow, type RunContext, type RunRequest } from '../server/request.ts'
 import { loadFromCommandLine } from '../setting-flags.ts'
 import { CommandError, EXIT, printLine, type Terminal, toPrintable } from '../terminal.ts'
-import { convertHere } from './convert-here.ts'
+import { convertHere } from './convert.ts'
 import type { RunDisplay } from './display.ts'
 import { saveNewFile } from './save-outputs.ts'
 

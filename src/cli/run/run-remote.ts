@@ -5,7 +5,7 @@ import { type ClientOptions, createRunClient, type RunClient, UnreachableError }
 import { describeError, type JobView, type OutputView } from '../server/job-answers.ts'
 import { prepareWorkflow, type RunContext, type RunRequest } from '../server/request.ts'
 import { CommandError, EXIT, printLine, type Terminal, toPrintable } from '../terminal.ts'
-import { followJob } from './follow.ts'
+import { followJob } from './display.ts'
 import { saveOutput } from './save-outputs.ts'
 
 /** The whole run on a server; returns the exit code. */

@@ -9,8 +9,7 @@ import { settlesWithin } from '../../../lib/waiting/sleep.ts'
 import type { App } from '../../app.ts'
 import type { Config } from '../../config/config.ts'
 import { addSettingFlags, loadFromCommandLine } from '../setting-flags.ts'
-import { CommandError, EXIT, exitOfStore, type Finish, printLine, type Terminal } from '../terminal.ts'
-import { readVersion } from '../version.ts'
+import { CommandError, EXIT, exitOfStore, type Finish, printLine, readVersion, type Terminal } from '../terminal.ts'
 import { openLog } from './open-log.ts'
 
 const END_START_WITHIN_MS = 2000

@@ -13,9 +13,8 @@ import {
   stringifyLosslessJson,
 } from '../../../lib/json/lossless-json.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
-import { type Conversion, readConversion } from '../run/conversion.ts'
 import { CommandError, EXIT, toPrintable } from '../terminal.ts'
-import { type JobView, readJob, toErrorLines, toFields } from './job-answers.ts'
+import { type Conversion, type JobView, readConversion, readJob, toErrorLines, toFields } from './job-answers.ts'
 import { RESUMABLE_FROM_BYTES, sendResumable } from './resumable-upload.ts'
 
 export interface ClientOptions {

@@ -1,11 +1,11 @@
 /** What `run` was asked to do, and the workflow with its inputs filled in. */
 import type { JsonObject, JsonValue } from '../../../lib/json/lossless-json.ts'
-import { type Convert, printFindings } from '../run/conversion.ts'
 import type { RunDisplay } from '../run/display.ts'
 import { readWorkflowFile } from '../run/workflow-file.ts'
 import { readInput, type WorkflowInput, withInputs } from '../run/workflow-inputs.ts'
 import type { Terminal } from '../terminal.ts'
 import type { ClientOptions } from './client.ts'
+import { type Convert, printFindings } from './job-answers.ts'
 
 export interface RunRequest {
   /** The workflow file. */

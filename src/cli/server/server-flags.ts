@@ -3,8 +3,15 @@ import type { Command } from 'commander'
 import { findService } from '../../compose/process/service-file.ts'
 import { ENV, OTHER_ENV } from '../../config/env.ts'
 import { loadFromCommandLine } from '../setting-flags.ts'
-import { CommandError, EXIT, type Terminal } from '../terminal.ts'
-import { type ClientOptions, readBaseUrl } from './client.ts'
+import { CommandError, EXIT, printLine, type Terminal } from '../terminal.ts'
+import {
+  type ClientOptions,
+  createRunClient,
+  RefusedError,
+  type RunClient,
+  readBaseUrl,
+  UnreachableError,
+} from './client.ts'
 
 const DEFAULT_BASE_URL = 'http://127.0.0.1:8189'
 const SERVER_FLAGS = { baseUrl: '--base-url', dataDir: '--data-dir', token: '--token' }
@@ -46,4 +53,23 @@ function findByFolder(dataDir: string | null, terminal: Terminal): string | null
   if (service.state === 'running') return service.address.baseUrl
   const reason = service.state === 'unusable' ? service.message : `no service answers for ${config.dataDirectory}`
   throw new CommandError(`${reason}; start one with: atelier serve --data-dir ${dataDir}`, EXIT.unreachable)
+}
+
+export async function askServer(
+  options: Readonly<Record<string, unknown>>,
+  terminal: Terminal,
+  ask: (client: RunClient) => Promise<number>,
+): Promise<number> {
+  const server = readServer(options, terminal)
+  if (server === null) throw new CommandError('this needs a server; name one with --base-url', EXIT.usage)
+  try {
+    return await ask(createRunClient(server))
+  } catch (error) {
+    if (error instanceof RefusedError) {
+      for (const line of error.lines) printLine(terminal.stderr, line)
+      return EXIT.failed
+    }
+    if (!(error instanceof UnreachableError)) throw error
+    throw new CommandError(`${error.message}; is the server running? (--base-url)`, EXIT.unreachable)
+  }
 }

@@ -1,10 +1,9 @@
 /** `atelier weights`: which engine of a service has which files of weights; and for operators, putting and removing them. */
 import type { Command } from 'commander'
-import { toTable } from '../admin/layout.ts'
-import { askServer } from '../server/ask-server.ts'
+import { toTable } from '../admin/admin-command.ts'
 import { type RunClient, UnreachableError } from '../server/client.ts'
 import { toFields } from '../server/job-answers.ts'
-import { addServerFlags } from '../server/server-flags.ts'
+import { addServerFlags, askServer } from '../server/server-flags.ts'
 import { EXIT, type Finish, printLine, type Terminal, toPrintable } from '../terminal.ts'
 import { addWeightChanges } from './change-weights.ts'
 

@@ -85,7 +85,7 @@ export function readMountPrefix(text: string): string {
 }
 
 /** An address or a range of addresses. */
-export interface Cidr {
+interface Cidr {
   readonly address: string
   readonly prefixBits: number
   readonly family: 'ipv4' | 'ipv6'

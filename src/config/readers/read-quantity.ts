@@ -17,7 +17,7 @@ interface CountBounds extends Bounds {
 export const SECOND = 1000
 export const DAY = 86_400_000
 export const YEAR = 365 * DAY
-export const KIB = 2 ** 10
+const KIB = 2 ** 10
 export const MIB = 2 ** 20
 export const GIB = 2 ** 30
 export const TIB = 2 ** 40

@@ -14,9 +14,7 @@ function readDomain(text: string): string {
   throw new Error('is not a domain; give for example example.com, without "run." and without a port')
 }
 
-export type PoolHook =
-  | { readonly kind: 'webhook'; readonly url: string }
-  | { readonly kind: 'command'; readonly path: string }
+type PoolHook = { readonly kind: 'webhook'; readonly url: string } | { readonly kind: 'command'; readonly path: string }
 
 function readPoolHook(text: string): PoolHook {
   if (/^https?:\/\//i.test(text) && URL.canParse(text)) return { kind: 'webhook', url: text }

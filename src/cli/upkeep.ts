@@ -1,9 +1,7 @@
-/**
- * `atelier migrate`: brings the data folder or the database to this version's schema, or with `--dry-run` lists what is pending.
- * With `--contract` it also takes away what only older versions need, once none of them runs.
- */
+/** `atelier migrate` and `atelier verify`: bring the schema of a store up to date, and read everything in it for damage. */
 import type { Command } from 'commander'
 import { type MigrationStatus, migrateStore } from '../compose/storage/migrate-store.ts'
+import { type DataFault, hasData, verifyData } from '../compose/storage/verify-data.ts'
 import type { Config, LoadedConfig } from '../config/config.ts'
 import { addSettingFlags, loadFromCommandLine } from './setting-flags.ts'
 import { CommandError, EXIT, exitOfStore, type Finish, printLine, type Terminal } from './terminal.ts'
@@ -55,4 +53,36 @@ function toReport(name: string, before: MigrationStatus, after: MigrationStatus)
   ]
   const state = lines.length === 0 ? `is up to date (${after.applied.length} applied)` : 'changes:'
   return [`${name} ${state}`, ...lines].join('\n')
+}
+
+const WORDS: Readonly<Record<DataFault['kind'], string>> = {
+  database: 'database  ',
+  damaged: 'damaged   ',
+  missing: 'missing   ',
+}
+
+export function addVerify(program: Command, terminal: Terminal, finish: Finish): void {
+  const command = program
+    .command('verify')
+    .description('read the whole data folder, also beside a running service, and say what is damaged or missing')
+    .option(
+      '--set-aside',
+      'move damaged files to blobs/damaged and remove damaged small outputs: the same bytes, sent again, then mend them',
+    )
+  addSettingFlags(command, ['dataDir', 'database', 'databasePasswordFile', 'blobs', 'blobsKeysFile']).action(
+    async (options: Record<string, unknown>) => {
+      const { config, secrets } = loadFromCommandLine(options, terminal, { isForUpkeep: true })
+      if (!hasData(config)) throw new CommandError(`there is no database in ${config.dataDirectory}`, EXIT.usage)
+      const { files, bytes, faults } = await verifyData(config, { secrets, setAside: options['setAside'] === true })
+      for (const { kind, what } of faults) printLine(terminal.stdout, `${WORDS[kind]}${what}`)
+      const read = `${files} files, ${(bytes / 2 ** 20).toFixed(1)} MiB read`
+      printLine(terminal.stdout, `${read}: ${toVerdict(faults.length)}`)
+      finish(faults.length === 0 ? EXIT.ok : EXIT.failed)
+    },
+  )
+}
+
+function toVerdict(count: number): string {
+  if (count === 0) return 'all is well'
+  return count === 1 ? 'one fault' : `${count} faults`
 }

@@ -1,0 +1,114 @@
+/** `atelier engines`, `nodes` and `jobs`: what an operator sees of a running service, and can do with a job of any account. */
+import type { Command } from 'commander'
+import type { Finish, Terminal } from '../terminal.ts'
+import type { NodeWire } from './admin-answers.ts'
+import { addAdminCommand, toPairs, toTable } from './admin-command.ts'
+
+interface EngineWire {
+  readonly id: string
+  readonly state: string
+  readonly reason: string | null
+  readonly running: number
+  readonly concurrency: number
+  readonly node_classes: number
+  readonly weights: number
+  readonly jobs: number
+  readonly failures: number
+}
+
+export function addEngines(program: Command, terminal: Terminal, finish: Finish): void {
+  addAdminCommand<{ readonly engines: readonly EngineWire[] }>(
+    program
+      .command('engines')
+      .description('the engines of a service: state and its reason, jobs, node classes and weights')
+      .option(
+        '--refresh',
+        'ask them first what they can run: files that were just put on a server are known afterwards',
+      ),
+    {
+      ask: (client, { refresh }) =>
+        refresh === true ? client.call('POST', '/engine-catalog/refresh') : client.call('GET', '/engines'),
+      show: ({ engines }) => showEngines(engines),
+    },
+    { terminal, finish },
+  )
+}
+
+function showEngines(engines: readonly EngineWire[]): string {
+  const rows = engines.map((engine) => [
+    engine.id,
+    engine.state,
+    `${engine.running}/${engine.concurrency}`,
+    String(engine.jobs),
+    String(engine.failures),
+    String(engine.node_classes),
+    String(engine.weights),
+    engine.reason,
+  ])
+  return toTable(['engine', 'state', 'running', 'jobs', 'failures', 'classes', 'weights', 'reason'], rows, {
+    empty: 'no engine is known; start one with: atelier serve',
+  })
+}
+
+export function addNodes(program: Command, terminal: Terminal, finish: Finish): void {
+  addAdminCommand<{ readonly nodes: readonly NodeWire[] }>(
+    program
+      .command('nodes')
+      .description('the processes of a service: role, address, when last seen, and what each holds'),
+    { ask: (client) => client.call('GET', '/nodes'), show: ({ nodes }) => showNodes(nodes, Date.now()) },
+    { terminal, finish },
+  )
+}
+
+const SHORT_ID = 8
+
+function showNodes(nodes: readonly NodeWire[], nowMs: number): string {
+  const rows = nodes.map(({ id, state, role, version, host, url, seen_at, workers, holds }) => [
+    id.slice(0, SHORT_ID),
+    state,
+    role,
+    version,
+    host,
+    url,
+    `${Math.max(0, Math.round((nowMs - Date.parse(seen_at)) / 1000))} s ago`,
+    Object.entries(workers)
+      .filter(([, count]) => count > 0)
+      .map(([pool, count]) => `${pool} ${count}`),
+    toHeld(holds),
+  ])
+  return toTable(['node', 'state', 'role', 'version', 'host', 'address', 'seen', 'workers', 'holds'], rows, {
+    empty: 'no process is known; start one with: atelier serve',
+  })
+}
+
+function toHeld({ jobs, calls, engines, chores }: NodeWire['holds']): string[] {
+  return [
+    ...(jobs > 0 ? [`${jobs} jobs`] : []),
+    ...(calls > 0 ? [`${calls} calls`] : []),
+    ...(engines.length > 0 ? [`engines ${engines.join(' ')}`] : []),
+    ...chores,
+  ]
+}
+
+interface JobStateWire {
+  readonly id: string
+  readonly account_id: string
+  readonly status: string
+}
+
+export function addJobs(program: Command, terminal: Terminal, finish: Finish): void {
+  const jobs = program.command('jobs').description('jobs of any account, on a running service')
+  addAdminCommand<JobStateWire>(
+    jobs.command('cancel').description('cancel a job, whoever owns it').argument('<id>', 'the job'),
+    {
+      ask: (client, _options, [id]) => client.call('POST', `/jobs/${encodeURIComponent(id ?? '')}/cancel`),
+      show: ({ id, account_id, status }) =>
+        toPairs([
+          ['job', id],
+          ['account', account_id],
+          ['status', status],
+        ]),
+    },
+    { terminal, finish },
+  )
+}
