@@ -33,7 +33,7 @@ const calls = ['test/adapters/store/sqlite/call-store.test.ts']
 const keys = ['src/domain/idempotency/idempotency-key.test.ts']
 const addresses = ['test/domain/assets/signed-url.test.ts']
 const tokens = ['src/domain/models/partner/run-tokens.test.ts']
-const webhooks = ['src/domain/webhooks/webhook-secrets.test.ts']
+const webhooks = ['src/domain/webhooks/job-hooks.test.ts']
 const receipts = ['src/domain/workers/output-receipts.test.ts']
 const cursors = ['src/surfaces/kit/cursor.test.ts']
 
@@ -414,7 +414,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     area: 'signatures',
     fault: 'the former secret of a webhook signs for ever',
-    in: 'src/domain/webhooks/webhook-secrets.ts',
+    in: 'src/domain/webhooks/job-hooks.ts',
     find: ' && previousUntil > now',
     replace: '',
     tests: webhooks,

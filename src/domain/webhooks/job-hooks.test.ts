@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createSealer } from '../../../lib/sealer.ts'
-import { createWebhookSecrets } from './webhook-secrets.ts'
+import { createWebhookSecrets } from './job-hooks.ts'
 
 const NOW = new Date('2026-01-01T00:00:00Z')
 const ROOTS = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
