@@ -3,29 +3,32 @@
  * dependencies and returns one object that closes them in the reverse order. Tests can override single parts.
  */
 
+import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
-import { toBusGauges } from './compose/metrics/bus-gauges.ts'
+import { sleep } from '../lib/waiting/sleep.ts'
+import { sweepLeftOverBytes } from './compose/asset-actions.ts'
 import { openMetrics } from './compose/metrics/open-metrics.ts'
-import { watchGauges } from './compose/metrics/watch-gauges.ts'
+import { toBusGauges, watchGauges } from './compose/metrics/watch-gauges.ts'
 import { openTracing } from './compose/open-tracing.ts'
-import { awaitEndOfStart } from './compose/process/end-of-start.ts'
-import { createReadiness } from './compose/readiness.ts'
+import { awaitEndOfStart } from './compose/process/runtime.ts'
+import type { ServiceNodeParts } from './compose/process/service-node.ts'
+import { createReadiness, type Readiness } from './compose/readiness.ts'
 import { PARTS_OF } from './compose/roles.ts'
 import type { ReloadOutcome } from './compose/router/open-models.ts'
-import { drainInOrder } from './compose/start/drain-order.ts'
+import type { Router } from './compose/router/open-router.ts'
+import type { OpenedJobs } from './compose/start/open-jobs.ts'
 import { openService, type ServiceOverrides } from './compose/start/open-service.ts'
-import { sweepLeftOverBytes } from './compose/storage/left-over-bytes.ts'
-import { createStoreProbe } from './compose/storage/store-probe.ts'
+import { createStoreProbe } from './compose/storage/open-store.ts'
 import type { Config } from './config/config.ts'
 import type { Secrets } from './config/secrets.ts'
 import type { Engine } from './domain/engine/engine-port.ts'
 import type { Fleet } from './domain/engine/fleet/fleet.ts'
 import type { Store } from './domain/store.ts'
-import type { HttpOverrides } from './http-parts.ts'
-import { openHealthOnly } from './open-health.ts'
-import { openHttp } from './open-http.ts'
-import type { DeclaredRoute } from './surfaces/kit/guards/rights.ts'
-import { errorTypeOf } from './surfaces/router-v2/router-error-types.ts'
+import { openHealthOnly } from './listeners/health.ts'
+import type { HttpOverrides } from './listeners/http-parts.ts'
+import { openHttp } from './listeners/open-http.ts'
+import type { DeclaredRoute } from './surfaces/kit/guards/routes.ts'
+import { errorTypeOf } from './surfaces/router-v2/router-errors.ts'
 
 export interface AppOverrides extends ServiceOverrides, HttpOverrides {}
 
@@ -143,4 +146,32 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     drain: () => drainInOrder(config, { readiness, node, running, router, http, clock }),
     [Symbol.asyncDispose]: () => closing.disposeAsync(),
   }
+}
+
+/** The order in which a process ends its work: it says so, stops taking work, finishes what runs, and closes its streams. */
+interface DrainParts {
+  readonly readiness: Pick<Readiness, 'drain'>
+  readonly node: Pick<ServiceNodeParts, 'drain'>
+  readonly running: OpenedJobs
+  readonly router: Pick<Router, 'drain'>
+  readonly http: { close(): Promise<void> }
+  readonly clock: Clock
+}
+
+async function drainInOrder(config: Config, parts: DrainParts): Promise<void> {
+  const { readiness, node, running, router, http, clock } = parts
+  const { drainDelayMs, drainTimeoutMs } = config.jobs
+  readiness.drain()
+  node.drain()
+  // Proxies go on sending requests until they have seen that this process is not ready any more.
+  await sleep(drainDelayMs)
+  const deadline = new Date(clock.now().getTime() + drainTimeoutMs)
+  // If nothing runs here that a client could be waiting for, streams end at once so that clients reconnect elsewhere.
+  const closed = PARTS_OF[config.role].engines ? null : http.close()
+  await Promise.all([
+    running.jobs.worker.drain({ deadline }),
+    running.pools?.drain({ deadline }),
+    router.drain(drainTimeoutMs),
+  ])
+  await (closed ?? http.close())
 }

@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream'
 import { openBlake3 } from '../../lib/files/blake3.ts'
 import { silentLog } from '../../lib/log.ts'
 import { openFsBlobs } from '../../src/adapters/blobs/fs/fs-blobs.ts'
-import { createMinorGc } from '../../src/compose/process/minor-gc.ts'
+import { createMinorGc } from '../../src/compose/process/runtime.ts'
 import { listenForParent, readSettings } from '../kit/server-child.ts'
 
 readSettings()

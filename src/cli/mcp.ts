@@ -24,7 +24,7 @@ async function serve(options: Record<string, unknown>, terminal: Terminal): Prom
   const stop = new AbortController()
   const release = terminal.onSignal(() => stop.abort())
   // The service's own code is not needed by any other command of this kind.
-  const { serveAgentOverStdio } = await import('../agent-stdio.ts')
+  const { serveAgentOverStdio } = await import('../listeners/agent-stdio.ts')
   try {
     const isServed = await serveAgentOverStdio({
       server,

@@ -1,7 +1,7 @@
 /** `atelier models lint|list`: checks folders of model files, and lists the models that a service with these settings would have. */
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import { type InspectedCatalog, inspectCatalog } from '../compose/router/inspect-catalog.ts'
+import { type InspectedCatalog, inspectCatalog } from '../compose/router/open-models.ts'
 import { addSettingFlags, loadFromCommandLine } from './setting-flags.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal, toPrintable } from './terminal.ts'
 

@@ -104,3 +104,25 @@ const MAX_PICTURE_PIXELS = 67_108_864
 export function openPictures(): Pictures {
   return openSharpPictures({ maxPixels: MAX_PICTURE_PIXELS })
 }
+
+/** Removes bytes that a crash left without a record. Runs once per start, in the background. */
+export function sweepLeftOverBytes({ sweepOrphans }: Pick<AssetActions, 'sweepOrphans'>, log: Log): AsyncDisposable {
+  const ending = new AbortController()
+  const swept = sweep()
+
+  async function sweep(): Promise<void> {
+    try {
+      const removed = await sweepOrphans({ signal: ending.signal })
+      if (removed > 0) log.info({ removed }, 'removed bytes that a crash had left behind')
+    } catch (error) {
+      log.warn({ err: error }, 'left-over bytes could not be swept; the next start tries again')
+    }
+  }
+
+  return {
+    async [Symbol.asyncDispose]() {
+      ending.abort()
+      await swept
+    },
+  }
+}

@@ -6,16 +6,29 @@ import { readFile, stat } from 'node:fs/promises'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
 import type { AccountsConfig, JwtConfig } from '../config/blocks/accounts-config.ts'
+import type { Config } from '../config/config.ts'
 import { ConfigError } from '../config/config-error.ts'
+import type { Secrets } from '../config/secrets.ts'
+import { LOCAL_ACCOUNT_ID } from '../domain/accounts/account.ts'
 import { type Accounts, openAccounts } from '../domain/accounts/accounts.ts'
 import { createCallers, type VerifyToken } from '../domain/accounts/authenticate.ts'
-import type { Authenticate, Caller, CredentialProofs, IsWelcome } from '../domain/accounts/caller.ts'
+import {
+  type Authenticate,
+  type Caller,
+  type CredentialProofs,
+  createLocalProofs,
+  type IsWelcome,
+} from '../domain/accounts/caller.ts'
 import { type ApiKeys, createApiKeys } from '../domain/accounts/keys/api-keys.ts'
 import { type KeyRing, openKeyRing } from '../domain/accounts/keys/key-ring.ts'
 import { readTiers } from '../domain/accounts/limits/read-limits.ts'
 import { type AccountLimits, DEFAULT_TIERS, mustHaveSubscription } from '../domain/accounts/limits/tiers.ts'
+import { createSessions } from '../domain/accounts/sessions.ts'
+import { createSignIn, type SignIn } from '../domain/accounts/sign-in.ts'
+import type { SigningKey } from '../domain/assets/signed-url.ts'
 import { FREE, type PoolPrice, readPrices } from '../domain/credits/prices.ts'
 import { createRateLimiter, type RateLimiter } from '../domain/credits/rate-limit.ts'
+import { DEFAULT_POOL } from '../domain/deployments/deployment.ts'
 import { ServiceError } from '../domain/errors.ts'
 import type { FollowedDirectory } from '../domain/events/follow-directories.ts'
 import type { Chore } from '../domain/jobs/sweeps/housekeeping.ts'
@@ -220,4 +233,45 @@ function createTiersChore(path: string | null, { accounts, log }: { accounts: Ac
       },
     },
   ]
+}
+
+/** What the console needs of the service: signing in, and how the account that is signed in stands. */
+interface SignInParts {
+  readonly store: Store
+  readonly secrets: Secrets
+  /** null: the local kind. */
+  readonly shared: SharedAccounts | null
+  readonly identify: Authenticate
+  readonly signingKeys: readonly SigningKey[]
+  readonly clock: Clock
+}
+
+export function openSignIn({ store, secrets, shared, identify, signingKeys, clock }: SignInParts): SignIn {
+  return createSignIn({
+    sessions: createSessions({ secrets: signingKeys.map(({ secret }) => secret), epochs: store, clock }),
+    identify,
+    proofs: shared === null ? createLocalProofs(secrets.token?.reveal() ?? null) : shared.proofs,
+    adminToken: secrets.adminToken?.reveal() ?? null,
+    clock,
+  })
+}
+
+/** How an account stands, for the page's first line. */
+export function createStandingOf(config: Config, store: Store, shared: SharedAccounts | null) {
+  return async ({ accountId }: Caller) => {
+    const [use, balance] = await Promise.all([store.accounts.findUse(accountId), store.ledger.balance(accountId)])
+    const record = shared?.accounts.find(accountId) ?? null
+    const limits = shared?.limitsOf(accountId) ?? null
+    return {
+      id: accountId,
+      name: record?.name ?? (accountId === LOCAL_ACCOUNT_ID ? 'local' : accountId),
+      tier: record?.tier ?? null,
+      running: use?.running ?? 0,
+      queued: use?.queued ?? 0,
+      maxRunning: limits?.concurrentJobs ?? null,
+      maxQueued: limits?.queuedJobs ?? config.jobs.maxQueued,
+      jobPrice: shared?.priceFor(accountId, DEFAULT_POOL) ?? null,
+      credit: balance === null ? null : { available: balance.available, held: balance.held },
+    }
+  }
 }

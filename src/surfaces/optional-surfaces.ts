@@ -4,9 +4,8 @@
  * compiles and runs without it.
  */
 import { existsSync } from 'node:fs'
-import type { ServeAgent } from './kit/parts/agent-connection.ts'
-import type { CreateSurface, SurfaceParts } from './kit/parts/surface-parts.ts'
 import type { Surface } from './kit/surface.ts'
+import type { CreateSurface, ServeAgent, SurfaceParts } from './kit/surface-parts.ts'
 
 const FOLDERS = ['legacy-v1', 'console', 'partner-nodes', 'mcp'] as const
 type OptionalSurface = (typeof FOLDERS)[number]

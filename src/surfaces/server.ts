@@ -7,17 +7,19 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import fastify, { type FastifyInstance } from 'fastify'
 import type { BodyMemory } from './kit/bodies/body-memory.ts'
-import { prepareDrain } from './kit/connections/drain.ts'
-import { answerHalfClosed } from './kit/connections/half-closed.ts'
-import { answerBrokenRequests, writeAnswer } from './kit/connections/raw-answer.ts'
-import { createShouldUpgrade, routeUpgrades } from './kit/connections/upgrades.ts'
-import type { RouteDeployment } from './kit/guards/deployment-address.ts'
+import {
+  answerBrokenRequests,
+  answerHalfClosed,
+  createShouldUpgrade,
+  prepareDrain,
+  routeUpgrades,
+  writeAnswer,
+} from './kit/connections/raw-connections.ts'
+import type { RouteDeployment } from './kit/guards/addresses.ts'
 import type { Gate } from './kit/guards/gate.ts'
-import { guardRequests } from './kit/guards/guard-hooks.ts'
-import { type DeclaredRoute, watchRoutes } from './kit/guards/rights.ts'
-import { requestIdOf, routeOf } from './kit/request-identity.ts'
-import { pathOf } from './kit/request-url.ts'
-import { isStreamSocket } from './kit/streams/event-stream.ts'
+import { type DeclaredRoute, guardRequests, watchRoutes } from './kit/guards/routes.ts'
+import { pathOf, requestIdOf, routeOf } from './kit/request.ts'
+import { isStreamSocket } from './kit/streams/sse.ts'
 import { type AnswerError, mount, type Surface, type UpgradeRoute } from './kit/surface.ts'
 import type { TraceRequest } from './kit/tracing.ts'
 

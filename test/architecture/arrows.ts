@@ -8,6 +8,7 @@ export type Layer =
   | 'bin'
   | 'cli'
   | 'app'
+  | 'listeners'
   | 'compose'
   | 'config'
   | 'surfaces'
@@ -20,8 +21,9 @@ export type Layer =
 
 const MAY_IMPORT: Record<Layer, readonly Layer[]> = {
   bin: ['cli'],
-  cli: ['app', 'compose', 'config', 'engine door', 'graph', 'lib'],
-  app: ['compose', 'surfaces', 'domain', 'config', 'graph', 'lib'],
+  cli: ['app', 'listeners', 'compose', 'config', 'engine door', 'graph', 'lib'],
+  app: ['listeners', 'compose', 'surfaces', 'domain', 'config', 'graph', 'lib'],
+  listeners: ['compose', 'surfaces', 'domain', 'config', 'graph', 'lib'],
   compose: ['adapters', 'domain', 'config', 'graph', 'lib'],
   config: ['lib'],
   surfaces: ['domain', 'graph', 'lib'],
@@ -54,12 +56,10 @@ const ALLOWED_NEIGHBOURS: Readonly<Record<string, string>> = {
 export function layerOf(file: string): Layer | null {
   if (file === 'engine/index.ts') return 'engine door'
   if (file.startsWith('engine/graph/')) return 'graph'
-  const [house, first, ...rest] = file.split('/')
+  const [house, first] = file.split('/')
   if (house === 'engine' || house === 'lib') return house
   if (house !== 'src' || first === undefined) return null
-  // The composition root may be cut into several files beside app.ts.
-  const isRoot = rest.length === 0 && first !== 'bin.ts'
-  const name = isRoot ? 'app' : first.replace(/\.ts$/, '')
+  const name = first.replace(/\.ts$/, '')
   return Object.hasOwn(MAY_IMPORT, name) ? (name as Layer) : null
 }
 

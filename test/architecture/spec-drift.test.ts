@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { test } from 'node:test'
-import { ROUTER_ERROR_TYPES } from '../../src/surfaces/router-v2/router-error-types.ts'
+import { ROUTER_ERROR_TYPES } from '../../src/surfaces/router-v2/router-errors.ts'
 import { project, readJson } from './sources.ts'
 
 interface Operation {
@@ -23,9 +23,9 @@ function operationIds(spec: OpenApi): string[] {
   )
 }
 
-/** The names of the functions that register an operation's route: files hold the operations of one resource. */
+/** The names of the functions that register an operation's route: files hold the operations of one resource, small surfaces theirs in `index.ts`. */
 function registeredOperations(folder: string): string[] {
-  return globSync(`${folder}/operations/**/*.ts`, { cwd: project })
+  return globSync(`${folder}/{index.ts,operations/**/*.ts}`, { cwd: project })
     .filter((file) => !file.endsWith('.test.ts'))
     .flatMap((file) => {
       const text = readFileSync(path.join(project, file), 'utf8')

@@ -106,7 +106,7 @@ function settingsOf({ config, dataDir, database, databasePasswordFile, tiers }: 
 
 async function openStored(loaded: LoadedConfig): Promise<AdminClient> {
   // Loaded only here: commands that talk to a running service start faster.
-  const { openOfflineAdmin } = await import('../../offline-admin.ts')
+  const { openOfflineAdmin } = await import('../../listeners/offline-admin.ts')
   const place = loaded.config.store.kind === 'postgres' ? 'database' : 'data folder'
   const actor = `${userInfo().username} at the ${place}`
   const offline = await openOfflineAdmin(loaded, { actor, version: readVersion(), log: silentLog })

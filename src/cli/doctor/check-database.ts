@@ -1,7 +1,7 @@
 /** Checks of a Postgres database: whether it can be used, what its settings promise, and how it is kept. */
 
 import { inspectBus } from '../../compose/bus/inspect-bus.ts'
-import { type DatabaseFacts, inspectPostgres } from '../../compose/storage/inspect-postgres.ts'
+import { type DatabaseFacts, inspectPostgres } from '../../compose/storage/inspect-storage.ts'
 import type { BusConfig } from '../../config/blocks/bus-config.ts'
 import type { PostgresConfig } from '../../config/blocks/store-config.ts'
 import type { Secrets } from '../../config/secrets.ts'

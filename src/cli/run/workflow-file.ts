@@ -3,7 +3,7 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import path from 'node:path'
 import type { ByteSource } from '../../../lib/files/embedded/byte-source.ts'
 import { isJsonObject, type JsonObject, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
-import { readCarriedTexts } from '../../compose/local-conversion.ts'
+import { readCarriedTexts } from '../../compose/local-run.ts'
 import { CommandError, EXIT, toPrintable } from '../terminal.ts'
 
 // Far above any workflow; a video is not read as text by mistake.

@@ -30,7 +30,7 @@ export async function serve(options: Readonly<Record<string, unknown>>, terminal
   const stop = listenForStop(terminal)
   try {
     // Loaded only here, so that other commands start faster and the doctor works where a native module does not load.
-    const { beginStore } = await import('../../compose/storage/begin-store.ts')
+    const { beginStore } = await import('../../compose/storage/open-store.ts')
     const begun = beginStore(config, secrets, log)
     const { startApp } = await import('../../app.ts')
     const starting = startApp(config, secrets, { log, version: readVersion(), ...begun })

@@ -3,11 +3,11 @@
  * that mean something for such a process; the environment and the config file may hold every setting, as for `serve`.
  */
 import type { Command } from 'commander'
+import type { JoinedWorker } from '../../compose/joined-worker.ts'
 import { loadConfig } from '../../config/config.ts'
 import { OTHER_ENV } from '../../config/env.ts'
 import { isMeantForJoined, type JoinConfig, type JoinFlags, readJoin } from '../../config/join-config.ts'
 import { isInGroup, SETTING_NAMES, type SettingGroup, type SettingName } from '../../config/settings/settings.ts'
-import type { JoinedWorker } from '../../joined-worker.ts'
 import { addSettingFlags } from '../setting-flags.ts'
 import { CommandError, EXIT, type Finish, printLine, readVersion, type Terminal } from '../terminal.ts'
 import { openLog } from './open-log.ts'
@@ -79,7 +79,7 @@ async function workJoined(
   void stop.requested.then(() => stopped.abort())
   let joined: JoinedWorker | null = null
   try {
-    const { startJoinedWorker } = await import('../../joined-worker.ts')
+    const { startJoinedWorker } = await import('../../compose/joined-worker.ts')
     await using health = await openHealth(join, {
       isReady: () => joined?.isReady() === true,
       metrics: () => joined?.metrics ?? null,
@@ -124,7 +124,7 @@ async function openHealth(
   sources: { isReady(): boolean; metrics(): JoinedWorker['metrics'] | null },
 ) {
   if (health === null) return null
-  const { openJoinedHealth } = await import('../../joined-health.ts')
+  const { openJoinedHealth } = await import('../../listeners/joined-health.ts')
   return openJoinedHealth(health, sources).catch(explainStart)
 }
 

@@ -3,8 +3,7 @@ import { silentLog } from '../../../lib/log.ts'
 import type { BusConfig } from '../../config/blocks/bus-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import type { NodeAbout } from '../../domain/service-nodes/node-store.ts'
-import { toLinkKeys } from './link-keys.ts'
-import { toNatsServers } from './open-bus.ts'
+import { toLinkKeys, toNatsServers } from './open-bus.ts'
 
 interface PeerCondition {
   /** Where it runs, for a person. */

@@ -14,8 +14,7 @@ import type { LiveEvent } from '../../domain/events/live-event.ts'
 import type { Heartbeat } from '../../domain/service-nodes/heartbeat.ts'
 import type { Store } from '../../domain/store.ts'
 import { readServiceId } from '../engines/service-id.ts'
-import { toConnection } from '../storage/postgres-connection.ts'
-import { toLinkKeys } from './link-keys.ts'
+import { toConnection } from '../storage/open-store.ts'
 
 interface BusDeps {
   readonly storeConfig: StoreConfig
@@ -137,4 +136,11 @@ function createLinkDirectory({ store, heartbeat }: Pick<BusDeps, 'store' | 'hear
 /** An address of its own machine says nothing to processes on others. */
 function isReachable(address: string | null, host: string): boolean {
   return address !== null && URL.canParse(address) && (host === hostname() || !isNearAddress(address))
+}
+
+// The keys by which processes of one service know each other on their live links.
+
+/** Newest first. */
+export function toLinkKeys({ secretKey, formerSecretKeys }: Pick<Secrets, 'secretKey' | 'formerSecretKeys'>) {
+  return [...(secretKey === null ? [] : [secretKey]), ...formerSecretKeys].map((key) => key.reveal())
 }

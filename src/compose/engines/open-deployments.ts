@@ -17,7 +17,7 @@ import type { Leadership } from '../../domain/service-nodes/leadership.ts'
 import type { ServiceNode } from '../../domain/service-nodes/node-store.ts'
 import type { Store } from '../../domain/store.ts'
 import type { CreatePoolWorker, JobActions } from '../jobs/job-actions.ts'
-import type { ServiceNodeParts } from '../process/open-service-node.ts'
+import type { ServiceNodeParts } from '../process/service-node.ts'
 
 interface DeploymentParts {
   readonly deployments: Deployments

@@ -21,7 +21,7 @@ import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
 import type { Store, StoreGlance } from '../../domain/store.ts'
 import { keyIdOf } from '../../domain/workers/held-claims.ts'
 import type { WorkerKeys } from '../../domain/workers/worker-keys.ts'
-import type { ServiceNodeParts } from '../process/open-service-node.ts'
+import type { ServiceNodeParts } from '../process/service-node.ts'
 
 /** Does what an operator wants with an engine of this process. */
 type ObeyWill = (engineId: string, will: EngineWill) => void

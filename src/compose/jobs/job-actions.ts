@@ -6,6 +6,7 @@ import type { Sealer } from '../../../lib/sealer.ts'
 import { createIdleCollection, IDLE_CHECK_MS } from '../../../lib/threads/idle-collection.ts'
 import { type Tracer, timed, traced } from '../../../lib/tracing/tracer.ts'
 import type { Turns } from '../../../lib/waiting/turns.ts'
+import { uptimeMs } from '../../../lib/waiting/uptime.ts'
 import type { JobsConfig } from '../../config/blocks/jobs-config.ts'
 import type { Blobs } from '../../domain/assets/blob-store.ts'
 import { DEFAULT_POOL } from '../../domain/deployments/deployment.ts'
@@ -17,7 +18,7 @@ import type { LiveEvent } from '../../domain/events/live-event.ts'
 import { createBatches } from '../../domain/jobs/batches/batches.ts'
 import { createSubmitBatch } from '../../domain/jobs/batches/submit-batch.ts'
 import { createEngineDrain } from '../../domain/jobs/claim/engine-drain.ts'
-import { createLaneKeeper } from '../../domain/jobs/claim/lane-keeper.ts'
+import { createLaneKeeper, type LaneKeeper } from '../../domain/jobs/claim/lane-keeper.ts'
 import { createStorageWatch } from '../../domain/jobs/claim/storage-watch.ts'
 import { createTurnKeeper } from '../../domain/jobs/claim/turn-keeper.ts'
 import { createWorker, type Worker } from '../../domain/jobs/claim/worker.ts'
@@ -47,8 +48,6 @@ import type { AssetActions } from '../asset-actions.ts'
 import type { OpenedBus } from '../bus/open-bus.ts'
 import type { AccountRules } from '../open-accounts.ts'
 import type { OpenedBlobs } from '../storage/open-blobs.ts'
-import { createLaneChores } from './lane-chores.ts'
-import { toPoolBus } from './pool-bus.ts'
 
 interface JobParts {
   readonly store: Store
@@ -314,5 +313,72 @@ function toRunLimit(maxRunMs: number | null, rules: AccountRules | null): (accou
     const seconds = rules?.limitsOf(accountId).runSeconds ?? null
     if (seconds === null) return maxRunMs
     return Math.min(seconds * 1000, maxRunMs ?? Number.POSITIVE_INFINITY)
+  }
+}
+
+// The chores of a fleet: lanes of jobs that came in elsewhere are learnt, and jobs that no engine can run any more are ended.
+
+// Beside others, jobs of a kind that is new here wait for as long before this process can claim them.
+const LEARN_MS = { alone: 5000, besideOthers: 1000 }
+// While nothing was queued elsewhere, as far as notices tell, there is nothing to learn.
+const LEARN_ANYWAY_MS = 10_000
+
+interface LaneChoreDeps {
+  readonly heartbeat: Pick<Heartbeat, 'isAlone'>
+  readonly bus: Pick<EventBus<LiveEvent>, 'onChanged' | 'onGap'> & Pick<OpenedBus, 'health'>
+}
+
+function createLaneChores({ learn, endStranded }: LaneKeeper, { heartbeat, bus }: LaneChoreDeps): Chore[] {
+  const { isAlone } = heartbeat
+  const everyMs = isAlone ? LEARN_MS.alone : LEARN_MS.besideOthers
+  let isNews = true
+  let learntAtMs = Number.NEGATIVE_INFINITY
+  bus.onChanged(({ move, isRemote }) => {
+    if (isRemote === true && (move === 'queued' || move === 'returned')) isNews = true
+  })
+  bus.onGap(() => {
+    isNews = true
+  })
+
+  async function learnNews(): Promise<void> {
+    const isDue = uptimeMs() - learntAtMs >= LEARN_ANYWAY_MS
+    if (!isNews && !isDue && bus.health()?.isHearing === true) return
+    isNews = false
+    learntAtMs = uptimeMs()
+    if (await learn()) isNews = true
+  }
+
+  return [
+    // Each process claims by what it knows of the lanes.
+    { name: 'learn-lanes', runs: 'each', everyMs, run: learnNews },
+    { name: 'end-stranded', runs: 'once', everyMs: 10_000, run: endStranded },
+  ]
+}
+
+const REMOTE_WORK_MS = 50
+
+/**
+ * A worker is woken only for jobs of its own pool; otherwise every submit would wake the workers of every deployment. What another
+ * process announces is looked at a moment later, at a time of its own in each process: most likely it is taken there, and many
+ * announcements become one look.
+ */
+function toPoolBus(bus: EventBus<LiveEvent>, pool: string): EventBus<LiveEvent> {
+  return {
+    ...bus,
+    onWork(listener) {
+      let soon: NodeJS.Timeout | null = null
+      const stop = bus.onWork((of, isRemote) => {
+        if (of !== undefined && of !== pool) return
+        if (!isRemote) return listener(of, false)
+        soon ??= setTimeout(() => {
+          soon = null
+          listener(of, true)
+        }, Math.random() * REMOTE_WORK_MS)
+      })
+      return () => {
+        stop()
+        if (soon !== null) clearTimeout(soon)
+      }
+    },
   }
 }

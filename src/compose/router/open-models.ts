@@ -5,8 +5,9 @@
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Clock } from '../../../lib/clock.ts'
-import type { Log } from '../../../lib/log.ts'
+import { type Log, silentLog } from '../../../lib/log.ts'
 import type { Network } from '../../../lib/outbound/network.ts'
+import { readEmbeddedCatalog } from '../../adapters/engines/embedded/engine.ts'
 import {
   type CatalogFile,
   CatalogFolderError,
@@ -14,7 +15,10 @@ import {
   readCatalogFiles,
 } from '../../adapters/providers/catalog/catalog-files.ts'
 import { type CatalogProblem, type ReadCatalog, readCatalog } from '../../adapters/providers/catalog/read-catalog.ts'
+import { checkLocalModel } from '../../adapters/providers/local/local-rules.ts'
+import { checkSandboxModel } from '../../adapters/providers/sandbox/sandbox-provider.ts'
 import { createCompileSchema } from '../../adapters/schemas/ajv-input.ts'
+import type { EngineConfig } from '../../config/blocks/engine-config.ts'
 import type { RouterConfig } from '../../config/blocks/router-config.ts'
 import type { CallStore } from '../../domain/models/calls/call-store.ts'
 import type { HostAssets } from '../../domain/models/calls/keep-result.ts'
@@ -24,8 +28,6 @@ import { type Catalog, createCatalog } from '../../domain/models/catalog/model-c
 import { createPartnerRoutes, type PartnerRoutes } from '../../domain/models/partner/partner-route.ts'
 import type { Provider } from '../../domain/models/provider.ts'
 import { createWatch } from '../process/watch-paths.ts'
-
-export type { CatalogProblem }
 
 /** Opens a provider from its rules. */
 export type OpenProvider = (rules: ReadCatalog['providers'][number]) => Provider & AsyncDisposable
@@ -94,7 +96,7 @@ class CatalogError extends Error {
 }
 
 /** The models that come with the service. */
-export const BUILT_IN_CATALOG = fileURLToPath(new URL('../../../models', import.meta.url))
+const BUILT_IN_CATALOG = fileURLToPath(new URL('../../../models', import.meta.url))
 
 // How many problems, and how many files, one log line names.
 const MAX_LOGGED = 20
@@ -113,7 +115,7 @@ interface OpenedProvider {
 }
 
 /** Reads all folders; a model in a later folder replaces one of the same name in an earlier folder. */
-export async function readCatalogFolders(folders: readonly string[]): Promise<FoundFiles> {
+async function readCatalogFolders(folders: readonly string[]): Promise<FoundFiles> {
   const files = new Map<string, FoundFile>()
   const problems: CatalogProblem[] = []
   for (const folder of folders) {
@@ -152,7 +154,7 @@ interface JudgeOptions {
   readonly compileSchema?: CompileSchema
 }
 
-export function judgeFiles({ files, problems }: FoundFiles, options: JudgeOptions): ReadCatalog {
+function judgeFiles({ files, problems }: FoundFiles, options: JudgeOptions): ReadCatalog {
   const { checks, isThorough, compileSchema = createCompileSchema() } = options
   const ours = new Set(files.filter(({ folder }) => folder === BUILT_IN_CATALOG).map(({ file }) => file))
   const isChecked = (file: string) => !isThorough && ours.has(file)
@@ -269,4 +271,24 @@ export async function openModels(
       for (const { close } of current.providers.values()) await close?.()
     },
   }
+}
+
+/** Reads and checks folders of model files for the command line, without a service: no provider is opened and no call is made. */
+export interface InspectedCatalog {
+  readonly models: readonly Model[]
+  readonly problems: readonly CatalogProblem[]
+}
+
+interface InspectOptions {
+  readonly folders: readonly string[]
+  /** Folders of custom nodes, which workflows that are published as models may use. */
+  readonly engine: Pick<EngineConfig, 'nodeFolders' | 'nodeTimeoutMs'>
+}
+
+/** Throws NodeModuleError. */
+export async function inspectCatalog({ folders, engine }: InspectOptions): Promise<InspectedCatalog> {
+  const customNodes = { folders: engine.nodeFolders, timeoutMs: engine.nodeTimeoutMs }
+  const catalog = await readEmbeddedCatalog({ customNodes, log: silentLog })
+  const checks = { sandbox: checkSandboxModel, local: (model: Model) => checkLocalModel(model, catalog) }
+  return judgeFiles(await readCatalogFolders([BUILT_IN_CATALOG, ...folders]), { checks, isThorough: true })
 }

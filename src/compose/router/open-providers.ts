@@ -1,4 +1,6 @@
 /** Opens the providers that models run on: the built-in ones, and one for each set of rules in the catalogue. */
+
+import { readFile } from 'node:fs/promises'
 import type { Clock } from '../../../lib/clock.ts'
 import { newUuidV4 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
@@ -11,7 +13,11 @@ import type { ProviderRules } from '../../adapters/providers/declarative/rules/r
 import { createHostAssets, type DownloadHeaders } from '../../adapters/providers/hosting/host-assets.ts'
 import { createReadHostedMedia } from '../../adapters/providers/hosting/read-hosted-media.ts'
 import { openSafeFetcher } from '../../adapters/providers/outbound/safe-fetch.ts'
-import { type OperatorSettings, readProviderSettings } from '../../adapters/providers/provider-settings.ts'
+import {
+  type OperatorSettings,
+  ProviderSettingsError,
+  readProviderSettings,
+} from '../../adapters/providers/provider-settings.ts'
 import { createSandboxProvider } from '../../adapters/providers/sandbox/sandbox-provider.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import type { AssetStore } from '../../domain/assets/asset-store.ts'
@@ -20,8 +26,8 @@ import type { HostAssets } from '../../domain/models/calls/keep-result.ts'
 import type { Provider } from '../../domain/models/provider.ts'
 import type { SharedCounts } from '../../domain/service-nodes/shared-counts.ts'
 import type { AssetActions } from '../asset-actions.ts'
-import type { ObserveExchange } from '../metrics/provider-metrics.ts'
-import type { OpenProvider } from './open-models.ts'
+import type { ObserveExchange } from '../metrics/call-metrics.ts'
+import type { OpenProvider, OperatorFile } from './open-models.ts'
 
 export interface ProviderContext {
   readonly secrets: Pick<Secrets, 'providers'>
@@ -39,7 +45,7 @@ export interface ProviderContext {
   readonly log: Log
 }
 
-export interface OpenedProviders extends AsyncDisposable {
+interface OpenedProviders extends AsyncDisposable {
   /** Parses the operator's settings; they take effect when they are used. Throws ProviderSettingsError. */
   readonly readSettings: (text: string) => NewSettings
   /** Identifies the settings of a provider: with other settings it has to be opened again. */
@@ -127,5 +133,30 @@ function createDownloadHeaders(
     const access = keyOf(settings(), provider, accountId)
     if (rules === undefined || access === null || !matchesHost(url.hostname, rules.api_hosts)) return {}
     return compileAuth(rules.auth, clock)(access.key)
+  }
+}
+
+// Reads the file with keys and settings of providers, again with every reload. Error messages never quote its content.
+
+const UNCHANGED = { use() {} }
+
+export function openOperatorFile(
+  file: string | null,
+  providers: Pick<OpenedProviders, 'readSettings' | 'settingsOf'>,
+): OperatorFile {
+  return {
+    file,
+    of: providers.settingsOf,
+    async read() {
+      if (file === null) return UNCHANGED
+      try {
+        return providers.readSettings(await readFile(file, 'utf8'))
+      } catch (error) {
+        if (error instanceof ProviderSettingsError) return { file, problem: error.message }
+        const { code } = error as NodeJS.ErrnoException
+        if (code !== undefined) return { file, problem: `the settings of providers cannot be read (${code})` }
+        throw error
+      }
+    },
   }
 }

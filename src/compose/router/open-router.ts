@@ -2,26 +2,29 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import type { Clock } from '../../../lib/clock.ts'
+import { createUuidV7 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
+import { createReadHostedMedia } from '../../adapters/providers/hosting/read-hosted-media.ts'
 import { createLocalProvider } from '../../adapters/providers/local/local-provider.ts'
 import { openSentJournalFile, readBootId } from '../../adapters/sent-journal/file.ts'
 import type { RouterConfig } from '../../config/blocks/router-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
+import type { Authenticate } from '../../domain/accounts/caller.ts'
+import type { ContentSigner } from '../../domain/assets/signed-url.ts'
 import type { Engine } from '../../domain/engine/engine-port.ts'
 import type { NodeModels } from '../../domain/engine/model-port.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import { createHousekeeping } from '../../domain/jobs/sweeps/housekeeping.ts'
+import { type CallBody, readCallBody } from '../../domain/models/calls/call-store.ts'
+import { createNodeModels } from '../../domain/models/workflows/node-models.ts'
 import type { Leadership } from '../../domain/service-nodes/leadership.ts'
 import type { Store } from '../../domain/store.ts'
 import type { AssetActions } from '../asset-actions.ts'
 import type { SharedAccounts } from '../open-accounts.ts'
 import type { OpenedBlobs } from '../storage/open-blobs.ts'
-import { type NodeParts, openNodeModels } from './node-models.ts'
 import { type ModelOverrides, type OpenedModels, openModels, type ReloadOutcome } from './open-models.ts'
-import { openProviders, type ProviderContext } from './open-providers.ts'
-import { openOperatorFile } from './provider-settings-file.ts'
+import { openOperatorFile, openProviders, type ProviderContext } from './open-providers.ts'
 import { createRouterActions, type RouterActions, type RouterParts } from './router-actions.ts'
-import { shareReloads } from './share-reloads.ts'
 
 interface OpenRouterParts extends Pick<ProviderContext, 'signer' | 'observeExchange' | 'counts' | 'tracer'>, NodeParts {
   /** The folder of files that must outlive the process. */
@@ -136,4 +139,83 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
 
 function makeSecret(): string {
   return randomBytes(32).toString('base64')
+}
+
+/**
+ * An operator's reload of the models holds in every process: each reads its own files again, because files belong to a machine.
+ * A process that misses the notice finds changed files by itself where it watches them.
+ */
+interface ReloadParts {
+  readonly bus: Pick<EventBus<never>, 'publishDirectory' | 'onDirectory'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+interface SharedReloads extends Disposable {
+  /** Reloads here, and then in all other processes. A catalogue with a fault is not announced. */
+  reload(): Promise<ReloadOutcome>
+}
+
+export function shareReloads(models: Pick<OpenedModels, 'reload'>, { bus, clock, log }: ReloadParts): SharedReloads {
+  let isTelling = false
+  const stop = bus.onDirectory(({ directory }) => {
+    if (directory !== 'models' || isTelling) return
+    models.reload().catch((error: unknown) => log.error({ err: error }, 'the model catalogue could not be read again'))
+  })
+  return {
+    async reload() {
+      const outcome = await models.reload()
+      if (outcome.outcome === 'refused') return outcome
+      isTelling = true
+      bus.publishDirectory({ directory: 'models', version: clock.now().getTime() })
+      isTelling = false
+      return outcome
+    },
+    [Symbol.dispose]: stop,
+  }
+}
+
+/** Runs partner models for nodes of workflows, through the router and with the key that the job brought. */
+interface NodeParts {
+  readonly authenticate: Authenticate
+  /** Authenticates without counting a request. */
+  readonly identify: Authenticate
+  /** Words of branded names. */
+  readonly brands: readonly string[]
+  /** The base of absolute addresses, since no request provides one here. */
+  readonly baseUrl: string
+}
+
+interface MediaParts extends NodeParts {
+  readonly opened: OpenedBlobs
+  readonly assets: Pick<AssetActions, 'openContent'>
+  readonly signer: Pick<ContentSigner, 'verify'>
+}
+
+const READ_MS = 60_000
+
+/** Members of `extra_data` that hold the key of a job's account. */
+export function toKeyNames(brands: readonly string[]): string[] {
+  return brands.map((brand) => `api_key_${brand.toLowerCase()}_org`)
+}
+
+function openNodeModels(parts: MediaParts, { access, runModel, live }: RouterActions): NodeModels {
+  const readHosted = createReadHostedMedia({ verify: parts.signer.verify, openContent: parts.assets.openContent })
+  return createNodeModels({
+    access,
+    runModel,
+    isStopping: () => live.isClosing,
+    authenticate: parts.authenticate,
+    identify: parts.identify,
+    keyNames: toKeyNames(parts.brands),
+    readBody: Object.assign((body: CallBody) => readCallBody(parts.opened.blobs, body), { hosted }),
+    baseUrl: parts.baseUrl,
+    newRequestId: createUuidV7(Date.now),
+  })
+
+  async function hosted(url: string, maxBytes: number): Promise<Buffer | null> {
+    const parsed = URL.parse(url)
+    if (parsed === null) return null
+    return readHosted(parsed, { maxBytes, signal: AbortSignal.timeout(READ_MS) })
+  }
 }

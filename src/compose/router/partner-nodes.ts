@@ -8,8 +8,7 @@ import { createPartnerUploads, type PartnerUploads } from '../../domain/models/p
 import { createRunTokens, createSignedClaims, type RunTokens } from '../../domain/models/partner/run-tokens.ts'
 import type { Store } from '../../domain/store.ts'
 import type { AssetActions } from '../asset-actions.ts'
-import { toKeyNames } from './node-models.ts'
-import type { Router } from './open-router.ts'
+import { type Router, toKeyNames } from './open-router.ts'
 
 interface PartnerNodeParts {
   readonly router: Pick<Router, 'actions' | 'models'>

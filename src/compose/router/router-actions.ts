@@ -2,7 +2,7 @@
 import type { Clock } from '../../../lib/clock.ts'
 import { createUuidV7 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
-import type { Tracer } from '../../../lib/tracing/tracer.ts'
+import { inSpan, type Tracer } from '../../../lib/tracing/tracer.ts'
 import type { RouterConfig } from '../../config/blocks/router-config.ts'
 import { type AccountLimits, BASE_LIMITS } from '../../domain/accounts/limits/tiers.ts'
 import type { Blobs } from '../../domain/assets/blob-store.ts'
@@ -19,16 +19,16 @@ import {
 } from '../../domain/models/access/model-access.ts'
 import { createCallLeases, createFollowedCalls, RENEW_EVERY_MS } from '../../domain/models/calls/call-leases.ts'
 import type { CallStore } from '../../domain/models/calls/call-store.ts'
-import { type CallObserver, createDriveCall } from '../../domain/models/calls/drive-call.ts'
-import { createLiveCalls } from '../../domain/models/calls/live-calls.ts'
+import { type CallObserver, createDriveCall, type DriveCall } from '../../domain/models/calls/drive-call.ts'
+import { createLiveCalls, type DrivenCall } from '../../domain/models/calls/live-calls.ts'
 import { createRecoverCalls } from '../../domain/models/calls/recover-calls.ts'
-import { createEstimateModel, createRunModel } from '../../domain/models/calls/run-call.ts'
+import { createEstimateModel, createRunModel, type RunModel } from '../../domain/models/calls/run-call.ts'
 import type { SentJournal } from '../../domain/models/calls/sent-journal.ts'
+import type { Model } from '../../domain/models/catalog/model.ts'
 import { createModelQueue } from '../../domain/models/queue/model-queue.ts'
 import type { Store, StoreGlance } from '../../domain/store.ts'
 import type { ToHook } from '../../domain/webhooks/job-hooks.ts'
 import type { AssetActions } from '../asset-actions.ts'
-import { traceDrive, traceRunModel } from './call-traces.ts'
 import type { OpenedModels } from './open-models.ts'
 
 export interface RouterParts {
@@ -195,4 +195,34 @@ function least(a: number | null, b: number | null): number | null {
 function toRateRule({ requestsPerMinute }: RouterConfig) {
   const rule = requestsPerMinute === null ? null : { allowance: requestsPerMinute, windowMs: MINUTE_MS }
   return () => rule
+}
+
+/** Calls of models as spans: what the caller waits for, and what is done with the provider, which may go on without a caller. */
+function traceRunModel(tracer: Tracer | undefined, run: RunModel): RunModel {
+  if (tracer === undefined) return run
+  return (request) => {
+    const { opened, requestId } = request
+    return inSpan(tracer, 'model.call', { attributes: toAttributes(requestId, opened.model) }, async (span) => {
+      const answer = await run(request)
+      span.set({ 'atelier.call.end': answer.end.kind, 'atelier.call.replay': answer.isReplay })
+      return answer
+    })
+  }
+}
+
+/** A call out of the queue continues the trace of its submit; one that nobody traced then begins a trace of its own. */
+function traceDrive(drive: DriveCall, tracer: Tracer | undefined): DriveCall {
+  if (tracer === undefined) return drive
+  const toOptions = ({ live, trace }: DrivenCall) => ({
+    attributes: toAttributes(live.ref.id, live.model),
+    ...(trace != null && { parent: trace }),
+  })
+  return {
+    submit: (call, ...rest) => inSpan(tracer, 'model.submit', toOptions(call), () => drive.submit(call, ...rest)),
+    collect: (call, ...rest) => inSpan(tracer, 'model.collect', toOptions(call), () => drive.collect(call, ...rest)),
+  }
+}
+
+function toAttributes(callId: string, { id, provider }: Pick<Model, 'id' | 'provider'>) {
+  return { 'atelier.call.id': callId, 'atelier.model': id, 'atelier.provider': provider }
 }

@@ -1,9 +1,10 @@
 /** Jobs and those who run them: the operations, the workers of this process in every pool that it serves, and the chores. */
 import type { Sealer } from '../../../lib/sealer.ts'
 import type { Turns } from '../../../lib/waiting/turns.ts'
+import type { JobsConfig } from '../../config/blocks/jobs-config.ts'
 import type { Config } from '../../config/config.ts'
 import { LOCAL_ACCOUNT_ID } from '../../domain/accounts/account.ts'
-import { DEFAULT_POOL } from '../../domain/deployments/deployment.ts'
+import { DEFAULT_POOL, type Deployment } from '../../domain/deployments/deployment.ts'
 import { createPoolSignals, type PoolSignals } from '../../domain/deployments/pool-signals.ts'
 import type { CommandEngine } from '../../domain/engine/directory/engine-commands.ts'
 import type { NodeModels } from '../../domain/engine/model-port.ts'
@@ -15,12 +16,10 @@ import type { OpenedBus } from '../bus/open-bus.ts'
 import { openPools, type RunningPools } from '../engines/open-deployments.ts'
 import type { OpenedDirectory } from '../engines/open-directory.ts'
 import { createJobActions, type JobActions } from '../jobs/job-actions.ts'
-import { countWorkers, isServed } from '../jobs/served-pools.ts'
 import type { OpenedWebhooks } from '../open-webhooks.ts'
 import { PARTS_OF } from '../roles.ts'
-import { createStoreChores } from '../storage/store-chores.ts'
-import type { Base } from './open-base.ts'
-import type { Callers } from './open-callers.ts'
+import { createStoreChores } from '../storage/open-store.ts'
+import type { Base, Callers } from './open-base.ts'
 
 interface JobPhaseParts {
   readonly base: Base
@@ -175,4 +174,18 @@ function toCommandEngine({ toCommand, fleet }: OpenedDirectory, jobs: JobActions
     else if (will === 'cordoned') fleet.cordon(engineId)
     else fleet.resume(engineId)
   })
+}
+
+/** Which pools this process runs jobs of, and with how many workers. */
+type PoolsConfig = Pick<JobsConfig, 'pools' | 'workers'>
+
+function isServed({ pools }: PoolsConfig, pool: string): boolean {
+  return pools === null || pools.includes(pool)
+}
+
+/** A deployment that asks for no workers is run by the processes that were told to run it, as much as each can. */
+function countWorkers({ pools, workers }: PoolsConfig, deployment: Pick<Deployment, 'id' | 'workers'>): number {
+  if (pools === null) return deployment.workers
+  if (!pools.includes(deployment.id)) return 0
+  return deployment.workers > 0 ? deployment.workers : workers
 }

@@ -6,7 +6,7 @@ import { migrate, readMigrationStatus } from '../../adapters/store/sqlite/databa
 import type { PostgresConfig, SqliteConfig, StoreConfig } from '../../config/blocks/store-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import { StoreOpenError } from '../../domain/store.ts'
-import { toConnection } from './postgres-connection.ts'
+import { toConnection } from './open-store.ts'
 
 export interface MigrationStatus {
   readonly applied: readonly string[]

@@ -21,7 +21,7 @@ import {
 } from '../../domain/transfer/move-records.ts'
 import { keyOf, type RecordRow } from '../../domain/transfer/record-kinds.ts'
 import { sealFolderKeys, unsealIntoFolder } from './open-signing-keys.ts'
-import { toConnection } from './postgres-connection.ts'
+import { toConnection } from './open-store.ts'
 import { openFolderBytes, openStoredBytes, type StoredBytes } from './stored-bytes.ts'
 
 export { MoveError }

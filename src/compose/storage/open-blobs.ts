@@ -22,7 +22,7 @@ import type { Store } from '../../domain/store.ts'
 import type { NamedGauge } from '../metrics/open-metrics.ts'
 import { type BlobsPlace, toFolderPlace } from './bind-blobs.ts'
 import { createRoomProbe, type HasRoom, haveFree } from './can-write-probe.ts'
-import { openBucketBlobs } from './open-bucket-blobs.ts'
+import { openBucketBlobs } from './open-bucket.ts'
 
 export interface OpenedBlobs extends AsyncDisposable {
   readonly blobs: Blobs

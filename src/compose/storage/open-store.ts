@@ -1,12 +1,14 @@
 /** The store that the configuration names. */
-
-import type { Clock } from '../../../lib/clock.ts'
+import { type Clock, systemClock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
+import { settlesWithin } from '../../../lib/waiting/sleep.ts'
+import type { ConnectionOptions } from '../../adapters/store/postgres/database/pool.ts'
 import { openSqliteStore } from '../../adapters/store/sqlite/open-sqlite-store.ts'
 import type { PostgresConfig, StoreConfig } from '../../config/blocks/store-config.ts'
-import type { Secrets } from '../../config/secrets.ts'
-import { type Store, StoreOpenError } from '../../domain/store.ts'
-import { toConnection } from './postgres-connection.ts'
+import type { Config } from '../../config/config.ts'
+import type { Secret, Secrets } from '../../config/secrets.ts'
+import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
+import { type MetaStore, type Store, StoreOpenError, type StoreUpkeep } from '../../domain/store.ts'
 
 export interface StoreOverrides {
   /** For tests: the migrations of another version. */
@@ -71,4 +73,89 @@ async function openPostgres(config: PostgresConfig, deps: StoreDeps): Promise<St
   const { migrationsDirectory } = overrides ?? {}
   const migrates = config.migrate === 'auto'
   return openPostgresStore({ ...connection, ...ranges, migrates, migrationsDirectory, clock, log })
+}
+
+// Begins to open the store before the rest of the program is loaded: a store in the data folder opens in threads of its own
+// meanwhile.
+
+/** The store that is opening; left out for a store on Postgres, which is opened once the rest is loaded. */
+export function beginStore(
+  { store: config }: Pick<Config, 'store'>,
+  secrets: Secrets,
+  log: Log,
+): { readonly store?: Promise<Store> } {
+  if (config.kind !== 'sqlite') return {}
+  const store = openStore(config, { secrets, clock: systemClock, log })
+  // The start is told of a failure when it comes to it.
+  store.catch(() => {})
+  return { store }
+}
+
+// Finds out whether the store answers, for readiness: one small read, whose answer is reused for a moment.
+
+const FRESH_MS = 1_000
+const ANSWER_WITHIN_MS = 5_000
+
+/** False when the store refuses or is silent; never rejects. `now` in milliseconds, never going back. */
+export function createStoreProbe(store: Pick<MetaStore, 'readMeta'>, now: () => number): () => Promise<boolean> {
+  let known = { answers: true, at: Number.NEGATIVE_INFINITY }
+  let asking: Promise<boolean> | null = null
+
+  async function ask(): Promise<boolean> {
+    const read = store.readMeta('readiness').then(
+      () => true,
+      () => false,
+    )
+    const answers = (await settlesWithin(read, ANSWER_WITHIN_MS)) && (await read)
+    known = { answers, at: now() }
+    asking = null
+    return answers
+  }
+
+  return async () => {
+    if (now() - known.at < FRESH_MS) return known.answers
+    asking ??= ask()
+    return asking
+  }
+}
+
+/** What a store that several processes share needs now and then. An embedded one looks after itself. */
+interface StoreChoreOptions {
+  readonly clock: Clock
+  /** How long jobs are kept. */
+  readonly retentionMs: number
+}
+
+const MINUTE_MS = 60_000
+// Enough time for an operator to fix whatever keeps the chore from running.
+const AHEAD_MS = 2 * 24 * 60 * MINUTE_MS
+
+export function createStoreChores(upkeep: StoreUpkeep | null, { clock, retentionMs }: StoreChoreOptions): Chore[] {
+  if (upkeep === null) return []
+  return [
+    { name: 'reclaim-rows', runs: 'once', everyMs: MINUTE_MS, run: (signal) => upkeep.reclaim(signal) },
+    {
+      name: 'renew-statistics',
+      runs: 'once',
+      everyMs: 60 * MINUTE_MS,
+      run: (signal) => upkeep.renewStatistics(signal),
+    },
+    {
+      name: 'prepare-expiries',
+      runs: 'once',
+      everyMs: 60 * MINUTE_MS,
+      async run() {
+        const fromMs = clock.now().getTime() + retentionMs
+        await upkeep.prepareExpiries({ from: new Date(fromMs), to: new Date(fromMs + AHEAD_MS) })
+      },
+    },
+  ]
+}
+
+/** Turns the settings of a Postgres database into what its adapters connect with. */
+export function toConnection(
+  { url, maxConnections }: PostgresConfig,
+  password: Secret<string> | null,
+): Omit<ConnectionOptions, 'log'> {
+  return { url, maxConnections, password: password?.reveal() }
 }

@@ -23,9 +23,8 @@ import type { PostgresConfig, StoreConfig } from '../../config/blocks/store-conf
 import type { Secrets } from '../../config/secrets.ts'
 import type { BlobStore } from '../../domain/assets/blob-store.ts'
 import { ask, type BlobsPlace, toFolderPlace } from './bind-blobs.ts'
-import { hashFile } from './hash-file.ts'
 import { openBucket } from './open-bucket.ts'
-import { toConnection } from './postgres-connection.ts'
+import { toConnection } from './open-store.ts'
 
 export interface StoredBytes extends AsyncDisposable {
   readonly place: BlobsPlace
@@ -185,4 +184,22 @@ async function openBucketBytes(config: S3BlobsConfig, deps: BucketBytesDeps): Pr
     setAside: (hash) => index.remove(hash, { isKnown: async () => false, now: systemClock.now() }),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   }
+}
+
+// Reads a stored file whole, to compare it with the hash in its name.
+
+/** null: there is no such file (any more). */
+async function hashFile(path: string, blake3: Blake3): Promise<{ hash: string; bytes: number } | null> {
+  const hasher = blake3.createHasher()
+  let bytes = 0
+  try {
+    for await (const chunk of createReadStream(path, { highWaterMark: 1_048_576 })) {
+      hasher.update(chunk as Buffer)
+      bytes += (chunk as Buffer).length
+    }
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return null
+    throw error
+  }
+  return { hash: hasher.digest(), bytes }
 }

@@ -10,7 +10,7 @@ import { verifyDatabase } from '../../adapters/store/sqlite/database/verify-data
 import type { StoreConfig } from '../../config/blocks/store-config.ts'
 import type { Config } from '../../config/config.ts'
 import type { Secrets } from '../../config/secrets.ts'
-import { toConnection } from './postgres-connection.ts'
+import { toConnection } from './open-store.ts'
 import { openStoredBytes, type StoredBytes } from './stored-bytes.ts'
 
 export interface DataFault {

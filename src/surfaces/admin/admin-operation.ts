@@ -5,11 +5,16 @@
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { Clock } from '../../../lib/clock.ts'
+import type { Log } from '../../../lib/log.ts'
 import type { AccountDirectory } from '../../domain/accounts/account-store.ts'
 import type { KeyStore } from '../../domain/accounts/keys/key-store.ts'
 import type { LedgerStore } from '../../domain/credits/ledger.ts'
 import type { DeploymentStore } from '../../domain/deployments/deployment-store.ts'
+import { ServiceError } from '../../domain/errors.ts'
 import type { JobStore } from '../../domain/jobs/job-store.ts'
+import { DEFECT_MESSAGE, REFUSAL_STATUS, toMalformedRequest, toRetryAfter } from '../kit/answer-errors.ts'
+import { readNumber, readParameters as readUrlParameters } from '../kit/request.ts'
+import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 
 export interface AuditedStores {
   readonly directory: AccountDirectory
@@ -43,4 +48,60 @@ export const ADMIN_PATH = '/admin/v1'
 
 export function idOf(request: FastifyRequest): string {
   return (request.params as { id: string }).id
+}
+
+/** Refusals in the envelope of the admin API. Anything that is not a refusal is a defect and logged once. */
+export function createAdminAnswerError(log: Log): AnswerError {
+  return (error, requestId) => {
+    const refusal = error instanceof ServiceError ? error : toMalformedRequest(error)
+    if (refusal !== null) return answerRefusal(refusal, requestId)
+    log.error({ err: error, requestId }, 'an admin request failed unexpectedly')
+    return toAnswer(500, { type: 'internal_error', message: DEFECT_MESSAGE, field: null, request_id: requestId })
+  }
+}
+
+interface ErrorBody {
+  readonly type: string
+  readonly message: string
+  readonly field: string | null
+  readonly request_id: string
+}
+
+function answerRefusal({ refusal, message, details, retryAfterSeconds }: ServiceError, requestId: string): ErrorAnswer {
+  const field = typeof details?.['field'] === 'string' ? details['field'] : null
+  const answer = toAnswer(REFUSAL_STATUS[refusal], { type: refusal, message, field, request_id: requestId })
+  const headers = { ...answer.headers }
+  if (answer.status === 401) headers['WWW-Authenticate'] = 'Bearer'
+  if (answer.status === 429 || answer.status === 503) headers['Retry-After'] = toRetryAfter(retryAfterSeconds)
+  return { ...answer, headers }
+}
+
+function toAnswer(status: number, error: ErrorBody): ErrorAnswer {
+  return { status, headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ error }) }
+}
+
+// The query of a page: `limit`, and where it begins. Strict, like every query here: what is not understood is refused.
+
+const DEFAULT_LIMIT = 100
+const MAX_LIMIT = 1000
+
+/** Every parameter at most once, none that the operation does not name. */
+export function readParameters(request: FastifyRequest, names: readonly string[]): ReadonlyMap<string, string> {
+  return readUrlParameters(request.raw.url ?? '', names)
+}
+
+export function readLimit(parameters: ReadonlyMap<string, string>): number {
+  return readNumber(parameters, 'limit', { fallback: DEFAULT_LIMIT, max: MAX_LIMIT })
+}
+
+/** A page of records and the `before` of the next one; `found` holds one record more than the page when there is a next one. */
+export function toPage<Listed extends { readonly seq: number }>(found: readonly Listed[], limit: number) {
+  const page = found.slice(0, limit)
+  return { page, next: found.length > limit ? (page.at(-1)?.seq ?? null) : null }
+}
+
+/** null: from the newest on. */
+export function readBefore(parameters: ReadonlyMap<string, string>): number | null {
+  if (!parameters.has('before')) return null
+  return readNumber(parameters, 'before', { fallback: 1, max: Number.MAX_SAFE_INTEGER })
 }

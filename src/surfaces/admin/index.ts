@@ -4,21 +4,75 @@
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isJsonObject } from '../../../lib/json/lossless-json.ts'
+import type { AccountStore } from '../../domain/accounts/account-store.ts'
+import type { Accounts } from '../../domain/accounts/accounts.ts'
 import type { AuditEntry, AuditStore } from '../../domain/accounts/audit.ts'
+import type { ApiKeys } from '../../domain/accounts/keys/api-keys.ts'
+import type { LedgerStore } from '../../domain/credits/ledger.ts'
+import type { ReportUsage } from '../../domain/credits/usage-report.ts'
+import type { Deployments } from '../../domain/deployments/deployments.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { readJsonBody } from '../kit/bodies/json-body.ts'
 import { openContract } from '../kit/contracts/contract.ts'
-import { wrongMethod } from '../kit/contracts/path-methods.ts'
-import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
-import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
+import { mustNameNoDeployment } from '../kit/guards/addresses.ts'
 import type { OperatorGuard } from '../kit/guards/operator-guard.ts'
-import { createRouteGuard, needs } from '../kit/guards/rights.ts'
-import { pathOf } from '../kit/request-url.ts'
+import { createRouteGuard, needs, sendError, serviceAddressOf, wrongMethod } from '../kit/guards/routes.ts'
+import { pathOf } from '../kit/request.ts'
 import type { AnswerError, Surface } from '../kit/surface.ts'
 import { ADMIN_PATH, type AdminKit, type AdminOperation, type AuditedStores } from './admin-operation.ts'
-import { getPool, listNodes, listPools, type NodeParts } from './operations/nodes.ts'
-import { type GetOverviewDeps, getOpenapi, getOverview, listAudit } from './operations/service.ts'
-import { registerShared, type SharedParts } from './register-operations.ts'
+import {
+  createAccount,
+  createReadAccountDetail,
+  getAccount,
+  listAccounts,
+  listTiers,
+  updateAccount,
+} from './operations/accounts.ts'
+import { checkLedger, grantCredits, listEntries, listHolds, refundCharge } from './operations/credits.ts'
+import {
+  createDeployment,
+  createShowDeployments,
+  type DeploymentViewDeps,
+  getDeployment,
+  listDeployments,
+  startDeployment,
+  stopDeployment,
+  updateDeployment,
+} from './operations/deployments.ts'
+import {
+  cordonEngine,
+  drainEngine,
+  type EngineParts,
+  getEngine,
+  getEngineCatalog,
+  getEngineLog,
+  listEngines,
+  refreshEngines,
+  resumeEngine,
+} from './operations/engines.ts'
+import { cancelJob, cancelJobs, getJob, type JobOperationDeps, listEngineJobs, listJobs } from './operations/jobs.ts'
+import {
+  createKey,
+  createWorkerKey,
+  listKeys,
+  listWorkerKeys,
+  revokeKey,
+  revokeWorkerKey,
+  rotateKey,
+  type WorkerKeyParts,
+} from './operations/keys.ts'
+import {
+  type GetOverviewDeps,
+  getOpenapi,
+  getOverview,
+  getPool,
+  getUsage,
+  listAudit,
+  listNodes,
+  listPools,
+  type NodeParts,
+} from './operations/service.ts'
+import { getEvents, getSeries, type WatchDeps } from './operations/watch.ts'
 
 export interface AdminOptions {
   readonly guard: OperatorGuard
@@ -90,7 +144,7 @@ export function createAdmin(options: AdminOptions): Surface {
     getOverview(app, { ...options.overview, accounts, deployments })
     listAudit(app, { audit: options.audit })
     for (const operation of [listNodes, listPools, getPool]) operation(app, options.nodes)
-    if (shared !== null) registerShared(app, kit, shared)
+    if (shared !== null) registerShared(kit, shared, app)
     for (const operation of options.operations ?? []) operation(app, kit)
     // Every other address below this path is refused in this envelope, and only to a caller with the token.
     app.all(`${ADMIN_PATH}/*`, needs('operator'), (request, reply) => {
@@ -126,4 +180,81 @@ function hasBody({ raw }: FastifyRequest): boolean {
 function toInvalid(problem: string): ServiceError {
   const field = /^body\.([\w.]+) /.exec(problem)?.[1] ?? null
   return new ServiceError('invalid_field', problem.replace(/^body\./, ''), { details: { field } })
+}
+
+/** Which operations there are: some only on the kinds with many accounts, some only in a running service. */
+export interface SharedParts {
+  readonly accounts: Accounts
+  readonly apiKeys: ApiKeys
+  readonly ledger: LedgerStore
+  readonly reportUsage: ReportUsage
+  readonly use: Pick<AccountStore, 'findUse'>
+  readonly streamsOf: (accountId: string) => number
+  readonly deployments: Deployments
+  readonly deploymentView: DeploymentViewDeps
+  /** How many jobs a new deployment runs at once unless its request says so. */
+  readonly defaultWorkers: number
+}
+
+const SHARED_OPERATIONS = [
+  createAccount,
+  listAccounts,
+  getAccount,
+  updateAccount,
+  listTiers,
+  listEntries,
+  listHolds,
+  grantCredits,
+  refundCharge,
+  checkLedger,
+  getUsage,
+  createKey,
+  listKeys,
+  rotateKey,
+  revokeKey,
+  createDeployment,
+  listDeployments,
+  getDeployment,
+  updateDeployment,
+  startDeployment,
+  stopDeployment,
+]
+
+/** Accounts, keys, credits and deployments: for the kinds with many accounts. */
+function registerShared(kit: AdminKit, parts: SharedParts, app: FastifyInstance): void {
+  const readDetail = createReadAccountDetail({ ...parts, clock: kit.clock })
+  const show = createShowDeployments(parts.deploymentView)
+  for (const register of SHARED_OPERATIONS) register(app, { ...parts, kit, readDetail, show })
+}
+
+const ENGINE_OPERATIONS = [
+  ...[listEngines, getEngineCatalog, refreshEngines, getEngine, getEngineLog],
+  ...[cordonEngine, drainEngine, resumeEngine],
+]
+
+/** The engines of the fleet: for a running service. */
+export function createEngineOperations(parts: EngineParts): AdminOperation {
+  return (app, kit) => {
+    for (const register of ENGINE_OPERATIONS) register(app, { ...parts, kit })
+  }
+}
+
+const JOB_OPERATIONS = [listJobs, getJob, cancelJob, cancelJobs, listEngineJobs]
+const WATCH_OPERATIONS = [getEvents, getSeries]
+
+/** The jobs of all accounts, and what happens to them: for a running service. */
+export function createJobOperations(parts: Omit<JobOperationDeps & WatchDeps, 'kit'>): AdminOperation {
+  return (app, kit) => {
+    for (const register of JOB_OPERATIONS) register(app, { ...parts, kit })
+    for (const register of WATCH_OPERATIONS) register(app, { ...parts, kit })
+  }
+}
+
+const WORKER_OPERATIONS = [createWorkerKey, listWorkerKeys, revokeWorkerKey]
+
+/** The keys of joined workers: for every kind. */
+export function createWorkerOperations(parts: WorkerKeyParts): AdminOperation {
+  return (app, kit) => {
+    for (const register of WORKER_OPERATIONS) register(app, { ...parts, kit })
+  }
 }

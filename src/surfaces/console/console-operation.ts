@@ -5,9 +5,9 @@
 import type { FastifyRequest } from 'fastify'
 import type { Caller } from '../../domain/accounts/caller.ts'
 import type { ContractCheck } from '../kit/contracts/contract.ts'
-import type { SurfaceParts } from '../kit/parts/surface-parts.ts'
 import type { SharedStreams } from '../kit/streams/shared-streams.ts'
-import type { PageFiles } from './console-files.ts'
+import type { SurfaceParts } from '../kit/surface-parts.ts'
+import type { PageFiles } from './console-page.ts'
 
 export const CONSOLE_PATH = '/console'
 export const CONSOLE_API = `${CONSOLE_PATH}/v1`

@@ -5,23 +5,50 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Caller } from '../../domain/accounts/caller.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import { acceptsEncoding } from '../kit/content/encodings.ts'
-import { matchesEtag, quoteDigest } from '../kit/content/etag.ts'
+import { acceptsEncoding, matchesEtag, quoteDigest } from '../kit/content/send-content.ts'
 import { openContract } from '../kit/contracts/contract.ts'
-import { refuseShadowedMethods, wrongMethod } from '../kit/contracts/path-methods.ts'
-import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
-import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
-import { createRouteGuard, needs, PUBLIC_PAGE } from '../kit/guards/rights.ts'
-import type { SurfaceParts } from '../kit/parts/surface-parts.ts'
-import { pathOf } from '../kit/request-url.ts'
+import { mustNameNoDeployment } from '../kit/guards/addresses.ts'
+import {
+  createRouteGuard,
+  needs,
+  PUBLIC_PAGE,
+  refuseShadowedMethods,
+  sendError,
+  serviceAddressOf,
+  wrongMethod,
+} from '../kit/guards/routes.ts'
+import { pathOf } from '../kit/request.ts'
 import { createSharedStreams } from '../kit/streams/shared-streams.ts'
 import { encodeFrame } from '../kit/streams/sse.ts'
 import { mount, type Surface } from '../kit/surface.ts'
-import { createConsoleAnswerError } from './console-errors.ts'
-import { openPageFiles, type PageFile } from './console-files.ts'
+import type { SurfaceParts } from '../kit/surface-parts.ts'
 import { CONSOLE_API, CONSOLE_PATH, type ConsoleDeps } from './console-operation.ts'
-import { PAGE_HEADERS, readTheme, renderConsolePage, toPolicy } from './console-page.ts'
-import { OPERATIONS } from './console-routes.ts'
+import {
+  createConsoleAnswerError,
+  openPageFiles,
+  PAGE_HEADERS,
+  type PageFile,
+  readTheme,
+  renderConsolePage,
+  toPolicy,
+} from './console-page.ts'
+import { getJob, getJobLayout, getJobLogs, getJobNodes } from './operations/job.ts'
+import { getJobLive } from './operations/job-feed.ts'
+import { cancelJobs, getEvents, getJobOutputsZip, getOutputsZip, listJobs, rerunJob } from './operations/jobs.ts'
+import { createKey, listKeys, revokeKey, rotateKey } from './operations/keys.ts'
+import {
+  deleteForm,
+  getEngines,
+  getForm,
+  getOpenapi,
+  listAssets,
+  listForms,
+  listNodes,
+  putForm,
+} from './operations/library.ts'
+import { getUsage, listCalls, listModels } from './operations/models.ts'
+import { getThumbnail, listOutputs } from './operations/outputs.ts'
+import { createSession, endSession, getSession } from './operations/session.ts'
 
 const SOURCE = new URL('../../../spec/console.openapi.json', import.meta.url)
 const FOR_EVER = 'public, max-age=31536000, immutable'
@@ -129,3 +156,40 @@ function choose(file: PageFile, accepted: string | string[] | undefined) {
   if (file.gzip !== null && acceptsEncoding('gzip', accepted)) return { encoding: 'gzip', bytes: file.gzip }
   return { encoding: null, bytes: file.plain }
 }
+
+/** Every operation of the console's API. */
+type Register = (app: FastifyInstance, deps: ConsoleDeps) => void
+
+const OPERATIONS: readonly Register[] = [
+  getSession,
+  createSession,
+  endSession,
+  getOpenapi,
+  listJobs,
+  getEvents,
+  getJob,
+  getJobNodes,
+  getJobLayout,
+  getJobLogs,
+  getJobLive,
+  cancelJobs,
+  rerunJob,
+  listOutputs,
+  getJobOutputsZip,
+  getOutputsZip,
+  getThumbnail,
+  listNodes,
+  getEngines,
+  listAssets,
+  listForms,
+  getForm,
+  putForm,
+  deleteForm,
+  getUsage,
+  listModels,
+  listCalls,
+  listKeys,
+  createKey,
+  rotateKey,
+  revokeKey,
+]

@@ -1,8 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { escapeHtml, toInlineHtml } from './escape-html.ts'
-import type { DocumentNode } from './openapi-types.ts'
-import { renderPage } from './render-page.ts'
+import { type DocumentNode, escapeHtml, renderPage, toInlineHtml } from './render-page.ts'
 
 const EVIL = '<script>alert("x")</script>'
 

@@ -5,11 +5,9 @@
 import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
-import { serviceAddressOf } from '../kit/guards/guard-hooks.ts'
-import { PUBLIC_PAGE } from '../kit/guards/rights.ts'
+import { PUBLIC_PAGE, serviceAddressOf } from '../kit/guards/routes.ts'
 import { mount, type Reference, type Surface } from '../kit/surface.ts'
-import type { DocumentNode } from './openapi-types.ts'
-import { DOCUMENT, renderPage, STYLE } from './render-page.ts'
+import { DOCUMENT, type DocumentNode, renderPage, STYLE } from './render-page.ts'
 
 interface DocsOptions {
   readonly gate: Pick<Gate, 'mountPrefix'>

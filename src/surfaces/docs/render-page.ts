@@ -2,9 +2,6 @@
  * The API reference as one page, made from the contract on the server: no script, no request to anywhere. What the document
  * says is shown as text, never as markup.
  */
-import { escapeHtml, toInlineHtml } from './escape-html.ts'
-import type { DocumentNode, OperationNode, ParameterNode, ResponseNode } from './openapi-types.ts'
-import { nameOf, renderSchema, renderType } from './render-schema.ts'
 
 /** Behind the path of a page: its document for machines. */
 export const DOCUMENT = '/openapi.json'
@@ -133,3 +130,132 @@ th,td{text-align:left;vertical-align:top;padding:.3rem .6rem .3rem 0;border-bott
 th{color:var(--dim);font-weight:500}.dim{color:var(--dim)}nav ul{columns:2;padding-left:1.1rem}nav li{break-inside:avoid}
 @media (max-width:40rem){nav ul{columns:1}}
 `
+
+/** Schemas as readable tables: one row per member, with type, limits and meaning. */
+function renderSchema(name: string, schema: SchemaNode): string {
+  const about = schema.description === undefined ? '' : `<p>${toInlineHtml(schema.description)}</p>`
+  return `<h3 id="${anchorOf(name)}">${escapeHtml(name)}</h3>${about}${renderBody(schema)}`
+}
+
+function renderBody(schema: SchemaNode): string {
+  if (schema.properties === undefined) return `<p>${renderType(schema)}${renderLimits(schema)}</p>`
+  const rows = Object.entries(schema.properties).map(([name, member]) => {
+    const mark = schema.required?.includes(name) === true ? '' : ' <span class="dim">optional</span>'
+    const about = member.description === undefined ? '' : toInlineHtml(member.description)
+    return `<tr><td><code>${escapeHtml(name)}</code>${mark}</td><td>${renderType(member)}</td><td>${about}${renderLimits(member)}</td></tr>`
+  })
+  return `<table><thead><tr><th>field</th><th>type</th><th></th></tr></thead><tbody>${rows.join('')}</tbody></table>`
+}
+
+function renderType(schema: SchemaNode | undefined): string {
+  if (schema === undefined) return ''
+  if (schema.$ref !== undefined) return renderReference(schema.$ref)
+  if (schema.items !== undefined) return `array of ${renderType(schema.items)}`
+  if (typeof schema.additionalProperties === 'object') return `map of ${renderType(schema.additionalProperties)}`
+  const types = (Array.isArray(schema.type) ? schema.type : [schema.type ?? 'any']).join(' or ')
+  return escapeHtml(schema.format === undefined ? types : `${types} (${schema.format})`)
+}
+
+// A schema that may also be null is the same thing to a reader; it says so after the name.
+function renderReference(reference: string): string {
+  const name = nameOf(reference)
+  const shown = name.replace(/^Nullable/, '')
+  return `<a href="#${anchorOf(shown)}">${escapeHtml(shown)}</a>${shown === name ? '' : ' or null'}`
+}
+
+function renderLimits(schema: SchemaNode): string {
+  const limits = [
+    schema.enum === undefined
+      ? null
+      : `one of ${schema.enum.map((value) => `<code>${escapeHtml(String(value))}</code>`).join(' ')}`,
+    schema.const === undefined ? null : `always <code>${escapeHtml(String(schema.const))}</code>`,
+    schema.minimum === undefined ? null : `from ${schema.minimum}`,
+    schema.maximum === undefined ? null : `to ${schema.maximum}`,
+    schema.maxLength === undefined ? null : `at most ${schema.maxLength} characters`,
+    schema.default === undefined ? null : `default ${escapeHtml(JSON.stringify(schema.default))}`,
+  ].filter((limit) => limit !== null)
+  return limits.length === 0 ? '' : ` <span class="dim">${limits.join(', ')}</span>`
+}
+
+function nameOf(reference: string): string {
+  return reference.slice(reference.lastIndexOf('/') + 1)
+}
+
+function anchorOf(name: string): string {
+  return escapeHtml(`schema-${name.toLowerCase()}`)
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
+
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character])
+}
+
+/** Escaped text in which words between backticks become code: all the markup that our descriptions use. */
+export function toInlineHtml(text: string): string {
+  return escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>')
+}
+
+/** The parts of an OpenAPI document that the page shows. */
+interface SchemaNode {
+  readonly $ref?: string
+  readonly type?: string | readonly string[]
+  readonly format?: string
+  readonly description?: string
+  readonly enum?: readonly unknown[]
+  readonly const?: unknown
+  readonly items?: SchemaNode
+  readonly properties?: Readonly<Record<string, SchemaNode>>
+  readonly additionalProperties?: SchemaNode | boolean
+  readonly required?: readonly string[]
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly maxLength?: number
+  readonly pattern?: string
+  readonly default?: unknown
+}
+
+interface ContentNode {
+  readonly [mediaType: string]: { readonly schema?: SchemaNode }
+}
+
+interface ResponseNode {
+  readonly $ref?: string
+  readonly description?: string
+  readonly content?: ContentNode
+}
+
+interface ParameterNode {
+  readonly name: string
+  readonly in: string
+  readonly required?: boolean
+  readonly description?: string
+  readonly schema?: SchemaNode
+}
+
+interface OperationNode {
+  readonly operationId: string
+  readonly tags?: readonly string[]
+  readonly summary?: string
+  readonly description?: string
+  readonly parameters?: readonly (ParameterNode | { readonly $ref: string })[]
+  readonly requestBody?: { readonly content: ContentNode }
+  readonly responses: Readonly<Record<string, ResponseNode>>
+}
+
+export interface DocumentNode {
+  readonly info: { readonly title: string; readonly version: string; readonly description?: string }
+  readonly tags?: readonly { readonly name: string; readonly description?: string }[]
+  readonly paths: Readonly<Record<string, Readonly<Record<string, OperationNode>>>>
+  readonly components: {
+    readonly schemas: Readonly<Record<string, SchemaNode>>
+    readonly responses?: Readonly<Record<string, ResponseNode>>
+    readonly parameters?: Readonly<Record<string, ParameterNode>>
+  }
+}

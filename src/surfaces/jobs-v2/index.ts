@@ -16,44 +16,36 @@ import type { Submit } from '../../domain/jobs/submit/submit-job.ts'
 import type { Webhooks } from '../../domain/webhooks/manage-webhooks.ts'
 import type { ConvertFile } from '../../domain/workflows/convert/convert-file.ts'
 import type { AccountConnections } from '../kit/connections/account-connections.ts'
-import type { Contract } from '../kit/contracts/contract.ts'
-import { refuseShadowedMethods } from '../kit/contracts/path-methods.ts'
+import { type Contract, type LoadOptions, openContract } from '../kit/contracts/contract.ts'
 import { createTimeCursors } from '../kit/cursor.ts'
-import { mustNameNoDeployment, type PoolOf } from '../kit/guards/deployment-address.ts'
+import { mustNameNoDeployment, type PoolOf } from '../kit/guards/addresses.ts'
 import type { Gate } from '../kit/guards/gate.ts'
-import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
 import type { OperatorGuard } from '../kit/guards/operator-guard.ts'
-import { createRouteGuard } from '../kit/guards/rights.ts'
+import { createRouteGuard, needs, refuseShadowedMethods, sendError, serviceAddressOf } from '../kit/guards/routes.ts'
+import { sendJson } from '../kit/request.ts'
 import { type AnswerError, mount, type Surface } from '../kit/surface.ts'
 import { createEventHub, type EventHub } from './events/event-hub.ts'
-import { createHotPath } from './jobs-hot-path.ts'
-import type { RequestContext } from './jobs-operation.ts'
-import { getHealth, getOpenapi } from './operations/about.ts'
-import { ASSETS_BY_ID, type AssetsByIdDeps } from './operations/assets-by-id.ts'
+import { type ContextOf, createReachableJobs, type JobReach, type RequestContext } from './jobs-operation.ts'
 import {
+  ASSETS_BY_ID,
+  type AssetsByIdDeps,
   type AssetsWithoutUploadDeps,
   assetFromHash,
   assetFromPath,
   headAssetByHash,
-} from './operations/assets-without-upload.ts'
-import { BATCHES_BY_ID } from './operations/batches-by-id.ts'
+  type PostAssetsDeps,
+  postAssets,
+} from './operations/assets.ts'
+import { BATCHES_BY_ID, postBatch } from './operations/batches.ts'
 import { convertWorkflow } from './operations/convert-workflow.ts'
 import { DIRECT_UPLOADS, type DirectUploadDeps } from './operations/direct-uploads.ts'
 import { listJobs } from './operations/job-list.ts'
-import { JOBS_BY_ID } from './operations/jobs-by-id.ts'
-import { type PostAssetsDeps, postAssets } from './operations/post-assets.ts'
-import { postBatch } from './operations/post-batch.ts'
-import { postJobs } from './operations/post-jobs.ts'
+import { createHotPath, JOBS_BY_ID } from './operations/jobs-by-id.ts'
 import { getUploadProtocol, RESUMABLE_UPLOADS, type ResumableUploadDeps } from './operations/resumable-uploads.ts'
-import { validateJob } from './operations/validate-job.ts'
-import { DELIVERY_OPERATIONS } from './operations/webhook-deliveries.ts'
-import { WEBHOOK_OPERATIONS } from './operations/webhooks.ts'
-import { WEIGHT_UPLOADS, type WeightUploadDeps } from './operations/weight-uploads.ts'
-import { listWeights } from './operations/weights.ts'
-import { createReachableJobs, type JobReach } from './reachable-jobs.ts'
-import type { Forecast } from './views/dry-run-view.ts'
-import { createJobBytes } from './views/job-bytes.ts'
-import type { ContentLinks, JobLinkStyle } from './views/links.ts'
+import { type Forecast, postJobs, validateJob } from './operations/submit.ts'
+import { DELIVERY_OPERATIONS, WEBHOOK_OPERATIONS } from './operations/webhooks.ts'
+import { listWeights, WEIGHT_UPLOADS, type WeightUploadDeps } from './operations/weights.ts'
+import { API_PATH, type ContentLinks, createJobBytes, type JobLinkStyle } from './views/job-view.ts'
 
 export interface JobsV2Options {
   readonly gate: Gate
@@ -189,4 +181,50 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     drain: hub.close,
     openStreams: hub.openStreams,
   }
+}
+
+// What the API says of itself.
+
+/**
+ * Says that the process answers. Asks no other part of the service, and needs no token. `upstream`: what runs the jobs; null:
+ * not told.
+ */
+function getHealth(app: FastifyInstance, { upstream }: { readonly upstream: string | null }): void {
+  const healthy = Buffer.from(JSON.stringify({ status: 'healthy', ...(upstream !== null && { upstream }) }))
+  app.get(`${API_PATH}/health`, needs('public'), (_request, reply) => sendJson(reply, 200, healthy))
+}
+
+interface GetOpenapiDeps {
+  readonly contextOf: ContextOf
+  /** The document with this base as its only server. */
+  readonly documentFor: (baseUrl: string) => string
+}
+
+/** The contract itself, with the address at which this caller reached us. */
+function getOpenapi(app: FastifyInstance, { contextOf, documentFor }: GetOpenapiDeps): void {
+  app.get(`${API_PATH}/openapi.json`, needs('any_scope'), (request, reply) => {
+    const { origin, mountPrefix } = contextOf(request)
+    return sendJson(reply, 200, documentFor(origin + mountPrefix))
+  })
+}
+
+// The contract of the Jobs API v2.
+
+const SOURCE = new URL('../../../spec/jobs-v2.openapi.json', import.meta.url)
+/** Checked one by one, because each has its own refusal. */
+const REQUEST_SCHEMAS = [
+  ...['ExtraData', 'Priority', 'AssetFromHashRequest', 'JobWebhook', 'WebhookCreateRequest', 'WebhookUpdateRequest'],
+  ...[
+    'WebhookRotateRequest',
+    'WebhookReplayRequest',
+    'WeightUploadRequest',
+    'BatchMode',
+    'ReuseMode',
+    'BatchChange',
+    'BatchProduct',
+  ],
+]
+
+export function loadJobsContract(options: LoadOptions): Contract {
+  return openContract({ ...options, source: SOURCE, requestSchemas: REQUEST_SCHEMAS })
 }

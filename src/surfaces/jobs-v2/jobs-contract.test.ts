@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { loadJobsContract } from './jobs-contract.ts'
+import { loadJobsContract } from './index.ts'
 
 const spec = loadJobsContract({ needsCredentials: true })
 

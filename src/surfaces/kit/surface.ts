@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
-import type { Right } from './guards/rights.ts'
+import type { Scope } from '../../domain/accounts/caller.ts'
 
 /** True when it took the request; false leaves the request, untouched, to the framework. */
 export type HotRoute = (request: IncomingMessage, response: ServerResponse) => boolean
@@ -26,7 +26,7 @@ export interface Upgrade {
 
 export interface UpgradeRoute {
   /** Checked by `open`. */
-  readonly right: Right
+  readonly right: Scope | 'worker'
   /** `path` is without query. */
   takes(path: string): boolean
   /** Throws refusals until the handshake is sent; from then on the connection is its own. */

@@ -2,8 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { readTraceContext } from '../../../lib/tracing/trace-context.ts'
 import type { Tracer } from '../../../lib/tracing/tracer.ts'
-import { requestIdOf, routeOf } from './request-identity.ts'
-import { pathOf } from './request-url.ts'
+import { pathOf, requestIdOf, routeOf } from './request.ts'
 
 /** Runs the handler inside a span that ends with the response. */
 export type TraceRequest = (request: IncomingMessage, response: ServerResponse, handle: () => void) => void

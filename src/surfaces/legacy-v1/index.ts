@@ -4,31 +4,47 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { createUuidV7 } from '../../../lib/ids.ts'
+import { systemTicker } from '../../../lib/waiting/uptime.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
+import type { Job } from '../../domain/jobs/job.ts'
+import { mustNameNoDeployment } from '../kit/guards/addresses.ts'
 import {
   compileMethods,
+  createRouteGuard,
   type MethodsOf,
   type PathMethods,
   refuseShadowedMethods,
-} from '../kit/contracts/path-methods.ts'
-import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
-import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
-import { createRouteGuard } from '../kit/guards/rights.ts'
-import type { SurfaceParts } from '../kit/parts/surface-parts.ts'
-import { pathOf } from '../kit/request-url.ts'
-import { mount, type Surface } from '../kit/surface.ts'
-import { deprecationHeaders } from './deprecation.ts'
+  sendError,
+  serviceAddressOf,
+} from '../kit/guards/routes.ts'
+import { pathOf } from '../kit/request.ts'
+import { mount, type Surface, type SurfaceGauge } from '../kit/surface.ts'
+import type { SurfaceParts } from '../kit/surface-parts.ts'
 import { createAnnouncedFiles } from './files/announced-files.ts'
-import { createAnswerError } from './legacy-errors.ts'
-import { createApi, type OperationDeps } from './legacy-operation.ts'
-import { registerRoutes } from './legacy-routes.ts'
-import { isPromptSubmit } from './operations/prompts.ts'
-import { loadContract } from './operations/server-info.ts'
-import { createJobClients, toClientId } from './prompts/job-clients.ts'
-import { createAnswerPromptError } from './prompts/prompt-errors.ts'
+import { createAnswerError, createAnswerPromptError } from './legacy-errors.ts'
+import { type Api, createApi, deprecationHeaders, type OperationDeps } from './legacy-operation.ts'
+import { cancelJobs, getJob, getJobAssets, getJobStatus, listJobs } from './operations/jobs.ts'
+import { getModels, getViewMetadata } from './operations/models.ts'
+import { getObjectInfo } from './operations/object-info.ts'
+import { getPrompt, isPromptSubmit, postPrompt } from './operations/prompts.ts'
+import { getHistory, getHistoryV2, getQueue, postHistory, postInterrupt, postQueue } from './operations/queue.ts'
+import {
+  fixedAnswers,
+  getFeatures,
+  getOpenapi,
+  getSystemStats,
+  getWs,
+  internalFiles,
+  loadContract,
+  logs,
+} from './operations/server-info.ts'
+import { postUploadImage, postUploadMask } from './operations/uploads.ts'
+import { userdata, userSettings, users } from './operations/userdata.ts'
+import { getVideoMetadata, getView } from './operations/view.ts'
 import { createExtraDataMemory } from './prompts/prompt-extra-data.ts'
+import { createJobClients, type JobClients, toClientId } from './ws/client-news.ts'
 import { createLogReaders } from './ws/log-news.ts'
-import { openSockets } from './ws/open-sockets.ts'
+import { createSockets, type Sockets, type SocketsOptions } from './ws/sockets.ts'
 
 export function createSurface(parts: SurfaceParts): Surface {
   const { gate, bus, clock } = parts
@@ -125,4 +141,112 @@ function toFeatures({ limits }: SurfaceParts): object {
 async function findClient({ jobs }: SurfaceParts, accountId: string, jobId: string): Promise<string | null> {
   const record = await jobs.records.find(accountId, jobId)
   return toClientId(record?.submission?.clientId ?? null)
+}
+
+// Every route of the surface.
+
+const OPERATIONS = [
+  postPrompt,
+  getPrompt,
+  getQueue,
+  postQueue,
+  postInterrupt,
+  getHistory,
+  postHistory,
+  getHistoryV2,
+  listJobs,
+  getJob,
+  getJobAssets,
+  cancelJobs,
+  getJobStatus,
+  getObjectInfo,
+  postUploadImage,
+  postUploadMask,
+  getView,
+  getViewMetadata,
+  getVideoMetadata,
+  getWs,
+  getSystemStats,
+  getFeatures,
+  getModels,
+  userSettings,
+  users,
+  userdata,
+  logs,
+  internalFiles,
+  fixedAnswers,
+  getOpenapi,
+]
+
+export function registerRoutes(api: Api, deps: OperationDeps): void {
+  for (const register of OPERATIONS) register(api, deps)
+}
+
+/** The sockets with the parts of the service that they need, and their figures for the operator. */
+interface OpenSocketsOptions extends Pick<SocketsOptions, 'answerError' | 'features' | 'logReaders'> {
+  readonly jobClients: JobClients
+}
+
+/** The members of a surface that the sockets provide. */
+type SocketPart = Required<Pick<Surface, 'upgrades' | 'gauges' | 'drain'>>
+
+function openSockets(
+  parts: SurfaceParts,
+  { answerError, features, jobClients, logReaders }: OpenSocketsOptions,
+): SocketPart {
+  const { gate, jobs, bus, clock, log } = parts
+  const deprecation = deprecationHeaders('/ws', gate.mountPrefix)
+  const sockets = createSockets({
+    gate,
+    answerError: (error, requestId) => {
+      const answer = answerError(error, requestId)
+      return { ...answer, headers: { ...answer.headers, ...deprecation } }
+    },
+    bus,
+    clock,
+    ticker: systemTicker,
+    log,
+    countJobs: jobs.countJobs,
+    findJob: jobs.reader.find,
+    listRunning: (accountId) => listRunning(jobs, accountId),
+    listNewest: (accountId) => listNewest(jobs, accountId),
+    jobClients,
+    // ComfyUI sends the events of a run only to the client that submitted it.
+    isPerClient: parts.isOneAccountForAll || parts.isForEditor,
+    isOneAtATime: parts.isForEditor,
+    logReaders,
+    features,
+    answerHeaders: Object.entries(deprecation).flat(),
+    accountConnections: parts.accountConnections,
+  })
+  return { upgrades: sockets.upgrades, gauges: gaugesOf(sockets), drain: sockets.close }
+}
+
+// As many as one look reads. An account with more has news of the others soon.
+const MAX_RUNNING = 320
+
+async function listRunning({ list }: SurfaceParts['jobs'], accountId: string): Promise<readonly string[]> {
+  const statuses = ['running', 'canceling'] as const
+  const { jobs } = await list(accountId, { statuses, metadata: {}, limit: MAX_RUNNING, cursor: null })
+  return jobs.map(({ id }) => id)
+}
+
+async function listNewest({ list }: SurfaceParts['jobs'], accountId: string): Promise<readonly Job[]> {
+  return (await list(accountId, { statuses: null, metadata: {}, limit: MAX_RUNNING, cursor: null })).jobs
+}
+
+function gaugesOf(sockets: Pick<Sockets, 'stats'>): readonly SurfaceGauge[] {
+  return [
+    { name: 'atelier_sockets', help: 'Open sockets of the Legacy v1 API.', read: () => sockets.stats().open },
+    {
+      name: 'atelier_socket_previews_dropped',
+      help: 'Previews left out for slow readers since the start.',
+      read: () => sockets.stats().previewsDropped,
+    },
+    {
+      name: 'atelier_socket_readers_closed',
+      help: 'Sockets closed since the start because their reader was too slow or silent.',
+      read: () => sockets.stats().readersGivenUp,
+    },
+  ]
 }

@@ -2,9 +2,10 @@
  * Refusals as this surface answers them. Clients of ComfyUI read `error`, clients of the hosted v1 read `code` and `message`,
  * so every body has all three. The table is total. Every answer has a JSON body, since one client parses each of them.
  */
-
 import type { Log } from '../../../lib/log.ts'
-import type { Refusal, ServiceError } from '../../domain/errors.ts'
+import { type Refusal, ServiceError } from '../../domain/errors.ts'
+import type { JobError } from '../../domain/jobs/job.ts'
+import type { PromptNodeErrors } from '../../domain/jobs/submit/submit-prompt.ts'
 import { createErrorBoundary, DEFECT_MESSAGE, toRetryAfter } from '../kit/answer-errors.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 
@@ -76,4 +77,147 @@ function refusalHeaders(error: ServiceError): Record<string, string> {
 function toAnswer(status: number, code: string, message: string): ErrorAnswer {
   const body = JSON.stringify({ code, message, error: message })
   return { status, headers: { 'Content-Type': JSON_TYPE }, body }
+}
+
+/** The one error shape of `POST /prompt`: clients show `error.message` and mark the nodes of `node_errors`. */
+interface PromptError {
+  readonly type: string
+  readonly message: string
+  readonly details: string
+  readonly extra_info: object
+}
+
+export interface PromptRefusal {
+  readonly status: number
+  readonly body: { readonly error: PromptError; readonly node_errors: object }
+}
+
+export function toPromptRefusal(status: number, error: PromptError, nodeErrors: PromptNodeErrors = {}): PromptRefusal {
+  return { status, body: { error, node_errors: toShownErrors(nodeErrors) } }
+}
+
+// An editor marks the faulty nodes; people do not correct more than these before they submit again.
+const MAX_SHOWN_NODES = 1000
+
+/** Bounded, so that the answer stays readable for a graph of any size. */
+export function toShownErrors(nodeErrors: PromptNodeErrors): PromptNodeErrors {
+  const faulty = Object.entries(nodeErrors)
+  return faulty.length <= MAX_SHOWN_NODES ? nodeErrors : Object.fromEntries(faulty.slice(0, MAX_SHOWN_NODES))
+}
+
+function promptError(type: string, message: string, details = ''): PromptError {
+  return { type, message, details, extra_info: {} }
+}
+
+export const NO_PROMPT = toPromptRefusal(400, promptError('no_prompt', 'No prompt provided', 'No prompt provided'))
+
+export const INVALID_PROMPT_ID = toPromptRefusal(
+  400,
+  promptError(
+    'invalid_prompt_id',
+    'prompt_id must be a valid UUID',
+    'prompt_id must be a UUID string in canonical lowercase hyphenated form; omit it to let the server generate one',
+  ),
+)
+
+const TAKEN_PROMPT_ID = toPromptRefusal(
+  400,
+  promptError(
+    'invalid_prompt_id',
+    'prompt_id is in use already',
+    'There is a prompt with this id already; choose another one, or omit it to have one generated.',
+  ),
+)
+
+/**
+ * For every refusal of a submit, also those of the guards before it: a missing key, malformed JSON, a full queue, no credits,
+ * a defect. Status and headers are those of the surface.
+ */
+export function createAnswerPromptError(answerError: AnswerError): AnswerError {
+  return (error, requestId) => {
+    const answer = answerError(error, requestId)
+    const { code, message } = JSON.parse(answer.body) as { readonly code: string; readonly message: string }
+    const type = code === 'invalid_request' ? 'invalid_prompt' : code
+    const refusal = isTakenId(error) ? TAKEN_PROMPT_ID : toPromptRefusal(answer.status, promptError(type, message))
+    return { ...answer, status: refusal.status, body: JSON.stringify(refusal.body) }
+  }
+}
+
+function isTakenId(error: unknown): boolean {
+  return error instanceof ServiceError && error.refusal === 'invalid_field' && error.details?.['field'] === 'id'
+}
+
+// Why a run failed, in the words of this surface: the name from the contract where the cause has one, otherwise the class of
+// the node's own exception. Pure. The history and the socket both use it, so that they agree.
+
+/** The names that the contract lists. */
+type ExceptionType =
+  | 'ValidationError'
+  | 'ModelDownloadError'
+  | 'ImageDownloadError'
+  | 'OOMError'
+  | 'InsufficientFundsError'
+  | 'InactiveSubscriptionError'
+
+const OF_CODE: Readonly<Record<string, ExceptionType>> = {
+  invalid_workflow: 'ValidationError',
+  missing_node_type: 'ValidationError',
+  missing_node_class: 'ValidationError',
+  validation_failed: 'ValidationError',
+  engine_rejected: 'ValidationError',
+  input_too_large: 'ValidationError',
+  missing_model: 'ModelDownloadError',
+  missing_weights: 'ModelDownloadError',
+  model_unavailable: 'ModelDownloadError',
+  model_download_failed: 'ModelDownloadError',
+  missing_asset: 'ImageDownloadError',
+  input_unavailable: 'ImageDownloadError',
+  image_download_failed: 'ImageDownloadError',
+  out_of_memory: 'OOMError',
+  insufficient_credits: 'InsufficientFundsError',
+  subscription_inactive: 'InactiveSubscriptionError',
+}
+
+const OF_EXCEPTION: readonly (readonly [RegExp, ExceptionType])[] = [
+  [/(^|\.)(OutOfMemoryError|MemoryError|OOM_EXCEPTION)$/, 'OOMError'],
+]
+
+/** `engineType` is the engine's own exception name, such as `torch.OutOfMemoryError`; null when it gave none. */
+export function toExceptionType(error: Pick<JobError, 'code'>, engineType: string | null): string {
+  const known = Object.hasOwn(OF_CODE, error.code) ? OF_CODE[error.code] : undefined
+  if (known !== undefined) return known
+  if (engineType === null || engineType === error.code) return 'ServiceError'
+  if (CONTRACT_NAMES.has(engineType)) return engineType
+  return OF_EXCEPTION.find(([pattern]) => pattern.test(engineType))?.[1] ?? engineType
+}
+
+const CONTRACT_NAMES: ReadonlySet<string> = new Set<ExceptionType>([
+  'ValidationError',
+  'ModelDownloadError',
+  'ImageDownloadError',
+  'OOMError',
+  'InsufficientFundsError',
+  'InactiveSubscriptionError',
+])
+
+// Frames inside this service, as its engine writes them: callers must not see our source files.
+const OWN_FRAME = /^\s+in .+, \S+\.ts line \d+$/
+
+/** Lines with their line ends, without those that lead through our own source. */
+export function toTraceback(traceback: string | null): string[] {
+  if (traceback === null) return []
+  return traceback
+    .split('\n')
+    .filter((line) => line !== '' && !OWN_FRAME.test(line))
+    .map((line) => `${line}\n`)
+}
+
+/** The node that an end is about; empty texts where there is none, because the editor refuses null. */
+export function toNodeNames(nodeId: string | null, classType: string | null): { node_id: string; node_type: string } {
+  return { node_id: nodeId ?? '', node_type: classType ?? '' }
+}
+
+/** ComfyUI puts its advice after a line end, so clients expect one. */
+export function toExceptionMessage(message: string): string {
+  return message.endsWith('\n') ? message : `${message}\n`
 }

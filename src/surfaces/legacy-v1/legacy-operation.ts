@@ -2,16 +2,20 @@
  * What every operation of this surface gets. A file of `operations/` holds the operations of one resource, each a function
  * `(api, deps) => void` that registers its routes; `api` puts them under `/api/x` and bare `/x`, where ComfyUI has both.
  */
+
+import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
 import type { NewId } from '../../../lib/ids.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/json/lossless-json.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import type { Right } from '../kit/guards/rights.ts'
-import type { SurfaceParts } from '../kit/parts/surface-parts.ts'
-import { lenientQueryOf } from '../kit/request-url.ts'
+import { parseLosslessBody, readBodyBytes } from '../kit/bodies/json-body.ts'
+import type { Right } from '../kit/guards/routes.ts'
+import { lenientQueryOf } from '../kit/request.ts'
+import type { SurfaceParts } from '../kit/surface-parts.ts'
 import type { AnnouncedFiles } from './files/announced-files.ts'
-import type { JobClients } from './prompts/job-clients.ts'
 import type { ExtraDataMemory } from './prompts/prompt-extra-data.ts'
+import type { JobClients } from './ws/client-news.ts'
 import type { LogReaders } from './ws/log-news.ts'
 
 export interface OperationDeps extends SurfaceParts {
@@ -103,4 +107,70 @@ interface RouteConfig {
 
 function configOf(request: FastifyRequest): Partial<RouteConfig> {
   return request.routeOptions.config as Partial<RouteConfig>
+}
+
+/**
+ * JSON bodies read as leniently as ComfyUI does: whatever the content type says, and an empty body is an empty object, because
+ * clients post nothing where JSON is expected.
+ */
+export async function readLooseJson(request: FastifyRequest, maxBytes: number): Promise<JsonValue> {
+  const bytes = await readBodyBytes(request.raw, { maxBytes })
+  return isBlank(bytes) ? {} : parseLosslessBody(request.raw, bytes)
+}
+
+/** Throws `invalid_request` for anything but an object. */
+export async function readLooseObject(request: FastifyRequest, maxBytes: number): Promise<JsonObject> {
+  const value = await readLooseJson(request, maxBytes)
+  if (!isJsonObject(value)) throw new ServiceError('invalid_request', 'the body must be a JSON object')
+  return value
+}
+
+function isBlank(bytes: Buffer): boolean {
+  return bytes.length === 0 || (bytes.length < 64 && isUtf8(bytes) && bytes.toString('utf8').trim() === '')
+}
+
+const MAX_IDS = 1000
+
+/** The ids of a member: a list, or one id alone. null is as if left out; anything else is refused. */
+export function readIds(body: JsonObject, name: string): readonly string[] {
+  const value = Object.hasOwn(body, name) ? body[name] : undefined
+  if (value === undefined || value === null) return []
+  const list = Array.isArray(value) ? value : [value]
+  if (list.length > MAX_IDS) throw new ServiceError('invalid_request', `${name} may hold at most ${MAX_IDS} ids`)
+  if (!list.every((id) => typeof id === 'string'))
+    throw new ServiceError('invalid_request', `${name} must be a list of ids`)
+  return list
+}
+
+/** A switch of a body; off when it is null or left out. */
+export function readSwitch(body: JsonObject, name: string): boolean {
+  const value = Object.hasOwn(body, name) ? body[name] : undefined
+  if (value === undefined || value === null) return false
+  if (typeof value !== 'boolean') throw new ServiceError('invalid_request', `${name} must be true or false`)
+  return value
+}
+
+// This surface is deprecated: every answer says so, and where its successor is (RFC 9745, RFC 8288).
+
+// The first day of the year in which the Jobs API v2 became the contract.
+const DEPRECATED_SINCE = '@1767225600'
+
+/** By the beginning of a path below `/api`; the first match counts. */
+const SUCCESSORS: readonly (readonly [start: string, successor: string])[] = [
+  ['/upload/', '/api/v2/assets'],
+  ['/view', '/api/v2/assets'],
+  ['/prompt', '/api/v2/jobs'],
+  ['/queue', '/api/v2/jobs'],
+  ['/interrupt', '/api/v2/jobs'],
+  ['/history', '/api/v2/jobs'],
+  ['/job', '/api/v2/jobs'],
+  ['/ws', '/api/v2/jobs'],
+]
+const OTHER_SUCCESSOR = '/api/v2/openapi.json'
+
+export function deprecationHeaders(path: string, mountPrefix: string): Readonly<Record<string, string>> {
+  const own = path.startsWith(mountPrefix) ? path.slice(mountPrefix.length) : path
+  const bare = own.startsWith('/api/') ? own.slice('/api'.length) : own
+  const [, successor] = SUCCESSORS.find(([start]) => bare.startsWith(start)) ?? ['', OTHER_SUCCESSOR]
+  return { Deprecation: DEPRECATED_SINCE, Link: `<${mountPrefix}${successor}>; rel="successor-version"` }
 }

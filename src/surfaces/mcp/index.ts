@@ -5,21 +5,22 @@
  * address of a deployment they reach what that address shows. The surface may be left out: deleting this folder leaves a service
  * without it.
  */
+
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Log } from '../../../lib/log.ts'
 import { readTraceContext, toTraceHeaders } from '../../../lib/tracing/trace-context.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
 import { ServiceError } from '../../domain/errors.ts'
+import { createErrorBoundary, DEFECT_MESSAGE, REFUSAL_STATUS, toRetryAfter } from '../kit/answer-errors.ts'
 import { type JsonReading, parseBody, readBodyBytes } from '../kit/bodies/json-body.ts'
 import { createAccountConnections } from '../kit/connections/account-connections.ts'
-import { readCredential } from '../kit/guards/credentials.ts'
-import { toDeploymentPrefix } from '../kit/guards/deployment-address.ts'
-import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
-import { createRouteGuard, needs } from '../kit/guards/rights.ts'
-import type { AgentConnection } from '../kit/parts/agent-connection.ts'
-import type { SurfaceParts } from '../kit/parts/surface-parts.ts'
-import { mount, type Surface } from '../kit/surface.ts'
-import { createAnswerMcpError } from './mcp-errors.ts'
-import { sendAnswer } from './send-answer.ts'
+import { toDeploymentPrefix } from '../kit/guards/addresses.ts'
+import { readCredential } from '../kit/guards/gate.ts'
+import { createRouteGuard, needs, sendError, serviceAddressOf } from '../kit/guards/routes.ts'
+import { type AnswerError, type ErrorAnswer, mount, type Surface } from '../kit/surface.ts'
+import type { AgentConnection, SurfaceParts } from '../kit/surface-parts.ts'
 import { createServiceApi } from './service-api.ts'
 import type { ToolHost } from './tool.ts'
 
@@ -160,4 +161,65 @@ function toHeaders({ headers }: FastifyRequest): Headers {
     if (isProtocol && typeof value === 'string') kept.set(name, value)
   }
   return kept
+}
+
+// Refusals in front of the protocol as errors of JSON-RPC, with the status that clients act on.
+
+// Of the range that JSON-RPC leaves to servers; the status says what kind it is.
+const REFUSED = -32_000
+const INTERNAL_ERROR = -32_603
+
+function createAnswerMcpError(log: Log): AnswerError {
+  return createErrorBoundary(log, { answerRefusal, defect: toAnswer(500, INTERNAL_ERROR, DEFECT_MESSAGE) })
+}
+
+function answerRefusal({ refusal, message, retryAfterSeconds }: ServiceError): ErrorAnswer {
+  const answer = toAnswer(REFUSAL_STATUS[refusal], REFUSED, message)
+  const headers: Record<string, string> = { ...answer.headers }
+  if (answer.status === 401) headers['WWW-Authenticate'] = 'Bearer'
+  if (answer.status === 429 || answer.status === 503) headers['Retry-After'] = toRetryAfter(retryAfterSeconds)
+  return { ...answer, headers }
+}
+
+function toAnswer(status: number, code: number, message: string): ErrorAnswer {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, message } })
+  return { status, headers: { 'Content-Type': 'application/json' }, body }
+}
+
+// Writes an answer of the protocol's library to its connection. The head goes out before there is anything to tell, so that a client
+// knows at once that its call was taken; and a client that left is noticed at once, so that nothing waits for it any longer.
+
+const COMMENT = ': still there?\n\n'
+// A client that is gone answers the first write with a reset, and only a second write fails because of it.
+const PROBE_AGAIN_MS = 20
+
+async function sendAnswer(answer: Response, reply: FastifyReply): Promise<void> {
+  const { raw } = reply.hijack()
+  for (const [name, value] of [...Object.entries(reply.getHeaders()), ...answer.headers])
+    if (value !== undefined) raw.setHeader(name, value)
+  raw.statusCode = answer.status
+  raw.flushHeaders()
+  if (answer.body === null) {
+    raw.end()
+    return
+  }
+  const { socket } = raw
+  const isStream = answer.headers.get('Content-Type')?.startsWith('text/event-stream') === true
+  // Frames are written whole, so a comment stands between two of them.
+  const probe = () => void (isStream && !raw.writableEnded && raw.write(COMMENT))
+  const timers = new Set<NodeJS.Timeout>()
+  const onPeerEnd = () => {
+    probe()
+    timers.add(setTimeout(probe, PROBE_AGAIN_MS))
+  }
+  socket?.once('end', onPeerEnd)
+  try {
+    await pipeline(Readable.fromWeb(answer.body), raw)
+  } catch {
+    // One side closed the connection, so the error cannot be reported to it.
+    raw.destroy()
+  } finally {
+    socket?.off('end', onPeerEnd)
+    for (const timer of timers) clearTimeout(timer)
+  }
 }

@@ -4,7 +4,7 @@
  */
 import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
 import type { Pictures } from '../../domain/assets/pictures.ts'
-import type { ServiceApi } from './service-api.ts'
+import { type ServiceApi, toFields } from './service-api.ts'
 
 export type ToolInput = Readonly<Record<string, unknown>>
 
@@ -94,4 +94,30 @@ export function createMatch(query: unknown): (candidate: string) => boolean {
     const lower = candidate.toLowerCase()
     return words.every((word) => lower.includes(word))
   }
+}
+
+// All entries of a list that the service gives page by page.
+
+// Far more than any catalogue has.
+const MAX_PAGES = 20
+
+interface Listed {
+  /** Without cursor. */
+  readonly query: URLSearchParams
+  /** The member of an answer that holds the entries. */
+  readonly member: string
+  readonly signal: AbortSignal
+}
+
+export async function readPages(api: ServiceApi, path: string, { query, member, signal }: Listed) {
+  const entries: Readonly<Record<string, unknown>>[] = []
+  const asked = new URLSearchParams(query)
+  for (let page = 0; page < MAX_PAGES; page++) {
+    const answer = toFields(await (await api.call(`${path}?${asked}`, { signal })).json())
+    const { [member]: list, next_cursor: cursor } = answer
+    entries.push(...(Array.isArray(list) ? list : []).map(toFields))
+    if (typeof cursor !== 'string') break
+    asked.set('cursor', cursor)
+  }
+  return entries
 }

@@ -4,7 +4,7 @@
  * outside any mount prefix.
  */
 import type { IncomingMessage } from 'node:http'
-import { createRouteGuard, needs } from '../kit/guards/rights.ts'
+import { createRouteGuard, needs } from '../kit/guards/routes.ts'
 import type { Surface } from '../kit/surface.ts'
 
 interface OperatorOptions {

@@ -5,9 +5,13 @@
 import type { Log } from '../../../lib/log.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { RouterError, type RouterRefusal } from '../../domain/models/router-error.ts'
-import { DEFECT_MESSAGE, toRetryAfter } from '../kit/answer-errors.ts'
-import { toHttpRefusal } from '../kit/guards/http-refusals.ts'
-import { REFUSAL_STATUS, ROUTER_REFUSAL_STATUS } from '../kit/refusal-status.ts'
+import {
+  DEFECT_MESSAGE,
+  REFUSAL_STATUS,
+  ROUTER_REFUSAL_STATUS,
+  toHttpRefusal,
+  toRetryAfter,
+} from '../kit/answer-errors.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 
 const STATUS: Readonly<Record<RouterRefusal, number>> = {

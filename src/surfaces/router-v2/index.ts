@@ -9,24 +9,23 @@ import type { Access } from '../../domain/models/access/model-access.ts'
 import type { EstimateModel, RunModel } from '../../domain/models/calls/run-call.ts'
 import type { ModelQueue } from '../../domain/models/queue/model-queue.ts'
 import { RouterError } from '../../domain/models/router-error.ts'
-import type { ServedDocument } from '../kit/contracts/openapi-document.ts'
-import { wrongMethod } from '../kit/contracts/path-methods.ts'
-import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
+import { type LoadOptions, loadOpenApi, type ServedDocument } from '../kit/contracts/contract.ts'
+import { mustNameNoDeployment } from '../kit/guards/addresses.ts'
 import type { Gate } from '../kit/guards/gate.ts'
-import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
-import { createRouteGuard, needs } from '../kit/guards/rights.ts'
-import { pathOf } from '../kit/request-url.ts'
+import { createRouteGuard, needs, sendError, serviceAddressOf, wrongMethod } from '../kit/guards/routes.ts'
+import { pathOf } from '../kit/request.ts'
 import { mount, type Surface } from '../kit/surface.ts'
-import { CALL_OPERATIONS } from './operations/calls.ts'
-import { MODEL_OPERATIONS } from './operations/models.ts'
-import { REQUEST_OPERATIONS } from './operations/requests.ts'
-import { createListCursors } from './requests/model-list-query.ts'
+import { CALL_OPERATIONS, REQUEST_OPERATIONS } from './operations/calls.ts'
+import { createListCursors, createModelDocuments, MODEL_OPERATIONS } from './operations/models.ts'
 import { createAnswerRouterError, withSpend } from './router-errors.ts'
-import { createBrandHeaders, createCostHeaders } from './router-headers.ts'
-import { createHotPath } from './router-hot-path.ts'
-import { MODEL_ROUTE, MODELS_PATH, type RequestContext } from './router-operation.ts'
-import { createServeRun } from './serve-run.ts'
-import { createModelDocuments } from './views/model-view.ts'
+import {
+  createBrandHeaders,
+  createCostHeaders,
+  MODEL_ROUTE,
+  MODELS_PATH,
+  type RequestContext,
+} from './router-operation.ts'
+import { createHotPath, createServeRun } from './serve-run.ts'
 
 interface RouterV2Options {
   readonly gate: Gate
@@ -116,4 +115,12 @@ export function createRouterV2(options: RouterV2Options): Surface {
     answerErrorFor: (path) => (isOurs(path) ? answerError : null),
     drain() {},
   }
+}
+
+// The contract of this surface.
+
+const SOURCE = new URL('../../../spec/router.openapi.json', import.meta.url)
+
+export function loadRouterContract(options: LoadOptions): ServedDocument {
+  return loadOpenApi(SOURCE, options)
 }

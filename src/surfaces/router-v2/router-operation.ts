@@ -1,8 +1,10 @@
 /** What every operation of this surface shares: its paths, what it knows of its request, and how documents are sent. */
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { MICROS_PER_USD } from '../../../lib/text/usd.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
-import { matchesEtag, toEtag } from '../kit/content/etag.ts'
-import { sendJson } from '../kit/send-json.ts'
+import type { Spend } from '../../domain/models/router-error.ts'
+import { matchesEtag, toEtag } from '../kit/content/send-content.ts'
+import { sendJson } from '../kit/request.ts'
 
 export const MODELS_PATH = '/v2/models'
 export const MODEL_ROUTE = `${MODELS_PATH}/:provider/:model`
@@ -37,4 +39,58 @@ export function sendCached(
   reply.header('etag', etag).header('cache-control', CACHE_CONTROL)
   if (matchesEtag(request.headers['if-none-match'], etag)) return reply.code(304).send()
   return sendJson(reply, 200, body)
+}
+
+// Headers of this surface's answers, as name, value, name, value: what a call cost, and what its account has left.
+
+/** Header names that bear the service's name, once per brand: official clients read only their own. */
+export type BrandHeaders = Readonly<
+  Record<'errorType' | 'upstreamStatus' | 'upstreamDetail' | 'creditsUsed', readonly string[]>
+>
+
+export function createBrandHeaders(brands: readonly string[]): BrandHeaders {
+  const named = (name: string) => brands.map((brand) => `X-${brand}-${name}`)
+  return {
+    errorType: named('Error-Type'),
+    upstreamStatus: named('Upstream-Status'),
+    upstreamDetail: named('Upstream-Detail'),
+    creditsUsed: named('Credits-Used'),
+  }
+}
+
+/** null: the cost is not known, and the header is left out. */
+export type CostHeaders = (costMicros: number | null) => readonly string[]
+
+/** In credits for our own clients, and in dollars for gateways that read those. */
+export function createCostHeaders(brand: BrandHeaders, creditsPerUsd: number): CostHeaders {
+  return (costMicros) => {
+    if (costMicros === null) return []
+    const usd = costMicros / MICROS_PER_USD
+    const credits = (usd * creditsPerUsd).toFixed(2)
+    const headers: string[] = []
+    for (const name of brand.creditsUsed) headers.push(name, credits)
+    headers.push('x-litellm-response-cost', String(usd), 'x-litellm-total-tokens', '0')
+    return headers
+  }
+}
+
+const MICROS_PER_CENT = MICROS_PER_USD / 100
+
+/** What the account has committed to calls under way; only limits that exist are listed. */
+export function toSpendHeaders(spend: Spend | null): readonly string[] {
+  if (spend === null) return []
+  const headers: string[] = []
+  const { limitMicros, committedMicros, maxCalls, runningCalls } = spend
+  if (limitMicros !== null) {
+    const limit = Math.floor(limitMicros / MICROS_PER_CENT)
+    // Rounded up, so that what is left is never promised twice.
+    const current = Math.ceil(committedMicros / MICROS_PER_CENT)
+    headers.push('X-Committed-Spend-Limit', String(limit), 'X-Committed-Spend-Current', String(current))
+    headers.push('X-Committed-Spend-Remaining', String(Math.max(0, limit - current)))
+  }
+  if (maxCalls !== null) {
+    headers.push('X-Concurrency-Limit', String(maxCalls), 'X-Concurrency-Current', String(runningCalls))
+    headers.push('X-Concurrency-Remaining', String(Math.max(0, maxCalls - runningCalls)))
+  }
+  return headers
 }

@@ -2,28 +2,37 @@
  * Runs a model and answers on the raw response, for the path in front of the framework and for the framework's own route
  * alike. Nothing is written before the end is known; the connection is kept for as long as the call may take.
  */
+
+import { createHash, hash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import type { Log } from '../../../lib/log.ts'
 import { type Caller, mustHaveScope } from '../../domain/accounts/caller.ts'
 import type { BlobStore } from '../../domain/assets/blob-store.ts'
+import { readIdempotencyKey } from '../../domain/idempotency/idempotency-key.ts'
 import type { SpendOf } from '../../domain/models/access/committed-spend.ts'
-import type { Access } from '../../domain/models/access/model-access.ts'
+import type { Access, OpenedModel } from '../../domain/models/access/model-access.ts'
 import type { RunAnswer, RunModel } from '../../domain/models/calls/run-call.ts'
+import { isRecord, type JsonRecord, type Model } from '../../domain/models/catalog/model.ts'
+import { RouterError, type ValidationFailure } from '../../domain/models/router-error.ts'
 import { claimOf } from '../kit/bodies/body-memory.ts'
-import { dropRestOf, keepOpenFor } from '../kit/bodies/unread-body.ts'
-import { keepUntilAnswered } from '../kit/connections/half-closed.ts'
-import { holdOpen } from '../kit/connections/hold-open.ts'
-import { writeAnswer } from '../kit/connections/raw-answer.ts'
+import { dropRestOf, keepOpenFor } from '../kit/bodies/gather-body.ts'
+import { readBodyBytes } from '../kit/bodies/json-body.ts'
+import { holdOpen, keepUntilAnswered, writeAnswer } from '../kit/connections/raw-connections.ts'
+import { mustNameNoDeployment } from '../kit/guards/addresses.ts'
 import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
-import { mustBeResult } from '../kit/model-calls.ts'
-import { requestIdOf } from '../kit/request-identity.ts'
-import type { AnswerError } from '../kit/surface.ts'
-import { fingerprintOf, readCallInput, readKey } from './requests/call-input.ts'
-import { openWithQuery } from './requests/run-query.ts'
+import { mustBeResult, parseModelInput } from '../kit/model-calls.ts'
+import { findRepeated, markRoute, readQuery, requestIdOf } from '../kit/request.ts'
+import type { AnswerError, HotRoute } from '../kit/surface.ts'
 import { withSpend } from './router-errors.ts'
-import { type CostHeaders, toSpendHeaders } from './router-headers.ts'
-import { type ModelParams, RUN_RIGHT } from './router-operation.ts'
+import {
+  type CostHeaders,
+  MODEL_ROUTE,
+  MODELS_PATH,
+  type ModelParams,
+  RUN_RIGHT,
+  toSpendHeaders,
+} from './router-operation.ts'
 
 interface ServeRunDeps {
   readonly gate: Gate
@@ -123,4 +132,130 @@ function logDisconnect(log: Log, requestId: string, { provider, model }: ModelPa
     { requestId, model: `${provider}/${model}`, errorType: 'client_disconnected', status: 499 },
     'client disconnected',
   )
+}
+
+/**
+ * Running a model, answered in front of the framework: it is the most frequent request, and a call that takes minutes would
+ * hold the framework's objects as long. The same guards run; at the first irregularity before the body the request is left,
+ * untouched, to the framework.
+ */
+export function createHotPath(gate: Gate, serveRun: ServeRun): HotRoute {
+  const prefix = `${gate.mountPrefix}${MODELS_PATH}/`
+
+  function identify(request: IncomingMessage): { readonly address: ServiceAddress; readonly caller: Caller } | null {
+    try {
+      const address = gate.admit(request)
+      mustNameNoDeployment(address)
+      const caller = gate.authenticate(request, 'api_key')
+      return caller instanceof Promise ? null : { address, caller }
+    } catch {
+      return null // the framework's hooks run into the same refusal and answer it
+    }
+  }
+
+  return (request, response) => {
+    const { url } = request
+    if (request.method !== 'POST' || url === undefined || !url.startsWith(prefix)) return false
+    const end = url.indexOf('?')
+    const path = end === -1 ? url.slice(prefix.length) : url.slice(prefix.length, end)
+    const slash = path.indexOf('/')
+    // Two plain segments and nothing else; whatever is escaped goes the long way.
+    if (slash === -1 || path.includes('/', slash + 1) || path.includes('%')) return false
+    const known = identify(request)
+    if (known === null) return false
+    markRoute(request, gate.mountPrefix + MODEL_ROUTE)
+    void serveRun(request, response, { ...known, provider: path.slice(0, slash), model: path.slice(slash + 1) })
+    return true
+  }
+}
+
+/**
+ * The body of a call: its bytes as they came, what they say, and what tells this request apart from another with the same
+ * key. What is wrong with the JSON is returned, not thrown: a call is judged by other things first.
+ */
+interface CallInput {
+  readonly body: Buffer
+  readonly input: JsonRecord | RouterError
+}
+
+// 100 MiB over a slow line; a sender that drips is cut off all the same.
+const BODY_MS = 600_000
+const COPIED_BYTES = 16_384
+
+export async function readCallInput(request: IncomingMessage, maxBytes: number): Promise<CallInput> {
+  const body = await readBodyBytes(request, { maxBytes, deadlineMs: BODY_MS })
+  return { body, input: await parseModelInput(request, body) }
+}
+
+/** Throws malformed. */
+export function readKey(request: IncomingMessage): string | null {
+  const header = request.headers['idempotency-key'] as string | undefined
+  if (header === undefined) return null
+  // Several are joined by commas. The distinct form is made for all headers at once and costs as much as they did.
+  return readIdempotencyKey(header.includes(',') ? request.headersDistinct['idempotency-key'] : [header])
+}
+
+/** Method, path with query, and body. */
+export function fingerprintOf(request: IncomingMessage, body: Buffer): string {
+  const head = Buffer.from(`${request.method} ${request.url}\n`)
+  // In one go where the copy costs less than a hash that is kept between two updates.
+  if (body.length <= COPIED_BYTES) return hash('sha256', Buffer.concat([head, body]), 'base64')
+  return createHash('sha256').update(head).update(body).digest('base64')
+}
+
+// The query of a call. `model_provider` may only name what runs the model anyway. A model has no second provider to fall back
+// to, so `strict_mode` and `fallback_provider` are accepted and change nothing. `reject_unknown_fields=true` refuses top-level
+// fields that the model's schema does not declare. Other parameters are ignored.
+
+/** The model's own provider. */
+const NATIVE: ReadonlySet<string> = new Set(['default', 'comfy', 'comfyui'])
+/** Names that official clients know of others, which serve no model here. */
+const ELSEWHERE: ReadonlySet<string> = new Set(['fal', 'wavespeed', 'runware', 'higgsfield'])
+const SWITCHES = ['strict_mode', 'reject_unknown_fields'] as const
+const SINGLE: readonly string[] = ['model_provider', 'fallback_provider', ...SWITCHES]
+
+/** The model as this query wants it. Throws malformed, unknown_model. */
+export function openWithQuery(opened: OpenedModel, url: string | undefined): OpenedModel {
+  if (url === undefined || !url.includes('?')) return opened
+  const query = readPairs(url)
+  refuseOtherProvider(query.get('model_provider'), opened.model)
+  for (const name of SWITCHES) mustBeSwitch(name, query.get(name))
+  if (query.get('reject_unknown_fields') !== 'true') return opened
+  const known = declaredFields(opened.model)
+  if (known === null) return opened
+  const { checkInput } = opened
+  return { ...opened, checkInput: (input) => [...checkInput(input), ...unknownFields(input, known)] }
+}
+
+function readPairs(url: string): ReadonlyMap<string, string> {
+  const pairs = readQuery(url)
+  if (pairs === null) throw new RouterError('malformed', 'the query cannot be read')
+  const repeated = findRepeated(pairs, SINGLE)
+  if (repeated !== null) throw new RouterError('malformed', `${repeated} occurs twice in the query`)
+  return new Map(pairs)
+}
+
+function refuseOtherProvider(name: string | undefined, { id }: Model): void {
+  if (name === undefined || NATIVE.has(name)) return
+  if (ELSEWHERE.has(name))
+    throw new RouterError('unknown_model', `${id} is not served by ${name}; leave model_provider out`)
+  const known = [...NATIVE, ...ELSEWHERE].join(', ')
+  throw new RouterError('malformed', `model_provider must be one of ${known}`)
+}
+
+function mustBeSwitch(name: string, value: string | undefined): void {
+  if (value === undefined || value === 'true' || value === 'false') return
+  throw new RouterError('malformed', `${name} must be true or false`)
+}
+
+/** null: the model has no schema, or one that names no fields, and takes any object. */
+function declaredFields({ input: { schema, modelField } }: Model): ReadonlySet<string> | null {
+  const properties = schema?.['properties']
+  if (!isRecord(properties)) return null
+  return new Set([...Object.keys(properties), ...(modelField === null ? [] : [modelField])])
+}
+
+function unknownFields(input: Readonly<Record<string, unknown>>, known: ReadonlySet<string>): ValidationFailure[] {
+  const unknown = Object.keys(input).filter((field) => !known.has(field))
+  return unknown.map((field) => ({ loc: ['body', field], msg: 'the model knows no such field', type: 'value_error' }))
 }

@@ -13,24 +13,31 @@ import type { WorkerIdentity } from '../../domain/workers/worker-keys.ts'
 import { nameCaller } from '../kit/bodies/body-memory.ts'
 import { type JsonReading, parseBody, readBodyBytes } from '../kit/bodies/json-body.ts'
 import { openContract } from '../kit/contracts/contract.ts'
-import { wrongMethod } from '../kit/contracts/path-methods.ts'
-import { readCredential } from '../kit/guards/credentials.ts'
-import { mustNameNoDeployment } from '../kit/guards/deployment-address.ts'
-import type { Gate } from '../kit/guards/gate.ts'
-import { sendError, serviceAddressOf } from '../kit/guards/guard-hooks.ts'
-import { createRouteGuard, needs } from '../kit/guards/rights.ts'
-import { pathOf } from '../kit/request-url.ts'
+import { mustNameNoDeployment } from '../kit/guards/addresses.ts'
+import { type Gate, readCredential } from '../kit/guards/gate.ts'
+import { createRouteGuard, needs, sendError, serviceAddressOf, wrongMethod } from '../kit/guards/routes.ts'
+import { pathOf } from '../kit/request.ts'
 import { mount, type Surface } from '../kit/surface.ts'
-import { createLiveSockets } from './live-sockets.ts'
-import { beatWorker, leaveService, publishEngines, putCatalog } from './operations/engines.ts'
+import { createLiveSockets, createWorkerLoad } from './live-sockets.ts'
 import { offerBlob, putBlob, readInput } from './operations/files.ts'
-import { runNodeModel } from './operations/models.ts'
-import { claimJob, commitRun, releaseLeases, renewLeases, reserveNumbers } from './operations/runs.ts'
-import { getHello, getWorkerOpenapi, openLive } from './operations/service.ts'
-import { createAnswerWorkerError } from './worker-errors.ts'
-import { createWorkerLoad } from './worker-load.ts'
-import { INSTANCE_HEADER, WORKER_PATH, type WorkerKit } from './worker-operation.ts'
-import { mustSpeak, PROTOCOL_VERSIONS } from './worker-versions.ts'
+import { claimJob, commitRun, releaseLeases, renewLeases, reserveNumbers, runNodeModel } from './operations/runs.ts'
+import {
+  beatWorker,
+  getHello,
+  getWorkerOpenapi,
+  leaveService,
+  openLive,
+  publishEngines,
+  putCatalog,
+} from './operations/service.ts'
+import {
+  createAnswerWorkerError,
+  INSTANCE_HEADER,
+  mustSpeak,
+  PROTOCOL_VERSIONS,
+  WORKER_PATH,
+  type WorkerKit,
+} from './worker-operation.ts'
 
 interface WorkerSurfaceOptions {
   readonly gate: Gate

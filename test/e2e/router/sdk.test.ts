@@ -8,9 +8,8 @@ import { ComfyError, comfy, routerErrors } from '@comfyorg/sdk'
 import { silentLog } from '../../../lib/log.ts'
 import type { ProviderRefusal } from '../../../src/domain/models/provider.ts'
 import { RouterError } from '../../../src/domain/models/router-error.ts'
-import type { RouterErrorType } from '../../../src/surfaces/router-v2/router-error-types.ts'
-import { createAnswerRouterError } from '../../../src/surfaces/router-v2/router-errors.ts'
-import { createBrandHeaders } from '../../../src/surfaces/router-v2/router-headers.ts'
+import { createAnswerRouterError, type RouterErrorType } from '../../../src/surfaces/router-v2/router-errors.ts'
+import { createBrandHeaders } from '../../../src/surfaces/router-v2/router-operation.ts'
 import { MODELS, type RouterApp, startRouter } from '../../support/app/start-router.ts'
 import {
   accepted,

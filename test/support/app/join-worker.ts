@@ -1,9 +1,9 @@
 /** A worker in this process that joins a service over HTTP, and the keys for it. */
 import { type Log, silentLog } from '../../../lib/log.ts'
 import type { FleetOverrides } from '../../../src/compose/engines/open-engines.ts'
+import { type JoinedWorker, startJoinedWorker } from '../../../src/compose/joined-worker.ts'
 import { loadConfig } from '../../../src/config/config.ts'
 import { Secret } from '../../../src/config/secrets.ts'
-import { type JoinedWorker, startJoinedWorker } from '../../../src/joined-worker.ts'
 import { call } from '../clients/call.ts'
 import { type ConfigPatch, patchConfig } from './patch-config.ts'
 

@@ -7,13 +7,17 @@ import { createLocalAuthenticate } from '../../../src/domain/accounts/caller.ts'
 import { createWeightManager } from '../../../src/domain/engine/weights/manage-weights.ts'
 import { ServiceError } from '../../../src/domain/errors.ts'
 import { createDocs } from '../../../src/surfaces/docs/index.ts'
-import { createJobsV2, type JobsV2Options, type JobsV2Surface } from '../../../src/surfaces/jobs-v2/index.ts'
-import { loadJobsContract } from '../../../src/surfaces/jobs-v2/jobs-contract.ts'
+import {
+  createJobsV2,
+  type JobsV2Options,
+  type JobsV2Surface,
+  loadJobsContract,
+} from '../../../src/surfaces/jobs-v2/index.ts'
 import { createAnswerError } from '../../../src/surfaces/jobs-v2/jobs-errors.ts'
-import { createDirectLinks } from '../../../src/surfaces/jobs-v2/views/links.ts'
+import { createDirectLinks } from '../../../src/surfaces/jobs-v2/views/job-view.ts'
 import { createAccountConnections } from '../../../src/surfaces/kit/connections/account-connections.ts'
 import { createGate, type GateOptions } from '../../../src/surfaces/kit/guards/gate.ts'
-import { DEFAULT_BRANDS } from '../../../src/surfaces/kit/request-identity.ts'
+import { DEFAULT_BRANDS } from '../../../src/surfaces/kit/request.ts'
 import { createOperatorSurface } from '../../../src/surfaces/operator/index.ts'
 import { openServer, type RunningServer, type ServerOptions } from '../../../src/surfaces/server.ts'
 import { createMemoryJobs, type MemoryJobs } from './memory-jobs.ts'

@@ -17,11 +17,14 @@ import { createStorageQuota } from '../../../src/domain/assets/storage-quota.ts'
 import { createModelPlacement } from '../../../src/domain/assets/weights/model-placement.ts'
 import { createAnswerError } from '../../../src/surfaces/jobs-v2/jobs-errors.ts'
 import type { ContextOf } from '../../../src/surfaces/jobs-v2/jobs-operation.ts'
-import { ASSETS_BY_ID } from '../../../src/surfaces/jobs-v2/operations/assets-by-id.ts'
-import { assetFromHash, headAssetByHash } from '../../../src/surfaces/jobs-v2/operations/assets-without-upload.ts'
-import { postAssets } from '../../../src/surfaces/jobs-v2/operations/post-assets.ts'
-import { createDirectLinks } from '../../../src/surfaces/jobs-v2/views/links.ts'
-import { dropRestOf } from '../../../src/surfaces/kit/bodies/unread-body.ts'
+import {
+  ASSETS_BY_ID,
+  assetFromHash,
+  headAssetByHash,
+  postAssets,
+} from '../../../src/surfaces/jobs-v2/operations/assets.ts'
+import { createDirectLinks } from '../../../src/surfaces/jobs-v2/views/job-view.ts'
+import { dropRestOf } from '../../../src/surfaces/kit/bodies/gather-body.ts'
 import type { WireAsset } from '../../support/clients/checked-client.ts'
 
 export interface AssetServiceOptions {

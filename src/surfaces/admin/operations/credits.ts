@@ -6,12 +6,10 @@ import { readUsd } from '../../../../lib/text/usd.ts'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import type { Balance, GrantOutcome, LedgerStore, RefundOutcome } from '../../../domain/credits/ledger.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
-import { needs } from '../../kit/guards/rights.ts'
-import { sendJson } from '../../kit/send-json.ts'
-import { toBalanceView, toEntryView, toHoldView } from '../account-view.ts'
-import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
-import { readBefore, readLimit, readParameters, toPage } from '../page-query.ts'
-import { mustFindAccount } from './accounts.ts'
+import { needs } from '../../kit/guards/routes.ts'
+import { sendJson } from '../../kit/request.ts'
+import { ADMIN_PATH, type AdminKit, idOf, readBefore, readLimit, readParameters, toPage } from '../admin-operation.ts'
+import { mustFindAccount, toBalanceView, toEntryView, toHoldView } from './accounts.ts'
 
 interface CreditOperationDeps {
   readonly kit: AdminKit

@@ -6,8 +6,8 @@ import type { Deployment } from '../../../domain/deployments/deployment.ts'
 import type { DeploymentStore, PoolLoad } from '../../../domain/deployments/deployment-store.ts'
 import type { Deployments } from '../../../domain/deployments/deployments.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
-import { needs } from '../../kit/guards/rights.ts'
-import { sendJson } from '../../kit/send-json.ts'
+import { needs } from '../../kit/guards/routes.ts'
+import { sendJson } from '../../kit/request.ts'
 import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
 
 interface DeploymentOperationDeps {

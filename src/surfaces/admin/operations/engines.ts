@@ -4,11 +4,9 @@ import type { FastifyInstance } from 'fastify'
 import type { CommandEngine } from '../../../domain/engine/directory/engine-commands.ts'
 import type { EngineDirectory, ListedEngine } from '../../../domain/engine/directory/engine-directory.ts'
 import type { EngineWill } from '../../../domain/engine/directory/engine-registry.ts'
-import { needs } from '../../kit/guards/rights.ts'
-import { readNumber } from '../../kit/request-url.ts'
-import { sendJson } from '../../kit/send-json.ts'
-import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
-import { readParameters } from '../page-query.ts'
+import { needs } from '../../kit/guards/routes.ts'
+import { readNumber, sendJson } from '../../kit/request.ts'
+import { ADMIN_PATH, type AdminKit, idOf, readParameters } from '../admin-operation.ts'
 
 export interface EngineParts {
   readonly engines: Pick<EngineDirectory, 'status' | 'find' | 'availability' | 'logOf'>

@@ -1,17 +1,21 @@
 /** The service as a whole: its contract, what it does at the moment, and what was changed through this API. */
-
 import type { FastifyInstance } from 'fastify'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import type { AuditStore } from '../../../domain/accounts/audit.ts'
+import { CHARGE_GROUPS } from '../../../domain/credits/charges.ts'
+import type { ReportUsage } from '../../../domain/credits/usage-report.ts'
 import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'
 import type { DeploymentStore } from '../../../domain/deployments/deployment-store.ts'
 import type { Deployments } from '../../../domain/deployments/deployments.ts'
+import type { PoolSignal, PoolSignals } from '../../../domain/deployments/pool-signals.ts'
+import { ServiceError } from '../../../domain/errors.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
-import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
-import { needs } from '../../kit/guards/rights.ts'
-import { sendJson } from '../../kit/send-json.ts'
-import { ADMIN_PATH } from '../admin-operation.ts'
-import { readBefore, readLimit, readParameters, toPage } from '../page-query.ts'
+import type { ReportedNode, ReportNodes } from '../../../domain/service-nodes/node-report.ts'
+import { needs, serviceAddressOf } from '../../kit/guards/routes.ts'
+import { sendJson } from '../../kit/request.ts'
+import { readUsageWish, toUsageView, USAGE_PARAMETERS } from '../../kit/usage-view.ts'
+import { ADMIN_PATH, type AdminKit, idOf, readBefore, readLimit, readParameters, toPage } from '../admin-operation.ts'
+import { mustFindAccount } from './accounts.ts'
 
 /** The contract, with the address at which this caller reached us. */
 export function getOpenapi(app: FastifyInstance, { specFor }: { readonly specFor: (baseUrl: string) => string }): void {
@@ -51,4 +55,97 @@ export function listAudit(app: FastifyInstance, { audit }: { readonly audit: Aud
     const { page, next } = toPage(found, limit)
     return sendJson(reply, 200, { records: page.map((record) => ({ ...record, at: record.at.toISOString() })), next })
   })
+}
+
+/** The processes of the service, and how many of them its pools need. */
+export interface NodeParts {
+  readonly reportNodes: ReportNodes
+  readonly poolSignals: PoolSignals
+}
+
+export function listNodes(app: FastifyInstance, { reportNodes }: NodeParts): void {
+  app.get(`${ADMIN_PATH}/nodes`, needs('operator'), async (_request, reply) =>
+    sendJson(reply, 200, { nodes: (await reportNodes()).map(toNodeView) }),
+  )
+}
+
+export function listPools(app: FastifyInstance, { poolSignals }: NodeParts): void {
+  app.get(`${ADMIN_PATH}/pools`, needs('operator'), async (_request, reply) =>
+    sendJson(reply, 200, { pools: (await poolSignals.list()).map(toPoolView) }),
+  )
+}
+
+export function getPool(app: FastifyInstance, { poolSignals }: NodeParts): void {
+  app.get(`${ADMIN_PATH}/pools/:id`, needs('operator'), async (request, reply) => {
+    const signal = await poolSignals.find(idOf(request))
+    if (signal === null) throw new ServiceError('not_found', 'there is no pool with this id')
+    return sendJson(reply, 200, toPoolView(signal))
+  })
+}
+
+function toNodeView({ id, state, about, startedAt, seenAt, jobs, calls, chores, engines }: ReportedNode) {
+  return {
+    id,
+    state,
+    role: about.role ?? 'all',
+    version: about.version,
+    host: about.host,
+    url: about.url ?? null,
+    started_at: startedAt.toISOString(),
+    seen_at: seenAt.toISOString(),
+    workers: about.workers,
+    holds: { jobs, calls, chores, engines },
+  }
+}
+
+function toPoolView({ pool, queued, running, workers, wantedWorkers, oldestWaitMs }: PoolSignal) {
+  const wanted = { wanted_workers: wantedWorkers, oldest_wait_seconds: oldestWaitMs / 1000 }
+  return { pool, queued, running, workers, ...wanted }
+}
+
+/** What accounts spent, all together or one of them. */
+interface UsageDeps {
+  readonly accounts: Pick<Accounts, 'find'>
+  readonly reportUsage: ReportUsage
+}
+
+export function getUsage(app: FastifyInstance, { accounts, reportUsage }: UsageDeps): void {
+  app.get(`${ADMIN_PATH}/usage`, needs('operator'), async (request, reply) => {
+    const parameters = readParameters(request, [...USAGE_PARAMETERS, 'account'])
+    const wish = readUsageWish(parameters, CHARGE_GROUPS)
+    const asked = parameters.get('account') ?? null
+    const accountId = asked === null ? null : mustFindAccount(accounts, asked).id
+    const report = await reportUsage(accountId, wish)
+    const named = wish.by === 'account' ? report.groups.flatMap(({ name }) => accounts.find(name ?? '') ?? []) : []
+    return sendJson(reply, 200, toUsageView(report, new Map(named.map(({ id, name }) => [id, name]))))
+  })
+}
+
+type ModelReload =
+  | { readonly outcome: 'reloaded'; readonly models: number }
+  | { readonly outcome: 'refused'; readonly problems: readonly { readonly file: string; readonly problem: string }[] }
+
+interface ReloadModelsDeps {
+  readonly kit: AdminKit
+  readonly reload: () => Promise<ModelReload>
+}
+
+// A wholly broken catalogue has hundreds; `atelier models lint` shows them all.
+const MAX_SHOWN_PROBLEMS = 20
+
+/** Reads the catalogue of models again and exchanges all of it, or nothing when it has a mistake. */
+export function reloadModels(app: FastifyInstance, { kit, reload }: ReloadModelsDeps): void {
+  app.post(`${ADMIN_PATH}/models/reload`, needs('operator'), async (request, reply) => {
+    const found = await reload()
+    if (found.outcome === 'refused') throw new ServiceError('invalid_field', toMessage(found.problems))
+    const { models } = found
+    await kit.note(request, { action: 'models.reload', subject: 'models', details: { models } })
+    return sendJson(reply, 200, { models })
+  })
+}
+
+function toMessage(problems: Extract<ModelReload, { outcome: 'refused' }>['problems']): string {
+  const shown = problems.slice(0, MAX_SHOWN_PROBLEMS).map(({ file, problem }) => `${file}: ${problem}`)
+  const rest = problems.length > MAX_SHOWN_PROBLEMS ? `; and ${problems.length - MAX_SHOWN_PROBLEMS} more` : ''
+  return `the catalogue has mistakes and was not exchanged: ${shown.join('; ')}${rest}`
 }

@@ -12,13 +12,11 @@ import {
   type ServiceSeries,
 } from '../../../domain/jobs/read/service-series.ts'
 import type { SummaryStore } from '../../../domain/jobs/summaries/summary-store.ts'
-import { needs } from '../../kit/guards/rights.ts'
-import { readNumber } from '../../kit/request-url.ts'
-import { sendJson } from '../../kit/send-json.ts'
+import { needs } from '../../kit/guards/routes.ts'
+import { readNumber, sendJson } from '../../kit/request.ts'
 import type { SharedStreams, StreamSession } from '../../kit/streams/shared-streams.ts'
 import { createSummaryFeed } from '../../kit/streams/summary-feed.ts'
-import { ADMIN_PATH, type AdminKit } from '../admin-operation.ts'
-import { readParameters } from '../page-query.ts'
+import { ADMIN_PATH, type AdminKit, readParameters } from '../admin-operation.ts'
 import { toOwnedView } from './jobs.ts'
 
 export interface WatchDeps {

@@ -5,21 +5,27 @@ import type { Caller } from '../../../domain/accounts/caller.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import { noSuchJob } from '../../../domain/jobs/read/job-reader.ts'
+import type { LiveRun } from '../../../domain/jobs/read/live-runs.ts'
 import type { RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
-import { toLogLines } from '../../../domain/jobs/run/record/log-lines.ts'
+import { type LogLine, toLogLines } from '../../../domain/jobs/run/record/log-lines.ts'
+import { type NodeSpan, toNodeSpan } from '../../../domain/jobs/run/record/run-record.ts'
 import type { GraphLayout } from '../../../domain/jobs/submit/job-origin.ts'
 import { type JobDetails, NO_FILTER } from '../../../domain/jobs/summaries/summary-store.ts'
 import { isTerminal, type JobStatus } from '../../../domain/jobs/transitions.ts'
-import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
-import { needs } from '../../kit/guards/rights.ts'
-import { layoutOf, toDetailView } from '../../kit/jobs/job-detail-view.ts'
-import { readFields } from '../../kit/jobs/job-filters.ts'
-import { countSlots, readNodes, toErrorView, toWaitView } from '../../kit/jobs/job-view.ts'
-import { toSummaryView } from '../../kit/jobs/summary-view.ts'
-import { sendJson } from '../../kit/send-json.ts'
+import { needs, serviceAddressOf } from '../../kit/guards/routes.ts'
+import { readFields } from '../../kit/jobs/job-pages.ts'
+import {
+  countSlots,
+  layoutOf,
+  type NodeFacts,
+  readNodes,
+  toDetailView,
+  toErrorView,
+  toSummaryView,
+  toWaitView,
+} from '../../kit/jobs/job-view.ts'
+import { sendJson } from '../../kit/request.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
-import { toLineView } from '../views/log-view.ts'
-import { toNodesView, toShownRun } from '../views/node-view.ts'
 
 const JOB = `${CONSOLE_API}/jobs/:id`
 const WEEK_MS = 7 * 86_400_000
@@ -149,4 +155,64 @@ function readNumber(text: string | undefined, name: string, max: number): number
   const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
   if (value <= max) return value
   throw new ServiceError('invalid_request', `${name} must be an integer from 0 to ${max}`)
+}
+
+export function toLineView({ n, at, nodeId, text }: LogLine) {
+  return { n, at: at?.toISOString() ?? null, node: nodeId, text }
+}
+
+// The nodes of a job: what each is, when it ran, and how it stands.
+
+const MAX_NODES = 10_000
+
+interface ShownRun {
+  readonly spans: readonly NodeSpan[]
+  readonly isCut: boolean
+}
+
+function toShownRun({ run }: Pick<RecordedJob, 'run'>, live: LiveRun | null): ShownRun {
+  if (live !== null) return { spans: live.nodes, isCut: live.isCut }
+  return { spans: (run?.spans ?? []).map(toNodeSpan), isCut: run?.areSpansCut === true }
+}
+
+function toNodesView(job: Job, nodes: ReadonlyMap<string, NodeFacts>, shown: ShownRun) {
+  const spans = new Map(shown.spans.map((span) => [span.nodeId, span]))
+  const outputs = new Map<string, number>()
+  for (const { nodeId } of job.outputs) outputs.set(nodeId, (outputs.get(nodeId) ?? 0) + 1)
+  const views = [...nodes].slice(0, MAX_NODES).map(([id, { classType, title }]) => {
+    const span = spans.get(id) ?? null
+    return {
+      ...{ id, class_type: classType, title },
+      state: stateOf(job, id, span),
+      started_at: toTime(span?.startedAtMs),
+      ended_at: toTime(span === null ? null : endOf(job, id, span)),
+      step: span?.step ?? null,
+      steps: span?.steps ?? null,
+      outputs: outputs.get(id) ?? 0,
+    }
+  })
+  return { nodes: views, is_cut: shown.isCut || nodes.size > MAX_NODES }
+}
+
+export function stateOf(job: Pick<Job, 'status' | 'error'>, nodeId: string, span: NodeSpan | null): string {
+  const hasEnded = isTerminal(job.status)
+  if (hasEnded && job.error?.nodeId === nodeId) return 'failed'
+  if (span === null) return hasEnded ? 'skipped' : 'waiting'
+  if (span.startedAtMs === null) return 'cached'
+  if (span.endedAtMs !== null) return 'done'
+  return hasEnded ? 'skipped' : 'running'
+}
+
+/** A failed node ended with its job: engines report no separate end for it. */
+export function endOf(
+  job: Pick<Job, 'status' | 'error' | 'completedAt'>,
+  nodeId: string,
+  span: NodeSpan,
+): number | null {
+  if (span.endedAtMs !== null || span.startedAtMs === null) return span.endedAtMs
+  return stateOf(job, nodeId, span) === 'failed' ? (job.completedAt?.getTime() ?? null) : null
+}
+
+export function toTime(ms: number | null | undefined): string | null {
+  return ms == null ? null : new Date(ms).toISOString()
 }

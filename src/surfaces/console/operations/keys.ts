@@ -5,9 +5,8 @@ import type { ApiKey } from '../../../domain/accounts/keys/api-key.ts'
 import type { OwnKeys } from '../../../domain/accounts/keys/own-keys.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { readJsonBody } from '../../kit/bodies/json-body.ts'
-import { needs } from '../../kit/guards/rights.ts'
-import { readParameters } from '../../kit/request-url.ts'
-import { sendJson } from '../../kit/send-json.ts'
+import { needs } from '../../kit/guards/routes.ts'
+import { readParameters, sendJson } from '../../kit/request.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 
 const MAX_BODY_BYTES = 16_384

@@ -3,15 +3,16 @@ import { hash } from 'node:crypto'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { isJsonObject, type JsonValue, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
+import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'
+import type { ListedEngine } from '../../../domain/engine/directory/engine-directory.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { readJsonBody } from '../../kit/bodies/json-body.ts'
-import { matchesEtag, quoteDigest } from '../../kit/content/etag.ts'
+import { matchesEtag, quoteDigest } from '../../kit/content/send-content.ts'
 import { createTimeCursors } from '../../kit/cursor.ts'
-import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
-import { needs } from '../../kit/guards/rights.ts'
-import { readFields, readLimit } from '../../kit/jobs/job-filters.ts'
+import { needs, serviceAddressOf } from '../../kit/guards/routes.ts'
+import { readFields, readLimit } from '../../kit/jobs/job-pages.ts'
 import { toContentPath } from '../../kit/jobs/job-view.ts'
-import { sendJson } from '../../kit/send-json.ts'
+import { sendJson } from '../../kit/request.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 
 /** The catalog is large and seldom changes: it is serialised once, and a caller that already has it gets 304. */
@@ -135,4 +136,31 @@ export function deleteForm(app: FastifyInstance, { callerOf, userFiles }: Consol
 
 function noSuchForm(): ServiceError {
   return new ServiceError('not_found', 'there is no form of this name')
+}
+
+/** Figures alone: which engines there are is the operator's business. */
+export function getEngines(app: FastifyInstance, { console: parts }: ConsoleDeps): void {
+  app.get(`${CONSOLE_API}/engines`, needs('jobs:read'), (_request, reply) => {
+    const engines = parts.engines(DEFAULT_POOL).filter(({ state }) => state !== 'standby')
+    const taking = engines.filter(({ state }) => state === 'ready')
+    const starting = engines.filter(({ state }) => state === 'starting').length
+    const busy = taking.filter(({ running, concurrency }) => running >= concurrency).length
+    return sendJson(reply, 200, {
+      ...{ ready: taking.length - busy, busy, starting, away: engines.length - taking.length - starting },
+      running: sum(engines, ({ running }) => running),
+      slots: sum(taking, ({ concurrency }) => concurrency),
+    })
+  })
+}
+
+function sum(engines: readonly ListedEngine[], of: (engine: ListedEngine) => number): number {
+  return engines.reduce((total, engine) => total + of(engine), 0)
+}
+
+/** The contract, with the address at which this caller reached us. */
+export function getOpenapi(app: FastifyInstance, { specFor }: ConsoleDeps): void {
+  app.get(`${CONSOLE_API}/openapi.json`, needs('any_scope'), (request, reply) => {
+    const { origin, mountPrefix } = serviceAddressOf(request)
+    return sendJson(reply, 200, specFor(origin + mountPrefix))
+  })
 }

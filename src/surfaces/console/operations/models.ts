@@ -2,16 +2,17 @@
 import type { FastifyInstance } from 'fastify'
 import { writeUsd } from '../../../../lib/text/usd.ts'
 import type { Caller } from '../../../domain/accounts/caller.ts'
+import type { ChargeGroup } from '../../../domain/credits/charges.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { CALL_STATUSES, type CallStatus, type ListedCall } from '../../../domain/models/calls/call-list.ts'
 import { describeModel, describePrice, titleOf } from '../../../domain/models/catalog/describe-model.ts'
 import { type Model, readModelId } from '../../../domain/models/catalog/model.ts'
 import { RouterError } from '../../../domain/models/router-error.ts'
 import { createTimeCursors } from '../../kit/cursor.ts'
-import { needs } from '../../kit/guards/rights.ts'
-import type { ModelParts } from '../../kit/parts/console-parts.ts'
-import { readNumber, readParameters } from '../../kit/request-url.ts'
-import { sendJson } from '../../kit/send-json.ts'
+import { needs } from '../../kit/guards/routes.ts'
+import { readNumber, readParameters, sendJson } from '../../kit/request.ts'
+import type { ModelParts } from '../../kit/surface-parts.ts'
+import { readUsageWish, toUsageView, USAGE_PARAMETERS } from '../../kit/usage-view.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 
 const MODEL_PAGE = { fallback: 500, max: 1000 }
@@ -103,4 +104,20 @@ function toCallView(call: ListedCall) {
     cost_usd: costMicros === null ? null : writeUsd(costMicros),
     error: refusal === null ? null : { code: refusal.refusal, message: refusal.message.slice(0, MESSAGE_MAX_LENGTH) },
   }
+}
+
+// What the account spent, by day and by what it was for.
+
+const GROUPS: readonly ChargeGroup[] = ['day', 'model', 'pool', 'key']
+
+export function getUsage(app: FastifyInstance, { callerOf, console: parts }: ConsoleDeps): void {
+  app.get(`${CONSOLE_API}/usage`, needs('jobs:read'), async (request, reply) => {
+    const { accountId } = callerOf(request)
+    const wish = readUsageWish(readParameters(request.raw.url ?? '', USAGE_PARAMETERS), GROUPS)
+    const [report, keys] = await Promise.all([
+      parts.reportUsage(accountId, wish),
+      wish.by === 'key' ? (parts.keys?.list(accountId) ?? []) : [],
+    ])
+    return sendJson(reply, 200, toUsageView(report, new Map(keys.map(({ id, name }) => [id, name]))))
+  })
 }

@@ -12,13 +12,12 @@ import {
   type OutputFilter,
   type SummaryPage,
 } from '../../../domain/jobs/summaries/summary-store.ts'
-import { matchesEtag, quoteDigest } from '../../kit/content/etag.ts'
+import { matchesEtag, quoteDigest } from '../../kit/content/send-content.ts'
 import { createTimeCursors } from '../../kit/cursor.ts'
-import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
-import { needs } from '../../kit/guards/rights.ts'
-import { readFields, readFilter, readLimit } from '../../kit/jobs/job-filters.ts'
+import { needs, serviceAddressOf } from '../../kit/guards/routes.ts'
+import { readFields, readFilter, readLimit } from '../../kit/jobs/job-pages.ts'
 import { toContentPath } from '../../kit/jobs/job-view.ts'
-import { sendJson } from '../../kit/send-json.ts'
+import { sendJson } from '../../kit/request.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 
 const TYPES: readonly (OutputType | 'any')[] = ['image', 'video', 'audio', 'text', 'file', 'latent', 'any']

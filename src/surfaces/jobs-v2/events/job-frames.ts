@@ -7,15 +7,12 @@
  * before its outputs. Later readers get the reset as well: they may have been told of the earlier outputs over another
  * connection.
  */
-
 import type { Work } from '../../../../lib/waiting/turns.ts'
-import type { Job, Output } from '../../../domain/jobs/job.ts'
+import type { Job, Output, Progress } from '../../../domain/jobs/job.ts'
 import type { Preview } from '../../../domain/jobs/read/watch-job.ts'
 import { isTerminal } from '../../../domain/jobs/transitions.ts'
-import { toPreviewFrame } from '../../kit/streams/preview-frame.ts'
-import { toOutputText, type ViewBase } from '../views/job-view.ts'
-import { toOutputFrame, toOutputsResetFrame, toProgressFrame, toStatusFrame } from './event-view.ts'
-import { createFramePacer } from './frame-pacer.ts'
+import { encodeFrame, toPreviewFrame } from '../../kit/streams/sse.ts'
+import { toJobErrorView, toOutputText, toProgressView, type ViewBase } from '../views/job-view.ts'
 
 interface JobFrames {
   /** Makes the frames of a snapshot's outputs, of which there may be thousands, before it is taken. */
@@ -151,5 +148,82 @@ function* makeTexts(job: Job, textOf: (output: Output, of: Job) => string): Work
   for (const [index, output] of job.outputs.entries()) {
     textOf(output, job)
     if (index % STEP_OUTPUTS === STEP_OUTPUTS - 1) yield
+  }
+}
+
+// Event frames in the words of the wire, each made into bytes once for all its readers. Pure.
+
+/** A terminal status carries outputs, each as JSON text, and error, so that a reader needs no further request. */
+function toStatusFrame(job: Job, outputs: readonly string[]): Buffer {
+  return encodeFrame('status', toStatusText(job, outputs))
+}
+
+function toStatusText(job: Job, outputs: readonly string[]): string {
+  if (job.status === 'queued') return JSON.stringify({ status: job.status, queue_position: job.queuePosition })
+  if (!isTerminal(job.status)) return JSON.stringify({ status: job.status })
+  const error = job.error === null ? null : toJobErrorView(job.error)
+  const list = outputs.join(',')
+  return `{"status":"${job.status}","queue_position":null,"outputs":[${list}],"error":${JSON.stringify(error)}}`
+}
+
+/** A new attempt began: outputs that were told before this frame no longer count. */
+function toOutputsResetFrame({ outputsReplaced }: Job): Buffer {
+  return encodeFrame('outputs_reset', JSON.stringify({ outputs_replaced: outputsReplaced }))
+}
+
+function toProgressFrame(progress: Progress): Buffer {
+  return encodeFrame('progress', JSON.stringify(toProgressView(progress)))
+}
+
+function toOutputFrame(text: string): Buffer {
+  return encodeFrame('output', text)
+}
+
+/**
+ * Keeps the newest value of a kind and lets two frames of it pass per second. After a rest two may pass at once: with a fixed pause
+ * between frames one that came late would hold up all that follow it, for as long as they come twice a second. Only what passes is
+ * encoded.
+ */
+interface FramePacer<Value> {
+  offer(value: Value): void
+  /** The frame that may go out now, or null. */
+  take(): Buffer | null
+  /** When the frame that waits may go out; null: none waits. */
+  dueInMs(): number | null
+  /** The newest frame, sent or not, for a reader that has seen none. */
+  newest(): Buffer | null
+}
+
+/** The contract allows two of each kind per second. */
+const INTERVAL_MS = 500
+
+export function createFramePacer<Value>(now: () => number, encode: (value: Value) => Buffer): FramePacer<Value> {
+  let unencoded: Value | undefined
+  let frame: Buffer | null = null
+  let waiting = false
+  /** Until when all that passed has used its time. */
+  let usedUntil = Number.NEGATIVE_INFINITY
+
+  function newest(): Buffer | null {
+    if (unencoded !== undefined) frame = encode(unencoded)
+    unencoded = undefined
+    return frame
+  }
+
+  const dueInMs = () => (waiting ? Math.max(0, usedUntil - INTERVAL_MS - now()) : null)
+
+  return {
+    offer(value) {
+      unencoded = value
+      waiting = true
+    },
+    take() {
+      if (dueInMs() !== 0) return null
+      waiting = false
+      usedUntil = Math.max(now(), usedUntil) + INTERVAL_MS
+      return newest()
+    },
+    dueInMs,
+    newest,
   }
 }

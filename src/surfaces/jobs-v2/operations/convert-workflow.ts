@@ -6,17 +6,22 @@ import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import { memorySource } from '../../../../lib/files/embedded/byte-source.ts'
 import { type EmbeddedTexts, readEmbeddedTexts } from '../../../../lib/files/embedded/embedded-texts.ts'
-import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
+import type { JsonObject, JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import { type ConvertFile, carriedTexts, withoutOddNumbers } from '../../../domain/workflows/convert/convert-file.ts'
+import {
+  type ConvertedFile,
+  type ConvertFile,
+  carriedTexts,
+  withoutOddNumbers,
+} from '../../../domain/workflows/convert/convert-file.ts'
+import type { Missing } from '../../../domain/workflows/needs.ts'
 import { claimOf } from '../../kit/bodies/body-memory.ts'
 import { parseLosslessBody, readBodyBytes } from '../../kit/bodies/json-body.ts'
-import { needs } from '../../kit/guards/rights.ts'
-import { sendJson } from '../../kit/send-json.ts'
+import { needs } from '../../kit/guards/routes.ts'
+import { sendJson } from '../../kit/request.ts'
 import type { ContextOf } from '../jobs-operation.ts'
-import { toConvertedView } from '../views/converted-view.ts'
-import { API_PATH } from '../views/links.ts'
+import { API_PATH } from '../views/job-view.ts'
 
 interface ConvertWorkflowDeps {
   readonly contextOf: ContextOf
@@ -62,4 +67,28 @@ async function parseCarried(request: IncomingMessage, texts: EmbeddedTexts): Pro
     }
   }
   throw last
+}
+
+function toConvertedView({ workflow, warnings, parameters, missing }: ConvertedFile): JsonObject {
+  return {
+    workflow,
+    warnings: warnings.map(({ nodeId, input, message }) => ({ node_id: nodeId, input, message })),
+    parameters: parameters.map(({ name, nodeId, input, kind, type, value, title }) => ({
+      name,
+      node_id: nodeId,
+      input,
+      kind,
+      type,
+      value,
+      title,
+    })),
+    missing: toMissingView(missing),
+  }
+}
+
+export function toMissingView({ classes, weights }: Missing) {
+  return {
+    classes: classes.map(({ classType, nodeIds }) => ({ class_type: classType, node_ids: [...nodeIds] })),
+    weights: weights.map(({ name, nodeId, input }) => ({ name, node_id: nodeId, input })),
+  }
 }

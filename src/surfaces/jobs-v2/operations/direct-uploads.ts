@@ -12,12 +12,11 @@ import {
 } from '../../../domain/assets/create/direct-upload.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { readIdempotencyKey } from '../../../domain/idempotency/idempotency-key.ts'
-import { needs } from '../../kit/guards/rights.ts'
-import { sendJson } from '../../kit/send-json.ts'
+import { needs } from '../../kit/guards/routes.ts'
+import { sendJson } from '../../kit/request.ts'
 import type { ContextOf } from '../jobs-operation.ts'
-import { readWireHash, toAssetView, toLinked } from '../views/asset-view.ts'
-import { API_PATH, type ContentLinks } from '../views/links.ts'
-import { readAssetBody } from './asset-body.ts'
+import { API_PATH, type ContentLinks, readWireHash, toAssetView, toLinked } from '../views/job-view.ts'
+import { readAssetBody } from './assets.ts'
 
 export interface DirectUploadDeps {
   readonly contextOf: ContextOf

@@ -12,13 +12,10 @@ import type { ListJobs, ListRequest } from '../../../domain/jobs/read/list-jobs.
 import { isMetadataKey, isMetadataValue } from '../../../domain/jobs/submit/job-metadata.ts'
 import { JOB_STATUSES, type JobStatus } from '../../../domain/jobs/transitions.ts'
 import type { TimeCursors } from '../../kit/cursor.ts'
-import { needs } from '../../kit/guards/rights.ts'
-import { type QueryPair, readQuery, refuseRepeated } from '../../kit/request-url.ts'
-import { sendJson } from '../../kit/send-json.ts'
-import type { ContextOf } from '../jobs-operation.ts'
-import type { JobReach } from '../reachable-jobs.ts'
-import type { JobBytes } from '../views/job-bytes.ts'
-import { API_PATH } from '../views/links.ts'
+import { needs } from '../../kit/guards/routes.ts'
+import { type QueryPair, readQuery, refuseRepeated, sendJson } from '../../kit/request.ts'
+import type { ContextOf, JobReach } from '../jobs-operation.ts'
+import { API_PATH, type JobBytes } from '../views/job-view.ts'
 
 interface ListJobsDeps {
   readonly contextOf: ContextOf

@@ -1,29 +1,37 @@
 /** The webhooks of an account: added, changed, tried out and removed. A secret is shown only in the answer that made it. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { toSecretText } from '../../../../lib/standard-webhooks.ts'
+import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
+import { readSecretText, toSecretText } from '../../../../lib/standard-webhooks.ts'
+import { invalidField, ServiceError } from '../../../domain/errors.ts'
+import type { HookWish } from '../../../domain/webhooks/job-hooks.ts'
 import type { Webhooks } from '../../../domain/webhooks/manage-webhooks.ts'
-import { type Endpoint, USUAL_EVENTS } from '../../../domain/webhooks/webhook.ts'
+import {
+  type Attempt,
+  DELIVERY_STATES,
+  type Delivery,
+  type DeliveryState,
+  type Endpoint,
+  USUAL_EVENTS,
+} from '../../../domain/webhooks/webhook.ts'
+import { readJsonBody } from '../../kit/bodies/json-body.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
-import { needs } from '../../kit/guards/rights.ts'
-import { readParameters } from '../../kit/request-url.ts'
-import { sendJson } from '../../kit/send-json.ts'
+import { needs } from '../../kit/guards/routes.ts'
+import { readParameters, sendJson } from '../../kit/request.ts'
 import type { ContextOf } from '../jobs-operation.ts'
-import { API_PATH } from '../views/links.ts'
-import { toMicros, toWebhookView } from '../views/webhook-view.ts'
-import { readSecret, readTime, readWebhookBody } from './webhook-body.ts'
+import { API_PATH } from '../views/job-view.ts'
 
-export interface WebhookDeps {
+interface WebhookDeps {
   readonly contextOf: ContextOf
   readonly webhooks: Webhooks
   readonly check: ContractCheck
 }
 
-export const WEBHOOKS_PATH = `${API_PATH}/webhooks`
+const WEBHOOKS_PATH = `${API_PATH}/webhooks`
 const WEBHOOK_ROUTE = `${WEBHOOKS_PATH}/:id`
 const DEFAULT_LOW_USD = 5
 const DEFAULT_OVERLAP_SECONDS = 86_400
 
-export function idOf(request: FastifyRequest): string {
+function idOf(request: FastifyRequest): string {
   return (request.params as { readonly id: string }).id
 }
 
@@ -127,3 +135,148 @@ export const WEBHOOK_OPERATIONS = [
   ...[listWebhooks, createWebhook, getWebhookSecret, getWebhook, updateWebhook, deleteWebhook],
   ...[rotateWebhookSecret, testWebhook, replayWebhook],
 ]
+
+// What was sent to the webhooks of an account, what came of it, and the same once more.
+
+const DELIVERIES_PATH = `${WEBHOOKS_PATH}/deliveries`
+const MAX_LIMIT = 100
+const DEFAULT_LIMIT = 20
+
+function listWebhookDeliveries(app: FastifyInstance, { contextOf, webhooks }: WebhookDeps): void {
+  app.get(DELIVERIES_PATH, needs('jobs:read'), async (request, reply) => {
+    const query = readParameters(request.raw.url ?? '', ['webhook_id', 'job_id', 'status', 'before', 'limit'])
+    const [endpointId, subject, before] = [query.get('webhook_id'), query.get('job_id'), query.get('before')]
+    const state = readState(query.get('status'))
+    const limit = readLimit(query.get('limit'))
+    const found = await webhooks.deliveries(contextOf(request).accountId, {
+      limit: limit + 1,
+      ...(endpointId !== undefined && { endpointId }),
+      ...(subject !== undefined && { subject }),
+      ...(state !== undefined && { state }),
+      ...(before !== undefined && { before }),
+    })
+    const page = found.slice(0, limit)
+    const next = found.length > limit ? (page.at(-1)?.id ?? null) : null
+    return sendJson(reply, 200, { deliveries: page.map(toDeliveryView), next })
+  })
+}
+
+function getWebhookDelivery(app: FastifyInstance, { contextOf, webhooks }: WebhookDeps): void {
+  app.get(`${DELIVERIES_PATH}/:id`, needs('jobs:read'), async (request, reply) => {
+    const { delivery, attempts } = await webhooks.delivery(contextOf(request).accountId, idOf(request))
+    return sendJson(reply, 200, { ...toDeliveryView(delivery), attempt_list: attempts.map(toAttemptView) })
+  })
+}
+
+function replayWebhookDelivery(app: FastifyInstance, { contextOf, webhooks }: WebhookDeps): void {
+  app.post(`${DELIVERIES_PATH}/:id/replay`, needs('jobs:write'), async (request, reply) =>
+    sendJson(reply, 202, toDeliveryView(await webhooks.replay(contextOf(request).accountId, idOf(request)))),
+  )
+}
+
+export const DELIVERY_OPERATIONS = [listWebhookDeliveries, getWebhookDelivery, replayWebhookDelivery]
+
+function readState(text: string | undefined): DeliveryState | undefined {
+  if (text === undefined) return undefined
+  const state = DELIVERY_STATES.find((each) => each === text)
+  if (state === undefined) throw invalidField('status', `must be one of ${DELIVERY_STATES.join(', ')}`)
+  return state
+}
+
+function readLimit(text: string | undefined): number {
+  const limit = text === undefined ? DEFAULT_LIMIT : Number(text)
+  if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIMIT) return limit
+  throw invalidField('limit', `must be an integer from 1 to ${MAX_LIMIT}`)
+}
+
+// What requests say about webhooks. Shapes are the contract's; what it cannot say is checked here. Messages never repeat a secret.
+
+const MAX_BODY_BYTES = 16_384
+const JOB_ENDS = USUAL_EVENTS.filter((event) => event.startsWith('job.'))
+
+/** An empty body is an empty object. */
+async function readWebhookBody(request: FastifyRequest, check: ContractCheck, schema: string): Promise<JsonObject> {
+  const isEmpty = (request.raw.headers['content-length'] ?? '0') === '0' && !request.raw.headers['transfer-encoding']
+  const body = isEmpty ? {} : await readJsonBody(request, { maxBytes: MAX_BODY_BYTES })
+  if (!isJsonObject(body)) throw new ServiceError('invalid_request', 'the body must be a JSON object')
+  mustBeSecret(body['secret'], 'secret')
+  const problem = check(schema, body, 'the body')
+  if (problem !== null) throw new ServiceError('invalid_field', problem, { details: { field: 'body' } })
+  return body
+}
+
+/** Asked before the contract, which would answer with a pattern. */
+function mustBeSecret(value: JsonValue | undefined, field: string): void {
+  if (typeof value === 'string') readSecret(value, field)
+}
+
+/** null: none was given. */
+function readSecret(value: JsonValue | undefined, field: string): Uint8Array | null {
+  if (value === undefined) return null
+  const secret = readSecretText(value as string)
+  if (secret === null) throw invalidField(field, 'must be whsec_ followed by 24 to 64 bytes in base64')
+  return secret
+}
+
+function readTime(value: JsonValue | undefined, field: string): Date {
+  const time = new Date(value as string)
+  if (Number.isNaN(time.getTime())) throw invalidField(field, 'must be a time, such as 2026-01-31T12:00:00Z')
+  return time
+}
+
+/** The address that a submit brings along. */
+export function readJobWebhook(value: JsonValue | undefined, check: ContractCheck): HookWish | null {
+  if (value === undefined || value === null) return null
+  if (isJsonObject(value)) mustBeSecret(value['secret'], 'webhook.secret')
+  const problem = check('JobWebhook', value, 'webhook')
+  if (problem !== null) throw new ServiceError('invalid_field', problem, { details: { field: 'webhook' } })
+  const { url, events, secret } = typeof value === 'string' ? ({ url: value } as JsonObject) : (value as JsonObject)
+  return {
+    url: url as string,
+    events: (events as readonly string[] | undefined) ?? JOB_ENDS,
+    secret: readSecret(secret, 'webhook.secret'),
+  }
+}
+
+// Webhooks in the words of the wire. Pure.
+
+const MICROS_PER_USD = 1_000_000
+
+function toWebhookView(endpoint: Endpoint) {
+  const { id, url, description, events, creditsLowMicros } = endpoint
+  return {
+    ...{ id, url, description, events },
+    status: endpoint.state,
+    disabled_reason: endpoint.reason,
+    disabled_at: endpoint.disabledAt?.toISOString() ?? null,
+    failing_since: endpoint.failingSince?.toISOString() ?? null,
+    secret_overlap_until: endpoint.previousUntil?.toISOString() ?? null,
+    credits_low_usd: creditsLowMicros === null ? null : creditsLowMicros / MICROS_PER_USD,
+    created_at: endpoint.createdAt.toISOString(),
+    updated_at: endpoint.changedAt.toISOString(),
+  }
+}
+
+/** null stays null, and what is left out is left out. */
+function toMicros(usd: number | null): number | null {
+  return usd === null ? null : Math.round(usd * MICROS_PER_USD)
+}
+
+function toDeliveryView(delivery: Delivery) {
+  const { id, endpointId, type, subject, state, attempts } = delivery
+  return {
+    id,
+    webhook_id: endpointId,
+    type,
+    job_id: subject,
+    occurred_at: delivery.at.toISOString(),
+    status: state,
+    attempts,
+    next_attempt_at: delivery.nextAt?.toISOString() ?? null,
+    ended_at: delivery.endedAt?.toISOString() ?? null,
+  }
+}
+
+function toAttemptView({ number, at, tookMs, outcome, status, response }: Attempt) {
+  return { number, at: at.toISOString(), duration_ms: tookMs, outcome, http_status: status, response }
+}

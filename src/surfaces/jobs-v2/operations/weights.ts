@@ -1,14 +1,18 @@
 /** The weights of all engines, a page at a time. Answered from what this process knows; no engine is asked. */
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { isJsonObject } from '../../../../lib/json/lossless-json.ts'
+import type { AuditEntry } from '../../../domain/accounts/audit.ts'
 import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'
+import type { WeightManager, WeightUpload } from '../../../domain/engine/weights/manage-weights.ts'
 import { compareWeights, type ListedWeight } from '../../../domain/engine/weights/weight-files.ts'
-import { ServiceError } from '../../../domain/errors.ts'
+import { invalidField, ServiceError } from '../../../domain/errors.ts'
+import { readJsonBody } from '../../kit/bodies/json-body.ts'
+import type { ContractCheck } from '../../kit/contracts/contract.ts'
 import { createCursorSeal } from '../../kit/cursor.ts'
-import { needs } from '../../kit/guards/rights.ts'
-import { readNumber, readParameters } from '../../kit/request-url.ts'
-import { sendJson } from '../../kit/send-json.ts'
+import { needs } from '../../kit/guards/routes.ts'
+import { readNumber, readParameters, sendJson } from '../../kit/request.ts'
 import type { ContextOf } from '../jobs-operation.ts'
-import { API_PATH } from '../views/links.ts'
+import { API_PATH } from '../views/job-view.ts'
 
 interface ListWeightsDeps {
   readonly contextOf: ContextOf
@@ -17,7 +21,7 @@ interface ListWeightsDeps {
   readonly cursorSecret: Uint8Array
 }
 
-export const WEIGHTS_PATH = `${API_PATH}/weights`
+const WEIGHTS_PATH = `${API_PATH}/weights`
 // With the longest name of each.
 const FILTERS = { engine: 512, folder: 255, name: 1024 } as const
 const LIMIT = { fallback: 200, max: 1000 }
@@ -72,4 +76,143 @@ function toPosition({ engineId, folder, name }: Position) {
 
 function toWeightView({ engineId, folder, name, sizeBytes, hash, isLoaded }: ListedWeight) {
   return { engine: engineId, folder, name, size_bytes: sizeBytes, hash, loaded: isLoaded }
+}
+
+/**
+ * How an operator puts files of weights on engines that this process launched, in parts that may be gone on with after any
+ * interruption, and removes them. What is changed stands in the audit.
+ */
+export interface WeightUploadDeps {
+  readonly weights: WeightManager
+  readonly check: ContractCheck
+  readonly note: (request: FastifyRequest, line: Pick<AuditEntry, 'action' | 'subject' | 'details'>) => Promise<void>
+}
+
+const UPLOADS_PATH = `${API_PATH}/weights/uploads`
+const UPLOAD_ROUTE = `${UPLOADS_PATH}/:id`
+const MAX_BODY_BYTES = 65_536
+// A disk may take minutes to take the last bytes of a large file in and to read all of them for their hash.
+const HOLD_MS = 3_600_000
+
+function beginWeightUpload(app: FastifyInstance, { weights, check, note }: WeightUploadDeps): void {
+  app.post(WEIGHTS_PATH, needs('operator'), async (request, reply) => {
+    const body = await readJsonBody(request, { maxBytes: MAX_BODY_BYTES })
+    if (!isJsonObject(body)) throw new ServiceError('invalid_request', 'the body must be a JSON object')
+    const problem = check('WeightUploadRequest', body, 'body')
+    if (problem !== null) throw toInvalid(problem)
+    const upload = await weights.begin({
+      engineId: (body['engine'] as string | undefined) ?? null,
+      folder: body['folder'] as string,
+      name: body['name'] as string,
+      sizeBytes: body['size_bytes'] as number,
+      hash: (body['hash'] as string | undefined) ?? null,
+    })
+    await note(request, {
+      action: 'weights.upload',
+      subject: subjectOf(upload),
+      details: { size_bytes: upload.sizeBytes },
+    })
+    return sendUpload(reply, 201, upload)
+  })
+}
+
+/** `body.name must be …` is about `name`; what is wrong with the body as a whole has no field. */
+function toInvalid(problem: string): ServiceError {
+  const [, field, rest] = /^body\.(\w+) (.*)$/s.exec(problem) ?? []
+  return field === undefined || rest === undefined
+    ? new ServiceError('invalid_request', problem)
+    : invalidField(field, rest)
+}
+
+function listWeightUploads(app: FastifyInstance, { weights }: WeightUploadDeps): void {
+  app.get(UPLOADS_PATH, needs('operator'), async (request, reply) => {
+    readParameters(request.raw.url ?? '', [])
+    return sendJson(reply, 200, { uploads: (await weights.list()).map(toUploadView) })
+  })
+}
+
+function getWeightUpload(app: FastifyInstance, { weights }: WeightUploadDeps): void {
+  app.get(UPLOAD_ROUTE, needs('operator'), async (request, reply) =>
+    sendUpload(reply, 200, await weights.find(idOf(request))),
+  )
+}
+
+function sendWeightPart(app: FastifyInstance, { weights, note }: WeightUploadDeps): void {
+  app.patch(UPLOAD_ROUTE, needs('operator'), async (request, reply) => {
+    const offset = request.headers['upload-offset']
+    if (typeof offset !== 'string' || !/^\d{1,16}$/.test(offset))
+      throw new ServiceError('invalid_request', 'the header Upload-Offset must say where these bytes begin, such as 0')
+    request.raw.socket.setTimeout(HOLD_MS)
+    const upload = await weights.append(idOf(request), { offsetBytes: Number(offset), source: bodyOf(request) })
+    if (upload.expiresAt === null)
+      await note(request, { action: 'weights.add', subject: subjectOf(upload), details: { hash: upload.hash } })
+    return sendUpload(reply, 200, upload)
+  })
+}
+
+/** A refusal in the middle must reach a sender that is still sending, so the connection stays. */
+async function* bodyOf({ raw }: FastifyRequest): AsyncGenerator<Uint8Array> {
+  try {
+    for await (const chunk of raw.iterator({ destroyOnReturn: false })) yield chunk as Buffer
+  } catch (error) {
+    const message = 'the body broke off; ask how far the upload is, and go on from there'
+    throw new ServiceError('invalid_request', message, { cause: error })
+  }
+}
+
+function abandonWeightUpload(app: FastifyInstance, { weights }: WeightUploadDeps): void {
+  app.delete(UPLOAD_ROUTE, needs('operator'), async (request, reply) => {
+    await weights.abandon(idOf(request))
+    return reply.code(204).send()
+  })
+}
+
+const NAMED = ['engine', 'folder', 'name'] as const
+
+function deleteWeight(app: FastifyInstance, { weights, note }: WeightUploadDeps): void {
+  app.delete(WEIGHTS_PATH, needs('operator'), async (request, reply) => {
+    const parameters = readParameters(request.raw.url ?? '', [...NAMED, 'force'])
+    const [engineId, folder, name] = NAMED.map((parameter) => {
+      const value = parameters.get(parameter) ?? ''
+      if (value !== '') return value
+      throw new ServiceError('invalid_request', `${parameter} must be given`)
+    }) as [string, string, string]
+    const force = parameters.get('force') ?? 'false'
+    if (force !== 'true' && force !== 'false') throw new ServiceError('invalid_request', 'force must be true or false')
+    await weights.remove(engineId, { folder, name }, { isForced: force === 'true' })
+    await note(request, { action: 'weights.remove', subject: subjectOf({ engineId, folder, name }), details: {} })
+    return reply.code(204).send()
+  })
+}
+
+export const WEIGHT_UPLOADS = [
+  ...[beginWeightUpload, listWeightUploads, getWeightUpload],
+  ...[sendWeightPart, abandonWeightUpload, deleteWeight],
+]
+
+function idOf(request: FastifyRequest): string {
+  return (request.params as { readonly id: string }).id
+}
+
+function subjectOf({ engineId, folder, name }: Pick<WeightUpload, 'engineId' | 'folder' | 'name'>): string {
+  return `${engineId}: ${folder}/${name}`
+}
+
+function sendUpload(reply: FastifyReply, status: number, upload: WeightUpload): FastifyReply {
+  reply.header('Upload-Offset', String(upload.offsetBytes))
+  return sendJson(reply, status, toUploadView(upload))
+}
+
+function toUploadView(upload: WeightUpload) {
+  return {
+    id: upload.id,
+    engine: upload.engineId,
+    folder: upload.folder,
+    name: upload.name,
+    size_bytes: upload.sizeBytes,
+    offset_bytes: upload.offsetBytes,
+    hash: upload.hash,
+    status: upload.expiresAt === null ? 'complete' : 'open',
+    expires_at: upload.expiresAt?.toISOString() ?? null,
+  }
 }

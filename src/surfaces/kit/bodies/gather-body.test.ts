@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
-import type { IncomingMessage } from 'node:http'
+import { EventEmitter } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { PassThrough } from 'node:stream'
+import { finished } from 'node:stream/promises'
 import { mock, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createTurns } from '../../../../lib/waiting/turns.ts'
-import type { BodyClaim } from './body-memory.ts'
-import { gatherBody } from './gather-body.ts'
+import { type BodyClaim, createBodyMemory } from './body-memory.ts'
+import { dropRestOf, gatherBody } from './gather-body.ts'
 
 const OPTIONS = { maxBytes: 10_000_000, deadlineMs: 600_000 }
 
@@ -77,4 +79,23 @@ test('a body that takes longer than its deadline is refused, whatever its pace',
   const refused = assert.rejects(gatherBody(request, createClaim(), { ...OPTIONS, deadlineMs: 5000 }), /took too long/)
   mock.timers.tick(5000)
   await refused
+})
+
+test('the chunks that are dropped are told like those that are read', async () => {
+  const told: number[] = []
+  const bodies = createBodyMemory({
+    totalBytes: 10,
+    perCallerBytes: 10,
+    turns: createTurns(),
+    onTransferred: (bytes) => told.push(bytes),
+  })
+  const given = { method: 'POST', headers: {}, complete: false, socket: new EventEmitter() }
+  const request = Object.assign(new PassThrough(), given) as unknown as PassThrough & IncomingMessage
+  bodies.admit(request, new EventEmitter() as ServerResponse)
+  dropRestOf(request)
+  request.write(Buffer.alloc(1000))
+  request.end(Buffer.alloc(234))
+  await finished(request)
+  assert.deepEqual(told, [1000, 234])
+  assert.equal(bodies.heldBytes(), 0)
 })

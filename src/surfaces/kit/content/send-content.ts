@@ -3,15 +3,14 @@
  * origin: never sniffed, never run, and what a browser would run is only ever downloaded. A client that leaves ends the reading
  * of the file at once. Where the storage serves bytes itself, clients are sent there for what nothing can run.
  */
+
+import { hash } from 'node:crypto'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { extensionFromType, isActiveType, isInertType, isMediaType, toBareType } from '../../../../lib/files/mime.ts'
 import type { Asset } from '../../../domain/assets/asset.ts'
 import type { AssetContent } from '../../../domain/assets/asset-content.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import { lenientQueryOf } from '../request-url.ts'
-import { toFileNameParameters } from './content-disposition.ts'
-import { matchesEtag, quoteDigest } from './etag.ts'
-import { readRange } from './range.ts'
+import { lenientQueryOf } from '../request.ts'
 
 const UNKNOWN_TYPE = 'application/octet-stream'
 
@@ -109,4 +108,87 @@ function toDisposition(asset: Asset, isDownload: boolean): string {
   const name = asset.filePath?.split('/').at(-1) ?? `${asset.id}.${extensionFromType(asset.contentType) ?? 'bin'}`
   const ascii = name.replace(/[^\x20-\x7e]|["\\%]/g, '_')
   return `${kind}; ${toFileNameParameters(name, ascii, ascii === name)}`
+}
+
+// File names in a `Content-Disposition` header (RFC 6266).
+
+/**
+ * The `filename` parameter, and `filename*` for a name that it cannot spell. `ascii` is the name as it can stand between quotes;
+ * `isExact` says that it is the whole truth.
+ */
+export function toFileNameParameters(name: string, ascii: string, isExact: boolean): string {
+  const plain = `filename="${ascii}"`
+  return isExact ? plain : `${plain}; filename*=UTF-8''${encodeExtended(name)}`
+}
+
+/** RFC 5987: encodeURIComponent leaves a few characters that its grammar does not allow. */
+function encodeExtended(name: string): string {
+  const escaped = encodeURIComponent(name.toWellFormed())
+  return escaped.replace(/['()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`)
+}
+
+/** Whether a caller takes an answer in this encoding (RFC 9110, 12.5.3); a weight of zero means that it does not. */
+export function acceptsEncoding(name: 'br' | 'gzip', header: string | string[] | undefined): boolean {
+  const pattern = `(?:^|,)\\s*${name}\\s*(?:;\\s*q=(?!0(?:\\.0*)?\\s*(?:,|$))|,|$)`
+  return new RegExp(pattern).test(String(header ?? ''))
+}
+
+// Strong tags, and whether a caller already has what they stand for (RFC 9110, 13.1.2: weak comparison, lists and `*`).
+
+/** For bytes without a digest of their own. */
+export function toEtag(bytes: string | Uint8Array): string {
+  return quoteDigest(hash('sha256', bytes))
+}
+
+/** A digest is a tag as soon as it stands in quotes. */
+export function quoteDigest(digest: string): string {
+  return `"${digest}"`
+}
+
+export function matchesEtag(ifNoneMatch: string | undefined, etag: string): boolean {
+  if (ifNoneMatch === undefined) return false
+  return ifNoneMatch.split(',').some((candidate) => {
+    const tag = candidate.trim()
+    return tag === '*' || tag.replace(/^W\//, '') === etag
+  })
+}
+
+/** The `Range` header for one resource of known size, as RFC 9110 section 14 has it. Pure. */
+interface ByteSpan {
+  readonly start: number
+  /** Inclusive. */
+  readonly end: number
+}
+
+type RangeAnswer =
+  | { readonly kind: 'whole' }
+  | { readonly kind: 'part'; readonly span: ByteSpan }
+  | { readonly kind: 'unsatisfiable' }
+
+const WHOLE: RangeAnswer = { kind: 'whole' }
+const UNSATISFIABLE: RangeAnswer = { kind: 'unsatisfiable' }
+const SINGLE = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i
+
+/**
+ * A header that is malformed, has another unit or several ranges is ignored, as the RFC allows: the whole content is always
+ * a correct answer. Only a well-formed range that touches no byte is unsatisfiable.
+ */
+export function readRange(header: string | undefined, sizeBytes: number): RangeAnswer {
+  const match = header === undefined ? null : SINGLE.exec(header)
+  if (match === null) return WHOLE
+  const [, first = '', last = ''] = match
+  if (first === '') return last === '' ? WHOLE : readSuffix(Number(last), sizeBytes)
+  const start = Number(first)
+  const end = last === '' ? Number.POSITIVE_INFINITY : Number(last)
+  if (end < start) return WHOLE
+  return start < sizeBytes ? part(start, Math.min(end, sizeBytes - 1)) : UNSATISFIABLE
+}
+
+function readSuffix(length: number, sizeBytes: number): RangeAnswer {
+  if (length === 0 || sizeBytes === 0) return UNSATISFIABLE
+  return part(Math.max(0, sizeBytes - length), sizeBytes - 1)
+}
+
+function part(start: number, end: number): RangeAnswer {
+  return { kind: 'part', span: { start, end } }
 }

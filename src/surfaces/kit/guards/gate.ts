@@ -3,25 +3,27 @@
  * own hooks share them: which address did the caller use (`addressOf`), may it (`admit`), who is it (`authenticate`), and
  * which headers must the answer carry (`answerHeaders`). They throw refusals and write nothing.
  */
+
 import type { IncomingMessage } from 'node:http'
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { Authenticate, Caller, IsWelcome } from '../../../domain/accounts/caller.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { nameCaller } from '../bodies/body-memory.ts'
-import { requestIdHeaderNames } from '../request-identity.ts'
-import { type Cors, createCors } from './cors.ts'
-import { type CredentialRule, readCredential } from './credentials.ts'
-import { type DeploymentAddress, type DeploymentHosts, deploymentAddressOf } from './deployment-address.ts'
+import { lenientQueryOf, requestIdHeaderNames } from '../request.ts'
 import {
+  createHostGuard,
   createTrustedProxies,
+  type DeploymentAddress,
+  type DeploymentHosts,
+  deploymentAddressOf,
+  type HostParts,
   type IsTrustedProxy,
   type ProxyNetwork,
   readCallerAddress,
   readForwarded,
-} from './forwarded.ts'
-import { createHostGuard, type HostParts, readHost } from './host-guard.ts'
-import { originRefusal } from './origin-guard.ts'
-import { ANY_ORIGIN, SAME_ORIGIN_ONLY, SECURITY_HEADERS } from './security-headers.ts'
+  readHost,
+} from './addresses.ts'
+import { ANY_ORIGIN, type Cors, createCors, SAME_ORIGIN_ONLY, SECURITY_HEADERS } from './cors.ts'
 import { readSession } from './session-cookie.ts'
 
 export interface GateOptions {
@@ -248,4 +250,63 @@ function hasSecondHost(rawHeaders: readonly string[]): boolean {
     if (name.length === 4 && name.toLowerCase() === 'host') count++
   }
   return count > 1
+}
+
+// Where a request carries its credential. Each surface has its own rule; what a credential is worth is decided elsewhere.
+
+/**
+ * `bearer`: only `Authorization: Bearer`. `api_key`: `X-API-Key` wins, else the bearer value. `socket`: the query parameter
+ * `token` wins, because a browser cannot set headers on a WebSocket; then as `api_key`.
+ */
+type CredentialRule = 'bearer' | 'api_key' | 'socket'
+
+const BEARER = /^bearer +([^\s]+) *$/i
+
+/** null when the request carries none, or none that can be read. */
+export function readCredential(request: IncomingMessage, rule: CredentialRule): string | null {
+  if (rule === 'socket') {
+    const token = lenientQueryOf(request.url ?? '').get('token')
+    if (token !== null && token !== '') return token
+  }
+  if (rule !== 'bearer') {
+    const key = request.headers['x-api-key']
+    if (typeof key === 'string' && key !== '') return key
+  }
+  const { authorization } = request.headers
+  return authorization === undefined ? null : (BEARER.exec(authorization)?.[1] ?? null)
+}
+
+/**
+ * Refuses requests that a browser sends on behalf of another site. Programs send neither `Origin` nor `Sec-Fetch-Site` and
+ * pass; a page of an allow-listed origin passes as well. Says why it refuses, or null.
+ */
+interface BrowserHeaders {
+  readonly host: HostParts
+  readonly origin: string | undefined
+  readonly fetchSite: string | undefined
+}
+
+export function originRefusal(headers: BrowserHeaders, isAllowedOrigin: (origin: string) => boolean): string | null {
+  const { origin, fetchSite } = headers
+  if (origin === undefined && fetchSite === undefined) return null
+  if (origin !== undefined && isAllowedOrigin(origin)) return null
+  if (fetchSite === 'cross-site') return 'requests from pages of another site are not allowed'
+  if (origin === undefined || isOurs(origin, headers)) return null
+  return 'this origin is not allowed; list it in the CORS origins to allow it'
+}
+
+const DEFAULT_PORTS: Readonly<Record<string, string>> = { http: '80', https: '443' }
+
+/**
+ * The page comes from the very host and port that it asks; where a port is left out it is the default one of the page's
+ * scheme. A proxy may have dropped the port from `Host`, so there it may be any, unless the browser itself says that the page
+ * is another one.
+ */
+function isOurs(origin: string, { host, fetchSite = 'same-origin' }: BrowserHeaders): boolean {
+  const [, scheme = '', rest = ''] = /^(https?):\/\/(.+)$/i.exec(origin) ?? []
+  const sender = readHost(rest)
+  if (sender === null || sender.name !== host.name) return false
+  if (host.port === '' && fetchSite === 'same-origin') return true
+  const defaultPort = DEFAULT_PORTS[scheme.toLowerCase()]
+  return (sender.port || defaultPort) === (host.port || defaultPort)
 }

@@ -11,7 +11,7 @@ import type {
   SummaryStore,
 } from '../../../domain/jobs/summaries/summary-store.ts'
 import type { JobStatus } from '../../../domain/jobs/transitions.ts'
-import { readFilterBody } from './job-filters.ts'
+import { readFilterBody } from './job-pages.ts'
 
 const MAX_IDS = 1000
 const PAGE = 100

@@ -1,12 +1,14 @@
 /** One job as its page shows it, and the nodes and the layout of its workflow. */
 import { writeUsd } from '../../../../lib/text/usd.ts'
 import type { Asset } from '../../../domain/assets/asset.ts'
+import type { NamedFiles } from '../../../domain/assets/named-files.ts'
 import type { ListedEngine } from '../../../domain/engine/directory/engine-directory.ts'
-import type { Job, Output } from '../../../domain/jobs/job.ts'
-import type { JobOrigin } from '../../../domain/jobs/submit/job-origin.ts'
+import type { Job, Output, Submission } from '../../../domain/jobs/job.ts'
+import type { RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
+import { type GraphLayout, type JobOrigin, readLayout } from '../../../domain/jobs/submit/job-origin.ts'
 import { readTerms } from '../../../domain/jobs/summaries/job-recipe.ts'
-import type { JobDetails } from '../../../domain/jobs/summaries/summary-store.ts'
-import type { AccountStanding, EngineAvailability } from '../parts/console-parts.ts'
+import type { JobDetails, JobSummary } from '../../../domain/jobs/summaries/summary-store.ts'
+import type { AccountStanding, EngineAvailability } from '../surface-parts.ts'
 
 export interface NodeFacts {
   readonly classType: string
@@ -33,7 +35,7 @@ export function toContentPath(mountPrefix: string, assetId: string): string {
   return `${mountPrefix}/api/v2/assets/${assetId}/content`
 }
 
-export function toOutputView({ assetId, nodeId, name, type, contentType, sizeBytes }: Output, links: OutputLinks) {
+function toOutputView({ assetId, nodeId, name, type, contentType, sizeBytes }: Output, links: OutputLinks) {
   const node = links.nodes.get(nodeId)
   return {
     asset_id: assetId,
@@ -52,7 +54,7 @@ export function toOutputView({ assetId, nodeId, name, type, contentType, sizeByt
  * The attempts that ended before the job, and the present or last one, in their order. One that its worker gave back is not spent, so
  * the next one has its number in the store; here each has its own.
  */
-export function toAttemptViews(details: JobDetails) {
+function toAttemptViews(details: JobDetails) {
   let last = 0
   return listAttempts(details).map((attempt) => {
     last = Math.max(last + 1, attempt.number)
@@ -77,7 +79,7 @@ function listAttempts({ summary, attempts }: JobDetails) {
   return [...earlier, present]
 }
 
-export function toPriceView({ held, summary }: JobDetails) {
+function toPriceView({ held, summary }: JobDetails) {
   if (held === null) return null
   return { held_usd: writeUsd(held), charged_usd: summary.charged === null ? null : writeUsd(summary.charged) }
 }
@@ -130,7 +132,7 @@ export function countPlaces(engines: readonly EngineView[], maxRunning: number |
 }
 
 /** The files that the graph names. One whose record is gone has no address any more. */
-export function toInputViews({ inputs }: JobOrigin, assets: ReadonlyMap<string, Asset>, mountPrefix: string) {
+function toInputViews({ inputs }: JobOrigin, assets: ReadonlyMap<string, Asset>, mountPrefix: string) {
   return inputs.map(({ name, hash, sizeBytes, contentType }) => {
     const asset = assets.get(hash)
     return {
@@ -178,4 +180,96 @@ export function toErrorView({ error }: Job, othersWithCode: number | null) {
     traceback: error.traceback,
     others_with_code: othersWithCode,
   }
+}
+
+/** The full view of one job, the same for its owner and for the operator. */
+interface DetailParts {
+  readonly assets: Pick<NamedFiles, 'findManyByHash'>
+  readonly mountPrefix: string
+}
+
+/** What stands beside the summary, the wait and the error. */
+export async function toDetailView(
+  details: JobDetails,
+  { job, workflow, submission }: Pick<RecordedJob, 'job' | 'workflow' | 'submission'>,
+  { assets, mountPrefix }: DetailParts,
+) {
+  const { origin } = details
+  const hashes = origin.inputs.map(({ hash }) => hash)
+  const found = await assets.findManyByHash(job.accountId, hashes)
+  const nodes = readNodes(workflow)
+  return {
+    metadata: Object.fromEntries(Object.entries(job.metadata).filter(([key]) => key !== '')),
+    client: submission?.clientId ?? null,
+    batch_id: details.batchId,
+    idempotency_key: origin.idempotencyKey,
+    has_layout: layoutOf(submission, origin) !== null,
+    inputs: toInputViews(origin, found, mountPrefix),
+    are_inputs_cut: origin.areInputsCut,
+    outputs_list: job.outputs.map((output) => toOutputView(output, { mountPrefix, nodes })),
+    attempts: toAttemptViews(details),
+    price: toPriceView(details),
+  }
+}
+
+/** A submission keeps what its editor sent; of any other submit the layout alone is kept. null: no editor said where the nodes are. */
+export function layoutOf(submission: Submission | null, { layout }: JobOrigin): GraphLayout | null {
+  return layout ?? (submission === null ? null : readLayout(parseOrNull(submission.extraData)))
+}
+
+function parseOrNull(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return null
+  }
+}
+
+// A job in short, as the wire has it: at most about 400 bytes, whatever the job is like.
+
+const MAX_PAIRS = 3
+const MAX_VALUE_LENGTH = 60
+
+export function toSummaryView(job: JobSummary) {
+  const { progress, error, thumb } = job
+  return {
+    id: job.id,
+    version: job.version,
+    status: job.status,
+    title: job.title,
+    pool: job.pool,
+    engine: job.engineId,
+    priority: job.priority,
+    attempt: job.attempt,
+    created_at: job.createdAt.toISOString(),
+    started_at: job.startedAt?.toISOString() ?? null,
+    completed_at: job.completedAt?.toISOString() ?? null,
+    expires_at: job.expiresAt.toISOString(),
+    value: progress?.value ?? null,
+    node: progress?.currentNode == null ? null : { id: progress.currentNode, class_type: progress.currentNodeClass },
+    step: progress?.step ?? null,
+    steps: progress?.steps ?? null,
+    error:
+      error === null
+        ? null
+        : { code: error.code, message: error.message, node_id: error.nodeId, class_type: error.classType },
+    cost_usd: job.charged === null ? null : writeUsd(job.charged),
+    outputs: job.outputs,
+    thumb: thumb === null ? null : { asset_id: thumb.assetId, type: 'image' },
+    queue_position: job.queuePosition,
+    reused_from: job.reusedFrom,
+    metadata: toShortMetadata(job.metadata),
+  }
+}
+
+/** Without what is null: of most jobs that have ended that is a fifth of the letters. */
+export function toCompactView(job: JobSummary): object {
+  return Object.fromEntries(Object.entries(toSummaryView(job)).filter(([, value]) => value !== null))
+}
+
+/** The title is told already. */
+function toShortMetadata(metadata: JobSummary['metadata']): Record<string, string> {
+  const pairs = Object.entries(metadata).filter(([key]) => key !== '' && key !== 'name' && key !== 'title')
+  // Not by assignment: a key may be called `__proto__`.
+  return Object.fromEntries(pairs.slice(0, MAX_PAIRS).map(([key, value]) => [key, value.slice(0, MAX_VALUE_LENGTH)]))
 }

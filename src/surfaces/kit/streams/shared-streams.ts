@@ -6,8 +6,7 @@ import type { ServerResponse } from 'node:http'
 import { systemTicker, type Ticker } from '../../../../lib/waiting/uptime.ts'
 import type { Caller, IsWelcome } from '../../../domain/accounts/caller.ts'
 import { type AccountConnections, tooManyStreams } from '../connections/account-connections.ts'
-import { EventStream, type StreamSource } from './event-stream.ts'
-import { encodeStreamHead, takeSocket } from './sse.ts'
+import { EventStream, encodeStreamHead, type StreamSource, takeSocket } from './sse.ts'
 
 /** What feeds the streams that share it. It lives as long as somebody reads. */
 export interface SharedSource extends StreamSource {

@@ -6,8 +6,8 @@ import { silentLog } from '../../../../lib/log.ts'
 import { createManualTicker } from '../../../../test/support/manual-ticker.ts'
 import type { JobChanged } from '../../../domain/events/event-bus.ts'
 import type { JobSummary, SummaryStore } from '../../../domain/jobs/summaries/summary-store.ts'
-import { toSummaryView } from '../jobs/summary-view.ts'
-import type { EventStream } from './event-stream.ts'
+import { toSummaryView } from '../jobs/job-view.ts'
+import type { EventStream } from './sse.ts'
 import { createSummaryFeed } from './summary-feed.ts'
 
 const START = new Date('2026-01-31T12:00:00Z')

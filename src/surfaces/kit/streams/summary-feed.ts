@@ -16,9 +16,8 @@ import {
   type SummaryStore,
 } from '../../../domain/jobs/summaries/summary-store.ts'
 import { isTerminal, type JobStatus } from '../../../domain/jobs/transitions.ts'
-import type { EventStream } from './event-stream.ts'
 import type { SharedSource } from './shared-streams.ts'
-import { encodeFrame } from './sse.ts'
+import { type EventStream, encodeFrame } from './sse.ts'
 
 interface FeedOptions {
   readonly scope: SummaryScope

@@ -3,23 +3,34 @@ import { isUuid } from '../../../../lib/ids.ts'
 import { isJsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { mapSteps } from '../../../../lib/waiting/turns.ts'
 import { ServiceError } from '../../../domain/errors.ts'
+import type { JobFilter, RecordedJob } from '../../../domain/jobs/read/recorded-jobs.ts'
 import type { RunRecord } from '../../../domain/jobs/run/record/run-record.ts'
-import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
-import { cancelAll } from '../jobs/cancel-prompts.ts'
-import { readJobListQuery } from '../jobs/job-list-query.ts'
-import { toJobDetail, toJobEntry } from '../jobs/job-list-view.ts'
-import { failureOf } from '../jobs/prompt-view.ts'
-import { toStatusWord } from '../jobs/status-words.ts'
+import { isTerminal } from '../../../domain/jobs/transitions.ts'
+import { serviceAddressOf } from '../../kit/guards/routes.ts'
+import { summarize, toOutputs } from '../jobs/node-output.ts'
+import {
+  failureOf,
+  GROUP_WORDS,
+  type GroupWord,
+  type PromptViewDeps,
+  statesOfGroup,
+  toExecutionError,
+  toGroupWord,
+  toHistoryStatus,
+  toPromptParts,
+  toStatusWord,
+} from '../jobs/prompt-view.ts'
 import {
   type Api,
   type OperationDeps,
   paramOf,
   queryOf,
   readInteger,
+  readLooseJson,
   sendJson,
   sendJsonText,
 } from '../legacy-operation.ts'
-import { readLooseJson } from '../lenient-body.ts'
+import { cancelAll } from './queue.ts'
 
 /** Filtered, sorted and cut into pages. */
 export function listJobs(api: Api, deps: OperationDeps): void {
@@ -163,4 +174,120 @@ function readJobIds(body: JsonValue | undefined): JobIds {
 
 function refuse(error: string): JobIds {
   return { ids: null, problem: { error } }
+}
+
+/** The query of the job list, in both spellings that are in use. Its refusals are ComfyUI's own sentences. */
+type JobListQuery =
+  | { readonly filter: JobFilter; readonly problem: null }
+  | { readonly filter: null; readonly problem: string }
+
+const SORTS: Readonly<Record<string, JobFilter['sortBy']>> = {
+  created_at: 'created_at',
+  create_time: 'created_at',
+  execution_duration: 'execution_duration',
+  execution_time: 'execution_duration',
+}
+const OUTPUT_TYPES = ['image', 'video', 'audio', '3d'] as const
+// Also what counts when the query names no limit.
+const MAX_LIMIT = 1000
+const INTEGER = /^\s*[+-]?\d{1,9}\s*$/
+
+class Problem extends Error {}
+
+function readJobListQuery(query: URLSearchParams): JobListQuery {
+  try {
+    const limit = readLimit(query)
+    const filter: JobFilter = {
+      statuses: readStatuses(query.get('status')),
+      workflowId: query.get('workflow_id') || null,
+      outputType: readOutputType(query.get('output_type')),
+      sortBy: readSort(query.get('sort_by')),
+      order: readOrder(query.get('sort_order')),
+      limit: Math.min(limit ?? MAX_LIMIT, MAX_LIMIT),
+      offset: Math.max(0, readField(query.get('offset'), 'offset') ?? 0),
+    }
+    return { filter, problem: null }
+  } catch (error) {
+    if (error instanceof Problem) return { filter: null, problem: error.message }
+    throw error
+  }
+}
+
+function readStatuses(text: string | null): JobFilter['statuses'] {
+  if (text === null || text.trim() === '') return null
+  const words = text
+    .split(',')
+    .map((word) => word.trim().toLowerCase())
+    .filter((word) => word !== '')
+  const unknown = words.filter((word) => !GROUP_WORDS.includes(word as GroupWord))
+  if (unknown.length > 0) {
+    const shown = unknown.slice(0, 10).join(', ').slice(0, 200)
+    throw new Problem(`Invalid status value(s): ${shown}. Valid values: ${GROUP_WORDS.join(', ')}`)
+  }
+  return words.flatMap((word) => statesOfGroup(word as GroupWord))
+}
+
+function readSort(text: string | null): JobFilter['sortBy'] {
+  const key = text?.trim().toLowerCase() || 'created_at'
+  if (!Object.hasOwn(SORTS, key)) throw new Problem("sort_by must be 'created_at' or 'execution_duration'")
+  return SORTS[key]
+}
+
+function readOrder(text: string | null): JobFilter['order'] {
+  const order = text?.trim().toLowerCase() || 'desc'
+  if (order !== 'asc' && order !== 'desc') throw new Problem("sort_order must be 'asc' or 'desc'")
+  return order
+}
+
+function readOutputType(text: string | null): JobFilter['outputType'] {
+  if (text === null || text === '') return null
+  const type = OUTPUT_TYPES.find((one) => one === text)
+  if (type === undefined) throw new Problem(`output_type must be one of ${OUTPUT_TYPES.join(', ')}`)
+  return type
+}
+
+function readLimit(query: URLSearchParams): number | null {
+  const limit = readField(query.get('limit'), 'limit')
+  if (limit !== null && limit <= 0) throw new Problem('limit must be a positive integer')
+  return limit
+}
+
+function readField(text: string | null, name: string): number | null {
+  if (text === null || text === '') return null
+  if (!INTEGER.test(text)) throw new Problem(`${name} must be an integer`)
+  return Number(text)
+}
+
+// A job in the lists under `/api/jobs`. Members that would be null are left out, as clients expect.
+
+/** As JSON text, so that the number keeps its digits. */
+function toJobEntry(record: RecordedJob, deps: PromptViewDeps): string {
+  return `{${toMembers(record, deps)}}`
+}
+
+/** A job that has ended is shown in full; one that waits or runs only as in a list. */
+function toJobDetail(record: RecordedJob, deps: PromptViewDeps): string {
+  if (!isTerminal(record.job.status)) return toJobEntry(record, deps)
+  const { workflow, extraData } = toPromptParts(record, deps)
+  const told = JSON.stringify({ outputs: toOutputs(record.run), execution_status: toHistoryStatus(record) })
+  return `{${toMembers(record, deps)},${told.slice(1, -1)},"workflow":{"prompt":${workflow},"extra_data":${extraData}}}`
+}
+
+function toMembers(record: RecordedJob, deps: PromptViewDeps): string {
+  const { job, run, submission } = record
+  const { number } = toPromptParts(record, deps)
+  const { preview_output, ...counts } = summarize(run)
+  const executionError = toExecutionError(record)
+  const startedAtMs = run?.startedAtMs ?? job.startedAt?.getTime()
+  const hasRun = isTerminal(job.status) && startedAtMs !== undefined
+  const members = {
+    create_time: job.createdAt.getTime(),
+    ...(hasRun && { execution_start_time: startedAtMs, execution_end_time: job.completedAt?.getTime() }),
+    ...(executionError !== null && { execution_error: executionError }),
+    ...counts,
+    ...(preview_output !== null && { preview_output }),
+    ...(submission?.workflowId != null && { workflow_id: submission.workflowId }),
+  }
+  const head = `"id":${JSON.stringify(job.id)},"status":"${toGroupWord(job)}","priority":${number}`
+  return `${head},${JSON.stringify(members).slice(1, -1)}`
 }

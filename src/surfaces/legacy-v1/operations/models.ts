@@ -5,7 +5,7 @@
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { FOLDERS_WITHOUT_WEIGHTS, MODEL_FOLDERS } from '../../../domain/workflows/model-folders.ts'
-import { collectBytes } from '../files/picture-bytes.ts'
+import { collectBytes } from '../files/file-names.ts'
 import { type Api, type OperationDeps, paramOf, queryOf, sendJson } from '../legacy-operation.ts'
 
 const MAX_FILES = 1000

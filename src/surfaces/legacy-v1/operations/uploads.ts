@@ -1,9 +1,27 @@
 /** Files and masks that clients send. The answer's `name` is what a graph has to say. */
-import type { ReceivedFile } from '../../../domain/assets/named-files.ts'
-import { invalidField } from '../../../domain/errors.ts'
-import { leavesFolder, readFolder, toBaseName, toSubfolder } from '../files/file-names.ts'
-import { collectBytes, MAX_PICTURE_BYTES } from '../files/picture-bytes.ts'
-import { readUploadForm, readUploadTarget, type UploadForm, type UploadTarget } from '../files/upload-form.ts'
+
+import type { IncomingMessage } from 'node:http'
+import type { Asset } from '../../../domain/assets/asset.ts'
+import { contentTypeOf } from '../../../domain/assets/create/asset-fields.ts'
+import type { NamedUpload, ReceivedFile } from '../../../domain/assets/named-files.ts'
+import { invalidField, ServiceError } from '../../../domain/errors.ts'
+import { FormReader } from '../../kit/bodies/form-reader.ts'
+import {
+  FORM_AROUND_MAX_BYTES,
+  openFormChunks,
+  PART_HEAD_MAX_BYTES,
+  readBoundary,
+  readPartHead,
+  toFormRefusal,
+} from '../../kit/bodies/multipart.ts'
+import {
+  collectBytes,
+  leavesFolder,
+  MAX_PICTURE_BYTES,
+  readFolder,
+  toBaseName,
+  toSubfolder,
+} from '../files/file-names.ts'
 import { type Api, type OperationDeps, sendJson } from '../legacy-operation.ts'
 
 /** Takes a file in under the name that the caller gives it, or the next free one. */
@@ -77,4 +95,90 @@ function parseObject(text: string): Readonly<Record<string, unknown>> {
 
 function invalidRef(problem: string) {
   return invalidField('original_ref', problem)
+}
+
+/**
+ * An upload form as clients of this surface send it: one file named `image` and a few short fields, in any order. The file
+ * streams to its receiver; everything around it is bounded. How large a file may be, what it may be called and how long it is
+ * kept are rules of the domain, which hold for the uploads of every surface.
+ */
+interface UploadForm<Taken> {
+  readonly fileName: string
+  readonly file: Taken
+  readonly fields: ReadonlyMap<string, string>
+}
+
+interface FormOptions<Taken> {
+  /** Must read the file to its end. */
+  take(bytes: AsyncIterable<Uint8Array>): Promise<Taken>
+  /** Called with what was taken when the rest of the form is refused. */
+  drop(taken: Taken): Promise<void>
+}
+
+const FILE_FIELD = 'image'
+const MAX_PARTS = 32
+const MAX_FIELD_BYTES = 64 * 1024
+
+/** Throws `invalid_field`, `invalid_request` or `payload_too_large`. */
+async function readUploadForm<Taken>(
+  request: IncomingMessage,
+  options: FormOptions<Taken>,
+): Promise<UploadForm<Taken>> {
+  const reader = new FormReader(openFormChunks(request), readBoundary(request.headers['content-type'] ?? ''))
+  let taken: { readonly fileName: string; readonly file: Taken } | null = null
+  try {
+    const fields = new Map<string, string>()
+    await reader.skipPreamble(FORM_AROUND_MAX_BYTES)
+    for (let count = 0; ; count++) {
+      const head = await reader.nextHead(PART_HEAD_MAX_BYTES)
+      if (head === null) break
+      if (count >= MAX_PARTS) throw invalidFile('the form has too many parts')
+      const { name, fileName } = readPartHead(head)
+      if (name === FILE_FIELD && fileName !== null && taken === null) {
+        taken = { fileName, file: await options.take(reader.streamBody()) }
+      } else if (fileName !== null) throw invalidFile(`only one file is expected, named ${FILE_FIELD}`)
+      else fields.set(name, (await reader.readBody(MAX_FIELD_BYTES)).toString('utf8'))
+    }
+    await reader.skipEpilogue(FORM_AROUND_MAX_BYTES)
+    if (taken === null) throw invalidFile(`the file ${FILE_FIELD} is missing`)
+    return { ...taken, fields }
+  } catch (error) {
+    reader.close()
+    if (taken !== null) await options.drop(taken.file)
+    throw toFormRefusal(error)
+  }
+}
+
+function invalidFile(message: string): ServiceError {
+  return new ServiceError('invalid_field', message, { details: { field: FILE_FIELD } })
+}
+
+/** Where an upload is to be stored, out of the fields of its form. */
+interface UploadTarget extends Omit<NamedUpload, 'accountId'> {
+  /** Only echoed: the names of uploads are flat. */
+  readonly subfolder: string
+  /** The name that the upload got in the end. */
+  nameOf(asset: Asset): string
+}
+
+const TRUE_WORDS = ['true', '1']
+
+/** Throws `invalid_field`. */
+function readUploadTarget({ fileName, fields }: Omit<UploadForm<unknown>, 'file'>): UploadTarget {
+  const folder = readFolder(fields.get('type') || 'input')
+  if (folder === null) throw invalidField('type', 'must be input, output or temp')
+  const subfolder = fields.get('subfolder') ?? ''
+  if (leavesFolder(subfolder === '' ? fileName : `${subfolder}/${fileName}`)) {
+    throw invalidFile('the file must stay in its folder')
+  }
+  const name = toBaseName(fileName)
+  if (name === '') throw invalidFile('the file needs a name')
+  return {
+    folder,
+    subfolder,
+    name,
+    contentType: contentTypeOf(name),
+    overwrite: TRUE_WORDS.includes(fields.get('overwrite') ?? ''),
+    nameOf: ({ filePath }) => toBaseName(filePath ?? name),
+  }
 }

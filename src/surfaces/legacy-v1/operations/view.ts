@@ -3,17 +3,25 @@
  * signed addresses. Previews and single channels are made on the way and always answered with bytes.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { isActiveType, isMediaType } from '../../../../lib/files/mime.ts'
+import { readVideoFacts } from '../../../../lib/files/video-facts.ts'
 import type { Asset } from '../../../domain/assets/asset.ts'
 import { mustRead } from '../../../domain/assets/asset-content.ts'
 import type { FileLocation } from '../../../domain/assets/named-files.ts'
 import type { Picture, PreviewFormat } from '../../../domain/assets/pictures.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import { readRange } from '../../kit/content/range.ts'
-import { serviceAddressOf } from '../../kit/guards/guard-hooks.ts'
-import { leavesFolder, readAnnotated, readFolder, toBaseName, toSubfolder } from '../files/file-names.ts'
-import { collectBytes, MAX_PICTURE_BYTES } from '../files/picture-bytes.ts'
-import { toFileHeaders, toPictureHeaders } from '../files/view-headers.ts'
-import { type Api, isApiPath, type OperationDeps, queryOf } from '../legacy-operation.ts'
+import { readRange, toFileNameParameters } from '../../kit/content/send-content.ts'
+import { serviceAddressOf } from '../../kit/guards/routes.ts'
+import {
+  collectBytes,
+  leavesFolder,
+  MAX_PICTURE_BYTES,
+  readAnnotated,
+  readFolder,
+  toBaseName,
+  toSubfolder,
+} from '../files/file-names.ts'
+import { type Api, isApiPath, type OperationDeps, queryOf, sendJson } from '../legacy-operation.ts'
 
 const LINK_LIFETIME_MS = 60 * 60 * 1000
 // For so long a file has the same address, which a browser then need not load again.
@@ -93,7 +101,7 @@ export function getView(api: Api, deps: OperationDeps): void {
 }
 
 /** In ComfyUI's order: no name is 404, a name that leads out of its folder 400, a subfolder that does so 403. */
-export function readLocation(query: URLSearchParams): FileLocation {
+function readLocation(query: URLSearchParams): FileLocation {
   const given = query.get('filename') ?? ''
   if (given === '') throw new ServiceError('not_found', 'filename is missing')
   const { name, folder: annotated } = readAnnotated(given)
@@ -137,4 +145,81 @@ function readPreview(text: string, channel: string): PictureChange {
   const format = wanted === 'jpeg' && !channel.includes('a') ? 'jpeg' : 'webp'
   const number = Number.parseInt(quality ?? '', 10)
   return { kind: 'preview', format, quality: number >= 1 && number <= 100 ? number : DEFAULT_QUALITY }
+}
+
+/** Headers of files as ComfyUI sends them. A type that a browser would run is only ever downloaded. */
+interface FileHeaderOptions {
+  readonly name: string
+  readonly etag: string
+  /** `Sec-Fetch-Dest`: what the browser wants the file for. */
+  readonly fetchDest: string | string[] | undefined
+}
+
+type Headers = Readonly<Record<string, string>>
+
+function toFileHeaders(asset: Asset, { name, etag, fetchDest }: FileHeaderOptions): Headers {
+  const contentType = isMediaType(asset.contentType) ? asset.contentType : 'application/octet-stream'
+  const common = {
+    etag,
+    'last-modified': asset.createdAt.toUTCString(),
+    'accept-ranges': 'bytes',
+    'x-content-type-options': 'nosniff',
+    'content-security-policy': "sandbox; default-src 'none'",
+  }
+  if (!isActiveType(contentType)) {
+    return {
+      ...common,
+      'content-type': contentType,
+      'content-disposition': toDisposition(name),
+      'cache-control': 'private, no-cache',
+    }
+  }
+  // An <img> runs nothing in an SVG; anything else might.
+  const isPicture = contentType.startsWith('image/') && fetchDest === 'image'
+  return {
+    ...common,
+    'content-type': isPicture ? contentType : 'application/octet-stream',
+    'content-disposition': isPicture ? toDisposition(name) : `attachment; ${toDisposition(name)}`,
+    vary: 'Sec-Fetch-Dest',
+    'cache-control': 'no-store',
+  }
+}
+
+function toPictureHeaders({ contentType }: Picture, name: string): Headers {
+  return {
+    'content-type': contentType,
+    'content-disposition': toDisposition(name),
+    'cache-control': 'private, no-cache',
+  }
+}
+
+/** As ComfyUI writes it, without `inline`; a name beyond ASCII is sent in the extended form as well (RFC 5987). */
+function toDisposition(name: string): string {
+  const ascii = name.replace(/[^\x20-\x7e]/g, '_').replace(/["\\]/g, '\\$&')
+  return toFileNameParameters(name, ascii, /^[\x20-\x7e]*$/.test(name))
+}
+
+// What the editor asks about a video before it shows it frame by frame.
+
+// The tables of an hour of video.
+const MAX_RANGE_BYTES = 33_554_432
+
+/** Of MP4 and MOV; other files have none, as on a server that cannot read them. */
+export function getVideoMetadata(api: Api, { assets, callerOf }: OperationDeps): void {
+  api.both('GET', '/video_metadata', 'asset', async (request, reply) => {
+    const caller = callerOf(request)
+    const find = async () => assets.find(caller.accountId, readLocation(queryOf(request)))
+    await mustRead(caller, async () => (await find()) ?? { jobId: null })
+    const asset = await find()
+    const facts = asset === null ? null : await readVideoFacts(readRange, asset.sizeBytes)
+    if (asset === null || facts === null) throw new ServiceError('not_found', 'there is no video of this name')
+    const { width, height, fps, durationSeconds: duration, frameCount: frame_count } = facts
+    return sendJson(reply, { fps, duration, frame_count, width, height, size: asset.sizeBytes })
+
+    async function readRange(start: number, length: number): Promise<Buffer> {
+      if (asset === null || start >= asset.sizeBytes || length <= 0) return Buffer.alloc(0)
+      const end = Math.min(start + length, asset.sizeBytes) - 1
+      return collectBytes(await assets.open(asset, { start, end }), MAX_RANGE_BYTES)
+    }
+  })
 }

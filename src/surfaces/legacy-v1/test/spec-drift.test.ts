@@ -6,8 +6,8 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { startTestApp } from '../../../../test/support/app/start-app.ts'
 import { LegacyClient } from '../../../../test/support/clients/legacy-client.ts'
 import { saveGraph } from '../../../../test/support/clients/legacy-graphs.ts'
+import { registerRoutes } from '../index.ts'
 import { createApi, type OperationDeps } from '../legacy-operation.ts'
-import { registerRoutes } from '../legacy-routes.ts'
 
 interface Operation {
   readonly operationId: string

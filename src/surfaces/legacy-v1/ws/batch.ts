@@ -6,7 +6,7 @@
  * An entry is for every reader or for those of one client. The dialects differ in the form of a preview and in its position:
  * with metadata a preview comes before the `progress` that it belongs to, plain after it.
  */
-import { joinSmall } from '../../kit/streams/join-small.ts'
+import { joinSmall } from '../../kit/streams/sse.ts'
 import { encodePreview, encodePreviewWithMetadata, encodeText, type PreviewEvent } from './frames.ts'
 
 export type Dialect = 'plain' | 'metadata'

@@ -14,8 +14,7 @@ import { failureOf } from '../jobs/prompt-view.ts'
 import type { AccountChannel } from './account-channel.ts'
 import { type ClientNewsDeps, createClientNews, sayStatus } from './client-news.ts'
 import { createEndLook } from './end-look.ts'
-import { notificationMessage } from './messages.ts'
-import type { EndEvent, RunKey, RunMessages } from './run-messages.ts'
+import { type EndEvent, notificationMessage, type RunKey, type RunMessages } from './run-messages.ts'
 
 interface FollowJobsDeps extends ClientNewsDeps {
   readonly bus: Pick<EventBus<LiveEvent>, 'hasOthers' | 'onChanged' | 'onLive' | 'onGap'>

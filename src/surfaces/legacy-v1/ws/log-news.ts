@@ -6,7 +6,7 @@ import { BoundedSet } from '../../../../lib/bounded-map.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { AccountChannel } from './account-channel.ts'
 import { encodeText } from './frames.ts'
-import { logsMessage } from './messages.ts'
+import { logsMessage } from './run-messages.ts'
 
 /** Which clients want to hear what runs print. */
 export interface LogReaders {

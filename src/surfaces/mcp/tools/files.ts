@@ -1,9 +1,8 @@
 /** Tools about files: what goes into workflows, and what comes out. */
 import { randomUUID } from 'node:crypto'
 import { typeFromName } from '../../../../lib/files/mime.ts'
-import { OUTPUT_URI } from '../job-text.ts'
+import { DEFAULT_PIXELS, MAX_SOURCE_BYTES, OUTPUT_URI, showPicture } from '../job-text.ts'
 import { toFields } from '../service-api.ts'
-import { DEFAULT_PIXELS, MAX_SOURCE_BYTES, showPicture } from '../show-picture.ts'
 import { json, type Tool, type ToolCall, type ToolContent, ToolError, type ToolInput, text } from '../tool.ts'
 
 const MAX_TEXT_BYTES = 65_536

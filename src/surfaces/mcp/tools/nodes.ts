@@ -2,8 +2,7 @@
 import type { NodeDefinition } from '../../../../engine/graph/node-catalog.ts'
 import { isJsonObject, type JsonObject, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import { closestWord } from '../../../../lib/text/closest-word.ts'
-import { createMatch, json, type Tool, ToolError, text } from '../tool.ts'
-import { readPages } from './read-pages.ts'
+import { createMatch, json, readPages, type Tool, ToolError, text } from '../tool.ts'
 
 const MAX_FOUND = 50
 // A choice of files may have thousands.

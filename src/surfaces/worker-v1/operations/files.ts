@@ -1,11 +1,14 @@
 /** Bytes: the inputs of jobs that are held, and what their runs made. */
-import type { FastifyInstance } from 'fastify'
+
+import { PassThrough } from 'node:stream'
+import type { FastifyInstance, FastifyReply } from 'fastify'
+import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { ProvenPiece } from '../../../domain/workers/worker-files.ts'
-import { readRange } from '../../kit/content/range.ts'
-import { needs } from '../../kit/guards/rights.ts'
-import { sendJson } from '../../kit/send-json.ts'
-import { answerSlowly } from '../slow-answer.ts'
+import { DEFECT_MESSAGE } from '../../kit/answer-errors.ts'
+import { readRange } from '../../kit/content/send-content.ts'
+import { needs } from '../../kit/guards/routes.ts'
+import { sendJson } from '../../kit/request.ts'
 import { hashOf, jobIdOf, leaseOf, untilGone, WORKER_PATH, type WorkerKit } from '../worker-operation.ts'
 
 interface FileDeps {
@@ -73,4 +76,35 @@ export function putBlob(app: FastifyInstance, { kit }: FileDeps): void {
     const stored = await kit.gateway.files.store(kit.workerOf(request), leaseOf(request), upload)
     return sendJson(reply, 200, { hash: stored.hash, size_bytes: stored.sizeBytes, receipt: stored.receipt })
   })
+}
+
+// An answer that may take minutes. Whatever stands between a worker and a node may cut a silent connection, so blanks, which mean
+// nothing before JSON, are sent while the work lasts. A refusal that comes after the first blank cannot be a status any more: it
+// is said in the answer itself.
+
+const QUIET_MS = 10_000
+
+/** Rejects as the work does while nothing has been sent. `quietMs`: for tests. */
+export async function answerSlowly(
+  reply: FastifyReply,
+  work: Promise<object>,
+  { quietMs = QUIET_MS } = {},
+): Promise<FastifyReply> {
+  if (await settlesWithin(work, quietMs)) return sendJson(reply, 200, await work)
+  const body = new PassThrough()
+  body.write(' ')
+  const timer = setInterval(() => body.write(' '), quietMs)
+  body.once('close', () => clearInterval(timer))
+  void work
+    .catch((error: unknown) => ({ state: 'failed', error: toFailure(error) }))
+    .then((answer) => {
+      clearInterval(timer)
+      body.end(JSON.stringify(answer))
+    })
+  return reply.code(200).header('content-type', 'application/json').send(body)
+}
+
+function toFailure(error: unknown): { readonly type: string; readonly message: string } {
+  if (error instanceof ServiceError) return { type: error.refusal, message: error.message }
+  return { type: 'internal_error', message: DEFECT_MESSAGE }
 }

@@ -1,10 +1,11 @@
 /** Jobs: taking them, keeping them, writing what their runs do, giving them back. */
 import type { FastifyInstance } from 'fastify'
+import { stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import type { Lease } from '../../../domain/jobs/job-store.ts'
 import type { ChangeFields } from '../../../domain/workers/wire/run-wire.ts'
 import type { NamedLease, OutputNumbers } from '../../../domain/workers/worker-runs.ts'
-import { needs } from '../../kit/guards/rights.ts'
-import { sendJson } from '../../kit/send-json.ts'
+import { needs } from '../../kit/guards/routes.ts'
+import { sendJson } from '../../kit/request.ts'
 import { jobIdOf, untilGone, WORKER_PATH, type WorkerKit } from '../worker-operation.ts'
 
 interface RunDeps {
@@ -102,5 +103,43 @@ export function reserveNumbers(app: FastifyInstance, { kit }: RunDeps): void {
     const lease = { jobId: jobIdOf(request), leaseId: body.lease_id }
     const first = await kit.gateway.runs.reserveOutputNumbers(kit.workerOf(request), lease, body)
     return sendJson(reply, 200, { first })
+  })
+}
+
+/** Partner models for nodes of jobs that are held. */
+interface ModelDeps {
+  readonly kit: WorkerKit
+  readonly maxModelBytes: number
+  /** How long a connection may be silent while its call runs. */
+  readonly holdMs: number
+}
+
+interface CallBody {
+  readonly lease_id: string
+  readonly model: string
+  readonly input: string
+  readonly images: readonly string[]
+  readonly key: string
+}
+
+export function runNodeModel(app: FastifyInstance, { kit, maxModelBytes, holdMs }: ModelDeps): void {
+  app.post(`${WORKER_PATH}/jobs/:id/models`, needs('worker'), async (request, reply) => {
+    const body = await kit.readBody<CallBody>(request, 'NodeModelCall', maxModelBytes)
+    // Proxies and kernels may drop a silent connection; we do not while its call may still end well.
+    request.raw.socket.setTimeout(holdMs)
+    const { model, input, key } = body
+    const call = {
+      model,
+      input,
+      key,
+      images: body.images.map((image) => Uint8Array.from(Buffer.from(image, 'base64'))),
+    }
+    const lease = { jobId: jobIdOf(request), leaseId: body.lease_id }
+    const options = { signal: untilGone(request, reply) }
+    const answer = await kit.gateway.runModel(kit.workerOf(request), lease, call, options)
+    return sendJson(reply, 200, {
+      output: stringifyLosslessJson(answer.output),
+      images: answer.images.map((image) => Buffer.from(image).toString('base64')),
+    })
   })
 }

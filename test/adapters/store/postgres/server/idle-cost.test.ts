@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { systemClock } from '../../../../../lib/clock.ts'
 import { silentLog } from '../../../../../lib/log.ts'
 import { openPostgresStore } from '../../../../../src/adapters/store/postgres/open-postgres-store.ts'
-import { openServiceNode } from '../../../../../src/compose/process/open-service-node.ts'
+import { openServiceNode } from '../../../../../src/compose/process/service-node.ts'
 import { createTestDatabase } from '../../../../support/postgres/test-database.ts'
 
 async function openStore() {

@@ -1,7 +1,7 @@
 /** Ranges of expiry: made before the first job needs them, and where one is missing, nobody waits for anything else because of it. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createStoreChores } from '../../../../../src/compose/storage/store-chores.ts'
+import { createStoreChores } from '../../../../../src/compose/storage/open-store.ts'
 import { Tenant } from '../../../../contracts/store-under-test.ts'
 import { createFixedClock } from '../../../../support/fixed-clock.ts'
 import { withTwoNodes } from '../temporary-store.ts'

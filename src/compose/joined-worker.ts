@@ -1,0 +1,253 @@
+/**
+ * A worker on a machine that reaches neither the database nor the storage of its service: engines here, everything else over HTTPS
+ * at whichever node of the service answers. It ends its runs, or gives them back, as any worker does.
+ */
+import { hostname } from 'node:os'
+import { newUuidV4 } from '../../lib/ids.ts'
+import type { Log } from '../../lib/log.ts'
+import type { Tracer } from '../../lib/tracing/tracer.ts'
+import { settlesWithin } from '../../lib/waiting/sleep.ts'
+import { createTurns } from '../../lib/waiting/turns.ts'
+import type { Config } from '../config/config.ts'
+import { ConfigError } from '../config/config-error.ts'
+import type { JoinConfig } from '../config/join-config.ts'
+import type { Secret } from '../config/secrets.ts'
+import { createEngineDirectory, type EngineDirectory } from '../domain/engine/directory/engine-directory.ts'
+import { createEngineLeases } from '../domain/engine/directory/engine-leases.ts'
+import { createEnginePublisher } from '../domain/engine/directory/engine-publisher.ts'
+import { createFleet, type Fleet } from '../domain/engine/fleet/fleet.ts'
+import { createLaneTable } from '../domain/engine/fleet/lane-table.ts'
+import { ServiceError } from '../domain/errors.ts'
+import { createEngineDrain } from '../domain/jobs/claim/engine-drain.ts'
+import { createStorageWatch } from '../domain/jobs/claim/storage-watch.ts'
+import { createWorker, type Worker } from '../domain/jobs/claim/worker.ts'
+import type { WorkerDeps } from '../domain/jobs/claim/worker-options.ts'
+import type { RunStore } from '../domain/jobs/job-store.ts'
+import { readStoredGraph } from '../domain/jobs/run/prepare-run.ts'
+import { openHeartbeat } from '../domain/service-nodes/heartbeat.ts'
+import { type FleetOverrides, openEngineList } from './engines/open-engines.ts'
+import { type JoinedService, type JoinParts, openJoin } from './join/open-join.ts'
+import { type Metrics, openMetrics } from './metrics/open-metrics.ts'
+import { openTracing } from './open-tracing.ts'
+
+// What was given out and not taken back goes back to the queue with its lease.
+const TAKE_BACK_MS = 5000
+
+interface JoinedWorkerOptions extends Pick<JoinParts, 'key' | 'versions' | 'signal'> {
+  readonly log: Log
+  readonly version: string
+  /** For the collector of traces, as JSON; left out or null: none. */
+  readonly traceHeaders?: Secret<string> | null
+  readonly overrides?: FleetOverrides
+  /** Left out: every pool that the key names. */
+  readonly pools?: readonly string[]
+}
+
+export interface JoinedWorker extends AsyncDisposable {
+  /** Made at its start; together with the id of its key it names this process. */
+  readonly instanceId: string
+  readonly pools: readonly string[]
+  readonly fleet: Fleet
+  running(): number
+  readonly metrics: Pick<Metrics, 'contentType' | 'render'>
+  /** Its service takes what it says, and it does not drain. */
+  isReady(): boolean
+  /** Asks for no new work, lets runs finish within the configured time and gives the rest back. */
+  drain(): Promise<void>
+  /** Resolves with the reason when the service will never take this worker again. */
+  readonly refused: Promise<Error>
+}
+
+export async function startJoinedWorker(
+  config: Config,
+  join: JoinConfig,
+  options: JoinedWorkerOptions,
+): Promise<JoinedWorker> {
+  const { version } = options
+  await using opening = new AsyncDisposableStack()
+  const { traceHeaders: headers = null } = options
+  const { tracer, log } = opening.use(await openTracing(config.traces, { headers, version, log: options.log }))
+  const service = opening.use(await openJoin(join, { ...options, tracer }))
+  const pools = choosePools(service.hello.pools, options.pools)
+  const { clock, engines } = service
+  const about = () => ({
+    ...{ version, host: hostname() },
+    workers: Object.fromEntries(pools.map((pool) => [pool, config.jobs.workers])),
+  })
+  const heartbeat = opening.use(
+    await openHeartbeat({ store: engines.nodes, nodeId: service.instanceId, about, clock, log }),
+  )
+  heartbeat.onBeat(service.sampleClock)
+  // Processes that watch its jobs must know which one publishes their live events.
+  service.bus.onLiveNode(() => void heartbeat.beat())
+  const { fleet, directory, publish } = await openFleet(config, {
+    service,
+    heartbeat,
+    options: { ...options, log },
+    tracer,
+    opening,
+  })
+  // It calls no model by itself, so no refusal of one is ever counted here.
+  const metrics = openMetrics({ version, role: 'worker', errorTypeOf: (refusal) => refusal })
+  const jobs = service.openJobs((engineId) => fleet.describe(engineId))
+  const storageWatch = opening.use(createStorageWatch({ fleet, hasRoom: service.hasRoomFor, log }))
+  const workers = pools.map((pool) =>
+    createWorker({
+      ...toWorkerDeps(config, { service, fleet }),
+      storageWatch,
+      store: withLanes(jobs, directory),
+      observer: metrics.observer,
+      pool,
+      tracer,
+      log,
+    }),
+  )
+  opening.defer(() => stopAll(0))
+  const engineDrain = opening.use(
+    createEngineDrain({
+      fleet,
+      evict: async (engineId) => void (await Promise.all(workers.map((worker) => worker.evict(engineId)))),
+      timeoutMs: config.jobs.drainTimeoutMs,
+      log,
+    }),
+  )
+  engines.onWish((engineId, will) => {
+    if (!fleet.status().some(({ id }) => id === engineId)) return
+    if (will === 'draining') engineDrain.drain(engineId)
+    else if (will === 'cordoned') fleet.cordon(engineId)
+    else fleet.resume(engineId)
+  })
+  const unsubscribe = fleet.onChange(() => jobs.offersChanged(fleet.offers()))
+  opening.defer(unsubscribe)
+
+  let isStopping = false
+  async function stopAll(withinMs: number): Promise<void> {
+    isStopping = true
+    const deadline = new Date(clock.now().getTime() + withinMs)
+    // Questions that wait are taken back meanwhile; a service that does not answer must not hold up the end.
+    const ended = jobs.end()
+    await Promise.all(workers.map((worker) => worker.drain({ deadline })))
+    await settlesWithin(ended, TAKE_BACK_MS)
+  }
+
+  const countRunning = () => workers.reduce((sum: number, worker: Worker) => sum + worker.stats().running, 0)
+  metrics.watch({
+    ...{ nodeId: service.instanceId, runningHere: countRunning, engines: () => fleet.status() },
+    // It serves no stream and has no store.
+    ...{ service: null, isLeading: () => false, openStreams: () => 0, storeHealth: null },
+    groupCommit: () => ({ batches: 0, operations: 0 }),
+  })
+  await publish()
+  heartbeat.start()
+  for (const worker of workers) worker.start()
+  const running = opening.move()
+  return {
+    instanceId: service.instanceId,
+    pools,
+    fleet,
+    refused: service.refused,
+    running: countRunning,
+    metrics,
+    isReady: () => !isStopping && heartbeat.steadyForMs() > 0,
+    drain: () => stopAll(config.jobs.drainTimeoutMs),
+    [Symbol.asyncDispose]: () => running.disposeAsync(),
+  }
+}
+
+/** Throws ConfigError for a pool that the key does not name. */
+function choosePools(allowed: readonly string[], wanted: readonly string[] = allowed): readonly string[] {
+  const foreign = wanted.find((pool) => !allowed.includes(pool))
+  if (foreign === undefined) return wanted
+  throw new ConfigError(
+    `the key of this worker may take no jobs of the pool ${foreign}; it names ${allowed.join(', ')}`,
+  )
+}
+
+interface FleetParts {
+  readonly service: JoinedService
+  readonly heartbeat: Awaited<ReturnType<typeof openHeartbeat>>
+  readonly options: JoinedWorkerOptions
+  readonly tracer: Tracer | undefined
+  readonly opening: AsyncDisposableStack
+}
+
+async function openFleet(config: Config, { service, heartbeat, options, tracer, opening }: FleetParts) {
+  const { clock, engines: remote, hello, runModel } = service
+  const { log, overrides = {} } = options
+  const leases = createEngineLeases(clock)
+  const lanes = createLaneTable()
+  // Prompts of this service on a shared ComfyUI server bear its name, and then that of the process.
+  const ownerId = `${hello.service_id}-${hello.key_id}`
+  const node = { heartbeat }
+  await using listed =
+    overrides.engines === undefined
+      ? await openEngineList(config, { clock, log, tracer, node, overrides, runModel, ownerId, leases })
+      : null
+  const fleet = createFleet(overrides.engines ?? listed?.engines ?? [], {
+    ...{ clock, log, lanes, hasLanes: true, isDriven: leases.isDriven, recycleLimits: config.fleet.recycle },
+    ...(overrides.quarantineMs !== undefined && { quarantineMs: overrides.quarantineMs }),
+    isServedElsewhere: (lane) => service.held.hasOther(lane),
+  })
+  const publisher = createEnginePublisher({ registry: remote.registry, fleet, leases, heartbeat, clock, log })
+  heartbeat.onBeat(publisher.publish)
+  opening.use(fleet)
+  opening.use(publisher)
+  await listed?.untilHeard()
+  listed?.keep()
+  const directory = createEngineDirectory({ fleet, lanes, nodeId: heartbeat.nodeId })
+  return { fleet, directory, publish: publisher.publish }
+}
+
+/** What a job needs is learnt from its graph when it comes: which weights its engine has loaded afterwards follows from that. */
+function withLanes(jobs: RunStore, directory: Pick<EngineDirectory, 'learnLane'>): RunStore {
+  const turns = createTurns()
+  return {
+    ...jobs,
+    async claim(request) {
+      const claim = await jobs.claim(request)
+      if (claim !== null && claim.needs !== '')
+        directory.learnLane(claim.needs, await readStoredGraph(claim.workflow, turns), claim.job.pool)
+      return claim
+    },
+  }
+}
+
+interface WorkerParts {
+  readonly service: JoinedService
+  readonly fleet: Fleet
+}
+
+function toWorkerDeps(config: Config, { service, fleet }: WorkerParts): Omit<WorkerDeps, 'store' | 'pool' | 'log'> {
+  const { held, files, clock, bus, hello } = service
+  return {
+    ...{ bus, clock, blobs: files.blobs, storeBlob: files.storeOutput, newId: newUuidV4 },
+    fleet: {
+      claimExclusively: (worker, claim) => fleet.claimExclusively(worker, claim),
+      offers: () => fleet.offers(),
+      // A claim waits at the service with what was offered: a slot is offered when nothing can go wrong with its last run any more.
+      take: (engineId, job) => ({ ...fleet.take(engineId, job), vacate() {} }),
+      nextRoomMs: () => fleet.nextRoomMs(),
+      forget: (jobId) => fleet.forget(jobId),
+      onChange: (listener) => fleet.onChange(listener),
+    },
+    workers: config.jobs.workers,
+    leaseMs: hello.lease_ms,
+    previewOutputs: config.jobs.previewOutputs,
+    cancelGraceMs: config.jobs.cancelGraceMs,
+    extraData: {
+      take: (jobId) => held.credentialsOf(jobId),
+      forget: (jobId) => held.forgetCredentials(jobId),
+    },
+    storageLeft: async (accountId) =>
+      held.mustFindAccount(accountId).terms.storageLeftBytes ?? Number.POSITIVE_INFINITY,
+    maxRunMs(accountId) {
+      const limits = [config.jobs.maxRunMs, held.mustFindAccount(accountId).terms.maxRunMs]
+      const bounded = limits.filter((limit) => limit !== null)
+      return bounded.length === 0 ? null : Math.min(...bounded)
+    },
+    mustBeActive(accountId) {
+      const { refusal } = held.mustFindAccount(accountId).terms
+      if (refusal !== null) throw new ServiceError(refusal.refusal, refusal.message)
+    },
+  }
+}

@@ -1,0 +1,257 @@
+/**
+ * The HTTP side of the composition root: opens the gate, builds each surface from the parts that it needs, and mounts all of
+ * them on one listener.
+ */
+
+import { readFileSync } from 'node:fs'
+import { readServiceId } from '../compose/engines/service-id.ts'
+import type { SharedAccounts } from '../compose/open-accounts.ts'
+import type { Config } from '../config/config.ts'
+import type { PerAccount } from '../domain/accounts/limits/tiers.ts'
+import { refuseInactive } from '../domain/assets/signed-url.ts'
+import type { Deployments } from '../domain/deployments/deployments.ts'
+import { createForeseeWait } from '../domain/jobs/waits/foresee-wait.ts'
+import { createOwnCounts } from '../domain/service-nodes/shared-counts.ts'
+import { createContentSurface } from '../surfaces/content/index.ts'
+import { createDocs } from '../surfaces/docs/index.ts'
+import { createJobsV2, loadJobsContract } from '../surfaces/jobs-v2/index.ts'
+import { createAnswerError } from '../surfaces/jobs-v2/jobs-errors.ts'
+import { createDirectLinks, createSignedLinks } from '../surfaces/jobs-v2/views/job-view.ts'
+import { type BodyMemoryOptions, createBodyMemory } from '../surfaces/kit/bodies/body-memory.ts'
+import { createAccountConnections } from '../surfaces/kit/connections/account-connections.ts'
+import { createRouteDeployment, mustNameNoDeployment, type PoolOf } from '../surfaces/kit/guards/addresses.ts'
+import { createGate, type Gate } from '../surfaces/kit/guards/gate.ts'
+import { createOperatorGuard } from '../surfaces/kit/guards/operator-guard.ts'
+import type { Surface } from '../surfaces/kit/surface.ts'
+import { createTraceRequest } from '../surfaces/kit/tracing.ts'
+import { createOperatorSurface } from '../surfaces/operator/index.ts'
+import { openOptionalSurfaces } from '../surfaces/optional-surfaces.ts'
+import { createRouterV2, loadRouterContract } from '../surfaces/router-v2/index.ts'
+import { type AnsweredRequest, openServer, type RunningServer } from '../surfaces/server.ts'
+import { createWorkerSurface } from '../surfaces/worker-v1/index.ts'
+import { type HttpParts, toGateOptions } from './http-parts.ts'
+import { openAdmin, operatorOf } from './open-admin.ts'
+import { openFrontend } from './open-frontend.ts'
+import { HOLD_GRACE_MS, toSurfaceParts } from './surface-parts.ts'
+
+function toStreamLimit({ http }: Config, shared: SharedAccounts | null): PerAccount {
+  if (shared === null) return http.maxStreams
+  return (accountId) => Math.min(http.maxStreams, shared.limitsOf(accountId).streams)
+}
+
+function toPoolOf(deployments: Deployments | null): PoolOf {
+  if (deployments === null) return mustNameNoDeployment
+  return ({ deploymentId }, accountId) =>
+    deploymentId === null ? null : deployments.findFor(accountId, deploymentId).id
+}
+
+/** The budget is at least as large as the largest single body that is allowed, whatever is configured. */
+function toBodyLimits({ http, router }: Config): Pick<BodyMemoryOptions, 'totalBytes' | 'perCallerBytes'> {
+  const perCallerBytes = Math.max(http.maxBodiesPerCallerBytes, http.maxBodyBytes, router.maxBodyBytes)
+  return { perCallerBytes, totalBytes: Math.max(http.maxBodiesBytes, perCallerBytes) }
+}
+
+export async function openHttp(config: Config, parts: HttpParts) {
+  const { secrets, shared, deployments, jobs, assets, router, signer, metrics, clock, log } = parts
+  const { http } = config
+  const gateOptions = toGateOptions(config, parts)
+  const gate = createGate(gateOptions)
+  // Where there are no accounts, the limit protects the process and not the service from one of them.
+  const counts = shared === null ? createOwnCounts() : parts.counts
+  const accountConnections = createAccountConnections(toStreamLimit(config, shared), counts)
+  const contract = { brands: http.brand, needsCredentials: gate.hasCredentials }
+  const routerSpec = loadRouterContract(contract)
+  const answerError = createAnswerError(log)
+  const contentLinks =
+    config.kind === 'local'
+      ? createDirectLinks(clock)
+      : createSignedLinks({ sign: signer.sign, lifetimeMs: config.assets.urlLifetimeMs, clock })
+  const poolOf = toPoolOf(deployments)
+  const isEveryoneOperator = config.kind === 'local' && secrets.adminToken === null
+  const guardAdmin = createOperatorGuard({
+    gate,
+    signIn: parts.signIn,
+    isEveryoneOperator,
+    adminToken: secrets.adminToken?.reveal() ?? null,
+  })
+  const needsAdminToken = !isEveryoneOperator || gate.hasCredentials
+  const spec = loadJobsContract({ ...contract, needsAdminToken })
+  const jobsV2 = createJobsV2({
+    gate,
+    spec,
+    answerError,
+    clock,
+    turns: parts.turns,
+    maxBodyBytes: http.maxBodyBytes,
+    accountConnections,
+    cursorSecret: router.cursorSecret,
+    contentLinks,
+    linkStyle: { isAbsolute: http.absoluteUrls },
+    upstream: config.kind === 'local' ? (config.fleet.urls[0] ?? 'embedded') : null,
+    poolOf,
+    jobs: { ...jobs, watchJob: jobs.watching.watchJob },
+    assets: { ...assets, maxUploadBytes: parts.maxUploadBytes },
+    webhooks: parts.webhooks.webhooks,
+    weights: {
+      listOf: parts.directory.weights,
+      manager: parts.weights,
+      guard: guardAdmin,
+      note: (request, line) => parts.store.audit.note({ ...line, actor: operatorOf(request), at: clock.now() }),
+    },
+    forecast: {
+      engines: (pool) => parts.directory.status(pool),
+      availability: () => parts.directory.availability(),
+      showsUnable: config.kind === 'local',
+      foreseeWait: createForeseeWait({ store: parts.store.summaries, clock }),
+    },
+  })
+  const routerV2 = createRouterV2({
+    ...router.actions,
+    gate,
+    spec: routerSpec,
+    brands: http.brand,
+    blobs: parts.blobs,
+    pricedAt: () => router.models.catalog().loadedAt,
+    cursorSecret: router.cursorSecret,
+    maxBodyBytes: config.router.maxBodyBytes,
+    holdMs: config.router.deadlineMs + HOLD_GRACE_MS,
+    creditsPerUsd: config.router.creditsPerUsd,
+    clock,
+    log,
+  })
+  const isActive = (accountId: string) => shared?.accounts.find(accountId)?.status === 'active'
+  const createContent = (before: Gate) =>
+    createContentSurface({
+      gate: before,
+      answerError,
+      verify: shared === null ? signer.verify : refuseInactive(signer.verify, isActive),
+      openContent: assets.openContent,
+      clock,
+    })
+  const operator = createOperatorSurface({
+    // Where there are many accounts, only the operator may see figures about all of them.
+    guardMetrics: shared === null ? (request) => gate.authenticate(request, 'bearer') : guardAdmin,
+    role: config.role,
+    notReadyReason: parts.readiness.notReadyReason,
+    degraded: parts.readiness.degraded,
+    metrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),
+  })
+  // Counted when they are asked for: by then all surfaces are there.
+  const openStreams = () => surfaces.reduce((sum, surface) => sum + (surface.openStreams?.() ?? 0), 0)
+  const admin: readonly Surface[] =
+    secrets.adminToken === null && !isEveryoneOperator
+      ? []
+      : [
+          openAdmin(config, {
+            ...{ ...parts, gate, guard: guardAdmin, isEveryoneOperator, needsCredentials: needsAdminToken },
+            ...{ openStreams, heldBy: accountConnections.count },
+          }),
+        ]
+  const worker =
+    parts.gateway === null
+      ? []
+      : [
+          createWorkerSurface({
+            ...{ gate, clock, log, gateway: parts.gateway, version: parts.version },
+            serviceId: await readServiceId(parts.store),
+            maxModelBytes: config.router.maxBodyBytes,
+            holdMs: config.router.deadlineMs + HOLD_GRACE_MS,
+          }),
+        ]
+  const { turns, onTransferred } = parts
+  const bodyMemory = createBodyMemory({ ...toBodyLimits(config), turns, onTransferred })
+  const surfaceParts = toSurfaceParts(config, gate, { ...parts, accountConnections, poolOf, isEveryoneOperator })
+  const optional = await openOptionalSurfaces(surfaceParts)
+  const home = () => optional.map((surface) => surface.home?.() ?? null).find((path) => path !== null) ?? null
+  const surfaces: readonly Surface[] = [
+    jobsV2,
+    routerV2,
+    createContent(gate),
+    ...admin,
+    ...worker,
+    operator,
+    createDocs({
+      gate,
+      document: spec.document,
+      home,
+      others: [routerV2, ...optional, ...admin, ...worker].flatMap(({ reference }) => reference ?? []),
+    }),
+    ...optional,
+  ]
+  const serverOptions = {
+    host: http.host,
+    maxConnections: toConnectionLimit(readOpenFileLimit()),
+    // Where no run is waited for first, this is all the time that requests under way have.
+    ...(config.role === 'api' && { drainMs: config.jobs.drainTimeoutMs }),
+    answerError,
+    onAnswered: config.log.requests ? (request: AnsweredRequest) => log.info(request, 'answered') : null,
+    trace: parts.tracer === undefined ? null : createTraceRequest(parts.tracer),
+    bodyMemory,
+  }
+  const server = await openServer({
+    ...serverOptions,
+    port: http.port,
+    gate,
+    surfaces,
+    routeDeployment: deployments === null ? null : createRouteDeployment(http.mountPrefix),
+  })
+  const frontend =
+    config.frontend === null
+      ? null
+      : await openFrontend(config.frontend, { gateOptions, surfaceParts, createContent, server: serverOptions }).catch(
+          closing(server),
+        )
+  const gauges = [
+    { name: 'atelier_body_bytes', help: 'Bytes of request bodies in memory.', read: bodyMemory.heldBytes },
+    ...[...optional, ...worker].flatMap(({ gauges: own }) => own ?? []),
+  ]
+  return { ...together(server, frontend), hasConsole: home() !== null, openStreams, gauges }
+}
+
+/** For a start that fails after this listener was opened. */
+function closing(server: RunningServer): (error: unknown) => Promise<never> {
+  return async (error) => {
+    await server.close()
+    throw error
+  }
+}
+
+/** Both listeners end as one. */
+function together(server: RunningServer, frontend: RunningServer | null) {
+  const close = async () => {
+    await Promise.all([server.close(), frontend?.close()])
+  }
+  return {
+    ...server,
+    frontendUrl: frontend?.url ?? null,
+    frontendRoutes: frontend?.routes ?? [],
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+// How many connections the listener accepts. Each needs a file descriptor, and clients that take all descriptors of the process
+// would leave none for stored files, so that running jobs could not write their outputs. A share is therefore reserved.
+
+const MAX_CONNECTIONS = 20_000
+// For databases, threads, modules and outputs.
+const RESERVED_FILES = 128
+// An upload and a download hold a file beside their connection; most connections do not.
+const SHARE = 0.75
+const MIN_CONNECTIONS = 16
+
+export function toConnectionLimit(openFiles: number | null): number {
+  if (openFiles === null) return MAX_CONNECTIONS
+  const room = Math.floor((openFiles - RESERVED_FILES) * SHARE)
+  return Math.min(MAX_CONNECTIONS, Math.max(MIN_CONNECTIONS, room))
+}
+
+/** null where the system does not say. */
+export function readOpenFileLimit(): number | null {
+  try {
+    const limit = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1]
+    return limit === undefined ? null : Number(limit)
+  } catch {
+    return null
+  }
+}
