@@ -35,9 +35,8 @@ export async function openHealthOnly(config: Config, parts: HealthParts) {
   const operator = createOperatorSurface({
     guardMetrics: toMetricsGuard(),
     role: config.role,
-    notReadyReason: readiness.notReadyReason,
-    degraded: readiness.degraded,
-    metrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),
+    readiness,
+    metrics,
   })
   const server = await openServer({
     host: http.host,

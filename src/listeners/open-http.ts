@@ -19,6 +19,7 @@ import { createAnswerError } from '../surfaces/jobs-v2/jobs-errors.ts'
 import { createDirectLinks, createSignedLinks } from '../surfaces/jobs-v2/views/job-view.ts'
 import { type BodyMemoryOptions, createBodyMemory } from '../surfaces/kit/bodies/body-memory.ts'
 import { createAccountConnections } from '../surfaces/kit/connections/account-connections.ts'
+import type { Contract } from '../surfaces/kit/contracts/contract.ts'
 import { createRouteDeployment, mustNameNoDeployment, type PoolOf } from '../surfaces/kit/guards/addresses.ts'
 import { createGate, type Gate } from '../surfaces/kit/guards/gate.ts'
 import { createOperatorGuard } from '../surfaces/kit/guards/operator-guard.ts'
@@ -51,133 +52,129 @@ function toBodyLimits({ http, router }: Config): Pick<BodyMemoryOptions, 'totalB
   return { perCallerBytes, totalBytes: Math.max(http.maxBodiesBytes, perCallerBytes) }
 }
 
-export async function openHttp(config: Config, parts: HttpParts) {
-  const { secrets, shared, deployments, jobs, assets, router, signer, metrics, clock, log } = parts
-  const { http } = config
-  const gateOptions = toGateOptions(config, parts)
-  const gate = createGate(gateOptions)
+/** What all surfaces share: who is let in, as whom, and how much at a time. */
+function openEntrance(config: Config, parts: HttpParts, gate: Gate) {
+  const { secrets, shared } = parts
   // Where there are no accounts, the limit protects the process and not the service from one of them.
   const counts = shared === null ? createOwnCounts() : parts.counts
-  const accountConnections = createAccountConnections(toStreamLimit(config, shared), counts)
-  const contract = { brands: http.brand, needsCredentials: gate.hasCredentials }
-  const routerSpec = loadRouterContract(contract)
-  const answerError = createAnswerError(log)
-  const contentLinks =
-    config.kind === 'local'
-      ? createDirectLinks(clock)
-      : createSignedLinks({ sign: signer.sign, lifetimeMs: config.assets.urlLifetimeMs, clock })
-  const poolOf = toPoolOf(deployments)
   const isEveryoneOperator = config.kind === 'local' && secrets.adminToken === null
-  const guardAdmin = createOperatorGuard({
+  return {
     gate,
-    signIn: parts.signIn,
+    accountConnections: createAccountConnections(toStreamLimit(config, shared), counts),
+    poolOf: toPoolOf(parts.deployments),
+    answerError: createAnswerError(parts.log),
     isEveryoneOperator,
-    adminToken: secrets.adminToken?.reveal() ?? null,
-  })
-  const needsAdminToken = !isEveryoneOperator || gate.hasCredentials
-  const spec = loadJobsContract({ ...contract, needsAdminToken })
-  const jobsV2 = createJobsV2({
-    gate,
+    hasOperators: isEveryoneOperator || secrets.adminToken !== null,
+    needsAdminToken: !isEveryoneOperator || gate.hasCredentials,
+    guardOperator: createOperatorGuard({
+      gate,
+      signIn: parts.signIn,
+      isEveryoneOperator,
+      adminToken: secrets.adminToken?.reveal() ?? null,
+    }),
+  }
+}
+
+type Entrance = ReturnType<typeof openEntrance>
+
+function openJobsApi(config: Config, parts: HttpParts, entrance: Entrance, spec: Contract): Surface {
+  const { jobs, assets, signer, directory, store, clock } = parts
+  const isLocal = config.kind === 'local'
+  return createJobsV2({
+    ...entrance,
     spec,
-    answerError,
     clock,
     turns: parts.turns,
-    maxBodyBytes: http.maxBodyBytes,
-    accountConnections,
-    cursorSecret: router.cursorSecret,
-    contentLinks,
-    linkStyle: { isAbsolute: http.absoluteUrls },
-    upstream: config.kind === 'local' ? (config.fleet.urls[0] ?? 'embedded') : null,
-    poolOf,
+    maxBodyBytes: config.http.maxBodyBytes,
+    cursorSecret: parts.router.cursorSecret,
+    contentLinks: isLocal
+      ? createDirectLinks(clock)
+      : createSignedLinks({ sign: signer.sign, lifetimeMs: config.assets.urlLifetimeMs, clock }),
+    linkStyle: { isAbsolute: config.http.absoluteUrls },
+    upstream: isLocal ? (config.fleet.urls[0] ?? 'embedded') : null,
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
     assets: { ...assets, maxUploadBytes: parts.maxUploadBytes },
     webhooks: parts.webhooks.webhooks,
     weights: {
-      listOf: parts.directory.weights,
+      listOf: directory.weights,
       manager: parts.weights,
-      guard: guardAdmin,
-      note: (request, line) => parts.store.audit.note({ ...line, actor: operatorOf(request), at: clock.now() }),
+      guard: entrance.guardOperator,
+      note: (request, line) => store.audit.note({ ...line, actor: operatorOf(request), at: clock.now() }),
     },
     forecast: {
-      engines: (pool) => parts.directory.status(pool),
-      availability: () => parts.directory.availability(),
-      showsUnable: config.kind === 'local',
-      foreseeWait: createForeseeWait({ store: parts.store.summaries, clock }),
+      engines: (pool) => directory.status(pool),
+      availability: () => directory.availability(),
+      showsUnable: isLocal,
+      foreseeWait: createForeseeWait({ store: store.summaries, clock }),
     },
   })
-  const routerV2 = createRouterV2({
+}
+
+function openModelRouter(config: Config, { router, blobs, clock, log }: HttpParts, gate: Gate): Surface {
+  const { brand: brands } = config.http
+  return createRouterV2({
     ...router.actions,
-    gate,
-    spec: routerSpec,
-    brands: http.brand,
-    blobs: parts.blobs,
+    ...{ gate, brands, blobs, clock, log },
+    spec: loadRouterContract({ brands, needsCredentials: gate.hasCredentials }),
     pricedAt: () => router.models.catalog().loadedAt,
     cursorSecret: router.cursorSecret,
     maxBodyBytes: config.router.maxBodyBytes,
     holdMs: config.router.deadlineMs + HOLD_GRACE_MS,
     creditsPerUsd: config.router.creditsPerUsd,
-    clock,
-    log,
   })
+}
+
+function openContent({ shared, signer, assets, clock }: HttpParts, { answerError }: Entrance) {
   const isActive = (accountId: string) => shared?.accounts.find(accountId)?.status === 'active'
-  const createContent = (before: Gate) =>
-    createContentSurface({
-      gate: before,
-      answerError,
-      verify: shared === null ? signer.verify : refuseInactive(signer.verify, isActive),
-      openContent: assets.openContent,
-      clock,
-    })
+  const verify = shared === null ? signer.verify : refuseInactive(signer.verify, isActive)
+  return (gate: Gate) => createContentSurface({ gate, answerError, verify, openContent: assets.openContent, clock })
+}
+
+async function openWorkerApi(config: Config, parts: HttpParts, gate: Gate): Promise<Surface[]> {
+  const { gateway, version, clock, log } = parts
+  if (gateway === null) return []
+  const worker = createWorkerSurface({
+    ...{ gate, clock, log, gateway, version },
+    serviceId: await readServiceId(parts.store),
+    maxModelBytes: config.router.maxBodyBytes,
+    holdMs: config.router.deadlineMs + HOLD_GRACE_MS,
+  })
+  return [worker]
+}
+
+export async function openHttp(config: Config, parts: HttpParts) {
+  const { shared, deployments, readiness, metrics, turns, onTransferred, log } = parts
+  const { http } = config
+  const gateOptions = toGateOptions(config, parts)
+  const gate = createGate(gateOptions)
+  const entrance = openEntrance(config, parts, gate)
+  const { answerError, accountConnections, guardOperator, needsAdminToken } = entrance
+  const spec = loadJobsContract({ brands: http.brand, needsCredentials: gate.hasCredentials, needsAdminToken })
+  const router = openModelRouter(config, parts, gate)
+  const createContent = openContent(parts, entrance)
   const operator = createOperatorSurface({
     // Where there are many accounts, only the operator may see figures about all of them.
-    guardMetrics: shared === null ? (request) => gate.authenticate(request, 'bearer') : guardAdmin,
+    guardMetrics: shared === null ? (request) => gate.authenticate(request, 'bearer') : guardOperator,
     role: config.role,
-    notReadyReason: parts.readiness.notReadyReason,
-    degraded: parts.readiness.degraded,
-    metrics: async () => ({ contentType: metrics.contentType, text: await metrics.render() }),
+    readiness,
+    metrics,
   })
   // Counted when they are asked for: by then all surfaces are there.
   const openStreams = () => surfaces.reduce((sum, surface) => sum + (surface.openStreams?.() ?? 0), 0)
-  const admin: readonly Surface[] =
-    secrets.adminToken === null && !isEveryoneOperator
-      ? []
-      : [
-          openAdmin(config, {
-            ...{ ...parts, gate, guard: guardAdmin, isEveryoneOperator, needsCredentials: needsAdminToken },
-            ...{ openStreams, heldBy: accountConnections.count },
-          }),
-        ]
-  const worker =
-    parts.gateway === null
-      ? []
-      : [
-          createWorkerSurface({
-            ...{ gate, clock, log, gateway: parts.gateway, version: parts.version },
-            serviceId: await readServiceId(parts.store),
-            maxModelBytes: config.router.maxBodyBytes,
-            holdMs: config.router.deadlineMs + HOLD_GRACE_MS,
-          }),
-        ]
-  const { turns, onTransferred } = parts
-  const bodyMemory = createBodyMemory({ ...toBodyLimits(config), turns, onTransferred })
-  const surfaceParts = toSurfaceParts(config, gate, { ...parts, accountConnections, poolOf, isEveryoneOperator })
+  const adminParts = { ...parts, ...entrance, guard: guardOperator, needsCredentials: needsAdminToken }
+  const admin = entrance.hasOperators
+    ? [openAdmin(config, { ...adminParts, openStreams, heldBy: accountConnections.count })]
+    : []
+  const worker = await openWorkerApi(config, parts, gate)
+  const surfaceParts = toSurfaceParts(config, gate, { ...parts, ...entrance })
   const optional = await openOptionalSurfaces(surfaceParts)
   const home = () => optional.map((surface) => surface.home?.() ?? null).find((path) => path !== null) ?? null
+  const others = [router, ...optional, ...admin, ...worker].flatMap(({ reference }) => reference ?? [])
   const surfaces: readonly Surface[] = [
-    jobsV2,
-    routerV2,
-    createContent(gate),
-    ...admin,
-    ...worker,
-    operator,
-    createDocs({
-      gate,
-      document: spec.document,
-      home,
-      others: [routerV2, ...optional, ...admin, ...worker].flatMap(({ reference }) => reference ?? []),
-    }),
-    ...optional,
+    ...[openJobsApi(config, parts, entrance, spec), router, createContent(gate), ...admin, ...worker, operator],
+    ...[createDocs({ gate, document: spec.document, home, others }), ...optional],
   ]
+  const bodyMemory = createBodyMemory({ ...toBodyLimits(config), turns, onTransferred })
   const serverOptions = {
     host: http.host,
     maxConnections: toConnectionLimit(readOpenFileLimit()),
@@ -188,19 +185,11 @@ export async function openHttp(config: Config, parts: HttpParts) {
     trace: parts.tracer === undefined ? null : createTraceRequest(parts.tracer),
     bodyMemory,
   }
-  const server = await openServer({
-    ...serverOptions,
-    port: http.port,
-    gate,
-    surfaces,
-    routeDeployment: deployments === null ? null : createRouteDeployment(http.mountPrefix),
-  })
+  const routeDeployment = deployments === null ? null : createRouteDeployment(http.mountPrefix)
+  const server = await openServer({ ...serverOptions, port: http.port, gate, surfaces, routeDeployment })
+  const editorParts = { gateOptions, surfaceParts, createContent, server: serverOptions }
   const frontend =
-    config.frontend === null
-      ? null
-      : await openFrontend(config.frontend, { gateOptions, surfaceParts, createContent, server: serverOptions }).catch(
-          closing(server),
-        )
+    config.frontend === null ? null : await openFrontend(config.frontend, editorParts).catch(closing(server))
   const gauges = [
     { name: 'atelier_body_bytes', help: 'Bytes of request bodies in memory.', read: bodyMemory.heldBytes },
     ...[...optional, ...worker].flatMap(({ gauges: own }) => own ?? []),

@@ -11,6 +11,7 @@ import {
   answerBrokenRequests,
   answerHalfClosed,
   createShouldUpgrade,
+  isStreamSocket,
   prepareDrain,
   routeUpgrades,
   writeAnswer,
@@ -19,7 +20,6 @@ import type { RouteDeployment } from './kit/guards/addresses.ts'
 import type { Gate } from './kit/guards/gate.ts'
 import { type DeclaredRoute, guardRequests, watchRoutes } from './kit/guards/routes.ts'
 import { pathOf, requestIdOf, routeOf } from './kit/request.ts'
-import { isStreamSocket } from './kit/streams/sse.ts'
 import { type AnswerError, mount, type Surface, type UpgradeRoute } from './kit/surface.ts'
 import type { TraceRequest } from './kit/tracing.ts'
 
@@ -83,7 +83,7 @@ const METHODS_WITH_BODY = ['POST', 'PUT', 'PATCH', 'DELETE']
 export async function openServer(options: ServerOptions): Promise<RunningServer> {
   const { surfaces } = options
   let isDraining = false
-  const hotRoutes = surfaces.flatMap((surface) => surface.hotRoutes)
+  const hotRoutes = surfaces.flatMap(({ hotRoute }) => hotRoute ?? [])
   const app = createApp(options, (framework) => createHttpServer(options, framework, answer))
   const { server } = app
   const drain = prepareDrain(server)
@@ -96,7 +96,10 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
     }
     options.routeDeployment?.(request)
     if (isDraining) response.setHeader('Connection', 'close')
-    else for (const route of hotRoutes) if (route(request, response)) return
+    else {
+      const { url = '' } = request
+      for (const route of hotRoutes) if (url.startsWith(route.prefix) && route.answer(request, response)) return
+    }
     framework(request, response)
   }
 
@@ -111,7 +114,7 @@ export async function openServer(options: ServerOptions): Promise<RunningServer>
   async function end(): Promise<void> {
     isDraining = true
     const onStopped = () => {
-      for (const surface of surfaces) surface.drain()
+      for (const surface of surfaces) surface.drain?.()
     }
     await drain.run({ withinMs: options.drainMs ?? DRAIN_MS, onStopped })
     await app.close()

@@ -174,10 +174,7 @@ function publicOf(routes: readonly DeclaredRoute[]): string[] {
 }
 
 describe('a server', () => {
-  const surface = (register: Surface['register']): Surface => ({
-    ...{ name: 'new', register, hotRoutes: [], allowedMethods: () => [] },
-    drain() {},
-  })
+  const surface = (register: Surface['register']): Surface => ({ name: 'new', register, allowedMethods: () => [] })
 
   test('with a route that does not declare what it needs does not start, and names it', async () => {
     const open = surface((app) => app.get('/new/secrets', () => 'everything'))

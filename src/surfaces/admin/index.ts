@@ -158,7 +158,6 @@ export function createAdmin(options: AdminOptions): Surface {
   return {
     name: 'admin',
     register,
-    hotRoutes: [],
     reference: {
       path: '/docs/admin',
       title: 'Admin API',

@@ -105,9 +105,7 @@ export function createFrontendSurface(options: FrontendOptions): Surface {
   return {
     name: 'comfyui-frontend',
     register: (app) => mount(app, gate.mountPrefix, register),
-    hotRoutes: [],
     allowedMethods: () => [],
-    drain() {},
   }
 }
 

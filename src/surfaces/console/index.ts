@@ -126,7 +126,6 @@ export function createSurface(parts: SurfaceParts): Surface {
         mount(mounted, '', registerApi)
         mount(mounted, '', registerPage)
       }),
-    hotRoutes: [],
     reference: {
       path: '/docs/console',
       title: 'Console API',

@@ -55,8 +55,6 @@ export function createContentSurface(options: ContentSurfaceOptions): Surface {
   return {
     name: 'content',
     register,
-    hotRoutes: [],
     allowedMethods: (path) => (path.startsWith(prefix) ? METHODS : []),
-    drain() {},
   }
 }

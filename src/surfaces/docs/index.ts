@@ -61,8 +61,6 @@ export function createDocs({ gate, document, others = [], home = () => null }: D
   return {
     name: 'docs',
     register: (app) => mount(app, gate.mountPrefix, register),
-    hotRoutes: [],
     allowedMethods: (path) => (paths.includes(path) ? ['GET', 'HEAD'] : []),
-    drain() {},
   }
 }

@@ -175,7 +175,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
       app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
       mount(app, gate.mountPrefix, registerAll)
     },
-    hotRoutes: [createHotPath({ gate, peek: reachable.peek, poolOf, jobBytes, hub, answerError })],
+    hotRoute: createHotPath({ gate, peek: reachable.peek, poolOf, jobBytes, hub, answerError }),
     allowedMethods: (path) =>
       path.startsWith(gate.mountPrefix) ? spec.methodsOf(path.slice(gate.mountPrefix.length)) : [],
     drain: hub.close,

@@ -4,8 +4,13 @@ import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import type { Scope } from '../../domain/accounts/caller.ts'
 
-/** True when it took the request; false leaves the request, untouched, to the framework. */
-export type HotRoute = (request: IncomingMessage, response: ServerResponse) => boolean
+/** A route that is answered in front of the framework. */
+export interface HotRoute {
+  /** What its addresses begin with. */
+  readonly prefix: string
+  /** True when it took the request; false leaves the request, untouched, to the framework. */
+  answer(request: IncomingMessage, response: ServerResponse): boolean
+}
 
 export interface ErrorAnswer {
   readonly status: number
@@ -57,7 +62,7 @@ export interface Surface {
   readonly name: string
   /** Runs in an encapsulated context: hooks and the error envelope stay inside. */
   register(app: FastifyInstance): void
-  readonly hotRoutes: readonly HotRoute[]
+  readonly hotRoute?: HotRoute
   /** Methods that exist under this path (without query), for the `Allow` header; empty when none does. */
   allowedMethods(path: string): readonly string[]
   /** WebSockets, where the surface speaks them. */
@@ -73,7 +78,7 @@ export interface Surface {
   /** The envelope of refusals under this path that no route gives: an address that cannot be read, a method that it lacks. */
   readonly answerErrorFor?: (path: string) => AnswerError | null
   /** Ends what the surface holds open, such as event streams. Harmless when called twice. */
-  drain(): void
+  drain?(): void
 }
 
 /** Registers routes below a prefix, in a context of their own: hooks that `register` adds stay inside. */

@@ -96,7 +96,6 @@ export function createSurface(parts: SurfaceParts): Surface {
   return {
     name: 'legacy-v1',
     register: (app) => mount(app, gate.mountPrefix, register),
-    hotRoutes: [],
     reference: {
       path: '/docs/legacy-v1',
       title: 'Legacy v1 API',

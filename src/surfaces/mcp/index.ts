@@ -126,7 +126,6 @@ export function createSurface({ gate, log, version, poolOf, catalog, pictures }:
         // Which scopes are needed depends on the tool: the API that it calls asks for them.
         mounted.post(PATH, needs('any_scope'), answer)
       }),
-    hotRoutes: [],
     allowedMethods: (path) => (isOurs(path) ? ['POST'] : []),
     answerErrorFor: (path) => (isOurs(path) ? answerError : null),
     // Jobs and calls go on; a client that waited for one asks another process again.

@@ -12,27 +12,31 @@ interface OperatorOptions {
   readonly guardMetrics: (request: IncomingMessage) => unknown
   /** What this process does in its service, as probes are told. */
   readonly role: string
-  /** null when ready, else a reason that is safe to show. */
-  readonly notReadyReason: () => Promise<string | null>
-  /** Parts that do not answer while the rest goes on. */
-  readonly degraded: () => Promise<readonly string[]>
-  /** Prometheus text and its media type. */
-  readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>
+  readonly readiness: {
+    /** null when ready, else a reason that is safe to show. */
+    notReadyReason(): Promise<string | null>
+    /** Parts that do not answer while the rest goes on. */
+    degraded(): Promise<readonly string[]>
+  }
+  readonly metrics: {
+    readonly contentType: string
+    /** Prometheus text. */
+    render(): Promise<string>
+  }
 }
 
 const PATHS = ['/healthz', '/readyz', '/metrics']
 
-export function createOperatorSurface({ guardMetrics, role, ...options }: OperatorOptions): Surface {
-  const { notReadyReason, degraded, metrics } = options
+export function createOperatorSurface({ guardMetrics, role, readiness, metrics }: OperatorOptions): Surface {
   return {
     name: 'operator',
     register(app) {
       createRouteGuard({ operator: ({ raw }) => guardMetrics(raw) }).protect(app)
       app.get('/healthz', needs('public'), () => ({ status: 'alive' }))
       app.get('/readyz', needs('public'), async (_request, reply) => {
-        const reason = await notReadyReason()
+        const reason = await readiness.notReadyReason()
         const isReady = reason === null
-        const away = await degraded()
+        const away = await readiness.degraded()
         return reply.code(isReady ? 200 : 503).send({
           status: isReady ? 'ready' : 'not_ready',
           reason,
@@ -41,12 +45,9 @@ export function createOperatorSurface({ guardMetrics, role, ...options }: Operat
         })
       })
       app.get('/metrics', needs('operator'), async (_request, reply) => {
-        const { contentType, text } = await metrics()
-        return reply.header('content-type', contentType).send(text)
+        return reply.header('content-type', metrics.contentType).send(await metrics.render())
       })
     },
-    hotRoutes: [],
     allowedMethods: (path) => (PATHS.includes(path) ? ['GET', 'HEAD'] : []),
-    drain() {},
   }
 }

@@ -61,7 +61,6 @@ export function createSurface({ gate, log, partner }: SurfaceParts): Surface {
         for (const register of OPERATIONS) register(mounted, deps)
       })
     },
-    hotRoutes: [],
     reference: {
       path: '/docs/partner-nodes',
       title: 'Partner nodes',
@@ -70,7 +69,6 @@ export function createSurface({ gate, log, partner }: SurfaceParts): Surface {
     },
     allowedMethods: methodsOf,
     answerErrorFor: (path) => (isOurs(path) ? answerError : null),
-    drain() {},
   }
 }
 

@@ -104,7 +104,7 @@ export function createRouterV2(options: RouterV2Options): Surface {
       })
       mount(app, gate.mountPrefix, registerAll)
     },
-    hotRoutes: [createHotPath(gate, serveRun)],
+    hotRoute: createHotPath(gate, serveRun),
     reference: {
       path: '/docs/router',
       title: 'Model Router',
@@ -113,7 +113,6 @@ export function createRouterV2(options: RouterV2Options): Surface {
     },
     allowedMethods: methodsOf,
     answerErrorFor: (path) => (isOurs(path) ? answerError : null),
-    drain() {},
   }
 }
 

@@ -22,7 +22,7 @@ import { holdOpen, keepUntilAnswered, writeAnswer } from '../kit/connections/raw
 import { mustNameNoDeployment } from '../kit/guards/addresses.ts'
 import type { Gate, ServiceAddress } from '../kit/guards/gate.ts'
 import { mustBeResult, parseModelInput } from '../kit/model-calls.ts'
-import { findRepeated, markRoute, readQuery, requestIdOf } from '../kit/request.ts'
+import { findRepeated, markRoute, pathOf, readQuery, requestIdOf } from '../kit/request.ts'
 import type { AnswerError, HotRoute } from '../kit/surface.ts'
 import { withSpend } from './router-errors.ts'
 import {
@@ -153,19 +153,21 @@ export function createHotPath(gate: Gate, serveRun: ServeRun): HotRoute {
     }
   }
 
-  return (request, response) => {
-    const { url } = request
-    if (request.method !== 'POST' || url === undefined || !url.startsWith(prefix)) return false
-    const end = url.indexOf('?')
-    const path = end === -1 ? url.slice(prefix.length) : url.slice(prefix.length, end)
-    const slash = path.indexOf('/')
-    // Two plain segments and nothing else; whatever is escaped goes the long way.
-    if (slash === -1 || path.includes('/', slash + 1) || path.includes('%')) return false
-    const known = identify(request)
-    if (known === null) return false
-    markRoute(request, gate.mountPrefix + MODEL_ROUTE)
-    void serveRun(request, response, { ...known, provider: path.slice(0, slash), model: path.slice(slash + 1) })
-    return true
+  return {
+    prefix,
+    answer(request, response) {
+      const { method, url = '' } = request
+      if (method !== 'POST') return false
+      const path = pathOf(url).slice(prefix.length)
+      const slash = path.indexOf('/')
+      // Two plain segments and nothing else; whatever is escaped goes the long way.
+      if (slash === -1 || path.includes('/', slash + 1) || path.includes('%')) return false
+      const known = identify(request)
+      if (known === null) return false
+      markRoute(request, gate.mountPrefix + MODEL_ROUTE)
+      void serveRun(request, response, { ...known, provider: path.slice(0, slash), model: path.slice(slash + 1) })
+      return true
+    },
   }
 }
 

@@ -133,7 +133,6 @@ export function createWorkerSurface(options: WorkerSurfaceOptions): Surface {
       app.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
       mount(app, gate.mountPrefix, registerAll)
     },
-    hotRoutes: [],
     upgrades: live.upgrades,
     reference: {
       path: '/docs/worker',

@@ -80,9 +80,11 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
   const operator = createOperatorSurface({
     role: 'all',
     guardMetrics: (request) => gate.authenticate(request, 'bearer'),
-    notReadyReason: async () => options.notReadyReason ?? null,
-    degraded: async () => options.degraded ?? [],
-    metrics: async () => ({ contentType: 'text/plain; version=0.0.4', text: 'atelier_up 1\n' }),
+    readiness: {
+      notReadyReason: async () => options.notReadyReason ?? null,
+      degraded: async () => options.degraded ?? [],
+    },
+    metrics: { contentType: 'text/plain; version=0.0.4', render: async () => 'atelier_up 1\n' },
   })
   const docs = createDocs({ gate, document: spec.document })
   const surfaces = [api, operator, docs]

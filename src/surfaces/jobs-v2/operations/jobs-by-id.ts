@@ -112,8 +112,8 @@ const UUID_LENGTH = 36
 const EVENTS = '/events'
 
 export function createHotPath({ gate, peek, poolOf, jobBytes, hub, answerError }: HotPathDeps): HotRoute {
-  const jobsPath = `${gate.mountPrefix}${API_PATH}/jobs/`
-  const idEnd = jobsPath.length + UUID_LENGTH
+  const prefix = `${gate.mountPrefix}${API_PATH}/jobs/`
+  const idEnd = prefix.length + UUID_LENGTH
 
   /** The refusal of a credential is an answer; null: the framework's hooks run into the same refusal and answer it. */
   function identify(request: IncomingMessage): KnownCaller | ServiceError | null {
@@ -177,11 +177,14 @@ export function createHotPath({ gate, peek, poolOf, jobBytes, hub, answerError }
     return true
   }
 
-  return (request, response) => {
-    const { url } = request
-    if (request.method !== 'GET' || url === undefined || !url.startsWith(jobsPath)) return false
-    if (url.length === idEnd) return answerJob(request, response, url.slice(jobsPath.length))
-    const isEvents = url.length === idEnd + EVENTS.length && url.endsWith(EVENTS)
-    return isEvents && streamEvents(request, response, url.slice(jobsPath.length, idEnd))
+  return {
+    prefix,
+    answer(request, response) {
+      const { method, url = '' } = request
+      if (method !== 'GET') return false
+      if (url.length === idEnd) return answerJob(request, response, url.slice(prefix.length))
+      const isEvents = url.length === idEnd + EVENTS.length && url.endsWith(EVENTS)
+      return isEvents && streamEvents(request, response, url.slice(prefix.length, idEnd))
+    },
   }
 }

@@ -13,6 +13,7 @@ import { readMetadata } from '../../../domain/jobs/submit/job-metadata.ts'
 import type { Submit } from '../../../domain/jobs/submit/submit-job.ts'
 import type { ForeseeWait } from '../../../domain/jobs/waits/foresee-wait.ts'
 import type { HookWish } from '../../../domain/webhooks/job-hooks.ts'
+import { USUAL_EVENTS } from '../../../domain/webhooks/webhook.ts'
 import { readJsonBody } from '../../kit/bodies/json-body.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
 import { needs } from '../../kit/guards/routes.ts'
@@ -23,7 +24,7 @@ import { toComplaint } from '../jobs-errors.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import { API_PATH, type JobBytes } from '../views/job-view.ts'
 import { toMissingView } from './convert-workflow.ts'
-import { readJobWebhook } from './webhooks.ts'
+import { mustBeSecret, readSecret } from './webhooks.ts'
 
 interface PostJobsDeps {
   readonly contextOf: ContextOf
@@ -208,5 +209,21 @@ function toPriceView({ holdMicros, perSecondMicros, minimumMicros }: PoolPrice) 
     hold_usd: writeUsd(holdMicros),
     per_second_usd: writeUsd(perSecondMicros),
     minimum_usd: writeUsd(minimumMicros),
+  }
+}
+
+const JOB_ENDS = USUAL_EVENTS.filter((event) => event.startsWith('job.'))
+
+/** The address that a submit brings along. */
+function readJobWebhook(value: JsonValue | undefined, check: ContractCheck): HookWish | null {
+  if (value === undefined || value === null) return null
+  if (isJsonObject(value)) mustBeSecret(value['secret'], 'webhook.secret')
+  const problem = check('JobWebhook', value, 'webhook')
+  if (problem !== null) throw new ServiceError('invalid_field', problem, { details: { field: 'webhook' } })
+  const { url, events, secret } = typeof value === 'string' ? ({ url: value } as JsonObject) : (value as JsonObject)
+  return {
+    url: url as string,
+    events: (events as readonly string[] | undefined) ?? JOB_ENDS,
+    secret: readSecret(secret, 'webhook.secret'),
   }
 }

@@ -187,3 +187,11 @@ export function prepareDrain(server: Server): Drain {
     },
   }
 }
+
+/** What a connection carries once it belongs to an event stream. */
+export const STREAM = Symbol('event stream')
+
+/** Whether this connection belongs to a stream; further requests on it are not answered. */
+export function isStreamSocket(socket: Socket & { [STREAM]?: unknown }): boolean {
+  return socket[STREAM] !== undefined
+}

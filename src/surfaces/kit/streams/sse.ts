@@ -6,6 +6,7 @@ import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Ticker } from '../../../../lib/waiting/uptime.ts'
 import type { Preview } from '../../../domain/jobs/read/watch-job.ts'
+import { STREAM } from '../connections/raw-connections.ts'
 
 const KEEPALIVE_COMMENT = Buffer.from(': keepalive\n\n')
 const CLOSING_COMMENT = Buffer.from(': closing\n\n')
@@ -92,7 +93,6 @@ const SILENCE_MS = 13_000
 const PROBE_MS = 1_000
 const PROBE_AGAIN_MS = 20
 
-const STREAM = Symbol('event stream')
 type StreamSocket = Socket & { [STREAM]?: EventStream }
 
 export class EventStream {
@@ -172,11 +172,6 @@ export class EventStream {
     this.stalledAt = -1
     this.source.resync(this)
   }
-}
-
-/** Whether this connection belongs to a stream; further requests on it are not answered. */
-export function isStreamSocket(socket: Socket): boolean {
-  return (socket as StreamSocket)[STREAM] !== undefined
 }
 
 function onClose(this: StreamSocket): void {

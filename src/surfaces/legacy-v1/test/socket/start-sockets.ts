@@ -113,7 +113,6 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
   const surface: Surface = {
     name: 'sockets',
     register() {},
-    hotRoutes: [],
     allowedMethods: () => [],
     upgrades: sockets.upgrades,
     drain: sockets.close,
