@@ -12,7 +12,7 @@ import type { LedgerStore } from '../../domain/credits/ledger.ts'
 import type { DeploymentStore } from '../../domain/deployments/deployment-store.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { JobStore } from '../../domain/jobs/job-store.ts'
-import { DEFECT_MESSAGE, REFUSAL_STATUS, toMalformedRequest, toRetryAfter } from '../kit/answer-errors.ts'
+import { DEFECT_MESSAGE, REFUSAL_STATUS, toJsonAnswer, toMalformedRequest } from '../kit/answer-errors.ts'
 import { readNumber, readParameters as readUrlParameters } from '../kit/request.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 
@@ -46,38 +46,21 @@ export type AdminOperation = (app: FastifyInstance, kit: AdminKit) => void
 
 export const ADMIN_PATH = '/admin/v1'
 
-export function idOf(request: FastifyRequest): string {
-  return (request.params as { id: string }).id
-}
-
 /** Refusals in the envelope of the admin API. Anything that is not a refusal is a defect and logged once. */
 export function createAdminAnswerError(log: Log): AnswerError {
   return (error, requestId) => {
     const refusal = error instanceof ServiceError ? error : toMalformedRequest(error)
     if (refusal !== null) return answerRefusal(refusal, requestId)
     log.error({ err: error, requestId }, 'an admin request failed unexpectedly')
-    return toAnswer(500, { type: 'internal_error', message: DEFECT_MESSAGE, field: null, request_id: requestId })
+    const defect = { type: 'internal_error', message: DEFECT_MESSAGE, field: null, request_id: requestId }
+    return toJsonAnswer(500, { error: defect })
   }
-}
-
-interface ErrorBody {
-  readonly type: string
-  readonly message: string
-  readonly field: string | null
-  readonly request_id: string
 }
 
 function answerRefusal({ refusal, message, details, retryAfterSeconds }: ServiceError, requestId: string): ErrorAnswer {
   const field = typeof details?.['field'] === 'string' ? details['field'] : null
-  const answer = toAnswer(REFUSAL_STATUS[refusal], { type: refusal, message, field, request_id: requestId })
-  const headers = { ...answer.headers }
-  if (answer.status === 401) headers['WWW-Authenticate'] = 'Bearer'
-  if (answer.status === 429 || answer.status === 503) headers['Retry-After'] = toRetryAfter(retryAfterSeconds)
-  return { ...answer, headers }
-}
-
-function toAnswer(status: number, error: ErrorBody): ErrorAnswer {
-  return { status, headers: { 'Content-Type': 'application/json' }, body: JSON.stringify({ error }) }
+  const error = { type: refusal, message, field, request_id: requestId }
+  return toJsonAnswer(REFUSAL_STATUS[refusal], { error }, retryAfterSeconds)
 }
 
 // The query of a page: `limit`, and where it begins. Strict, like every query here: what is not understood is refused.

@@ -5,7 +5,7 @@
 
 import type { Log } from '../../../lib/log.ts'
 import type { Refusal, RefusalDetails, ServiceError } from '../../domain/errors.ts'
-import { createErrorBoundary, DEFECT_MESSAGE, toRetryAfter } from '../kit/answer-errors.ts'
+import { createErrorBoundary, DEFECT_MESSAGE, toJsonAnswer } from '../kit/answer-errors.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 
 const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>> = {
@@ -56,16 +56,13 @@ const ANSWER: Readonly<Record<Refusal, readonly [status: number, code: string]>>
 }
 
 export function createAnswerError(log: Log): AnswerError {
-  const defect = toAnswer(500, 'upstream_error', DEFECT_MESSAGE, null)
+  const defect = toJsonAnswer(500, { error: { code: 'upstream_error', message: DEFECT_MESSAGE, details: null } })
   return createErrorBoundary(log, { answerRefusal, defect })
 }
 
-function answerRefusal(error: ServiceError): ErrorAnswer {
-  const [status, code] = ANSWER[error.refusal]
-  const answer = toAnswer(status, code, error.message, toWireDetails(error.details))
-  if (status === 423 || status === 429 || status === 503)
-    return withHeader(answer, 'Retry-After', toRetryAfter(error.retryAfterSeconds))
-  return status === 401 ? withHeader(answer, 'WWW-Authenticate', 'Bearer') : answer
+function answerRefusal(refusal: ServiceError): ErrorAnswer {
+  const { status, ...error } = toComplaint(refusal)
+  return toJsonAnswer(status, { error }, refusal.retryAfterSeconds)
 }
 
 /** The same refusal as part of an answer. */
@@ -79,13 +76,4 @@ function toWireDetails(details: RefusalDetails | null): RefusalDetails | null {
   if (details === null) return null
   const toWireName = (name: string) => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
   return Object.fromEntries(Object.entries(details).map(([name, value]) => [toWireName(name), value]))
-}
-
-function toAnswer(status: number, code: string, message: string, details: RefusalDetails | null): ErrorAnswer {
-  const body = JSON.stringify({ error: { code, message, details } })
-  return { status, headers: { 'Content-Type': 'application/json' }, body }
-}
-
-function withHeader(answer: ErrorAnswer, name: string, value: string): ErrorAnswer {
-  return { ...answer, headers: { ...answer.headers, [name]: value } }
 }

@@ -33,6 +33,14 @@ export function toRetryAfter(seconds: number | null): string {
   return String(Math.max(MIN_RETRY_SECONDS, Math.ceil(seconds)))
 }
 
+/** JSON; a 401 says how to sign in, and what may be tried again says when. */
+export function toJsonAnswer(status: number, body: object, retryAfterSeconds: number | null = null): ErrorAnswer {
+  const headers: Record<string, string> = { 'Content-Type': 'application/json' }
+  if (status === 401) headers['WWW-Authenticate'] = 'Bearer'
+  if (status === 423 || status === 429 || status === 503) headers['Retry-After'] = toRetryAfter(retryAfterSeconds)
+  return { status, headers, body: JSON.stringify(body) }
+}
+
 /** What Node's HTTP parser and the framework refuse by themselves, as refusals of ours. */
 interface HttpLayerError {
   readonly code?: unknown

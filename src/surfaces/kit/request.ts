@@ -1,7 +1,7 @@
 /** Reading the target of a request: its path and its query, leniently or strictly. */
 
 import type { IncomingMessage } from 'node:http'
-import type { FastifyReply } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { createUuidV7 } from '../../../lib/ids.ts'
 import { ServiceError } from '../../domain/errors.ts'
 
@@ -136,4 +136,9 @@ export function routeOf(request: IncomingMessage): string {
 export function sendJson(reply: FastifyReply, status: number, body: object | string | Buffer): FastifyReply {
   const bytes = Buffer.isBuffer(body) ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
   return reply.code(status).header('content-type', 'application/json').send(bytes)
+}
+
+/** The parameter `:id` of the route. */
+export function idOf(request: FastifyRequest): string {
+  return (request.params as { readonly id: string }).id
 }

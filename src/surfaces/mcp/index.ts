@@ -13,7 +13,7 @@ import type { Log } from '../../../lib/log.ts'
 import { readTraceContext, toTraceHeaders } from '../../../lib/tracing/trace-context.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
 import { ServiceError } from '../../domain/errors.ts'
-import { createErrorBoundary, DEFECT_MESSAGE, REFUSAL_STATUS, toRetryAfter } from '../kit/answer-errors.ts'
+import { createErrorBoundary, DEFECT_MESSAGE, REFUSAL_STATUS, toJsonAnswer } from '../kit/answer-errors.ts'
 import { type JsonReading, parseBody, readBodyBytes } from '../kit/bodies/json-body.ts'
 import { createAccountConnections } from '../kit/connections/account-connections.ts'
 import { toDeploymentPrefix } from '../kit/guards/addresses.ts'
@@ -169,20 +169,18 @@ const REFUSED = -32_000
 const INTERNAL_ERROR = -32_603
 
 function createAnswerMcpError(log: Log): AnswerError {
-  return createErrorBoundary(log, { answerRefusal, defect: toAnswer(500, INTERNAL_ERROR, DEFECT_MESSAGE) })
+  return createErrorBoundary(log, {
+    answerRefusal,
+    defect: toAnswer(500, { code: INTERNAL_ERROR, message: DEFECT_MESSAGE }),
+  })
 }
 
 function answerRefusal({ refusal, message, retryAfterSeconds }: ServiceError): ErrorAnswer {
-  const answer = toAnswer(REFUSAL_STATUS[refusal], REFUSED, message)
-  const headers: Record<string, string> = { ...answer.headers }
-  if (answer.status === 401) headers['WWW-Authenticate'] = 'Bearer'
-  if (answer.status === 429 || answer.status === 503) headers['Retry-After'] = toRetryAfter(retryAfterSeconds)
-  return { ...answer, headers }
+  return toAnswer(REFUSAL_STATUS[refusal], { code: REFUSED, message }, retryAfterSeconds)
 }
 
-function toAnswer(status: number, code: number, message: string): ErrorAnswer {
-  const body = JSON.stringify({ jsonrpc: '2.0', id: null, error: { code, message } })
-  return { status, headers: { 'Content-Type': 'application/json' }, body }
+function toAnswer(status: number, error: object, retryAfterSeconds: number | null = null): ErrorAnswer {
+  return toJsonAnswer(status, { jsonrpc: '2.0', id: null, error }, retryAfterSeconds)
 }
 
 // Writes an answer of the protocol's library to its connection. The head goes out before there is anything to tell, so that a client

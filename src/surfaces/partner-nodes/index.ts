@@ -5,11 +5,10 @@
  */
 
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { isJsonObject } from '../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { PartnerCaller } from '../../domain/models/partner/partner-nodes.ts'
 import { nameCaller } from '../kit/bodies/body-memory.ts'
-import { readJsonBody } from '../kit/bodies/json-body.ts'
+import { readJsonObject } from '../kit/bodies/json-body.ts'
 import { type Contract, openContract } from '../kit/contracts/contract.ts'
 import { mustNameNoDeployment } from '../kit/guards/addresses.ts'
 import { readCredential } from '../kit/guards/gate.ts'
@@ -126,8 +125,7 @@ interface UploadRequest {
 function beginUpload(app: FastifyInstance, { partner, spec, callerOf }: NodeDeps): void {
   app.post(STORAGE_PATH, needs('assets:write'), async (request, reply) => {
     const { accountId } = callerOf(request)
-    const body = await readJsonBody(request, { maxBytes: MAX_JSON_BYTES })
-    if (!isJsonObject(body)) throw new ServiceError('invalid_request', 'the body must be a JSON object')
+    const body = await readJsonObject(request, { maxBytes: MAX_JSON_BYTES })
     const problem = spec.check('UploadRequest', body, 'body')
     if (problem !== null) throw new ServiceError('invalid_field', problem.replace(/^body\./, ''))
     const { file_name: fileName, content_type: contentType = null } = body as unknown as UploadRequest

@@ -8,7 +8,7 @@ import { type RefusalDetails, ServiceError } from '../../domain/errors.ts'
 import type { Lease } from '../../domain/jobs/job-store.ts'
 import type { WorkerGateway } from '../../domain/workers/worker-gateway.ts'
 import type { WorkerIdentity } from '../../domain/workers/worker-keys.ts'
-import { DEFECT_MESSAGE, REFUSAL_STATUS, toMalformedRequest, toRetryAfter } from '../kit/answer-errors.ts'
+import { DEFECT_MESSAGE, REFUSAL_STATUS, toJsonAnswer, toMalformedRequest } from '../kit/answer-errors.ts'
 import { readQuery } from '../kit/request.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 
@@ -110,11 +110,7 @@ export function createAnswerWorkerError(log: Log): AnswerError {
 }
 
 function answerRefusal({ refusal, message, details, retryAfterSeconds }: ServiceError, requestId: string): ErrorAnswer {
-  const answer = toAnswer(REFUSAL_STATUS[refusal], { type: refusal, message, details, requestId })
-  const headers = { ...answer.headers }
-  if (answer.status === 401) headers['WWW-Authenticate'] = 'Bearer'
-  if (answer.status === 429 || answer.status === 503) headers['Retry-After'] = toRetryAfter(retryAfterSeconds)
-  return { ...answer, headers }
+  return toAnswer(REFUSAL_STATUS[refusal], { type: refusal, message, details, requestId }, retryAfterSeconds)
 }
 
 interface Told {
@@ -124,7 +120,7 @@ interface Told {
   readonly requestId: string
 }
 
-function toAnswer(status: number, { type, message, details, requestId }: Told): ErrorAnswer {
-  const body = JSON.stringify({ error: { type, message, details, request_id: requestId } })
-  return { status, headers: { 'Content-Type': 'application/json' }, body }
+function toAnswer(status: number, { requestId, ...told }: Told, retryAfterSeconds: number | null = null): ErrorAnswer {
+  const { type, message, details } = told
+  return toJsonAnswer(status, { error: { type, message, details, request_id: requestId } }, retryAfterSeconds)
 }

@@ -10,8 +10,8 @@ import { readOverrides } from '../../../domain/accounts/limits/read-limits.ts'
 import type { Balance, Hold, LedgerEntry, LedgerStore, Usage } from '../../../domain/credits/ledger.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import { needs } from '../../kit/guards/routes.ts'
-import { readNumber, sendJson } from '../../kit/request.ts'
-import { ADMIN_PATH, type AdminKit, idOf, readLimit, readParameters } from '../admin-operation.ts'
+import { idOf, readNumber, sendJson } from '../../kit/request.ts'
+import { ADMIN_PATH, type AdminKit, readLimit, readParameters } from '../admin-operation.ts'
 
 interface AccountOperationDeps {
   readonly kit: AdminKit

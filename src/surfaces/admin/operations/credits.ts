@@ -7,8 +7,8 @@ import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import type { Balance, GrantOutcome, LedgerStore, RefundOutcome } from '../../../domain/credits/ledger.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { needs } from '../../kit/guards/routes.ts'
-import { sendJson } from '../../kit/request.ts'
-import { ADMIN_PATH, type AdminKit, idOf, readBefore, readLimit, readParameters, toPage } from '../admin-operation.ts'
+import { idOf, sendJson } from '../../kit/request.ts'
+import { ADMIN_PATH, type AdminKit, readBefore, readLimit, readParameters, toPage } from '../admin-operation.ts'
 import { mustFindAccount, toBalanceView, toEntryView, toHoldView } from './accounts.ts'
 
 interface CreditOperationDeps {

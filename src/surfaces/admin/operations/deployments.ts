@@ -7,8 +7,8 @@ import type { DeploymentStore, PoolLoad } from '../../../domain/deployments/depl
 import type { Deployments } from '../../../domain/deployments/deployments.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { needs } from '../../kit/guards/routes.ts'
-import { sendJson } from '../../kit/request.ts'
-import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
+import { idOf, sendJson } from '../../kit/request.ts'
+import { ADMIN_PATH, type AdminKit } from '../admin-operation.ts'
 
 interface DeploymentOperationDeps {
   readonly kit: AdminKit

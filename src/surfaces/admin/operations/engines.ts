@@ -5,8 +5,8 @@ import type { CommandEngine } from '../../../domain/engine/directory/engine-comm
 import type { EngineDirectory, ListedEngine } from '../../../domain/engine/directory/engine-directory.ts'
 import type { EngineWill } from '../../../domain/engine/directory/engine-registry.ts'
 import { needs } from '../../kit/guards/routes.ts'
-import { readNumber, sendJson } from '../../kit/request.ts'
-import { ADMIN_PATH, type AdminKit, idOf, readParameters } from '../admin-operation.ts'
+import { idOf, readNumber, sendJson } from '../../kit/request.ts'
+import { ADMIN_PATH, type AdminKit, readParameters } from '../admin-operation.ts'
 
 export interface EngineParts {
   readonly engines: Pick<EngineDirectory, 'status' | 'find' | 'availability' | 'logOf'>

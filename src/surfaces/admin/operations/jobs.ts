@@ -13,9 +13,9 @@ import { needs, serviceAddressOf, wrongMethod } from '../../kit/guards/routes.ts
 import { createCancelMany, readCancelWish } from '../../kit/jobs/cancel-many.ts'
 import { createReadPage, readFields } from '../../kit/jobs/job-pages.ts'
 import { countSlots, toDetailView, toErrorView, toSummaryView, toWaitView } from '../../kit/jobs/job-view.ts'
-import { sendJson } from '../../kit/request.ts'
+import { idOf, sendJson } from '../../kit/request.ts'
 import type { ConsoleParts } from '../../kit/surface-parts.ts'
-import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
+import { ADMIN_PATH, type AdminKit } from '../admin-operation.ts'
 
 export interface JobOperationDeps
   extends Pick<ConsoleParts, 'standingOf' | 'engines' | 'availability' | 'estimateWait' | 'cursorSecret'> {

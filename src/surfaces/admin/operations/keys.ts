@@ -6,8 +6,8 @@ import type { ApiKeys } from '../../../domain/accounts/keys/api-keys.ts'
 import type { KeyStore } from '../../../domain/accounts/keys/key-store.ts'
 import { givesCredentials, poolsOf, type WorkerKeys } from '../../../domain/workers/worker-keys.ts'
 import { needs } from '../../kit/guards/routes.ts'
-import { sendJson } from '../../kit/request.ts'
-import { ADMIN_PATH, type AdminKit, idOf } from '../admin-operation.ts'
+import { idOf, sendJson } from '../../kit/request.ts'
+import { ADMIN_PATH, type AdminKit } from '../admin-operation.ts'
 import { mustFindAccount, toKeyView } from './accounts.ts'
 
 interface KeyOperationDeps {

@@ -12,9 +12,9 @@ import { ServiceError } from '../../../domain/errors.ts'
 import type { JobStore } from '../../../domain/jobs/job-store.ts'
 import type { ReportedNode, ReportNodes } from '../../../domain/service-nodes/node-report.ts'
 import { needs, serviceAddressOf } from '../../kit/guards/routes.ts'
-import { sendJson } from '../../kit/request.ts'
+import { idOf, sendJson } from '../../kit/request.ts'
 import { readUsageWish, toUsageView, USAGE_PARAMETERS } from '../../kit/usage-view.ts'
-import { ADMIN_PATH, type AdminKit, idOf, readBefore, readLimit, readParameters, toPage } from '../admin-operation.ts'
+import { ADMIN_PATH, type AdminKit, readBefore, readLimit, readParameters, toPage } from '../admin-operation.ts'
 import { mustFindAccount } from './accounts.ts'
 
 /** The contract, with the address at which this caller reached us. */

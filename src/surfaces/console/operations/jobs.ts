@@ -8,7 +8,7 @@ import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import { noSuchJob } from '../../../domain/jobs/read/job-reader.ts'
 import { readMetadata } from '../../../domain/jobs/submit/job-metadata.ts'
-import { readJsonBody } from '../../kit/bodies/json-body.ts'
+import { readJsonBody, readJsonObject } from '../../kit/bodies/json-body.ts'
 import { needs, serviceAddressOf } from '../../kit/guards/routes.ts'
 import { readSession } from '../../kit/guards/session-cookie.ts'
 import { createCancelMany, readCancelWish } from '../../kit/jobs/cancel-many.ts'
@@ -87,8 +87,7 @@ export function rerunJob(app: FastifyInstance, deps: ConsoleDeps): void {
   app.post(`${CONSOLE_API}/jobs/:id/rerun`, needs('jobs:write'), async (request, reply) => {
     const { accountId, keyId } = callerOf(request)
     const jobId = jobIdOf(request)
-    const body = await readJsonBody(request, { maxBytes: limits.maxBodyBytes })
-    if (!isJsonObject(body)) throw new ServiceError('invalid_request', 'the body must be a JSON object')
+    const body = await readJsonObject(request, { maxBytes: limits.maxBodyBytes })
     const [before, text, layout] = await Promise.all([
       jobs.reader.find(accountId, jobId),
       jobs.reader.workflow(accountId, jobId),

@@ -1,12 +1,12 @@
 /** The account's own keys. The text of a key is shown only in the answer that made it. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { isJsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
+import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
 import type { ApiKey } from '../../../domain/accounts/keys/api-key.ts'
 import type { OwnKeys } from '../../../domain/accounts/keys/own-keys.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
-import { readJsonBody } from '../../kit/bodies/json-body.ts'
+import { readJsonObject } from '../../kit/bodies/json-body.ts'
 import { needs } from '../../kit/guards/routes.ts'
-import { readParameters, sendJson } from '../../kit/request.ts'
+import { idOf, readParameters, sendJson } from '../../kit/request.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 
 const MAX_BODY_BYTES = 16_384
@@ -57,15 +57,10 @@ function mustHaveKeys(keys: OwnKeys | null): OwnKeys {
   return keys
 }
 
-function idOf(request: FastifyRequest): string {
-  return (request.params as { readonly id: string }).id
-}
-
 type Body = Readonly<Record<string, JsonValue>>
 
 async function readBody(request: FastifyRequest, names: readonly string[]): Promise<Body> {
-  const body = await readJsonBody(request, { maxBytes: MAX_BODY_BYTES })
-  if (!isJsonObject(body)) throw new ServiceError('invalid_request', 'the body must be a JSON object')
+  const body = await readJsonObject(request, { maxBytes: MAX_BODY_BYTES })
   const unknown = Object.keys(body).find((name) => !names.includes(name))
   if (unknown !== undefined) throw invalidField('body', `may have ${names.join(', ')} and nothing else`)
   return body as Body

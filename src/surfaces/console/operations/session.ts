@@ -1,11 +1,10 @@
 /** Signing in and out, and what the page must know before it can draw anything: who is here and what this service offers. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { isJsonObject } from '../../../../lib/json/lossless-json.ts'
 import { writeUsd } from '../../../../lib/text/usd.ts'
 import type { Caller } from '../../../domain/accounts/caller.ts'
 import type { OpenedSession, SessionRole } from '../../../domain/accounts/sessions.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
-import { readJsonBody } from '../../kit/bodies/json-body.ts'
+import { readJsonObject } from '../../kit/bodies/json-body.ts'
 import { needs, serviceAddressOf } from '../../kit/guards/routes.ts'
 import { readSession, writeSession } from '../../kit/guards/session-cookie.ts'
 import { lenientQueryOf, sendJson } from '../../kit/request.ts'
@@ -50,8 +49,7 @@ export function endSession(app: FastifyInstance, deps: ConsoleDeps): void {
 }
 
 async function readCredentialField(request: FastifyRequest): Promise<string> {
-  const body = await readJsonBody(request, { maxBytes: MAX_BODY_BYTES })
-  if (!isJsonObject(body)) throw new ServiceError('invalid_request', 'the body must be a JSON object')
+  const body = await readJsonObject(request, { maxBytes: MAX_BODY_BYTES })
   const { credential } = body
   if (typeof credential !== 'string' || credential === '' || credential.length > CREDENTIAL_MAX_LENGTH)
     throw invalidField('credential', 'must be the text of a key or token')

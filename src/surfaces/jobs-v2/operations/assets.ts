@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { isJsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
+import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { forAccount, type PerAccount } from '../../../domain/accounts/limits/tiers.ts'
 import { type FindAsset, mustRead, type OpenContent, type RemoveAsset } from '../../../domain/assets/asset-content.ts'
 import { TAGS_MAX_COUNT } from '../../../domain/assets/create/asset-fields.ts'
@@ -12,11 +12,11 @@ import type { UploadAsset, UploadRequest } from '../../../domain/assets/create/u
 import type { UploadFields } from '../../../domain/assets/create/upload-fields.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import { readIdempotencyKey } from '../../../domain/idempotency/idempotency-key.ts'
-import { readJsonBody } from '../../kit/bodies/json-body.ts'
+import { readJsonObject } from '../../kit/bodies/json-body.ts'
 import { type MultipartForm, readMultipart } from '../../kit/bodies/multipart.ts'
 import { asksToDownload, DOWNLOAD, sendContent } from '../../kit/content/send-content.ts'
 import { needs } from '../../kit/guards/routes.ts'
-import { sendJson } from '../../kit/request.ts'
+import { idOf, sendJson } from '../../kit/request.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import { API_PATH, type ContentLinks, readWireHash, toAssetView, toLinked } from '../views/job-view.ts'
 
@@ -75,10 +75,6 @@ function getAssetContent(app: FastifyInstance, deps: AssetsByIdDeps): void {
 }
 
 export const ASSETS_BY_ID = [getAsset, deleteAsset, getAssetContent]
-
-function idOf(request: FastifyRequest): string {
-  return (request.params as { id: string }).id
-}
 
 /** Assets of bytes that are here already: asked for by hash, and made by hash or from a file on this machine. */
 export interface AssetsWithoutUploadDeps {
@@ -241,8 +237,7 @@ export async function readAssetBody(
   request: FastifyRequest,
   { maxBytes = MAX_BODY_BYTES }: { readonly maxBytes?: number } = {},
 ): Promise<AssetBody> {
-  const body = await readJsonBody(request, { maxBytes })
-  if (!isJsonObject(body)) throw new ServiceError('invalid_request', 'the body must be a JSON object')
+  const body = await readJsonObject(request, { maxBytes })
   const member = (name: string) => (Object.hasOwn(body, name) ? body[name] : undefined)
 
   /** null counts as left out. */

@@ -1,6 +1,6 @@
 /** Accepts many workflows. 201 means that all jobs which it names are durably recorded and queued. */
 import { createHash } from 'node:crypto'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import type { Turns, Work } from '../../../../lib/waiting/turns.ts'
 import type { OpenContent } from '../../../domain/assets/asset-content.ts'
@@ -18,15 +18,15 @@ import {
 } from '../../../domain/jobs/batches/submit-batch.ts'
 import { insufficientCredits, queueFull } from '../../../domain/jobs/submit/submit-refusals.ts'
 import { isTerminal, JOB_STATUSES, type JobStatus } from '../../../domain/jobs/transitions.ts'
-import { parseLosslessBody, readBodyBytes } from '../../kit/bodies/json-body.ts'
+import { mustBeObject, parseLosslessBody, readBodyBytes } from '../../kit/bodies/json-body.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
 import { needs } from '../../kit/guards/routes.ts'
 import { sendJobsArchive } from '../../kit/jobs/outputs-archive.ts'
-import { sendJson } from '../../kit/request.ts'
+import { idOf, sendJson } from '../../kit/request.ts'
 import { toComplaint } from '../jobs-errors.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import { API_PATH, type JobLinkStyle, type LinkBase } from '../views/job-view.ts'
-import { mustBeObject, readSubmitBody } from './submit.ts'
+import { readSubmitBody } from './submit.ts'
 
 interface PostBatchDeps {
   readonly contextOf: ContextOf
@@ -114,10 +114,6 @@ function getBatchOutputs(app: FastifyInstance, { contextOf, batches, openContent
 }
 
 export const BATCHES_BY_ID = [getBatch, cancelBatch, getBatchOutputs]
-
-function idOf(request: FastifyRequest): string {
-  return (request.params as { id: string }).id
-}
 
 /** What a request for many jobs says: jobs one by one, or one graph with a table or a product of changes. */
 interface BatchBody {

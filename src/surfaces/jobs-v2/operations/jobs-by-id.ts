@@ -1,7 +1,7 @@
 /** What can be asked of one job. A job that this caller cannot reach looks exactly like one that does not exist. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { isUuid } from '../../../../lib/ids.ts'
 import type { Turns } from '../../../../lib/waiting/turns.ts'
 import { type Caller, mustHaveScope } from '../../../domain/accounts/caller.ts'
@@ -10,7 +10,7 @@ import { writeAnswer } from '../../kit/connections/raw-connections.ts'
 import type { PoolOf } from '../../kit/guards/addresses.ts'
 import type { Gate, ServiceAddress } from '../../kit/guards/gate.ts'
 import { needs } from '../../kit/guards/routes.ts'
-import { markRoute, requestIdOf, sendJson } from '../../kit/request.ts'
+import { idOf, markRoute, requestIdOf, sendJson } from '../../kit/request.ts'
 import type { AnswerError, ErrorAnswer, HotRoute } from '../../kit/surface.ts'
 import type { EventHub } from '../events/event-hub.ts'
 import type { ContextOf, JobReach, ReachableJobs } from '../jobs-operation.ts'
@@ -83,10 +83,6 @@ function cancelJob(app: FastifyInstance, { contextOf, jobs, jobBytes }: JobsById
 }
 
 export const JOBS_BY_ID = [getJob, getJobWorkflow, getJobLogs, getJobEvents, cancelJob]
-
-function idOf(request: FastifyRequest): string {
-  return (request.params as { id: string }).id
-}
 
 /**
  * The two most frequent requests, polling a job and opening an event stream, answered in front of the framework: the framework

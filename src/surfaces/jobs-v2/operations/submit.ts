@@ -14,7 +14,7 @@ import type { Submit } from '../../../domain/jobs/submit/submit-job.ts'
 import type { ForeseeWait } from '../../../domain/jobs/waits/foresee-wait.ts'
 import type { HookWish } from '../../../domain/webhooks/job-hooks.ts'
 import { USUAL_EVENTS } from '../../../domain/webhooks/webhook.ts'
-import { readJsonBody } from '../../kit/bodies/json-body.ts'
+import { readJsonObject } from '../../kit/bodies/json-body.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
 import { needs } from '../../kit/guards/routes.ts'
 import { countPlaces, type EngineView, toEngineView } from '../../kit/jobs/job-view.ts'
@@ -39,8 +39,8 @@ export function postJobs(app: FastifyInstance, deps: PostJobsDeps): void {
   app.post(`${API_PATH}/jobs`, needs('jobs:write'), async (request, reply) => {
     const context = contextOf(request)
     const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])
-    const body = await readJsonBody(request, { maxBytes: maxBodyBytes })
-    const fields = readSubmitBody(mustBeObject(body), check)
+    const body = await readJsonObject(request, { maxBytes: maxBodyBytes })
+    const fields = readSubmitBody(body, check)
     const { accountId, keyId, pool } = context
     const job = await submit({ accountId, keyId, pool, ...fields, idempotencyKey })
     return sendJson(reply, 201, jobBytes(job, context))
@@ -63,11 +63,6 @@ interface SubmitBody {
 
 /** Named in the contract for later; a caller that relies on them must not believe that they work. */
 const RESERVED_FIELDS = ['webhook_url', 'inputs']
-
-export function mustBeObject(body: JsonValue): JsonObject {
-  if (isJsonObject(body)) return body
-  throw new ServiceError('invalid_request', 'the body must be a JSON object')
-}
 
 /** `onRefusal`: called for each invalid field, which is then treated as absent; left out: the first one is thrown. */
 export function readSubmitBody(
@@ -142,7 +137,7 @@ export function validateJob(app: FastifyInstance, deps: ValidateJobDeps): void {
   app.post(`${API_PATH}/jobs/validate`, needs('jobs:write'), async (request, reply) => {
     const { accountId, keyId, pool } = contextOf(request)
     const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])
-    const body = mustBeObject(await readJsonBody(request, { maxBytes: maxBodyBytes }))
+    const body = await readJsonObject(request, { maxBytes: maxBodyBytes })
     const found: ServiceError[] = []
     const fields = readSubmitBody(body, check, (refusal) => found.push(refusal))
     const tried = await trySubmit({ accountId, keyId, pool, ...fields, idempotencyKey }, found)

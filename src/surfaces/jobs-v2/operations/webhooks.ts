@@ -1,6 +1,6 @@
 /** The webhooks of an account: added, changed, tried out and removed. A secret is shown only in the answer that made it. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
+import type { JsonObject, JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { readSecretText, toSecretText } from '../../../../lib/standard-webhooks.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import type { Webhooks } from '../../../domain/webhooks/manage-webhooks.ts'
@@ -12,10 +12,10 @@ import {
   type Endpoint,
   USUAL_EVENTS,
 } from '../../../domain/webhooks/webhook.ts'
-import { readJsonBody } from '../../kit/bodies/json-body.ts'
+import { readJsonObject } from '../../kit/bodies/json-body.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
 import { needs } from '../../kit/guards/routes.ts'
-import { readParameters, sendJson } from '../../kit/request.ts'
+import { idOf, readParameters, sendJson } from '../../kit/request.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import { API_PATH } from '../views/job-view.ts'
 
@@ -29,10 +29,6 @@ const WEBHOOKS_PATH = `${API_PATH}/webhooks`
 const WEBHOOK_ROUTE = `${WEBHOOKS_PATH}/:id`
 const DEFAULT_LOW_USD = 5
 const DEFAULT_OVERLAP_SECONDS = 86_400
-
-function idOf(request: FastifyRequest): string {
-  return (request.params as { readonly id: string }).id
-}
 
 function sendShown(
   reply: FastifyReply,
@@ -195,8 +191,7 @@ const MAX_BODY_BYTES = 16_384
 /** An empty body is an empty object. */
 async function readWebhookBody(request: FastifyRequest, check: ContractCheck, schema: string): Promise<JsonObject> {
   const isEmpty = (request.raw.headers['content-length'] ?? '0') === '0' && !request.raw.headers['transfer-encoding']
-  const body = isEmpty ? {} : await readJsonBody(request, { maxBytes: MAX_BODY_BYTES })
-  if (!isJsonObject(body)) throw new ServiceError('invalid_request', 'the body must be a JSON object')
+  const body = isEmpty ? {} : await readJsonObject(request, { maxBytes: MAX_BODY_BYTES })
   mustBeSecret(body['secret'], 'secret')
   const problem = check(schema, body, 'the body')
   if (problem !== null) throw new ServiceError('invalid_field', problem, { details: { field: 'body' } })

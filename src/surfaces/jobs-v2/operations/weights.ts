@@ -1,16 +1,15 @@
 /** The weights of all engines, a page at a time. Answered from what this process knows; no engine is asked. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { isJsonObject } from '../../../../lib/json/lossless-json.ts'
 import type { AuditEntry } from '../../../domain/accounts/audit.ts'
 import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'
 import type { WeightManager, WeightUpload } from '../../../domain/engine/weights/manage-weights.ts'
 import { compareWeights, type ListedWeight } from '../../../domain/engine/weights/weight-files.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
-import { readJsonBody } from '../../kit/bodies/json-body.ts'
+import { readJsonObject } from '../../kit/bodies/json-body.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
 import { createCursorSeal } from '../../kit/cursor.ts'
 import { needs } from '../../kit/guards/routes.ts'
-import { readNumber, readParameters, sendJson } from '../../kit/request.ts'
+import { idOf, readNumber, readParameters, sendJson } from '../../kit/request.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import { API_PATH } from '../views/job-view.ts'
 
@@ -96,8 +95,7 @@ const HOLD_MS = 3_600_000
 
 function beginWeightUpload(app: FastifyInstance, { weights, check, note }: WeightUploadDeps): void {
   app.post(WEIGHTS_PATH, needs('operator'), async (request, reply) => {
-    const body = await readJsonBody(request, { maxBytes: MAX_BODY_BYTES })
-    if (!isJsonObject(body)) throw new ServiceError('invalid_request', 'the body must be a JSON object')
+    const body = await readJsonObject(request, { maxBytes: MAX_BODY_BYTES })
     const problem = check('WeightUploadRequest', body, 'body')
     if (problem !== null) throw toInvalid(problem)
     const upload = await weights.begin({
@@ -189,10 +187,6 @@ export const WEIGHT_UPLOADS = [
   ...[beginWeightUpload, listWeightUploads, getWeightUpload],
   ...[sendWeightPart, abandonWeightUpload, deleteWeight],
 ]
-
-function idOf(request: FastifyRequest): string {
-  return (request.params as { readonly id: string }).id
-}
 
 function subjectOf({ engineId, folder, name }: Pick<WeightUpload, 'engineId' | 'folder' | 'name'>): string {
   return `${engineId}: ${folder}/${name}`

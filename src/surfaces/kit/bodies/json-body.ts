@@ -14,7 +14,14 @@ import {
   OPENING_BRACKET,
   QUOTE,
 } from '../../../../lib/json/json-characters.ts'
-import { type JsonValue, keepNumber, type NumberText, parseLosslessJson } from '../../../../lib/json/lossless-json.ts'
+import {
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  keepNumber,
+  type NumberText,
+  parseLosslessJson,
+} from '../../../../lib/json/lossless-json.ts'
 import type { NumberReader, Read } from '../../../../lib/json/read-json.ts'
 import {
   type JsonFault,
@@ -187,4 +194,14 @@ function endOfDigits(text: Buffer, from: number): number {
   let at = from
   while (at < text.length && text[at] >= ZERO && text[at] <= NINE) at++
   return at
+}
+
+/** Throws invalid_request. */
+export function mustBeObject(body: JsonValue): JsonObject {
+  if (isJsonObject(body)) return body
+  throw new ServiceError('invalid_request', 'the body must be a JSON object')
+}
+
+export async function readJsonObject(...given: Parameters<typeof readJsonBody>): Promise<JsonObject> {
+  return mustBeObject(await readJsonBody(...given))
 }
