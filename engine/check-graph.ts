@@ -1,8 +1,7 @@
 /** From whatever a caller calls a graph to one that this engine can run, with the files that it names. */
 import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../lib/json/lossless-json.ts'
 import type { Turns } from '../lib/waiting/turns.ts'
-import { findInputs, type GivenInputs } from './files/given-inputs.ts'
-import type { InputSource } from './files/input-files.ts'
+import { findInputs, type GivenInputs, type InputSource } from './files/input-files.ts'
 import { createFileCheck, findFileNames } from './graph/file-inputs.ts'
 import type { Graph } from './graph/graph.ts'
 import { GraphError } from './graph/graph-error.ts'

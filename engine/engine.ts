@@ -3,7 +3,6 @@
  * iterator, and an abort becomes one word of shared memory. When the engine thread is lost, the run that it was working on
  * fails, the others throw (they may be run again), and a new thread takes its place.
  */
-
 import { availableParallelism, totalmem } from 'node:os'
 import { type Clock, systemClock } from '../lib/clock.ts'
 import type { JsonValue } from '../lib/json/lossless-json.ts'
@@ -14,8 +13,7 @@ import { readEngineBuild } from './build.ts'
 import { CheckedGraph, checkGraph, type GraphSource, type ReadyGraph } from './check-graph.ts'
 import { type CustomNodes, NO_CUSTOM_NODES } from './custom/custom-nodes.ts'
 import { describeModules } from './custom/describe-modules.ts'
-import { type GivenInput, type GivenInputs, toSource } from './files/given-inputs.ts'
-import { openInputFiles } from './files/input-files.ts'
+import { type GivenInput, type GivenInputs, openInputFiles, toSource } from './files/input-files.ts'
 import type { NodeCatalog } from './graph/node-catalog.ts'
 import type { EngineEvent } from './graph/run-event.ts'
 import { createCatalog } from './node/define-node.ts'
@@ -23,7 +21,7 @@ import { NAME_INPUTS, REPEATABLE } from './nodes/built-in.ts'
 import { openEngineThread, type ReserveOutputNumbers } from './threads/engine-thread-link.ts'
 import { loadNodes } from './threads/load-nodes.ts'
 import type { RunModel } from './threads/model-line.ts'
-import type { ValueLimits } from './values/value-budget.ts'
+import type { ValueLimits } from './values/value-weight.ts'
 
 export interface CustomNodeOptions {
   /** Absolute paths; every module directly inside is loaded. */

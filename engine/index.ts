@@ -1,7 +1,7 @@
 /** The engine's door: everything that a program outside of this folder may use, beside the language in `graph/`. */
 
 export { CheckedGraph, type GraphSource } from './check-graph.ts'
-export { NodeModuleError } from './custom/find-modules.ts'
+export { NodeModuleError } from './custom/describe-modules.ts'
 export {
   type CustomNodeOptions,
   type Engine,
@@ -10,8 +10,7 @@ export {
   type RunOptions,
   readCatalog,
 } from './engine.ts'
-export type { GivenInput } from './files/given-inputs.ts'
-export type { InputSource } from './files/input-files.ts'
+export type { GivenInput, InputSource } from './files/input-files.ts'
 export type { Graph, GraphNode } from './graph/graph.ts'
 export { type FieldError, GraphError, type GraphProblem } from './graph/graph-error.ts'
 export type { ModelAnswer, ModelCall } from './graph/model-call.ts'

@@ -6,15 +6,15 @@ import { Worker } from 'node:worker_threads'
 import { Interrupted } from '../node/node-error.ts'
 import { adjustContrast, imageBlend, imageInvert, normalizeImages } from '../nodes/filters/adjustments.ts'
 import { imageCompositeMasked } from '../nodes/masks/composite.ts'
+import { throughBytes } from '../tensor/channels.ts'
 import { filterSeparable, gaussianHalf } from '../tensor/filters/separable-filter.ts'
 import { UPSCALE_METHODS } from '../tensor/resize/resize-rows.ts'
 import { upscale } from '../tensor/resize/upscale.ts'
 import type { PixelWork, Tensor } from '../tensor/tensor.ts'
-import { throughBytes } from '../tensor/window.ts'
 import { tensor } from '../test/support/call-node.ts'
 import type { Fate, WatchedHelperData } from '../test/support/watched-helper.ts'
+import { countIdle, createCorePlaces, showBusy, takePlace } from './band-board.ts'
 import { createBandCrew } from './band-crew.ts'
-import { countIdle, createCorePlaces, showBusy, takePlace } from './core-places.ts'
 
 const allocate = (shape: readonly number[]) => tensor(shape, () => Number.NaN)
 const alone: PixelWork = { allocate, checkpoint() {} }

@@ -14,16 +14,19 @@ import {
   bandCount,
   bandState,
   beatsOf,
+  type CorePlaces,
   closeBoard,
+  countIdle,
   createBoard,
+  freePlace,
   moveBand,
   setBand,
   takeBands,
+  takePlace,
   waitForBand,
   writeBand,
 } from './band-board.ts'
 import type { ToHelper } from './band-thread.ts'
-import { type CorePlaces, countIdle, freePlace, takePlace } from './core-places.ts'
 
 interface BandCrew {
   readonly shareRows: ShareRows

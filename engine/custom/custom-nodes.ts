@@ -1,7 +1,12 @@
 /** What the engine's threads are told of custom nodes; plain data. */
 import type { NodeDeclaration } from './declaration.ts'
-import type { ModuleFile } from './find-modules.ts'
 import type { SourceTexts } from './module-hooks.ts'
+
+/** A module, by where it lies and how it is spoken of. */
+export interface ModuleFile {
+  readonly url: string
+  readonly path: string
+}
 
 /** Everything that a thread needs to load the same nodes again. */
 export interface CustomNodes {

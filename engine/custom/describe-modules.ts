@@ -3,15 +3,59 @@
  * declare is checked. Anything wrong is one line that names the file, and no engine. Their code never runs on the caller's thread.
  */
 
+import { type Dirent, readdirSync, realpathSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { Worker } from 'node:worker_threads'
+import { type MessagePort, Worker } from 'node:worker_threads'
 import { toHeapLimits } from '../../lib/threads/thread-heap.ts'
-import { type CustomNodes, NO_CUSTOM_NODES } from './custom-nodes.ts'
+import type { CallSurroundings } from '../node/node-call.ts'
+import type { MemoryLine, ToThread } from '../threads/protocol.ts'
+import { type CustomNodes, type ModuleFile, NO_CUSTOM_NODES } from './custom-nodes.ts'
 import type { NodeDeclaration } from './declaration.ts'
 import type { DescribeThreadData, FromDescribe } from './describe-thread.ts'
-import { findModules, type ModuleFile, NodeModuleError, resolveFolders } from './find-modules.ts'
 import type { SourceTexts } from './module-hooks.ts'
+
+// Which files of the given folders are node modules: every .ts, .js and .mjs directly inside, in the order of their names.
+
+/** Why custom nodes cannot be loaded. The message is one line for the operator: it names the file and what to do. */
+export class NodeModuleError extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'NodeModuleError'
+  }
+}
+
+const MODULE_NAME = /^[^.].*\.(ts|js|mjs)$/
+const TYPES_ONLY = /\.d\.ts$/
+// Every module is loaded in every thread; a folder with more than this was named by mistake.
+const MAX_MODULES = 1000
+
+function readFolder<T>(folder: string, read: (folder: string) => T): T {
+  try {
+    return read(folder)
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? 'unreadable'
+    throw new NodeModuleError(`the nodes folder ${folder} cannot be read (${code}); correct --nodes or create it`)
+  }
+}
+
+/** As the module loader will name them, each once. */
+function resolveFolders(folders: readonly string[]): readonly string[] {
+  return [...new Set(folders.map((folder) => readFolder(folder, (name) => realpathSync(name))))]
+}
+
+function findModules(folders: readonly string[]): readonly ModuleFile[] {
+  const files = folders.flatMap((folder) =>
+    readFolder(folder, (name): Dirent[] => readdirSync(name, { withFileTypes: true }))
+      .filter((entry) => !entry.isDirectory() && MODULE_NAME.test(entry.name) && !TYPES_ONLY.test(entry.name))
+      .map((entry) => path.join(folder, entry.name))
+      .sort(),
+  )
+  if (files.length > MAX_MODULES) {
+    throw new NodeModuleError(`the nodes folders hold ${files.length} modules; at most ${MAX_MODULES} are allowed`)
+  }
+  return files.map((file) => ({ path: file, url: pathToFileURL(file).href }))
+}
 
 interface DescribeOptions {
   /** Class types that are taken. */
@@ -95,3 +139,16 @@ function refuseClashes(described: readonly Described[], isTaken: DescribeOptions
     }
   }
 }
+
+// What the engine thread and the threads of custom nodes say to each other, over a channel that node code never sees.
+
+/** The first message to a thread, over its public port. */
+export interface NodeThreadStart {
+  readonly port: MessagePort
+  readonly memory: MemoryLine
+  readonly nodes: Omit<CustomNodes, 'declarations'>
+  /** What its buffers may occupy. */
+  readonly bufferBytes: number
+}
+
+export type ToNodeThread = ToThread<Pick<CallSurroundings, 'nodeId'>>

@@ -1,7 +1,7 @@
 /** The entry of the thread that loads custom nodes once, at the start, and tells what they declare. It runs none of them. */
 import { parentPort, workerData } from 'node:worker_threads'
+import type { ModuleFile } from './custom-nodes.ts'
 import type { NodeDeclaration } from './declaration.ts'
-import type { ModuleFile } from './find-modules.ts'
 import { loadModule } from './load-modules.ts'
 import { installModuleHooks, type SourceTexts } from './module-hooks.ts'
 

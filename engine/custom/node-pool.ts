@@ -5,11 +5,10 @@
 import { MessageChannel, Worker } from 'node:worker_threads'
 import { toHeapLimits } from '../../lib/threads/thread-heap.ts'
 import type { MemoryLine } from '../threads/protocol.ts'
-import type { OpenedThread, ThreadKind } from '../threads/thread-kind.ts'
-import { createThreadPool, type ThreadPool } from '../threads/thread-pool.ts'
+import { createThreadPool, type OpenedThread, type ThreadKind, type ThreadPool } from '../threads/thread-pool.ts'
 import { type Recognise, toWireRecord } from '../values/wire-value.ts'
 import type { CustomNodes, NodeLimits } from './custom-nodes.ts'
-import type { NodeThreadStart } from './protocol.ts'
+import type { NodeThreadStart } from './describe-modules.ts'
 
 interface NodePoolDeps {
   readonly size: number

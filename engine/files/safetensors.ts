@@ -6,7 +6,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { isJsonObject, type JsonObject, type JsonValue, parseLosslessJson } from '../../lib/json/lossless-json.ts'
 import { NodeError } from '../node/node-error.ts'
 import { elementCount, type PixelWork, type Tensor } from '../tensor/tensor.ts'
-import type { FileTags } from './file-tags.ts'
+import type { FileTags } from './output-name.ts'
 
 const LENGTH_BYTES = 8
 // The format's own limit is a hundred megabytes; a latent's header holds little more than its workflow.

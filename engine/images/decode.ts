@@ -9,7 +9,7 @@ import { loadSharp } from '../../lib/files/load-sharp.ts'
 import type { InputFile } from '../node/node-context.ts'
 import { NodeError } from '../node/node-error.ts'
 import { BYTE_TO_FLOAT } from '../tensor/bytes.ts'
-import { inBlocks } from '../tensor/map-pixels.ts'
+import { inBlocks } from '../tensor/channels.ts'
 import type { DecodeWork, PixelWork, Tensor } from '../tensor/tensor.ts'
 
 interface DecodeOptions {

@@ -3,8 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import sharp from 'sharp'
 import type { ImageView } from '../tensor/tensor.ts'
-import { encodeWebp, type WebpSettings } from './encode-webp.ts'
-import { readRiff } from './riff.ts'
+import { encodeWebp, readRiff, type WebpSettings } from './encode-webp.ts'
 
 const [WIDTH, HEIGHT] = [41, 30]
 const SETTINGS: WebpSettings = { lossless: true, quality: 80, effort: 4, frameMs: 100 }

@@ -3,7 +3,7 @@
  * as they are; what they mean is told by the chromaticities.
  */
 import { deflateSync } from 'node:zlib'
-import type { FileTags } from '../files/file-tags.ts'
+import type { FileTags } from '../files/output-name.ts'
 import { NodeError } from '../node/node-error.ts'
 
 interface ExrImage {

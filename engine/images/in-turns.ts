@@ -6,7 +6,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { loadSharp } from '../../lib/files/load-sharp.ts'
 import { NodeError } from '../node/node-error.ts'
 import { BYTE_TO_FLOAT, toBytes } from '../tensor/bytes.ts'
-import { BLOCK_ELEMENTS } from '../tensor/map-pixels.ts'
+import { BLOCK_ELEMENTS } from '../tensor/channels.ts'
 import { type DecodeWork, type PixelWork, type Tensor, viewOf } from '../tensor/tensor.ts'
 import { decoderBytes, tensorBytes } from './decode.ts'
 

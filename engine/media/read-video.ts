@@ -3,9 +3,9 @@ import { NodeError } from '../node/node-error.ts'
 import { BYTE_TO_FLOAT } from '../tensor/bytes.ts'
 import { type DecodeWork, type PixelWork, Tensor } from '../tensor/tensor.ts'
 import type { Audio } from './audio.ts'
+import { readAudioStream, type TimeWindow, windowArgs } from './audio-files.ts'
 import { type MediaFile, openArgs, runFfmpeg, unreadable } from './ffmpeg.ts'
 import { type Probe, probeFrames, probeMedia, type VideoStream } from './probe.ts'
-import { readAudioStream, type TimeWindow, windowArgs } from './read-audio.ts'
 import type { BitDepth, FileVideo } from './video.ts'
 
 export interface ReadWork extends DecodeWork {

@@ -7,8 +7,8 @@
 import { type Allocate, Tensor } from '../tensor/tensor.ts'
 import type { Value, ValueObject } from '../values/value.ts'
 import { type Audio, readAudioValue, toAudioValue } from './audio.ts'
+import type { TimeWindow } from './audio-files.ts'
 import type { MediaFile } from './ffmpeg.ts'
-import type { TimeWindow } from './read-audio.ts'
 
 export type BitDepth = 8 | 10
 

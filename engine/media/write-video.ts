@@ -3,16 +3,24 @@
  * without its frames ever coming here. Metadata goes into the container.
  */
 import { writeFile } from 'node:fs/promises'
-import type { FileTags } from '../files/file-tags.ts'
+import type { FileTags } from '../files/output-name.ts'
 import { NodeError } from '../node/node-error.ts'
 import { toBytes } from '../tensor/bytes.ts'
 import { type Tensor, viewOf } from '../tensor/tensor.ts'
 import { type Audio, interleaved } from './audio.ts'
-import { encodingFailed, openArgs, runFfmpeg } from './ffmpeg.ts'
-import { windowArgs } from './read-audio.ts'
+import { windowArgs } from './audio-files.ts'
+import {
+  encodingFailed,
+  MAX_MADE_BYTES,
+  openArgs,
+  openWorkFolder,
+  readMade,
+  runFfmpeg,
+  type WorkFolder,
+  writeMetadataFile,
+} from './ffmpeg.ts'
 import type { ColorSpace } from './read-video.ts'
 import type { BitDepth, FileVideo, FrameVideo } from './video.ts'
-import { MAX_MADE_BYTES, openWorkFolder, readMade, type WorkFolder, writeMetadataFile } from './work-folder.ts'
 
 export type Container = 'mp4' | 'mkv' | 'webm'
 

@@ -2,8 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Value } from '../values/value.ts'
 import { type EngineNode, values } from './define-node.ts'
-import { autogrow, dynamicCombo, MATCHED_OUTPUT, matchType } from './dynamic-kinds.ts'
-import { defineDynamicListNode, defineDynamicNode } from './dynamic-node.ts'
+import {
+  autogrow,
+  defineDynamicListNode,
+  defineDynamicNode,
+  dynamicCombo,
+  MATCHED_OUTPUT,
+  matchType,
+} from './dynamic-node.ts'
 import { combo, int, string } from './input-kinds.ts'
 import { readInputs } from './node-call.ts'
 import type { CallResult, NodeContext } from './node-context.ts'

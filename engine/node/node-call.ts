@@ -2,7 +2,6 @@
  * One call of one node, the same on every thread: the node runs in its context, and what it returns
  * is checked before anything else uses it. The host supplies what differs between threads.
  */
-
 import { type JsonObject, type JsonValue, parseLosslessJson } from '../../lib/json/lossless-json.ts'
 import { fromPythonNumber } from '../../lib/python/values.ts'
 import { HEADER_BYTES } from '../tensor/memory-ledger.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { pyCapitalize, pyLower, pyTitle, pyUpper } from './text-case.ts'
+import { pyCapitalize, pyLower, pyTitle, pyUpper } from './text-methods.ts'
 
 test('upper and lower case use the full mappings of Unicode', () => {
   assert.equal(pyUpper('straße ﬁ ǆ'), 'STRASSE FI Ǆ')

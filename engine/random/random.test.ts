@@ -1,9 +1,7 @@
 /** Numbers that PyTorch and NumPy are known to give for well-known seeds. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { MersenneTwister } from './mersenne-twister.ts'
-import { seedNumpy } from './numpy-legacy.ts'
-import { fillTorchNormal } from './torch-normal.ts'
+import { fillTorchNormal, MersenneTwister, seedNumpy } from './random.ts'
 
 function normals(count: number, seed: number | bigint): number[] {
   const out = new Float32Array(count)

@@ -5,7 +5,7 @@
 import type { GraphBuilder, MadeReport } from '../node/node-context.ts'
 import { NodeError } from '../node/node-error.ts'
 import type { Slot, Value } from '../values/value.ts'
-import { type CallOutputs, mergeOutputs } from './calls/map-calls.ts'
+import { type CallOutputs, mergeOutputs } from './calls/call-node.ts'
 import { isLinkValue, type LiveNode } from './live-graph.ts'
 import type { PendingExpansion, RunState } from './run-state.ts'
 

@@ -11,11 +11,16 @@ import type { Value } from '../values/value.ts'
 import { executeNode } from './calls/execute-node.ts'
 import { createEventLine } from './events/event-line.ts'
 import { isLinkValue, LiveGraph, type LiveNode } from './live-graph.ts'
-import type { CacheEntry } from './results/result-cache.ts'
-import { createRunResults } from './results/run-results.ts'
-import { createSignatures } from './results/signature.ts'
-import { blame, NodeFailure, toFailure } from './run-failure.ts'
-import type { RunDeps, RunRequest, RunState } from './run-state.ts'
+import { type CacheEntry, createSignatures } from './results/result-cache.ts'
+import {
+  blame,
+  createRunResults,
+  NodeFailure,
+  type RunDeps,
+  type RunRequest,
+  type RunState,
+  toFailure,
+} from './run-state.ts'
 import { createSchedule } from './schedule.ts'
 
 // Cheap nodes run without leaving the thread; after this long other runs and messages are served.

@@ -1,22 +1,95 @@
 /** What all parts of one run share. Made once per run by run-graph.ts; nothing in it outlives the run. */
-
+import { NumberText } from '../../lib/json/lossless-json.ts'
 import type { Graph } from '../graph/graph.ts'
 import type { ModelAnswer, ModelCall } from '../graph/model-call.ts'
+import type { EngineFailure } from '../graph/run-event.ts'
 import type { NodeTable } from '../node/define-node.ts'
 import type { CallHost } from '../node/node-call.ts'
 import type { InputFile, MadeReport } from '../node/node-context.ts'
+import { toFailureText } from '../node/node-error.ts'
 import type { MemoryLedger } from '../tensor/memory-ledger.ts'
-import type { Blocker, Slot } from '../values/value.ts'
-import type { RunValues, ValueBudget } from '../values/value-budget.ts'
-import type { NodeCalls } from './calls/call-node.ts'
-import type { CallOutputs } from './calls/map-calls.ts'
-import type { EventLine } from './events/event-line.ts'
-import type { RunEvent, SentReport } from './events/made-event.ts'
-import type { LiveGraph } from './live-graph.ts'
-import type { CacheEntry, ResultCache } from './results/result-cache.ts'
-import type { RunResults } from './results/run-results.ts'
-import type { Signatures } from './results/signature.ts'
+import { Tensor } from '../tensor/tensor.ts'
+import { type Blocker, type Slot, type Value, valueTypeName } from '../values/value.ts'
+import { type RunValues, type ValueBudget, weighValues } from '../values/value-weight.ts'
+import type { CallOutputs, NodeCalls } from './calls/call-node.ts'
+import type { EventLine, RunEvent, SentReport } from './events/event-line.ts'
+import type { LiveGraph, LiveNode } from './live-graph.ts'
+import { buffersOf, type CacheEntry, type ResultCache, type Signatures } from './results/result-cache.ts'
 import type { Schedule } from './schedule.ts'
+
+// The output values that a run holds on to. A result stays as long as some node of the run may still read it, and its
+// memory goes back with the last reader; what is worth keeping longer is kept by the cache.
+
+interface RunResults {
+  outputsOf(nodeId: string): readonly Slot[] | null
+  /** Throws NodeError when the run holds too much. */
+  hold(nodeId: string, outputs: readonly Slot[]): void
+  /** Keeps values alive until the run ends: constants of nodes made by expansion. */
+  keep(values: Slot): void
+  addReader(producer: string, reader: string): void
+  /** The reader is done with everything that it reads. */
+  readBy(reader: string, producers: readonly string[]): void
+  releaseAll(): void
+}
+
+interface Held {
+  readonly outputs: readonly Slot[]
+  readonly buffers: ReadonlySet<SharedArrayBuffer>
+  readonly plainBytes: number
+}
+
+interface RunResultsDeps {
+  readonly ledger: Pick<MemoryLedger, 'retain' | 'release'>
+  readonly values: RunValues
+}
+
+export function createRunResults({ ledger, values }: RunResultsDeps): RunResults {
+  const held = new Map<string, Held>()
+  const readers = new Map<string, Set<string>>()
+  const kept: SharedArrayBuffer[] = []
+
+  function release(nodeId: string): void {
+    const result = held.get(nodeId)
+    if (result === undefined) return
+    held.delete(nodeId)
+    for (const buffer of result.buffers) ledger.release(buffer)
+    values.give(result.plainBytes)
+  }
+
+  return {
+    outputsOf: (nodeId) => held.get(nodeId)?.outputs ?? null,
+    hold(nodeId, outputs) {
+      if (held.has(nodeId) || (readers.get(nodeId)?.size ?? 0) === 0) return
+      const plainBytes = outputs.reduce((sum, slot) => sum + weighValues(slot), 0)
+      values.take(plainBytes)
+      const buffers = buffersOf(outputs)
+      for (const buffer of buffers) ledger.retain(buffer)
+      held.set(nodeId, { outputs, buffers, plainBytes })
+    },
+    keep(constants) {
+      for (const buffer of buffersOf([constants])) {
+        ledger.retain(buffer)
+        kept.push(buffer)
+      }
+    },
+    addReader(producer, reader) {
+      const known = readers.get(producer)
+      if (known === undefined) readers.set(producer, new Set([reader]))
+      else known.add(reader)
+    },
+    readBy(reader, producers) {
+      for (const producer of producers) {
+        const waiting = readers.get(producer)
+        if (waiting?.delete(reader) && waiting.size === 0) release(producer)
+      }
+    },
+    releaseAll() {
+      for (const nodeId of [...held.keys()]) release(nodeId)
+      for (const buffer of kept.splice(0)) ledger.release(buffer)
+      values.close()
+    },
+  }
+}
 
 /** What the run was asked to do. */
 export interface RunRequest {
@@ -81,4 +154,52 @@ export interface RunState {
   readonly given: Map<string, ReadonlyMap<string, Slot>>
   /** Blockers whose message has been sent: each is sent once. */
   readonly toldBlockers: WeakSet<Blocker>
+}
+
+// How the failure of a run is reported: what went wrong, in which node, with which inputs.
+
+/** A failure together with the node it happened in. */
+export class NodeFailure extends Error {
+  readonly live: LiveNode
+  constructor(live: LiveNode, cause: unknown) {
+    super('a node failed', { cause })
+    this.live = live
+  }
+}
+
+export function toFailure(error: unknown, nodeId: string | null, classType: string | null): EngineFailure {
+  const { exceptionType, message, traceback } = toFailureText(error)
+  return { code: 'node_execution_error', message, nodeId, classType, traceback, exceptionType }
+}
+
+/** The client does not know the nodes that expansion made: the submitted node is named in their stead. */
+export function blame({ graph, given, executed }: RunState, { live, cause }: NodeFailure): EngineFailure {
+  return {
+    ...toFailure(cause, live.realId, graph.get(live.realId).node.classType),
+    currentInputs: showInputs(given.get(live.id)),
+    currentOutputs: [...graph.ids()],
+    executed: [...executed],
+  }
+}
+
+type ShownInputs = Readonly<Record<string, readonly unknown[]>>
+
+const MAX_TEXT_LENGTH = 1000
+const MAX_VALUES = 100
+const MAX_INPUTS = 100
+
+/** What a node was given: plain values as they are, everything else described, nothing long. */
+function showInputs(lists: ReadonlyMap<string, Slot> | undefined): ShownInputs {
+  const shown = [...(lists ?? [])].slice(0, MAX_INPUTS)
+  // Not by assignment: an input may be called `__proto__`.
+  return Object.fromEntries(shown.map(([name, values]) => [name, values.slice(0, MAX_VALUES).map(showValue)]))
+}
+
+function showValue(value: Value): unknown {
+  if (value === null || typeof value === 'boolean' || typeof value === 'number') return value
+  if (typeof value === 'string') return value.slice(0, MAX_TEXT_LENGTH)
+  if (value instanceof NumberText) return Number(value.text)
+  if (typeof value === 'bigint') return String(value)
+  if (value instanceof Tensor) return `tensor of [${value.shape.join(', ')}]`
+  return `a value of type ${valueTypeName(value)}`
 }

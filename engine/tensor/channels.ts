@@ -1,6 +1,42 @@
 /** Channels of images: one of them as a mask, some of them as an image, or more of them. */
-import { inBlocks } from './map-pixels.ts'
-import type { PixelWork, Tensor } from './tensor.ts'
+import { runRows } from './rows/run-rows.ts'
+import { toValueJob, type ValueChange } from './rows/value-rows.ts'
+import { type PixelWork, type Tensor, viewOf } from './tensor.ts'
+
+// Element-wise work on tensors, in blocks between which a cancelled run is noticed.
+
+// A few hundred microseconds of work: short against any deadline, long against the price of looking at the flag.
+export const BLOCK_ELEMENTS = 262_144
+
+/** Calls `work` with [from, to) ranges that together cover `count` elements. */
+export function inBlocks(count: number, checkpoint: () => void, work: (from: number, to: number) => void): void {
+  for (let from = 0; from < count; from += BLOCK_ELEMENTS) {
+    checkpoint()
+    work(from, Math.min(from + BLOCK_ELEMENTS, count))
+  }
+}
+
+export function clampToUnit(value: number): number {
+  return value < 0 ? 0 : value > 1 ? 1 : value
+}
+
+/** A new tensor of the same shape; `fill` writes the elements from..to-1 of it. */
+export function mapBlocks(
+  source: Tensor,
+  { allocate, checkpoint }: PixelWork,
+  fill: (from: Float32Array, to: Float32Array, range: { readonly start: number; readonly end: number }) => void,
+): Tensor {
+  const result = allocate(source.shape)
+  inBlocks(source.data.length, checkpoint, (start, end) => fill(source.data, result.data, { start, end }))
+  return result
+}
+
+/** The same for changes that have a name: several threads can share those. */
+export function changeValues(source: Tensor, change: ValueChange, work: PixelWork): Tensor {
+  const result = work.allocate(source.shape)
+  runRows(toValueJob(change, source.data, result.data), work)
+  return result
+}
 
 const pixelsOf = ({ shape }: Tensor) => shape[0] * shape[1] * shape[2]
 
@@ -70,4 +106,67 @@ export function alignChannels(leader: Tensor, follower: Tensor, { allocate, chec
     }
   })
   return result
+}
+
+// Rectangles of images: cut out of every frame, or laid onto a canvas. Rows are copied whole.
+
+export interface Window {
+  readonly x: number
+  readonly y: number
+  readonly width: number
+  readonly height: number
+}
+
+/** The same window of every frame, which must lie inside. */
+export function cutWindow(image: Tensor, window: Window, { allocate, checkpoint }: PixelWork): Tensor {
+  const { batch, height, width, channels, data } = viewOf(image)
+  const shape = [batch, window.height, window.width, channels].slice(0, image.shape.length)
+  const result = allocate(shape)
+  const rowLength = window.width * channels
+  for (let row = 0; row < batch * window.height; row++) {
+    checkpoint()
+    const sourceRow = Math.floor(row / window.height) * height + window.y + (row % window.height)
+    const from = (sourceRow * width + window.x) * channels
+    result.data.set(data.subarray(from, from + rowLength), row * rowLength)
+  }
+  return result
+}
+
+/** What `sequence[start:end]` takes of `size` elements, as offset and length. */
+export function sliceOf(start: number, end: number, size: number): { readonly from: number; readonly count: number } {
+  const bounded = (index: number) => Math.max(0, Math.min(index < 0 ? index + size : index, size))
+  const from = bounded(start)
+  return { from, count: Math.max(0, bounded(end) - from) }
+}
+
+interface Placement {
+  readonly x: number
+  readonly y: number
+  /** Which frame of the source goes onto frame `index` of the canvas. */
+  frameOf(index: number): number
+}
+
+/** Copies frames into a canvas of as many channels that is large enough; every frame of the canvas gets one. */
+export function paste(
+  canvas: Tensor,
+  source: Tensor,
+  { x, y, frameOf, checkpoint }: Placement & Pick<PixelWork, 'checkpoint'>,
+): void {
+  const to = viewOf(canvas)
+  const from = viewOf(source)
+  const rowLength = from.width * from.channels
+  for (let index = 0; index < to.batch; index++) {
+    const frame = frameOf(index)
+    for (let row = 0; row < from.height; row++) {
+      checkpoint()
+      const at = (frame * from.height + row) * rowLength
+      const target = ((index * to.height + y + row) * to.width + x) * to.channels
+      to.data.set(from.data.subarray(at, at + rowLength), target)
+    }
+  }
+}
+
+/** Every value as 8 bit would have kept it: n/255. */
+export function throughBytes(image: Tensor, work: PixelWork): Tensor {
+  return changeValues(image, { kind: 'through bytes' }, work)
 }

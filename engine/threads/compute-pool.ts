@@ -4,11 +4,10 @@
  */
 import { Worker } from 'node:worker_threads'
 import { toHeapLimits } from '../../lib/threads/thread-heap.ts'
-import { createCorePlaces, freeAllPlaces, showBusy } from '../bands/core-places.ts'
+import { createCorePlaces, freeAllPlaces, showBusy } from '../bands/band-board.ts'
 import { type Recognise, toWireRecord } from '../values/wire-value.ts'
 import type { ComputeThreadData } from './protocol.ts'
-import type { OpenedThread, ThreadKind } from './thread-kind.ts'
-import { createThreadPool, type ThreadPool } from './thread-pool.ts'
+import { createThreadPool, type OpenedThread, type ThreadKind, type ThreadPool } from './thread-pool.ts'
 
 interface ComputePoolDeps {
   readonly size: number

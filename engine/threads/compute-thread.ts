@@ -11,8 +11,7 @@ import { Interrupted, NodeError, toFailureText } from '../node/node-error.ts'
 import { fromWireRecord } from '../values/wire-value.ts'
 import { loadNodes } from './load-nodes.ts'
 import { openMemoryLine } from './memory-line.ts'
-import type { ComputeThreadData, FromThread, ToThread } from './protocol.ts'
-import { toWireResult, transferable } from './wire-result.ts'
+import { type ComputeThreadData, type FromThread, type ToThread, toWireResult, transferable } from './protocol.ts'
 
 // A loop may report every row: one report per screen refresh is enough.
 const PROGRESS_EVERY_MS = 16

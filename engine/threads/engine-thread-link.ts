@@ -5,7 +5,6 @@
  * with the next run. One that does not answer an abort is ended as well. The run that it was working on fails; the others are lost
  * without fault and may be run again.
  */
-
 import { type ChildProcess, fork } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { rm } from 'node:fs/promises'
@@ -14,7 +13,7 @@ import { join } from 'node:path'
 import type { Log } from '../../lib/log.ts'
 import { sleep } from '../../lib/waiting/sleep.ts'
 import type { EngineEvent } from '../graph/run-event.ts'
-import { weightOf } from '../run/events/made-event.ts'
+import { weightOf } from '../run/events/event-line.ts'
 import { answerModelCall, type RunModel } from './model-line.ts'
 import type { EngineProcessData, FromEngine, FromProcess, RunMessage, ToProcess } from './protocol.ts'
 import { EngineThreadLostError, RunStream, releaseFiles, toEngineEvent } from './run-stream.ts'

@@ -15,7 +15,7 @@ import { createResultCache, type ResultCache } from '../run/results/result-cache
 import { runGraph } from '../run/run-graph.ts'
 import type { RunDeps, RunRequest } from '../run/run-state.ts'
 import { createMemoryLedger } from '../tensor/memory-ledger.ts'
-import { createValueBudget } from '../values/value-budget.ts'
+import { createValueBudget } from '../values/value-weight.ts'
 import { createComputePool } from './compute-pool.ts'
 import { createAside } from './files-aside.ts'
 import { createInstances, randomLetters } from './instances.ts'

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import type { MadeReport } from '../node/node-context.ts'
 import { Interrupted, NodeError } from '../node/node-error.ts'
-import type { SentReport } from '../run/events/made-event.ts'
+import type { SentReport } from '../run/events/event-line.ts'
 
 // Of one report, what travels within its message.
 const MAX_WITHIN_BYTES = 1_048_576

@@ -3,7 +3,7 @@
  * falls behind, `room` makes the run wait, so what is under way stays bounded, for each run and for all of them; of a flood of
  * progress and previews of one node only the newest of a batch is sent.
  */
-import { isReplacedBy, type RunEvent, weightOf } from '../run/events/made-event.ts'
+import { isReplacedBy, type RunEvent, weightOf } from '../run/events/event-line.ts'
 
 export interface Outbox {
   emit(event: RunEvent): void

@@ -4,14 +4,30 @@
  * results. All of it is plain data; tensors are shared within the process.
  */
 import type { MessagePort } from 'node:worker_threads'
-import type { CorePlaces } from '../bands/core-places.ts'
+import type { CorePlaces } from '../bands/band-board.ts'
 import type { CustomNodes, NodeLimits } from '../custom/custom-nodes.ts'
 import type { CallSurroundings } from '../node/node-call.ts'
-import type { InputFile, MadeReport, ProgressExtras } from '../node/node-context.ts'
-import type { FailureText } from '../node/node-error.ts'
-import type { RunEvent } from '../run/events/made-event.ts'
-import type { ValueLimits } from '../values/value-budget.ts'
-import type { WireRecord, WireValue } from '../values/wire-value.ts'
+import {
+  type CallResult,
+  GraphBuilder,
+  type InputFile,
+  type MadeReport,
+  type ProgressExtras,
+} from '../node/node-context.ts'
+import { type FailureText, Interrupted, NodeError } from '../node/node-error.ts'
+import type { ComputeTask } from '../run/calls/call-node.ts'
+import type { RunEvent } from '../run/events/event-line.ts'
+import { Blocker, type Value } from '../values/value.ts'
+import type { ValueLimits } from '../values/value-weight.ts'
+import {
+  fromWire,
+  fromWireRecord,
+  type Recognise,
+  toWire,
+  toWireRecord,
+  type WireRecord,
+  type WireValue,
+} from '../values/wire-value.ts'
 import type { WireModelAnswer, WireModelCall } from './model-line.ts'
 
 /** Given to the engine thread when it starts. */
@@ -140,7 +156,7 @@ export type ToThread<Surroundings = CallSurroundings> =
   | { readonly type: 'cancel' }
   | { readonly type: 'collect' }
 
-export interface WireResult {
+interface WireResult {
   readonly outputs: WireValue
   readonly report: MadeReport | null
   readonly expand: readonly { readonly id: string; readonly classType: string; readonly inputs: WireRecord }[] | null
@@ -156,3 +172,73 @@ export type FromThread =
   /** isSpent: something of the call still goes on in the thread, so that it must not be used again. */
   | { readonly type: 'done'; readonly result: WireResult; readonly isSpent?: boolean }
   | { readonly type: 'failed'; readonly failure: FailureText | 'interrupted'; readonly isSpent?: boolean }
+
+// The result of a call on its way from a compute thread to the engine thread. File bytes move, they are not copied.
+
+export function toWireResult({ outputs, report, expand }: CallResult): WireResult {
+  return {
+    outputs: toWire(outputs instanceof Blocker ? outputs : [...outputs]),
+    report: report ?? null,
+    expand: expand?.nodes.map((node) => ({ ...node, inputs: toWireRecord(node.inputs) })) ?? null,
+  }
+}
+
+function fromWireResult({ outputs, report, expand }: WireResult, recognise: Recognise): CallResult {
+  const read = fromWire(outputs, recognise)
+  return {
+    outputs: read instanceof Blocker ? read : (read as Value[]),
+    ...(report !== null && { report }),
+    ...(expand !== null && { expand: rebuild(expand, recognise) }),
+  }
+}
+
+function rebuild(nodes: NonNullable<WireResult['expand']>, recognise: Recognise): GraphBuilder {
+  const graph = new GraphBuilder('')
+  for (const { id, classType, inputs } of nodes) graph.node(classType, fromWireRecord(inputs, recognise), id)
+  return graph
+}
+
+/** The memory of a report's files, each once and only where a file owns all of it. */
+export function transferable(report: MadeReport | null): ArrayBuffer[] {
+  const buffers = new Set<ArrayBuffer>()
+  for (const items of Object.values(report ?? {})) {
+    for (const item of items) {
+      if (item.kind === 'file' && item.bytes.byteLength === item.bytes.buffer.byteLength) buffers.add(item.bytes.buffer)
+    }
+  }
+  return [...buffers]
+}
+
+// How calls on other threads fail, as errors of their nodes.
+
+const MIB = 1_048_576
+
+/** A NodeError says what is wrong with the result of a node; anything else was not made by our code. */
+export function readResult(result: WireResult, recognise: Recognise): CallResult | NodeError {
+  try {
+    return fromWireResult(result, recognise)
+  } catch (error) {
+    if (error instanceof NodeError) return error
+    throw error
+  }
+}
+
+export function toError(failure: FailureText | 'interrupted'): Error {
+  if (failure === 'interrupted') return new Interrupted()
+  return new NodeError(failure.exceptionType, failure.message, failure.traceback)
+}
+
+export function tookTooLong(task: ComputeTask, timeoutMs: number): NodeError {
+  const limit = timeoutMs < 1000 ? `${timeoutMs} ms` : `${timeoutMs / 1000} s`
+  const { classType } = task.node
+  const message = `${classType} did not finish within ${limit} (setting nodeTimeout); its thread was ended`
+  return new NodeError('TimeoutError', message)
+}
+
+export function tooMuch(task: ComputeTask, bytes: number): NodeError {
+  const limit = `${Math.ceil(bytes / MIB)} MiB`
+  const message =
+    `${task.node.classType} held more than ${limit} in buffers, which is all that the engine may use; its thread was ended. ` +
+    "Use smaller inputs, or raise the engine's memory limit"
+  return new NodeError('MemoryError', message)
+}

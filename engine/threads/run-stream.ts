@@ -5,7 +5,7 @@
 import { inOneChunk } from '../../lib/files/in-one-chunk.ts'
 import type { EngineEvent, NodeReport, ReportedItem } from '../graph/run-event.ts'
 import type { MadeValue } from '../node/node-context.ts'
-import type { RunEvent, SentFile, SentReport } from '../run/events/made-event.ts'
+import type { RunEvent, SentFile, SentReport } from '../run/events/event-line.ts'
 import { FileAside, toAsidePath } from './files-aside.ts'
 
 /**

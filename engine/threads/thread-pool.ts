@@ -4,16 +4,60 @@
  * while it loads would do so again at once: the next one is started after a pause, which grows. What the threads run, and how they
  * are started, is defined by their kind.
  */
-
+import type { Worker } from 'node:worker_threads'
 import { createBackoff } from '../../lib/waiting/backoff.ts'
 import type { CallResult } from '../node/node-context.ts'
 import { Interrupted, NodeError, usedUpCpu } from '../node/node-error.ts'
 import type { ComputePool, ComputeTask } from '../run/calls/call-node.ts'
 import type { Recognise } from '../values/wire-value.ts'
-import { readResult, toError, tookTooLong, tooMuch } from './call-failures.ts'
 import { createMemoryAnswers, openMemoryDesk } from './memory-line.ts'
-import type { FromThread } from './protocol.ts'
-import type { OpenedThread, ThreadKind } from './thread-kind.ts'
+import {
+  type CallMessage,
+  type FromThread,
+  type MemoryLine,
+  readResult,
+  type ToThread,
+  toError,
+  tookTooLong,
+  tooMuch,
+} from './protocol.ts'
+
+// What a pool has to know of the threads that it keeps.
+
+interface ThreadPort {
+  postMessage(message: ToThread<unknown>): void
+  on(event: 'message', listener: (message: FromThread) => void): unknown
+}
+
+export interface OpenedThread {
+  readonly worker: Worker
+  /** Where calls go and answers come from. */
+  readonly port: ThreadPort
+  /** Called once the thread has ended. */
+  close(): void
+}
+
+export interface ThreadKind {
+  readonly size: number
+  /** All threads are started at once and kept; otherwise the first one, and others when calls wait. */
+  readonly isEager: boolean
+  /** How many further threads, for each of the pool's own, may be opened while all of these are held by long calls. */
+  readonly furtherShare: number
+  /** The longest time that one call may take. */
+  readonly timeoutMs: number
+  /** How long a call may go on after its cancel. */
+  readonly cancelGraceMs: number
+  /** What the buffers of one thread may occupy beside tensors. */
+  readonly bufferBytes: number
+  /** Told whenever the number of threads with a call may have changed. */
+  showBusy(threads: number): void
+  /** `memory` is the thread's line to the engine's memory, whose port has to be transferred. */
+  open(memory: MemoryLine): OpenedThread
+  toCall(task: ComputeTask): CallMessage<unknown>
+  /** Why a call failed whose thread ended without being told to. */
+  describeLoss(classType: string): string
+  describeFailedLoad(why: string): string
+}
 
 export interface ThreadPool extends ComputePool {
   /** Every thread drops what it no longer uses. */

@@ -1,11 +1,10 @@
 /** Sound read from files, saved and previewed: FLAC by ourselves, MP3 and Opus through ffmpeg, one file per element of the batch. */
+
 import { type Audio, toAudioValue } from '../../media/audio.ts'
-import { encodeFlac } from '../../media/flac/encode-flac.ts'
-import { readAudio } from '../../media/read-audio.ts'
-import { encodeLossy, type LossyFormat, MP3_QUALITIES, OPUS_QUALITIES } from '../../media/write-audio.ts'
+import { encodeLossy, type LossyFormat, MP3_QUALITIES, OPUS_QUALITIES, readAudio } from '../../media/audio-files.ts'
+import { encodeFlac } from '../../media/encode-flac.ts'
 import { type Cost, costOf, defineNode } from '../../node/define-node.ts'
-import { dynamicCombo } from '../../node/dynamic-kinds.ts'
-import { defineDynamicNode } from '../../node/dynamic-node.ts'
+import { defineDynamicNode, dynamicCombo } from '../../node/dynamic-node.ts'
 import { combo, string } from '../../node/input-kinds.ts'
 import type { CallResult, NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'

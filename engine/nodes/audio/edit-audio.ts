@@ -6,8 +6,8 @@ import { type Audio, readAudioValue, toAudioValue } from '../../media/audio.ts'
 import { costOf, defineNode, values } from '../../node/define-node.ts'
 import { float, type InputKind, int, string } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
-import { applyBiquad, highShelf, lowShelf, peaking } from '../../tensor/sound/biquad.ts'
+import { inBlocks, mapBlocks } from '../../tensor/channels.ts'
+import { applyBiquad, highShelf, lowShelf, peaking } from '../../tensor/sound.ts'
 import { type Value, valueTypeName } from '../../values/value.ts'
 
 // How audio nodes declare sound, and files that hold it.

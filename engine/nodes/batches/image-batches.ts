@@ -1,17 +1,14 @@
 /** The batch axis of images. */
 import { costOf, defineListNode, defineNode } from '../../node/define-node.ts'
-import { autogrow } from '../../node/dynamic-kinds.ts'
-import { defineDynamicNode } from '../../node/dynamic-node.ts'
+import { autogrow, defineDynamicNode } from '../../node/dynamic-node.ts'
 import { float, image, int, MAX_RESOLUTION, MAX_SEED, wideInt } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
 import { unknownPixels } from '../../node/node-error.ts'
-import { seedNumpy } from '../../random/numpy-legacy.ts'
+import { seedNumpy } from '../../random/random.ts'
 import { concatenate, repeatBatch, sliceBatch, splitBatches } from '../../tensor/batch-axis.ts'
-import { setChannelCount } from '../../tensor/channels.ts'
-import { inBlocks } from '../../tensor/map-pixels.ts'
+import { inBlocks, paste, setChannelCount } from '../../tensor/channels.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
-import { paste } from '../../tensor/window.ts'
 
 // Lists of images as training data: thinned out, shuffled, flattened, laid out as a grid.
 

@@ -14,7 +14,7 @@ import {
 } from '../../node/input-kinds.ts'
 import type { InputFile, NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { inBlocks } from '../../tensor/map-pixels.ts'
+import { inBlocks } from '../../tensor/channels.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
 import { type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { previewImages } from './save-image.ts'

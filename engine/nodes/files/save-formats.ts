@@ -1,14 +1,10 @@
 /** A batch of images as one moving picture. */
-
 import { pythonJsonDumps } from '../../../lib/python/values.ts'
-import { assembleApng } from '../../images/apng.ts'
-import { encodeDeepPng, encodePng } from '../../images/encode-png.ts'
-import { encodeWebp } from '../../images/encode-webp.ts'
+import { assembleApng, encodeDeepPng, encodePng } from '../../images/encode-png.ts'
+import { encodeWebp, insertWebpExif } from '../../images/encode-webp.ts'
 import { encodeExr, LIGHT_SPACES, type LightSpace, REC_709, REC_2020, toLinearLight } from '../../images/exr.ts'
-import { insertWebpExif } from '../../images/webp-exif.ts'
 import { costOf, defineNode } from '../../node/define-node.ts'
-import { dynamicCombo } from '../../node/dynamic-kinds.ts'
-import { defineDynamicNode } from '../../node/dynamic-node.ts'
+import { defineDynamicNode, dynamicCombo } from '../../node/dynamic-node.ts'
 import { boolean, combo, float, type InputKind, image, int, string } from '../../node/input-kinds.ts'
 import type { CallResult, MadeFile } from '../../node/node-context.ts'
 import { NodeError, unknownPixels } from '../../node/node-error.ts'

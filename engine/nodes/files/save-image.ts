@@ -1,13 +1,12 @@
 /** Saving and previewing images as PNG files. The bytes leave with the node's report; nothing is written to disk here. */
 import { isJsonObject, type JsonObject } from '../../../lib/json/lossless-json.ts'
 import { pythonJsonDumps } from '../../../lib/python/values.ts'
-import type { FileTags } from '../../files/file-tags.ts'
-import { BATCH_TOKEN, type OutputName, readPrefix } from '../../files/output-name.ts'
+import { BATCH_TOKEN, type FileTags, type OutputName, readPrefix } from '../../files/output-name.ts'
 import { encodePng } from '../../images/encode-png.ts'
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { image, mask, ofType, string } from '../../node/input-kinds.ts'
 import type { CallResult, MadeFile, NodeContext } from '../../node/node-context.ts'
-import { inBlocks } from '../../tensor/map-pixels.ts'
+import { inBlocks } from '../../tensor/channels.ts'
 import { type ImageView, type PixelWork, type Tensor, viewOf } from '../../tensor/tensor.ts'
 
 // What all nodes that save have in common: what a file remembers of how it was made, and how files are named. Numbers are

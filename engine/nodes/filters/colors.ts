@@ -1,19 +1,30 @@
 /** Gives images the colours of others: by mean and spread in Lab, or level by level. */
-
 import { defineNode } from '../../node/define-node.ts'
-import { type Chosen, dynamicCombo } from '../../node/dynamic-kinds.ts'
-import { defineDynamicNode } from '../../node/dynamic-node.ts'
+import { type Chosen, defineDynamicNode, dynamicCombo } from '../../node/dynamic-node.ts'
 import { combo, float, image, int } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { sliceBatch } from '../../tensor/batch-axis.ts'
 import { BYTE_TO_FLOAT, byteOf, toBytes } from '../../tensor/bytes.ts'
-import { type ColorMap, covarianceMap, deviationMap, statisticsOf } from '../../tensor/color/color-statistics.ts'
-import { cumulativeShares, matchTable } from '../../tensor/color/histogram-match.ts'
-import { labOf, writeRgb } from '../../tensor/color/lab.ts'
-import { medianCut, type Palette } from '../../tensor/color/median-cut.ts'
-import { bayerMatrix, ditherToPalette, mapToPalette, type Picture } from '../../tensor/color/palette-map.ts'
-import { clampToUnit, inBlocks } from '../../tensor/map-pixels.ts'
+import { clampToUnit, inBlocks } from '../../tensor/channels.ts'
+import {
+  type ColorMap,
+  covarianceMap,
+  cumulativeShares,
+  deviationMap,
+  labOf,
+  matchTable,
+  statisticsOf,
+  writeRgb,
+} from '../../tensor/color/color-statistics.ts'
+import {
+  bayerMatrix,
+  ditherToPalette,
+  mapToPalette,
+  medianCut,
+  type Palette,
+  type Picture,
+} from '../../tensor/color/palette.ts'
 import { type Tensor, viewOf } from '../../tensor/tensor.ts'
 import { requireRgb } from './adjustments.ts'
 

@@ -1,17 +1,16 @@
 /** Boxes as detectors hand them on: one, a list for every frame alike, or a list per frame; coordinates may be fractional. */
 import { NumberText } from '../../../lib/json/lossless-json.ts'
 import { drawText } from '../../lettering/draw-text.ts'
-import { ASCENT, charactersOf, createLetters, type Letters, widthOf } from '../../lettering/letter-shapes.ts'
+import { ASCENT, charactersOf, createLetters, type Letters, widthOf } from '../../lettering/glyphs.ts'
 import { defineNode } from '../../node/define-node.ts'
 import { combo, image, int, ofType } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { sliceBatch } from '../../tensor/batch-axis.ts'
 import { BYTE_TO_FLOAT } from '../../tensor/bytes.ts'
-import { type Size, scaledBy } from '../../tensor/resize/target-size.ts'
-import { upscale } from '../../tensor/resize/upscale.ts'
+import { cutWindow, paste, throughBytes, type Window } from '../../tensor/channels.ts'
+import { type Size, scaledBy, upscale } from '../../tensor/resize/upscale.ts'
 import { type ImageView, type PixelWork, type Tensor, viewOf } from '../../tensor/tensor.ts'
-import { cutWindow, paste, throughBytes, type Window } from '../../tensor/window.ts'
 import { isValueObject, type Value, type ValueObject, valueTypeName } from '../../values/value.ts'
 
 interface Detection {

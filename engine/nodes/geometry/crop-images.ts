@@ -13,14 +13,13 @@ import {
 } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { seedNumpy } from '../../random/numpy-legacy.ts'
+import { seedNumpy } from '../../random/random.ts'
 import { sliceBatch } from '../../tensor/batch-axis.ts'
-import { slidingExtreme } from '../../tensor/filters/sliding-extreme.ts'
-import { inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
+import { cutWindow, inBlocks, mapBlocks, paste, sliceOf, throughBytes, type Window } from '../../tensor/channels.ts'
+import { slidingExtreme } from '../../tensor/filters/dilate.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
-import { growToAspect, looksInverted, markedBox } from '../../tensor/subject-box.ts'
+import { growToAspect, looksInverted, markedBox } from '../../tensor/rotate-and-mirror.ts'
 import { type PixelWork, Tensor, viewOf } from '../../tensor/tensor.ts'
-import { cutWindow, paste, sliceOf, throughBytes, type Window } from '../../tensor/window.ts'
 import { previewImages } from '../files/save-image.ts'
 
 // Cuts out what a mask marks and puts it on a plain background: the input that 3D models want.

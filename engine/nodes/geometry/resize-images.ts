@@ -1,14 +1,21 @@
 /** Resizing by one edge (on 8-bit pixels, sizes truncated) or into a frame that is filled up: relatives of the scale nodes. */
 import { costOf, defineNode } from '../../node/define-node.ts'
-import { type Chosen, dynamicCombo, MATCHED_OUTPUT, matchType } from '../../node/dynamic-kinds.ts'
-import { defineDynamicNode } from '../../node/dynamic-node.ts'
+import { type Chosen, defineDynamicNode, dynamicCombo, MATCHED_OUTPUT, matchType } from '../../node/dynamic-node.ts'
 import { combo, float, type InputKind, image, int, MAX_RESOLUTION, ofType } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
+import { cutWindow, paste, type Window } from '../../tensor/channels.ts'
 import { UPSCALE_METHODS } from '../../tensor/resize/resize-rows.ts'
-import { longerSideTo, type Size, scaledBy, shorterSideTo, withOpenSide } from '../../tensor/resize/target-size.ts'
-import { CROP_METHODS, type CropMethod, upscale } from '../../tensor/resize/upscale.ts'
+import {
+  CROP_METHODS,
+  type CropMethod,
+  longerSideTo,
+  type Size,
+  scaledBy,
+  shorterSideTo,
+  upscale,
+  withOpenSide,
+} from '../../tensor/resize/upscale.ts'
 import { type PixelWork, Tensor, viewOf } from '../../tensor/tensor.ts'
-import { cutWindow, paste, type Window } from '../../tensor/window.ts'
 import { type Value, valueTypeName } from '../../values/value.ts'
 
 const edge = (length: number) => int({ default: length, min: 1, max: 8192 })

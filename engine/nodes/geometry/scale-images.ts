@@ -2,14 +2,12 @@
  * Images scaled to a size that is given, or computed from the picture's own: so many pixels, so long a side, a model's
  * favourite sizes.
  */
-
 import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { costOf, defineNode, type EngineNode } from '../../node/define-node.ts'
 import { withDefinition } from '../../node/dynamic-node.ts'
 import { choice, combo, float, image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import { UPSCALE_METHODS } from '../../tensor/resize/resize-rows.ts'
-import { longerSideTo, scaledBy, withOpenSide } from '../../tensor/resize/target-size.ts'
-import { CROP_METHODS, upscale } from '../../tensor/resize/upscale.ts'
+import { CROP_METHODS, longerSideTo, scaledBy, upscale, withOpenSide } from '../../tensor/resize/upscale.ts'
 
 // What the classic resizing nodes ask for, of images and of latents alike: a method, and a size or a factor.
 

@@ -1,15 +1,12 @@
 /** Two images side by side or one above the other, with a bar between them. */
-
 import { roundHalfEven } from '../../../lib/python/numbers.ts'
 import { defineListNode, defineNode, values } from '../../node/define-node.ts'
 import { boolean, combo, image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import { NodeError, refuseLongList } from '../../node/node-error.ts'
 import { sliceBatch } from '../../tensor/batch-axis.ts'
-import { setChannelCount } from '../../tensor/channels.ts'
-import type { Size } from '../../tensor/resize/target-size.ts'
-import { upscale } from '../../tensor/resize/upscale.ts'
+import { cutWindow, paste, setChannelCount, type Window } from '../../tensor/channels.ts'
+import { type Size, upscale } from '../../tensor/resize/upscale.ts'
 import { type PixelWork, type Tensor, viewOf } from '../../tensor/tensor.ts'
-import { cutWindow, paste, type Window } from '../../tensor/window.ts'
 
 const DIRECTIONS = ['right', 'down', 'left', 'up'] as const
 const COLORS = ['white', 'black', 'red', 'green', 'blue'] as const

@@ -1,14 +1,12 @@
 /** Text over pictures, drawn with the engine's own letters (see lettering/glyphs.ts): no fonts of the machine take part. */
-
 import { pythonReprText } from '../../../lib/python/text.ts'
-import { drawText } from '../../lettering/draw-text.ts'
-import { layOutText } from '../../lettering/lay-out.ts'
-import { createLetters } from '../../lettering/letter-shapes.ts'
+import { drawText, layOutText } from '../../lettering/draw-text.ts'
+import { createLetters } from '../../lettering/glyphs.ts'
 import { defineNode } from '../../node/define-node.ts'
 import { boolean, color, combo, float, image, string } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { sizeMismatch } from '../../tensor/broadcast.ts'
+import { sizeMismatch } from '../../tensor/batch-axis.ts'
 import { type Tensor, viewOf } from '../../tensor/tensor.ts'
 
 /** The layer that goes over every frame: colours and how opaque they are. */

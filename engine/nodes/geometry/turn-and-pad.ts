@@ -1,12 +1,10 @@
 /** Images rotated by quarter turns, and mirrored. */
-
 import { costOf, defineNode, values } from '../../node/define-node.ts'
 import { combo, image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
-import { inBlocks } from '../../tensor/map-pixels.ts'
-import type { Size } from '../../tensor/resize/target-size.ts'
+import { inBlocks, paste } from '../../tensor/channels.ts'
+import type { Size } from '../../tensor/resize/upscale.ts'
 import { mirrorLeftRight, mirrorUpDown, type QuarterTurns, rotate } from '../../tensor/rotate-and-mirror.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
-import { paste } from '../../tensor/window.ts'
 
 // The choices of the nodes that rotate images and latents.
 

@@ -2,10 +2,9 @@
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { unnamed } from '../../node/dynamic-node.ts'
 import { combo, float, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
-import { concatenate, fitBatch, narrow } from '../../tensor/batch-axis.ts'
-import { broadcastShape, expandTo, mapPair, type Pair } from '../../tensor/broadcast.ts'
-import { mapBlocks } from '../../tensor/map-pixels.ts'
-import { planeSize, resizePlanes } from '../../tensor/resize/resize-planes.ts'
+import { broadcastShape, concatenate, expandTo, fitBatch, mapPair, narrow, type Pair } from '../../tensor/batch-axis.ts'
+import { mapBlocks } from '../../tensor/channels.ts'
+import { planeSize, resizePlanes } from '../../tensor/resize/upscale.ts'
 import { elementCount, type PixelWork, type Tensor } from '../../tensor/tensor.ts'
 import { fitLatent, type Latent, latent, withSamples } from './latents.ts'
 

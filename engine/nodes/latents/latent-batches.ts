@@ -1,11 +1,10 @@
 /** The batch axis of latents, and the two members that belong to it: noise masks and noise indexes. */
 import { costOf, defineListNode, defineNode } from '../../node/define-node.ts'
-import { autogrow } from '../../node/dynamic-kinds.ts'
-import { defineDynamicNode, unnamed } from '../../node/dynamic-node.ts'
+import { autogrow, defineDynamicNode, unnamed } from '../../node/dynamic-node.ts'
 import { combo, int, MAX_RESOLUTION, mask } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
 import { concatenate, fitBatch, repeatBatch, reshape, sliceBatch } from '../../tensor/batch-axis.ts'
-import { planeSize } from '../../tensor/resize/resize-planes.ts'
+import { planeSize } from '../../tensor/resize/upscale.ts'
 import type { PixelWork, Tensor } from '../../tensor/tensor.ts'
 import {
   batchIndexOf,

@@ -1,17 +1,13 @@
 /** Masks made, changed by themselves, and joined into batches. */
-
 import { costOf, defineNode } from '../../node/define-node.ts'
-import { autogrow } from '../../node/dynamic-kinds.ts'
-import { defineDynamicNode } from '../../node/dynamic-node.ts'
+import { autogrow, defineDynamicNode } from '../../node/dynamic-node.ts'
 import { boolean, combo, float, image, int, MAX_RESOLUTION, mask } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { concatenate, reshape, sliceBatch } from '../../tensor/batch-axis.ts'
-import { takeChannel } from '../../tensor/channels.ts'
+import { changeValues, cutWindow, inBlocks, mapBlocks, takeChannel } from '../../tensor/channels.ts'
 import { createDilation } from '../../tensor/filters/dilate.ts'
-import { changeValues, inBlocks, mapBlocks } from '../../tensor/map-pixels.ts'
 import { upscale } from '../../tensor/resize/upscale.ts'
 import type { Tensor } from '../../tensor/tensor.ts'
-import { cutWindow } from '../../tensor/window.ts'
 
 // What mask nodes share: numbers that they declare alike, and masks with their batch axis.
 

@@ -7,8 +7,8 @@ import { NodeError } from '../../node/node-error.ts'
 import { inPython } from '../../python/python-value.ts'
 import { costOfTexts, refuseLongText } from '../../python/text-limit.ts'
 import { sliceBatch } from '../../tensor/batch-axis.ts'
+import { sliceOf } from '../../tensor/channels.ts'
 import type { Tensor } from '../../tensor/tensor.ts'
-import { sliceOf } from '../../tensor/window.ts'
 import { linspace, sigmas, toSigmas } from './schedulers.ts'
 
 const facts = {

@@ -2,14 +2,12 @@
  * Text nodes of the dataset family. As upstream, their output value is a list of one text (not a list output), and
  * `object_info` says null where others say whether an output is a list; graphs in use rely on both.
  */
-
 import { pythonStrip } from '../../../lib/python/text.ts'
 import { defineListNode, defineNode, type EngineNode, values } from '../../node/define-node.ts'
 import { withDefinition } from '../../node/dynamic-node.ts'
 import { type InputKind, int, string } from '../../node/input-kinds.ts'
-import { pyLower, pyUpper } from '../../python/text-case.ts'
 import { costOfTexts, refuseLongText } from '../../python/text-limit.ts'
-import { pyHead, pyReplace } from '../../python/text-methods.ts'
+import { pyHead, pyLower, pyReplace, pyUpper } from '../../python/text-methods.ts'
 
 const texts = string({ multiline: false })
 const emptyText = string({ default: '', multiline: false })

@@ -2,18 +2,26 @@
  * Python's string methods as nodes. Lengths and positions are counted in code points; where case is ignored, both texts are
  * compared in lower case.
  */
-
 import { pythonStrip } from '../../../lib/python/text.ts'
 import { defineNode, values } from '../../node/define-node.ts'
-import { autogrow, LETTERS } from '../../node/dynamic-kinds.ts'
-import { defineDynamicNode } from '../../node/dynamic-node.ts'
+import { autogrow, defineDynamicNode, LETTERS } from '../../node/dynamic-node.ts'
 import { anything, combo, int, ofType, string, truth, wideInt } from '../../node/input-kinds.ts'
 import { formatTemplate } from '../../python/format/format-template.ts'
 import { dumpPyJson, readPyJson } from '../../python/python-json.ts'
 import { pyStr, toPyValue } from '../../python/python-value.ts'
-import { pyCapitalize, pyLower, pyTitle, pyUpper } from '../../python/text-case.ts'
 import { costOfTexts, refuseLongText } from '../../python/text-limit.ts'
-import { pyContains, pyLength, pyReplace, pySlice, pyStripLeft, pyStripRight } from '../../python/text-methods.ts'
+import {
+  pyCapitalize,
+  pyContains,
+  pyLength,
+  pyLower,
+  pyReplace,
+  pySlice,
+  pyStripLeft,
+  pyStripRight,
+  pyTitle,
+  pyUpper,
+} from '../../python/text-methods.ts'
 import type { Value } from '../../values/value.ts'
 
 // JSON as text: written from a dictionary or a list (non-ASCII characters as they are), and one key read from it.

@@ -1,10 +1,16 @@
 /** Truth, choices and lists. Truth is Python's: zero, nothing and everything empty is false. */
-
 import { toPythonFloat, truncatePythonFloat } from '../../../lib/python/numbers.ts'
 import { pythonStrip } from '../../../lib/python/text.ts'
 import { type Cost, defineNode, values } from '../../node/define-node.ts'
-import { autogrow, LETTERS, MATCHED_OUTPUT, type Members, matchType } from '../../node/dynamic-kinds.ts'
-import { defineDynamicListNode, defineDynamicNode } from '../../node/dynamic-node.ts'
+import {
+  autogrow,
+  defineDynamicListNode,
+  defineDynamicNode,
+  LETTERS,
+  MATCHED_OUTPUT,
+  type Members,
+  matchType,
+} from '../../node/dynamic-node.ts'
 import { anything, type InputKind, ofType, string, truth } from '../../node/input-kinds.ts'
 import { NodeError, refuseLongList } from '../../node/node-error.ts'
 import { evaluateExpression } from '../../python/expression/evaluate.ts'

@@ -9,7 +9,7 @@ import { defineNode, values } from '../../node/define-node.ts'
 import { boolean, combo, float, int, MAX_SEED, wideInt } from '../../node/input-kinds.ts'
 import type { NodeContext } from '../../node/node-context.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { seedNumpy } from '../../random/numpy-legacy.ts'
+import { seedNumpy } from '../../random/random.ts'
 import { type PixelWork, Tensor } from '../../tensor/tensor.ts'
 import { video } from './make-video.ts'
 

@@ -1,11 +1,11 @@
 /** Videos put together from files and images, and taken apart. Nothing is decoded or encoded until somebody needs it. */
 
 import { toAudioValue } from '../../media/audio.ts'
-import { WHOLE } from '../../media/read-audio.ts'
+import { WHOLE } from '../../media/audio-files.ts'
 import { countFrames, readFrames, readSound } from '../../media/read-video.ts'
 import { readVideoValue, toVideoValue, type Video } from '../../media/video.ts'
 import { defineNode, values } from '../../node/define-node.ts'
-import type { Given, GroupKind } from '../../node/dynamic-kinds.ts'
+import type { Given, GroupKind } from '../../node/dynamic-node.ts'
 import { float, type InputKind, image, int } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { type Value, valueTypeName } from '../../values/value.ts'

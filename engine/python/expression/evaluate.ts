@@ -4,11 +4,9 @@
  */
 import { NodeError } from '../../node/node-error.ts'
 import { isPyList, type PyValue, pyTruth, pyTypeName } from '../python-value.ts'
-import type { Expression } from './expression-syntax.ts'
-import { notAvailable, typeError } from './failures.ts'
 import { callFunction, hasFunction } from './functions.ts'
-import { BINARY, COMPARE, UNARY } from './operators.ts'
-import { parseExpression } from './parse-expression.ts'
+import { BINARY, COMPARE, notAvailable, typeError, UNARY } from './operators.ts'
+import { type Expression, parseExpression } from './parse-expression.ts'
 
 // CPython's recursion limit leaves room for about as many nested operations.
 const MAX_DEPTH = 480

@@ -1,5 +1,4 @@
 /** The functions an expression may call, with Python's results and refusals. */
-
 import {
   readPythonFloat,
   readPythonInt,
@@ -11,8 +10,7 @@ import {
 import { NodeError } from '../../node/node-error.ts'
 import { asNumber, inPython, isPyList, type PyNumber, type PyValue, pyStr, pyTypeName } from '../python-value.ts'
 import { bitLength, exactLog, exactLog2, exactLog10 } from './exact-float.ts'
-import { typeError } from './failures.ts'
-import { add, isGreater, isLess, power } from './operators.ts'
+import { add, isGreater, isLess, power, typeError } from './operators.ts'
 
 type Arguments = readonly PyValue[]
 

@@ -9,13 +9,42 @@ import {
   type PyNumber,
   type PyValue,
   pyEquals,
+  pyStr,
   pyTruth,
   pyTypeName,
 } from '../python-value.ts'
+import { shorten } from '../text-limit.ts'
 import { pyContains } from '../text-methods.ts'
 import { bitLength, divideInts, powFloat } from './exact-float.ts'
-import type { BinaryOperator, Comparison, UnaryOperator } from './expression-syntax.ts'
-import { tooHigh, tooLong, typeError, unsupported } from './failures.ts'
+import type { BinaryOperator, Comparison, UnaryOperator } from './parse-expression.ts'
+
+// Refusals of the evaluator, under the names that clients know from ComfyUI's.
+
+const MAX_SHOWN = 100
+
+function tooHigh(left: PyValue, operator: string, right: PyValue): NodeError {
+  const shown = (value: PyValue) => shorten(pyStr(value), MAX_SHOWN)
+  return new NodeError(
+    'simpleeval.NumberTooHigh',
+    `Sorry! I don't want to evaluate ${shown(left)} ${operator} ${shown(right)}`,
+  )
+}
+
+function tooLong(): NodeError {
+  return new NodeError('simpleeval.IterableTooLong', 'Sorry, I will not evaluate something that long.')
+}
+
+export function notAvailable(what: string): NodeError {
+  return new NodeError('simpleeval.FeatureNotAvailable', `Sorry, ${what} is not available in this evaluator`)
+}
+
+export function typeError(message: string): NodeError {
+  return new NodeError('TypeError', message)
+}
+
+function unsupported(operator: string, left: PyValue, right: PyValue): NodeError {
+  return typeError(`unsupported operand type(s) for ${operator}: '${pyTypeName(left)}' and '${pyTypeName(right)}'`)
+}
 
 // The limits of ComfyUI's evaluator.
 const MAX_LENGTH = 100_000

@@ -1,12 +1,115 @@
 /** `format(value, spec)` for any value: texts here, ints and floats below. */
-
-import { formatPythonNumber, toPythonFloat } from '../../../lib/python/numbers.ts'
+import { divideHalfToEven, formatPythonNumber, toFraction, toPythonFloat } from '../../../lib/python/numbers.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { inPython, type PyValue, pyStr, pyTypeName } from '../python-value.ts'
+import { refuseLongText } from '../text-limit.ts'
 import { pyHead } from '../text-methods.ts'
-import { fixedDigits, scientificDigits } from './float-digits.ts'
 import { type FormatSpec, readFormatSpec, unknownType } from './format-spec.ts'
-import { layOutNumber, type NumberParts, pad } from './number-layout.ts'
+
+// Decimal digits of a float, rounded half to even on the exact value of the double, to any number of places. JavaScript's
+// own toFixed and toExponential round halves up and stop at a hundred digits.
+
+const TEN = 10n
+
+/** `value` times ten to the `places`, rounded to a whole number. */
+function scaled(value: number, places: number): bigint {
+  const { numerator, denominator } = toFraction(value)
+  return places >= 0
+    ? divideHalfToEven(numerator * TEN ** BigInt(places), denominator)
+    : divideHalfToEven(numerator, denominator * TEN ** BigInt(-places))
+}
+
+// The smallest double ends after this many decimal places: all that follow are zeros.
+const MOST_PLACES = 1074
+
+/** `12.345` with two places: `12.34`. */
+function fixedDigits(value: number, places: number): string {
+  const real = Math.min(places, MOST_PLACES)
+  const digits = scaled(value, real)
+    .toString()
+    .padStart(real + 1, '0')
+  const whole = digits.slice(0, digits.length - real)
+  return places === 0 ? whole : `${whole}.${digits.slice(digits.length - real).padEnd(places, '0')}`
+}
+
+interface Scientific {
+  /** One digit before the point, the others after it. */
+  readonly digits: string
+  readonly exponent: number
+}
+
+/** `places` digits after the first one. */
+function scientificDigits(value: number, places: number): Scientific {
+  if (value === 0) return { digits: '0'.repeat(places + 1), exponent: 0 }
+  // The shortest text of a double may have been rounded up to a power of ten it does not reach.
+  const guess = Number(value.toExponential().split('e')[1])
+  const real = Math.min(places, MOST_PLACES)
+  for (const exponent of [guess - 1, guess, guess + 1]) {
+    const digits = scaled(value, real - exponent).toString()
+    if (digits.length === real + 1) return { digits: digits.padEnd(places + 1, '0'), exponent }
+  }
+  throw new RangeError('a float without digits')
+}
+
+// Sign, digits, separators and padding of a number, put together.
+
+interface NumberParts {
+  readonly isNegative: boolean
+  /** `0x` and the like. */
+  readonly prefix: string
+  /** The digits before the point: those that are grouped. */
+  readonly whole: string
+  /** Point, decimals, exponent, percent sign. */
+  readonly rest: string
+  readonly groupSize: number
+}
+
+function signOf(isNegative: boolean, sign: string | null): string {
+  if (isNegative) return '-'
+  return sign === '+' || sign === ' ' ? sign : ''
+}
+
+/** Puts separators between groups, after filling up with zeros to `minWidth`; a group is never begun with a separator. */
+function group(digits: string, { size, separator, minWidth }: { size: number; separator: string; minWidth: number }) {
+  const groups: string[] = []
+  let left = digits
+  let room = minWidth
+  for (;;) {
+    const length = Math.min(size, Math.max(left.length, room, 1))
+    const taken = left.slice(Math.max(0, left.length - length))
+    groups.unshift(taken.padStart(length, '0'))
+    left = left.slice(0, left.length - taken.length)
+    room -= length
+    if (left === '' && room <= 0) return groups.join(separator)
+    room -= separator.length
+  }
+}
+
+function layOutNumber(parts: NumberParts, spec: FormatSpec): string {
+  refuseLongText(spec.width + parts.whole.length + parts.rest.length)
+  const sign = signOf(parts.isNegative, spec.sign)
+  const others = sign.length + parts.prefix.length + Array.from(parts.rest).length
+  const minWidth = spec.fill === '0' && spec.align === '=' ? Math.max(0, spec.width - others) : 0
+  // `inf` has no digits to group; zeros before it are padding.
+  const grouped =
+    spec.grouping === null || parts.whole === ''
+      ? parts.whole.padStart(minWidth, '0')
+      : group(parts.whole, { size: parts.groupSize, separator: spec.grouping, minWidth })
+  const body = grouped + parts.rest
+  const head = sign + parts.prefix
+  if (spec.align !== '=') return pad(head + body, spec)
+  return head + fillOf(Array.from(head + body).length, spec) + body
+}
+
+const fillOf = (length: number, { fill, width }: FormatSpec) => fill.repeat(Math.max(0, width - length))
+
+/** Pads to the width; `=`, which only numbers know, counts as `>`. */
+function pad(text: string, spec: FormatSpec): string {
+  refuseLongText(spec.width + text.length)
+  const room = Math.max(0, spec.width - Array.from(text).length)
+  const before = { '<': 0, '>': room, '=': room, '^': Math.floor(room / 2) }[spec.align]
+  return spec.fill.repeat(before) + text + spec.fill.repeat(room - before)
+}
 
 export function formatValue(value: PyValue, spec: string): string {
   if (spec === '') return pyStr(value)

@@ -2,9 +2,15 @@
  * A regular expression as a program for the matcher: a flat list of numbers, each instruction followed by its operands.
  * Repeats become loops with counters, so a program is never much longer than its pattern.
  */
-
-import { type CharacterTest, equivalentsOf, fold, positionNumber, setTest } from './pattern-characters.ts'
-import type { ParsedRegex, RegexNode } from './pattern-syntax.ts'
+import {
+  type CharacterTest,
+  equivalentsOf,
+  fold,
+  type ParsedRegex,
+  positionNumber,
+  type RegexNode,
+  setTest,
+} from './pattern-syntax.ts'
 
 export const OP = {
   /** code */

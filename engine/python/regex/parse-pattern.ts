@@ -2,13 +2,22 @@
  * Python's syntax of regular expressions, with its errors and their positions. Nothing is matched here. Not supported: names
  * of characters (`\N{…}`).
  */
-
 import { pythonReprText } from '../../../lib/python/text.ts'
 import { NodeError } from '../../node/node-error.ts'
-import { categoryEscape, characterEscape, DIGITS, hexEscape, OCTAL_DIGITS, octalCode, plainEscape } from './escapes.ts'
-import { applyFlags, isFlagLetter, readInlineFlags } from './inline-flags.ts'
-import { parseSet } from './parse-set.ts'
-import { PatternSource } from './pattern-source.ts'
+import {
+  applyFlags,
+  categoryEscape,
+  characterEscape,
+  DIGITS,
+  hexEscape,
+  isFlagLetter,
+  OCTAL_DIGITS,
+  octalCode,
+  PatternSource,
+  parseSet,
+  plainEscape,
+  readInlineFlags,
+} from './pattern-source.ts'
 import {
   type Folding,
   type ParsedRegex,

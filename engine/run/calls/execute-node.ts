@@ -14,9 +14,17 @@ import { type ExpandingCall, expandNode, producersReadBy, resolveExpansion } fro
 import { isLinkValue, type LiveNode } from '../live-graph.ts'
 import type { CacheEntry } from '../results/result-cache.ts'
 import type { RunState } from '../run-state.ts'
-import type { CallOutcome, RunHost } from './call-node.ts'
-import { type GatheredInputs, gatherInputs } from './gather-inputs.ts'
-import { blockedOutputs, type CallInputs, mergeOutputs, mergeReports, planCalls } from './map-calls.ts'
+import {
+  blockedOutputs,
+  type CallInputs,
+  type CallOutcome,
+  type GatheredInputs,
+  gatherInputs,
+  mergeOutputs,
+  mergeReports,
+  planCalls,
+  type RunHost,
+} from './call-node.ts'
 
 // Calls of cheap nodes follow each other without leaving the thread; after this long other runs and messages are served.
 const LONGEST_TURN_MS = 4

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Blocker, type Slot } from '../../values/value.ts'
-import { mergeOutputs, planCalls } from './map-calls.ts'
+import { mergeOutputs, planCalls } from './call-node.ts'
 
 const lists = (record: Record<string, Slot>) => new Map(Object.entries(record))
 const inputsOf = (record: Record<string, Slot>, isInputList = false) =>

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createEventLine } from './event-line.ts'
-import type { RunEvent } from './made-event.ts'
+import { createEventLine, type RunEvent } from './event-line.ts'
 
 const ref = (nodeId: string) => ({ nodeId, classType: 'X', displayNodeId: nodeId, parentNodeId: null })
 

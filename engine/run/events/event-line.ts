@@ -3,8 +3,49 @@
  * those of the others when it is done. So every reader sees whole nodes in the order in which they were started.
  * What waits is bounded: of a flood of progress and previews only the newest is kept.
  */
-import type { NodeRef } from '../../graph/run-event.ts'
-import { isReplacedBy, type RunEvent, weightOf } from './made-event.ts'
+import type { EngineEvent, NodeRef } from '../../graph/run-event.ts'
+import type { MadeFile, MadeValue } from '../../node/node-context.ts'
+import { weighJson } from '../../values/value-weight.ts'
+
+// Engine events as the engine thread makes them: reports carry their bytes, or say where these lie, since a function cannot cross
+// threads. Also what an event weighs while it is kept, and which ones may be left out when too much is kept.
+
+/** Bytes in a file beside the message. */
+interface BytesAside {
+  /** Its name in the folder that the opener gave. */
+  readonly file: number
+  readonly at: number
+  readonly byteLength: number
+}
+
+export type SentFile = Omit<MadeFile, 'bytes'> & { readonly bytes: MadeFile['bytes'] | BytesAside }
+export type SentReport = Readonly<Record<string, readonly (SentFile | MadeValue)[]>>
+
+export type RunEvent =
+  | Exclude<EngineEvent, { type: 'node_report' }>
+  | ({ readonly type: 'node_report'; readonly report: SentReport; readonly cached: boolean } & NodeRef)
+
+const EVENT_WEIGHT = 256
+
+/** The same on every thread that counts. */
+export function weightOf(event: RunEvent): number {
+  if (event.type === 'preview') return EVENT_WEIGHT + event.bytes.byteLength
+  if (event.type === 'log' || event.type === 'node_text') return EVENT_WEIGHT + event.text.length
+  if (event.type !== 'node_report') return EVENT_WEIGHT
+  let weight = EVENT_WEIGHT
+  for (const items of Object.values(event.report)) {
+    for (const item of items) weight += item.kind === 'file' ? item.bytes.byteLength : weighJson(item.value)
+  }
+  return weight
+}
+
+/** Newer progress and previews make older ones of their node pointless. A preview that is a result is always kept. */
+export function isReplacedBy(older: RunEvent | undefined, newer: RunEvent): boolean {
+  if (older === undefined || older.type !== newer.type) return false
+  if (newer.type !== 'node_progress' && newer.type !== 'preview') return false
+  if (older.type === 'preview' && older.isResult === true) return false
+  return (older as typeof newer).nodeId === newer.nodeId
+}
 
 /** An event that belongs to a node. */
 type NodeEvent = { [Type in RunEvent['type']]: Extract<RunEvent, { type: Type } & NodeRef> }[RunEvent['type']]

@@ -1,6 +1,5 @@
 /** Means over boxes of pixels: sums that grow row by row in single precision, and their division at the end. */
-import { defineKernel } from '../assemble.ts'
-import { f32x4, forEach, i32, v128 } from '../instructions.ts'
+import { defineKernel, f32x4, forEach, i32, v128 } from '../assemble.ts'
 
 /** Bytes of one target pixel in the table: where its pixels begin in a row, where they end (i32), how many they are (f32). */
 export const SPAN_BYTES = 12

@@ -2,8 +2,7 @@
  * Symmetric filters on rows of floats, four vectors at a time: each weight is loaded once for sixteen values. Their weights
  * add up to 1, so a sum is written as the middle plus weighted differences from it: what is of one colour stays exactly so.
  */
-import { defineKernel, type NewLocal } from '../assemble.ts'
-import { type Code, f32x4, forEach, i32, v128 } from '../instructions.ts'
+import { type Code, defineKernel, f32x4, forEach, i32, type NewLocal, v128 } from '../assemble.ts'
 
 const VECTORS = 4
 /** Rows are worked on in steps of this many bytes: they need room up to the next multiple. */

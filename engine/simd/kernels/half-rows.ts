@@ -2,8 +2,7 @@
  * Two rows to half of their width: each pixel made of two by two. The table that says which pixels belong together is not
  * needed then. Additions stand in the order of the general kernels, so that the bits are theirs.
  */
-import { defineKernel } from '../assemble.ts'
-import { type Code, f32, f32x4, forEach, i32, type Local, v128 } from '../instructions.ts'
+import { type Code, defineKernel, f32, f32x4, forEach, i32, type Local, v128 } from '../assemble.ts'
 
 const number = (value: number): Code => f32x4.splat(f32.const(value))
 

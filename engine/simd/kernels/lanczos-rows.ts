@@ -2,8 +2,19 @@
  * Rows of bytes for Pillow's resize. A weight of 23 bits is kept in two parts, `high * 2048 + low`, each of which fits the
  * instruction that multiplies and adds pairs of sixteen-bit numbers; the sum of both parts is the exact product.
  */
-import { defineKernel } from '../assemble.ts'
-import { type Code, f32, f32x4, forEach, i8x16, i16x8, i32, i32x4, type Local, v128 } from '../instructions.ts'
+import {
+  type Code,
+  defineKernel,
+  f32,
+  f32x4,
+  forEach,
+  i8x16,
+  i16x8,
+  i32,
+  i32x4,
+  type Local,
+  v128,
+} from '../assemble.ts'
 
 export const LOW_BITS = 11
 export const PRECISION_BITS = 22

@@ -1,6 +1,5 @@
 /** Rows of floats value by value: two mixed in a blend mode, an image moved away from its blurred self, and a negative. */
-import { defineKernel } from '../assemble.ts'
-import { type Code, f32, f32x4, forEach, i32, v128 } from '../instructions.ts'
+import { type Code, defineKernel, f32, f32x4, forEach, i32, v128 } from '../assemble.ts'
 
 const { add, subtract, multiply, lessOrEqual, squareRoot } = f32x4
 const number = (value: number): Code => f32x4.splat(f32.const(value))

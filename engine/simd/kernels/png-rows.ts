@@ -2,8 +2,19 @@
  * Rows of a PNG: floats as bytes, the filters that make rows compressible, and the check sum of what is compressed. A filter
  * writes the row and, at `sums`, four words whose total says how far its bytes are from zero: the lowest compresses best.
  */
-import { defineKernel, type NewLocal } from '../assemble.ts'
-import { type Code, f32, f32x4, forEach, i8x16, i16x8, i32, i32x4, v128 } from '../instructions.ts'
+import {
+  type Code,
+  defineKernel,
+  f32,
+  f32x4,
+  forEach,
+  i8x16,
+  i16x8,
+  i32,
+  i32x4,
+  type NewLocal,
+  v128,
+} from '../assemble.ts'
 
 const VECTOR = i32.const(16)
 

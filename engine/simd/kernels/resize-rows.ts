@@ -3,8 +3,7 @@
  * processor with fused multiply-add, so that results agree to the last bit and not only nearly: what goes through 8 bit
  * afterwards would otherwise land on the other side of a step now and then.
  */
-import { defineKernel } from '../assemble.ts'
-import { type Code, f32x4, forEach, i32, type Local, v128 } from '../instructions.ts'
+import { type Code, defineKernel, f32x4, forEach, i32, type Local, v128 } from '../assemble.ts'
 
 const VECTOR = i32.const(16)
 

@@ -1,7 +1,5 @@
 /** A picture as it comes back from one key frame of an H.264 video: colour at half size, blocks, quantiser, smoothed seams. */
-
-import { codePlane } from './intra-coding.ts'
-import type { BytePlane, YuvPicture } from './yuv-planes.ts'
+import { type BytePlane, codePlane, type YuvPicture } from './intra-coding.ts'
 
 const SIDE = 4
 const ZEROS = new Array<number>(16).fill(0)

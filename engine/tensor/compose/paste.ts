@@ -1,6 +1,6 @@
 /** Lays a smaller picture over a larger one, through a mask: out = source * m + destination * (1 - m) where they meet. */
 import type { PixelWork } from '../tensor.ts'
-import { mixRow } from './composite-rows.ts'
+import { mixRow } from './blend.ts'
 
 /** Pictures whose pixels have their channels side by side; a plane has one channel. */
 export interface Picture {

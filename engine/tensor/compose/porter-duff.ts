@@ -3,7 +3,7 @@
  * their alphas first; nearly every mode is then a weighted sum whose weights and alpha follow from the two alphas, so
  * that a mode is a row of factors.
  */
-import { clampToUnit } from '../map-pixels.ts'
+import { clampToUnit } from '../channels.ts'
 
 /** With source colour S and alpha s, destination colour D and alpha d (colours multiplied by their alphas): */
 interface Mode {

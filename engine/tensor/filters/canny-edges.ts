@@ -2,7 +2,7 @@
  * Canny's edges as kornia finds them: blur, gradient, keep only the crest of every slope, then keep weak crests that
  * touch strong ones. Everything in single precision where a comparison could come out otherwise.
  */
-import { inBlocks } from '../map-pixels.ts'
+import { inBlocks } from '../channels.ts'
 import { type PixelWork, type Tensor, viewOf } from '../tensor.ts'
 import type { HalfKernel } from './filter-rows.ts'
 import { filterSeparable } from './separable-filter.ts'

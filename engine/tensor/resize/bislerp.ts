@@ -4,7 +4,7 @@
  */
 
 import type { PixelWork, Tensor } from '../tensor.ts'
-import { createAxisTable } from './axis-table.ts'
+import { createAxisTable } from './resize-float.ts'
 
 /** Vectors this close to each other, or to opposites, have no arc worth following. */
 const NEARLY = 1e-5

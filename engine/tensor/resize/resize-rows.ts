@@ -1,9 +1,7 @@
 /** All pictures of a batch resized by one of five methods, as work on rows. */
 import type { RowLoop, RowWork } from '../rows/row-loop.ts'
-import { openArea } from './resize-area.ts'
-import { openBilinear } from './resize-bilinear.ts'
+import { isHalf, openArea, openBilinear, openHalf } from './resize-area.ts'
 import { openSeparable, type Planes, type Resize, type ResizedRows } from './resize-float.ts'
-import { isHalf, openHalf } from './resize-half.ts'
 import { openLanczos } from './resize-lanczos.ts'
 
 export const UPSCALE_METHODS = ['nearest-exact', 'bilinear', 'area', 'bicubic', 'lanczos'] as const

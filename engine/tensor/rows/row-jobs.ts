@@ -1,6 +1,5 @@
 /** Every kind of work on rows by its name: functions do not cross threads, names and parameters do. */
-import { type BlendJob, openBlendRows } from '../compose/blend.ts'
-import { type CompositeJob, openCompositeRows } from '../compose/composite-rows.ts'
+import { type BlendJob, type CompositeJob, openBlendRows, openCompositeRows } from '../compose/blend.ts'
 import { type FilterJob, openFilterRows } from '../filters/filter-rows.ts'
 import { openResizeRows, type ResizeJob } from '../resize/resize-rows.ts'
 import type { RowLoop } from './row-loop.ts'

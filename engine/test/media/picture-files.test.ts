@@ -4,9 +4,9 @@ import { test } from 'node:test'
 import { crc32, inflateSync } from 'node:zlib'
 import sharp from 'sharp'
 import { readChunks } from '../../../lib/files/png-chunks.ts'
-import { assembleApng } from '../../images/apng.ts'
+import { assembleApng } from '../../images/encode-png.ts'
+import { insertWebpExif } from '../../images/encode-webp.ts'
 import { encodeExr, REC_709, toLinearLight } from '../../images/exr.ts'
-import { insertWebpExif } from '../../images/webp-exif.ts'
 import { withMetadata } from '../../nodes/files/save-formats.ts'
 
 const checkpoint = () => {}

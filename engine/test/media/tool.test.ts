@@ -1,9 +1,7 @@
 /** Programs beside ours: bounded, stoppable, and refused with advice when they are missing. Node itself plays the program. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { encodingFailed } from '../../media/ffmpeg.ts'
-import { runTool, type ToolRun } from '../../media/tool.ts'
-import { toMetadataText } from '../../media/work-folder.ts'
+import { encodingFailed, runTool, type ToolRun, toMetadataText } from '../../media/ffmpeg.ts'
 import { NodeError } from '../../node/node-error.ts'
 
 function script(code: string, more: Partial<ToolRun> = {}): ToolRun {

@@ -1,9 +1,8 @@
 /** Text on pictures: wrapped, placed, drawn the same everywhere. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { GLYPHS } from '../../lettering/glyphs.ts'
-import { wrapText } from '../../lettering/lay-out.ts'
-import { charactersOf, createLetters, widthOf } from '../../lettering/letter-shapes.ts'
+import { wrapText } from '../../lettering/draw-text.ts'
+import { charactersOf, createLetters, GLYPHS, widthOf } from '../../lettering/glyphs.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { textOverlay } from '../../nodes/geometry/text-overlay.ts'
 import type { Tensor } from '../../tensor/tensor.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type PixelWork, Tensor } from '../tensor.ts'
-import { resample } from './resample.ts'
+import { resample } from './sound.ts'
+import { type PixelWork, Tensor } from './tensor.ts'
 
 const work: PixelWork = {
   allocate: (shape) =>

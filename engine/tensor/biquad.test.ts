@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type PixelWork, Tensor } from '../tensor.ts'
-import { applyBiquad, type Biquad, highShelf, lowShelf, peaking } from './biquad.ts'
+import { applyBiquad, type Biquad, highShelf, lowShelf, peaking } from './sound.ts'
+import { type PixelWork, Tensor } from './tensor.ts'
 
 const RATE = 48_000
 

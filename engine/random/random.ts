@@ -1,9 +1,106 @@
-/**
- * PyTorch's normal numbers on the CPU: the same uniforms in the same order, made normal by the Box-Muller transform in
- * blocks of sixteen. Logarithm, sine and cosine come from tables with short series around their entries, exact to far
- * beyond single precision: the library functions would take most of the time.
- */
-import { MersenneTwister } from './mersenne-twister.ts'
+/** MT19937 with its classic 32-bit initialiser: the source of every random number of PyTorch on the CPU and of old NumPy. */
+const SIZE = 624
+const SHIFT = 397
+const UPPER_BIT = 0x80000000
+const LOWER_BITS = 0x7fffffff
+const TWIST = 0x9908b0df
+
+function twist(high: number, low: number, far: number): number {
+  const joined = (high & UPPER_BIT) | (low & LOWER_BITS)
+  return far ^ (joined >>> 1) ^ (-(joined & 1) & TWIST)
+}
+
+function temper(word: number): number {
+  let bits = word ^ (word >>> 11)
+  bits ^= (bits << 7) & 0x9d2c5680
+  bits ^= (bits << 15) & 0xefc60000
+  return bits ^ (bits >>> 18)
+}
+
+export class MersenneTwister {
+  readonly #state = new Uint32Array(SIZE)
+  #at = SIZE
+
+  /** Only the low 32 bits of the seed count. */
+  constructor(seed: number | bigint) {
+    const state = this.#state
+    state[0] = Number(BigInt.asUintN(32, BigInt(seed)))
+    for (let i = 1; i < SIZE; i++) {
+      const previous = state[i - 1] ^ (state[i - 1] >>> 30)
+      state[i] = Math.imul(1_812_433_253, previous) + i
+    }
+  }
+
+  /** The next 32 bits, unsigned. */
+  next(): number {
+    if (this.#at === SIZE) this.#refill()
+    return temper(this.#state[this.#at++]) >>> 0
+  }
+
+  /** As many further numbers as there is room for: the same as calling `next` for each, but faster. */
+  fill(target: Uint32Array): void {
+    const state = this.#state
+    for (let filled = 0; filled < target.length; ) {
+      if (this.#at === SIZE) this.#refill()
+      const from = this.#at
+      const count = Math.min(SIZE - from, target.length - filled)
+      for (let i = 0; i < count; i++) target[filled + i] = temper(state[from + i])
+      filled += count
+      this.#at = from + count
+    }
+  }
+
+  #refill(): void {
+    const state = this.#state
+    for (let i = 0; i < SIZE - SHIFT; i++) state[i] = twist(state[i], state[i + 1], state[i + SHIFT])
+    for (let i = SIZE - SHIFT; i < SIZE - 1; i++) state[i] = twist(state[i], state[i + 1], state[i + SHIFT - SIZE])
+    state[SIZE - 1] = twist(state[SIZE - 1], state[0], state[SHIFT - 1])
+    this.#at = 0
+  }
+}
+
+// NumPy's old global generator, `numpy.random.seed(…)`, as far as nodes draw from it.
+
+// Upstream takes seeds modulo this, one short of all 32-bit numbers.
+const SEEDS = 2n ** 32n - 1n
+
+interface NumpyLegacy {
+  /** An integer of 0..most, both included. Draws nothing when there is no choice. */
+  bounded(most: number): number
+  /** The numbers 0..count-1 in random order. */
+  permutation(count: number): number[]
+}
+
+export function seedNumpy(seed: number | bigint): NumpyLegacy {
+  const bits = new MersenneTwister(BigInt(seed) % SEEDS)
+
+  function bounded(most: number): number {
+    if (most === 0) return 0
+    const mask = 0xffffffff >>> Math.clz32(most)
+    for (;;) {
+      const drawn = (bits.next() & mask) >>> 0
+      if (drawn <= most) return drawn
+    }
+  }
+
+  return {
+    bounded,
+    permutation(count) {
+      const order = Array.from({ length: count }, (_, index) => index)
+      for (let i = count - 1; i > 0; i--) {
+        const j = bounded(i)
+        const kept = order[i]
+        order[i] = order[j]
+        order[j] = kept
+      }
+      return order
+    },
+  }
+}
+
+// PyTorch's normal numbers on the CPU: the same uniforms in the same order, made normal by the Box-Muller transform in
+// blocks of sixteen. Logarithm, sine and cosine come from tables with short series around their entries, exact to far
+// beyond single precision: the library functions would take most of the time.
 
 const BLOCK = 16
 const HALF = 8
