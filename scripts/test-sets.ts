@@ -41,12 +41,13 @@ const LEFT_TO_ALL: readonly (readonly [pattern: string, why: string])[] = [
 
 /** In a process of their own: they measure its memory, change what belongs to the whole process, or take minutes by themselves. */
 const ALONE = [
-  'test/{crash,chaos,deploy,docs,package,conformance}/**',
-  'test/e2e/cluster/**',
+  'test/{crash,chaos,package,conformance}/**',
+  'test/deploy/{image-folder,restore}.test.ts',
+  'test/docs/pages.test.ts',
   'test/e2e/fleet/{faults,joined-faults,sick-servers}.test.ts',
   'test/e2e/service/{young-objects,hot-path}.test.ts',
   'test/console/{accessible,tasks}.test.ts',
-  'test/hostile/*',
+  'test/hostile/{data-directory,others-wait,turns}.test.ts',
   'engine/test/{runs,custom}/**',
 ]
 

@@ -42,6 +42,7 @@ export default async function* summarize(source: AsyncIterable<TestEvent>): Asyn
       files.push({ file: name, ms: details.duration_ms })
       if (!showsEachTest) printFile(name, details.duration_ms, event.type === 'test:pass')
     }
+    if (event.type === 'test:coverage') printCoverage(event.data.summary)
     // One summary comes per process, and one without a file for the whole run.
     if (event.type === 'test:summary' && event.data.file === undefined) count = event.data.counts.tests
   }
@@ -61,6 +62,15 @@ function skippedIn({ name, file, skip }: Extract<TestEvent, { type: 'test:pass' 
 
 function printFile(name: string, ms: number, ok: boolean): void {
   process.stdout.write(`${ok ? 'ok    ' : 'FAILED'} ${(ms / 1000).toFixed(1).padStart(6)} s  ${name}\n`)
+}
+
+function printCoverage({ totals, files }: Extract<TestEvent, { type: 'test:coverage' }>['data']['summary']): void {
+  const parts = [
+    `lines ${totals.coveredLinePercent.toFixed(2)} % of ${totals.totalLineCount}`,
+    `branches ${totals.coveredBranchPercent.toFixed(2)} % of ${totals.totalBranchCount}`,
+    `functions ${totals.coveredFunctionPercent.toFixed(2)} % of ${totals.totalFunctionCount}`,
+  ]
+  process.stdout.write(`\n=== covered in ${files.length} files: ${parts.join(', ')}\n`)
 }
 
 function printFailure({ name, file, details }: Extract<TestEvent, { type: 'test:fail' }>['data']): void {

@@ -1,6 +1,7 @@
 /**
  * What `npm test` and `npm run test:all` (`--all`) run: lint, format and types, then the tests of `test-sets.ts`. Files, folders or
- * globs as arguments replace the tests, and then nothing is checked first; flags go on to `node --test`.
+ * globs as arguments replace the tests, and then nothing is checked first; `--coverage` says at the end how much of the sources the tests
+ * ran; other flags go on to `node --test`.
  *
  * A test is skipped only for want of a tool. The run ends with a list of those; with CI=true there must be none, because a test that
  * nobody runs proves nothing.
@@ -24,6 +25,13 @@ const TEST_TIMEOUT_MS = 900_000
 const PROCESSES_PER_CORE = 2
 const MAX_PROCESSES = 4
 const SLOWEST_SHOWN = 20
+const COVERAGE = [
+  '--experimental-test-coverage',
+  '--test-coverage-include={lib,engine,src}/**/*.ts',
+  '--test-coverage-exclude=**/*.test.ts',
+  '--test-coverage-exclude=**/test/**',
+]
+const OWN_FLAGS = ['--all', '--coverage']
 
 interface Stage {
   readonly title: string
@@ -111,8 +119,8 @@ async function runTests(batches: readonly Batch[], options: RunOptions): Promise
     const summaryFile = path.join(directory, 'summary')
     const args = [
       '--test',
-      // Not where lines are counted: what threads run would be missing.
-      ...(options.flags.includes('--experimental-test-coverage') ? [] : ['--import', BUILT_THREADS]),
+      // Of the build no line of the sources would be counted.
+      ...(options.isCovered ? COVERAGE : ['--import', BUILT_THREADS]),
       `--test-concurrency=${Math.min(MAX_PROCESSES, PROCESSES_PER_CORE * availableParallelism())}`,
       `--test-timeout=${TEST_TIMEOUT_MS}`,
       ...(options.showsEachTest ? ['--test-reporter=spec', '--test-reporter-destination=stdout'] : []),
@@ -141,6 +149,8 @@ async function runTests(batches: readonly Batch[], options: RunOptions): Promise
 }
 
 interface RunOptions {
+  /** Counts lines and branches. */
+  readonly isCovered: boolean
   readonly flags: readonly string[]
   /** Without Postgres, browsers and further processes. */
   readonly isQuick: boolean
@@ -150,13 +160,20 @@ interface RunOptions {
 async function main(args: readonly string[]): Promise<number> {
   const startedAt = performance.now()
   const isAll = args.includes('--all')
-  const given = args.filter((arg) => arg !== '--all')
+  const given = args.filter((arg) => !OWN_FLAGS.includes(arg))
   const flags = given.filter((arg) => arg.startsWith('-'))
   const names = given.filter((arg) => !arg.startsWith('-'))
   const isNamed = names.length > 0
   const batches = isNamed ? namedBatches(project, names) : isAll ? allBatches(project) : quickBatches(project)
   const isSound = given.length > 0 || (await check())
-  const ok = isSound && (await runTests(batches, { flags, isQuick: !isAll && !isNamed, showsEachTest: isNamed }))
+  const ok =
+    isSound &&
+    (await runTests(batches, {
+      flags,
+      isCovered: args.includes('--coverage'),
+      isQuick: !isAll && !isNamed,
+      showsEachTest: isNamed,
+    }))
   console.log(`=== ${ok ? 'everything passed' : 'FAILED'} in ${seconds(startedAt)}`)
   return ok ? 0 : 1
 }
