@@ -26,6 +26,7 @@ export interface SkippedTest {
   readonly reason: string
 }
 
+const MAX_WRITTEN = 20_000
 const IS_FILE = /\.test\.ts( |$)/
 const showsEachTest = process.execArgv.includes('--test-reporter=spec')
 
@@ -33,12 +34,21 @@ export default async function* summarize(source: AsyncIterable<TestEvent>): Asyn
   let count = 0
   const files: FileTime[] = []
   const skipped: SkippedTest[] = []
+  /** What each process has written since its last file ended. */
+  const written = new Map<string, string>()
   for await (const event of source) {
+    if (event.type === 'test:stdout' || event.type === 'test:stderr') {
+      const { file = '', message } = event.data
+      written.set(file, ((written.get(file) ?? '') + message).slice(-MAX_WRITTEN))
+    }
     if (event.type === 'test:fail') printFailure(event.data)
     if (event.type === 'test:pass') skipped.push(...skippedIn(event.data))
     if (event.type === 'test:pass' || event.type === 'test:fail') {
-      const { name, nesting, details } = event.data
-      if (nesting > 0 || details.type !== 'suite' || !IS_FILE.test(name)) continue
+      const { name, nesting, details, file = '' } = event.data
+      if (nesting > 0) continue
+      if (event.type === 'test:fail' && !showsEachTest) process.stderr.write(written.get(file) ?? '')
+      written.delete(file)
+      if (details.type !== 'suite' || !IS_FILE.test(name)) continue
       files.push({ file: name, ms: details.duration_ms })
       if (!showsEachTest) printFile(name, details.duration_ms, event.type === 'test:pass')
     }

@@ -81,16 +81,21 @@ async function check(): Promise<boolean> {
  * The file that one process runs: each test file is a suite, so that its hooks are its own. The runner starts files in the order of
  * their names.
  */
-function writeBatch(directory: string, { files, env = {} }: Batch, index: number): string {
-  const title = env['ATELIER_TEST_STORE'] === 'postgres' ? ' on Postgres' : ''
-  const lines = files.map((file) => {
+function writeBatch(directory: string, batch: Batch, index: number): string {
+  const { files, env = {} } = batch
+  const titles = titlesOf(batch)
+  const lines = files.map((file, place) => {
     const url = pathToFileURL(path.resolve(project, file)).href
-    return `suite(${JSON.stringify(file + title)}, () => import(${JSON.stringify(url)}))`
+    return `suite(${JSON.stringify(titles[place])}, () => import(${JSON.stringify(url)}))`
   })
-  const batch = path.join(directory, `${String(index).padStart(3, '0')}.test.mjs`)
+  const name = path.join(directory, `${String(index).padStart(3, '0')}.test.mjs`)
   const head = `import { suite } from 'node:test'\nObject.assign(process.env, ${JSON.stringify(env)})\n`
-  writeFileSync(batch, `${head}${lines.join('\n')}\n`)
-  return batch
+  writeFileSync(name, `${head}${lines.join('\n')}\n`)
+  return name
+}
+
+function titlesOf({ files, env = {} }: Batch): string[] {
+  return files.map((file) => (env['ATELIER_TEST_STORE'] === 'postgres' ? `${file} on Postgres` : file))
 }
 
 function readSummary(file: string): TestSummary {
@@ -102,6 +107,13 @@ function printSlowest(files: readonly FileTime[]): void {
   if (slowest.length < 2) return
   console.log(`\n=== the slowest ${slowest.length} of ${files.length} files`)
   for (const { file, ms } of slowest) console.log(`${(ms / 1000).toFixed(1).padStart(7)} s  ${file}`)
+}
+
+/** A process that ends early, or hangs, takes the files behind along. */
+function printUnfinished(batches: readonly Batch[], files: readonly FileTime[]): void {
+  const finished = new Set(files.map(({ file }) => file))
+  const unfinished = batches.flatMap(titlesOf).filter((title) => !finished.has(title))
+  if (unfinished.length > 0) console.log(`\n=== not run to their end: ${unfinished.join(', ')}`)
 }
 
 /** Null: all passed. */
@@ -142,6 +154,8 @@ async function runTests(batches: readonly Batch[], options: RunOptions): Promise
     const code = await run(args, env)
     const summary = readSummary(summaryFile)
     printSlowest(summary.files)
+    // A pattern of names leaves whole files out.
+    if (code !== 0 && options.flags.length === 0) printUnfinished(batches, summary.files)
     if (summary.skipped.length > 0) console.log(listOfSkipped(summary.skipped, project))
     const fault = findFault(code, summary)
     console.log(`\n=== tests: ${fault === null ? `${summary.count} ok` : `FAILED (${fault})`} in ${seconds(startedAt)}`)
