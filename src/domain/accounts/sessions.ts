@@ -1,9 +1,10 @@
 /**
- * Sessions of people who signed in with a credential in a browser. A session is a sealed text that the browser keeps: it holds a
- * proof of the credential and no secret, so nothing is stored here, and it outlives a restart. It is good for as long as the
- * credential itself, at most for seven days, and for twelve hours (an operator's: half an hour) without a sign of life. Whoever signs
- * out everywhere raises the account's epoch: sessions of an earlier epoch do not open any more. A single one that was signed out is
- * noted beside the epoch until it could not open anyhow.
+ * Sessions of people who signed in with a credential in a browser. A session is a sealed text that the browser keeps; it holds a proof
+ * of the credential and no secret, and outlives a restart. It is good for as long as the credential itself, at most for seven days,
+ * and for twelve hours (an operator's: half an hour) without a request. The store keeps two things for each account: its epoch,
+ * which signing out everywhere raises, so that sessions of an earlier epoch do not open; and the ids of up to 200 sessions that were
+ * signed out singly, until they would have expired. One more than that ends all sessions of the account. Another process may accept
+ * an ended session for a second longer.
  */
 import { hkdfSync, randomBytes } from 'node:crypto'
 import { BoundedMap } from '../../../lib/bounded-map.ts'

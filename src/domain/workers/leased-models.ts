@@ -1,7 +1,8 @@
 /**
  * Which calls of models the run under a lease may make: those that the nodes of its own graph make, each under the name that such a
- * node's call has, as often as the node is called, and with the input and pictures that stand in the graph. Whoever stole a key can
- * spend no more of an account's money than the jobs that it took would.
+ * node's call has. Whoever stole a worker key can call no other models for the jobs that it took. Three things are only as narrow as
+ * the graph says: an input that another node computes may be anything; where a node takes pictures, any pictures pass; and a node
+ * that is given a list whose length only the run knows may call a thousand times.
  */
 import { hash } from 'node:crypto'
 import { createCallCounts } from '../../../engine/graph/call-counts.ts'
