@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url'
 import { textWorkflow } from '../../../bench/kit/workflows.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { type SpawnedServer, spawnServer } from '../../support/app/spawn-server.ts'
+import { findCompileCache } from '../../support/cli/compile-cache.ts'
 import { findFreePort } from '../../support/network/free-port.ts'
 import { createTestDatabase } from '../../support/postgres/test-database.ts'
 import { type Received, startWebhookReceiver, type WebhookReceiver } from '../../support/webhook-receiver.ts'
@@ -39,6 +40,7 @@ export async function killAndCheckWebhooks(options: WebhookKills): Promise<void>
   const database = options.store === 'sqlite' ? null : stack.use(await createTestDatabase())
   // Postgres demands a key; any will do.
   const env = {
+    ...findCompileCache(dataDir),
     ATELIER_TEST_PATCH: JSON.stringify({ webhooks: { firstRetryMs: 100, timeoutMs: 1000 } }),
     ...(database !== null && {
       ATELIER_DATABASE: database.url,
