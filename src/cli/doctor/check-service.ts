@@ -72,11 +72,11 @@ function checkFolderStore(store: SqliteConfig): Finding {
   )
 }
 
-export function checkSafety({ config, secrets, warnings }: LoadedConfig): Finding {
+export function checkSafety({ config, secrets }: LoadedConfig): Finding {
   const access = secrets.token === null ? 'no token' : 'a token'
   if (config.http.isLoopback) return ok('access', `this machine only, ${access}`)
   if (secrets.token !== null) return ok('access', `${config.http.host}, ${access}; put TLS in front of it`)
-  return warn('access', warnings[0] ?? 'open to the network', 'set ATELIER_TOKEN')
+  return warn('access', 'open to the network', 'set ATELIER_TOKEN')
 }
 
 const HEALTH_WITHIN_MS = 3000

@@ -37,6 +37,9 @@ async function examineService(options: Readonly<Record<string, unknown>>, termin
   const baseUrl = terminal.env[OTHER_ENV.baseUrl]
   return [
     ok('configuration', loaded.file ?? 'flags, environment and defaults'),
+    ...loaded.warnings.map((warning) =>
+      warn('configuration', warning, 'change it, or leave it out; see docs/config.md'),
+    ),
     checkSafety(loaded),
     checkDataFolder(config),
     checkSpace(config),
