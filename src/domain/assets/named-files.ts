@@ -74,51 +74,7 @@ const MAX_NUMBER = 10_000
 export function createNamedFiles(deps: NamedFilesDeps): NamedFiles {
   const { assets, blobs, clock, uploads } = deps
   const names = createKeyedLock()
-
-  /** The newest record under each of these names, by name. */
-  async function look(upload: NamedUpload, names: readonly string[]): Promise<ReadonlyMap<string, Asset>> {
-    const spellings = new Map(names.flatMap((name) => pathsOf(upload.folder, name).map((path) => [path, name])))
-    const found = await assets.findNewestByPath(upload.accountId, {
-      filePaths: [...spellings.keys()],
-      origin: 'upload',
-      now: clock.now(),
-    })
-    const byName = new Map<string, Asset>()
-    for (const asset of found) {
-      const name = spellings.get(asset.filePath ?? '')
-      if (name !== undefined && !byName.has(name)) byName.set(name, asset)
-    }
-    return byName
-  }
-
-  /** The first name that is free or holds the same bytes. */
-  async function chooseName(upload: NamedUpload, hash: string): Promise<string> {
-    if (upload.overwrite) return upload.name
-    for (let first = 0; first < MAX_NUMBER; first += NAMES_PER_LOOK) {
-      const names = Array.from({ length: NAMES_PER_LOOK }, (_, index) => numberedName(upload.name, first + index))
-      const taken = await look(upload, names)
-      const name = names.find((one) => !taken.has(one) || taken.get(one)?.hash === hash)
-      if (name !== undefined) return name
-    }
-    throw new ServiceError('invalid_field', 'too many files have this name already; choose another one', {
-      details: { field: 'name' },
-    })
-  }
-
-  async function record(upload: NamedUpload, pending: PendingBlob): Promise<Asset> {
-    const name = await chooseName(upload, pending.hash)
-    const { asset } = await uploads.record({
-      accountId: upload.accountId,
-      hash: pending.hash,
-      sizeBytes: pending.sizeBytes,
-      contentType: readContentType(upload.contentType),
-      filePath: pathOf(upload.folder, name),
-      tags: [],
-      expiresInSeconds: null,
-      idempotencyKey: null,
-    })
-    return asset
-  }
+  const record = createRecord(deps)
 
   return {
     async receive(source, { accountId, signal }) {
@@ -175,6 +131,56 @@ export function createNamedFiles(deps: NamedFilesDeps): NamedFiles {
       return ask('upload', prefix)
     },
   }
+}
+
+/** Records an upload under its name, or the next one that is free. */
+function createRecord({ assets, clock, uploads }: NamedFilesDeps) {
+  /** The newest record under each of these names, by name. */
+  async function look(upload: NamedUpload, names: readonly string[]): Promise<ReadonlyMap<string, Asset>> {
+    const spellings = new Map(names.flatMap((name) => pathsOf(upload.folder, name).map((path) => [path, name])))
+    const found = await assets.findNewestByPath(upload.accountId, {
+      filePaths: [...spellings.keys()],
+      origin: 'upload',
+      now: clock.now(),
+    })
+    const byName = new Map<string, Asset>()
+    for (const asset of found) {
+      const name = spellings.get(asset.filePath ?? '')
+      if (name !== undefined && !byName.has(name)) byName.set(name, asset)
+    }
+    return byName
+  }
+
+  /** The first name that is free or holds the same bytes. */
+  async function chooseName(upload: NamedUpload, hash: string): Promise<string> {
+    if (upload.overwrite) return upload.name
+    for (let first = 0; first < MAX_NUMBER; first += NAMES_PER_LOOK) {
+      const names = Array.from({ length: NAMES_PER_LOOK }, (_, index) => numberedName(upload.name, first + index))
+      const taken = await look(upload, names)
+      const name = names.find((one) => !taken.has(one) || taken.get(one)?.hash === hash)
+      if (name !== undefined) return name
+    }
+    throw new ServiceError('invalid_field', 'too many files have this name already; choose another one', {
+      details: { field: 'name' },
+    })
+  }
+
+  async function record(upload: NamedUpload, pending: PendingBlob): Promise<Asset> {
+    const name = await chooseName(upload, pending.hash)
+    const { asset } = await uploads.record({
+      accountId: upload.accountId,
+      hash: pending.hash,
+      sizeBytes: pending.sizeBytes,
+      contentType: readContentType(upload.contentType),
+      filePath: pathOf(upload.folder, name),
+      tags: [],
+      expiresInSeconds: null,
+      idempotencyKey: null,
+    })
+    return asset
+  }
+
+  return record
 }
 
 /** What an engine made in exactly this subfolder counts first; then whatever bears the name, the newest first. */

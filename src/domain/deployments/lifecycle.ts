@@ -45,7 +45,51 @@ interface Lifecycle {
 }
 
 export function createLifecycle(deps: LifecycleDeps): Lifecycle {
-  const { deployments, store, workers, workersElsewhere = () => 0, hooks, clock, log } = deps
+  const { deployments, store, workers, hooks, log } = deps
+  const { act, hasNone } = createPoolMoves(deps)
+
+  /** The workers of the default pool are started and stopped elsewhere; only the hooks are told about them. */
+  function watchCommonPool(load: PoolLoad): void {
+    if (load.queued > 0 && hasNone(DEFAULT_POOL)) hooks?.wanted(load)
+    else if (load.queued + load.running > 0) hooks?.served(DEFAULT_POOL)
+  }
+
+  async function actOn(deployment: Deployment, load: PoolLoad): Promise<void> {
+    try {
+      await act[deployment.state](deployment, load)
+    } catch (error) {
+      log.error(
+        { err: error, deployment: deployment.id },
+        'the workers of a deployment could not be started or stopped; the next look tries again',
+      )
+    }
+  }
+
+  return {
+    async look() {
+      await deployments.refresh()
+      const all = deployments.list()
+      const live = all.filter(({ id, state }) => state !== 'stopped' || workers.count(id) > 0)
+      const pools = hooks === null ? [] : [DEFAULT_POOL]
+      const loads = await store.loads([...pools, ...live.map(({ id }) => id)])
+      const byPool = new Map(loads.map((load) => [load.pool, load]))
+      const common = byPool.get(DEFAULT_POOL)
+      if (common !== undefined) watchCommonPool(common)
+      const nothing = (pool: string): PoolLoad => ({ pool, queued: 0, running: 0 })
+      await Promise.all(
+        live.map((deployment) => actOn(deployment, byPool.get(deployment.id) ?? nothing(deployment.id))),
+      )
+    },
+    async wake(pool) {
+      const deployment = deployments.find(pool)
+      if (deployment?.state === 'ready') await actOn(deployment, { pool, queued: 1, running: 0 })
+    },
+  }
+}
+
+/** What is done for a deployment in each of its states. */
+function createPoolMoves(deps: LifecycleDeps) {
+  const { deployments, workers, workersElsewhere = () => 0, hooks, clock } = deps
   const { workersHere = ({ workers: asked }) => asked } = deps
   const hasNone = (pool: string) => workers.count(pool) + workersElsewhere(pool) === 0
   /** Since when a pool has had nothing to do. */
@@ -102,41 +146,5 @@ export function createLifecycle(deps: LifecycleDeps): Lifecycle {
     if (workers.count(id) > 0) await workers.stop(id, { deadline: clock.now() })
   }
 
-  /** The workers of the default pool are started and stopped elsewhere; only the hooks are told about them. */
-  function watchCommonPool(load: PoolLoad): void {
-    if (load.queued > 0 && hasNone(DEFAULT_POOL)) hooks?.wanted(load)
-    else if (load.queued + load.running > 0) hooks?.served(DEFAULT_POOL)
-  }
-
-  async function actOn(deployment: Deployment, load: PoolLoad): Promise<void> {
-    try {
-      await act[deployment.state](deployment, load)
-    } catch (error) {
-      log.error(
-        { err: error, deployment: deployment.id },
-        'the workers of a deployment could not be started or stopped; the next look tries again',
-      )
-    }
-  }
-
-  return {
-    async look() {
-      await deployments.refresh()
-      const all = deployments.list()
-      const live = all.filter(({ id, state }) => state !== 'stopped' || workers.count(id) > 0)
-      const pools = hooks === null ? [] : [DEFAULT_POOL]
-      const loads = await store.loads([...pools, ...live.map(({ id }) => id)])
-      const byPool = new Map(loads.map((load) => [load.pool, load]))
-      const common = byPool.get(DEFAULT_POOL)
-      if (common !== undefined) watchCommonPool(common)
-      const nothing = (pool: string): PoolLoad => ({ pool, queued: 0, running: 0 })
-      await Promise.all(
-        live.map((deployment) => actOn(deployment, byPool.get(deployment.id) ?? nothing(deployment.id))),
-      )
-    },
-    async wake(pool) {
-      const deployment = deployments.find(pool)
-      if (deployment?.state === 'ready') await actOn(deployment, { pool, queued: 1, running: 0 })
-    },
-  }
+  return { act, hasNone }
 }

@@ -78,7 +78,7 @@ export async function openHeartbeat(deps: HeartbeatDeps): Promise<SharedHeartbea
   const underway = new Set<Promise<void>>()
 
   async function sayAlive(): Promise<void> {
-    const wishes = await collectWishes()
+    const wishes = await collectWishes(contenders, log)
     const now = clock.now()
     const aliveUntil = new Date(now.getTime() + ALIVE_MS)
     const wanted = wishes.map(([, wish]) => wish)
@@ -99,31 +99,11 @@ export async function openHeartbeat(deps: HeartbeatDeps): Promise<SharedHeartbea
     steady = { sinceMs: steady !== null && isSteady ? steady.sinceMs : latestMs, latestMs }
   }
 
-  async function collectWishes(): Promise<(readonly [Contender, WantedName])[]> {
-    const wishes: (readonly [Contender, WantedName])[] = []
-    for (const contender of contenders) {
-      // If it cannot be decided whether this process wants a name, it goes without it; the heartbeat must be written in any case.
-      const wish = await contender.want().catch((error) => {
-        log.warn({ err: error }, 'whether this process should do work of all is not known; the next beat tries again')
-        return null
-      })
-      if (wish !== null) wishes.push([contender, wish])
-    }
-    return wishes
-  }
-
   /** The end of this process waits for it. */
   function track(saying: Promise<void>): Promise<void> {
     const tracked = saying.finally(() => underway.delete(tracked))
     underway.add(tracked)
     return tracked
-  }
-
-  async function findLive() {
-    const now = clock.now()
-    const live = (await store.list()).filter(({ id, aliveUntil }) => id === nodeId || aliveUntil > now)
-    // Of itself it knows more than its latest beat said.
-    return live.map(({ id, about }) => ({ id, about: id === nodeId ? deps.about() : about }))
   }
 
   async function takeSteps(): Promise<void> {
@@ -154,10 +134,10 @@ export async function openHeartbeat(deps: HeartbeatDeps): Promise<SharedHeartbea
       loop ??= keepBeating()
     },
     steadyForMs: () => (steady === null ? 0 : clock.now().getTime() - steady.sinceMs),
-    findLive,
+    findLive: () => findLive(deps),
     async hear() {
       if (!ending.signal.aborted) await track(sayAlive())
-      return findLive()
+      return findLive(deps)
     },
     async [Symbol.asyncDispose]() {
       if (ending.signal.aborted) return
@@ -168,6 +148,29 @@ export async function openHeartbeat(deps: HeartbeatDeps): Promise<SharedHeartbea
       await store.leave(nodeId).catch((error) => log.warn({ err: error }, 'this process could not sign off'))
     },
   }
+}
+
+async function collectWishes(
+  contenders: readonly Contender[],
+  log: Log,
+): Promise<(readonly [Contender, WantedName])[]> {
+  const wishes: (readonly [Contender, WantedName])[] = []
+  for (const contender of contenders) {
+    // If it cannot be decided whether this process wants a name, it goes without it; the heartbeat must be written in any case.
+    const wish = await contender.want().catch((error) => {
+      log.warn({ err: error }, 'whether this process should do work of all is not known; the next beat tries again')
+      return null
+    })
+    if (wish !== null) wishes.push([contender, wish])
+  }
+  return wishes
+}
+
+async function findLive({ store, nodeId, clock, about: ownAbout }: HeartbeatDeps) {
+  const now = clock.now()
+  const live = (await store.list()).filter(({ id, aliveUntil }) => id === nodeId || aliveUntil > now)
+  // Of itself it knows more than its latest beat said.
+  return live.map(({ id, about }) => ({ id, about: id === nodeId ? ownAbout() : about }))
 }
 
 interface LoneHeartbeatDeps extends Pick<HeartbeatDeps, 'nodeId' | 'about'> {

@@ -55,42 +55,20 @@ const LOOK_MS = { pending: 500, idle: 1500 }
 const EXPECTED_MS = 600_000
 
 export function createDeliverer(deps: DelivererDeps): WebhookDeliverer {
-  const { store, clock, log, observer } = deps
+  const { store, clock, log } = deps
   const bell = createDoorbell()
   const ending = new AbortController()
   const underWay = new Set<Promise<void>>()
   let loop: Promise<void> | null = null
   let expectedUntilMs = 0
   let isRung = false
+  const deliver = createDeliver(deps, ending.signal)
   const ring = () => {
     isRung = true
     bell.ring()
   }
   const expect = () => {
     expectedUntilMs = uptimeMs() + EXPECTED_MS
-  }
-
-  async function trySending(claimed: ClaimedDelivery): Promise<SendAnswer> {
-    const at = clock.now()
-    const { endpoint } = claimed
-    const secrets = deps.secrets.of(endpoint, at)
-    if (secrets.length === 0)
-      return { outcome: 'unsigned', status: null, response: 'its secret does not open: rotate it' }
-    return deps.sender.send({ message: claimed, endpoint, secrets, at, signal: ending.signal })
-  }
-
-  async function deliver(claimed: ClaimedDelivery): Promise<void> {
-    const [at, startMs] = [clock.now(), performance.now()]
-    const answer = await trySending(claimed)
-    const tookMs = Math.round(performance.now() - startMs)
-    observer.attempted(answer.outcome, tookMs)
-    // How long a name took to resolve may tell whether the service's own network knows it.
-    const shownMs = answer.outcome === 'blocked' ? 0 : tookMs
-    const end = toEnd(claimed, { ...answer, at, tookMs: shownMs }, { ...deps, now: clock.now() })
-    for (const endpointId of await store.finish([end])) {
-      observer.disabled(end.disable ?? 'failing')
-      log.warn({ webhook: endpointId, reason: end.disable }, 'a webhook was disabled; its owner can enable it again')
-    }
   }
 
   function begin(claimed: ClaimedDelivery): void {
@@ -155,6 +133,34 @@ export function createDeliverer(deps: DelivererDeps): WebhookDeliverer {
       await Promise.all(underWay)
     },
   }
+}
+
+/** One try of a message, and what follows from it. */
+function createDeliver({ store, clock, log, observer, ...deps }: DelivererDeps, signal: AbortSignal) {
+  async function trySending(claimed: ClaimedDelivery): Promise<SendAnswer> {
+    const at = clock.now()
+    const { endpoint } = claimed
+    const secrets = deps.secrets.of(endpoint, at)
+    if (secrets.length === 0)
+      return { outcome: 'unsigned', status: null, response: 'its secret does not open: rotate it' }
+    return deps.sender.send({ message: claimed, endpoint, secrets, at, signal })
+  }
+
+  async function deliver(claimed: ClaimedDelivery): Promise<void> {
+    const [at, startMs] = [clock.now(), performance.now()]
+    const answer = await trySending(claimed)
+    const tookMs = Math.round(performance.now() - startMs)
+    observer.attempted(answer.outcome, tookMs)
+    // How long a name took to resolve may tell whether the service's own network knows it.
+    const shownMs = answer.outcome === 'blocked' ? 0 : tookMs
+    const end = toEnd(claimed, { ...answer, at, tookMs: shownMs }, { ...deps, now: clock.now() })
+    for (const endpointId of await store.finish([end])) {
+      observer.disabled(end.disable ?? 'failing')
+      log.warn({ webhook: endpointId, reason: end.disable }, 'a webhook was disabled; its owner can enable it again')
+    }
+  }
+
+  return deliver
 }
 
 interface EndOptions {

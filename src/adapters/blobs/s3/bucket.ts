@@ -148,6 +148,19 @@ export function createBucket(client: S3Client, options: PatienceOptions = {}): B
         after = textsOf(xml, 'IsTruncated')[0] === 'true' ? (textsOf(xml, 'NextContinuationToken')[0] ?? null) : null
       } while (after !== null)
     },
+    ...createUploads(client, patience, sizeOf),
+  }
+}
+
+type Uploads = Pick<
+  Bucket,
+  'beginUpload' | 'putPart' | 'listParts' | 'completeUpload' | 'abandonUpload' | 'listUploads'
+>
+
+/** Objects that are sent in parts. */
+function createUploads(client: S3Client, patience: Patience, sizeOf: Bucket['sizeOf']): Uploads {
+  const send = (request: S3Request) => patience.run(() => client.send(request), request.signal)
+  return {
     async beginUpload(key, { isOurs } = { isOurs: true }) {
       const headers = { ...UNSIGNED, ...(isOurs && { 'x-amz-checksum-algorithm': 'CRC32' }) }
       const { body } = await send({ method: 'POST', key, query: { uploads: '' }, headers })

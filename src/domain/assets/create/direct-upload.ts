@@ -88,9 +88,10 @@ interface Carried {
 }
 
 export function createDirectUploadActions(deps: DirectUploadDeps): DirectUploadActions {
-  const { directUploads, sealer, uploadAsset, assets, quota, clock } = deps
+  const { directUploads, sealer, quota, clock } = deps
   // Reading a large object takes longer than some clients wait.
   const completing = new Map<string, Promise<AssetCreation>>()
+  const completeOnce = createCompleteOnce(deps)
 
   function open({ accountId, token }: TokenHolder): Carried {
     const plain = sealer.open(Buffer.from(token, 'base64url'), toContext(accountId))
@@ -99,30 +100,6 @@ export function createDirectUploadActions(deps: DirectUploadDeps): DirectUploadA
       throw new ServiceError('not_found', 'there is no upload with this token, or no longer')
     }
     return carried
-  }
-
-  async function findCompleted(accountId: string, assetId: string): Promise<AssetCreation | null> {
-    const asset = await assets.find(accountId, assetId, clock.now())
-    return asset === null ? null : { asset, createdNew: false }
-  }
-
-  async function completeOnce(
-    { upload, assetId, sizeBytes, fields }: Carried,
-    { accountId, parts, idempotencyKey }: Omit<CompleteRequest, 'token'>,
-  ): Promise<AssetCreation> {
-    const before = await findCompleted(accountId, assetId)
-    if (before !== null) return before
-    const source = {
-      receive: (options: PutOptions) => directUploads.complete(upload, { ...options, parts, sizeBytes }),
-    }
-    try {
-      return await uploadAsset({ accountId, source, fields, assetId, idempotencyKey })
-    } catch (error) {
-      // Another process may have been faster.
-      const meanwhile = await findCompleted(accountId, assetId).catch(() => null)
-      if (meanwhile === null) throw error
-      return meanwhile
-    }
   }
 
   return {
@@ -174,6 +151,34 @@ export function createDirectUploadActions(deps: DirectUploadDeps): DirectUploadA
     },
     abandon: (holder) => directUploads.abandon(open(holder).upload),
   }
+}
+
+function createCompleteOnce({ directUploads, uploadAsset, assets, clock }: DirectUploadDeps) {
+  async function findCompleted(accountId: string, assetId: string): Promise<AssetCreation | null> {
+    const asset = await assets.find(accountId, assetId, clock.now())
+    return asset === null ? null : { asset, createdNew: false }
+  }
+
+  async function completeOnce(
+    { upload, assetId, sizeBytes, fields }: Carried,
+    { accountId, parts, idempotencyKey }: Omit<CompleteRequest, 'token'>,
+  ): Promise<AssetCreation> {
+    const before = await findCompleted(accountId, assetId)
+    if (before !== null) return before
+    const source = {
+      receive: (options: PutOptions) => directUploads.complete(upload, { ...options, parts, sizeBytes }),
+    }
+    try {
+      return await uploadAsset({ accountId, source, fields, assetId, idempotencyKey })
+    } catch (error) {
+      // Another process may have been faster.
+      const meanwhile = await findCompleted(accountId, assetId).catch(() => null)
+      if (meanwhile === null) throw error
+      return meanwhile
+    }
+  }
+
+  return completeOnce
 }
 
 /** What would be refused in the end is refused before the client sends gigabytes. */

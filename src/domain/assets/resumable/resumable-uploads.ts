@@ -65,57 +65,13 @@ const MAX_OPEN = 100
 const TOO_MANY_RETRY_SECONDS = 60
 
 export function createResumableUploads(deps: ResumableDeps): ResumableUploads {
-  const { store, partials, leases, finish, clock } = deps
+  const { store, partials, leases, clock } = deps
+  const { standingOf, end, runHeld, send } = createHeldUploads(deps)
 
   async function findUpload({ accountId, id }: UploadName): Promise<ResumableUpload> {
     const upload = await store.find(accountId, id)
     if (upload === null || upload.expiresAt <= clock.now()) throw unknown()
     return upload
-  }
-
-  async function sizeOf(upload: ResumableUpload): Promise<number> {
-    if (isWhole(upload)) return upload.lengthBytes
-    return upload.place === null ? 0 : partials.sizeOf(upload.place)
-  }
-
-  async function standingOf(upload: ResumableUpload): Promise<UploadStanding> {
-    return { upload, offsetBytes: await sizeOf(upload) }
-  }
-
-  /** Under the lease, which ends with it. */
-  async function end(hold: UploadHold): Promise<UploadStanding> {
-    hold.work()
-    const assetId = await finish(hold)
-    return standingOf({ ...hold.upload, assetId, hash: null })
-  }
-
-  /** The lease ends whatever happens; one that cannot be ended lapses. */
-  function runHeld(id: string, work: (hold: UploadHold) => Promise<UploadStanding>): Promise<UploadStanding> {
-    return leases.run(id, async (hold) => {
-      let assetId: string | null = null
-      try {
-        const standing = await work(hold)
-        assetId = standing.upload.assetId
-        return standing
-      } finally {
-        await store.release(id, hold.leaseId, { assetId }).catch(() => {})
-      }
-    })
-  }
-
-  async function send(hold: UploadHold, { offsetBytes, source, signal }: AppendRequest): Promise<UploadStanding> {
-    const { place, lengthBytes } = hold.upload
-    const found = await sizeOf(hold.upload)
-    if (found !== offsetBytes) throw wrongOffset(found)
-    let sizeBytes = found
-    if (place !== null && found < lengthBytes) {
-      const signals = signal === undefined ? hold.signal : AbortSignal.any([signal, hold.signal])
-      const options = { offsetBytes, lengthBytes, signal: signals }
-      const appended = await partials.append(place, follow(source, hold), options)
-      sizeBytes = appended.sizeBytes
-      if (appended.failure !== null && sizeBytes < lengthBytes) throw appended.failure
-    }
-    return sizeBytes === lengthBytes ? end(hold) : { upload: hold.upload, offsetBytes: sizeBytes }
   }
 
   return {
@@ -164,6 +120,56 @@ export function createResumableUploads(deps: ResumableDeps): ResumableUploads {
       })
     },
   }
+}
+
+/** What is done with an upload under its lease. */
+function createHeldUploads({ store, partials, leases, finish }: ResumableDeps) {
+  async function sizeOf(upload: ResumableUpload): Promise<number> {
+    if (isWhole(upload)) return upload.lengthBytes
+    return upload.place === null ? 0 : partials.sizeOf(upload.place)
+  }
+
+  async function standingOf(upload: ResumableUpload): Promise<UploadStanding> {
+    return { upload, offsetBytes: await sizeOf(upload) }
+  }
+
+  /** Under the lease, which ends with it. */
+  async function end(hold: UploadHold): Promise<UploadStanding> {
+    hold.work()
+    const assetId = await finish(hold)
+    return standingOf({ ...hold.upload, assetId, hash: null })
+  }
+
+  /** The lease ends whatever happens; one that cannot be ended lapses. */
+  function runHeld(id: string, work: (hold: UploadHold) => Promise<UploadStanding>): Promise<UploadStanding> {
+    return leases.run(id, async (hold) => {
+      let assetId: string | null = null
+      try {
+        const standing = await work(hold)
+        assetId = standing.upload.assetId
+        return standing
+      } finally {
+        await store.release(id, hold.leaseId, { assetId }).catch(() => {})
+      }
+    })
+  }
+
+  async function send(hold: UploadHold, { offsetBytes, source, signal }: AppendRequest): Promise<UploadStanding> {
+    const { place, lengthBytes } = hold.upload
+    const found = await sizeOf(hold.upload)
+    if (found !== offsetBytes) throw wrongOffset(found)
+    let sizeBytes = found
+    if (place !== null && found < lengthBytes) {
+      const signals = signal === undefined ? hold.signal : AbortSignal.any([signal, hold.signal])
+      const options = { offsetBytes, lengthBytes, signal: signals }
+      const appended = await partials.append(place, follow(source, hold), options)
+      sizeBytes = appended.sizeBytes
+      if (appended.failure !== null && sizeBytes < lengthBytes) throw appended.failure
+    }
+    return sizeBytes === lengthBytes ? end(hold) : { upload: hold.upload, offsetBytes: sizeBytes }
+  }
+
+  return { standingOf, end, runHeld, send }
 }
 
 /** Passes chunks on while the lease is held; each one shows that the client is still sending. */

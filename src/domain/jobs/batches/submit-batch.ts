@@ -96,7 +96,9 @@ interface MadeJob {
 
 export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
   const { store, keys, bus, clock, extraData, retryAfterSeconds } = deps
-  const { observer = silentObserver, turns = createTurns() } = deps
+  const { observer = silentObserver } = deps
+  const checkItems = createCheckItems(deps)
+  const makeJobs = createMakeJobs(deps)
 
   return async function submitBatch(request) {
     const { accountId, idempotencyKey } = request
@@ -125,6 +127,109 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
     return batch
   }
 
+  async function record(
+    request: BatchRequest,
+    made: {
+      readonly pool: string
+      readonly price: PoolPrice | null
+      readonly refused: readonly RefusedItem[]
+      readonly jobs: readonly MadeJob[]
+    },
+  ): Promise<StoredBatch> {
+    const { accountId, isWhole, digest } = request
+    const { pool, price, refused, jobs } = made
+    const id = deps.newBatchId()
+    const total = request.items.length
+    const { createdAt, expiresAt } = jobs[0]!.job
+    const kept = refused.map(withoutLongDetails)
+    const recorded = store.submit(
+      { id, isWhole, digest, total, jobs, refused: kept },
+      toKeyClaim(request.idempotencyKey, createdAt),
+    )
+    deps.onRecording?.(pool)
+    const result = await recorded
+    switch (result.outcome) {
+      case 'queued':
+        break
+      case 'key_reused':
+        return findRepeated(request, result.holder)
+      case 'pool_closed':
+        return poolClosed(deps.refuseClosedPool, pool)
+      case 'queue_full':
+      case 'insufficient_credits':
+        throw toLimitRefusal(result.outcome, { room: result.room, jobs: jobs.length, price }, retryAfterSeconds())
+    }
+    const accepted = jobs.slice(0, result.accepted)
+    for (const { job } of jobs.slice(result.accepted)) if (job.needsExtraData) extraData.forget(job.id)
+    const answered = new Set(result.answered ?? [])
+    for (const { job, look } of accepted) {
+      const isAnswered = answered.has(job.id)
+      // The end is the second version.
+      const change = isAnswered ? ({ version: 2, move: 'ended' } as const) : ({ version: 1, move: 'queued' } as const)
+      bus.publishChanged({ jobId: job.id, accountId, ...change })
+      observer.submitted(toQueuedJob(job, 1))
+      if (isAnswered) observer.finished(toAnsweredEnd(job))
+      if (look !== null) countLook(observer, look, isAnswered)
+    }
+    bus.publishWork(pool)
+    const jobIds: (string | null)[] = Array.from({ length: total }, () => null)
+    for (const { index, job } of accepted) jobIds[index] = job.id
+    return {
+      ...{ id, accountId, pool, createdAt, expiresAt, isWhole, digest, jobIds, refused: kept },
+      limitedBy: result.limitedBy,
+      states: new Map(
+        accepted.map(({ job }) => [job.id, { status: answered.has(job.id) ? 'succeeded' : 'queued', progress: null }]),
+      ),
+    }
+  }
+}
+
+function createMakeJobs(deps: SubmitBatchDeps) {
+  const { clock, extraData, turns = createTurns() } = deps
+
+  async function makeJobs(
+    ready: readonly ReadyItem[],
+    terms: { readonly pool: string; readonly price: PoolPrice | null },
+  ) {
+    const createdAt = clock.now()
+    const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
+    const trace = deps.currentTrace?.() ?? null
+    const write = (data: unknown) => turns.run(writeJsonSteps(data as JsonValue))
+    // Mostly all items have the same extra data, so it is written once.
+    const extraOf = remember(
+      async (data: ExtraData | null) => {
+        const { credentials, notes } = await turns.run(splitExtraDataSteps(data))
+        const text = credentials === null ? '' : await write(credentials)
+        return { credentials, notes, text, notesText: notes === null ? null : await write(notes) }
+      },
+      (data) => data,
+    )
+    const jobs: MadeJob[] = []
+    try {
+      for (const { index, request, prepared, hook } of ready) {
+        const { credentials, notes, text, notesText } = await extraOf(request.extraData)
+        const id = deps.newJobId()
+        const sealedExtraData = credentials === null ? null : extraData.hold(id, credentials, expiresAt, text)
+        const hasCredentials = credentials !== null
+        const given = { ...prepared, notes: notesText, hasCredentials, pool: terms.pool }
+        const look = await lookForResult(deps, request, given)
+        const again = look === null || look.key === null ? null : (look.found?.again ?? null)
+        const kept = { keepsResult: look?.key != null, again }
+        const extra = { needsExtraData: hasCredentials, sealedExtraData, notes: notesText, ...kept }
+        const facts = { id, createdAt, expiresAt, hook, trace, layout: layoutOf(request, notes), ...terms, ...extra }
+        jobs.push({ index, job: toNewJob(request, prepared, facts), look })
+      }
+    } catch (error) {
+      for (const { job } of jobs) extraData.forget(job.id)
+      throw error
+    }
+    return jobs
+  }
+
+  return makeJobs
+}
+
+function createCheckItems(deps: SubmitBatchDeps) {
   async function checkItems(request: BatchRequest, pool: string) {
     const ready: ReadyItem[] = []
     const refused: RefusedItem[] = []
@@ -170,113 +275,21 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
     return { ready: ready.sort(byIndex), refused: refused.sort(byIndex) }
   }
 
-  async function makeJobs(
-    ready: readonly ReadyItem[],
-    terms: { readonly pool: string; readonly price: PoolPrice | null },
-  ) {
-    const createdAt = clock.now()
-    const expiresAt = new Date(createdAt.getTime() + deps.retentionMs)
-    const trace = deps.currentTrace?.() ?? null
-    const write = (data: unknown) => turns.run(writeJsonSteps(data as JsonValue))
-    // Mostly all items have the same extra data, so it is written once.
-    const extraOf = remember(
-      async (data: ExtraData | null) => {
-        const { credentials, notes } = await turns.run(splitExtraDataSteps(data))
-        const text = credentials === null ? '' : await write(credentials)
-        return { credentials, notes, text, notesText: notes === null ? null : await write(notes) }
-      },
-      (data) => data,
-    )
-    const jobs: MadeJob[] = []
-    try {
-      for (const { index, request, prepared, hook } of ready) {
-        const { credentials, notes, text, notesText } = await extraOf(request.extraData)
-        const id = deps.newJobId()
-        const sealedExtraData = credentials === null ? null : extraData.hold(id, credentials, expiresAt, text)
-        const hasCredentials = credentials !== null
-        const given = { ...prepared, notes: notesText, hasCredentials, pool: terms.pool }
-        const look = await lookForResult(deps, request, given)
-        const again = look === null || look.key === null ? null : (look.found?.again ?? null)
-        const kept = { keepsResult: look?.key != null, again }
-        const extra = { needsExtraData: hasCredentials, sealedExtraData, notes: notesText, ...kept }
-        const facts = { id, createdAt, expiresAt, hook, trace, layout: layoutOf(request, notes), ...terms, ...extra }
-        jobs.push({ index, job: toNewJob(request, prepared, facts), look })
-      }
-    } catch (error) {
-      for (const { job } of jobs) extraData.forget(job.id)
-      throw error
-    }
-    return jobs
-  }
+  return checkItems
+}
 
-  async function record(
-    request: BatchRequest,
-    made: {
-      readonly pool: string
-      readonly price: PoolPrice | null
-      readonly refused: readonly RefusedItem[]
-      readonly jobs: readonly MadeJob[]
-    },
-  ): Promise<StoredBatch> {
-    const { accountId, isWhole, digest } = request
-    const { pool, price, refused, jobs } = made
-    const id = deps.newBatchId()
-    const total = request.items.length
-    const { createdAt, expiresAt } = jobs[0]!.job
-    const kept = refused.map(withoutLongDetails)
-    const recorded = store.submit(
-      { id, isWhole, digest, total, jobs, refused: kept },
-      toKeyClaim(request.idempotencyKey, createdAt),
-    )
-    deps.onRecording?.(pool)
-    const result = await recorded
-    switch (result.outcome) {
-      case 'queued':
-        break
-      case 'key_reused':
-        return findRepeated(request, result.holder)
-      case 'pool_closed':
-        return poolClosed(deps.refuseClosedPool, pool)
-      case 'queue_full':
-      case 'insufficient_credits':
-        throw toLimitRefusal(result.outcome, { room: result.room, jobs: jobs.length, price })
-    }
-    const accepted = jobs.slice(0, result.accepted)
-    for (const { job } of jobs.slice(result.accepted)) if (job.needsExtraData) extraData.forget(job.id)
-    const answered = new Set(result.answered ?? [])
-    for (const { job, look } of accepted) {
-      const isAnswered = answered.has(job.id)
-      // The end is the second version.
-      const change = isAnswered ? ({ version: 2, move: 'ended' } as const) : ({ version: 1, move: 'queued' } as const)
-      bus.publishChanged({ jobId: job.id, accountId, ...change })
-      observer.submitted(toQueuedJob(job, 1))
-      if (isAnswered) observer.finished(toAnsweredEnd(job))
-      if (look !== null) countLook(observer, look, isAnswered)
-    }
-    bus.publishWork(pool)
-    const jobIds: (string | null)[] = Array.from({ length: total }, () => null)
-    for (const { index, job } of accepted) jobIds[index] = job.id
-    return {
-      ...{ id, accountId, pool, createdAt, expiresAt, isWhole, digest, jobIds, refused: kept },
-      limitedBy: result.limitedBy,
-      states: new Map(
-        accepted.map(({ job }) => [job.id, { status: answered.has(job.id) ? 'succeeded' : 'queued', progress: null }]),
-      ),
-    }
-  }
-
-  function toLimitRefusal(
-    limit: BatchLimit,
-    { room, jobs, price }: { readonly room: number; readonly jobs: number; readonly price: PoolPrice | null },
-  ): ServiceError {
-    if (limit === 'insufficient_credits') return insufficientCredits(price, jobs)
-    const full = queueFull(retryAfterSeconds())
-    const message = `the queue has room for ${room} of these ${jobs} jobs; send them again later, or fewer`
-    return new ServiceError('queue_full', message, {
-      details: { room },
-      retryAfterSeconds: full.retryAfterSeconds ?? 1,
-    })
-  }
+function toLimitRefusal(
+  limit: BatchLimit,
+  { room, jobs, price }: { readonly room: number; readonly jobs: number; readonly price: PoolPrice | null },
+  retryAfterSeconds: number,
+): ServiceError {
+  if (limit === 'insufficient_credits') return insufficientCredits(price, jobs)
+  const full = queueFull(retryAfterSeconds)
+  const message = `the queue has room for ${room} of these ${jobs} jobs; send them again later, or fewer`
+  return new ServiceError('queue_full', message, {
+    details: { room },
+    retryAfterSeconds: full.retryAfterSeconds ?? 1,
+  })
 }
 
 /** How much of a graph no change touches, in characters. */

@@ -43,9 +43,10 @@ const MAX_STRANDED = 10_000
 const NOBODY = 'none'
 
 export function createLaneKeeper(deps: LaneDeps): LaneKeeper {
-  const { store, directory, clock, turns = createTurns() } = deps
+  const { store, directory, turns = createTurns() } = deps
   let strandedBefore = new Set<string>()
   let learntLast: LanePlace | undefined
+  const endOne = createEndOne(deps)
 
   /**
    * Where more lanes wait than can be kept, a call learns half as many as can, behind those of the call before: so each lane has its
@@ -89,6 +90,35 @@ export function createLaneKeeper(deps: LaneDeps): LaneKeeper {
     }
   }
 
+  return {
+    async start() {
+      if (!directory.hasLanes) return
+      const joined = await store.joinLane(ANY_LANE)
+      if (joined > 0) deps.log.info({ joined }, 'jobs of an earlier start may run on any engine')
+      await learn()
+    },
+    learn,
+    async endStranded() {
+      const stranded = directory.strandedLanes()
+      const lanes = stranded.filter((lane) => strandedBefore.has(lane))
+      // What was stranded and is not known at the moment is judged again when it is.
+      const known = new Set(directory.knownLanes())
+      const unjudged = [...strandedBefore].filter((lane) => !known.has(lane))
+      strandedBefore = new Set([...stranded, ...unjudged].slice(0, MAX_STRANDED))
+      if (lanes.length === 0) return 0
+      const pools = await findPools(lanes)
+      let count = 0
+      for (const pool of pools) while (await endOne(pool, lanes)) count++
+      if (count > 0) deps.log.warn({ count }, 'jobs that no engine can run any more were ended')
+      return count
+    },
+  }
+}
+
+/** Ends one job of these lanes; false: none waits in the pool. */
+function createEndOne(deps: LaneDeps) {
+  const { store, directory, clock } = deps
+
   async function endOne(pool: string, lanes: readonly string[]): Promise<boolean> {
     const now = clock.now()
     const claim = await store.claim({
@@ -114,27 +144,5 @@ export function createLaneKeeper(deps: LaneDeps): LaneKeeper {
     return { jobId: job.id, accountId: job.accountId, version: outcome.version, status: 'failed' }
   }
 
-  return {
-    async start() {
-      if (!directory.hasLanes) return
-      const joined = await store.joinLane(ANY_LANE)
-      if (joined > 0) deps.log.info({ joined }, 'jobs of an earlier start may run on any engine')
-      await learn()
-    },
-    learn,
-    async endStranded() {
-      const stranded = directory.strandedLanes()
-      const lanes = stranded.filter((lane) => strandedBefore.has(lane))
-      // What was stranded and is not known at the moment is judged again when it is.
-      const known = new Set(directory.knownLanes())
-      const unjudged = [...strandedBefore].filter((lane) => !known.has(lane))
-      strandedBefore = new Set([...stranded, ...unjudged].slice(0, MAX_STRANDED))
-      if (lanes.length === 0) return 0
-      const pools = await findPools(lanes)
-      let count = 0
-      for (const pool of pools) while (await endOne(pool, lanes)) count++
-      if (count > 0) deps.log.warn({ count }, 'jobs that no engine can run any more were ended')
-      return count
-    },
-  }
+  return endOne
 }

@@ -180,66 +180,13 @@ const isExpired = (job: Job | null, nowMs: number) => job !== null && job.expire
  * with callers who came after it. Because notices are best effort, a live job also expires from the cache after a while.
  */
 export function createJobCache(options: JobCacheOptions): JobCache {
-  const { maxEntries, maxBytes, queuedFreshMs, liveFreshMs, unusedMs } = options
-  // A Map keeps insertion order: re-inserting on use makes the first key the least recently used one.
-  const entries = new Map<string, Entry>()
-  let usedBytes = 0
-
-  function put(entry: Entry, job: Job | null): void {
-    const bytes = job === null ? 0 : bytesOf(job)
-    usedBytes += bytes - entry.bytes
-    entry.job = job
-    entry.bytes = bytes
-  }
-
-  function drop(jobId: string, entry: Entry): void {
-    if (!entries.delete(jobId)) return
-    // A read under way may still put a job into this entry, which is no longer reachable: it must not count.
-    entry.isDropped = true
-    usedBytes -= entry.bytes
-  }
-
-  function makeRoom(): void {
-    for (const [jobId, entry] of entries) {
-      if (entries.size <= maxEntries && usedBytes <= maxBytes) return
-      drop(jobId, entry)
-    }
-  }
+  const { queuedFreshMs, liveFreshMs, unusedMs } = options
+  const { entries, put, drop, entryOf, keep } = createEntries(options)
 
   function isFresh(job: Job, readAtMs: number, nowMs: number): boolean {
     if (isExpired(job, nowMs)) return false
     if (isTerminal(job.status)) return true
     return nowMs - readAtMs < (job.status === 'queued' ? queuedFreshMs : liveFreshMs)
-  }
-
-  function entryOf(jobId: string): Entry {
-    const known = entries.get(jobId)
-    if (known !== undefined) return known
-    const entry: Entry = {
-      job: null,
-      bytes: 0,
-      readAtMs: 0,
-      usedAtMs: 0,
-      seenVersion: 0,
-      isDropped: false,
-      pending: null,
-    }
-    entries.set(jobId, entry)
-    makeRoom()
-    return entry
-  }
-
-  function keep(jobId: string, entry: Entry, job: Job | null, readAtMs: number): void {
-    if (entry.isDropped) return
-    if (job === null) {
-      if (entry.pending === null) drop(jobId, entry)
-      return
-    }
-    if (job.version < entry.seenVersion || (entry.job !== null && job.version < entry.job.version)) return
-    put(entry, job)
-    entry.readAtMs = readAtMs
-    entry.usedAtMs = readAtMs
-    makeRoom()
   }
 
   return {
@@ -295,4 +242,63 @@ export function createJobCache(options: JobCacheOptions): JobCache {
     },
     size: () => entries.size,
   }
+}
+
+function createEntries({ maxEntries, maxBytes }: Pick<JobCacheOptions, 'maxEntries' | 'maxBytes'>) {
+  // A Map keeps insertion order: re-inserting on use makes the first key the least recently used one.
+  const entries = new Map<string, Entry>()
+  let usedBytes = 0
+
+  function put(entry: Entry, job: Job | null): void {
+    const bytes = job === null ? 0 : bytesOf(job)
+    usedBytes += bytes - entry.bytes
+    entry.job = job
+    entry.bytes = bytes
+  }
+
+  function drop(jobId: string, entry: Entry): void {
+    if (!entries.delete(jobId)) return
+    // A read under way may still put a job into this entry, which is no longer reachable: it must not count.
+    entry.isDropped = true
+    usedBytes -= entry.bytes
+  }
+
+  function makeRoom(): void {
+    for (const [jobId, entry] of entries) {
+      if (entries.size <= maxEntries && usedBytes <= maxBytes) return
+      drop(jobId, entry)
+    }
+  }
+
+  function entryOf(jobId: string): Entry {
+    const known = entries.get(jobId)
+    if (known !== undefined) return known
+    const entry: Entry = {
+      job: null,
+      bytes: 0,
+      readAtMs: 0,
+      usedAtMs: 0,
+      seenVersion: 0,
+      isDropped: false,
+      pending: null,
+    }
+    entries.set(jobId, entry)
+    makeRoom()
+    return entry
+  }
+
+  function keep(jobId: string, entry: Entry, job: Job | null, readAtMs: number): void {
+    if (entry.isDropped) return
+    if (job === null) {
+      if (entry.pending === null) drop(jobId, entry)
+      return
+    }
+    if (job.version < entry.seenVersion || (entry.job !== null && job.version < entry.job.version)) return
+    put(entry, job)
+    entry.readAtMs = readAtMs
+    entry.usedAtMs = readAtMs
+    makeRoom()
+  }
+
+  return { entries, put, drop, entryOf, keep }
 }

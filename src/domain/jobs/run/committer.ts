@@ -61,7 +61,9 @@ const LINGER_MS_PER_OUTPUT = 0.05
 // Large outputs take longer than this to be stored, and those who watch want to see the first of them.
 const END_LINGER_MS = 1000
 
-export function createCommitter({ pace, log, send, readState, onOutcome, mayRetry }: CommitterDeps): Committer {
+export function createCommitter(deps: CommitterDeps): Committer {
+  const { pace, log, send, readState, onOutcome } = deps
+  const sendEnd = createSendEnd(deps)
   let outputs: Output[] = []
   let writtenOutputs = 0
   let hasProgress = false
@@ -149,26 +151,33 @@ export function createCommitter({ pace, log, send, readState, onOutcome, mayRetr
     async finish(finish, jobLog) {
       close()
       if (inFlight !== null) await inFlight
-      let change: EndChange = { ...takeChange(), ...(jobLog !== null && { log: jobLog }), finish }
-      for (let tries = 1; ; tries++) {
-        try {
-          return { outcome: await send(change), finish: change.finish }
-        } catch (error) {
-          const lost = { outcome: { outcome: 'lost' }, finish: change.finish } as const
-          if (!mayRetry(error)) return lost
-          if (isHopeless(error, tries)) {
-            log.error({ err: error }, 'the end of a job is refused for good')
-            if (change.finish !== finish) return lost
-            change = { finish: withoutResults(finish, error) }
-            tries = 0
-          } else {
-            log.warn({ err: error }, 'the end of a job could not be written; it is tried again')
-            await sleep(RETRY_MS)
-          }
-        }
-      }
+      return sendEnd({ ...takeChange(), ...(jobLog !== null && { log: jobLog }), finish })
     },
     stop: close,
+  }
+}
+
+/** Sends the end until it is taken, or can no longer be. */
+function createSendEnd({ log, send, mayRetry }: Pick<CommitterDeps, 'log' | 'send' | 'mayRetry'>) {
+  return async (first: EndChange): Promise<{ readonly outcome: CommitOutcome; readonly finish: Finish }> => {
+    let change = first
+    for (let tries = 1; ; tries++) {
+      try {
+        return { outcome: await send(change), finish: change.finish }
+      } catch (error) {
+        const lost = { outcome: { outcome: 'lost' }, finish: change.finish } as const
+        if (!mayRetry(error)) return lost
+        if (isHopeless(error, tries)) {
+          log.error({ err: error }, 'the end of a job is refused for good')
+          if (change !== first) return lost
+          change = { finish: withoutResults(first.finish, error) }
+          tries = 0
+        } else {
+          log.warn({ err: error }, 'the end of a job could not be written; it is tried again')
+          await sleep(RETRY_MS)
+        }
+      }
+    }
   }
 }
 

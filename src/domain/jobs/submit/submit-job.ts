@@ -129,8 +129,8 @@ export interface SubmitDeps {
 export const PRIORITY_LIMIT = 1_000_000
 
 export function createSubmit(deps: SubmitDeps): Submit {
-  const { store, bus, clock, newJobId, prepareWorkflow, extraData, retryAfterSeconds, isClosing } = deps
-  const { observer = silentObserver, turns = createTurns() } = deps
+  const { clock, newJobId, prepareWorkflow, extraData, retryAfterSeconds, isClosing, turns = createTurns() } = deps
+  const { answer, record } = createRecorder(deps)
 
   return async function submit(request) {
     if (isClosing?.()) throw shuttingDown(retryAfterSeconds())
@@ -180,6 +180,11 @@ export function createSubmit(deps: SubmitDeps): Submit {
     if (isEngineJudged !== true || engineCheck === undefined || engineCheck.roomFor(needs) === null) return null
     return engineCheck.verdicts.expect(jobId, () => engineCheck.roomFor(needs) === 'coming')
   }
+}
+
+/** Writes a job that was accepted: with an earlier result as its end, or into the queue. */
+function createRecorder(deps: SubmitDeps) {
+  const { store, bus, retryAfterSeconds, observer = silentObserver } = deps
 
   /** The job, if an earlier result answers it. */
   async function answer(request: SubmitRequest, job: NewJob, look: ReuseLook | null): Promise<Job | null> {
@@ -227,6 +232,8 @@ export function createSubmit(deps: SubmitDeps): Submit {
         throw queueFull(retryAfterSeconds())
     }
   }
+
+  return { answer, record }
 }
 
 /** null: earlier results must not answer this one. Those who think in ComfyUI's terms wait for the messages of a run. */

@@ -86,9 +86,12 @@ const STOPPED_FOR_SECONDS = 5
 const STOPPING = 'the service is stopping'
 
 export function createDriveCall(deps: DriveDeps): DriveCall {
-  const { store, clock, observer, journal, leases, log, stopping } = deps
+  const { store, clock, journal, log, stopping } = deps
   const concludeResult = createConcludeResult(deps)
   const concludeRefusal = createConcludeRefusal(deps)
+  const ends = createEnds(deps)
+  const submitUntilSent = createSubmitUntilSent(deps, ends)
+  const poll = createPoll(deps, ends)
 
   async function submit(call: DrivenCall, provider: Provider, dispatch: Dispatch): Promise<void> {
     const startedAt = clock.now()
@@ -107,47 +110,7 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
       outcome.outcome === 'finished'
         ? await concludeResult(call, outcome.result)
         : await concludeRefusal(call, dispatch.isRepeat ? asRepeat(outcome.refusal) : outcome.refusal)
-    end(call, conclusion, startedAt)
-  }
-
-  /**
-   * A queued call has no client that would repeat it, so if it could not be sent it keeps its slot and retries until its time is over.
-   * `left`: somebody else has it now, or will.
-   */
-  async function submitUntilSent(
-    call: DrivenCall,
-    provider: Provider,
-    dispatch: Dispatch,
-    startedAt: Date,
-  ): Promise<SubmitOutcome | 'left'> {
-    const { live, isQueued } = call
-    const giveUpAt = startedAt.getTime() + dispatch.deadlineMs
-    while (true) {
-      const outcome = await trySubmit(call, provider, dispatch, startedAt)
-      const pauseMs = isQueued ? toPauseBeforeSending(outcome) : null
-      if (pauseMs === null || clock.now().getTime() + pauseMs >= giveUpAt) return outcome
-      await sleep(pauseMs, live.signal)
-      if (live.isLost) {
-        live.leaveElsewhere()
-        return 'left'
-      }
-      if (live.isAskedToStop) return { outcome: 'refused', refusal: CALLED_OFF }
-      if (stopping.aborted) {
-        await leaveUnsent(call)
-        return 'left'
-      }
-    }
-  }
-
-  /** Waits in the queue again, for the next process. A stop is no loss, of which a call survives only a few. */
-  async function leaveUnsent({ live }: DrivenCall): Promise<void> {
-    try {
-      await deps.requests.putBack(live.ref, { isLoss: false })
-      live.abandon('unavailable', STOPPING, STOPPED_FOR_SECONDS)
-    } catch (error) {
-      log.warn({ err: error, callId: live.ref.id }, 'a request could not be put back; another process finds it')
-      leave({ live })
-    }
+    ends.end(call, conclusion, startedAt)
   }
 
   /** Stored before the first poll: from then on the generation cannot be lost. */
@@ -165,38 +128,16 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     }
   }
 
-  async function trySubmit(
-    { live }: DrivenCall,
-    provider: Provider,
-    { body, contentType, input, deadlineMs, isRepeat }: Dispatch,
-    startedAt: Date,
-  ): Promise<SubmitOutcome> {
-    const timer = setTimeout(() => live.interrupt(), deadlineMs + deps.submitGraceMs)
-    const { accountId, id: submitKey } = live.ref
-    const deadline = new Date(startedAt.getTime() + deadlineMs)
-    try {
-      const call = { model: live.model, accountId, submitKey, isRepeat, body, contentType, input }
-      const isHarmless = provider.deduplicates(live.model, null)
-      const sending = isHarmless ? undefined : createSending(journal, live.ref, () => live.isLost)
-      if (provider.announcesSends !== true) await sending?.begins()
-      return await provider.submit(call, { signal: live.signal, deadline, sending })
-    } catch (error) {
-      if (error instanceof SentJournalError) {
-        log.error({ err: error, callId: submitKey }, 'a call could not be recorded as sent, so it was not sent')
-        return { outcome: 'refused', refusal: NOT_SENT }
-      }
-      log.error({ err: error, callId: submitKey, model: live.model.id }, 'an adapter failed; a generation may exist')
-      return { outcome: 'refused', refusal: UNKNOWN_OUTCOME }
-    } finally {
-      clearTimeout(timer)
-    }
+  return {
+    submit,
+    collect: (call, provider, handle) => poll(call, provider, { handle, pollAfterMs: 0, startedAt: clock.now() }),
   }
+}
 
-  interface Polling {
-    readonly handle: Json
-    readonly pollAfterMs: number
-    readonly startedAt: Date
-  }
+function createPoll(deps: DriveDeps, { leave, end }: Ends) {
+  const { clock, observer, log, stopping } = deps
+  const concludeResult = createConcludeResult(deps)
+  const concludeRefusal = createConcludeRefusal(deps)
 
   async function poll(
     call: DrivenCall,
@@ -251,15 +192,94 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
     }
   }
 
+  async function abandon(call: DrivenCall, startedAt: Date): Promise<void> {
+    const refusal: ProviderRefusal = { ...UNKNOWN_OUTCOME, message: 'the provider never said how the generation ended' }
+    end(call, await concludeRefusal(call, refusal), startedAt)
+  }
+
+  return poll
+}
+
+function createSubmitUntilSent(deps: DriveDeps, { leave }: Ends) {
+  const { clock, journal, log, stopping } = deps
+
+  /**
+   * A queued call has no client that would repeat it, so if it could not be sent it keeps its slot and retries until its time is over.
+   * `left`: somebody else has it now, or will.
+   */
+  async function submitUntilSent(
+    call: DrivenCall,
+    provider: Provider,
+    dispatch: Dispatch,
+    startedAt: Date,
+  ): Promise<SubmitOutcome | 'left'> {
+    const { live, isQueued } = call
+    const giveUpAt = startedAt.getTime() + dispatch.deadlineMs
+    while (true) {
+      const outcome = await trySubmit(call, provider, dispatch, startedAt)
+      const pauseMs = isQueued ? toPauseBeforeSending(outcome) : null
+      if (pauseMs === null || clock.now().getTime() + pauseMs >= giveUpAt) return outcome
+      await sleep(pauseMs, live.signal)
+      if (live.isLost) {
+        live.leaveElsewhere()
+        return 'left'
+      }
+      if (live.isAskedToStop) return { outcome: 'refused', refusal: CALLED_OFF }
+      if (stopping.aborted) {
+        await leaveUnsent(call)
+        return 'left'
+      }
+    }
+  }
+
+  /** Waits in the queue again, for the next process. A stop is no loss, of which a call survives only a few. */
+  async function leaveUnsent({ live }: DrivenCall): Promise<void> {
+    try {
+      await deps.requests.putBack(live.ref, { isLoss: false })
+      live.abandon('unavailable', STOPPING, STOPPED_FOR_SECONDS)
+    } catch (error) {
+      log.warn({ err: error, callId: live.ref.id }, 'a request could not be put back; another process finds it')
+      leave({ live })
+    }
+  }
+
+  async function trySubmit(
+    { live }: DrivenCall,
+    provider: Provider,
+    { body, contentType, input, deadlineMs, isRepeat }: Dispatch,
+    startedAt: Date,
+  ): Promise<SubmitOutcome> {
+    const timer = setTimeout(() => live.interrupt(), deadlineMs + deps.submitGraceMs)
+    const { accountId, id: submitKey } = live.ref
+    const deadline = new Date(startedAt.getTime() + deadlineMs)
+    try {
+      const call = { model: live.model, accountId, submitKey, isRepeat, body, contentType, input }
+      const isHarmless = provider.deduplicates(live.model, null)
+      const sending = isHarmless ? undefined : createSending(journal, live.ref, () => live.isLost)
+      if (provider.announcesSends !== true) await sending?.begins()
+      return await provider.submit(call, { signal: live.signal, deadline, sending })
+    } catch (error) {
+      if (error instanceof SentJournalError) {
+        log.error({ err: error, callId: submitKey }, 'a call could not be recorded as sent, so it was not sent')
+        return { outcome: 'refused', refusal: NOT_SENT }
+      }
+      log.error({ err: error, callId: submitKey, model: live.model.id }, 'an adapter failed; a generation may exist')
+      return { outcome: 'refused', refusal: UNKNOWN_OUTCOME }
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  return submitUntilSent
+}
+
+type Ends = ReturnType<typeof createEnds>
+
+function createEnds({ clock, observer, journal, leases, bus }: DriveDeps) {
   /** The row keeps its handle; the next process collects. */
   function leave({ live }: Pick<DrivenCall, 'live'>): void {
     leases.letGo(live.ref)
     live.abandon('unavailable', STOPPING, STOPPED_FOR_SECONDS)
-  }
-
-  async function abandon(call: DrivenCall, startedAt: Date): Promise<void> {
-    const refusal: ProviderRefusal = { ...UNKNOWN_OUTCOME, message: 'the provider never said how the generation ended' }
-    end(call, await concludeRefusal(call, refusal), startedAt)
   }
 
   function end({ live }: DrivenCall, conclusion: Conclusion, startedAt: Date): void {
@@ -283,13 +303,16 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
       chargedMicros,
     })
     live.end(ending)
-    deps.bus.publishCall({ callId: live.ref.id, accountId: live.ref.accountId, move: 'ended' })
+    bus.publishCall({ callId: live.ref.id, accountId: live.ref.accountId, move: 'ended' })
   }
 
-  return {
-    submit,
-    collect: (call, provider, handle) => poll(call, provider, { handle, pollAfterMs: 0, startedAt: clock.now() }),
-  }
+  return { leave, end }
+}
+
+interface Polling {
+  readonly handle: Json
+  readonly pollAfterMs: number
+  readonly startedAt: Date
 }
 
 const UNKNOWN_OUTCOME: ProviderRefusal = {

@@ -69,7 +69,8 @@ interface RunModelDeps extends NewCallDeps {
 const MAX_MOVES = 5
 
 export function createRunModel(deps: RunModelDeps): RunModel {
-  const { store, live, leases, followed, drive, observer } = deps
+  const { store, live, leases, drive, observer } = deps
+  const { findTold, answerWithout, takeUp } = createAnswers(deps)
 
   /** `moves`: how often the call of this key went to another node while the request waited for it. */
   async function run(request: RunRequest, moves = 0): Promise<RunAnswer> {
@@ -99,14 +100,6 @@ export function createRunModel(deps: RunModelDeps): RunModel {
     }
   }
 
-  /** What an earlier request with this key was told of its task, however far the task is. */
-  async function findTold(request: RunRequest, { outcome, ...rest }: AdmitOutcome): Promise<RunAnswer | null> {
-    if ((outcome !== 'running' && outcome !== 'done') || request.key === null) return null
-    const running = 'ref' in rest ? (live.find(rest.ref.id)?.told ?? null) : null
-    const told = running ?? (await store.findTold(request.accountId, { key: request.key }))?.told ?? null
-    return told === null ? null : { end: { kind: 'result', result: toToldResult(told) }, isReplay: true, spend: null }
-  }
-
   function start(request: RunRequest, call: NewCall, ref: HeldCall): Promise<CallEnd> {
     const { model, provider, isOwnKey } = request.opened
     const { body, contentType } = request
@@ -125,6 +118,28 @@ export function createRunModel(deps: RunModelDeps): RunModel {
     const onSent = request.holdBody?.()
     live.track(running, drive.submit(driven, provider, { body, contentType, input, deadlineMs, isRepeat, onSent }))
     return running.wait(request.listener, deadlineMs)
+  }
+
+  return (request) =>
+    run(request).catch((error: unknown) => {
+      if (error instanceof RouterError) {
+        const { refusal } = error
+        observer.answered({ provider: request.opened.model.provider, how: 'refused', refusal })
+      }
+      throw error
+    })
+}
+
+/** Answers a request without a call of its own: from what its key stands for, or from what was wrong. */
+function createAnswers(deps: RunModelDeps) {
+  const { store, live, followed, observer } = deps
+
+  /** What an earlier request with this key was told of its task, however far the task is. */
+  async function findTold(request: RunRequest, { outcome, ...rest }: AdmitOutcome): Promise<RunAnswer | null> {
+    if ((outcome !== 'running' && outcome !== 'done') || request.key === null) return null
+    const running = 'ref' in rest ? (live.find(rest.ref.id)?.told ?? null) : null
+    const told = running ?? (await store.findTold(request.accountId, { key: request.key }))?.told ?? null
+    return told === null ? null : { end: { kind: 'result', result: toToldResult(told) }, isReplay: true, spend: null }
   }
 
   function answerWithout(
@@ -172,14 +187,7 @@ export function createRunModel(deps: RunModelDeps): RunModel {
     }
   }
 
-  return (request) =>
-    run(request).catch((error: unknown) => {
-      if (error instanceof RouterError) {
-        const { refusal } = error
-        observer.answered({ provider: request.opened.model.provider, how: 'refused', refusal })
-      }
-      throw error
-    })
+  return { findTold, answerWithout, takeUp }
 }
 
 function judge({ opened, input }: RunRequest): readonly ValidationFailure[] {

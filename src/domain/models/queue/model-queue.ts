@@ -97,12 +97,7 @@ const SUBMIT_MS = 3_600_000
 
 export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
   const { store, clock, live } = deps
-  const bell = createDoorbell()
-  const ending = new AbortController()
-  let loop: Promise<void> | null = null
-  let unsubscribe: Unsubscribe | null = null
-  // Whether anything waited at the last look: as long as nothing does, the end of a call need not wake the loop.
-  let mayWait = true
+  const loop = openQueueLoop(deps)
 
   async function submit(request: QueueRequest): Promise<Submitted> {
     live.refuseWhenClosing()
@@ -121,8 +116,7 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
     )
     switch (outcome.outcome) {
       case 'queued':
-        mayWait = true
-        bell.ring()
+        loop.wake()
         return { requestId, position: outcome.position, isReplay: false }
       case 'repeated': {
         const known = await store.find(request.accountId, outcome.id)
@@ -168,6 +162,25 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
     else running.askToStop()
   }
 
+  return {
+    submit,
+    find,
+    cancel,
+    start: loop.start,
+    [Symbol.asyncDispose]: loop.end,
+  }
+}
+
+/** Takes requests out of the queue for as long as it runs. */
+function openQueueLoop(deps: ModelQueueDeps) {
+  const { store, clock, live } = deps
+  const bell = createDoorbell()
+  const ending = new AbortController()
+  let loop: Promise<void> | null = null
+  let unsubscribe: Unsubscribe | null = null
+  // Whether anything waited at the last look: as long as nothing does, the end of a call need not wake the loop.
+  let mayWait = true
+
   async function dispatch(accountIds: readonly string[]): Promise<void> {
     for (const accountId of accountIds) {
       let isGoing = true
@@ -209,9 +222,11 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
   }
 
   return {
-    submit,
-    find,
-    cancel,
+    /** Something waits. */
+    wake() {
+      mayWait = true
+      bell.ring()
+    },
     start() {
       live.onEnded(() => {
         if (mayWait) bell.ring()
@@ -219,7 +234,7 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
       unsubscribe ??= deps.bus.onCall(hear)
       loop ??= work()
     },
-    async [Symbol.asyncDispose]() {
+    async end() {
       unsubscribe?.()
       ending.abort()
       bell.ring()

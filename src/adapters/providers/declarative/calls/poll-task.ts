@@ -46,7 +46,8 @@ export function createPoll(
   context: ProviderContext,
   deps: DeclarativeDeps,
 ): Required<Pick<Provider, 'poll' | 'cancel'>> {
-  const callApi = createCallApi(context, deps)
+  const fetchOne = createFetchOne(context, deps)
+  const askOnce = createAskOnce(context, deps, fetchOne)
 
   function prepare(subject: ProviderTask, options: ProviderOptions): Step | null {
     const access = deps.keyFor(subject.accountId)
@@ -63,15 +64,32 @@ export function createPoll(
     return { subject, options, key: access.key, model, task: operation.task, values }
   }
 
-  function fetchOne(step: Step, fetch: CompiledFetch, kind: ExchangeKind): Promise<ReadAnswer> {
-    const { subject, options, model } = step
-    const { method, target, body } = toFetchTarget(fetch, step.values)
-    const headers: Record<string, string> = body === null ? {} : { 'content-type': 'application/json' }
-    const maxBytes = model.rules.max_answer_bytes ?? null
-    const about = { ...options, model: subject.model, kind, maxBytes, isBytes: false }
-    return callApi({ method, target, headers, body }, step.key, about)
+  return {
+    async poll(subject, options) {
+      const step = prepare(subject, options)
+      if (step === null) return lostTask()
+      const outcome = await askOnce(step).catch((error) => toPollOutcome(error, step.task))
+      if (outcome.outcome === 'finished' || outcome.outcome === 'refused')
+        context.taskSlots.release(toTaskName(subject.handle))
+      return outcome
+    },
+    async cancel(subject, options) {
+      const step = prepare(subject, options)
+      if (step === null || step.task.cancel === null) return
+      await fetchOne(step, step.task.cancel, 'cancel').catch((error) => {
+        deps.log.warn({ provider: context.rules.provider, reason: String(error) }, 'a task could not be canceled')
+      })
+      context.taskSlots.release(toTaskName(subject.handle))
+    },
   }
+}
 
+/** One poll of a task, and what its answer means. */
+function createAskOnce(
+  context: ProviderContext,
+  { clock }: DeclarativeDeps,
+  fetchOne: ReturnType<typeof createFetchOne>,
+) {
   function refuse(step: Step, answer: ReadAnswer, meaning: Meaning): PollOutcome {
     const { messages, validationList } = context
     const costMicros = refusalCost(step.subject.model, answer.document, step.model)
@@ -84,7 +102,7 @@ export function createPoll(
     const pollAfterMs = step.task.rules.interval_ms
     const meaning = step.model.classify(answer, 'error')
     if (answer.status === 429 || meaning === 'wait') {
-      const askedMs = readRetryAfterMs(answer.headers['retry-after'], deps.clock.now().getTime())
+      const askedMs = readRetryAfterMs(answer.headers['retry-after'], clock.now().getTime())
       return { outcome: 'pending', pollAfterMs: Math.max(askedMs ?? 0, pollAfterMs) }
     }
     const isOver = meaning !== null && !PASSING.includes(meaning)
@@ -127,24 +145,22 @@ export function createPoll(
     return { outcome: 'pending', pollAfterMs }
   }
 
-  return {
-    async poll(subject, options) {
-      const step = prepare(subject, options)
-      if (step === null) return lostTask()
-      const outcome = await askOnce(step).catch((error) => toPollOutcome(error, step.task))
-      if (outcome.outcome === 'finished' || outcome.outcome === 'refused')
-        context.taskSlots.release(toTaskName(subject.handle))
-      return outcome
-    },
-    async cancel(subject, options) {
-      const step = prepare(subject, options)
-      if (step === null || step.task.cancel === null) return
-      await fetchOne(step, step.task.cancel, 'cancel').catch((error) => {
-        deps.log.warn({ provider: context.rules.provider, reason: String(error) }, 'a task could not be canceled')
-      })
-      context.taskSlots.release(toTaskName(subject.handle))
-    },
+  return askOnce
+}
+
+function createFetchOne(context: ProviderContext, deps: DeclarativeDeps) {
+  const callApi = createCallApi(context, deps)
+
+  function fetchOne(step: Step, fetch: CompiledFetch, kind: ExchangeKind): Promise<ReadAnswer> {
+    const { subject, options, model } = step
+    const { method, target, body } = toFetchTarget(fetch, step.values)
+    const headers: Record<string, string> = body === null ? {} : { 'content-type': 'application/json' }
+    const maxBytes = model.rules.max_answer_bytes ?? null
+    const about = { ...options, model: subject.model, kind, maxBytes, isBytes: false }
+    return callApi({ method, target, headers, body }, step.key, about)
   }
+
+  return fetchOne
 }
 
 function toTaskName(handle: Json): string {

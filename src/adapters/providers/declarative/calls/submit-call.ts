@@ -35,21 +35,34 @@ interface Step {
 }
 
 export function createSubmit(context: ProviderContext, deps: DeclarativeDeps): Provider['submit'] {
-  const { rules, breaker, slots, taskSlots } = context
-  const slotKey = `provider ${rules.provider}`
-  const callApi = createCallApi(context, deps)
+  const { rules, breaker, taskSlots } = context
+  const takeSlot = createTakeSlot(context, deps)
+  const send = createSend(context, deps)
 
-  /** What an answer of the provider means where it is not a success; null where it is one. */
-  function judge({ model, operation }: Step, answer: ReadAnswer): Meaning | null {
-    if (answer.status >= 300) return model.classify(answer, 'error') ?? meaningOfStatus(answer.status)
-    const isFinal = operation.rules.returns === 'json'
-    const isWhole = isFinal && hasOutput(answer.document, model)
-    const found = model.classify(answer, 'ok', isWhole)
-    if (found !== null) return found
-    if (answer.stream !== null) return null
-    if (operation.rules.returns === 'bytes') return answer.bytes.length === 0 || answer.isJson ? 'failed' : null
-    return answer.isJson && isWhole === isFinal ? null : 'failed'
+  return async function submit(call, options) {
+    const access = deps.keyFor(call.accountId)
+    if (access === null) return refused(unavailable(`no key for ${rules.provider} is configured`, null))
+    const pauseMs = breaker.refuseMs()
+    if (pauseMs > 0) return refused(unavailable(`${rules.provider} is not working at the moment`, pauseMs))
+    const model = context.modelOf(call.model)
+    const operation = chooseOperation(model, call.input, context.settings)
+    if (operation === undefined) return refused(noOperation())
+    const release = await takeSlot({ options, access })
+    if (release === null) return refused(unavailable(`${rules.provider} had no free slot in time`, null))
+    let outcome: SubmitOutcome | null = null
+    try {
+      outcome = await send({ call, options, access, model, operation }).catch(toOutcome)
+      return outcome
+    } finally {
+      if (outcome?.outcome === 'accepted') {
+        taskSlots.hold(JSON.stringify(outcome.handle), release, options.deadline.getTime() - deps.clock.now().getTime())
+      } else release()
+    }
   }
+}
+
+function createSend(context: ProviderContext, deps: DeclarativeDeps) {
+  const callApi = createCallApi(context, deps)
 
   function refuse(step: Step, answer: ReadAnswer, meaning: Meaning): SubmitOutcome {
     const isDirect = step.operation.rules.returns !== 'task'
@@ -57,7 +70,7 @@ export function createSubmit(context: ProviderContext, deps: DeclarativeDeps): P
     const inside = isDirect && meaning !== 'wait' ? 'ended' : 'none'
     const generation = answer.status >= 300 ? generationAfter(answer.status, isDirect) : inside
     if (meaning === 'account' && !step.access.isOwn) {
-      deps.log.error({ provider: rules.provider, status: answer.status }, 'the provider refuses our account')
+      deps.log.error({ provider: context.rules.provider, status: answer.status }, 'the provider refuses our account')
     }
     const costMicros = refusalCost(step.call.model, answer.document, step.model)
     const { messages, validationList } = context
@@ -126,6 +139,12 @@ export function createSubmit(context: ProviderContext, deps: DeclarativeDeps): P
     return findTask({ call, operation, classify: model.classify, settings: context.settings, ask })
   }
 
+  return send
+}
+
+function createTakeSlot({ rules, slots, concurrency }: ProviderContext, deps: DeclarativeDeps) {
+  const slotKey = `provider ${rules.provider}`
+
   /** null: none came free before the deadline. Accounts with a key of their own take none of ours. */
   async function takeSlot({ options, access }: Pick<Step, 'options' | 'access'>): Promise<(() => void) | null> {
     if (access.isOwn) return () => {}
@@ -146,11 +165,11 @@ export function createSubmit(context: ProviderContext, deps: DeclarativeDeps): P
 
   /** One of those that all processes have together; those first in the line of this process ask until one is free. */
   async function takeOfAll(options: SubmitOptions): Promise<boolean> {
-    if (await deps.counts.take(slotKey, context.concurrency)) return true
+    if (await deps.counts.take(slotKey, concurrency)) return true
     const ending = untilLate(options)
     while (!ending.aborted) {
       await deps.sleep(ASK_AGAIN_MS, ending)
-      if (!ending.aborted && (await deps.counts.take(slotKey, context.concurrency))) return true
+      if (!ending.aborted && (await deps.counts.take(slotKey, concurrency))) return true
     }
     return false
   }
@@ -166,26 +185,19 @@ export function createSubmit(context: ProviderContext, deps: DeclarativeDeps): P
     }
   }
 
-  return async function submit(call, options) {
-    const access = deps.keyFor(call.accountId)
-    if (access === null) return refused(unavailable(`no key for ${rules.provider} is configured`, null))
-    const pauseMs = breaker.refuseMs()
-    if (pauseMs > 0) return refused(unavailable(`${rules.provider} is not working at the moment`, pauseMs))
-    const model = context.modelOf(call.model)
-    const operation = chooseOperation(model, call.input, context.settings)
-    if (operation === undefined) return refused(noOperation())
-    const release = await takeSlot({ options, access })
-    if (release === null) return refused(unavailable(`${rules.provider} had no free slot in time`, null))
-    let outcome: SubmitOutcome | null = null
-    try {
-      outcome = await send({ call, options, access, model, operation }).catch(toOutcome)
-      return outcome
-    } finally {
-      if (outcome?.outcome === 'accepted') {
-        taskSlots.hold(JSON.stringify(outcome.handle), release, options.deadline.getTime() - deps.clock.now().getTime())
-      } else release()
-    }
-  }
+  return takeSlot
+}
+
+/** What an answer of the provider means where it is not a success; null where it is one. */
+function judge({ model, operation }: Step, answer: ReadAnswer): Meaning | null {
+  if (answer.status >= 300) return model.classify(answer, 'error') ?? meaningOfStatus(answer.status)
+  const isFinal = operation.rules.returns === 'json'
+  const isWhole = isFinal && hasOutput(answer.document, model)
+  const found = model.classify(answer, 'ok', isWhole)
+  if (found !== null) return found
+  if (answer.stream !== null) return null
+  if (operation.rules.returns === 'bytes') return answer.bytes.length === 0 || answer.isJson ? 'failed' : null
+  return answer.isJson && isWhole === isFinal ? null : 'failed'
 }
 
 function refused(refusal: Extract<SubmitOutcome, { outcome: 'refused' }>['refusal']): SubmitOutcome {
