@@ -9,7 +9,6 @@ import type { UserFileStore } from './accounts/user-files.ts'
 import type { AssetStore } from './assets/asset-store.ts'
 import type { BlobIndex } from './assets/blob-index.ts'
 import type { UploadStore } from './assets/resumable/upload-store.ts'
-import type { SmallBytes } from './assets/small-bytes.ts'
 import type { LedgerStore } from './credits/ledger.ts'
 import type { LimitStore } from './credits/rate-limit.ts'
 import type { DeploymentStore } from './deployments/deployment-store.ts'
@@ -87,10 +86,8 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   readonly jobs: JobStore
   readonly batches: BatchStore
   readonly assets: AssetStore
-  /** null: the store keeps none, so bytes lie in files, or beside its records. */
+  /** null: the store keeps none, so bytes lie in files. */
   readonly blobIndex: BlobIndex | null
-  /** null: the store keeps none, and all bytes lie where the others do. */
-  readonly smallBytes: SmallBytes | null
   readonly accounts: AccountStore
   readonly keys: IdempotencyStore
   readonly calls: CallStore

@@ -7,9 +7,8 @@ import { test } from 'node:test'
 import { verifyDatabase } from '../../src/adapters/store/sqlite/database/verify-database.ts'
 import { startTestApp, type TestApp, type TestAppOptions } from '../support/app/start-app.ts'
 import { runAtelier } from '../support/cli/atelier.ts'
-import { CheckedClient, node } from '../support/clients/checked-client.ts'
+import { CheckedClient } from '../support/clients/checked-client.ts'
 import { createFakeEngine } from '../support/engines/fake-engine.ts'
-import { waitUntil } from '../support/wait-until.ts'
 
 /** Without the built-in engine, whose threads take most of a start, and which few of these tests need. */
 function startStoreApp(options: TestAppOptions = {}): Promise<TestApp> {
@@ -230,61 +229,48 @@ test('verify finds what is damaged and what is missing, beside a running service
   assert.equal((await verify()).code, 0)
 })
 
-test('verify reads small outputs in the database too, and a damaged one is made again by the same job', async () => {
-  await using app = await startStoreApp()
-  const client = new CheckedClient(app.url)
-  const verify = (...flags: string[]) => runAtelier(['verify', '--data-dir', app.dataDir, ...flags])
-  const run = async () => {
-    const { id } = await client.accepted({ '1': node('FakeSave', { text: 'made' }) })
-    return (await client.untilStatus(id, 'succeeded')).outputs[0]
-  }
-  const { id } = await run()
-  assert.deepEqual(await verify(), { code: 0, stdout: '1 files, 0.0 MiB read: all is well\n', stderr: '' })
-  const database = new DatabaseSync(join(app.dataDir, 'atelier.db'))
-  const hash = database.prepare('SELECT hash FROM small_bytes').get()?.['hash']
-  database.prepare(`UPDATE small_bytes SET bytes = x'00'`).run()
-  const { code, stdout } = await verify('--set-aside')
-  assert.deepEqual([code, stdout.includes(`damaged   ${hash}`)], [1, true], stdout)
-  assert.equal(database.prepare('SELECT count(*) AS n FROM small_bytes').get()?.['n'], 0)
-  database.close()
-  const gone = await client.call(`/api/v2/assets/${id}/content`)
-  assert.equal(gone.status, 404)
-  await run()
-  assert.equal((await client.call(`/api/v2/assets/${id}/content`)).status, 200)
-  assert.equal((await verify()).code, 0)
-})
-
-test('bytes that a crash left in the database without a record are removed after a start', () =>
-  withStoppedApp(async (dataDir) => {
-    const database = new DatabaseSync(join(dataDir, 'atelier.db'))
-    const insert = database.prepare(`INSERT INTO small_bytes (hash, bytes) VALUES (?, x'00')`)
-    for (let index = 0; index < 1200; index++) insert.run(index.toString(16).padStart(64, '0'))
-    await using _app = await startStoreApp({ dataDir })
-    const left = () => database.prepare('SELECT count(*) AS n FROM small_bytes').get()?.['n']
-    await waitUntil(() => left() === 0)
-    database.close()
-  }))
-
-test('verify goes on with the files when the table of small outputs, or the whole database, makes no sense', async () => {
+test('small outputs that an earlier build kept in its database become files, with a start and with a command', async () => {
   const app = await startStoreApp()
   try {
-    const client = new CheckedClient(app.url)
-    const { id } = await client.accepted({ '1': node('FakeSave', { text: 'made' }) })
-    await client.untilStatus(id, 'succeeded')
+    const kept = await uploadText(app, 'kept')
+    await app.app[Symbol.asyncDispose]()
+    const hash = kept.hash.replace('blake3:', '')
+    const path = join(app.dataDir, 'blobs', hash.slice(0, 2), hash.slice(2, 4), hash)
+    const database = new DatabaseSync(join(app.dataDir, 'atelier.db'))
+    const insert = database.prepare('INSERT INTO small_bytes (hash, bytes) VALUES (?, ?)')
+    const rows = () => database.prepare('SELECT count(*) AS n FROM small_bytes').get()?.['n']
+    const moveIntoDatabase = async () => {
+      insert.run(hash, await readFile(path))
+      for (let index = 0; index < 100; index++)
+        insert.run(index.toString(16).padStart(64, '0'), new Uint8Array([index]))
+      await rm(path)
+    }
+    await moveIntoDatabase()
+    const verified = await runAtelier(['verify', '--data-dir', app.dataDir])
+    assert.deepEqual(verified, { code: 0, stdout: '1 files, 0.0 MiB read: all is well\n', stderr: '' })
+    assert.deepEqual([rows(), String(await readFile(path))], [0, 'kept'])
+    await moveIntoDatabase()
+    await using again = await startStoreApp({ dataDir: app.dataDir })
+    assert.deepEqual([rows(), String(await readFile(path))], [0, 'kept'])
+    const { status } = await new CheckedClient(again.url).call(`/api/v2/assets/${kept.id}/content`)
+    assert.equal(status, 200)
+    database.close()
+  } finally {
+    await rm(app.dataDir, { recursive: true, force: true })
+  }
+})
+
+test('verify goes on with the files when the whole database makes no sense', async () => {
+  const app = await startStoreApp()
+  try {
     const { hash } = await uploadText(app, 'kept')
     await app.app[Symbol.asyncDispose]()
-    await damagePages(app.dataDir, 'table', 'small_bytes')
-    const verify = () => runAtelier(['verify', '--data-dir', app.dataDir])
-    const table = await verify()
-    assert.deepEqual([table.code, table.stderr], [1, ''])
-    assert.match(table.stdout, /^database +\S/m)
-    assert.match(table.stdout, /2 files, .* read: 2 faults/)
     const bytes = await readFile(join(app.dataDir, 'atelier.db'))
     await writeFile(join(app.dataDir, 'atelier.db'), bytes.fill(0xab, 0, 4096))
-    const header = await verify()
-    assert.deepEqual([header.code, header.stderr], [1, ''])
-    assert.match(header.stdout, /^database +\S.*\n1 files/m)
-    assert.ok(!header.stdout.includes(hash.replace('blake3:', '')))
+    const { code, stdout, stderr } = await runAtelier(['verify', '--data-dir', app.dataDir])
+    assert.deepEqual([code, stderr], [1, ''])
+    assert.match(stdout, /^database +\S.*\n1 files/m)
+    assert.ok(!stdout.includes(hash.replace('blake3:', '')))
   } finally {
     await rm(app.dataDir, { recursive: true, force: true })
   }

@@ -97,6 +97,7 @@ export async function openBase(config: Config, secrets: Secrets, options: BaseOp
   const opened = opening.use(
     await openBlobs(config.blobs, config.assets, {
       store,
+      dataDirectory: config.store.kind === 'sqlite' ? config.store.directory : null,
       secrets,
       users: store.isExclusive ? null : await findUsers(node),
       overrides,

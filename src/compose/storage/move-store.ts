@@ -59,7 +59,7 @@ export async function moveStore(plan: MovePlan, { now, onBatch }: MoveHooks): Pr
   const { openPostgresRecords } = await import('../../adapters/store/postgres/transfer/postgres-records.ts')
   await using remote = await openPostgresRecords(toConnection(database, secrets.databasePassword), now)
   const [source, target]: [RecordSource, RecordTarget] = isInward ? [local, remote] : [remote, local]
-  await using own = openFolderBytes(join(folder, 'blobs'), { data: folder, blake3: await openBlake3() })
+  await using own = await openFolderBytes(join(folder, 'blobs'), { data: folder, blake3: await openBlake3() })
   await using theirs = await openStoredBytes(databaseBlobs, { store: database, secrets })
   const [from, to] = isInward ? [own, theirs] : [theirs, own]
   await mustBeFree(to, await source.readOwn(BLOBS_ID))
@@ -117,8 +117,7 @@ async function moveBytes(from: StoredBytes, to: StoredBytes): Promise<{ hashes: 
     for (const hash of hashes) {
       const known = isElsewhere ? await to.sizeOf(hash) : null
       if (isElsewhere && known === null) await to.setAside(hash)
-      const stays = !isElsewhere && !from.isWithRecords(hash)
-      bytes += known ?? (await readOrCopy(hash, from, stays ? null : target))
+      bytes += known ?? (await readOrCopy(hash, from, isElsewhere ? target : null))
       found.add(hash)
     }
   }

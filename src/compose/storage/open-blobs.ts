@@ -9,7 +9,6 @@ import { diskFileOps, type FileOps } from '../../adapters/blobs/fs/file-ops.ts'
 import { openFsBlobs } from '../../adapters/blobs/fs/fs-blobs.ts'
 import { openHostFiles } from '../../adapters/blobs/fs/host-files.ts'
 import { openModelFiles } from '../../adapters/blobs/fs/model-files.ts'
-import { keepSmallOutputs } from '../../adapters/blobs/small-outputs.ts'
 import type { AssetsConfig } from '../../config/blocks/assets-config.ts'
 import type { BlobsConfig, FsBlobsConfig, S3BlobsConfig } from '../../config/blocks/blobs-config.ts'
 import { ConfigError, quote } from '../../config/config-error.ts'
@@ -23,6 +22,7 @@ import type { NamedGauge } from '../metrics/open-metrics.ts'
 import { type BlobsPlace, toFolderPlace } from './bind-blobs.ts'
 import { createRoomProbe, type HasRoom, haveFree } from './can-write-probe.ts'
 import { openBucketBlobs } from './open-bucket.ts'
+import { keepSmallBytes } from './stored-bytes.ts'
 
 export interface OpenedBlobs extends AsyncDisposable {
   readonly blobs: Blobs
@@ -46,7 +46,9 @@ export interface BlobOverrides {
 }
 
 interface BlobsDeps {
-  readonly store: Pick<Store, 'blobIndex' | 'smallBytes' | 'readMeta' | 'changeMeta'>
+  readonly store: Pick<Store, 'blobIndex' | 'readMeta' | 'changeMeta'>
+  /** The folder of a SQLite database, in which earlier builds kept small outputs; null: there is none. */
+  readonly dataDirectory: string | null
   readonly secrets: Pick<Secrets, 'blobsKeys'>
   /** Other processes use the folder too, and the database is elsewhere; null: this one is alone. */
   readonly users: FolderUsers | null
@@ -63,13 +65,12 @@ export async function openBlobs(config: BlobsConfig, assets: AssetsConfig, deps:
 async function openFromFiles(
   { directory }: FsBlobsConfig,
   { modelsDirectory, importDirectories }: AssetsConfig,
-  { store: { smallBytes }, users, overrides: { files = diskFileOps }, onTransferred, log }: BlobsDeps,
+  { dataDirectory, users, overrides: { files = diskFileOps }, onTransferred, log }: BlobsDeps,
 ): Promise<OpenedBlobs> {
   const blake3 = await openBlake3()
-  const inFiles = await openFsBlobs({ directory, blake3, log, files, users, onTransferred })
-  const { temporaryDirectory } = inFiles
-  const blobs =
-    smallBytes === null ? inFiles : keepSmallOutputs(inFiles, { small: smallBytes, temporaryDirectory, blake3, log })
+  const blobs = await openFsBlobs({ directory, blake3, log, files, users, onTransferred })
+  if (dataDirectory !== null) await keepSmallBytes(dataDirectory, blobs)
+  const { temporaryDirectory } = blobs
   const directories = users !== null ? [temporaryDirectory] : [temporaryDirectory, dirname(directory)]
   const name = users === null ? 'room-probe' : `${users.own}.room-probe`
   const probe = { name, files, log, now: () => performance.now() }

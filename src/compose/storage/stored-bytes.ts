@@ -3,7 +3,7 @@
  * and tied to a database.
  */
 import { randomUUID } from 'node:crypto'
-import { createReadStream, existsSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { mkdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemClock } from '../../../lib/clock.ts'
@@ -16,8 +16,7 @@ import { openShards } from '../../adapters/blobs/fs/shards.ts'
 import { openLocalFiles } from '../../adapters/blobs/s3/local-files.ts'
 import { createS3Blobs } from '../../adapters/blobs/s3/s3-blobs.ts'
 import { isNotFound } from '../../adapters/blobs/s3/s3-error.ts'
-import { isDamage } from '../../adapters/store/sqlite/database/sqlite-error.ts'
-import { openFolderSmallBytes } from '../../adapters/store/sqlite/transfer/folder-small-bytes.ts'
+import { moveSmallBytes } from '../../adapters/store/sqlite/transfer/small-bytes.ts'
 import type { BlobsConfig, S3BlobsConfig } from '../../config/blocks/blobs-config.ts'
 import type { PostgresConfig, StoreConfig } from '../../config/blocks/store-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
@@ -29,8 +28,6 @@ import { toConnection } from './open-store.ts'
 export interface StoredBytes extends AsyncDisposable {
   readonly place: BlobsPlace
   list(): AsyncIterable<readonly string[]>
-  /** They lie in a database, beside the records that are moved away from them. */
-  isWithRecords(hash: string): boolean
   /** null when they are not there. */
   sizeOf(hash: string): Promise<number | null>
   /** What lies there, read to its end; null when nothing does. */
@@ -57,49 +54,40 @@ export async function openStoredBytes(
   return openBucketBytes(config, { store, secrets, blake3 })
 }
 
-// What a database cannot read is not what it should be.
-const UNREADABLE = { hash: '', bytes: 0 }
-
 function dataFolderOf(store: StoreConfig): string | null {
   return store.kind === 'sqlite' ? store.directory : null
 }
 
 interface FolderBytesOptions {
-  /** The folder of the database that holds the small outputs; null: all bytes lie in files. */
+  /** The folder of a SQLite database, in which earlier builds kept small outputs; null: there is none. */
   readonly data: string | null
   readonly blake3: Blake3
 }
 
-export function openFolderBytes(directory: string, { data, blake3 }: FolderBytesOptions): StoredBytes {
+/** What earlier builds kept of small outputs in their database becomes files. Bytes that are not what their hash says are dropped. */
+export function keepSmallBytes(dataDirectory: string, blobs: Pick<BlobStore, 'receive'>): Promise<void> {
+  return moveSmallBytes(dataDirectory, async (hash, bytes) => {
+    const pending = await blobs.receive(inOneChunk(bytes), { maxBytes: bytes.length })
+    await (pending.hash === hash ? pending.keep() : pending.discard())
+  })
+}
+
+export async function openFolderBytes(directory: string, { data, blake3 }: FolderBytesOptions): Promise<StoredBytes> {
+  let opened: ReturnType<typeof openFsBlobs> | null = null
+  const openForWriting = () => {
+    opened ??= openFsBlobs({ directory, blake3, log: silentLog })
+    return opened
+  }
+  if (data !== null)
+    await keepSmallBytes(data, { receive: async (...given) => (await openForWriting()).receive(...given) })
   const shards = openShards(directory, diskFileOps)
-  const small = data === null ? null : openFolderSmallBytes(data)
-  const isFile = (hash: string) => existsSync(shards.pathOf(hash))
-  const findSmall = (hash: string) => small?.find(hash) ?? null
   return {
     place: toFolderPlace(directory),
-    async *list() {
-      yield* shards.list()
-      // What lies in a file too was named before.
-      for (const hashes of small?.list() ?? []) yield hashes.filter((hash) => !isFile(hash))
-    },
-    isWithRecords: (hash) => !isFile(hash) && findSmall(hash) !== null,
-    sizeOf: async (hash) => (await diskFileOps.sizeOf(shards.pathOf(hash))) ?? findSmall(hash)?.length ?? null,
-    async measure(hash) {
-      const inFile = await hashFile(shards.pathOf(hash), blake3)
-      if (inFile !== null) return inFile
-      try {
-        const bytes = findSmall(hash)
-        return bytes === null ? null : { hash: blake3.hash(bytes), bytes: bytes.length }
-      } catch (error) {
-        if (!isDamage(error)) throw error
-        return UNREADABLE
-      }
-    },
-    read(hash) {
-      const bytes = isFile(hash) ? null : findSmall(hash)
-      return bytes === null ? createReadStream(shards.pathOf(hash), { highWaterMark: 1_048_576 }) : inOneChunk(bytes)
-    },
-    openForWriting: () => openFsBlobs({ directory, blake3, log: silentLog }),
+    list: () => shards.list(),
+    sizeOf: (hash) => diskFileOps.sizeOf(shards.pathOf(hash)),
+    measure: (hash) => hashFile(shards.pathOf(hash), blake3),
+    read: (hash) => createReadStream(shards.pathOf(hash), { highWaterMark: 1_048_576 }),
+    openForWriting,
     async prepare() {
       await mkdir(directory, { recursive: true, mode: 0o700 })
     },
@@ -109,11 +97,8 @@ export function openFolderBytes(directory: string, { data, blake3 }: FolderBytes
       await rename(shards.pathOf(hash), join(folder, hash)).catch((error: unknown) => {
         if (!hasCode(error, 'ENOENT')) throw error
       })
-      small?.removeWrong(hash, (bytes) => blake3.hash(bytes) !== hash)
     },
-    async [Symbol.asyncDispose]() {
-      small?.[Symbol.dispose]()
-    },
+    async [Symbol.asyncDispose]() {},
   }
 }
 
@@ -141,7 +126,6 @@ async function openBucketBytes(config: S3BlobsConfig, deps: BucketBytesDeps): Pr
   return {
     place,
     list: () => index.list(),
-    isWithRecords: () => false,
     async sizeOf(hash) {
       const object = await index.find(hash)
       // The index may know of another bucket, from which the bytes were moved away.

@@ -22,11 +22,6 @@ export interface PutOptions {
   /** Stop reading and refuse with `payload_too_large` once more bytes than this have come. */
   readonly maxBytes: number
   readonly signal?: AbortSignal
-  /**
-   * An output of a run of this process, which refers to it in its next record: few bytes need no file then. They are durable with that
-   * record, and nobody may be told of them before.
-   */
-  readonly isOutput?: boolean
 }
 
 /** Bytes in a file of this machine, which stays there until it is given back. */

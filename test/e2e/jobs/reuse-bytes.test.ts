@@ -3,11 +3,9 @@
  * same graph for the first time makes the same bytes; and the graphs that must always be run are.
  */
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { after, before, describe, test } from 'node:test'
 import sharp from 'sharp'
 import { openEngine, type ReportedItem } from '../../../engine/index.ts'
@@ -248,15 +246,8 @@ describe('with the built-in engine', () => {
   })
 })
 
-/** Few bytes lie in the database of a data folder, all others in files. */
 async function removeBytes(dataDir: string, hash: string): Promise<void> {
-  const databasePath = path.join(dataDir, 'atelier.db')
-  if (existsSync(databasePath)) {
-    using database = new DatabaseSync(databasePath)
-    assert.equal(database.prepare('DELETE FROM small_bytes WHERE hash = ?').run(hash).changes, 1)
-  } else {
-    await rm(path.join(dataDir, 'blobs', hash.slice(0, 2), hash.slice(2, 4), hash))
-  }
+  await rm(path.join(dataDir, 'blobs', hash.slice(0, 2), hash.slice(2, 4), hash))
 }
 
 function picture(background: string): Promise<Buffer> {

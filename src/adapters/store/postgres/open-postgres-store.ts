@@ -69,7 +69,6 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     jobs: createJobStore(parts),
     assets: createAssetStore(parts),
     blobIndex: createBlobIndex(parts),
-    smallBytes: null,
     accounts: createAccountStore(openStore),
     batches: createBatchStore(parts),
     keys: createIdempotencyStore(openStore),

@@ -35,7 +35,6 @@ import { createAssetStore } from './stores/sqlite-asset-store.ts'
 import { createBatchStore } from './stores/sqlite-batch-store.ts'
 import { createJobCancels, createJobStore } from './stores/sqlite-job-store.ts'
 import { createRunRecordStore } from './stores/sqlite-run-record-store.ts'
-import { createSmallBytes } from './stores/sqlite-small-bytes.ts'
 import { createSummaryStore } from './stores/sqlite-summary-store.ts'
 import { type StoreChannels, toAuditedChannels } from './stores/store-channels.ts'
 import { type Channel, DamagedError, openChannel } from './threads/channel.ts'
@@ -161,7 +160,6 @@ function createStore(channels: StoreChannels, { clock, lock, failed, schemaNumbe
     calls: createCallStore(open, toOwnEnd),
     requests: createRequestStore(open, toOwnEnd),
     blobIndex: null,
-    smallBytes: createSmallBytes(channels),
     sentJournal: null,
     ...createOperatorStores(channels),
     limits: open(limitStore),

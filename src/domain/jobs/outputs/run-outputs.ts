@@ -55,7 +55,7 @@ export function createRunOutputs(
   const { observer, outputRules } = deps
   const stop = new AbortController()
   const ingest = createIngest({
-    storeBlob: (source, options) => deps.storeBlob(source, { ...options, lease, isOutput: true }),
+    storeBlob: (source, options) => deps.storeBlob(source, { ...options, lease }),
     newId: deps.newId,
     limit: deps.ingestLimit,
     maxBytes: deps.limits.maxOutputBytes,

@@ -2,7 +2,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { prepareShared, type SharedOperations } from '../shared-stores.ts'
 import { prepareCountByStatus } from './accounts/account-counters.ts'
-import { prepareFindBytes, prepareListBytes, prepareSizeOfBytes } from './assets/small-bytes.ts'
 import { prepareFindBatch } from './batches/read-batch.ts'
 import { prepareFindClaim } from './jobs/claim-job.ts'
 import {
@@ -52,9 +51,6 @@ export function prepareReadOperations(database: DatabaseSync) {
     findOutputs: prepareFindOutputs(database),
     readQueue: prepareReadQueue(database),
     countByStatus: prepareCountByStatus(database),
-    findBytes: prepareFindBytes(database),
-    sizeOfBytes: prepareSizeOfBytes(database),
-    listBytes: prepareListBytes(database),
     findRecord: prepareFindRecord(database, { completeJob }),
     listLive: prepareListLive(database, { completeJob }),
     listHistory: prepareListHistory(database, { completeJob }),

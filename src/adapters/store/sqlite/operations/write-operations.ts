@@ -3,7 +3,6 @@ import type { DatabaseSync } from 'node:sqlite'
 import { ESSENTIAL_SHARED, prepareShared, RELAXED_SHARED, type SharedOperations } from '../shared-stores.ts'
 import { prepareAudited } from './accounts/audited-writes.ts'
 import { prepareReservePromptNumbers } from './accounts/shared-counters.ts'
-import { preparePutBytes, prepareRemoveBytes } from './assets/small-bytes.ts'
 import { prepareSweepBatches } from './batches/read-batch.ts'
 import { prepareSubmitBatch } from './batches/submit-batch.ts'
 import { prepareCancel } from './jobs/cancel-job.ts'
@@ -40,8 +39,6 @@ export function prepareWriteOperations(database: DatabaseSync) {
     removeJobs: prepareRemoveJobs(database),
     sweepRecipes: prepareSweepRecipes(database),
     reserveOutputNumbers: prepareReserveOutputNumbers(database),
-    putBytes: preparePutBytes(database),
-    removeBytes: prepareRemoveBytes(database),
     sweepBatches: prepareSweepBatches(database),
     reservePromptNumbers: prepareReservePromptNumbers(database),
     hideHistory: prepareHideHistory(database),
@@ -55,16 +52,13 @@ export type WriteOperations = ReturnType<typeof prepareWriteOperations> & Shared
  * Operations that are acknowledged without a sync. A power cut that undoes a claim or a renewed lease also ends the worker that
  * held it, and the job waits in the queue as before, and so it is with the leases of calls and of webhooks; bytes whose announcement is undone
  * are left over, and the next start sweeps them; a number of a prompt that was told to anybody was written before the job that
- * carries it, which is synced. Bytes of a small output are written before the record that refers to them, which is synced; bytes whose
- * removal is undone are swept again. Who lives and who holds what is said again every few seconds. The end of the process alone undoes
+ * carries it, which is synced. Who lives and who holds what is said again every few seconds. The end of the process alone undoes
  * nothing, and the next synced write makes these durable too.
  */
 export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
   ...RELAXED_SHARED,
   'claim',
   'renew',
-  'putBytes',
-  'removeBytes',
   'reservePromptNumbers',
 ])
 
@@ -83,7 +77,6 @@ export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOper
   'expireJobs',
   'removeJobs',
   'sweepRecipes',
-  'removeBytes',
   'sweepBatches',
   'sweepResults',
   'hideHistory',

@@ -1,12 +1,10 @@
 /**
- * What the writer does about a damaged database. It rebuilds the indexes from their tables, and saves what can be read of small
- * outputs; any other damage is beyond it. Then it leaves a note beside the database, and the next start checks the whole database before it serves anybody.
+ * What the writer does about a damaged database. It rebuilds the indexes from their tables; any other damage is beyond it. Then it leaves a note beside the database, and the next start checks the whole database before it serves anybody.
  */
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { StoreOpenError } from '../../../../domain/store.ts'
 import { isDamage, SQLITE_CORRUPT } from '../database/sqlite-error.ts'
-import { salvageSmallBytes } from './salvage-small-bytes.ts'
 
 interface DamageControl {
   /** Throws `UnrepairableDamage` when the database stays damaged: nothing can be stored from then on. */
@@ -55,10 +53,7 @@ export function openDamageControl({ database, notePath, path, onRepaired }: Dama
 /** Returns why it could not be done, or null when it was. */
 function mend(database: DatabaseSync): string | null {
   try {
-    // First: no index can be made over a table that cannot be read.
-    const wasReplaced = salvageSmallBytes(database)
     rebuildIndexes(database)
-    if (wasReplaced) database.exec('VACUUM')
     return null
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
