@@ -65,10 +65,7 @@ export function addVerify(program: Command, terminal: Terminal, finish: Finish):
   const command = program
     .command('verify')
     .description('read the whole data folder, also beside a running service, and say what is damaged or missing')
-    .option(
-      '--set-aside',
-      'move damaged files to blobs/damaged and remove damaged small outputs: the same bytes, sent again, then mend them',
-    )
+    .option('--set-aside', 'move damaged files to blobs/damaged: the same bytes, sent again, then mend them')
   addSettingFlags(command, ['dataDir', 'database', 'databasePasswordFile', 'blobs', 'blobsKeysFile']).action(
     async (options: Record<string, unknown>) => {
       const { config, secrets } = loadFromCommandLine(options, terminal, { isForUpkeep: true })

@@ -4,7 +4,7 @@ import { systemClock } from '../../../lib/clock.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { openComfyEngine } from '../../adapters/engines/comfyui/comfy-engine.ts'
 import type { FleetConfig } from '../../config/blocks/fleet-config.ts'
-import { installedWeights } from '../../domain/engine/fleet/engine-weights.ts'
+import { installedWeights } from '../../domain/engine/weights/weight-files.ts'
 
 export type EngineCondition =
   | { readonly state: 'ready'; readonly id: string; readonly says: string; readonly lastError: string | null }

@@ -10,8 +10,11 @@ import { createEngineDirectory, type EngineDirectory } from '../../domain/engine
 import { ALL_ENGINES, createEngineLeases, type EngineLeases } from '../../domain/engine/directory/engine-leases.ts'
 import { createEnginePublisher } from '../../domain/engine/directory/engine-publisher.ts'
 import type { EngineWill } from '../../domain/engine/directory/engine-registry.ts'
-import { createFollowedEngines, type OtherEngine } from '../../domain/engine/directory/followed-engines.ts'
-import { createListRefresh } from '../../domain/engine/directory/list-refresh.ts'
+import {
+  createFollowedEngines,
+  createListRefresh,
+  type OtherEngine,
+} from '../../domain/engine/directory/followed-engines.ts'
 import { createFleet, type Fleet } from '../../domain/engine/fleet/fleet.ts'
 import type { FleetEngine } from '../../domain/engine/fleet/fleet-engine.ts'
 import type { RecycleLimits } from '../../domain/engine/fleet/fleet-member.ts'

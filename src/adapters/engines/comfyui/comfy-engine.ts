@@ -19,11 +19,9 @@ import {
 } from '../../../domain/engine/fleet/fleet-engine.ts'
 import type { WeightFile } from '../../../domain/engine/weights/weight-files.ts'
 import type { WeightStore } from '../../../domain/engine/weights/weight-store.ts'
-import { type ComfyBounds, DEFAULT_BOUNDS } from './comfy-bounds.ts'
-import type { ComfyEngineOptions, Equip } from './comfy-options.ts'
+import { type ComfyBounds, type ComfyEngineOptions, DEFAULT_BOUNDS, type Equip } from './comfy-bounds.ts'
 import { createRemover, type Remover } from './files/output-cleanup.ts'
 import { createStage, type Stage } from './files/stage-inputs.ts'
-import { type ChangeListeners, createChangeListeners } from './health/change-listeners.ts'
 import { createFitness, type Fitness } from './health/fitness.ts'
 import { createUnusableWarning, openServerMonitor, type ServerMonitor } from './health/server-monitor.ts'
 import { openSupervisor, type Supervisor } from './launch/supervisor.ts'
@@ -93,7 +91,7 @@ class ComfyServerEngine implements ComfyEngine {
   readonly #fitness: Fitness
   readonly #monitor: ServerMonitor
   readonly #silentClasses = new Set<string>()
-  readonly #changes: ChangeListeners = createChangeListeners()
+  readonly #listeners = new Set<() => void>()
   readonly #warnIfUnusable: () => void
   readonly #runs = new Set<Promise<void>>()
   /** Of the present and the latest runs: lines may come late. */
@@ -240,7 +238,7 @@ class ComfyServerEngine implements ComfyEngine {
 
   #onChange(): void {
     if (!this.#closing.signal.aborted) this.#warnIfUnusable()
-    this.#changes.notify()
+    for (const listener of this.#listeners) listener()
   }
 
   health(): EngineHealth {
@@ -281,12 +279,23 @@ class ComfyServerEngine implements ComfyEngine {
   }
 
   onChange(listener: () => void): () => void {
-    return this.#changes.add(listener)
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
   }
 
-  async untilReady(signal?: AbortSignal): Promise<void> {
+  untilReady(signal?: AbortSignal): Promise<void> {
     const over = AbortSignal.any([this.#closing.signal, ...(signal === undefined ? [] : [signal])])
-    await this.#changes.until(() => this.#monitor.state().state === 'ready', over)
+    return new Promise((resolve) => {
+      const look = () => {
+        if (this.#monitor.state().state !== 'ready' && !over.aborted) return
+        this.#listeners.delete(look)
+        over.removeEventListener('abort', look)
+        resolve()
+      }
+      this.#listeners.add(look)
+      over.addEventListener('abort', look)
+      look()
+    })
   }
 
   async *run(engineRun: EngineRun, { signal }: RunOptions): AsyncGenerator<EngineEvent> {

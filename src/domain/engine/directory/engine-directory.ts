@@ -10,13 +10,19 @@ import { ServiceError } from '../../errors.ts'
 import { findLacks, meets, needsOf, type PlacedLack } from '../../workflows/needs.ts'
 import { uniteCatalogs } from '../../workflows/union-catalog.ts'
 import type { EngineStatus } from '../fleet/engine-status.ts'
-import { type Availability, findAvailability } from '../fleet/engine-weights.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { EngineLog } from '../fleet/fleet-engine.ts'
 import { type DistantEngine, type EngineOffer, offerDistant } from '../fleet/lane-offers.ts'
 import { ANY_LANE, type LaneTable, NO_LANE } from '../fleet/lane-table.ts'
 import { type FindWeights, findWhereabouts, placeLacks } from '../weights/missing-weights.ts'
-import { compareWeights, type ListedWeight, type WeightFile, weightFilesOf } from '../weights/weight-files.ts'
+import {
+  type Availability,
+  compareWeights,
+  findAvailability,
+  type ListedWeight,
+  type WeightFile,
+  weightFilesOf,
+} from '../weights/weight-files.ts'
 import type { OtherEngine } from './followed-engines.ts'
 
 /** An engine of the service and the process that drives it; null: none at the moment. */

@@ -4,8 +4,7 @@ import { catalogOf } from '../../../../engine/graph/object-info.ts'
 import { systemClock } from '../../../../lib/clock.ts'
 import { silentLog } from '../../../../lib/log.ts'
 import type { DirectoryChanged } from '../../events/event-bus.ts'
-import type { OtherEngine } from './followed-engines.ts'
-import { createListRefresh } from './list-refresh.ts'
+import { createListRefresh, type OtherEngine } from './followed-engines.ts'
 
 /** Between two processes: whoever publishes hears it, too. */
 function createBus() {

@@ -5,10 +5,9 @@
 
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import { catalogOf, type ObjectInfo } from '../../../../engine/graph/object-info.ts'
-import { type WeightFile, weightFilesOf } from '../weights/weight-files.ts'
+import { installedWeights, LoadedWeights, type WeightFile, weightFilesOf } from '../weights/weight-files.ts'
 import type { EngineCounts, EngineState, EngineStatus } from './engine-status.ts'
 import { EngineSuspension, type SuspensionOptions } from './engine-suspension.ts'
-import { installedWeights, LoadedWeights } from './engine-weights.ts'
 import type { EngineTrouble, FleetEngine } from './fleet-engine.ts'
 
 /** When an engine whose process is ours is replaced by a fresh one, between jobs. null: never for this reason. */
@@ -38,7 +37,7 @@ export class FleetMember {
   readonly engine: FleetEngine
   readonly loaded: LoadedWeights
   readonly #options: MemberOptions
-  readonly #suspension: EngineSuspension
+  readonly suspension: EngineSuspension
   #operatorState: 'open' | 'cordoned' | 'draining' = 'open'
   #running = 0
   /** Runs that it has computed, and whose files are still read from it. */
@@ -58,7 +57,7 @@ export class FleetMember {
     this.engine = engine
     this.loaded = new LoadedWeights(engine.concurrency)
     this.#options = options
-    this.#suspension = new EngineSuspension(options)
+    this.suspension = new EngineSuspension(options)
     this.#incarnation = engine.health().incarnation
     this.#info = engine.objectInfo() ?? options.remembered?.info ?? null
   }
@@ -78,7 +77,7 @@ export class FleetMember {
 
   /** It broke off its latest run: jobs go to another engine first, where there is one. */
   get brokeLatestRun(): boolean {
-    return this.#suspension.brokeLatestRun
+    return this.suspension.brokeLatestRun
   }
 
   /** Counts the processes that were seen behind it. */
@@ -124,7 +123,7 @@ export class FleetMember {
     this.#incarnation = incarnation
     this.#jobsOfProcess = 0
     this.loaded.clear()
-    this.#suspension.startAnew()
+    this.suspension.startAnew()
     this.#recycling = null
   }
 
@@ -135,7 +134,7 @@ export class FleetMember {
   /** Its state for whoever drives it. */
   ownState(): EngineState {
     const { state, unfit } = this.engine.health()
-    if (this.#suspension.quarantineReason() !== null) return 'quarantined'
+    if (this.suspension.quarantineReason() !== null) return 'quarantined'
     if (state !== 'ready') return state
     if (unfit !== null || this.#options.heldReason() !== null) return 'quarantined'
     if (this.#recycling !== null) return 'starting'
@@ -154,7 +153,7 @@ export class FleetMember {
 
   /** It was in quarantine and has not succeeded since. */
   get isOnTrial(): boolean {
-    return this.#suspension.trialReason() !== null
+    return this.suspension.trialReason() !== null
   }
 
   /** The same for a moment later, when the runs that it is done with have given back their slots. */
@@ -179,7 +178,7 @@ export class FleetMember {
 
   /** How long it gets no work, after it broke off a run or because it is in quarantine; 0: it may have some now. */
   pausedMs(): number {
-    return this.#suspension.pausedMs()
+    return this.suspension.pausedMs()
   }
 
   cordon(): void {
@@ -193,7 +192,7 @@ export class FleetMember {
   /** Takes work again, whatever the reason why it was given none. */
   resume(): void {
     this.#operatorState = 'open'
-    this.#suspension.lift()
+    this.suspension.lift()
   }
 
   begin(weights: readonly string[]): void {
@@ -216,8 +215,8 @@ export class FleetMember {
   end({ isGood, isVacated, hasSucceeded }: Record<'isGood' | 'isVacated' | 'hasSucceeded', boolean>): void {
     if (isVacated) this.#leaving -= 1
     else this.#running -= 1
-    if (isGood) this.#suspension.noteGoodRun()
-    if (hasSucceeded) this.#suspension.noteSuccess()
+    if (isGood) this.suspension.noteGoodRun()
+    if (hasSucceeded) this.suspension.noteSuccess()
   }
 
   countFailure(): void {
@@ -228,31 +227,19 @@ export class FleetMember {
   lose(message: string, incarnation: number): void {
     this.#count('losses')
     this.#note(message)
-    this.#suspension.noteLoss({ isPast: incarnation !== this.#incarnation })
+    this.suspension.noteLoss({ isPast: incarnation !== this.#incarnation })
   }
 
   /** `jobId`: the run of that job is the reason, and its end elsewhere may show that it was wrong. */
   quarantine(reason: string, jobId: string | null = null): void {
     this.#note(reason)
-    this.#suspension.quarantine(reason, jobId)
-  }
-
-  acquit(jobId: string): void {
-    this.#suspension.acquit(jobId)
-  }
-
-  confirm(jobId: string): void {
-    this.#suspension.confirm(jobId)
-  }
-
-  shorten(jobId: string): void {
-    this.#suspension.shorten(jobId)
+    this.suspension.quarantine(reason, jobId)
   }
 
   /** It gets no work for a moment, and others come first. */
   pause(reason: string): void {
     this.#note(reason)
-    this.#suspension.noteFault()
+    this.suspension.noteFault()
   }
 
   /** Why its process should be replaced before the next job, or null. */
@@ -304,13 +291,13 @@ export class FleetMember {
   }
 
   #reason(): string | null {
-    const quarantine = this.#suspension.quarantineReason()
+    const quarantine = this.suspension.quarantineReason()
     if (quarantine !== null) return quarantine
     const { state, unfit } = this.engine.health()
     if (state === 'ready' && unfit !== null) return unfit
     const held = this.#options.heldReason()
     if (state === 'ready' && held !== null) return held
-    const trial = this.#suspension.trialReason()
+    const trial = this.suspension.trialReason()
     const tried = trial === null ? null : `it is tried with one job at a time: ${trial}`
     return this.#recycling ?? (this.#operatorState === 'draining' ? 'drained' : tried)
   }

@@ -121,9 +121,9 @@ class EngineFleet implements AsyncDisposable {
         isResting: (engineId) => this.#find(engineId).state() === 'quarantined',
         rest: (engineId, reason, jobId) => this.#rest(engineId, reason, jobId),
         pause: (engineId, reason) => this.#find(engineId).pause(reason),
-        acquit: (engineId, jobId) => this.#find(engineId).acquit(jobId),
-        confirm: (engineId, jobId) => this.#find(engineId).confirm(jobId),
-        shorten: (engineId, jobId) => this.#find(engineId).shorten(jobId),
+        acquit: (engineId, jobId) => this.#find(engineId).suspension.acquit(jobId),
+        confirm: (engineId, jobId) => this.#find(engineId).suspension.confirm(jobId),
+        shorten: (engineId, jobId) => this.#find(engineId).suspension.shorten(jobId),
       },
       clock,
     )

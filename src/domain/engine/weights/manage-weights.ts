@@ -7,8 +7,17 @@ import type { NewId } from '../../../../lib/ids.ts'
 import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
 import { invalidField, ServiceError } from '../../errors.ts'
 import type { EngineDirectory } from '../directory/engine-directory.ts'
-import { type FindNodes, refuseAll, refuseEngine, refuseUpload } from './launched-elsewhere.ts'
-import { createWeightCheck, mustBeAllowed, readWeightPath, type WeightCheck, type WeightRules } from './weight-rules.ts'
+import {
+  createWeightCheck,
+  type FindNodes,
+  mustBeAllowed,
+  readWeightPath,
+  refuseAll,
+  refuseEngine,
+  refuseUpload,
+  type WeightCheck,
+  type WeightRules,
+} from './weight-rules.ts'
 import type { HashAlgorithm, WeightDraft, WeightPath, WeightPlace } from './weight-store.ts'
 
 interface ManagerDeps {

@@ -7,7 +7,7 @@
 import { sleep } from '../../../../../lib/waiting/sleep.ts'
 import { EngineLostError } from '../../../../domain/engine/engine-lost-error.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
-import { silenceError, watchLiveness } from '../health/liveness-watch.ts'
+import { silenceError, watchLiveness } from '../health/fitness.ts'
 import { type ComfyApi, type FileLocation, viewPath } from '../wire/comfy-api.ts'
 import { CallError, type StreamedAnswer, toCallError } from '../wire/comfy-http.ts'
 

@@ -1,7 +1,7 @@
 import { hash, randomUUID } from 'node:crypto'
 import type { JsonObject } from '../../../../../lib/json/lossless-json.ts'
 import type { EngineRun } from '../../../../domain/engine/engine-port.ts'
-import type { ComfyEngineOptions } from '../comfy-options.ts'
+import type { ComfyEngineOptions } from '../comfy-bounds.ts'
 
 interface PromptKey extends Pick<EngineRun, 'jobId' | 'attempt' | 'claimId'> {
   /** Counts the submits of one attempt. */
