@@ -20,6 +20,7 @@ const CHARGE = 'src/domain/jobs/end/charge.ts'
 const KEY = 'src/domain/idempotency/idempotency-key.ts'
 const SIGNED_URL = 'src/domain/assets/signed-url.ts'
 const STORES = 'src/adapters/store'
+const CLAIM = 'src/adapters/store/sqlite/operations/jobs/claim-job.ts'
 
 const ends = ['src/domain/jobs/end/end-of-run.test.ts']
 const jobStore = ['test/adapters/store/sqlite/job-store.test.ts']
@@ -44,7 +45,7 @@ export const MUTATIONS: readonly Mutation[] = [
     in: TRANSITIONS,
     find: "running: ['succeeded', 'failed',",
     replace: "running: ['failed',",
-    tests: ends,
+    tests: moves,
   },
   {
     area: 'moves of a job',
@@ -52,7 +53,7 @@ export const MUTATIONS: readonly Mutation[] = [
     in: TRANSITIONS,
     find: "canceling: ['canceled', 'succeeded',",
     replace: "canceling: ['canceled',",
-    tests: ends,
+    tests: moves,
   },
   {
     area: 'moves of a job',
@@ -76,7 +77,7 @@ export const MUTATIONS: readonly Mutation[] = [
     in: TRANSITIONS,
     find: "return status === 'running' || status === 'canceling'",
     replace: "return status === 'running'",
-    tests: ends,
+    tests: moves,
   },
   {
     area: 'moves of a job',
@@ -122,16 +123,16 @@ export const MUTATIONS: readonly Mutation[] = [
     area: 'moves of a job',
     fault: 'a run that finished before the interrupt took hold is thrown away',
     in: END_OF_RUN,
-    find: "if (outcome?.kind === 'succeeded') {",
-    replace: "if (outcome?.kind === 'succeeded' && stop === null) {",
+    find: "if (outcome?.kind === 'succeeded')",
+    replace: "if (outcome?.kind === 'succeeded' && stop === null)",
     tests: ends,
   },
   {
     area: 'moves of a job',
-    fault: 'a running job that nobody cancelled may end as canceled',
+    fault: 'a job that was cancelled ends as failed',
     in: END_OF_RUN,
-    find: "status: 'canceled', from: ['canceling']",
-    replace: "status: 'canceled', from: ['running', 'canceling']",
+    find: "status: 'canceled'",
+    replace: "status: 'failed'",
     tests: ends,
   },
 
@@ -235,17 +236,17 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     area: 'claims',
     fault: 'a worker takes jobs of another pool',
-    in: STORES,
-    find: 'account_id = account.id AND pool = ?1 AND expires_at > ?5',
-    replace: "account_id = account.id AND ?1 <> '' AND expires_at > ?5",
+    in: CLAIM,
+    find: 'account_id = account.id AND pool = ',
+    replace: "account_id = account.id AND '' <> ",
     tests: jobStore,
   },
   {
     area: 'claims',
     fault: 'a job whose time is over is run',
-    in: STORES,
-    find: 'account_id = account.id AND pool = ?1 AND expires_at > ?5',
-    replace: 'account_id = account.id AND pool = ?1 AND ?5 > 0',
+    in: CLAIM,
+    find: ' AND expires_at > ',
+    replace: ' AND 1e18 > ',
     tests: jobStore,
   },
   {
@@ -292,7 +293,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     area: 'leases',
     fault: 'a look for lapsed leases takes every job from its worker',
-    in: 'src/domain/jobs/sweeps/recover-jobs.ts',
+    in: 'src/domain/jobs/sweeps',
     find: 'lapsedBefore: releaseAll ? END_OF_TIME : now',
     replace: 'lapsedBefore: END_OF_TIME',
     tests: takenBack,
@@ -317,16 +318,16 @@ export const MUTATIONS: readonly Mutation[] = [
     area: 'leases',
     fault: 'a job whose workers die is tried once more than allowed',
     in: STORES,
-    find: "if (from === 'running' && attempt < maxAttempts)",
-    replace: "if (from === 'running' && attempt <= maxAttempts)",
+    find: 'maxAttempts)',
+    replace: 'maxAttempts + 1)',
     tests: jobStore,
   },
   {
     area: 'leases',
     fault: 'a job that was given back has spent its attempt',
     in: STORES,
-    find: 'attempt = attempt - ?2',
-    replace: 'attempt = attempt - 0 * ?2',
+    find: 'attempt = attempt - ',
+    replace: 'attempt = attempt - 0 * ',
     tests: jobStore,
   },
 
@@ -374,8 +375,8 @@ export const MUTATIONS: readonly Mutation[] = [
     area: 'idempotency',
     fault: 'a key answers another request with the result of the first',
     in: STORES,
-    find: "if (usedFor !== fingerprint) return { use: 'other_request' }",
-    replace: '',
+    find: " !== fingerprint) return { use: 'other_request' }",
+    replace: " === null) return { use: 'other_request' }",
     tests: calls,
   },
 
@@ -414,7 +415,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     area: 'signatures',
     fault: 'the former secret of a webhook signs for ever',
-    in: 'src/domain/webhooks/job-hooks.ts',
+    in: 'src/domain/webhooks',
     find: ' && previousUntil > now',
     replace: '',
     tests: webhooks,
@@ -422,7 +423,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     area: 'signatures',
     fault: 'a token of a run never expires',
-    in: 'src/domain/models/partner/signed-claims.ts',
+    in: 'src/domain/models/partner',
     find: "return clock.now().getTime() < claims['exp'] ? claims : null",
     replace: 'return claims',
     tests: tokens,
@@ -430,7 +431,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     area: 'signatures',
     fault: 'what was signed for one purpose counts for another',
-    in: 'src/domain/models/partner/signed-claims.ts',
+    in: 'src/domain/models/partner',
     find: '`atelier ${purpose}\\n${id}\\n${body}`',
     replace: '`atelier\\n${id}\\n${body}`',
     tests: tokens,
@@ -438,7 +439,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     area: 'signatures',
     fault: 'a worker makes bytes of another lease an output of its job',
-    in: 'src/domain/workers/output-receipts.ts',
+    in: 'src/domain/workers',
     find: '`${leaseId}\\n${hash}\\n${sizeBytes}`',
     replace: '`${hash}\\n${sizeBytes}`',
     tests: receipts,

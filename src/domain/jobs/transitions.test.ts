@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { canMove, isHeld, isTerminal, JOB_STATUSES, type JobStatus, statesBeforeEnd } from './transitions.ts'
+import { canMove, isHeld, isTerminal, JOB_STATUSES, type JobStatus } from './transitions.ts'
+
+const before = (to: JobStatus) => JOB_STATUSES.filter((from) => canMove(from, to)).toSorted()
 
 const ENDS: readonly JobStatus[] = ['succeeded', 'failed', 'canceled', 'expired']
 
@@ -14,17 +16,17 @@ test('a job that waits is canceled at once, one that runs only by its worker', (
   assert.equal(canMove('queued', 'canceling'), false)
   assert.equal(canMove('running', 'canceling'), true)
   assert.equal(canMove('running', 'canceled'), false)
-  assert.deepEqual(statesBeforeEnd('canceled'), ['canceling'])
+  assert.deepEqual(before('canceled'), ['canceling', 'queued'])
 })
 
-test('a run may end well also after its cancel, and never goes back to the queue then', () => {
+test('a run may end well or fail, also after its cancel, and never goes back to the queue then', () => {
+  for (const end of ['succeeded', 'failed'] as const) assert.equal(canMove('running', end), true, end)
   for (const end of ['succeeded', 'failed', 'canceled'] as const) assert.equal(canMove('canceling', end), true, end)
   assert.equal(canMove('canceling', 'queued'), false)
   assert.equal(canMove('canceling', 'running'), false)
 })
 
 test('whatever has not ended may expire, and only a lost or returned run waits again', () => {
-  const before = (to: JobStatus) => JOB_STATUSES.filter((from) => canMove(from, to)).toSorted()
   assert.deepEqual(before('expired'), ['canceling', 'queued', 'running'])
   assert.deepEqual(before('queued'), ['running'])
   assert.deepEqual(before('running'), ['queued'])
