@@ -11,7 +11,7 @@ interface ModuleGraph {
 
 /** By what loads them, in the order of a start. A module is named after all that load it. */
 const LOADERS: readonly (readonly [string, readonly string[]])[] = [
-  ['command', ['src/cli/main.ts', 'src/cli/serve/serve.ts', 'src/compose/storage/begin-store.ts']],
+  ['command', ['src/cli/main.ts', 'src/cli/serve/serve.ts', 'src/compose/storage/open-store.ts']],
   [
     'service',
     [
