@@ -1,4 +1,4 @@
-/** Reads the events of a run without a service: gives the same progress, outputs and end as a job with the same graph. */
+/** Conversions and runs without a service. A run gives the same progress, outputs and end as a job with the same graph. */
 import type { Graph } from '../../engine/graph/graph.ts'
 import type { NodeCatalog } from '../../engine/graph/node-catalog.ts'
 import type { EngineEvent } from '../../engine/graph/run-event.ts'

@@ -1,4 +1,4 @@
-/** Model calls as Prometheus metrics. Labels are providers and models of the catalogue, which bounds their number. */
+/** Model calls, exchanges with providers and webhooks as Prometheus metrics. Labels are providers and models of the catalogue, which bounds their number. */
 import { Counter, Histogram, type Registry } from 'prom-client'
 import { MICROS_PER_USD } from '../../../lib/text/usd.ts'
 import type { ObserveExchange } from '../../adapters/providers/declarative/provider-context.ts'

@@ -1,4 +1,4 @@
-/** What `atelier doctor` learns of a bucket: whether everything that the service does with it works, by doing each of it once. */
+/** What `atelier doctor` learns of a database and of a bucket: whether everything that the service does with it works, by doing each of it once. */
 import { randomUUID } from 'node:crypto'
 import { silentLog } from '../../../lib/log.ts'
 import { sendOnce } from '../../../lib/outbound/outbound-client.ts'

@@ -1,4 +1,4 @@
-/** The one HTML page of the console, and the policy under which a browser runs it: our own files, nothing inline, no markup from text. */
+/** The one HTML page of the console with its files and refusals, and the policy under which a browser runs it: our own files, nothing inline, no markup from text. */
 import { readFileSync, statSync } from 'node:fs'
 import type { Log } from '../../../lib/log.ts'
 import { uptimeMs } from '../../../lib/waiting/uptime.ts'

@@ -1,4 +1,4 @@
-/** What the error answers of all surfaces share: what is logged, what a caller learns of a defect, and `Retry-After`. */
+/** What the error answers of all surfaces share: what is logged, what a caller learns of a defect, the usual statuses and headers. */
 import type { Log } from '../../../lib/log.ts'
 import { type Refusal, ServiceError } from '../../domain/errors.ts'
 import type { RouterRefusal } from '../../domain/models/router-error.ts'

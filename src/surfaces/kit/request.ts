@@ -1,4 +1,4 @@
-/** Reading the target of a request: its path and its query, leniently or strictly. */
+/** Reading the target of a request (its path and its query, leniently or strictly), what it is known by, and a JSON answer to it. */
 
 import type { IncomingMessage } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'

@@ -1,4 +1,4 @@
-/** The API keys of an account. The text of a key is shown only in the answer that made it. */
+/** The keys of accounts and of joined workers. The text of a key is shown only in the answer that made it. */
 import type { FastifyInstance } from 'fastify'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import type { ApiKey, StoredKey } from '../../../domain/accounts/keys/api-key.ts'

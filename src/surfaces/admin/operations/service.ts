@@ -1,4 +1,4 @@
-/** The service as a whole: its contract, what it does at the moment, and what was changed through this API. */
+/** The service as a whole: its contract, what it does at the moment, its processes, its usage, and what was changed through this API. */
 import type { FastifyInstance } from 'fastify'
 import type { Accounts } from '../../../domain/accounts/accounts.ts'
 import type { AuditStore } from '../../../domain/accounts/audit.ts'

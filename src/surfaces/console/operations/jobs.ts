@@ -1,4 +1,4 @@
-/** Lists of jobs in short. */
+/** Jobs in short, as they change; what is done to many of them; their outputs in one archive. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { isUuid } from '../../../../lib/ids.ts'
 import { isJsonObject, type JsonObject, type JsonValue, parseLosslessJson } from '../../../../lib/json/lossless-json.ts'

@@ -1,4 +1,4 @@
-/** What can be asked of one asset. */
+/** Assets: uploaded, made from bytes that are there, read and removed. */
 
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyRequest } from 'fastify'

@@ -1,4 +1,4 @@
-/** Accepts many workflows. 201 means that all jobs which it names are durably recorded and queued. */
+/** Many workflows in one request, and what can be asked of them together. 201 means that all jobs which it names are durably recorded and queued. */
 import { createHash } from 'node:crypto'
 import type { FastifyInstance } from 'fastify'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'

@@ -1,4 +1,4 @@
-/** Accepts a workflow. 201 means that the job is durably recorded and queued. */
+/** Accepts a workflow, or says what would happen to it. 201 means that the job is durably recorded and queued. */
 import type { FastifyInstance } from 'fastify'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { writeUsd } from '../../../../lib/text/usd.ts'

@@ -1,4 +1,4 @@
-/** The weights of all engines, a page at a time. Answered from what this process knows; no engine is asked. */
+/** The weights of all engines, a page at a time, answered from what this process knows; and, for the operator, their uploads. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { AuditEntry } from '../../../domain/accounts/audit.ts'
 import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'

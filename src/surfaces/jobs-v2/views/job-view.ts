@@ -1,4 +1,4 @@
-/** A job in the words of the wire: every required key present, dates as UTC text with milliseconds. Pure. */
+/** Jobs, assets and their links in the words of the wire: every required key present, dates as UTC text with milliseconds. Pure. */
 
 import type { Clock } from '../../../../lib/clock.ts'
 import { finishNow, type Work } from '../../../../lib/waiting/turns.ts'

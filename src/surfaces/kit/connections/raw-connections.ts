@@ -1,4 +1,7 @@
-/** Answers that are written without the framework: on a response object, or on nothing but a socket. */
+/**
+ * Connections below the framework: answers on a response object or on nothing but a socket, WebSockets, peers that ended their side,
+ * calls that take long, and the end of the listener.
+ */
 import { randomUUID } from 'node:crypto'
 import { type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'

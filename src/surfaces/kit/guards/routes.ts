@@ -1,7 +1,7 @@
 /**
  * What a caller must have for a route. Every route declares it where it is registered, with `needs`; a surface says once, with
  * `createRouteGuard`, how it finds out who asks. A server with a route that declares nothing, or that declares a right which nobody would
- * check, does not start.
+ * check, does not start. Behind that the gate as hooks of the framework, and which methods a path has.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { type Caller, isScope, mustHaveScope, type Scope } from '../../../domain/accounts/caller.ts'

@@ -1,4 +1,4 @@
-/** The account's queue: what runs and what waits, taken out by id or emptied, and the run that is stopped. */
+/** The account's queue: what runs and what waits, taken out by id or emptied, the run that is stopped, and the history. */
 import { mapSteps, type Work } from '../../../../lib/waiting/turns.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { CancelJob } from '../../../domain/jobs/end/cancel-job.ts'

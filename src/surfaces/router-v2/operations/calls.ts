@@ -1,4 +1,4 @@
-/** Calls that are answered at once: running a model, and asking what that would cost. */
+/** Calls of models: answered at once, queued, and what one would cost. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { writeUsd } from '../../../../lib/text/usd.ts'
 import type { BlobStore } from '../../../domain/assets/blob-store.ts'
