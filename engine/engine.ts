@@ -3,13 +3,18 @@
  * iterator, and an abort becomes one word of shared memory. When the engine thread is lost, the run that it was working on
  * fails, the others throw (they may be run again), and a new thread takes its place.
  */
-import { availableParallelism, totalmem } from 'node:os'
+
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { availableParallelism, cpus, totalmem } from 'node:os'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { type Clock, systemClock } from '../lib/clock.ts'
+import { describeSharp } from '../lib/files/load-sharp.ts'
 import type { JsonValue } from '../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../lib/json/write-json-steps.ts'
 import { type Log, silentLog } from '../lib/log.ts'
 import { createTurns, type Turns } from '../lib/waiting/turns.ts'
-import { readEngineBuild } from './build.ts'
 import { CheckedGraph, checkGraph, type GraphSource, type ReadyGraph } from './check-graph.ts'
 import { type CustomNodes, NO_CUSTOM_NODES } from './custom/custom-nodes.ts'
 import { describeModules } from './custom/describe-modules.ts'
@@ -22,6 +27,44 @@ import { openEngineThread, type ReserveOutputNumbers } from './threads/engine-th
 import { loadNodes } from './threads/load-nodes.ts'
 import type { RunModel } from './threads/model-line.ts'
 import type { ValueLimits } from './values/value-weight.ts'
+
+// A name for everything that the bytes of a result depend on beside the graph and its files: the code of the engine, the libraries
+// that it calls, and the processor. Two engines with the same name give the same bytes; with another name they may not.
+
+const home = path.dirname(fileURLToPath(new URL('.', import.meta.url)))
+const SOURCES = ['engine', 'lib']
+const IS_CODE = /\.[jt]s$/
+const IS_NO_PART = /(?:^|[/\\])test[/\\]|\.test\.[jt]s$|\.d\.ts$/
+
+/** A digest of the code, put in by the build of the program (scripts/bundle-program.ts): a start would read 350 files for it. */
+declare const ENGINE_CODE: string | undefined
+
+async function readEngineBuild(): Promise<string> {
+  const { node, v8, zlib } = process.versions
+  const surroundings = { node, v8, zlib, sharp: describeSharp(), cpu: cpus()[0]?.model ?? '', arch: process.arch }
+  const code = typeof ENGINE_CODE === 'string' ? ENGINE_CODE : await digestEngineCode()
+  return createHash('sha256').update(JSON.stringify(surroundings)).update(code).digest('base64url')
+}
+
+async function digestEngineCode(): Promise<string> {
+  const hash = createHash('sha256')
+  for (const file of await findSources()) {
+    const bytes = await readFile(path.join(home, file))
+    hash.update(`\0${file}\0${bytes.length}\0`).update(bytes)
+  }
+  return hash.digest('base64url')
+}
+
+async function findSources(): Promise<string[]> {
+  const found = await Promise.all(
+    SOURCES.map(async (folder) =>
+      (await readdir(path.join(home, folder), { recursive: true }))
+        .filter((name) => IS_CODE.test(name) && !IS_NO_PART.test(name))
+        .map((name) => path.join(folder, name)),
+    ),
+  )
+  return found.flat().sort()
+}
 
 export interface CustomNodeOptions {
   /** Absolute paths; every module directly inside is loaded. */

@@ -4,7 +4,7 @@
  * band makes no difference to the result. Helpers are started at the first large work and end with their compute thread.
  */
 import { Worker } from 'node:worker_threads'
-import { toHeapLimits } from '../../lib/threads/thread-heap.ts'
+import { toHeapLimits } from '../../lib/threads/garbage.ts'
 import { NodeError } from '../node/node-error.ts'
 import { openRows, type RowJob } from '../tensor/rows/row-jobs.ts'
 import type { ShareRows } from '../tensor/tensor.ts'

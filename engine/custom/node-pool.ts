@@ -3,7 +3,7 @@
  * can only hold up other custom nodes. A call that takes too long, uses too much memory or ignores a cancel loses its thread.
  */
 import { MessageChannel, Worker } from 'node:worker_threads'
-import { toHeapLimits } from '../../lib/threads/thread-heap.ts'
+import { toHeapLimits } from '../../lib/threads/garbage.ts'
 import type { MemoryLine } from '../threads/protocol.ts'
 import { createThreadPool, type OpenedThread, type ThreadKind, type ThreadPool } from '../threads/thread-pool.ts'
 import { type Recognise, toWireRecord } from '../values/wire-value.ts'

@@ -10,7 +10,7 @@ import type { Graph } from './graph.ts'
 import { type DeclaredInput, type NodeSpec, readNodeSpec } from './input-specs.ts'
 import type { NodeCatalog } from './node-catalog.ts'
 import type { CheckInput } from './validate/check-node.ts'
-import { unwrapConstant } from './validate/convert-constant.ts'
+import { unwrapConstant } from './validate/constant-rules.ts'
 
 interface FileInput {
   readonly path: string

@@ -2,7 +2,7 @@
 import { type JsonObject, type JsonValue, NumberText, stringifyLosslessJson } from '../../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../../lib/json/write-json-steps.ts'
 import { finishNow, type Work } from '../../lib/waiting/turns.ts'
-import type { Graph, GraphNode } from './graph.ts'
+import { type Graph, type GraphNode, isLink } from './graph.ts'
 
 // How many values are written in one call, and about how many between two steps.
 const SMALL_VALUES = 500
@@ -62,4 +62,19 @@ function holdsRareNumber(value: JsonValue): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (Array.isArray(value)) return value.some(holdsRareNumber)
   return value instanceof NumberText || Object.values(value).some(holdsRareNumber)
+}
+
+// The part of a graph that some of its output nodes need. Pure.
+
+export function pruneGraph(graph: Graph, outputs: readonly string[]): Graph {
+  const kept = new Set<string>()
+  const waiting = [...outputs]
+  for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
+    const node = graph.get(id)
+    if (node === undefined || kept.has(id)) continue
+    kept.add(id)
+    for (const value of Object.values(node.inputs)) if (isLink(value)) waiting.push(value[0])
+  }
+  // Kept in the order of the document, which partly decides what runs first.
+  return new Map([...graph].filter(([id]): boolean => kept.has(id)) as [string, GraphNode][])
 }

@@ -4,7 +4,7 @@
  */
 
 import type { JsonObject, JsonValue } from '../../lib/json/lossless-json.ts'
-import type { ModelAnswer, ModelCall } from '../graph/model-call.ts'
+import type { ModelAnswer, ModelCall } from '../graph/model-nodes.ts'
 import type { ShareRows, Tensor } from '../tensor/tensor.ts'
 import type { Blocker, Value } from '../values/value.ts'
 

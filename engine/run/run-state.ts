@@ -1,7 +1,7 @@
 /** What all parts of one run share. Made once per run by run-graph.ts; nothing in it outlives the run. */
 import { NumberText } from '../../lib/json/lossless-json.ts'
 import type { Graph } from '../graph/graph.ts'
-import type { ModelAnswer, ModelCall } from '../graph/model-call.ts'
+import type { ModelAnswer, ModelCall } from '../graph/model-nodes.ts'
 import type { EngineFailure } from '../graph/run-event.ts'
 import type { NodeTable } from '../node/define-node.ts'
 import type { CallHost } from '../node/node-call.ts'

@@ -3,7 +3,7 @@
  * every thread is held by a long call, further ones are opened for a while, so that short calls of others go on.
  */
 import { Worker } from 'node:worker_threads'
-import { toHeapLimits } from '../../lib/threads/thread-heap.ts'
+import { toHeapLimits } from '../../lib/threads/garbage.ts'
 import { createCorePlaces, freeAllPlaces, showBusy } from '../bands/band-board.ts'
 import { type Recognise, toWireRecord } from '../values/wire-value.ts'
 import type { ComputeThreadData } from './protocol.ts'

@@ -5,7 +5,7 @@
  */
 import { rmSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
-import { toHeapLimits } from '../../lib/threads/thread-heap.ts'
+import { toHeapLimits } from '../../lib/threads/garbage.ts'
 import {
   type CancelFlag,
   type EngineProcessData,

@@ -2,11 +2,12 @@
  * The entry of the engine thread: hosts every run's scheduler, the cache and the memory ledger, and executes cheap nodes.
  * It never blocks for long, so compute threads can wait for its answers. One thread for all runs keeps the cache single.
  */
+import { randomInt } from 'node:crypto'
 import { parentPort, workerData } from 'node:worker_threads'
+import { BoundedMap } from '../../lib/bounded-map.ts'
 import { loadSharp } from '../../lib/files/load-sharp.ts'
 import { parseLosslessJson } from '../../lib/json/lossless-json.ts'
-import { collectGarbage } from '../../lib/threads/garbage.ts'
-import { createIdleCollection, IDLE_CHECK_MS } from '../../lib/threads/idle-collection.ts'
+import { collectGarbage, createIdleCollection, IDLE_CHECK_MS } from '../../lib/threads/garbage.ts'
 import { createNodePool } from '../custom/node-pool.ts'
 import { readGraph } from '../graph/read-graph.ts'
 import { NodeError } from '../node/node-error.ts'
@@ -18,7 +19,6 @@ import { createMemoryLedger } from '../tensor/memory-ledger.ts'
 import { createValueBudget } from '../values/value-weight.ts'
 import { createComputePool } from './compute-pool.ts'
 import { createAside } from './files-aside.ts'
-import { createInstances, randomLetters } from './instances.ts'
 import { loadNodes } from './load-nodes.ts'
 import { createModelLine } from './model-line.ts'
 import { createOutboxes, type Outbox } from './outbox.ts'
@@ -30,6 +30,43 @@ import {
   type RunMessage,
   type ToEngine,
 } from './protocol.ts'
+
+// What a node keeps between the runs of one owner: five letters, and the last number of its preview names. Both live in
+// memory only, like the previews they name, and the least recently used go first.
+
+// ComfyUI's own alphabet: it has `p` twice and no `w`.
+const ALPHABET = 'abcdefghijklmnopqrstupvxyz'
+const LETTER_COUNT = 5
+const MAX_INSTANCES = 10_000
+
+interface Instances {
+  letters(owner: string, nodeId: string, classType: string): string
+  /** The first of `count` consecutive numbers for temporary files of this name. */
+  reserveTempNumbers(owner: string, name: string, count: number): number
+}
+
+function randomLetters(): string {
+  return Array.from({ length: LETTER_COUNT }, () => ALPHABET[randomInt(ALPHABET.length)]).join('')
+}
+
+function createInstances(newLetters: () => string): Instances {
+  const lettersByNode = new BoundedMap<string, string>(MAX_INSTANCES)
+  const lastNumbers = new BoundedMap<string, number>(MAX_INSTANCES)
+  return {
+    letters(owner, nodeId, classType) {
+      const key = JSON.stringify([owner, nodeId, classType])
+      const letters = lettersByNode.get(key) ?? newLetters()
+      lettersByNode.set(key, letters)
+      return letters
+    },
+    reserveTempNumbers(owner, name, count) {
+      const key = JSON.stringify([owner, name])
+      const last = lastNumbers.get(key) ?? 0
+      lastNumbers.set(key, last + count)
+      return last + 1
+    },
+  }
+}
 
 // Of the memory limit, what results may occupy that nobody reads at the moment.
 const CACHE_SHARE = 0.5

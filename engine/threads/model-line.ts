@@ -2,7 +2,7 @@
 
 import { parseLosslessJson, stringifyLosslessJson } from '../../lib/json/lossless-json.ts'
 import type { Log } from '../../lib/log.ts'
-import type { ModelAnswer, ModelCall } from '../graph/model-call.ts'
+import type { ModelAnswer, ModelCall } from '../graph/model-nodes.ts'
 import { NodeError } from '../node/node-error.ts'
 
 /** JSON travels as text, because cloning would turn `1.0` into `1`. */

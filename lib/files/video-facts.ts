@@ -2,8 +2,7 @@
  * What an MP4 or MOV says about its picture: size, length, frames. Only the tables of the movie are read, wherever in the file they lie,
  * and never the pictures. Other containers, and files that contradict themselves, give null.
  */
-import { BoundedReader, memorySource, TooMuchMetadataError } from './embedded/byte-source.ts'
-import { type Box, boxes, findBox, HEAD_BYTES } from './embedded/mp4-boxes.ts'
+import { BoundedReader, type Box, boxes, findBox, HEAD_BYTES, memorySource, TooMuchMetadataError } from './mp4-boxes.ts'
 
 interface VideoFacts {
   readonly width: number

@@ -3,7 +3,6 @@
  * the number of values far more than on the bytes, and later code processes whole objects at once: so depth, values, members of
  * one object and digits are all bounded. The bytes must be valid UTF-8. Throws SyntaxError, JsonLimitError or JsonRepeatError.
  */
-
 import type { Work } from '../waiting/turns.ts'
 import {
   BACKSLASH,
@@ -11,11 +10,12 @@ import {
   CLOSING_BRACKET,
   COLON,
   COMMA,
+  type NumberReader,
   OPENING_BRACE,
   OPENING_BRACKET,
   QUOTE,
-} from './json-characters.ts'
-import type { NumberReader, Read } from './read-json.ts'
+  type Read,
+} from './read-json.ts'
 
 export interface JsonLimits {
   readonly maxDepth: number

@@ -3,16 +3,15 @@
  * times slower, and the text is untrusted. Returns null when the text is not JSON; the caller then uses `JSON.parse` for the error
  * message. Throws RangeError when the nesting is deeper than the stack.
  */
-import {
-  BACKSLASH,
-  CLOSING_BRACE,
-  CLOSING_BRACKET,
-  COLON,
-  COMMA,
-  OPENING_BRACE,
-  OPENING_BRACKET,
-  QUOTE,
-} from './json-characters.ts'
+/** The characters that structure JSON text; as bytes of UTF-8 they have the same codes. */
+export const QUOTE = 0x22
+export const BACKSLASH = 0x5c
+export const COMMA = 0x2c
+export const COLON = 0x3a
+export const OPENING_BRACKET = 0x5b
+export const CLOSING_BRACKET = 0x5d
+export const OPENING_BRACE = 0x7b
+export const CLOSING_BRACE = 0x7d
 
 export type NumberReader<T> = (source: string) => T
 

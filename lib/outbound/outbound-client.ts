@@ -2,6 +2,9 @@
  * The client for all outgoing HTTP: keeps connections open, and bounds every phase of a request (see exchange.ts). It follows no
  * redirects: callers get them as answers and decide themselves.
  */
+
+import { createRequire } from 'node:module'
+import type * as undici from 'undici'
 import type { Agent, buildConnector } from 'undici'
 import { toTraceHeaders } from '../tracing/trace-context.ts'
 import { inSpan, type Tracer } from '../tracing/tracer.ts'
@@ -12,7 +15,17 @@ import {
   exchange,
   type TotalLimits,
 } from './exchange.ts'
-import { loadUndici } from './load-undici.ts'
+
+// The HTTP client, loaded with the first request that leaves: it takes a good part of a tenth of a second, which a start and a
+// service that calls nobody can do without.
+
+const require = createRequire(import.meta.url)
+let loaded: typeof undici | null = null
+
+export function loadUndici(): typeof undici {
+  loaded ??= require('undici') as typeof undici
+  return loaded
+}
 
 // A server or proxy may close an idle connection at any moment; after a short idle time that is unlikely.
 const KEEP_ALIVE_MS = 4_000

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createIdleCollection, type HeapRuntime } from './idle-collection.ts'
+import { createIdleCollection, type HeapRuntime } from './garbage.ts'
 
 const MIB = 1024 * 1024
 

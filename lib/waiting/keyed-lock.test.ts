@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createKeyedLock } from './keyed-lock.ts'
+import { createKeyedLock } from './semaphore.ts'
 
 test('work under one key runs in sequence, in the order of the calls; other keys do not wait', async () => {
   const locks = createKeyedLock()

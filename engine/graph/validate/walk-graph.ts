@@ -3,12 +3,38 @@
  * one memo. The path is kept in an array instead of on the call stack, because a chain may be thousands of nodes long. An
  * exception is recorded on the node that raised it, with the message of the node that consumes it, as in ComfyUI.
  */
+
 import { PythonError } from '../../../lib/python/numbers.ts'
 import type { Work } from '../../../lib/waiting/turns.ts'
 import type { Graph, GraphNode } from '../graph.ts'
 import { advance, type CheckContext, type ClassRules, type NodeFrame, openFrame } from './check-node.ts'
-import { cycleErrors } from './cycle-errors.ts'
 import type { NodeError } from './validation-result.ts'
+
+// Reports a cycle on every node in it, with the path around it from the node where it was entered.
+
+interface CycleMember {
+  readonly id: string
+  readonly node: GraphNode
+}
+
+// Each member's error holds the path, so without a bound the answer would grow with the square of the length.
+const MAX_SHOWN = 50
+
+/** The members in the order of the walk; returns the error for one of them. */
+function cycleErrors(members: readonly CycleMember[]): (nodeId: string) => NodeError {
+  const isLong = members.length > MAX_SHOWN
+  const shown = isLong ? members.slice(0, MAX_SHOWN) : members
+  const names = shown.map(({ id, node }) => `${id} (${node.classType})`)
+  const gap = isLong ? [`... ${members.length - MAX_SHOWN} more ...`] : []
+  const details = [...names, ...gap, names[0]].join(' -> ')
+  const cycleNodes = shown.map(({ id }) => id)
+  return (nodeId) => ({
+    type: 'dependency_cycle',
+    message: 'Dependency cycle detected',
+    details,
+    extra_info: { node_id: nodeId, cycle_nodes: cycleNodes },
+  })
+}
 
 interface Verdict {
   readonly isValid: boolean

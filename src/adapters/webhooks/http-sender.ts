@@ -4,13 +4,14 @@
  */
 import { isIP } from 'node:net'
 import { ExchangeError } from '../../../lib/outbound/exchange.ts'
-import { createGuardedConnector, unwrapBlocked } from '../../../lib/outbound/guarded-connector.ts'
 import {
   BlockedAddressError,
+  createGuardedConnector,
   mustBeOpen,
   type Network,
   privateNetwork,
   toLiteral,
+  unwrapBlocked,
 } from '../../../lib/outbound/network.ts'
 import { type OutboundClient, openOutboundClient } from '../../../lib/outbound/outbound-client.ts'
 import { signMessage } from '../../../lib/standard-webhooks.ts'

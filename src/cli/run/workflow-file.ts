@@ -1,7 +1,7 @@
 /** Reads a workflow file: JSON in either format, or a picture, sound or model that carries a workflow. Of media only the metadata is read. */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs'
 import path from 'node:path'
-import type { ByteSource } from '../../../lib/files/embedded/byte-source.ts'
+import type { ByteSource } from '../../../lib/files/mp4-boxes.ts'
 import { isJsonObject, type JsonObject, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { readCarriedTexts } from '../../compose/local-run.ts'
 import { CommandError, EXIT, toPrintable } from '../terminal.ts'

@@ -1,7 +1,7 @@
 /** Named deployments: their addresses, their workers, and the hook that is called when workers are needed or idle. */
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
-import { createKeyedLock } from '../../../lib/waiting/keyed-lock.ts'
+import { createKeyedLock } from '../../../lib/waiting/semaphore.ts'
 import { createCommandHook } from '../../adapters/hooks/pool-event-hooks.ts'
 import type { DeploymentsConfig } from '../../config/blocks/deployments-config.ts'
 import { DEFAULT_POOL, type Deployment } from '../../domain/deployments/deployment.ts'

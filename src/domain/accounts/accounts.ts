@@ -5,7 +5,7 @@
  */
 
 import type { Clock } from '../../../lib/clock.ts'
-import { hasAtMost } from '../../../lib/text/characters.ts'
+import { hasAtMost } from '../../../lib/text/cut-text.ts'
 import { FollowedList } from '../../../lib/waiting/followed-list.ts'
 import { invalidField, ServiceError } from '../errors.ts'
 import {

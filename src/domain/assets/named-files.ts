@@ -6,7 +6,7 @@
  */
 import type { Readable } from 'node:stream'
 import type { Clock } from '../../../lib/clock.ts'
-import { createKeyedLock } from '../../../lib/waiting/keyed-lock.ts'
+import { createKeyedLock } from '../../../lib/waiting/semaphore.ts'
 import { ServiceError } from '../errors.ts'
 import type { Asset } from './asset.ts'
 import type { AssetStore } from './asset-store.ts'

@@ -2,9 +2,7 @@
  * How a node of an engine calls a partner's model: through a plain function that the composition root hands in. Prices, rights and
  * what a model is are known behind it; an engine only passes the request on and the answer back.
  */
-
-import type { ModelAnswer, ModelCall } from '../../../engine/graph/model-call.ts'
-import type { ModelNode } from '../../../engine/graph/model-nodes.ts'
+import type { ModelAnswer, ModelCall, ModelNode } from '../../../engine/graph/model-nodes.ts'
 
 export interface ModelRequest extends ModelCall {
   readonly accountId: string

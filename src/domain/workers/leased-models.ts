@@ -5,10 +5,8 @@
  * that is given a list whose length only the run knows may call a thousand times.
  */
 import { hash } from 'node:crypto'
-import { createCallCounts } from '../../../engine/graph/call-counts.ts'
 import { type Graph, isLink } from '../../../engine/graph/graph.ts'
-import type { ModelAnswer } from '../../../engine/graph/model-call.ts'
-import { findModelNodes } from '../../../engine/graph/model-nodes.ts'
+import { createCallCounts, findModelNodes, type ModelAnswer } from '../../../engine/graph/model-nodes.ts'
 import { BoundedMap } from '../../../lib/bounded-map.ts'
 import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import type { Turns } from '../../../lib/waiting/turns.ts'

@@ -6,7 +6,7 @@
 import { hash as hashOf } from 'node:crypto'
 import { BoundedMap } from '../../../lib/bounded-map.ts'
 import type { Clock } from '../../../lib/clock.ts'
-import { createKeyedLock } from '../../../lib/waiting/keyed-lock.ts'
+import { createKeyedLock } from '../../../lib/waiting/semaphore.ts'
 import type { Turns } from '../../../lib/waiting/turns.ts'
 import type { EngineDirectory } from '../engine/directory/engine-directory.ts'
 import type { EngineRecord, EngineRegistry, EngineWill, PublishedEngine } from '../engine/directory/engine-registry.ts'

@@ -1,6 +1,6 @@
 /** A job as a tool reports it: what an agent acts on, and the addresses of everything else. */
 
-import { sniffType } from '../../../lib/files/sniff-type.ts'
+import { sniffType } from '../../../lib/files/mime.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import { type ServiceApi, toFields } from './service-api.ts'
 import { json, type ToolContent, type ToolHost } from './tool.ts'

@@ -4,8 +4,14 @@
  * skipped on the second hop. Headers are decided per hop too: a key is never sent to another host.
  */
 import type { ExchangeAnswer, PhaseLimits } from '../../../../lib/outbound/exchange.ts'
-import { createGuardedConnector, unwrapBlocked } from '../../../../lib/outbound/guarded-connector.ts'
-import { BlockedAddressError, matchesHost, mustBeOpen, type Network } from '../../../../lib/outbound/network.ts'
+import {
+  BlockedAddressError,
+  createGuardedConnector,
+  matchesHost,
+  mustBeOpen,
+  type Network,
+  unwrapBlocked,
+} from '../../../../lib/outbound/network.ts'
 import { type OutboundClient, openOutboundClient } from '../../../../lib/outbound/outbound-client.ts'
 
 const MAX_REDIRECTS = 3

@@ -1,7 +1,7 @@
 /** Making, rotating and revoking API keys. The text of a key leaves this file once and is stored nowhere. */
 
 import type { Clock } from '../../../../lib/clock.ts'
-import { hasAtMost } from '../../../../lib/text/characters.ts'
+import { hasAtMost } from '../../../../lib/text/cut-text.ts'
 import { invalidField, ServiceError } from '../../errors.ts'
 import { WORKERS_ACCOUNT_ID } from '../account.ts'
 import { isScope, SCOPES } from '../caller.ts'

@@ -1,5 +1,5 @@
 /** Reads tiers and the overrides of an account from JSON. Closed: a name that nobody knows is refused, never ignored. */
-import { hasAtMost } from '../../../../lib/text/characters.ts'
+import { hasAtMost } from '../../../../lib/text/cut-text.ts'
 import { MAX_MICROS } from '../../../../lib/text/usd.ts'
 import { invalidField, ServiceError } from '../../errors.ts'
 import { type AccountLimits, BASE_LIMITS, type LimitOverrides, type Tiers } from './tiers.ts'

@@ -1,7 +1,7 @@
 /** The rules for what a caller may say about an asset besides its path. Each throws `invalid_field` and names the field. */
 
 import { isMediaType, typeFromName } from '../../../../lib/files/mime.ts'
-import { hasAtMost } from '../../../../lib/text/characters.ts'
+import { hasAtMost } from '../../../../lib/text/cut-text.ts'
 import { invalidField } from '../../errors.ts'
 
 const LIFETIME_MIN_SECONDS = 60

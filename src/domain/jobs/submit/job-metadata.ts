@@ -1,5 +1,5 @@
 /** The labels of a job: a small map of strings. The same rules judge a submit and a list filter. */
-import { hasAtMost } from '../../../../lib/text/characters.ts'
+import { hasAtMost } from '../../../../lib/text/cut-text.ts'
 import { ServiceError } from '../../errors.ts'
 
 const MAX_PAIRS = 16

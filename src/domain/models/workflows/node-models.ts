@@ -3,7 +3,7 @@
  * job's `extra_data` decides whether it is allowed. The job and the node name the call, so that no attempt of a job pays twice.
  */
 import { hash } from 'node:crypto'
-import { MAX_MODEL_IMAGES, type ModelAnswer } from '../../../../engine/graph/model-call.ts'
+import { MAX_MODEL_IMAGES, type ModelAnswer } from '../../../../engine/graph/model-nodes.ts'
 import {
   isJsonObject,
   type JsonValue,

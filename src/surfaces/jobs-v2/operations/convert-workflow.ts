@@ -4,8 +4,8 @@
  */
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
-import { memorySource } from '../../../../lib/files/embedded/byte-source.ts'
-import { type EmbeddedTexts, readEmbeddedTexts } from '../../../../lib/files/embedded/embedded-texts.ts'
+import { type EmbeddedTexts, readEmbeddedTexts } from '../../../../lib/files/embedded-texts.ts'
+import { memorySource } from '../../../../lib/files/mp4-boxes.ts'
 import type { JsonObject, JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
 import { ServiceError } from '../../../domain/errors.ts'

@@ -6,15 +6,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import {
-  BACKSLASH,
-  CLOSING_BRACE,
-  CLOSING_BRACKET,
-  COMMA,
-  OPENING_BRACE,
-  OPENING_BRACKET,
-  QUOTE,
-} from '../../../../lib/json/json-characters.ts'
-import {
   isJsonObject,
   type JsonObject,
   type JsonValue,
@@ -22,7 +13,17 @@ import {
   type NumberText,
   parseLosslessJson,
 } from '../../../../lib/json/lossless-json.ts'
-import type { NumberReader, Read } from '../../../../lib/json/read-json.ts'
+import {
+  BACKSLASH,
+  CLOSING_BRACE,
+  CLOSING_BRACKET,
+  COMMA,
+  type NumberReader,
+  OPENING_BRACE,
+  OPENING_BRACKET,
+  QUOTE,
+  type Read,
+} from '../../../../lib/json/read-json.ts'
 import {
   type JsonFault,
   JsonLimitError,

@@ -1,5 +1,5 @@
 /** What is sent for an input: the operation it asks for, its address and headers, and its body as JSON or as a form. */
-import { sniffType } from '../../../../../lib/files/sniff-type.ts'
+import { sniffType } from '../../../../../lib/files/mime.ts'
 import {
   type JsonObject,
   type JsonValue,

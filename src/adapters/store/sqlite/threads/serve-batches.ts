@@ -1,6 +1,6 @@
 /** The life of a store thread: it opens when told to and says whether it could, answers batches one after the other, closes when told to. */
 import { parentPort } from 'node:worker_threads'
-import { createIdleCollection, IDLE_CHECK_MS } from '../../../../../lib/threads/idle-collection.ts'
+import { createIdleCollection, IDLE_CHECK_MS } from '../../../../../lib/threads/garbage.ts'
 import { StoreOpenError } from '../../../../domain/store.ts'
 import { toOpenError } from '../database/sqlite-error.ts'
 import type { RunBatch } from './run-batch.ts'

@@ -1,3 +1,4 @@
+/** The boxes that an MP4 or MOV is made of: each has a length, a type and content, which may be boxes again. */
 /** Random access to a file that is in memory or on a disk, with a bound on how much of it is looked at. */
 export interface ByteSource {
   readonly size: number
@@ -35,4 +36,33 @@ export class BoundedReader {
     const bytes = this.#source.read(offset, Math.min(length, this.size - offset))
     return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   }
+}
+
+export interface Box {
+  readonly type: string
+  /** Of its content. */
+  readonly start: number
+  readonly end: number
+}
+
+export const HEAD_BYTES = 8
+const LARGE_HEAD_BYTES = 16
+
+export function* boxes(reader: BoundedReader, start: number, end: number): Generator<Box> {
+  for (let at = start; at + HEAD_BYTES <= end; ) {
+    const head = reader.read(at, LARGE_HEAD_BYTES)
+    if (head.length < HEAD_BYTES) return
+    const short = head.readUInt32BE(0)
+    const headBytes = short === 1 ? LARGE_HEAD_BYTES : HEAD_BYTES
+    // 1: the length follows the type; 0: up to the end of the file.
+    const size = short === 1 ? Number(head.readBigUInt64BE(8)) : short === 0 ? end - at : short
+    if (size < headBytes) return
+    yield { type: head.toString('latin1', 4, 8), start: at + headBytes, end: Math.min(end, at + size) }
+    at += size
+  }
+}
+
+export function findBox(reader: BoundedReader, parent: Omit<Box, 'type'>, type: string): Box | undefined {
+  for (const box of boxes(reader, parent.start, parent.end)) if (box.type === type) return box
+  return undefined
 }

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { deflateSync } from 'node:zlib'
-import { writeChunks } from '../png-chunks.ts'
-import { memorySource } from './byte-source.ts'
 import { readEmbeddedTexts } from './embedded-texts.ts'
+import { memorySource } from './mp4-boxes.ts'
+import { writeChunks } from './png-chunks.ts'
 
 const JSON_TEXT = '{"a":"ä"}'
 
