@@ -4,7 +4,8 @@
  */
 import { type LoadHookSync, type ResolveHookSync, registerHooks } from 'node:module'
 
-const API_SPECIFIER = 'atelier/nodes'
+// By the service's package, and by the engine's own.
+const API_SPECIFIERS = ['atelier/nodes', '@atelier/engine/nodes']
 const API_URL = new URL('./nodes-api.ts', import.meta.url).href
 
 /** Text by URL. */
@@ -16,7 +17,7 @@ const FORMATS: Readonly<Record<string, string>> = { ts: 'module-typescript', js:
 const endingOf = (url: string) => url.slice(url.lastIndexOf('.') + 1)
 
 const resolve: ResolveHookSync = (specifier, context, next) =>
-  specifier === API_SPECIFIER
+  API_SPECIFIERS.includes(specifier)
     ? { url: API_URL, format: FORMATS[endingOf(API_URL)], shortCircuit: true }
     : next(specifier, context)
 

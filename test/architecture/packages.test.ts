@@ -17,12 +17,15 @@ interface LockedPackage {
   readonly version?: string
   readonly integrity?: string
   readonly resolved?: string
+  /** A package of this repository. */
+  readonly link?: boolean
   readonly hasInstallScript?: boolean
   readonly dependencies?: Versions
   readonly optionalDependencies?: Versions
 }
 
 const manifest = readJson('package.json') as Manifest
+const engine = readJson('engine/package.json') as Manifest & { readonly exports: Versions }
 const locked = (readJson('package-lock.json') as { packages: Record<string, LockedPackage> }).packages
 const src = readSources('lib/**/*.ts', 'engine/**/*.ts', 'src/**/*.ts')
 const others = readSources('test/**/*.ts', 'bench/**/*.ts', 'scripts/**/*.ts', 'console/src/**/*.{ts,tsx}')
@@ -42,6 +45,42 @@ function packagesOf(sources: typeof src): Set<string> {
 test('the service imports exactly its declared dependencies', () => {
   const imported = packagesOf(src.filter((source) => !isTest(source)))
   assert.deepEqual([...imported].sort(), Object.keys(manifest.dependencies).sort())
+})
+
+test('the engine imports exactly the dependencies of its own package, in the versions of the service', () => {
+  // Of `lib` too, as far as the engine uses it.
+  const files = new Map(src.map((source) => [source.file, source]))
+  const reached = new Set(src.filter((source) => source.file.startsWith('engine/') && !isTest(source)))
+  for (const { imports } of reached) {
+    for (const { file } of imports) {
+      const source = file === null ? undefined : files.get(file)
+      if (source !== undefined) reached.add(source)
+    }
+  }
+  assert.deepEqual([...packagesOf([...reached])].sort(), Object.keys(engine.dependencies).sort())
+  for (const [name, version] of Object.entries(engine.dependencies)) {
+    assert.equal(version, manifest.dependencies[name], `${name} is packed with the service`)
+  }
+  assert.equal(
+    manifest.devDependencies[engine.name],
+    engine.version,
+    'the service depends on the engine of this repository',
+  )
+})
+
+test('the service imports nothing of the engine but what its package exports', () => {
+  const doors = Object.values(engine.exports).map((door) =>
+    RegExp.escape(`engine/${door.slice(2)}`).replace('\\*', '.+'),
+  )
+  const isDoor = (file: string) => doors.some((door) => new RegExp(`^${door}$`).test(file))
+  const inside = src
+    .filter((source) => source.file.startsWith('src/') && !isTest(source))
+    .flatMap(({ file, imports }) => imports.map((to) => [file, to.file ?? ''] as const))
+    .filter(([, to]) => to.startsWith('engine/') && !isDoor(to))
+  assert.deepEqual(inside, [])
+  assert.ok(
+    isDoor('engine/index.ts') && isDoor('engine/graph/validate/validate.ts') && !isDoor('engine/run/run-graph.ts'),
+  )
 })
 
 test('tests, benches and scripts import only declared packages, and every declared one is used', () => {
@@ -104,7 +143,8 @@ function isReachable(place: string, name: string): boolean {
 }
 
 test('nothing runs a script or comes from elsewhere when it is installed', () => {
-  const entries = Object.entries(locked).filter(([place]) => place !== '')
+  const isOwn = (place: string, { link }: LockedPackage) => place === '' || place === 'engine' || link === true
+  const entries = Object.entries(locked).filter(([place, entry]) => !isOwn(place, entry))
   assert.deepEqual(
     entries
       .filter(([place, { hasInstallScript, resolved, integrity }]) => {

@@ -72,6 +72,15 @@ test('the example of the engine makes a picture in a folder that has only the pa
   assert.deepEqual({ width, height }, { width: 512, height: 384 })
 })
 
+test('the engine by itself, as the package that its build makes, runs a graph', async () => {
+  const folder = packed.installEngine()
+  const program = readFileSync(path.join(project, 'examples/engine/make-picture.ts'), 'utf8')
+  writeFileSync(path.join(folder, 'make-picture.ts'), program.replace("'atelier/engine'", "'@atelier/engine'"))
+  const made = await runIn(folder, [process.execPath, 'make-picture.ts', 'pictures'])
+  assert.equal(made.code, 0, made.output)
+  assert.equal(readFileSync(path.join(folder, made.output.trim())).subarray(1, 4).toString(), 'PNG')
+})
+
 test('a program in TypeScript finds the types of `atelier/engine` and of `atelier/nodes`', async () => {
   const settings = {
     compilerOptions: { module: 'nodenext', target: 'esnext', strict: true, noEmit: true, types: ['node'] },

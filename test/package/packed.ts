@@ -24,8 +24,7 @@ const COPIED = [
   'package.json',
   'package-lock.json',
   'tsconfig.json',
-  'tsconfig.build.json',
-  'tsconfig.types.json',
+  'tsconfig.engine.json',
   'README.md',
   'CHANGELOG.md',
   'LICENSE',
@@ -38,6 +37,8 @@ export interface PackedPackage extends Disposable {
   readonly names: readonly string[]
   /** A folder with nothing in it but the installed package. */
   readonly folder: string
+  /** Builds the engine's own package, and answers a folder with nothing else in it. */
+  installEngine(): string
 }
 
 export function packProject(): PackedPackage {
@@ -57,18 +58,29 @@ export function packProject(): PackedPackage {
   return {
     file,
     names: names.map((name) => name.replace(/^package\//, '')),
-    folder: installInto(path.join(home, 'app'), file),
+    folder: installInto(path.join(home, 'app'), 'atelier', (to) => {
+      execFileSync('tar', ['-xzf', file, '-C', to, '--strip-components=1'])
+    }),
+    installEngine: () =>
+      installInto(path.join(home, 'engine-app'), '@atelier/engine', (to) => {
+        execFileSync(process.execPath, ['scripts/build-engine.ts'], {
+          cwd: checkout,
+          stdio: ['ignore', 'inherit', 'inherit'],
+        })
+        cpSync(path.join(checkout, 'dist-engine'), to, { recursive: true })
+      }),
     [Symbol.dispose]: () => rmSync(home, { recursive: true, force: true }),
   }
 }
 
-function installInto(folder: string, file: string): string {
+function installInto(folder: string, packageName: string, unpack: (to: string) => void): string {
   const modules = path.join(folder, 'node_modules')
-  mkdirSync(path.join(modules, 'atelier'), { recursive: true })
+  mkdirSync(path.join(modules, packageName), { recursive: true })
   writeFileSync(path.join(folder, 'package.json'), '{"name":"app","version":"1.0.0","type":"module"}')
-  execFileSync('tar', ['-xzf', file, '-C', path.join(modules, 'atelier'), '--strip-components=1'])
+  unpack(path.join(modules, packageName))
   for (const name of readdirSync(path.join(project, 'node_modules'))) {
-    if (!name.startsWith('.')) symlinkSync(path.join(project, 'node_modules', name), path.join(modules, name))
+    if (!name.startsWith('.') && name !== '@atelier')
+      symlinkSync(path.join(project, 'node_modules', name), path.join(modules, name))
   }
   return folder
 }
