@@ -1,5 +1,5 @@
 /**
- * `npm run build -w engine`: makes `dist-engine/`, the engine as a package of its own that can be installed without the service
+ * `npm run build:engine`: makes `dist-engine/`, the engine as a package of its own that can be installed without the service
  * (`npm pack ./dist-engine`).
  */
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

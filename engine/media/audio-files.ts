@@ -1,12 +1,23 @@
 /** The sound of a media file: WAV by ourselves, everything else through ffmpeg, at the rate and with the channels it has. */
+
+import type { FileTags } from '../files/output-name.ts'
 import { NodeError } from '../node/node-error.ts'
 import { inBlocks } from '../tensor/channels.ts'
+import { resample } from '../tensor/sound.ts'
 import type { Allocate, PixelWork, Tensor } from '../tensor/tensor.ts'
 import { type Audio, interleaved, readWav } from './audio.ts'
-import { type MediaFile, openArgs, runFfmpeg, unreadable, encodingFailed, MAX_MADE_BYTES, openWorkFolder, readMade, writeMetadataFile } from './ffmpeg.ts'
+import {
+  encodingFailed,
+  MAX_MADE_BYTES,
+  type MediaFile,
+  openArgs,
+  openWorkFolder,
+  readMade,
+  runFfmpeg,
+  unreadable,
+  writeMetadataFile,
+} from './ffmpeg.ts'
 import { type AudioStream, probeMedia } from './probe.ts'
-import type { FileTags } from '../files/output-name.ts'
-import { resample } from '../tensor/sound.ts'
 
 const PIECE_FLOATS = 1_048_576
 
