@@ -55,7 +55,7 @@ export async function postgresJobs(): Promise<Figure[]> {
     await runSteps({ server, admin }, steps, 32)
     const together = await runSteps({ server, admin }, steps, 32)
     const single = await runSteps({ server, admin }, steps, 1)
-    return [toFigures(single, 'one at a time', 26), toFigures(together, '32 at a time', 1)].flat()
+    return [toFigures(single, 'one at a time', 26), toFigures(together, '32 at a time', 2)].flat()
   } finally {
     await admin.end()
   }

@@ -13,14 +13,14 @@ export interface AuditEntry {
   readonly details: Readonly<Record<string, unknown>>
 }
 
-export interface AuditRecord extends AuditEntry {
+interface AuditRecord extends AuditEntry {
   /** Order of writing. */
   readonly seq: number
   /** `done`, or why nothing was changed. */
   readonly outcome: string
 }
 
-export interface AuditQuery {
+interface AuditQuery {
   readonly limit: number
   /** `seq` of the last record of the page before. */
   readonly before: number | null

@@ -21,7 +21,7 @@ export type MintOutcome =
   | { readonly outcome: 'id_taken' }
   | { readonly outcome: 'key_reused'; readonly holder: KeyHolder }
 
-export type RemoveOutcome = 'removed' | 'not_found' | 'in_use'
+type RemoveOutcome = 'removed' | 'not_found' | 'in_use'
 
 /** Where a record comes from. A job's output never stands in for an upload of the same name, nor the other way round. */
 export type AssetOrigin = 'upload' | 'output'

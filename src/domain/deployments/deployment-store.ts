@@ -25,7 +25,7 @@ export interface DeploymentMove {
   readonly onlyWhenEmpty?: boolean
 }
 
-export interface DeploymentSettings {
+interface DeploymentSettings {
   readonly id: string
   readonly workers: number
   readonly idleAfterMs: number | null

@@ -1,6 +1,7 @@
 /**
- * Which status of a job may follow which. Whoever ends a run, here or as a joined worker, takes from here the states in which it may.
- * The store writes its moves in SQL; a test with random histories (test/domain/jobs/model.test.ts) compares what it did with this table.
+ * Which status of a job may follow which, and which move an event makes. Runs take from here the states in which they may end a job.
+ * Stores make no other moves: they ask the functions below, and `mustMove` stands beside each statement that changes a status. A test
+ * with random histories (test/domain/jobs/model.test.ts) compares what they did with this table.
  */
 export type JobStatus = 'queued' | 'running' | 'succeeded' | 'canceling' | 'canceled' | 'failed' | 'expired'
 
@@ -38,4 +39,26 @@ export function isTerminal(status: JobStatus): boolean {
 /** A worker holds the job. */
 export function isHeld(status: JobStatus): boolean {
   return status === 'running' || status === 'canceling'
+}
+
+/** A store that is about to make another move has a defect, and writes nothing. */
+export function mustMove(from: JobStatus, to: JobStatus): void {
+  if (!canMove(from, to)) throw new Error(`A job that is ${from} cannot become ${to}.`)
+}
+
+/** Its owner cancels the job: what it becomes; null: it stays as it is. */
+export function afterCancel(status: JobStatus): 'canceled' | 'canceling' | null {
+  if (status === 'queued') return 'canceled'
+  return status === 'running' ? 'canceling' : null
+}
+
+/** The worker that holds the job gives it back. */
+export function afterReturn(status: JobStatus): 'queued' | 'canceled' {
+  return status === 'canceling' ? 'canceled' : 'queued'
+}
+
+/** The lease has run out: the next attempt, unless a cancel was under way or all attempts are spent. */
+export function afterLapse(status: JobStatus, isLastAttempt: boolean): 'queued' | 'canceled' | 'failed' {
+  if (status === 'canceling') return 'canceled'
+  return isLastAttempt ? 'failed' : 'queued'
 }

@@ -51,7 +51,7 @@ export interface WantedName {
   readonly until: Date
 }
 
-export interface BeatAnswer {
+interface BeatAnswer {
   /** The time of the store; null: it has no clock of its own. */
   readonly time: Date | null
   /** Which of the wanted names the process holds now. */
@@ -59,7 +59,7 @@ export interface BeatAnswer {
 }
 
 /** What a process holds of the work of the service. */
-export interface NodeHoldings {
+interface NodeHoldings {
   readonly nodeId: string
   /** Jobs and calls of models under its lease. */
   readonly jobs: number

@@ -31,7 +31,7 @@ export interface ClaimedDelivery extends Message {
   readonly endpoint: Endpoint
 }
 
-export interface ClaimDeliveries {
+interface ClaimDeliveries {
   readonly leaseId: string
   readonly now: Date
   readonly until: Date
@@ -69,7 +69,7 @@ export interface ReplayRange {
   readonly onlyFailed: boolean
 }
 
-export interface NewMessage extends Message {
+interface NewMessage extends Message {
   readonly endpointId: string
   readonly accountId: string
 }

@@ -6,6 +6,7 @@ import { type Clock, systemClock } from '../../../../lib/clock.ts'
 import { type Log, silentLog } from '../../../../lib/log.ts'
 import type { OperatorStores, Store } from '../../../domain/store.ts'
 import { loadMigrations } from '../migration-files.ts'
+import { createSummaryStore } from '../search/summary-store.ts'
 import type { OpenStore } from '../statements/operation.ts'
 import { postgresOnly, query } from '../statements/statement.ts'
 import { accountDirectory } from '../stores/account-directory.ts'
@@ -33,15 +34,15 @@ import type { ConnectionOptions } from './database/pool.ts'
 import { openSession } from './database/session.ts'
 import type { Queryable } from './database/statement.ts'
 import { createUpkeep } from './database/upkeep.ts'
+import { createBlobIndex } from './own/blob-index.ts'
 import { limitStore } from './own/limit-store.ts'
 import { poolDemands } from './own/pool-demands.ts'
+import { summarySteps } from './own/search-walks.ts'
 import { openShared } from './shared-stores.ts'
 import { createAssetStore } from './stores/postgres-asset-store.ts'
 import { createBatchStore } from './stores/postgres-batch-store.ts'
-import { createBlobIndex } from './stores/postgres-blob-index.ts'
 import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
 import { createRunRecordStore } from './stores/postgres-run-record-store.ts'
-import { createSummaryStore } from './stores/postgres-summary-store.ts'
 import { type StoreParts, toAuditedParts } from './stores/store-parts.ts'
 
 interface PostgresStoreOptions extends Omit<ConnectionOptions, 'log'> {
@@ -80,7 +81,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     audit: openStore(auditStore),
     audited: (entry) => createOperatorStores(toAuditedParts(parts, entry)),
     records: createRunRecordStore(parts),
-    summaries: createSummaryStore(parts),
+    summaries: createSummaryStore(openStore(summarySteps)),
     userFiles: openStore(userFileStore),
     nodes: openStore(nodeStore),
     engines: openStore(engineRegistry),

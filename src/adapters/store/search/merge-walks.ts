@@ -21,13 +21,11 @@ interface MergeOptions<Entry> {
   readonly order: 'newest' | 'oldest'
   readonly limit: number
   readonly keyOf: (entry: Entry) => PageKey
-  /** Goes on with a walk that holds up the page, from where it was cut; null: it is left as it is, and the page ends there. */
-  readonly extend?: (walk: number, behind: PageKey) => Walk<Entry> | null
 }
 
 export function mergeWalks<Entry>(
   walks: readonly Walk<Entry>[],
-  { order, limit, keyOf, extend = () => null }: MergeOptions<Entry>,
+  { order, limit, keyOf }: MergeOptions<Entry>,
 ): MergedPage<Entry> {
   const sign = order === 'newest' ? -1 : 1
   const heads = walks.map((walk) => toHead(walk, keyOf))
@@ -38,12 +36,7 @@ export function mergeWalks<Entry>(
     const head = heads[first]
     if (head === undefined || head.key === null) return { entries, resumeAfter: null }
     const entry = head.walk.entries[head.at]
-    if (entry === undefined) {
-      const more = entries.length < limit ? extend(first, head.key) : null
-      if (more === null) return { entries, resumeAfter: head.key }
-      heads[first] = toHead(more, keyOf)
-      continue
-    }
+    if (entry === undefined) return { entries, resumeAfter: head.key }
     // The same job may stand in several ranges.
     if (last === null || compareKeys(last, head.key) !== 0) {
       if (entries.length === limit) return { entries, resumeAfter: last }

@@ -100,7 +100,10 @@ function toTitleRange([accountId, title]: OwnedName): SearchRange {
 export function toTerms({
   classType,
   weights,
-}: Pick<SummaryFilter, 'classType' | 'weights'>): [string | null, string | null] | null {
+}: Pick<SummaryFilter, 'classType' | 'weights'>): Record<'classTerm' | 'weightsTerm', string | null> | null {
   if (classType === null && weights === null) return null
-  return [classType === null ? null : toTerm('class', classType), weights === null ? null : toTerm('weights', weights)]
+  return {
+    classTerm: classType === null ? null : toTerm('class', classType),
+    weightsTerm: weights === null ? null : toTerm('weights', weights),
+  }
 }

@@ -7,6 +7,7 @@ import { type Clock, systemClock } from '../../../../lib/clock.ts'
 import { type Log, silentLog } from '../../../../lib/log.ts'
 import type { OperatorStores, Store } from '../../../domain/store.ts'
 import { loadMigrations } from '../migration-files.ts'
+import { createSummaryStore } from '../search/summary-store.ts'
 import type { OpenStore } from '../statements/operation.ts'
 import { accountDirectory } from '../stores/account-directory.ts'
 import { createAccountStore } from '../stores/account-store.ts'
@@ -30,12 +31,12 @@ import type { Synchronous } from './database/sqlite-connections.ts'
 import type { ReadOperations } from './operations/read-operations.ts'
 import { limitStore } from './own/limit-store.ts'
 import { poolDemands } from './own/pool-demands.ts'
+import { summarySteps } from './own/search-walks.ts'
 import { openShared } from './shared-stores.ts'
 import { createAssetStore } from './stores/sqlite-asset-store.ts'
 import { createBatchStore } from './stores/sqlite-batch-store.ts'
 import { createJobCancels, createJobStore } from './stores/sqlite-job-store.ts'
 import { createRunRecordStore } from './stores/sqlite-run-record-store.ts'
-import { createSummaryStore } from './stores/sqlite-summary-store.ts'
 import { type StoreChannels, toAuditedChannels } from './stores/store-channels.ts'
 import { type Channel, DamagedError, openChannel } from './threads/channel.ts'
 import type { ReaderData } from './threads/reader-thread.ts'
@@ -166,7 +167,7 @@ function createStore(channels: StoreChannels, { clock, lock, failed, schemaNumbe
     audit: open(auditStore),
     audited: (entry) => createOperatorStores(toAuditedChannels(channels, entry)),
     records: createRunRecordStore(channels),
-    summaries: createSummaryStore(channels),
+    summaries: createSummaryStore(open(summarySteps)),
     userFiles: open(userFileStore),
     nodes: open(nodeStore),
     engines: open(engineRegistry),

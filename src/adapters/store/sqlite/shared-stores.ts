@@ -11,8 +11,8 @@ import {
 import { ALL_STORES } from '../stores/all-stores.ts'
 import { limitStore } from './own/limit-store.ts'
 import { poolDemands } from './own/pool-demands.ts'
+import { summarySteps } from './own/search-walks.ts'
 import { openStatements, type Statements } from './statements.ts'
-import type { StoreChannels } from './stores/store-channels.ts'
 
 type SharedInput = readonly unknown[]
 
@@ -23,13 +23,18 @@ interface SharedChannel {
   call(name: OperationName, args: SharedInput, weight?: number): Promise<unknown>
 }
 
+interface SharedChannels {
+  readonly read: SharedChannel
+  readonly write: SharedChannel
+}
+
 type Thread = 'reader' | 'writer'
 
 function threadOf({ access }: Operation<never, unknown>): Thread {
   return access === 'read' || access === 'report' ? 'reader' : 'writer'
 }
 
-const OWN_STORES = [limitStore, poolDemands]
+const OWN_STORES = [limitStore, poolDemands, summarySteps]
 const OPERATIONS = [...ALL_STORES, ...OWN_STORES].flatMap(listOperations)
 
 export function prepareShared(database: DatabaseSync, thread: Thread): SharedOperations {
@@ -52,7 +57,7 @@ export const RELAXED_SHARED = OPERATIONS.filter(
 /** Those that still run when the disk is full. */
 export const ESSENTIAL_SHARED = OPERATIONS.filter(([, { isEssential }]) => isEssential).map(([name]) => name)
 
-export function openShared<Port>(store: DefinedStore<Port>, { read, write }: StoreChannels): Port {
+export function openShared<Port>(store: DefinedStore<Port>, { read, write }: SharedChannels): Port {
   const methods = listOperations(store).map(([name, operation]) => {
     const channel: SharedChannel = threadOf(operation) === 'reader' ? read : write
     const method = (...args: SharedInput) => channel.call(name, args, operation.weigh?.(...(args as never)))

@@ -57,7 +57,7 @@ export function* together<const All extends readonly Asked<unknown>[]>(...asked:
   return (yield asked) as Answers<All>
 }
 
-export interface OperationOptions<Args extends readonly unknown[]> {
+interface OperationOptions<Args extends readonly unknown[]> {
   /** It still runs when the disk is full, in the room that is set aside: it makes room, ends what is under way, or withdraws a right. */
   readonly isEssential?: boolean
   /** In a database that one process has to itself it need not be on disk when it is acknowledged: a power cut ends that process too. */
@@ -76,7 +76,7 @@ export interface OperationOptions<Args extends readonly unknown[]> {
  * `read`: changes nothing. `report`: the same, and may take long. `durable`: written to somebody who is told so. `relaxed`: acknowledged
  * before it is on disk, because its writer repeats it or nobody misses it. `chore`: a sweep, which may take long.
  */
-export type Access = 'read' | 'report' | 'durable' | 'relaxed' | 'chore'
+type Access = 'read' | 'report' | 'durable' | 'relaxed' | 'chore'
 
 export interface Operation<Args extends readonly unknown[], Result> extends OperationOptions<Args> {
   readonly access: Access

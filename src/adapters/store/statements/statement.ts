@@ -31,14 +31,15 @@ export function toRows(
     Object.fromEntries(Object.entries(record).map(([column, value]) => [column, toPlain(value)])),
   )
   const columns = Object.keys(plain[0] ?? {})
-  return {
-    [name]: JSON.stringify(plain),
-    ...Object.fromEntries(columns.map((column) => [`${name}.${column}`, plain.map((record) => record[column])])),
-  }
+  const lists = Object.fromEntries(
+    columns.map((column) => [`${name}.${column}`, plain.map((record) => record[column])]),
+  )
+  // Asked for by SQLite alone: of many long texts it costs time.
+  return Object.defineProperty(lists, name, { enumerable: true, get: () => JSON.stringify(plain) }) as Values
 }
 
 /** A text with numbered places, and the names of the values that belong there. */
-export interface Compiled {
+interface Compiled {
   readonly text: string
   readonly names: readonly string[]
 }
@@ -97,7 +98,7 @@ const POSTGRES: Words = {
 }
 
 /** One text, or what follows from the words of a database; null: nothing. */
-export type Text = string | ((words: Words) => string | null)
+type Text = string | ((words: Words) => string | null)
 
 /** The text of each database, where they have little in common. */
 export function both(texts: Readonly<Record<Dialect, string | null>>): Text {
@@ -112,13 +113,12 @@ export function postgresOnly(text: string): Text {
   return both({ sqlite: null, postgres: text })
 }
 
+/** By their databases and names: a name may stand for one statement of each. */
 const statements = new Map<string, Command>()
 
 /** A statement without rows: it tells how many it changed. Made once, when its module is loaded. */
 export function command(name: string, text: Text): Command {
-  const made = { name, compiled: { sqlite: compile(text, SQLITE), postgres: compile(text, POSTGRES) } }
-  register(made)
-  return made
+  return register({ name, compiled: { sqlite: compile(text, SQLITE), postgres: compile(text, POSTGRES) } })
 }
 
 export function query<Fields extends Columns>(
@@ -126,23 +126,26 @@ export function query<Fields extends Columns>(
   shape: Shape<Fields>,
   text: Text,
 ): Query<RowOf<Shape<Fields>>> {
-  const made = { ...command(name, text), shape }
-  statements.set(name, made)
-  return made
+  return register({ name, shape, compiled: { sqlite: compile(text, SQLITE), postgres: compile(text, POSTGRES) } })
 }
 
-function register(statement: Command): void {
-  if (statements.has(statement.name)) throw new Error(`There are two statements with the name ${statement.name}.`)
-  statements.set(statement.name, statement)
+function register<Made extends Command>(made: Made): Made {
+  for (const [dialect, compiled] of Object.entries(made.compiled)) {
+    if (compiled === null) continue
+    const name = `${dialect} ${made.name}`
+    if (statements.has(name)) throw new Error(`There are two statements with the name ${made.name}.`)
+    statements.set(name, made)
+  }
+  return made
 }
 
 /** Every statement of the modules that are loaded. */
 export function listStatements(): readonly Command[] {
-  return [...statements.values()]
+  return [...new Set(statements.values())]
 }
 
 // Not a cast (`::`), and not inside a word such as 'job:%'.
-const PLACE = /(?<![:\w]):([a-z][A-Za-z0-9]*(?:\.[a-z_]+)?)/g
+const PLACE = /(?<![:\w]):([a-z][A-Za-z0-9]*(?:\.[A-Za-z_]+)?)/g
 
 function compile(text: Text, words: Words): Compiled | null {
   const written = typeof text === 'string' ? text : text(words)

@@ -4,11 +4,13 @@ import { accountDirectory } from './account-directory.ts'
 import { accountSteps } from './account-store.ts'
 import { assetSteps } from './asset-store.ts'
 import { auditStore } from './audit-store.ts'
+import { batchSteps } from './batch-reads.ts'
 import { callSteps, requestSteps } from './calls/call-stores.ts'
 import { deploymentStore } from './deployment-store.ts'
 import { engineRegistry } from './engine-registry.ts'
 import { glances } from './glance.ts'
 import { keySteps } from './idempotency-store.ts'
+import { jobSteps } from './jobs/job-steps.ts'
 import { keyStore } from './key-store.ts'
 import { ledgerStore } from './ledger/ledger-store.ts'
 import { metaSteps } from './meta-store.ts'
@@ -23,9 +25,11 @@ export const ALL_STORES: readonly DefinedStore<unknown>[] = [
   assetSteps,
   auditStore,
   callSteps,
+  batchSteps,
   deploymentStore,
   engineRegistry,
   glances,
+  jobSteps,
   keySteps,
   keyStore,
   ledgerStore,

@@ -202,7 +202,7 @@ function* letGo(gone: readonly RowOf<typeof removed>[], now: Date): Steps<number
 
 const STORED = query('assets.storedBytes', accountStorage, selectFrom(accountStorage, 'WHERE account_id = :accountId'))
 
-export interface AssetSteps extends Omit<AssetStore, 'announceBlob' | 'announceBriefly' | 'expire' | 'retireBlobs'> {
+interface AssetSteps extends Omit<AssetStore, 'announceBlob' | 'announceBriefly' | 'expire' | 'retireBlobs'> {
   announce(blobs: readonly OfferedBlob[], now: Date): Promise<void>
   announceUnreferenced(blobs: readonly OfferedBlob[], now: Date): Promise<void>
   expireSome(now: Date, limit: number): Promise<number>

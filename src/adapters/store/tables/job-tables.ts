@@ -2,8 +2,9 @@
  * Jobs. SQLite has one row for each, and its parts under the same number (`seq`); Postgres has those that are not over in `job`, and the
  * others, with their parts, by their expiry, so that they can be dropped by the day.
  */
+import type { BatchLimit, RefusedItem } from '../../../domain/jobs/batches/batch.ts'
 import type { JobStatus } from '../../../domain/jobs/transitions.ts'
-import { bytes, flag, integer, json, moment, nullable, only, stays, table, text, uuid } from './table.ts'
+import { bytes, flag, integer, json, moment, named, nullable, only, stays, table, text, uuid } from './table.ts'
 
 const HELD = 'whoever held it has stopped: the job waits again'
 const INNER_KEY = 'the key by which rows of a job belong together in this store; the id of the job is carried'
@@ -154,9 +155,9 @@ export const jobBatch = table('job_batch', ['id'], {
   expiresAt: moment(),
   isWhole: flag(),
   digest: text(),
-  jobs: text(),
-  refused: text(),
-  limitedBy: nullable(text()),
+  jobIds: named('jobs', json<readonly (string | null)[]>()),
+  refused: json<readonly RefusedItem[]>(),
+  limitedBy: nullable(text<BatchLimit>()),
 })
 
 export const outputNumber = table('output_number', ['accountId', 'folder', 'prefix'], {

@@ -33,7 +33,7 @@ interface OpenBounds {
   readonly maxBytes: number | null
 }
 
-export type CreateOutcome = 'created' | 'too_many' | 'no_room'
+type CreateOutcome = 'created' | 'too_many' | 'no_room'
 
 export interface UploadStore {
   create(upload: ResumableUpload, bounds: OpenBounds): Promise<CreateOutcome>

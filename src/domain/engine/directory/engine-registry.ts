@@ -28,7 +28,7 @@ export interface EngineRecord extends PublishedEngine {
   readonly willNumber: number
 }
 
-export interface Publication {
+interface Publication {
   readonly nodeId: string
   readonly engines: readonly PublishedEngine[]
   readonly now: Date

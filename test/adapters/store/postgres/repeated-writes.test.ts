@@ -4,8 +4,8 @@ import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { silentLog } from '../../../../lib/log.ts'
 import { type Connections, openConnections } from '../../../../src/adapters/store/postgres/database/connections.ts'
-import { cancelJobs } from '../../../../src/adapters/store/postgres/operations/jobs/cancel-job.ts'
 import { openShared } from '../../../../src/adapters/store/postgres/shared-stores.ts'
+import { createJobCancels } from '../../../../src/adapters/store/postgres/stores/postgres-job-store.ts'
 import { callSteps, requestSteps } from '../../../../src/adapters/store/stores/calls/call-stores.ts'
 import type { CallLimits } from '../../../../src/domain/models/calls/call-store.ts'
 import type { Store } from '../../../../src/domain/store.ts'
@@ -71,31 +71,12 @@ test('a cancel that runs again is still the one that ended the job; a later one 
   withConnections(async ({ durable }, store) => {
     const tenant = await Tenant.create(store)
     const job = await tenant.submit()
-    const query = { accountId: tenant.accountId, jobId: job.id, now: at(1).getTime(), isOnlyQueued: false }
-    const cancel = (isAgain: boolean) => durable.transaction((tx) => cancelJobs(tx, [query], isAgain))
-    const [first] = await cancel(false)
-    assert.equal(first?.outcome, 'canceled')
-    assert.deepEqual(await cancel(true), [first])
-    assert.equal((await cancel(false))[0]?.outcome, 'already_terminal')
-  }))
-
-test('cancels of one moment share a transaction and each gets its own answer', () =>
-  withConnections(async (_, store) => {
-    const tenant = await Tenant.create(store)
-    const stranger = await Tenant.create(store)
-    const { job: running } = await tenant.run()
-    const queued = await Promise.all([tenant.submit(), tenant.submit()])
-    const before = store.stats().write
-    const ids = [running.id, ...queued.map(({ id }) => id), queued[0]?.id ?? '', randomUUID(), 'no-uuid']
-    const outcomes = await Promise.all([
-      ...ids.map((id) => store.jobs.cancel(tenant.accountId, id, at(1))),
-      store.jobs.cancel(stranger.accountId, queued[1]?.id ?? '', at(1)),
-    ])
-    assert.deepEqual(
-      outcomes.map(({ outcome }) => outcome),
-      ['canceling', 'canceled', 'canceled', 'already_terminal', 'not_found', 'not_found', 'not_found'],
-    )
-    // The second cancel of the same job waits for the first one.
-    assert.equal(store.stats().write.batches - before.batches, 2)
-    assert.deepEqual(await tenant.use(), { running: 1, queued: 0 })
+    // As after a commit whose answer was lost.
+    const transaction: typeof durable.transaction = async (body, options) => {
+      await durable.transaction(body)
+      return durable.transaction(body, options)
+    }
+    const { cancel } = createJobCancels({ durable: { ...durable, transaction } })
+    assert.equal((await cancel(tenant.accountId, job.id, at(1))).outcome, 'canceled')
+    assert.equal((await store.jobs.cancel(tenant.accountId, job.id, at(1))).outcome, 'already_terminal')
   }))

@@ -36,7 +36,7 @@ const MAY_BE_WALKED = [
 // What a statement itself puts together: the heads of lanes, what engines offer, and the keys and values of labels,
 // titles and types of outputs.
 const IS_NO_TABLE =
-  /^SCAN (CONSTANT ROW|\(subquery|head|lane|offer|fit|near|pick|name|found|each_one|beginning|kind|changed|used|input|counted|held|moved|mine|charge|edge|dearest|account_id|ending|change|given|gone|lease|back|listed|row|waiting|pending|recent)/
+  /^SCAN (CONSTANT ROW|\(subquery|head|lane|offer|fit|near|pick|name|found|each_one|beginning|kind|changed|used|input|counted|held|moved|mine|charge|edge|dearest|account_id|ending|change|given|gone|lease|back|listed|row|waiting|pending|recent|entry|walked|latest)/
 
 test('every statement finds its rows through an index', () => {
   const database = new WatchedDatabase(':memory:')

@@ -10,6 +10,7 @@ import {
 import type { RecordKind, RecordRow, RecordValue } from '../../../../domain/transfer/record-kinds.ts'
 import { loadMigrations } from '../../migration-files.ts'
 import { repairAllCounters } from '../../stores/account-store.ts'
+import { releaseLeases } from '../../stores/jobs/leases.ts'
 import { RECORD_KINDS } from '../../transfer/record-kinds.ts'
 import { openConnections } from '../database/connections.ts'
 import { mustBeMigrated, mustBeSupported } from '../database/migrate-database.ts'
@@ -19,7 +20,6 @@ import { openPartitions } from '../database/partitions.ts'
 import type { ConnectionOptions } from '../database/pool.ts'
 import { openSession, type Session } from '../database/session.ts'
 import { statement } from '../database/statement.ts'
-import { releaseLeases } from '../operations/jobs/leases.ts'
 import { runOn } from '../shared-stores.ts'
 import { DERIVE } from './derived-rows.ts'
 import { toSelect, toTableRows } from './record-tables.ts'
@@ -81,7 +81,7 @@ export async function openPostgresRecords(
         throw new MoveError(`${calls} calls of models are under way; start the service and let them end first`)
       const held = await session.all(HELD)
       const leases = held.map(([jobId, leaseId]) => ({ jobId, leaseId }))
-      if (leases.length > 0) await session.transaction(() => releaseLeases(session, leases, at.getTime()))
+      if (leases.length > 0) await session.transaction(() => runOn(session, releaseLeases(leases, at, 0)))
     },
     async retire(movedTo) {
       await writeMeta('moved_to', movedTo)

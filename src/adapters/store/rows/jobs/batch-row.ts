@@ -1,7 +1,6 @@
-/** A batch as both stores select it, and the way back. */
-import type { BatchLimit, RefusedItem, StoredBatch } from '../../../../domain/jobs/batches/batch.ts'
+/** A batch as both stores insert it. */
+import type { BatchLimit } from '../../../../domain/jobs/batches/batch.ts'
 import type { NewBatch } from '../../../../domain/jobs/batches/batch-store.ts'
-import type { JobStatus } from '../../../../domain/jobs/transitions.ts'
 
 export const BATCH_COLUMNS = 'id, account_id, pool, created_at, expires_at, is_whole, digest, jobs, refused, limited_by'
 
@@ -17,8 +16,6 @@ export type BatchRow = readonly [
   refused: string,
   limitedBy: BatchLimit | null,
 ]
-
-export type BatchJobRow = readonly [id: string, status: JobStatus, progress: string | null]
 
 /** `accepted`: how many of its jobs are. */
 export function toBatchRow(batch: NewBatch, accepted: number, limitedBy: BatchLimit | null): BatchRow {
@@ -38,23 +35,6 @@ export function toBatchRow(batch: NewBatch, accepted: number, limitedBy: BatchLi
     JSON.stringify(refused),
     limitedBy,
   ]
-}
-
-export function toStoredBatch(row: BatchRow, jobs: readonly BatchJobRow[]): StoredBatch {
-  const [id, accountId, pool, createdAt, expiresAt, isWhole, digest, ids, refused, limitedBy] = row
-  return {
-    ...{ id, accountId, pool, digest, limitedBy },
-    createdAt: new Date(createdAt),
-    expiresAt: new Date(expiresAt),
-    isWhole: isWhole === 1,
-    jobIds: JSON.parse(ids) as (string | null)[],
-    refused: JSON.parse(refused) as RefusedItem[],
-    states: new Map(jobs.map(([jobId, status, progress]) => [jobId, { status, progress: readProgress(progress) }])),
-  }
-}
-
-function readProgress(text: string | null): number | null {
-  return text === null ? null : (JSON.parse(text) as { readonly value: number }).value
 }
 
 /** How many of them fit, taken one after the other, and what keeps the next one out. */

@@ -4,7 +4,7 @@ import type { JobStatus } from '../../../../domain/jobs/transitions.ts'
 import { toDate } from '../row-date.ts'
 
 /** What every row of a job begins with. */
-export type JobRowHead = readonly [
+type JobRowHead = readonly [
   seq: number,
   id: string,
   accountId: string,
@@ -59,7 +59,7 @@ export type OutputRow = readonly [
   hash: string,
 ]
 
-export function toOutput([assetId, nodeId, name, type, contentType, sizeBytes, hash]: OutputRow): Output {
+function toOutput([assetId, nodeId, name, type, contentType, sizeBytes, hash]: OutputRow): Output {
   return { assetId, nodeId, name, type, contentType, sizeBytes, hash }
 }
 

@@ -4,7 +4,7 @@
  */
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 
-export interface RowStatement<Row> {
+interface RowStatement<Row> {
   get(...parameters: SQLInputValue[]): Row | undefined
   all(...parameters: SQLInputValue[]): Row[]
 }

@@ -3,43 +3,21 @@ import type { DatabaseSync } from 'node:sqlite'
 import { ESSENTIAL_SHARED, prepareShared, RELAXED_SHARED, type SharedOperations } from '../shared-stores.ts'
 import { prepareAudited } from './accounts/audited-writes.ts'
 import { prepareReservePromptNumbers } from './accounts/shared-counters.ts'
-import { prepareSweepBatches } from './batches/read-batch.ts'
 import { prepareSubmitBatch } from './batches/submit-batch.ts'
-import { prepareCancel } from './jobs/cancel-job.ts'
-import { createClaimTurns, prepareClaim } from './jobs/claim-job.ts'
-import { prepareCommit } from './jobs/commit-run.ts'
-import { prepareReserveOutputNumbers } from './jobs/job-outputs.ts'
-import { prepareExpireJobs, prepareRemoveJobs, prepareWithdraw } from './jobs/job-retention.ts'
-import { prepareCompleteJob } from './jobs/job-row.ts'
-import { prepareReap, prepareRelease, prepareRenew } from './jobs/leases.ts'
-import { prepareAnswerAgain, prepareSweepResults } from './jobs/reuse-result.ts'
+import { createClaimTurns, prepareClaim, prepareRelease } from './jobs/claim-job.ts'
+import { prepareAnswerAgain } from './jobs/reuse-result.ts'
 import { prepareSubmit } from './jobs/submit-job.ts'
-import { prepareJoinLane } from './jobs/waiting-lanes.ts'
 import { prepareHideHistory } from './jobs/write-run-records.ts'
-import { prepareSweepRecipes } from './search/search-jobs.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
-  const completeJob = prepareCompleteJob(database)
   const turns = createClaimTurns(database)
   const operations = {
     ...prepareShared(database, 'writer'),
     submit: prepareSubmit(database),
     submitBatch: prepareSubmitBatch(database),
-    answerAgain: prepareAnswerAgain(database, { completeJob }),
-    sweepResults: prepareSweepResults(database),
-    claim: prepareClaim(database, { completeJob, turns }),
-    joinLane: prepareJoinLane(database),
-    renew: prepareRenew(database),
-    commit: prepareCommit(database, { completeJob }),
+    answerAgain: prepareAnswerAgain(database),
+    claim: prepareClaim(database, turns),
     release: prepareRelease(database, turns),
-    withdraw: prepareWithdraw(database),
-    cancel: prepareCancel(database, { completeJob }),
-    reap: prepareReap(database),
-    expireJobs: prepareExpireJobs(database),
-    removeJobs: prepareRemoveJobs(database),
-    sweepRecipes: prepareSweepRecipes(database),
-    reserveOutputNumbers: prepareReserveOutputNumbers(database),
-    sweepBatches: prepareSweepBatches(database),
     reservePromptNumbers: prepareReservePromptNumbers(database),
     hideHistory: prepareHideHistory(database),
   }
@@ -52,13 +30,13 @@ export type WriteOperations = ReturnType<typeof prepareWriteOperations> & Shared
  * Operations that are acknowledged without a sync. A power cut that undoes a claim or a renewed lease also ends the worker that
  * held it, and the job waits in the queue as before, and so it is with the leases of calls and of webhooks; bytes whose announcement is undone
  * are left over, and the next start sweeps them; a number of a prompt that was told to anybody was written before the job that
- * carries it, which is synced. Who lives and who holds what is said again every few seconds. The end of the process alone undoes
+ * carries it, which is synced. Bytes of a small output are written before the record that refers to them, which is synced; bytes whose
+ * removal is undone are swept again. Who lives and who holds what is said again every few seconds. The end of the process alone undoes
  * nothing, and the next synced write makes these durable too.
  */
 export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
   ...RELAXED_SHARED,
   'claim',
-  'renew',
   'reservePromptNumbers',
 ])
 
@@ -68,17 +46,7 @@ export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperat
  */
 export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
   ...ESSENTIAL_SHARED,
-  'renew',
-  'commit',
-  'withdraw',
   'release',
-  'cancel',
-  'reap',
-  'expireJobs',
-  'removeJobs',
-  'sweepRecipes',
-  'sweepBatches',
-  'sweepResults',
   'hideHistory',
   'audited',
 ])

@@ -5,8 +5,13 @@
  */
 import { BoundedMap } from '../../../../../lib/bounded-map.ts'
 import type { JobStore } from '../../../../domain/jobs/job-store.ts'
-import type { ReserveInput } from '../operations/jobs/job-outputs.ts'
-import type { StoreChannels } from './store-channels.ts'
+
+interface Reservation {
+  readonly accountId: string
+  readonly folder: string
+  readonly prefix: string
+  readonly count: number
+}
 
 interface OutputNumbers {
   readonly reserve: JobStore['reserveOutputNumbers']
@@ -19,12 +24,12 @@ const MAX_KNOWN = 10_000
 // Jobs that reserve and never write any output must not gather for ever.
 const MAX_GIVEN = 256
 
-export function createOutputNumbers(write: StoreChannels['write']): OutputNumbers {
+export function createOutputNumbers(store: JobStore['reserveOutputNumbers']): OutputNumbers {
   const next = new BoundedMap<string, number>(MAX_KNOWN)
   /** First numbers that are being asked for: later callers wait for them. */
   const learning = new Map<string, Promise<void>>()
   /** Given out and not yet stored. */
-  let given = new Map<string, ReserveInput>()
+  let given = new Map<string, Reservation>()
 
   async function reserve(accountId: string, folder: string, prefix: string, count: number): Promise<number> {
     const key = JSON.stringify([accountId, folder, prefix])
@@ -33,7 +38,7 @@ export function createOutputNumbers(write: StoreChannels['write']): OutputNumber
     if (known === undefined) {
       // The name may have been forgotten while numbers of it were not stored yet.
       writeDown()
-      const reserved = write.call('reserveOutputNumbers', { accountId, folder, prefix, count })
+      const reserved = store(accountId, folder, prefix, count)
       learning.set(key, learn(key, reserved, count))
       return reserved
     }
@@ -46,9 +51,9 @@ export function createOutputNumbers(write: StoreChannels['write']): OutputNumber
   function writeDown(): void {
     const all = given
     given = new Map()
-    for (const [key, input] of all) {
+    for (const [key, { accountId, folder, prefix, count }] of all) {
       // A name whose numbers could not be stored is asked for again next time.
-      write.call('reserveOutputNumbers', input).catch(() => next.delete(key))
+      store(accountId, folder, prefix, count).catch(() => next.delete(key))
     }
   }
 

@@ -10,7 +10,7 @@ export interface StoreChannels {
 }
 
 // About ten statements per removed job: a slice keeps the writer for a few milliseconds.
-export const SLICE = 100
+const SLICE = 100
 
 /** Repeats `sweep` with small limits until it finds less than it was allowed, or `limit` is reached; returns the sum. */
 export async function inSlices(limit: number, sweep: (sliceLimit: number) => Promise<number>): Promise<number> {

@@ -10,7 +10,7 @@ import { prepareDataDirectory } from '../database/data-directory.ts'
 import { lockDirectory } from '../database/directory-lock.ts'
 import { applyMigrations, MIGRATIONS_DIRECTORY } from '../database/migrations.ts'
 import { openWriter } from '../database/sqlite-connections.ts'
-import { prepareRelease } from '../operations/jobs/leases.ts'
+import { prepareRelease } from '../operations/jobs/claim-job.ts'
 import { prepareEnsureMeta, prepareReadMeta, prepareWriteMeta } from '../operations/meta.ts'
 import { prepareRows } from '../operations/statement.ts'
 import { runOn } from '../shared-stores.ts'
@@ -59,8 +59,8 @@ export function openSqliteRecords(directory: string, now: Date): SqliteRecords {
         database,
         `SELECT id, lease_id FROM job WHERE status IN ('running', 'canceling') AND lease_id IS NOT NULL`,
       ).all()
-      const leases = held.map(([jobId, leaseId]) => [jobId, leaseId, false, 0, 0] as const)
-      inTransaction(() => void prepareRelease(database)({ leases, now: now.getTime() }))
+      const leases = held.map(([jobId, leaseId]) => ({ jobId, leaseId }))
+      inTransaction(() => void prepareRelease(database)({ leases, now }))
     },
     async retire(movedTo) {
       writeMeta({ key: 'moved_to', value: movedTo })

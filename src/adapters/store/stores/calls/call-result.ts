@@ -1,9 +1,11 @@
 /** The stored end of a call: written once, read whenever its key or its request is asked for again. */
 import type { CallBody, CallEnd, StoredRefusal } from '../../../../domain/models/calls/call-store.ts'
 import { all, get, run, type Steps, together } from '../../statements/operation.ts'
-import { command, insertInto, postgresOnly, query, selectFrom, toRows, upsertInto } from '../../statements/statement.ts'
+import { command, insertInto, postgresOnly, query, selectFrom, upsertInto } from '../../statements/statement.ts'
 import { routerInput, routerResult } from '../../tables/calls.ts'
 import { encode, omit, pick, type RowOf } from '../../tables/table.ts'
+import { addBytes } from '../account-storage.ts'
+import { offerBlobs } from '../blob-references.ts'
 
 const result = omit(routerResult, 'seq', 'accountId', 'finishedAt')
 const blob = pick(routerResult, 'hash', 'sizeBytes')
@@ -22,24 +24,6 @@ const REMOVE = query(
 )
 const ADD_INPUT = command('calls.addInput', insertInto(routerInput))
 const DROP_INPUT = query('calls.dropInput', blob, `DELETE FROM router_input WHERE seq = :seq RETURNING ${blob.columns}`)
-// In SQLite a trigger counts them.
-const COUNT_BYTES = command(
-  'calls.countBytes',
-  postgresOnly(`
-    INSERT INTO account_storage AS known (account_id, bytes)
-    SELECT account_id, bytes FROM unnest(CAST(:accountIds AS text[]), CAST(:bytes AS bigint[])) AS change(account_id, bytes)
-    ORDER BY account_id
-    ON CONFLICT (account_id) DO UPDATE SET bytes = known.bytes + excluded.bytes`),
-)
-/** Makes blobs candidates for collection; one that is a candidate already counts as new again. */
-const OFFER = command(
-  'calls.offerBlobs',
-  (words) => `
-    INSERT INTO blob_candidate (hash, size_bytes, since)
-    SELECT hash, max(size_bytes), CAST(:now AS bigint) FROM ${words.rows(':blobs', { hash: 'text', size_bytes: 'bigint' })} AS offered
-    WHERE true GROUP BY hash ORDER BY hash
-    ON CONFLICT (hash) DO UPDATE SET since = ${words.greatest('blob_candidate.since', 'excluded.since')}`,
-)
 
 /** Small bodies are stored in the row, large ones as a blob. */
 export function toCallBody({
@@ -52,7 +36,7 @@ export function toCallBody({
   return hash === null ? { kind: 'inline', bytes: body ?? new Uint8Array() } : { kind: 'blob', hash }
 }
 
-export function fromCallBody(body: CallBody): { readonly body: Uint8Array | null; readonly hash: string | null } {
+function fromCallBody(body: CallBody): { readonly body: Uint8Array | null; readonly hash: string | null } {
   return body.kind === 'inline' ? { body: body.bytes, hash: null } : { body: null, hash: body.hash }
 }
 
@@ -84,7 +68,7 @@ export function* putResult({ seq, accountId, end, at, replayUntil }: NewResult):
     run(PUT, encode(routerResult, { seq, accountId, ...fields, finishedAt: at, replayUntil })),
   )
   const added = fields.sizeBytes - (before?.sizeBytes ?? 0)
-  if (added !== 0) yield* run(COUNT_BYTES, { accountIds: [accountId], bytes: [added] })
+  if (added !== 0) yield* addBytes([{ accountId, bytes: added }])
 }
 
 export function* findResult(seq: number): Steps<StoredResult | null> {
@@ -99,8 +83,8 @@ export function* removeResults(seqs: readonly number[], now: Date): Steps<void> 
   for (const { accountId, sizeBytes } of removed) {
     if (accountId !== null && sizeBytes > 0) freed.set(accountId, (freed.get(accountId) ?? 0) - sizeBytes)
   }
-  if (freed.size > 0) yield* run(COUNT_BYTES, { accountIds: [...freed.keys()], bytes: [...freed.values()] })
-  yield* offerBlobs(removed, now)
+  yield* addBytes([...freed].map(([accountId, bytes]) => ({ accountId, bytes })))
+  yield* offer(removed, now)
 }
 
 export function* addInput(seq: number, body: CallBody, sizeBytes: number): Steps<void> {
@@ -109,12 +93,14 @@ export function* addInput(seq: number, body: CallBody, sizeBytes: number): Steps
 
 /** The body of a queued call, which is needed no longer. */
 export function* dropInput(seq: number, now: Date): Steps<void> {
-  yield* offerBlobs(yield* all(DROP_INPUT, { seq }), now)
+  yield* offer(yield* all(DROP_INPUT, { seq }), now)
 }
 
-function* offerBlobs(rows: readonly RowOf<typeof blob>[], now: Date): Steps<void> {
-  const blobs = rows.flatMap(({ hash, sizeBytes }) => (hash === null ? [] : [{ hash, size_bytes: sizeBytes }]))
-  if (blobs.length > 0) yield* run(OFFER, { ...toRows('blobs', blobs), now })
+function* offer(rows: readonly RowOf<typeof blob>[], now: Date): Steps<void> {
+  yield* offerBlobs(
+    rows.flatMap(({ hash, sizeBytes }) => (hash === null ? [] : [{ hash, sizeBytes }])),
+    now,
+  )
 }
 
 /** Why a call that never reached a provider ended. */

@@ -9,7 +9,7 @@ import { encode, flag, integer, omit, pick, shape } from '../../tables/table.ts'
 import { readCharges } from './charges.ts'
 import { checkLedger } from './check-ledger.ts'
 
-const balance = omit(creditAccount, 'accountId', 'lowMark')
+const balance = pick(creditAccount, 'available', 'held', 'floor')
 const BALANCE = query('ledger.balance', balance, selectFrom(creditAccount, 'WHERE account_id = :accountId', balance))
 
 const ALL_KINDS: readonly EntryKind[] = ['grant', 'revoke', 'hold', 'settle', 'release', 'refund']

@@ -9,6 +9,7 @@ import type { BatchOutcome, NewBatch } from '../../../../../domain/jobs/batches/
 import type { NewJob } from '../../../../../domain/jobs/job-store.ts'
 import { BATCH_COLUMNS, toBatchRow } from '../../../rows/jobs/batch-row.ts'
 import type { RecipeFields } from '../../../rows/jobs/known-recipes.ts'
+import { answerQueued, type FoundResult, findAgain } from '../../../stores/jobs/kept-results.ts'
 import { lockPurses, type Purses } from '../../../stores/ledger/holds.ts'
 import type { Connected } from '../../database/connections.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
@@ -17,7 +18,6 @@ import { lockAccounts, readStarted } from '../accounts/account-counters.ts'
 import { findClosedPools } from '../accounts/deployment-rows.ts'
 import { claimKeys, findHolders } from '../accounts/idempotency-keys.ts'
 import { insertJobs, keepRecipes } from '../jobs/insert-jobs.ts'
-import { answerQueued, type FoundResult, findAgain } from '../jobs/reuse-result.ts'
 import { toHold, toHooks } from '../jobs/submit-job.ts'
 import { keepHooks } from '../webhooks/endpoint-rows.ts'
 
@@ -108,11 +108,11 @@ async function answer(tx: Queryable, submitted: Submitted, decision: Decision): 
   const jobs = submitted.batch.jobs.slice(0, outcome.accepted).map(({ job }) => job)
   const found: FoundResult[] = []
   for (const job of jobs) {
-    const whole = job.again == null ? null : await findAgain(tx, job, job.again)
+    const whole = job.again == null ? null : await runOn(tx, findAgain(job, job.again))
     if (whole !== null) found.push(whole)
   }
   await write(tx, submitted, decision)
-  await answerQueued(tx, found)
+  await runOn(tx, answerQueued(found))
   return { outcome: { ...outcome, answered: found.map(({ job }) => job.id) }, purses: null }
 }
 

@@ -1,89 +1,282 @@
 /**
- * Claim: finds the best candidate and takes it, guarded by its account's room. Any number of processes claim at the same time: a job
- * that another one is taking is passed over, and a claim that lost such a race is tried again at once. Claims that this process
- * makes in the same moment travel together: they do not wait for each other, an account is counted on once, and together they
- * take the jobs that they would have taken one after the other.
+ * Claim: one statement finds the best candidate and takes it, guarded by its account's room. Any number of processes claim at the same
+ * time: a job that another one is taking is passed over, and a claim that lost such a race is tried again at once. Claims of this
+ * process for one pool are made one after the other, so that each sees what the one before it took.
  */
-import type { Claim, JobStore } from '../../../../../domain/jobs/job-store.ts'
+import type { EngineOffer } from '../../../../../domain/engine/fleet/lane-offers.ts'
+import { isStoreAway } from '../../../../../domain/errors.ts'
+import type { Claim, ClaimRequest } from '../../../../../domain/jobs/job-store.ts'
+import { mustMove } from '../../../../../domain/jobs/transitions.ts'
+import { type ClaimedRow, claimedRow, toClaim } from '../../../rows/jobs/claimed-job.ts'
+import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE } from '../../../rows/jobs/job.ts'
+import { postgresOnly, query } from '../../../statements/statement.ts'
+import { outputRow } from '../../../tables/jobs.ts'
+import { flag, nullable, shape, text } from '../../../tables/table.ts'
 import type { Connected } from '../../database/connections.ts'
-import { createGather } from '../../database/gather.ts'
-import { type Asking, Claimer, createClaimRounds } from './claims/claim-rounds.ts'
-import { FIND_CLAIMED } from './claims/claim-statements.ts'
-import { type ClaimedRow, ENGINE_COLUMN, LANE_COLUMN, readClaim, toClaim } from './claims/claimed-job.ts'
+import { isDuplicateOf } from '../../database/postgres-error.ts'
 
-// Not more than heads are looked at.
-const MAX_TOGETHER = 32
+mustMove('queued', 'running')
 
-type Claims = Required<Pick<JobStore, 'claim' | 'claimSeveral'>>
+// Each costs some 15 microseconds. Where more accounts wait in a lane, or jobs in more lanes, a claim looks at a part of them, and the
+// next claim of this process at the part after that: the order is fair inside each part, and every part gets its turn.
+const MAX_HEADS = 32
+const MAX_LANES = 64
+const MAX_CHOICES = 8
 
-export function createClaims(relaxed: Connected): Claims {
-  const ask = gatherByPool(createTakeAll(relaxed), relaxed.noteBatch)
-  async function claim(asking: Asking): Promise<Claim | null> {
-    const row = await ask(asking)
-    return row === null ? null : toClaim(relaxed, row, asking)
+const WAITS = `status = 'queued' AND pool = :pool AND expires_at > :now`
+
+/** A job with everything that its run needs; what lies beside it is read only where the job's flags say that there is something. */
+const CLAIMED = `job.lease_id, job.seq, job.id, job.account_id, pool, job.status, priority, created_at, started_at,
+  NULL::bigint AS completed_at, expires_at, attempt, version, output_count, outputs_reused, outputs_replaced, metadata, progress,
+  NULL::text AS error, NULL::uuid AS reused_from, needs, job.engine_id, engine_losses, needs_extra_data AS extra_data_flags,
+  (SELECT workflow FROM job_text WHERE job_id = job.id AND expires_at = job.expires_at) AS workflow,
+  CASE WHEN needs_extra_data & ${HAS_TRACE} <> 0 THEN (
+    SELECT origin FROM job_text WHERE job_id = job.id AND expires_at = job.expires_at) END AS origin,
+  CASE WHEN needs_extra_data & ${HAS_CREDENTIALS} <> 0 THEN (SELECT sealed FROM job_secret WHERE job_id = job.id) END AS sealed,
+  CASE WHEN needs_extra_data & ${HAS_NOTES} <> 0 THEN (SELECT text FROM job_notes WHERE job_id = job.id) END AS notes,
+  CASE WHEN input_count > 0 THEN (
+    SELECT json_agg(json_build_object('name', name, 'hash', hash, 'sizeBytes', size_bytes, 'contentType', content_type)
+      ORDER BY position)::text FROM job_input WHERE job_id = job.id) END AS inputs`
+
+/**
+ * `lane`: the lanes in which jobs wait, found by stepping from one to the next. `offer`: what the engines offer for them; one without
+ * a lane is offered for all. `head`: the first job of every account in each of these lanes, nothing behind which is looked at, so that
+ * a backlog costs nothing; a job whose time is over is left to the sweep that ends it. `fit`: each head with every engine that serves
+ * it and whose account has room, looked up by the key of each account (a join would be free to walk all accounts). `near`: what priority
+ * and fair share leave of them: an account that was served more recently than another by more claims than a job may be overtaken waits.
+ * `best`: of those the best rank wins, unless it lies further behind the oldest job than that.
+ *
+ * `pick`: the best one whose account nobody else is counting on just now; where all are busy, the best one: it then waits in `room`,
+ * where it holds a job and no account, so two that wait for each other do not occur. `next` locks its first job that nobody else is
+ * taking, and `room` counts it while the account has room, on its newest row.
+ */
+const TAKE = query(
+  'jobs.claim',
+  shape({
+    wasPicked: flag('boolean'),
+    endLane: nullable(text()),
+    endAccountId: nullable(text()),
+    ...claimedRow.fields,
+  }),
+  postgresOnly(`
+  WITH RECURSIVE
+  lane AS (
+    (SELECT needs, 1 AS depth FROM job WHERE status = 'queued' AND pool = :pool AND needs >= :fromLane ORDER BY needs LIMIT 1)
+    UNION ALL
+    SELECT further.needs, lane.depth + 1 FROM lane CROSS JOIN LATERAL (
+      SELECT needs FROM job WHERE status = 'queued' AND pool = :pool AND needs > lane.needs ORDER BY needs LIMIT 1) AS further
+    WHERE lane.depth <= ${MAX_LANES}),
+  offer AS MATERIALIZED (
+    SELECT engine, place, lane.needs AS lane, rank
+    FROM unnest(:engines::text[], :places::int[], :lanes::text[], :ranks::int[]) AS offered(engine, place, lane, rank)
+    JOIN lane ON lane.depth <= ${MAX_LANES} AND (offered.lane IS NULL OR offered.lane = lane.needs)),
+  head AS (
+    SELECT first.*, 1 AS depth FROM (SELECT DISTINCT lane FROM offer) AS offered CROSS JOIN LATERAL (
+      SELECT seq, needs, account_id, priority FROM job WHERE ${WAITS} AND needs = offered.lane AND account_id > :afterAccountId
+      ORDER BY account_id, priority DESC, seq LIMIT 1) AS first
+    UNION ALL
+    SELECT further.*, head.depth + 1 FROM head CROSS JOIN LATERAL (
+      SELECT seq, needs, account_id, priority FROM job WHERE ${WAITS} AND needs = head.needs AND account_id > head.account_id
+      ORDER BY account_id, priority DESC, seq LIMIT 1) AS further
+    WHERE head.depth < ${MAX_HEADS}),
+  fit AS (
+    SELECT head.seq, head.needs, head.account_id, head.priority, load.running, load.served, offer.engine, offer.place, offer.rank,
+      max(head.priority) OVER (PARTITION BY offer.engine, head.account_id) AS best_priority,
+      min(load.running) OVER (PARTITION BY offer.engine) AS least_running,
+      min(load.served) OVER (PARTITION BY offer.engine, load.running) AS least_served
+    FROM head CROSS JOIN LATERAL (
+      SELECT running, served FROM account_load
+      WHERE account_load.account_id = head.account_id AND running < max_running OFFSET 0) AS load
+    JOIN offer ON offer.lane = head.needs),
+  near AS (
+    SELECT *, min(seq) OVER (PARTITION BY engine) AS oldest FROM fit
+    WHERE priority = best_priority AND running = least_running AND served <= least_served + :overtakes::int),
+  best AS MATERIALIZED (
+    SELECT engine, needs, account_id FROM near WHERE seq <= oldest + :overtakes::int
+    ORDER BY running, rank, seq, place LIMIT ${MAX_CHOICES}),
+  pick AS MATERIALIZED (
+    (SELECT best.* FROM best CROSS JOIN LATERAL (
+       SELECT 1 FROM account_load WHERE account_load.account_id = best.account_id AND running < max_running
+       FOR NO KEY UPDATE SKIP LOCKED) AS free LIMIT 1)
+    UNION ALL
+    (SELECT * FROM best LIMIT 1)
+    LIMIT 1),
+  next AS MATERIALIZED (
+    SELECT id FROM job
+    WHERE ${WAITS} AND account_id = (SELECT account_id FROM pick) AND needs = (SELECT needs FROM pick)
+    ORDER BY priority DESC, seq LIMIT 1 FOR UPDATE SKIP LOCKED),
+  room AS (
+    UPDATE account_load AS load SET running = load.running + 1, started = load.started + 1, served = nextval('claim_turn')
+    FROM next WHERE load.account_id = (SELECT account_id FROM pick) AND load.running < load.max_running RETURNING next.id),
+  claimed AS (
+    UPDATE job SET status = 'running', started_at = :now, lease_id = :leaseId, lease_until = :leaseUntil, worker_id = :workerId,
+      engine_id = (SELECT engine FROM pick), attempt = attempt + 1, version = version + 1,
+      outputs_replaced = outputs_replaced + output_count, output_count = 0, outputs_reused = 0
+    WHERE id = (SELECT id FROM room) RETURNING ${CLAIMED})
+  SELECT EXISTS (SELECT 1 FROM pick) AS was_picked, part.end_lane, part.end_account_id, claimed.*
+  FROM (
+    -- The other accounts of these lanes come first, then the other lanes.
+    SELECT CASE WHEN more.account_id IS NULL THEN (SELECT needs FROM lane WHERE depth > ${MAX_LANES}) ELSE :fromLane END AS end_lane,
+      more.account_id AS end_account_id
+    FROM (SELECT min(account_id) AS account_id FROM head WHERE depth = ${MAX_HEADS}) AS more) AS part
+  LEFT JOIN claimed ON true`),
+)
+
+const FIND_CLAIMED = query(
+  'jobs.find_claimed',
+  claimedRow,
+  postgresOnly(`SELECT ${CLAIMED} FROM job WHERE lease_id = :leaseId AND status IN ('running', 'canceling')`),
+)
+
+// Under the job's lock, so that a worker that lost its lease takes nothing off the list of the next one.
+const UNLIST = query(
+  'outputs.unlist',
+  outputRow,
+  postgresOnly(`
+  WITH held AS MATERIALIZED (SELECT id FROM job WHERE id = :jobId AND lease_id = :leaseId FOR NO KEY UPDATE),
+  listed AS MATERIALIZED (
+    SELECT output.* FROM held JOIN output ON output.job_id = held.id
+    WHERE output.expires_at = :expiresAt AND output.position IS NOT NULL),
+  unlisted AS (
+    UPDATE output SET position = NULL FROM listed WHERE output.id = listed.id AND output.expires_at = :expiresAt)
+  SELECT id AS asset_id, node_id, name, type, content_type, size_bytes, hash FROM listed ORDER BY position`),
+)
+
+/** Where a part of the waiting lanes and accounts begins. */
+interface Place {
+  readonly fromLane: string
+  readonly afterAccountId: string
+}
+
+const BEGINNING: Place = { fromLane: '', afterAccountId: '' }
+const MAX_PARTS = 256
+const MAX_RACES = 8
+const MAX_TRIES = 3
+
+/** Remembers, for each pool that is crowded, where its next claim goes on. */
+export function createClaim(relaxed: Connected): (request: ClaimRequest) => Promise<Claim | null> {
+  const starts = new Map<string, Place>()
+  const inTurn = createTurns()
+
+  async function claim(request: ClaimRequest): Promise<Claim | null> {
+    const { pool } = request
+    const start = starts.get(pool) ?? BEGINNING
+    let from = start
+    let races = 0
+    for (let parts = 1; parts <= MAX_PARTS; ) {
+      const { row, wasPicked, end } = await takeSurely(relaxed, request, from)
+      if (row !== null) {
+        if (end === null) starts.delete(pool)
+        else starts.set(pool, end)
+        return handOver(relaxed, row, request)
+      }
+      if (wasPicked) {
+        // There was a job for an account with room, and another process was quicker.
+        races += 1
+        if (races === MAX_RACES) return null
+        continue
+      }
+      // No account in this part has both room and a job: go on to the next part, and finally to those before the first one.
+      const isRound = isBefore(from, start) && (end === null || !isBefore(end, start))
+      if (isRound || (end === null && start === BEGINNING)) {
+        starts.delete(pool)
+        return null
+      }
+      from = end ?? BEGINNING
+      parts += 1
+    }
+    // So many were looked at in vain that the rest is left to the next claim.
+    starts.set(pool, from)
+    return null
   }
-  return {
-    claim: ({ engines, ...request }) => claim({ ...request, party: new Claimer(() => engines) }),
-    claimSeveral({ leaseIds, offersAfter, ...request }) {
-      const party = new Claimer(offersAfter)
-      return Promise.allSettled(leaseIds.map((leaseId) => claim({ ...request, leaseId, party })))
-    },
+
+  return (request) => inTurn(request.pool, () => claim(request))
+}
+
+/** Lets tasks of one name run one after the other. */
+function createTurns() {
+  const last = new Map<string, Promise<unknown>>()
+  return <Result>(name: string, run: () => Promise<Result>): Promise<Result> => {
+    const turn = (last.get(name) ?? Promise.resolve()).then(run, run)
+    last.set(name, turn)
+    const forget = () => {
+      if (last.get(name) === turn) last.delete(name)
+    }
+    turn.then(forget, forget)
+    return turn
   }
+}
+
+function isBefore(one: Place, other: Place): boolean {
+  return one.fromLane === other.fromLane ? one.afterAccountId < other.afterAccountId : one.fromLane < other.fromLane
+}
+
+interface Taken {
+  readonly row: ClaimedRow | null
+  readonly wasPicked: boolean
+  /** Where the next part begins; null: this was the last one. */
+  readonly end: Place | null
+}
+
+/**
+ * After a broken connection nobody knows whether something was taken: the lease finds its job. A first try that the server is
+ * still at work on cannot take a second job for the same lease: that a lease holds one job is kept by a unique index.
+ */
+async function takeSurely(relaxed: Connected, request: ClaimRequest, from: Place): Promise<Taken> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      if (tries > 1) {
+        const held = await relaxed.get(FIND_CLAIMED, { leaseId: request.leaseId })
+        if (held !== undefined) return { row: held, wasPicked: true, end: null }
+      }
+      return await take(relaxed, request, from)
+    } catch (error) {
+      const mayHaveTaken = isStoreAway(error) || isDuplicateOf(error, 'job_held')
+      if (!mayHaveTaken || tries === MAX_TRIES) throw error
+    }
+  }
+}
+
+async function take(relaxed: Connected, request: ClaimRequest, from: Place): Promise<Taken> {
+  const { pool, now, leaseId, leaseUntil, workerId, maxOvertakes } = request
+  const universal = request.engines.find(({ lanes }) => lanes === null)
+  const offers =
+    universal === undefined ? request.engines.flatMap(toOffers) : [{ ...ANY_LANE, engine: universal.engineId }]
+  const found = await relaxed.get(TAKE, {
+    ...{ pool, now, leaseId, leaseUntil, workerId, ...from },
+    overtakes: universal === undefined ? maxOvertakes : 0,
+    engines: offers.map(({ engine }) => engine),
+    places: offers.map(({ place }) => place),
+    lanes: offers.map(({ lane }) => lane),
+    ranks: offers.map(({ rank }) => rank),
+  })
+  if (found === undefined) throw new Error('A claim is always answered with a row.')
+  const { wasPicked, endLane, endAccountId, ...row } = found
+  const end = endLane === null ? null : { fromLane: endLane, afterAccountId: endAccountId ?? '' }
+  return { row: row.leaseId === null ? null : row, wasPicked, end }
+}
+
+interface Offer {
+  readonly engine: string
+  readonly place: number
+  readonly lane: string | null
+  readonly rank: number
+}
+
+const ANY_LANE = { place: 0, lane: null, rank: 0 }
+
+function toOffers({ engineId, lanes }: EngineOffer, place: number): Offer[] {
+  return (lanes ?? []).map(({ lane, rank }) => ({ engine: engineId, place, lane, rank }))
+}
+
+/** What an earlier attempt showed is not listed from now on. */
+async function handOver(db: Connected, row: ClaimedRow, { leaseId }: ClaimRequest): Promise<Claim> {
+  const { id: jobId, expiresAt, outputsReplaced } = row
+  const earlierOutputs = outputsReplaced === 0 ? [] : await db.all(UNLIST, { jobId, leaseId, expiresAt })
+  return toClaim(row, leaseId, earlierOutputs)
 }
 
 export async function findClaim(relaxed: Connected, leaseId: string): Promise<Claim | null> {
-  const found = await relaxed.get(FIND_CLAIMED, [[leaseId]])
-  if (found === undefined) return null
-  const [pool, outputsReused, ...row] = found
-  return readClaim(relaxed, row, { pool, outputsReused })
-}
-
-/** `error`: it is unknown whether it took something. */
-type Outcome = { readonly row: ClaimedRow | null } | { readonly error: unknown }
-type TakeAll = (askings: readonly Asking[]) => Promise<readonly Outcome[]>
-
-function gatherByPool(run: TakeAll, onBatch: (size: number) => void): (asking: Asking) => Promise<ClaimedRow | null> {
-  const gathers = new Map<string, { readonly ask: (asking: Asking) => Promise<Outcome>; asked: number }>()
-  return async (asking) => {
-    const name = `${asking.party.isForAny} ${asking.pool}`
-    const gather = gathers.get(name) ?? {
-      ask: createGather({ run, onBatch, maxItems: MAX_TOGETHER, maxRunning: 1 }),
-      asked: 0,
-    }
-    gathers.set(name, gather)
-    gather.asked += 1
-    try {
-      const outcome = await gather.ask(asking)
-      if ('error' in outcome) throw outcome.error
-      return outcome.row
-    } finally {
-      gather.asked -= 1
-      if (gather.asked === 0) gathers.delete(name)
-    }
-  }
-}
-
-function createTakeAll(relaxed: Connected): TakeAll {
-  const takeSome = createClaimRounds(relaxed)
-  return async (askings) => {
-    const outcomes = new Map<string, Outcome>()
-    let left = askings
-    while (left.length > 0) {
-      try {
-        const taken = await takeSome(left)
-        for (const row of taken.rows) {
-          const [leaseId] = row
-          outcomes.set(leaseId, { row })
-          const asking = left.find((each) => each.leaseId === leaseId)
-          asking?.party.chosen.push({ engineId: row[ENGINE_COLUMN], lane: row[LANE_COLUMN] })
-        }
-        left = taken.left
-      } catch (error) {
-        // What was taken before the store went away must still reach the worker that asked for it.
-        for (const { leaseId } of left) outcomes.set(leaseId, { error })
-        break
-      }
-    }
-    return askings.map(({ leaseId }) => outcomes.get(leaseId) ?? { row: null })
-  }
+  const row = await relaxed.get(FIND_CLAIMED, { leaseId })
+  return row === undefined ? null : toClaim(row, leaseId, [])
 }

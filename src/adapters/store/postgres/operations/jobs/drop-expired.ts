@@ -4,6 +4,8 @@
  * nothing counted twice and nothing forgotten. Then the tables of the range are dropped, with all texts, logs and labels in them:
  * these are never deleted row by row, nothing has to be vacuumed, and no space stays behind.
  */
+
+import { giveBackCounts, giveBackOutputs } from '../../../stores/jobs/retention.ts'
 import type { Connected } from '../../database/connections.ts'
 import {
   listPartitions,
@@ -14,7 +16,7 @@ import {
 } from '../../database/partitions.ts'
 import { isTimeout } from '../../database/postgres-error.ts'
 import { type Queryable, type Statement, statement } from '../../database/statement.ts'
-import { giveBackCounts, giveBackOutputs, type OutputRecord } from './job-retention.ts'
+import { runOn } from '../../shared-stores.ts'
 
 interface DropInput {
   readonly now: number
@@ -64,13 +66,18 @@ async function emptyRange(
   { now, limit, signal }: Pick<DropInput, 'now' | 'limit' | 'signal'>,
 ): Promise<number> {
   const outputs = { table: partitionName('output', range), columns: 'account_id, hash, size_bytes' }
-  await inBlocks<OutputRecord>(chore, { ...outputs, limit: Number.POSITIVE_INFINITY, signal }, (tx, gone) =>
-    giveBackOutputs(tx, gone, now),
+  await inBlocks<readonly [accountId: string, hash: string, sizeBytes: number]>(
+    chore,
+    { ...outputs, limit: Number.POSITIVE_INFINITY, signal },
+    (tx, gone) => {
+      const records = gone.map(([accountId, hash, sizeBytes]) => ({ accountId, hash, sizeBytes }))
+      return runOn(tx, giveBackOutputs(records, new Date(now)))
+    },
   )
   const removed = await inBlocks<readonly [accountId: string, status: string]>(
     chore,
     { table: partitionName('job_done', range), columns: 'account_id, status', limit, signal },
-    giveBackCounts,
+    (tx, gone) => runOn(tx, giveBackCounts(gone.map(([accountId, status]) => ({ accountId, status })))),
   )
   const bounds = [range.from, range.to, CHOSEN_AT_ONCE]
   while ((await chore.run(DELETE_CHOSEN, bounds)) === CHOSEN_AT_ONCE);

@@ -4,7 +4,6 @@
  */
 
 import { isUuid } from '../../../../../../lib/ids.ts'
-import type { JobLog } from '../../../../../domain/jobs/job.ts'
 import { COLUMN, type JobRow, type OutputRow, type StoredJob } from '../../../rows/jobs/job-row.ts'
 import type { Connected } from '../../database/connections.ts'
 import { createGather } from '../../database/gather.ts'
@@ -101,51 +100,4 @@ function toQueued(row: JobRow) {
     pool: row[COLUMN.pool],
     priority: row[COLUMN.priority],
   }
-}
-
-/** $1 job id, $2 account, $3 now. */
-const VISIBLE = `(
-  SELECT id, expires_at FROM job WHERE id = $1 AND account_id = $2
-  UNION ALL
-  SELECT id, expires_at FROM job_done WHERE id = $1 AND account_id = $2 AND (expires_at > $3 OR status = 'expired')) AS visible`
-
-const FIND_OWNER = statement<[accountId: string]>(
-  'jobs.find_owner',
-  'SELECT account_id FROM job WHERE id = $1 UNION ALL SELECT account_id FROM job_done WHERE id = $1',
-)
-const FIND_WORKFLOW = statement<[workflow: string]>(
-  'jobs.find_workflow',
-  `SELECT workflow FROM ${VISIBLE} JOIN job_text ON job_id = visible.id AND job_text.expires_at = visible.expires_at`,
-)
-const FIND_LOG = statement<
-  [text: string, truncated: boolean, capturedAt: number, complete: boolean, marks: string | null]
->(
-  'jobs.find_log',
-  `SELECT text, truncated, captured_at, complete, marks
-   FROM ${VISIBLE} JOIN job_log ON job_id = visible.id AND job_log.expires_at = visible.expires_at`,
-)
-
-export async function findOwner(read: Queryable, jobId: string): Promise<string | null> {
-  return isUuid(jobId) ? ((await read.get(FIND_OWNER, [jobId]))?.[0] ?? null) : null
-}
-
-const FIND_HOLDERS = statement<[jobId: string, workerId: string]>(
-  'jobs.find_holders',
-  'SELECT id, worker_id FROM job WHERE id = ANY($1::uuid[]) AND lease_id IS NOT NULL AND worker_id IS NOT NULL',
-)
-
-export async function findHolders(read: Queryable, jobIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
-  return new Map(await read.all(FIND_HOLDERS, [jobIds.filter(isUuid)]))
-}
-
-export async function findWorkflow(read: Queryable, { accountId, jobId, now }: JobQuery): Promise<string | null> {
-  return isUuid(jobId) ? ((await read.get(FIND_WORKFLOW, [jobId, accountId, now]))?.[0] ?? null) : null
-}
-
-export async function findLog(read: Queryable, { accountId, jobId, now }: JobQuery): Promise<JobLog | null> {
-  const row = isUuid(jobId) ? await read.get(FIND_LOG, [jobId, accountId, now]) : undefined
-  if (row === undefined) return null
-  const [text, truncated, capturedAt, complete, marks] = row
-  const told = { text, truncated, capturedAt: new Date(capturedAt), complete }
-  return marks === null ? told : { ...told, marks }
 }

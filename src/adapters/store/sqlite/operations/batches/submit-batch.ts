@@ -75,7 +75,7 @@ export function prepareSubmitBatch(database: DatabaseSync): (input: SubmitBatchI
   function answerAll(submits: readonly Submit[], again: readonly (ResultAgain | null)[]): readonly string[] {
     return submits.flatMap((submit, index) => {
       const found = again[index] ?? null
-      return found !== null && answerQueued(submit, found) !== null ? [submit.id] : []
+      return found !== null && answerQueued(submit, found) ? [submit.id] : []
     })
   }
 

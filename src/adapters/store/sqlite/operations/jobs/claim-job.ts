@@ -1,110 +1,60 @@
 /**
- * Claim: one statement finds the best candidate, guarded by its account's room. It looks at the head of each waiting queue and
- * at nothing behind it, so a backlog costs nothing. Where every engine runs everything the queues are the accounts; else they
- * are the lanes, and the statement matches their heads with what the engines offer to take.
+ * Claim: one statement finds the best candidate and takes it, and a second counts it for its account. It looks at the head of each
+ * waiting queue and at nothing behind it, so a backlog costs nothing. Where every engine runs everything the queues are the accounts;
+ * else they are the lanes, and the statement matches their heads with what the engines offer to take.
  */
-
 import type { DatabaseSync } from 'node:sqlite'
 import type { EngineOffer } from '../../../../../domain/engine/fleet/lane-offers.ts'
-import type { Claim, ClaimRequest } from '../../../../../domain/jobs/job-store.ts'
-import { readOrigin } from '../../../../../domain/jobs/submit/job-origin.ts'
-import { COLUMN, type JobRow, type OutputRow, type StoredJob, toJob, toOutput } from '../../../rows/jobs/job-row.ts'
-import { prepareRows } from '../statement.ts'
-import { prepareOutputs } from './job-outputs.ts'
-import { type CompleteJob, JOB_COLUMNS } from './job-row.ts'
-import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE, KEEPS_RESULT } from './submit-job.ts'
+import type { Claim, ClaimRequest, ReturnedLease, TouchedJob } from '../../../../../domain/jobs/job-store.ts'
+import { mustMove } from '../../../../../domain/jobs/transitions.ts'
+import { type ClaimedRow, claimedRow, toClaim } from '../../../rows/jobs/claimed-job.ts'
+import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE } from '../../../rows/jobs/job.ts'
+import { command, query, sqliteOnly, toRows } from '../../../statements/statement.ts'
+import { readOutputs } from '../../../stores/jobs/find-job.ts'
+import { releaseLeases } from '../../../stores/jobs/leases.ts'
+import { jobRow } from '../../../tables/jobs.ts'
+import { integer, shape } from '../../../tables/table.ts'
+import { runOn } from '../../shared-stores.ts'
+import { openStatements } from '../../statements.ts'
 
-type ClaimInput = readonly [
-  pool: string,
-  workerId: string,
-  leaseId: string,
-  leaseUntil: number,
-  now: number,
-  /** The id of an engine that takes everything, or null. */
-  engineId: string | null,
-  /** JSON: [engine id, position among the engines, lane, rank] each. */
-  offers: string,
-  maxOvertakes: number,
-]
-
-type InputFields = [name: string, hash: string, sizeBytes: number, contentType: string]
-
-type ClaimAnswer =
-  | readonly [
-      job: StoredJob,
-      workflow: string,
-      inputs: readonly InputFields[],
-      needsExtraData: boolean,
-      sealedExtraData: Uint8Array | null,
-      notes: string | null,
-      needs: string,
-      engineId: string,
-      earlierOutputs: readonly OutputRow[],
-      engineLosses: number,
-      origin: string | null,
-      keepsResult: boolean,
-    ]
-  | null
-
-export function toClaimInput(request: ClaimRequest): ClaimInput {
-  const { pool, workerId, leaseId, leaseUntil, now, engines, maxOvertakes } = request
-  const universal = engines.find(({ lanes }) => lanes === null)
-  const offers = universal === undefined ? JSON.stringify(engines.flatMap(toOfferRows)) : ''
-  const engineId = universal?.engineId ?? null
-  return [pool, workerId, leaseId, leaseUntil.getTime(), now.getTime(), engineId, offers, maxOvertakes]
-}
-
-type OfferRow = readonly [engineId: string, position: number, lane: string, rank: number]
-
-function toOfferRows({ engineId, lanes }: EngineOffer, position: number): OfferRow[] {
-  return (lanes ?? []).map(({ lane, rank }) => [engineId, position, lane, rank])
-}
-
-export function toClaim(answer: ClaimAnswer, leaseId: string): Claim | null {
-  if (answer === null) return null
-  const [job, workflow, inputs, needsExtraData, sealedExtraData, notes, needs, engineId, ...rest] = answer
-  const [earlierOutputs, engineLosses, origin, keepsResult] = rest
-  return {
-    job: toJob(job),
-    leaseId,
-    engineId,
-    needs,
-    workflow,
-    inputs: inputs.map(([name, hash, sizeBytes, contentType]) => ({ name, hash, sizeBytes, contentType })),
-    needsExtraData,
-    sealedExtraData,
-    notes,
-    earlierOutputs: earlierOutputs.map(toOutput),
-    engineLosses,
-    trace: readOrigin(origin).trace,
-    ...(keepsResult && { keepsResult }),
-  }
-}
+mustMove('queued', 'running')
 
 // What an earlier attempt showed is replaced by what this one makes.
-const HOLD = `status = 'running', started_at = ?5, lease_id = ?3, lease_until = ?4, worker_id = ?2,
-    attempt = attempt + 1, version = version + 1,
-    outputs_replaced = outputs_replaced + output_count, output_count = 0, outputs_reused = 0`
-const TERM_COLUMNS = 'needs_extra_data, input_count, needs, engine_id, engine_losses'
-const RETURNING = `RETURNING ${JOB_COLUMNS}, ${TERM_COLUMNS}`
+const HOLD = `status = 'running', started_at = :now, lease_id = :leaseId, lease_until = :leaseUntil, worker_id = :workerId,
+  attempt = attempt + 1, version = version + 1,
+  outputs_replaced = outputs_replaced + output_count, output_count = 0, outputs_reused = 0`
+
+/** With everything that its run needs; what lies beside it is read only where the job's flags say that there is something. */
+const CLAIMED = `${jobRow.columns}, lease_id, needs, engine_id, engine_losses, needs_extra_data AS extra_data_flags,
+  (SELECT text FROM job_workflow WHERE seq = job.seq) AS workflow,
+  iif(needs_extra_data & ${HAS_TRACE}, (SELECT origin FROM job_workflow WHERE seq = job.seq), NULL) AS origin,
+  iif(needs_extra_data & ${HAS_CREDENTIALS}, (SELECT sealed FROM job_secret WHERE seq = job.seq), NULL) AS sealed,
+  iif(needs_extra_data & ${HAS_NOTES}, (SELECT text FROM job_notes WHERE seq = job.seq), NULL) AS notes,
+  iif(input_count > 0, (
+    SELECT json_group_array(json_object('name', name, 'hash', hash, 'sizeBytes', size_bytes, 'contentType', content_type))
+    FROM (SELECT * FROM job_input WHERE seq = job.seq ORDER BY position)), NULL) AS inputs`
 
 // A job whose time is over is left to the sweep that ends it. Of the accounts the one with the fewest running jobs comes first,
 // then the one that was served longest ago: a long queue of one account does not hold up the first job of another.
-const TAKE_ANY = `
-  UPDATE job SET ${HOLD}, engine_id = ?6
+const TAKE_ANY = query(
+  'jobs.claimAny',
+  claimedRow,
+  sqliteOnly(`
+  UPDATE job SET ${HOLD}, engine_id = :engineId
   WHERE seq = (
     SELECT head FROM (
       SELECT running, served, (
-        SELECT seq FROM job WHERE status = 'queued' AND account_id = account.id AND pool = ?1 AND expires_at > ?5
+        SELECT seq FROM job WHERE status = 'queued' AND account_id = account.id AND pool = :pool AND expires_at > :now
         ORDER BY priority DESC, seq LIMIT 1) AS head
       FROM account INDEXED BY account_waiting
       WHERE queued > 0 AND running < max_running)
     WHERE head IS NOT NULL ORDER BY running, served, head LIMIT 1)
-  ${RETURNING}`
+  RETURNING ${CLAIMED}`),
+)
 
 const firstOf = (condition: string, order: string) => `
   (SELECT next.seq FROM job AS next INDEXED BY job_lane
-   WHERE next.status = 'queued' AND next.needs <> '' AND next.pool = ?1 AND next.expires_at > ?5 AND ${condition}
+   WHERE next.status = 'queued' AND next.needs <> '' AND next.pool = :pool AND next.expires_at > :now AND ${condition}
    ORDER BY ${order} next.priority DESC, next.seq LIMIT 1)`
 
 /**
@@ -113,12 +63,15 @@ const firstOf = (condition: string, order: string) => `
  * another by more claims than a job may be overtaken waits. Of those the best rank wins, unless it lies further behind the
  * oldest job than that.
  */
-const TAKE_FITTING = `
+const TAKE_FITTING = query(
+  'jobs.claimFitting',
+  claimedRow,
+  sqliteOnly(`
   UPDATE job SET ${HOLD}, engine_id = pick.chosen_engine
   FROM (
     WITH RECURSIVE
       offer(engine, position, lane, rank) AS MATERIALIZED (
-        SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?6)),
+        SELECT value ->> 'engine', value ->> 'position', value ->> 'lane', value ->> 'rank' FROM json_each(:offers)),
       head(seq, lane, account_id, priority) AS (
         SELECT seq, needs, account_id, priority FROM job
         WHERE seq = ${firstOf("next.needs > ''", 'next.needs, next.account_id,')}
@@ -135,121 +88,87 @@ const TAKE_FITTING = `
           CROSS JOIN offer ON offer.lane = head.lane),
       near AS (
         SELECT *, min(seq) OVER (PARTITION BY engine) AS oldest FROM fit
-        WHERE priority = best_priority AND running = least_running AND served <= least_served + ?7)
-    SELECT seq AS chosen_seq, engine AS chosen_engine FROM near WHERE seq <= oldest + ?7
+        WHERE priority = best_priority AND running = least_running AND served <= least_served + :overtakes)
+    SELECT seq AS chosen_seq, engine AS chosen_engine FROM near WHERE seq <= oldest + :overtakes
     ORDER BY running, rank, seq, position LIMIT 1) AS pick
   WHERE job.seq = pick.chosen_seq
-  ${RETURNING}`
+  RETURNING ${CLAIMED}`),
+)
 
-type Terms = [extraDataFlags: number, inputCount: number, needs: string, engineId: string, engineLosses: number]
-type TakenRow = [...JobRow, ...Terms]
-const TERM_COUNT = 5
+const TAKE_ROOM = command(
+  'jobs.takeRoom',
+  sqliteOnly(`UPDATE account SET queued = queued - 1, running = running + 1, served = :turn
+    WHERE id = :accountId AND running < max_running`),
+)
+const UNLIST = command('jobs.unlist', sqliteOnly('DELETE FROM job_output WHERE seq = :seq'))
+const LAST_TURN = query(
+  'jobs.lastTurn',
+  shape({ last: integer() }),
+  sqliteOnly('SELECT coalesce(max(served), 0) AS last FROM account'),
+)
 
-interface HeldTerms {
-  readonly row: JobRow
-  readonly terms: Terms
-}
-
-/** Reads what lies beside a job that is held. */
-function prepareCompanions(database: DatabaseSync) {
-  const selectWorkflow = prepareRows<[string]>(database, 'SELECT text FROM job_workflow WHERE seq = ?')
-  const selectInputs = prepareRows<InputFields>(
-    database,
-    'SELECT name, hash, size_bytes, content_type FROM job_input WHERE seq = ? ORDER BY position',
-  )
-  // Credentials and notes stay until the job ends: a later attempt needs them too.
-  const selectSecret = prepareRows<[Uint8Array]>(database, 'SELECT sealed FROM job_secret WHERE seq = ?')
-  const selectNotes = prepareRows<[string]>(database, 'SELECT text FROM job_notes WHERE seq = ?')
-  return ({ row: [seq], terms: [extraDataFlags, inputCount] }: HeldTerms) => {
-    const needsExtraData = (extraDataFlags & HAS_CREDENTIALS) !== 0
-    const hasNotes = (extraDataFlags & HAS_NOTES) !== 0
-    return [
-      selectWorkflow.get(seq)?.[0] ?? '',
-      inputCount === 0 ? [] : selectInputs.all(seq),
-      needsExtraData,
-      needsExtraData ? (selectSecret.get(seq)?.[0] ?? null) : null,
-      hasNotes ? (selectNotes.get(seq)?.[0] ?? null) : null,
-    ] as const
-  }
-}
-
-/** What is kept of its submit, where a trace is among that. */
-function prepareTracedOrigin(database: DatabaseSync): (held: HeldTerms) => string | null {
-  const select = prepareRows<[string]>(database, 'SELECT origin FROM job_workflow WHERE seq = ?')
-  return ({ row: [seq], terms: [flags] }) => ((flags & HAS_TRACE) === 0 ? null : (select.get(seq)?.[0] ?? null))
-}
-
-function toHeldTerms(taken: TakenRow): HeldTerms {
-  return { row: taken.slice(0, -TERM_COUNT) as unknown as JobRow, terms: taken.slice(-TERM_COUNT) as Terms }
-}
-
-/** Numbers every claim. */
+/** Numbers every claim. A claim that is undone leaves a gap, which changes no order. */
 interface ClaimTurns {
   last: number
 }
 
 export function createClaimTurns(database: DatabaseSync): ClaimTurns {
-  const [[last]] = prepareRows<[number]>(database, 'SELECT coalesce(max(served), 0) FROM account').all()
-  return { last }
+  return { last: openStatements(database).get(LAST_TURN)?.last ?? 0 }
 }
 
-export function prepareClaim(
-  database: DatabaseSync,
-  { completeJob, turns }: { readonly completeJob: CompleteJob; readonly turns: ClaimTurns },
-): (input: ClaimInput) => ClaimAnswer {
-  const takeAny = prepareRows<TakenRow>(database, TAKE_ANY)
-  const takeFitting = prepareRows<TakenRow>(database, TAKE_FITTING)
-  const takeRoom = database.prepare(`
-    UPDATE account SET queued = queued - 1, running = running + 1, served = ? WHERE id = ? AND running < max_running`)
-  const companionsOf = prepareCompanions(database)
-  const originOf = prepareTracedOrigin(database)
-  const selectOutputs = prepareOutputs(database)
-  const dropOutputs = database.prepare('DELETE FROM job_output WHERE seq = ?')
+export function prepareClaim(database: DatabaseSync, turns: ClaimTurns): (request: ClaimRequest) => Claim | null {
+  const db = openStatements(database)
 
-  function take([pool, workerId, leaseId, leaseUntil, now, engineId, offers, maxOvertakes]: ClaimInput) {
-    const hold = [pool, workerId, leaseId, leaseUntil, now] as const
-    const taken = engineId === null ? takeFitting.get(...hold, offers, maxOvertakes) : takeAny.get(...hold, engineId)
-    if (taken === undefined) return null
-    const held = toHeldTerms(taken)
-    const [, id, accountId] = held.row
+  function take({ pool, workerId, leaseId, leaseUntil, now, engines, maxOvertakes }: ClaimRequest) {
+    const hold = { pool, workerId, leaseId, leaseUntil, now }
+    const universal = engines.find(({ lanes }) => lanes === null)
+    if (universal !== undefined) return db.get(TAKE_ANY, { ...hold, engineId: universal.engineId })
+    return db.get(TAKE_FITTING, { ...hold, ...toRows('offers', engines.flatMap(toOffers)), overtakes: maxOvertakes })
+  }
+
+  return (request) => {
+    const row = take(request)
+    if (row === undefined) return null
+    const { seq, id, accountId } = row
     turns.last += 1
-    if (takeRoom.run(turns.last, accountId).changes !== 1)
+    if (db.run(TAKE_ROOM, { turn: turns.last, accountId }) !== 1)
       throw new Error(`Account ${accountId} has no room for job ${id}.`)
-    return held
+    const earlierOutputs = row.outputsReplaced > 0 ? runOn(db, readOutputs(row)) : []
+    if (earlierOutputs.length > 0) db.run(UNLIST, { seq })
+    return toClaim(row, request.leaseId, earlierOutputs)
   }
-
-  function answer(held: HeldTerms | null): ClaimAnswer {
-    if (held === null) return null
-    const { row } = held
-    const [flags, , needs, chosenEngine, engineLosses] = held.terms
-    const [seq] = row
-    const earlierOutputs = row[COLUMN.outputsReplaced] > 0 ? selectOutputs(seq) : []
-    if (earlierOutputs.length > 0) dropOutputs.run(seq)
-    const companions = companionsOf(held)
-    const rest = [earlierOutputs, engineLosses, originOf(held), (flags & KEEPS_RESULT) !== 0] as const
-    return [completeJob(row), ...companions, needs, chosenEngine, ...rest]
-  }
-
-  return (input) => answer(take(input))
 }
 
-export function prepareFindClaim(
-  database: DatabaseSync,
-  { completeJob }: { readonly completeJob: CompleteJob },
-): (leaseId: string) => ClaimAnswer {
-  const select = prepareRows<TakenRow>(
-    database,
-    `SELECT ${JOB_COLUMNS}, ${TERM_COLUMNS} FROM job INDEXED BY job_lease
-     WHERE status IN ('running', 'canceling') AND lease_id = ?`,
-  )
-  const companionsOf = prepareCompanions(database)
-  const originOf = prepareTracedOrigin(database)
+function toOffers({ engineId, lanes }: EngineOffer, position: number) {
+  return (lanes ?? []).map(({ lane, rank }) => ({ engine: engineId, position, lane, rank }))
+}
+
+const FIND_CLAIMED = query(
+  'jobs.findClaimed',
+  claimedRow,
+  sqliteOnly(
+    `SELECT ${CLAIMED} FROM job INDEXED BY job_lease WHERE status IN ('running', 'canceling') AND lease_id = :leaseId`,
+  ),
+)
+
+export function prepareFindClaim(database: DatabaseSync): (leaseId: string) => Claim | null {
+  const db = openStatements(database)
   return (leaseId) => {
-    const found = select.get(leaseId)
-    if (found === undefined) return null
-    const held = toHeldTerms(found)
-    const [flags, , needs, engineId, engineLosses] = held.terms
-    const rest = [[], engineLosses, originOf(held), (flags & KEEPS_RESULT) !== 0] as const
-    return [completeJob(held.row), ...companionsOf(held), needs, engineId, ...rest]
+    const row: ClaimedRow | undefined = db.get(FIND_CLAIMED, { leaseId })
+    return row === undefined ? null : toClaim(row, leaseId, [])
   }
+}
+
+interface Release {
+  readonly leases: readonly ReturnedLease[]
+  readonly now: Date
+}
+
+/** `turns`: of those who claim from the same store. */
+export function prepareRelease(
+  database: DatabaseSync,
+  turns = createClaimTurns(database),
+): (release: Release) => TouchedJob[] {
+  const db = openStatements(database)
+  return ({ leases, now }) => runOn(db, releaseLeases(leases, now, turns.last))
 }

@@ -10,6 +10,7 @@ import type { NewJob, SubmitOutcome } from '../../../../../domain/jobs/job-store
 import { writeOrigin } from '../../../../../domain/jobs/submit/job-origin.ts'
 import { toQueuedJob } from '../../../../../domain/jobs/submit/queued-job.ts'
 import type { NewHook } from '../../../../../domain/webhooks/webhook.ts'
+import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE, KEEPS_RESULT } from '../../../rows/jobs/job.ts'
 import type { RecipeFields } from '../../../rows/jobs/known-recipes.ts'
 import type { HoldInput } from '../../../stores/ledger/holds.ts'
 import { prepareIsPoolClosed } from '../accounts/deployment-rows.ts'
@@ -58,13 +59,6 @@ type SubmitAnswer = number | KeyHolder | null | 'insufficient_credits' | typeof 
 
 const ID_TAKEN = 'id_taken'
 const POOL_CLOSED = 'pool_closed'
-
-/** Bits of `needs_extra_data`: what a claim reads beside the job. A job without any of it costs no statement for it. */
-export const HAS_CREDENTIALS = 1
-export const HAS_NOTES = 2
-export const HAS_TRACE = 4
-/** Its end leaves a row in `job_result`. */
-export const KEEPS_RESULT = 8
 
 export const SUBMIT = createPacking<Submit>({
   ...{ id: true, accountId: true, pool: true, priority: true, createdAt: true, expiresAt: true, metadata: true },

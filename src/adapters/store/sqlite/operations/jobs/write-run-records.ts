@@ -25,13 +25,6 @@ export function prepareAddSubmission(database: DatabaseSync): (seq: number, row:
   }
 }
 
-export function prepareAddRun(database: DatabaseSync): (seq: number, text: string) => void {
-  const upsert = database.prepare('INSERT OR REPLACE INTO job_run (seq, text) VALUES (?, ?)')
-  return (seq, text) => {
-    upsert.run(seq, text)
-  }
-}
-
 interface HideInput {
   readonly accountId: string
   /** null: everything that has ended until `now`. */
