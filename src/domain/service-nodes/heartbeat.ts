@@ -106,20 +106,11 @@ export async function openHeartbeat(deps: HeartbeatDeps): Promise<SharedHeartbea
     return tracked
   }
 
-  async function takeSteps(): Promise<void> {
-    for (const step of steps) {
-      if (ending.signal.aborted) return
-      await step().catch((error) =>
-        log.warn({ err: error }, 'a beat did not reach the store; the next one tries again'),
-      )
-    }
-  }
-
   async function keepBeating(): Promise<void> {
     while (true) {
       await sleep(BEAT_MS, ending.signal)
       if (ending.signal.aborted) return
-      await track(takeSteps())
+      await track(takeSteps(steps, ending.signal, log))
     }
   }
 
@@ -129,7 +120,7 @@ export async function openHeartbeat(deps: HeartbeatDeps): Promise<SharedHeartbea
     isAlone: false,
     onBeat: (step) => void steps.push(step),
     contend: (contender) => void contenders.push(contender),
-    beat: () => track(takeSteps()),
+    beat: () => track(takeSteps(steps, ending.signal, log)),
     start() {
       loop ??= keepBeating()
     },
@@ -147,6 +138,13 @@ export async function openHeartbeat(deps: HeartbeatDeps): Promise<SharedHeartbea
       await Promise.allSettled(underway)
       await store.leave(nodeId).catch((error) => log.warn({ err: error }, 'this process could not sign off'))
     },
+  }
+}
+
+async function takeSteps(steps: readonly (() => Promise<void>)[], signal: AbortSignal, log: Log): Promise<void> {
+  for (const step of steps) {
+    if (signal.aborted) return
+    await step().catch((error) => log.warn({ err: error }, 'a beat did not reach the store; the next one tries again'))
   }
 }
 

@@ -4,7 +4,7 @@
  * way where one process took all of it, and read once otherwise; then its file gets the name of a blob.
  */
 import { randomUUID } from 'node:crypto'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Blake3 } from '../../../../lib/files/blake3.ts'
 import { isUuid } from '../../../../lib/ids.ts'
 import type { PartialBlobs, PendingBlob } from '../../../domain/assets/blob-store.ts'
@@ -37,37 +37,11 @@ export function createPartialFiles(directory: string, deps: PartialFilesDeps): P
     return join(folder, place)
   }
 
-  async function openForAppending(place: string, offsetBytes: number): Promise<number> {
-    if (offsetBytes === 0) await files.makeDirectory(folder)
-    const fd = await files.openForUpdate(pathOf(place))
-    if (offsetBytes === 0) await files.syncDirectory(folder)
-    const { sizeBytes } = await files.identify(fd)
-    if (sizeBytes === offsetBytes) return fd
-    await files.close(fd)
-    throw new Error('bytes are appended where the file does not end')
-  }
-
-  async function readHash(fd: number, signal: AbortSignal | undefined): Promise<string> {
-    const hasher = blake3.createHasher()
-    const buffer = buffers.take()
-    try {
-      for (let at = 0; ; ) {
-        signal?.throwIfAborted()
-        const count = await files.read(fd, buffer, at)
-        if (count === 0) return hasher.digest()
-        hasher.update(buffer.subarray(0, count))
-        at += count
-      }
-    } finally {
-      buffers.giveBack(buffer)
-    }
-  }
-
   return {
     begin: async () => randomUUID(),
     sizeOf: async (place) => (await files.sizeOf(pathOf(place))) ?? 0,
     async append(place, source, { offsetBytes, lengthBytes, signal }) {
-      const fd = await openForAppending(place, offsetBytes).catch((error: unknown) => {
+      const fd = await openForAppending(files, pathOf(place), offsetBytes).catch((error: unknown) => {
         throw toStorageError(error)
       })
       const steps = createInterruptible(source)
@@ -112,7 +86,7 @@ export function createPartialFiles(directory: string, deps: PartialFilesDeps): P
         isOpen = false
       }
       try {
-        const hash = hashes.finish(place, sizeBytes) ?? (await readHash(fd, signal))
+        const hash = hashes.finish(place, sizeBytes) ?? (await readHash(deps, fd, signal))
         const staged: Staged = { path, sync: () => files.datasync(fd), release: close }
         return toPending({ kind: 'file', hash, sizeBytes, path, fd }, staged)
       } catch (error) {
@@ -125,5 +99,36 @@ export function createPartialFiles(directory: string, deps: PartialFilesDeps): P
         if (!hasCode(error, 'ENOENT')) throw error
       })
     },
+  }
+}
+
+async function openForAppending(files: FileOps, path: string, offsetBytes: number): Promise<number> {
+  const folder = dirname(path)
+  if (offsetBytes === 0) await files.makeDirectory(folder)
+  const fd = await files.openForUpdate(path)
+  if (offsetBytes === 0) await files.syncDirectory(folder)
+  const { sizeBytes } = await files.identify(fd)
+  if (sizeBytes === offsetBytes) return fd
+  await files.close(fd)
+  throw new Error('bytes are appended where the file does not end')
+}
+
+async function readHash(
+  { files, blake3, largeBuffers: buffers }: PartialFilesDeps,
+  fd: number,
+  signal: AbortSignal | undefined,
+): Promise<string> {
+  const hasher = blake3.createHasher()
+  const buffer = buffers.take()
+  try {
+    for (let at = 0; ; ) {
+      signal?.throwIfAborted()
+      const count = await files.read(fd, buffer, at)
+      if (count === 0) return hasher.digest()
+      hasher.update(buffer.subarray(0, count))
+      at += count
+    }
+  } finally {
+    buffers.giveBack(buffer)
   }
 }

@@ -44,26 +44,9 @@ const MAX_DAYS = 30
 export function createObjectCollector(deps: CollectDeps): ObjectCollector {
   const { bucket, prefix, index, clock, log, graceMs, marks } = deps
 
-  /** Does it to each and returns those where it failed; throws when storage seems to be away. */
-  async function forEach<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<Item[]> {
-    const failed: Item[] = []
-    let inARow = 0
-    for (const item of items) {
-      try {
-        await work(item)
-        inARow = 0
-      } catch (error) {
-        failed.push(item)
-        if (mayPass(error) && (++inARow === MAX_FAILURES_IN_A_ROW || failed.length === items.length)) throw error
-        log.error({ err: error, item }, 'something in the bucket could not be removed; it is tried again later')
-      }
-    }
-    return failed
-  }
-
   /** Returns those that went. The others become garbage as of now. */
   async function removeAll(keys: readonly string[]): Promise<string[]> {
-    const failed = new Set(await forEach(keys, (key) => bucket.remove(key)))
+    const failed = new Set(await forEach(keys, (key) => bucket.remove(key), log))
     await index.throwAway([...failed], clock.now())
     return keys.filter((key) => !failed.has(key))
   }
@@ -84,7 +67,7 @@ export function createObjectCollector(deps: CollectDeps): ObjectCollector {
     for await (const uploads of bucket.listUploads(`${prefix}${OBJECTS}`)) {
       if (signal.aborted) return abandoned
       const old = uploads.filter(({ uploadId, begunAt }) => begunAt < before && uploadId !== '')
-      const failed = await forEach(old, ({ key, uploadId }) => bucket.abandonUpload(key, uploadId))
+      const failed = await forEach(old, ({ key, uploadId }) => bucket.abandonUpload(key, uploadId), log)
       abandoned += old.length - failed.length
     }
     return abandoned
@@ -122,6 +105,23 @@ export function createObjectCollector(deps: CollectDeps): ObjectCollector {
       return swept
     },
   }
+}
+
+/** Does it to each and returns those where it failed; throws when storage seems to be away. */
+async function forEach<Item>(items: readonly Item[], work: (item: Item) => Promise<void>, log: Log): Promise<Item[]> {
+  const failed: Item[] = []
+  let inARow = 0
+  for (const item of items) {
+    try {
+      await work(item)
+      inARow = 0
+    } catch (error) {
+      failed.push(item)
+      if (mayPass(error) && (++inARow === MAX_FAILURES_IN_A_ROW || failed.length === items.length)) throw error
+      log.error({ err: error, item }, 'something in the bucket could not be removed; it is tried again later')
+    }
+  }
+  return failed
 }
 
 function toDay(date: Date, days: number): string {

@@ -82,63 +82,70 @@ export function createParts({ directory, memoryBytes, files }: PartsOptions): Pa
     get heldBytes() {
       return heldBytes
     },
-    begin(maxBytes) {
-      let buffer = take(Math.min(FIRST_BYTES, maxBytes))
-      let file: Promise<SpooledPart> | null = null
-      let sizeBytes = 0
-      let sum = 0
+    begin: (maxBytes) => beginPart(maxBytes, { directory, files, take, giveBack }),
+  }
+}
 
-      /** Room for more: the same buffer, a larger one, or a file that begins with what is there. */
-      async function ensureRoom(): Promise<void> {
-        if (file !== null || (buffer !== null && sizeBytes < buffer.length)) return
-        const larger = buffer === null ? null : take(maxBytes)
-        if (buffer !== null && larger !== null) larger.set(buffer.subarray(0, sizeBytes))
-        const outgrown = buffer
-        buffer = larger
-        try {
-          if (larger !== null) return
-          file = openSpool(join(directory, randomUUID()), files)
-          const spool = await file
-          if (outgrown !== null) await spool.append(outgrown.subarray(0, sizeBytes))
-        } finally {
-          if (outgrown !== null) giveBack(outgrown)
-        }
-      }
+interface PartDeps extends Pick<PartsOptions, 'directory' | 'files'> {
+  take(sizeBytes: number): Buffer | null
+  giveBack(buffer: Buffer): void
+}
 
-      async function free(): Promise<void> {
-        const [held, spool] = [buffer, file]
-        buffer = null
-        file = null
-        if (held !== null) giveBack(held)
-        await (await spool?.catch(() => null))?.remove()
-      }
+function beginPart(maxBytes: number, { directory, files, take, giveBack }: PartDeps): ReturnType<Parts['begin']> {
+  let buffer = take(Math.min(FIRST_BYTES, maxBytes))
+  let file: Promise<SpooledPart> | null = null
+  let sizeBytes = 0
+  let sum = 0
 
+  /** Room for more: the same buffer, a larger one, or a file that begins with what is there. */
+  async function ensureRoom(): Promise<void> {
+    if (file !== null || (buffer !== null && sizeBytes < buffer.length)) return
+    const larger = buffer === null ? null : take(maxBytes)
+    if (buffer !== null && larger !== null) larger.set(buffer.subarray(0, sizeBytes))
+    const outgrown = buffer
+    buffer = larger
+    try {
+      if (larger !== null) return
+      file = openSpool(join(directory, randomUUID()), files)
+      const spool = await file
+      if (outgrown !== null) await spool.append(outgrown.subarray(0, sizeBytes))
+    } finally {
+      if (outgrown !== null) giveBack(outgrown)
+    }
+  }
+
+  async function free(): Promise<void> {
+    const [held, spool] = [buffer, file]
+    buffer = null
+    file = null
+    if (held !== null) giveBack(held)
+    await (await spool?.catch(() => null))?.remove()
+  }
+
+  return {
+    sizeBytes: () => sizeBytes,
+    isFull: () => sizeBytes === maxBytes,
+    async write(chunk) {
+      await ensureRoom()
+      const room = (buffer !== null ? buffer.length : maxBytes) - sizeBytes
+      const taken = chunk.length > room ? chunk.subarray(0, room) : chunk
+      sum = crc32(taken, sum)
+      if (buffer !== null) buffer.set(taken, sizeBytes)
+      else await (await file)?.append(taken)
+      sizeBytes += taken.length
+      return taken.length
+    },
+    async finish() {
+      const spool = await file
+      await spool?.close()
       return {
-        sizeBytes: () => sizeBytes,
-        isFull: () => sizeBytes === maxBytes,
-        async write(chunk) {
-          await ensureRoom()
-          const room = (buffer !== null ? buffer.length : maxBytes) - sizeBytes
-          const taken = chunk.length > room ? chunk.subarray(0, room) : chunk
-          sum = crc32(taken, sum)
-          if (buffer !== null) buffer.set(taken, sizeBytes)
-          else await (await file)?.append(taken)
-          sizeBytes += taken.length
-          return taken.length
-        },
-        async finish() {
-          const spool = await file
-          await spool?.close()
-          return {
-            sizeBytes,
-            checksum: toChecksum(sum),
-            body: () => spool?.read() ?? (buffer ?? Buffer.alloc(0)).subarray(0, sizeBytes),
-            free,
-          }
-        },
-        abandon: free,
+        sizeBytes,
+        checksum: toChecksum(sum),
+        body: () => spool?.read() ?? (buffer ?? Buffer.alloc(0)).subarray(0, sizeBytes),
+        free,
       }
     },
+    abandon: free,
   }
 }
 

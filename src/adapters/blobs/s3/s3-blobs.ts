@@ -49,38 +49,14 @@ const DIRECT_SECONDS = 300
 export const OBJECTS = 'up/'
 
 export function createS3Blobs(options: S3BlobsOptions): Blobs {
-  const { bucket, prefix, index, files, disk, blake3, clock, log, onTransferred = () => {} } = options
+  const { bucket, prefix, index, files, disk, blake3, clock, onTransferred = () => {} } = options
   const { hedge = createHedge(), partMemoryBytes = PART_MEMORY_BYTES } = options
   const parts = createParts({ directory: files.temporaryDirectory, memoryBytes: partMemoryBytes, files: disk })
-  const known = new BoundedMap<string, StoredObject>(MAX_KNOWN_OBJECTS)
-  // Objects that this process found damaged or gone: whoever sends it the same bytes again replaces them. Other processes find out
-  // for themselves what is gone, because they look before they rely on it.
-  const suspects = new BoundedMap<string, string>(MAX_SUSPECTS)
-  const seen = new BoundedMap<string, number>(MAX_KNOWN_OBJECTS)
-  const see = (objectKey: string) => seen.set(objectKey, clock.now().getTime())
   const newKey = () => `${prefix}${OBJECTS}${clock.now().toISOString().slice(0, 10)}/${randomUUID()}`
   const deps = { bucket, parts, blake3, newKey, onTransferred }
-
-  async function find(hash: string): Promise<StoredObject> {
-    const object = await index.find(hash)
-    if (object === null) throw gone()
-    known.set(hash, object)
-    return object
-  }
-
-  function suspect(hash: string, { objectKey }: StoredObject, what: string): void {
-    suspects.set(hash, objectKey)
-    log.error({ hash, objectKey }, `stored bytes are ${what}; sending them again mends this`)
-  }
-
-  /** Whether the storage still has the object, as far as it can be asked. */
-  async function isThere({ objectKey, sizeBytes }: StoredObject): Promise<boolean> {
-    const seenAt = seen.get(objectKey) ?? Number.NEGATIVE_INFINITY
-    if (clock.now().getTime() - seenAt < SEEN_FOR_MS || !bucket.isAnswering()) return true
-    const found = await bucket.sizeOf(objectKey).catch(() => sizeBytes)
-    if (found === sizeBytes) see(objectKey)
-    return found === sizeBytes
-  }
+  const objects = createKnownObjects(options)
+  const { known, see, find, suspect } = objects
+  const toPending = createToPending(options, newKey, objects)
 
   async function readAt(hash: string, object: StoredObject, range?: { readonly start: number; readonly end: number }) {
     const stream = await readObject(
@@ -108,6 +84,55 @@ export function createS3Blobs(options: S3BlobsOptions): Blobs {
     }
   }
 
+  const join = createJoinUpload({
+    ...{ bucket, index, blake3, hedge, clock, onTransferred },
+    toPending: (object) => toPending({ kind: 'object', ...object }),
+  })
+
+  return {
+    async receive(source, putOptions) {
+      return toPending(await receiveObject(source, putOptions, deps))
+    },
+    async stat(hash) {
+      const object = await index.find(hash)
+      if (object === null) return null
+      known.set(hash, object)
+      return { sizeBytes: object.sizeBytes }
+    },
+    open,
+    localPath: () => null,
+    async borrow(hash) {
+      const { sizeBytes } = known.get(hash) ?? (await find(hash))
+      try {
+        return await files.borrow(hash, { sizeBytes, read: () => open(hash) })
+      } catch (error) {
+        throw toStorageError(error)
+      }
+    },
+    async signDirect(hash, { method, contentType, disposition }) {
+      const { objectKey } = known.get(hash) ?? (await find(hash))
+      const query = { 'response-content-type': contentType, 'response-content-disposition': disposition }
+      try {
+        return await bucket.presign(method, objectKey, { query, lifetimeSeconds: DIRECT_SECONDS })
+      } catch (error) {
+        throw toStorageError(error)
+      }
+    },
+    directUploads: createDirectUploads({ bucket, newKey, join }),
+    partials: createPartialObjects({ ...deps, join }),
+    async remove(hash, isKnown) {
+      known.delete(hash)
+      await index.remove(hash, { isKnown, now: clock.now() })
+    },
+    list: () => index.list(),
+  }
+}
+
+function createToPending(
+  { bucket, index, clock, log }: S3BlobsOptions,
+  newKey: () => string,
+  { known, suspects, see, suspect, isThere }: ReturnType<typeof createKnownObjects>,
+) {
   /** Best effort: nothing refers to the object, and the sweep finds what stays. */
   async function dropObject(key: string): Promise<void> {
     await bucket.remove(key).catch((error: unknown) => log.debug({ err: error, key }, 'an object stays to be swept'))
@@ -119,7 +144,7 @@ export function createS3Blobs(options: S3BlobsOptions): Blobs {
     return key
   }
 
-  function toPending(received: Received): PendingBlob {
+  return function toPending(received: Received): PendingBlob {
     const { hash, sizeBytes } = received
     async function isWanted(): Promise<boolean> {
       if (suspects.get(hash) !== undefined) return true
@@ -179,49 +204,39 @@ export function createS3Blobs(options: S3BlobsOptions): Blobs {
       },
     }
   }
+}
 
-  const join = createJoinUpload({
-    ...{ bucket, index, blake3, hedge, clock, onTransferred },
-    toPending: (object) => toPending({ kind: 'object', ...object }),
-  })
+/** What this process knows of the objects in the bucket. */
+function createKnownObjects({ bucket, index, clock, log }: S3BlobsOptions) {
+  const known = new BoundedMap<string, StoredObject>(MAX_KNOWN_OBJECTS)
+  // Objects that this process found damaged or gone: whoever sends it the same bytes again replaces them. Other processes find out
+  // for themselves what is gone, because they look before they rely on it.
+  const suspects = new BoundedMap<string, string>(MAX_SUSPECTS)
+  const seen = new BoundedMap<string, number>(MAX_KNOWN_OBJECTS)
+  const see = (objectKey: string) => seen.set(objectKey, clock.now().getTime())
 
-  return {
-    async receive(source, putOptions) {
-      return toPending(await receiveObject(source, putOptions, deps))
-    },
-    async stat(hash) {
-      const object = await index.find(hash)
-      if (object === null) return null
-      known.set(hash, object)
-      return { sizeBytes: object.sizeBytes }
-    },
-    open,
-    localPath: () => null,
-    async borrow(hash) {
-      const { sizeBytes } = known.get(hash) ?? (await find(hash))
-      try {
-        return await files.borrow(hash, { sizeBytes, read: () => open(hash) })
-      } catch (error) {
-        throw toStorageError(error)
-      }
-    },
-    async signDirect(hash, { method, contentType, disposition }) {
-      const { objectKey } = known.get(hash) ?? (await find(hash))
-      const query = { 'response-content-type': contentType, 'response-content-disposition': disposition }
-      try {
-        return await bucket.presign(method, objectKey, { query, lifetimeSeconds: DIRECT_SECONDS })
-      } catch (error) {
-        throw toStorageError(error)
-      }
-    },
-    directUploads: createDirectUploads({ bucket, newKey, join }),
-    partials: createPartialObjects({ ...deps, join }),
-    async remove(hash, isKnown) {
-      known.delete(hash)
-      await index.remove(hash, { isKnown, now: clock.now() })
-    },
-    list: () => index.list(),
+  async function find(hash: string): Promise<StoredObject> {
+    const object = await index.find(hash)
+    if (object === null) throw gone()
+    known.set(hash, object)
+    return object
   }
+
+  function suspect(hash: string, { objectKey }: StoredObject, what: string): void {
+    suspects.set(hash, objectKey)
+    log.error({ hash, objectKey }, `stored bytes are ${what}; sending them again mends this`)
+  }
+
+  /** Whether the storage still has the object, as far as it can be asked. */
+  async function isThere({ objectKey, sizeBytes }: StoredObject): Promise<boolean> {
+    const seenAt = seen.get(objectKey) ?? Number.NEGATIVE_INFINITY
+    if (clock.now().getTime() - seenAt < SEEN_FOR_MS || !bucket.isAnswering()) return true
+    const found = await bucket.sizeOf(objectKey).catch(() => sizeBytes)
+    if (found === sizeBytes) see(objectKey)
+    return found === sizeBytes
+  }
+
+  return { known, suspects, see, find, suspect, isThere }
 }
 
 function gone(cause?: unknown): ServiceError {

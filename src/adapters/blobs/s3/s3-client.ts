@@ -75,72 +75,20 @@ const MIN_SKEW_MS = 5 * 60_000
 // What is sent at once; the next piece shows that this one went.
 const PIECE_BYTES = 256 * 1024
 
-export function openS3Client({
-  address,
-  keys,
-  now = () => new Date(),
-  silentMs = SILENT_MS,
-  answerMs = ANSWER_MS,
-  ...options
-}: S3ClientOptions): S3Client {
+export function openS3Client(options: S3ClientOptions): S3Client {
+  const { address, keys, now = () => new Date() } = options
   const lanes = createLanes(options.lanes)
   // The lanes decide who waits; the transport has a connection for everyone who comes.
   const connectionsPerHost = lanes.reads.connections + lanes.writes.connections
   const http = openOutboundClient({ connectionsPerHost, connect: { timeout: CONNECT_MS } })
   let aheadMs = 0
   let answers = true
-  let requests = 0
   let failures = 0
   const signer = createRequestSigner({
     region: address.region,
     now: () => new Date(now().getTime() + aheadMs),
   })
-
-  async function ask(request: S3Request, by: BucketKeys, wantsStream: boolean): Promise<ExchangeAnswer> {
-    const giveBack = await (wantsStream ? lanes.reads : lanes.writes).take(request.signal)
-    try {
-      const answer = await exchange(request, by, wantsStream)
-      if (answer.body instanceof Readable) answer.body.once('close', giveBack)
-      else giveBack()
-      return answer
-    } catch (error) {
-      giveBack()
-      throw error instanceof ExchangeError ? toS3Error(error) : error
-    }
-  }
-
-  async function exchange(request: S3Request, by: BucketKeys, wantsStream: boolean): Promise<ExchangeAnswer> {
-    const { method, key, query = {}, headers = {}, signal } = request
-    const url = toUrl(address.endpoint, address, key, query)
-    const signed = await signer.sign({ method, url, headers }, by)
-    requests++
-    const body = toPieces(request.body?.() ?? null)
-    // A file that cannot be read fails the request; if the request never begins, the error must be reported here.
-    if (body instanceof Readable) body.on('error', () => {})
-    try {
-      return await http.send(
-        { origin: url.origin, path: `${url.pathname}${url.search}`, method, headers: signed, body },
-        {
-          silentHeadMs: silentMs,
-          silentBodyMs: request.answerMs ?? silentMs,
-          answerMs: request.answerMs ?? (body === null ? silentMs : answerMs),
-          ...(signal !== undefined && { signal }),
-          // A HEAD announces the size of what it does not send.
-          maxBytes: wantsStream || method === 'HEAD' ? Number.POSITIVE_INFINITY : MAX_ANSWER_BYTES,
-          mayStream: (status) => wantsStream && status < 300,
-        },
-      )
-    } catch (error) {
-      if (body instanceof Readable) body.destroy()
-      throw error
-    }
-  }
-
-  async function askOnce(request: S3Request, by: BucketKeys, wantsStream: boolean): Promise<ExchangeAnswer> {
-    const answer = await ask(request, by, wantsStream)
-    if (answer.status < 300) return answer
-    throw readError(request, answer)
-  }
+  const { askOnce, requests } = createAsk(options, { lanes, http, signer })
 
   async function askInTime(request: S3Request, by: BucketKeys, wantsStream: boolean): Promise<ExchangeAnswer> {
     const assumedMs = aheadMs
@@ -198,9 +146,71 @@ export function openS3Client({
       return signer.presign({ method, url, headers }, await keys.current(), lifetimeSeconds)
     },
     isAnswering: () => answers,
-    stats: () => ({ requests, failures }),
+    stats: () => ({ requests: requests(), failures }),
     [Symbol.asyncDispose]: () => http[Symbol.asyncDispose](),
   }
+}
+
+interface AskDeps {
+  readonly lanes: ReturnType<typeof createLanes>
+  readonly http: ReturnType<typeof openOutboundClient>
+  readonly signer: ReturnType<typeof createRequestSigner>
+}
+
+/** One request over a connection of its lane. */
+function createAsk(
+  { address, silentMs = SILENT_MS, answerMs = ANSWER_MS }: S3ClientOptions,
+  { lanes, http, signer }: AskDeps,
+) {
+  let requests = 0
+
+  async function ask(request: S3Request, by: BucketKeys, wantsStream: boolean): Promise<ExchangeAnswer> {
+    const giveBack = await (wantsStream ? lanes.reads : lanes.writes).take(request.signal)
+    try {
+      const answer = await exchange(request, by, wantsStream)
+      if (answer.body instanceof Readable) answer.body.once('close', giveBack)
+      else giveBack()
+      return answer
+    } catch (error) {
+      giveBack()
+      throw error instanceof ExchangeError ? toS3Error(error) : error
+    }
+  }
+
+  async function exchange(request: S3Request, by: BucketKeys, wantsStream: boolean): Promise<ExchangeAnswer> {
+    const { method, key, query = {}, headers = {}, signal } = request
+    const url = toUrl(address.endpoint, address, key, query)
+    const signed = await signer.sign({ method, url, headers }, by)
+    requests++
+    const body = toPieces(request.body?.() ?? null)
+    // A file that cannot be read fails the request; if the request never begins, the error must be reported here.
+    if (body instanceof Readable) body.on('error', () => {})
+    try {
+      return await http.send(
+        { origin: url.origin, path: `${url.pathname}${url.search}`, method, headers: signed, body },
+        {
+          silentHeadMs: silentMs,
+          silentBodyMs: request.answerMs ?? silentMs,
+          answerMs: request.answerMs ?? (body === null ? silentMs : answerMs),
+          ...(signal !== undefined && { signal }),
+          // A HEAD announces the size of what it does not send.
+          maxBytes: wantsStream || method === 'HEAD' ? Number.POSITIVE_INFINITY : MAX_ANSWER_BYTES,
+          mayStream: (status) => wantsStream && status < 300,
+        },
+      )
+    } catch (error) {
+      if (body instanceof Readable) body.destroy()
+      throw error
+    }
+  }
+
+  async function askOnce(request: S3Request, by: BucketKeys, wantsStream: boolean): Promise<ExchangeAnswer> {
+    const answer = await ask(request, by, wantsStream)
+    if (answer.status < 300) return answer
+    throw readError(request, answer)
+  }
+
+  return { askOnce, requests: () => requests }
 }
 
 /** Bytes that lie in memory go out piece by piece: only so does it show that they go. */

@@ -51,14 +51,11 @@ interface Writer {
   isWorking: boolean
 }
 
-export function createUploadLeases({ store, newId, clock, isAlone }: LeaseDeps): UploadLeases {
+export function createUploadLeases(deps: LeaseDeps): UploadLeases {
+  const { store, newId, clock, isAlone } = deps
   const writers = new Map<string, Writer>()
   const nowMs = () => clock.now().getTime()
-
-  function toLease(leaseId: string): UploadLease {
-    const now = clock.now()
-    return { leaseId, now, until: new Date(now.getTime() + LEASE_MS) }
-  }
+  const { toLease, runHeld } = createRunHeld(deps)
 
   /** A request whose connection broke ends within a moment; one that is finishing its upload is waited for. */
   async function settled(id: string): Promise<void> {
@@ -76,6 +73,36 @@ export function createUploadLeases({ store, newId, clock, isAlone }: LeaseDeps):
     writer.ending.abort(new ServiceError('upload_locked', 'a newer request continues this upload'))
     await writer.ended
     if (writers.has(id)) throw locked()
+  }
+
+  return {
+    async run(id, work) {
+      await makeRoom(id)
+      // Two requests at the same moment both find no writer, and a store that this process has to itself would accept both.
+      if (writers.has(id)) throw locked()
+      const { promise: ended, resolve: end } = Promise.withResolvers<void>()
+      const writer: Writer = { ending: new AbortController(), ended, lastAtMs: nowMs(), isWorking: false }
+      writers.set(id, writer)
+      try {
+        const lease = toLease(newId())
+        const upload = await store.hold(id, { ...lease, isAlone })
+        if (upload === null) throw locked()
+        return await runHeld(upload, lease, writer, work)
+      } finally {
+        writers.delete(id)
+        end()
+      }
+    },
+    settled,
+  }
+}
+
+function createRunHeld({ store, clock }: LeaseDeps) {
+  const nowMs = () => clock.now().getTime()
+
+  function toLease(leaseId: string): UploadLease {
+    const now = clock.now()
+    return { leaseId, now, until: new Date(now.getTime() + LEASE_MS) }
   }
 
   async function runHeld<Result>(
@@ -118,26 +145,7 @@ export function createUploadLeases({ store, newId, clock, isAlone }: LeaseDeps):
     }
   }
 
-  return {
-    async run(id, work) {
-      await makeRoom(id)
-      // Two requests at the same moment both find no writer, and a store that this process has to itself would accept both.
-      if (writers.has(id)) throw locked()
-      const { promise: ended, resolve: end } = Promise.withResolvers<void>()
-      const writer: Writer = { ending: new AbortController(), ended, lastAtMs: nowMs(), isWorking: false }
-      writers.set(id, writer)
-      try {
-        const lease = toLease(newId())
-        const upload = await store.hold(id, { ...lease, isAlone })
-        if (upload === null) throw locked()
-        return await runHeld(upload, lease, writer, work)
-      } finally {
-        writers.delete(id)
-        end()
-      }
-    },
-    settled,
-  }
+  return { toLease, runHeld }
 }
 
 function locked(): ServiceError {

@@ -96,14 +96,13 @@ interface MadeJob {
 
 export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
   const { store, keys, bus, clock, extraData, retryAfterSeconds } = deps
-  const { observer = silentObserver } = deps
   const checkItems = createCheckItems(deps)
   const makeJobs = createMakeJobs(deps)
 
   return async function submitBatch(request) {
     const { accountId, idempotencyKey } = request
     const holder = idempotencyKey === null ? null : await keys.findKey(accountId, idempotencyKey, clock.now())
-    if (holder !== null) return findRepeated(request, holder)
+    if (holder !== null) return findRepeated(deps, request, holder)
     if (deps.isClosing?.()) throw shuttingDown(retryAfterSeconds())
     const pool = request.pool ?? deps.pool
     const price = deps.admit?.(accountId, pool) ?? null
@@ -118,13 +117,6 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
       for (const { job } of jobs) if (job.needsExtraData) extraData.forget(job.id)
       throw error
     }
-  }
-
-  async function findRepeated({ accountId, digest }: BatchRequest, holder: KeyHolder): Promise<StoredBatch> {
-    const { batchId = null } = holder
-    const batch = batchId === null ? null : await store.find(accountId, batchId, clock.now())
-    if (batch === null || batch.digest !== digest) throw keyReuse(holder)
-    return batch
   }
 
   async function record(
@@ -152,7 +144,7 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
       case 'queued':
         break
       case 'key_reused':
-        return findRepeated(request, result.holder)
+        return findRepeated(deps, request, result.holder)
       case 'pool_closed':
         return poolClosed(deps.refuseClosedPool, pool)
       case 'queue_full':
@@ -162,15 +154,7 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
     const accepted = jobs.slice(0, result.accepted)
     for (const { job } of jobs.slice(result.accepted)) if (job.needsExtraData) extraData.forget(job.id)
     const answered = new Set(result.answered ?? [])
-    for (const { job, look } of accepted) {
-      const isAnswered = answered.has(job.id)
-      // The end is the second version.
-      const change = isAnswered ? ({ version: 2, move: 'ended' } as const) : ({ version: 1, move: 'queued' } as const)
-      bus.publishChanged({ jobId: job.id, accountId, ...change })
-      observer.submitted(toQueuedJob(job, 1))
-      if (isAnswered) observer.finished(toAnsweredEnd(job))
-      if (look !== null) countLook(observer, look, isAnswered)
-    }
+    tellAccepted(deps, accepted, answered)
     bus.publishWork(pool)
     const jobIds: (string | null)[] = Array.from({ length: total }, () => null)
     for (const { index, job } of accepted) jobIds[index] = job.id
@@ -182,6 +166,33 @@ export function createSubmitBatch(deps: SubmitBatchDeps): SubmitBatch {
       ),
     }
   }
+}
+
+function tellAccepted(
+  { bus, observer = silentObserver }: SubmitBatchDeps,
+  accepted: readonly MadeJob[],
+  answered: ReadonlySet<string>,
+): void {
+  for (const { job, look } of accepted) {
+    const isAnswered = answered.has(job.id)
+    // The end is the second version.
+    const change = isAnswered ? ({ version: 2, move: 'ended' } as const) : ({ version: 1, move: 'queued' } as const)
+    bus.publishChanged({ jobId: job.id, accountId: job.accountId, ...change })
+    observer.submitted(toQueuedJob(job, 1))
+    if (isAnswered) observer.finished(toAnsweredEnd(job))
+    if (look !== null) countLook(observer, look, isAnswered)
+  }
+}
+
+async function findRepeated(
+  { store, clock }: SubmitBatchDeps,
+  { accountId, digest }: BatchRequest,
+  holder: KeyHolder,
+): Promise<StoredBatch> {
+  const { batchId = null } = holder
+  const batch = batchId === null ? null : await store.find(accountId, batchId, clock.now())
+  if (batch === null || batch.digest !== digest) throw keyReuse(holder)
+  return batch
 }
 
 function createMakeJobs(deps: SubmitBatchDeps) {

@@ -109,30 +109,15 @@ export function createTrySubmit(deps: TrySubmitDeps): TrySubmit {
       await attempt(() => refuseModels(deps, request, inspected.result.graph))
     }
     await attempt(() => deps.mustTakeJobs?.(pool))
-    for (const refusal of await findStoreRefusals(request, price)) complain(refusal)
+    for (const refusal of await findStoreRefusals(deps, request, price)) complain(refusal)
     return {
       complaints,
       graph: inspected === null ? null : judge(inspected.result.graph, deps.catalog(pool)),
       price,
       pool,
       maxRunning: deps.limitsOf(accountId).maxRunning,
-      reuse: inspected === null || complaints.length > 0 ? null : await tryReuse(request, inspected, pool),
+      reuse: inspected === null || complaints.length > 0 ? null : await tryReuse(deps, request, inspected, pool),
     }
-  }
-
-  /** As a submit would, which is why the texts are written as they are there. */
-  async function tryReuse(
-    request: SubmitRequest,
-    { result, inputs }: Inspected,
-    pool: string,
-  ): Promise<ReuseLook | null> {
-    if (deps.reuse?.isWanted(request.accountId, request.reuse) !== true) return null
-    const { credentials, notes } = await deps.turns.run(splitExtraDataSteps(request.extraData))
-    const { graph } = result
-    const given = { graph, inputs, hasCredentials: credentials !== null, pool }
-    const text = await deps.turns.run(writeGraphSteps(graph))
-    const notesText = notes === null ? null : await deps.turns.run(writeJsonSteps(notes))
-    return lookForResult(deps, request, { ...given, text, notes: notesText })
   }
 
   /** A submit names the first node of an unknown class alone. */
@@ -145,24 +130,41 @@ export function createTrySubmit(deps: TrySubmitDeps): TrySubmit {
       placeLacks(lacks, () => []),
     )
   }
+}
 
-  /** What the transaction of a submit would find. */
-  async function findStoreRefusals(
-    { accountId, idempotencyKey }: SubmitRequest,
-    price: PoolPrice | null,
-  ): Promise<ServiceError[]> {
-    const [holder, balance, use] = await Promise.all([
-      idempotencyKey === null ? null : deps.keys.findKey(accountId, idempotencyKey, deps.clock.now()),
-      price === null ? null : deps.ledger.balance(accountId),
-      deps.accounts.findUse(accountId),
-    ])
-    const isShort = price !== null && balance !== null && balance.available - price.holdMicros < balance.floor
-    return [
-      ...(holder === null ? [] : [keyReuse(holder)]),
-      ...(isShort ? [insufficientCredits(price)] : []),
-      ...((use?.queued ?? 0) >= deps.limitsOf(accountId).maxQueued ? [queueFull(deps.retryAfterSeconds())] : []),
-    ]
-  }
+/** As a submit would, which is why the texts are written as they are there. */
+async function tryReuse(
+  deps: TrySubmitDeps,
+  request: SubmitRequest,
+  { result, inputs }: Inspected,
+  pool: string,
+): Promise<ReuseLook | null> {
+  if (deps.reuse?.isWanted(request.accountId, request.reuse) !== true) return null
+  const { credentials, notes } = await deps.turns.run(splitExtraDataSteps(request.extraData))
+  const { graph } = result
+  const given = { graph, inputs, hasCredentials: credentials !== null, pool }
+  const text = await deps.turns.run(writeGraphSteps(graph))
+  const notesText = notes === null ? null : await deps.turns.run(writeJsonSteps(notes))
+  return lookForResult(deps, request, { ...given, text, notes: notesText })
+}
+
+/** What the transaction of a submit would find. */
+async function findStoreRefusals(
+  deps: TrySubmitDeps,
+  { accountId, idempotencyKey }: SubmitRequest,
+  price: PoolPrice | null,
+): Promise<ServiceError[]> {
+  const [holder, balance, use] = await Promise.all([
+    idempotencyKey === null ? null : deps.keys.findKey(accountId, idempotencyKey, deps.clock.now()),
+    price === null ? null : deps.ledger.balance(accountId),
+    deps.accounts.findUse(accountId),
+  ])
+  const isShort = price !== null && balance !== null && balance.available - price.holdMicros < balance.floor
+  return [
+    ...(holder === null ? [] : [keyReuse(holder)]),
+    ...(isShort ? [insufficientCredits(price)] : []),
+    ...((use?.queued ?? 0) >= deps.limitsOf(accountId).maxQueued ? [queueFull(deps.retryAfterSeconds())] : []),
+  ]
 }
 
 function judge(graph: Graph, catalog: NodeCatalog): JudgedGraph {
