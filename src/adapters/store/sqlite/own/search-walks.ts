@@ -15,6 +15,7 @@ import {
 } from '../../search/search-plan.ts'
 import {
   type AskedSearch,
+  type CountedStatus,
   defineSummaries,
   keyOf,
   type SearchEntry,
@@ -169,4 +170,20 @@ function* walkAll(asked: AskedSearch): Steps<Walk<SearchEntry>[]> {
   return walks
 }
 
-export const summarySteps = defineSummaries({ dialect: 'sqlite', walkAll })
+const COUNTED_ENTRIES = 200_000
+const BETWEEN = query(
+  'search.between',
+  shape({ status: text<JobStatus>(), jobs: integer() }),
+  sqliteOnly(`SELECT status, count(*) AS jobs FROM (
+     SELECT status FROM job INDEXED BY job_listing
+     WHERE account_id = :accountId AND status IN (${JOB_STATUSES.map((status) => `'${status}'`).join(', ')})
+       AND created_at >= :since AND created_at < :until LIMIT ${COUNTED_ENTRIES}) AS listed
+   GROUP BY status`),
+)
+
+function* countBetween(accountId: string, since: number, until: number): Steps<readonly CountedStatus[] | null> {
+  const counted = yield* all(BETWEEN, { accountId, since, until })
+  return counted.reduce((sum, { jobs }) => sum + jobs, 0) < COUNTED_ENTRIES ? counted : null
+}
+
+export const summarySteps = defineSummaries({ dialect: 'sqlite', walkAll, countBetween })
