@@ -37,11 +37,11 @@ describe('files on the servers of a fleet', () => {
     }
   })
 
-  test('jobs of the same graph have outputs of their own, although their server saves only once', async () => {
+  test('jobs of the same graph have outputs of their own, and folders of their own on their server', async () => {
     await using app = await startFleetApp({ servers: [{}] })
     const jobs = []
     for (let index = 0; index < 3; index++) jobs.push(await app.until(await app.submit(pictureGraph(7)), 'succeeded'))
-    assert.equal(bytesOn(app, 'output').length, 1)
+    assert.equal(bytesOn(app, 'output').length, 3)
     assert.deepEqual(
       jobs.map((job) => job.outputs_reused),
       [false, true, true],

@@ -15,7 +15,7 @@ import {
   optional,
   seed,
   string,
-} from 'atelier/nodes'
+} from '@atelier/engine/nodes'
 
 const inputs = {
   image: image(),

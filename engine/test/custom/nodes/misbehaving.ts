@@ -1,6 +1,6 @@
 /** Custom nodes that do on purpose what no node should: each kind is one way to hurt, and must hurt its own job only. */
 import { parentPort } from 'node:worker_threads'
-import { choice, defineNode, newTensor, type RunContext, type Tensor } from 'atelier/nodes'
+import { choice, defineNode, newTensor, type RunContext, type Tensor } from '@atelier/engine/nodes'
 
 const circle: Record<string, unknown> = {}
 circle['self'] = circle
