@@ -148,6 +148,7 @@ function testSettling(store: () => StoreUnderTest): void {
     test(`twenty seconds that end as ${status} ${code ?? ''} cost ${charged}`, async () => {
       const tenant = await Tenant.metered(store(), { micros: 5000 })
       const { lease } = await tenant.run({ price: PRICE })
+      if (status === 'canceled') await tenant.store.jobs.cancel(tenant.accountId, lease.jobId, at(10_000))
       await finish(tenant, lease, status, code)
       assert.deepEqual(await balanceOf(tenant), [5000 - charged, 0])
       assert.deepEqual(await kindsOf(tenant), ['grant', 'hold', charged === 0 ? 'release' : 'settle'])

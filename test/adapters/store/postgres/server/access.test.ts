@@ -290,7 +290,7 @@ test('among several hosts the one that takes writes is used, and the next one af
   const url = `postgres://atelier:${password}@127.0.0.1:1,127.0.0.1:${standby.port},127.0.0.1:${primary.port}/postgres${search}`
   await using connections = openConnections({ url, log: silentLog })
   const portOf = statement<[number]>('test.port', 'SELECT inet_server_port()')
-  const write = statement('test.write', 'CREATE TABLE IF NOT EXISTS hosts (n integer)')
+  const write = statement('test.write-hosts', 'CREATE TABLE IF NOT EXISTS hosts (n integer)')
   assert.deepEqual(await connections.durable.get(portOf), [primary.port])
   assert.equal(await enter(`${url}&target_session_attrs=primary`), 'atelier over TLS')
   assert.equal(await enter(url, 'wrong'), '28P01', 'a refusal ends the search')
