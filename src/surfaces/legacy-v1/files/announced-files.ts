@@ -34,6 +34,8 @@ const MAX_FOLLOWED = 1000
 
 interface AnnouncedFile {
   readonly jobId: string
+  /** How often the job has changed since. */
+  changes: number
   waiting: (() => void)[]
 }
 
@@ -50,7 +52,7 @@ export function createAnnouncedFiles({ bus, countJobs }: AnnouncedDeps): Announc
   const expected = new Map<string, (() => void)[]>()
 
   function announce(key: string, jobId: string): void {
-    announced.set(key, { jobId, waiting: announced.get(key)?.waiting ?? [] })
+    announced.set(key, { jobId, changes: 0, waiting: announced.get(key)?.waiting ?? [] })
     const keys = byJob.get(jobId) ?? new Set()
     byJob.set(jobId, keys.add(key))
     for (const resolve of expected.get(key) ?? []) resolve()
@@ -62,7 +64,9 @@ export function createAnnouncedFiles({ bus, countJobs }: AnnouncedDeps): Announc
   function wake(jobId: string): void {
     for (const key of byJob.get(jobId) ?? []) {
       const entry = announced.get(key)
-      for (const resolve of entry?.waiting.splice(0) ?? []) resolve()
+      if (entry === undefined) continue
+      entry.changes += 1
+      for (const resolve of entry.waiting.splice(0)) resolve()
     }
   }
 
@@ -131,19 +135,23 @@ export function createAnnouncedFiles({ bus, countJobs }: AnnouncedDeps): Announc
   return {
     async find({ accountId, folder, name }, look) {
       const key = `${accountId}/${folder}/${name}`
-      let found = await look()
       // What lies in the folder of inputs was uploaded, and no run elsewhere is about to store it.
       let hasAsked = !bus.hasOthers || folder === 'input'
-      while (found === null) {
+      for (;;) {
         const entry = announced.get(key)
-        if (entry === undefined && hasAsked) return null
-        if (entry === undefined) {
+        const changes = entry?.changes
+        const found = await look()
+        if (found !== null) return found
+        // Its run may have stored it, or ended, while it was looked for.
+        if (announced.get(key) !== entry || entry?.changes !== changes) continue
+        if (entry !== undefined) {
+          if (!(await nextChange(entry))) return null
+        } else if (hasAsked) return null
+        else {
           await askElsewhere(accountId, key)
           hasAsked = true
-        } else if (!(await nextChange(entry))) return null
-        found = await look()
+        }
       }
-      return found
     },
     [Symbol.dispose]() {
       for (const stop of stops) stop()
