@@ -301,17 +301,17 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     area: 'leases',
     fault: 'a worker renews a lease that another one holds',
-    in: STORES,
-    find: 'AND lease_id = lease.value ->> 1 AND status',
-    replace: 'AND status',
+    in: 'src/adapters/store/stores/jobs/leases.ts',
+    find: 'lease_id = held_by AND status',
+    replace: 'status',
     tests: jobStore,
   },
   {
     area: 'leases',
     fault: 'a worker writes what it made under a lease that it has lost',
-    in: STORES,
-    find: "WHERE id = ? AND lease_id = ? AND status IN ('running', 'canceling')",
-    replace: "WHERE id = ? AND ? <> '' AND status IN ('running', 'canceling')",
+    in: 'src/adapters/store/stores/jobs/commit-run.ts',
+    find: 'lease_id = held_by AND status',
+    replace: 'status',
     tests: jobStore,
   },
   {
