@@ -25,7 +25,7 @@ const LEFT_TO_ALL: readonly (readonly [pattern: string, why: string])[] = [
   ['test/isolation/**', 'whole services, on both stores'],
   ['test/comfyui-frontend/**', 'a browser'],
   ['test/adapters/store/postgres/**', 'Postgres'],
-  ['test/adapters/store/transfer*', 'Postgres'],
+  ['test/adapters/store/{transfer*,described-tables.test.ts}', 'Postgres'],
   ['test/adapters/store/sqlite/kill.test.ts', 'kills processes'],
   ['test/adapters/blobs/s3*', 'Postgres'],
   ['test/adapters/bus/postgres-notify.test.ts', 'Postgres'],
