@@ -201,10 +201,10 @@ export function insertInto<Fields extends Columns>(into: Table<Fields>, shape: S
   return `INSERT INTO ${into.name} (${shape.columns}) VALUES (${places.join(', ')})`
 }
 
-/** `INSERT` of a record that replaces the one with the same key. */
-export function upsertInto(into: Table, shape: Shape = into): string {
+/** `INSERT` of a record that replaces the one with the same key. `replaced`: what an existing row takes of it. */
+export function upsertInto(into: Table, shape: Shape = into, replaced: Shape = shape): string {
   const key = into.key.map((field) => columnOf(field, into.fields[field]))
-  const sets = columnsOf(shape.fields).flatMap((column) =>
+  const sets = columnsOf(replaced.fields).flatMap((column) =>
     key.includes(column) ? [] : [`${column} = excluded.${column}`],
   )
   return `${insertInto(into, shape)} ON CONFLICT (${key.join(', ')}) DO UPDATE SET ${sets.join(', ')}`

@@ -3,12 +3,7 @@
  * those of accounts without any cost nothing. The order of locks on a server: an endpoint, then its messages.
  */
 import type { Delivery, Endpoint } from '../../../domain/webhooks/webhook.ts'
-import type {
-  AttemptEnd,
-  ClaimedDelivery,
-  EndpointChange,
-  WebhookStore,
-} from '../../../domain/webhooks/webhook-store.ts'
+import type { AttemptEnd, EndpointChange, WebhookStore } from '../../../domain/webhooks/webhook-store.ts'
 import {
   all,
   chore,
@@ -25,6 +20,8 @@ import {
 import { both, command, postgresOnly, query, selectFrom, upsertInto } from '../statements/statement.ts'
 import { encode, integer, omit, pick, type RowOf, shape } from '../tables/table.ts'
 import { webhookAttempt, webhookDelivery, webhookEndpoint } from '../tables/webhooks.ts'
+import { claimDeliveries, WAITING_ENDPOINTS } from './webhooks/claim-deliveries.ts'
+import { finishOne } from './webhooks/finish-delivery.ts'
 
 const endpointRow = omit(webhookEndpoint, 'usedAt')
 const OWN = `account_id = :accountId AND kind = 'account'`
@@ -39,7 +36,7 @@ const COUNT = query(
   `SELECT count(*) AS known FROM webhook_endpoint WHERE ${OWN}`,
 )
 // When a job last named it stays as it is: only a new row needs it.
-const PUT = command('webhooks.put', upsertInto(webhookEndpoint).replace(', used_at = excluded.used_at', ''))
+const PUT = command('webhooks.put', upsertInto(webhookEndpoint, webhookEndpoint, endpointRow))
 const MARK_JOBS = command(
   'webhooks.markJobs',
   both({
@@ -96,118 +93,6 @@ function toChanged(endpoint: Endpoint, change: EndpointChange, now: Date): Endpo
 
 function* dropDeliveries(endpointId: string): Steps<void> {
   yield* together(run(DROP_ATTEMPTS_TO, { endpointId }), run(DROP_DELIVERIES_TO, { endpointId }))
-}
-
-/** Steps through the index from endpoint to endpoint, however much waits for each. */
-const WAITING = `
-  WITH RECURSIVE waiting (endpoint_id) AS (
-    SELECT min(endpoint_id) FROM webhook_delivery WHERE state = 'pending' AND endpoint_id > ''
-    UNION ALL
-    SELECT (SELECT min(endpoint_id) FROM webhook_delivery WHERE state = 'pending' AND endpoint_id > waiting.endpoint_id)
-    FROM waiting WHERE waiting.endpoint_id IS NOT NULL)`
-
-// In no order, so that whoever comes first in the index does not always come first. One that somebody else takes from right now is left
-// to them.
-const LOCK_DUE = query(
-  'webhooks.lockDue',
-  endpointRow,
-  (words) => `${WAITING}
-    SELECT ${endpointRow.columns} FROM webhook_endpoint AS endpoint
-    WHERE id IN (SELECT endpoint_id FROM waiting) AND state = 'enabled' AND EXISTS (
-      SELECT 1 FROM webhook_delivery AS due
-      WHERE due.state = 'pending' AND due.endpoint_id = endpoint.id AND due.next_at <= :now)
-    ORDER BY random() LIMIT :limit ${words.either('', 'FOR NO KEY UPDATE OF endpoint SKIP LOCKED')}`,
-)
-// The oldest of each subject; `most`: as many as may be under way to the endpoint at a time.
-const TAKE = query(
-  'webhooks.take',
-  webhookDelivery,
-  (words) => `
-    UPDATE webhook_delivery SET lease_id = :leaseId, next_at = :until WHERE seq IN (
-      SELECT seq FROM webhook_delivery AS due
-      WHERE state = 'pending' AND endpoint_id = :endpointId AND next_at <= :now AND NOT EXISTS (
-        SELECT 1 FROM webhook_delivery AS earlier WHERE earlier.state = 'pending'
-          AND earlier.endpoint_id = due.endpoint_id AND earlier.subject = due.subject AND earlier.seq < due.seq)
-      ORDER BY next_at LIMIT ${words.greatest(
-        '0',
-        words.least(
-          'CAST(:room AS bigint)',
-          `CAST(:most AS bigint) - (SELECT count(*) FROM webhook_delivery AS leased
-             WHERE leased.endpoint_id = :endpointId AND leased.lease_id IS NOT NULL AND leased.next_at > :now)`,
-        ),
-      )})
-    RETURNING ${webhookDelivery.columns}`,
-)
-const held = pick(webhookDelivery, 'seq', 'endpointId', 'accountId', 'subject', 'attempts', 'state', 'leaseId')
-const LOCK_ENDPOINT = command(
-  'webhooks.lockOfDelivery',
-  postgresOnly(`SELECT 1 FROM webhook_endpoint
-    WHERE id = (SELECT endpoint_id FROM webhook_delivery WHERE id = :deliveryId) FOR NO KEY UPDATE`),
-)
-const LOCK_HELD = query('webhooks.lockHeld', held, (words) =>
-  selectFrom(webhookDelivery, `WHERE id = :deliveryId ${words.lock('UPDATE')}`, held),
-)
-const ADD_ATTEMPT = command('webhooks.addAttempt', upsertInto(webhookAttempt))
-const TRIED = 'attempts = attempts + 1, first_at = coalesce(first_at, :at), lease_id = NULL'
-const END = command(
-  'webhooks.end',
-  `UPDATE webhook_delivery SET state = :fate, ${TRIED}, ended_at = :at WHERE seq = :seq`,
-)
-const POSTPONE = command(
-  'webhooks.postpone',
-  `UPDATE webhook_delivery SET next_at = :nextAt, ${TRIED} WHERE seq = :seq`,
-)
-// What must wait for it anyway is not looked at before.
-const POSTPONE_BEHIND = command(
-  'webhooks.postponeBehind',
-  `UPDATE webhook_delivery SET next_at = :nextAt
-   WHERE state = 'pending' AND endpoint_id = :endpointId AND subject = :subject AND seq > :seq AND next_at < :nextAt`,
-)
-const ARRIVED = command(
-  'webhooks.arrived',
-  'UPDATE webhook_endpoint SET failing_since = NULL WHERE id = :endpointId AND failing_since IS NOT NULL',
-)
-const FAILED = command(
-  'webhooks.failed',
-  'UPDATE webhook_endpoint SET failing_since = :at WHERE id = :endpointId AND failing_since IS NULL',
-)
-const DISABLE = command(
-  'webhooks.disable',
-  `UPDATE webhook_endpoint SET state = 'disabled', reason = :reason, disabled_at = :at WHERE id = :endpointId AND state = 'enabled'`,
-)
-const FAIL_ALL = command(
-  'webhooks.failAll',
-  `UPDATE webhook_delivery SET state = 'failed', ended_at = :at, lease_id = NULL WHERE endpoint_id = :endpointId AND state = 'pending'`,
-)
-/** Other endpoints of the account are told, where they asked for it. */
-const TELL_DISABLED = command(
-  'webhooks.tellDisabled',
-  ({ either }) => `
-    INSERT INTO webhook_delivery (id, endpoint_id, account_id, type, subject, at, facts, next_at)
-    SELECT 'msg_' || ${either('lower(hex(randomblob(16)))', `replace(gen_random_uuid()::text, '-', '')`)}, other.id, other.account_id,
-      'webhook.disabled', :endpointId, :at, :facts, :at
-    FROM webhook_endpoint AS other
-    WHERE other.account_id = :accountId AND kind = 'account' AND state = 'enabled' AND events LIKE '% webhook.disabled %'`,
-)
-
-/** Of one message. Returns the endpoint when it was disabled by it. */
-function* finishOne({ deliveryId, leaseId, attempt, result, disable: reason }: AttemptEnd): Steps<readonly string[]> {
-  const [, found] = yield* together(run(LOCK_ENDPOINT, { deliveryId }), get(LOCK_HELD, { deliveryId }))
-  if (found === undefined || found.state !== 'pending') return []
-  if (found.leaseId !== leaseId && result.fate !== 'delivered') return []
-  const { seq, endpointId, accountId, subject } = found
-  const { at } = attempt
-  yield* run(ADD_ATTEMPT, encode(webhookAttempt, { ...attempt, deliveryId, number: found.attempts + 1 }))
-  if (result.fate === 'retry') {
-    const { nextAt } = result
-    yield* together(run(POSTPONE, { seq, nextAt, at }), run(POSTPONE_BEHIND, { endpointId, subject, seq, nextAt }))
-  } else yield* run(END, { seq, fate: result.fate, at })
-  if (result.fate === 'delivered') yield* run(ARRIVED, { endpointId })
-  else yield* run(FAILED, { endpointId, at })
-  if (reason === null || (yield* run(DISABLE, { endpointId, reason, at })) === 0) return []
-  const facts = JSON.stringify({ webhook_id: endpointId, reason })
-  yield* together(run(FAIL_ALL, { endpointId, at }), run(TELL_DISABLED, { endpointId, accountId, facts, at }))
-  return [endpointId]
 }
 
 const ENQUEUE = command(
@@ -282,7 +167,7 @@ const DROP_OLD = command(
 const FIND_LOST = query(
   'webhooks.findLost',
   pick(webhookDelivery, 'endpointId'),
-  postgresOnly(`${WAITING}
+  postgresOnly(`${WAITING_ENDPOINTS}
     SELECT endpoint_id FROM waiting WHERE endpoint_id IS NOT NULL
       AND NOT EXISTS (SELECT 1 FROM webhook_endpoint WHERE id = waiting.endpoint_id)`),
 )
@@ -358,22 +243,7 @@ export const webhookSteps = defineStore<WebhookSteps>('webhooks', {
     { isRepeatable: true },
   ),
   // Repeated, it takes others: those of the first time come back when their lease lapses, as after a power cut.
-  claim: relaxed(
-    function* ({ leaseId, now, until, limit, perEndpoint }) {
-      const claimed: ClaimedDelivery[] = []
-      for (const endpoint of yield* all(LOCK_DUE, { now, limit })) {
-        const room = limit - claimed.length
-        if (room <= 0) break
-        const most = endpoint.failingSince === null ? perEndpoint : 1
-        for (const row of yield* all(TAKE, { endpointId: endpoint.id, leaseId, now, until, room, most })) {
-          const { id, type, subject, at, facts, attempts, firstAt } = row
-          claimed.push({ id, type, subject, at, facts, attempts, firstAt, leaseId, endpoint })
-        }
-      }
-      return claimed
-    },
-    { isTransaction: true },
-  ),
+  claim: relaxed(claimDeliveries, { isTransaction: true }),
   finishOne: durable(finishOne, { isEssential: true, isRepeatable: true }),
   hasPending: read(function* () {
     return (yield* get(HAS_PENDING)) !== undefined
