@@ -102,7 +102,7 @@ export function createSlot(
       member.lose(reason, incarnation)
     },
     fail(failure, losses) {
-      if (engine.isResident) return { isAgain: false, isOwn: true, isDoubted: false }
+      if (engine.isResident) return { isAgain: false, told: failure, isDoubted: false }
       const judgement = judge.judge(failure, judged, losses)
       isDoubted = judgement.isDoubted
       return judgement

@@ -35,6 +35,8 @@ export class EngineSuspension {
   readonly #quarantineMs: number
   #quarantine: Quarantine | null = null
   #pausedUntil = 0
+  /** The job that another engine gives a second opinion on meanwhile. */
+  #doubtedFor: string | null = null
   #brokeLatestRun = false
 
   constructor({ clock, retryMs, quarantineMs }: SuspensionOptions) {
@@ -77,6 +79,13 @@ export class EngineSuspension {
     this.#pausedUntil = this.#now() + this.#faultBackoff.nextMs()
   }
 
+  /** The same, and another engine is asked whether it was: until that is known, this one should not meet the job again. */
+  noteDoubt(jobId: string): void {
+    this.#brokeLatestRun = true
+    this.#pausedUntil = this.#now() + this.#retryBackoff.nextMs()
+    this.#doubtedFor = jobId
+  }
+
   noteGoodRun(): void {
     this.#brokeLatestRun = false
     this.#faultBackoff.reset()
@@ -107,11 +116,16 @@ export class EngineSuspension {
 
   /** Whose fault it was will not be known: it is on trial at once. */
   shorten(jobId: string): void {
+    if (this.#doubtedFor === jobId) this.#pausedUntil = 0
     if (this.#quarantine?.jobId === jobId) this.#quarantine = { ...this.#quarantine, until: this.#now() }
   }
 
-  /** What it was put in quarantine for was the job's own fault. */
+  /** What it was put in quarantine or in doubt for was the job's own fault. */
   acquit(jobId: string): void {
+    if (this.#doubtedFor === jobId) {
+      this.#pausedUntil = 0
+      this.noteGoodRun()
+    }
     if (this.#quarantine?.jobId === jobId) this.lift()
   }
 

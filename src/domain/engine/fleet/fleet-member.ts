@@ -242,6 +242,12 @@ export class FleetMember {
     this.suspension.noteFault()
   }
 
+  /** The same while another engine is asked for a second opinion on this job. */
+  doubt(reason: string, jobId: string): void {
+    this.#note(reason)
+    this.suspension.noteDoubt(jobId)
+  }
+
   /** Why its process should be replaced before the next job, or null. */
   recycleReason(): string | null {
     if (!this.isSupervised || this.#recycling !== null) return null

@@ -121,6 +121,7 @@ class EngineFleet implements AsyncDisposable {
         isResting: (engineId) => this.#find(engineId).state() === 'quarantined',
         rest: (engineId, reason, jobId) => this.#rest(engineId, reason, jobId),
         pause: (engineId, reason) => this.#find(engineId).pause(reason),
+        doubt: (engineId, reason, jobId) => this.#find(engineId).doubt(reason, jobId),
         acquit: (engineId, jobId) => this.#find(engineId).suspension.acquit(jobId),
         confirm: (engineId, jobId) => this.#find(engineId).suspension.confirm(jobId),
         shorten: (engineId, jobId) => this.#find(engineId).suspension.shorten(jobId),

@@ -5,12 +5,16 @@ import { EngineSuspension } from './engine-suspension.ts'
 import { MACHINE_FAULT, RunJudge } from './run-judge.ts'
 
 const QUARANTINE_MS = 60_000
-const FAULT = { code: MACHINE_FAULT, message: '[Errno 28] No space left on device' }
+const NOWHERE = { nodeId: null, classType: null, traceback: null }
+const ORDINARY = { ...NOWHERE, code: 'node_execution_error', message: 'shape mismatch' }
+const FAULT = { ...NOWHERE, code: MACHINE_FAULT, message: '[Errno 28] No space left on device' }
 
 interface Job {
   readonly id: string
   readonly lane: string
   losses: number
+  /** What its owner would read now. */
+  told: string
 }
 
 /** Servers, each of one process; processes know only their own runs, and of the others whether one is ready. */
@@ -41,6 +45,7 @@ class World {
               find(id).quarantine(reason, jobId)
             },
             pause: (id) => find(id).noteFault(),
+            doubt: (id, _reason, jobId) => find(id).noteDoubt(jobId),
             acquit: (id, jobId) => find(id).acquit(jobId),
             confirm: (id, jobId) => find(id).confirm(jobId),
             shorten: (id, jobId) => find(id).shorten(jobId),
@@ -59,7 +64,7 @@ class World {
 
   job(lane = 'a'): Job {
     this.#jobs += 1
-    return { id: `job ${this.#jobs}`, lane, losses: 0 }
+    return { id: `job ${this.#jobs}`, lane, losses: 0, told: '' }
   }
 
   isResting(id: string): boolean {
@@ -75,10 +80,11 @@ class World {
   }
 
   /** True: the job runs once more. */
-  fail(engineId: string, job: Job): boolean {
+  fail(engineId: string, job: Job, failure = FAULT): boolean {
     const run = { engineId, jobId: job.id, lane: job.lane }
-    const { isAgain } = this.judges[this.find(engineId).process].judge(FAULT, run, job.losses)
+    const { isAgain, told } = this.judges[this.find(engineId).process].judge(failure, run, job.losses)
     if (isAgain) job.losses += 1
+    job.told = told.message
     return isAgain
   }
 
@@ -132,6 +138,44 @@ test('a moved job that finds no other free server than an ill one is not worn ou
   world.fail('0/0', job)
   while (world.fail('1/0', job) && !world.isResting('1/0')) world.now += world.find('1/0').suspension.pausedMs()
   assert.ok(world.isResting('1/0'), `moved ${job.losses} times`)
+})
+
+/** The first jobs of a server that fails everything: the last of them is moved. */
+function failUntilMoved(world: World, engineId: string): Job {
+  for (;;) {
+    const job = world.job()
+    if (world.fail(engineId, job, ORDINARY)) return job
+  }
+}
+
+test('a job that is to have a second opinion waits for another server, however long that one is busy', () => {
+  const world = new World(1, 2)
+  const job = failUntilMoved(world, '0/0')
+  const { suspension } = world.find('0/0')
+  // The other server has a run of five minutes: each time this one is free again, it takes the job once more.
+  const until = world.now + 300_000
+  while (world.now < until) {
+    assert.ok(suspension.pausedMs() > 0, 'it takes the job again at once')
+    world.now += suspension.pausedMs()
+    assert.ok(world.fail('0/0', job, ORDINARY), `failed after ${job.losses} moves and ${world.now / 1000} s`)
+  }
+  world.succeed('0/1', job)
+  assert.deepEqual(world.resting(), ['0/0'])
+})
+
+test('a second opinion from a machine that is ill itself is none: the owner is told what the first server said', () => {
+  const world = new World(1, 2)
+  const job = failUntilMoved(world, '0/0')
+  assert.equal(world.fail('0/1', job, FAULT), false)
+  assert.equal(job.told, ORDINARY.message)
+})
+
+test('a second opinion that agrees ends the doubt at once: bad recipes cost no server its time', () => {
+  const world = new World(1, 2)
+  const job = failUntilMoved(world, '0/0')
+  assert.deepEqual(world.free(), ['0/1'])
+  assert.equal(world.fail('0/1', job, ORDINARY), false)
+  assert.deepEqual(world.free(), ['0/0', '0/1'])
 })
 
 test('a job that is canceled while it waits leaves its server on trial, and no rest grows', () => {

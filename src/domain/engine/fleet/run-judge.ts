@@ -17,9 +17,13 @@ export const MACHINE_FAULT = 'machine_fault'
 /** Failures that may be either's. */
 const ORDINARY_CODES: ReadonlySet<string> = new Set(['node_execution_error', 'missing_weights'])
 
+/** All that a run said when it failed. */
 export interface RunFailure {
   readonly code: string
   readonly message: string
+  readonly nodeId: string | null
+  readonly classType: string | null
+  readonly traceback: string | null
 }
 
 /** A run that an engine did. */
@@ -32,16 +36,15 @@ interface JudgedRun {
 export interface Judgement {
   /** The job runs once more, without having spent an attempt. */
   readonly isAgain: boolean
-  /** It failed alike on another engine before, so the fault is its own. */
-  readonly isOwn: boolean
+  /** What its owner is told if this was its end. */
+  readonly told: RunFailure
   /** The engine is not trusted with the next job as before. */
   readonly isDoubted: boolean
 }
 
 interface Accusation {
   readonly engineId: string
-  readonly code: string
-  readonly reason: string
+  readonly failure: RunFailure
   readonly wasOnTrial: boolean
   /** The engine got its rest for it. */
   readonly isRested: boolean
@@ -59,7 +62,9 @@ interface Bench {
   rest(engineId: string, reason: string, jobId: string): void
   /** It gets no work for a moment, and others come first. */
   pause(engineId: string, reason: string): void
-  /** Ends a rest that this job brought about. */
+  /** The same while another engine is asked for a second opinion on this job; a longer moment each time that this one is asked instead. */
+  doubt(engineId: string, reason: string, jobId: string): void
+  /** Ends a rest or a doubt that this job brought about. */
   acquit(engineId: string, jobId: string): void
   /** The rest that this job brought about was right. */
   confirm(engineId: string, jobId: string): void
@@ -104,21 +109,22 @@ export class RunJudge {
   judge(failure: RunFailure, run: JudgedRun, losses: number): Judgement {
     const { engineId, jobId } = run
     const isMachine = failure.code === MACHINE_FAULT || failure.code === CUDA_FAULT
-    if (!isMachine && !ORDINARY_CODES.has(failure.code)) return { isAgain: false, isOwn: true, isDoubted: false }
+    if (!isMachine && !ORDINARY_CODES.has(failure.code)) return { isAgain: false, told: failure, isDoubted: false }
     this.#note(engineId, false)
     const before = this.#accusations.get(jobId) ?? []
     const wasOnTrial = this.#bench.isOnTrial(engineId)
     const isAgain = losses < MAX_MOVES && this.#deservesAnother(failure.code, run, losses)
     const isRested = failure.code === MACHINE_FAULT && this.#restOrPause(failure, run, losses)
-    const alike = before.filter((each) => each.code === failure.code && each.engineId !== engineId)
-    const reason = `${failure.code}: ${failure.message}`
-    if (isAgain)
-      this.#accusations.set(jobId, [...before, { engineId, code: failure.code, reason, wasOnTrial, isRested }])
+    const elsewhere = before.filter((each) => each.engineId !== engineId)
+    const alike = elsewhere.filter((each) => each.failure.code === failure.code)
+    if (isAgain && !isMachine) this.#bench.doubt(engineId, toReason(failure), jobId)
+    if (isAgain) this.#accusations.set(jobId, [...before, { engineId, failure, wasOnTrial, isRested }])
     else {
       this.#accusations.delete(jobId)
       if (alike.length > 0) this.#acquit(failure.code, run, alike)
     }
-    return { isAgain, isOwn: alike.length > 0 || losses > before.length, isDoubted: isMachine || isAgain }
+    const isOwn = alike.length > 0 || losses > before.length
+    return { isAgain, told: isMachine ? tell(failure, elsewhere, isOwn) : failure, isDoubted: isMachine || isAgain }
   }
 
   /** What failed of this job elsewhere was the fault of the engines there. */
@@ -131,12 +137,12 @@ export class RunJudge {
     const proved = new Map(
       before.filter(({ engineId }) => engineId !== run.engineId).map((each) => [each.engineId, each]),
     )
-    for (const { engineId, reason } of proved.values()) {
+    for (const { engineId, failure } of proved.values()) {
       const isRested = before.some((each) => each.engineId === engineId && each.isRested)
       // One illness is one rest, however many jobs tell of it.
       const isKnown = this.#bench.isResting(engineId) || this.#bench.isOnTrial(engineId)
       if (!isRested && (isKnown || !this.#bench.hasOther(new Set([engineId]), run.lane))) continue
-      if (!isRested) this.#rest(engineId, `what failed on it succeeded elsewhere; ${reason}`, run.jobId)
+      if (!isRested) this.#rest(engineId, `what failed on it succeeded elsewhere; ${toReason(failure)}`, run.jobId)
       this.#bench.confirm(engineId, run.jobId)
     }
   }
@@ -160,13 +166,15 @@ export class RunJudge {
     }
     if (!this.#bench.hasOther(tried, lane)) return false
     if (code === CUDA_FAULT) return alike < MAX_CUDA_MOVES
-    return this.#bench.isOnTrial(engineId) || (before.length === 0 && losses === 0 && this.#failsMuch(engineId))
+    // One that comes back because no other engine was free has heard no second opinion yet.
+    const isUnheard = tried.size === 1 && losses === before.length
+    return this.#bench.isOnTrial(engineId) || (isUnheard && this.#failsMuch(engineId))
   }
 
   /** What happened on trial does not count, nor what happened again on the same engine; what another process saw does. */
   #countAlike(code: string, before: readonly Accusation[], losses: number): number {
-    const own = new Set(before.filter((each) => each.code === code && !each.wasOnTrial).map(({ engineId }) => engineId))
-    return own.size + Math.max(0, losses - before.length)
+    const own = before.filter(({ failure, wasOnTrial }) => failure.code === code && !wasOnTrial)
+    return new Set(own.map(({ engineId }) => engineId)).size + Math.max(0, losses - before.length)
   }
 
   #restOrPause({ message }: RunFailure, { engineId, jobId, lane }: JudgedRun, losses: number): boolean {
@@ -209,6 +217,17 @@ export class RunJudge {
   #note(engineId: string, isGood: boolean): void {
     this.#records.set(engineId, [...(this.#records.get(engineId) ?? []), isGood].slice(-LATEST_RUNS))
   }
+}
+
+/** The machine's word for a job that ends there, unless a sound engine said before what is wrong with it. `isOwn`: so did others. */
+function tell(failure: RunFailure, elsewhere: readonly Accusation[], isOwn: boolean): RunFailure {
+  const said = elsewhere.find((each) => ORDINARY_CODES.has(each.failure.code))
+  if (said !== undefined) return said.failure
+  return isOwn && failure.code === MACHINE_FAULT ? { ...failure, code: 'node_execution_error' } : failure
+}
+
+function toReason({ code, message }: RunFailure): string {
+  return firstLine(`${code}: ${message}`)
 }
 
 function firstLine(text: string): string {

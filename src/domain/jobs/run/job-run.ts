@@ -306,12 +306,10 @@ export class JobRun {
       this.#waitForRoom()
       return outcome
     }
-    const { isAgain, isOwn } = slot.fail(error, engineLosses)
+    const { isAgain, told } = slot.fail(error, engineLosses)
     this.#again = isAgain ? 'free' : null
     this.#isEngineLoss = isAgain
-    return error.code === MACHINE_FAULT && isOwn
-      ? { ...outcome, error: { ...error, code: 'node_execution_error' } }
-      : outcome
+    return { ...outcome, error: told }
   }
 
   /** This machine has no room for what the run makes. */
