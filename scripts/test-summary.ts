@@ -1,7 +1,8 @@
 /**
  * A reporter for node:test that writes how many tests ran, which were skipped and how long each file took, as JSON. The runner reads it
  * from a file. A file is a suite of its name (scripts/test.ts makes it so).
- * What made a test fail is printed at once: the runtime's own reporter says it at the end, which a run that is stopped never reaches.
+ * What made a test fail is printed at once, because a run that is stopped never reaches its end, and in short at the end, where a log
+ * that was cut still has it.
  */
 
 import path from 'node:path'
@@ -12,6 +13,7 @@ export interface TestSummary {
   readonly count: number
   readonly files: readonly FileTime[]
   readonly skipped: readonly SkippedTest[]
+  readonly failed: readonly FailedTest[]
 }
 
 export interface FileTime {
@@ -26,7 +28,15 @@ export interface SkippedTest {
   readonly reason: string
 }
 
+export interface FailedTest {
+  readonly file: string
+  readonly title: string
+  /** The first lines of it. */
+  readonly why: string
+}
+
 const MAX_WRITTEN = 20_000
+const MAX_WHY = 600
 const IS_FILE = /\.test\.ts( |$)/
 const showsEachTest = process.execArgv.includes('--test-reporter=spec')
 
@@ -34,6 +44,7 @@ export default async function* summarize(source: AsyncIterable<TestEvent>): Asyn
   let count = 0
   const files: FileTime[] = []
   const skipped: SkippedTest[] = []
+  const failed: FailedTest[] = []
   /** What each process has written since its last file ended. */
   const written = new Map<string, string>()
   for await (const event of source) {
@@ -41,7 +52,7 @@ export default async function* summarize(source: AsyncIterable<TestEvent>): Asyn
       const { file = '', message } = event.data
       written.set(file, ((written.get(file) ?? '') + message).slice(-MAX_WRITTEN))
     }
-    if (event.type === 'test:fail') printFailure(event.data)
+    if (event.type === 'test:fail') failed.push(...printFailure(event.data))
     if (event.type === 'test:pass') skipped.push(...skippedIn(event.data))
     if (event.type === 'test:pass' || event.type === 'test:fail') {
       const { name, nesting, details, file = '' } = event.data
@@ -56,13 +67,18 @@ export default async function* summarize(source: AsyncIterable<TestEvent>): Asyn
     // One summary comes per process, and one without a file for the whole run.
     if (event.type === 'test:summary' && event.data.file === undefined) count = event.data.counts.tests
   }
-  const summary: TestSummary = { count, files, skipped }
+  const summary: TestSummary = { count, files, skipped, failed }
   yield `${JSON.stringify(summary)}\n`
 }
 
 export function listOfSkipped(skipped: readonly SkippedTest[], project: string): string {
   const lines = skipped.map(({ file, title, reason }) => `${path.relative(project, file)}: ${title}: ${reason}`)
   return [`\n=== skipped for want of a tool: ${skipped.length} (a suite counts as one)`, ...lines].join('\n')
+}
+
+export function listOfFailed(failed: readonly FailedTest[], project: string): string {
+  const lines = failed.map(({ file, title, why }) => `${path.relative(project, file)}: ${title}\n  ${why}`)
+  return [`\n=== failed: ${failed.length}`, ...lines].join('\n')
 }
 
 function skippedIn({ name, file, skip }: Extract<TestEvent, { type: 'test:pass' }>['data']): SkippedTest[] {
@@ -83,9 +99,12 @@ function printCoverage({ totals, files }: Extract<TestEvent, { type: 'test:cover
   process.stdout.write(`\n=== covered in ${files.length} files: ${parts.join(', ')}\n`)
 }
 
-function printFailure({ name, file, details }: Extract<TestEvent, { type: 'test:fail' }>['data']): void {
+function printFailure({ name, file, details }: Extract<TestEvent, { type: 'test:fail' }>['data']): FailedTest[] {
   const { error } = details
   // A suite fails with its tests, and a file with all of them: they have nothing of their own to say.
-  if ((error as { failureType?: string }).failureType === 'subtestsFailed') return
-  process.stderr.write(`=== failed: ${name} (${file ?? 'no file'})\n${inspect(error.cause ?? error)}\n`)
+  if ((error as { failureType?: string }).failureType === 'subtestsFailed') return []
+  const cause = error.cause ?? error
+  process.stderr.write(`=== failed: ${name} (${file ?? 'no file'})\n${inspect(cause)}\n`)
+  const why = cause instanceof Error ? cause.message : String(cause)
+  return [{ file: file ?? 'no file', title: name, why: why.slice(0, MAX_WHY).replaceAll('\n', '\n  ') }]
 }

@@ -14,7 +14,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import { lendPostgres } from '../test/support/postgres/lend-postgres.ts'
 import { findProgram } from './built-parts.js'
 import { allBatches, type Batch, NoSuchTests, namedBatches, quickBatches } from './test-sets.ts'
-import { type FileTime, listOfSkipped, type TestSummary } from './test-summary.ts'
+import { type FileTime, listOfFailed, listOfSkipped, type TestSummary } from './test-summary.ts'
 
 const project = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const REPORTER = pathToFileURL(path.join(project, 'scripts', 'test-summary.ts')).href
@@ -99,7 +99,9 @@ function titlesOf({ files, env = {} }: Batch): string[] {
 }
 
 function readSummary(file: string): TestSummary {
-  return JSON.parse(readFileSync(file, 'utf8').trim() || '{"count":0,"files":[],"skipped":[]}') as TestSummary
+  return JSON.parse(
+    readFileSync(file, 'utf8').trim() || '{"count":0,"files":[],"skipped":[],"failed":[]}',
+  ) as TestSummary
 }
 
 function printSlowest(files: readonly FileTime[]): void {
@@ -157,6 +159,7 @@ async function runTests(batches: readonly Batch[], options: RunOptions): Promise
     // A pattern of names leaves whole files out.
     if (code !== 0 && options.flags.length === 0) printUnfinished(batches, summary.files)
     if (summary.skipped.length > 0) console.log(listOfSkipped(summary.skipped, project))
+    if (summary.failed.length > 0) console.log(listOfFailed(summary.failed, project))
     const fault = findFault(code, summary)
     console.log(`\n=== tests: ${fault === null ? `${summary.count} ok` : `FAILED (${fault})`} in ${seconds(startedAt)}`)
     return fault === null

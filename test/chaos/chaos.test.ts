@@ -24,7 +24,8 @@ test('a service that is killed, cut off, misled and failed over keeps every prom
   const shape = { apis: 2, workers: 2, engines: 3, joined: 1, bytes: 'bucket', bus: 'notify' } as const
   const rates = { jobs: 4, calls: 2, uploads: 1 }
   const report = await runTrial({ seed: 1, shape, rates, faults: FAULTS, lastsMs: 25_000 })
-  assert.deepEqual(report.flaws, [], JSON.stringify(report.evidence, null, 1))
+  const said = report.flaws.map(({ kind, text }) => `${kind}: ${text}`)
+  assert.deepEqual(said, [], `${said.join('\n')}\n${JSON.stringify(report.evidence, null, 1)}`)
   assert.equal(report.failOvers, 1)
   assert.ok(report.acknowledged.jobs > 0 && report.acknowledged.calls > 0 && report.acknowledged.uploads > 0)
 })
