@@ -29,7 +29,9 @@ interface RunResults {
   addReader(producer: string, reader: string): void
   /** The reader is done with everything that it reads. */
   readBy(reader: string, producers: readonly string[]): void
+  /** The run is over: from here on it holds nothing more, though calls of it may still be out. */
   releaseAll(): void
+  isOver(): boolean
 }
 
 interface Held {
@@ -47,6 +49,7 @@ export function createRunResults({ ledger, values }: RunResultsDeps): RunResults
   const held = new Map<string, Held>()
   const readers = new Map<string, Set<string>>()
   const kept: SharedArrayBuffer[] = []
+  let isOver = false
 
   function release(nodeId: string): void {
     const result = held.get(nodeId)
@@ -58,8 +61,9 @@ export function createRunResults({ ledger, values }: RunResultsDeps): RunResults
 
   return {
     outputsOf: (nodeId) => held.get(nodeId)?.outputs ?? null,
+    isOver: () => isOver,
     hold(nodeId, outputs) {
-      if (held.has(nodeId) || (readers.get(nodeId)?.size ?? 0) === 0) return
+      if (isOver || held.has(nodeId) || (readers.get(nodeId)?.size ?? 0) === 0) return
       const plainBytes = outputs.reduce((sum, slot) => sum + weighValues(slot), 0)
       values.take(plainBytes)
       const buffers = buffersOf(outputs)
@@ -67,6 +71,7 @@ export function createRunResults({ ledger, values }: RunResultsDeps): RunResults
       held.set(nodeId, { outputs, buffers, plainBytes })
     },
     keep(constants) {
+      if (isOver) return
       for (const buffer of buffersOf([constants])) {
         ledger.retain(buffer)
         kept.push(buffer)
@@ -84,6 +89,7 @@ export function createRunResults({ ledger, values }: RunResultsDeps): RunResults
       }
     },
     releaseAll() {
+      isOver = true
       for (const nodeId of [...held.keys()]) release(nodeId)
       for (const buffer of kept.splice(0)) ledger.release(buffer)
       values.close()

@@ -13,7 +13,7 @@ export interface Outbox {
   room(): Promise<void>
   /** Posts what has been collected, at once. */
   flush(): void
-  /** The run is over; nobody takes what is left. */
+  /** The run is over; nobody takes what is left, and what a call of it still says goes nowhere. */
   close(): void
 }
 
@@ -43,6 +43,7 @@ export function createOutboxes(): (post: (events: readonly RunEvent[]) => void) 
     let isScheduled = false
     /** Collected or posted, and not yet taken. */
     let underWay = 0
+    let isClosed = false
 
     function flush(): void {
       if (batch.length === 0) return
@@ -71,6 +72,7 @@ export function createOutboxes(): (post: (events: readonly RunEvent[]) => void) 
       flush,
       hasRoom,
       emit(event) {
+        if (isClosed) return
         if (batchWeight > MAX_BATCH_WEIGHT) replaceLast(event)
         weighIn(weightOf(event))
         batch.push(event)
@@ -82,6 +84,7 @@ export function createOutboxes(): (post: (events: readonly RunEvent[]) => void) 
         })
       },
       taken(weight) {
+        if (isClosed) return
         underWay -= weight
         settle(weight)
       },
@@ -89,6 +92,7 @@ export function createOutboxes(): (post: (events: readonly RunEvent[]) => void) 
         while (!hasRoom()) await roomMade.promise
       },
       close() {
+        isClosed = true
         flush()
         settle(underWay)
         underWay = 0

@@ -130,18 +130,22 @@ export function createValueBudget({ totalBytes, runBytes }: ValueLimits): ValueB
 
   function open(): RunValues {
     let held = 0
+    let isClosed = false
     return {
       take(bytes) {
+        if (isClosed) return
         const isCrowded = heldByAll + bytes > totalBytes && held + bytes > GUARANTEED_BYTES
         if (isCrowded || held + bytes > runBytes) throw tooMuch(isCrowded ? totalBytes : runBytes, isCrowded)
         held += bytes
         heldByAll += bytes
       },
       give(bytes) {
+        if (isClosed) return
         held -= bytes
         heldByAll -= bytes
       },
       close() {
+        isClosed = true
         heldByAll -= held
         held = 0
       },

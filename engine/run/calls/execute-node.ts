@@ -195,6 +195,8 @@ async function runCalls(
       if (pending instanceof Promise) onSuspend()
       const { result, free } = await pending
       frees.push(free)
+      // It was cancelled, or another node of it failed: nobody would give back what this call made.
+      if (state.results.isOver()) throw new Interrupted()
       state.deps.atWork()
       const bytes = weighResult(result)
       state.values.take(bytes)

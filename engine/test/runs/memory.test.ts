@@ -109,6 +109,24 @@ describe('a list of tiles', () => {
   })
 })
 
+test('what a call makes after its run was cancelled, or failed elsewhere, is given back', async () => {
+  await using engine = await openTestEngine({ memoryLimitBytes: 64 * MIB, threads: 2 })
+  const late = { 1: { class_type: 'TestLate', inputs: {} }, 2: save('1') }
+  for (let turn = 0; turn < 4; turn += 1) {
+    const abort = new AbortController()
+    const cancelled = await engine.run(late, {
+      signal: abort.signal,
+      onEvent: (event) => event.type === 'log' && event.text.includes('started') && abort.abort(),
+    })
+    assert.equal(cancelled.at(-1)?.type, 'interrupted')
+    const failing = { 3: { class_type: 'TestSyncError', inputs: { value: ['4', 0] } }, 4: empty(8), 5: save('3') }
+    assert.equal((await engine.run({ ...late, ...failing })).at(-1)?.type, 'failed')
+  }
+  const deadline = performance.now() + SETTLE_MS
+  while ((await engine.run({ 1: empty(2048), 2: save('1') })).at(-1)?.type !== 'succeeded')
+    assert.ok(performance.now() < deadline, 'the memory of calls that ended late is still taken')
+})
+
 test('results that are kept are part of what the engine says it occupies, until a run fails', async () => {
   await using engine = await openTestEngine({ memoryLimitBytes: 1024 * MIB })
   const start = await begin(engine)

@@ -203,7 +203,27 @@ const testBlock = defineNode({
   },
 })
 
-/** The same, of a class that has a few seconds of processor time. */
+/** Makes a picture of 24 MiB as soon as nobody wants it any more. */
+const testLate = defineNode({
+  ...testFacts,
+  classType: 'TestLate',
+  displayName: 'TestLate',
+  outputs: [{ type: 'IMAGE' }],
+  cost: 'inline',
+  async run(_inputs, { allocate, checkpoint, log }) {
+    log('started')
+    for (let isWanted = true; isWanted; await new Promise((resolve) => setTimeout(resolve, 5))) {
+      try {
+        checkpoint()
+      } catch {
+        isWanted = false
+      }
+    }
+    return { outputs: [allocate([2, 1024, 1024, 3])] }
+  },
+})
+
+/** Like TestBlock, of a class that has a few seconds of processor time. */
 const testBusyText = boundCpu({ ...testBlock, classType: 'TestBusyText' })
 
 /** Many values become one that holds them. */
@@ -268,6 +288,7 @@ export const nodes: readonly EngineNode[] = [
   testEndless,
   testExit,
   testBlock,
+  testLate,
   testBusyText,
   testFold,
   testNonsense,
