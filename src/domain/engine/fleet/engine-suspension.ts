@@ -70,24 +70,26 @@ export class EngineSuspension {
   noteLoss({ isPast }: { readonly isPast: boolean }): void {
     // Also when the new process was noticed before the loss: the job goes to another engine where there is one.
     this.#brokeLatestRun = true
+    this.#doubtedFor = null
     if (!isPast) this.#pausedUntil = this.#now() + this.#retryBackoff.nextMs()
   }
 
   /** A run failed, perhaps because of it. */
   noteFault(): void {
     this.#brokeLatestRun = true
+    this.#doubtedFor = null
     this.#pausedUntil = this.#now() + this.#faultBackoff.nextMs()
   }
 
   /** The same, and another engine is asked whether it was: until that is known, this one should not meet the job again. */
   noteDoubt(jobId: string): void {
-    this.#brokeLatestRun = true
-    this.#pausedUntil = this.#now() + this.#retryBackoff.nextMs()
+    this.noteFault()
     this.#doubtedFor = jobId
   }
 
   noteGoodRun(): void {
     this.#brokeLatestRun = false
+    this.#doubtedFor = null
     this.#faultBackoff.reset()
     this.#retryBackoff.reset()
   }
@@ -132,6 +134,7 @@ export class EngineSuspension {
   /** Another process is there: it may have work at once, but the next quarantine is still the longer one. */
   startAnew(): void {
     this.#quarantine = null
+    this.#doubtedFor = null
     this.#pausedUntil = 0
   }
 

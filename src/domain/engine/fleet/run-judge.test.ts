@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { seededRandom } from '../../../../test/support/seeded-random.ts'
 import { EngineSuspension } from './engine-suspension.ts'
-import { MACHINE_FAULT, RunJudge } from './run-judge.ts'
+import { MACHINE_FAULT, type RunFailure, RunJudge } from './run-judge.ts'
 
 const QUARANTINE_MS = 60_000
 const NOWHERE = { nodeId: null, classType: null, traceback: null }
@@ -14,7 +14,7 @@ interface Job {
   readonly lane: string
   losses: number
   /** What its owner would read now. */
-  told: string
+  told: RunFailure | null
 }
 
 /** Servers, each of one process; processes know only their own runs, and of the others whether one is ready. */
@@ -64,7 +64,7 @@ class World {
 
   job(lane = 'a'): Job {
     this.#jobs += 1
-    return { id: `job ${this.#jobs}`, lane, losses: 0, told: '' }
+    return { id: `job ${this.#jobs}`, lane, losses: 0, told: null }
   }
 
   isResting(id: string): boolean {
@@ -80,11 +80,11 @@ class World {
   }
 
   /** True: the job runs once more. */
-  fail(engineId: string, job: Job, failure = FAULT): boolean {
+  fail(engineId: string, job: Job, failure: RunFailure = FAULT): boolean {
     const run = { engineId, jobId: job.id, lane: job.lane }
     const { isAgain, told } = this.judges[this.find(engineId).process].judge(failure, run, job.losses)
     if (isAgain) job.losses += 1
-    job.told = told.message
+    job.told = told
     return isAgain
   }
 
@@ -148,26 +148,57 @@ function failUntilMoved(world: World, engineId: string): Job {
   }
 }
 
-test('a job that is to have a second opinion waits for another server, however long that one is busy', () => {
+test('a job that is to have a second opinion waits for another server for a while, and a pause lies before each look', () => {
   const world = new World(1, 2)
   const job = failUntilMoved(world, '0/0')
   const { suspension } = world.find('0/0')
-  // The other server has a run of five minutes: each time this one is free again, it takes the job once more.
-  const until = world.now + 300_000
-  while (world.now < until) {
+  // The other server is busy: each time this one is free again, it takes the job once more.
+  const comeBack = () => {
     assert.ok(suspension.pausedMs() > 0, 'it takes the job again at once')
     world.now += suspension.pausedMs()
-    assert.ok(world.fail('0/0', job, ORDINARY), `failed after ${job.losses} moves and ${world.now / 1000} s`)
+    return world.fail('0/0', job, ORDINARY)
   }
+  const startedAt = world.now
+  while (world.now < startedAt + 10_000) assert.ok(comeBack(), `failed after ${job.losses} moves`)
   world.succeed('0/1', job)
   assert.deepEqual(world.resting(), ['0/0'])
+})
+
+test('where nobody is free to give a second opinion, one job in five costs its server half a minute at most', () => {
+  const world = new World(1, 2)
+  const { suspension } = world.find('0/0')
+  for (let round = 0; round < 3; round += 1) {
+    const startedAt = world.now
+    const job = failUntilMoved(world, '0/0')
+    do world.now += suspension.pausedMs()
+    while (world.fail('0/0', job, ORDINARY))
+    assert.ok(world.now - startedAt < 35_000, `${world.now - startedAt} ms`)
+    for (let next = 0; next < 4; next += 1) assert.equal(world.fail('0/0', world.job(), ORDINARY), false)
+  }
 })
 
 test('a second opinion from a machine that is ill itself is none: the owner is told what the first server said', () => {
   const world = new World(1, 2)
   const job = failUntilMoved(world, '0/0')
   assert.equal(world.fail('0/1', job, FAULT), false)
-  assert.equal(job.told, ORDINARY.message)
+  assert.deepEqual(job.told, { ...ORDINARY, code: MACHINE_FAULT }, 'and is not charged for it')
+})
+
+test("a service that starts anew counts no fault of a machine as the job's own", () => {
+  const before = new World(1, 1)
+  const job = before.job()
+  assert.ok(before.fail('0/0', job))
+  const after = new World(1, 1)
+  after.fail('0/0', job)
+  assert.equal(job.told?.code, MACHINE_FAULT)
+})
+
+test('a doubt that a loss has followed does not end the pause for that', () => {
+  const world = new World(1, 2)
+  const job = failUntilMoved(world, '0/0')
+  world.find('0/0').suspension.noteLoss({ isPast: false })
+  world.fail('0/1', job, ORDINARY)
+  assert.deepEqual(world.free(), ['0/1'])
 })
 
 test('a second opinion that agrees ends the doubt at once: bad recipes cost no server its time', () => {

@@ -62,7 +62,7 @@ interface Bench {
   rest(engineId: string, reason: string, jobId: string): void
   /** It gets no work for a moment, and others come first. */
   pause(engineId: string, reason: string): void
-  /** The same while another engine is asked for a second opinion on this job; a longer moment each time that this one is asked instead. */
+  /** The same while another engine is asked for a second opinion on this job. */
   doubt(engineId: string, reason: string, jobId: string): void
   /** Ends a rest or a doubt that this job brought about. */
   acquit(engineId: string, jobId: string): void
@@ -78,6 +78,8 @@ const MAX_CUDA_MOVES = 1
 const MAX_MACHINE_MOVES = 4
 /** Of one job while all other engines rest: one of them may do so for another job's fault, which shows soon. */
 const MAX_WAITS = 4
+/** Of one job whose second opinion no other engine is free to give: about half a minute, with the pauses between. */
+const MAX_DOUBTS = 8
 /** Of one job, all counted. Trials are rare, and each engine's next one is twice as far away. */
 const MAX_MOVES = 20
 /** So many of an engine's latest runs failed: another one is asked. */
@@ -118,13 +120,17 @@ export class RunJudge {
     const elsewhere = before.filter((each) => each.engineId !== engineId)
     const alike = elsewhere.filter((each) => each.failure.code === failure.code)
     if (isAgain && !isMachine) this.#bench.doubt(engineId, toReason(failure), jobId)
-    if (isAgain) this.#accusations.set(jobId, [...before, { engineId, failure, wasOnTrial, isRested }])
-    else {
+    if (isAgain) {
+      // Only the first may be told, and a traceback is long.
+      const kept = before.length === 0 ? failure : { ...failure, traceback: null }
+      this.#accusations.set(jobId, [...before, { engineId, failure: kept, wasOnTrial, isRested }])
+    } else {
       this.#accusations.delete(jobId)
       if (alike.length > 0) this.#acquit(failure.code, run, alike)
+      // Nobody was free to say whose fault it was: the next jobs are not kept waiting for that.
+      else if (before.length > 0 && !isMachine) this.#records.delete(engineId)
     }
-    const isOwn = alike.length > 0 || losses > before.length
-    return { isAgain, told: isMachine ? tell(failure, elsewhere, isOwn) : failure, isDoubted: isMachine || isAgain }
+    return { isAgain, told: isMachine ? tell(failure, elsewhere) : failure, isDoubted: isMachine || isAgain }
   }
 
   /** What failed of this job elsewhere was the fault of the engines there. */
@@ -167,7 +173,7 @@ export class RunJudge {
     if (!this.#bench.hasOther(tried, lane)) return false
     if (code === CUDA_FAULT) return alike < MAX_CUDA_MOVES
     // One that comes back because no other engine was free has heard no second opinion yet.
-    const isUnheard = tried.size === 1 && losses === before.length
+    const isUnheard = tried.size === 1 && losses === before.length && losses < MAX_DOUBTS
     return this.#bench.isOnTrial(engineId) || (isUnheard && this.#failsMuch(engineId))
   }
 
@@ -219,10 +225,12 @@ export class RunJudge {
   }
 }
 
-/** The machine's word for a job that ends there, unless a sound engine said before what is wrong with it. `isOwn`: so did others. */
-function tell(failure: RunFailure, elsewhere: readonly Accusation[], isOwn: boolean): RunFailure {
+/** What the owner of a job reads that ends on a machine that is ill. It is free unless the job failed alike elsewhere. */
+function tell(failure: RunFailure, elsewhere: readonly Accusation[]): RunFailure {
+  // The other one was in doubt, so its word is told without being held against the job.
   const said = elsewhere.find((each) => ORDINARY_CODES.has(each.failure.code))
-  if (said !== undefined) return said.failure
+  if (said !== undefined) return { ...said.failure, code: MACHINE_FAULT }
+  const isOwn = elsewhere.some((each) => each.failure.code === failure.code)
   return isOwn && failure.code === MACHINE_FAULT ? { ...failure, code: 'node_execution_error' } : failure
 }
 
