@@ -4,20 +4,20 @@
  * runtime's own decisions.
  */
 
-import { performance } from 'node:perf_hooks'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { ResourceLimits } from 'node:worker_threads'
 
-type CollectionType = 'minor' | 'major'
-type Collect = (options: { readonly type: CollectionType }) => void
+/** `shrink`: all that can be given back, the room for young values among it, which an ordinary collection keeps for the next burst. */
+type CollectionType = 'minor' | 'major' | 'shrink'
+type Collect = (options: { readonly type: 'minor' | 'major'; readonly flavor?: 'last-resort' }) => void
 
 let collect: Collect | null = null
 
 /** Collects this thread's heap, and returns when that is done. */
 export function collectGarbage(type: CollectionType): void {
   collect ??= openCollect()
-  collect({ type })
+  collect(type === 'shrink' ? { type: 'major', flavor: 'last-resort' } : { type })
 }
 
 function openCollect(): Collect {
@@ -32,7 +32,7 @@ export interface HeapRuntime {
   heapBytes(): number
   /** The share of the time since the last call in which this thread was busy, 0 to 1. */
   busyShare(): number
-  collect(): void
+  collect(type: 'major' | 'shrink'): void
 }
 
 // How often to check: an idle thread gives memory back within about this time.
@@ -41,6 +41,8 @@ export const IDLE_CHECK_MS = 15_000
 const IDLE_SHARE = 0.05
 // Less than this is not worth a pause.
 const WORTHWHILE_BYTES = 4 * 1024 * 1024
+// To shrink takes several times as long as a collection: for what a busy time has left, not for a single job's garbage.
+const MUCH_BYTES = 32 * 1024 * 1024
 
 /**
  * Returns a function to be called every `IDLE_CHECK_MS`, which returns whether it collected. `hasLetGo`: much was let go of that a
@@ -48,28 +50,35 @@ const WORTHWHILE_BYTES = 4 * 1024 * 1024
  */
 export function createIdleCollection(runtime: HeapRuntime = threadRuntime()): (hasLetGo?: boolean) => boolean {
   let settledBytes = 0
+  let shrunkBytes = 0
   return (hasLetGo = false) => {
-    const isWorthwhile = hasLetGo || runtime.heapBytes() >= settledBytes + WORTHWHILE_BYTES
-    if (runtime.busyShare() > IDLE_SHARE || !isWorthwhile) return false
-    runtime.collect()
+    const bytes = runtime.heapBytes()
+    const isBusy = runtime.busyShare() > IDLE_SHARE
+    if (isBusy || !(hasLetGo || bytes >= settledBytes + WORTHWHILE_BYTES)) return false
+    const isMuch = hasLetGo || bytes >= shrunkBytes + MUCH_BYTES
+    runtime.collect(isMuch ? 'shrink' : 'major')
     settledBytes = runtime.heapBytes()
+    if (isMuch) shrunkBytes = settledBytes
     return true
   }
 }
 
 /** The heap of the current thread. */
 function threadRuntime(): HeapRuntime {
-  let last = performance.eventLoopUtilization()
+  let lastCpu = process.threadCpuUsage()
+  let lastMs = performance.now()
   return {
     // The size of the heap, not the used part of it: the aim is to give pages back.
     heapBytes: () => getHeapStatistics().total_physical_size,
+    // By the time that the processor gave it: on a busy machine an idle thread, too, is late at everything that it does.
     busyShare() {
-      const now = performance.eventLoopUtilization()
-      const { utilization } = performance.eventLoopUtilization(now, last)
-      last = now
-      return utilization
+      const [cpu, nowMs] = [process.threadCpuUsage(), performance.now()]
+      const usedMs = (cpu.user + cpu.system - lastCpu.user - lastCpu.system) / 1000
+      const share = usedMs / Math.max(1, nowMs - lastMs)
+      ;[lastCpu, lastMs] = [cpu, nowMs]
+      return share
     },
-    collect: () => collectGarbage('major'),
+    collect: collectGarbage,
   }
 }
 
