@@ -119,7 +119,15 @@ export class EngineSuspension {
   /** Whose fault it was will not be known: it is on trial at once. */
   shorten(jobId: string): void {
     if (this.#doubtedFor === jobId) this.#pausedUntil = 0
-    if (this.#quarantine?.jobId === jobId) this.#quarantine = { ...this.#quarantine, until: this.#now() }
+    const quarantine = this.#quarantine
+    if (quarantine?.jobId === jobId)
+      this.#quarantine = { ...quarantine, until: Math.min(quarantine.until, this.#now()) }
+  }
+
+  /** It is on trial at once, if nobody has proved yet what it rests for. */
+  tryIfUnproved(): void {
+    const jobId = this.#quarantine?.jobId ?? null
+    if (jobId !== null) this.shorten(jobId)
   }
 
   /** What it was put in quarantine or in doubt for was the job's own fault. */

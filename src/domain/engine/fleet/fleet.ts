@@ -116,6 +116,10 @@ class EngineFleet implements AsyncDisposable {
     this.#judge = new RunJudge(
       {
         hasOther: (except, lane) => this.hasOther(except, lane),
+        hasTrusted: (except, lane) => this.#hasTrusted(except, lane),
+        tryUnproved: () => {
+          for (const { suspension } of this.#members) suspension.tryIfUnproved()
+        },
         willHaveOther: (except, lane) => this.hasOther(except, lane, ['ready', 'quarantined']),
         isOnTrial: (engineId) => this.#find(engineId).isOnTrial,
         isResting: (engineId) => this.#find(engineId).state() === 'quarantined',
@@ -241,6 +245,12 @@ class EngineFleet implements AsyncDisposable {
       ) ||
       this.#options.isServedElsewhere?.(lane) === true
     )
+  }
+
+  #hasTrusted(except: ReadonlySet<string>, lane: string): boolean {
+    const doubted = this.#members.filter((member) => member.brokeLatestRun).map(({ id }) => id)
+    const onTrial = this.#others().filter(({ status }) => status.reason !== null)
+    return this.hasOther(new Set([...except, ...doubted, ...onTrial.map(({ status }) => status.id)]), lane)
   }
 
   /** Whether a job of this lane would be taken at once, or as soon as a run that is over has given back its slot; null: neither. */

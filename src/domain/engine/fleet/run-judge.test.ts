@@ -11,6 +11,8 @@ const FAULT = { ...NOWHERE, code: MACHINE_FAULT, message: '[Errno 28] No space l
 
 interface Job {
   readonly id: string
+  /** Jobs that are moved go back to their place in the queue. */
+  readonly number: number
   readonly lane: string
   losses: number
   /** What its owner would read now. */
@@ -37,6 +39,11 @@ class World {
         new RunJudge(
           {
             hasOther: (except) => this.servers.some(({ id }) => !except.has(id) && !this.isResting(id)),
+            hasTrusted: (except) =>
+              this.servers.some(({ id }) => !except.has(id) && !this.isResting(id) && !find(id).brokeLatestRun),
+            tryUnproved: () => {
+              for (const { suspension } of this.servers) suspension.tryIfUnproved()
+            },
             willHaveOther: (except) => this.servers.some(({ id }) => !except.has(id)),
             isResting: (id) => this.isResting(id),
             isOnTrial: (id) => find(id).trialReason() !== null,
@@ -64,7 +71,7 @@ class World {
 
   job(lane = 'a'): Job {
     this.#jobs += 1
-    return { id: `job ${this.#jobs}`, lane, losses: 0, told: null }
+    return { id: `job ${this.#jobs}`, number: this.#jobs, lane, losses: 0, told: null }
   }
 
   isResting(id: string): boolean {
@@ -273,5 +280,39 @@ for (const seed of Array.from({ length: 40 }, (_, index) => index + 1)) {
     }
     world.now += QUARANTINE_MS
     assert.deepEqual(world.resting(), [], 'the fleet is back')
+  })
+}
+
+for (const seed of Array.from({ length: 40 }, (_, index) => index + 1)) {
+  test(`seed ${seed}: beside up to four ill servers and hostile callers, what one sound server can run is not failed`, () => {
+    const random = seededRandom(seed)
+    const world = new World(1, random.between(2, 6))
+    const [sound] = world.servers.map(({ id }) => id)
+    let queue: Job[] = []
+    const running = new Map<string, Job>()
+    const hostile = new Set<Job>()
+    for (let step = 0; step < 1000 || queue.length + running.size > 0; step += 1) {
+      assert.ok(step < 20_000, `${queue.length} jobs never end`)
+      world.now += random.between(0, 700)
+      if (step < 1000 && random.next() < 0.3) {
+        const job = world.job()
+        if (random.next() < 0.4) hostile.add(job)
+        queue.push(job)
+      }
+      // As offers do it: servers that broke their latest run come last.
+      const free = world.free().filter((id) => !running.has(id))
+      const trusted = free.filter((id) => !world.find(id).suspension.brokeLatestRun)
+      const [job] = queue
+      if (job !== undefined && free.length > 0 && random.next() < 0.7) {
+        running.set(random.pick(trusted.length > 0 ? trusted : free), job)
+        queue.shift()
+      } else if (running.size > 0) {
+        const [engineId, ended] = random.pick([...running])
+        running.delete(engineId)
+        if (engineId === sound && !hostile.has(ended)) world.succeed(engineId, ended)
+        else if (world.fail(engineId, ended)) queue = [...queue, ended].toSorted((a, b) => a.number - b.number)
+        else assert.ok(hostile.has(ended), `it failed after ${ended.losses} moves`)
+      }
+    }
   })
 }

@@ -50,10 +50,19 @@ interface Accusation {
   readonly isRested: boolean
 }
 
+/** What happened to the job of a run before. */
+interface BeforeRun {
+  readonly before: readonly Accusation[]
+  readonly losses: number
+  readonly engineId: string
+}
+
 /** What the judge may do with the engines of a fleet. */
 interface Bench {
   /** Whether an engine that is none of these is ready and can run jobs of the lane. */
   hasOther(except: ReadonlySet<string>, lane: string): boolean
+  /** The same without those that broke their latest run, or are on trial: one that did its part last can stand in. */
+  hasTrusted(except: ReadonlySet<string>, lane: string): boolean
   /** The same, with those that rest: they are tried again. */
   willHaveOther(except: ReadonlySet<string>, lane: string): boolean
   isOnTrial(engineId: string): boolean
@@ -68,6 +77,8 @@ interface Bench {
   acquit(engineId: string, jobId: string): void
   /** The rest that this job brought about was right. */
   confirm(engineId: string, jobId: string): void
+  /** Nobody is left that did its part last: those that rest on the word of one job may be sound, and are tried now. */
+  tryUnproved(): void
   /** Nobody will say whether it was right: the engine is tried now. */
   shorten(engineId: string, jobId: string): void
 }
@@ -76,8 +87,8 @@ interface Bench {
 const MAX_CUDA_MOVES = 1
 /** Of one job, for faults on engines that were trusted: as many as may fall ill together. */
 const MAX_MACHINE_MOVES = 4
-/** Of one job while all other engines rest: one of them may do so for another job's fault, which shows soon. */
-const MAX_WAITS = 4
+/** Of one job that comes back to an engine while all others rest: one of them may do so for another job's fault, which shows soon. */
+const MAX_WAITS = 8
 /** Of one job whose second opinion no other engine is free to give: about half a minute, with the pauses between. */
 const MAX_DOUBTS = 8
 /** Of one job, all counted. Trials are rare, and each engine's next one is twice as far away. */
@@ -163,10 +174,11 @@ export class RunJudge {
     const { engineId, jobId, lane } = run
     const before = this.#accusations.get(jobId) ?? []
     const tried = new Set([...before.map((each) => each.engineId), engineId])
-    const alike = this.#countAlike(code, before, losses)
+    const alike = this.#countAlike(code, { before, losses, engineId })
     if (code === MACHINE_FAULT) {
       if (this.#bench.hasOther(tried, lane)) return alike < MAX_MACHINE_MOVES
-      if (tried.size === 1 && this.#bench.willHaveOther(tried, lane)) return losses < MAX_WAITS
+      // It comes back to those that it was on until one that rests is tried again.
+      if (this.#bench.willHaveOther(tried, lane)) return before.length + 1 - tried.size < MAX_WAITS
       // Alone, it may still have been the matter of a moment.
       return losses === 0
     }
@@ -177,9 +189,9 @@ export class RunJudge {
     return this.#bench.isOnTrial(engineId) || (isUnheard && this.#failsMuch(engineId))
   }
 
-  /** What happened on trial does not count, nor what happened again on the same engine; what another process saw does. */
-  #countAlike(code: string, before: readonly Accusation[], losses: number): number {
-    const own = before.filter(({ failure, wasOnTrial }) => failure.code === code && !wasOnTrial)
+  /** What happened on trial does not count, nor what happened on the same engine; what another process saw does. */
+  #countAlike(code: string, { before, losses, engineId }: BeforeRun): number {
+    const own = before.filter((each) => each.failure.code === code && !each.wasOnTrial && each.engineId !== engineId)
     return new Set(own.map(({ engineId }) => engineId)).size + Math.max(0, losses - before.length)
   }
 
@@ -189,9 +201,11 @@ export class RunJudge {
     const isMoved = losses + before.length > 0 && !before.some((each) => each.engineId === engineId)
     if (isMoved) this.#suspect(lane, MOVED_SUSPECT_MS)
     const reason = `a run on it failed: ${firstLine(message)}`
-    const isRested = this.#bench.hasOther(new Set([engineId]), lane) && !this.#isSuspect(lane)
+    const hasTrusted = this.#bench.hasTrusted(new Set([engineId]), lane)
+    const isRested = hasTrusted && !this.#isSuspect(lane)
     if (isRested) this.#rest(engineId, reason, jobId)
     else this.#bench.pause(engineId, reason)
+    if (!hasTrusted) this.#bench.tryUnproved()
     return isRested
   }
 
