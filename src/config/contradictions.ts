@@ -202,8 +202,9 @@ function refuseBusContradictions(values: SettingValues, origins: SettingOrigins)
   refuseSet(['internalPort', 'advertise'], origins, why)
 }
 
-function refuseBlobContradictions({ blobs, database }: SettingValues, origins: SettingOrigins): void {
-  const { where, isSet } = origins
+function refuseBlobContradictions(values: SettingValues, origins: SettingOrigins): void {
+  const { blobs, database, blobsKeys, blobsKeysFile } = values
+  const { where } = origins
   if (blobs === null) {
     const why = 'is about a bucket, and none is named; give --blobs, or leave it out'
     refuseSet(['blobsKeys', 'blobsKeysFile', 'blobCache', 'content'], origins, why)
@@ -213,7 +214,7 @@ function refuseBlobContradictions({ blobs, database }: SettingValues, origins: S
     const why = 'names a bucket, which needs a Postgres database; give --database, or keep the bytes in files'
     refuseSet(['blobs'], origins, why)
   }
-  if (isSet('blobsKeys') && isSet('blobsKeysFile')) {
+  if (blobsKeys !== null && blobsKeysFile !== null) {
     throw new ConfigError(
       `blobsKeys (from ${where('blobsKeys')}) and blobsKeysFile (from ${where('blobsKeysFile')}) both hold keys; keep one of them`,
     )

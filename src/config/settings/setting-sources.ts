@@ -38,6 +38,7 @@ export interface FoundSettings {
   readonly values: SettingValues
   /** How messages name the source of a setting. */
   readonly where: (name: SettingName) => string
+  /** Whether it is given and differs from its default: to write `none` where nothing is the default is to leave it out. */
   readonly isSet: (name: SettingName) => boolean
   /** Whether it stands on the command line, which other users of the machine can see. */
   readonly isFlag: (name: SettingName) => boolean
@@ -74,7 +75,7 @@ export function findSettings(sources: SettingSources, file: ConfigFile | null): 
   return {
     values: Object.fromEntries(SETTING_NAMES.map((name) => [name, readValue(name, sourceOf(name))])) as SettingValues,
     where: (name) => sourceOf(name).label,
-    isSet: (name) => sourceOf(name).from !== 'default',
+    isSet: (name) => sourceOf(name).text !== SETTINGS[name].fallback,
     isFlag: (name) => sourceOf(name).from === 'flag',
     toAbsolute: (name, relative) => path.resolve(baseOf(sourceOf(name), sources, file), relative),
     warnings: [...retired].map(([name, { label }]) => describeRetired(name, label)),

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, mkdtempSync, readFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, test } from 'node:test'
 import { describeConfig } from '../../../scripts/describe-settings.ts'
 import type { ConfigSources } from '../config.ts'
 import { quote } from '../config-error.ts'
 import { ENV } from '../env.ts'
+import { Secret } from '../secrets.ts'
 import { RETIRED } from '../settings/retired.ts'
 import { flagOf, SETTING_NAMES, SETTINGS, type SettingName, toVariable } from '../settings/settings.ts'
 import { cwd, inFolder, load, refusal } from './config-rig.ts'
@@ -29,6 +30,41 @@ describe('defaults', () => {
   test('every default is accepted by its own reader', () => {
     for (const name of SETTING_NAMES) assert.doesNotThrow(() => SETTINGS[name].read(SETTINGS[name].fallback), name)
   })
+})
+
+describe('a setting that may be nothing', () => {
+  const SHARED = { secretKey: 'ab'.repeat(32), database: 'postgres://a@localhost/shop' }
+  const BUCKET = { ...SHARED, blobs: 's3://bytes?endpoint=http://minio:9000' }
+  writeFileSync(path.join(cwd, 'keys'), 'id:secret-of-the-bucket')
+  // Each setting that may be nothing meets, in one of these, what it would contradict if it were something.
+  const configurations: readonly Partial<Record<SettingName, string>>[] = [
+    {},
+    { host: '0.0.0.0', token: 'a' },
+    { kind: 'cloud', adminToken: 'a' },
+    { comfyuiLaunch: 'x {port}', comfyuiFrontend: 'editor' },
+    SHARED,
+    { ...SHARED, bus: 'nats://ann:pass@one' },
+    { ...SHARED, bus: 'nats://one', busCredentialsFile: 'keys' },
+    { ...SHARED, database: 'postgres://a:b@localhost/shop' },
+    { ...SHARED, role: 'api' },
+    { ...BUCKET, blobsKeys: 'id:secret-of-the-bucket' },
+    { ...BUCKET, blobsKeysFile: 'keys' },
+  ]
+  const toEnv = (settings: Partial<Record<SettingName, string>>) =>
+    Object.fromEntries(Object.entries(settings).map(([name, text]) => [ENV[name as SettingName], text]))
+  const meaning = (settings: Partial<Record<SettingName, string>>) => {
+    const { config, secrets, warnings } = load({ env: toEnv(settings) })
+    const reveal = (secret: unknown) => (secret instanceof Secret ? secret.reveal() : secret)
+    return JSON.stringify([config, Object.values(secrets).flat().map(reveal), warnings])
+  }
+
+  for (const name of SETTING_NAMES.filter((each) => SETTINGS[each].fallback === 'none')) {
+    test(`${name} = none is the same as no ${name}`, () => {
+      for (const given of configurations.filter((each) => each[name] === undefined)) {
+        assert.equal(meaning({ ...given, [name]: 'none' }), meaning(given), JSON.stringify(given))
+      }
+    })
+  }
 })
 
 describe('precedence', () => {
