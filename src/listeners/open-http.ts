@@ -46,9 +46,9 @@ function toPoolOf(deployments: Deployments | null): PoolOf {
     deploymentId === null ? null : deployments.findFor(accountId, deploymentId).id
 }
 
-/** The budget is at least as large as the largest single body that is allowed, whatever is configured. */
+/** The budget has room for the largest single body, also of a model call. */
 function toBodyLimits({ http, router }: Config): Pick<BodyMemoryOptions, 'totalBytes' | 'perCallerBytes'> {
-  const perCallerBytes = Math.max(http.maxBodiesPerCallerBytes, http.maxBodyBytes, router.maxBodyBytes)
+  const perCallerBytes = Math.max(http.maxBodiesPerCallerBytes, router.maxBodyBytes)
   return { perCallerBytes, totalBytes: Math.max(http.maxBodiesBytes, perCallerBytes) }
 }
 

@@ -8,8 +8,6 @@ export type HttpConfig = ReturnType<typeof toHttpConfig>
 
 export function toHttpConfig(values: SettingValues) {
   const { host, port, corsOrigins, publicUrl, mountPrefix, absoluteUrls, trustedProxies, brand } = values
-  // Eight of the largest bodies in memory at once, half of them for one account. File uploads are streamed and do not count.
-  const bodiesBytes = Math.max(256 * MIB, 8 * values.maxBody)
   return {
     ...{ port, corsOrigins, publicUrl, mountPrefix, absoluteUrls, trustedProxies, brand },
     // An empty host means every interface; Node would take it for "unspecified" and pick by itself.
@@ -18,9 +16,9 @@ export function toHttpConfig(values: SettingValues) {
     isLoopback: isLoopback(host),
     allowedHosts: toAllowedHosts(values),
     maxBodyBytes: values.maxBody,
-    /** Limits for all bodies together, and for those of one account. */
-    maxBodiesBytes: bodiesBytes,
-    maxBodiesPerCallerBytes: bodiesBytes / 2,
+    /** Limits for all bodies in memory together, and for those of one account. One body of the largest size always fits. */
+    maxBodiesBytes: Math.max(256 * MIB, values.maxBody),
+    maxBodiesPerCallerBytes: Math.max(128 * MIB, values.maxBody),
     /** An open stream costs some 30 KiB; beyond this many, polling stays available. */
     maxStreams: 10_000,
     /** Whether the buffers of transfers are collected early. */

@@ -16,8 +16,8 @@ const byVariable = (name: string) => `it is read from the environment alone, as 
 
 /** What happens now, or the setting that took it over. */
 export const RETIRED: Readonly<Record<string, string | Folded>> = {
-  maxBodies: 'the bodies of all requests together may use 256 MiB, or eight times maxBody if that is more',
-  maxBodiesPerCaller: 'the bodies of one account may use half of what all may use together',
+  maxBodies: 'the bodies of all requests together may use 256 MiB, or maxBody if that is more',
+  maxBodiesPerCaller: 'the bodies of one account may use 128 MiB, or maxBody if that is more',
   maxStreams: '10,000 streams may be open at once, and where accounts have tiers, as many as their tier says',
   transferGc: 'the service decides',
   synchronous: 'SQLite always writes so that what was acknowledged survives a power cut',

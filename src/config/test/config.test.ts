@@ -27,6 +27,19 @@ describe('defaults', () => {
     assert.deepEqual([secrets.token, secrets.secretKey, warnings, file], [null, null, [], null])
   })
 
+  test('bound the memory of bodies, and the largest body raises the bound to its own size only', () => {
+    const bounds = (maxBody: string) => {
+      const { maxBodiesBytes, maxBodiesPerCallerBytes } = load({ flags: { maxBody } }).config.http
+      return [maxBodiesBytes / 2 ** 20, maxBodiesPerCallerBytes / 2 ** 20]
+    }
+    assert.deepEqual(['1MiB', '32MiB', '200MiB', '1GiB'].map(bounds), [
+      [256, 128],
+      [256, 128],
+      [256, 200],
+      [1024, 1024],
+    ])
+  })
+
   test('every default is accepted by its own reader', () => {
     for (const name of SETTING_NAMES) assert.doesNotThrow(() => SETTINGS[name].read(SETTINGS[name].fallback), name)
   })
