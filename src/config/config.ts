@@ -96,7 +96,8 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   const store = { where, toAbsolute, env: sources.env }
   return {
     config: {
-      ...toConfig(values, toAbsolute, hasAccounts),
+      ...toConfig(values, toAbsolute),
+      accounts: hasAccounts ? toAccountsConfig(values, { toAbsolute, where }) : null,
       store: toStoreConfig(values, store),
       traces: toTracesConfig(values, sources.env),
     },
@@ -128,11 +129,7 @@ function toSecrets(values: SettingValues, toAbsolute: ToAbsolute): Omit<Secrets,
 // passed. Four at a time keep the messages of a job close together without a flood for a small receiver.
 const WEBHOOK_BOUNDS = { timeoutMs: 10_000, firstRetryMs: 5_000, perEndpoint: 4 } as const
 
-function toConfig(
-  values: SettingValues,
-  toAbsolute: ToAbsolute,
-  hasAccounts: boolean,
-): Omit<Config, 'store' | 'traces'> {
+function toConfig(values: SettingValues, toAbsolute: ToAbsolute): Omit<Config, 'accounts' | 'store' | 'traces'> {
   const directory = toAbsolute('dataDir', values.dataDir)
   return {
     kind: values.kind,
@@ -140,7 +137,6 @@ function toConfig(
     http: toHttpConfig(values),
     jobs: toJobsConfig(values),
     assets: toAssetsConfig(values, toAbsolute),
-    accounts: hasAccounts ? toAccountsConfig(values, toAbsolute) : null,
     deployments: values.kind === 'local' ? null : toDeploymentsConfig(values),
     engine: toEngineConfig(values, toAbsolute),
     fleet: toFleetConfig(values),

@@ -1,8 +1,8 @@
 /** Who may call, in the kinds with many accounts: tiers, prices, and the tokens of another issuer. */
-import { ConfigError } from '../config-error.ts'
-import { loadBlock, readPath } from '../readers/read-choice.ts'
+import { ConfigError, quote } from '../config-error.ts'
+import { loadBlock, readList, readPath } from '../readers/read-choice.ts'
 import type { ToAbsolute } from '../settings/setting-sources.ts'
-import type { SettingValues } from '../settings/settings.ts'
+import type { SettingName, SettingValues } from '../settings/settings.ts'
 
 /** Settings of the kinds with many accounts. The content of tiers and prices is checked by the code that uses them. */
 export interface AccountsConfig {
@@ -27,18 +27,25 @@ export interface JwtConfig {
   readonly clockSkewMs: number
 }
 
-// The type of the issuer's key decides among these. Algorithms with a shared secret are left out: whoever can verify such a token
-// could also make one.
+// Algorithms with a shared secret are left out: whoever can verify such a token could also make one.
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
+const USUAL_ALGORITHMS = 'RS256,PS256,ES256,EdDSA'
 // Machines that keep time by NTP are milliseconds apart; those that do not, seconds.
 const CLOCK_SKEW_MS = 30_000
 
-export function toAccountsConfig(values: SettingValues, toAbsolute: ToAbsolute): AccountsConfig {
+interface Origins {
+  readonly toAbsolute: ToAbsolute
+  /** How messages name the source of a setting. */
+  readonly where: (name: SettingName) => string
+}
+
+export function toAccountsConfig(values: SettingValues, origins: Origins): AccountsConfig {
+  const { toAbsolute } = origins
   return {
     tiers: loadBlock('tiers', values.tiers, toAbsolute),
     tiersFile: values.tiers?.kind === 'file' ? toAbsolute('tiers', values.tiers.path) : null,
     prices: loadBlock('prices', values.prices, toAbsolute),
-    jwt: toJwtConfig(values, toAbsolute),
+    jwt: toJwtConfig(values, origins),
   }
 }
 
@@ -66,25 +73,33 @@ function readClaim(text: string): string {
   throw new Error('is not the name of a claim; give for example sub')
 }
 
-const MEMBERS = ['keys', 'issuer', 'audience', 'accountClaim', 'scopesClaim']
+function readAlgorithms(text: string): readonly string[] {
+  const names = readList((name) => name)(text)
+  const unknown = names.find((name) => !ALGORITHMS.includes(name))
+  if (names.length > 0 && unknown === undefined) return names
+  throw new Error(`has ${unknown === undefined ? 'no item' : quote(unknown)}; use some of ${ALGORITHMS.join(', ')}`)
+}
 
-function toJwtConfig(values: SettingValues, toAbsolute: ToAbsolute): JwtConfig | null {
+const MEMBERS = ['keys', 'issuer', 'audience', 'algorithms', 'accountClaim', 'scopesClaim']
+
+function toJwtConfig(values: SettingValues, { toAbsolute, where }: Origins): JwtConfig | null {
   const given = loadBlock('jwt', values.jwt, toAbsolute)
   if (given === null) return null
   const members = new Map<string, unknown>(Object.entries(given))
+  const named = `jwt (from ${where('jwt')})`
   const unknown = [...members.keys()].find((name) => !MEMBERS.includes(name))
   if (unknown !== undefined) {
-    throw new ConfigError(`jwt has the unknown member ${JSON.stringify(unknown)}; use ${MEMBERS.join(', ')}`)
+    throw new ConfigError(`${named} has the unknown member ${JSON.stringify(unknown)}; use ${MEMBERS.join(', ')}`)
   }
   function read<Value>(name: string, reader: (text: string) => Value, fallback?: string): Value {
     const text = members.get(name) ?? fallback
     if (typeof text !== 'string') {
-      throw new ConfigError(`jwt needs ${name} as a text: tokens are checked for their keys, issuer and audience`)
+      throw new ConfigError(`${named} needs ${name} as a text: tokens are checked for their keys, issuer and audience`)
     }
     try {
       return reader(text)
     } catch (error) {
-      throw new ConfigError(`jwt: ${name} ${(error as Error).message}`)
+      throw new ConfigError(`${named}: ${name} ${(error as Error).message}`)
     }
   }
   const keys = read('keys', readKeySource)
@@ -92,7 +107,7 @@ function toJwtConfig(values: SettingValues, toAbsolute: ToAbsolute): JwtConfig |
     keys: keys.kind === 'file' ? { kind: 'file', path: toAbsolute('jwt', keys.path) } : keys,
     issuer: read('issuer', readText),
     audience: read('audience', readText),
-    algorithms: ALGORITHMS,
+    algorithms: read('algorithms', readAlgorithms, USUAL_ALGORITHMS),
     accountClaim: read('accountClaim', readClaim, 'sub'),
     scopesClaim: read('scopesClaim', readClaim, 'scope'),
     clockSkewMs: CLOCK_SKEW_MS,

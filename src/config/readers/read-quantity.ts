@@ -106,18 +106,21 @@ export interface Recycling {
   readonly ageMs?: number
 }
 
-const readJobs = readCount({ min: 1, max: 1_000_000_000, example: 500 })
-const readMemory = readBytes({ min: 64 * MIB, max: 64 * TIB })
-const readAge = readDurationMs({ min: SECOND, max: YEAR })
+export const readRecycleJobs = readCount({ min: 1, max: 1_000_000_000, example: 500 })
+export const readRecycleMemory = readBytes({ min: 64 * MIB, max: 64 * TIB })
+export const readRecycleAge = readDurationMs({ min: SECOND, max: YEAR })
 
 /** Limits of different kinds, told apart by how they are written: `500` jobs, `24GiB` of memory, `1d` of age. */
 export function readRecycling(text: string): Recycling {
-  return Object.assign({}, ...text.split(',').map((item) => readLimit(item.trim())))
+  const limits = text.split(',').map((item) => readLimit(item.trim()))
+  const kinds = limits.flatMap((limit) => Object.keys(limit))
+  if (new Set(kinds).size === kinds.length) return Object.assign({}, ...limits)
+  throw new Error('has two limits of one kind; give each kind once, for example 500,24GiB,1d')
 }
 
 function readLimit(item: string): Recycling {
-  if (/^\d+$/.test(item)) return { jobs: readJobs(item) }
-  if (/b$/i.test(item)) return { memoryBytes: readMemory(item) }
-  if (DURATION.test(item)) return { ageMs: readAge(item) }
+  if (/^\d+$/.test(item)) return { jobs: readRecycleJobs(item) }
+  if (/b$/i.test(item)) return { memoryBytes: readRecycleMemory(item) }
+  if (DURATION.test(item)) return { ageMs: readRecycleAge(item) }
   throw new Error('has an item that is no number of jobs, size or duration; give for example 500,24GiB,1d')
 }

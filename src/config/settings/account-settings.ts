@@ -48,7 +48,7 @@ export const ACCOUNT_SETTINGS = {
     argument: '<file>',
     fallback: 'none',
     read: readWordOr('none', null, readBlock),
-    help: 'Tokens of your own issuer (JWTs) that callers may show instead of keys: a JSON file, or, in the config file, an object with `keys`, `issuer`, `audience` and, if they differ, `accountClaim` and `scopesClaim`; see docs/accounts.md. `none`: API keys only.',
+    help: 'Tokens of your own issuer (JWTs) that callers may show instead of keys: a JSON file, or, in the config file, an object with `keys`, `issuer`, `audience` and, if they differ, `algorithms`, `accountClaim` and `scopesClaim`; see docs/accounts.md. `none`: API keys only.',
     isBlock: true,
   },
 } as const satisfies SettingTable

@@ -1,57 +1,119 @@
 /**
  * Settings of earlier versions. A start accepts them wherever they stand, and says in one warning what happens instead. Those that
- * became part of another setting still count, unless that setting is given itself.
+ * became part of another setting still count, unless that setting is given itself in the same source or in one that wins over it.
  */
+import { readWordOr } from '../readers/read-choice.ts'
+import {
+  DAY,
+  GIB,
+  MIB,
+  readBytes,
+  readCount,
+  readDurationMs,
+  readRecycleAge,
+  readRecycleJobs,
+  readRecycleMemory,
+} from '../readers/read-quantity.ts'
 import type { SettingName } from './settings.ts'
+
+type Read = (text: string) => unknown
 
 interface Folded {
   readonly into: SettingName
   /** The member of the object that the setting holds now; null: the text is an item of its list. */
   readonly member: string | null
+  /** Throws unless the text meant something where it stood; left out: the setting that holds it now checks its members itself. */
+  readonly check?: Read
+}
+
+/** A limit that is fixed now. */
+interface Bound {
+  readonly now: string
+  /** Whether the limit that was asked for is lower than the one there is. */
+  readonly isStricter: (asked: string) => boolean
 }
 
 const inJwt = (member: string): Folded => ({ into: 'jwt', member })
-const inRecycleAfter: Folded = { into: 'recycleAfter', member: null }
+const inRecycleAfter = (read: Read): Folded => ({
+  into: 'recycleAfter',
+  member: null,
+  check: readWordOr('none', null, read),
+})
 const byVariable = (name: string) => `it is read from the environment alone, as ${name}`
 
+const ANY = { min: 0, max: Number.MAX_SAFE_INTEGER }
+const [readNumber, readSize, readTime] = [readCount(ANY), readBytes(ANY), readDurationMs(ANY)]
+
+function bound(now: string, read: (text: string) => number, limit: number): Bound {
+  function isStricter(asked: string): boolean {
+    try {
+      return read(asked) < limit
+    } catch {
+      // No quantity, such as `none`, which was no limit at all.
+      return false
+    }
+  }
+  return { now, isStricter }
+}
+
 /** What happens now, or the setting that took it over. */
-export const RETIRED: Readonly<Record<string, string | Folded>> = {
-  maxBodies: 'the bodies of all requests together may use 256 MiB, or maxBody if that is more',
-  maxBodiesPerCaller: 'the bodies of one account may use 128 MiB, or maxBody if that is more',
-  maxStreams: '10,000 streams may be open at once, and where accounts have tiers, as many as their tier says',
+export const RETIRED: Readonly<Record<string, string | Bound | Folded>> = {
+  maxBodies: bound(
+    'the bodies of all requests together may use 256 MiB, or maxBody if that is more',
+    readSize,
+    256 * MIB,
+  ),
+  maxBodiesPerCaller: bound(
+    'the bodies of one account may use 128 MiB, or maxBody if that is more',
+    readSize,
+    128 * MIB,
+  ),
+  maxStreams: bound(
+    '10,000 streams may be open at once, and where accounts have tiers, as many as their tier says',
+    readNumber,
+    10_000,
+  ),
   transferGc: 'the service decides',
   synchronous: 'SQLite always writes so that what was acknowledged survives a power cut',
-  expiredGrace: 'an expired job stays readable for an hour',
-  cancelGrace: 'a canceled job has 10 s to stop',
-  urlLifetime: 'a signed content address is valid for 24 h',
+  expiredGrace: bound('an expired job stays readable for an hour', readTime, 3_600_000),
+  cancelGrace: bound('a canceled job has 10 s to stop', readTime, 10_000),
+  urlLifetime: bound('a signed content address is valid for 24 h', readTime, DAY),
   jwtKeys: inJwt('keys'),
   jwtIssuer: inJwt('issuer'),
   jwtAudience: inJwt('audience'),
   jwtAccountClaim: inJwt('accountClaim'),
   jwtScopesClaim: inJwt('scopesClaim'),
-  jwtAlgorithms: 'every asymmetric algorithm of the keys is accepted',
-  jwtClockSkew: 'the clock of an issuer may be 30 s off',
+  jwtAlgorithms: inJwt('algorithms'),
+  jwtClockSkew: bound('the clock of an issuer may be 30 s off', readTime, 30_000),
   stagingLabel: 'the label of staging addresses is stg',
-  maxImagePixels: 'a picture may have 268,435,456 pixels (16384 × 16384)',
-  maxOvertakes: 'a job is overtaken by at most 64 later ones whose weights are loaded',
-  engineLostAfter: 'a ComfyUI server that does not answer for 15 s is lost',
-  engineIdleAfter: 'a job that waits 30 s on a server that runs nothing goes to another one',
-  engineQueueAfter: 'a job that waits 10 min behind the same prompt of a server goes to another one',
-  weightQuota: 'uploads of weights are refused when the disk is nearly full',
-  recycleJobs: inRecycleAfter,
-  recycleMemory: inRecycleAfter,
-  recycleAge: inRecycleAfter,
+  maxImagePixels: bound('a picture may have 268,435,456 pixels (16384 × 16384)', readNumber, 268_435_456),
+  maxOvertakes: bound('a job is overtaken by at most 64 later ones whose weights are loaded', readNumber, 64),
+  engineLostAfter: bound('a ComfyUI server that does not answer for 15 s is lost', readTime, 15_000),
+  engineIdleAfter: bound('a job that waits 30 s on a server that runs nothing goes to another one', readTime, 30_000),
+  engineQueueAfter: bound(
+    'a job that waits 10 min behind the same prompt of a server goes to another one',
+    readTime,
+    600_000,
+  ),
+  weightQuota: bound(
+    'uploads of weights are refused only when the disk is nearly full',
+    readSize,
+    Number.POSITIVE_INFINITY,
+  ),
+  recycleJobs: inRecycleAfter(readRecycleJobs),
+  recycleMemory: inRecycleAfter(readRecycleMemory),
+  recycleAge: inRecycleAfter(readRecycleAge),
   comfyuiNodeDocs: 'help for nodes is read from the folder docs inside comfyuiFrontend, if there is one',
   comfyuiUserCss: 'the file user.css inside comfyuiFrontend is served, or the one that an account has saved',
-  routerMaxBody: 'the largest input of a model is 100 MiB',
-  routerMaxResult: 'the largest result of a provider is 1 GiB',
-  routerMaxReplay: 'results of up to 256 MiB are replayed',
-  routerMaxWaiting: 'an account may have 1,000 queued model calls',
-  routerMaxWait: 'a queued model call waits for an hour at most',
+  routerMaxBody: bound('the largest input of a model is 100 MiB', readSize, 100 * MIB),
+  routerMaxResult: bound('the largest result of a provider is 1 GiB', readSize, GIB),
+  routerMaxReplay: bound('results of up to 256 MiB are replayed', readSize, 256 * MIB),
+  routerMaxWaiting: bound('an account may have 1,000 queued model calls', readNumber, 1000),
+  routerMaxWait: bound('a queued model call waits for an hour at most', readTime, 3_600_000),
   creditsPerUsd: 'one US dollar is 211 credits',
-  webhookTimeout: 'one attempt to reach a webhook may take 10 s',
+  webhookTimeout: bound('one attempt to reach a webhook may take 10 s', readTime, 10_000),
   webhookFirstRetry: 'the second attempt to reach a webhook comes after 5 s',
-  webhookConcurrency: 'a webhook gets four messages at a time',
+  webhookConcurrency: bound('a webhook gets four messages at a time', readNumber, 4),
   logRequests: 'logLevel = debug writes a line for each request',
   otlpTracesEndpoint: byVariable('OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'),
   otlpHeaders: byVariable('OTEL_EXPORTER_OTLP_HEADERS'),
@@ -67,14 +129,40 @@ export const RETIRED: Readonly<Record<string, string | Folded>> = {
 /** The retired names that became part of a setting. */
 export function foldedInto(name: SettingName): readonly (readonly [string, Folded])[] {
   return Object.entries(RETIRED).flatMap(([old, now]) =>
-    typeof now === 'object' && now.into === name ? [[old, now] as const] : [],
+    typeof now === 'object' && 'into' in now && now.into === name ? [[old, now] as const] : [],
   )
 }
 
-/** One line for the operator. */
-export function describeRetired(name: string, label: string): string {
+/** The setting that a retired one became part of; null: none. */
+export function successorOf(name: string): SettingName | null {
   const now = RETIRED[name]
-  if (typeof now === 'string') return `${name} (from ${label}) is not a setting any more and has no effect: ${now}`
+  return typeof now === 'object' && 'into' in now ? now.into : null
+}
+
+interface Given {
+  readonly text: string
+  /** Where it stands. */
+  readonly label: string
+}
+
+interface Successor {
+  /** Where the setting stands that took the retired one over; null: it is not given. */
+  readonly label: string | null
+  /** Whether that one counts and not the retired one. */
+  readonly wins: boolean
+}
+
+/** One line for the operator. */
+export function describeRetired(name: string, { text, label }: Given, successor: Successor): string {
+  const now = RETIRED[name]
+  const gone = `${name} (from ${label}) is not a setting any more and has no effect:`
+  if (typeof now === 'string') return `${gone} ${now}`
+  if ('now' in now)
+    return `${gone} ${now.now}${now.isStricter(text) ? `, which is looser than the ${text} asked for` : ''}`
   const place = now.member === null ? now.into : `"${now.member}" of ${now.into}`
-  return `${name} (from ${label}) is now ${place}; it still counts, but write it there`
+  const moved = `${name} (from ${label}) is now ${place};`
+  const other = `${now.into} (from ${successor.label})`
+  if (text === 'none') return `${moved} none is the same as leaving it out`
+  if (successor.wins) return `${moved} it is ignored, because ${other} is given`
+  return `${moved} it still counts, but write it there${successor.label === null ? '' : `; ${other} is ignored`}`
 }

@@ -8,7 +8,7 @@ import path from 'node:path'
 import { ConfigError, positionIn, quote } from '../config-error.ts'
 import { ENV } from '../env.ts'
 import { suggest } from '../readers/read-choice.ts'
-import { describeRetired, foldedInto, RETIRED } from './retired.ts'
+import { describeRetired, foldedInto, RETIRED, successorOf } from './retired.ts'
 import type { Environment } from './setting.ts'
 import {
   SETTING_NAMES,
@@ -64,21 +64,31 @@ export function findSettings(sources: SettingSources, file: ConfigFile | null): 
       return source === null ? [] : [[name, source] as const]
     }),
   )
+  const isMeant = (name: SettingName) => sources.isMeant?.(name) !== false
+  const findOwn = (name: SettingName) => (isMeant(name) ? find(name, ENV[name], separatorOf(name)) : null)
   const found = new Map(
     SETTING_NAMES.map((name) => {
-      const isMeant = sources.isMeant?.(name) !== false
-      const given = isMeant ? (find(name, ENV[name], separatorOf(name)) ?? gather(name, retired)) : null
+      const own = findOwn(name)
+      const given = (isMeant(name) ? gather(name, retired, own) : null) ?? own
       return [name, given ?? ({ from: 'default', text: SETTINGS[name].fallback, label: 'the default' } as const)]
     }),
   )
   const sourceOf = (name: SettingName) => found.get(name)!
+  const readValue = (name: SettingName) =>
+    readOrRefuse(name, sourceOf(name), SETTINGS[name].read, 'isSecret' in SETTINGS[name])
+  function warningsOf([name, source]: readonly [string, Source]): string[] {
+    const successor = successorOf(name)
+    if (successor !== null && !isMeant(successor)) return []
+    const own = successor === null ? null : findOwn(successor)
+    return [describeRetired(name, source, { label: own?.label ?? null, wins: own !== null && !winsOver(source, own) })]
+  }
   return {
-    values: Object.fromEntries(SETTING_NAMES.map((name) => [name, readValue(name, sourceOf(name))])) as SettingValues,
+    values: Object.fromEntries(SETTING_NAMES.map((name) => [name, readValue(name)])) as SettingValues,
     where: (name) => sourceOf(name).label,
     isSet: (name) => sourceOf(name).text !== SETTINGS[name].fallback,
     isFlag: (name) => sourceOf(name).from === 'flag',
     toAbsolute: (name, relative) => path.resolve(baseOf(sourceOf(name), sources, file), relative),
-    warnings: [...retired].map(([name, { label }]) => describeRetired(name, label)),
+    warnings: [...retired].flatMap(warningsOf),
   }
 }
 
@@ -107,11 +117,22 @@ function findGiven(
   return null
 }
 
-/** The value of a setting out of the retired ones that became part of it. */
-function gather(name: SettingName, retired: ReadonlyMap<string, Source>): Source | null {
-  const given = foldedInto(name).flatMap(([old, { member }]) => {
+const RANK = { flag: 3, environment: 2, file: 1, default: 0 } as const
+
+function winsOver(one: Source, other: Source | null): boolean {
+  return other === null || RANK[one.from] > RANK[other.from]
+}
+
+/**
+ * The value of a setting out of the retired ones that became part of it. Of those, the ones count that stand in a source which wins
+ * over the one where the setting itself is given.
+ */
+function gather(name: SettingName, retired: ReadonlyMap<string, Source>, own: Source | null): Source | null {
+  const given = foldedInto(name).flatMap(([old, { member, check }]) => {
     const source = retired.get(old)
-    return source === undefined || source.text === 'none' ? [] : [{ source, member }]
+    if (source === undefined || !winsOver(source, own)) return []
+    readOrRefuse(old, source, check ?? String)
+    return source.text === 'none' ? [] : [{ source, member }]
   })
   const [first] = given
   if (first === undefined) return null
@@ -123,12 +144,12 @@ function gather(name: SettingName, retired: ReadonlyMap<string, Source>): Source
   return { ...first.source, text, label: given.map(({ source }) => source.label).join(' and ') }
 }
 
-function readValue(name: SettingName, source: Source): unknown {
+function readOrRefuse(name: string, source: Source, read: (text: string) => unknown, isSecret = false): unknown {
   try {
-    return SETTINGS[name].read(source.text)
+    return read(source.text)
   } catch (error) {
     // A malformed secret may still reveal the real one, so it is not shown.
-    const shown = 'isSecret' in SETTINGS[name] ? '' : ` = ${quote(source.text)}`
+    const shown = isSecret ? '' : ` = ${quote(source.text)}`
     throw new ConfigError(`${name}${shown} (from ${source.label}) ${(error as Error).message}`)
   }
 }
@@ -179,7 +200,7 @@ function toTexts(object: Readonly<Record<string, unknown>>, file: string): Map<s
   for (const [key, value] of Object.entries(object)) {
     if (key === '$schema') continue
     if (Object.hasOwn(RETIRED, key)) {
-      texts.set(key, typeof value === 'string' ? value : JSON.stringify(value))
+      texts.set(key, typeof value === 'string' ? value : Array.isArray(value) ? value.join(',') : JSON.stringify(value))
       continue
     }
     const name = SETTING_NAMES.find((known) => known === key)

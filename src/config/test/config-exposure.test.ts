@@ -72,16 +72,22 @@ describe('the kinds that many accounts share', () => {
   test('take tokens signed elsewhere only with keys, issuer and audience', () => {
     const { config } = load({ flags: { kind: 'cloud', ...jwt } })
     assert.deepEqual(config.accounts?.jwt?.keys, { kind: 'file', path: path.join(cwd, 'keys.json') })
-    assert.ok(!config.accounts?.jwt?.algorithms.some((name) => name.startsWith('HS') || name === 'none'))
+    assert.deepEqual(config.accounts?.jwt?.algorithms, ['RS256', 'PS256', 'ES256', 'EdDSA'])
+    const other = JSON.stringify({ ...JWT, algorithms: 'ES384, EdDSA' })
+    const own = load({ flags: { kind: 'cloud', jwt: other } }).config.accounts?.jwt?.algorithms
+    assert.deepEqual(own, ['ES384', 'EdDSA'])
     const refused = (members: object) =>
       refusal({ flags: { kind: 'cloud', jwt: JSON.stringify({ ...JWT, ...members }) } })
     for (const name of ['keys', 'issuer', 'audience']) {
-      assert.match(refused({ [name]: undefined }), new RegExp(`^jwt needs ${name} as a text`))
+      assert.match(refused({ [name]: undefined }), new RegExp(`^jwt \\(from --jwt\\) needs ${name} as a text`))
     }
-    assert.match(refused({ keys: 'http://login.example/keys' }), /^jwt: keys is not an https address/)
-    assert.match(refused({ issuer: 'two words' }), /^jwt: issuer is empty or has blanks/)
-    assert.match(refused({ accountClaim: 'a claim' }), /^jwt: accountClaim is not the name of a claim/)
-    assert.match(refused({ algorithms: 'HS256' }), /^jwt has the unknown member "algorithms"/)
+    assert.match(refused({ keys: 'http://login.example/keys' }), /^jwt \(from --jwt\): keys is not an https address/)
+    assert.match(refused({ issuer: 'two words' }), /^jwt \(from --jwt\): issuer is empty or has blanks/)
+    assert.match(refused({ accountClaim: 'a claim' }), /^jwt \(from --jwt\): accountClaim is not the name of a claim/)
+    for (const algorithms of ['HS256', 'none', 'ES256,HS256', '']) {
+      assert.match(refused({ algorithms }), /^jwt \(from --jwt\): algorithms has .*; use some of RS256/)
+    }
+    assert.match(refused({ secret: 'x' }), /^jwt \(from --jwt\) has the unknown member "secret"/)
   })
 
   test('read tiers and prices from the config file itself or from a file beside it', () => {

@@ -7,7 +7,7 @@ import type { ConfigSources } from '../config.ts'
 import { quote } from '../config-error.ts'
 import { ENV } from '../env.ts'
 import { Secret } from '../secrets.ts'
-import { RETIRED } from '../settings/retired.ts'
+import { RETIRED, successorOf } from '../settings/retired.ts'
 import { flagOf, SETTING_NAMES, SETTINGS, type SettingName, toVariable } from '../settings/settings.ts'
 import { cwd, inFolder, load, refusal } from './config-rig.ts'
 
@@ -146,6 +146,8 @@ describe('an error names the setting, its source and the remedy', () => {
     ['previewOutputs', 'maybe'],
     ['recycleAfter', 'often'],
     ['recycleAfter', '0'],
+    ['recycleAfter', '500,600'],
+    ['recycleAfter', '1GiB,500,2GB'],
     ['corsOrigins', '*'],
     ['corsOrigins', 'https://a.example/'],
     ['corsOrigins', 'https://a.example/path'],
@@ -226,7 +228,7 @@ describe('a setting of an earlier version', () => {
     load(sources).warnings.filter((line) => !line.includes('adminToken'))
 
   test('is accepted wherever it stands, with one line that names it and says what happens now', () => {
-    for (const name of Object.keys(RETIRED).filter((each) => !each.startsWith('jwt') && !each.startsWith('recycle'))) {
+    for (const name of Object.keys(RETIRED).filter((each) => successorOf(each) === null)) {
       const places: readonly [Partial<ConfigSources>, string][] = [
         [{ flags: { [name]: '1' } }, '--'],
         [{ env: { [toVariable(name)]: '1' } }, toVariable(name)],
@@ -254,7 +256,57 @@ describe('a setting of an earlier version', () => {
       keys: { kind: 'file', path: path.join(cwd, 'keys.json') },
       ...{ issuer: 'https://login.example', audience: 'atelier', accountClaim: 'sub', scopesClaim: 'permissions' },
     })
-    assert.match(refusal({ env: { ...env, ATELIER_KIND: 'cloud' } }), /^jwt needs audience/)
+    const partial = refusal({ env: { ...env, ATELIER_KIND: 'cloud' } })
+    assert.match(partial, /^jwt \(from ATELIER_JWT_KEYS and ATELIER_JWT_ISSUER\) needs audience/)
+    const algorithms = load({
+      cwd: inFolder({ kind: 'cloud', jwtAlgorithms: ['ES256', 'ES384'], jwtAudience: 'atelier' }),
+      env,
+    })
+    assert.deepEqual(algorithms.config.accounts?.jwt?.algorithms, ['ES256', 'ES384'])
+  })
+
+  test('counts over the one that took it over where its source wins, and says which of both counts', () => {
+    const file = inFolder({ comfyuiLaunch: 'x {port}', recycleAfter: '24GiB' })
+    const byFlag = { cwd: file, flags: { recycleJobs: '100' } }
+    assert.deepEqual(load(byFlag).config.fleet.recycle, { maxJobs: 100, maxMemoryBytes: null, maxAgeMs: null })
+    assert.deepEqual(warned(byFlag), [
+      'recycleJobs (from --recycle-jobs) is now recycleAfter; it still counts, but write it there; recycleAfter (from atelier.config.json) is ignored',
+    ])
+    const byVariable = { cwd: file, env: { ATELIER_RECYCLE_JOBS: '100' }, flags: { recycleAfter: '200' } }
+    assert.equal(load(byVariable).config.fleet.recycle.maxJobs, 200)
+    assert.deepEqual(warned(byVariable), [
+      'recycleJobs (from ATELIER_RECYCLE_JOBS) is now recycleAfter; it is ignored, because recycleAfter (from --recycle-after) is given',
+    ])
+    const jwt = JSON.stringify({ keys: 'new.json', issuer: 'i', audience: 'a' })
+    const both = { env: { ATELIER_KIND: 'cloud', ATELIER_JWT: jwt, ATELIER_JWT_KEYS: 'old.json' } }
+    assert.partialDeepStrictEqual(load(both).config.accounts?.jwt?.keys, { path: path.join(cwd, 'new.json') })
+    assert.deepEqual(warned(both), [
+      'jwtKeys (from ATELIER_JWT_KEYS) is now "keys" of jwt; it is ignored, because jwt (from ATELIER_JWT) is given',
+    ])
+    assert.match(warned({ flags: { recycleAge: 'none' } })[0], /; none is the same as leaving it out$/)
+  })
+
+  test('is read as it was then, and a mistake in it is reported under its own name', () => {
+    for (const [name, text] of [
+      ['recycleMemory', '500'],
+      ['recycleJobs', '1d'],
+      ['recycleJobs', '5,6'],
+      ['recycleAge', '24GiB'],
+    ]) {
+      const message = refusal({ flags: { comfyuiLaunch: 'x {port}' }, env: { [toVariable(name)]: text } })
+      assert.ok(message.startsWith(`${name} = "${text}" (from ${toVariable(name)}) is not a `), message)
+    }
+  })
+
+  test('that was a stricter limit than the one of today is said to be looser now', () => {
+    const stricter = { urlLifetime: '1h', maxImagePixels: '1000000', routerMaxResult: '10MiB', weightQuota: '1TiB' }
+    for (const [name, text] of Object.entries(stricter)) {
+      const [line] = warned({ flags: { [name]: text } })
+      assert.ok(line.endsWith(`, which is looser than the ${text} asked for`), line)
+    }
+    for (const flags of [{ urlLifetime: '24h' }, { routerMaxResult: '2GiB' }, { weightQuota: 'none' }]) {
+      assert.doesNotMatch(warned({ flags })[0], /looser/)
+    }
   })
 })
 
