@@ -2,7 +2,7 @@
  * Builds the program below `build/`, in a folder named after the sources, for `npm start` and everything else that runs from a
  * checkout.
  */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { builtProgram, digestProgram } from './built-parts.js'
@@ -32,8 +32,10 @@ async function build(): Promise<void> {
   const aside = mkdtempSync(path.join(home, 'under-way-'))
   try {
     await bundleProgram(aside, { hasPackages: true })
+    renameSync(aside, folder)
+  } catch (error) {
     // Of two builds at once the first one stays: they are the same.
-    if (!existsSync(folder)) renameSync(aside, folder)
+    if (!['ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
   } finally {
     rmSync(aside, { recursive: true, force: true })
   }
