@@ -62,11 +62,10 @@ function createWebhook(app: FastifyInstance, { contextOf, webhooks, check }: Web
 }
 
 function getWebhookSecret(app: FastifyInstance, { contextOf, webhooks }: WebhookDeps): void {
-  app.get(`${WEBHOOKS_PATH}/secret`, needs('jobs:write'), async (request, reply) => {
-    const context = contextOf(request)
-    // A caller that may only read jobs must not be able to forge signatures of the service.
-    return sendJson(reply, 200, { secret: toSecretText(webhooks.commonSecret(context.accountId)) })
-  })
+  // A caller that may only read jobs must not be able to forge signatures of the service.
+  app.get(`${WEBHOOKS_PATH}/secret`, needs('jobs:write'), async (request, reply) =>
+    sendJson(reply, 200, { secret: toSecretText(webhooks.commonSecret(contextOf(request).accountId)) }),
+  )
 }
 
 function getWebhook(app: FastifyInstance, { contextOf, webhooks }: WebhookDeps): void {
