@@ -4,6 +4,7 @@
  */
 import { Command, CommanderError } from 'commander'
 import { ConfigError } from '../config/config-error.ts'
+import { ServiceError } from '../domain/errors.ts'
 import {
   CommandError,
   EXIT,
@@ -52,7 +53,8 @@ async function createProgram(terminal: Terminal, finish: Finish): Promise<Comman
   return program
 }
 
-function explain(error: unknown, terminal: Terminal): number {
+/** Prints why a command failed; the answer is its exit code. */
+export function explain(error: unknown, terminal: Terminal): number {
   if (error instanceof CommanderError) {
     // Help and version end this way too, with code 0. Commander has already printed its output.
     return error.exitCode === 0 ? EXIT.ok : EXIT.usage
@@ -70,8 +72,7 @@ function explain(error: unknown, terminal: Terminal): number {
     printLine(terminal.stderr, `atelier: ${error.message.replaceAll(/\s+/g, ' ')}`)
     return exitOfStore(error)
   }
-  // The storage of the bytes: what it answers, or that it does not, is no defect of ours.
-  if (error instanceof Error && (error.name === 'S3Error' || error.name === 'ServiceError')) {
+  if (error instanceof Error && isOfStorage(error)) {
     printLine(
       terminal.stderr,
       `atelier: ${toPrintable(error.message.replaceAll(/\s+/g, ' '))}; atelier doctor says more`,
@@ -81,6 +82,12 @@ function explain(error: unknown, terminal: Terminal): number {
   // A defect: a bug report needs the stack.
   printLine(terminal.stderr, `atelier: unexpected failure\n${error instanceof Error ? error.stack : String(error)}`)
   return EXIT.failed
+}
+
+/** What the storage of the bytes or the database answers, or that it does not, is no defect of ours. */
+function isOfStorage(error: Error): boolean {
+  if (error.name === 'S3Error') return true
+  return error instanceof ServiceError && ['storage_full', 'store_unavailable'].includes(error.refusal)
 }
 
 /** Registers a command with the program. */
