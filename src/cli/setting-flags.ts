@@ -4,7 +4,7 @@ import { type ConfigSources, type LoadedConfig, loadConfig } from '../config/con
 import { ENV } from '../config/env.ts'
 import { RETIRED } from '../config/settings/retired.ts'
 import { flagOf, SETTING_NAMES, SETTINGS, type SettingName, toFlag } from '../config/settings/settings.ts'
-import type { Terminal } from './terminal.ts'
+import { printLine, type Terminal } from './terminal.ts'
 
 /** Values stay texts here: the configuration parses and checks the values of every source in the same way. */
 export function addSettingFlags(command: Command, names: readonly SettingName[] = SETTING_NAMES): Command {
@@ -56,4 +56,8 @@ export function loadFromCommandLine(
   purpose: Pick<ConfigSources, 'isForAccounts' | 'isForUpkeep'> = {},
 ): LoadedConfig {
   return loadConfig({ flags: options, env: terminal.env, cwd: terminal.cwd, ...purpose })
+}
+
+export function printWarnings({ warnings }: Pick<LoadedConfig, 'warnings'>, { stderr }: Terminal): void {
+  for (const { says, remedy } of warnings) printLine(stderr, `atelier: warning: ${says}; ${remedy}`)
 }

@@ -19,10 +19,10 @@ import { type StoreConfig, toDatabasePassword, toStoreConfig } from './blocks/st
 import { type TracesConfig, toTraceHeaders, toTracesConfig } from './blocks/traces-config.ts'
 import { quote } from './config-error.ts'
 import { refuseContradictions } from './contradictions.ts'
-import { findUnknownNames, OTHER_ENV } from './env.ts'
+import { ENV, findUnknownNames, OTHER_ENV } from './env.ts'
 import { isLoopback } from './readers/read-network.ts'
 import type { Secrets } from './secrets.ts'
-import type { Environment } from './settings/setting.ts'
+import type { ConfigWarning, Environment } from './settings/setting.ts'
 import {
   findSettings,
   readConfigFile,
@@ -72,8 +72,7 @@ export interface Config {
 export interface LoadedConfig {
   readonly config: Config
   readonly secrets: Secrets
-  /** Settings that are allowed but look like a mistake; one line each. */
-  readonly warnings: readonly string[]
+  readonly warnings: readonly ConfigWarning[]
   /** The config file that was read, if any. */
   readonly file: string | null
 }
@@ -150,20 +149,22 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute): Omit<Config, '
   }
 }
 
-/** Settings that are allowed but look like a mistake. */
-function toWarnings(values: SettingValues, env: Environment): string[] {
-  const warnings = findUnknownNames(env).map(
-    (name) => `the environment variable ${name} is not a setting and has no effect`,
-  )
+function toWarnings(values: SettingValues, env: Environment): ConfigWarning[] {
+  const warnings = findUnknownNames(env).map((name) => ({
+    says: `the environment variable ${name} is not a setting and has no effect`,
+    remedy: 'correct its name, or leave it out; docs/config.md lists all settings',
+  }))
   if (values.kind === 'local' && !isLoopback(values.host) && values.token === null) {
-    warnings.push(
-      `listening on ${quote(values.host)} without a token: anyone who can reach the port can use the service`,
-    )
+    warnings.push({
+      says: `listening on ${quote(values.host)} without a token: anyone who can reach the port can use the service`,
+      remedy: `set ${ENV.token}, or listen on 127.0.0.1`,
+    })
   }
   if (values.kind !== 'local' && values.adminToken === null && values.role !== 'worker') {
-    warnings.push(
-      'there is no adminToken, and so no admin API: accounts and keys can only be changed while the service is down',
-    )
+    warnings.push({
+      says: 'there is no adminToken, and so no admin API: accounts and keys can only be changed while the service is down',
+      remedy: `set ${ENV.adminToken} (make one with: openssl rand -hex 32)`,
+    })
   }
   return warnings
 }

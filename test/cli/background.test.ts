@@ -30,10 +30,13 @@ test('start returns when the service answers, a second start is refused, stop wa
   const flags = [...data, '--port', '0', '--workers', '0']
   const status = () => runAtelier(['status', ...data])
   assert.deepEqual([(await status()).code, (await runAtelier(['stop', ...data])).code], [3, 0])
-  const started = await runAtelier(['start', ...flags], { env: { ATELIER_TOKEN: 'hush-hush-1234' } })
+  const started = await runAtelier(['start', ...flags], {
+    env: { ATELIER_TOKEN: 'hush-hush-1234', ATELIER_URL_LIFETIME: '1h' },
+  })
   const pid = pidOf(started.stdout)
   try {
     assert.equal(started.code, 0, started.stderr)
+    assert.match(started.stderr, /^atelier: warning: urlLifetime .* looser than the 1h asked for; leave it out\n$/)
     const url = /http:\/\/127\.0\.0\.1:\d+/.exec(started.stdout)?.[0] ?? ''
     assert.equal((await fetch(`${url}/healthz`)).status, 200)
     assert.equal((await fetch(`${url}/api/v2/jobs`)).status, 401)

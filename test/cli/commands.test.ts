@@ -98,7 +98,7 @@ describe('atelier doctor', () => {
     assert.match(result.stdout, /all is well/)
   })
 
-  test('finds a taken port, a folder that is a file and a wrong setting, with exit 1 and a remedy', async () => {
+  test('finds a taken port, a folder that is a file, an open door and a wrong setting, each with its remedy', async () => {
     const server = createServer((socket) => socket.destroy())
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
     const { port } = server.address() as { port: number }
@@ -114,6 +114,13 @@ describe('atelier doctor', () => {
     const notFolder = await runAtelier(['doctor', '--data-dir', file, '--port', '0'])
     assert.equal(notFolder.code, 1)
     assert.match(notFolder.stdout, /fail {2}data folder .*is a file/)
+    const reachable = ['doctor', '--data-dir', path.join(folder, 'fresh'), '--port', '0', '--host', '0.0.0.0']
+    const open = await runAtelier([...reachable, '--allow-insecure-bind'])
+    assert.match(open.stdout, /warn {2}configuration .*without a token.*\n +-> set ATELIER_TOKEN/)
+    assert.match(open.stdout, /\n0 to fix, 1 to look at\n$/, 'said once')
+    const shared = await runAtelier([...reachable, '--kind', 'cloud'])
+    assert.match(shared.stdout, /warn {2}configuration .*no adminToken.*\n +-> set ATELIER_ADMIN_TOKEN/)
+    assert.match(shared.stdout, /ok +access +0\.0\.0\.0, keys of accounts/)
     const wrong = await runAtelier(['doctor', '--port', 'x'])
     assert.equal(wrong.code, 1)
     assert.match(wrong.stdout, /fail {2}configuration {2}port = "x"/)

@@ -72,11 +72,13 @@ function checkFolderStore(store: SqliteConfig): Finding {
   )
 }
 
-export function checkSafety({ config, secrets }: LoadedConfig): Finding {
-  const access = secrets.token === null ? 'no token' : 'a token'
-  if (config.http.isLoopback) return ok('access', `this machine only, ${access}`)
-  if (secrets.token !== null) return ok('access', `${config.http.host}, ${access}; put TLS in front of it`)
-  return warn('access', 'open to the network', 'set ATELIER_TOKEN')
+/** Empty for a service that everybody may use: the configuration itself warns of that. */
+export function checkAccess({ config, secrets }: LoadedConfig): readonly Finding[] {
+  const byToken = secrets.token === null ? 'no token' : 'a token'
+  const access = config.kind === 'local' ? byToken : 'keys of accounts'
+  if (config.http.isLoopback) return [ok('access', `this machine only, ${access}`)]
+  if (config.kind === 'local' && secrets.token === null) return []
+  return [ok('access', `${config.http.host}, ${access}; put TLS in front of it`)]
 }
 
 const HEALTH_WITHIN_MS = 3000

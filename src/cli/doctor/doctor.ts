@@ -14,7 +14,7 @@ import { OTHER_ENV } from '../../config/env.ts'
 import { addSettingFlags, loadFromCommandLine } from '../setting-flags.ts'
 import { EXIT, type Finish, printLine, type Terminal, toPrintable } from '../terminal.ts'
 import { type Finding, fail, ok, toReason, warn } from './check.ts'
-import { checkAddress, checkDataFolder, checkRemote, checkSafety, checkSpace, checkStore } from './check-service.ts'
+import { checkAccess, checkAddress, checkDataFolder, checkRemote, checkSpace, checkStore } from './check-service.ts'
 
 export function addDoctor(program: Command, terminal: Terminal, finish: Finish): void {
   const command = program.command('doctor').description('check everything a start depends on')
@@ -37,10 +37,8 @@ async function examineService(options: Readonly<Record<string, unknown>>, termin
   const baseUrl = terminal.env[OTHER_ENV.baseUrl]
   return [
     ok('configuration', loaded.file ?? 'flags, environment and defaults'),
-    ...loaded.warnings.map((warning) =>
-      warn('configuration', warning, 'change it, or leave it out; see docs/config.md'),
-    ),
-    checkSafety(loaded),
+    ...loaded.warnings.map(({ says, remedy }) => warn('configuration', says, remedy)),
+    ...checkAccess(loaded),
     checkDataFolder(config),
     checkSpace(config),
     ...(await checkStore(loaded)),

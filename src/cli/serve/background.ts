@@ -10,7 +10,7 @@ import type { Command } from 'commander'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { findService, readServiceAddress, type ServiceAddress } from '../../compose/process/service-file.ts'
 import type { Config } from '../../config/config.ts'
-import { addSettingFlags, loadFromCommandLine } from '../setting-flags.ts'
+import { addSettingFlags, loadFromCommandLine, printWarnings } from '../setting-flags.ts'
 import { CommandError, EXIT, type Finish, printLine, type Terminal, toPrintable } from '../terminal.ts'
 
 const LOG_NAME = 'service.log'
@@ -43,7 +43,8 @@ export function addBackground(program: Command, terminal: Terminal, finish: Fini
 
 async function startService(options: Options, terminal: Terminal): Promise<number> {
   // Read here first, so that mistakes in the settings are reported in this terminal.
-  const { config } = loadFromCommandLine(options, terminal)
+  const loaded = loadFromCommandLine(options, terminal)
+  const { config } = loaded
   const { dataDirectory: directory } = config
   mustHoldFolder(config)
   const found = findService(config)
@@ -53,6 +54,7 @@ async function startService(options: Options, terminal: Terminal): Promise<numbe
       EXIT.failed,
     )
   if (found.state !== 'none') throw new CommandError(toReason(found, directory), EXIT.failed)
+  printWarnings(loaded, terminal)
   const log = openLogFile(directory)
   try {
     // The flags as they were given. The new process has the same environment and working directory, so it finds the other settings.

@@ -8,7 +8,7 @@ import type { Log } from '../../../lib/log.ts'
 import { settlesWithin } from '../../../lib/waiting/sleep.ts'
 import type { App } from '../../app.ts'
 import type { Config } from '../../config/config.ts'
-import { addSettingFlags, loadFromCommandLine } from '../setting-flags.ts'
+import { addSettingFlags, loadFromCommandLine, printWarnings } from '../setting-flags.ts'
 import { CommandError, EXIT, exitOfStore, type Finish, printLine, readVersion, type Terminal } from '../terminal.ts'
 import { openLog } from './open-log.ts'
 
@@ -23,8 +23,9 @@ export function addServe(program: Command, terminal: Terminal, finish: Finish): 
 
 /** Runs a process of the service until it is told to stop. `options` are flags as commander gives them. */
 export async function serve(options: Readonly<Record<string, unknown>>, terminal: Terminal): Promise<number> {
-  const { config, secrets, warnings } = loadFromCommandLine(options, terminal)
-  for (const warning of warnings) printLine(terminal.stderr, `atelier: warning: ${warning}`)
+  const loaded = loadFromCommandLine(options, terminal)
+  printWarnings(loaded, terminal)
+  const { config, secrets } = loaded
   await using service = openLog(config.log, { descriptor: terminal.stderr.fd, isTerminal: terminal.stderr.isTTY })
   const { log } = service
   const stop = listenForStop(terminal)

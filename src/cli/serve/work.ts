@@ -8,7 +8,7 @@ import { loadConfig } from '../../config/config.ts'
 import { OTHER_ENV } from '../../config/env.ts'
 import { isMeantForJoined, type JoinConfig, type JoinFlags, readJoin } from '../../config/join-config.ts'
 import { isInGroup, SETTING_NAMES, type SettingGroup, type SettingName } from '../../config/settings/settings.ts'
-import { addSettingFlags } from '../setting-flags.ts'
+import { addSettingFlags, printWarnings } from '../setting-flags.ts'
 import { CommandError, EXIT, type Finish, printLine, readVersion, type Terminal } from '../terminal.ts'
 import { openLog } from './open-log.ts'
 import { explainStart, listenForStop, serve } from './serve.ts'
@@ -67,11 +67,12 @@ async function workJoined(
   terminal: Terminal,
 ): Promise<number> {
   const { join, key } = readJoin(flags, terminal.env)
-  const { config, secrets, warnings } = loadConfig({
+  const loaded = loadConfig({
     ...{ flags: settings, env: terminal.env, cwd: terminal.cwd },
     isMeant: isMeantForJoined,
   })
-  for (const warning of warnings) printLine(terminal.stderr, `atelier: warning: ${warning}`)
+  printWarnings(loaded, terminal)
+  const { config, secrets } = loaded
   await using logs = openLog(config.log, { descriptor: terminal.stderr.fd, isTerminal: terminal.stderr.isTTY })
   const { log } = logs
   const stop = listenForStop(terminal)

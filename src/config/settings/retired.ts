@@ -14,6 +14,7 @@ import {
   readRecycleJobs,
   readRecycleMemory,
 } from '../readers/read-quantity.ts'
+import type { ConfigWarning } from './setting.ts'
 import type { SettingName } from './settings.ts'
 
 type Read = (text: string) => unknown
@@ -152,17 +153,19 @@ interface Successor {
   readonly wins: boolean
 }
 
-/** One line for the operator. */
-export function describeRetired(name: string, { text, label }: Given, successor: Successor): string {
+export function describeRetired(name: string, { text, label }: Given, successor: Successor): ConfigWarning {
   const now = RETIRED[name]
   const gone = `${name} (from ${label}) is not a setting any more and has no effect:`
-  if (typeof now === 'string') return `${gone} ${now}`
-  if ('now' in now)
-    return `${gone} ${now.now}${now.isStricter(text) ? `, which is looser than the ${text} asked for` : ''}`
+  if (typeof now === 'string') return { says: `${gone} ${now}`, remedy: 'leave it out' }
+  if ('now' in now) {
+    const looser = now.isStricter(text) ? `, which is looser than the ${text} asked for` : ''
+    return { says: `${gone} ${now.now}${looser}`, remedy: 'leave it out' }
+  }
   const place = now.member === null ? now.into : `"${now.member}" of ${now.into}`
   const moved = `${name} (from ${label}) is now ${place};`
   const other = `${now.into} (from ${successor.label})`
-  if (text === 'none') return `${moved} none is the same as leaving it out`
-  if (successor.wins) return `${moved} it is ignored, because ${other} is given`
-  return `${moved} it still counts, but write it there${successor.label === null ? '' : `; ${other} is ignored`}`
+  if (text === 'none') return { says: `${moved} none is the same as leaving it out`, remedy: 'leave it out' }
+  if (successor.wins) return { says: `${moved} it is ignored, because ${other} is given`, remedy: 'leave it out' }
+  const ignored = successor.label === null ? '' : `, and ${other} is ignored`
+  return { says: `${moved} it still counts${ignored}`, remedy: 'write it there' }
 }

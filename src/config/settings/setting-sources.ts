@@ -9,7 +9,7 @@ import { ConfigError, positionIn, quote } from '../config-error.ts'
 import { ENV } from '../env.ts'
 import { suggest } from '../readers/read-choice.ts'
 import { describeRetired, foldedInto, RETIRED, successorOf } from './retired.ts'
-import type { Environment } from './setting.ts'
+import type { ConfigWarning, Environment } from './setting.ts'
 import {
   SETTING_NAMES,
   SETTINGS,
@@ -43,8 +43,8 @@ export interface FoundSettings {
   /** Whether it stands on the command line, which other users of the machine can see. */
   readonly isFlag: (name: SettingName) => boolean
   readonly toAbsolute: ToAbsolute
-  /** One line for each setting of an earlier version that is still given. */
-  readonly warnings: readonly string[]
+  /** One for each setting of an earlier version that is still given. */
+  readonly warnings: readonly ConfigWarning[]
 }
 
 interface Source {
@@ -76,7 +76,7 @@ export function findSettings(sources: SettingSources, file: ConfigFile | null): 
   const sourceOf = (name: SettingName) => found.get(name)!
   const readValue = (name: SettingName) =>
     readOrRefuse(name, sourceOf(name), SETTINGS[name].read, 'isSecret' in SETTINGS[name])
-  function warningsOf([name, source]: readonly [string, Source]): string[] {
+  function warningsOf([name, source]: readonly [string, Source]): ConfigWarning[] {
     const successor = successorOf(name)
     if (successor !== null && !isMeant(successor)) return []
     const own = successor === null ? null : findOwn(successor)

@@ -15,4 +15,11 @@ export interface Setting<Value> {
 
 export type SettingTable = Readonly<Record<string, Setting<unknown>>>
 
+/** Something that is allowed but looks like a mistake. */
+export interface ConfigWarning {
+  readonly says: string
+  /** What to do about it. */
+  readonly remedy: string
+}
+
 export type Environment = Readonly<Record<string, string | undefined>>

@@ -13,7 +13,8 @@ export const cwd = mkdtempSync(path.join(tmpdir(), 'atelier-config-'))
 process.once('exit', () => rmSync(cwd, { recursive: true, force: true }))
 
 export function load(sources: Partial<ConfigSources> = {}) {
-  return loadConfig({ flags: {}, env: {}, cwd, ...sources })
+  const { warnings, ...loaded } = loadConfig({ flags: {}, env: {}, cwd, ...sources })
+  return { ...loaded, warnings: warnings.map(({ says, remedy }) => `${says}; ${remedy}`) }
 }
 
 export function inFolder(content: unknown): string {

@@ -270,20 +270,20 @@ describe('a setting of an earlier version', () => {
     const byFlag = { cwd: file, flags: { recycleJobs: '100' } }
     assert.deepEqual(load(byFlag).config.fleet.recycle, { maxJobs: 100, maxMemoryBytes: null, maxAgeMs: null })
     assert.deepEqual(warned(byFlag), [
-      'recycleJobs (from --recycle-jobs) is now recycleAfter; it still counts, but write it there; recycleAfter (from atelier.config.json) is ignored',
+      'recycleJobs (from --recycle-jobs) is now recycleAfter; it still counts, and recycleAfter (from atelier.config.json) is ignored; write it there',
     ])
     const byVariable = { cwd: file, env: { ATELIER_RECYCLE_JOBS: '100' }, flags: { recycleAfter: '200' } }
     assert.equal(load(byVariable).config.fleet.recycle.maxJobs, 200)
     assert.deepEqual(warned(byVariable), [
-      'recycleJobs (from ATELIER_RECYCLE_JOBS) is now recycleAfter; it is ignored, because recycleAfter (from --recycle-after) is given',
+      'recycleJobs (from ATELIER_RECYCLE_JOBS) is now recycleAfter; it is ignored, because recycleAfter (from --recycle-after) is given; leave it out',
     ])
     const jwt = JSON.stringify({ keys: 'new.json', issuer: 'i', audience: 'a' })
     const both = { env: { ATELIER_KIND: 'cloud', ATELIER_JWT: jwt, ATELIER_JWT_KEYS: 'old.json' } }
     assert.partialDeepStrictEqual(load(both).config.accounts?.jwt?.keys, { path: path.join(cwd, 'new.json') })
     assert.deepEqual(warned(both), [
-      'jwtKeys (from ATELIER_JWT_KEYS) is now "keys" of jwt; it is ignored, because jwt (from ATELIER_JWT) is given',
+      'jwtKeys (from ATELIER_JWT_KEYS) is now "keys" of jwt; it is ignored, because jwt (from ATELIER_JWT) is given; leave it out',
     ])
-    assert.match(warned({ flags: { recycleAge: 'none' } })[0], /; none is the same as leaving it out$/)
+    assert.match(warned({ flags: { recycleAge: 'none' } })[0], /; none is the same as leaving it out; leave it out$/)
   })
 
   test('is read as it was then, and a mistake in it is reported under its own name', () => {
@@ -302,7 +302,7 @@ describe('a setting of an earlier version', () => {
     const stricter = { urlLifetime: '1h', maxImagePixels: '1000000', routerMaxResult: '10MiB', weightQuota: '1TiB' }
     for (const [name, text] of Object.entries(stricter)) {
       const [line] = warned({ flags: { [name]: text } })
-      assert.ok(line.endsWith(`, which is looser than the ${text} asked for`), line)
+      assert.ok(line.endsWith(`, which is looser than the ${text} asked for; leave it out`), line)
     }
     for (const flags of [{ urlLifetime: '24h' }, { routerMaxResult: '2GiB' }, { weightQuota: 'none' }]) {
       assert.doesNotMatch(warned({ flags })[0], /looser/)
