@@ -13,7 +13,7 @@ import { listenForParent, readSettings } from '../kit/server-child.ts'
 readSettings()
 const directory = mkdtempSync(join(tmpdir(), 'atelier-bench-'))
 // As the service does, so that what is compared is what the service adds.
-const onTransferred = createMinorGc({ isOn: true })
+const onTransferred = createMinorGc()
 const blobs = await openFsBlobs({ directory, blake3: await openBlake3(), log: silentLog, onTransferred })
 const server = createServer(async (request, response) => {
   if (request.method === 'POST') {

@@ -112,7 +112,7 @@ export function toGateOptions(config: Config, parts: HttpParts): GateOptions {
 
 function toDeploymentHosts(config: Config['deployments']): DeploymentHosts | null {
   if (config === null || config.domain === null) return null
-  return createDeploymentHosts({ domain: config.domain, stagingLabel: config.stagingLabel })
+  return createDeploymentHosts(config.domain)
 }
 
 /**

@@ -191,8 +191,13 @@ function createHttpServer(
   return server
 }
 
+/** Throws for one that does not declare what it needs, as for routes. */
 function upgradesOf({ surfaces }: ServerOptions): UpgradeRoute[] {
-  return surfaces.flatMap(({ upgrades }) => upgrades ?? [])
+  return surfaces.flatMap(({ name, upgrades = null }) => {
+    if (upgrades === null) return []
+    if (upgrades.right === undefined) throw new Error(`the sockets of ${name} do not declare what they need`)
+    return [upgrades]
+  })
 }
 
 function observe(request: IncomingMessage, response: ServerResponse, tell: (answered: AnsweredRequest) => void): void {

@@ -34,7 +34,7 @@ const PUBLIC = [
   ]),
 ]
 const EDITOR_PUBLIC = [
-  ...['GET /', 'GET /index.html', 'GET /*', 'GET /templates/*', 'GET /docs/*', 'GET /user.css'],
+  ...['GET /', 'GET /index.html', 'GET /*', 'GET /templates/*', 'GET /user.css'],
   ...['GET /sign-in', 'POST /sign-in', 'POST /sign-out', 'GET /extensions/atelier/first-graph.js', 'GET /content/:id'],
 ]
 
@@ -181,6 +181,19 @@ describe('a server', () => {
     await assert.rejects(
       startSurface({ server: { surfaces: [open] } }),
       /the route GET \/new\/secrets does not declare what it needs/,
+    )
+  })
+
+  test('with sockets that do not declare what they need does not start either', async () => {
+    const upgrades = {
+      takes: () => true,
+      open: async () => {},
+      answerError: () => null,
+    } as unknown as Surface['upgrades']
+    const open = { ...surface(() => {}), upgrades }
+    await assert.rejects(
+      startSurface({ server: { surfaces: [open] } }),
+      /the sockets of new do not declare what they need/,
     )
   })
 

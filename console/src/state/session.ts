@@ -87,9 +87,3 @@ export function keepSessionAlive(): void {
       void loadSession()
   }, SIGN_OF_LIFE_MS)
 }
-
-/** Whether the credential of this session may do something; everything, where it has no list of its own. */
-export function hasScope(scope: string): boolean {
-  const scopes = session.value?.scopes ?? null
-  return scopes === null || scopes.includes(scope)
-}

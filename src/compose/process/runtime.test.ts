@@ -4,14 +4,14 @@ import { createMinorGc } from './runtime.ts'
 
 const MIB = 1024 * 1024
 
-function countCollections({ isOn }: { readonly isOn: boolean }) {
+function countCollections() {
   let collections = 0
-  const onTransferred = createMinorGc({ isOn, collect: () => collections++ })
+  const onTransferred = createMinorGc(() => collections++)
   return { onTransferred, collections: () => collections }
 }
 
 test('a collection is asked for with every 16 MiB, whatever the size of the chunks', () => {
-  const { onTransferred, collections } = countCollections({ isOn: true })
+  const { onTransferred, collections } = countCollections()
   for (let mib = 0; mib < 15; mib++) onTransferred(MIB)
   onTransferred(MIB - 1)
   assert.equal(collections(), 0)
@@ -24,20 +24,14 @@ test('a collection is asked for with every 16 MiB, whatever the size of the chun
 })
 
 test('each counter counts for itself', () => {
-  const one = countCollections({ isOn: true })
-  const other = countCollections({ isOn: true })
+  const one = countCollections()
+  const other = countCollections()
   one.onTransferred(10 * MIB)
   other.onTransferred(10 * MIB)
   assert.deepEqual([one.collections(), other.collections()], [0, 0])
 })
 
-test('switched off, nothing is asked for', () => {
-  const { onTransferred, collections } = countCollections({ isOn: false })
-  onTransferred(1024 * MIB)
-  assert.equal(collections(), 0)
-})
-
 test('the runtime is asked when nobody else is named', () => {
-  const onTransferred = createMinorGc({ isOn: true })
+  const onTransferred = createMinorGc()
   assert.doesNotThrow(() => onTransferred(32 * MIB))
 })

@@ -8,18 +8,11 @@ import { flushCompileCache } from 'node:module'
 import { setFlagsFromString } from 'node:v8'
 import { collectGarbage } from '../../../lib/threads/garbage.ts'
 
-interface MinorGcOptions {
-  readonly isOn: boolean
-  /** For tests. */
-  readonly collect?: () => void
-}
-
 // A quarter of what makes the runtime mark the heap: it is also what a transfer may leave unfreed.
 const COLLECT_EVERY_BYTES = 16 * 1024 * 1024
 
 /** What it returns is to be told of every chunk that was sent or received. */
-export function createMinorGc({ isOn, collect = collectMinor }: MinorGcOptions): (bytes: number) => void {
-  if (!isOn) return () => {}
+export function createMinorGc(collect: () => void = collectMinor): (bytes: number) => void {
   let sinceLastBytes = 0
   return function onTransferred(bytes) {
     sinceLastBytes += bytes

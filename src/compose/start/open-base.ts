@@ -83,7 +83,7 @@ export async function openBase(config: Config, secrets: Secrets, options: BaseOp
   const store = overrides.wrapStore?.(keptStore) ?? keptStore
   await serviceClock.begin(store)
   const serviceFile = store.isExclusive ? opening.use(await openServiceFile(config.dataDirectory)) : null
-  const onTransferred = createMinorGc({ isOn: config.http.transferGc, collect: overrides.collectMinor })
+  const onTransferred = createMinorGc(overrides.collectMinor)
   const takesWorkers = await mayJoin(config.fleet, store)
   const figures: NodeFigures = { workers: () => ({}), address: null }
   const node = opening.use(

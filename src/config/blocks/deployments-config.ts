@@ -7,8 +7,6 @@ export function toDeploymentsConfig(values: SettingValues) {
   return {
     /** null: deployments are reached by prefix only. */
     domain: values.deploymentsDomain,
-    /** As the addresses of the contract's serverless deployments have it. */
-    stagingLabel: 'stg',
     hook: values.poolHook,
     idleAfterMs: values.poolIdle,
   }

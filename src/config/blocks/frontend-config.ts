@@ -1,18 +1,14 @@
 /** ComfyUI's editor on a listener of its own: which files it is made of, and where it listens. */
-import path from 'node:path'
 import type { ToAbsolute } from '../settings/setting-sources.ts'
 import type { SettingValues } from '../settings/settings.ts'
 
 export interface FrontendConfig {
-  /** All paths are absolute. */
+  /** All paths are absolute. It may also hold a style sheet of the operator (`user.css`) and help for nodes (`docs`). */
   readonly directory: string
   readonly port: number
   /** Where browsers reach it; null: what the request says. */
   readonly publicUrl: string | null
   readonly templateDirectories: readonly string[]
-  /** Help for nodes and a style sheet of the operator; neither need exist. */
-  readonly nodeDocsDirectory: string
-  readonly userCssFile: string
 }
 
 /** null: no copy of the editor is named. */
@@ -24,7 +20,5 @@ export function toFrontendConfig(values: SettingValues, toAbsolute: ToAbsolute):
     port: values.comfyuiFrontendPort,
     publicUrl: values.comfyuiFrontendUrl,
     templateDirectories: values.comfyuiTemplates.map((folder) => toAbsolute('comfyuiTemplates', folder)),
-    nodeDocsDirectory: path.join(directory, 'docs'),
-    userCssFile: path.join(directory, 'user.css'),
   }
 }

@@ -21,8 +21,6 @@ export function toHttpConfig(values: SettingValues) {
     maxBodiesPerCallerBytes: Math.max(128 * MIB, values.maxBody),
     /** An open stream costs some 30 KiB; beyond this many, polling stays available. */
     maxStreams: 10_000,
-    /** Whether the buffers of transfers are collected early. */
-    transferGc: true,
   }
 }
 

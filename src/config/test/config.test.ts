@@ -23,7 +23,6 @@ describe('defaults', () => {
     assert.equal(config.assets.maxUploadBytes, 10 * 1024 ** 3)
     assert.equal(config.assets.retentionMs, null)
     assert.deepEqual(config.http.brand, ['Service', 'Comfy'])
-    assert.equal(config.http.transferGc, true)
     assert.deepEqual([secrets.token, secrets.secretKey, warnings, file], [null, null, [], null])
   })
 

@@ -3,7 +3,6 @@
  * to sign in with. The files are public, as they hold nobody's data; what the page asks of the service is asked of the Legacy v1 API
  * beside it. This surface has a listener of its own: its scripts must not share an origin with the console.
  */
-import path from 'node:path'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { SignIn } from '../../domain/accounts/sign-in.ts'
 import { ServiceError } from '../../domain/errors.ts'
@@ -21,9 +20,6 @@ interface FrontendOptions {
   readonly answerError: AnswerError
   readonly directory: string
   readonly templateDirectories: readonly string[]
-  /** null: there is none. */
-  readonly nodeDocsDirectory: string | null
-  readonly userCssFile: string | null
   /** Hosts other than ours that addresses of outputs lead to. */
   readonly contentOrigins: readonly string[]
 }
@@ -36,14 +32,7 @@ export function createFrontendSurface(options: FrontendOptions): Surface {
   const folder = createServedFolder(options.directory)
   const pages = createEditorPages(folder)
   const templates = options.templateDirectories.map(createServedFolder)
-  const nodeDocs = options.nodeDocsDirectory === null ? [] : [createServedFolder(options.nodeDocsDirectory)]
   const sendFile = createSendFile()
-
-  async function findUserCss(): Promise<ServedFile | null> {
-    const { userCssFile } = options
-    if (userCssFile === null) return null
-    return createServedFolder(path.dirname(userCssFile)).find(encodeURIComponent(path.basename(userCssFile)))
-  }
 
   /** Also for scripts, since one that runs as a worker is under the policy that it is sent with. */
   function setPolicy(request: FastifyRequest, reply: FastifyReply, scriptDigests: readonly string[]): void {
@@ -89,11 +78,8 @@ export function createFrontendSurface(options: FrontendOptions): Surface {
       if (file !== null || fallback === null) return send(request, reply, file)
       return reply.header('Content-Type', 'application/json; charset=utf-8').send(fallback)
     })
-    app.get('/docs/*', needs('public'), async (request, reply) =>
-      send(request, reply, await findInAny(nodeDocs, restOf(request, '/docs/'))),
-    )
     app.get('/user.css', needs('public'), async (request, reply) => {
-      const file = await findUserCss()
+      const file = await folder.find('user.css')
       if (file !== null) return send(request, reply, file)
       return reply.headers({ 'Content-Type': 'text/css; charset=utf-8', 'Cache-Control': 'no-cache' }).send('')
     })

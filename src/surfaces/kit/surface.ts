@@ -30,7 +30,7 @@ export interface Upgrade {
 }
 
 export interface UpgradeRoute {
-  /** Checked by `open`. */
+  /** Checked by `open`; a server with an upgrade that declares none does not start. */
   readonly right: Scope | 'worker'
   /** `path` is without query. */
   takes(path: string): boolean

@@ -48,9 +48,9 @@ export interface ComfyBounds {
   readonly idleMs: number
   /**
    * A run waits behind the same prompt for this long: one of another client, whose progress we do not hear, or one of ours without
-   * any message. null: it may wait for ever.
+   * any message.
    */
-  readonly queueStillMs: number | null
+  readonly queueStillMs: number
   /** How long a run waits for the socket before it starts without one. */
   readonly socketWaitMs: number
   /** How long a connecting socket may take, and the pauses between tries. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ServiceError } from '../../errors.ts'
-import { MODEL_ROOTS, modelNameOf, readFilePath } from './file-path.ts'
+import { MODEL_ROOTS, readFilePath } from './file-path.ts'
 
 const refused = (error: unknown) => error instanceof ServiceError && error.refusal === 'invalid_field'
 
@@ -51,10 +51,4 @@ test('lengths are counted in bytes', () => {
   assert.throws(() => readFilePath('ä'.repeat(128)), refused)
   readFilePath(`${'abc/'.repeat(255)}abcd`)
   assert.throws(() => readFilePath(`${'abc/'.repeat(255)}abcde`), refused)
-})
-
-test('a workflow names a placed model relative to its root', () => {
-  assert.equal(modelNameOf('models/loras/style/x.safetensors'), 'style/x.safetensors')
-  assert.equal(modelNameOf('input/x.safetensors'), null)
-  assert.equal(modelNameOf('models/configs/x.yaml'), null)
 })

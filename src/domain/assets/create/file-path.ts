@@ -101,12 +101,6 @@ function readModel([, root = '', ...rest]: readonly string[]): ModelPath {
   return { root, name }
 }
 
-/** How a workflow names a placed model: relative to its root. null when the path is not a model's. */
-export function modelNameOf(path: string): string | null {
-  const match = /^models\/([^/]+)\/(.+)$/.exec(path)
-  return match?.[1] !== undefined && MODEL_ROOTS.includes(match[1]) ? (match[2] ?? null) : null
-}
-
 function refuse(problem: string, details: RefusalDetails = {}): ServiceError {
   return invalidField('file_path', problem, details)
 }

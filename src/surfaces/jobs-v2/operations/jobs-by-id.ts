@@ -32,7 +32,7 @@ const FOLLOW_RIGHT = 'jobs:read'
 
 /**
  * Answered from our own store, whatever state the engine is in. A job in memory is answered in front of the framework
- * (jobs-hot-path.ts) with the very same bytes; everything else, refusals included, comes here.
+ * (createHotPath) with the very same bytes; everything else, refusals included, comes here.
  */
 function getJob(app: FastifyInstance, { contextOf, jobs, jobBytes, turns }: JobsByIdDeps): void {
   app.get(JOB_ROUTE, needs(FOLLOW_RIGHT), async (request, reply) => {
@@ -60,7 +60,7 @@ function getJobLogs(app: FastifyInstance, { contextOf, jobs }: JobsByIdDeps): vo
   })
 }
 
-/** Follows the job as server-sent events. Ordinarily opened in front of the framework (jobs-hot-path.ts), as the same stream. */
+/** Follows the job as server-sent events. Ordinarily opened in front of the framework (createHotPath), as the same stream. */
 function getJobEvents(app: FastifyInstance, { contextOf, gate, hub }: JobsByIdDeps): void {
   app.get(EVENTS_ROUTE, { ...needs(FOLLOW_RIGHT), exposeHeadRoute: false }, async (request, reply) => {
     const { requestId, ...context } = contextOf(request)

@@ -14,7 +14,7 @@ import {
 } from './addresses.ts'
 
 test('a host names a deployment by exactly one label, with the staging label on either side', () => {
-  const hosts = createDeploymentHosts({ domain: 'example.com', stagingLabel: 'stg' })
+  const hosts = createDeploymentHosts('example.com')
   const named: [string, string | null][] = [
     ['demo.run.example.com', 'demo'],
     ['a-1.run.example.com', 'a-1'],

@@ -47,13 +47,9 @@ export function mustNameNoDeployment({ deploymentId }: Naming): null {
   throw new ServiceError('not_found', 'there is nothing under this address')
 }
 
-export function createDeploymentHosts(options: {
-  readonly domain: string
-  readonly stagingLabel: string
-}): DeploymentHosts {
-  const { domain, stagingLabel } = options
-  // The longer ones first: a label is never part of an id.
-  const suffixes = [`.${stagingLabel}.run.${domain}`, `.run.${stagingLabel}.${domain}`, `.run.${domain}`]
+export function createDeploymentHosts(domain: string): DeploymentHosts {
+  // The longer ones first: the label of staging is never part of an id.
+  const suffixes = [`.stg.run.${domain}`, `.run.stg.${domain}`, `.run.${domain}`]
   return (name) => {
     const suffix = suffixes.find((end) => name.endsWith(end))
     const id = suffix === undefined ? '' : name.slice(0, -suffix.length)

@@ -9,12 +9,11 @@ const STILL_MS = 5_000
 interface Server {
   readonly heardAt?: ReadonlyMap<string, number>
   readonly abandoned?: readonly string[]
-  readonly queueStillMs?: number | null
 }
 
-function watch({ heardAt = new Map(), abandoned = [], queueStillMs = STILL_MS }: Server = {}): QueueWatch {
+function watch({ heardAt = new Map(), abandoned = [] }: Server = {}): QueueWatch {
   return new QueueWatch({
-    bounds: { idleMs: IDLE_MS, queueStillMs },
+    bounds: { idleMs: IDLE_MS, queueStillMs: STILL_MS },
     dispatcher: { lastHeardAt: (promptId) => heardAt.get(promptId) ?? null },
     fitness: { isAbandoned: (promptId) => abandoned.includes(promptId) },
     sinceMs: 0,
@@ -39,12 +38,6 @@ test('it is withdrawn when the same prompt runs for too long', () => {
   assert.equal(waiting.look(running('stranger'), 100), null)
   assert.equal(waiting.look(running('stranger'), 100 + STILL_MS - 1), null)
   assert.equal(waiting.look(running('stranger'), 100 + STILL_MS), 'still')
-})
-
-test('it may wait for ever where the setting says so', () => {
-  const waiting = watch({ queueStillMs: null })
-  waiting.look(running('stranger'), 0)
-  assert.equal(waiting.look(running('stranger'), 1e12), null)
 })
 
 test('it may wait behind a run of ours as long as that is heard of', () => {

@@ -37,7 +37,7 @@ export class QueueWatch {
     this.#aheadSinceMs = Math.max(this.#aheadSinceMs, ...heardAt)
     const isIdle = queue.running.every(({ promptId }) => fitness.isAbandoned(promptId))
     const limitMs = isIdle ? bounds.idleMs : bounds.queueStillMs
-    if (limitMs === null || nowMs - this.#aheadSinceMs < limitMs) return null
+    if (nowMs - this.#aheadSinceMs < limitMs) return null
     return isIdle ? 'idle' : 'still'
   }
 }

@@ -34,7 +34,7 @@ const INTERRUPTED: EngineEvent = { type: 'interrupted' }
 export function endWithdrawn(why: Standstill, { bounds, isStopped }: EndingContext): EngineEvent {
   if (isStopped) return INTERRUPTED
   const isIdle = why === 'idle'
-  const seconds = Math.round((isIdle ? bounds.idleMs : (bounds.queueStillMs ?? 0)) / 1000)
+  const seconds = Math.round((isIdle ? bounds.idleMs : bounds.queueStillMs) / 1000)
   const what = isIdle ? 'nothing ran there' : 'it stood behind the same prompt, and nothing was heard of that'
   const message = `the engine did not begin the run: for ${seconds} s ${what}`
   throw new EngineLostError('engine_idle', message, { isUnfit: isIdle, isUntouched: true })
