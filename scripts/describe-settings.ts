@@ -27,7 +27,9 @@ names the setting, where it came from and how to fix it. An empty value counts a
 
 Durations are a number and a unit (\`ms\`, \`s\`, \`m\`, \`h\`, \`d\`). Sizes are a number and a unit (\`B\`, \`KiB\`, \`MiB\`, \`GiB\`, \`TiB\`, or
 \`KB\` … \`TB\` for powers of 1000). Lists are separated by commas; flags for lists may be repeated, and the file may hold an array.
-Secrets never appear in a log, an error or an answer.`
+Secrets never appear in a log, an error or an answer.
+
+Most services need none of these settings. The last column says who would set one, and when.`
 
 const EPILOGUE = `\`npx atelier run\` and \`npx atelier doctor\` also read \`${OTHER_ENV.baseUrl}\` (the server to talk to, default \`http://127.0.0.1:8189\`).
 The commands over the admin API read it too; without it they look for the service that holds the data folder.
@@ -50,14 +52,14 @@ The commands over the admin API read it too; without it they look for the servic
 with \`ATELIER_TOKEN\` and \`ATELIER_SECRET_KEY\` in the environment of the service.
 `
 
-const HEADINGS = ['setting', 'flag', 'variable', 'default', 'what it does']
+const HEADINGS = ['setting', 'flag', 'variable', 'default', 'what it does', 'who sets it']
 
 function toCells(name: SettingName): string[] {
-  const { argument, fallback, help } = SETTINGS[name]
+  const { argument, fallback, help, who } = SETTINGS[name]
   const flag = flagOf(name)
   const spelledFlag = flag === null ? 'none' : `\`${argument === '' ? flag : `${flag} ${argument}`}\``
   const spelledDefault = fallback === '' ? 'empty' : `\`${fallback}\``
-  return [`\`${name}\``, spelledFlag, `\`${ENV[name]}\``, spelledDefault, help]
+  return [`\`${name}\``, spelledFlag, `\`${ENV[name]}\``, spelledDefault, help, who]
 }
 
 /** Pads every column to its widest cell, as the formatter does. */

@@ -28,6 +28,7 @@ export const ACCOUNT_SETTINGS = {
     fallback: 'none',
     read: readWordOr('none', null, readToken),
     help: 'The bearer token of the admin API under `/admin/v1`. `none`: on the local kind whoever may use the service may use the admin API, with `token` where one is set; on the others there is no admin API. Prefer the variable.',
+    who: 'Operators who change accounts, keys and deployments while the service runs.',
     isSecret: true,
   },
   tiers: {
@@ -35,6 +36,7 @@ export const ACCOUNT_SETTINGS = {
     fallback: 'none',
     read: readWordOr('none', null, readBlock),
     help: 'A JSON file with the tiers, or, in the config file, the tiers themselves; see docs/accounts.md. `none`: `free`, `standard` and `pro`, with 1, 3 and 5 jobs at once.',
+    who: 'Operators who limit accounts differently.',
     isBlock: true,
   },
   prices: {
@@ -42,6 +44,7 @@ export const ACCOUNT_SETTINGS = {
     fallback: 'none',
     read: readWordOr('none', null, readBlock),
     help: 'A JSON file with the prices, or, in the config file, the prices themselves; see docs/accounts.md. `none`: everything is free.',
+    who: 'Operators who charge credits for jobs.',
     isBlock: true,
   },
   jwt: {
@@ -49,6 +52,7 @@ export const ACCOUNT_SETTINGS = {
     fallback: 'none',
     read: readWordOr('none', null, readBlock),
     help: 'Tokens of your own issuer (JWTs) that callers may show instead of keys: a JSON file, or, in the config file, an object with `keys`, `issuer`, `audience` and, if they differ, `algorithms`, `accountClaim` and `scopesClaim`; see docs/accounts.md. `none`: API keys only.',
+    who: 'Operators whose users already sign in elsewhere.',
     isBlock: true,
   },
 } as const satisfies SettingTable
@@ -59,18 +63,21 @@ export const DEPLOYMENT_SETTINGS = {
     fallback: 'none',
     read: readWordOr('none', null, readDomain),
     help: 'Deployments answer at `{deployment}.run.<domain>`. `none`: only under `/deployment/{deployment}`.',
+    who: 'Operators with a wildcard name and certificate, to give each deployment an address.',
   },
   poolHook: {
     argument: '<url or command>',
     fallback: 'none',
     read: readWordOr('none', null, readPoolHook),
     help: 'Called when jobs wait and a pool has no worker, and when a pool has been idle: an http(s) address that gets a POST, or an absolute path of a program that gets the same JSON on its input. See docs/deployments.md.',
+    who: 'Operators who start and stop machines by demand.',
   },
   poolHookSecret: {
     argument: null,
     fallback: 'none',
     read: readWordOr('none', null, readWebhookSecret),
     help: 'Signs what is sent to an address of `poolHook`, as `whsec_` and 24 to 64 bytes in base64 (docs/webhooks.md). `none`: the service signs with a key of its own, which receivers cannot verify.',
+    who: 'The same, where the receiver checks who calls.',
     isSecret: true,
   },
   poolIdle: {
@@ -78,6 +85,7 @@ export const DEPLOYMENT_SETTINGS = {
     fallback: '5m',
     read: readDurationMs({ min: SECOND, max: YEAR }),
     help: 'After how long without a job a deployment goes to sleep; a job wakes it.',
+    who: 'Operators who weigh the cost of an idle machine against the wait for a start.',
   },
 } as const satisfies SettingTable
 
@@ -87,5 +95,6 @@ export const WEBHOOK_SETTINGS = {
     fallback: 'false',
     read: readSwitch,
     help: 'Lets accounts name addresses of private networks, and plain http. Whoever may add a webhook can then make the service call machines that only it can reach.',
+    who: 'Operators whose receivers are in their own network.',
   },
 } as const satisfies SettingTable

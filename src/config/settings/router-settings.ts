@@ -12,12 +12,14 @@ export const ROUTER_SETTINGS = {
     fallback: '',
     read: readList(readPath),
     help: 'Folders with models of your own, comma separated, besides those that come with Atelier; see docs/router.md. They are read again when a file changes.',
+    who: 'Operators who offer models of their own, or other providers.',
   },
   providers: {
     argument: null,
     fallback: 'none',
     read: readWordOr('none', null, readBlock),
     help: 'Keys and settings of providers: a JSON file, or, in the config file, the object itself; see docs/router.md. `none`: only `sandbox` and `local` models run.',
+    who: 'Whoever has a key of a provider.',
     isBlock: true,
     isSecret: true,
   },
@@ -26,30 +28,35 @@ export const ROUTER_SETTINGS = {
     fallback: 'on',
     read: readOnOff,
     help: 'Whether the free `sandbox/*` models for tests are offered. Set `off` for an installation that is open to the public.',
+    who: 'Operators of a public service: `off`.',
   },
   routerDeadline: {
     argument: '<duration>',
     fallback: '600s',
     read: readDurationMs({ min: 100, max: DAY }),
     help: 'How long a call holds its connection before it gets `deadline_exceeded`; the generation continues. Proxies in front need a timeout that is 60 s longer.',
+    who: 'Operators whose proxies cut connections sooner, or whose models take longer than ten minutes.',
   },
   routerMaxCalls: {
     argument: '<count>',
     fallback: 'none',
     read: readWordOr('none', null, readCount({ min: 1, max: 1_000_000 })),
     help: 'Model calls that one account may have under way; where accounts have tiers, the smaller of both applies. A quarter of it for calls above 5 USD.',
+    who: 'Operators who do not want one account to use up the limits of a provider.',
   },
   routerSpendCeiling: {
     argument: '<usd>',
     fallback: 'none',
     read: readWordOr('none', null, readUsdMicros),
     help: 'What the calls that one account has under way may cost together, in US dollars; where accounts have tiers, the smaller of both applies.',
+    who: 'Whoever pays for the calls of others.',
   },
   routerRate: {
     argument: '<count>',
     fallback: 'none',
     read: readWordOr('none', null, readCount({ min: 1, max: 10_000_000 })),
     help: 'Requests to the router that one account may make per minute, catalogue and queue reads included.',
+    who: 'Operators of a public service.',
   },
 } as const satisfies SettingTable
 
@@ -59,6 +66,7 @@ export const LOG_SETTINGS = {
     fallback: 'info',
     read: readChoice(LOG_LEVELS),
     help: 'The lowest level of log lines that are written. `debug` also writes a line for each request, which makes a small request about a third more expensive.',
+    who: 'Whoever looks for a fault: `debug`; operators who pay for log lines: `warn`.',
   },
 } as const satisfies SettingTable
 
@@ -68,5 +76,6 @@ export const TRACE_SETTINGS = {
     fallback: '',
     read: readOtlpUrl,
     help: 'The base address of an OTLP/HTTP collector, such as `http://127.0.0.1:4318`; `/v1/traces` is added. Setting it turns traces on. The other standard variables of OpenTelemetry are read from the environment: see docs/traces.md.',
+    who: 'Operators who collect traces.',
   },
 } as const satisfies SettingTable

@@ -6,6 +6,8 @@ export interface Setting<Value> {
   readonly fallback: string
   readonly read: (text: string) => Value
   readonly help: string
+  /** Who would set it and when, in one sentence. A setting that nobody would set does not belong here. */
+  readonly who: string
   readonly isSecret?: true
   /** The separator of list items; a comma when absent. */
   readonly separator?: string

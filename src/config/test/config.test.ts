@@ -316,6 +316,11 @@ test('an unknown ATELIER_ variable causes a warning', () => {
   )
 })
 
+test('there are at most 80 settings, and each says who would set it', () => {
+  assert.ok(SETTING_NAMES.length <= 80)
+  for (const name of SETTING_NAMES) assert.match(SETTINGS[name].who, /^[A-Z].{15,}\.$/, name)
+})
+
 test('docs/config.md is what the table of settings says (rewrite it with: node scripts/write-docs.ts)', () => {
   assert.equal(readFileSync(new URL('../../../docs/config.md', import.meta.url), 'utf8'), describeConfig())
 })
