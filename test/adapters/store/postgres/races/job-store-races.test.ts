@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { openSession } from '../../../../../src/adapters/store/postgres/database/session.ts'
 import { isStoreAway } from '../../../../../src/domain/errors.ts'
 import type { Claim, Lease } from '../../../../../src/domain/jobs/job-store.ts'
 import {
@@ -13,6 +14,7 @@ import {
   hashOf,
   LOST,
   newOutput,
+  ONE_LANE,
   START,
   type StoreUnderTest,
   Tenant,
@@ -198,6 +200,26 @@ test('a claim whose answer was lost finds its job when it is asked again', () =>
     const claim = await stores[0].jobs.claim(request)
     assert.deepEqual(await stores[1].jobs.claim(request), claim)
     assert.deepEqual(await tenant.use(), { running: 1, queued: 1 })
+  }))
+
+test('a claim that waits for a lock holds up no other for long, and one that comes to its turn late takes nothing', () =>
+  withTwoNodes(async ({ stores: [store], url, query }) => {
+    const stuck = await Tenant.create(store)
+    const free = await stuck.neighbour()
+    const job = await stuck.submit(ONE_LANE.job)
+    const { engines } = ONE_LANE
+    await using locker = await openSession({ url })
+    await locker.client.query('BEGIN')
+    await locker.client.query('SELECT 1 FROM account_load WHERE account_id = $1 FOR UPDATE', [stuck.accountId])
+    const stalled = stuck.claim({ engines })
+    const waiting = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+    while ((await query(waiting)).length === 0) await nextTurn()
+    const other = await free.submit(ONE_LANE.job)
+    const [late, inTime] = await Promise.all([free.claim({ engines, leaseMs: 1_000 }), free.claim({ engines })])
+    assert.equal(late, null)
+    assert.equal(inTime?.job.id, other.id)
+    await locker.client.query('ROLLBACK')
+    assert.equal((await stalled)?.job.id, job.id)
   }))
 
 test('a node whose clock is ahead takes no lease that is alive', () =>

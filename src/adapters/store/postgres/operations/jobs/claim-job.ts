@@ -1,8 +1,10 @@
 /**
  * Claim: one statement finds the best candidate and takes it, guarded by its account's room. Any number of processes claim at the same
  * time: a job that another one is taking is passed over, and a claim that lost such a race is tried again at once. Claims of this
- * process for one pool are made one after the other, so that each sees what the one before it took.
+ * process for one pool are made one after the other, so that each sees what the one before it took; one that is held up lets the next
+ * one go ahead.
  */
+import { settlesWithin } from '../../../../../../lib/waiting/sleep.ts'
 import type { EngineOffer } from '../../../../../domain/engine/fleet/lane-offers.ts'
 import { isStoreAway } from '../../../../../domain/errors.ts'
 import type { Claim, ClaimRequest } from '../../../../../domain/jobs/job-store.ts'
@@ -13,7 +15,7 @@ import { postgresOnly, query } from '../../../statements/statement.ts'
 import { outputRow } from '../../../tables/jobs.ts'
 import { flag, nullable, shape, text } from '../../../tables/table.ts'
 import type { Connected } from '../../database/connections.ts'
-import { isDuplicateOf } from '../../database/postgres-error.ts'
+import { isDuplicateOf, isTimeout } from '../../database/postgres-error.ts'
 
 mustMove('queued', 'running')
 
@@ -152,18 +154,20 @@ const BEGINNING: Place = { fromLane: '', afterAccountId: '' }
 const MAX_PARTS = 256
 const MAX_RACES = 8
 const MAX_TRIES = 3
+// A claim takes a few milliseconds. One that waits for a lock or for the network must not keep the others from it for longer.
+const MAX_TURN_MS = 1_000
 
 /** Remembers, for each pool that is crowded, where its next claim goes on. */
 export function createClaim(relaxed: Connected): (request: ClaimRequest) => Promise<Claim | null> {
   const starts = new Map<string, Place>()
-  const inTurn = createTurns()
+  const inLine = createLines()
 
-  async function claim(request: ClaimRequest): Promise<Claim | null> {
+  async function claim(request: ClaimRequest, isLate: () => boolean): Promise<Claim | null> {
     const { pool } = request
     const start = starts.get(pool) ?? BEGINNING
     let from = start
     let races = 0
-    for (let parts = 1; parts <= MAX_PARTS; ) {
+    for (let parts = 1; parts <= MAX_PARTS && !isLate(); ) {
       const { row, wasPicked, end } = await takeSurely(relaxed, request, from)
       if (row !== null) {
         if (end === null) starts.delete(pool)
@@ -185,25 +189,38 @@ export function createClaim(relaxed: Connected): (request: ClaimRequest) => Prom
       from = end ?? BEGINNING
       parts += 1
     }
-    // So many were looked at in vain that the rest is left to the next claim.
-    starts.set(pool, from)
+    // So much was looked at in vain, or so late, that the rest is left to the next claim.
+    if (from !== BEGINNING) starts.set(pool, from)
     return null
   }
 
-  return (request) => inTurn(request.pool, () => claim(request))
+  return (request) => {
+    const isLate = createDeadline(request)
+    return inLine(request.pool, () => claim(request, isLate))
+  }
 }
 
-/** Lets tasks of one name run one after the other. */
-function createTurns() {
-  const last = new Map<string, Promise<unknown>>()
+/**
+ * The end of the lease was chosen when the claim was asked for. A job that is taken when half of the lease is over might be taken back
+ * before its worker renews it, so by then nothing is taken.
+ */
+function createDeadline({ now, leaseUntil }: ClaimRequest): () => boolean {
+  const lateAt = performance.now() + (leaseUntil.getTime() - now.getTime()) / 2
+  return () => performance.now() > lateAt
+}
+
+/** Lets tasks of one name begin one after the other: each when the one before it has ended, or has had its time. */
+function createLines() {
+  const ends = new Map<string, Promise<unknown>>()
   return <Result>(name: string, run: () => Promise<Result>): Promise<Result> => {
-    const turn = (last.get(name) ?? Promise.resolve()).then(run, run)
-    last.set(name, turn)
-    const forget = () => {
-      if (last.get(name) === turn) last.delete(name)
-    }
-    turn.then(forget, forget)
-    return turn
+    const before = ends.get(name) ?? Promise.resolve()
+    const result = before.then(run)
+    const end = before.then(() => settlesWithin(result, MAX_TURN_MS))
+    ends.set(name, end)
+    end.then(() => {
+      if (ends.get(name) === end) ends.delete(name)
+    })
+    return result
   }
 }
 
@@ -231,7 +248,8 @@ async function takeSurely(relaxed: Connected, request: ClaimRequest, from: Place
       }
       return await take(relaxed, request, from)
     } catch (error) {
-      const mayHaveTaken = isStoreAway(error) || isDuplicateOf(error, 'job_held')
+      // One that took too long was undone.
+      const mayHaveTaken = (isStoreAway(error) && !isTimeout(error)) || isDuplicateOf(error, 'job_held')
       if (!mayHaveTaken || tries === MAX_TRIES) throw error
     }
   }
