@@ -114,7 +114,7 @@ export const ledgerStore = defineStore<LedgerStore>('ledger', {
     const [found] = yield* all(USAGE, { accountId, from, to })
     return found ?? { charged: 0, refunded: 0, granted: 0, settled: 0, released: 0 }
   }),
-  charges: report(readCharges),
+  charges: read(readCharges),
   check: report(checkLedger, { isSnapshot: true }),
   grant: durable(function* ({ id, accountId, micros, at, memo }) {
     const [, locked, posted] = yield* together(

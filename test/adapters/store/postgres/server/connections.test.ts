@@ -4,6 +4,8 @@ import { test } from 'node:test'
 import { silentLog } from '../../../../../lib/log.ts'
 import { openConnections } from '../../../../../src/adapters/store/postgres/database/connections.ts'
 import { type Queryable, statement } from '../../../../../src/adapters/store/postgres/database/statement.ts'
+import { openShared } from '../../../../../src/adapters/store/postgres/shared-stores.ts'
+import { ledgerStore } from '../../../../../src/adapters/store/stores/ledger/ledger-store.ts'
 import { isStoreAway } from '../../../../../src/domain/errors.ts'
 import { openFaultProxy } from '../../../../support/network/fault-proxy.ts'
 import { startReplicatedPostgres } from '../../../../support/postgres/replicated-postgres.ts'
@@ -97,3 +99,11 @@ test('a commit that the standby does not have yet is not acknowledged, however l
   )
   assert.deepEqual(await read.get(READ), [0])
 })
+
+test("an account's charges are read where other pages are, and do not wait for sweeps", () =>
+  withConnections(async (connections) => {
+    const { charges } = openShared(ledgerStore, connections)
+    const edges = [new Date(0), new Date(1)]
+    await charges({ accountId: 'somebody', edges, by: 'day', limit: 1 })
+    assert.equal(connections.stats().read.operations, 1)
+  }))
