@@ -12,7 +12,7 @@ import { command, postgresOnly, query } from '../../statements/statement.ts'
 import { routerCall, routerInput } from '../../tables/calls.ts'
 import { encode, integer, pick, type RowOf, shape } from '../../tables/table.ts'
 import { lockPurses } from '../ledger/holds.ts'
-import { keepHook } from '../webhooks/keep-hook.ts'
+import { keepHooks } from '../webhooks/keep-hook.ts'
 import { findKeyHolder } from './call-key.ts'
 import { enterPool, judgePool, leavePool, lockKnownPool, lockPool, settleCall, toCallHold } from './call-pool.ts'
 import { addInput, CANCELED, dropInput, findResult, putResult, toCallBody, toCallEnd, WAITED } from './call-result.ts'
@@ -81,7 +81,7 @@ export function* enqueueCall(
   if (!isValid) return { outcome: 'invalid' }
   const waiting = yield* countWaiting(accountId)
   if (waiting >= maxWaiting) return { outcome: 'backlog_full' }
-  if (hook !== null) yield* keepHook(accountId, hook, createdAt)
+  if (hook !== null) yield* keepHooks([{ accountId, hook, at: createdAt }])
   const fields = encode(enqueued, { ...request, trace: request.trace ?? null })
   const row = yield* get(ENQUEUE, { ...fields, hookId: hook?.id ?? null })
   if (row === undefined) throw new Error(`The call ${id} was not written.`)

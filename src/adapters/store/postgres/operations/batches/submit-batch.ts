@@ -11,6 +11,7 @@ import { BATCH_COLUMNS, toBatchRow } from '../../../rows/jobs/batch-row.ts'
 import type { RecipeFields } from '../../../rows/jobs/known-recipes.ts'
 import { answerQueued, type FoundResult, findAgain } from '../../../stores/jobs/kept-results.ts'
 import { lockPurses, type Purses } from '../../../stores/ledger/holds.ts'
+import { keepHooks } from '../../../stores/webhooks/keep-hook.ts'
 import type { Connected } from '../../database/connections.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { runOn } from '../../shared-stores.ts'
@@ -19,7 +20,6 @@ import { findClosedPools } from '../accounts/deployment-rows.ts'
 import { claimKeys, findHolders } from '../accounts/idempotency-keys.ts'
 import { insertJobs, keepRecipes } from '../jobs/insert-jobs.ts'
 import { toHold, toHooks } from '../jobs/submit-job.ts'
-import { keepHooks } from '../webhooks/endpoint-rows.ts'
 
 const INSERT = statement(
   'batches.insert',
@@ -141,7 +141,7 @@ async function write(
   const { accountId } = jobs[0]!
   const kept = recipes.slice(0, accepted).flatMap((recipe) => (recipe === null ? [] : { accountId, recipe }))
   await Promise.all([
-    keepHooks(tx, toHooks(jobs)),
+    runOn(tx, keepHooks(toHooks(jobs))),
     insertJobs(tx, jobs),
     keepRecipes(tx, kept),
     claimKeys(tx, claim === null ? [] : [toClaimedKey(claim, accountId, batch.id)]),

@@ -5,13 +5,13 @@ import { toJob } from '../../../rows/jobs/job.ts'
 import type { RecipeFields } from '../../../rows/jobs/known-recipes.ts'
 import { findVisible, listOutputs } from '../../../stores/jobs/find-job.ts'
 import { answerQueued, findAgain } from '../../../stores/jobs/kept-results.ts'
+import { keepHooks } from '../../../stores/webhooks/keep-hook.ts'
 import type { Connected } from '../../database/connections.ts'
 import type { Queryable } from '../../database/statement.ts'
 import { runOn } from '../../shared-stores.ts'
 import { lockAccounts } from '../accounts/account-counters.ts'
 import { findClosedPools } from '../accounts/deployment-rows.ts'
 import { claimKeys, findHolders } from '../accounts/idempotency-keys.ts'
-import { keepHooks } from '../webhooks/endpoint-rows.ts'
 import { insertJobs, keepRecipes } from './insert-jobs.ts'
 import { toHooks } from './submit-job.ts'
 
@@ -57,7 +57,7 @@ async function answer(tx: Queryable, { job, again, claim, recipe }: Answer): Pro
   if (found === null) return { outcome: 'gone' }
   const times = claim === null ? null : { claimedAt: claim.claimedAt.getTime(), expiresAt: claim.expiresAt.getTime() }
   await Promise.all([
-    keepHooks(tx, toHooks([job])),
+    runOn(tx, keepHooks(toHooks([job]))),
     insertJobs(tx, [job]),
     keepRecipes(tx, recipe === null ? [] : [{ accountId, recipe }]),
     claimKeys(

@@ -10,13 +10,13 @@ import type { NewJob, SubmitOutcome } from '../../../../../domain/jobs/job-store
 import { toQueuedJob } from '../../../../../domain/jobs/submit/queued-job.ts'
 import type { RecipeFields } from '../../../rows/jobs/known-recipes.ts'
 import { type HoldInput, lockPurses, type Purses } from '../../../stores/ledger/holds.ts'
+import { type KeptHook, keepHooks } from '../../../stores/webhooks/keep-hook.ts'
 import type { Connected } from '../../database/connections.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
 import { runOn } from '../../shared-stores.ts'
 import { type LockedAccount, lockAccounts, readStarted } from '../accounts/account-counters.ts'
 import { findClosedPools } from '../accounts/deployment-rows.ts'
 import { type ClaimedKey, claimKeys, findHolders } from '../accounts/idempotency-keys.ts'
-import { type KeptHook, keepHooks } from '../webhooks/endpoint-rows.ts'
 import { insertJobs, keepRecipes, type NewRecipe } from './insert-jobs.ts'
 import { type QueuePlace, readNewPositions } from './queue-position.ts'
 
@@ -64,7 +64,7 @@ export async function submitTogether(durable: Connected, submits: readonly Submi
 function writeAccepted(tx: Queryable, { accepted, recipes, claims, unusedIds, purses }: Decision): Promise<unknown> {
   return Promise.all([
     // First: the endpoints that jobs bring must exist before the messages that the jobs are queued.
-    keepHooks(tx, toHooks(accepted)),
+    runOn(tx, keepHooks(toHooks(accepted))),
     insertJobs(tx, accepted),
     keepRecipes(tx, recipes),
     claimKeys(tx, claims),
@@ -74,9 +74,7 @@ function writeAccepted(tx: Queryable, { accepted, recipes, claims, unusedIds, pu
 }
 
 export function toHooks(jobs: readonly NewJob[]): readonly KeptHook[] {
-  return jobs.flatMap(({ accountId, hook, createdAt }) =>
-    hook == null ? [] : [{ accountId, hook, at: createdAt.getTime() }],
-  )
+  return jobs.flatMap(({ accountId, hook, createdAt }) => (hook == null ? [] : [{ accountId, hook, at: createdAt }]))
 }
 
 interface Known {
