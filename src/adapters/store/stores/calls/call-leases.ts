@@ -12,7 +12,7 @@ import type {
   UnfinishedCall,
 } from '../../../../domain/models/calls/call-store.ts'
 import { all, get, run, type Steps } from '../../statements/operation.ts'
-import { both, command, postgresOnly, query, toRows } from '../../statements/statement.ts'
+import { both, command, postgresOnly, query, toRows, type Words } from '../../statements/statement.ts'
 import { routerCall, routerResult } from '../../tables/calls.ts'
 import { pick, type RowOf, shape, text } from '../../tables/table.ts'
 import { removeCalls } from './call-key.ts'
@@ -20,22 +20,23 @@ import { removeResults } from './call-result.ts'
 import { IS_HELD, toHeld } from './finish-call.ts'
 
 const HELD = { seq: 'bigint', owner: 'text', fence: 'bigint' } as const
+// Locked by their numbers in order, as wherever several are: two that hold each other's next row would not end.
+const mine = (words: Words) => `
+    WITH mine AS MATERIALIZED (
+      SELECT router_call.seq AS held_seq FROM ${words.rows(':calls', HELD)} AS held
+      JOIN router_call ON router_call.seq = held.seq AND router_call.owner = held.owner AND router_call.fence = held.fence
+      WHERE state = 'running' ORDER BY router_call.seq ${words.lock('NO KEY UPDATE', 'router_call')})`
 const renewed = pick(routerCall, 'id', 'isStopAsked')
 const RENEW = query(
   'calls.renew',
   renewed,
-  (words) => `
-    WITH mine AS MATERIALIZED (
-      SELECT router_call.seq AS held_seq FROM ${words.rows(':calls', HELD)} AS held
-      JOIN router_call ON router_call.seq = held.seq AND router_call.owner = held.owner AND router_call.fence = held.fence
-      WHERE state = 'running' ORDER BY router_call.seq ${words.lock('NO KEY UPDATE', 'router_call')})
+  (words) => `${mine(words)}
     UPDATE router_call SET lease_until = :until FROM mine WHERE router_call.seq = held_seq RETURNING ${renewed.columns}`,
 )
 const RELEASE = command(
   'calls.release',
-  (words) => `
-    UPDATE router_call SET owner = NULL, lease_until = 0 FROM ${words.rows(':calls', HELD)} AS held
-    WHERE router_call.seq = held.seq AND router_call.owner = held.owner AND router_call.fence = held.fence AND state = 'running'`,
+  (words) => `${mine(words)}
+    UPDATE router_call SET owner = NULL, lease_until = 0 FROM mine WHERE router_call.seq = held_seq`,
 )
 
 const toRefs = (calls: readonly HeldCall[]) =>

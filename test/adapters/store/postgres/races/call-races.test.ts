@@ -5,7 +5,9 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { createClient } from '../../../../../lib/postgres/driver.ts'
+import { openSession } from '../../../../../src/adapters/store/postgres/database/session.ts'
 import { openPostgresStore } from '../../../../../src/adapters/store/postgres/open-postgres-store.ts'
 import { openAccounts } from '../../../../../src/domain/accounts/accounts.ts'
 import { DEFAULT_TIERS } from '../../../../../src/domain/accounts/limits/tiers.ts'
@@ -13,10 +15,11 @@ import { isStoreAway } from '../../../../../src/domain/errors.ts'
 import type { CallLimits, HeldCall } from '../../../../../src/domain/models/calls/call-store.ts'
 import type { Store } from '../../../../../src/domain/store.ts'
 import { ending, newCall, PRICE } from '../../../../contracts/calls/call-store.ts'
-import { at } from '../../../../contracts/store-under-test.ts'
+import { at, START } from '../../../../contracts/store-under-test.ts'
 import { createFixedClock } from '../../../../support/fixed-clock.ts'
 import { createTestDatabase } from '../../../../support/postgres/test-database.ts'
 import { seededRandom } from '../../../../support/seeded-random.ts'
+import { withTwoNodes } from '../temporary-store.ts'
 
 const ACCOUNTS = ['one', 'two', 'three']
 const MICROS = 100_000_000
@@ -135,3 +138,48 @@ test('nothing is let in beyond a limit and nothing is charged twice, whatever th
     assert.equal(balance?.held, open.rows[0]?.held)
   }
 })
+
+const WAITS_FOR_LOCK = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+
+test('leases are given back in the order in which all others lock their calls, whatever order they are named in', () =>
+  withTwoNodes(async ({ stores: [store], url, query }) => {
+    const accountId = randomUUID()
+    const calls: HeldCall[] = []
+    for (let count = 0; count < 2; count += 1) {
+      const call = newCall(accountId, { key: null, holdMicros: null })
+      const admitted = await store.calls.admit(call, LIMITS, { isValid: true, lease: { owner: 'a', until: at(50) } })
+      if (admitted.outcome === 'admitted') calls.push(admitted.ref)
+    }
+    const [first, second] = calls as [HeldCall, HeldCall]
+    await using other = await openSession({ url })
+    await other.client.query('BEGIN')
+    await other.client.query('SELECT 1 FROM router_call WHERE seq = $1 FOR UPDATE', [first.seq])
+    const released = store.calls.release([second, first])
+    while ((await query(WAITS_FOR_LOCK)).length === 0) await nextTurn()
+    // Whoever waits for the first holds none behind it.
+    const free = await query('SELECT 1 FROM router_call WHERE seq = $1 FOR UPDATE SKIP LOCKED', [second.seq])
+    assert.equal(free.length, 1)
+    await other.client.query('ROLLBACK')
+    await released
+    const lapsed = { lapsedBefore: START, ownLapsedBefore: START, except: [], limit: 5 }
+    assert.equal((await store.calls.takeLapsed({ ...lapsed, lease: { owner: 'b', until: at(90) } })).length, 2)
+  }))
+
+test('calls that name the same webhook do not wait for each other', () =>
+  withTwoNodes(async ({ stores: [store], url }) => {
+    const hook = {
+      id: 'whe_same',
+      url: 'https://a.example/hook',
+      events: ['call.completed'],
+      secret: new Uint8Array([1]),
+    }
+    const enqueue = () => {
+      const call = { ...newCall(randomUUID(), { key: null, holdMicros: null }), body: BODY, bodyBytes: 2, hook }
+      return store.requests.enqueue(call, { maxWaiting: 5, isValid: true })
+    }
+    assert.equal((await enqueue()).outcome, 'queued')
+    await using other = await openSession({ url })
+    await other.client.query('BEGIN')
+    await other.client.query('SELECT 1 FROM webhook_endpoint WHERE id = $1 FOR UPDATE', [hook.id])
+    assert.equal((await enqueue()).outcome, 'queued')
+  }))
