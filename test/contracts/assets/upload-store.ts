@@ -7,7 +7,10 @@ import { at, type StoreOpener, shareStore, Tenant, type WholeStoreUnderTest, wit
 
 const MANY = { maxCount: 10, maxBytes: null }
 
-function newUpload({ accountId }: Pick<Tenant, 'accountId'>, fields: Partial<ResumableUpload> = {}): ResumableUpload {
+export function newUpload(
+  { accountId }: Pick<Tenant, 'accountId'>,
+  fields: Partial<ResumableUpload> = {},
+): ResumableUpload {
   const said = { filePath: 'ü.bin', contentType: 'a/b', expectedHash: null, tags: ['t'], expiresInSeconds: 60 }
   return {
     ...{ id: randomUUID(), accountId, lengthBytes: 2 ** 40, fields: said, metadata: 'filename YQ==', place: 'here' },

@@ -66,7 +66,7 @@ export const uploadStore = defineStore<UploadStore>('uploads', {
     function* (id, { leaseId, until, now, isAlone }) {
       return (yield* get(HOLD, { id, leaseId, until, now, isAlone: Number(isAlone) })) ?? null
     },
-    { isEssential: true },
+    { isEssential: true, isTransaction: true },
   ),
   renew: relaxed(
     function* (id, { leaseId, until }) {

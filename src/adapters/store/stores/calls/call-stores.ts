@@ -1,10 +1,10 @@
 /** Model calls and those that wait for room, for any number of nodes that share the store. */
 import { BoundedSet } from '../../../../../lib/bounded-map.ts'
 import type { Log } from '../../../../../lib/log.ts'
-import type { CallFinish, CallStore, HeldCall, NewLease } from '../../../../domain/models/calls/call-store.ts'
+import type { CallBody, CallStore, HeldCall, NewLease } from '../../../../domain/models/calls/call-store.ts'
 import type { SentJournal } from '../../../../domain/models/calls/sent-journal.ts'
 import type { RequestStore } from '../../../../domain/models/queue/request-store.ts'
-import { defineStore, durable, type OpenStore, read, relaxed } from '../../statements/operation.ts'
+import { chore, defineStore, durable, type OpenStore, read, relaxed } from '../../statements/operation.ts'
 import { admitCall } from './admit-call.ts'
 import {
   findTold,
@@ -41,7 +41,10 @@ export const callSteps = defineStore<CallSteps>('calls', {
   // A call that the first try let in is found by the second.
   admit: durable(admitCall, { isRepeatable: true }),
   keepProgress: durable(keepProgress, { isRepeatable: true, isEssential: true }),
-  finish: durable(finishCall, { isEssential: true, weigh: (_, { end }) => bytesOf(end) }),
+  finish: durable(finishCall, {
+    isEssential: true,
+    weigh: (_, { end }) => (end?.kind === 'result' ? bytesOf(end.result.body) : 0),
+  }),
   renew: relaxed(renewCalls, { isEssential: true }),
   release: relaxed(releaseCalls, { isEssential: true }),
   takeLapsed: durable(takeLapsedCalls, { isRepeatable: true, isEssential: true }),
@@ -50,14 +53,14 @@ export const callSteps = defineStore<CallSteps>('calls', {
   list: read(listCalls),
   standing: read(readStanding),
   canPay: read(canPay),
-  sweep: durable(sweepCalls, { isEssential: true }),
+  sweep: chore(sweepCalls, { isEssential: true }),
   recordSent: durable(markSent),
   retractSent: relaxed(markSent),
 })
 
-/** What a message about this end weighs, apart from its few short fields. */
-function bytesOf(end: CallFinish['end']): number {
-  return end?.kind === 'result' && end.result.body.kind === 'inline' ? end.result.body.bytes.byteLength : 0
+/** What a message with this body weighs, apart from its few short fields: a large body is stored aside and named by its hash. */
+function bytesOf(body: CallBody): number {
+  return body.kind === 'inline' ? body.bytes.byteLength : 0
 }
 
 interface RequestSteps extends Omit<RequestStore, 'timeOut'> {
@@ -66,7 +69,7 @@ interface RequestSteps extends Omit<RequestStore, 'timeOut'> {
 }
 
 export const requestSteps = defineStore<RequestSteps>('requests', {
-  enqueue: durable(enqueueCall, { isRepeatable: true, weigh: ({ bodyBytes }) => bodyBytes }),
+  enqueue: durable(enqueueCall, { isRepeatable: true, weigh: ({ body }) => bytesOf(body) }),
   find: read(findRequest, { isSnapshot: true }),
   take: durable(takeCall, { isRepeatable: true }),
   putBack: durable(putBackCall, { isEssential: true }),
