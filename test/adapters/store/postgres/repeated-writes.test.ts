@@ -4,11 +4,15 @@ import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { silentLog } from '../../../../lib/log.ts'
 import { type Connections, openConnections } from '../../../../src/adapters/store/postgres/database/connections.ts'
+import { statement } from '../../../../src/adapters/store/postgres/database/statement.ts'
 import { openShared } from '../../../../src/adapters/store/postgres/shared-stores.ts'
 import { createJobCancels } from '../../../../src/adapters/store/postgres/stores/postgres-job-store.ts'
+import { toAuditedParts } from '../../../../src/adapters/store/postgres/stores/store-parts.ts'
 import { callSteps, requestSteps } from '../../../../src/adapters/store/stores/calls/call-stores.ts'
+import { uploadStore } from '../../../../src/adapters/store/stores/upload-store.ts'
 import type { CallLimits } from '../../../../src/domain/models/calls/call-store.ts'
 import type { Store } from '../../../../src/domain/store.ts'
+import { newUpload } from '../../../contracts/assets/upload-store.ts'
 import { newCall } from '../../../contracts/calls/call-store.ts'
 import { at, START, Tenant } from '../../../contracts/store-under-test.ts'
 import { withTwoNodes } from './temporary-store.ts'
@@ -79,4 +83,42 @@ test('a cancel that runs again is still the one that ended the job; a later one 
     const { cancel } = createJobCancels({ durable: { ...durable, transaction } })
     assert.equal((await cancel(tenant.accountId, job.id, at(1))).outcome, 'canceled')
     assert.equal((await store.jobs.cancel(tenant.accountId, job.id, at(1))).outcome, 'already_terminal')
+  }))
+
+test('a cancel with a line of the audit log does not run again, because there would be two lines', () =>
+  withConnections(async ({ durable }, store) => {
+    const tenant = await Tenant.create(store)
+    const job = await tenant.submit()
+    // Whatever may be repeated is.
+    const transaction: typeof durable.transaction = async (body, options) => {
+      const result = await durable.transaction(body)
+      return options?.isRepeatable === true ? durable.transaction(body, options) : result
+    }
+    const entry = { actor: 'somebody', action: 'job.cancel', subject: job.id, at: START, details: {} }
+    const { cancel } = createJobCancels(toAuditedParts({ durable: { ...durable, transaction } }, entry))
+    assert.equal((await cancel(tenant.accountId, job.id, at(1))).outcome, 'canceled')
+    assert.equal((await store.audit.list({ limit: 10, before: null, subject: job.id })).length, 1)
+  }))
+
+const PID = statement<[number]>('test.pid', 'SELECT pg_backend_pid()')
+// Returns once the other one is gone.
+const END = statement('test.end', 'SELECT pg_terminate_backend($1::integer, 5000)')
+
+test('taking hold of an upload outlasts a connection that breaks', () =>
+  withConnections(async (connections, store) => {
+    const { relaxed, chore } = connections
+    const tenant = await Tenant.create(store)
+    const upload = newUpload(tenant)
+    await store.uploads.create(upload, { maxCount: 1, maxBytes: null })
+    let tries = 0
+    const transaction: typeof relaxed.transaction = (body, options) =>
+      relaxed.transaction(async (tx) => {
+        tries += 1
+        if (tries === 1) await chore.run(END, [(await tx.get(PID))?.[0]])
+        return body(tx)
+      }, options)
+    const { hold } = openShared(uploadStore, { ...connections, relaxed: { ...relaxed, transaction } })
+    const held = await hold(upload.id, { leaseId: 'mine', now: at(0), until: at(100), isAlone: false })
+    assert.deepEqual(held, upload)
+    assert.equal(tries, 2)
   }))

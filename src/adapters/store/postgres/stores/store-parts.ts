@@ -14,19 +14,23 @@ export interface StoreParts extends Pick<Connections, 'durable' | 'relaxed' | 'r
 
 /**
  * The same parts, whose durable transactions also write the line, before their commit. A store that may be audited writes only in
- * such transactions, and returns from them what the line calls the outcome.
+ * such transactions, and returns from them what the line calls the outcome. None of them runs again after a commit whose answer was
+ * lost: there would be two lines.
  */
-export function toAuditedParts(parts: StoreParts, entry: AuditEntry): StoreParts {
+export function toAuditedParts<Parts extends Pick<StoreParts, 'durable'>>(parts: Parts, entry: AuditEntry): Parts {
   const { durable } = parts
   const audited: Connected = {
     ...durable,
     transaction: (body, options) =>
-      durable.transaction(async (tx) => {
-        const result = await body(tx)
-        const { statement, values } = addAuditLine(entry, result)
-        await tx.run(statement, values)
-        return result
-      }, options),
+      durable.transaction(
+        async (tx) => {
+          const result = await body(tx)
+          const { statement, values } = addAuditLine(entry, result)
+          await tx.run(statement, values)
+          return result
+        },
+        { ...options, isRepeatable: false },
+      ),
   }
   return { ...parts, durable: audited }
 }
