@@ -199,6 +199,19 @@ export function testJobStoreLeases(opener: StoreOpener): void {
       assert.deepEqual(await tenant.use(), { running: 0, queued: 0 })
     })
 
+    test('a worker that comes too late with the same end as the one that its job was given has lost the job', async () => {
+      const tenant = await Tenant.create(store())
+      const [lost, canceled] = [await tenant.run(), await tenant.run()]
+      await store().jobs.cancel(tenant.accountId, canceled.job.id, START)
+      await store().jobs.reap({ ...REAP, maxAttempts: 1 })
+      assert.equal((await tenant.find(lost.job.id))?.status, 'failed')
+      assert.equal((await tenant.find(canceled.job.id))?.status, 'canceled')
+      const failing = { status: 'failed', from: ['running'], at: at(5), error: LOST } as const
+      assert.deepEqual(await store().jobs.commit(lost.lease, { finish: failing }), { outcome: 'lost' })
+      const canceling = { status: 'canceled', from: ['canceling'], at: at(5), error: null } as const
+      assert.deepEqual(await store().jobs.commit(canceled.lease, { finish: canceling }), { outcome: 'lost' })
+    })
+
     test('a released job waits again at its former position with its attempt given back; a canceling one ends', async () => {
       const tenant = await Tenant.create(store())
       const [kept, canceled] = [await tenant.run(), await tenant.run()]

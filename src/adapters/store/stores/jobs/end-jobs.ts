@@ -85,7 +85,7 @@ const MOVE = query('jobs.end', terms, (words) =>
          expires_at, lease_id, engine_id, output_count, outputs_reused, outputs_replaced, metadata, progress, error, run,
          recipe, attempts, code, title, reused_from, output_types)
        SELECT id, seq, account_id, pool, ended_as, priority, attempt, version + 1, created_at, started_at, ended_at,
-         expires_at, lease_id, engine_id, final_count, final_reused, outputs_replaced, metadata, final_progress, failure, shown,
+         expires_at, CASE WHEN keeps_lease = 1 THEN lease_id END, engine_id, final_count, final_reused, outputs_replaced, metadata, final_progress, failure, shown,
          recipe, attempts, code, title, source, CASE WHEN final_count > 0 THEN (
            SELECT ${OUTPUT_TYPES} FROM output WHERE output.job_id = gone.id AND output.expires_at = gone.expires_at
              AND output.position IS NOT NULL) ELSE 0 END
