@@ -115,14 +115,14 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     toHook: parts.toHook,
     mayHaveWaiting: () => parts.glance()?.hasWaitingCalls !== false,
   })
-  const recovery = createRecoverCalls({ ...shared, store: store.calls, requests: store.requests, journal, clock })
-  const takeUp = async () => {
-    if (parts.glance()?.hasLapsedCalls !== false) await recovery.look()
-  }
+  const recovery = createRecoverCalls({
+    ...{ ...shared, store: store.calls, requests: store.requests, journal, clock },
+    mayHaveLapsed: () => parts.glance()?.hasLapsedCalls !== false,
+  })
   const chores: Chore[] = [
     { name: 'sweep-model-calls', runs: 'once', everyMs: 10 * MINUTE_MS, run: () => store.calls.sweep(clock.now()) },
     { name: 'renew-model-calls', runs: 'each', everyMs: RENEW_EVERY_MS, run: leases.renew },
-    { name: 'take-up-model-calls', runs: 'each', everyMs: LOOK_FOR_LAPSED_MS, run: takeUp },
+    { name: 'take-up-model-calls', runs: 'each', everyMs: LOOK_FOR_LAPSED_MS, run: recovery.look },
   ]
   /** The write that renews tells which calls are to stop. */
   const renewNow = () => void leases.renew().catch((error) => log.debug({ err: error }, 'renewing failed'))

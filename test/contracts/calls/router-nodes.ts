@@ -17,9 +17,12 @@ import {
   createWithNodes,
   DOLLAR,
   LAPSE_MS,
+  MODELS,
   type NodesUnderTest,
   resultOf,
 } from './router-nodes-rig.ts'
+
+const DAY_MS = 24 * 60 * 60 * 1000
 
 export function testRouterNodes(under: NodesUnderTest): void {
   const withNodes = createWithNodes(under)
@@ -79,6 +82,53 @@ export function testRouterNodes(under: NodesUnderTest): void {
       await assert.rejects(b.run('fake/direct', {}, 'k'), { refusal: 'key_unusable' })
       assert.equal(provider.submits.length, 1)
       assert.equal(await available(store), DOLLAR)
+    }))
+
+  test('a generation whose model has left the catalogue is kept for a day, and then given up', () =>
+    withNodes({}, async ({ a, b, provider, clock, store }) => {
+      provider.answer(accepted({ task: 7 }))
+      const waiting = a.run('fake/polled', {}, 'k')
+      await waitUntil(() => provider.polls.length > 0)
+      const refused = assert.rejects(waiting, { refusal: 'unavailable' })
+      await a.actions.close(0)
+      await refused
+      b.offer([])
+      await b.look()
+      clock.advance(DAY_MS - 1)
+      await b.renew()
+      await b.look()
+      b.offer([])
+      assert.equal(await available(store), DOLLAR - COST)
+      clock.advance(1)
+      await b.look()
+      assert.equal(await available(store), DOLLAR)
+      b.offer(MODELS)
+      assert.equal(b.actions.live.size, 0)
+    }))
+
+  test('a call whose node was lost and whose model has left the catalogue may be at its provider: its key is not free', () =>
+    withNodes({ deduplicates: true }, async ({ a, b, provider, clock, store }) => {
+      const held = gate(done({ made: 'unseen' }))
+      provider.answer(held.answer)
+      const waiting = a.run('fake/direct', {}, 'k')
+      await waitUntil(() => provider.submits.length === 1)
+      clock.advance(LAPSE_MS)
+      b.offer([])
+      await b.look()
+      b.offer(MODELS)
+      provider.answer(done({ made: 'once' }))
+      await b.run('fake/direct', {}, 'k')
+      // The same key of the same call: its provider makes no second generation of it.
+      assert.deepEqual(
+        provider.submits.map(({ submitKey, isRepeat }) => [submitKey === provider.submits[0]?.submitKey, isRepeat]),
+        [
+          [true, false],
+          [true, true],
+        ],
+      )
+      held.open()
+      await waiting
+      assert.equal(await available(store), DOLLAR - COST)
     }))
 
   test('a call that was not sent when its node was lost is sent by whoever has its key, once', async () => {

@@ -25,6 +25,8 @@ interface RecoverDeps {
   readonly leases: CallLeases
   readonly drive: DriveCall
   readonly journal: Pick<SentJournal, 'mayHaveLeft' | 'dropEarlier'>
+  /** False: the leases of no call have lapsed, as a look at the whole store a moment ago said. */
+  readonly mayHaveLapsed: () => boolean
   readonly clock: Clock
   readonly log: Log
 }
@@ -47,7 +49,7 @@ type Recovery = 'collected' | 'unsent' | 'interrupted' | 'left'
 interface RecoverCalls {
   /** Takes up every call there is. To be called before this process admits any, and only where no other process can be alive. */
   recoverAll(): Promise<Readonly<Record<Recovery, number>>>
-  /** Takes up some of the calls whose leases have lapsed. */
+  /** Takes up some of the calls whose leases have lapsed, and gives up those that have waited too long for their models. */
   look(): Promise<void>
   /** To be called with every new catalogue: a call that waits for its model may have it again. */
   collectLeft(): void
@@ -57,18 +59,18 @@ export function createRecoverCalls(deps: RecoverDeps): RecoverCalls {
   const { store, leases, log } = deps
   const left: UnfinishedCall[] = []
 
+  const isTooOld = ({ startedAt }: UnfinishedCall) => deps.clock.now().getTime() - startedAt.getTime() >= KEEP_LEFT_MS
+
   async function recoverOne(call: UnfinishedCall): Promise<Recovery> {
     if (call.progress === null) return recoverWithoutHandle(deps, call)
     if (tryCollect(deps, call)) return 'collected'
     // Its generation is there and paid for: a file that was moved by mistake must not lose it.
-    const isFresh = deps.clock.now().getTime() - call.startedAt.getTime() < KEEP_LEFT_MS
-    if (!isFresh) {
+    if (isTooOld(call)) {
       await interrupt(deps, call, CUT_OFF)
       return 'interrupted'
     }
     log.warn({ callId: call.ref.id, model: call.modelId }, 'a call waits for its model, which is not in the catalogue')
-    leases.keep(call.ref)
-    left.push(call)
+    wait(call)
     return 'left'
   }
 
@@ -95,6 +97,25 @@ export function createRecoverCalls(deps: RecoverDeps): RecoverCalls {
     return counts
   }
 
+  function wait(call: UnfinishedCall): void {
+    leases.keep(call.ref)
+    left.push(call)
+  }
+
+  /** A call that could not be given up waits on, until the next look. */
+  async function giveUpLeft(): Promise<void> {
+    for (const call of left.filter(isTooOld)) {
+      left.splice(left.indexOf(call), 1)
+      if (!leases.take(call.ref)) continue
+      try {
+        await interrupt(deps, call, CUT_OFF)
+      } catch (error) {
+        wait(call)
+        throw error
+      }
+    }
+  }
+
   return {
     async recoverAll() {
       const counts = await recoverLapsed(AT_ANY_TIME, { isWhole: true })
@@ -105,7 +126,8 @@ export function createRecoverCalls(deps: RecoverDeps): RecoverCalls {
       // Where the store was out of reach for this node it may have been so for others, who could not renew.
       if (deps.live.isClosing || leases.isTroubled()) return
       try {
-        await recoverLapsed(deps.clock.now(), { isWhole: false })
+        await giveUpLeft()
+        if (deps.mayHaveLapsed()) await recoverLapsed(deps.clock.now(), { isWhole: false })
       } catch (error) {
         leases.noteTrouble()
         throw error
@@ -113,9 +135,7 @@ export function createRecoverCalls(deps: RecoverDeps): RecoverCalls {
     },
     collectLeft() {
       for (const call of left.splice(0)) {
-        if (!leases.take(call.ref) || tryCollect(deps, call)) continue
-        leases.keep(call.ref)
-        left.push(call)
+        if (leases.take(call.ref) && !tryCollect(deps, call)) wait(call)
       }
     },
   }
@@ -137,8 +157,10 @@ function findRunner({ catalog, providerOf }: RecoverDeps, { modelId }: Unfinishe
 async function recoverWithoutHandle(deps: RecoverDeps, call: UnfinishedCall): Promise<'unsent' | 'interrupted'> {
   const { model, provider } = findRunner(deps, call)
   const isHarmless = model !== null && provider?.deduplicates(model, null) === true
-  const isUnsent = !isHarmless && !deps.journal.mayHaveLeft(call)
-  if (call.isQueued && (isHarmless || isUnsent)) await queueAgain(deps, call, isUnsent)
+  // A provider that makes no second generation is sent to without an entry, and a missing model may have been of such a one.
+  const isUnrecorded = !deps.journal.mayHaveLeft(call)
+  const isUnsent = isUnrecorded && !isHarmless && provider !== null
+  if (call.isQueued && (isHarmless || isUnrecorded)) await queueAgain(deps, call, isUnsent)
   else if (isUnsent) await giveUpUnsent(deps, call)
   else await interrupt(deps, call, CUT_OFF)
   return isUnsent ? 'unsent' : 'interrupted'
