@@ -68,7 +68,7 @@ const LOOK = EditorView.theme({
  * CodeMirror in a shadow root: there it makes its styles as constructed style sheets, which the page's policy lets be; in the document
  * it would write style elements, which it does not.
  */
-export function JsonEditor({ label, text, onText }: JsonEditorProps) {
+function JsonEditor({ label, text, onText }: JsonEditorProps) {
   const host = useRef<HTMLDivElement>(null)
   const listener = useRef(onText)
   listener.current = onText

@@ -127,7 +127,7 @@ function Item({ item: { index, job_id: jobId, status, error } }: { readonly item
 const AGAIN_MS = 1000
 
 /** One batch, asked for again when something of its jobs changed, at most once a second. */
-export function useBatch(id: string): Resource<Batch> {
+function useBatch(id: string): Resource<Batch> {
   const batch = useResource(`batch ${id}`, (signal) => getBatch(id, signal))
   useEffect(() => {
     let due: ReturnType<typeof setTimeout> | undefined

@@ -159,7 +159,7 @@ interface OutputDialogProps {
 }
 
 /** One output, large; arrows lead to its neighbours. */
-export function OutputDialog({ output, onMove, onClose }: OutputDialogProps) {
+function OutputDialog({ output, onMove, onClose }: OutputDialogProps) {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key] as 1 | -1 | undefined

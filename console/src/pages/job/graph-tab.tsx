@@ -145,7 +145,7 @@ interface NodePanelProps {
 }
 
 /** One node: what went in, what came out, how long it took. */
-export function NodePanel({ node, detail, span, onClose }: NodePanelProps) {
+function NodePanel({ node, detail, span, onClose }: NodePanelProps) {
   const outputs = detail.outputs_list.filter(({ node_id }) => node_id === node.id)
   const isFailed = detail.status === 'failed' && detail.error?.node_id === node.id
   return (
@@ -295,6 +295,6 @@ const LOOKS: Readonly<Record<NodeState, StateLook>> = {
   skipped: ['stop', 'not run', 'canceled'],
 }
 
-export function NodeStateWord({ state }: { readonly state: NodeState }) {
+function NodeStateWord({ state }: { readonly state: NodeState }) {
   return <StatePill look={LOOKS[state]} />
 }

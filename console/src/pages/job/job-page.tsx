@@ -141,7 +141,7 @@ function GoneJob() {
 }
 
 /** Everything else that is known: metadata, inputs, attempts with their reasons, price, and the same as raw JSON. */
-export function DetailsTab({ detail }: { readonly detail: JobDetail }) {
+function DetailsTab({ detail }: { readonly detail: JobDetail }) {
   const pairs = Object.entries(detail.metadata)
   return (
     <div class="details">

@@ -16,7 +16,7 @@ interface OutputGroup {
   readonly outputs: readonly Output[]
 }
 
-export function groupOutputs(outputs: readonly Output[]): readonly OutputGroup[] {
+function groupOutputs(outputs: readonly Output[]): readonly OutputGroup[] {
   const groups = new Map<string, Output[]>()
   const ordered = outputs.toSorted((a, b) => Number(b.is_saved) - Number(a.is_saved))
   for (const output of ordered) groups.set(output.node_id, [...(groups.get(output.node_id) ?? []), output])

@@ -171,7 +171,7 @@ function hasOutputs(id: string): boolean {
 }
 
 /** What these jobs made, as one file. */
-export function downloadJobs(ids: readonly string[]): void {
+function downloadJobs(ids: readonly string[]): void {
   const made = ids.filter(hasOutputs)
   if (made.length === 0) return showToast('There is nothing to download: no outputs.')
   if (made.length > MAX_ZIPPED) return showToast(`One archive takes at most ${MAX_ZIPPED} jobs.`)
@@ -187,7 +187,7 @@ interface SelectionBarProps {
   readonly onRerun: (id: string) => Promise<string | null>
 }
 
-export function SelectionBar({ chosen, onClear, onRerun }: SelectionBarProps) {
+function SelectionBar({ chosen, onClear, onRerun }: SelectionBarProps) {
   if (chosen.length === 0) return null
   const cancelable = chosen.filter((id) => isCancelable(jobOf(id)?.status ?? 'expired'))
   const withOutputs = chosen.filter(hasOutputs)

@@ -133,7 +133,7 @@ function Playground({ id, found, mayRun }: PlaygroundProps) {
   )
 }
 
-export function modelLines(id: string, inputText: string): ClientLines {
+function modelLines(id: string, inputText: string): ClientLines {
   return {
     curl: curlLines(`/v2/models/${id}`, inputText),
     SDK: [
@@ -148,7 +148,7 @@ export function modelLines(id: string, inputText: string): ClientLines {
 const PAUSE_MS = 400
 
 /** null: the input is not whole yet. */
-export function useEstimate(id: string, inputText: string | null): string {
+function useEstimate(id: string, inputText: string | null): string {
   const [shown, setShown] = useState('')
   useEffect(() => {
     if (inputText === null) return setShown('')

@@ -194,7 +194,7 @@ function Subject({ type, id }: { readonly type: string; readonly id: string }) {
 }
 
 /** Messages to a webhook, newest first; one that is opened shows each attempt and can be sent again. */
-export function Deliveries({ webhookId }: { readonly webhookId: string }) {
+function Deliveries({ webhookId }: { readonly webhookId: string }) {
   const wanted = query.value.get('status') ?? ''
   const state = wanted in STATES ? wanted : ''
   const before = query.value.get('before')

@@ -27,7 +27,7 @@ const POLL_MS = 10_000
 
 const book = signal(EMPTY_BOOK)
 export const counts = signal<Counts | null>(null)
-export const streamState = signal<StreamState>('connecting')
+const streamState = signal<StreamState>('connecting')
 /** By choice of the person: nothing on the screen changes by itself. */
 export const isPaused = signal(false)
 export const newBuild = signal<string | null>(null)

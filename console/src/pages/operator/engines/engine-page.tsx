@@ -105,7 +105,7 @@ function useEngineLog(id: string) {
 }
 
 /** What an engine prints, as far as the process hears it that serves this page; else where it can be read. */
-export function EngineLogView({ id }: { readonly id: string }) {
+function EngineLogView({ id }: { readonly id: string }) {
   const { log, lines, error } = useEngineLog(id)
   if (log.value === null)
     return error.value === null ? (
