@@ -5,15 +5,13 @@
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { describe, test } from 'node:test'
+import { test } from 'node:test'
 import { noFaults } from '../../support/engines/fake-comfyui/faults.ts'
 import { sumOf, switchesOf, toDocLine, toDocReasons } from '../../support/engines/fleet-faults/row.ts'
-import { runRow } from '../../support/engines/fleet-faults/run-row.ts'
+import { testRows } from '../../support/engines/fleet-faults/run-row.ts'
 import { FAULT_TABLE } from '../../support/engines/fleet-faults/table.ts'
 
-describe('the fault matrix through the service', { concurrency: 5 }, () => {
-  for (const row of FAULT_TABLE) test(row.name, () => runRow(row))
-})
+testRows('the fault matrix through the service', FAULT_TABLE)
 
 test('every switch of the fake server stands in the table', () => {
   const turned = new Set(FAULT_TABLE.flatMap(switchesOf))

@@ -2,9 +2,8 @@
  * The fault matrix of the fleet once more, with the engines at a worker that joined the service over HTTP. What a fault does to a run is the
  * engine's part and the same there (faults.test.ts): one row stands for all that end alike, by the same way.
  */
-import { describe, test } from 'node:test'
 import { endOf, type FaultRow, PHASES } from '../../support/engines/fleet-faults/row.ts'
-import { runRow } from '../../support/engines/fleet-faults/run-row.ts'
+import { testRows } from '../../support/engines/fleet-faults/run-row.ts'
 import { FAULT_TABLE } from '../../support/engines/fleet-faults/table.ts'
 
 /** What reaches the service of a row: how it ends at each point, and what was asked of the engine meanwhile. */
@@ -16,6 +15,4 @@ function kindOf(row: FaultRow): string {
 
 const ROWS = [...new Map(FAULT_TABLE.map((row) => [kindOf(row), row])).values()]
 
-describe('the fault matrix over a joined worker', { concurrency: 5 }, () => {
-  for (const row of ROWS) test(row.name, () => runRow(row, { isJoined: true }))
-})
+testRows('the fault matrix over a joined worker', ROWS, { isJoined: true })

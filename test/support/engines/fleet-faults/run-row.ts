@@ -1,8 +1,10 @@
 /**
- * Runs one row of the fault matrix through the whole service: its three points in parallel, each with two servers of its own that
- * share weights which no other server has. The first has the fault; the second joins once the fault has occurred.
+ * Runs rows of the fault matrix through the whole service: the three points of each in parallel, each with two servers of its own that
+ * share weights which no other server has. The first has the fault; the second joins once the fault has occurred. Some rows share a
+ * service: its start takes longer than they do, and jobs that need different weights do not meet.
  */
 import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
 import type { ComfyBounds } from '../../../../src/adapters/engines/comfyui/comfy-bounds.ts'
 import { readPromptId } from '../../../../src/adapters/engines/comfyui/run/comfy-prompt.ts'
 import { type FleetApp, type FleetAppOptions, pictureGraph, startFleetApp } from '../../app/fleet-app.ts'
@@ -18,20 +20,58 @@ import { endOf, type FaultRow, PHASES } from './row.ts'
 
 const CANCEL_GRACE_MS = 1_000
 
-export async function runRow(row: FaultRow, options: Pick<FleetAppOptions, 'isJoined'> = {}): Promise<void> {
-  await using app = await startFleetApp({
-    ...options,
-    ...(row.within.cancelGraceMs !== undefined && { cancelGraceMs: CANCEL_GRACE_MS }),
-    servers: PHASES.flatMap((phase) => {
-      const checkpoints = [weightsOf(phase)]
-      const faults = row.since === 'birth' ? { faults: row.faults ?? {} } : {}
-      return [{ checkpoints, ...faults, bounds: boundsOf(row) }, { checkpoints }]
-    }),
+const ROWS_PER_SERVICE = 8
+const SERVICES_AT_ONCE = 2
+
+/** Each row as a test. */
+export function testRows(
+  title: string,
+  rows: readonly FaultRow[],
+  options: Pick<FleetAppOptions, 'isJoined'> = {},
+): void {
+  // How long a cancel may take is a bound of the whole service.
+  const { short = [], long = [] } = Object.groupBy(rows, ({ within }) =>
+    within.cancelGraceMs === undefined ? 'long' : 'short',
+  )
+  describe(title, { concurrency: SERVICES_AT_ONCE }, () => {
+    for (const group of chunks(long)) testTogether(group, options)
+    for (const group of chunks(short)) testTogether(group, { ...options, cancelGraceMs: CANCEL_GRACE_MS })
   })
-  const cells = PHASES.map((phase, index) => new Cell(app, row, { phase, at: 2 * index }))
+}
+
+function chunks(rows: readonly FaultRow[]): readonly (readonly FaultRow[])[] {
+  const count = Math.ceil(rows.length / ROWS_PER_SERVICE)
+  const size = Math.ceil(rows.length / count)
+  return Array.from({ length: count }, (_, index) => rows.slice(index * size, (index + 1) * size))
+}
+
+function testTogether(rows: readonly FaultRow[], options: Omit<FleetAppOptions, 'servers'>): void {
+  describe(`from ${rows[0].name}`, { concurrency: true }, () => {
+    let app: FleetApp
+    before(async () => {
+      app = await startFleetApp({ ...options, servers: rows.flatMap(serversOf) })
+    })
+    after(() => app[Symbol.asyncDispose]())
+    for (const [index, row] of rows.entries()) test(row.name, () => runRow(app, row, index))
+  })
+}
+
+function serversOf(row: FaultRow, index: number): FleetAppOptions['servers'] {
+  return PHASES.flatMap((phase) => {
+    const checkpoints = [weightsOf(phase, index)]
+    const faults = row.since === 'birth' ? { faults: structuredClone(row.faults ?? {}) } : {}
+    return [{ checkpoints, ...faults, bounds: boundsOf(row) }, { checkpoints }]
+  })
+}
+
+async function runRow(app: FleetApp, row: FaultRow, index: number): Promise<void> {
+  const first = 2 * PHASES.length * index
+  const cells = PHASES.map(
+    (phase, place) => new Cell(app, row, { phase, at: first + 2 * place, weights: weightsOf(phase, index) }),
+  )
   const results = await Promise.allSettled(cells.map((cell) => cell.run()))
-  for (const [index, result] of results.entries()) {
-    if (result.status === 'rejected') throw new Error(`${row.name}, ${PHASES[index]}`, { cause: result.reason })
+  for (const [place, result] of results.entries()) {
+    if (result.status === 'rejected') throw new Error(`${row.name}, ${PHASES[place]}`, { cause: result.reason })
   }
 }
 
@@ -43,14 +83,16 @@ function boundsOf({ within, bounds }: FaultRow): Partial<ComfyBounds> {
   return { ...shortBounds(...Object.keys(within).filter(isShortBound)), ...bounds }
 }
 
-function weightsOf(phase: Phase): string {
-  return `${phase}.safetensors`
+function weightsOf(phase: Phase, row: number): string {
+  return `${row}-${phase}.safetensors`
 }
 
 interface TestPoint {
   readonly phase: Phase
   /** The first of its servers. */
   readonly at: number
+  /** That only its servers have. */
+  readonly weights: string
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: a job as the API shows it
@@ -64,8 +106,10 @@ class Cell {
   readonly #sound: FakeComfy
   readonly #faultyId: string
   readonly #soundId: string
+  readonly #weights: string
 
-  constructor(app: FleetApp, row: FaultRow, { phase, at }: TestPoint) {
+  constructor(app: FleetApp, row: FaultRow, { phase, at, weights }: TestPoint) {
+    this.#weights = weights
     this.#app = app
     this.#row = row
     this.#phase = phase
@@ -126,8 +170,7 @@ class Cell {
   }
 
   async #toGraph(): Promise<Record<string, object>> {
-    const weights = weightsOf(this.#phase)
-    const picture = pictureGraph(this.#color(), weights)
+    const picture = pictureGraph(this.#color(), this.#weights)
     const { '3': loader } = picture as { '3': object }
     if (this.#row.graph === 'text') return { '3': loader, '4': node('PreviewAny', { source: ['3', 0] }) }
     if (this.#row.graph === 'raising' && this.#canStrike) {
@@ -178,7 +221,7 @@ class Cell {
   }
 
   #expectedBytes(): Buffer {
-    if (this.#row.graph === 'text') return Buffer.from(weightsOf(this.#phase))
+    if (this.#row.graph === 'text') return Buffer.from(this.#weights)
     if (this.#row.graph !== 'loaded') return toPng({ width: 8, height: 8, color: this.#color() })
     // What the server made of the file: the same on both.
     const { files } = this.#sound.executions.length > 0 ? this.#sound : this.#faulty
