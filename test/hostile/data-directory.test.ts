@@ -4,10 +4,10 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
+import { diskFileOps } from '../../src/adapters/blobs/fs/file-ops.ts'
 import { verifyDatabase } from '../../src/adapters/store/sqlite/database/verify-database.ts'
 import { startTestApp, type TestApp, type TestAppOptions } from '../support/app/start-app.ts'
 import { runAtelier } from '../support/cli/atelier.ts'
-import { CheckedClient } from '../support/clients/checked-client.ts'
 import { createFakeEngine } from '../support/engines/fake-engine.ts'
 
 /** Without the built-in engine, whose threads take most of a start, and which few of these tests need. */
@@ -229,36 +229,72 @@ test('verify finds what is damaged and what is missing, beside a running service
   assert.equal((await verify()).code, 0)
 })
 
-test('small outputs that an earlier build kept in its database become files, with a start and with a command', async () => {
-  const app = await startStoreApp()
-  try {
-    const kept = await uploadText(app, 'kept')
-    await app.app[Symbol.asyncDispose]()
-    const hash = kept.hash.replace('blake3:', '')
-    const path = join(app.dataDir, 'blobs', hash.slice(0, 2), hash.slice(2, 4), hash)
-    const database = new DatabaseSync(join(app.dataDir, 'atelier.db'))
-    const insert = database.prepare('INSERT INTO small_bytes (hash, bytes) VALUES (?, ?)')
-    const rows = () => database.prepare('SELECT count(*) AS n FROM small_bytes').get()?.['n']
-    const moveIntoDatabase = async () => {
-      insert.run(hash, await readFile(path))
-      for (let index = 0; index < 100; index++)
-        insert.run(index.toString(16).padStart(64, '0'), new Uint8Array([index]))
-      await rm(path)
-    }
-    await moveIntoDatabase()
-    const verified = await runAtelier(['verify', '--data-dir', app.dataDir])
-    assert.deepEqual(verified, { code: 0, stdout: '1 files, 0.0 MiB read: all is well\n', stderr: '' })
-    assert.deepEqual([rows(), String(await readFile(path))], [0, 'kept'])
-    await moveIntoDatabase()
-    await using again = await startStoreApp({ dataDir: app.dataDir })
-    assert.deepEqual([rows(), String(await readFile(path))], [0, 'kept'])
-    const { status } = await new CheckedClient(again.url).call(`/api/v2/assets/${kept.id}/content`)
-    assert.equal(status, 200)
-    database.close()
-  } finally {
-    await rm(app.dataDir, { recursive: true, force: true })
+/** Puts the bytes where earlier builds kept small ones, with a hundred damaged ones beside them. */
+async function moveIntoDatabase(dataDir: string, hash: string): Promise<{ count(): number } & Disposable> {
+  const database = new DatabaseSync(join(dataDir, 'atelier.db'))
+  const insert = database.prepare('INSERT INTO small_bytes (hash, bytes) VALUES (?, ?)')
+  insert.run(hash.replace('blake3:', ''), await readFile(pathOf(dataDir, hash)))
+  for (let index = 0; index < 100; index++) {
+    insert.run(index.toString(16).padStart(64, '0'), new Uint8Array([index]))
   }
-})
+  await rm(pathOf(dataDir, hash))
+  return {
+    count: () => Number(database.prepare('SELECT count(*) AS n FROM small_bytes').get()?.['n']),
+    [Symbol.dispose]: () => database.close(),
+  }
+}
+
+test('small outputs that an earlier build kept in its database become files with a start', () =>
+  withStoppedApp(async (dataDir, { id, hash }) => {
+    using rows = await moveIntoDatabase(dataDir, hash)
+    await using app = await startStoreApp({ dataDir })
+    assert.deepEqual([rows.count(), await readFile(pathOf(dataDir, hash), 'utf8')], [0, 'worth keeping'])
+    assert.deepEqual(await download(`${app.url}/api/v2/assets/${id}/content`), Buffer.from('worth keeping'))
+  }))
+
+test('verify reads small outputs in the database, and changes neither these nor what a service is writing', () =>
+  withStoppedApp(async (dataDir, { hash }) => {
+    using rows = await moveIntoDatabase(dataDir, hash)
+    const writing = join(dataDir, 'blobs', 'tmp', 'upload')
+    await writeFile(writing, 'half of it')
+    const verified = await runAtelier(['verify', '--data-dir', dataDir])
+    assert.deepEqual(verified, { code: 0, stdout: '1 files, 0.0 MiB read: all is well\n', stderr: '' })
+    assert.deepEqual([rows.count(), await readFile(writing, 'utf8')], [101, 'half of it'])
+  }))
+
+test('small outputs that find no room as files are served from the database until the next start', () =>
+  withStoppedApp(async (dataDir, { id, hash }) => {
+    using rows = await moveIntoDatabase(dataDir, hash)
+    const create = () => Promise.reject(Object.assign(new Error('ENOSPC: no space left'), { code: 'ENOSPC' }))
+    const overrides = { engine: createFakeEngine(), files: { ...diskFileOps, create } }
+    const full = await startTestApp({ dataDir, overrides })
+    const url = `${full.url}/api/v2/assets/${id}/content`
+    assert.deepEqual(await download(url), Buffer.from('worth keeping'))
+    assert.deepEqual(await download(url, { range: 'bytes=6-9' }), Buffer.from('keep'))
+    await full.app[Symbol.asyncDispose]()
+    assert.equal(rows.count(), 101)
+    await using app = await startStoreApp({ dataDir })
+    assert.equal(rows.count(), 0)
+    assert.deepEqual(await download(`${app.url}/api/v2/assets/${id}/content`), Buffer.from('worth keeping'))
+  }))
+
+test('small outputs stay where they are when the folder of the bytes belongs to another database', () =>
+  withStoppedApp(async (dataDir, { hash }) => {
+    using rows = await moveIntoDatabase(dataDir, hash)
+    await writeFile(join(dataDir, 'blobs', 'id'), 'somebody else')
+    await assert.rejects(startStoreApp({ dataDir }), /belong to another database/)
+    assert.equal(rows.count(), 101)
+  }))
+
+test('small outputs whose index is damaged become files, and the start does not wait for ever', () =>
+  withStoppedApp(async (dataDir, { hash }) => {
+    {
+      using _ = await moveIntoDatabase(dataDir, hash)
+    }
+    await damagePages(dataDir, 'index', 'small_bytes')
+    await using app = await startStoreApp({ dataDir })
+    assert.ok(app.url)
+  }))
 
 test('verify goes on with the files when the whole database makes no sense', async () => {
   const app = await startStoreApp()

@@ -20,7 +20,6 @@ import {
   type ServiceNodeParts,
   toServiceClock,
 } from '../process/service-node.ts'
-import { bindBlobs } from '../storage/bind-blobs.ts'
 import { type BlobOverrides, type OpenedBlobs, openBlobs } from '../storage/open-blobs.ts'
 import { openStore, type StoreOverrides } from '../storage/open-store.ts'
 
@@ -106,7 +105,6 @@ export async function openBase(config: Config, secrets: Secrets, options: BaseOp
       log,
     }),
   )
-  await bindBlobs(store, opened.place)
   const { isSane: isClockSane } = serviceClock
   return { clock, isClockSane, store, serviceFile, takesWorkers, node, figures, opened, onTransferred, tracer, log }
 }

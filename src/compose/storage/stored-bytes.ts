@@ -8,7 +8,6 @@ import { mkdir, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { systemClock } from '../../../lib/clock.ts'
 import { type Blake3, openBlake3 } from '../../../lib/files/blake3.ts'
-import { inOneChunk } from '../../../lib/files/in-one-chunk.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { diskFileOps, hasCode } from '../../adapters/blobs/fs/file-ops.ts'
 import { DAMAGED_FOLDER, openFsBlobs } from '../../adapters/blobs/fs/fs-blobs.ts'
@@ -16,7 +15,7 @@ import { openShards } from '../../adapters/blobs/fs/shards.ts'
 import { openLocalFiles } from '../../adapters/blobs/s3/local-files.ts'
 import { createS3Blobs } from '../../adapters/blobs/s3/s3-blobs.ts'
 import { isNotFound } from '../../adapters/blobs/s3/s3-error.ts'
-import { moveSmallBytes } from '../../adapters/store/sqlite/transfer/small-bytes.ts'
+import { openSmallBytes } from '../../adapters/store/sqlite/transfer/small-bytes.ts'
 import type { BlobsConfig, S3BlobsConfig } from '../../config/blocks/blobs-config.ts'
 import type { PostgresConfig, StoreConfig } from '../../config/blocks/store-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
@@ -64,29 +63,37 @@ interface FolderBytesOptions {
   readonly blake3: Blake3
 }
 
-/** What earlier builds kept of small outputs in their database becomes files. Bytes that are not what their hash says are dropped. */
-export function keepSmallBytes(dataDirectory: string, blobs: Pick<BlobStore, 'receive'>): Promise<void> {
-  return moveSmallBytes(dataDirectory, async (hash, bytes) => {
-    const pending = await blobs.receive(inOneChunk(bytes), { maxBytes: bytes.length })
-    await (pending.hash === hash ? pending.keep() : pending.discard())
-  })
-}
-
 export async function openFolderBytes(directory: string, { data, blake3 }: FolderBytesOptions): Promise<StoredBytes> {
   let opened: ReturnType<typeof openFsBlobs> | null = null
   const openForWriting = () => {
     opened ??= openFsBlobs({ directory, blake3, log: silentLog })
     return opened
   }
-  if (data !== null)
-    await keepSmallBytes(data, { receive: async (...given) => (await openForWriting()).receive(...given) })
+  const small = data === null ? null : openSmallBytes(data, blake3)
   const shards = openShards(directory, diskFileOps)
+  const sizeOf = (hash: string) => diskFileOps.sizeOf(shards.pathOf(hash))
+  const measureFile = (hash: string) => hashFile(shards.pathOf(hash), blake3)
+  const measureSmall = (hash: string) => {
+    const bytes = small?.read(hash) ?? null
+    return bytes === null ? null : { hash, bytes: bytes.length }
+  }
   return {
     place: toFolderPlace(directory),
-    list: () => shards.list(),
-    sizeOf: (hash) => diskFileOps.sizeOf(shards.pathOf(hash)),
-    measure: (hash) => hashFile(shards.pathOf(hash), blake3),
-    read: (hash) => createReadStream(shards.pathOf(hash), { highWaterMark: 1_048_576 }),
+    async *list() {
+      yield* shards.list()
+      for (const hashes of small?.list() ?? []) {
+        const sizes = await Promise.all(hashes.map(sizeOf))
+        yield hashes.filter((_, index) => sizes[index] === null)
+      }
+    },
+    sizeOf: async (hash) => (await sizeOf(hash)) ?? measureSmall(hash)?.bytes ?? null,
+    // A service that starts meanwhile makes the file before it removes the row.
+    measure: async (hash) => (await measureFile(hash)) ?? measureSmall(hash) ?? (await measureFile(hash)),
+    async *read(hash) {
+      const bytes = (await sizeOf(hash)) === null ? (small?.read(hash) ?? null) : null
+      if (bytes === null) yield* createReadStream(shards.pathOf(hash), { highWaterMark: 1_048_576 })
+      else yield bytes
+    },
     openForWriting,
     async prepare() {
       await mkdir(directory, { recursive: true, mode: 0o700 })
@@ -98,7 +105,9 @@ export async function openFolderBytes(directory: string, { data, blake3 }: Folde
         if (!hasCode(error, 'ENOENT')) throw error
       })
     },
-    async [Symbol.asyncDispose]() {},
+    async [Symbol.asyncDispose]() {
+      small?.[Symbol.dispose]()
+    },
   }
 }
 

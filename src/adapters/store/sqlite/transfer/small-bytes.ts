@@ -1,9 +1,12 @@
 /**
- * Earlier builds kept outputs of a few kilobytes in the database (decision 74). What is left of them becomes files before anybody reads
- * bytes: first the file, then the row goes, so that a crash in between loses nothing and the next start goes on.
+ * Earlier builds kept outputs of a few kilobytes in the database (decision 74). What is left of them becomes files when a service
+ * starts: first the file, then the row goes, so that a crash in between loses nothing and the next start goes on. Until then they
+ * can be read where they lie.
  */
 import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
+import type { Blake3 } from '../../../../../lib/files/blake3.ts'
+import type { Log } from '../../../../../lib/log.ts'
 import { storeFiles } from '../database/data-directory.ts'
 import { isDamage } from '../database/sqlite-error.ts'
 import { prepareRows } from '../operations/statement.ts'
@@ -12,28 +15,96 @@ const AT_ONCE = 64
 // A running service holds the database for milliseconds at a time.
 const WAIT_MS = 5000
 
-/** `keep`: stores the bytes durably, if they are what their hash says. Rows that cannot be read any more are left where they are. */
+/** What lies in the database still. Bytes that are not what their hash says count as gone. Nothing is changed by looking. */
+export interface SmallBytes extends Disposable {
+  list(): Iterable<readonly string[]>
+  read(hash: string): Uint8Array | null
+}
+
+/** null: there are none, or no database that could hold any. */
+export function openSmallBytes(directory: string, blake3: Blake3): SmallBytes | null {
+  const opened = openTable(directory, { readOnly: true })
+  if (opened === null) return null
+  const isWhole = (hash: string, bytes: Uint8Array) => blake3.hash(bytes) === hash
+  const find = prepareRows<[bytes: Uint8Array]>(opened.database, 'SELECT bytes FROM small_bytes WHERE hash = ?')
+  return {
+    *list() {
+      for (const rows of opened.pages()) {
+        yield rows.filter(([, hash, bytes]) => isWhole(hash, bytes)).map(([, hash]) => hash)
+      }
+    },
+    read(hash) {
+      try {
+        const [bytes] = find.get(hash) ?? []
+        return bytes !== undefined && isWhole(hash, bytes) ? bytes : null
+      } catch (error) {
+        if (!isDamage(error)) throw error
+        return null
+      }
+    },
+    [Symbol.dispose]: () => opened.database.close(),
+  }
+}
+
+/**
+ * For whoever has the folder to itself. `keep` stores the bytes durably, or says that they are not what their hash says. A failure is
+ * told in the log: what could not be moved is left for the next time.
+ */
 export async function moveSmallBytes(
   directory: string,
-  keep: (hash: string, bytes: Uint8Array) => Promise<void>,
+  keep: (hash: string, bytes: Uint8Array) => Promise<boolean>,
+  log: Log,
 ): Promise<void> {
-  const { database: path } = storeFiles(directory)
-  if (!existsSync(path)) return
-  using database = new DatabaseSync(path, { timeout: WAIT_MS })
   try {
-    if (database.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'small_bytes'`).get() === undefined) return
+    const opened = openTable(directory, { timeout: WAIT_MS })
+    if (opened === null) return
+    using database = opened.database
+    log.info({}, 'outputs that an earlier version kept in the database become files')
     // A later backup must not contain what was removed.
     database.exec('PRAGMA secure_delete = ON')
-    const select = prepareRows<[hash: string, bytes: Uint8Array]>(
-      database,
-      'SELECT hash, bytes FROM small_bytes LIMIT ?',
-    )
-    const remove = database.prepare('DELETE FROM small_bytes WHERE hash = ?')
-    for (let rows = select.all(AT_ONCE); rows.length > 0; rows = select.all(AT_ONCE)) {
-      await Promise.all(rows.map(([hash, bytes]) => keep(hash, bytes)))
-      for (const [hash] of rows) remove.run(hash)
+    // By its number: the index of the hashes may be damaged.
+    const remove = database.prepare('DELETE FROM small_bytes WHERE rowid = ?')
+    let moved = 0
+    for (const rows of opened.pages()) {
+      const kept = await Promise.allSettled(rows.map(([, hash, bytes]) => keep(hash, bytes)))
+      for (const [index, outcome] of kept.entries()) {
+        if (outcome.status === 'rejected') throw outcome.reason
+        if (!outcome.value) log.warn({ hash: rows[index]?.[1] }, 'a damaged output of an earlier version was dropped')
+      }
+      database.exec('BEGIN IMMEDIATE')
+      for (const [id] of rows) remove.run(id)
+      database.exec('COMMIT')
+      moved += rows.length
+    }
+    log.info({ outputs: moved }, 'outputs of an earlier version are files now')
+  } catch (error) {
+    log.error({ err: error }, 'outputs of an earlier version stay in the database until the next start')
+  }
+}
+
+type Row = readonly [id: number, hash: string, bytes: Uint8Array]
+
+/** null: nothing lies in it. */
+function openTable(directory: string, options: { readonly readOnly?: boolean; readonly timeout?: number }) {
+  const { database: path } = storeFiles(directory)
+  if (!existsSync(path)) return null
+  const database = new DatabaseSync(path, options)
+  try {
+    if (database.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'small_bytes'`).get() !== undefined) {
+      const sql = 'SELECT rowid, hash, bytes FROM small_bytes WHERE rowid > ? ORDER BY rowid LIMIT ?'
+      const page = prepareRows<Row>(database, sql)
+      if (page.get(0, 1) !== undefined) return { database, pages: () => walk(page) }
     }
   } catch (error) {
     if (!isDamage(error)) throw error
+  }
+  database.close()
+  return null
+}
+
+function* walk(page: { all(after: number, limit: number): Row[] }): Generator<readonly Row[]> {
+  for (let rows = page.all(0, AT_ONCE); rows.length > 0; ) {
+    yield rows
+    rows = page.all(rows.at(-1)?.[0] ?? 0, AT_ONCE)
   }
 }
