@@ -70,8 +70,7 @@ const MOVE = query('jobs.end', terms, (words) =>
   words.either(
     `UPDATE job SET status = ended_as, completed_at = ended_at, error = failure, code = ending.code, version = version + 1,
        lease_id = iif(keeps_lease, lease_id, NULL), lease_until = NULL, progress = coalesce(last_progress, progress),
-       outputs_reused = coalesce(reused, outputs_reused), output_count = coalesce(outputs, output_count), reused_from = source,
-       output_types = iif(coalesce(outputs, output_count) = 0, 0, (
+       outputs_reused = coalesce(reused, outputs_reused), reused_from = source, output_types = iif(output_count = 0, 0, (
          SELECT ${OUTPUT_TYPES} FROM job_output WHERE job_output.seq = job.seq))
      FROM ${words.rows(':ends', ENDING)} AS ending WHERE job.id = ending.id
      RETURNING ${terms.columns}`,
@@ -111,6 +110,12 @@ const MOVE = query('jobs.end', terms, (words) =>
        price_minimum
      FROM gone`,
   ),
+)
+
+// On SQLite triggers tell webhooks of new outputs and of the end, and the order of the triggers of one statement is not defined.
+const COUNT_OUTPUTS = command(
+  'jobs.countOutputs',
+  sqliteOnly('UPDATE job SET output_count = :outputCount WHERE id = :id AND output_count <> :outputCount'),
 )
 
 const COUNTED = { account_id: 'text', was_queued: 'integer', ended_as: 'text' } as const
@@ -157,6 +162,7 @@ export function* endJobs(ends: readonly JobEnd[]): Steps<JobRow[]> {
 export function* moveToEnd(ends: readonly JobEnd[]): Steps<EndedJob[]> {
   if (ends.length === 0) return []
   for (const { from, to } of ends) mustMove(from, to)
+  for (const { id, outputCount } of ends) if (outputCount != null) yield* run(COUNT_OUTPUTS, { id, outputCount })
   const moved = yield* all(MOVE, toRows('ends', ends.map(toEnding)))
   const byId = new Map(moved.map((row) => [row.id, row]))
   const ended = ends.flatMap((end) => {
