@@ -3,7 +3,6 @@
  * iterator, and an abort becomes one word of shared memory. When the engine thread is lost, the run that it was working on
  * fails, the others throw (they may be run again), and a new thread takes its place.
  */
-
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { availableParallelism, cpus, totalmem } from 'node:os'
@@ -11,16 +10,28 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Clock, systemClock } from '../lib/clock.ts'
 import { describeSharp } from '../lib/files/load-sharp.ts'
-import type { JsonValue } from '../lib/json/lossless-json.ts'
+import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../lib/json/write-json-steps.ts'
 import { type Log, silentLog } from '../lib/log.ts'
 import { createTurns, type Turns } from '../lib/waiting/turns.ts'
-import { CheckedGraph, checkGraph, type GraphSource, type ReadyGraph } from './check-graph.ts'
 import { type CustomNodes, NO_CUSTOM_NODES } from './custom/custom-nodes.ts'
 import { describeModules } from './custom/describe-modules.ts'
-import { type GivenInput, type GivenInputs, openInputFiles, toSource } from './files/input-files.ts'
+import {
+  findInputs,
+  type GivenInput,
+  type GivenInputs,
+  type InputSource,
+  openInputFiles,
+  toSource,
+} from './files/input-files.ts'
+import { createFileCheck, findFileNames } from './graph/file-inputs.ts'
+import type { Graph } from './graph/graph.ts'
+import { GraphError } from './graph/graph-error.ts'
+import { readGraphSteps, writeGraph, writeGraphSteps } from './graph/graph-json.ts'
 import type { NodeCatalog } from './graph/node-catalog.ts'
+import { replaceClasses } from './graph/replace-classes.ts'
 import type { EngineEvent } from './graph/run-event.ts'
+import { toGraphError, validateSteps } from './graph/validate/validate.ts'
 import { createCatalog } from './node/define-node.ts'
 import { NAME_INPUTS, REPEATABLE } from './nodes/built-in.ts'
 import { openEngineThread, type ReserveOutputNumbers } from './threads/engine-thread-link.ts'
@@ -267,4 +278,70 @@ function createOutputNumbers(): ReserveOutputNumbers {
     next.set(name, first + count)
     return first
   }
+}
+
+// From whatever a caller calls a graph to one that this engine can run, with the files that it names.
+
+/** A graph that was validated against the catalog of the engine: it is run as it is. */
+export class CheckedGraph {
+  readonly graph: Graph
+  /** The same as JSON text. */
+  readonly text: string
+
+  constructor(graph: Graph, text: string = writeGraph(graph)) {
+    this.graph = graph
+    this.text = text
+  }
+}
+
+/**
+ * A graph in ComfyUI's API format: JSON text, the same as an object (node ids to `{ class_type, inputs }`), or a graph that was
+ * read before. Only text keeps every digit of a number, such as a seed above 2^53 or the point of `1.0`.
+ */
+export type GraphSource = string | Graph | { readonly [nodeId: string]: unknown }
+
+interface CheckOptions {
+  readonly catalog: NodeCatalog
+  readonly given: GivenInputs
+  readonly turns: Turns
+}
+
+interface ReadyGraph {
+  readonly checked: CheckedGraph
+  readonly inputs: ReadonlyMap<string, InputSource>
+}
+
+/** Throws GraphError. */
+async function checkGraph(source: GraphSource, { catalog, given, turns }: CheckOptions): Promise<ReadyGraph> {
+  const read = isGraph(source) ? source : await turns.run(readGraphSteps(readJson(source)))
+  const submitted = replaceClasses(read, catalog)
+  const named = findFileNames(submitted, catalog)
+  const { sources, folders } = await findInputs(named, given)
+  const checkInput = createFileCheck(named, {
+    hasFile: (name) => sources.has(name),
+    hasFolder: (folder) => folders.has(folder),
+  })
+  const result = await turns.run(validateSteps(submitted, { catalog, checkInput }))
+  const error = toGraphError(result)
+  if (error !== null) throw error
+  const text = await turns.run(writeGraphSteps(result.graph))
+  return { checked: new CheckedGraph(result.graph, text), inputs: sources }
+}
+
+function isGraph(source: GraphSource): source is Graph {
+  return source instanceof Map
+}
+
+function readJson(source: Exclude<GraphSource, Graph>): JsonValue {
+  try {
+    // An object goes through text as well, so that what is validated is what the threads are going to read.
+    return parseLosslessJson(typeof source === 'string' ? source : toText(source as JsonValue))
+  } catch (error) {
+    throw new GraphError('malformed', `the graph is not valid JSON: ${(error as Error).message}`)
+  }
+}
+
+function toText(value: JsonValue): string {
+  const text: string | undefined = stringifyLosslessJson(value)
+  return text ?? 'null'
 }

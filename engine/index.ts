@@ -1,11 +1,12 @@
 /** The engine's door: everything that a program outside of this folder may use, beside the language in `graph/`. */
 
-export { CheckedGraph, type GraphSource } from './check-graph.ts'
 export { NodeModuleError } from './custom/describe-modules.ts'
 export {
+  CheckedGraph,
   type CustomNodeOptions,
   type Engine,
   type EngineOptions,
+  type GraphSource,
   openEngine,
   type RunOptions,
   readCatalog,

@@ -1,6 +1,6 @@
 /** The built-in engine by itself, as the service opens it, for scenarios that want no HTTP and no store around it. */
 import { availableParallelism } from 'node:os'
-import { readGraph } from '../../engine/graph/read-graph.ts'
+import { readGraph } from '../../engine/graph/graph-json.ts'
 import type { JsonValue } from '../../lib/json/lossless-json.ts'
 import { silentLog } from '../../lib/log.ts'
 import { openEmbeddedEngine } from '../../src/adapters/engines/embedded/engine.ts'

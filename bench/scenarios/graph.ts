@@ -1,5 +1,5 @@
 /** What the engine adds to every node, what it costs to check a large graph, and to convert the hardest of files. */
-import { readGraph } from '../../engine/graph/read-graph.ts'
+import { readGraph } from '../../engine/graph/graph-json.ts'
 import { validate } from '../../engine/graph/validate/validate.ts'
 import { type JsonValue, parseLosslessJson } from '../../lib/json/lossless-json.ts'
 import { createConvertFile } from '../../src/domain/workflows/convert/convert-file.ts'

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { readGraph } from '../../engine/graph/read-graph.ts'
+import { readGraph } from '../../engine/graph/graph-json.ts'
 import type { JsonValue } from '../../lib/json/lossless-json.ts'
 import { silentLog } from '../../lib/log.ts'
 import { startApp } from '../../src/app.ts'

@@ -5,12 +5,10 @@
 
 import type { JsonObject } from '../../lib/json/lossless-json.ts'
 import { pythonStr } from '../../lib/python/values.ts'
-import { declaredInputs } from './dynamic-inputs.ts'
 import type { Graph } from './graph.ts'
-import { type DeclaredInput, type NodeSpec, readNodeSpec } from './input-specs.ts'
+import { type DeclaredInput, declaredInputs, type NodeSpec, readNodeSpec } from './input-specs.ts'
 import type { NodeCatalog } from './node-catalog.ts'
-import type { CheckInput } from './validate/check-node.ts'
-import { unwrapConstant } from './validate/constant-rules.ts'
+import { type CheckInput, unwrapConstant } from './validate/check-node.ts'
 
 interface FileInput {
   readonly path: string

@@ -2,6 +2,9 @@
  * The declared inputs of a node class in a form that validation can use directly. Each definition is read once and cached by its
  * object, since a catalog returns the same objects for every graph.
  */
+
+import type { JsonObject, JsonValue } from '../../lib/json/lossless-json.ts'
+import { pythonEquals } from '../../lib/python/values.ts'
 import type { InputOptions, InputSpec, NodeDefinition } from './node-catalog.ts'
 
 type InputCategory = 'required' | 'optional'
@@ -20,11 +23,11 @@ export interface DeclaredInput {
   readonly upload: string | null
 }
 
-export type InputGroup = Readonly<Partial<Record<InputCategory, Readonly<Record<string, InputSpec>>>>>
+type InputGroup = Readonly<Partial<Record<InputCategory, Readonly<Record<string, InputSpec>>>>>
 
 export interface NodeSpec {
   readonly inputs: readonly DeclaredInput[]
-  /** Whether some input declares others depending on the given values; see dynamic-inputs.ts. */
+  /** Whether some input declares others depending on the given values. */
   readonly isDynamic: boolean
   readonly outputTypes: readonly unknown[]
   readonly isOutput: boolean
@@ -32,15 +35,15 @@ export interface NodeSpec {
   readonly outputSequence: 'list' | 'tuple'
 }
 
-export const AUTOGROW = 'COMFY_AUTOGROW_V3'
-export const DYNAMIC_COMBO = 'COMFY_DYNAMICCOMBO_V3'
+const AUTOGROW = 'COMFY_AUTOGROW_V3'
+const DYNAMIC_COMBO = 'COMFY_DYNAMICCOMBO_V3'
 const DYNAMIC_SLOT = 'COMFY_DYNAMICSLOT_V3'
 const DYNAMIC_TYPES: ReadonlySet<unknown> = new Set([AUTOGROW, DYNAMIC_COMBO, DYNAMIC_SLOT])
 
 const CATEGORIES: readonly InputCategory[] = ['required', 'optional']
 const NO_OPTIONS: InputOptions = {}
 
-export function isDynamicInput(input: DeclaredInput): boolean {
+function isDynamicInput(input: DeclaredInput): boolean {
   return DYNAMIC_TYPES.has(input.type)
 }
 
@@ -51,7 +54,7 @@ function readUpload(options: InputOptions): string | null {
   return name === undefined ? null : (UPLOAD_OPTION.exec(name)?.[1] ?? null)
 }
 
-export function declareInput(
+function declareInput(
   spec: InputSpec,
   identity: { readonly path: string; readonly name: string; readonly category: InputCategory },
 ): DeclaredInput {
@@ -60,7 +63,7 @@ export function declareInput(
 }
 
 /** The inputs of a group in the order of their declaration, required ones first. */
-export function declareGroup(group: InputGroup, parentPath: string | null): DeclaredInput[] {
+function declareGroup(group: InputGroup, parentPath: string | null): DeclaredInput[] {
   return CATEGORIES.flatMap((category) =>
     Object.entries(group[category] ?? {}).map(([name, spec]) =>
       declareInput(spec, { path: parentPath === null ? name : `${parentPath}.${name}`, name, category }),
@@ -84,4 +87,87 @@ export function readNodeSpec(definition: NodeDefinition): NodeSpec {
     known.set(definition, spec)
   }
   return spec
+}
+
+// Inputs that declare other inputs. Which ones exist depends on the values that the node was given: the children of the chosen
+// option, as many members of a growing group as its template allows, the children of a socket that is connected. Children are keyed by
+// dotted paths. A choice that is absent or unknown declares nothing, not even itself: the node then fails at run time.
+
+// A guard against catalogs that do not bound a group themselves.
+const MAX_GROWN = 100
+
+interface ComboOption {
+  readonly key: JsonValue
+  readonly inputs: InputGroup
+}
+
+interface AutogrowTemplate {
+  readonly input: InputGroup
+  readonly min?: number
+  readonly max?: number
+  readonly prefix?: string
+  readonly names?: readonly string[]
+}
+
+/** The inputs that a node with these given inputs declares. */
+export function declaredInputs(spec: NodeSpec, given: JsonObject): readonly DeclaredInput[] {
+  if (!spec.isDynamic) return spec.inputs
+  const declared: DeclaredInput[] = []
+  for (const input of spec.inputs) expand(input, given, declared)
+  return declared
+}
+
+// Nesting comes from the catalog, never from the caller, so recursion is safe.
+function expand(input: DeclaredInput, given: JsonObject, into: DeclaredInput[]): void {
+  if (!isDynamicInput(input)) into.push(input)
+  else if (input.type === AUTOGROW) grow(input, given, into)
+  else if (Object.hasOwn(given, input.path)) {
+    if (input.type === DYNAMIC_COMBO) choose(input, given, into)
+    else openSlot(input, given, into)
+  }
+}
+
+function choose(input: DeclaredInput, given: JsonObject, into: DeclaredInput[]): void {
+  const options = (input.options.options ?? []) as readonly ComboOption[]
+  const option = options.find(({ key }) => pythonEquals(key, given[input.path]))
+  if (option === undefined) return
+  into.push(input)
+  for (const child of declareGroup(option.inputs, input.path)) expand(child, given, into)
+}
+
+function openSlot(input: DeclaredInput, given: JsonObject, into: DeclaredInput[]): void {
+  // The slot itself carries an ordinary type; only its children are dynamic.
+  const type = typeof input.options.slotType === 'string' ? input.options.slotType : '*'
+  into.push({ ...input, type, config: [type, input.options] })
+  const group = (input.options.inputs ?? {}) as InputGroup
+  for (const child of declareGroup(group, input.path)) expand(child, given, into)
+}
+
+function grow(input: DeclaredInput, given: JsonObject, into: DeclaredInput[]): void {
+  const template = input.options.template as AutogrowTemplate | undefined
+  const model = template === undefined ? undefined : templateInput(template.input)
+  if (template === undefined || model === undefined) return
+  const isRequired = input.category === 'required' && model.category === 'required'
+  const min = isRequired ? (template.min ?? 1) : 0
+  grownNames(template).forEach((name, index) => {
+    const category = index < min ? 'required' : 'optional'
+    const path = `${input.path}.${name}`
+    if (category === 'required' || Object.hasOwn(given, path)) {
+      expand(declareInput(model.spec, { path, name, category }), given, into)
+    }
+  })
+}
+
+function templateInput(group: InputGroup): { category: 'required' | 'optional'; spec: InputSpec } | undefined {
+  for (const category of ['required', 'optional'] as const) {
+    const [spec] = Object.values(group[category] ?? {})
+    if (spec !== undefined) return { category, spec }
+  }
+  return undefined
+}
+
+function grownNames(template: AutogrowTemplate): readonly string[] {
+  if (template.names !== undefined) return template.names.slice(0, MAX_GROWN)
+  const count = Math.min(Number(template.max ?? MAX_GROWN), MAX_GROWN)
+  return Array.from({ length: count }, (_, index) => `${template.prefix ?? ''}${index}`)
 }

@@ -4,8 +4,7 @@
  */
 import { type JsonObject, type JsonValue, parseLosslessJson } from '../../lib/json/lossless-json.ts'
 import { fromPythonNumber } from '../../lib/python/values.ts'
-import { HEADER_BYTES } from '../tensor/memory-ledger.ts'
-import { elementCount, type ShareRows, Tensor } from '../tensor/tensor.ts'
+import { elementCount, HEADER_BYTES, type ShareRows, Tensor } from '../tensor/tensor.ts'
 import { Blocker, eachTensor, type Value, valueTypeName } from '../values/value.ts'
 import { weighResult } from '../values/value-weight.ts'
 import type { EngineNode } from './define-node.ts'

@@ -9,11 +9,10 @@ import { readInputs, toFiles } from '../node/node-call.ts'
 import { Interrupted, NodeError } from '../node/node-error.ts'
 import type { Value } from '../values/value.ts'
 import { executeNode } from './calls/execute-node.ts'
-import { createEventLine } from './events/event-line.ts'
-import { isLinkValue, LiveGraph, type LiveNode } from './live-graph.ts'
 import { type CacheEntry, createSignatures } from './results/result-cache.ts'
 import {
   blame,
+  createEventLine,
   createRunResults,
   NodeFailure,
   type RunDeps,
@@ -21,7 +20,7 @@ import {
   type RunState,
   toFailure,
 } from './run-state.ts'
-import { createSchedule } from './schedule.ts'
+import { createSchedule, isLinkValue, LiveGraph, type LiveNode } from './schedule.ts'
 
 // Cheap nodes run without leaving the thread; after this long other runs and messages are served.
 const LONGEST_TURN_MS = 4

@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import sharp from 'sharp'
-import { readGraph } from '../graph/read-graph.ts'
+import { readGraph } from '../graph/graph-json.ts'
 import {
   type Engine,
   type EngineEvent,

@@ -16,7 +16,7 @@ import {
 } from '../node/node-context.ts'
 import { type FailureText, Interrupted, NodeError } from '../node/node-error.ts'
 import type { ComputeTask } from '../run/calls/call-node.ts'
-import type { RunEvent } from '../run/events/event-line.ts'
+import type { RunEvent } from '../run/run-state.ts'
 import { Blocker, type Value } from '../values/value.ts'
 import type { ValueLimits } from '../values/value-weight.ts'
 import {

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { readGraph } from '../../engine/graph/read-graph.ts'
+import { readGraph } from '../../engine/graph/graph-json.ts'
 import type { EngineEvent, ReportedFile } from '../../engine/graph/run-event.ts'
 import { type JsonValue, parseLosslessJson } from '../../lib/json/lossless-json.ts'
 import type { Engine, EngineInput, EngineRun } from '../../src/domain/engine/engine-port.ts'

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
-import { readGraph } from '../../engine/graph/read-graph.ts'
+import { readGraph } from '../../engine/graph/graph-json.ts'
 import { silentLog } from '../../lib/log.ts'
 import { openSqliteStore } from '../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { claimEngines, type OpenedDirectory } from '../../src/compose/engines/open-directory.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { defineNode } from '../../node/define-node.ts'
 import type { MadeFile } from '../../node/node-context.ts'
-import { createMemoryLedger } from '../../tensor/memory-ledger.ts'
+import { createMemoryLedger } from '../../tensor/tensor.ts'
 import { createNodeCalls } from './call-node.ts'
 
 const LIMIT = 1_048_576

@@ -7,10 +7,10 @@ import type { Cost, EngineNode } from '../../node/define-node.ts'
 import { type CallHost, type CallSurroundings, performCall, readInputs } from '../../node/node-call.ts'
 import type { CallResult, MadeReport } from '../../node/node-context.ts'
 import { NodeError, refuseLongList } from '../../node/node-error.ts'
-import type { MemoryLedger, MemoryOwner } from '../../tensor/memory-ledger.ts'
+import type { MemoryLedger, MemoryOwner } from '../../tensor/tensor.ts'
 import { Blocker, type Slot, type Value } from '../../values/value.ts'
-import { declarationsOf, isLinkValue, type LiveNode } from '../live-graph.ts'
 import { buffersOf, fileBytesOf } from '../results/result-cache.ts'
+import { declarationsOf, isLinkValue, type LiveNode } from '../schedule.ts'
 
 // ComfyUI's list mapping; pure. A node is called as often as its longest input list is long, shorter lists repeating their
 // last value; a list node is called once with whole lists. A blocker in the inputs of a call stands for its result.

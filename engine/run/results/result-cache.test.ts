@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createMemoryLedger } from '../../tensor/memory-ledger.ts'
-import { Tensor } from '../../tensor/tensor.ts'
+import { createMemoryLedger, Tensor } from '../../tensor/tensor.ts'
 import { createResultCache } from './result-cache.ts'
 
 function open(budgetBytes: number) {

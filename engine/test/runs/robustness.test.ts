@@ -4,8 +4,8 @@ import type { ChildProcess } from 'node:child_process'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { JsonValue } from '../../../lib/json/lossless-json.ts'
-import { CheckedGraph } from '../../check-graph.ts'
-import { readGraph } from '../../graph/read-graph.ts'
+import { CheckedGraph } from '../../engine.ts'
+import { readGraph } from '../../graph/graph-json.ts'
 import {
   cachedIds,
   type GraphJson,

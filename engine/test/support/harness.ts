@@ -5,10 +5,9 @@ import { accessSync, readFileSync } from 'node:fs'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type JsonValue, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
-import { CheckedGraph } from '../../check-graph.ts'
-import { type Engine, type EngineOptions, openEngine, type RunOptions } from '../../engine.ts'
+import { CheckedGraph, type Engine, type EngineOptions, openEngine, type RunOptions } from '../../engine.ts'
 import type { InputSource } from '../../files/input-files.ts'
-import { readGraph } from '../../graph/read-graph.ts'
+import { readGraph } from '../../graph/graph-json.ts'
 import type { EngineEvent, ReportedFile, ReportedItem } from '../../graph/run-event.ts'
 
 export const FIXTURES = fileURLToPath(new URL('../../../test/fixtures/', import.meta.url))

@@ -1,7 +1,7 @@
 /** Runs a workflow in this process, without a service. Outputs are written as they arrive, so a run that fails later keeps them. */
 import { access, mkdir } from 'node:fs/promises'
 import path from 'node:path'
-import { readGraph } from '../../../engine/graph/read-graph.ts'
+import { readGraph } from '../../../engine/graph/graph-json.ts'
 import { type Engine, GraphError, openEngine } from '../../../engine/index.ts'
 import type { JsonObject } from '../../../lib/json/lossless-json.ts'
 import { type LocalDraft, type LocalOutcome, readLocalRun } from '../../compose/local-run.ts'

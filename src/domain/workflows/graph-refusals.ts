@@ -9,7 +9,7 @@ import {
   toFieldError,
   toGraphError,
   toNodesError,
-} from '../../../engine/graph/validate/node-errors.ts'
+} from '../../../engine/graph/validate/validate.ts'
 import type { GraphRefusal, NodeErrors, ValidationResult } from '../../../engine/graph/validate/validation-result.ts'
 import { type RefusalDetails, ServiceError } from '../errors.ts'
 import type { PlacedLack } from './needs.ts'

@@ -4,11 +4,10 @@
  */
 import { hash } from 'node:crypto'
 import { explainAbsent } from '../../../engine/graph/absent-classes.ts'
-import { declaredInputs } from '../../../engine/graph/dynamic-inputs.ts'
 import type { Graph, GraphNode } from '../../../engine/graph/graph.ts'
-import { type DeclaredInput, readNodeSpec } from '../../../engine/graph/input-specs.ts'
+import { type DeclaredInput, declaredInputs, readNodeSpec } from '../../../engine/graph/input-specs.ts'
 import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
-import { choicesOf } from '../../../engine/graph/validate/constant-rules.ts'
+import { choicesOf } from '../../../engine/graph/validate/check-node.ts'
 
 /** A value that an input of a class must offer. */
 type Choice = readonly [classType: string, input: string, value: string]

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { posix } from 'node:path'
 import { test } from 'node:test'
 import { readPrefix } from '../../../engine/files/output-name.ts'
-import { readGraph } from '../../../engine/graph/read-graph.ts'
+import { readGraph } from '../../../engine/graph/graph-json.ts'
 import { rewriteGraph, toGivenName, withoutFolder } from '../../../src/adapters/engines/comfyui/run/rewrite-graph.ts'
 import { recordedCatalog } from '../../support/engines/recorded-catalog.ts'
 

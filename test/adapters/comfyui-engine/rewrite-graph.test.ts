@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readGraph } from '../../../engine/graph/read-graph.ts'
+import { readGraph } from '../../../engine/graph/graph-json.ts'
 import type { JsonValue } from '../../../lib/json/lossless-json.ts'
 import {
   countReachable,

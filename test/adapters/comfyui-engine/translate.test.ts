@@ -1,7 +1,7 @@
 /** Real sittings with a ComfyUI server, frame by frame: what the engine says upward is what the server told. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readGraph } from '../../../engine/graph/read-graph.ts'
+import { readGraph } from '../../../engine/graph/graph-json.ts'
 import { type JsonObject, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { readHistory } from '../../../src/adapters/engines/comfyui/run/run-endings.ts'
 import {

@@ -1,7 +1,7 @@
 /** What the built-in engine is told of a job, and how its words reach the service. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readGraph } from '../../../engine/graph/read-graph.ts'
+import { readGraph } from '../../../engine/graph/graph-json.ts'
 import type { EngineEvent } from '../../../engine/graph/run-event.ts'
 import type { JsonValue } from '../../../lib/json/lossless-json.ts'
 import { openEmbeddedEngine } from '../../../src/adapters/engines/embedded/engine.ts'

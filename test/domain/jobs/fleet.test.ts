@@ -1,7 +1,7 @@
 /** Several engines behind one queue: which jobs go where, and what an operator can do about an engine. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readGraph } from '../../../engine/graph/read-graph.ts'
+import { readGraph } from '../../../engine/graph/graph-json.ts'
 import { systemClock } from '../../../lib/clock.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { createEngineDirectory } from '../../../src/domain/engine/directory/engine-directory.ts'

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { readGraph } from '../../../engine/graph/read-graph.ts'
+import { readGraph } from '../../../engine/graph/graph-json.ts'
 import { type Clock, systemClock } from '../../../lib/clock.ts'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
 import { createUuidV7, newUuidV4 } from '../../../lib/ids.ts'

@@ -1,9 +1,8 @@
 /** Size must never cost the stack, an endless walk, or an answer larger than the question. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readGraph } from '../../../engine/graph/read-graph.ts'
+import { readGraph, writeGraph } from '../../../engine/graph/graph-json.ts'
 import { validate } from '../../../engine/graph/validate/validate.ts'
-import { writeGraph } from '../../../engine/graph/write-graph.ts'
 import type { JsonObject, JsonValue } from '../../../lib/json/lossless-json.ts'
 import { toRefusal } from '../../../src/domain/workflows/graph-refusals.ts'
 import { recordedCatalog } from '../../support/engines/recorded-catalog.ts'

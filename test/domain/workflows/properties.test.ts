@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { readGraph } from '../../../engine/graph/read-graph.ts'
+import { readGraph, writeGraph } from '../../../engine/graph/graph-json.ts'
 import { validate } from '../../../engine/graph/validate/validate.ts'
-import { writeGraph } from '../../../engine/graph/write-graph.ts'
 import {
   type JsonValue,
   NumberText,

@@ -1,7 +1,7 @@
 /** Replays what a real ComfyUI 0.33.0 answered to POST /prompt against our validator. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isUiFormat, readGraph } from '../../../engine/graph/read-graph.ts'
+import { isUiFormat, readGraph } from '../../../engine/graph/graph-json.ts'
 import { validate } from '../../../engine/graph/validate/validate.ts'
 import type { ValidationResult } from '../../../engine/graph/validate/validation-result.ts'
 import {

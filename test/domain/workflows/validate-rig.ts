@@ -1,6 +1,6 @@
 /** A small catalog with every kind of input, and graphs checked against it. */
 import assert from 'node:assert/strict'
-import { readGraph } from '../../../engine/graph/read-graph.ts'
+import { readGraph } from '../../../engine/graph/graph-json.ts'
 import { type ValidateOptions, validate } from '../../../engine/graph/validate/validate.ts'
 import type { NodeError } from '../../../engine/graph/validate/validation-result.ts'
 import { type JsonObject, NumberText } from '../../../lib/json/lossless-json.ts'

@@ -1,7 +1,7 @@
 /** Values of inputs, and inputs that depend on others. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readGraph } from '../../../engine/graph/read-graph.ts'
+import { readGraph } from '../../../engine/graph/graph-json.ts'
 import { validate } from '../../../engine/graph/validate/validate.ts'
 import { type JsonObject, NumberText, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { catalog, check, checkValues, node, only } from './validate-rig.ts'

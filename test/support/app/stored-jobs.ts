@@ -1,6 +1,6 @@
 /** Many jobs that ended long ago, put into a data folder before a service opens it: by the door of a move, in a second or so. */
 import { createHash } from 'node:crypto'
-import { readGraph } from '../../../engine/graph/read-graph.ts'
+import { readGraph } from '../../../engine/graph/graph-json.ts'
 import { openSqliteRecords } from '../../../src/adapters/store/sqlite/transfer/sqlite-records.ts'
 import { RECORD_KINDS, type RecordName } from '../../../src/adapters/store/transfer/record-kinds.ts'
 import { toRecipe } from '../../../src/domain/jobs/summaries/job-recipe.ts'

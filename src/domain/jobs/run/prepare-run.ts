@@ -4,7 +4,7 @@
  */
 import type { Readable } from 'node:stream'
 import type { Graph } from '../../../../engine/graph/graph.ts'
-import { readGraph, readGraphSteps } from '../../../../engine/graph/read-graph.ts'
+import { readGraph, readGraphSteps } from '../../../../engine/graph/graph-json.ts'
 import { type JsonValue, keepNumber, parseLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import { readJsonSteps } from '../../../../lib/json/read-json-steps.ts'
 import type { Turns, Work } from '../../../../lib/waiting/turns.ts'

@@ -3,9 +3,9 @@
  * the first refusal this one goes on. Nothing is stored, held, claimed or learnt, and no engine is asked.
  */
 import type { Graph } from '../../../../engine/graph/graph.ts'
+import { writeGraphSteps } from '../../../../engine/graph/graph-json.ts'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { ValidationResult } from '../../../../engine/graph/validate/validation-result.ts'
-import { writeGraphSteps } from '../../../../engine/graph/write-graph.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
 import type { Turns } from '../../../../lib/waiting/turns.ts'

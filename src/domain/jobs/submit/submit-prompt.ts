@@ -3,9 +3,10 @@
  * of the graph cannot run. That part is not executed and is reported in `nodeErrors`. It goes through the same submit,
  * so the job is one like any other.
  */
+
+import { pruneGraph, writeGraphSteps } from '../../../../engine/graph/graph-json.ts'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { Finding, GraphRefusal } from '../../../../engine/graph/validate/validation-result.ts'
-import { pruneGraph, writeGraphSteps } from '../../../../engine/graph/write-graph.ts'
 import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
 import type { Turns } from '../../../../lib/waiting/turns.ts'
 import { toLackRefusal, withoutUnknowns } from '../../workflows/graph-refusals.ts'

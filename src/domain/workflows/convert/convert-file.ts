@@ -3,8 +3,8 @@
  * already passes as it is.
  */
 import type { Graph } from '../../../../engine/graph/graph.ts'
+import { readGraphSteps } from '../../../../engine/graph/graph-json.ts'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
-import { readGraphSteps } from '../../../../engine/graph/read-graph.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { EmbeddedTexts } from '../../../../lib/files/embedded-texts.ts'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/json/lossless-json.ts'

@@ -2,10 +2,10 @@
  * The inputs of a graph that its user would want to set: prompts, seeds, sizes, files. Each has a short name, so that a caller can
  * say `prompt` instead of `6.text`; a name that is taken gets a number.
  */
-import { declaredInputs } from '../../../../engine/graph/dynamic-inputs.ts'
+
 import { findFileInputs } from '../../../../engine/graph/file-inputs.ts'
 import { type Graph, isLink } from '../../../../engine/graph/graph.ts'
-import { type DeclaredInput, readNodeSpec } from '../../../../engine/graph/input-specs.ts'
+import { type DeclaredInput, declaredInputs, readNodeSpec } from '../../../../engine/graph/input-specs.ts'
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
 import type { Work } from '../../../../lib/waiting/turns.ts'

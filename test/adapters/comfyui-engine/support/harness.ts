@@ -1,6 +1,6 @@
 /** An engine on a fake server that gives nothing up by the clock unless a test asks for it, and what a test wants to see of a run. */
 import { createHash } from 'node:crypto'
-import { readGraph } from '../../../../engine/graph/read-graph.ts'
+import { readGraph } from '../../../../engine/graph/graph-json.ts'
 import type { EngineEvent, ReportedFile } from '../../../../engine/graph/run-event.ts'
 import { systemClock } from '../../../../lib/clock.ts'
 import { type JsonValue, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'

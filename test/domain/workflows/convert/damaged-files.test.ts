@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readGraph } from '../../../../engine/graph/read-graph.ts'
+import { readGraph } from '../../../../engine/graph/graph-json.ts'
 import type { JsonObject } from '../../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../../../src/domain/errors.ts'
 import { convertWorkflow } from '../../../../src/domain/workflows/convert/convert-file.ts'

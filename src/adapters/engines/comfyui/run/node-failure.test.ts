@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readGraph } from '../../../../../engine/graph/read-graph.ts'
+import { readGraph } from '../../../../../engine/graph/graph-json.ts'
 import { toFailure } from './node-failure.ts'
 
 const graph = readGraph({ '3': { class_type: 'KSampler', inputs: { seed: 1, model: ['1', 0] } } })

@@ -4,9 +4,9 @@
  * removed from the server, as far as it allows that. A reader who leaves early stops the run.
  */
 
+import { writeGraphSteps } from '../../../../../engine/graph/graph-json.ts'
 import type { NodeCatalog } from '../../../../../engine/graph/node-catalog.ts'
 import type { EngineEvent } from '../../../../../engine/graph/run-event.ts'
-import { writeGraphSteps } from '../../../../../engine/graph/write-graph.ts'
 import { writeJsonSteps } from '../../../../../lib/json/write-json-steps.ts'
 import type { Log } from '../../../../../lib/log.ts'
 import { sleep } from '../../../../../lib/waiting/sleep.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createEventLine, type RunEvent } from './event-line.ts'
+import { createEventLine, type RunEvent } from './run-state.ts'
 
 const ref = (nodeId: string) => ({ nodeId, classType: 'X', displayNodeId: nodeId, parentNodeId: null })
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createMemoryLedger, type MemoryLedger, sizeClass } from './memory-ledger.ts'
+import { createMemoryLedger, type MemoryLedger, sizeClass } from './tensor.ts'
 
 const MIB = 1_048_576
 
