@@ -4,7 +4,6 @@
  */
 import { Command, CommanderError } from 'commander'
 import { ConfigError } from '../config/config-error.ts'
-import { ServiceError } from '../domain/errors.ts'
 import {
   CommandError,
   EXIT,
@@ -87,7 +86,8 @@ export function explain(error: unknown, terminal: Terminal): number {
 /** What the storage of the bytes or the database answers, or that it does not, is no defect of ours. */
 function isOfStorage(error: Error): boolean {
   if (error.name === 'S3Error') return true
-  return error instanceof ServiceError && ['storage_full', 'store_unavailable'].includes(error.refusal)
+  const refusal = error.name === 'ServiceError' && 'refusal' in error ? error.refusal : null
+  return refusal === 'storage_full' || refusal === 'store_unavailable'
 }
 
 /** Registers a command with the program. */
