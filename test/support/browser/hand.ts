@@ -2,7 +2,7 @@
  * How a person does a task: with the mouse, whose clicks are counted, or with the keyboard alone. Tasks are written once, for either.
  */
 import assert from 'node:assert/strict'
-import type { Locator, Page } from 'playwright-core'
+import type { ElementHandle, Locator, Page } from 'playwright-core'
 
 export interface Hand {
   /** Clicks, or presses of Enter on what has the focus, since the task began. */
@@ -38,11 +38,16 @@ export function createMouse(page: Page): Hand {
 export function createKeyboard(page: Page): Hand {
   let presses = 0
   async function reach(target: Locator): Promise<void> {
-    await target.waitFor()
-    const isThere = () => target.evaluate((element) => element === element.ownerDocument.activeElement)
+    // To look for the target by its role takes far longer than a key; a page that has drawn it anew is looked through again.
+    let handle = await found(target)
     for (let tabs = 0; tabs < MAX_TABS; tabs++) {
-      if (await isThere()) return
-      await page.keyboard.press('Tab')
+      const state = await handle.evaluate(({ ownerDocument, isConnected }, element) => {
+        if (!isConnected) return 'gone'
+        return ownerDocument.activeElement === element ? 'there' : 'elsewhere'
+      }, handle)
+      if (state === 'there') return
+      if (state === 'gone') handle = await found(target)
+      else await page.keyboard.press('Tab')
     }
     assert.fail(`the key Tab does not lead to ${target}`)
   }
@@ -65,6 +70,11 @@ export function createKeyboard(page: Page): Hand {
       presses = 0
     },
   }
+}
+
+async function found(target: Locator): Promise<ElementHandle> {
+  await target.waitFor()
+  return (await target.elementHandle()) as ElementHandle
 }
 
 async function runCommand(page: Page, name: string): Promise<void> {
