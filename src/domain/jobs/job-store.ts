@@ -6,7 +6,7 @@
  */
 import type { TraceContext } from '../../../lib/tracing/trace-context.ts'
 import type { PoolPrice } from '../credits/prices.ts'
-import type { ChosenLane, EngineOffer } from '../engine/fleet/lane-offers.ts'
+import type { EngineOffer } from '../engine/fleet/lane-offers.ts'
 import type { KeyClaim, KeyHolder } from '../idempotency/idempotency-key.ts'
 import type { NewHook } from '../webhooks/webhook.ts'
 import type { Job, JobError, JobInput, JobLog, Output, Progress, Submission } from './job.ts'
@@ -96,13 +96,6 @@ export interface ClaimRequest {
    * A job is overtaken, for the sake of loaded weights, by at most this many jobs that were submitted after it.
    */
   readonly maxOvertakes: number
-}
-
-/** Claims that one worker makes in the same moment, as if one after the other. */
-interface SeveralClaims extends Omit<ClaimRequest, 'leaseId' | 'engines'> {
-  readonly leaseIds: readonly string[]
-  /** What the engines offer once these were chosen for them. */
-  offersAfter(chosen: readonly ChosenLane[]): readonly EngineOffer[]
 }
 
 export interface Claim {
@@ -223,7 +216,7 @@ export interface WaitingLane extends LanePlace {
 }
 
 /** What a worker needs of the store: it may be this process's own, or another process's that answers over a wire. */
-export interface RunStore extends Pick<JobStore, 'claim' | 'claimSeveral' | 'renew' | 'commit' | 'release'> {
+export interface RunStore extends Pick<JobStore, 'claim' | 'renew' | 'commit' | 'release'> {
   /** Left out by a store that asks again by itself until a claim is answered. */
   readonly findClaim?: JobStore['findClaim']
   /** Left out by a store that does not tell who else waits. */
@@ -266,8 +259,6 @@ export interface JobStore {
    * retention, for clients that know them.
    */
   claim(request: ClaimRequest): Promise<Claim | null>
-  /** Only where that costs less than as many single claims: one answer for each lease, in their order. Never rejects. */
-  claimSeveral?(request: SeveralClaims): Promise<readonly PromiseSettledResult<Claim | null>[]>
   /**
    * What a lease holds, as the claim returned it; null: nothing, or no longer. For a worker that did not get the answer, and for those
    * that serve a worker without a store. Outputs of earlier attempts are not told a second time.

@@ -32,7 +32,7 @@ export function* findHolders(asked: readonly AskedKey[]): Steps<(KeyHolder | nul
   return holders
 }
 
-interface ClaimedKey extends AskedKey {
+export interface ClaimedKey extends AskedKey {
   readonly expiresAt: Date
   readonly jobId?: string
   readonly assetId?: string

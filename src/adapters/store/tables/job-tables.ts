@@ -41,7 +41,7 @@ export const job = table('job', ['seq'], {
   ...shared,
   leaseUntil: stays(HELD, nullable(moment())),
   workerId: stays(HELD, nullable(text())),
-  needsExtraData: flag(),
+  needsExtraData: integer('smallint'),
   inputCount: integer('integer'),
   needs: text(),
   engineLosses: integer('integer'),

@@ -25,12 +25,6 @@ export interface EngineOffer {
   readonly lanes: readonly LaneOffer[] | null
 }
 
-/** A lane whose next job an engine was chosen for. */
-export interface ChosenLane {
-  readonly engineId: string
-  readonly lane: string
-}
-
 interface OfferContext {
   /** Every member of the fleet. */
   readonly all: readonly FleetMember[]

@@ -2,12 +2,12 @@
 import type { JobStore } from '../../../../domain/jobs/job-store.ts'
 import { toJob } from '../../rows/jobs/job-row.ts'
 import { createKnownRecipes } from '../../rows/jobs/known-recipes.ts'
-import { inSlices } from '../../stores/calls/call-stores.ts'
+import { accountSteps } from '../../stores/account-store.ts'
+import { inSlices } from '../../stores/in-slices.ts'
 import { cancelJob } from '../../stores/jobs/cancel-job.ts'
 import { jobSteps, reapInSlices } from '../../stores/jobs/job-steps.ts'
 import { releaseLeases } from '../../stores/jobs/leases.ts'
 import { withPartitions } from '../database/partitions.ts'
-import { countByStatus } from '../operations/accounts/account-counters.ts'
 import { createClaim, findClaim } from '../operations/jobs/claim-job.ts'
 import { createCommitRun } from '../operations/jobs/commit-run.ts'
 import { dropExpired } from '../operations/jobs/drop-expired.ts'
@@ -43,7 +43,7 @@ export function createJobStore(parts: StoreParts): JobStore {
     },
     findLiveVersion: createFindLiveVersion(read),
     list: (accountId, query) => listJobs(read, accountId, query),
-    countByStatus: () => countByStatus(read),
+    countByStatus: openShared(accountSteps, parts).countByStatus,
   }
 }
 

@@ -1,7 +1,6 @@
 /** Everything the reader can answer. */
 import type { DatabaseSync } from 'node:sqlite'
 import { prepareShared, type SharedOperations } from '../shared-stores.ts'
-import { prepareCountByStatus } from './accounts/account-counters.ts'
 import { prepareFindClaim } from './jobs/claim-job.ts'
 import { prepareFindJob } from './jobs/find-job.ts'
 import { prepareCompleteJob } from './jobs/job-row.ts'
@@ -18,7 +17,6 @@ export function prepareReadOperations(database: DatabaseSync) {
     findClaim: prepareFindClaim(database),
     listJobs: prepareListJobs(database, { completeJob }),
     listLabelledJobs: prepareListLabelledJobs(database, { completeJob }),
-    countByStatus: prepareCountByStatus(database),
     findRecord: prepareFindRecord(database, { completeJob }),
     listLive: prepareListLive(database, { completeJob }),
     listHistory: prepareListHistory(database, { completeJob }),

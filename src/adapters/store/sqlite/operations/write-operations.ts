@@ -28,11 +28,10 @@ export type WriteOperations = ReturnType<typeof prepareWriteOperations> & Shared
 
 /**
  * Operations that are acknowledged without a sync. A power cut that undoes a claim or a renewed lease also ends the worker that
- * held it, and the job waits in the queue as before, and so it is with the leases of calls and of webhooks; bytes whose announcement is undone
- * are left over, and the next start sweeps them; a number of a prompt that was told to anybody was written before the job that
- * carries it, which is synced. Bytes of a small output are written before the record that refers to them, which is synced; bytes whose
- * removal is undone are swept again. Who lives and who holds what is said again every few seconds. The end of the process alone undoes
- * nothing, and the next synced write makes these durable too.
+ * held it, and the job waits in the queue as before, and so it is with the leases of calls and of webhooks; bytes whose announcement
+ * is undone are left over, and the next start sweeps them; a number of a prompt that was told to anybody was written before the job
+ * that carries it, which is synced. Who lives and who holds what is said again every few seconds. The end of the process alone
+ * undoes nothing, and the next synced write makes these durable too.
  */
 export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
   ...RELAXED_SHARED,

@@ -26,7 +26,8 @@ import { type Query, query, sqliteOnly, type Values } from '../../statements/sta
 import { flag, integer, shape, text } from '../../tables/table.ts'
 
 /** A question that is null is not asked. */
-const FITS = `(job.expires_at > :now OR status NOT IN ('succeeded', 'failed', 'canceled')) AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses))) AND (:code IS NULL OR code = :code)
+const FITS = `(job.expires_at > :now OR status NOT IN ('succeeded', 'failed', 'canceled'))
+  AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses))) AND (:code IS NULL OR code = :code)
   AND (:engine IS NULL OR (engine_id = :engine AND status <> 'queued')) AND (:pool IS NULL OR pool = :pool)
   AND (:labels IS NULL OR NOT EXISTS (
     SELECT 1 FROM json_each(:labels) AS asked WHERE NOT EXISTS (
@@ -103,7 +104,10 @@ function toSql({ by, accountId }: WalkedRange, direction: SearchOrder, fits: str
 const entry = shape({ createdAt: integer(), id: text(), status: text<JobStatus>(), expiresAt: integer(), fits: flag() })
 const statements = new Map<string, Query<SearchEntry>>()
 
-/** Made when they are first used: most searches use one or two of them. `isSure`: every entry fits, as far as the index can tell, and no job is looked at. */
+/**
+ * Made when they are first used: most searches use one or two of them. `isSure`: every entry fits, as far as the index can tell, and no
+ * job is looked at.
+ */
 function statementOf(range: WalkedRange, direction: SearchOrder, isSure: boolean): Query<SearchEntry> {
   const name = `search.${range.accountId === null ? 'all_' : ''}${range.by}_${direction}${isSure ? '_sure' : ''}`
   const known = statements.get(name)

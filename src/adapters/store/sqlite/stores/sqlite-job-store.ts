@@ -5,6 +5,8 @@ import type { JobStore, ListQuery } from '../../../../domain/jobs/job-store.ts'
 import { toJob } from '../../rows/jobs/job-row.ts'
 import { createKnownRecipes } from '../../rows/jobs/known-recipes.ts'
 import { readJobPage } from '../../search/job-pages.ts'
+import { accountSteps } from '../../stores/account-store.ts'
+import { gatherInSlices, inSlices } from '../../stores/in-slices.ts'
 import { toCommit } from '../../stores/jobs/commit-run.ts'
 import { jobSteps, reapInSlices } from '../../stores/jobs/job-steps.ts'
 import { NEWEST_KEY } from '../operations/jobs/list-job-rows.ts'
@@ -12,7 +14,7 @@ import { toAnswerInput } from '../operations/jobs/reuse-result.ts'
 import { toSubmitInput, toSubmitOutcome } from '../operations/jobs/submit-job.ts'
 import { openShared } from '../shared-stores.ts'
 import { createOutputNumbers } from './output-number-cache.ts'
-import { gatherInSlices, inSlices, type StoreChannels, UNLIMITED } from './store-channels.ts'
+import type { StoreChannels } from './store-channels.ts'
 
 interface JobStoreDeps extends StoreChannels {
   readonly clock: Clock
@@ -48,15 +50,15 @@ export function createJobStore({ write, read, clock }: JobStoreDeps): JobStore {
     release: async (leases, now) => (leases.length === 0 ? [] : write.call('release', { leases, now })),
     reserveOutputNumbers: outputNumbers.reserve,
     reap: (options) => reapInSlices(steps, options),
-    sweepResults: (now) => inSlices(UNLIMITED, (limit) => steps.sweepResults(now, limit)),
-    expire: (now, limit) => gatherInSlices(limit, (sliceLimit) => steps.expire(now, sliceLimit)),
-    remove: ({ limit, ...removal }) => inSlices(limit, (sliceLimit) => steps.remove(removal, sliceLimit)),
+    sweepResults: (now) => inSlices((limit) => steps.sweepResults(now, limit)),
+    expire: (now, limit) => gatherInSlices((sliceLimit) => steps.expire(now, sliceLimit), limit),
+    remove: ({ limit, ...removal }) => inSlices((sliceLimit) => steps.remove(removal, sliceLimit), limit),
     async find(accountId, jobId, now) {
       const stored = await read.call('findJob', { accountId, jobId, now: now.getTime() })
       return stored === null ? null : toJob(stored)
     },
     list: (accountId, query) => listJobs(read, accountId, query),
-    countByStatus: () => read.call('countByStatus', null),
+    countByStatus: openShared(accountSteps, { write, read }).countByStatus,
   }
 }
 

@@ -1,5 +1,6 @@
 /**
- * What the writer does about a damaged database. It rebuilds the indexes from their tables; any other damage is beyond it. Then it leaves a note beside the database, and the next start checks the whole database before it serves anybody.
+ * What the writer does about a damaged database. It rebuilds the indexes from their tables; any other damage is beyond it. Then it
+ * leaves a note beside the database, and the next start checks the whole database before it serves anybody.
  */
 import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'

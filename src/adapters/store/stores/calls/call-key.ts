@@ -15,7 +15,7 @@ interface KeyedRequest {
   readonly createdAt: Date
 }
 
-const keyed = pick(routerCall, 'seq', 'id', 'fingerprint', 'isQueued', 'state', 'modelId', 'expiresAt', 'attempt')
+const keyed = pick(routerCall, 'seq', 'id', 'fingerprint', 'state', 'modelId', 'expiresAt', 'attempt')
 export type KeyedCall = RowOf<typeof keyed>
 
 export type KeyVerdict =

@@ -5,6 +5,7 @@ import type { CallBody, CallStore, HeldCall, NewLease } from '../../../../domain
 import type { SentJournal } from '../../../../domain/models/calls/sent-journal.ts'
 import type { RequestStore } from '../../../../domain/models/queue/request-store.ts'
 import { chore, defineStore, durable, type OpenStore, read, relaxed } from '../../statements/operation.ts'
+import { inSlices } from '../in-slices.ts'
 import { admitCall } from './admit-call.ts'
 import {
   findTold,
@@ -143,17 +144,5 @@ export function createSentJournal(open: OpenStore, log: Log): SentJournal {
     forget() {},
     mayHaveLeft: ({ isSent }) => isSent,
     dropEarlier() {},
-  }
-}
-
-// Rows of one operation of a sweep: few enough that it holds up no other.
-const SLICE = 100
-
-/** Repeats a sweep until it finds less than it was allowed; returns the sum. */
-export async function inSlices(sweep: (limit: number) => Promise<number>): Promise<number> {
-  for (let total = 0; ; ) {
-    const found = await sweep(SLICE)
-    total += found
-    if (found < SLICE) return total
   }
 }

@@ -2,6 +2,7 @@
 import type { JobError } from '../../../../domain/jobs/job.ts'
 import type { CommitOutcome, JobStore, TouchedJob } from '../../../../domain/jobs/job-store.ts'
 import { chore, defineStore, durable, read, relaxed } from '../../statements/operation.ts'
+import { gatherInSlices } from '../in-slices.ts'
 import { reserveOutputNumbers } from './add-outputs.ts'
 import { cancelJob, type FoundCancel } from './cancel-job.ts'
 import { type Commit, isProgressOnly, writeCommits, writeProgress } from './commit-run.ts'
@@ -64,12 +65,5 @@ export async function reapInSlices(
   steps: Pick<JobSteps, 'reap'>,
   { now, lapsedBefore = now, maxAttempts, error }: Parameters<JobStore['reap']>[0],
 ): Promise<TouchedJob[]> {
-  const touched: TouchedJob[] = []
-  for (;;) {
-    const slice = await steps.reap({ now, lapsedBefore, maxAttempts, error }, REAPED_AT_ONCE)
-    touched.push(...slice)
-    if (slice.length < REAPED_AT_ONCE) return touched
-  }
+  return gatherInSlices((limit) => steps.reap({ now, lapsedBefore, maxAttempts, error }, limit))
 }
-
-const REAPED_AT_ONCE = 100

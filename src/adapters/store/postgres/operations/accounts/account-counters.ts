@@ -1,8 +1,5 @@
-/** The locks under which jobs are submitted, and the counts of jobs by status that follow from the counters of accounts. */
-import type { JobStatus } from '../../../../../domain/jobs/transitions.ts'
-import { countByStatus as countSteps } from '../../../stores/account-store.ts'
+/** The locks under which jobs are submitted. */
 import { type Queryable, statement } from '../../database/statement.ts'
-import { runOn } from '../../shared-stores.ts'
 
 export interface LockedAccount {
   readonly maxQueued: number
@@ -31,8 +28,4 @@ const STARTED = statement<[accountId: string, started: number]>(
 /** How many jobs of each account ever left its queue. Read without a lock: a claim under way may not be counted yet. */
 export async function readStarted(db: Queryable, accountIds: readonly string[]): Promise<Map<string, number>> {
   return new Map(await db.all(STARTED, [accountIds]))
-}
-
-export function countByStatus(db: Queryable): Promise<Record<JobStatus, number>> {
-  return runOn(db, countSteps())
 }

@@ -9,6 +9,7 @@ import type { BatchOutcome, NewBatch } from '../../../../../domain/jobs/batches/
 import type { NewJob } from '../../../../../domain/jobs/job-store.ts'
 import { BATCH_COLUMNS, toBatchRow } from '../../../rows/jobs/batch-row.ts'
 import type { RecipeFields } from '../../../rows/jobs/known-recipes.ts'
+import { claimKeys, findHolders } from '../../../stores/idempotency-store.ts'
 import { answerQueued, type FoundResult, findAgain } from '../../../stores/jobs/kept-results.ts'
 import { lockPurses, type Purses } from '../../../stores/ledger/holds.ts'
 import { keepHooks } from '../../../stores/webhooks/keep-hook.ts'
@@ -17,7 +18,6 @@ import { type Queryable, statement } from '../../database/statement.ts'
 import { runOn } from '../../shared-stores.ts'
 import { lockAccounts, readStarted } from '../accounts/account-counters.ts'
 import { findClosedPools } from '../accounts/deployment-rows.ts'
-import { claimKeys, findHolders } from '../accounts/idempotency-keys.ts'
 import { insertJobs, keepRecipes } from '../jobs/insert-jobs.ts'
 import { toHold, toHooks } from '../jobs/submit-job.ts'
 
@@ -80,13 +80,13 @@ async function findOurs(tx: Queryable, batch: NewBatch): Promise<Decision | null
 async function decide(tx: Queryable, { batch, claim }: Submitted): Promise<Decision> {
   const jobs = batch.jobs.map(({ job }) => job)
   const { accountId, pool } = jobs[0]!
-  const keys = claim === null ? [] : [{ accountId, key: claim.key, now: claim.claimedAt.getTime() }]
+  const keys = claim === null ? [] : [{ accountId, key: claim.key, now: claim.claimedAt }]
   // The lock comes first: each statement behind it sees what was committed before.
   const [closed, accounts, started, holders, purses] = await Promise.all([
     findClosedPools(tx, [pool]),
     lockAccounts(tx, [accountId]),
     readStarted(tx, [accountId]),
-    findHolders(tx, keys),
+    runOn(tx, findHolders(keys)),
     runOn(tx, lockPurses(jobs.map(toHold).filter((hold) => hold !== null))),
   ])
   const refused = (outcome: BatchOutcome): Decision => ({ outcome, purses: null })
@@ -140,17 +140,16 @@ async function write(
   const jobs = batch.jobs.slice(0, accepted).map(({ job }) => job)
   const { accountId } = jobs[0]!
   const kept = recipes.slice(0, accepted).flatMap((recipe) => (recipe === null ? [] : { accountId, recipe }))
+  const claims =
+    claim === null
+      ? []
+      : [{ accountId, key: claim.key, now: claim.claimedAt, expiresAt: claim.expiresAt, batchId: batch.id }]
   await Promise.all([
     runOn(tx, keepHooks(toHooks(jobs))),
     insertJobs(tx, jobs),
     keepRecipes(tx, kept),
-    claimKeys(tx, claim === null ? [] : [toClaimedKey(claim, accountId, batch.id)]),
+    runOn(tx, claimKeys(claims)),
     runOn(tx, purses.write()),
     tx.run(INSERT, [...toBatchRow(batch, accepted, limitedBy)]),
   ])
-}
-
-function toClaimedKey({ key, claimedAt, expiresAt }: KeyClaim, accountId: string, batchId: string) {
-  const times = { claimedAt: claimedAt.getTime(), expiresAt: expiresAt.getTime() }
-  return { accountId, key, ...times, jobId: null, assetId: null, batchId }
 }

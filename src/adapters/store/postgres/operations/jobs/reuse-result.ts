@@ -3,6 +3,7 @@ import type { KeyClaim } from '../../../../../domain/idempotency/idempotency-key
 import type { AnswerOutcome, NewJob, ResultAgain } from '../../../../../domain/jobs/job-store.ts'
 import { toJob } from '../../../rows/jobs/job.ts'
 import type { RecipeFields } from '../../../rows/jobs/known-recipes.ts'
+import { claimKeys, findHolders } from '../../../stores/idempotency-store.ts'
 import { findVisible, listOutputs } from '../../../stores/jobs/find-job.ts'
 import { answerQueued, findAgain } from '../../../stores/jobs/kept-results.ts'
 import { keepHooks } from '../../../stores/webhooks/keep-hook.ts'
@@ -11,7 +12,6 @@ import type { Queryable } from '../../database/statement.ts'
 import { runOn } from '../../shared-stores.ts'
 import { lockAccounts } from '../accounts/account-counters.ts'
 import { findClosedPools } from '../accounts/deployment-rows.ts'
-import { claimKeys, findHolders } from '../accounts/idempotency-keys.ts'
 import { insertJobs, keepRecipes } from './insert-jobs.ts'
 import { toHooks } from './submit-job.ts'
 
@@ -48,22 +48,20 @@ async function answer(tx: Queryable, { job, again, claim, recipe }: Answer): Pro
   const [closed, accounts, [holder = null]] = await Promise.all([
     findClosedPools(tx, [pool]),
     lockAccounts(tx, [accountId]),
-    findHolders(tx, claim === null ? [] : [{ accountId, key: claim.key, now: claim.claimedAt.getTime() }]),
+    runOn(tx, findHolders(claim === null ? [] : [{ accountId, key: claim.key, now: claim.claimedAt }])),
   ])
   if (holder !== null) return { outcome: 'key_reused', holder }
   if (closed.has(pool)) return { outcome: 'pool_closed' }
   if (!accounts.has(accountId)) throw new Error(`No account ${accountId}.`)
   const found = await runOn(tx, findAgain(job, again))
   if (found === null) return { outcome: 'gone' }
-  const times = claim === null ? null : { claimedAt: claim.claimedAt.getTime(), expiresAt: claim.expiresAt.getTime() }
+  const claims =
+    claim === null ? [] : [{ accountId, key: claim.key, now: claim.claimedAt, expiresAt: claim.expiresAt, jobId: id }]
   await Promise.all([
     runOn(tx, keepHooks(toHooks([job]))),
     insertJobs(tx, [job]),
     keepRecipes(tx, recipe === null ? [] : [{ accountId, recipe }]),
-    claimKeys(
-      tx,
-      claim === null || times === null ? [] : [{ accountId, key: claim.key, ...times, jobId: id, assetId: null }],
-    ),
+    runOn(tx, claimKeys(claims)),
   ])
   const [answered] = await runOn(tx, answerQueued([found]))
   if (answered === undefined) throw new Error(`No job ${id}.`)

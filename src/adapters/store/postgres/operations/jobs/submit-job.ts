@@ -9,6 +9,7 @@ import type { KeyClaim, KeyHolder } from '../../../../../domain/idempotency/idem
 import type { NewJob, SubmitOutcome } from '../../../../../domain/jobs/job-store.ts'
 import { toQueuedJob } from '../../../../../domain/jobs/submit/queued-job.ts'
 import type { RecipeFields } from '../../../rows/jobs/known-recipes.ts'
+import { type ClaimedKey, claimKeys, findHolders } from '../../../stores/idempotency-store.ts'
 import { type HoldInput, lockPurses, type Purses } from '../../../stores/ledger/holds.ts'
 import { type KeptHook, keepHooks } from '../../../stores/webhooks/keep-hook.ts'
 import type { Connected } from '../../database/connections.ts'
@@ -16,7 +17,6 @@ import { type Queryable, statement } from '../../database/statement.ts'
 import { runOn } from '../../shared-stores.ts'
 import { type LockedAccount, lockAccounts, readStarted } from '../accounts/account-counters.ts'
 import { findClosedPools } from '../accounts/deployment-rows.ts'
-import { type ClaimedKey, claimKeys, findHolders } from '../accounts/idempotency-keys.ts'
 import { insertJobs, keepRecipes, type NewRecipe } from './insert-jobs.ts'
 import { type QueuePlace, readNewPositions } from './queue-position.ts'
 
@@ -67,7 +67,7 @@ function writeAccepted(tx: Queryable, { accepted, recipes, claims, unusedIds, pu
     runOn(tx, keepHooks(toHooks(accepted))),
     insertJobs(tx, accepted),
     keepRecipes(tx, recipes),
-    claimKeys(tx, claims),
+    runOn(tx, claimKeys(claims)),
     unusedIds.length > 0 && tx.run(GIVE_BACK, [unusedIds]),
     purses === null ? null : runOn(tx, purses.write()),
   ])
@@ -119,10 +119,8 @@ async function readKnown(
 
 async function findKeyHolders(tx: Queryable, submits: readonly Submit[]): Promise<Map<Submit, KeyHolder>> {
   const keyed = submits.flatMap((submit) => (submit.claim === null ? [] : { submit, ...submit.claim }))
-  const holders = await findHolders(
-    tx,
-    keyed.map(({ submit, key, claimedAt }) => ({ accountId: submit.job.accountId, key, now: claimedAt.getTime() })),
-  )
+  const asked = keyed.map(({ submit, key, claimedAt }) => ({ accountId: submit.job.accountId, key, now: claimedAt }))
+  const holders = await runOn(tx, findHolders(asked))
   const found = new Map<Submit, KeyHolder>()
   for (const [index, { submit }] of keyed.entries()) {
     const holder = holders[index] ?? null
@@ -176,7 +174,8 @@ function decide(submits: readonly Submit[], known: Known): Decision {
     if (claim === null) return null
     const claimed = claims.get(`${job.accountId} ${claim.key}`)
     // Claimed a moment ago, by a submit before it in this batch.
-    if (claimed !== undefined && claimed.expiresAt > claim.claimedAt.getTime()) return toHolder(claimed)
+    if (claimed !== undefined && claimed.expiresAt > claim.claimedAt)
+      return { jobId: claimed.jobId ?? null, assetId: null }
     return known.holders.get(submit) ?? null
   }
 
@@ -218,10 +217,5 @@ function decide(submits: readonly Submit[], known: Known): Decision {
 }
 
 function toClaimedKey({ id, accountId }: NewJob, { key, claimedAt, expiresAt }: KeyClaim): ClaimedKey {
-  const times = { claimedAt: claimedAt.getTime(), expiresAt: expiresAt.getTime() }
-  return { accountId, key, ...times, jobId: id, assetId: null }
-}
-
-function toHolder({ jobId, assetId }: ClaimedKey): KeyHolder {
-  return { jobId, assetId }
+  return { accountId, key, now: claimedAt, expiresAt, jobId: id }
 }

@@ -19,17 +19,15 @@ export function prepareFindHolder(database: DatabaseSync): (query: KeyQuery) => 
 
 interface ClaimedKey extends Omit<KeyQuery, 'now'> {
   readonly expiresAt: number
-  readonly jobId: string | null
-  readonly assetId: string | null
+  readonly jobId?: string
   readonly batchId?: string
 }
 
 /** Takes a key that `prepareFindHolder` found free in the same transaction, also when an expired claim of it has not been swept yet. */
 export function prepareClaimKey(database: DatabaseSync): (claim: ClaimedKey) => void {
   const statements = openStatements(database)
-  return ({ accountId, key, expiresAt, jobId, batchId }) => {
-    const of = { ...(jobId !== null && { jobId }), ...(batchId !== undefined && { batchId }) }
+  return ({ expiresAt, ...claim }) => {
     const until = new Date(expiresAt)
-    runOn(statements, claimKeys([{ accountId, key, now: until, expiresAt: until, ...of }]))
+    runOn(statements, claimKeys([{ ...claim, now: until, expiresAt: until }]))
   }
 }

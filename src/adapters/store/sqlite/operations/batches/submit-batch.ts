@@ -99,7 +99,7 @@ export function prepareSubmitBatch(database: DatabaseSync): (input: SubmitBatchI
     insertJobs(submits)
     const kept = limitedBy === null ? ids : withoutPlaces(ids, places.slice(accepted))
     insertBatch.run(id, accountId, pool, createdAt, expiresAt, isWhole, digest, kept, refused, limitedBy)
-    if (key !== null) claimKey({ accountId, key, expiresAt: keyExpiresAt, jobId: null, assetId: null, batchId: id })
+    if (key !== null) claimKey({ accountId, key, expiresAt: keyExpiresAt, batchId: id })
     return { outcome: 'queued', accepted, limitedBy, ...(again !== null && { answered: answerAll(submits, again) }) }
   }
 }

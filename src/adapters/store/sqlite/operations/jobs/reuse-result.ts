@@ -63,7 +63,7 @@ export function prepareAnswerAgain(database: DatabaseSync): (input: AnswerInput)
     const found = runOn(db, findAgain(toJob(submit), again))
     if (found === null) return { outcome: 'gone' }
     if (count.run(accountId).changes === 0) throw new Error(`No account ${accountId}.`)
-    if (key !== null) claimKey({ accountId, key, expiresAt: submit.keyExpiresAt, jobId: id, assetId: null })
+    if (key !== null) claimKey({ accountId, key, expiresAt: submit.keyExpiresAt, jobId: id })
     if (submit.hook !== null) keepHook(accountId, submit.hook, createdAt)
     insertJobs([submit])
     if (submit.recipe !== null) keepRecipe(accountId, submit.recipe)

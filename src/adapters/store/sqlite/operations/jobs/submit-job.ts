@@ -139,7 +139,7 @@ export function prepareSubmit(database: DatabaseSync): (input: Packed<Submit>) =
     if (room === null) return null
     const [queued, isFollowed] = room
     if (hold !== null) ledger.hold(hold)
-    if (key !== null) claimKey({ accountId, key, expiresAt: submit.keyExpiresAt, jobId: id, assetId: null })
+    if (key !== null) claimKey({ accountId, key, expiresAt: submit.keyExpiresAt, jobId: id })
     if (submit.hook !== null) keepHook(accountId, submit.hook, submit.createdAt)
     const seq = insertJob(submit, submit.hook?.id ?? (isFollowed === 1 ? FOLLOWED : null))
     if (submit.recipe !== null) keepRecipe(accountId, submit.recipe)
