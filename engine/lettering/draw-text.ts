@@ -3,7 +3,7 @@
  * the same strokes draws an outline. Anti-aliased, and the same everywhere because nothing but arithmetic is involved.
  */
 
-import { roundHalfEven } from '../../lib/python/numbers.ts'
+import { roundHalfEven } from '../../lib/python/values.ts'
 import { charactersOf, type Letters, PEN_RADIUS, type Stroke, widthOf } from './glyphs.ts'
 
 interface Coverage {

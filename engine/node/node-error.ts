@@ -3,7 +3,7 @@
  * clients match on it; the message is safe to show and holds no path of this machine.
  */
 import { fileURLToPath } from 'node:url'
-import { PythonError } from '../../lib/python/numbers.ts'
+import { PythonError } from '../../lib/python/values.ts'
 
 export class NodeError extends Error {
   readonly exceptionType: string

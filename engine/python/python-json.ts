@@ -3,8 +3,7 @@
  * `1.0` stays a float, NaN and Infinity are read, and objects keep the order of their keys.
  */
 
-import { readPythonInt } from '../../lib/python/numbers.ts'
-import { dumpPythonNumber } from '../../lib/python/values.ts'
+import { dumpPythonNumber, readPythonInt } from '../../lib/python/values.ts'
 import { NodeError } from '../node/node-error.ts'
 import { inPython, isPyList, type PyDict, type PyNumber, type PyValue, pyTypeName } from './python-value.ts'
 

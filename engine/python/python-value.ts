@@ -3,9 +3,14 @@
  * dict keeps its order whatever its keys look like. Nodes that compute or print convert their inputs to these first.
  */
 import { type JsonValue, NumberText } from '../../lib/json/lossless-json.ts'
-import { comparePythonNumbers, formatPythonNumber, PythonError } from '../../lib/python/numbers.ts'
 import { pythonReprText } from '../../lib/python/text.ts'
-import { fromPythonNumber, toPythonNumber } from '../../lib/python/values.ts'
+import {
+  comparePythonNumbers,
+  formatPythonNumber,
+  fromPythonNumber,
+  PythonError,
+  toPythonNumber,
+} from '../../lib/python/values.ts'
 import { NodeError } from '../node/node-error.ts'
 import { elementCount, Tensor } from '../tensor/tensor.ts'
 import type { Value } from '../values/value.ts'

@@ -5,7 +5,7 @@
  * are started, is defined by their kind.
  */
 import type { Worker } from 'node:worker_threads'
-import { createBackoff } from '../../lib/waiting/backoff.ts'
+import { createBackoff } from '../../lib/waiting/sleep.ts'
 import type { CallResult } from '../node/node-context.ts'
 import { Interrupted, NodeError, usedUpCpu } from '../node/node-error.ts'
 import type { ComputePool, ComputeTask } from '../run/calls/call-node.ts'

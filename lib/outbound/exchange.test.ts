@@ -3,8 +3,7 @@ import { once } from 'node:events'
 import type { Readable } from 'node:stream'
 import { test } from 'node:test'
 import { startHttpFake } from '../../test/support/providers/http-fake.ts'
-import { ExchangeError, type ExchangeRequest, type PhaseLimits } from './exchange.ts'
-import { openOutboundClient, sendOnce } from './outbound-client.ts'
+import { ExchangeError, type ExchangeRequest, openOutboundClient, type PhaseLimits, sendOnce } from './exchange.ts'
 
 const LIMITS: PhaseLimits = {
   signal: new AbortController().signal,

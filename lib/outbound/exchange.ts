@@ -4,8 +4,12 @@
  * request was sent, because only then may the server have acted on it.
  */
 import type { IncomingHttpHeaders } from 'node:http'
+import { createRequire } from 'node:module'
 import { Readable } from 'node:stream'
-import type { Dispatcher } from 'undici'
+import type * as undici from 'undici'
+import type { Agent, buildConnector, Dispatcher } from 'undici'
+import { toTraceHeaders } from '../tracing/trace-context.ts'
+import { inSpan, type Tracer } from '../tracing/tracer.ts'
 import { MAX_TIMER_MS } from '../waiting/sleep.ts'
 
 export interface ExchangeRequest {
@@ -31,7 +35,7 @@ export interface PhaseLimits extends CommonLimits {
 }
 
 /** From the start to the last byte, whatever happens in between. */
-export interface TotalLimits extends CommonLimits {
+interface TotalLimits extends CommonLimits {
   readonly totalTimeMs: number
 }
 
@@ -80,11 +84,7 @@ const STREAM_HIGH_WATER_BYTES = 256 * 1024
 const SILENT = 'the server fell silent'
 const SILENCE = 'UND_ERR_BODY_TIMEOUT'
 
-export function exchange(
-  dispatcher: Dispatcher,
-  request: ExchangeRequest,
-  limits: ExchangeLimits,
-): Promise<ExchangeAnswer> {
+function exchange(dispatcher: Dispatcher, request: ExchangeRequest, limits: ExchangeLimits): Promise<ExchangeAnswer> {
   return new Promise((resolve, reject) => {
     if (limits.signal?.aborted) return reject(new ExchangeError('aborted', 'the call had ended', { wasSent: false }))
     const handler = new ExchangeHandler(limits, resolve, reject)
@@ -244,4 +244,109 @@ class ExchangeHandler implements Dispatcher.DispatchHandler {
     clearTimeout(this.#timer)
     this.#limits.signal?.removeEventListener('abort', this.#onAbort)
   }
+}
+
+// The client for all outgoing HTTP: keeps connections open, and bounds every phase of a request. It follows no
+// redirects: callers get them as answers and decide themselves.
+
+// The HTTP client, loaded with the first request that leaves: it takes a good part of a tenth of a second, which a start and a
+// service that calls nobody can do without.
+
+const require = createRequire(import.meta.url)
+let loaded: typeof undici | null = null
+
+export function loadUndici(): typeof undici {
+  loaded ??= require('undici') as typeof undici
+  return loaded
+}
+
+// A server or proxy may close an idle connection at any moment; after a short idle time that is unlikely.
+const KEEP_ALIVE_MS = 4_000
+const FIRST_FAILURE = 400
+
+export interface OutboundClient extends AsyncDisposable {
+  /** Resolves with any status. Throws ExchangeError when no complete answer arrived within the limits. */
+  send(request: ExchangeRequest, limits: ExchangeLimits): Promise<ExchangeAnswer>
+}
+
+interface OutboundClientOptions {
+  readonly connectionsPerHost: number
+  /** The time limit for connecting, or a function that makes connections. Absent: the transport's default. */
+  readonly connect?: { readonly timeout: number } | buildConnector.connector
+  /** Left out: no request is traced, and none tells its server of a trace. */
+  readonly traces?: OutboundTraces
+}
+
+interface OutboundTraces {
+  readonly tracer: Tracer
+  /** What a request is called in a trace: never by anything that a user wrote. */
+  readonly nameOf: (request: ExchangeRequest) => string
+}
+
+export function openOutboundClient({ connectionsPerHost, connect, traces }: OutboundClientOptions): OutboundClient {
+  let agent: Agent | null = null
+  let isClosed = false
+  function openAgent(): Agent {
+    const opened = new (loadUndici().Agent)({
+      connections: connectionsPerHost,
+      allowH2: false,
+      pipelining: 1,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      ...(connect !== undefined && { connect }),
+    })
+    // It refuses what it is asked after its end as it refuses everything else.
+    if (isClosed) void opened.destroy()
+    return opened
+  }
+  const send: OutboundClient['send'] = (request, limits) => {
+    agent ??= openAgent()
+    return exchange(agent, request, limits)
+  }
+  return {
+    send: traces === undefined ? send : withTraces(send, traces),
+    async [Symbol.asyncDispose]() {
+      isClosed = true
+      await agent?.destroy()
+    },
+  }
+}
+
+/** A span for each request that is made on behalf of another one; what the program does of its own accord is not traced. */
+function withTraces(send: OutboundClient['send'], { tracer, nameOf }: OutboundTraces): OutboundClient['send'] {
+  return (request, limits) => {
+    if (tracer.active() === undefined) return send(request, limits)
+    const attributes = { 'http.request.method': request.method, 'server.address': new URL(request.origin).host }
+    return inSpan(tracer, nameOf(request), { kind: 'client', attributes }, async (span) => {
+      const headers = { ...request.headers, ...toTraceHeaders(span.context) }
+      const answer = await send({ ...request, headers }, limits)
+      span.set({ 'http.response.status_code': answer.status })
+      if (answer.status >= FIRST_FAILURE) span.fail(String(answer.status))
+      return answer
+    })
+  }
+}
+
+interface OnceRequest extends Omit<ExchangeRequest, 'origin' | 'path'> {
+  readonly url: string
+  /** False: only status and headers are needed; the body is not read and comes back empty. */
+  readonly wantsBody: boolean
+}
+
+interface OnceAnswer extends ExchangeAnswer {
+  readonly body: Buffer
+}
+
+/** For a call so rare that no connection is worth keeping. Throws ExchangeError. */
+export async function sendOnce(
+  { url, wantsBody, ...request }: OnceRequest,
+  limits: Omit<TotalLimits, 'mayStream'>,
+): Promise<OnceAnswer> {
+  const { origin, pathname, search, username, password } = new URL(url)
+  if (username !== '' || password !== '') throw new Error('an address with a user name in it is not called')
+  await using client = openOutboundClient({ connectionsPerHost: 1 })
+  const whole = { ...limits, mayStream: () => !wantsBody }
+  const { status, headers, body } = await client.send({ ...request, origin, path: `${pathname}${search}` }, whole)
+  if (Buffer.isBuffer(body)) return { status, headers, body }
+  body.on('error', () => {}).destroy()
+  return { status, headers, body: Buffer.alloc(0) }
 }

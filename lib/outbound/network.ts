@@ -6,7 +6,7 @@
 import { lookup } from 'node:dns/promises'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
 import type { buildConnector } from 'undici'
-import { loadUndici } from './outbound-client.ts'
+import { loadUndici } from './exchange.ts'
 
 // Whether an IP address belongs to the public internet. Not public are private, loopback, link-local, shared (carrier), multicast
 // and documentation addresses, and every IPv6 form that wraps an IPv4 address, because it could carry any of the others past a

@@ -1,18 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type JsonValue, NumberText, parseLosslessJson } from '../json/lossless-json.ts'
+import { pythonReprText, pythonStrip } from './text.ts'
 import {
   floorDividePython,
   formatPythonNumber,
+  fromPythonNumber,
   moduloPython,
   PythonError,
   type PythonNumber,
-  roundPython,
-  roundPythonTo,
-} from './numbers.ts'
-import { pythonReprText, pythonStrip } from './text.ts'
-import {
-  fromPythonNumber,
   pythonBool,
   pythonEquals,
   pythonFloat,
@@ -20,6 +16,8 @@ import {
   pythonJsonDumps,
   pythonStr,
   pythonTypeName,
+  roundPython,
+  roundPythonTo,
   toPythonNumber,
 } from './values.ts'
 

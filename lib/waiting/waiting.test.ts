@@ -1,10 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { createBackoff } from './backoff.ts'
-import { createDoorbell } from './doorbell.ts'
 import { createSemaphore } from './semaphore.ts'
-import { settlesWithin, sleep } from './sleep.ts'
+import { createBackoff, createDoorbell, settlesWithin, sleep } from './sleep.ts'
 
 test('a sleep ends early when its signal is aborted, also when it was aborted before', async () => {
   const ending = new AbortController()

@@ -8,7 +8,7 @@ import type { ByteSource } from '../../lib/files/mp4-boxes.ts'
 import type { JsonObject, JsonValue } from '../../lib/json/lossless-json.ts'
 import { ServiceError } from '../domain/errors.ts'
 import type { Progress } from '../domain/jobs/job.ts'
-import { type OutputDraft, toOutputDraft } from '../domain/jobs/outputs/output-draft.ts'
+import { type OutputDraft, toOutputDraft } from '../domain/jobs/outputs/run-outputs.ts'
 import { applyEngineEvent, type RunOutcome, startFold, toProgress } from '../domain/jobs/run/apply-engine-event.ts'
 import {
   type ConvertedFile,

@@ -2,8 +2,9 @@
  * The lists that this process keeps in memory, followed in a store that other processes write to as well. Where nobody else can
  * write, nothing is polled and no change is announced. The read that compares their versions also shows what else has not changed.
  */
+
+import { uptimeMs } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log.ts'
-import { uptimeMs } from '../../lib/waiting/uptime.ts'
 import type { EventBus } from '../domain/events/event-bus.ts'
 import {
   type DirectoryFollower,

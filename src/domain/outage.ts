@@ -2,8 +2,7 @@
  * What background work does while the store is away: it waits and tries again. Requests do not come here; they are
  * refused with `store_unavailable`, and their callers decide.
  */
-import { createBackoff } from '../../lib/waiting/backoff.ts'
-import { sleep } from '../../lib/waiting/sleep.ts'
+import { createBackoff, sleep } from '../../lib/waiting/sleep.ts'
 import { isStoreAway } from './errors.ts'
 
 // Long enough that a database that starts again is not flooded, short enough that work goes on soon after.

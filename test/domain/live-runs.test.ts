@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JobLive } from '../../src/domain/events/event-bus.ts'
 import type { LiveEvent } from '../../src/domain/events/live-event.ts'
-import { createLiveRuns } from '../../src/domain/jobs/read/live-runs.ts'
+import { createLiveRuns } from '../../src/domain/jobs/read/watch-job.ts'
 import { createFixedClock } from '../support/fixed-clock.ts'
 
 const JOB = { jobId: 'j', accountId: 'a' }

@@ -15,14 +15,14 @@ export interface Mutation {
 }
 
 const TRANSITIONS = 'src/domain/jobs/transitions.ts'
-const END_OF_RUN = 'src/domain/jobs/end/end-of-run.ts'
+const END_OF_RUN = 'src/domain/jobs/run/run-moves.ts'
 const CHARGE = 'src/domain/jobs/end/charge.ts'
 const KEY = 'src/domain/idempotency/idempotency-key.ts'
 const SIGNED_URL = 'src/domain/assets/signed-url.ts'
 const STORES = 'src/adapters/store'
 const CLAIM = 'src/adapters/store/sqlite/operations/jobs/claim-job.ts'
 
-const ends = ['src/domain/jobs/end/end-of-run.test.ts']
+const ends = ['src/domain/jobs/run/end-of-run.test.ts']
 const jobStore = ['test/adapters/store/sqlite/job-store.test.ts']
 const ledger = ['test/adapters/store/sqlite/account-contracts.test.ts']
 const charges = ['src/domain/jobs/end/charge.test.ts']
@@ -269,7 +269,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     area: 'leases',
     fault: 'a run goes on though its lease is lost',
-    in: 'src/domain/jobs/claim/lease-keeper.ts',
+    in: 'src/domain/jobs/claim/worker.ts',
     find: 'run.lose()\n        continue',
     replace: 'continue',
     tests: leases,
@@ -277,7 +277,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     area: 'leases',
     fault: 'a cancel that only a renewal tells of is not heard',
-    in: 'src/domain/jobs/claim/lease-keeper.ts',
+    in: 'src/domain/jobs/claim/worker.ts',
     find: "if (status === 'canceling') run.cancel()",
     replace: '',
     tests: leases,
@@ -285,7 +285,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     area: 'leases',
     fault: 'an outage of the store ends every run at once',
-    in: 'src/domain/jobs/claim/lease-keeper.ts',
+    in: 'src/domain/jobs/claim/worker.ts',
     find: '(isAway ? this.#options.leaseMs : 0)',
     replace: '0',
     tests: leases,

@@ -1,4 +1,4 @@
-import type { Ticker } from '../../lib/waiting/uptime.ts'
+import type { Ticker } from '../../lib/clock.ts'
 
 export interface ManualTicker extends Ticker {
   /** Lets time pass, running what is due in between. */

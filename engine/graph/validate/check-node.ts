@@ -3,9 +3,11 @@
  * stops wherever a link leads to a node that has not been judged yet. The walk over the graph itself is in walk-graph.ts.
  */
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/json/lossless-json.ts'
-import { comparePythonNumbers, PythonError, type PythonNumber } from '../../../lib/python/numbers.ts'
 import {
+  comparePythonNumbers,
   fromPythonNumber,
+  PythonError,
+  type PythonNumber,
   pythonBool,
   pythonEquals,
   pythonFloat,

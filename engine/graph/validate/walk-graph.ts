@@ -4,7 +4,7 @@
  * exception is recorded on the node that raised it, with the message of the node that consumes it, as in ComfyUI.
  */
 
-import { PythonError } from '../../../lib/python/numbers.ts'
+import { PythonError } from '../../../lib/python/values.ts'
 import type { Work } from '../../../lib/waiting/turns.ts'
 import type { Graph, GraphNode } from '../graph.ts'
 import { advance, type CheckContext, type ClassRules, type NodeFrame, openFrame } from './check-node.ts'

@@ -1,6 +1,6 @@
 /** Sound made, cut, made louder, and filtered. */
 
-import { roundHalfEven } from '../../../lib/python/numbers.ts'
+import { roundHalfEven } from '../../../lib/python/values.ts'
 import type { InputOptions } from '../../graph/node-catalog.ts'
 import { type Audio, readAudioValue, toAudioValue } from '../../media/audio.ts'
 import { costOf, defineNode, values } from '../../node/define-node.ts'

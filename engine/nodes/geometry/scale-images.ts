@@ -2,7 +2,7 @@
  * Images scaled to a size that is given, or computed from the picture's own: so many pixels, so long a side, a model's
  * favourite sizes.
  */
-import { roundHalfEven } from '../../../lib/python/numbers.ts'
+import { roundHalfEven } from '../../../lib/python/values.ts'
 import { costOf, defineNode, type EngineNode } from '../../node/define-node.ts'
 import { withDefinition } from '../../node/dynamic-node.ts'
 import { choice, combo, float, image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'

@@ -1,5 +1,5 @@
 /** Two images side by side or one above the other, with a bar between them. */
-import { roundHalfEven } from '../../../lib/python/numbers.ts'
+import { roundHalfEven } from '../../../lib/python/values.ts'
 import { defineListNode, defineNode, values } from '../../node/define-node.ts'
 import { boolean, combo, image, int, MAX_RESOLUTION } from '../../node/input-kinds.ts'
 import { NodeError, refuseLongList } from '../../node/node-error.ts'

@@ -1,5 +1,5 @@
 /** Noise levels split, reversed and refined. */
-import { readPythonFloat, roundHalfEven } from '../../../lib/python/numbers.ts'
+import { readPythonFloat, roundHalfEven } from '../../../lib/python/values.ts'
 import { costOf, defineNode } from '../../node/define-node.ts'
 import { unnamed } from '../../node/dynamic-node.ts'
 import { combo, float, int, string } from '../../node/input-kinds.ts'

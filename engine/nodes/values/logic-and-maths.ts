@@ -1,6 +1,7 @@
 /** Truth, choices and lists. Truth is Python's: zero, nothing and everything empty is false. */
-import { toPythonFloat, truncatePythonFloat } from '../../../lib/python/numbers.ts'
+
 import { pythonStrip } from '../../../lib/python/text.ts'
+import { toPythonFloat, truncatePythonFloat } from '../../../lib/python/values.ts'
 import { type Cost, defineNode, values } from '../../node/define-node.ts'
 import {
   autogrow,

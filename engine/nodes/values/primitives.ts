@@ -1,4 +1,6 @@
 /** Constants as nodes: each hands its value on, integers with all their digits. */
+
+import { pythonReprText, pythonStrip } from '../../../lib/python/text.ts'
 import {
   formatPythonNumber,
   PythonError,
@@ -7,8 +9,7 @@ import {
   roundHalfEven,
   toPythonFloat,
   truncatePythonFloat,
-} from '../../../lib/python/numbers.ts'
-import { pythonReprText, pythonStrip } from '../../../lib/python/text.ts'
+} from '../../../lib/python/values.ts'
 import { defineNode, values } from '../../node/define-node.ts'
 import { boolean, color, combo, float, int, MAX_RESOLUTION, ofType, string, wideInt } from '../../node/input-kinds.ts'
 import { NodeError } from '../../node/node-error.ts'

@@ -1,7 +1,6 @@
 /** Parts of a video, by seconds or by frames. */
 
-import { roundHalfEven } from '../../../lib/python/numbers.ts'
-import { fromPythonNumber, pythonStr } from '../../../lib/python/values.ts'
+import { fromPythonNumber, pythonStr, roundHalfEven } from '../../../lib/python/values.ts'
 import { type Audio, channelOf } from '../../media/audio.ts'
 import { countFrames, type ReadWork, readFrames, readVideoFacts } from '../../media/read-video.ts'
 import { type FrameVideo, toVideoValue, type Video } from '../../media/video.ts'

@@ -3,7 +3,7 @@
  * libm. JavaScript's logarithms are off by one in the last digit often enough that `int(log(243, 3))` would not be Python's;
  * and ints may be larger than any float.
  */
-import { type Fraction, toFraction } from '../../../lib/python/numbers.ts'
+import { type Fraction, toFraction } from '../../../lib/python/values.ts'
 import { NodeError } from '../../node/node-error.ts'
 import type { PyNumber } from '../python-value.ts'
 

@@ -6,7 +6,7 @@ import {
   roundPythonTo,
   toPythonFloat,
   truncatePythonFloat,
-} from '../../../lib/python/numbers.ts'
+} from '../../../lib/python/values.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { asNumber, inPython, isPyList, type PyNumber, type PyValue, pyStr, pyTypeName } from '../python-value.ts'
 import { bitLength, exactLog, exactLog2, exactLog10 } from './exact-float.ts'

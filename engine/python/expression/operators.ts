@@ -1,6 +1,6 @@
 /** Python's operators on its values. Ints are exact and bounded in size; texts and lists are bounded in length. */
 
-import { comparePythonNumbers, floorDividePython, moduloPython, toPythonFloat } from '../../../lib/python/numbers.ts'
+import { comparePythonNumbers, floorDividePython, moduloPython, toPythonFloat } from '../../../lib/python/values.ts'
 import { NodeError } from '../../node/node-error.ts'
 import {
   asNumber,

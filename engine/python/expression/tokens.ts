@@ -1,6 +1,6 @@
 /** Python source of one or more simple statements, cut into tokens. Line ends count only outside of brackets. */
 
-import { readPythonInt } from '../../../lib/python/numbers.ts'
+import { readPythonInt } from '../../../lib/python/values.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { inPython } from '../python-value.ts'
 

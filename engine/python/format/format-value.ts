@@ -1,5 +1,5 @@
 /** `format(value, spec)` for any value: texts here, ints and floats below. */
-import { divideHalfToEven, formatPythonNumber, toFraction, toPythonFloat } from '../../../lib/python/numbers.ts'
+import { divideHalfToEven, formatPythonNumber, toFraction, toPythonFloat } from '../../../lib/python/values.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { inPython, type PyValue, pyStr, pyTypeName } from '../python-value.ts'
 import { refuseLongText } from '../text-limit.ts'

@@ -2,7 +2,7 @@
  * The one resize behind most nodes (ComfyUI's `common_upscale`): five methods, and an optional crop to the target's aspect
  * before it. Works on images and masks alike.
  */
-import { roundHalfEven } from '../../../lib/python/numbers.ts'
+import { roundHalfEven } from '../../../lib/python/values.ts'
 import { NodeError } from '../../node/node-error.ts'
 import { narrow, reshape } from '../batch-axis.ts'
 import type { Window } from '../channels.ts'

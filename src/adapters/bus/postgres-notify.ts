@@ -6,12 +6,11 @@
  * that something was lost, and read again. Events of a job's run go over links (live/live-links.ts).
  */
 import type { Client } from 'pg'
+import { uptimeMs } from '../../../lib/clock.ts'
 import { newUuidV4 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
 import { createClient, type PostgresPlace, streamOf } from '../../../lib/postgres/driver.ts'
-import { createBackoff } from '../../../lib/waiting/backoff.ts'
-import { settlesWithin, sleep } from '../../../lib/waiting/sleep.ts'
-import { uptimeMs } from '../../../lib/waiting/uptime.ts'
+import { createBackoff, settlesWithin, sleep } from '../../../lib/waiting/sleep.ts'
 import type { BusHealth, ProcessBus } from './bus-health.ts'
 import type { LiveLinks } from './live/live-links.ts'
 import { createWireBus, type Medium, NoticeBatch } from './wire-bus.ts'

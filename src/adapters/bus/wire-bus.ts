@@ -4,15 +4,15 @@
  * everything about the jobs that somebody there watches, in order and with its pictures.
  */
 import { BoundedSet } from '../../../lib/bounded-map.ts'
+import { uptimeMs } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
-import { uptimeMs } from '../../../lib/waiting/uptime.ts'
 import type { CallMoved, DirectoryChanged, EventBus, JobChanged, JobMove } from '../../domain/events/event-bus.ts'
 import type { LiveEvent } from '../../domain/events/live-event.ts'
 import { decodeNotice, type EncodedNotice, encodeNotice, type Notice } from '../../domain/events/notice-lines.ts'
 import type { LiveLinks } from './live/live-links.ts'
 import { LiveLog } from './live/live-log.ts'
 import { type JobNotice, ToldNotice } from './live/told-notice.ts'
-import { accountKey, createLiveSubscriptions, createSubscriptions, jobKey } from './subscriptions.ts'
+import { accountKey, createLiveSubscriptions, createSubscriptions, jobKey } from './local.ts'
 
 export interface Medium {
   /** Never throws and never waits: what cannot be sent is lost. */

@@ -5,8 +5,7 @@
  */
 import { newUuidV4 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
-import { createBackoff } from '../../../lib/waiting/backoff.ts'
-import { sleep } from '../../../lib/waiting/sleep.ts'
+import { createBackoff, sleep } from '../../../lib/waiting/sleep.ts'
 import { isStoreAway } from '../../domain/errors.ts'
 import type { Claim, ClaimRequest } from '../../domain/jobs/job-store.ts'
 

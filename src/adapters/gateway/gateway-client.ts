@@ -5,7 +5,7 @@
  */
 import type { Dispatcher } from 'undici'
 import type { Log } from '../../../lib/log.ts'
-import { loadUndici } from '../../../lib/outbound/outbound-client.ts'
+import { loadUndici } from '../../../lib/outbound/exchange.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { type Refusal, ServiceError, storeUnavailable } from '../../domain/errors.ts'
 

@@ -4,8 +4,7 @@
  */
 import { WebSocket } from 'ws'
 import type { Log } from '../../../lib/log.ts'
-import { createBackoff } from '../../../lib/waiting/backoff.ts'
-import { settlesWithin, sleep } from '../../../lib/waiting/sleep.ts'
+import { createBackoff, settlesWithin, sleep } from '../../../lib/waiting/sleep.ts'
 import type { Lease } from '../../domain/jobs/job-store.ts'
 import type { RunBus } from '../../domain/jobs/run/run-deps.ts'
 import { encodeFrame } from '../../domain/workers/wire/live-frame.ts'

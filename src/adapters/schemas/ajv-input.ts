@@ -3,8 +3,8 @@
  * boolean `exclusiveMinimum`). All failures are reported; where all alternatives fail, those of the nearest one.
  */
 import { Ajv, type ErrorObject } from 'ajv'
-import type { CheckInput, CompileSchema } from '../../domain/models/catalog/check-input.ts'
 import { isRecord, type Json, type JsonRecord } from '../../domain/models/catalog/model.ts'
+import type { CheckInput, CompileSchema } from '../../domain/models/catalog/model-catalog.ts'
 import type { ValidationFailure } from '../../domain/models/router-error.ts'
 
 // An input may hold whole pictures, so errors repeat only short values.

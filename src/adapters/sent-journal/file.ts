@@ -4,7 +4,7 @@
  * after the next boot its entries are not believed. Calls that were let in together are written together.
  */
 import { closeSync, fchmodSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs'
-import type { SentJournal } from '../../domain/models/calls/sent-journal.ts'
+import type { SentJournal } from '../../domain/models/calls/live-calls.ts'
 
 export interface SentJournalFile extends SentJournal, Disposable {}
 

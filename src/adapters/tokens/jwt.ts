@@ -17,7 +17,7 @@ import {
   jwtVerify,
 } from 'jose'
 import type { Clock } from '../../../lib/clock.ts'
-import { sendOnce } from '../../../lib/outbound/outbound-client.ts'
+import { sendOnce } from '../../../lib/outbound/exchange.ts'
 import { isAccountId } from '../../domain/accounts/account.ts'
 import type { VerifiedToken, VerifyToken } from '../../domain/accounts/authenticate.ts'
 import { isScope } from '../../domain/accounts/caller.ts'

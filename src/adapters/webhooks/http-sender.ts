@@ -3,7 +3,7 @@
  * operator's own configuration may lie anywhere. Redirects are not followed: the owner of an endpoint that moves changes its address.
  */
 import { isIP } from 'node:net'
-import { ExchangeError } from '../../../lib/outbound/exchange.ts'
+import { ExchangeError, type OutboundClient, openOutboundClient } from '../../../lib/outbound/exchange.ts'
 import {
   BlockedAddressError,
   createGuardedConnector,
@@ -13,7 +13,6 @@ import {
   toLiteral,
   unwrapBlocked,
 } from '../../../lib/outbound/network.ts'
-import { type OutboundClient, openOutboundClient } from '../../../lib/outbound/outbound-client.ts'
 import { signMessage } from '../../../lib/standard-webhooks.ts'
 import type { SendAnswer, WebhookSender } from '../../domain/webhooks/sender.ts'
 import type { AttemptOutcome, Message, MessageType } from '../../domain/webhooks/webhook.ts'

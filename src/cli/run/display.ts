@@ -1,8 +1,7 @@
 /** Follows a job and shows on the terminal how far it is. */
 import { Presets, SingleBar } from 'cli-progress'
 import { readEvents } from '../../../lib/outbound/read-event-stream.ts'
-import { createBackoff } from '../../../lib/waiting/backoff.ts'
-import { sleep } from '../../../lib/waiting/sleep.ts'
+import { createBackoff, sleep } from '../../../lib/waiting/sleep.ts'
 import { RefusedError, type RunClient, UnreachableError } from '../server/client.ts'
 import {
   type JobView,

@@ -5,8 +5,7 @@
 
 import { open } from 'node:fs/promises'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
-import { createBackoff } from '../../../lib/waiting/backoff.ts'
-import { sleep } from '../../../lib/waiting/sleep.ts'
+import { createBackoff, sleep } from '../../../lib/waiting/sleep.ts'
 
 /** Larger files are sent so. */
 export const RESUMABLE_FROM_BYTES = 64 * 1024 * 1024

@@ -21,10 +21,14 @@ import { createCompileSchema } from '../../adapters/schemas/ajv-input.ts'
 import type { EngineConfig } from '../../config/blocks/engine-config.ts'
 import type { RouterConfig } from '../../config/blocks/router-config.ts'
 import type { CallStore } from '../../domain/models/calls/call-store.ts'
-import type { HostAssets } from '../../domain/models/calls/keep-result.ts'
-import { type CompileSchema, createCheckInput } from '../../domain/models/catalog/check-input.ts'
+import type { HostAssets } from '../../domain/models/calls/conclude-call.ts'
 import type { Model } from '../../domain/models/catalog/model.ts'
-import { type Catalog, createCatalog } from '../../domain/models/catalog/model-catalog.ts'
+import {
+  type Catalog,
+  type CompileSchema,
+  createCatalog,
+  createCheckInput,
+} from '../../domain/models/catalog/model-catalog.ts'
 import { createPartnerRoutes, type PartnerRoutes } from '../../domain/models/partner/partner-route.ts'
 import type { Provider } from '../../domain/models/provider.ts'
 import { createWatch } from '../process/watch-paths.ts'

@@ -22,7 +22,7 @@ import { createSandboxProvider } from '../../adapters/providers/sandbox/sandbox-
 import type { Secrets } from '../../config/secrets.ts'
 import type { AssetStore } from '../../domain/assets/asset-store.ts'
 import type { ContentSigner } from '../../domain/assets/signed-url.ts'
-import type { HostAssets } from '../../domain/models/calls/keep-result.ts'
+import type { HostAssets } from '../../domain/models/calls/conclude-call.ts'
 import type { Provider } from '../../domain/models/provider.ts'
 import type { SharedCounts } from '../../domain/service-nodes/shared-counts.ts'
 import type { AssetActions } from '../asset-actions.ts'

@@ -8,22 +8,21 @@ import { type AccountLimits, BASE_LIMITS } from '../../domain/accounts/limits/ti
 import type { Blobs } from '../../domain/assets/blob-store.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
-import { createSpendOf } from '../../domain/models/access/committed-spend.ts'
 import {
   type AccessRules,
   createAccess,
   createMayUse,
   createRateWindow,
   createSharedRateWindow,
+  createSpendOf,
   type MayUse,
 } from '../../domain/models/access/model-access.ts'
 import { createCallLeases, createFollowedCalls, RENEW_EVERY_MS } from '../../domain/models/calls/call-leases.ts'
 import type { CallStore } from '../../domain/models/calls/call-store.ts'
 import { type CallObserver, createDriveCall, type DriveCall } from '../../domain/models/calls/drive-call.ts'
-import { createLiveCalls, type DrivenCall } from '../../domain/models/calls/live-calls.ts'
+import { createLiveCalls, type DrivenCall, type SentJournal } from '../../domain/models/calls/live-calls.ts'
 import { createRecoverCalls } from '../../domain/models/calls/recover-calls.ts'
 import { createEstimateModel, createRunModel, type RunModel } from '../../domain/models/calls/run-call.ts'
-import type { SentJournal } from '../../domain/models/calls/sent-journal.ts'
 import type { Model } from '../../domain/models/catalog/model.ts'
 import { createModelQueue } from '../../domain/models/queue/model-queue.ts'
 import type { Store, StoreGlance } from '../../domain/store.ts'

@@ -1,7 +1,7 @@
 /** What `atelier doctor` learns of a database and of a bucket: whether everything that the service does with it works, by doing each of it once. */
 import { randomUUID } from 'node:crypto'
 import { silentLog } from '../../../lib/log.ts'
-import { sendOnce } from '../../../lib/outbound/outbound-client.ts'
+import { sendOnce } from '../../../lib/outbound/exchange.ts'
 import { createSealer } from '../../../lib/sealer.ts'
 import { toSendable } from '../../adapters/blobs/s3/parts.ts'
 import { hasS3Code, toMistake } from '../../adapters/blobs/s3/s3-error.ts'

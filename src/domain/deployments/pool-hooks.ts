@@ -6,8 +6,7 @@
 
 import type { Clock } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
-import { createBackoff } from '../../../lib/waiting/backoff.ts'
-import { settlesWithin, sleep } from '../../../lib/waiting/sleep.ts'
+import { createBackoff, settlesWithin, sleep } from '../../../lib/waiting/sleep.ts'
 import type { PoolLoad } from './deployment-store.ts'
 import type { PoolSignal } from './pool-signals.ts'
 

@@ -3,8 +3,9 @@
  * its first read, so no notice can fall between the two. Notices are best effort, so a topic is also re-read from time to
  * time, a bounded number at once. Where snapshots come from is the source's business.
  */
+
+import { uptimeMs } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
-import { uptimeMs } from '../../../lib/waiting/uptime.ts'
 import { isStoreAway } from '../errors.ts'
 
 interface WatchHub<Key, Snapshot> extends Disposable {

@@ -11,8 +11,7 @@ import type { KeyClaim, KeyHolder } from '../idempotency/idempotency-key.ts'
 import type { NewHook } from '../webhooks/webhook.ts'
 import type { Job, JobError, JobInput, JobLog, Output, Progress, Submission } from './job.ts'
 import type { RunRecord } from './run/record/run-record.ts'
-import type { JobOrigin } from './submit/job-origin.ts'
-import type { JobRecipe } from './summaries/job-recipe.ts'
+import type { JobOrigin, JobRecipe } from './submit/job-origin.ts'
 import type { JobStatus, RunEndStatus } from './transitions.ts'
 
 export interface NewJob {

@@ -7,7 +7,7 @@
  * `poll`, as often as it takes, possibly in another process days later. Nothing but the handle and the model may be needed
  * to poll. A handle is stored in clear: no key, no signed header, no input of the caller belongs into it.
  */
-import type { Sending } from './calls/sent-journal.ts'
+import type { Sending } from './calls/live-calls.ts'
 import type { ToldTask } from './calls/told-task.ts'
 import type { Json, JsonRecord, Model } from './catalog/model.ts'
 import type { ValidationFailure } from './router-error.ts'

@@ -3,10 +3,9 @@
  * beaten for `ALIVE_MS`. Whatever else must be said again and again (names that it holds, engines that it drives) travels with the
  * beats. A process that is certainly alone writes no heartbeat and reads none.
  */
-import type { Clock } from '../../../lib/clock.ts'
+import { type Clock, uptimeMs } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
-import { uptimeMs } from '../../../lib/waiting/uptime.ts'
 import type { NodeAbout, NodeStore, ServiceNode, WantedName } from './node-store.ts'
 
 export interface Heartbeat extends AsyncDisposable {

@@ -3,11 +3,10 @@
  * writes down what came of each. So a message arrives at least once, and those about one job arrive in order: the store gives out
  * only the oldest that has not ended. A process that ends in between sends again what it had sent and not written down.
  */
-import type { Clock } from '../../../lib/clock.ts'
+import { type Clock, uptimeMs } from '../../../lib/clock.ts'
 import type { NewId } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
-import { createDoorbell } from '../../../lib/waiting/doorbell.ts'
-import { uptimeMs } from '../../../lib/waiting/uptime.ts'
+import { createDoorbell } from '../../../lib/waiting/sleep.ts'
 import { isStoreAway } from '../errors.ts'
 import type { WebhookSecrets } from './job-hooks.ts'
 import type { SendAnswer, WebhookSender } from './sender.ts'

@@ -3,11 +3,10 @@
  * its own key, moments are the service's own, and changes are told to everybody here, as they are written.
  */
 import { BoundedMap } from '../../../lib/bounded-map.ts'
-import type { Clock } from '../../../lib/clock.ts'
+import { type Clock, uptimeMs } from '../../../lib/clock.ts'
 import { uuidFromText } from '../../../lib/ids.ts'
 import { type JsonObject, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
-import { createDoorbell } from '../../../lib/waiting/doorbell.ts'
-import { uptimeMs } from '../../../lib/waiting/uptime.ts'
+import { createDoorbell } from '../../../lib/waiting/sleep.ts'
 import type { AssetStore } from '../assets/asset-store.ts'
 import type { EngineDirectory } from '../engine/directory/engine-directory.ts'
 import type { DistantEngine } from '../engine/fleet/lane-offers.ts'

@@ -1,7 +1,7 @@
 /** The one HTML page of the console with its files and refusals, and the policy under which a browser runs it: our own files, nothing inline, no markup from text. */
 import { readFileSync, statSync } from 'node:fs'
+import { uptimeMs } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
-import { uptimeMs } from '../../../lib/waiting/uptime.ts'
 import type { ServiceError } from '../../domain/errors.ts'
 import { createErrorBoundary, DEFECT_MESSAGE, REFUSAL_STATUS, toRetryAfter } from '../kit/answer-errors.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'

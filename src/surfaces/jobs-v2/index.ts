@@ -1,8 +1,7 @@
 /** The Jobs API v2 as one surface: its operations, its guards beyond the common ones, its envelope, its streams. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import type { Clock } from '../../../lib/clock.ts'
+import { type Clock, systemTicker, type Ticker } from '../../../lib/clock.ts'
 import { createTurns, type Turns } from '../../../lib/waiting/turns.ts'
-import { systemTicker, type Ticker } from '../../../lib/waiting/uptime.ts'
 import type { ListedWeight } from '../../domain/engine/weights/weight-files.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { Batches } from '../../domain/jobs/batches/batches.ts'

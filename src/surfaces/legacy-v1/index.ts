@@ -3,8 +3,8 @@
  * this folder leaves a service without it. Jobs, assets and accounts are those of the other surfaces; only the words differ.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { systemTicker } from '../../../lib/clock.ts'
 import { createUuidV7 } from '../../../lib/ids.ts'
-import { systemTicker } from '../../../lib/waiting/uptime.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
 import type { Job } from '../../domain/jobs/job.ts'
 import { mustNameNoDeployment } from '../kit/guards/addresses.ts'

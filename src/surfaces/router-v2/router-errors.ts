@@ -5,7 +5,7 @@
 import type { Log } from '../../../lib/log.ts'
 import { RateLimitedError } from '../../domain/credits/rate-limit.ts'
 import { type Refusal, ServiceError } from '../../domain/errors.ts'
-import type { SpendOf } from '../../domain/models/access/committed-spend.ts'
+import type { SpendOf } from '../../domain/models/access/model-access.ts'
 import { RouterError, type RouterRefusal } from '../../domain/models/router-error.ts'
 import { DEFECT_MESSAGE, ROUTER_REFUSAL_STATUS, toHttpRefusal, toRetryAfter } from '../kit/answer-errors.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'

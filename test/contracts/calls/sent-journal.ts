@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { HeldCall, UnfinishedCall } from '../../../src/domain/models/calls/call-store.ts'
-import type { SentJournal } from '../../../src/domain/models/calls/sent-journal.ts'
+import type { SentJournal } from '../../../src/domain/models/calls/live-calls.ts'
 
 /** One journal, as the processes that use it one after the other see it. */
 export interface JournalUnderTest {

@@ -1,7 +1,7 @@
 /** How every store finds jobs over all accounts: what each account finds of its own, together and in order. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { type JobRecipe, toTerm } from '../../../src/domain/jobs/summaries/job-recipe.ts'
+import { type JobRecipe, toTerm } from '../../../src/domain/jobs/submit/job-origin.ts'
 import {
   type JobSummary,
   NO_FILTER,

@@ -1,6 +1,6 @@
 /** What the suites about summaries share: recipes, and accounts whose jobs are submitted, run and searched for. */
 import type { Lease, NewJob } from '../../../src/domain/jobs/job-store.ts'
-import { type JobRecipe, toTerm } from '../../../src/domain/jobs/summaries/job-recipe.ts'
+import { type JobRecipe, toTerm } from '../../../src/domain/jobs/submit/job-origin.ts'
 import { NO_FILTER, type SummaryFilter } from '../../../src/domain/jobs/summaries/summary-store.ts'
 import { at, newJobId, Tenant, type WholeStoreUnderTest } from '../store-under-test.ts'
 

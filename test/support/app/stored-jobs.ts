@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { readGraph } from '../../../engine/graph/graph-json.ts'
 import { openSqliteRecords } from '../../../src/adapters/store/sqlite/transfer/sqlite-records.ts'
 import { RECORD_KINDS, type RecordName } from '../../../src/adapters/store/transfer/record-kinds.ts'
-import { toRecipe } from '../../../src/domain/jobs/summaries/job-recipe.ts'
+import { toRecipe } from '../../../src/domain/jobs/submit/job-origin.ts'
 import type { RecordTarget } from '../../../src/domain/transfer/move-records.ts'
 import type { RecordValue } from '../../../src/domain/transfer/record-kinds.ts'
 

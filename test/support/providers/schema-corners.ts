@@ -2,8 +2,9 @@
  * Edge cases of a model's input: for every field of its schema the values at its bounds, and values outside of them. Those that
  * the model's own validation accepts are used as inputs; the others must be refused.
  */
-import type { CheckInput } from '../../../src/domain/models/catalog/check-input.ts'
+
 import { isRecord, type Json, type JsonRecord, type Model } from '../../../src/domain/models/catalog/model.ts'
+import type { CheckInput } from '../../../src/domain/models/catalog/model-catalog.ts'
 
 /** undefined: the field is left out. */
 type Corner = Json | undefined

@@ -3,8 +3,7 @@
  * are never used twice, so a second PUT writes the same bytes, and what was removed is not missed.
  */
 import type { Readable } from 'node:stream'
-import { type Backoff, createBackoff } from '../../../../lib/waiting/backoff.ts'
-import { sleep } from '../../../../lib/waiting/sleep.ts'
+import { type Backoff, createBackoff, sleep } from '../../../../lib/waiting/sleep.ts'
 import { blocksOf, type S3Client, type S3Request, textsOf } from './s3-client.ts'
 import { hasS3Code, isNotFound, mayPass, S3Error } from './s3-error.ts'
 

@@ -5,8 +5,7 @@
  */
 import { Readable } from 'node:stream'
 import type { Blake3 } from '../../../../lib/files/blake3.ts'
-import type { Backoff } from '../../../../lib/waiting/backoff.ts'
-import { sleep } from '../../../../lib/waiting/sleep.ts'
+import { type Backoff, sleep } from '../../../../lib/waiting/sleep.ts'
 import type { ByteRange } from '../../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { Bucket, ObjectStream } from './bucket.ts'

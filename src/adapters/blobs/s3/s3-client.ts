@@ -4,8 +4,7 @@
  * except after a refusal for the wrong time or for keys that are over, which are ours to mend.
  */
 import { Readable } from 'node:stream'
-import { type ExchangeAnswer, ExchangeError } from '../../../../lib/outbound/exchange.ts'
-import { openOutboundClient } from '../../../../lib/outbound/outbound-client.ts'
+import { type ExchangeAnswer, ExchangeError, openOutboundClient } from '../../../../lib/outbound/exchange.ts'
 import { createSemaphore } from '../../../../lib/waiting/semaphore.ts'
 import { type BucketKeys, createRequestSigner, type KeySource } from './bucket-keys.ts'
 import { hasS3Code, isAboutKeys, S3Error } from './s3-error.ts'

@@ -3,7 +3,7 @@
  * the events of its jobs so far, and then with everything that follows. A reader that is silent for a while counts as gone.
  */
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
-import { accountKey, jobIdOf, jobKey } from '../subscriptions.ts'
+import { accountKey, jobIdOf, jobKey } from '../local.ts'
 import type { LiveLog } from './live-log.ts'
 import { Outbox, type OutboxBounds, PONG, readWatcherFrame, toHeard } from './outbox.ts'
 import { type Channel, type ChannelEvents, isOfRun, type JobNotice, type ToldNotice } from './told-notice.ts'

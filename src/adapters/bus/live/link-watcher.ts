@@ -4,8 +4,7 @@
  * the source sends again what it still has, and events that were received before are skipped, so that none is delivered twice.
  */
 import type { Log } from '../../../../lib/log.ts'
-import { createBackoff } from '../../../../lib/waiting/backoff.ts'
-import { sleep } from '../../../../lib/waiting/sleep.ts'
+import { createBackoff, sleep } from '../../../../lib/waiting/sleep.ts'
 import { decodeNotice } from '../../../domain/events/notice-lines.ts'
 import { JobMarks } from './link-source.ts'
 import { PING, readSourceFrame, type SourceFrame, toLeave, toTaken, toWant } from './outbox.ts'

@@ -3,9 +3,10 @@
  * and gets from others what has a listener here: events of one job from the process that runs it, those of an account from all
  * processes. Without a listener nothing is sent. Events may be lost when a link breaks; the store has the true state of a job.
  */
+
+import { uptimeMs } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
-import { uptimeMs } from '../../../../lib/waiting/uptime.ts'
-import { jobIdOf, jobKey } from '../subscriptions.ts'
+import { jobIdOf, jobKey } from '../local.ts'
 import { LinkSource } from './link-source.ts'
 import { LINK_TIMING, type LinkTiming, LinkWatcher } from './link-watcher.ts'
 import { LiveLog } from './live-log.ts'

@@ -4,7 +4,7 @@
  * is kept for a while, because a reader may be about to reconnect for its end; if there are too many jobs, ended ones are dropped
  * first. Waiting jobs are not kept, so that they take no room from running ones.
  */
-import { accountKey, jobIdOf, jobKey } from '../subscriptions.ts'
+import { accountKey, jobIdOf, jobKey } from '../local.ts'
 import { isOfRun, type ToldNotice } from './told-notice.ts'
 
 interface LogBounds {

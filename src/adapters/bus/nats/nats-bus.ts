@@ -3,10 +3,10 @@
  * receiving what it sent; after it was down, listeners learn that something may have been lost, and read again.
  */
 import { setImmediate as turn } from 'node:timers/promises'
+import { uptimeMs } from '../../../../lib/clock.ts'
 import { newUuidV4 } from '../../../../lib/ids.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
-import { uptimeMs } from '../../../../lib/waiting/uptime.ts'
 import type { BusHealth, ProcessBus } from '../bus-health.ts'
 import { type LinkDirectory, LiveLinks } from '../live/live-links.ts'
 import type { Channel, ChannelEvents, Transport } from '../live/told-notice.ts'

@@ -18,10 +18,9 @@ import {
   type NatsConnection,
   TimeoutError,
 } from '@nats-io/transport-node'
+import { uptimeMs } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
-import { createBackoff } from '../../../../lib/waiting/backoff.ts'
-import { settlesWithin, sleep } from '../../../../lib/waiting/sleep.ts'
-import { uptimeMs } from '../../../../lib/waiting/uptime.ts'
+import { createBackoff, settlesWithin, sleep } from '../../../../lib/waiting/sleep.ts'
 import { createFileAuthenticator, toRefusal } from './nats-mistake.ts'
 import { createMessageProof, type MessageProof, type ProofOptions } from './nats-proof.ts'
 

@@ -3,12 +3,12 @@
  * that `models lint`, a start and a reload come to the same result. A catalogue with a problem must not be used: models would be
  * missing from it.
  */
-import type { CompileSchema } from '../../../domain/models/catalog/check-input.ts'
+
 import { isRecord, type Json, type Model } from '../../../domain/models/catalog/model.ts'
+import type { CompileSchema } from '../../../domain/models/catalog/model-catalog.ts'
 import { readModel } from '../../../domain/models/catalog/read-model.ts'
 import type { PartnerRoute } from '../../../domain/models/partner/partner-route.ts'
-import type { ProviderRules } from '../declarative/rules/rule-types.ts'
-import { compileOutcomes } from '../declarative/rules/rule-types.ts'
+import { compileOutcomes, type ProviderRules } from '../declarative/rules/rule-types.ts'
 import { checkAdapterShape, checkModelRules, checkProviderShape } from '../declarative/rules/rules-schema.ts'
 import type { CatalogFile } from './catalog-files.ts'
 import { readPartnerRoutes } from './read-partner-routes.ts'

@@ -1,14 +1,28 @@
 /**
  * A provider made of rules. It owns what all its calls share (connections, slots, the breaker) and puts the steps in
- * order; each step is in a file of its own under `calls`.
+ * order. The first of them is below, the others are under `calls`.
  */
+
+import { ExchangeError } from '../../../../lib/outbound/exchange.ts'
 import { createSemaphore } from '../../../../lib/waiting/semaphore.ts'
+import { type ToldTask, toTaskName } from '../../../domain/models/calls/told-task.ts'
 import { readJsonPath } from '../../../domain/models/catalog/json-path.ts'
 import type { Model } from '../../../domain/models/catalog/model.ts'
-import type { Provider } from '../../../domain/models/provider.ts'
-import { isFindable } from './calls/call-api.ts'
+import type { Provider, ProviderCall, SubmitOptions, SubmitOutcome } from '../../../domain/models/provider.ts'
+import {
+  generationAfter,
+  hasOutput,
+  hideKey,
+  peekStream,
+  type ReadAnswer,
+  refusalCost,
+  tellAnswer,
+  toRefusal,
+  toResult,
+  unavailable,
+} from './answer/read-answer.ts'
+import { createCallApi, findTask, isFindable, readHandle, sendPatiently, type TaskHandle } from './calls/call-api.ts'
 import { createAsk, createPoll } from './calls/poll-task.ts'
-import { createSubmit } from './calls/submit-call.ts'
 import {
   compileAuth,
   createCircuitBreaker,
@@ -16,10 +30,12 @@ import {
   type DeclarativeDeps,
   openApiClient,
   type ProviderContext,
+  type ProviderKey,
   type ProviderSettings,
 } from './provider-context.ts'
-import { type CompiledModel, compileModel } from './rules/compile-model.ts'
-import type { ProviderRules } from './rules/rule-types.ts'
+import { buildRequest, chooseOperation, FieldRefusal } from './request/build-request.ts'
+import { type CompiledModel, type CompiledOperation, compileModel } from './rules/compile-model.ts'
+import { type Meaning, meaningOfStatus, type ProviderRules } from './rules/rule-types.ts'
 import { checkModelRules } from './rules/rules-schema.ts'
 
 export interface DeclarativeProvider extends Provider, AsyncDisposable {
@@ -87,4 +103,226 @@ export function openDeclarativeProvider(
       await client[Symbol.asyncDispose]()
     },
   }
+}
+
+// The first step of a call: take a slot at the provider, send the request, and find out what its answer means.
+
+// Kept in the record of the call. Answers to submits are short, but for texts that are there at once.
+const TOLD_MAX_LENGTH = 262_144
+
+// Slots are held for seconds; what another process gives back is seen this soon.
+const ASK_AGAIN_MS = 250
+
+interface Step {
+  readonly call: ProviderCall
+  readonly options: SubmitOptions
+  readonly access: ProviderKey
+  readonly model: CompiledModel
+  readonly operation: CompiledOperation
+}
+
+function createSubmit(context: ProviderContext, deps: DeclarativeDeps): Provider['submit'] {
+  const { rules, breaker, taskSlots } = context
+  const takeSlot = createTakeSlot(context, deps)
+  const send = createSend(context, deps)
+
+  return async function submit(call, options) {
+    const access = deps.keyFor(call.accountId)
+    if (access === null) return refused(unavailable(`no key for ${rules.provider} is configured`, null))
+    const pauseMs = breaker.refuseMs()
+    if (pauseMs > 0) return refused(unavailable(`${rules.provider} is not working at the moment`, pauseMs))
+    const model = context.modelOf(call.model)
+    const operation = chooseOperation(model, call.input, context.settings)
+    if (operation === undefined) return refused(noOperation())
+    const release = await takeSlot({ options, access })
+    if (release === null) return refused(unavailable(`${rules.provider} had no free slot in time`, null))
+    let outcome: SubmitOutcome | null = null
+    try {
+      outcome = await send({ call, options, access, model, operation }).catch(toOutcome)
+      return outcome
+    } finally {
+      if (outcome?.outcome === 'accepted') {
+        taskSlots.hold(JSON.stringify(outcome.handle), release, options.deadline.getTime() - deps.clock.now().getTime())
+      } else release()
+    }
+  }
+}
+
+function createSend(context: ProviderContext, deps: DeclarativeDeps) {
+  const callApi = createCallApi(context, deps)
+
+  function refuse(step: Step, answer: ReadAnswer, meaning: Meaning): SubmitOutcome {
+    const isDirect = step.operation.rules.returns !== 'task'
+    // A refusal inside a success: a submit that was not taken leaves nothing; a direct answer was the generation.
+    const inside = isDirect && meaning !== 'wait' ? 'ended' : 'none'
+    const generation = answer.status >= 300 ? generationAfter(answer.status, isDirect) : inside
+    if (meaning === 'account' && !step.access.isOwn) {
+      deps.log.error({ provider: context.rules.provider, status: answer.status }, 'the provider refuses our account')
+    }
+    const costMicros = refusalCost(step.call.model, answer.document, step.model)
+    const { messages, validationList } = context
+    return {
+      outcome: 'refused',
+      refusal: toRefusal(meaning, {
+        answer,
+        generation,
+        messages,
+        validationList,
+        secret: step.access.key,
+        costMicros,
+      }),
+    }
+  }
+
+  async function finishBytes(step: Step, answer: ReadAnswer): Promise<SubmitOutcome> {
+    const stream = answer.stream === null ? null : await peekStream(answer.stream)
+    if (answer.stream !== null && stream === null) return refuse(step, answer, 'failed')
+    return { outcome: 'finished', result: toResult({ ...answer, stream }, step.model) }
+  }
+
+  function accept(step: Step, answer: ReadAnswer): SubmitOutcome {
+    const task = step.operation.task
+    if (task === null)
+      return { outcome: 'finished', result: { ...toResult(answer, step.model), ...toInlineParts(step) } }
+    const handle = readHandle(answer, step.operation.rules.name, task)
+    const told = handle === null ? null : toTold(step, answer, handle)
+    if (handle !== null && told !== null)
+      return { outcome: 'accepted', handle: { ...handle }, pollAfterMs: task.rules.interval_ms, ...told }
+    const message = 'the provider took the call but named no task'
+    const about = { message, upstreamStatus: answer.status, generation: 'possible' as const }
+    return { outcome: 'refused', refusal: { reason: 'failed', ...about } }
+  }
+
+  async function send(step: Step): Promise<SubmitOutcome> {
+    const { call, options, access, model, operation } = step
+    const { settings } = context
+    const known = call.isRepeat === true ? await find(step) : null
+    if (known !== null) return known
+    const building = buildRequest(call, step, { settings, media: deps.media, signal: options.signal })
+    const request = building instanceof Promise ? await building : building
+    const isBytes = operation.rules.returns === 'bytes'
+    const about = {
+      ...options,
+      model: call.model,
+      kind: 'submit' as const,
+      maxBytes: model.rules.max_answer_bytes ?? null,
+    }
+    const { answer, meaning } = await sendPatiently(
+      () => callApi({ ...request, method: 'POST' }, access.key, { ...about, isBytes }),
+      { ...options, judge: (candidate) => judge(step, candidate) },
+      deps,
+    )
+    if (meaning !== null) {
+      answer.stream?.destroy()
+      return refuse(step, answer, meaning)
+    }
+    return isBytes ? finishBytes(step, answer) : accept(step, answer)
+  }
+
+  /** What became of an earlier submit of the same call; null: there was none, so this one is the first. */
+  function find({ call, options, access, model, operation }: Step): Promise<SubmitOutcome | null> {
+    const about = { ...options, model: call.model, kind: 'poll' as const, maxBytes: null, isBytes: false }
+    const ask = (target: string) => callApi({ method: 'GET', target, headers: {}, body: null }, access.key, about)
+    return findTask({ call, operation, classify: model.classify, settings: context.settings, ask })
+  }
+
+  return send
+}
+
+function createTakeSlot({ rules, slots, concurrency }: ProviderContext, deps: DeclarativeDeps) {
+  const slotKey = `provider ${rules.provider}`
+
+  /** null: none came free before the deadline. Accounts with a key of their own take none of ours. */
+  async function takeSlot({ options, access }: Pick<Step, 'options' | 'access'>): Promise<(() => void) | null> {
+    if (access.isOwn) return () => {}
+    const giveBack = await (slots.free > 0
+      ? slots.take(options.signal)
+      : slots.take(untilLate(options)).catch(() => null))
+    if (giveBack === null) return null
+    if (await takeOfAll(options)) return createRelease(giveBack)
+    giveBack()
+    return null
+  }
+
+  /** Made only for calls that wait: its timer stays until the deadline. */
+  function untilLate({ signal, deadline }: SubmitOptions): AbortSignal {
+    const late = AbortSignal.timeout(Math.max(1, deadline.getTime() - deps.clock.now().getTime()))
+    return AbortSignal.any([signal, late])
+  }
+
+  /** One of those that all processes have together; those first in the line of this process ask until one is free. */
+  async function takeOfAll(options: SubmitOptions): Promise<boolean> {
+    if (await deps.counts.take(slotKey, concurrency)) return true
+    const ending = untilLate(options)
+    while (!ending.aborted) {
+      await deps.sleep(ASK_AGAIN_MS, ending)
+      if (!ending.aborted && (await deps.counts.take(slotKey, concurrency))) return true
+    }
+    return false
+  }
+
+  function createRelease(giveBack: () => void): () => void {
+    let isHeld = true
+    return () => {
+      if (!isHeld) return
+      isHeld = false
+      deps.counts.giveBack(slotKey)
+      deps.counts.tell()
+      giveBack()
+    }
+  }
+
+  return takeSlot
+}
+
+/** What an answer of the provider means where it is not a success; null where it is one. */
+function judge({ model, operation }: Step, answer: ReadAnswer): Meaning | null {
+  if (answer.status >= 300) return model.classify(answer, 'error') ?? meaningOfStatus(answer.status)
+  const isFinal = operation.rules.returns === 'json'
+  const isWhole = isFinal && hasOutput(answer.document, model)
+  const found = model.classify(answer, 'ok', isWhole)
+  if (found !== null) return found
+  if (answer.stream !== null) return null
+  if (operation.rules.returns === 'bytes') return answer.bytes.length === 0 || answer.isJson ? 'failed' : null
+  return answer.isJson && isWhole === isFinal ? null : 'failed'
+}
+
+function refused(refusal: Extract<SubmitOutcome, { outcome: 'refused' }>['refusal']): SubmitOutcome {
+  return { outcome: 'refused', refusal }
+}
+
+/** Nothing where the caller does not follow the task itself; null: the answer is too large to be kept. */
+function toTold({ call, operation, access }: Step, answer: ReadAnswer, handle: TaskHandle): { told?: ToldTask } | null {
+  const { told } = operation.rules
+  if (told === undefined) return {}
+  const text = tellAnswer(answer.bytes, told, { ...handle.kept, id: handle.id })
+  if (text === null || text.length > TOLD_MAX_LENGTH) return null
+  return { told: { task: toTaskName(call.model.provider, handle.id), answer: hideKey(text, access.key) } }
+}
+
+/** Whether the caller wants inline media as addresses instead. */
+function toInlineParts({ call, model }: Step): { inlineParts?: string } {
+  const rule = model.rules.host_inline
+  return rule !== undefined && call.input[rule.when] === true ? { inlineParts: rule.parts } : {}
+}
+
+function noOperation(): Extract<SubmitOutcome, { outcome: 'refused' }>['refusal'] {
+  const message = 'no operation of this model takes such an input'
+  return { reason: 'invalid', message, failures: null, upstreamStatus: null, generation: 'none' }
+}
+
+/** Failures of the network, and media that cannot be sent on. Anything else is a defect and is thrown. */
+function toOutcome(error: unknown): SubmitOutcome {
+  if (error instanceof FieldRefusal) {
+    const { failure, message } = error
+    const failures = failure === null ? null : [failure]
+    return refused({ reason: 'invalid', message, failures, upstreamStatus: null, generation: 'none' })
+  }
+  if (!(error instanceof ExchangeError)) throw error
+  const { message, status: upstreamStatus, wasSent, fault } = error
+  if (fault === 'timeout' || fault === 'aborted') {
+    return refused({ reason: 'timeout', message, upstreamStatus, generation: wasSent ? 'possible' : 'none' })
+  }
+  const generation = wasSent ? 'possible' : 'none'
+  return refused({ reason: 'failed', message: `the provider failed: ${message}`, upstreamStatus, generation })
 }

@@ -6,10 +6,10 @@ import {
   type ExchangeAnswer,
   ExchangeError,
   type ExchangeRequest,
+  openOutboundClient,
   type PhaseLimits,
 } from '../../../../lib/outbound/exchange.ts'
 import { matchesHost } from '../../../../lib/outbound/network.ts'
-import { openOutboundClient } from '../../../../lib/outbound/outbound-client.ts'
 import type { Tracer } from '../../../../lib/tracing/tracer.ts'
 import type { Semaphore } from '../../../../lib/waiting/semaphore.ts'
 import { MAX_TIMER_MS } from '../../../../lib/waiting/sleep.ts'

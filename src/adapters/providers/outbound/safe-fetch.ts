@@ -3,7 +3,12 @@
  * the resolved IP address when the connection is made, and redirects are followed here, a few at most, so that no check is
  * skipped on the second hop. Headers are decided per hop too: a key is never sent to another host.
  */
-import type { ExchangeAnswer, PhaseLimits } from '../../../../lib/outbound/exchange.ts'
+import {
+  type ExchangeAnswer,
+  type OutboundClient,
+  openOutboundClient,
+  type PhaseLimits,
+} from '../../../../lib/outbound/exchange.ts'
 import {
   BlockedAddressError,
   createGuardedConnector,
@@ -12,7 +17,6 @@ import {
   type Network,
   unwrapBlocked,
 } from '../../../../lib/outbound/network.ts'
-import { type OutboundClient, openOutboundClient } from '../../../../lib/outbound/outbound-client.ts'
 
 const MAX_REDIRECTS = 3
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])

@@ -3,7 +3,7 @@
  * few, or are written where no caller waits. The others are ranges of single accounts, or questions along the walk by time.
  */
 import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'
-import { toTerm } from '../../../domain/jobs/summaries/job-recipe.ts'
+import { toTerm } from '../../../domain/jobs/submit/job-origin.ts'
 import type { SummaryFilter } from '../../../domain/jobs/summaries/summary-store.ts'
 import { JOB_STATUSES, type JobStatus } from '../../../domain/jobs/transitions.ts'
 import {

@@ -1,8 +1,7 @@
 /** Jobs in short by their ids, what is told of one beside its summary, and the outputs of many. */
 import { isUuid } from '../../../../lib/ids.ts'
 import type { JobError, Output, OutputType, Progress } from '../../../domain/jobs/job.ts'
-import { readOrigin } from '../../../domain/jobs/submit/job-origin.ts'
-import { titleOf } from '../../../domain/jobs/summaries/job-recipe.ts'
+import { readOrigin, titleOf } from '../../../domain/jobs/submit/job-origin.ts'
 import {
   type JobDetails,
   type JobSummary,

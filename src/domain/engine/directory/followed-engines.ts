@@ -3,10 +3,9 @@
  * operator wants of an engine that is driven here arrives on the same way.
  */
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
-import type { Clock } from '../../../../lib/clock.ts'
+import { type Clock, uptimeMs } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { settlesWithin, sleep } from '../../../../lib/waiting/sleep.ts'
-import { uptimeMs } from '../../../../lib/waiting/uptime.ts'
 import type { EventBus } from '../../events/event-bus.ts'
 import type { EngineStatus } from '../fleet/engine-status.ts'
 import type { WeightFile } from '../weights/weight-files.ts'

@@ -4,7 +4,7 @@
  * one that was right: a caller may bring one about, and must not make it grow.
  */
 import type { Clock } from '../../../../lib/clock.ts'
-import { type Backoff, createBackoff } from '../../../../lib/waiting/backoff.ts'
+import { type Backoff, createBackoff } from '../../../../lib/waiting/sleep.ts'
 
 export interface SuspensionOptions {
   readonly clock: Clock

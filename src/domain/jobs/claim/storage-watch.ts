@@ -5,10 +5,9 @@
  * some must not hold the others, and fails in the end.
  */
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
+import { uptimeMs } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
-import { createBackoff } from '../../../../lib/waiting/backoff.ts'
-import { sleep } from '../../../../lib/waiting/sleep.ts'
-import { uptimeMs } from '../../../../lib/waiting/uptime.ts'
+import { createBackoff, sleep } from '../../../../lib/waiting/sleep.ts'
 import type { Fleet } from '../../engine/fleet/fleet.ts'
 
 interface StorageWatchDeps {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ReportedItem } from '../../../../engine/graph/run-event.ts'
-import { type OutputDraft, toOutputDraft } from './output-draft.ts'
+import { type OutputDraft, toOutputDraft } from './run-outputs.ts'
 
 const RULES = { previewOutputs: false }
 

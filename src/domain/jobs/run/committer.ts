@@ -3,13 +3,14 @@
  * progress are written together, and a short job needs no commit but its last. Order is kept: outputs are
  * written in the order in which they were added, and always before or with the end.
  */
+
+import { uptimeMs } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { sleep } from '../../../../lib/waiting/sleep.ts'
-import { uptimeMs } from '../../../../lib/waiting/uptime.ts'
 import { type Refusal, ServiceError } from '../../errors.ts'
-import { toJobError } from '../end/end-of-run.ts'
 import type { JobLog, Output, Progress } from '../job.ts'
 import type { CommitOutcome, RunChange } from '../job-store.ts'
+import { toJobError } from './run-moves.ts'
 
 export interface CommitPace {
   /** Progress is written at most this often. */

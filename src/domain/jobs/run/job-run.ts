@@ -10,25 +10,28 @@ import type { EngineRun } from '../../engine/engine-port.ts'
 import { MACHINE_FAULT, OUT_OF_MEMORY } from '../../engine/fleet/run-judge.ts'
 import { isStoreAway } from '../../errors.ts'
 import { outlastOutage } from '../../outage.ts'
-import {
-  decideEnd,
-  explainMissing,
-  type RunFacts,
-  type RunVerdict,
-  toEngineLoss,
-  toFailure,
-} from '../end/end-of-run.ts'
 import type { Claim, CommitOutcome, Lease } from '../job-store.ts'
 import { createRunOutputs, type OutputFault, type RunOutputs } from '../outputs/run-outputs.ts'
 import { toResultKey } from '../reuse/result-key.ts'
 import type { RunOutcome } from './apply-engine-event.ts'
 import { type Committer, createCommitter } from './committer.ts'
-import { EngineListener } from './engine-listener.ts'
-import { prepareRun } from './prepare-run.ts'
 import type { AssignedEngine, RunDeps, RunEnd } from './run-deps.ts'
-import { isDeaf, moveRun, type RunEffect, type RunMove, type RunState, START } from './run-moves.ts'
+import {
+  decideEnd,
+  explainMissing,
+  isDeaf,
+  moveRun,
+  type RunEffect,
+  type RunFacts,
+  type RunMove,
+  type RunState,
+  type RunVerdict,
+  START,
+  toEngineLoss,
+  toFailure,
+} from './run-moves.ts'
+import { type EndingRun, EngineListener, prepareRun, writeEnd } from './run-steps.ts'
 import type { RunTrace } from './run-trace.ts'
-import { type EndingRun, writeEnd } from './write-end.ts'
 
 interface JobRunOptions extends RunDeps {
   readonly leaseUntil: Date

@@ -16,9 +16,8 @@ import type { StorageWatch } from '../claim/storage-watch.ts'
 import type { Job } from '../job.ts'
 import type { JobStore, Lease, ReturnedLease, RunStore } from '../job-store.ts'
 import type { JobObserver } from '../observer.ts'
-import type { OutputRules } from '../outputs/output-draft.ts'
-import type { EngineVerdicts } from '../submit/engine-verdicts.ts'
 import type { ExtraDataKeeper } from '../submit/extra-data-keeper.ts'
+import type { EngineVerdicts } from '../submit/submit-refusals.ts'
 import type { CommitPace } from './committer.ts'
 
 /**
@@ -43,6 +42,11 @@ export interface RunInputs extends Pick<BlobStore, 'localPath' | 'borrow'> {
 /** Submits of this process that wait for an engine's check of their graph. */
 interface RunVerdicts extends Pick<EngineVerdicts, 'hold' | 'asked' | 'settled' | 'refused'> {
   readonly withdraw: JobStore['withdraw']
+}
+
+export interface OutputRules {
+  /** Files of the `temp` folder count as outputs too. */
+  readonly previewOutputs: boolean
 }
 
 export interface RunLimits {

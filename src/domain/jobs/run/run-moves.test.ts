@@ -1,8 +1,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { EngineLostError } from '../../engine/engine-lost-error.ts'
-import { type EngineLoss, type StopCause, toEngineLoss, toJobError } from '../end/end-of-run.ts'
-import { isDeaf, moveRun, type RunMove, type RunPhase, type RunState, type RunStep, START } from './run-moves.ts'
+import {
+  type EngineLoss,
+  isDeaf,
+  moveRun,
+  type RunMove,
+  type RunPhase,
+  type RunState,
+  type RunStep,
+  START,
+  type StopCause,
+  toEngineLoss,
+  toJobError,
+} from './run-moves.ts'
 
 const CANCEL: StopCause = { cause: 'cancel' }
 const TIMEOUT: StopCause = { cause: 'timeout', limitMs: 1000 }

@@ -5,9 +5,9 @@
 import type { Clock } from '../../../../lib/clock.ts'
 import { reasonOf, type Span, type Tracer } from '../../../../lib/tracing/tracer.ts'
 import type { Claim } from '../job-store.ts'
-import type { EngineListener } from './engine-listener.ts'
 import { toNodeSpan } from './record/run-record.ts'
 import type { RunEnd, StoreOutput } from './run-deps.ts'
+import type { EngineListener } from './run-steps.ts'
 
 // A graph with more nodes is told of in part: the collector's room is for all jobs.
 const MAX_NODES = 200

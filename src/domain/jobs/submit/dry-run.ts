@@ -19,8 +19,8 @@ import { toLackRefusal } from '../../workflows/graph-refusals.ts'
 import { findLacks, findMissing, type Missing } from '../../workflows/needs.ts'
 import { findRefusal, hasOwnJudges, type InspectWorkflow, type Placement } from '../../workflows/prepare.ts'
 import type { ReuseLook } from '../reuse/find-result.ts'
-import { readTerms, toRecipe } from '../summaries/job-recipe.ts'
 import { splitExtraDataSteps } from './extra-data-keeper.ts'
+import { readTerms, toRecipe } from './job-origin.ts'
 import {
   lookForResult,
   mustBePriority,

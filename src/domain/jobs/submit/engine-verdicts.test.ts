@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { createEngineVerdicts } from './engine-verdicts.ts'
+import { createEngineVerdicts } from './submit-refusals.ts'
 
 const BOUNDS = { claimWithinMs: 10, roomWithinMs: 1_000_000, answerWithinMs: 50 }
 const REFUSAL = { failure: { code: 'invalid_workflow' } } as never

@@ -1,9 +1,15 @@
 /**
- * What is kept of a submit, to be shown with the job later: the key that it came with, the files that its graph names, and where
- * an editor had put its nodes. Bounded, and without a word that the run needs: what the run needs goes with its end.
+ * What is kept of a submit, to show and to find the job later: the key that it came with, the files that its graph names, where
+ * an editor had put its nodes, its labels, and its recipe. Bounded, and without a word that the run needs: what the run needs goes with its end.
  */
+
+import { hash } from 'node:crypto'
+import type { Graph } from '../../../../engine/graph/graph.ts'
 import { NumberText } from '../../../../lib/json/lossless-json.ts'
+import { hasAtMost } from '../../../../lib/text/cut-text.ts'
 import { readTraceContext, type TraceContext, toTraceparent } from '../../../../lib/tracing/trace-context.ts'
+import { ServiceError } from '../../errors.ts'
+import { isWeights } from '../../workflows/needs.ts'
 import type { JobInput } from '../job.ts'
 
 export interface JobOrigin {
@@ -180,4 +186,181 @@ const COLOR = /^#(?:[0-9a-f]{3}|[0-9a-f]{6})$/i
 
 function toColor(value: Json): string | null {
   return typeof value === 'string' && COLOR.test(value) ? value : null
+}
+
+// The labels of a job: a small map of strings. The same rules judge a submit and a list filter.
+
+const MAX_PAIRS = 16
+const MAX_VALUE_CHARACTERS = 512
+const KEY = /^[A-Za-z0-9_.-]{1,64}$/
+// Control characters, and the bidirectional embeddings, overrides and isolates that can disguise a text on a screen.
+const FORBIDDEN = /[\p{Cc}\u202a-\u202e\u2066-\u2069]/u
+
+export function isMetadataKey(key: string): boolean {
+  return KEY.test(key)
+}
+
+export function isMetadataValue(value: unknown): value is string {
+  if (typeof value !== 'string' || FORBIDDEN.test(value) || !value.isWellFormed()) return false
+  return hasAtMost(value, MAX_VALUE_CHARACTERS)
+}
+
+// A key that no caller can choose.
+const LABEL_KEY = ''
+const MAX_LABEL_BYTES = 1024
+
+/** The text that was sent instead of a map; null when a map was sent. */
+export function labelOf(metadata: Readonly<Record<string, string>>): string | null {
+  return Object.hasOwn(metadata, LABEL_KEY) ? metadata[LABEL_KEY] : null
+}
+
+function readLabel(text: string): Record<string, string> {
+  if (FORBIDDEN.test(text) || !text.isWellFormed())
+    throw new ServiceError('metadata_invalid', 'metadata has control or bidirectional formatting characters')
+  if (Buffer.byteLength(text) > MAX_LABEL_BYTES)
+    throw new ServiceError('metadata_invalid', `metadata as one text must have at most ${MAX_LABEL_BYTES} bytes`)
+  return { [LABEL_KEY]: text }
+}
+
+/** Absent means no labels. A text, as the official proxy takes it, is kept whole. Throws `metadata_invalid`. */
+export function readMetadata(value: unknown): Record<string, string> {
+  if (value === undefined) return {}
+  if (typeof value === 'string') return readLabel(value)
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new ServiceError('metadata_invalid', 'metadata must be an object of string values, or one text')
+  }
+  const pairs = Object.entries(value)
+  if (pairs.length > MAX_PAIRS) {
+    throw new ServiceError('metadata_invalid', `metadata has ${pairs.length} pairs; at most ${MAX_PAIRS} are allowed`)
+  }
+  for (const [key, text] of pairs) {
+    if (!isMetadataKey(key)) {
+      throw new ServiceError(
+        'metadata_invalid',
+        'a metadata key must be 1 to 64 characters out of A-Z, a-z, 0-9, "_", "." and "-"',
+      )
+    }
+    if (!isMetadataValue(text)) {
+      throw new ServiceError(
+        'metadata_invalid',
+        `metadata.${key} must be a string of at most ${MAX_VALUE_CHARACTERS} characters without control or bidirectional formatting characters`,
+        { details: { key } },
+      )
+    }
+  }
+  // fromEntries defines own properties, so a key named __proto__ stays an ordinary label.
+  return Object.fromEntries(pairs)
+}
+
+// What jobs of one workflow share: its node classes and its weights. Jobs with the same recipe differ in their values only, so a
+// search by class or weights looks at a few recipes and not at every job. The title that follows from the workflow is each job's
+// own: names may differ from job to job, and must not make recipes of their own.
+
+export interface JobRecipe {
+  /** Of the terms. */
+  readonly key: string
+  /** Of the job. */
+  readonly title: string
+  /** Lines `c:…` for classes and `w:…` for weights, with a line feed before and behind each. */
+  readonly terms: string
+}
+
+const KEY_LENGTH = 16
+const TITLE_LENGTH = 80
+// A recipe is a handful of names; whatever a graph has beyond these bounds is not searched for.
+const MAX_TERMS = 400
+const MAX_TERM_LENGTH = 200
+const MAX_LENGTH = 16_000
+
+/** `name`: what the editor calls the workflow; null where nothing was said. */
+export function toRecipe(graph: Graph, name: string | null): JobRecipe {
+  const classes = new Set<string>()
+  const weights = new Set<string>()
+  let prefix: string | null = null
+  for (const { classType, inputs } of graph.values()) {
+    classes.add(classType)
+    for (const [input, value] of Object.entries(inputs)) {
+      if (typeof value !== 'string') continue
+      if (isWeights(value)) weights.add(value)
+      else if (input === 'filename_prefix') prefix ??= titleOfPrefix(value)
+    }
+  }
+  const title = (name === null ? '' : clean(name)) || prefix || tellingClass([...classes])
+  const terms = toTerms(classes, weights)
+  return { key: keyOf(terms), title, terms }
+}
+
+// Jobs of one workflow come in rows: what the last one had is kept.
+let last = { terms: '', key: '' }
+let lastPrefix = { value: '', title: '' }
+
+function titleOfPrefix(value: string): string {
+  if (lastPrefix.value !== value) lastPrefix = { value, title: withoutNumbers(value) }
+  return lastPrefix.title
+}
+
+function keyOf(terms: string): string {
+  if (last.terms !== terms || last.key === '')
+    last = { terms, key: hash('sha256', terms, 'base64url').slice(0, KEY_LENGTH) }
+  return last.key
+}
+
+/** The line that stands for a class or a weights file among the terms. */
+export function toTerm(kind: 'class' | 'weights', name: string): string {
+  return `\n${kind === 'class' ? 'c' : 'w'}:${name}\n`
+}
+
+export function readTerms(terms: string): { readonly classes: readonly string[]; readonly weights: readonly string[] } {
+  const lines = terms.split('\n')
+  const named = (mark: string) => lines.filter((line) => line.startsWith(mark)).map((line) => line.slice(mark.length))
+  return { classes: named('c:'), weights: named('w:') }
+}
+
+/** What its submitter called it, or else what follows from its workflow. */
+export function titleOf(metadata: Readonly<Record<string, string>>, recipeTitle: string | null): string {
+  for (const key of ['name', 'title', ''])
+    if (Object.hasOwn(metadata, key) && clean(metadata[key] ?? '') !== '') return clean(metadata[key] ?? '')
+  return recipeTitle ?? ''
+}
+
+function toTerms(classes: ReadonlySet<string>, weights: ReadonlySet<string>): string {
+  const lines = [...[...classes].sort().map((name) => `c:${name}`), ...[...weights].sort().map((name) => `w:${name}`)]
+  let length = 0
+  const kept = lines
+    .filter((line) => line.length <= MAX_TERM_LENGTH && !line.includes('\n'))
+    .slice(0, MAX_TERMS)
+    .filter((line) => {
+      length += line.length + 1
+      return length < MAX_LENGTH
+    })
+  return kept.length === 0 ? '' : `\n${kept.join('\n')}\n`
+}
+
+/** Numbers, ids and folders tell single jobs apart; a title is what they have in common. */
+function withoutNumbers(prefix: string): string {
+  const last = prefix.replaceAll('\\', '/').split('/').at(-1) ?? ''
+  const words = last.replaceAll(/%[^%]*%/g, ' ').split(/[\s_-]+/)
+  return clean(words.filter((word) => !/\d/.test(word)).join(' '))
+}
+
+const COMMON = /^(?:Load|Save|Preview|Empty|Primitive|CLIP|VAE|Conditioning|Note|Reroute|Get|Set|String|Int|Float)/
+const SAMPLER = /sampler/i
+
+/** A class that few other workflows have says more than loaders and savers do. */
+function tellingClass(classes: readonly string[]): string {
+  const own = classes.filter((name) => !COMMON.test(name))
+  return clean(own.find((name) => !SAMPLER.test(name)) ?? own[0] ?? classes.at(-1) ?? '')
+}
+
+// Control characters and bidirectional formatting can disguise a text on a screen.
+const DISGUISE = /[\p{Cc}\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+/gu
+
+function clean(text: string): string {
+  const plain = text
+    .slice(0, 4 * TITLE_LENGTH)
+    .toWellFormed()
+    .replaceAll(DISGUISE, ' ')
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+  return [...plain].slice(0, TITLE_LENGTH).join('').trim()
 }

@@ -25,11 +25,16 @@ import type { JobStore, NewJob } from '../job-store.ts'
 import { type JobObserver, silentObserver } from '../observer.ts'
 import type { Reuse, ReuseLook } from '../reuse/find-result.ts'
 import type { ReuseMode, RunFacts } from '../reuse/result-key.ts'
-import { toRecipe } from '../summaries/job-recipe.ts'
-import type { EngineVerdicts, Expectation } from './engine-verdicts.ts'
 import { type ExtraData, type ExtraDataKeeper, splitExtraDataSteps } from './extra-data-keeper.ts'
-import { type GraphLayout, readKeptLayout, toKeptLayout, toOrigin } from './job-origin.ts'
-import { insufficientCredits, poolClosed, queueFull, shuttingDown } from './submit-refusals.ts'
+import { type GraphLayout, readKeptLayout, toKeptLayout, toOrigin, toRecipe } from './job-origin.ts'
+import {
+  type EngineVerdicts,
+  type Expectation,
+  insufficientCredits,
+  poolClosed,
+  queueFull,
+  shuttingDown,
+} from './submit-refusals.ts'
 
 export interface SubmitRequest {
   readonly accountId: string

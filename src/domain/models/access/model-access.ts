@@ -1,19 +1,19 @@
 /**
  * The checks before a body is read, in the order of the contract: is the router on for this caller, has it allowance left,
- * does the model exist, may the caller use it, can it run here.
+ * does the model exist, may the caller use it, can it run here. Also what the account's calls may cost together.
  */
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { Clock } from '../../../../lib/clock.ts'
+import { type Micros, writeUsd } from '../../../../lib/text/usd.ts'
 import type { Caller } from '../../accounts/caller.ts'
 import type { AccountLimits } from '../../accounts/limits/tiers.ts'
 import type { LimitStore, WindowRate } from '../../credits/rate-limit.ts'
-import type { CallLimits } from '../calls/call-store.ts'
-import type { CheckInput } from '../catalog/check-input.ts'
+import type { CallLimits, CallStore, NewCall, Standing } from '../calls/call-store.ts'
 import { MODEL_MAX_LENGTH, type Model, PROVIDER_MAX_LENGTH } from '../catalog/model.ts'
-import type { Catalog } from '../catalog/model-catalog.ts'
+import type { Catalog, CheckInput } from '../catalog/model-catalog.ts'
 import { toCatalogId } from '../partner/partner-route.ts'
 import type { Provider } from '../provider.ts'
-import { RouterError } from '../router-error.ts'
+import { RouterError, type Spend } from '../router-error.ts'
 
 export interface AccessRules {
   limitsOf(accountId: string): CallLimits
@@ -284,4 +284,51 @@ function toRefusal({ allowance, windowMs }: WindowRate, leftMs: number): RouterE
     `${allowance} requests per ${Math.round(windowMs / 1000)} seconds are allowed; wait until the window is over`,
     { retryAfterSeconds: Math.max(1, Math.ceil(leftMs / 1000)) },
   )
+}
+
+// What the calls under way of an account may cost together, and the ceiling for it. Answers and refusals tell both.
+
+/** null: the account has no limits. */
+export type SpendOf = (accountId: string) => Promise<Spend | null>
+
+interface SpendDeps {
+  readonly store: Pick<CallStore, 'standing'>
+  readonly rules: Pick<AccessRules, 'limitsOf'>
+}
+
+export function createSpendOf({ store, rules }: SpendDeps): SpendOf {
+  // Refusals tell it too: an account that keeps being refused asks the store one question at a time.
+  const asked = new Map<string, Promise<Standing>>()
+  return async (accountId) => {
+    const limits = rules.limitsOf(accountId)
+    if (limits.ceilingMicros === null && limits.maxCalls === null) return null
+    let asking = asked.get(accountId)
+    if (asking === undefined) {
+      asking = store.standing(accountId).finally(() => asked.delete(accountId))
+      asked.set(accountId, asking)
+    }
+    return toSpend(limits, await asking)
+  }
+}
+
+export function toSpend(limits: CallLimits, standing: Standing): Spend {
+  return {
+    limitMicros: limits.ceilingMicros,
+    committedMicros: standing.committedMicros,
+    maxCalls: limits.maxCalls,
+    runningCalls: standing.runningCalls,
+  }
+}
+
+/** Whether the call alone commits more than the account may: it is refused even when nothing else is under way. */
+export function neverFits({ spendMicros }: Pick<NewCall, 'spendMicros'>, { ceilingMicros }: CallLimits): boolean {
+  return ceilingMicros !== null && spendMicros > ceilingMicros
+}
+
+/** No retry helps, so none is asked for. */
+export function toNeverFitting(spendMicros: Micros, ceilingMicros: Micros | null, spend: Spend | null): RouterError {
+  const message =
+    `this call alone may cost up to ${writeUsd(spendMicros)} USD, and the calls that this account has under way may commit ` +
+    `${writeUsd(ceilingMicros ?? 0)} USD together: it can never fit. Ask for less, or have the ceiling of committed spend raised`
+  return new RouterError('spend_exhausted', message, { spend })
 }

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
-import { createDoorbell, type Doorbell } from '../../../../lib/waiting/doorbell.ts'
+import { createDoorbell, type Doorbell } from '../../../../lib/waiting/sleep.ts'
 import type { CallRef, CallStore, HeldCall, NewLease } from './call-store.ts'
 import type { Listener, LiveCalls } from './live-calls.ts'
 

@@ -18,8 +18,7 @@ import {
   createConcludeResult,
   writePersistently,
 } from './conclude-call.ts'
-import type { DrivenCall } from './live-calls.ts'
-import { createSending, type SentJournal, SentJournalError } from './sent-journal.ts'
+import { createSending, type DrivenCall, type SentJournal, SentJournalError } from './live-calls.ts'
 import type { ToldTask } from './told-task.ts'
 
 /** Plain callbacks for metrics and log lines. They are called after the fact, must not throw and must not wait. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silentLog } from '../../../../lib/log.ts'
 import { storageUnavailable } from '../../errors.ts'
-import { storeResult } from './keep-result.ts'
+import { storeResult } from './conclude-call.ts'
 
 type Deps = Parameters<typeof storeResult>[0]
 type Call = Parameters<typeof storeResult>[1]

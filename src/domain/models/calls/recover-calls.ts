@@ -13,8 +13,7 @@ import type { RequestStore } from '../queue/request-store.ts'
 import type { CallLeases } from './call-leases.ts'
 import type { CallProgress, CallStore, StoredRefusal, UnfinishedCall } from './call-store.ts'
 import type { DriveCall } from './drive-call.ts'
-import { LiveCall, type LiveCalls } from './live-calls.ts'
-import type { SentJournal } from './sent-journal.ts'
+import { LiveCall, type LiveCalls, type SentJournal } from './live-calls.ts'
 
 interface RecoverDeps {
   readonly store: Pick<CallStore, 'takeLapsed' | 'finish'>

@@ -4,8 +4,7 @@
  * call goes on, is recorded and is billed.
  */
 import type { Clock } from '../../../../lib/clock.ts'
-import { neverFits, toNeverFitting, toSpend } from '../access/committed-spend.ts'
-import type { AccessRules, OpenedModel } from '../access/model-access.ts'
+import { type AccessRules, neverFits, type OpenedModel, toNeverFitting, toSpend } from '../access/model-access.ts'
 import type { JsonRecord } from '../catalog/model.ts'
 import { type Estimate, estimatePrice, holdFor, leastPrice, quoteFor } from '../pricing/pricing.ts'
 import { RouterError, type Spend, type ValidationFailure } from '../router-error.ts'

@@ -5,9 +5,9 @@
 import { createHash } from 'node:crypto'
 import type { Asset } from '../../assets/asset.ts'
 import { CONTENT_PATH } from '../../assets/signed-url.ts'
-import { createCheckNames } from '../catalog/check-input.ts'
 import { writeJsonPath } from '../catalog/json-path.ts'
 import type { JsonRecord, Model } from '../catalog/model.ts'
+import { createCheckNames } from '../catalog/model-catalog.ts'
 import type { ValidationFailure } from '../router-error.ts'
 import { type CallRoute, OPTION_TEXTS_MAX_LENGTH, readTextOptions } from './partner-route.ts'
 

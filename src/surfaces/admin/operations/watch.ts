@@ -1,8 +1,8 @@
 /** What happens in the service as a whole: as it happens, and over the last day. */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { systemTicker } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { writeUsd } from '../../../../lib/text/usd.ts'
-import { systemTicker } from '../../../../lib/waiting/uptime.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { EventBus } from '../../../domain/events/event-bus.ts'
 import {

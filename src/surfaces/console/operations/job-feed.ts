@@ -3,11 +3,10 @@
  * second, outputs, and the lines of its log. It begins with everything as it is, and so it does again for a reader that fell behind.
  */
 import type { FastifyInstance } from 'fastify'
+import { systemTicker, type Ticker } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
-import { systemTicker, type Ticker } from '../../../../lib/waiting/uptime.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
-import type { LiveRun, LiveRuns } from '../../../domain/jobs/read/live-runs.ts'
-import type { Preview, WatchJob } from '../../../domain/jobs/read/watch-job.ts'
+import type { LiveRun, LiveRuns, Preview, WatchJob } from '../../../domain/jobs/read/watch-job.ts'
 import type { LogLine } from '../../../domain/jobs/run/record/log-lines.ts'
 import type { NodeSpan } from '../../../domain/jobs/run/record/run-record.ts'
 import { isTerminal } from '../../../domain/jobs/transitions.ts'

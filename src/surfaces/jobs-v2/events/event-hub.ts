@@ -4,8 +4,8 @@
  * about the job. A stream counts against the limit until its socket closes, however that comes about.
  */
 import type { ServerResponse } from 'node:http'
+import type { Ticker } from '../../../../lib/clock.ts'
 import type { Turns, Work } from '../../../../lib/waiting/turns.ts'
-import type { Ticker } from '../../../../lib/waiting/uptime.ts'
 import type { Caller, IsWelcome } from '../../../domain/accounts/caller.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import { noSuchJob } from '../../../domain/jobs/read/job-reader.ts'

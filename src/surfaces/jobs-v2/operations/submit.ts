@@ -9,7 +9,7 @@ import { readIdempotencyKey } from '../../../domain/idempotency/idempotency-key.
 import type { ReuseLook } from '../../../domain/jobs/reuse/find-result.ts'
 import type { ReuseMode } from '../../../domain/jobs/reuse/result-key.ts'
 import type { DryRun, JudgedGraph, TrySubmit } from '../../../domain/jobs/submit/dry-run.ts'
-import { readMetadata } from '../../../domain/jobs/submit/job-metadata.ts'
+import { readMetadata } from '../../../domain/jobs/submit/job-origin.ts'
 import type { Submit } from '../../../domain/jobs/submit/submit-job.ts'
 import type { ForeseeWait } from '../../../domain/jobs/waits/foresee-wait.ts'
 import type { HookWish } from '../../../domain/webhooks/job-hooks.ts'

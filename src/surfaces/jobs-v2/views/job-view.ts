@@ -5,7 +5,7 @@ import { finishNow, type Work } from '../../../../lib/waiting/turns.ts'
 import type { Asset } from '../../../domain/assets/asset.ts'
 import type { SignContentUrl } from '../../../domain/assets/signed-url.ts'
 import type { Job, JobError, Output, Progress } from '../../../domain/jobs/job.ts'
-import { labelOf } from '../../../domain/jobs/submit/job-metadata.ts'
+import { labelOf } from '../../../domain/jobs/submit/job-origin.ts'
 
 /** How this caller reached us, and where bytes are. */
 export interface ViewBase extends LinkBase {

@@ -3,7 +3,7 @@
  * time, and the end of a stream within a second of its credential's.
  */
 import type { ServerResponse } from 'node:http'
-import { systemTicker, type Ticker } from '../../../../lib/waiting/uptime.ts'
+import { systemTicker, type Ticker } from '../../../../lib/clock.ts'
 import type { Caller, IsWelcome } from '../../../domain/accounts/caller.ts'
 import { type AccountConnections, tooManyStreams } from '../connections/account-connections.ts'
 import { EventStream, encodeStreamHead, type StreamSource, takeSocket } from './sse.ts'

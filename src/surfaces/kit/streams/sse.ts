@@ -4,7 +4,7 @@
  */
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { Ticker } from '../../../../lib/waiting/uptime.ts'
+import type { Ticker } from '../../../../lib/clock.ts'
 import type { Preview } from '../../../domain/jobs/read/watch-job.ts'
 import { STREAM } from '../connections/raw-connections.ts'
 

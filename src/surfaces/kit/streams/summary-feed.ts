@@ -3,8 +3,9 @@
  * whoever reads a list after it knows everything. A second `hello` says that something may have been missed (a slow reader, a lost
  * notice): lists are to be read again. Each job is sent at most four times a second, in its state at that moment.
  */
+
+import type { Ticker } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
-import type { Ticker } from '../../../../lib/waiting/uptime.ts'
 import { isStoreAway } from '../../../domain/errors.ts'
 import type { EventBus, JobChanged } from '../../../domain/events/event-bus.ts'
 import {

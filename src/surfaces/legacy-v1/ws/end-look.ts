@@ -3,7 +3,7 @@
  * Jobs that have not ended as far as is known here are read again every few seconds, and all of them after a gap in the notices.
  */
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
-import type { Ticker } from '../../../../lib/waiting/uptime.ts'
+import type { Ticker } from '../../../../lib/clock.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import { isTerminal } from '../../../domain/jobs/transitions.ts'

@@ -4,9 +4,8 @@
  * event of the run. If that event is lost, because the worker died with the run, the end is read from the job's record.
  */
 import { BoundedMap, BoundedSet } from '../../../../lib/bounded-map.ts'
-import type { Clock } from '../../../../lib/clock.ts'
+import type { Clock, Ticker } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
-import type { Ticker } from '../../../../lib/waiting/uptime.ts'
 import type { EventBus, JobChanged, JobLive, JobMove, Unsubscribe } from '../../../domain/events/event-bus.ts'
 import type { LiveEvent } from '../../../domain/events/live-event.ts'
 import type { Job } from '../../../domain/jobs/job.ts'

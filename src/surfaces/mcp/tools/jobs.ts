@@ -1,8 +1,7 @@
 /** Tools about jobs: find, follow, cancel. */
 
 import { readEvents } from '../../../../lib/outbound/read-event-stream.ts'
-import { createBackoff } from '../../../../lib/waiting/backoff.ts'
-import { sleep } from '../../../../lib/waiting/sleep.ts'
+import { createBackoff, sleep } from '../../../../lib/waiting/sleep.ts'
 import { ENDED, tellJob, toJobFacts } from '../job-text.ts'
 import { isPassing, toFields } from '../service-api.ts'
 import { json, readWaitMs, type Tool, type ToolCall, type ToolInput, WAIT_PROPERTY } from '../tool.ts'

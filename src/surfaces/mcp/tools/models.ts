@@ -3,8 +3,7 @@
  * that was given out first.
  */
 import { randomUUID } from 'node:crypto'
-import { createBackoff } from '../../../../lib/waiting/backoff.ts'
-import { sleep } from '../../../../lib/waiting/sleep.ts'
+import { createBackoff, sleep } from '../../../../lib/waiting/sleep.ts'
 import { MAX_SOURCE_BYTES, showPicture } from '../job-text.ts'
 import { ApiRefusal, readBytes, toFields } from '../service-api.ts'
 import {

@@ -5,7 +5,7 @@
  * before it moves. Results that only the socket brings are waited for after the end. Every wait is bounded.
  */
 import { performance } from 'node:perf_hooks'
-import { createDoorbell, type Doorbell } from '../../../../../lib/waiting/doorbell.ts'
+import { createDoorbell, type Doorbell } from '../../../../../lib/waiting/sleep.ts'
 import { EngineLostError } from '../../../../domain/engine/engine-lost-error.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import type { Fitness } from '../health/fitness.ts'

@@ -4,8 +4,7 @@
  */
 import { performance } from 'node:perf_hooks'
 import { isJsonObject, type JsonValue } from '../../../../../lib/json/lossless-json.ts'
-import { createBackoff } from '../../../../../lib/waiting/backoff.ts'
-import { sleep } from '../../../../../lib/waiting/sleep.ts'
+import { createBackoff, sleep } from '../../../../../lib/waiting/sleep.ts'
 import type { EngineLostError } from '../../../../domain/engine/engine-lost-error.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import { silenceError } from '../health/fitness.ts'

@@ -9,8 +9,8 @@ import {
   ExchangeError,
   type ExchangeLimits,
   type ExchangeRequest,
+  openOutboundClient,
 } from '../../../../../lib/outbound/exchange.ts'
-import { openOutboundClient } from '../../../../../lib/outbound/outbound-client.ts'
 import type { Tracer } from '../../../../../lib/tracing/tracer.ts'
 
 type CallFault =

@@ -1,9 +1,8 @@
 /** One request to the provider for a step of a call, with its bounds; observer and circuit breaker are told of the result. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
-import { createBackoff } from '../../../../../lib/waiting/backoff.ts'
-import { MAX_TIMER_MS } from '../../../../../lib/waiting/sleep.ts'
-import type { Sending } from '../../../../domain/models/calls/sent-journal.ts'
+import { createBackoff, MAX_TIMER_MS } from '../../../../../lib/waiting/sleep.ts'
+import type { Sending } from '../../../../domain/models/calls/live-calls.ts'
 import { findValue } from '../../../../domain/models/catalog/json-path.ts'
 import { isRecord, type Json, type Model } from '../../../../domain/models/catalog/model.ts'
 import type { ProviderCall, SubmitOutcome } from '../../../../domain/models/provider.ts'

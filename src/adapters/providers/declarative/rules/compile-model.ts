@@ -6,9 +6,9 @@ import {
   parseLosslessJson,
   stringifyLosslessJson,
 } from '../../../../../lib/json/lossless-json.ts'
-import { compileNames, findLookalikes } from '../../../../domain/models/catalog/check-input.ts'
 import { type JsonPath, readJsonPath } from '../../../../domain/models/catalog/json-path.ts'
 import type { JsonRecord, Model } from '../../../../domain/models/catalog/model.ts'
+import { compileNames, findLookalikes } from '../../../../domain/models/catalog/model-catalog.ts'
 import {
   type BodyRules,
   type Classify,

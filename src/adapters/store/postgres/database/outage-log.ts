@@ -3,8 +3,9 @@
  * that the server ended because it took too long is not an outage, though its caller is asked to try again; otherwise a chore that
  * always ends this way would never be noticed.
  */
+
+import { uptimeMs } from '../../../../../lib/clock.ts'
 import type { Log } from '../../../../../lib/log.ts'
-import { uptimeMs } from '../../../../../lib/waiting/uptime.ts'
 import { isStoreAway } from '../../../../domain/errors.ts'
 import { isTimeout } from './postgres-error.ts'
 

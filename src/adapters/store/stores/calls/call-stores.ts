@@ -2,7 +2,7 @@
 import { BoundedSet } from '../../../../../lib/bounded-map.ts'
 import type { Log } from '../../../../../lib/log.ts'
 import type { CallBody, CallStore, HeldCall, NewLease } from '../../../../domain/models/calls/call-store.ts'
-import type { SentJournal } from '../../../../domain/models/calls/sent-journal.ts'
+import type { SentJournal } from '../../../../domain/models/calls/live-calls.ts'
 import type { RequestStore } from '../../../../domain/models/queue/request-store.ts'
 import { chore, defineStore, durable, type OpenStore, read, relaxed } from '../../statements/operation.ts'
 import { inSlices } from '../in-slices.ts'

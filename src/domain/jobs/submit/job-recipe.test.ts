@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Graph } from '../../../../engine/graph/graph.ts'
 import type { JsonObject } from '../../../../lib/json/lossless-json.ts'
-import { readTerms, titleOf, toRecipe, toTerm } from './job-recipe.ts'
+import { readTerms, titleOf, toRecipe, toTerm } from './job-origin.ts'
 
 function graphOf(...nodes: readonly (readonly [classType: string, inputs: JsonObject])[]): Graph {
   return new Map(nodes.map(([classType, inputs], index) => [String(index), { classType, inputs, title: null }]))

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { EngineLostError } from '../../engine/engine-lost-error.ts'
 import { statesBeforeEnd } from '../transitions.ts'
-import { decideEnd, type RunFacts, toEngineLoss, toJobError } from './end-of-run.ts'
+import { decideEnd, type RunFacts, toEngineLoss, toJobError } from './run-moves.ts'
 
 const FACTS: RunFacts = {
   outcome: null,
