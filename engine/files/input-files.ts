@@ -9,7 +9,7 @@ import { mkdtemp, readdir, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path, { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
-import { inOneChunk } from '../../lib/files/in-one-chunk.ts'
+import { inOneChunk } from '../../lib/files/byte-streams.ts'
 import type { FileNames } from '../graph/file-inputs.ts'
 import type { InputFile } from '../node/node-context.ts'
 

@@ -1,3 +1,5 @@
+import { createBackoff, sleep } from '../../lib/waiting/sleep.ts'
+
 /**
  * Every way in which the service refuses, as one closed set without any HTTP in it. Each surface maps it once to its own
  * statuses and words. Whatever is thrown and is not a ServiceError is a defect: the surface answers with its generic failure.
@@ -98,4 +100,28 @@ export function storageUnavailable(cause: unknown): ServiceError {
 
 export function isStoreAway(error: unknown): boolean {
   return error instanceof ServiceError && error.refusal === 'store_unavailable'
+}
+
+// What background work does while the store is away: it waits and tries again. Requests do not come here; they are
+// refused with `store_unavailable`, and their callers decide.
+
+// Long enough that a database that starts again is not flooded, short enough that work goes on soon after.
+const FIRST_MS = 250
+const MAX_MS = 4000
+
+/**
+ * The result of an operation that may be repeated, once the store is there to answer it. Any other failure ends the wait; so
+ * does the signal, with the last refusal.
+ */
+export async function outlastOutage<Result>(operation: () => Promise<Result>, signal: AbortSignal): Promise<Result> {
+  const backoff = createBackoff({ firstMs: FIRST_MS, maxMs: MAX_MS })
+  while (true) {
+    try {
+      return await operation()
+    } catch (error) {
+      if (!isStoreAway(error) || signal.aborted) throw error
+      await sleep(backoff.nextMs(), signal)
+      if (signal.aborted) throw error
+    }
+  }
 }

@@ -38,7 +38,6 @@ const MAY_IMPORT: Record<Layer, readonly Layer[]> = {
 /** Each folder of the domain imports only rows before its own. */
 const DOMAIN_ROWS: readonly (readonly string[])[] = [
   ['errors.ts'],
-  ['outage.ts'],
   ['accounts', 'events', 'service-nodes'],
   ['assets', 'credits', 'idempotency', 'webhooks'],
   ['workflows'],

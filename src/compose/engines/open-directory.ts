@@ -18,12 +18,12 @@ import {
 import { createFleet, type Fleet } from '../../domain/engine/fleet/fleet.ts'
 import type { FleetEngine } from '../../domain/engine/fleet/fleet-engine.ts'
 import type { RecycleLimits } from '../../domain/engine/fleet/fleet-member.ts'
-import { createLaneTable } from '../../domain/engine/fleet/lane-table.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'
 import type { Store, StoreGlance } from '../../domain/store.ts'
 import { keyIdOf } from '../../domain/workers/held-claims.ts'
 import type { WorkerKeys } from '../../domain/workers/worker-keys.ts'
+import { createLaneTable } from '../../domain/workflows/needs.ts'
 import type { ServiceNodeParts } from '../process/service-node.ts'
 
 /** Does what an operator wants with an engine of this process. */

@@ -9,10 +9,16 @@ import { type CatalogFile, readCatalogFiles } from '../../../src/adapters/provid
 import { readCatalog } from '../../../src/adapters/providers/catalog/read-catalog.ts'
 import type { ModelRules } from '../../../src/adapters/providers/declarative/rules/rule-types.ts'
 import { createCompileSchema } from '../../../src/adapters/schemas/ajv-input.ts'
-import { type JsonPath, writeJsonPath } from '../../../src/domain/models/catalog/json-path.ts'
-import { isRecord, type Json, type JsonRecord, type Model } from '../../../src/domain/models/catalog/model.ts'
+import {
+  isRecord,
+  type Json,
+  type JsonPath,
+  type JsonRecord,
+  type Model,
+  sourcesOf,
+  writeJsonPath,
+} from '../../../src/domain/models/catalog/model.ts'
 import { createCheckInput } from '../../../src/domain/models/catalog/model-catalog.ts'
-import { sourcesOf } from '../../../src/domain/models/pricing/price-rule.ts'
 import {
   type Consumption,
   estimatePrice,

@@ -3,8 +3,7 @@
  * the next start, so one node is started for it.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { diskFileOps } from '../../../src/adapters/blobs/fs/file-ops.ts'
-import { openShards } from '../../../src/adapters/blobs/fs/shards.ts'
+import { diskFileOps, openShards } from '../../../src/adapters/blobs/fs/file-ops.ts'
 import type { World } from '../world/world.ts'
 import { checkBucket } from './check-bucket.ts'
 import type { Flaw } from './check-told.ts'

@@ -17,10 +17,19 @@ import { createKeyedLock, type KeyedLock } from '../../../../lib/waiting/semapho
 import type { Blobs, ByteRange, PendingBlob } from '../../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../../domain/errors.ts'
 import type { FolderUsers } from '../folder-users.ts'
-import { createBufferPool, diskFileOps, type FileOps, hasCode, toStorageError } from './file-ops.ts'
+import {
+  createBufferPool,
+  createRemoval,
+  diskFileOps,
+  type FileOps,
+  hasCode,
+  openShards,
+  type Removal,
+  type Shards,
+  toStorageError,
+} from './file-ops.ts'
 import { createPartialFiles } from './partial-files.ts'
 import { createWriteBudget, type Received, receive, type Staged, stage } from './receive.ts'
-import { createRemoval, openShards, type Removal, type Shards } from './shards.ts'
 
 // Up to this size bytes are gathered in memory and written at once.
 const SMALL_BYTES = 64 * 1024

@@ -3,10 +3,10 @@
  * is known to be new; anything larger goes to a temporary file as it arrives. Whatever goes wrong, nothing is left behind.
  */
 import type { Blake3, Blake3Hasher } from '../../../../lib/files/blake3.ts'
+import { createInterruptible, type Interruptible } from '../../../../lib/files/byte-streams.ts'
 import { createSemaphore, type Semaphore } from '../../../../lib/waiting/semaphore.ts'
 import type { PutOptions } from '../../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import { createInterruptible, type Interruptible } from '../interruptible.ts'
 import { type BufferPool, type FileOps, toStorageError } from './file-ops.ts'
 
 export type Received = { readonly hash: string; readonly sizeBytes: number } & (

@@ -4,10 +4,10 @@
  * of its own. How far an upload has come is asked of the bucket, which every process sees alike.
  */
 import type { Blake3 } from '../../../../lib/files/blake3.ts'
+import { createInterruptible } from '../../../../lib/files/byte-streams.ts'
 import type { OpenUpload, PartialBlobs } from '../../../domain/assets/blob-store.ts'
 import { tooMuch } from '../../../domain/assets/resumable/upload-store.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import { createInterruptible } from '../interruptible.ts'
 import { createRunningHashes } from '../running-hashes.ts'
 import type { Bucket, ListedPart } from './bucket.ts'
 import type { JoinUpload } from './direct-uploads.ts'

@@ -4,9 +4,9 @@
  * left behind but what the sweep of unfinished objects finds.
  */
 import type { Blake3 } from '../../../../lib/files/blake3.ts'
+import { createInterruptible, type Interruptible } from '../../../../lib/files/byte-streams.ts'
 import type { PutOptions } from '../../../domain/assets/blob-store.ts'
 import { ServiceError } from '../../../domain/errors.ts'
-import { createInterruptible, type Interruptible } from '../interruptible.ts'
 import type { Bucket, UploadedPart } from './bucket.ts'
 import { FIRST_PART_BYTES, MAX_PARTS, type Part, type PartBuilder, type Parts, partBytesOf } from './parts.ts'
 import { toStorageError } from './s3-error.ts'

@@ -4,7 +4,13 @@
  * without a price is not served. docs/adapters.md explains the file.
  */
 import { FieldReader } from '../../../domain/models/catalog/field-reader.ts'
-import { isRecord, type Json, type JsonRecord, type Model } from '../../../domain/models/catalog/model.ts'
+import {
+  isRecord,
+  type Json,
+  type JsonRecord,
+  type Model,
+  type PriceRule,
+} from '../../../domain/models/catalog/model.ts'
 import {
   type AskRoute,
   type CallRoute,
@@ -12,7 +18,6 @@ import {
   ROUTE_METHODS,
   toPartnerModelId,
 } from '../../../domain/models/partner/partner-route.ts'
-import type { PriceRule } from '../../../domain/models/pricing/price-rule.ts'
 import { readPriceRule } from '../../../domain/models/pricing/read-price-rule.ts'
 import { namesIn, type ProviderRules } from '../declarative/rules/rule-types.ts'
 import { checkModelRules } from '../declarative/rules/rules-schema.ts'

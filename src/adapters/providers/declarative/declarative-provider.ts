@@ -6,8 +6,7 @@
 import { ExchangeError } from '../../../../lib/outbound/exchange.ts'
 import { createSemaphore } from '../../../../lib/waiting/semaphore.ts'
 import { type ToldTask, toTaskName } from '../../../domain/models/calls/told-task.ts'
-import { readJsonPath } from '../../../domain/models/catalog/json-path.ts'
-import type { Model } from '../../../domain/models/catalog/model.ts'
+import { type Model, readJsonPath } from '../../../domain/models/catalog/model.ts'
 import type { Provider, ProviderCall, SubmitOptions, SubmitOutcome } from '../../../domain/models/provider.ts'
 import {
   generationAfter,

@@ -4,7 +4,7 @@
  */
 import type { Readable } from 'node:stream'
 import type { Clock } from '../../../../lib/clock.ts'
-import { inOneChunk } from '../../../../lib/files/in-one-chunk.ts'
+import { inOneChunk } from '../../../../lib/files/byte-streams.ts'
 import { extensionFromType, isActiveType, SNIFF_BYTES, sniffType, toBareType } from '../../../../lib/files/mime.ts'
 import type { NewId } from '../../../../lib/ids.ts'
 import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
@@ -13,8 +13,7 @@ import type { AssetStore } from '../../../domain/assets/asset-store.ts'
 import type { StoreBlob } from '../../../domain/assets/blob-store.ts'
 import type { SignContentUrl } from '../../../domain/assets/signed-url.ts'
 import { type HostAssets, type HostingRequest, mayNameAssets } from '../../../domain/models/calls/conclude-call.ts'
-import { findLeaves, type JsonPath, type Leaf, readJsonPath } from '../../../domain/models/catalog/json-path.ts'
-import type { Model } from '../../../domain/models/catalog/model.ts'
+import { findLeaves, type JsonPath, type Leaf, type Model, readJsonPath } from '../../../domain/models/catalog/model.ts'
 import type { ModelRules } from '../declarative/rules/rule-types.ts'
 import type { SafeFetch } from '../outbound/safe-fetch.ts'
 

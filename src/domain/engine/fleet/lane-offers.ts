@@ -3,9 +3,9 @@
  * store only compares keys and ranks.
  */
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
+import type { LaneTable } from '../../workflows/needs.ts'
 import type { OtherEngine } from '../directory/followed-engines.ts'
 import type { FleetMember } from './fleet-member.ts'
-import type { LaneTable } from './lane-table.ts'
 
 /**
  * 0: everything the lane needs is loaded here; 1: some of it is; 2: it is loaded nowhere; 3: another engine has it loaded, or

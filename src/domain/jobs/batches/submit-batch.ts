@@ -20,7 +20,6 @@ import type { NewJob } from '../job-store.ts'
 import { silentObserver } from '../observer.ts'
 import type { ReuseLook } from '../reuse/find-result.ts'
 import { type ExtraData, splitExtraDataSteps } from '../submit/extra-data-keeper.ts'
-import { toQueuedJob } from '../submit/queued-job.ts'
 import {
   countLook,
   layoutOf,
@@ -33,6 +32,7 @@ import {
   toAnsweredEnd,
   toJobHook,
   toNewJob,
+  toQueuedJob,
 } from '../submit/submit-job.ts'
 import { insufficientCredits, poolClosed, queueFull, shuttingDown } from '../submit/submit-refusals.ts'
 import { type BatchLimit, MAX_BATCH, type RefusedItem, type StoredBatch } from './batch.ts'

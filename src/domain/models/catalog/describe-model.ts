@@ -1,7 +1,6 @@
 /** A model in words for people: what it is called, what it is for and what it costs. Pure. */
 import { writeUsd } from '../../../../lib/text/usd.ts'
-import type { PricePart, PriceRule } from '../pricing/price-rule.ts'
-import type { Model } from './model.ts'
+import type { Model, PricePart, PriceRule } from './model.ts'
 
 const MAX_LENGTH = 500
 

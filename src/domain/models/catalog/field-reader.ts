@@ -1,7 +1,6 @@
 /** Reads an object of a data file field by field, and collects what is wrong under the full name of the field. */
 import { closestWord } from '../../../../lib/text/closest-word.ts'
-import { type JsonPath, readJsonPath } from './json-path.ts'
-import { isRecord, type Json, type JsonRecord } from './model.ts'
+import { isRecord, type Json, type JsonPath, type JsonRecord, readJsonPath } from './model.ts'
 
 interface NumberRule {
   readonly min: number

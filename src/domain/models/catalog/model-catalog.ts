@@ -4,11 +4,9 @@
  * judge of its inputs.
  */
 import { editDistance } from '../../../../lib/text/closest-word.ts'
-import { sourcesOf } from '../pricing/price-rule.ts'
 import { findUnbounded } from '../pricing/pricing.ts'
 import type { ValidationFailure } from '../router-error.ts'
-import type { JsonPath } from './json-path.ts'
-import type { JsonRecord, Model } from './model.ts'
+import { type JsonPath, type JsonRecord, type Model, sourcesOf } from './model.ts'
 
 // Judges an input before anything is dispatched: the model's name in it, its schema, whether it leaves the price without any
 // bound, and whether a provider may read a price into it that we do not. Everything that is wrong is listed. Schemas are compiled

@@ -1,8 +1,8 @@
 /**
  * One model of the catalogue, as its data file says: what it is called, what it takes and gives, what it costs, and, in
- * `adapter`, how its provider is to be spoken to. Only the provider's adapter reads that last part.
+ * `adapter`, how its provider is to be spoken to. Only the provider's adapter reads that last part. Also the two languages that such
+ * a file uses: paths into documents, and rules of prices.
  */
-import type { PriceRule } from '../pricing/price-rule.ts'
 
 /** What JSON.parse gives. Data files and inputs need no more than this; what is forwarded is the caller's own bytes. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonRecord
@@ -100,4 +100,192 @@ export function readModelId(text: string): ModelId | null {
   const model = text.slice(slash + 1)
   const isId = isModelSegment(provider, PROVIDER_MAX_LENGTH) && isModelSegment(model, MODEL_MAX_LENGTH)
   return isId ? { id: text, provider, model } : null
+}
+
+/**
+ * Where a value is in a JSON document: names joined by dots, `[]` for every element of a list, `[0]` for one of them, and
+ * an empty path for the document itself: `data[].url`, `task.content.url`, `output[]`. A path that leads nowhere finds nothing.
+ */
+export type JsonPath = readonly (string | number | typeof EVERY)[]
+
+const EVERY = Symbol('every element')
+const PATH_SEGMENT = /^([^.[\]]+)?((?:\[\d*\])*)$/
+
+/** The text that `readJsonPath` reads. */
+export function writeJsonPath(path: JsonPath): string {
+  const text = path.map((step) => (typeof step === 'string' ? `.${step}` : `[${step === EVERY ? '' : String(step)}]`))
+  return text.join('').replace(/^\./, '')
+}
+
+/** Where a found value hangs, so that it can be replaced: `holder[key]` is the value. */
+export interface Leaf {
+  readonly holder: Record<string | number, unknown>
+  readonly key: string | number
+  readonly value: unknown
+}
+
+/** Throws when the text is no path. */
+export function readJsonPath(text: string): JsonPath {
+  if (text === '') return []
+  return text.split('.').flatMap((segment) => {
+    const found = PATH_SEGMENT.exec(segment)
+    if (segment === '' || found === null)
+      throw new Error(`${JSON.stringify(text)} is not a path; write it like data[].url`)
+    const indexes = [...(found[2] ?? '').matchAll(/\[(\d*)\]/g)].map(([, index]) =>
+      index === '' ? EVERY : Number(index),
+    )
+    return found[1] === undefined ? indexes : [found[1], ...indexes]
+  })
+}
+
+/** Every value at the path, in order, null included: some providers write out what they do not have. */
+export function findLeaves(document: unknown, path: JsonPath): Leaf[] {
+  let leaves: Leaf[] = [{ holder: { document }, key: 'document', value: document }]
+  for (const step of path) leaves = leaves.flatMap(({ value }) => stepInto(value, step))
+  return leaves
+}
+
+function stepInto(value: unknown, step: JsonPath[number]): Leaf[] {
+  if (typeof value !== 'object' || value === null) return []
+  const holder = value as Record<string | number, unknown>
+  if (step === EVERY) return Array.isArray(value) ? value.map((item, key) => ({ holder, key, value: item })) : []
+  return hasStep(value, step) ? [{ holder, key: step, value: holder[step] }] : []
+}
+
+/** Whether a value at the path passes, null included. For answers that are read with every call: nothing is made on the way. */
+export function someValue(document: unknown, path: JsonPath, passes: (value: unknown) => boolean, from = 0): boolean {
+  let value = document
+  for (let at = from; at < path.length; at++) {
+    const step = path[at]
+    if (typeof value !== 'object' || value === null) return false
+    if (step === EVERY)
+      return Array.isArray(value) && value.some((item: unknown) => someValue(item, path, passes, at + 1))
+    if (!hasStep(value, step)) return false
+    value = (value as Record<string | number, unknown>)[step]
+  }
+  return passes(value)
+}
+
+/** The first value at the path; undefined when there is none. */
+export function findValue(document: unknown, path: JsonPath): unknown {
+  let found: unknown
+  someValue(document, path, (value) => {
+    found = value
+    return true
+  })
+  return found
+}
+
+function hasStep(holder: object, step: string | number): boolean {
+  if (typeof step === 'number') return Array.isArray(holder) && step < holder.length
+  return !Array.isArray(holder) && Object.hasOwn(holder, step)
+}
+
+// What a call costs, as data: a sum of parts, each a rate times quantities. Rates and quantities come from the input, from
+// the result or from the usage that the provider reports. A rule that needs only the input gives an exact price beforehand;
+// where the provider decides, the rule says between which bounds.
+
+export const PRICE_UNITS = [
+  'request',
+  'image',
+  'second',
+  'minute',
+  'token',
+  'character',
+  'megapixel',
+  'credit',
+] as const
+type PriceUnit = (typeof PRICE_UNITS)[number]
+
+type ValueSource = 'input' | 'output' | 'usage'
+
+/** A value of the answer. */
+export interface AnswerField {
+  readonly from: Exclude<ValueSource, 'input'>
+  readonly path: JsonPath
+}
+
+/** `fallback` where there is no value at the path: for the input, what is sent to the provider in its place. */
+export interface ValueAt {
+  readonly from: ValueSource
+  readonly path: JsonPath
+  readonly fallback: string | number | boolean | null
+}
+
+/**
+ * How many. `measure` says what of the value counts. An input may leave a number to the provider (`"auto"`, -1): it is then
+ * open between `min` and `max`, and counts what the answer says at `actual`, else the fallback.
+ */
+export interface Quantity extends ValueAt {
+  readonly measure: 'number' | 'characters' | 'items'
+  /** The least that is counted where the input does not state a number. */
+  readonly min: number
+  /** The most it can be, for a hold before the result is known; null: only what the input states is taken. */
+  readonly max: number | null
+  readonly actual: AnswerField | null
+  /** Fields of the input that keep the provider below `max`. */
+  readonly limits: readonly Limit[]
+}
+
+/** The number at the path; with `values`, the number that they give for the text at the path. Anything else limits nothing. */
+export interface Limit {
+  readonly path: JsonPath
+  readonly fallback: ValueAt['fallback']
+  readonly values: ReadonlyMap<string, number> | null
+}
+
+/** One rate, or one per value of a field. Rates are millionths of a US dollar and may be fractions of one. */
+export type Rate =
+  | { readonly kind: 'fixed'; readonly micros: number }
+  | {
+      readonly kind: 'table'
+      readonly by: readonly ValueAt[]
+      /** Keyed by the values joined with `|`; `*` for everything else. */
+      readonly micros: ReadonlyMap<string, number>
+    }
+
+export interface PricePart {
+  readonly unit: PriceUnit
+  readonly rate: Rate
+  /** The rate is for so many of the unit: 1,000,000 for a price per million tokens. */
+  readonly per: number
+  /** Multiplied with each other; none: once. */
+  readonly times: readonly Quantity[]
+}
+
+export type PriceRule =
+  | { readonly kind: 'free' }
+  | { readonly kind: 'sum'; readonly parts: readonly PricePart[] }
+  /** The provider's own figure is charged, up to `holdMicros`, which is set aside meanwhile. */
+  | { readonly kind: 'reported'; readonly holdMicros: number }
+  | { readonly kind: 'unknown'; readonly reason: string; readonly holdMicros: number }
+
+/** Whether the rate depends on the answer. */
+export function needsAnswer(rate: Rate): boolean {
+  return rate.kind === 'table' && rate.by.some(({ from }) => from !== 'input')
+}
+
+/**
+ * Where a price assumes another default for a field than the schema or the provider's rules do: all of them must agree.
+ * `defaultAt` gives the default that they state; undefined: none.
+ */
+export function findOtherDefaults(rule: PriceRule, defaultAt: (path: JsonPath) => unknown): readonly string[] {
+  return sourcesOf(rule).flatMap(({ from, path, fallback = null }) => {
+    const stated = from === 'input' && fallback !== null ? defaultAt(path) : undefined
+    if (stated === undefined || stated === null || String(stated) === String(fallback)) return []
+    return [
+      `${writeJsonPath(path)} is ${JSON.stringify(stated)} by default, and the price counts ${JSON.stringify(fallback)}`,
+    ]
+  })
+}
+
+/** Every value that a rule reads. */
+export function sourcesOf(rule: PriceRule): readonly (Pick<ValueAt, 'from' | 'path'> & Partial<ValueAt>)[] {
+  if (rule.kind !== 'sum') return []
+  return rule.parts.flatMap(({ rate, times }) => [
+    ...(rate.kind === 'table' ? rate.by : []),
+    ...times,
+    ...times.flatMap(({ actual }) => (actual === null ? [] : [actual])),
+    ...times.flatMap(({ limits }) => limits.map((limit) => ({ from: 'input' as const, ...limit }))),
+  ])
 }

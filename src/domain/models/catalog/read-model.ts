@@ -3,14 +3,14 @@
  * once; a file with a mistake gives no model.
  */
 import { isMediaType } from '../../../../lib/files/mime.ts'
-import { findOtherDefaults } from '../pricing/price-rule.ts'
 import { readPriceRule } from '../pricing/read-price-rule.ts'
 import { FieldReader } from './field-reader.ts'
-import type { JsonPath } from './json-path.ts'
 import {
+  findOtherDefaults,
   type Hosting,
   isRecord,
   type Json,
+  type JsonPath,
   MODALITIES,
   MODEL_STATES,
   type Model,

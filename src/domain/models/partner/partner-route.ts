@@ -2,8 +2,7 @@
  * The paths that ComfyUI's partner nodes call, as data: which exist, what a call there costs, and what may be asked about a
  * task. A path that is not among them is not known to anybody here and is never passed on.
  */
-import { findLeaves, type JsonPath } from '../catalog/json-path.ts'
-import type { JsonRecord, Model } from '../catalog/model.ts'
+import { findLeaves, type JsonPath, type JsonRecord, type Model } from '../catalog/model.ts'
 
 export const ROUTE_METHODS = ['GET', 'POST', 'DELETE'] as const
 type RouteMethod = (typeof ROUTE_METHODS)[number]

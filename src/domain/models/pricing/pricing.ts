@@ -4,9 +4,10 @@
  * the same factors in the same order, so that a charge never leaves the range that was estimated and set aside before.
  */
 import { MAX_MICROS, type Micros } from '../../../../lib/text/usd.ts'
-import { findLeaves, type JsonPath } from '../catalog/json-path.ts'
-import type { JsonRecord } from '../catalog/model.ts'
 import {
+  findLeaves,
+  type JsonPath,
+  type JsonRecord,
   type Limit,
   needsAnswer,
   type PricePart,
@@ -14,7 +15,7 @@ import {
   type Quantity,
   type Rate,
   type ValueAt,
-} from './price-rule.ts'
+} from '../catalog/model.ts'
 
 export type Estimate =
   | { readonly source: 'exact'; readonly micros: Micros }

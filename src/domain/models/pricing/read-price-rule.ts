@@ -16,9 +16,9 @@
  */
 import { readUsd } from '../../../../lib/text/usd.ts'
 import type { FieldReader } from '../catalog/field-reader.ts'
-import type { Json } from '../catalog/model.ts'
 import {
   type AnswerField,
+  type Json,
   type Limit,
   PRICE_UNITS,
   type PricePart,
@@ -26,7 +26,7 @@ import {
   type Quantity,
   type Rate,
   type ValueAt,
-} from './price-rule.ts'
+} from '../catalog/model.ts'
 import { leastOfPart } from './pricing.ts'
 
 const KINDS = ['sum', 'free', 'reported', 'unknown'] as const

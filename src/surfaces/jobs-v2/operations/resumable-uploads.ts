@@ -6,7 +6,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { inOneChunk } from '../../../../lib/files/in-one-chunk.ts'
+import { inOneChunk } from '../../../../lib/files/byte-streams.ts'
 import { isUuid } from '../../../../lib/ids.ts'
 import type { PerAccount } from '../../../domain/accounts/limits/tiers.ts'
 import { contentTypeOf } from '../../../domain/assets/create/asset-fields.ts'

@@ -10,11 +10,13 @@ import type { ExchangeAnswer } from '../../../../../lib/outbound/exchange.ts'
 import {
   findLeaves,
   findValue,
+  isRecord,
   type JsonPath,
+  type JsonRecord,
+  type Model,
   readJsonPath,
   someValue,
-} from '../../../../domain/models/catalog/json-path.ts'
-import { isRecord, type JsonRecord, type Model } from '../../../../domain/models/catalog/model.ts'
+} from '../../../../domain/models/catalog/model.ts'
 import type { Generation, ProviderRefusal, ProviderResult } from '../../../../domain/models/provider.ts'
 import type { ValidationFailure } from '../../../../domain/models/router-error.ts'
 import type { CompiledModel } from '../rules/compile-model.ts'

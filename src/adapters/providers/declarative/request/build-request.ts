@@ -9,7 +9,7 @@ import {
 import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
 import { BlockedAddressError } from '../../../../../lib/outbound/network.ts'
 import { type FormPart, writeMultipart } from '../../../../../lib/outbound/write-multipart.ts'
-import { findLeaves } from '../../../../domain/models/catalog/json-path.ts'
+import { findLeaves } from '../../../../domain/models/catalog/model.ts'
 import type { ProviderCall } from '../../../../domain/models/provider.ts'
 import type { ValidationFailure } from '../../../../domain/models/router-error.ts'
 import type { SafeFetch } from '../../outbound/safe-fetch.ts'

@@ -6,8 +6,7 @@ import {
   parseLosslessJson,
   stringifyLosslessJson,
 } from '../../../../../lib/json/lossless-json.ts'
-import { type JsonPath, readJsonPath } from '../../../../domain/models/catalog/json-path.ts'
-import type { JsonRecord, Model } from '../../../../domain/models/catalog/model.ts'
+import { type JsonPath, type JsonRecord, type Model, readJsonPath } from '../../../../domain/models/catalog/model.ts'
 import { compileNames, findLookalikes } from '../../../../domain/models/catalog/model-catalog.ts'
 import {
   type BodyRules,

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { readJsonPath, someValue } from '../../../../domain/models/catalog/json-path.ts'
+import { readJsonPath, someValue } from '../../../../domain/models/catalog/model.ts'
 
 /**
  * How a provider is called, as data. A provider's file says where its API is, how we authenticate and how it words its refusals;

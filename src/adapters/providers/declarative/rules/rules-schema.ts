@@ -1,9 +1,7 @@
 /** The shape of the rules as JSON Schema, against which `models lint` and every reload check the files. */
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import { closestWord } from '../../../../../lib/text/closest-word.ts'
-import { writeJsonPath } from '../../../../domain/models/catalog/json-path.ts'
-import type { Model } from '../../../../domain/models/catalog/model.ts'
-import { findOtherDefaults } from '../../../../domain/models/pricing/price-rule.ts'
+import { findOtherDefaults, type Model, writeJsonPath } from '../../../../domain/models/catalog/model.ts'
 import { compileModel } from './compile-model.ts'
 import { MEANINGS, type ModelRules, namesIn, OCCASIONS, type OperationRules, type ProviderRules } from './rule-types.ts'
 

@@ -7,7 +7,7 @@
 import { jobHoldId } from '../../../../../domain/credits/ledger.ts'
 import type { KeyClaim, KeyHolder } from '../../../../../domain/idempotency/idempotency-key.ts'
 import type { NewJob, SubmitOutcome } from '../../../../../domain/jobs/job-store.ts'
-import { toQueuedJob } from '../../../../../domain/jobs/submit/queued-job.ts'
+import { toQueuedJob } from '../../../../../domain/jobs/submit/submit-job.ts'
 import type { RecipeFields } from '../../../rows/jobs/known-recipes.ts'
 import { type ClaimedKey, claimKeys, findHolders } from '../../../stores/idempotency-store.ts'
 import { type HoldInput, lockPurses, type Purses } from '../../../stores/ledger/holds.ts'

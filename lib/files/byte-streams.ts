@@ -1,3 +1,8 @@
+/** Bytes that are in memory, for whoever reads a stream of them. */
+export async function* inOneChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes
+}
+
 /**
  * An iteration that can be given up while the source is silent. A plain `for await` would notice an abort or a failed write
  * only with the next chunk, which a stalled client never sends.

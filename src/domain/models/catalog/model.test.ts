@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { findLeaves, findValue, readJsonPath } from './json-path.ts'
+import { findLeaves, findValue, readJsonPath } from './model.ts'
 
 const DOCUMENT = { data: [{ url: 'a' }, { url: null }, {}], task: { content: { url: 'b' } }, output: ['c', 'd'] }
 

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ServiceError, storeUnavailable } from './errors.ts'
-import { outlastOutage } from './outage.ts'
+import { outlastOutage, ServiceError, storeUnavailable } from './errors.ts'
 
 test('an operation is tried again until the store is back', async () => {
   let calls = 0
