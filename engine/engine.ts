@@ -33,11 +33,11 @@ import { replaceClasses } from './graph/replace-classes.ts'
 import type { EngineEvent } from './graph/run-event.ts'
 import { toGraphError, validateSteps } from './graph/validate/validate.ts'
 import { createCatalog } from './node/define-node.ts'
+import type { ValueLimits } from './node/node-call.ts'
 import { NAME_INPUTS, REPEATABLE } from './nodes/built-in.ts'
 import { openEngineThread, type ReserveOutputNumbers } from './threads/engine-thread-link.ts'
 import { loadNodes } from './threads/load-nodes.ts'
 import type { RunModel } from './threads/model-line.ts'
-import type { ValueLimits } from './values/value-weight.ts'
 
 // A name for everything that the bytes of a result depend on beside the graph and its files: the code of the engine, the libraries
 // that it calls, and the processor. Two engines with the same name give the same bytes; with another name they may not.

@@ -6,7 +6,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { CorePlaces } from '../bands/band-board.ts'
 import type { CustomNodes, NodeLimits } from '../custom/custom-nodes.ts'
-import type { CallSurroundings } from '../node/node-call.ts'
+import type { CallSurroundings, ValueLimits } from '../node/node-call.ts'
 import {
   type CallResult,
   GraphBuilder,
@@ -18,7 +18,6 @@ import { type FailureText, Interrupted, NodeError } from '../node/node-error.ts'
 import type { ComputeTask } from '../run/calls/call-node.ts'
 import type { RunEvent } from '../run/run-state.ts'
 import { Blocker, type Value } from '../values/value.ts'
-import type { ValueLimits } from '../values/value-weight.ts'
 import {
   fromWire,
   fromWireRecord,

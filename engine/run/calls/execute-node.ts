@@ -4,11 +4,10 @@
  */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { NodeRef } from '../../graph/run-event.ts'
-import { type CallSurroundings, findFile, namesInFolder, readInputs } from '../../node/node-call.ts'
+import { type CallSurroundings, findFile, namesInFolder, readInputs, weighResult } from '../../node/node-call.ts'
 import type { GraphBuilder, InputFile, MadeReport } from '../../node/node-context.ts'
 import { Interrupted, NodeError } from '../../node/node-error.ts'
 import { Blocker, type Slot, type Value } from '../../values/value.ts'
-import { weighResult } from '../../values/value-weight.ts'
 import type { CacheEntry } from '../results/result-cache.ts'
 import type { NodeVoice, PendingExpansion, RunState } from '../run-state.ts'
 import { isLinkValue, type LiveNode } from '../schedule.ts'

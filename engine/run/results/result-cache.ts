@@ -6,10 +6,10 @@
  */
 import { hash } from 'node:crypto'
 import { NumberText } from '../../../lib/json/lossless-json.ts'
+import { weighResult, weighValues } from '../../node/node-call.ts'
 import type { MadeReport } from '../../node/node-context.ts'
 import { type MemoryLedger, Tensor } from '../../tensor/tensor.ts'
 import { Blocker, eachTensor, type Slot, type Value } from '../../values/value.ts'
-import { weighResult, weighValues } from '../../values/value-weight.ts'
 import { isLinkValue, type LiveGraph, type LiveNode } from '../schedule.ts'
 
 export interface CacheEntry {

@@ -7,7 +7,6 @@ import type { Log } from '../../../lib/log.ts'
 import { readCatalog } from '../../domain/engine/directory/catalog-text.ts'
 import { type CommandEngine, createCommandEngine } from '../../domain/engine/directory/engine-commands.ts'
 import { createEngineDirectory, type EngineDirectory } from '../../domain/engine/directory/engine-directory.ts'
-import { ALL_ENGINES, createEngineLeases, type EngineLeases } from '../../domain/engine/directory/engine-leases.ts'
 import { createEnginePublisher } from '../../domain/engine/directory/engine-publisher.ts'
 import type { EngineWill } from '../../domain/engine/directory/engine-registry.ts'
 import {
@@ -16,7 +15,12 @@ import {
   type OtherEngine,
 } from '../../domain/engine/directory/followed-engines.ts'
 import { createFleet, type Fleet } from '../../domain/engine/fleet/fleet.ts'
-import type { FleetEngine } from '../../domain/engine/fleet/fleet-engine.ts'
+import {
+  ALL_ENGINES,
+  createEngineLeases,
+  type EngineLeases,
+  type FleetEngine,
+} from '../../domain/engine/fleet/fleet-engine.ts'
 import type { RecycleLimits } from '../../domain/engine/fleet/fleet-member.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { Chore } from '../../domain/jobs/sweeps/housekeeping.ts'

@@ -8,9 +8,9 @@ import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { type Heartbeat, isSteady } from '../../service-nodes/heartbeat.ts'
 import type { Fleet, PublishableEngine } from '../fleet/fleet.ts'
+import type { ContestedLeases } from '../fleet/fleet-engine.ts'
 import type { WeightFile } from '../weights/weight-files.ts'
 import { type CatalogText, writeCatalog } from './catalog-text.ts'
-import type { ContestedLeases } from './engine-leases.ts'
 import type { EngineRegistry, PublishedEngine } from './engine-registry.ts'
 
 interface PublisherDeps {

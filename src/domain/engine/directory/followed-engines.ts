@@ -8,9 +8,9 @@ import type { Log } from '../../../../lib/log.ts'
 import { settlesWithin, sleep } from '../../../../lib/waiting/sleep.ts'
 import type { EventBus } from '../../events/event-bus.ts'
 import type { EngineStatus } from '../fleet/engine-status.ts'
+import type { EngineLeases } from '../fleet/fleet-engine.ts'
 import type { WeightFile } from '../weights/weight-files.ts'
 import { readCatalog, type StoredCatalog } from './catalog-text.ts'
-import type { EngineLeases } from './engine-leases.ts'
 import type { EngineRecord, EngineRegistry, EngineWill } from './engine-registry.ts'
 
 /** Whose jobs an engine may run. Those of the service's own processes may run all. */
