@@ -108,11 +108,13 @@ export const { ${names.join(', ')} } = http`
 interface BundleOptions {
   /** False for what is given on: the packages then come from where their authors publish them. */
   readonly hasPackages: boolean
+  /** Further programs over the same parts, by name: those of tests. */
+  readonly entries?: Readonly<Record<string, string>>
 }
 
-export async function bundleProgram(folder: string, { hasPackages }: BundleOptions): Promise<void> {
+export async function bundleProgram(folder: string, { hasPackages, entries = {} }: BundleOptions): Promise<void> {
   const bundled = await rolldown({
-    input: findEntries(),
+    input: { ...findEntries(), ...entries },
     cwd: project,
     platform: 'node',
     // A module lies where its address says, also in a checkout whose folders are links.

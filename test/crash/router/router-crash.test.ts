@@ -7,16 +7,21 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { after, before, test } from 'node:test'
 import { openSqliteStore } from '../../../src/adapters/store/sqlite/open-sqlite-store.ts'
+import { type BuiltChild, buildChild } from '../../support/app/built-child.ts'
 import { addPaidAccount } from '../../support/app/paid-account.ts'
 import { findCompileCache } from '../../support/cli/compile-cache.ts'
 import { CheckedClient, node } from '../../support/clients/checked-client.ts'
 import { RouterClient } from '../../support/clients/router-client.ts'
 import { CRASH_STEPS, type CrashStep } from './router-steps.ts'
 
-const CHILD = fileURLToPath(new URL('./router-child.ts', import.meta.url))
+let built: BuiltChild
+before(async () => {
+  built = await buildChild(new URL('./router-child.ts', import.meta.url))
+})
+after(() => built[Symbol.dispose]())
+
 const CREDIT = 10_000_000
 const PRICE = 40_000
 
@@ -56,7 +61,7 @@ interface ChildOptions {
 async function startChild(dataDir: string, providerUrl: string, options: ChildOptions = {}): Promise<Child> {
   const env = { PATH: process.env['PATH'] ?? '', ...findCompileCache(dataDir), ...options.env }
   const flags = options.runsJobs === true ? [dataDir, providerUrl, 'jobs'] : [dataDir, providerUrl]
-  const child = fork(CHILD, flags, { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+  const child = fork(built.program, flags, { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
   const [url] = (await once(child, 'message')) as [string]
   return { process: child, url }
 }
