@@ -21,6 +21,7 @@ import { keyStore } from '../stores/key-store.ts'
 import { ledgerStore } from '../stores/ledger/ledger-store.ts'
 import { createMetaStore } from '../stores/meta-store.ts'
 import { nodeStore, SERVER_TIME } from '../stores/node-store.ts'
+import { createRunRecordStore, recordWrites } from '../stores/run-record-store.ts'
 import { uploadStore } from '../stores/upload-store.ts'
 import { userFileStore } from '../stores/user-file-store.ts'
 import { createWebhookStore } from '../stores/webhook-store.ts'
@@ -37,12 +38,12 @@ import { createUpkeep } from './database/upkeep.ts'
 import { createBlobIndex } from './own/blob-index.ts'
 import { limitStore } from './own/limit-store.ts'
 import { poolDemands } from './own/pool-demands.ts'
+import { recordReads } from './own/run-records.ts'
 import { summarySteps } from './own/search-walks.ts'
 import { openShared } from './shared-stores.ts'
 import { createAssetStore } from './stores/postgres-asset-store.ts'
 import { createBatchStore } from './stores/postgres-batch-store.ts'
 import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
-import { createRunRecordStore } from './stores/postgres-run-record-store.ts'
 import { type StoreParts, toAuditedParts } from './stores/store-parts.ts'
 
 interface PostgresStoreOptions extends Omit<ConnectionOptions, 'log'> {
@@ -80,7 +81,11 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     limits: openStore(limitStore),
     audit: openStore(auditStore),
     audited: (entry) => createOperatorStores(toAuditedParts(parts, entry)),
-    records: createRunRecordStore(parts),
+    records: createRunRecordStore({
+      open: openStore,
+      reads: openStore(recordReads),
+      nextPromptNumber: (accountId) => openStore(recordWrites).reservePromptNumbers(accountId, 1),
+    }),
     summaries: createSummaryStore(openStore(summarySteps)),
     userFiles: openStore(userFileStore),
     nodes: openStore(nodeStore),

@@ -21,6 +21,7 @@ import { keyStore } from '../stores/key-store.ts'
 import { ledgerStore } from '../stores/ledger/ledger-store.ts'
 import { createMetaStore } from '../stores/meta-store.ts'
 import { nodeStore } from '../stores/node-store.ts'
+import { createRunRecordStore, recordWrites } from '../stores/run-record-store.ts'
 import { uploadStore } from '../stores/upload-store.ts'
 import { userFileStore } from '../stores/user-file-store.ts'
 import { createWebhookStore } from '../stores/webhook-store.ts'
@@ -31,12 +32,13 @@ import type { Synchronous } from './database/sqlite-connections.ts'
 import type { ReadOperations } from './operations/read-operations.ts'
 import { limitStore } from './own/limit-store.ts'
 import { poolDemands } from './own/pool-demands.ts'
+import { recordReads } from './own/run-records.ts'
 import { summarySteps } from './own/search-walks.ts'
 import { openShared } from './shared-stores.ts'
+import { createPromptNumbers } from './stores/prompt-number-cache.ts'
 import { createAssetStore } from './stores/sqlite-asset-store.ts'
 import { createBatchStore } from './stores/sqlite-batch-store.ts'
 import { createJobCancels, createJobStore } from './stores/sqlite-job-store.ts'
-import { createRunRecordStore } from './stores/sqlite-run-record-store.ts'
 import { type StoreChannels, toAuditedChannels } from './stores/store-channels.ts'
 import { type Channel, DamagedError, openChannel } from './threads/channel.ts'
 import type { ReaderData } from './threads/reader-thread.ts'
@@ -166,7 +168,11 @@ function createStore(channels: StoreChannels, { clock, lock, failed, schemaNumbe
     limits: open(limitStore),
     audit: open(auditStore),
     audited: (entry) => createOperatorStores(toAuditedChannels(channels, entry)),
-    records: createRunRecordStore(channels),
+    records: createRunRecordStore({
+      open,
+      reads: open(recordReads),
+      nextPromptNumber: createPromptNumbers(open(recordWrites).reservePromptNumbers),
+    }),
     summaries: createSummaryStore(open(summarySteps)),
     userFiles: open(userFileStore),
     nodes: open(nodeStore),

@@ -10,7 +10,9 @@ import {
 } from '../statements/operation.ts'
 import { ALL_STORES } from '../stores/all-stores.ts'
 import { limitStore } from './own/limit-store.ts'
+import { jobLists } from './own/list-jobs.ts'
 import { poolDemands } from './own/pool-demands.ts'
+import { recordReads } from './own/run-records.ts'
 import { summarySteps } from './own/search-walks.ts'
 import { openStatements, type Statements } from './statements.ts'
 
@@ -34,7 +36,7 @@ function threadOf({ access }: Operation<never, unknown>): Thread {
   return access === 'read' || access === 'report' ? 'reader' : 'writer'
 }
 
-const OWN_STORES = [limitStore, poolDemands, summarySteps]
+const OWN_STORES = [jobLists, limitStore, poolDemands, recordReads, summarySteps]
 const OPERATIONS = [...ALL_STORES, ...OWN_STORES].flatMap(listOperations)
 
 export function prepareShared(database: DatabaseSync, thread: Thread): SharedOperations {

@@ -105,12 +105,16 @@ export function both(texts: Readonly<Record<Dialect, string | null>>): Text {
   return ({ dialect }) => texts[dialect]
 }
 
-export function sqliteOnly(text: string): Text {
-  return both({ sqlite: text, postgres: null })
+export function sqliteOnly(text: Text): Text {
+  return (words) => (words.dialect === 'sqlite' ? write(text, words) : null)
 }
 
-export function postgresOnly(text: string): Text {
-  return both({ sqlite: null, postgres: text })
+export function postgresOnly(text: Text): Text {
+  return (words) => (words.dialect === 'postgres' ? write(text, words) : null)
+}
+
+function write(text: Text, words: Words): string | null {
+  return typeof text === 'string' ? text : text(words)
 }
 
 /** By their databases and names: a name may stand for one statement of each. */
@@ -148,7 +152,7 @@ export function listStatements(): readonly Command[] {
 const PLACE = /(?<![:\w]):([a-z][A-Za-z0-9]*(?:\.[A-Za-z_]+)?)/g
 
 function compile(text: Text, words: Words): Compiled | null {
-  const written = typeof text === 'string' ? text : text(words)
+  const written = write(text, words)
   if (written === null) return null
   const names: string[] = []
   const sign = words.dialect === 'sqlite' ? '?' : '$'

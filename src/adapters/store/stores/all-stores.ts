@@ -15,6 +15,7 @@ import { keyStore } from './key-store.ts'
 import { ledgerStore } from './ledger/ledger-store.ts'
 import { metaSteps } from './meta-store.ts'
 import { nodeStore } from './node-store.ts'
+import { recordWrites } from './run-record-store.ts'
 import { uploadStore } from './upload-store.ts'
 import { userFileStore } from './user-file-store.ts'
 import { webhookSteps } from './webhook-store.ts'
@@ -35,6 +36,7 @@ export const ALL_STORES: readonly DefinedStore<unknown>[] = [
   ledgerStore,
   metaSteps,
   nodeStore,
+  recordWrites,
   requestSteps,
   uploadStore,
   userFileStore,

@@ -45,13 +45,19 @@ const ENDS = query(
 
 /** By `seq`. A job that has left its queue since it was read has the position that it left from: the first. */
 export function* findPositions(jobs: readonly QueuedJob[]): Steps<ReadonlyMap<number, number>> {
+  if (jobs.length === 0) return new Map()
   const positions = yield* walkQueues(FROM_HEAD, jobs)
   const far = jobs.filter(({ seq }) => !positions.has(seq))
   if (far.length === 0) return positions
   const fromEnd = yield* walkQueues(FROM_END, far)
-  for (const job of far) {
-    const ends = yield* get(ENDS, { accountId: job.accountId, pool: job.pool, priority: job.priority })
-    positions.set(job.seq, estimate(job.seq, fromEnd.get(job.seq) ?? null, ends))
+  const levels = [...Map.groupBy(far, ({ accountId, pool, priority }) => `${accountId} ${pool} ${priority}`).values()]
+  const asked = levels.flatMap(([first]) => {
+    if (first === undefined) return []
+    const { accountId, pool, priority } = first
+    return [get(ENDS, { accountId, pool, priority })]
+  })
+  for (const [index, ends] of (yield* together(...asked)).entries()) {
+    for (const { seq } of levels[index] ?? []) positions.set(seq, estimate(seq, fromEnd.get(seq) ?? null, ends))
   }
   return positions
 }

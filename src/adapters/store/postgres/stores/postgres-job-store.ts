@@ -1,7 +1,7 @@
 /** The job store on Postgres: which operation runs on which connections. */
 import type { JobStore } from '../../../../domain/jobs/job-store.ts'
-import { toJob } from '../../rows/jobs/job-row.ts'
 import { createKnownRecipes } from '../../rows/jobs/known-recipes.ts'
+import { createListJobs } from '../../search/job-pages.ts'
 import { accountSteps } from '../../stores/account-store.ts'
 import { inSlices } from '../../stores/in-slices.ts'
 import { cancelJob } from '../../stores/jobs/cancel-job.ts'
@@ -12,16 +12,15 @@ import { createClaim, findClaim } from '../operations/jobs/claim-job.ts'
 import { createCommitRun } from '../operations/jobs/commit-run.ts'
 import { dropExpired } from '../operations/jobs/drop-expired.ts'
 import { createFindJob, createFindLiveVersion } from '../operations/jobs/find-job.ts'
-import { listJobs } from '../operations/jobs/list-job-rows.ts'
 import { answerAgain } from '../operations/jobs/reuse-result.ts'
 import { createSubmits } from '../operations/jobs/submit-batches.ts'
+import { jobLists } from '../own/list-jobs.ts'
 import { openShared, runOn } from '../shared-stores.ts'
 import type { StoreParts } from './store-parts.ts'
 
 export function createJobStore(parts: StoreParts): JobStore {
   const { durable, relaxed, read, chore } = parts
   const steps = openShared(jobSteps, parts)
-  const findJob = createFindJob(read)
   return {
     ...steps,
     submit: createSubmits(parts),
@@ -37,12 +36,9 @@ export function createJobStore(parts: StoreParts): JobStore {
     dropExpired: ({ now, expiredBefore, limit, signal }) =>
       dropExpired(chore, { now: now.getTime(), expiredBefore: expiredBefore.getTime(), limit, signal }),
     ...createJobCancels(parts),
-    async find(accountId, jobId, now) {
-      const stored = await findJob({ accountId, jobId, now: now.getTime() })
-      return stored === null ? null : toJob(stored)
-    },
+    find: createFindJob(read),
     findLiveVersion: createFindLiveVersion(read),
-    list: (accountId, query) => listJobs(read, accountId, query),
+    list: createListJobs(openShared(jobLists, parts)),
     countByStatus: openShared(accountSteps, parts).countByStatus,
   }
 }

@@ -2,39 +2,47 @@
 import type { Job, Submission } from '../../../../domain/jobs/job.ts'
 import type { RecordedJob } from '../../../../domain/jobs/read/recorded-jobs.ts'
 import type { RunRecord } from '../../../../domain/jobs/run/record/run-record.ts'
-import { type StoredJob, toJob } from './job-row.ts'
 
-interface StoredTexts {
-  readonly job: StoredJob
+/** How a job was submitted, as it is kept beside it. */
+export interface SubmissionRow {
+  readonly workflowId: string | null
+  readonly text: string
+}
+
+export function toSubmissionRow({ workflowId, ...rest }: Submission): SubmissionRow {
+  return { workflowId, text: JSON.stringify(rest) }
+}
+
+export interface StoredRecord {
+  readonly job: Job
   readonly workflow: string
-  readonly readSubmission: () => Submission | null
+  readonly submission: SubmissionRow | null
   /** JSON. */
   readonly run: string | null
   readonly isHidden: boolean
 }
 
-export function toRecordedJob(texts: StoredTexts): RecordedJob {
-  return new ReadRecord(texts)
-}
-
 /** Submission and run are parsed when they are first asked for: a list of long ones would hold up the main thread otherwise. */
-class ReadRecord implements RecordedJob {
+export class ReadRecord implements RecordedJob {
   readonly job: Job
   readonly workflow: string
   readonly isHidden: boolean
-  readonly #texts: Pick<StoredTexts, 'readSubmission' | 'run'>
+  readonly #texts: Pick<StoredRecord, 'submission' | 'run'>
   #submission: Submission | null = null
   #run: RunRecord | null = null
 
-  constructor({ job, workflow, readSubmission, run, isHidden }: StoredTexts) {
-    this.job = toJob(job)
+  constructor({ job, workflow, submission, run, isHidden }: StoredRecord) {
+    this.job = job
     this.workflow = workflow
     this.isHidden = isHidden
-    this.#texts = { readSubmission, run }
+    this.#texts = { submission, run }
   }
 
   get submission(): Submission | null {
-    this.#submission ??= this.#texts.readSubmission()
+    const { submission } = this.#texts
+    if (submission === null) return null
+    const { workflowId, text } = submission
+    this.#submission ??= { workflowId, ...(JSON.parse(text) as Omit<Submission, 'workflowId'>) }
     return this.#submission
   }
 

@@ -2,12 +2,10 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { ESSENTIAL_SHARED, prepareShared, RELAXED_SHARED, type SharedOperations } from '../shared-stores.ts'
 import { prepareAudited } from './accounts/audited-writes.ts'
-import { prepareReservePromptNumbers } from './accounts/shared-counters.ts'
 import { prepareSubmitBatch } from './batches/submit-batch.ts'
 import { createClaimTurns, prepareClaim, prepareRelease } from './jobs/claim-job.ts'
 import { prepareAnswerAgain } from './jobs/reuse-result.ts'
 import { prepareSubmit } from './jobs/submit-job.ts'
-import { prepareHideHistory } from './jobs/write-run-records.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
   const turns = createClaimTurns(database)
@@ -18,8 +16,6 @@ export function prepareWriteOperations(database: DatabaseSync) {
     answerAgain: prepareAnswerAgain(database),
     claim: prepareClaim(database, turns),
     release: prepareRelease(database, turns),
-    reservePromptNumbers: prepareReservePromptNumbers(database),
-    hideHistory: prepareHideHistory(database),
   }
   return { ...operations, audited: prepareAudited(database, operations) }
 }
@@ -33,11 +29,7 @@ export type WriteOperations = ReturnType<typeof prepareWriteOperations> & Shared
  * that carries it, which is synced. Who lives and who holds what is said again every few seconds. The end of the process alone
  * undoes nothing, and the next synced write makes these durable too.
  */
-export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
-  ...RELAXED_SHARED,
-  'claim',
-  'reservePromptNumbers',
-])
+export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([...RELAXED_SHARED, 'claim'])
 
 /**
  * Operations that still run when the disk is full, in the room that is set aside: those that make room, end what is under way,
@@ -46,6 +38,5 @@ export const RELAXED_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperat
 export const ESSENTIAL_OPERATIONS: ReadonlySet<string> = new Set<keyof WriteOperations>([
   ...ESSENTIAL_SHARED,
   'release',
-  'hideHistory',
   'audited',
 ])

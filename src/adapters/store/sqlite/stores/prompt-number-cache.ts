@@ -4,7 +4,6 @@
  */
 import { BoundedMap } from '../../../../../lib/bounded-map.ts'
 import type { RunRecordStore } from '../../../../domain/jobs/read/recorded-jobs.ts'
-import type { StoreChannels } from './store-channels.ts'
 
 interface Block {
   next: number
@@ -15,13 +14,15 @@ const BLOCK = 100
 // Each is one account; a forgotten one begins its next block.
 const MAX_KNOWN = 10_000
 
-export function createPromptNumbers(write: StoreChannels['write']): RunRecordStore['nextPromptNumber'] {
+export function createPromptNumbers(
+  reserve: (accountId: string, count: number) => Promise<number>,
+): RunRecordStore['nextPromptNumber'] {
   const blocks = new BoundedMap<string, Block>(MAX_KNOWN)
   const asking = new Map<string, Promise<void>>()
 
   async function ask(accountId: string): Promise<void> {
     try {
-      const first = await write.call('reservePromptNumbers', { accountId, count: BLOCK })
+      const first = await reserve(accountId, BLOCK)
       blocks.set(accountId, { next: first, end: first + BLOCK })
     } finally {
       asking.delete(accountId)

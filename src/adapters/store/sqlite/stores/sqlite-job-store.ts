@@ -1,17 +1,15 @@
 /** The job store on SQLite, as the main thread sees it. */
 import type { Clock } from '../../../../../lib/clock.ts'
-import type { Job } from '../../../../domain/jobs/job.ts'
-import type { JobStore, ListQuery } from '../../../../domain/jobs/job-store.ts'
-import { toJob } from '../../rows/jobs/job-row.ts'
+import type { JobStore } from '../../../../domain/jobs/job-store.ts'
 import { createKnownRecipes } from '../../rows/jobs/known-recipes.ts'
-import { readJobPage } from '../../search/job-pages.ts'
+import { createListJobs } from '../../search/job-pages.ts'
 import { accountSteps } from '../../stores/account-store.ts'
 import { gatherInSlices, inSlices } from '../../stores/in-slices.ts'
 import { toCommit } from '../../stores/jobs/commit-run.ts'
 import { jobSteps, reapInSlices } from '../../stores/jobs/job-steps.ts'
-import { NEWEST_KEY } from '../operations/jobs/list-job-rows.ts'
 import { toAnswerInput } from '../operations/jobs/reuse-result.ts'
 import { toSubmitInput, toSubmitOutcome } from '../operations/jobs/submit-job.ts'
+import { jobLists } from '../own/list-jobs.ts'
 import { openShared } from '../shared-stores.ts'
 import { createOutputNumbers } from './output-number-cache.ts'
 import type { StoreChannels } from './store-channels.ts'
@@ -53,11 +51,7 @@ export function createJobStore({ write, read, clock }: JobStoreDeps): JobStore {
     sweepResults: (now) => inSlices((limit) => steps.sweepResults(now, limit)),
     expire: (now, limit) => gatherInSlices((sliceLimit) => steps.expire(now, sliceLimit), limit),
     remove: ({ limit, ...removal }) => inSlices((sliceLimit) => steps.remove(removal, sliceLimit), limit),
-    async find(accountId, jobId, now) {
-      const stored = await read.call('findJob', { accountId, jobId, now: now.getTime() })
-      return stored === null ? null : toJob(stored)
-    },
-    list: (accountId, query) => listJobs(read, accountId, query),
+    list: createListJobs(openShared(jobLists, { write, read })),
     countByStatus: openShared(accountSteps, { write, read }).countByStatus,
   }
 }
@@ -65,17 +59,4 @@ export function createJobStore({ write, read, clock }: JobStoreDeps): JobStore {
 export function createJobCancels(channels: StoreChannels): Pick<JobStore, 'cancel'> {
   const { cancel } = openShared(jobSteps, channels)
   return { cancel: async (...asked) => (await cancel(...asked)) ?? { outcome: 'not_found' } }
-}
-
-async function listJobs(read: StoreChannels['read'], accountId: string, query: ListQuery): Promise<Job[]> {
-  const isPlain = Object.keys(query.metadata).length === 0
-  const operation = (query.batchId ?? null) !== null ? 'listBatchJobs' : isPlain ? 'listJobs' : 'listLabelledJobs'
-  return readJobPage(query, {
-    accountId,
-    newest: NEWEST_KEY,
-    async readPart(part) {
-      const { jobs, resumeBefore } = await read.call(operation, part)
-      return { jobs: jobs.map(toJob), resumeBefore }
-    },
-  })
 }

@@ -3,12 +3,13 @@
  * `job` while it lives and in `job_done` afterwards: one statement asks both, so it is never found in both and never in neither.
  */
 import { isUuid } from '../../../../../lib/ids.ts'
-import type { JobLog, Output } from '../../../../domain/jobs/job.ts'
-import type { JobRow } from '../../rows/jobs/job.ts'
+import type { Job, JobLog, Output } from '../../../../domain/jobs/job.ts'
+import { type JobRow, toJob } from '../../rows/jobs/job.ts'
 import { all, get, type Steps } from '../../statements/operation.ts'
 import { query, type Words } from '../../statements/statement.ts'
 import { jobRow, outputRow } from '../../tables/jobs.ts'
-import { flag, moment, nullable, pick, shape, text } from '../../tables/table.ts'
+import { flag, json, moment, nullable, pick, type RowOf, shape, text } from '../../tables/table.ts'
+import { findPositions } from '../queue-positions.ts'
 
 /** The columns of a job that lives. */
 export function LIVE_COLUMNS({ dialect }: Words): string {
@@ -18,7 +19,7 @@ export function LIVE_COLUMNS({ dialect }: Words): string {
 }
 
 /** Live jobs past their deadline still show, until the sweep makes them `expired`; those show until they are removed. */
-const IS_RETAINED = `(expires_at > :now OR status NOT IN ('succeeded', 'failed', 'canceled'))`
+export const IS_RETAINED = `(expires_at > :now OR status NOT IN ('succeeded', 'failed', 'canceled'))`
 
 /** The job of an account by its id, from wherever it is, with these columns. */
 function selectVisible(words: Words, live: string, done: string): string {
@@ -34,6 +35,61 @@ const FIND = query('jobs.findOne', jobRow, (words) => selectVisible(words, LIVE_
 export function* findVisible(accountId: string, jobId: string, now: Date): Steps<JobRow | null> {
   if (!isUuid(jobId)) return null
   return (yield* get(FIND, { accountId, jobId, now })) ?? null
+}
+
+/** A job with what it lists, both of the same instant. */
+export const foundJob = shape({ ...jobRow.fields, outputs: nullable(json<readonly Output[]>()) })
+export type FoundJob = RowOf<typeof foundJob>
+
+/** The column `outputs` of `foundJob`, for the job in the row `name`. */
+export function outputsOf({ either }: Words, name: string): string {
+  const fields = (
+    id: string,
+  ) => `'assetId', ${id}, 'nodeId', node_id, 'name', name, 'type', type, 'contentType', content_type,
+    'sizeBytes', size_bytes, 'hash', hash`
+  return `CASE WHEN ${name}.output_count > 0 THEN (${either(
+    `SELECT json_group_array(json_object(${fields('asset_id')}))
+     FROM (SELECT * FROM job_output WHERE seq = ${name}.seq ORDER BY position)`,
+    `SELECT json_agg(json_build_object(${fields('listed.id')}) ORDER BY position)::text FROM output AS listed
+     WHERE job_id = ${name}.id AND expires_at = ${name}.expires_at AND position IS NOT NULL`,
+  )}) END`
+}
+
+const FIND_ALL = query('jobs.find', foundJob, (words) =>
+  words.either(
+    `SELECT ${jobRow.columns}, ${outputsOf(words, 'job')} AS outputs FROM job WHERE ${words.isIn('id', ':ids')}`,
+    `WITH found AS MATERIALIZED (
+       SELECT ${LIVE_COLUMNS(words)} FROM job WHERE id = ANY(:ids::uuid[])
+       UNION ALL SELECT ${jobRow.columns} FROM job_done WHERE id = ANY(:ids::uuid[]))
+     SELECT found.*, ${outputsOf(words, 'found')} AS outputs FROM found`,
+  ),
+)
+
+export interface JobQuery {
+  readonly accountId: string
+  readonly jobId: string
+  readonly now: Date
+}
+
+/** One answer for each, in their order. */
+export function* findJobs(queries: readonly JobQuery[]): Steps<(Job | null)[]> {
+  const ids = [...new Set(queries.map(({ jobId }) => jobId).filter(isUuid))]
+  if (ids.length === 0) return queries.map(() => null)
+  const jobs = new Map((yield* addPositions(yield* all(FIND_ALL, { ids }))).map((job) => [job.id, job]))
+  return queries.map(({ accountId, jobId, now }) => {
+    const job = jobs.get(jobId)
+    if (job?.accountId !== accountId) return null
+    const mustBeRetained = job.completedAt !== null && job.status !== 'expired'
+    return !mustBeRetained || job.expiresAt > now ? job : null
+  })
+}
+
+/** Those that wait are told their positions in the queue. */
+export function* addPositions(rows: readonly FoundJob[]): Steps<Job[]> {
+  const positions = yield* findPositions(rows.filter(({ status }) => status === 'queued'))
+  return rows.map((row) =>
+    toJob(row, row.outputs ?? [], row.status === 'queued' ? (positions.get(row.seq) ?? 1) : null),
+  )
 }
 
 const LIST_OUTPUTS = query('jobs.listOutputs', outputRow, ({ either }) =>

@@ -6,13 +6,21 @@ import { gatherInSlices } from '../in-slices.ts'
 import { reserveOutputNumbers } from './add-outputs.ts'
 import { cancelJob, type FoundCancel } from './cancel-job.ts'
 import { type Commit, isProgressOnly, writeCommits, writeProgress } from './commit-run.ts'
-import { findHolders, findLog, findOwner, findWorkflow } from './find-job.ts'
+import { findHolders, findJobs, findLog, findOwner, findWorkflow } from './find-job.ts'
 import { findResult, sweepResults } from './kept-results.ts'
 import { reapLeases, renewLeases } from './leases.ts'
 import { expireJobs, removeJobs, withdrawJob } from './retention.ts'
 import { findLanes, findOutwaited, joinLane } from './waiting-lanes.ts'
 
-type JobReads = 'findOwner' | 'findHolders' | 'findWorkflow' | 'findLog' | 'findLanes' | 'findOutwaited' | 'findResult'
+type JobReads =
+  | 'find'
+  | 'findOwner'
+  | 'findHolders'
+  | 'findWorkflow'
+  | 'findLog'
+  | 'findLanes'
+  | 'findOutwaited'
+  | 'findResult'
 type JobWrites = 'joinLane' | 'renew' | 'expire' | 'withdraw' | 'reserveOutputNumbers'
 
 interface Reap {
@@ -33,6 +41,10 @@ interface JobSteps extends Pick<JobStore, JobReads | JobWrites> {
 }
 
 export const jobSteps = defineStore<JobSteps>('jobs', {
+  find: read(function* (accountId, jobId, now) {
+    const [job = null] = yield* findJobs([{ accountId, jobId, now }])
+    return job
+  }),
   findOwner: read(findOwner),
   findHolders: read(findHolders),
   findWorkflow: read(findWorkflow),

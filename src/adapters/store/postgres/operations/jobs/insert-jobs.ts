@@ -6,9 +6,9 @@ import type { NewJob } from '../../../../../domain/jobs/job-store.ts'
 import { writeOrigin } from '../../../../../domain/jobs/submit/job-origin.ts'
 import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE, KEEPS_RESULT } from '../../../rows/jobs/job.ts'
 import type { RecipeFields } from '../../../rows/jobs/known-recipes.ts'
+import { toSubmissionRow } from '../../../rows/jobs/recorded-job.ts'
 import { type Command, command, postgresOnly, toRows } from '../../../statements/statement.ts'
 import { type Queryable, statement } from '../../database/statement.ts'
-import { toSubmissionRow } from './write-run-records.ts'
 
 // The order of the rows is the order of the queue. The accounts are locked.
 const INSERT = command(

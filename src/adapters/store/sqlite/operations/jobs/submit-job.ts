@@ -12,7 +12,11 @@ import { toQueuedJob } from '../../../../../domain/jobs/submit/submit-job.ts'
 import type { NewHook } from '../../../../../domain/webhooks/webhook.ts'
 import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE, KEEPS_RESULT } from '../../../rows/jobs/job.ts'
 import type { RecipeFields } from '../../../rows/jobs/known-recipes.ts'
+import { type SubmissionRow, toSubmissionRow } from '../../../rows/jobs/recorded-job.ts'
 import type { HoldInput } from '../../../stores/ledger/holds.ts'
+import { findPositions } from '../../../stores/queue-positions.ts'
+import { runOn } from '../../shared-stores.ts'
+import { openStatements } from '../../statements.ts'
 import { prepareIsPoolClosed } from '../accounts/deployment-rows.ts'
 import { prepareClaimKey, prepareFindHolder } from '../accounts/idempotency-keys.ts'
 import { prepareLedger } from '../ledger.ts'
@@ -20,8 +24,6 @@ import { createPacking, type Packed } from '../packed.ts'
 import { prepareRows } from '../statement.ts'
 import { prepareKeepHook } from '../webhooks/endpoint-rows.ts'
 import { FOLLOWED, prepareTellQueued } from '../webhooks/tell-queued.ts'
-import { prepareNewestPosition } from './queue-position.ts'
-import { prepareAddSubmission, prepareIsTaken, type SubmissionRow, toSubmissionRow } from './write-run-records.ts'
 
 type InputFields = readonly [name: string, hash: string, sizeBytes: number, contentType: string]
 type PriceFields = readonly [perSecondMicros: number, minimumMicros: number, holdMicros: number]
@@ -119,15 +121,15 @@ export function prepareSubmit(database: DatabaseSync): (input: Packed<Submit>) =
   const ledger = prepareLedger(database)
   const insertJob = prepareInsertJob(database)
   const newestPosition = prepareNewestPosition(database)
-  const isTaken = prepareIsTaken(database)
+  const findTaken = prepareRows<[number]>(database, 'SELECT 1 FROM job WHERE id = ?')
   const isPoolClosed = prepareIsPoolClosed(database)
   const keepRecipe = prepareKeepRecipe(database)
-  const addSubmission = prepareAddSubmission(database)
+  const addSubmission = database.prepare('INSERT INTO job_submission (seq, workflow_id, text) VALUES (?, ?, ?)')
   const keepHook = prepareKeepHook(database)
   return (input) => {
     const submit = SUBMIT.unpack(input)
     const { id, accountId, pool, priority, key, submission } = submit
-    if (submit.hasChosenId && isTaken(id)) return ID_TAKEN
+    if (submit.hasChosenId && findTaken.get(id) !== undefined) return ID_TAKEN
     if (key !== null) {
       const holder = findHolder({ accountId, key, now: submit.keyClaimedAt })
       if (holder !== null) return holder
@@ -143,8 +145,27 @@ export function prepareSubmit(database: DatabaseSync): (input: Packed<Submit>) =
     if (submit.hook !== null) keepHook(accountId, submit.hook, submit.createdAt)
     const seq = insertJob(submit, submit.hook?.id ?? (isFollowed === 1 ? FOLLOWED : null))
     if (submit.recipe !== null) keepRecipe(accountId, submit.recipe)
-    if (submission !== null) addSubmission(seq, submission)
+    if (submission !== null) addSubmission.run(seq, submission.workflowId, submission.text)
     return newestPosition({ seq, accountId, pool, priority }, queued)
+  }
+}
+
+/**
+ * The position of a job that was queued a moment ago, when `queued` jobs of its account wait, itself included. Nearly always
+ * it is the last of its account's only queue, and then the counter is the answer.
+ */
+function prepareNewestPosition(database: DatabaseSync) {
+  const statements = openStatements(database)
+  const selectOthers = prepareRows<[number]>(
+    database,
+    `SELECT EXISTS (SELECT 1 FROM job WHERE status = 'queued' AND account_id = ?1 AND pool = ?2 AND priority < ?3)
+      OR EXISTS (SELECT 1 FROM job WHERE status = 'queued' AND account_id = ?1 AND pool < ?2)
+      OR EXISTS (SELECT 1 FROM job WHERE status = 'queued' AND account_id = ?1 AND pool > ?2)`,
+  )
+  return (job: Parameters<typeof findPositions>[0][number], queued: number): number => {
+    if (queued <= 1) return 1
+    const isLast = selectOthers.get(job.accountId, job.pool, job.priority)?.[0] === 0
+    return isLast ? queued : (runOn(statements, findPositions([job])).get(job.seq) ?? 1)
   }
 }
 
