@@ -98,72 +98,37 @@ interface Thread {
 const isCancelled = ({ task }: Job) => Atomics.load(task.cancelFlag, 0) !== 0
 
 export function createThreadPool(kind: ThreadKind, recognise: Recognise): ThreadPool {
-  const threads = new Set<Thread>()
-  let waiting: Job[] = []
-  let watching: NodeJS.Timeout | null = null
-  let looks = 0
-  const backoff = createBackoff(RESTART_PAUSE)
-  let pause: NodeJS.Timeout | null = null
-
-  function assign(): void {
-    for (const thread of threads) {
-      if (!thread.isReady || thread.job !== null || thread.reason !== null) continue
-      const job = takeNext()
-      if (job === undefined) break
-      give(thread, job)
-    }
-    kind.showBusy(threads.values().reduce((busy, { job }) => busy + (job === null ? 0 : 1), 0))
-    if (pause === null) for (let missing = countMissing(); missing > 0; missing--) openThread()
-    if (isBusy()) watching ??= setInterval(watch, WATCH_EVERY_MS)
+  const pool = new CallThreads(kind, recognise)
+  return {
+    size: kind.size,
+    call(task) {
+      const answer = Promise.withResolvers<CallResult>()
+      pool.waiting.push({ task, answer })
+      pool.assign()
+      return answer.promise
+    },
+    collectGarbage() {
+      for (const { isReady, opened } of pool.threads) if (isReady) opened.port.postMessage({ type: 'collect' })
+    },
   }
+}
 
-  /** The longest waiting, of a run that no thread works for if there is one. */
-  function takeNext(): Job | undefined {
-    if (waiting.length < 2) return waiting.shift()
-    const served = new Set([...threads].map(({ job }) => job?.task.cancelFlag))
-    const next = waiting.findIndex(({ task }) => !served.has(task.cancelFlag))
-    return waiting.splice(Math.max(0, next), 1)[0]
-  }
-
-  function countMissing(): number {
-    const free = kind.size - threads.size
-    if (kind.isEager) return free
-    return Math.min(free, waiting.length - [...threads].filter(({ isReady }) => !isReady).length)
-  }
-
-  function isBusy(): boolean {
-    return waiting.length > 0 || threads.values().some(({ job, isReady }) => job !== null || !isReady)
-  }
-
-  function give(thread: Thread, job: Job): void {
-    thread.job = job
-    thread.since = performance.now()
-    thread.cancelSeenAt = null
-    thread.cpuBefore = undefined
-    thread.hasMemory = false
-    thread.opened.port.postMessage(kind.toCall(job.task))
-  }
-
-  function settle(thread: Thread, isSpent: boolean, finish: (job: Job) => void): void {
-    const { job } = thread
-    thread.job = null
-    if (isSpent) retire(thread)
-    if (job !== null) finish(job)
-    assign()
-    if (threads.size > kind.size && thread.job === null) retire(thread)
-  }
-
-  function retire(thread: Thread): void {
-    if (threads.delete(thread)) void thread.opened.worker.terminate()
-  }
-
-  const replies: {
+class CallThreads {
+  readonly #kind: ThreadKind
+  readonly #recognise: Recognise
+  readonly threads = new Set<Thread>()
+  waiting: Job[] = []
+  #watching: NodeJS.Timeout | null = null
+  #looks = 0
+  readonly #backoff = createBackoff(RESTART_PAUSE)
+  #pause: NodeJS.Timeout | null = null
+  readonly #replies: {
     readonly [Type in FromThread['type']]: (thread: Thread, message: Extract<FromThread, { type: Type }>) => void
   } = {
-    ready(thread) {
+    ready: (thread) => {
       thread.isReady = true
-      backoff.reset()
-      assign()
+      this.#backoff.reset()
+      this.assign()
     },
     progress: ({ job }, { value, max, also }) => job?.task.host.progress(value, max, also),
     preview: ({ job }, { contentType, bytes }) => job?.task.host.preview(contentType, bytes),
@@ -173,28 +138,89 @@ export function createThreadPool(kind: ThreadKind, recognise: Recognise): Thread
       const answer = (first: number | null) => opened.port.postMessage({ type: 'numbers', requestId, first })
       job?.task.host.reserveNumbers(folder, subfolder, prefix, count).then(answer, () => answer(null))
     },
-    done(thread, { result, isSpent = false }) {
-      const read = readResult(result, recognise)
-      if (read instanceof NodeError) settle(thread, true, ({ answer }) => answer.reject(read))
-      else settle(thread, isSpent, ({ answer }) => answer.resolve(read))
+    done: (thread, { result, isSpent = false }) => {
+      const read = readResult(result, this.#recognise)
+      if (read instanceof NodeError) this.#settle(thread, true, ({ answer }) => answer.reject(read))
+      else this.#settle(thread, isSpent, ({ answer }) => answer.resolve(read))
     },
-    failed(thread, { failure, isSpent = false }) {
-      settle(thread, isSpent, ({ answer }) => answer.reject(toError(failure)))
+    failed: (thread, { failure, isSpent = false }) => {
+      this.#settle(thread, isSpent, ({ answer }) => answer.reject(toError(failure)))
     },
   }
 
-  function receive(thread: Thread, message: FromThread): void {
-    if (!threads.has(thread)) return
+  constructor(kind: ThreadKind, recognise: Recognise) {
+    this.#kind = kind
+    this.#recognise = recognise
+    // The first call should not wait for a thread.
+    for (let missing = this.#kind.isEager ? this.#kind.size : Math.min(1, this.#kind.size); missing > 0; missing--)
+      this.#openThread()
+    this.assign()
+  }
+
+  assign(): void {
+    for (const thread of this.threads) {
+      if (!thread.isReady || thread.job !== null || thread.reason !== null) continue
+      const job = this.#takeNext()
+      if (job === undefined) break
+      this.#give(thread, job)
+    }
+    this.#kind.showBusy(this.threads.values().reduce((busy, { job }) => busy + (job === null ? 0 : 1), 0))
+    if (this.#pause === null) for (let missing = this.#countMissing(); missing > 0; missing--) this.#openThread()
+    if (this.#isBusy()) this.#watching ??= setInterval(() => this.#watch(), WATCH_EVERY_MS)
+  }
+
+  /** The longest waiting, of a run that no thread works for if there is one. */
+  #takeNext(): Job | undefined {
+    if (this.waiting.length < 2) return this.waiting.shift()
+    const served = new Set([...this.threads].map(({ job }) => job?.task.cancelFlag))
+    const next = this.waiting.findIndex(({ task }) => !served.has(task.cancelFlag))
+    return this.waiting.splice(Math.max(0, next), 1)[0]
+  }
+
+  #countMissing(): number {
+    const free = this.#kind.size - this.threads.size
+    if (this.#kind.isEager) return free
+    return Math.min(free, this.waiting.length - [...this.threads].filter(({ isReady }) => !isReady).length)
+  }
+
+  #isBusy(): boolean {
+    return this.waiting.length > 0 || this.threads.values().some(({ job, isReady }) => job !== null || !isReady)
+  }
+
+  #give(thread: Thread, job: Job): void {
+    thread.job = job
+    thread.since = performance.now()
+    thread.cancelSeenAt = null
+    thread.cpuBefore = undefined
+    thread.hasMemory = false
+    thread.opened.port.postMessage(this.#kind.toCall(job.task))
+  }
+
+  #settle(thread: Thread, isSpent: boolean, finish: (job: Job) => void): void {
+    const { job } = thread
+    thread.job = null
+    if (isSpent) this.#retire(thread)
+    if (job !== null) finish(job)
+    this.assign()
+    if (this.threads.size > this.#kind.size && thread.job === null) this.#retire(thread)
+  }
+
+  #retire(thread: Thread): void {
+    if (this.threads.delete(thread)) void thread.opened.worker.terminate()
+  }
+
+  #receive(thread: Thread, message: FromThread): void {
+    if (!this.threads.has(thread)) return
     try {
-      ;(replies[message.type] as (t: Thread, m: FromThread) => void)(thread, message)
+      ;(this.#replies[message.type] as (t: Thread, m: FromThread) => void)(thread, message)
     } catch {
       // Code of custom nodes can reach into everything of its thread; whatever comes out of there must not hurt this one.
       const name = thread.job?.task.node.classType ?? 'a node'
-      end(thread, new NodeError('RuntimeError', `${name} sent an answer that makes no sense`))
+      this.#end(thread, new NodeError('RuntimeError', `${name} sent an answer that makes no sense`))
     }
   }
 
-  function openThread(): void {
+  #openThread(): void {
     const desk = openMemoryDesk(
       createMemoryAnswers(() => {
         thread.hasMemory = true
@@ -202,7 +228,7 @@ export function createThreadPool(kind: ThreadKind, recognise: Recognise): Thread
       }),
     )
     const thread: Thread = {
-      opened: kind.open(desk.line),
+      opened: this.#kind.open(desk.line),
       isReady: false,
       job: null,
       since: performance.now(),
@@ -212,117 +238,108 @@ export function createThreadPool(kind: ThreadKind, recognise: Recognise): Thread
       reason: null,
     }
     const { worker, port, close } = thread.opened
-    port.on('message', (message) => receive(thread, message))
-    worker.on('error', (error) => lose(thread, error))
+    port.on('message', (message) => this.#receive(thread, message))
+    worker.on('error', (error) => this.#lose(thread, error))
     worker.on('exit', () => {
       close()
       desk[Symbol.dispose]()
-      lose(thread, null)
+      this.#lose(thread, null)
     })
-    threads.add(thread)
+    this.threads.add(thread)
   }
 
-  function lose(thread: Thread, error: Error | null): void {
-    if (!threads.delete(thread)) return
-    if (!thread.isReady) pauseOpening(thread.reason ?? unloadable(error))
-    settle(thread, false, (job) => job.answer.reject(isCancelled(job) ? new Interrupted() : toLoss(thread, job, error)))
+  #lose(thread: Thread, error: Error | null): void {
+    if (!this.threads.delete(thread)) return
+    if (!thread.isReady) this.#pauseOpening(thread.reason ?? this.#unloadable(error))
+    this.#settle(thread, false, (job) =>
+      job.answer.reject(isCancelled(job) ? new Interrupted() : this.#toLoss(thread, job, error)),
+    )
   }
 
-  function pauseOpening(reason: NodeError): void {
-    pause ??= setTimeout(() => {
-      pause = null
-      assign()
-    }, backoff.nextMs())
+  #pauseOpening(reason: NodeError): void {
+    this.#pause ??= setTimeout(() => {
+      this.#pause = null
+      this.assign()
+    }, this.#backoff.nextMs())
     // Calls wait for threads that are there or on their way; the next one to be started would most likely not load either.
-    if (threads.size === 0) for (const job of waiting.splice(0)) job.answer.reject(reason)
+    if (this.threads.size === 0) for (const job of this.waiting.splice(0)) job.answer.reject(reason)
   }
 
-  function unloadable(error: Error | null): NodeError {
-    return new NodeError('RuntimeError', kind.describeFailedLoad(error?.message ?? 'its thread ended'))
+  #unloadable(error: Error | null): NodeError {
+    return new NodeError('RuntimeError', this.#kind.describeFailedLoad(error?.message ?? 'its thread ended'))
   }
 
   /** The call fails at once, also when the thread hangs in native code and ends later, or never. */
-  function end(thread: Thread, reason: NodeError): void {
+  #end(thread: Thread, reason: NodeError): void {
     thread.reason = reason
     void thread.opened.worker.terminate()
-    if (!thread.hasMemory) lose(thread, null)
+    if (!thread.hasMemory) this.#lose(thread, null)
   }
 
-  function watch(): void {
+  #watch(): void {
     const now = performance.now()
-    looks += 1
-    for (const job of waiting.filter(isCancelled)) job.answer.reject(new Interrupted())
-    waiting = waiting.filter((job) => !isCancelled(job))
-    for (const thread of [...threads]) examine(thread, now)
-    const isHeldUp = threads
+    this.#looks += 1
+    for (const job of this.waiting.filter(isCancelled)) job.answer.reject(new Interrupted())
+    this.waiting = this.waiting.filter((job) => !isCancelled(job))
+    for (const thread of [...this.threads]) this.#examine(thread, now)
+    const isHeldUp = this.threads
       .values()
       .every(({ isReady, job, since }) => isReady && job !== null && now - since > LONG_CALL_MS)
-    if (waiting.length > 0 && isHeldUp && pause === null && threads.size < kind.size * (1 + kind.furtherShare))
-      openThread()
-    if (isBusy() || watching === null) return
-    clearInterval(watching)
-    watching = null
+    if (
+      this.waiting.length > 0 &&
+      isHeldUp &&
+      this.#pause === null &&
+      this.threads.size < this.#kind.size * (1 + this.#kind.furtherShare)
+    )
+      this.#openThread()
+    if (this.#isBusy() || this.#watching === null) return
+    clearInterval(this.#watching)
+    this.#watching = null
   }
 
-  function examine(thread: Thread, now: number): void {
+  #examine(thread: Thread, now: number): void {
     const { job, since, isReady, reason } = thread
     if (reason !== null) return
-    if (!isReady && now - since > LOAD_LIMIT_MS) end(thread, unloadable(new Error('it takes too long')))
+    if (!isReady && now - since > LOAD_LIMIT_MS) this.#end(thread, this.#unloadable(new Error('it takes too long')))
     if (job === null) return
-    if (isCancelled(job)) stop(thread, now)
-    else if (now - since > kind.timeoutMs) end(thread, tookTooLong(job.task, kind.timeoutMs))
-    else if (looks % USAGE_LOOK_EVERY === 0) {
-      void weigh(thread, kind.bufferBytes)
-      if (job.task.node.cpuLimitMs !== undefined) void time(thread, job, job.task.node.cpuLimitMs)
+    if (isCancelled(job)) this.#stop(thread, now)
+    else if (now - since > this.#kind.timeoutMs) this.#end(thread, tookTooLong(job.task, this.#kind.timeoutMs))
+    else if (this.#looks % USAGE_LOOK_EVERY === 0) {
+      void this.#weigh(thread, this.#kind.bufferBytes)
+      if (job.task.node.cpuLimitMs !== undefined) void this.#time(thread, job, job.task.node.cpuLimitMs)
     }
   }
 
-  function stop(thread: Thread, now: number): void {
+  #stop(thread: Thread, now: number): void {
     if (thread.cancelSeenAt === null) {
       thread.cancelSeenAt = now
       thread.opened.port.postMessage({ type: 'cancel' })
     }
-    if (now - thread.cancelSeenAt > kind.cancelGraceMs) end(thread, new NodeError('RuntimeError', 'cancelled'))
+    if (now - thread.cancelSeenAt > this.#kind.cancelGraceMs)
+      this.#end(thread, new NodeError('RuntimeError', 'cancelled'))
   }
 
-  async function weigh(thread: Thread, limitBytes: number): Promise<void> {
+  async #weigh(thread: Thread, limitBytes: number): Promise<void> {
     const { job } = thread
     // A thread that has ended meanwhile has no weight.
     const statistics = await thread.opened.worker.getHeapStatistics().catch(() => null)
     if (job === null || job !== thread.job || statistics === null) return
-    if (statistics.external_memory > limitBytes) end(thread, tooMuch(job.task, limitBytes))
+    if (statistics.external_memory > limitBytes) this.#end(thread, tooMuch(job.task, limitBytes))
   }
 
-  async function time(thread: Thread, job: Job, limitMs: number): Promise<void> {
+  async #time(thread: Thread, job: Job, limitMs: number): Promise<void> {
     const usage = await thread.opened.worker.cpuUsage(thread.cpuBefore).catch(() => null)
     if (job !== thread.job || usage === null) return
     if (thread.cpuBefore === undefined) thread.cpuBefore = usage
     else if ((usage.user + usage.system) / 1000 > limitMs + CPU_GRACE_MS)
-      end(thread, usedUpCpu(job.task.node.classType, limitMs))
+      this.#end(thread, usedUpCpu(job.task.node.classType, limitMs))
   }
 
-  function toLoss({ reason }: Thread, { task }: Job, error: Error | null): NodeError {
+  #toLoss({ reason }: Thread, { task }: Job, error: Error | null): NodeError {
     if (reason !== null) return reason
     const { classType } = task.node
     const isMemory = (error as { code?: unknown } | null)?.code === 'ERR_WORKER_OUT_OF_MEMORY'
     if (isMemory) return new NodeError('MemoryError', `${classType} ran out of memory; its thread was replaced`)
-    return new NodeError('RuntimeError', kind.describeLoss(classType))
-  }
-
-  // The first call should not wait for a thread.
-  for (let missing = kind.isEager ? kind.size : Math.min(1, kind.size); missing > 0; missing--) openThread()
-  assign()
-
-  return {
-    size: kind.size,
-    call(task) {
-      const answer = Promise.withResolvers<CallResult>()
-      waiting.push({ task, answer })
-      assign()
-      return answer.promise
-    },
-    collectGarbage() {
-      for (const { isReady, opened } of threads) if (isReady) opened.port.postMessage({ type: 'collect' })
-    },
+    return new NodeError('RuntimeError', this.#kind.describeLoss(classType))
   }
 }

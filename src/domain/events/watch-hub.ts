@@ -37,7 +37,7 @@ export function createWatchHub<Key, Snapshot>(
     const name = source.topicOf(key)
     const known = topics.get(name)
     if (known !== undefined) return known
-    const topic = createTopic(source, key, {
+    const topic = new WatchedTopic(source, key, {
       log,
       retryMs: tickMs,
       onEmpty() {
@@ -139,134 +139,140 @@ interface Subscriber<Snapshot> {
  * One watched thing and everybody who watches it. However many there are, a notice costs one read, and whatever is noticed
  * while a read is under way causes another read after it. Snapshots reach a watcher in the order of their versions.
  */
-function createTopic<Key, Snapshot>(
-  source: WatchSource<Key, Snapshot>,
-  key: Key,
-  { log, retryMs, onEmpty }: TopicOptions,
-): Topic<Snapshot> {
-  const subscribers = new Set<Subscriber<Snapshot>>()
-  let snapshot: Snapshot | null = null
+class WatchedTopic<Key, Snapshot> implements Topic<Snapshot> {
+  readonly #source: WatchSource<Key, Snapshot>
+  readonly #key: Key
+  readonly #options: TopicOptions
+  readonly #subscribers = new Set<Subscriber<Snapshot>>()
+  #snapshot: Snapshot | null = null
   /** The highest version that was noticed. */
-  let wanted = 0
-  let reading: Promise<void> | null = null
-  let dueAtMs = Number.POSITIVE_INFINITY
+  #wanted = 0
+  #reading: Promise<void> | null = null
+  #dueAtMs = Number.POSITIVE_INFINITY
 
-  function isBehind(): boolean {
-    return snapshot === null || source.versionOf(snapshot) < wanted
+  constructor(source: WatchSource<Key, Snapshot>, key: Key, options: TopicOptions) {
+    this.#source = source
+    this.#key = key
+    this.#options = options
   }
 
-  function refresh(): Promise<void> {
-    if (reading !== null) return reading
+  #isBehind(): boolean {
+    return this.#snapshot === null || this.#source.versionOf(this.#snapshot) < this.#wanted
+  }
+
+  refresh(): Promise<void> {
+    if (this.#reading !== null) return this.#reading
     const loop = Promise.withResolvers<void>()
-    reading = loop.promise
-    readUntilCurrent().then(loop.resolve, loop.reject)
+    this.#reading = loop.promise
+    this.#readUntilCurrent().then(loop.resolve, loop.reject)
     return loop.promise
   }
 
-  async function readUntilCurrent(): Promise<void> {
+  async #readUntilCurrent(): Promise<void> {
     try {
       let asked: number
       do {
-        asked = wanted
-        const found = await source.read(key, asked)
-        if (found === null) return lose()
-        accept(found)
+        asked = this.#wanted
+        const found = await this.#source.read(this.#key, asked)
+        if (found === null) return this.#lose()
+        this.#accept(found)
         // A source that answers with an older version than it was asked for is not asked again before the next notice or re-read.
-      } while (wanted > asked && isBehind())
+      } while (this.#wanted > asked && this.#isBehind())
     } catch (error) {
-      dueAtMs = uptimeMs() + retryMs
+      this.#dueAtMs = uptimeMs() + this.#options.retryMs
       throw error
     } finally {
       // In the same turn as the last look at `wanted`: the next notice must be able to start a read.
-      reading = null
+      this.#reading = null
     }
   }
 
-  function isOlder(found: Snapshot, known: Snapshot): boolean {
-    if (source.isFinal(known)) return source.versionOf(found) < source.versionOf(known) || !source.isFinal(found)
-    return source.versionOf(found) < source.versionOf(known) && !source.isFinal(found)
+  #isOlder(found: Snapshot, known: Snapshot): boolean {
+    if (this.#source.isFinal(known))
+      return this.#source.versionOf(found) < this.#source.versionOf(known) || !this.#source.isFinal(found)
+    return this.#source.versionOf(found) < this.#source.versionOf(known) && !this.#source.isFinal(found)
   }
 
   /** An end is news even with a version that was seen: a crash may have undone that one, and the end has taken its number. */
-  function isNews(given: Snapshot, found: Snapshot): boolean {
-    if (source.versionOf(found) !== source.versionOf(given)) return true
-    return source.isFinal(found) !== source.isFinal(given) || source.isNews(given, found)
+  #isNews(given: Snapshot, found: Snapshot): boolean {
+    if (this.#source.versionOf(found) !== this.#source.versionOf(given)) return true
+    return this.#source.isFinal(found) !== this.#source.isFinal(given) || this.#source.isNews(given, found)
   }
 
-  function accept(found: Snapshot): void {
-    const freshMs = source.freshMs(found)
-    dueAtMs = freshMs === null ? Number.POSITIVE_INFINITY : uptimeMs() + freshMs
-    if (snapshot !== null && isOlder(found, snapshot)) return
-    snapshot = found
-    for (const subscriber of subscribers) give(subscriber, found)
+  #accept(found: Snapshot): void {
+    const freshMs = this.#source.freshMs(found)
+    this.#dueAtMs = freshMs === null ? Number.POSITIVE_INFINITY : uptimeMs() + freshMs
+    if (this.#snapshot !== null && this.#isOlder(found, this.#snapshot)) return
+    this.#snapshot = found
+    for (const subscriber of this.#subscribers) this.#give(subscriber, found)
   }
 
-  function give(subscriber: Subscriber<Snapshot>, found: Snapshot): void {
+  #give(subscriber: Subscriber<Snapshot>, found: Snapshot): void {
     if (subscriber.given === null) return
-    if (isOlder(found, subscriber.given) || !isNews(subscriber.given, found)) return
+    if (this.#isOlder(found, subscriber.given) || !this.#isNews(subscriber.given, found)) return
     subscriber.given = found
-    guard(() => subscriber.watcher.onSnapshot(found))
+    this.#guard(() => subscriber.watcher.onSnapshot(found))
   }
 
-  function lose(): void {
-    snapshot = null
-    const told = [...subscribers]
-    subscribers.clear()
-    onEmpty()
-    for (const subscriber of told) if (subscriber.given !== null) guard(() => subscriber.watcher.onGone())
+  #lose(): void {
+    this.#snapshot = null
+    const told = [...this.#subscribers]
+    this.#subscribers.clear()
+    this.#options.onEmpty()
+    for (const subscriber of told) if (subscriber.given !== null) this.#guard(() => subscriber.watcher.onGone())
   }
 
   /** A watcher that throws must not keep the others from the news. */
-  function guard(tell: () => void): void {
+  #guard(tell: () => void): void {
     try {
       tell()
     } catch (error) {
-      log.error({ err: error }, 'a watcher threw')
+      this.#options.log.error({ err: error }, 'a watcher threw')
     }
   }
 
-  function leave(subscriber: Subscriber<Snapshot>): void {
-    if (subscribers.delete(subscriber) && subscribers.size === 0) onEmpty()
+  #leave(subscriber: Subscriber<Snapshot>): void {
+    if (this.#subscribers.delete(subscriber) && this.#subscribers.size === 0) this.#options.onEmpty()
   }
 
-  async function join(watcher: Watcher<Snapshot>): Promise<Watch<Snapshot> | null> {
+  async join(watcher: Watcher<Snapshot>): Promise<Watch<Snapshot> | null> {
     const subscriber: Subscriber<Snapshot> = { watcher, given: null }
     // Before the first read, so that no notice from here on is missed.
-    subscribers.add(subscriber)
+    this.#subscribers.add(subscriber)
     try {
-      if (isBehind()) await refresh()
+      if (this.#isBehind()) await this.refresh()
     } catch (error) {
-      leave(subscriber)
+      this.#leave(subscriber)
       throw error
     }
-    const first = snapshot
+    const first = this.#snapshot
     if (first === null) return null
     // The caller gets this snapshot before its watcher gets a newer one: otherwise it could write the older one last.
     const begin = setImmediate(() => {
       subscriber.given = first
-      if (!subscribers.has(subscriber)) guard(() => watcher.onGone())
-      else if (snapshot !== null) give(subscriber, snapshot)
+      if (!this.#subscribers.has(subscriber)) this.#guard(() => watcher.onGone())
+      else if (this.#snapshot !== null) this.#give(subscriber, this.#snapshot)
     })
     const stop = () => {
       clearImmediate(begin)
-      leave(subscriber)
+      this.#leave(subscriber)
     }
     return { snapshot: first, stop }
   }
 
-  return {
-    notice(version) {
-      if (version <= wanted) return
-      wanted = version
-      if (!isBehind()) return
-      refresh().catch((error) => logFailedRead(log, error))
-    },
-    join,
-    refresh,
-    isDue: (nowMs) => dueAtMs <= nowMs && reading === null,
-    expire() {
-      if (dueAtMs !== Number.POSITIVE_INFINITY) dueAtMs = 0
-    },
+  notice(version: number): void {
+    if (version <= this.#wanted) return
+    this.#wanted = version
+    if (!this.#isBehind()) return
+    this.refresh().catch((error) => logFailedRead(this.#options.log, error))
+  }
+
+  isDue(nowMs: number): boolean {
+    return this.#dueAtMs <= nowMs && this.#reading === null
+  }
+
+  expire(): void {
+    if (this.#dueAtMs !== Number.POSITIVE_INFINITY) this.#dueAtMs = 0
   }
 }
 

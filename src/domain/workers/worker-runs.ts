@@ -96,65 +96,46 @@ const MAX_EARLIER = 500
 const REMOTE_WORK_MS = 50
 
 export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
-  const { store, held, receipts, directory, bus, extraData, observer, clock, leaseMs } = deps
-  /** By job id: what its newest claim told of earlier attempts. */
-  const earlier = new BoundedMap<string, Pick<Claim, 'leaseId' | 'earlierOutputs'>>(MAX_EARLIER)
+  const { store, held, bus, extraData, observer, clock, leaseMs } = deps
 
-  async function claimOnce(worker: WorkerIdentity, request: WorkerClaim): Promise<Claim | null> {
-    const engines = directory.offersOf(
-      request.engines.map((engine) => ({ ...engine, id: toEngineId(worker, engine.id) })),
-    )
-    if (engines.length === 0) return null
-    const now = clock.now()
-    return store.claim({
-      pool: request.pool,
-      workerId: toNodeId(worker, request.instanceId),
-      leaseId: toLeaseId(worker, request.leaseId),
-      leaseUntil: new Date(now.getTime() + leaseMs),
-      now,
-      engines,
-      maxOvertakes: deps.maxOvertakes,
-    })
+  async function giveBack(leases: readonly ReturnedLease[]): Promise<number> {
+    const touched = await store.release(leases, clock.now())
+    for (const { leaseId } of leases) held.forget(leaseId)
+    announceTouched({ bus, extraData, observer }, touched, null)
+    return touched.length
   }
 
-  /** What the lease got before, and nobody was told: its time begins anew, because only now somebody hears of it. */
-  async function refind(leaseId: string): Promise<Claim | null> {
-    const claim = await store.findClaim(leaseId)
-    if (claim === null) return null
-    const until = new Date(clock.now().getTime() + leaseMs)
-    const held = await store.renew([{ jobId: claim.job.id, leaseId }], until)
-    if (held.length === 0) return null
-    const told = earlier.get(claim.job.id)
-    return { ...claim, earlierOutputs: told?.leaseId === leaseId ? told.earlierOutputs : [] }
-  }
-
-  async function untilClaimed(worker: WorkerIdentity, request: WorkerClaim): Promise<Claim | null> {
-    const { pool, waitMs, signal } = request
-    const again = await refind(toLeaseId(worker, request.leaseId))
-    if (again !== null) return again
-    const untilMs = uptimeMs() + waitMs
-    const bell = createDoorbell()
-    let soon: NodeJS.Timeout | null = null
-    const stop = bus.onWork((of, isRemote) => {
-      if (of !== undefined && of !== pool) return
-      if (!isRemote) bell.ring()
-      else soon ??= setTimeout(() => bell.ring(), Math.random() * REMOTE_WORK_MS)
-    })
-    try {
-      while (!signal.aborted) {
-        bell.forget()
-        soon = null
-        const claim = await claimOnce(worker, request)
-        const leftMs = untilMs - uptimeMs()
-        if (claim !== null || leftMs <= 0) return claim
-        await bell.wait(Math.min(leftMs, LOOK_MS * (1 + Math.random())), signal)
+  return {
+    claim: createClaim(deps, giveBack),
+    commit: createCommit(deps),
+    renew(worker, leases) {
+      const until = new Date(clock.now().getTime() + leaseMs)
+      return store.renew(
+        leases.map((lease) => toLease(worker, lease)),
+        until,
+      )
+    },
+    async release(worker, named) {
+      const leases: ReturnedLease[] = []
+      for (const lease of named) {
+        const leaseId = toLeaseId(worker, lease.leaseId)
+        const jobId = lease.jobId ?? (await store.findClaim(leaseId))?.job.id
+        if (jobId !== undefined) leases.push({ ...lease, jobId, leaseId })
       }
-      return null
-    } finally {
-      stop()
-      if (soon !== null) clearTimeout(soon)
-    }
+      return giveBack(leases)
+    },
+    async reserveOutputNumbers(worker, lease, { folder, prefix, count }) {
+      const { job } = await held.mustFind(toLease(worker, lease))
+      return store.reserveOutputNumbers(job.accountId, folder, prefix, count)
+    },
   }
+}
+
+type GiveBack = (leases: readonly ReturnedLease[]) => Promise<number>
+
+function createClaim(deps: WorkerRunsDeps, giveBack: GiveBack): WorkerRuns['claim'] {
+  const { held, directory, bus, extraData, observer, clock } = deps
+  const wait = createWait(deps)
 
   /** Credentials of a job are a secret of its account: a machine elsewhere gets them only where the operator said so. */
   async function termsOf(worker: WorkerIdentity, instanceId: string, claim: Claim): Promise<ClaimTerms> {
@@ -183,6 +164,98 @@ export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
     }
   }
 
+  return async (worker, request) => {
+    if (!worker.pools.has(request.pool)) throw new ServiceError('forbidden', 'this key may take no jobs of this pool')
+    const claim = await wait(worker, request)
+    if (claim === null) return null
+    // Whoever asked has gone: the job must not wait until its lease has run out.
+    if (request.signal.aborted) {
+      await giveBack([{ jobId: claim.job.id, leaseId: claim.leaseId }])
+      return null
+    }
+    const { job } = claim
+    held.learn(claim)
+    deps.onStored(job)
+    const startedAtMs = (job.startedAt ?? clock.now()).getTime()
+    observer.started({ job, queueMs: Math.max(0, startedAtMs - job.createdAt.getTime()) })
+    bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: job.version, move: 'taken' })
+    return writeClaim(claim, toEngineName(worker, claim.engineId), await termsOf(worker, request.instanceId, claim))
+  }
+}
+
+/** Waits for a job; null: there was none within the time. */
+function createWait({ store, directory, bus, clock, leaseMs, maxOvertakes }: WorkerRunsDeps) {
+  /** By job id: what its newest claim told of earlier attempts. */
+  const earlier = new BoundedMap<string, Pick<Claim, 'leaseId' | 'earlierOutputs'>>(MAX_EARLIER)
+
+  async function claimOnce(worker: WorkerIdentity, request: WorkerClaim): Promise<Claim | null> {
+    const engines = directory.offersOf(
+      request.engines.map((engine) => ({ ...engine, id: toEngineId(worker, engine.id) })),
+    )
+    if (engines.length === 0) return null
+    const now = clock.now()
+    return store.claim({
+      pool: request.pool,
+      workerId: toNodeId(worker, request.instanceId),
+      leaseId: toLeaseId(worker, request.leaseId),
+      leaseUntil: new Date(now.getTime() + leaseMs),
+      now,
+      engines,
+      maxOvertakes,
+    })
+  }
+
+  /** What the lease got before, and nobody was told: its time begins anew, because only now somebody hears of it. */
+  async function refind(leaseId: string): Promise<Claim | null> {
+    const claim = await store.findClaim(leaseId)
+    if (claim === null) return null
+    const until = new Date(clock.now().getTime() + leaseMs)
+    const held = await store.renew([{ jobId: claim.job.id, leaseId }], until)
+    if (held.length === 0) return null
+    const told = earlier.get(claim.job.id)
+    return { ...claim, earlierOutputs: told?.leaseId === leaseId ? told.earlierOutputs : [] }
+  }
+
+  async function untilClaimed(worker: WorkerIdentity, request: WorkerClaim): Promise<Claim | null> {
+    const { pool, waitMs, signal } = request
+    const untilMs = uptimeMs() + waitMs
+    const bell = createDoorbell()
+    let soon: NodeJS.Timeout | null = null
+    const stop = bus.onWork((of, isRemote) => {
+      if (of !== undefined && of !== pool) return
+      if (!isRemote) bell.ring()
+      else soon ??= setTimeout(() => bell.ring(), Math.random() * REMOTE_WORK_MS)
+    })
+    try {
+      while (!signal.aborted) {
+        bell.forget()
+        soon = null
+        const claim = await claimOnce(worker, request)
+        const leftMs = untilMs - uptimeMs()
+        if (claim !== null || leftMs <= 0) return claim
+        await bell.wait(Math.min(leftMs, LOOK_MS * (1 + Math.random())), signal)
+      }
+      return null
+    } finally {
+      stop()
+      if (soon !== null) clearTimeout(soon)
+    }
+  }
+
+  return async (worker: WorkerIdentity, request: WorkerClaim): Promise<Claim | null> => {
+    const claim = (await refind(toLeaseId(worker, request.leaseId))) ?? (await untilClaimed(worker, request))
+    // The store tells them once, and the answer may be lost.
+    if (claim !== null && claim.earlierOutputs.length > 0) {
+      const { leaseId, earlierOutputs } = claim
+      earlier.set(claim.job.id, { leaseId, earlierOutputs })
+    }
+    return claim
+  }
+}
+
+function createCommit(deps: WorkerRunsDeps): WorkerRuns['commit'] {
+  const { store, held, receipts, bus, extraData, observer, clock } = deps
+
   /**
    * A worker makes ids for its outputs, and might name a record of somebody else. So what is stored is made of its lease and its id:
    * the same for a repeated write, and nobody else's. Only outputs of earlier attempts keep the ids that they have.
@@ -204,89 +277,41 @@ export function createWorkerRuns(deps: WorkerRunsDeps): WorkerRuns {
     return (await deps.assets.find(accountId, assetId, clock.now()))?.jobId === id
   }
 
-  async function giveBack(leases: readonly ReturnedLease[]): Promise<number> {
-    const touched = await store.release(leases, clock.now())
-    for (const { leaseId } of leases) held.forget(leaseId)
-    announceTouched({ bus, extraData, observer }, touched, null)
-    return touched.length
-  }
-
-  return {
-    async claim(worker, request) {
-      if (!worker.pools.has(request.pool)) throw new ServiceError('forbidden', 'this key may take no jobs of this pool')
-      const claim = await untilClaimed(worker, request)
-      if (claim === null) return null
-      // Whoever asked has gone: the job must not wait until its lease has run out.
-      if (request.signal.aborted) {
-        await giveBack([{ jobId: claim.job.id, leaseId: claim.leaseId }])
-        return null
-      }
-      const { job, leaseId, earlierOutputs } = claim
-      // The store tells them once, and the answer may be lost.
-      if (earlierOutputs.length > 0) earlier.set(job.id, { leaseId, earlierOutputs })
-      held.learn(claim)
-      deps.onStored(job)
-      const startedAtMs = (job.startedAt ?? clock.now()).getTime()
-      observer.started({ job, queueMs: Math.max(0, startedAtMs - job.createdAt.getTime()) })
-      bus.publishChanged({ jobId: job.id, accountId: job.accountId, version: job.version, move: 'taken' })
-      return writeClaim(claim, toEngineName(worker, claim.engineId), await termsOf(worker, request.instanceId, claim))
-    },
-    renew(worker, leases) {
-      const until = new Date(clock.now().getTime() + leaseMs)
-      return store.renew(
-        leases.map((lease) => toLease(worker, lease)),
-        until,
-      )
-    },
-    async commit(worker, named, fields) {
-      const lease = toLease(worker, named)
-      for (const { hash, size_bytes: sizeBytes, receipt } of fields.outputs ?? []) {
-        receipts.mustHold(lease.leaseId, { hash, sizeBytes }, receipt)
-      }
-      if (fields.finish !== undefined) mustBeEnd(fields.finish)
-      const now = clock.now()
-      const change = readChange(fields, now)
-      // A repeated end finds no job any more; then the store says what became of it.
-      const claim = await held.mustFind(lease).catch(() => null)
-      const outcome = await store.commit(lease, await withOwnIds(change, lease, claim))
-      if (outcome.outcome === 'lost') {
-        held.forget(lease.leaseId)
-        return outcome
-      }
-      const job = outcome.job ?? claim?.job
-      if (job === undefined) return outcome
-      const { id: jobId, accountId } = job
-      for (const { type, sizeBytes } of change.outputs ?? []) observer.outputStored({ jobId, type, sizeBytes })
-      if (change.finish === undefined) {
-        const isDetail = change.outputs === undefined
-        bus.publishChanged({ jobId, accountId, version: outcome.version, ...(isDetail && { isDetail }) })
-        return outcome
-      }
+  return async (worker, named, fields) => {
+    const lease = toLease(worker, named)
+    for (const { hash, size_bytes: sizeBytes, receipt } of fields.outputs ?? []) {
+      receipts.mustHold(lease.leaseId, { hash, sizeBytes }, receipt)
+    }
+    if (fields.finish !== undefined) mustBeEnd(fields.finish)
+    const now = clock.now()
+    const change = readChange(fields, now)
+    // A repeated end finds no job any more; then the store says what became of it.
+    const claim = await held.mustFind(lease).catch(() => null)
+    const outcome = await store.commit(lease, await withOwnIds(change, lease, claim))
+    if (outcome.outcome === 'lost') {
       held.forget(lease.leaseId)
-      extraData.forget(jobId)
-      if (outcome.job !== undefined) deps.onStored(outcome.job)
-      bus.publishChanged({ jobId, accountId, version: outcome.version, move: 'ended' })
-      bus.publishWork()
-      // It was counted when it was written.
-      if (claim === null) return outcome
-      const executionMs = job.startedAt === null ? null : now.getTime() - job.startedAt.getTime()
-      const { status, error } = change.finish
-      observer.finished({ jobId, accountId, status, code: error?.code ?? null, executionMs })
       return outcome
-    },
-    async release(worker, named) {
-      const leases: ReturnedLease[] = []
-      for (const lease of named) {
-        const leaseId = toLeaseId(worker, lease.leaseId)
-        const jobId = lease.jobId ?? (await store.findClaim(leaseId))?.job.id
-        if (jobId !== undefined) leases.push({ ...lease, jobId, leaseId })
-      }
-      return giveBack(leases)
-    },
-    async reserveOutputNumbers(worker, lease, { folder, prefix, count }) {
-      const { job } = await held.mustFind(toLease(worker, lease))
-      return store.reserveOutputNumbers(job.accountId, folder, prefix, count)
-    },
+    }
+    const job = outcome.job ?? claim?.job
+    if (job === undefined) return outcome
+    const { id: jobId, accountId } = job
+    for (const { type, sizeBytes } of change.outputs ?? []) observer.outputStored({ jobId, type, sizeBytes })
+    if (change.finish === undefined) {
+      const isDetail = change.outputs === undefined
+      bus.publishChanged({ jobId, accountId, version: outcome.version, ...(isDetail && { isDetail }) })
+      return outcome
+    }
+    held.forget(lease.leaseId)
+    extraData.forget(jobId)
+    if (outcome.job !== undefined) deps.onStored(outcome.job)
+    bus.publishChanged({ jobId, accountId, version: outcome.version, move: 'ended' })
+    bus.publishWork()
+    // It was counted when it was written.
+    if (claim === null) return outcome
+    const executionMs = job.startedAt === null ? null : now.getTime() - job.startedAt.getTime()
+    const { status, error } = change.finish
+    observer.finished({ jobId, accountId, status, code: error?.code ?? null, executionMs })
+    return outcome
   }
 }
 

@@ -51,8 +51,62 @@ const MAX_UNIONS = 256
 
 export type EngineDirectory = ReturnType<typeof createEngineDirectory>
 
-export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] }: DirectoryDeps) {
-  const { hasLanes } = fleet
+export function createEngineDirectory(given: DirectoryDeps) {
+  const deps = { ...given, others: given.others ?? (() => []) }
+  const { fleet, others } = deps
+  const catalogs = createCatalogs(deps)
+  const { status, weights, asOthers } = createLists(deps)
+  const findWeights = (wanted: Parameters<FindWeights>[0], pool: string) => findWhereabouts(wanted, weights(pool))
+
+  return {
+    hasLanes: fleet.hasLanes,
+    catalog: catalogs.united,
+    weights,
+    /** Where a file of weights belongs, and which engines for jobs of this pool have it. */
+    findWeights,
+    isCatalogOpen: catalogs.isOpen,
+    status,
+    /** Throws `not_found`. */
+    find(engineId: string): ListedEngine {
+      const engine = status().find(({ id }) => id === engineId)
+      if (engine === undefined) throw new ServiceError('not_found', 'there is no engine with this id')
+      return engine
+    },
+    /** What an engine of this process printed lately; null: it is elsewhere, or nobody listens to it. */
+    logOf: (engineId: string): EngineLog | null => fleet.logOf(engineId),
+    /** What engines of another process that asks for work may be given. One that is not known here yet is offered nothing. */
+    offersOf(engines: readonly Omit<DistantEngine, 'catalog'>[]): EngineOffer[] {
+      const all = others()
+      return engines.flatMap((engine) => {
+        const known = all.find(({ status: { id } }) => id === engine.id)
+        if (known === undefined) return []
+        const rest = [...all.filter((other) => other !== known), ...asOthers()]
+        return [offerDistant({ ...engine, catalog: known.catalog }, { others: rest, lanes: deps.lanes })]
+      })
+    },
+    /** Whether an engine is ready and can run jobs of the lane that no process with this id drives. */
+    isServedBeside(nodeId: string, lane: string): boolean {
+      const own = status().filter(({ drivenBy }) => drivenBy === nodeId)
+      return fleet.hasOther(new Set(own.map(({ id }) => id)), lane)
+    },
+    ...createLaneRules(deps, catalogs, weights),
+    /** Which engines have a class, and which have a file of weights; those that are away included. */
+    availability(): Availability {
+      const here = fleet.engines()
+      const isHere = new Set(here.map(({ id }) => id))
+      const elsewhere = others().filter(({ status: { id } }) => !isHere.has(id))
+      return findAvailability([
+        ...here,
+        ...elsewhere.map(({ status: { id }, catalog: known }) => ({ id, catalog: () => known })),
+      ])
+    },
+  }
+}
+
+type AllDeps = DirectoryDeps & Required<Pick<DirectoryDeps, 'others'>>
+
+/** What engines can run, here and elsewhere. */
+function createCatalogs({ fleet, others }: AllDeps) {
   const unions = new BoundedMap<string, Union>(MAX_UNIONS)
 
   /** Of the service's own engines; null for one that has never been reached. */
@@ -69,32 +123,37 @@ export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] 
   }
 
   /** Those that are known, the service's own first: what a class is, the first one that has it says. */
-  function knownCatalogs(pool?: string): readonly NodeCatalog[] {
+  function known(pool?: string): readonly NodeCatalog[] {
     return toKnown([...ownCatalogs(), ...guestCatalogs(pool)])
   }
 
   /** What the engines can run together for jobs of a pool, those that are away just now included. */
-  function catalog(pool: string): NodeCatalog {
+  function united(pool: string): NodeCatalog {
     const own = toKnown(ownCatalogs())
     const guests = toKnown(guestCatalogs(pool))
-    const known = unions.get(pool)
-    if (known !== undefined && isEqual(known.own, own) && isEqual(known.guests, guests)) return known.catalog
-    const united = uniteCatalogs(own, guests)
-    unions.set(pool, { own, guests, catalog: united })
-    return united
+    const last = unions.get(pool)
+    if (last !== undefined && isEqual(last.own, own) && isEqual(last.guests, guests)) return last.catalog
+    const catalog = uniteCatalogs(own, guests)
+    unions.set(pool, { own, guests, catalog })
+    return catalog
   }
 
+  /** What some engine can run is unknown, or no engine is known at all: no graph can be ruled out. */
+  function isOpen(pool?: string): boolean {
+    const all = [...ownCatalogs(), ...guestCatalogs(pool)]
+    return all.length === 0 || all.includes(null)
+  }
+
+  return { known, united, isOpen }
+}
+
+/** Engines and their files of weights, here and elsewhere. */
+function createLists({ fleet, nodeId, others }: AllDeps) {
   /** Those of this process, as another one would see them. */
   function asOthers(): OtherEngine[] {
     return fleet
       .status()
       .map((engine) => ({ status: engine, catalog: null, weights: null, drivenBy: nodeId, pools: 'every' }))
-  }
-
-  /** What some engine can run is unknown, or no engine is known at all: no graph can be ruled out. */
-  function isCatalogOpen(pool?: string): boolean {
-    const all = [...ownCatalogs(), ...guestCatalogs(pool)]
-    return all.length === 0 || all.includes(null)
   }
 
   /** All engines; with a pool, those that may run its jobs. */
@@ -129,49 +188,27 @@ export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] 
     ].sort(compareWeights)
   }
 
-  const findWeights = (wanted: Parameters<FindWeights>[0], pool: string) => findWhereabouts(wanted, weights(pool))
+  return { asOthers, status, weights }
+}
 
+/** Which jobs wait together, and what none of the engines has for them. */
+function createLaneRules(
+  { fleet, lanes }: AllDeps,
+  catalogs: ReturnType<typeof createCatalogs>,
+  weights: (pool: string) => ListedWeight[],
+) {
+  const { hasLanes } = fleet
   return {
-    hasLanes,
-    catalog,
-    weights,
-    /** Where a file of weights belongs, and which engines for jobs of this pool have it. */
-    findWeights,
-    isCatalogOpen,
-    status,
-    /** Throws `not_found`. */
-    find(engineId: string): ListedEngine {
-      const engine = status().find(({ id }) => id === engineId)
-      if (engine === undefined) throw new ServiceError('not_found', 'there is no engine with this id')
-      return engine
-    },
-    /** What an engine of this process printed lately; null: it is elsewhere, or nobody listens to it. */
-    logOf: (engineId: string): EngineLog | null => fleet.logOf(engineId),
     /** The lane of a graph's jobs. */
     laneOf(graph: Graph, pool: string): string {
       if (!hasLanes) return NO_LANE
-      const needs = needsOf(graph, knownCatalogs(pool))
+      const needs = needsOf(graph, catalogs.known(pool))
       lanes.learn(needs.key, needs)
       return needs.key
     },
-    /** What engines of another process that asks for work may be given. One that is not known here yet is offered nothing. */
-    offersOf(engines: readonly Omit<DistantEngine, 'catalog'>[]): EngineOffer[] {
-      const all = others()
-      return engines.flatMap((engine) => {
-        const known = all.find(({ status: { id } }) => id === engine.id)
-        if (known === undefined) return []
-        const rest = [...all.filter((other) => other !== known), ...asOthers()]
-        return [offerDistant({ ...engine, catalog: known.catalog }, { others: rest, lanes })]
-      })
-    },
-    /** Whether an engine is ready and can run jobs of the lane that no process with this id drives. */
-    isServedBeside(nodeId: string, lane: string): boolean {
-      const own = status().filter(({ drivenBy }) => drivenBy === nodeId)
-      return fleet.hasOther(new Set(own.map(({ id }) => id)), lane)
-    },
     /** Learns a lane from one of its jobs, found in the store. */
     learnLane(lane: string, graph: Graph, pool: string): void {
-      lanes.learn(lane, { ...needsOf(graph, knownCatalogs(pool)), key: lane })
+      lanes.learn(lane, { ...needsOf(graph, catalogs.known(pool)), key: lane })
       fleet.announce()
     },
     knownLanes: (): readonly string[] => lanes.lanes(),
@@ -179,24 +216,24 @@ export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] 
     /** What the engine that comes nearest to running a graph lacks for it; empty when some engine can run it. */
     findLacks(graph: Graph, pool: string): readonly PlacedLack[] {
       if (!hasLanes) return []
-      const catalogs = knownCatalogs(pool)
-      const needs = needsOf(graph, catalogs)
-      if (catalogs.some((each) => meets(each, needs)) || isCatalogOpen(pool)) return []
-      const lacks = catalogs.map((each) => findLacks(graph, each, catalogs))
+      const all = catalogs.known(pool)
+      const needs = needsOf(graph, all)
+      if (all.some((each) => meets(each, needs)) || catalogs.isOpen(pool)) return []
+      const lacks = all.map((each) => findLacks(graph, each, all))
       const least = lacks.reduce((least, each) => (each.length < least.length ? each : least), lacks[0] ?? [])
       return placeLacks(least, () => weights(pool))
     },
     /** Lanes that no engine can serve with its present catalog. */
     strandedLanes(): readonly string[] {
-      if (!hasLanes || isCatalogOpen()) return []
-      const served = new Set(knownCatalogs().flatMap((each) => lanes.servedBy(each)))
+      if (!hasLanes || catalogs.isOpen()) return []
+      const served = new Set(catalogs.known().flatMap((each) => lanes.servedBy(each)))
       return lanes.lanes().filter((lane) => lane !== ANY_LANE && !served.has(lane))
     },
     /** What the nearest engine lacks for the jobs of a lane, in words. */
     explainStranded(lane: string): string {
       const needs = lanes.needsOf(lane)
       if (needs === null) return 'no engine can run this job'
-      const all = knownCatalogs()
+      const all = catalogs.known()
       const classes = needs.classes.filter((classType) => all.every((each) => each.find(classType) === null))
       const names =
         classes.length > 0
@@ -206,16 +243,6 @@ export function createEngineDirectory({ fleet, lanes, nodeId, others = () => [] 
               return `${classType}.${input} = ${folder === null ? '' : `${folder}/`}${value}`
             })
       return `no engine has all that this job needs: ${names.slice(0, 20).join(', ')}`
-    },
-    /** Which engines have a class, and which have a file of weights; those that are away included. */
-    availability(): Availability {
-      const here = fleet.engines()
-      const isHere = new Set(here.map(({ id }) => id))
-      const elsewhere = others().filter(({ status: { id } }) => !isHere.has(id))
-      return findAvailability([
-        ...here,
-        ...elsewhere.map(({ status: { id }, catalog: known }) => ({ id, catalog: () => known })),
-      ])
     },
   }
 }

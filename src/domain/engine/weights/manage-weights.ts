@@ -58,23 +58,56 @@ const SPARE_BYTES = 64 * 1024 * 1024
 // A server with many node classes takes seconds to list them. One that takes longer than this is in trouble; it is read when it can be.
 const REFRESH_MS = 30_000
 
-export function createWeightManager({
-  places,
-  directory,
-  rules,
-  newId,
-  clock,
-  findNodes = async () => [],
-}: ManagerDeps) {
-  const busy = new Set<string>()
-  let latest: Promise<unknown> = Promise.resolve()
+export function createWeightManager(deps: ManagerDeps) {
+  const { places, directory } = deps
+  const found = createDrafts(deps)
+  const { placeOf, findAll, findOne, refreshAll } = found
+  const append = createAppend(found)
 
-  /** One after the other: two uploads of one name that begin at once must not both find it free. */
-  function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = latest.then(work)
-    latest = result.catch(() => {})
-    return result
+  return {
+    /** Throws invalid_field, not_found, weights_conflict, payload_too_large. */
+    begin: createBegin(deps, found),
+    async list(): Promise<readonly WeightUpload[]> {
+      return (await findAll()).map(({ engineId, draft }) => ({ ...draft, engineId, expiresAt: expiryOf(draft) }))
+    },
+    async find(id: string): Promise<WeightUpload> {
+      const { engineId, draft } = await findOne(id)
+      return { ...draft, engineId, expiresAt: expiryOf(draft) }
+    },
+    append: (id: string, part: Part) => found.alone(id, () => append(id, part)),
+    abandon: (id: string) =>
+      found.alone(id, async () => {
+        const { store, draft } = await findOne(id)
+        await store.discard(draft)
+      }),
+    /** `isForced`: also while the engine has it loaded. */
+    async remove(engineId: string, wanted: WeightPath, { isForced }: { readonly isForced: boolean }): Promise<void> {
+      const path = readWeightPath(wanted)
+      const { store } = await placeOf(engineId)
+      if (!(await store.folders()).includes(path.folder)) throw invalidField('folder', 'is none of this engine')
+      if (!(await store.isTaken(path))) throw missingFile()
+      // Engines that were launched here may share the folder.
+      const here = new Set(places().map((place) => place.engineId))
+      const isLoaded = directory
+        .weights()
+        .some(
+          (weight) =>
+            weight.isLoaded && here.has(weight.engineId) && weight.folder === path.folder && weight.name === path.name,
+        )
+      if (isLoaded && !isForced)
+        throw conflict('an engine has this file loaded; send force=true to remove it all the same')
+      if (!(await store.remove(path))) throw missingFile()
+      await refreshAll()
+    },
   }
+}
+
+type Draft = WeightPlace & { readonly draft: WeightDraft }
+type Drafts = ReturnType<typeof createDrafts>
+
+/** The uploads under way, wherever their files lie. */
+function createDrafts({ places, directory, findNodes = async () => [] }: ManagerDeps) {
+  const busy = new Set<string>()
 
   /** Throws not_found, invalid_field. */
   async function placeOf(engineId: string | null): Promise<WeightPlace> {
@@ -85,8 +118,8 @@ export function createWeightManager({
     return refuseEngine(directory.find(engineId), findNodes)
   }
 
-  async function findAll(): Promise<readonly (WeightPlace & { readonly draft: WeightDraft })[]> {
-    const found = new Map<string, WeightPlace & { readonly draft: WeightDraft }>()
+  async function findAll(): Promise<readonly Draft[]> {
+    const found = new Map<string, Draft>()
     for (const place of places()) {
       // Engines that share their folders share the drafts in them.
       for (const draft of await place.store.drafts()) if (!found.has(draft.id)) found.set(draft.id, { ...place, draft })
@@ -94,7 +127,7 @@ export function createWeightManager({
     return [...found.values()].sort((one, other) => one.draft.touchedAt.getTime() - other.draft.touchedAt.getTime())
   }
 
-  async function findOne(id: string): Promise<WeightPlace & { readonly draft: WeightDraft }> {
+  async function findOne(id: string): Promise<Draft> {
     const found = (await findAll()).find(({ draft }) => draft.id === id)
     return found ?? refuseUpload(findNodes)
   }
@@ -104,7 +137,32 @@ export function createWeightManager({
     await settlesWithin(Promise.all(places().map(({ store }) => store.refresh())), REFRESH_MS)
   }
 
-  const expiryOf = ({ touchedAt }: WeightDraft) => new Date(touchedAt.getTime() + KEEP_IDLE_MS)
+  /** Only one request at a time writes, or removes, a draft. */
+  async function alone<T>(id: string, work: () => Promise<T>): Promise<T> {
+    if (busy.has(id))
+      throw conflict('another request is at work on this upload; wait for its end, then ask how far it is')
+    busy.add(id)
+    try {
+      return await work()
+    } finally {
+      busy.delete(id)
+    }
+  }
+
+  return { busy, placeOf, findAll, findOne, refreshAll, alone }
+}
+
+const expiryOf = ({ touchedAt }: WeightDraft) => new Date(touchedAt.getTime() + KEEP_IDLE_MS)
+
+function createBegin({ rules, newId, clock }: ManagerDeps, { busy, placeOf, findAll }: Drafts) {
+  let latest: Promise<unknown> = Promise.resolve()
+
+  /** One after the other: two uploads of one name that begin at once must not both find it free. */
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const result = latest.then(work)
+    latest = result.catch(() => {})
+    return result
+  }
 
   async function removeExpired(): Promise<void> {
     for (const { store, draft } of await findAll())
@@ -145,7 +203,11 @@ export function createWeightManager({
     return { ...draft, engineId, expiresAt: expiryOf(draft) }
   }
 
-  async function finish({ engineId, store, draft }: WeightPlace & { readonly draft: WeightDraft }) {
+  return (wish: NewUpload) => inTurn(() => beginNow(wish))
+}
+
+function createAppend({ findOne, refreshAll }: Drafts) {
+  async function finish({ engineId, store, draft }: Draft) {
     const hash = await store.hash(draft, algorithmOf(draft.hash))
     if (draft.hash !== null && hash !== draft.hash) {
       await store.discard(draft)
@@ -179,54 +241,7 @@ export function createWeightManager({
     }
   }
 
-  /** Only one request at a time writes, or removes, a draft. */
-  async function alone<T>(id: string, work: () => Promise<T>): Promise<T> {
-    if (busy.has(id))
-      throw conflict('another request is at work on this upload; wait for its end, then ask how far it is')
-    busy.add(id)
-    try {
-      return await work()
-    } finally {
-      busy.delete(id)
-    }
-  }
-
-  return {
-    /** Throws invalid_field, not_found, weights_conflict, payload_too_large. */
-    begin: (wish: NewUpload) => inTurn(() => beginNow(wish)),
-    async list(): Promise<readonly WeightUpload[]> {
-      return (await findAll()).map(({ engineId, draft }) => ({ ...draft, engineId, expiresAt: expiryOf(draft) }))
-    },
-    async find(id: string): Promise<WeightUpload> {
-      const { engineId, draft } = await findOne(id)
-      return { ...draft, engineId, expiresAt: expiryOf(draft) }
-    },
-    append: (id: string, part: Part) => alone(id, () => appendNow(id, part)),
-    abandon: (id: string) =>
-      alone(id, async () => {
-        const { store, draft } = await findOne(id)
-        await store.discard(draft)
-      }),
-    /** `isForced`: also while the engine has it loaded. */
-    async remove(engineId: string, wanted: WeightPath, { isForced }: { readonly isForced: boolean }): Promise<void> {
-      const path = readWeightPath(wanted)
-      const { store } = await placeOf(engineId)
-      if (!(await store.folders()).includes(path.folder)) throw invalidField('folder', 'is none of this engine')
-      if (!(await store.isTaken(path))) throw missingFile()
-      // Engines that were launched here may share the folder.
-      const here = new Set(places().map((place) => place.engineId))
-      const isLoaded = directory
-        .weights()
-        .some(
-          (weight) =>
-            weight.isLoaded && here.has(weight.engineId) && weight.folder === path.folder && weight.name === path.name,
-        )
-      if (isLoaded && !isForced)
-        throw conflict('an engine has this file loaded; send force=true to remove it all the same')
-      if (!(await store.remove(path))) throw missingFile()
-      await refreshAll()
-    },
-  }
+  return appendNow
 }
 
 const MAX_NAMED = 64

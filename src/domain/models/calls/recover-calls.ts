@@ -56,20 +56,18 @@ interface RecoverCalls {
 
 export function createRecoverCalls(deps: RecoverDeps): RecoverCalls {
   const { store, leases, log } = deps
-  const left: UnfinishedCall[] = []
-
-  const isTooOld = ({ startedAt }: UnfinishedCall) => deps.clock.now().getTime() - startedAt.getTime() >= KEEP_LEFT_MS
+  const left = createLeftCalls(deps)
 
   async function recoverOne(call: UnfinishedCall): Promise<Recovery> {
     if (call.progress === null) return recoverWithoutHandle(deps, call)
     if (tryCollect(deps, call)) return 'collected'
     // Its generation is there and paid for: a file that was moved by mistake must not lose it.
-    if (isTooOld(call)) {
+    if (isTooOld(deps, call)) {
       await interrupt(deps, call, CUT_OFF)
       return 'interrupted'
     }
     log.warn({ callId: call.ref.id, model: call.modelId }, 'a call waits for its model, which is not in the catalogue')
-    wait(call)
+    left.add(call)
     return 'left'
   }
 
@@ -96,25 +94,6 @@ export function createRecoverCalls(deps: RecoverDeps): RecoverCalls {
     return counts
   }
 
-  function wait(call: UnfinishedCall): void {
-    leases.keep(call.ref)
-    left.push(call)
-  }
-
-  /** A call that could not be given up waits on, until the next look. */
-  async function giveUpLeft(): Promise<void> {
-    for (const call of left.filter(isTooOld)) {
-      left.splice(left.indexOf(call), 1)
-      if (!leases.take(call.ref)) continue
-      try {
-        await interrupt(deps, call, CUT_OFF)
-      } catch (error) {
-        wait(call)
-        throw error
-      }
-    }
-  }
-
   return {
     async recoverAll() {
       const counts = await recoverLapsed(AT_ANY_TIME, { isWhole: true })
@@ -125,16 +104,46 @@ export function createRecoverCalls(deps: RecoverDeps): RecoverCalls {
       // Where the store was out of reach for this node it may have been so for others, who could not renew.
       if (deps.live.isClosing || leases.isTroubled()) return
       try {
-        await giveUpLeft()
+        await left.giveUpOld()
         if (deps.mayHaveLapsed()) await recoverLapsed(deps.clock.now(), { isWhole: false })
       } catch (error) {
         leases.noteTrouble()
         throw error
       }
     },
-    collectLeft() {
-      for (const call of left.splice(0)) {
-        if (leases.take(call.ref) && !tryCollect(deps, call)) wait(call)
+    collectLeft: left.collect,
+  }
+}
+
+const isTooOld = ({ clock }: RecoverDeps, { startedAt }: UnfinishedCall) =>
+  clock.now().getTime() - startedAt.getTime() >= KEEP_LEFT_MS
+
+/** The calls that this node keeps, and cannot collect before their models are back. */
+function createLeftCalls(deps: RecoverDeps) {
+  const { leases } = deps
+  const left: UnfinishedCall[] = []
+
+  function add(call: UnfinishedCall): void {
+    leases.keep(call.ref)
+    left.push(call)
+  }
+
+  return {
+    add,
+    collect(): void {
+      for (const call of left.splice(0)) if (leases.take(call.ref) && !tryCollect(deps, call)) add(call)
+    },
+    /** A call that could not be given up waits until the next look. */
+    async giveUpOld(): Promise<void> {
+      for (const call of left.filter((each) => isTooOld(deps, each))) {
+        left.splice(left.indexOf(call), 1)
+        if (!leases.take(call.ref)) continue
+        try {
+          await interrupt(deps, call, CUT_OFF)
+        } catch (error) {
+          add(call)
+          throw error
+        }
       }
     },
   }
