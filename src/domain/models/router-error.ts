@@ -42,7 +42,7 @@ export interface ValidationFailure {
   /** Outermost first; `body` stands before the fields of the body. */
   readonly loc: readonly (string | number)[]
   readonly msg: string
-  /** An open set: a provider's words are passed on, ours come from check-input.ts and from the adapter that compiles schemas. */
+  /** An open set: a provider's words are passed on, ours come from model-catalog.ts and from the adapter that compiles schemas. */
   readonly type: string
   /** The bound that was broken. */
   readonly ctx?: JsonRecord

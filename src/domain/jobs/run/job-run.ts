@@ -1,7 +1,7 @@
 /**
  * One attempt at one job: starts the engine, has its outputs and progress written to the store, and ends the job with one fenced
  * write. The states of a run and its moves are in run-moves.ts; this file reports what happens as moves and carries out their
- * effects. How an attempt ends is decided in end-of-run.ts.
+ * effects. How an attempt ends is decided in run-moves.ts.
  */
 import type { Graph } from '../../../../engine/graph/graph.ts'
 import type { Log } from '../../../../lib/log.ts'

@@ -50,7 +50,7 @@ export interface ModelOutput {
   readonly modalities: readonly Modality[]
 }
 
-/** Which leaves of the result are copied to our storage, in the notation of json-path.ts, and for how long they are served. */
+/** Which leaves of the result are copied to our storage, in the notation of paths, and for how long they are served. */
 export interface Hosting {
   readonly leaves: readonly string[]
   readonly lifetimeMs: number
