@@ -220,6 +220,13 @@ export function testJobStoreClaims(opener: StoreOpener): void {
       let highest = 0
       let running = 0
       const ended = new Set<string>()
+      const first = [await tenant.claim(), await tenant.claim(), await tenant.claim()]
+      assert.equal(await tenant.claim(), null, 'three run')
+      for (const claim of first) {
+        const jobId = claim?.job.id ?? ''
+        await tenant.succeed({ jobId, leaseId: claim?.leaseId ?? '' })
+        ended.add(jobId)
+      }
       const work = async () => {
         while (ended.size < 200) {
           const claim = await tenant.claim()
@@ -235,7 +242,7 @@ export function testJobStoreClaims(opener: StoreOpener): void {
         }
       }
       await Promise.all(Array.from({ length: 50 }, work))
-      assert.equal(highest, 3)
+      assert.ok(highest <= 3, `${highest} ran at once`)
       assert.deepEqual(await tenant.use(), { running: 0, queued: 0 })
     })
 
