@@ -208,6 +208,15 @@ test('a doubt that a loss has followed does not end the pause for that', () => {
   assert.deepEqual(world.free(), ['0/1'])
 })
 
+test('a run that was under way when its server was rested has a second opinion, too', () => {
+  const world = new World(1, 2)
+  const job = failUntilMoved(world, '0/0')
+  const underWay = world.job()
+  world.succeed('0/1', job)
+  assert.deepEqual(world.resting(), ['0/0'])
+  assert.ok(world.fail('0/0', underWay, ORDINARY))
+})
+
 test('a second opinion that agrees ends the doubt at once: bad recipes cost no server its time', () => {
   const world = new World(1, 2)
   const job = failUntilMoved(world, '0/0')

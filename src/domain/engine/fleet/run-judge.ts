@@ -186,7 +186,9 @@ export class RunJudge {
     if (code === CUDA_FAULT) return alike < MAX_CUDA_MOVES
     // One that comes back because no other engine was free has heard no second opinion yet.
     const isUnheard = tried.size === 1 && losses === before.length && losses < MAX_DOUBTS
-    return this.#bench.isOnTrial(engineId) || (isUnheard && this.#failsMuch(engineId))
+    // A run may end on an engine after that was rested for others.
+    const isMistrusted = this.#bench.isOnTrial(engineId) || this.#bench.isResting(engineId)
+    return isMistrusted || (isUnheard && this.#failsMuch(engineId))
   }
 
   /** What happened on trial does not count, nor what happened on the same engine; what another process saw does. */
