@@ -2,7 +2,7 @@
  * Many submitters and many claimers on accounts with small limits. The load watches from outside, between any two steps,
  * whether an account ever runs more than it may; as a process of its own it can be killed at any moment.
  *
- * As a script: `limit-load.ts <folder>` works until it is killed and says `ready` once it does.
+ * As a script: `limit-load.ts <folder>` works until it is killed. It writes a point for each job that a worker let go of.
  */
 import { randomUUID } from 'node:crypto'
 import { writeSync } from 'node:fs'
@@ -86,10 +86,14 @@ export interface LoadOptions {
   readonly claimers: number
   /** Jobs per submitter. */
   readonly each: number
+  readonly onEnd?: () => void
 }
 
 /** Runs until every job has ended and looks at the stored counters all the while. */
-export async function runLoad(store: SqliteStore, { submitters, claimers, each }: LoadOptions): Promise<Watch> {
+export async function runLoad(
+  store: SqliteStore,
+  { submitters, claimers, each, onEnd = () => {} }: LoadOptions,
+): Promise<Watch> {
   const watch = new Watch()
   let submitting = submitters
   const work = [
@@ -98,7 +102,10 @@ export async function runLoad(store: SqliteStore, { submitters, claimers, each }
       submitting--
     }),
     ...Array.from({ length: claimers }, async () => {
-      while ((await claimAndEnd(store, watch)) || submitting > 0 || (await hasWork(store)));
+      for (let hasEnded = false; hasEnded || submitting > 0 || (await hasWork(store)); ) {
+        hasEnded = await claimAndEnd(store, watch)
+        if (hasEnded) onEnd()
+      }
     }),
     sample(store, () => submitting > 0 || [...watch.running.values()].some((count) => count > 0)),
   ]
@@ -128,6 +135,5 @@ if (process.argv[1] === import.meta.filename) {
   const error = { code: 'worker_lost', message: '', nodeId: null, classType: null, traceback: null }
   const [now, lapsedBefore] = [new Date(), new Date(Date.now() + 1e9)]
   await store.jobs.reap({ now, lapsedBefore, maxAttempts: 3, error })
-  writeSync(1, 'ready\n')
-  await runLoad(store, { submitters: 200, claimers: 50, each: 1_000_000 })
+  await runLoad(store, { submitters: 200, claimers: 50, each: 1_000_000, onEnd: () => writeSync(1, '.') })
 }

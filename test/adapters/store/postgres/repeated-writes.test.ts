@@ -100,7 +100,7 @@ test('a cancel with a line of the audit log does not run again, because there wo
     assert.equal((await store.audit.list({ limit: 10, before: null, subject: job.id })).length, 1)
   }))
 
-const PID = statement<[number]>('test.pid', 'SELECT pg_backend_pid()')
+const PID = statement<[number]>('repeatedWrites.pid', 'SELECT pg_backend_pid()')
 // Returns once the other one is gone.
 const END = statement('test.end', 'SELECT pg_terminate_backend($1::integer, 5000)')
 
