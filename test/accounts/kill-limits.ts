@@ -64,7 +64,7 @@ export function killAndCheckLimits({ kills, seed, report = () => {} }: KillLimit
   return withFolder(async (directory) => {
     const random = seededRandom(seed)
     for (let kill = 1; kill <= kills; kill++) {
-      await workAndKill(directory, random.between(1, 200))
+      await workAndKill(directory, random.between(10, 80))
       for (const [id, { counted, stored }] of Object.entries(countHeld(directory))) {
         assert.ok(counted <= LIMITS[id], `${counted} jobs of ${id} were left running`)
         assert.equal(stored, counted, `the counter of ${id}`)
