@@ -102,7 +102,7 @@ test('a cancel with a line of the audit log does not run again, because there wo
 
 const PID = statement<[number]>('repeatedWrites.pid', 'SELECT pg_backend_pid()')
 // Returns once the other one is gone.
-const END = statement('test.end', 'SELECT pg_terminate_backend($1::integer, 5000)')
+const END = statement('repeatedWrites.end', 'SELECT pg_terminate_backend($1::integer, 5000)')
 
 test('taking hold of an upload outlasts a connection that breaks', () =>
   withConnections(async (connections, store) => {
