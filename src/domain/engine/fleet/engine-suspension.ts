@@ -20,6 +20,8 @@ interface Quarantine {
   readonly until: number
   /** The job whose run it is for; null: no job can take it back. */
   readonly jobId: string | null
+  /** It was for a job at first, whether or not that is proved by now. */
+  readonly isVerdict: boolean
 }
 
 const MAX_RETRY_MS = 30_000
@@ -66,6 +68,11 @@ export class EngineSuspension {
     return this.#quarantine !== null && this.#quarantine.until > this.#now() ? this.#quarantine.reason : null
   }
 
+  /** It is in quarantine because of how its runs went, not because it does not work at all. */
+  get restsByVerdict(): boolean {
+    return this.#quarantine?.isVerdict === true && this.quarantineReason() !== null
+  }
+
   /** A run was broken off. `isPast`: by a process that is gone, for which the present one is not paused. */
   noteLoss({ isPast }: { readonly isPast: boolean }): void {
     // Also when the new process was noticed before the loss: the job goes to another engine where there is one.
@@ -105,7 +112,7 @@ export class EngineSuspension {
   quarantine(reason: string, jobId: string | null = null): void {
     const since = this.#now()
     const ms = jobId === null ? this.#quarantineBackoff.nextMs() : this.#quarantineMs
-    this.#quarantine = { reason, since, until: since + ms, jobId }
+    this.#quarantine = { reason, since, until: since + ms, jobId, isVerdict: jobId !== null }
   }
 
   /** What it was put in quarantine for was not the job's fault. */

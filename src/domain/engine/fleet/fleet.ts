@@ -123,6 +123,7 @@ class EngineFleet implements AsyncDisposable {
         willHaveOther: (except, lane) => this.hasOther(except, lane, ['ready', 'quarantined']),
         isOnTrial: (engineId) => this.#find(engineId).isOnTrial,
         isResting: (engineId) => this.#find(engineId).state() === 'quarantined',
+        restsByVerdict: (engineId) => this.#find(engineId).suspension.restsByVerdict,
         rest: (engineId, reason, jobId) => this.#rest(engineId, reason, jobId),
         pause: (engineId, reason) => this.#find(engineId).pause(reason),
         doubt: (engineId, reason, jobId) => this.#find(engineId).doubt(reason, jobId),

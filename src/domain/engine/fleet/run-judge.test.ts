@@ -46,6 +46,7 @@ class World {
             },
             willHaveOther: (except) => this.servers.some(({ id }) => !except.has(id)),
             isResting: (id) => this.isResting(id),
+            restsByVerdict: (id) => find(id).restsByVerdict,
             isOnTrial: (id) => find(id).trialReason() !== null,
             rest: (id, reason, jobId) => {
               this.rests += 1

@@ -67,6 +67,8 @@ interface Bench {
   willHaveOther(except: ReadonlySet<string>, lane: string): boolean
   isOnTrial(engineId: string): boolean
   isResting(engineId: string): boolean
+  /** The same, and this judge said so. */
+  restsByVerdict(engineId: string): boolean
   /** `jobId`: of the run that it is rested for. */
   rest(engineId: string, reason: string, jobId: string): void
   /** It gets no work for a moment, and others come first. */
@@ -187,7 +189,7 @@ export class RunJudge {
     // One that comes back because no other engine was free has heard no second opinion yet.
     const isUnheard = tried.size === 1 && losses === before.length && losses < MAX_DOUBTS
     // A run may end on an engine after that was rested for others.
-    const isMistrusted = this.#bench.isOnTrial(engineId) || this.#bench.isResting(engineId)
+    const isMistrusted = this.#bench.isOnTrial(engineId) || this.#bench.restsByVerdict(engineId)
     return isMistrusted || (isUnheard && this.#failsMuch(engineId))
   }
 
