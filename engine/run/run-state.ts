@@ -255,7 +255,7 @@ type NodeEvent = { [Type in RunEvent['type']]: Extract<RunEvent, { type: Type } 
 
 export interface NodeVoice {
   send(event: NodeEvent): void
-  /** The node has nothing more to say for now. */
+  /** The node has said all that it says in this turn: the next voice in line is heard. */
   close(): void
 }
 

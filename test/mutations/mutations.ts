@@ -269,7 +269,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     area: 'leases',
     fault: 'a run goes on though its lease is lost',
-    in: 'src/domain/jobs/claim/worker.ts',
+    in: 'src/domain/jobs/claim/lease-keeper.ts',
     find: 'run.lose()\n        continue',
     replace: 'continue',
     tests: leases,
@@ -277,7 +277,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     area: 'leases',
     fault: 'a cancel that only a renewal tells of is not heard',
-    in: 'src/domain/jobs/claim/worker.ts',
+    in: 'src/domain/jobs/claim/lease-keeper.ts',
     find: "if (status === 'canceling') run.cancel()",
     replace: '',
     tests: leases,
@@ -285,7 +285,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     area: 'leases',
     fault: 'an outage of the store ends every run at once',
-    in: 'src/domain/jobs/claim/worker.ts',
+    in: 'src/domain/jobs/claim/lease-keeper.ts',
     find: '(isAway ? this.#options.leaseMs : 0)',
     replace: '0',
     tests: leases,

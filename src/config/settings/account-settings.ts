@@ -77,7 +77,7 @@ export const DEPLOYMENT_SETTINGS = {
     fallback: 'none',
     read: readWordOr('none', null, readWebhookSecret),
     help: 'Signs what is sent to an address of `poolHook`, as `whsec_` and 24 to 64 bytes in base64 (docs/webhooks.md). `none`: the service signs with a key of its own, which receivers cannot verify.',
-    who: 'The same, where the receiver checks who calls.',
+    who: 'Operators whose receiver of these calls checks who makes them.',
     isSecret: true,
   },
   poolIdle: {

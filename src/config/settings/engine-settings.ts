@@ -91,7 +91,7 @@ export const FLEET_SETTINGS = {
     fallback: '1',
     read: readCount({ min: 1, max: 64 }),
     help: 'How many servers each command of `comfyuiLaunch` starts. `{index}` in the command counts them from 0.',
-    who: 'The same, on a machine with several GPUs.',
+    who: 'Whoever has the service start ComfyUI on a machine with several GPUs.',
   },
   comfyuiConcurrency: {
     argument: '<count>',
@@ -157,20 +157,20 @@ export const FRONTEND_SETTINGS = {
     fallback: '8188',
     read: readCount({ min: 0, max: 65_535, example: 8188 }),
     help: 'The port of that listener, on the address of `host`. `0` takes any free port.',
-    who: 'The same, where 8188 is in use.',
+    who: 'Users of the editor on a machine where 8188 is in use.',
   },
   comfyuiFrontendUrl: {
     argument: '<url>',
     fallback: 'none',
     read: readWordOr('none', null, readPublicUrl),
     help: 'Scheme, host and port under which browsers reach that listener, if it is behind a proxy. `none`: what the request says.',
-    who: 'The same, behind a proxy.',
+    who: 'Operators who serve the editor behind a proxy.',
   },
   comfyuiTemplates: {
     argument: '<folders>',
     fallback: '',
     read: readList(readPath),
     help: 'Folders with workflow templates for the editor, comma separated; if several have the same file, the first one is used. Empty: the list of templates is empty.',
-    who: 'The same, with templates of their own.',
+    who: 'Operators who offer templates of their own in the editor.',
   },
 } as const satisfies SettingTable

@@ -62,7 +62,7 @@ export const STORAGE_SETTINGS = {
     fallback: 'none',
     read: readWordOr('none', null, readPath),
     help: 'A file whose first line is the value of `blobsKeys`. It is read again when the bucket no longer accepts the keys.',
-    who: 'The same, where the platform gives secrets as files and renews them.',
+    who: 'Operators of a bucket whose platform gives its keys as files and renews them.',
   },
   blobCache: {
     argument: '<size>',

@@ -4,7 +4,7 @@ import { silentLog } from '../../../../lib/log.ts'
 import { createFixedClock } from '../../../../test/support/fixed-clock.ts'
 import { ServiceError } from '../../errors.ts'
 import type { JobStatus } from '../transitions.ts'
-import { LeaseKeeper } from './worker.ts'
+import { LeaseKeeper } from './lease-keeper.ts'
 import type { WorkerDeps, WorkerOptions } from './worker-options.ts'
 
 const LEASE_MS = 30_000
