@@ -12,6 +12,7 @@ import type { UploadStore } from './assets/resumable/upload-store.ts'
 import type { LedgerStore } from './credits/ledger.ts'
 import type { LimitStore } from './credits/rate-limit.ts'
 import type { DeploymentStore } from './deployments/deployment-store.ts'
+import type { EndpointStore } from './endpoints/endpoint-store.ts'
 import type { EngineRegistry } from './engine/directory/engine-registry.ts'
 import type { DirectoryVersions } from './events/follow-directories.ts'
 import type { IdempotencyStore } from './idempotency/idempotency-key.ts'
@@ -104,6 +105,7 @@ export interface Store extends OperatorStores, MetaStore, AsyncDisposable {
   readonly nodes: NodeStore
   readonly engines: EngineRegistry
   readonly webhooks: WebhookStore
+  readonly endpoints: EndpointStore
   readonly uploads: UploadStore
   /** No other process has this store open, and none can open it before it is closed: whatever another process held is free. */
   readonly isExclusive: boolean

@@ -43,6 +43,7 @@ const DOMAIN_ROWS: readonly (readonly string[])[] = [
   ['workflows'],
   ['engine'],
   ['jobs', 'models', 'deployments'],
+  ['endpoints'],
   ['workers'],
   ['store.ts', 'transfer'],
 ]

@@ -58,6 +58,7 @@ export interface WholeStoreUnderTest extends StoreUnderTest {
   readonly webhooks: Store['webhooks']
   readonly batches: Store['batches']
   readonly uploads: Store['uploads']
+  readonly endpoints: Store['endpoints']
   glance: Store['glance']
 }
 

@@ -83,6 +83,7 @@ function digest(text: string): Buffer {
 /** What a credential may be limited to within its account. */
 export const SCOPES = [
   ...(['jobs:read', 'jobs:write', 'assets:read', 'assets:write', 'models:read', 'models:run'] as const),
+  ...(['endpoints:read', 'endpoints:write', 'endpoints:run'] as const),
   // To see, make and revoke keys of the account.
   'keys:write',
 ] as const

@@ -2,6 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { type Clock, systemTicker, type Ticker } from '../../../lib/clock.ts'
 import { createTurns, type Turns } from '../../../lib/waiting/turns.ts'
+import type { WaitForRun } from '../../domain/endpoints/wait-for-run.ts'
 import type { ListedWeight } from '../../domain/engine/weights/weight-files.ts'
 import { ServiceError } from '../../domain/errors.ts'
 import type { Batches } from '../../domain/jobs/batches/batches.ts'
@@ -38,6 +39,8 @@ import {
 import { BATCHES_BY_ID, postBatch } from './operations/batches.ts'
 import { convertWorkflow } from './operations/convert-workflow.ts'
 import { DIRECT_UPLOADS, type DirectUploadDeps } from './operations/direct-uploads.ts'
+import { ENDPOINT_RUN_OPERATIONS, type EndpointRunDeps } from './operations/endpoint-runs.ts'
+import { ENDPOINT_OPERATIONS, type EndpointDeps } from './operations/endpoints.ts'
 import { listJobs } from './operations/job-list.ts'
 import { createHotPath, JOBS_BY_ID } from './operations/jobs-by-id.ts'
 import { getUploadProtocol, RESUMABLE_UPLOADS, type ResumableUploadDeps } from './operations/resumable-uploads.ts'
@@ -79,9 +82,13 @@ export interface JobsV2Options {
   }
   readonly assets: AssetOperations
   readonly webhooks: Webhooks
+  readonly endpoints: EndpointParts
   readonly weights: WeightParts
   readonly forecast: Forecast
 }
+
+type EndpointParts = Pick<EndpointDeps, 'endpoints' | 'missingOf'> &
+  Pick<EndpointRunDeps, 'runs' | 'originOf'> & { readonly waits: WaitForRun }
 
 interface WeightParts extends Omit<WeightUploadDeps, 'check' | 'weights'> {
   /** The weights of the engines that may run jobs of a pool. */
@@ -158,6 +165,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     for (const register of JOBS_BY_ID) register(app, byId)
     const webhooks = { contextOf, webhooks: options.webhooks, check: spec.check }
     for (const register of [...DELIVERY_OPERATIONS, ...WEBHOOK_OPERATIONS]) register(app, webhooks)
+    registerEndpoints(app)
     listWeights(app, { contextOf, weightsOf: options.weights.listOf, cursorSecret: options.cursorSecret })
     getOpenapi(app, { contextOf, documentFor: spec.textFor })
     const assets = { contextOf, contentLinks, ...options.assets }
@@ -166,6 +174,16 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     const { manager, note } = options.weights
     for (const register of WEIGHT_UPLOADS) register(app, { weights: manager, note, check: spec.check })
     refuseShadowedMethods(app, spec, 'any_scope')
+  }
+
+  function registerEndpoints(app: FastifyInstance): void {
+    const { endpoints, missingOf, runs, originOf, waits } = options.endpoints
+    const common = { contextOf, endpoints, check: spec.check, maxBodyBytes: options.maxBodyBytes }
+    for (const register of ENDPOINT_OPERATIONS)
+      register(app, { ...common, missingOf, needsCredentials: gate.hasCredentials })
+    const cursors = createTimeCursors(options.cursorSecret)
+    const running = { ...common, runs, originOf, wait: waits.wait, list: jobs.list, jobs: reachable, cursors }
+    for (const register of ENDPOINT_RUN_OPERATIONS) register(app, { ...running, jobBytes, contentLinks, linkStyle })
   }
 
   return {
@@ -177,7 +195,10 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     hotRoute: createHotPath({ gate, peek: reachable.peek, poolOf, jobBytes, hub, answerError }),
     allowedMethods: (path) =>
       path.startsWith(gate.mountPrefix) ? spec.methodsOf(path.slice(gate.mountPrefix.length)) : [],
-    drain: hub.close,
+    drain() {
+      options.endpoints.waits.close()
+      return hub.close()
+    },
     openStreams: hub.openStreams,
   }
 }
@@ -222,6 +243,8 @@ const REQUEST_SCHEMAS = [
     'BatchChange',
     'BatchProduct',
   ],
+  ...['EndpointDraftRequest', 'EndpointPublishRequest', 'EndpointVersionRequest', 'EndpointUpdateRequest'],
+  ...['EndpointAliasRequest', 'EndpointSelector'],
 ]
 
 export function loadJobsContract(options: LoadOptions): Contract {

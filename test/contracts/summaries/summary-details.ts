@@ -70,6 +70,7 @@ export function testSummaryDetails({ store, newTenant }: SummaryRig): void {
       ...{ idempotencyKey: 'key 1', inputs: [input], areInputsCut: true },
       layout: { nodes: { '1': place }, groups: [] },
       trace: { traceId: '1'.repeat(32), spanId: '2'.repeat(16), isSampled: true, state: 'vendor=1' },
+      endpointInputs: '{"seed":18446744073709551615}',
     }
     const [told, silent] = [await submit({ origin }), await submit()]
     const originOf = async (id: string) => (await store().summaries.findDetails(accountId, id, NOW))?.origin

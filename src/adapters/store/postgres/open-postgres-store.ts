@@ -14,6 +14,7 @@ import { createAccountStore } from '../stores/account-store.ts'
 import { auditStore } from '../stores/audit-store.ts'
 import { createCallStore, createOwnEnds, createRequestStore, createSentJournal } from '../stores/calls/call-stores.ts'
 import { deploymentStore } from '../stores/deployment-store.ts'
+import { endpointStore } from '../stores/endpoint-store.ts'
 import { engineRegistry } from '../stores/engine-registry.ts'
 import { glances } from '../stores/glance.ts'
 import { createIdempotencyStore } from '../stores/idempotency-store.ts'
@@ -92,6 +93,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     engines: openStore(engineRegistry),
     webhooks: createWebhookStore(openStore),
     uploads: openStore(uploadStore),
+    endpoints: openStore(endpointStore),
     isExclusive: false,
     readTime: () => readServerTime(connections.read),
     schemaNumber,

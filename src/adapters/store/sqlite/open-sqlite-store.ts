@@ -14,6 +14,7 @@ import { createAccountStore } from '../stores/account-store.ts'
 import { auditStore } from '../stores/audit-store.ts'
 import { createCallStore, createOwnEnds, createRequestStore } from '../stores/calls/call-stores.ts'
 import { deploymentStore } from '../stores/deployment-store.ts'
+import { endpointStore } from '../stores/endpoint-store.ts'
 import { engineRegistry } from '../stores/engine-registry.ts'
 import { glances } from '../stores/glance.ts'
 import { createIdempotencyStore } from '../stores/idempotency-store.ts'
@@ -179,6 +180,7 @@ function createStore(channels: StoreChannels, { clock, lock, failed, schemaNumbe
     engines: open(engineRegistry),
     webhooks: createWebhookStore(open),
     uploads: open(uploadStore),
+    endpoints: open(endpointStore),
     // The lock on the folder proves it.
     isExclusive: true,
     upkeep: null,

@@ -7,6 +7,7 @@ import { auditStore } from './audit-store.ts'
 import { batchSteps } from './batch-reads.ts'
 import { callSteps, requestSteps } from './calls/call-stores.ts'
 import { deploymentStore } from './deployment-store.ts'
+import { endpointStore } from './endpoint-store.ts'
 import { engineRegistry } from './engine-registry.ts'
 import { glances } from './glance.ts'
 import { keySteps } from './idempotency-store.ts'
@@ -28,6 +29,7 @@ export const ALL_STORES: readonly DefinedStore<unknown>[] = [
   callSteps,
   batchSteps,
   deploymentStore,
+  endpointStore,
   engineRegistry,
   glances,
   jobSteps,

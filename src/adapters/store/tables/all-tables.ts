@@ -3,15 +3,24 @@ import * as accounts from './accounts.ts'
 import * as assets from './assets.ts'
 import * as calls from './calls.ts'
 import * as credits from './credits.ts'
+import * as endpoints from './endpoints.ts'
 import * as jobs from './job-tables.ts'
 import * as nodes from './nodes.ts'
 import * as service from './service.ts'
 import type { Table } from './table.ts'
 import * as webhooks from './webhooks.ts'
 
-const exported: readonly unknown[] = [accounts, assets, calls, credits, jobs, nodes, service, webhooks].flatMap(
-  (each) => Object.values(each),
-)
+const exported: readonly unknown[] = [
+  accounts,
+  assets,
+  calls,
+  credits,
+  endpoints,
+  jobs,
+  nodes,
+  service,
+  webhooks,
+].flatMap((each) => Object.values(each))
 
 export const ALL_TABLES = exported.filter(isTable)
 

@@ -4,6 +4,7 @@ import * as accounts from '../tables/accounts.ts'
 import { accountStorage, asset, blobCandidate, output, resumableUpload } from '../tables/assets.ts'
 import { routerAccount, routerCall, routerInput, routerResult } from '../tables/calls.ts'
 import { creditAccount, ledgerEntry, ledgerHold } from '../tables/credits.ts'
+import { endpoint, endpointVersion } from '../tables/endpoints.ts'
 import { job, jobBatch, jobInput, jobLabel, jobRecipe, jobResult, outputNumber } from '../tables/job-tables.ts'
 import { engine, engineCatalog } from '../tables/nodes.ts'
 import { meta } from '../tables/service.ts'
@@ -58,6 +59,8 @@ const KINDS = [
   tableKind('output_number', outputNumber),
   tableKind('history_clear', accounts.historyClear),
   tableKind('user_file', accounts.userFile),
+  tableKind('endpoint', endpoint),
+  tableKind('endpoint_version', endpointVersion),
   tableKind('idempotency_key', accounts.idempotencyKey),
   tableKind('job_batch', jobBatch),
   tableKind('job_result', jobResult),

@@ -41,7 +41,7 @@ import type { BatchStore } from './batch-store.ts'
 /** One item; throws what is wrong with its fields. */
 export type ReadItem = () => Pick<
   SubmitRequest,
-  'workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse'
+  'workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse' | 'endpointInputs'
 >
 
 interface BatchRequest extends Pick<SubmitRequest, 'accountId' | 'keyId' | 'pool' | 'idempotencyKey'> {

@@ -20,25 +20,22 @@ export interface JobOrigin {
   readonly layout: GraphLayout | null
   /** The trace that the submit belonged to; null: none. */
   readonly trace: TraceContext | null
+  /** Of a call of an endpoint: its inputs as they were used, as JSON text; null: it was no such call, or they were too long. */
+  readonly endpointInputs: string | null
 }
 
 export const NO_ORIGIN: JobOrigin = {
-  ...{ idempotencyKey: null, inputs: [], areInputsCut: false, layout: null, trace: null },
+  ...{ idempotencyKey: null, inputs: [], areInputsCut: false, layout: null, trace: null, endpointInputs: null },
 }
 
 const MAX_INPUTS = 200
 const MAX_NAME_LENGTH = 500
 
 /** null: there is nothing to keep. */
-export function toOrigin(
-  idempotencyKey: string | null,
-  inputs: readonly JobInput[],
-  layout: GraphLayout | null,
-  trace: TraceContext | null,
-): JobOrigin | null {
-  if (idempotencyKey === null && inputs.length === 0 && layout === null && trace === null) return null
+export function toOrigin({ inputs, ...origin }: Omit<JobOrigin, 'areInputsCut'>): JobOrigin | null {
+  if (inputs.length === 0 && Object.values(origin).every((part) => part === null)) return null
   const kept = inputs.filter(({ name }) => name.length <= MAX_NAME_LENGTH).slice(0, MAX_INPUTS)
-  return { idempotencyKey, inputs: kept, areInputsCut: kept.length < inputs.length, layout, trace }
+  return { ...origin, inputs: kept, areInputsCut: kept.length < inputs.length }
 }
 
 /** As it is stored: what is not there is left out, and lists are shorter than objects. */
@@ -48,14 +45,17 @@ interface StoredOrigin {
   readonly areInputsCut?: true
   readonly layout?: GraphLayout
   readonly trace?: StoredTrace
+  readonly call?: string
 }
 
 /** As its two headers were. */
 type StoredTrace = readonly [traceparent: string, tracestate?: string]
 
-export function writeOrigin({ idempotencyKey, inputs, areInputsCut, layout, trace }: JobOrigin): string {
+export function writeOrigin(origin: JobOrigin): string {
+  const { idempotencyKey, inputs, areInputsCut, layout, trace, endpointInputs } = origin
   // With traces on, most jobs have this alone. It has no letter that JSON writes otherwise.
-  const isTraceAlone = trace !== null && idempotencyKey === null && inputs.length === 0 && layout === null
+  const isTraceAlone =
+    trace !== null && idempotencyKey === null && inputs.length === 0 && layout === null && endpointInputs === null
   if (isTraceAlone && trace.state === '') return `{"trace":["${toTraceparent(trace)}"]}`
   const stored: StoredOrigin = {
     ...(idempotencyKey !== null && { key: idempotencyKey }),
@@ -65,19 +65,28 @@ export function writeOrigin({ idempotencyKey, inputs, areInputsCut, layout, trac
     ...(areInputsCut && { areInputsCut }),
     ...(layout !== null && { layout }),
     ...(trace !== null && { trace: writeTrace(trace) }),
+    ...(endpointInputs !== null && { call: endpointInputs }),
   }
   return JSON.stringify(stored)
 }
 
 export function readOrigin(text: string | null): JobOrigin {
   if (text === null) return NO_ORIGIN
-  const { key = null, inputs = [], areInputsCut = false, layout = null, trace } = JSON.parse(text) as StoredOrigin
+  const {
+    key = null,
+    inputs = [],
+    areInputsCut = false,
+    layout = null,
+    trace,
+    call = null,
+  } = JSON.parse(text) as StoredOrigin
   return {
     idempotencyKey: key,
     inputs: inputs.map(([name, hash, sizeBytes, contentType]) => ({ name, hash, sizeBytes, contentType })),
     areInputsCut,
     layout,
     trace: trace === undefined ? null : readTraceContext(...trace),
+    endpointInputs: call,
   }
 }
 
@@ -212,6 +221,33 @@ const MAX_LABEL_BYTES = 1024
 /** The text that was sent instead of a map; null when a map was sent. */
 export function labelOf(metadata: Readonly<Record<string, string>>): string | null {
   return Object.hasOwn(metadata, LABEL_KEY) ? metadata[LABEL_KEY] : null
+}
+
+// The labels of a call of an endpoint, under keys that no caller can choose either: its runs are found by them.
+const ENDPOINT_KEY = '@endpoint'
+const VERSION_KEY = '@version'
+
+export interface CalledEndpoint {
+  readonly name: string
+  readonly version: number
+}
+
+/** `version` left out: of any version. */
+export function toRunLabels({ name, version }: Pick<CalledEndpoint, 'name'> & Partial<CalledEndpoint>) {
+  return { [ENDPOINT_KEY]: name, ...(version !== undefined && { [VERSION_KEY]: String(version) }) }
+}
+
+/** null: the graph was submitted as such. */
+export function readRunLabels(metadata: Readonly<Record<string, string>>): CalledEndpoint | null {
+  if (!Object.hasOwn(metadata, ENDPOINT_KEY)) return null
+  return { name: metadata[ENDPOINT_KEY], version: Number(metadata[VERSION_KEY]) }
+}
+
+/** Those that the submitter chose. */
+export function ownLabels(metadata: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  if (!Object.hasOwn(metadata, ENDPOINT_KEY)) return metadata
+  const { [ENDPOINT_KEY]: _, [VERSION_KEY]: __, ...own } = metadata
+  return own
 }
 
 function readLabel(text: string): Record<string, string> {

@@ -58,6 +58,8 @@ export interface SubmitRequest {
   readonly webhook?: HookWish | null
   /** Whether an earlier result may answer it; left out or null: as its account says. */
   readonly reuse?: ReuseMode | null
+  /** Of a call of an endpoint: its inputs as they were used, as JSON text. */
+  readonly endpointInputs?: string | null
 }
 
 export type Submit = (request: SubmitRequest) => Promise<Job>
@@ -299,7 +301,13 @@ export function toNewJob(
     keyId: request.keyId ?? null,
     hasChosenId: request.id != null,
     submission: request.submission ?? null,
-    origin: toOrigin(request.idempotencyKey, prepared.inputs, layout, trace),
+    origin: toOrigin({
+      idempotencyKey: request.idempotencyKey,
+      inputs: prepared.inputs,
+      layout,
+      trace,
+      endpointInputs: request.endpointInputs ?? null,
+    }),
   }
 }
 

@@ -7,7 +7,7 @@ import { DEFAULT_POOL } from '../../../domain/deployments/deployment.ts'
 import { invalidField, ServiceError } from '../../../domain/errors.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import { noSuchJob } from '../../../domain/jobs/read/job-reader.ts'
-import { readMetadata } from '../../../domain/jobs/submit/job-origin.ts'
+import { ownLabels, readMetadata } from '../../../domain/jobs/submit/job-origin.ts'
 import { readJsonBody, readJsonObject } from '../../kit/bodies/json-body.ts'
 import { needs, serviceAddressOf } from '../../kit/guards/routes.ts'
 import { readSession } from '../../kit/guards/session-cookie.ts'
@@ -94,7 +94,7 @@ export function rerunJob(app: FastifyInstance, deps: ConsoleDeps): void {
       findLayout({ console: parts, jobs, clock }, accountId, jobId),
     ])
     const workflow = applyChanges(parseLosslessJson(text), body['changes'])
-    const metadata = body['metadata'] === undefined ? before.metadata : readMetadata(body['metadata'])
+    const metadata = body['metadata'] === undefined ? ownLabels(before.metadata) : readMetadata(body['metadata'])
     const job = await jobs.submit({
       ...{ accountId, keyId, workflow, metadata, priority: before.priority },
       pool: before.pool === DEFAULT_POOL ? null : before.pool,

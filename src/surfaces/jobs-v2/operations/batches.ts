@@ -72,7 +72,7 @@ function* digestSteps(bytes: Buffer, pool: string | null): Work<string> {
 
 const MAX_TOLD = 100
 
-function withItems({ message, items }: BatchRefusedError): ServiceError {
+export function withItems({ message, items }: BatchRefusedError): ServiceError {
   const told = items.slice(0, MAX_TOLD).map((item) => ({ index: item.index, ...toComplaint(item) }))
   return new ServiceError('batch_refused', message, { details: { refused: items.length, items: told } })
 }
@@ -126,7 +126,7 @@ interface BatchBody {
 const COMMON = ['extra_data', 'metadata', 'priority', 'webhook', 'reuse']
 
 function readBatchBody(body: JsonObject, check: ContractCheck): BatchBody {
-  const isWhole = readMode(body['mode'], check) === 'all_or_nothing'
+  const isWhole = readIsWhole(body['mode'], check)
   const given = ['jobs', 'rows', 'product'].filter((name) => body[name] !== undefined)
   if (given.length !== 1) throw invalidField('jobs', 'or rows or product must be there, and only one of them')
   if (body['jobs'] !== undefined) return { isWhole, items: readJobs(body, check), changes: null }
@@ -140,11 +140,10 @@ function readBatchBody(body: JsonObject, check: ContractCheck): BatchBody {
   return { isWhole, items, changes }
 }
 
-function readMode(value: JsonValue | undefined, check: ContractCheck): string {
-  if (value === undefined) return 'all_or_nothing'
-  const problem = check('BatchMode', value, 'mode')
-  if (problem !== null) throw invalidField('mode', 'must be all_or_nothing or per_item')
-  return value as string
+export function readIsWhole(mode: JsonValue | undefined, check: ContractCheck): boolean {
+  if (mode === undefined) return true
+  if (check('BatchMode', mode, 'mode') !== null) throw invalidField('mode', 'must be all_or_nothing or per_item')
+  return mode === 'all_or_nothing'
 }
 
 /** What one of them leaves out is what the batch says. */
@@ -195,7 +194,7 @@ interface BatchLinks {
   readonly style: JobLinkStyle
 }
 
-function toBatchView(batch: StoredBatch, links: BatchLinks) {
+export function toBatchView(batch: StoredBatch, links: BatchLinks) {
   const { id, createdAt, expiresAt, isWhole, jobIds, states } = batch
   const accepted = jobIds.filter((jobId) => jobId !== null).length
   const known = [...states.values()]

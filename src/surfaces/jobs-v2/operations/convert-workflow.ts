@@ -15,12 +15,12 @@ import {
   carriedTexts,
   withoutOddNumbers,
 } from '../../../domain/workflows/convert/convert-file.ts'
-import type { Missing } from '../../../domain/workflows/needs.ts'
 import { claimOf } from '../../kit/bodies/body-memory.ts'
 import { parseLosslessBody, readBodyBytes } from '../../kit/bodies/json-body.ts'
 import { needs } from '../../kit/guards/routes.ts'
 import { sendJson } from '../../kit/request.ts'
 import type { ContextOf } from '../jobs-operation.ts'
+import { toMissingView } from '../views/endpoint-view.ts'
 import { API_PATH } from '../views/job-view.ts'
 
 interface ConvertWorkflowDeps {
@@ -34,12 +34,17 @@ export function convertWorkflow(app: FastifyInstance, deps: ConvertWorkflowDeps)
   app.post(`${API_PATH}/workflows/convert`, needs('jobs:write'), async (request, reply) => {
     const { pool } = contextOf(request)
     const bytes = await readBodyBytes(request.raw, { maxBytes: maxBodyBytes })
-    const texts = readEmbeddedTexts(memorySource(bytes))
-    const content = texts === null ? await parseFile(request.raw, bytes) : await parseCarried(request.raw, texts)
+    const content = await readWorkflowFile(request.raw, bytes)
     const converted = await convertFile(content, pool)
     const view = toConvertedView(converted) as JsonValue
     return sendJson(reply, 200, await claimOf(request.raw).turns.run(writeJsonSteps(view)))
   })
+}
+
+/** A workflow as JSON, or a file that carries one. Throws invalid_workflow. */
+export async function readWorkflowFile(request: IncomingMessage, bytes: Buffer): Promise<JsonValue> {
+  const texts = readEmbeddedTexts(memorySource(bytes))
+  return texts === null ? parseFile(request, bytes) : parseCarried(request, texts)
 }
 
 /** Not JSON, or nested too deep: a fault of the file, not of the request around it. */
@@ -83,12 +88,5 @@ function toConvertedView({ workflow, warnings, parameters, missing }: ConvertedF
       title,
     })),
     missing: toMissingView(missing),
-  }
-}
-
-export function toMissingView({ classes, weights }: Missing) {
-  return {
-    classes: classes.map(({ classType, nodeIds }) => ({ class_type: classType, node_ids: [...nodeIds] })),
-    weights: weights.map(({ name, nodeId, input }) => ({ name, node_id: nodeId, input })),
   }
 }

@@ -22,8 +22,8 @@ import { sendJson } from '../../kit/request.ts'
 import type { EngineAvailability } from '../../kit/surface-parts.ts'
 import { toComplaint } from '../jobs-errors.ts'
 import type { ContextOf } from '../jobs-operation.ts'
+import { toMissingView } from '../views/endpoint-view.ts'
 import { API_PATH, type JobBytes } from '../views/job-view.ts'
-import { toMissingView } from './convert-workflow.ts'
 import { mustBeSecret, readSecret } from './webhooks.ts'
 
 interface PostJobsDeps {

@@ -5,7 +5,7 @@ import { finishNow, type Work } from '../../../../lib/waiting/turns.ts'
 import type { Asset } from '../../../domain/assets/asset.ts'
 import type { SignContentUrl } from '../../../domain/assets/signed-url.ts'
 import type { Job, JobError, Output, Progress } from '../../../domain/jobs/job.ts'
-import { labelOf } from '../../../domain/jobs/submit/job-origin.ts'
+import { labelOf, ownLabels, readRunLabels } from '../../../domain/jobs/submit/job-origin.ts'
 
 /** How this caller reached us, and where bytes are. */
 export interface ViewBase extends LinkBase {
@@ -14,6 +14,7 @@ export interface ViewBase extends LinkBase {
 
 /** Without its outputs: there may be thousands, which are written one by one. */
 function toJobView(job: Job, base: LinkBase, linkStyle: JobLinkStyle) {
+  const endpoint = readRunLabels(job.metadata)
   return {
     id: job.id,
     status: job.status,
@@ -34,6 +35,7 @@ function toJobView(job: Job, base: LinkBase, linkStyle: JobLinkStyle) {
     outputs_reused: job.outputsReused,
     outputs_replaced: job.outputsReplaced,
     ...(job.reusedFrom !== undefined && { reused_from: job.reusedFrom }),
+    ...(endpoint !== null && { endpoint }),
     urls: toJobUrls(job.id, base, linkStyle),
   }
 }
@@ -81,7 +83,7 @@ export function toJobErrorView(error: JobError) {
 
 /** As it was sent: a map, or one text. */
 function toMetadataView(metadata: Job['metadata']): Job['metadata'] | string {
-  return labelOf(metadata) ?? metadata
+  return labelOf(metadata) ?? ownLabels(metadata)
 }
 
 function toMs(from: Date | null, to: Date | null): number | null {

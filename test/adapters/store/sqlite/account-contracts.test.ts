@@ -6,12 +6,14 @@ import { testLimitStore } from '../../../contracts/accounts/limit-store.ts'
 import { testUserFileStore } from '../../../contracts/accounts/user-file-store.ts'
 import { testCharges } from '../../../contracts/credits/charges.ts'
 import { testLedgerStore } from '../../../contracts/credits/ledger-store.ts'
+import { testEndpointStore } from '../../../contracts/endpoints/endpoint-store.ts'
 import { sqliteOpener } from './temporary-store.ts'
 
 testAccountStore(sqliteOpener)
 testAccountDirectory(sqliteOpener)
 testKeyStore(sqliteOpener)
 testUserFileStore(sqliteOpener)
+testEndpointStore(sqliteOpener)
 testLedgerStore(sqliteOpener)
 testCharges(sqliteOpener, { runs: 25 })
 testLimitStore(sqliteOpener)

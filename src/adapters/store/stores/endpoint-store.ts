@@ -1,0 +1,122 @@
+/** Endpoints. Publishes of one endpoint come one after the other: each locks its row, and the account's, which counts them. */
+import type { Endpoint } from '../../../domain/endpoints/endpoint.ts'
+import type { EndpointStore, Publish, Published } from '../../../domain/endpoints/endpoint-store.ts'
+import { all, defineStore, durable, get, read, run, type Steps, together } from '../statements/operation.ts'
+import { command, insertInto, postgresOnly, query, selectFrom, upsertInto } from '../statements/statement.ts'
+import { endpoint, endpointVersion } from '../tables/endpoints.ts'
+import { encode, integer, pick, type RowOf, shape } from '../tables/table.ts'
+
+const OWN = 'account_id = :accountId AND name = :name'
+
+const LOCK_ACCOUNT = command(
+  'endpoints.lockAccount',
+  postgresOnly('SELECT pg_advisory_xact_lock(7267305, hashtext(:accountId))'),
+)
+const LOCK = query('endpoints.lock', endpoint, (words) => selectFrom(endpoint, `WHERE ${OWN} ${words.lock('UPDATE')}`))
+const COUNT = query(
+  'endpoints.count',
+  shape({ known: integer() }),
+  'SELECT count(*) AS known FROM endpoint WHERE account_id = :accountId',
+)
+const FIND = query('endpoints.find', endpoint, selectFrom(endpoint, `WHERE ${OWN} AND is_removed = 0`))
+const LIST = query(
+  'endpoints.list',
+  endpoint,
+  selectFrom(endpoint, 'WHERE account_id = :accountId AND is_removed = 0 AND name > :after ORDER BY name LIMIT :limit'),
+)
+const PUT = command('endpoints.put', upsertInto(endpoint))
+const FIND_HASH = query(
+  'endpoints.findHash',
+  endpointVersion,
+  selectFrom(endpointVersion, `WHERE ${OWN} AND hash = :hash`),
+)
+const FIND_VERSION = query(
+  'endpoints.findVersion',
+  endpointVersion,
+  selectFrom(endpointVersion, `WHERE ${OWN} AND number = :number`),
+)
+const INSERT_VERSION = command('endpoints.insertVersion', insertInto(endpointVersion))
+const summary = pick(endpointVersion, 'number', 'hash', 'note', 'createdAt', 'createdBy')
+const LIST_VERSIONS = query(
+  'endpoints.listVersions',
+  summary,
+  selectFrom(endpointVersion, `WHERE ${OWN} AND number < :before ORDER BY number DESC LIMIT :limit`, summary),
+)
+const DROP_VERSIONS = command('endpoints.dropVersions', `DELETE FROM endpoint_version WHERE ${OWN}`)
+
+type StoredEndpoint = RowOf<typeof endpoint>
+type StoredVersion = RowOf<typeof endpointVersion>
+
+const toEndpoint = ({ isRemoved: _, ...rest }: StoredEndpoint): Endpoint => rest
+const toVersion = ({ accountId: _, name: __, ...rest }: StoredVersion) => rest
+
+function* put(changed: StoredEndpoint): Steps<Endpoint> {
+  yield* run(PUT, encode(endpoint, changed))
+  return toEndpoint(changed)
+}
+
+/** One that was removed counts on from its last number; everything else begins anew. */
+function startOf({ accountId, name, texts, version }: Publish, before: StoredEndpoint | undefined): StoredEndpoint {
+  const { createdAt } = version
+  if (before !== undefined && !before.isRemoved) return { ...before, ...texts, updatedAt: createdAt }
+  return {
+    ...{ accountId, name, title: name, description: '', settings: texts.settings as Endpoint['settings'] },
+    ...{ currentVersion: 0, lastVersion: before?.lastVersion ?? 0, aliases: {}, revision: before?.revision ?? 0 },
+    ...{ state: 'ready', createdAt, updatedAt: createdAt, isRemoved: false },
+    ...texts,
+  }
+}
+
+function* publish(request: Publish): Steps<Published> {
+  const { accountId, name, version, revision, limit } = request
+  const key = { accountId, name }
+  yield* run(LOCK_ACCOUNT, { accountId })
+  const before = yield* get(LOCK, key)
+  const known = before === undefined || before.isRemoved ? null : before.revision
+  if (known !== revision) return { outcome: 'changed' }
+  if (before === undefined && ((yield* get(COUNT, { accountId }))?.known ?? 0) >= limit) return { outcome: 'too_many' }
+  const same = yield* get(FIND_HASH, { ...key, hash: version.hash })
+  const start = startOf(request, before)
+  const number = same?.number ?? start.lastVersion + 1
+  const made: StoredVersion = same ?? { ...key, ...version, number }
+  if (same === undefined) yield* run(INSERT_VERSION, encode(endpointVersion, made))
+  const lastVersion = Math.max(start.lastVersion, number)
+  const changed = yield* put({ ...start, currentVersion: number, lastVersion, revision: start.revision + 1 })
+  return { outcome: 'published', endpoint: changed, version: toVersion(made), isNew: same === undefined }
+}
+
+export const endpointStore = defineStore<EndpointStore>('endpoints', {
+  publish: durable(publish, { weigh: ({ version }) => version.graph.length }),
+  find: read(function* (key) {
+    const found = yield* get(FIND, { ...key })
+    return found === undefined ? null : toEndpoint(found)
+  }),
+  list: read(function* (accountId, { after, limit }) {
+    return (yield* all(LIST, { accountId, after: after ?? '', limit })).map(toEndpoint)
+  }),
+  change: durable(function* (key, revision, change, at) {
+    const before = yield* get(LOCK, { ...key })
+    if (before === undefined || before.isRemoved || before.revision !== revision) return null
+    return yield* put({ ...before, ...change, updatedAt: at, revision: revision + 1 })
+  }),
+  remove: durable(
+    function* (key, at) {
+      const before = yield* get(LOCK, { ...key })
+      if (before === undefined || before.isRemoved) return false
+      const emptied = { ...before, title: '', description: '', aliases: {}, isRemoved: true, updatedAt: at }
+      yield* together(
+        run(DROP_VERSIONS, { ...key }),
+        run(PUT, encode(endpoint, { ...emptied, revision: before.revision + 1 })),
+      )
+      return true
+    },
+    { isEssential: true },
+  ),
+  findVersion: read(function* (key, number) {
+    const found = yield* get(FIND_VERSION, { ...key, number })
+    return found === undefined ? null : toVersion(found)
+  }),
+  listVersions: read(function* (key, { before, limit }) {
+    return yield* all(LIST_VERSIONS, { ...key, before: before ?? 2_147_483_647, limit })
+  }),
+})

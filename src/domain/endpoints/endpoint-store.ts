@@ -1,0 +1,55 @@
+import type { Endpoint, EndpointVersion } from './endpoint.ts'
+
+export interface Publish {
+  readonly accountId: string
+  readonly name: string
+  /** Of a new endpoint; null: as they are. */
+  readonly texts: Partial<Pick<Endpoint, 'title' | 'description' | 'settings'>>
+  /** Without a number: the store gives the next one. */
+  readonly version: Omit<EndpointVersion, 'number'>
+  /** The revision of the endpoint that the publish was judged by; null: there was none. */
+  readonly revision: number | null
+  /** How many endpoints an account may have. */
+  readonly limit: number
+}
+
+export type Published =
+  /** `isNew` false: the endpoint has this very content already, under this number. It is the current version again. */
+  | {
+      readonly outcome: 'published'
+      readonly endpoint: Endpoint
+      readonly version: EndpointVersion
+      readonly isNew: boolean
+    }
+  /** The endpoint has changed since. */
+  | { readonly outcome: 'changed' }
+  | { readonly outcome: 'too_many' }
+
+export type EndpointChange = Partial<
+  Pick<Endpoint, 'title' | 'description' | 'state' | 'currentVersion' | 'aliases' | 'settings'>
+>
+
+export interface EndpointKey {
+  readonly accountId: string
+  readonly name: string
+}
+
+/** What a list of versions says of each. */
+export type VersionSummary = Pick<EndpointVersion, 'number' | 'hash' | 'note' | 'createdAt' | 'createdBy'>
+
+export interface EndpointStore {
+  publish(publish: Publish): Promise<Published>
+  find(key: EndpointKey): Promise<Endpoint | null>
+  /** By name, after the given one. */
+  list(accountId: string, page: { readonly after: string | null; readonly limit: number }): Promise<readonly Endpoint[]>
+  /** null: it is unknown, or no longer at this revision. */
+  change(key: EndpointKey, revision: number, change: EndpointChange, at: Date): Promise<Endpoint | null>
+  /** The versions go with it. Its name can be published again, and its numbers count on. */
+  remove(key: EndpointKey, at: Date): Promise<boolean>
+  findVersion(key: EndpointKey, number: number): Promise<EndpointVersion | null>
+  /** The newest first, below the given number. */
+  listVersions(
+    key: EndpointKey,
+    page: { readonly before: number | null; readonly limit: number },
+  ): Promise<readonly VersionSummary[]>
+}

@@ -1,0 +1,225 @@
+/**
+ * Calls of endpoints. A call makes a job; with `Prefer: wait` the answer is held until the job has ended. A held answer costs a
+ * connection and nothing else: it listens to the job's events, and a caller that leaves changes nothing.
+ */
+import { hash } from 'node:crypto'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { isJsonObject, type JsonObject, type JsonValue, parseLosslessJson } from '../../../../lib/json/lossless-json.ts'
+import type { EndpointOutput } from '../../../domain/endpoints/endpoint.ts'
+import type { Endpoints } from '../../../domain/endpoints/manage-endpoints.ts'
+import type { RunEndpoint } from '../../../domain/endpoints/run-endpoint.ts'
+import type { WaitForRun } from '../../../domain/endpoints/wait-for-run.ts'
+import { invalidField, ServiceError } from '../../../domain/errors.ts'
+import { readIdempotencyKey } from '../../../domain/idempotency/idempotency-key.ts'
+import { MAX_BATCH } from '../../../domain/jobs/batches/batch.ts'
+import { BatchRefusedError } from '../../../domain/jobs/batches/submit-batch.ts'
+import type { Job } from '../../../domain/jobs/job.ts'
+import { noSuchJob } from '../../../domain/jobs/read/job-reader.ts'
+import type { ListJobs } from '../../../domain/jobs/read/list-jobs.ts'
+import { type JobOrigin, readRunLabels, toRunLabels } from '../../../domain/jobs/submit/job-origin.ts'
+import { readCsv } from '../../kit/bodies/csv.ts'
+import { mustBeObject, parseLosslessBody, readBodyBytes, readJsonObject } from '../../kit/bodies/json-body.ts'
+import type { ContractCheck } from '../../kit/contracts/contract.ts'
+import type { TimeCursors } from '../../kit/cursor.ts'
+import { needs } from '../../kit/guards/routes.ts'
+import { readNumber, readParameters, sendJson } from '../../kit/request.ts'
+import { type ContextOf, isReachable, type ReachableJobs, type RequestContext } from '../jobs-operation.ts'
+import { ENDPOINTS_PATH, toRunBytes } from '../views/endpoint-view.ts'
+import type { ContentLinks, JobBytes, JobLinkStyle } from '../views/job-view.ts'
+import { readIsWhole, toBatchView, withItems } from './batches.ts'
+import { readSubmitBody } from './submit.ts'
+
+export interface EndpointRunDeps {
+  readonly contextOf: ContextOf
+  readonly endpoints: Pick<Endpoints, 'find' | 'resolve'>
+  readonly runs: RunEndpoint
+  readonly wait: WaitForRun['wait']
+  readonly originOf: (accountId: string, jobId: string) => Promise<JobOrigin | null>
+  readonly jobs: Pick<ReachableJobs, 'find'>
+  readonly list: ListJobs
+  readonly cursors: TimeCursors
+  readonly jobBytes: JobBytes
+  readonly contentLinks: ContentLinks
+  readonly linkStyle: JobLinkStyle
+  readonly check: ContractCheck
+  readonly maxBodyBytes: number
+}
+
+const RUNS_ROUTE = `${ENDPOINTS_PATH}/:name/runs`
+
+function nameOf(request: FastifyRequest): string {
+  return (request.params as { readonly name: string }).name
+}
+
+function runEndpoint(app: FastifyInstance, deps: EndpointRunDeps): void {
+  app.post(RUNS_ROUTE, needs('endpoints:run'), async (request, reply) => {
+    const context = deps.contextOf(request)
+    const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])
+    const waitMs = readWait(request.headers['prefer'])
+    const body = await readRunBody(request, deps)
+    const { accountId, keyId, pool } = context
+    const left = new AbortController()
+    request.raw.once('close', () => left.abort())
+    const run = await deps.runs.run({
+      ...{ accountId, keyId, pool, idempotencyKey, signal: left.signal },
+      ...{ reference: toReference(nameOf(request), body['version']), inputs: readInputs(body['inputs']) },
+      ...readSubmitBody({ ...body, inputs: null }, deps.check),
+    })
+    void reply.header('location', `${context.mountPrefix}${ENDPOINTS_PATH}/${run.endpoint.name}/runs/${run.job.id}`)
+    if (waitMs === null) return sendRun(reply, 201, { ...run, outputs: run.version.outputs }, { deps, context })
+    const waited = await deps.wait(run.job, waitMs)
+    void reply.header('preference-applied', `wait=${Math.floor(waitMs / 1000)}`)
+    if (!waited.hasEnded) void reply.header('retry-after', '1')
+    const told = { job: waited.job, inputs: run.inputs, outputs: run.version.outputs }
+    return sendRun(reply, waited.hasEnded ? 200 : 202, told, { deps, context })
+  })
+}
+
+interface ToldRun {
+  readonly job: Job
+  readonly inputs: JsonValue
+  readonly outputs: readonly EndpointOutput[]
+}
+
+function sendRun(
+  reply: FastifyReply,
+  status: number,
+  run: ToldRun,
+  { deps, context }: { readonly deps: EndpointRunDeps; readonly context: RequestContext },
+): FastifyReply {
+  const { origin, mountPrefix } = context
+  const base = { origin, mountPrefix, contentLinks: deps.contentLinks }
+  return sendJson(reply, status, toRunBytes(deps.jobBytes(run.job, context), run, base))
+}
+
+async function readRunBody(request: FastifyRequest, { check, maxBodyBytes }: EndpointRunDeps): Promise<JsonObject> {
+  const body = await readJsonObject(request, { maxBytes: maxBodyBytes })
+  const unknown = Object.keys(body).find((name) => !RUN_FIELDS.has(name))
+  if (unknown !== undefined) {
+    const hint = `put the inputs of the endpoint in the object inputs`
+    throw invalidField(unknown.slice(0, 64), `is not a field of a run; ${hint}`)
+  }
+  const version = body['version']
+  if (version !== undefined && check('EndpointSelector', version, 'version') !== null)
+    throw invalidField('version', 'must be the number or the alias of a version')
+  return body
+}
+
+const RUN_FIELDS: ReadonlySet<string> = new Set([
+  ...['inputs', 'version', 'metadata', 'priority', 'webhook', 'reuse', 'extra_data'],
+])
+
+function toReference(name: string, version: JsonValue | undefined): string {
+  if (version === undefined || version === null) return name
+  if (name.includes('@')) throw invalidField('version', 'is in the address already; leave it out')
+  return `${name}@${String(version)}`
+}
+
+function readInputs(value: JsonValue | undefined): JsonObject {
+  if (value === undefined || value === null) return {}
+  if (isJsonObject(value)) return value
+  throw invalidField('inputs', 'must be an object with a value for each input')
+}
+
+const MAX_WAIT_SECONDS = 60
+
+/** How long the answer may be held; null: not at all. Other preferences are nothing to us. */
+function readWait(header: string | string[] | undefined): number | null {
+  for (const part of String(header ?? '').split(/[,;]/)) {
+    const found = /^\s*wait(?:\s*=\s*"?(\d{1,6})"?)?\s*$/i.exec(part)
+    if (found === null) continue
+    const seconds = found[1] === undefined ? MAX_WAIT_SECONDS : Number(found[1])
+    return Math.min(Math.max(seconds, 1), MAX_WAIT_SECONDS) * 1000
+  }
+  return null
+}
+
+function getEndpointRun(app: FastifyInstance, deps: EndpointRunDeps): void {
+  app.get(`${RUNS_ROUTE}/:id`, needs('endpoints:run'), async (request, reply) => {
+    const context = deps.contextOf(request)
+    const { name, id } = request.params as { readonly name: string; readonly id: string }
+    const job = await deps.jobs.find(context, id)
+    const called = readRunLabels(job.metadata)
+    if (called === null || called.name !== name) throw noSuchJob()
+    const [origin, outputs] = await Promise.all([
+      deps.originOf(context.accountId, id),
+      outputsOf(deps, context.accountId, called),
+    ])
+    const inputs = origin?.endpointInputs == null ? null : parseLosslessJson(origin.endpointInputs)
+    return sendRun(reply, 200, { job, inputs, outputs }, { deps, context })
+  })
+}
+
+/** None where the version was removed with its endpoint: the job's own list has all of them. */
+async function outputsOf(
+  { endpoints }: EndpointRunDeps,
+  accountId: string,
+  { name, version }: { readonly name: string; readonly version: number },
+): Promise<readonly EndpointOutput[]> {
+  try {
+    return (await endpoints.resolve(accountId, `${name}@${version}`)).version.outputs
+  } catch (error) {
+    if (error instanceof ServiceError && error.refusal === 'not_found') return []
+    throw error
+  }
+}
+
+const DEFAULT_LIMIT = 50
+const MAX_LIMIT = 100
+
+function listEndpointRuns(app: FastifyInstance, deps: EndpointRunDeps): void {
+  app.get(RUNS_ROUTE, needs('endpoints:run'), async (request, reply) => {
+    const context = deps.contextOf(request)
+    const { accountId, pool } = context
+    const { name } = await deps.endpoints.find({ accountId, name: nameOf(request) })
+    const parameters = readParameters(request.raw.url ?? '', ['limit', 'cursor'])
+    const limit = readNumber(parameters, 'limit', { fallback: DEFAULT_LIMIT, max: MAX_LIMIT })
+    const filters = JSON.stringify([accountId, pool, name])
+    const text = parameters.get('cursor')
+    const cursor = text === undefined ? null : deps.cursors.read(text, filters)
+    const asked = { pool, statuses: null, metadata: toRunLabels({ name }), limit, cursor }
+    const { jobs, next } = await deps.list(accountId, asked)
+    const runs = jobs.filter((job) => isReachable(context, job)).map((job) => deps.jobBytes(job, context).toString())
+    const more = next === null ? '' : `,"next_cursor":${JSON.stringify(deps.cursors.encode(next, filters))}`
+    return sendJson(reply, 200, `{"runs":[${runs.join(',')}],"has_more":${next !== null}${more}}`)
+  })
+}
+
+function runEndpointBatch(app: FastifyInstance, deps: EndpointRunDeps): void {
+  app.post(`${RUNS_ROUTE}/batch`, needs('endpoints:run'), async (request, reply) => {
+    const context = deps.contextOf(request)
+    const { accountId, keyId, pool } = context
+    const idempotencyKey = readIdempotencyKey(request.raw.headersDistinct['idempotency-key'])
+    const bytes = await readBodyBytes(request.raw, { maxBytes: deps.maxBodyBytes })
+    const digest = hash('sha256', Buffer.concat([Buffer.from(`${request.url}\n`), bytes]), 'base64url')
+    const { items, mode, ...common } = mustBeObject(await parseLosslessBody(request.raw, bytes))
+    const table = typeof items === 'string' ? readTable(items) : items
+    try {
+      const batch = await deps.runs.runMany({
+        ...{ accountId, keyId, pool, idempotencyKey, digest, reference: nameOf(request) },
+        ...{ items: mustBeItems(table), areTexts: typeof items === 'string', isWhole: readIsWhole(mode, deps.check) },
+        ...readSubmitBody(common, deps.check),
+      })
+      return sendJson(reply, 201, toBatchView(batch, { base: context, style: deps.linkStyle }))
+    } catch (error) {
+      throw error instanceof BatchRefusedError ? withItems(error) : error
+    }
+  })
+}
+
+function mustBeItems(items: JsonValue | undefined): JsonObject[] {
+  const isRight = Array.isArray(items) && items.length >= 1 && items.length <= MAX_BATCH && items.every(isJsonObject)
+  if (!isRight)
+    throw invalidField('items', `must be a list of 1 to ${MAX_BATCH} objects with inputs, or a table as CSV`)
+  return items as JsonObject[]
+}
+
+/** Of a table as CSV: a row for each run, with the names of the inputs in the first line. An empty field is left out. */
+function readTable(text: string): JsonObject[] {
+  const [names = [], ...rows] = readCsv(text, MAX_BATCH + 1)
+  return rows.map((row) =>
+    Object.fromEntries(names.flatMap((name, index) => (row[index] ? [[name.trim(), row[index] as string]] : []))),
+  )
+}
+
+export const ENDPOINT_RUN_OPERATIONS = [runEndpoint, runEndpointBatch, listEndpointRuns, getEndpointRun]

@@ -1,0 +1,281 @@
+/** Endpoints of an account: proposed, published, moved between versions, described, removed. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { type JsonObject, type JsonValue, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
+import type { Endpoint, EndpointSettings, EndpointVersion } from '../../../domain/endpoints/endpoint.ts'
+import type { EndpointKey } from '../../../domain/endpoints/endpoint-store.ts'
+import type { Endpoints, PublishRequest } from '../../../domain/endpoints/manage-endpoints.ts'
+import { invalidField, ServiceError } from '../../../domain/errors.ts'
+import type { Missing } from '../../../domain/workflows/needs.ts'
+import { readJsonObject } from '../../kit/bodies/json-body.ts'
+import type { ContractCheck } from '../../kit/contracts/contract.ts'
+import { needs } from '../../kit/guards/routes.ts'
+import { readNumber, readParameters, sendJson } from '../../kit/request.ts'
+import type { ContextOf, RequestContext } from '../jobs-operation.ts'
+import { toInputSchema, toOpenapi } from '../views/endpoint-contract.ts'
+import {
+  ENDPOINTS_PATH,
+  toDifferenceView,
+  toDraftText,
+  toEndpointView,
+  toExportText,
+  toPublishedText,
+  toVersionSummaryView,
+  toVersionView,
+} from '../views/endpoint-view.ts'
+import { readWorkflowFile } from './convert-workflow.ts'
+
+export interface EndpointDeps {
+  readonly contextOf: ContextOf
+  readonly endpoints: Endpoints
+  /** What no engine has of what a version needs. */
+  readonly missingOf: (endpoint: Endpoint, version: EndpointVersion) => Missing
+  readonly check: ContractCheck
+  readonly maxBodyBytes: number
+  readonly needsCredentials: boolean
+}
+
+const ENDPOINT_ROUTE = `${ENDPOINTS_PATH}/:name`
+const DEFAULT_LIMIT = 50
+const MAX_LIMIT = 100
+// A document with more operations is of no use to any reader.
+const MAX_DESCRIBED = 200
+
+function nameOf(request: FastifyRequest): string {
+  return (request.params as { readonly name: string }).name
+}
+
+function keyOf(request: FastifyRequest, { accountId }: RequestContext): EndpointKey {
+  return { accountId, name: nameOf(request) }
+}
+
+async function readBody(request: FastifyRequest, deps: EndpointDeps, schema: string): Promise<JsonObject> {
+  const body = await readJsonObject(request, { maxBytes: deps.maxBodyBytes })
+  const problem = deps.check(schema, body, 'the request')
+  if (problem !== null) throw new ServiceError('invalid_field', problem)
+  return body
+}
+
+function previewEndpoint(app: FastifyInstance, deps: EndpointDeps): void {
+  app.post(`${ENDPOINTS_PATH}/preview`, needs('endpoints:write'), async (request, reply) => {
+    const { accountId } = deps.contextOf(request)
+    const body = await readBody(request, deps, 'EndpointDraftRequest')
+    const file = await readFile(request, body['file'])
+    const draft = await deps.endpoints.draft({ accountId, file, declaration: body['declaration'] ?? null })
+    return sendJson(reply, 200, toDraftText(draft))
+  })
+}
+
+function publishEndpoint(app: FastifyInstance, deps: EndpointDeps): void {
+  app.post(ENDPOINTS_PATH, needs('endpoints:write'), async (request, reply) => {
+    const body = await readBody(request, deps, 'EndpointPublishRequest')
+    return publish(request, reply, deps, body['name'] as string, body)
+  })
+}
+
+function publishEndpointVersion(app: FastifyInstance, deps: EndpointDeps): void {
+  app.post(`${ENDPOINT_ROUTE}/versions`, needs('endpoints:write'), async (request, reply) => {
+    const key = keyOf(request, deps.contextOf(request))
+    const body = await readBody(request, deps, 'EndpointVersionRequest')
+    await deps.endpoints.find(key)
+    return publish(request, reply, deps, key.name, body)
+  })
+}
+
+async function publish(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  { contextOf, endpoints }: EndpointDeps,
+  name: string,
+  body: JsonObject,
+): Promise<FastifyReply> {
+  const context = contextOf(request)
+  const { accountId, keyId } = context
+  const wanted: PublishRequest = {
+    ...{ accountId, keyId, name },
+    file: await readFile(request, body['file']),
+    declaration: body['declaration'] ?? null,
+    note: (body['note'] as string | undefined) ?? '',
+    isBreakingMeant: body['breaking'] === true,
+    ...readTexts(body),
+  }
+  const published = await endpoints.publish(wanted)
+  return sendJson(reply, published.isNew ? 201 : 200, toPublishedText(published, context))
+}
+
+/** A picture that carries a workflow comes as a `data:` address. */
+async function readFile(request: FastifyRequest, file: JsonValue): Promise<JsonValue> {
+  if (typeof file !== 'string') return file
+  const comma = file.indexOf(',')
+  const isBase64 = /^data:[^,]{0,200};base64$/i.test(file.slice(0, Math.max(comma, 0)))
+  if (!isBase64) throw invalidField('file', 'must be an object, or a data: address in base64')
+  return readWorkflowFile(request.raw, Buffer.from(file.slice(comma + 1), 'base64'))
+}
+
+/** What is left out stays. */
+function readTexts(body: JsonObject): Pick<PublishRequest, 'title' | 'description' | 'settings'> {
+  const { deployment, tool, models } = body
+  const settings: Partial<EndpointSettings> = {
+    ...(deployment !== undefined && { deployment: deployment as string | null }),
+    ...(tool !== undefined && { isTool: tool as boolean }),
+    ...(models !== undefined && { models: models as string[] }),
+  }
+  return {
+    ...(body['title'] !== undefined && { title: body['title'] as string }),
+    ...(body['description'] !== undefined && { description: body['description'] as string }),
+    ...(Object.keys(settings).length > 0 && { settings }),
+  }
+}
+
+function listEndpoints(app: FastifyInstance, { contextOf, endpoints }: EndpointDeps): void {
+  app.get(ENDPOINTS_PATH, needs('endpoints:read'), async (request, reply) => {
+    const context = contextOf(request)
+    const parameters = readParameters(request.raw.url ?? '', ['limit', 'after'])
+    const limit = readNumber(parameters, 'limit', { fallback: DEFAULT_LIMIT, max: MAX_LIMIT })
+    const found = await endpoints.list(context.accountId, { after: parameters.get('after') ?? null, limit: limit + 1 })
+    const page = found.slice(0, limit).map((each) => toEndpointView(each, context))
+    return sendJson(reply, 200, { endpoints: page, has_more: found.length > limit })
+  })
+}
+
+function describeEndpoints(app: FastifyInstance, { contextOf, endpoints, needsCredentials }: EndpointDeps): void {
+  app.get(`${ENDPOINTS_PATH}/openapi.json`, needs('endpoints:read'), async (request, reply) => {
+    const context = contextOf(request)
+    const found = await endpoints.list(context.accountId, { after: null, limit: MAX_DESCRIBED })
+    const described = await Promise.all(found.map(({ name }) => endpoints.resolve(context.accountId, name)))
+    return sendJson(reply, 200, stringifyLosslessJson(toOpenapi(described, context, needsCredentials)))
+  })
+}
+
+async function sendEndpoint(
+  reply: FastifyReply,
+  endpoint: Endpoint,
+  context: RequestContext,
+  { endpoints, missingOf }: EndpointDeps,
+): Promise<FastifyReply> {
+  const { version } = await endpoints.resolve(endpoint.accountId, `${endpoint.name}@${endpoint.currentVersion}`)
+  void reply.header('etag', `"${endpoint.revision}"`)
+  return sendJson(reply, 200, toEndpointView(endpoint, context, missingOf(endpoint, version)))
+}
+
+function getEndpoint(app: FastifyInstance, deps: EndpointDeps): void {
+  app.get(ENDPOINT_ROUTE, needs('endpoints:read'), async (request, reply) => {
+    const context = deps.contextOf(request)
+    return sendEndpoint(reply, await deps.endpoints.find(keyOf(request, context)), context, deps)
+  })
+}
+
+function updateEndpoint(app: FastifyInstance, deps: EndpointDeps): void {
+  app.patch(ENDPOINT_ROUTE, needs('endpoints:write'), async (request, reply) => {
+    const context = deps.contextOf(request)
+    const revision = readRevision(request.headers['if-match'])
+    const body = await readBody(request, deps, 'EndpointUpdateRequest')
+    const { state, current_version: currentVersion } = body
+    const change = {
+      ...readTexts(body),
+      ...(state !== undefined && { state: state as Endpoint['state'] }),
+      ...(currentVersion !== undefined && { currentVersion: currentVersion as number }),
+    }
+    return sendEndpoint(reply, await deps.endpoints.change(keyOf(request, context), change, revision), context, deps)
+  })
+}
+
+/** null: whatever it is now. */
+function readRevision(header: string | undefined): number | null {
+  if (header === undefined || header === '*') return null
+  const digits = /^(?:W\/)?"(\d{1,15})"$/.exec(header)?.[1]
+  // What we never gave out as an ETag is no state that it could be in.
+  return digits === undefined ? -1 : Number(digits)
+}
+
+function deleteEndpoint(app: FastifyInstance, { contextOf, endpoints }: EndpointDeps): void {
+  app.delete(ENDPOINT_ROUTE, needs('endpoints:write'), async (request, reply) => {
+    await endpoints.remove(keyOf(request, contextOf(request)))
+    return reply.code(204).send()
+  })
+}
+
+function listEndpointVersions(app: FastifyInstance, { contextOf, endpoints }: EndpointDeps): void {
+  app.get(`${ENDPOINT_ROUTE}/versions`, needs('endpoints:read'), async (request, reply) => {
+    const parameters = readParameters(request.raw.url ?? '', ['limit', 'before'])
+    const limit = readNumber(parameters, 'limit', { fallback: DEFAULT_LIMIT, max: MAX_LIMIT })
+    const before = parameters.has('before') ? readNumber(parameters, 'before', { fallback: 1, max: 2 ** 31 }) : null
+    const found = await endpoints.listVersions(keyOf(request, contextOf(request)), { before, limit: limit + 1 })
+    const versions = found.slice(0, limit).map(toVersionSummaryView)
+    return sendJson(reply, 200, { versions, has_more: found.length > limit })
+  })
+}
+
+function getEndpointVersion(app: FastifyInstance, { contextOf, endpoints }: EndpointDeps): void {
+  app.get(`${ENDPOINT_ROUTE}/versions/:version`, needs('endpoints:read'), async (request, reply) => {
+    const { name, version: selector } = request.params as { readonly name: string; readonly version: string }
+    const { version } = await endpoints.resolve(contextOf(request).accountId, `${name}@${selector}`)
+    return sendJson(reply, 200, stringifyLosslessJson(toVersionView(version)))
+  })
+}
+
+function compareEndpointVersions(app: FastifyInstance, { contextOf, endpoints }: EndpointDeps): void {
+  app.get(`${ENDPOINT_ROUTE}/compare`, needs('endpoints:read'), async (request, reply) => {
+    const parameters = readParameters(request.raw.url ?? '', ['from', 'to'])
+    const [from, to] = [parameters.get('from'), parameters.get('to')]
+    if (from === undefined || to === undefined)
+      throw new ServiceError('invalid_request', 'from and to must each name a version')
+    const differences = await endpoints.compare(keyOf(request, contextOf(request)), from, to)
+    return sendJson(reply, 200, { differences: differences.map(toDifferenceView) })
+  })
+}
+
+const ALIAS_ROUTE = `${ENDPOINT_ROUTE}/aliases/:alias`
+
+function aliasOf(request: FastifyRequest): string {
+  return (request.params as { readonly alias: string }).alias
+}
+
+function putEndpointAlias(app: FastifyInstance, deps: EndpointDeps): void {
+  app.put(ALIAS_ROUTE, needs('endpoints:write'), async (request, reply) => {
+    const context = deps.contextOf(request)
+    const body = await readBody(request, deps, 'EndpointAliasRequest')
+    const moved = deps.endpoints.moveAlias(keyOf(request, context), aliasOf(request), body['version'] as number)
+    return sendEndpoint(reply, await moved, context, deps)
+  })
+}
+
+function deleteEndpointAlias(app: FastifyInstance, deps: EndpointDeps): void {
+  app.delete(ALIAS_ROUTE, needs('endpoints:write'), async (request, reply) => {
+    const context = deps.contextOf(request)
+    const moved = await deps.endpoints.moveAlias(keyOf(request, context), aliasOf(request), null)
+    return sendEndpoint(reply, moved, context, deps)
+  })
+}
+
+/** `version` in the query: a number, `latest` or an alias. */
+function resolveAsked(request: FastifyRequest, { contextOf, endpoints }: EndpointDeps) {
+  const version = readParameters(request.raw.url ?? '', ['version']).get('version')
+  const reference = version === undefined ? nameOf(request) : `${nameOf(request)}@${version}`
+  return endpoints.resolve(contextOf(request).accountId, reference)
+}
+
+function getEndpointSchema(app: FastifyInstance, deps: EndpointDeps): void {
+  app.get(`${ENDPOINT_ROUTE}/schema`, needs('endpoints:read'), async (request, reply) => {
+    const { version } = await resolveAsked(request, deps)
+    return sendJson(reply, 200, stringifyLosslessJson(toInputSchema(version.inputs)))
+  })
+}
+
+function describeEndpoint(app: FastifyInstance, deps: EndpointDeps): void {
+  app.get(`${ENDPOINT_ROUTE}/openapi.json`, needs('endpoints:read'), async (request, reply) => {
+    const document = toOpenapi([await resolveAsked(request, deps)], deps.contextOf(request), deps.needsCredentials)
+    return sendJson(reply, 200, stringifyLosslessJson(document))
+  })
+}
+
+function exportEndpoint(app: FastifyInstance, deps: EndpointDeps): void {
+  app.get(`${ENDPOINT_ROUTE}/export`, needs('endpoints:read'), async (request, reply) =>
+    sendJson(reply, 200, toExportText(await resolveAsked(request, deps))),
+  )
+}
+
+export const ENDPOINT_OPERATIONS = [
+  ...[previewEndpoint, publishEndpoint, publishEndpointVersion, listEndpoints, describeEndpoints, getEndpoint],
+  ...[updateEndpoint, deleteEndpoint, listEndpointVersions, getEndpointVersion, compareEndpointVersions],
+  ...[putEndpointAlias, deleteEndpointAlias, getEndpointSchema, describeEndpoint, exportEndpoint],
+]
