@@ -6,10 +6,12 @@
 import { readFileSync } from 'node:fs'
 import { readServiceId } from '../compose/engines/service-id.ts'
 import type { SharedAccounts } from '../compose/open-accounts.ts'
+import { type OpenedEndpoints, openEndpoints } from '../compose/open-endpoints.ts'
 import type { Config } from '../config/config.ts'
 import type { PerAccount } from '../domain/accounts/limits/tiers.ts'
 import { refuseInactive } from '../domain/assets/signed-url.ts'
 import type { Deployments } from '../domain/deployments/deployments.ts'
+import type { TakeFiles } from '../domain/endpoints/run-endpoint.ts'
 import { createForeseeWait } from '../domain/jobs/waits/foresee-wait.ts'
 import { createOwnCounts } from '../domain/service-nodes/shared-counts.ts'
 import { createContentSurface } from '../surfaces/content/index.ts'
@@ -77,7 +79,11 @@ function openEntrance(config: Config, parts: HttpParts, gate: Gate) {
 
 type Entrance = ReturnType<typeof openEntrance>
 
-function openJobsApi(config: Config, parts: HttpParts, entrance: Entrance, spec: Contract): Surface {
+interface JobsApiParts extends HttpParts {
+  readonly endpoints: OpenedEndpoints
+}
+
+function openJobsApi(config: Config, parts: JobsApiParts, entrance: Entrance, spec: Contract): Surface {
   const { jobs, assets, signer, directory, store, clock } = parts
   const isLocal = config.kind === 'local'
   return createJobsV2({
@@ -95,6 +101,7 @@ function openJobsApi(config: Config, parts: HttpParts, entrance: Entrance, spec:
     jobs: { ...jobs, watchJob: jobs.watching.watchJob },
     assets: { ...assets, maxUploadBytes: parts.maxUploadBytes },
     webhooks: parts.webhooks.webhooks,
+    endpoints: parts.endpoints,
     weights: {
       listOf: directory.weights,
       manager: parts.weights,
@@ -142,6 +149,11 @@ async function openWorkerApi(config: Config, parts: HttpParts, gate: Gate): Prom
   return [worker]
 }
 
+const asNamed: TakeFiles = async (_account, files) => ({
+  taken: new Map(files.map(({ input, value }) => [input.name, value])),
+  problems: [],
+})
+
 export async function openHttp(config: Config, parts: HttpParts) {
   const { shared, deployments, readiness, metrics, turns, onTransferred, log } = parts
   const { http } = config
@@ -150,6 +162,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
   const entrance = openEntrance(config, parts, gate)
   const { answerError, accountConnections, guardOperator, needsAdminToken } = entrance
   const spec = loadJobsContract({ brands: http.brand, needsCredentials: gate.hasCredentials, needsAdminToken })
+  const endpoints = openEndpoints({ ...parts, takeFiles: asNamed })
   const router = openModelRouter(config, parts, gate)
   const createContent = openContent(parts, entrance)
   const operator = createOperatorSurface({
@@ -171,7 +184,14 @@ export async function openHttp(config: Config, parts: HttpParts) {
   const home = () => optional.map((surface) => surface.home?.() ?? null).find((path) => path !== null) ?? null
   const others = [router, ...optional, ...admin, ...worker].flatMap(({ reference }) => reference ?? [])
   const surfaces: readonly Surface[] = [
-    ...[openJobsApi(config, parts, entrance, spec), router, createContent(gate), ...admin, ...worker, operator],
+    ...[
+      openJobsApi(config, { ...parts, endpoints }, entrance, spec),
+      router,
+      createContent(gate),
+      ...admin,
+      ...worker,
+      operator,
+    ],
     ...[createDocs({ gate, document: spec.document, home, others }), ...optional],
   ]
   const bodyMemory = createBodyMemory({ ...toBodyLimits(config), turns, onTransferred })

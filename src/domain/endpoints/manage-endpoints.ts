@@ -29,6 +29,8 @@ export interface DraftRequest {
   readonly file: JsonValue
   /** What the author says of inputs and outputs; null: everything as proposed. */
   readonly declaration: JsonValue
+  /** Whose engines are to run it; left out or null: those of the common pool. */
+  readonly deployment?: string | null
 }
 
 export interface PublishRequest extends DraftRequest, EndpointKey {
@@ -162,7 +164,7 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
       const { accountId, name } = request
       mustBeName(name)
       checkTexts(request)
-      const made = await draft(request)
+      const made = await draft({ ...request, deployment: request.settings?.deployment ?? null })
       for (let tried = 1; tried <= TRIES; tried++) {
         const before = await store.find({ accountId, name })
         const current = before === null ? null : await versions(before, before.currentVersion)

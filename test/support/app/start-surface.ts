@@ -74,6 +74,7 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
     jobs: { ...jobs.operations, convertFile: noConversion, trySubmit: noConversion, ...noBatches },
     assets: noAssets,
     webhooks: noWebhooks,
+    endpoints: noEndpoints,
     weights: noWeights,
     forecast: noForecast,
   })
@@ -90,6 +91,18 @@ export async function startSurface(options: TestSurfaceOptions = {}): Promise<Te
   const surfaces = [api, operator, docs]
   const server = await openServer({ host: '127.0.0.1', port: 0, gate, answerError, surfaces, ...options.server })
   return { url: server.url, server, api, jobs, [Symbol.asyncDispose]: server.close }
+}
+
+const noEndpoints: JobsV2Options['endpoints'] = {
+  endpoints: {
+    ...{ draft: noConversion, publish: noConversion, find: noConversion, list: noConversion, change: noConversion },
+    ...{ moveAlias: noConversion, remove: noConversion, resolve: noConversion, listVersions: noConversion },
+    compare: noConversion,
+  },
+  missingOf: () => ({ classes: [], weights: [] }),
+  runs: { run: noConversion, runMany: noConversion },
+  originOf: noConversion,
+  waits: { wait: noConversion, close() {} },
 }
 
 const noWeights = {
