@@ -12,6 +12,7 @@ import { postgresOnly, query } from '../statements/statement.ts'
 import { accountDirectory } from '../stores/account-directory.ts'
 import { createAccountStore } from '../stores/account-store.ts'
 import { auditStore } from '../stores/audit-store.ts'
+import { createBatchStore } from '../stores/batch-store.ts'
 import { createCallStore, createOwnEnds, createRequestStore, createSentJournal } from '../stores/calls/call-stores.ts'
 import { deploymentStore } from '../stores/deployment-store.ts'
 import { endpointStore } from '../stores/endpoint-store.ts'
@@ -36,6 +37,7 @@ import type { ConnectionOptions } from './database/pool.ts'
 import { openSession } from './database/session.ts'
 import type { Queryable } from './database/statement.ts'
 import { createUpkeep } from './database/upkeep.ts'
+import { createSubmitSteps } from './operations/jobs/submits.ts'
 import { createBlobIndex } from './own/blob-index.ts'
 import { limitStore } from './own/limit-store.ts'
 import { poolDemands } from './own/pool-demands.ts'
@@ -43,7 +45,6 @@ import { recordReads } from './own/run-records.ts'
 import { summarySteps } from './own/search-walks.ts'
 import { openShared } from './shared-stores.ts'
 import { createAssetStore } from './stores/postgres-asset-store.ts'
-import { createBatchStore } from './stores/postgres-batch-store.ts'
 import { createJobCancels, createJobStore } from './stores/postgres-job-store.ts'
 import { type StoreParts, toAuditedParts } from './stores/store-parts.ts'
 
@@ -73,7 +74,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     assets: createAssetStore(parts),
     blobIndex: createBlobIndex(parts),
     accounts: createAccountStore(openStore),
-    batches: createBatchStore(parts),
+    batches: createBatchStore(openStore, createSubmitSteps(parts)),
     keys: createIdempotencyStore(openStore),
     calls: createCallStore(openStore, toOwnEnd),
     requests: createRequestStore(openStore, toOwnEnd),

@@ -12,6 +12,7 @@ import type { OpenStore } from '../statements/operation.ts'
 import { accountDirectory } from '../stores/account-directory.ts'
 import { createAccountStore } from '../stores/account-store.ts'
 import { auditStore } from '../stores/audit-store.ts'
+import { createBatchStore } from '../stores/batch-store.ts'
 import { createCallStore, createOwnEnds, createRequestStore } from '../stores/calls/call-stores.ts'
 import { deploymentStore } from '../stores/deployment-store.ts'
 import { endpointStore } from '../stores/endpoint-store.ts'
@@ -35,10 +36,10 @@ import { limitStore } from './own/limit-store.ts'
 import { poolDemands } from './own/pool-demands.ts'
 import { recordReads } from './own/run-records.ts'
 import { summarySteps } from './own/search-walks.ts'
+import { submits } from './own/submits.ts'
 import { openShared } from './shared-stores.ts'
 import { createPromptNumbers } from './stores/prompt-number-cache.ts'
 import { createAssetStore } from './stores/sqlite-asset-store.ts'
-import { createBatchStore } from './stores/sqlite-batch-store.ts'
 import { createJobCancels, createJobStore } from './stores/sqlite-job-store.ts'
 import { type StoreChannels, toAuditedChannels } from './stores/store-channels.ts'
 import { type Channel, DamagedError, openChannel } from './threads/channel.ts'
@@ -159,7 +160,7 @@ function createStore(channels: StoreChannels, { clock, lock, failed, schemaNumbe
     jobs: createJobStore({ write, read, clock }),
     assets: createAssetStore(channels),
     accounts: createAccountStore(open),
-    batches: createBatchStore(channels),
+    batches: createBatchStore(open, open(submits)),
     keys: createIdempotencyStore(open),
     calls: createCallStore(open, toOwnEnd),
     requests: createRequestStore(open, toOwnEnd),

@@ -14,6 +14,7 @@ import { jobLists } from './own/list-jobs.ts'
 import { poolDemands } from './own/pool-demands.ts'
 import { recordReads } from './own/run-records.ts'
 import { summarySteps } from './own/search-walks.ts'
+import { submits } from './own/submits.ts'
 import { openStatements, type Statements } from './statements.ts'
 
 type SharedInput = readonly unknown[]
@@ -36,7 +37,7 @@ function threadOf({ access }: Operation<never, unknown>): Thread {
   return access === 'read' || access === 'report' ? 'reader' : 'writer'
 }
 
-const OWN_STORES = [jobLists, limitStore, poolDemands, recordReads, summarySteps]
+const OWN_STORES = [jobLists, limitStore, poolDemands, recordReads, submits, summarySteps]
 const OPERATIONS = [...ALL_STORES, ...OWN_STORES].flatMap(listOperations)
 
 export function prepareShared(database: DatabaseSync, thread: Thread): SharedOperations {

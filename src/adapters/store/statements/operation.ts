@@ -57,6 +57,49 @@ export function* together<const All extends readonly Asked<unknown>[]>(...asked:
   return (yield asked) as Answers<All>
 }
 
+type Results<All extends readonly Steps<unknown>[]> = {
+  [Index in keyof All]: All[Index] extends Steps<infer One> ? One : never
+}
+
+/** Steps that do not need each other's answers: their first statements leave for a server together, then their second ones, and so on. */
+export function* sideBySide<const All extends readonly Steps<unknown>[]>(...all: All): Steps<Results<All>> {
+  const current = all.map((steps) => steps.next([]))
+  // With plain loops: every submit comes through here.
+  while (current.some(({ done }) => done !== true)) {
+    const asked: Asked<unknown>[] = []
+    for (const step of current) if (step.done !== true) asked.push(...step.value)
+    const answers = yield asked
+    let from = 0
+    for (let index = 0; index < all.length; index += 1) {
+      const step = current[index]
+      if (step.done === true) continue
+      const to = from + step.value.length
+      current[index] = all[index].next(answers.slice(from, to))
+      from = to
+    }
+  }
+  return current.map(({ value }) => value) as Results<All>
+}
+
+/** What was decided, and the writes that follow from it. Their answers decide nothing, so a server gets them together with its COMMIT. */
+export interface Decided<Result> {
+  readonly result: Result
+  readonly write: () => Steps<unknown>
+}
+
+function* nothing(): Steps<void> {}
+
+export function decided<Result>(result: Result, write: () => Steps<unknown> = nothing): Decided<Result> {
+  return { result, write }
+}
+
+/** Decides and writes, one after the other. */
+export function* carryOut<Result>(steps: Steps<Decided<Result>>): Steps<Result> {
+  const { result, write } = yield* steps
+  yield* write()
+  return result
+}
+
 interface OperationOptions<Args extends readonly unknown[]> {
   /** It still runs when the disk is full, in the room that is set aside: it makes room, ends what is under way, or withdraws a right. */
   readonly isEssential?: boolean

@@ -1,19 +1,17 @@
 /** The job store on Postgres: which operation runs on which connections. */
 import type { JobStore } from '../../../../domain/jobs/job-store.ts'
-import { createKnownRecipes } from '../../rows/jobs/known-recipes.ts'
 import { createListJobs } from '../../search/job-pages.ts'
 import { accountSteps } from '../../stores/account-store.ts'
 import { inSlices } from '../../stores/in-slices.ts'
 import { cancelJob } from '../../stores/jobs/cancel-job.ts'
 import { jobSteps, reapInSlices } from '../../stores/jobs/job-steps.ts'
 import { releaseLeases } from '../../stores/jobs/leases.ts'
-import { withPartitions } from '../database/partitions.ts'
+import { createSubmits } from '../../stores/jobs/submits.ts'
 import { createClaim, findClaim } from '../operations/jobs/claim-job.ts'
 import { createCommitRun } from '../operations/jobs/commit-run.ts'
 import { dropExpired } from '../operations/jobs/drop-expired.ts'
 import { createFindJob, createFindLiveVersion } from '../operations/jobs/find-job.ts'
-import { answerAgain } from '../operations/jobs/reuse-result.ts'
-import { createSubmits } from '../operations/jobs/submit-batches.ts'
+import { createSubmitSteps } from '../operations/jobs/submits.ts'
 import { jobLists } from '../own/list-jobs.ts'
 import { openShared, runOn } from '../shared-stores.ts'
 import type { StoreParts } from './store-parts.ts'
@@ -23,8 +21,7 @@ export function createJobStore(parts: StoreParts): JobStore {
   const steps = openShared(jobSteps, parts)
   return {
     ...steps,
-    submit: createSubmits(parts),
-    answerAgain: createAnswers(parts),
+    ...createSubmits(createSubmitSteps(parts)),
     claim: createClaim(relaxed),
     findClaim: (leaseId) => findClaim(relaxed, leaseId),
     commit: createCommitRun(parts),
@@ -59,18 +56,5 @@ export function createJobCancels({ durable }: Pick<StoreParts, 'durable'>): Pick
       )
       return canceled ?? { outcome: 'not_found' }
     },
-  }
-}
-
-function createAnswers({ durable, partitions }: StoreParts): JobStore['answerAgain'] {
-  const recipes = createKnownRecipes()
-  return async (job, again, claim) => {
-    const expiresAt = job.expiresAt.getTime()
-    await partitions.ensure(expiresAt)
-    const recipe = recipes.toFields(job)
-    const answer = { job, again, claim, recipe }
-    const outcome = await withPartitions(partitions, [expiresAt], () => answerAgain(durable, answer))
-    if (outcome.outcome === 'answered' && recipe !== null) recipes.learn(job, recipe)
-    return outcome
   }
 }

@@ -6,56 +6,42 @@
  * job: about once a day for a workflow that runs all the time.
  */
 import { BoundedMap } from '../../../../../lib/bounded-map.ts'
-import type { NewBatch } from '../../../../domain/jobs/batches/batch-store.ts'
 import type { NewJob } from '../../../../domain/jobs/job-store.ts'
-
-/** Terms are null for a recipe that is known to be stored. */
-export type RecipeFields = readonly [key: string, terms: string | null, expiresAt: number]
-
-interface KnownRecipes {
-  toFields(job: NewJob): RecipeFields | null
-  /** Once the job is stored, its recipe is too. */
-  learn(job: NewJob, fields: RecipeFields): void
-}
+import type { NewJobRow } from './new-job.ts'
 
 const SLACK_MS = 86_400_000
 const MAX_KNOWN = 2000
 
-export function createKnownRecipes(): KnownRecipes {
-  const expiries = new BoundedMap<string, number>(MAX_KNOWN)
-  return {
-    toFields({ accountId, recipe = null, expiresAt }) {
-      if (recipe === null) return null
-      const { key, terms } = recipe
-      const known = expiries.get(`${accountId} ${key}`) ?? 0
-      if (known >= expiresAt.getTime() + SLACK_MS) return [key, null, known]
-      return [key, terms, expiresAt.getTime() + 2 * SLACK_MS]
-    },
-    learn({ accountId }, [key, terms, expiresAt]) {
-      if (terms !== null) expiries.set(`${accountId} ${key}`, expiresAt)
-    },
-  }
+interface KnownRecipes {
+  /** Of jobs that are stored together the first one of a recipe brings its row, the others name it. */
+  toRows(jobs: readonly NewJob[]): NewJobRow[]
+  /** Once the jobs are stored, their recipes are too. */
+  learn(rows: readonly NewJobRow[]): void
 }
 
-/** The same for all jobs of a batch: the first job of a recipe brings its row, the others name it. */
-export function createBatchRecipes() {
-  const known = createKnownRecipes()
+export function createKnownRecipes(): KnownRecipes {
+  const expiries = new BoundedMap<string, number>(MAX_KNOWN)
+
+  function toRow({ recipe = null, again, ...job }: NewJob, brought: Set<string>): NewJobRow {
+    if (recipe === null) return { ...job, recipe }
+    const { key, title, terms } = recipe
+    const known = expiries.get(`${job.accountId} ${key}`) ?? 0
+    if (known >= job.expiresAt.getTime() + SLACK_MS)
+      return { ...job, recipe: { key, title, terms: null, expiresAt: known } }
+    const isFirst = !brought.has(key)
+    brought.add(key)
+    const expiresAt = job.expiresAt.getTime() + 2 * SLACK_MS
+    return { ...job, recipe: { key, title, terms: isFirst ? terms : null, expiresAt } }
+  }
+
   return {
-    toFields({ jobs }: NewBatch): readonly (RecipeFields | null)[] {
+    toRows(jobs) {
       const brought = new Set<string>()
-      return jobs.map(({ job }) => {
-        const fields = known.toFields(job)
-        if (fields === null || fields[1] === null) return fields
-        const [key, , expiresAt] = fields
-        if (brought.has(key)) return [key, null, expiresAt]
-        brought.add(key)
-        return fields
-      })
+      return jobs.map((job) => toRow(job, brought))
     },
-    learn({ jobs }: NewBatch, recipes: readonly (RecipeFields | null)[], accepted: number): void {
-      for (const [index, { job }] of jobs.slice(0, accepted).entries()) {
-        const fields = recipes[index] ?? null
-        if (fields !== null) known.learn(job, fields)
+    learn(rows) {
+      for (const { accountId, recipe } of rows) {
+        if (recipe !== null && recipe.terms !== null) expiries.set(`${accountId} ${recipe.key}`, recipe.expiresAt)
       }
     },
   }

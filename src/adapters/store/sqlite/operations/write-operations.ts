@@ -2,18 +2,12 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { ESSENTIAL_SHARED, prepareShared, RELAXED_SHARED, type SharedOperations } from '../shared-stores.ts'
 import { prepareAudited } from './accounts/audited-writes.ts'
-import { prepareSubmitBatch } from './batches/submit-batch.ts'
 import { createClaimTurns, prepareClaim, prepareRelease } from './jobs/claim-job.ts'
-import { prepareAnswerAgain } from './jobs/reuse-result.ts'
-import { prepareSubmit } from './jobs/submit-job.ts'
 
 export function prepareWriteOperations(database: DatabaseSync) {
   const turns = createClaimTurns(database)
   const operations = {
     ...prepareShared(database, 'writer'),
-    submit: prepareSubmit(database),
-    submitBatch: prepareSubmitBatch(database),
-    answerAgain: prepareAnswerAgain(database),
     claim: prepareClaim(database, turns),
     release: prepareRelease(database, turns),
   }

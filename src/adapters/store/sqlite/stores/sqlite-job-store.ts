@@ -1,15 +1,14 @@
 /** The job store on SQLite, as the main thread sees it. */
 import type { Clock } from '../../../../../lib/clock.ts'
 import type { JobStore } from '../../../../domain/jobs/job-store.ts'
-import { createKnownRecipes } from '../../rows/jobs/known-recipes.ts'
 import { createListJobs } from '../../search/job-pages.ts'
 import { accountSteps } from '../../stores/account-store.ts'
 import { gatherInSlices, inSlices } from '../../stores/in-slices.ts'
 import { toCommit } from '../../stores/jobs/commit-run.ts'
 import { jobSteps, reapInSlices } from '../../stores/jobs/job-steps.ts'
-import { toAnswerInput } from '../operations/jobs/reuse-result.ts'
-import { toSubmitInput, toSubmitOutcome } from '../operations/jobs/submit-job.ts'
+import { createSubmits } from '../../stores/jobs/submits.ts'
 import { jobLists } from '../own/list-jobs.ts'
+import { submits } from '../own/submits.ts'
 import { openShared } from '../shared-stores.ts'
 import { createOutputNumbers } from './output-number-cache.ts'
 import type { StoreChannels } from './store-channels.ts'
@@ -21,24 +20,10 @@ interface JobStoreDeps extends StoreChannels {
 export function createJobStore({ write, read, clock }: JobStoreDeps): JobStore {
   const steps = openShared(jobSteps, { write, read })
   const outputNumbers = createOutputNumbers(steps.reserveOutputNumbers)
-  const recipes = createKnownRecipes()
   return {
     ...steps,
     ...createJobCancels({ write, read }),
-    async submit(job, claim) {
-      const weight = job.workflow.length + (job.sealedExtraData?.byteLength ?? 0) + (job.notes?.length ?? 0)
-      const recipe = recipes.toFields(job)
-      const outcome = toSubmitOutcome(job, await write.call('submit', toSubmitInput(job, claim, recipe), weight))
-      if (outcome.outcome === 'queued' && recipe !== null) recipes.learn(job, recipe)
-      return outcome
-    },
-    async answerAgain(job, again, claim) {
-      const recipe = recipes.toFields(job)
-      const input = toAnswerInput(job, again, { claim, recipe })
-      const outcome = await write.call('answerAgain', input, job.workflow.length)
-      if (outcome.outcome === 'answered' && recipe !== null) recipes.learn(job, recipe)
-      return outcome
-    },
+    ...createSubmits(openShared(submits, { write, read })),
     claim: (request) => write.call('claim', request),
     findClaim: (leaseId) => read.call('findClaim', leaseId),
     commit(lease, change) {

@@ -107,10 +107,10 @@ function toMoves(entries: readonly Entry[]): Values {
 
 /** Locks the balances of these holds' accounts. The inputs are what may be held afterwards. */
 export function* lockPurses(asked: readonly Pick<HoldInput, 'holdId' | 'accountId'>[]): Steps<Purses> {
-  const [locked, wereHeld] = yield* together(
-    all(LOCK, { accountIds: [...new Set(asked.map(({ accountId }) => accountId))] }),
-    all(WERE_HELD, { holdIds: asked.map(({ holdId }) => holdId) }),
-  )
+  const accountIds = [...new Set(asked.map(({ accountId }) => accountId))]
+  const holdIds = asked.map(({ holdId }) => holdId)
+  const [locked, wereHeld] =
+    asked.length === 0 ? [[], []] : yield* together(all(LOCK, { accountIds }), all(WERE_HELD, { holdIds }))
   const spare = new Map(locked.map(({ accountId, available, floor }) => [accountId, available - floor]))
   const held = new Set(wereHeld.map(({ reference }) => reference))
   const taken: HoldInput[] = []

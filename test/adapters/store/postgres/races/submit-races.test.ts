@@ -10,7 +10,8 @@ import { createClient } from '../../../../../lib/postgres/driver.ts'
 import { type Connected, openConnections } from '../../../../../src/adapters/store/postgres/database/connections.ts'
 import { openPartitions } from '../../../../../src/adapters/store/postgres/database/partitions.ts'
 import { openPostgresStore } from '../../../../../src/adapters/store/postgres/open-postgres-store.ts'
-import { submitTogether } from '../../../../../src/adapters/store/postgres/operations/jobs/submit-job.ts'
+import { createSubmitSteps } from '../../../../../src/adapters/store/postgres/operations/jobs/submits.ts'
+import { createSubmits } from '../../../../../src/adapters/store/stores/jobs/submits.ts'
 import type { SubmitOutcome } from '../../../../../src/domain/jobs/job-store.ts'
 import type { Store } from '../../../../../src/domain/store.ts'
 import { keyClaim, newJobId, START, Tenant } from '../../../../contracts/store-under-test.ts'
@@ -162,7 +163,8 @@ describe('a submit whose connection breaks', () => {
         { job: tenant.newJob({ price }), claim: keyClaim('a') },
         { job: tenant.newJob({ hasChosenId: true }), claim: null },
       ]
-      await openPartitions(connections.chore).ensure(submits[0].job.expiresAt.getTime())
+      const partitions = openPartitions(connections.chore)
+      await partitions.ensure(submits[0].job.expiresAt.getTime())
       const { durable } = connections
       // Committed, but the answer never came: the same transaction runs a second time.
       const forgetful: Connected = {
@@ -172,7 +174,8 @@ describe('a submit whose connection breaks', () => {
           return durable.transaction(body, options)
         },
       }
-      const answers = await submitTogether(forgetful, submits)
+      const { submit } = createSubmits(createSubmitSteps({ durable: forgetful, partitions }))
+      const answers = await Promise.all(submits.map(({ job, claim }) => submit(job, claim)))
       assert.deepEqual(
         answers.map(({ outcome }) => outcome),
         ['queued', 'queued'],

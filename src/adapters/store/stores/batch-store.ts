@@ -1,4 +1,4 @@
-/** Batches as they stand, and the end of their retention. */
+/** Batches: their submit, how they stand, and the end of their retention. */
 import { isUuid } from '../../../../lib/ids.ts'
 import type { BatchStore } from '../../../domain/jobs/batches/batch-store.ts'
 import type { Progress } from '../../../domain/jobs/job.ts'
@@ -7,6 +7,8 @@ import { all, chore, defineStore, get, type OpenStore, read, run } from '../stat
 import { both, command, query, selectFrom } from '../statements/statement.ts'
 import { jobBatch } from '../tables/job-tables.ts'
 import { json, nullable, shape, text } from '../tables/table.ts'
+import { inSlices } from './in-slices.ts'
+import { createBatchSubmits, type SubmitSteps } from './jobs/submits.ts'
 
 const FIND = query(
   'batches.find',
@@ -29,14 +31,13 @@ const FIND_JOBS = query(
         SELECT id, status, NULL FROM job_done WHERE id = item.id AND expires_at = :expiresAt OFFSET 0) AS either`,
   }),
 )
-const SWEPT_AT_ONCE = 500
 const SWEEP = command('batches.sweep', ({ either }) => {
-  const old = `SELECT id FROM job_batch WHERE expires_at <= :now ORDER BY expires_at LIMIT ${SWEPT_AT_ONCE}`
+  const old = `SELECT id FROM job_batch WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit`
   return `DELETE FROM job_batch WHERE id ${either(`IN (${old})`, `= ANY (ARRAY(${old} FOR UPDATE SKIP LOCKED))`)}`
 })
 
 interface BatchSteps extends Pick<BatchStore, 'find'> {
-  sweepSome(now: Date): Promise<number>
+  sweepSome(now: Date, limit: number): Promise<number>
 }
 
 export const batchSteps = defineStore<BatchSteps>('batches', {
@@ -49,23 +50,18 @@ export const batchSteps = defineStore<BatchSteps>('batches', {
     return { ...batch, states: new Map(states) }
   }),
   sweepSome: chore(
-    function* (now) {
-      return yield* run(SWEEP, { now })
+    function* (now, limit) {
+      return yield* run(SWEEP, { now, limit })
     },
     { isEssential: true },
   ),
 })
 
-export function createBatchReads(open: OpenStore): Pick<BatchStore, 'find' | 'sweep'> {
+export function createBatchStore(open: OpenStore, steps: Pick<SubmitSteps, 'submitBatch'>): BatchStore {
   const { find, sweepSome } = open(batchSteps)
   return {
+    submit: createBatchSubmits(steps),
     find,
-    async sweep(now) {
-      for (let total = 0; ; ) {
-        const swept = await sweepSome(now)
-        total += swept
-        if (swept < SWEPT_AT_ONCE) return total
-      }
-    },
+    sweep: (now) => inSlices((limit) => sweepSome(now, limit)),
   }
 }
