@@ -36,7 +36,7 @@ import type { WatchDeps } from '../surfaces/admin/operations/watch.ts'
 import { createAccountConnections } from '../surfaces/kit/connections/account-connections.ts'
 import type { Gate } from '../surfaces/kit/guards/gate.ts'
 import { readSession } from '../surfaces/kit/guards/session-cookie.ts'
-import { createSharedStreams } from '../surfaces/kit/streams/shared-streams.ts'
+import { SharedStreams } from '../surfaces/kit/streams/shared-streams.ts'
 import { encodeFrame } from '../surfaces/kit/streams/sse.ts'
 import type { Surface } from '../surfaces/kit/surface.ts'
 
@@ -69,7 +69,7 @@ export function operatorOf({ raw }: FastifyRequest): string {
 
 export function openAdmin(config: Config, { pools, ...parts }: AdminParts): Surface {
   const { gate, store, directory, jobs } = parts
-  const streams = createSharedStreams({
+  const streams = new SharedStreams({
     accountConnections: createAccountConnections(MAX_OPERATOR_STREAMS),
     isWelcome: () => true,
     onCredentialsChanged: () => () => {},
@@ -102,7 +102,7 @@ export function openAdmin(config: Config, { pools, ...parts }: AdminParts): Surf
       }),
     ],
   })
-  return { ...surface, openStreams: streams.openStreams }
+  return { ...surface, openStreams: () => streams.openStreams() }
 }
 
 type SessionParts = Pick<AdminParts, 'gate' | 'signIn' | 'isEveryoneOperator'>

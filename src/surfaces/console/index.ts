@@ -18,7 +18,7 @@ import {
   wrongMethod,
 } from '../kit/guards/routes.ts'
 import { pathOf } from '../kit/request.ts'
-import { createSharedStreams } from '../kit/streams/shared-streams.ts'
+import { SharedStreams } from '../kit/streams/shared-streams.ts'
 import { encodeFrame } from '../kit/streams/sse.ts'
 import { mount, type Surface } from '../kit/surface.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
@@ -58,7 +58,7 @@ export function createSurface(parts: SurfaceParts): Surface {
   const answerError = createConsoleAnswerError(log)
   const spec = openContract({ source: SOURCE, requestSchemas: [], needsCredentials: gate.hasCredentials })
   const files = openPageFiles()
-  const streams = createSharedStreams({
+  const streams = new SharedStreams({
     accountConnections: parts.accountConnections,
     isWelcome: gate.isWelcome,
     onCredentialsChanged: gate.onCredentialsChanged,
@@ -133,7 +133,7 @@ export function createSurface(parts: SurfaceParts): Surface {
       examplePath: `${CONSOLE_API}/session`,
     },
     home: () => (files.current() === null ? null : CONSOLE_PATH),
-    openStreams: streams.openStreams,
+    openStreams: () => streams.openStreams(),
     allowedMethods,
     answerErrorFor: (path) => (allowedMethods(path).length > 0 ? answerError : null),
     drain: () => streams.close(encodeFrame('notice', JSON.stringify({ kind: 'drain' }))),

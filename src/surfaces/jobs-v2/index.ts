@@ -24,7 +24,7 @@ import type { OperatorGuard } from '../kit/guards/operator-guard.ts'
 import { createRouteGuard, needs, refuseShadowedMethods, sendError, serviceAddressOf } from '../kit/guards/routes.ts'
 import { sendJson } from '../kit/request.ts'
 import { type AnswerError, mount, type Surface } from '../kit/surface.ts'
-import { createEventHub, type EventHub } from './events/event-hub.ts'
+import { EventHub } from './events/event-hub.ts'
 import { type ContextOf, createReachableJobs, type JobReach, type RequestContext } from './jobs-operation.ts'
 import {
   ASSETS_BY_ID,
@@ -105,7 +105,7 @@ type AssetOperations = Omit<
 >
 
 export interface JobsV2Surface extends Surface {
-  openStreams: EventHub['openStreams']
+  openStreams(): number
 }
 
 const ASSET_OPERATIONS = [
@@ -121,7 +121,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
   const reachable = createReachableJobs(jobs)
   const { linkStyle = { isAbsolute: false }, turns = createTurns() } = options
   const jobBytes = createJobBytes({ contentLinks, linkStyle, clock: options.clock })
-  const hub = createEventHub({
+  const hub = new EventHub({
     turns,
     watchJob: jobs.watchJob,
     accountConnections: options.accountConnections,
@@ -199,7 +199,7 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
       options.endpoints.waits.close()
       return hub.close()
     },
-    openStreams: hub.openStreams,
+    openStreams: () => hub.openStreams(),
   }
 }
 

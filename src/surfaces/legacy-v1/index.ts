@@ -20,7 +20,7 @@ import {
 import { pathOf } from '../kit/request.ts'
 import { mount, type Surface, type SurfaceGauge } from '../kit/surface.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
-import { createAnnouncedFiles } from './files/announced-files.ts'
+import { AnnouncedFiles } from './files/announced-files.ts'
 import { createAnswerError, createAnswerPromptError } from './legacy-errors.ts'
 import { type Api, createApi, deprecationHeaders, type OperationDeps } from './legacy-operation.ts'
 import { cancelJobs, getJob, getJobAssets, getJobStatus, listJobs } from './operations/jobs.ts'
@@ -44,7 +44,7 @@ import { getVideoMetadata, getView } from './operations/view.ts'
 import { createExtraDataMemory } from './prompts/prompt-extra-data.ts'
 import { createJobClients, type JobClients, toClientId } from './ws/client-news.ts'
 import { createLogReaders } from './ws/log-news.ts'
-import { createSockets, type Sockets, type SocketsOptions } from './ws/sockets.ts'
+import { Sockets, type SocketsOptions } from './ws/sockets.ts'
 
 export function createSurface(parts: SurfaceParts): Surface {
   const { gate, bus, clock } = parts
@@ -60,7 +60,7 @@ export function createSurface(parts: SurfaceParts): Surface {
     },
     account: (request) => gate.authenticate(request.raw, 'api_key'),
   })
-  const announcedFiles = createAnnouncedFiles({ bus, countJobs: parts.jobs.countJobs })
+  const announcedFiles = new AnnouncedFiles({ bus, countJobs: parts.jobs.countJobs })
   const deps: OperationDeps = {
     ...parts,
     jobClients: createJobClients({ lookUp: (accountId, jobId) => findClient(parts, accountId, jobId) }),
@@ -195,7 +195,7 @@ function openSockets(
 ): SocketPart {
   const { gate, jobs, bus, clock, log } = parts
   const deprecation = deprecationHeaders('/ws', gate.mountPrefix)
-  const sockets = createSockets({
+  const sockets = new Sockets({
     gate,
     answerError: (error, requestId) => {
       const answer = answerError(error, requestId)
@@ -218,7 +218,7 @@ function openSockets(
     answerHeaders: Object.entries(deprecation).flat(),
     accountConnections: parts.accountConnections,
   })
-  return { upgrades: sockets.upgrades, gauges: gaugesOf(sockets), drain: sockets.close }
+  return { upgrades: sockets.upgrades, gauges: gaugesOf(sockets), drain: () => sockets.close() }
 }
 
 // As many as one look reads. An account with more has news of the others soon.

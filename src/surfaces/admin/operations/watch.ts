@@ -15,7 +15,7 @@ import type { SummaryStore } from '../../../domain/jobs/summaries/summary-store.
 import { needs } from '../../kit/guards/routes.ts'
 import { readNumber, sendJson } from '../../kit/request.ts'
 import type { SharedStreams, StreamSession } from '../../kit/streams/shared-streams.ts'
-import { createSummaryFeed } from '../../kit/streams/summary-feed.ts'
+import { SummaryFeed } from '../../kit/streams/summary-feed.ts'
 import { ADMIN_PATH, type AdminKit, readParameters } from '../admin-operation.ts'
 import { toOwnedView } from './jobs.ts'
 
@@ -45,7 +45,7 @@ export function getEvents(app: FastifyInstance, deps: WatchDeps): void {
       ...(session !== undefined && { session }),
       key: 'service',
       make: () =>
-        createSummaryFeed({
+        new SummaryFeed({
           ...{ scope: null, bus, summaries, log, ticker: systemTicker, toView: toOwnedView },
           buildId: () => null,
           now: () => kit.clock.now(),

@@ -30,7 +30,7 @@ export function getJobLive(app: FastifyInstance, deps: ConsoleDeps): void {
       caller,
       key: `job ${accountId} ${jobId} ${mountPrefix}`,
       make: () =>
-        createJobFeed({
+        new JobFeed({
           ...{ accountId, jobId, mountPrefix, log, ticker: systemTicker },
           watchJob: parts.watchJob,
           liveRuns: parts.liveRuns,
@@ -54,161 +54,179 @@ const PREVIEW_MS = 500
 // What a reader that comes late is shown of the log; the rest can be asked for.
 const FIRST_LINES = 200
 
-function createJobFeed(options: JobFeedOptions): Omit<SharedSource, 'left'> & { left(stream: EventStream): void } {
-  const { accountId, jobId, mountPrefix, watchJob, liveRuns, ticker } = options
-  const streams = new Set<EventStream>()
-  const run = liveRuns.follow(jobId)
-  let job: Job | null = null
-  let preview: Preview | null = null
+class JobFeed implements SharedSource {
+  readonly ready: Promise<void>
+  readonly #deps: JobFeedOptions
+  readonly #streams = new Set<EventStream>()
+  readonly #run: ReturnType<LiveRuns['follow']>
+  #job: Job | null = null
+  #preview: Preview | null = null
   /** Of a preview, made when it is first sent, and once for all readers. */
-  let shown: { readonly preview: Preview; readonly frame: Buffer } | null = null
-  let isPreviewNew = false
-  let shownAt = Number.NEGATIVE_INFINITY
-  let outputsTold = 0
-  let runKey: symbol | null = null
-  let lastLine = -1
+  #shown: { readonly preview: Preview; readonly frame: Buffer } | null = null
+  #isPreviewNew = false
+  #shownAt = Number.NEGATIVE_INFINITY
+  #outputsTold = 0
+  #runKey: symbol | null = null
+  #lastLine = -1
   /** What was sent of each node, and the list and the status that it was made from. */
-  const told = new Map<string, NodeSpan>()
-  let toldNodes: readonly NodeSpan[] = []
-  let toldEnd = false
-  let stopWatch: (() => void) | null = null
-  let isClosed = false
+  readonly #told = new Map<string, NodeSpan>()
+  #toldNodes: readonly NodeSpan[] = []
+  #toldEnd = false
+  #stopWatch: (() => void) | null = null
+  #isClosed = false
 
-  async function begin(): Promise<void> {
-    const watch = await watchJob(accountId, jobId, {
-      onSnapshot: (next) => take(next),
-      onPreview(next) {
-        preview = next
-        isPreviewNew = true
+  constructor(deps: JobFeedOptions) {
+    this.#deps = deps
+    this.#run = this.#deps.liveRuns.follow(this.#deps.jobId)
+    this.ready = this.#begin()
+  }
+
+  join(stream: EventStream): void {
+    this.#streams.add(stream)
+    this.#greet(stream)
+  }
+
+  resync(stream: EventStream): void {
+    this.#greet(stream)
+  }
+
+  left(stream: EventStream): void {
+    this.#streams.delete(stream)
+  }
+
+  tick(): void {
+    if (this.#job === null || isTerminal(this.#job.status)) return
+    this.#tellRun()
+    if (!this.#isPreviewNew || this.#preview === null || this.#deps.ticker.now() - this.#shownAt < PREVIEW_MS) return
+    this.#isPreviewNew = false
+    this.#shownAt = this.#deps.ticker.now()
+    this.#spread([this.#previewFrameOf(this.#preview)])
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#stopWatch?.()
+    this.#run.stop()
+  }
+
+  async #begin(): Promise<void> {
+    const watch = await this.#deps.watchJob(this.#deps.accountId, this.#deps.jobId, {
+      onSnapshot: (next) => this.#take(next),
+      onPreview: (next) => {
+        this.#preview = next
+        this.#isPreviewNew = true
       },
-      onGone() {
-        for (const stream of streams) stream.end(encodeFrame('gone', JSON.stringify({ id: jobId })))
+      onGone: () => {
+        for (const stream of this.#streams) stream.end(encodeFrame('gone', JSON.stringify({ id: this.#deps.jobId })))
       },
     })
-    if (isClosed) return watch.stop()
-    stopWatch = watch.stop
-    job = watch.job
-    preview = watch.preview
-    outputsTold = job.outputs.length
-    remember(run.now())
+    if (this.#isClosed) return watch.stop()
+    this.#stopWatch = watch.stop
+    this.#job = watch.job
+    this.#preview = watch.preview
+    this.#outputsTold = this.#job.outputs.length
+    this.#remember(this.#run.now())
   }
 
-  function take(next: Job): void {
-    const before = job
-    job = next
-    if (next.outputs.length < outputsTold) outputsTold = 0
-    const fresh = next.outputs.slice(outputsTold)
-    outputsTold = next.outputs.length
-    tellRun()
-    const frames = [...fresh.map(toOutputFrame)]
+  #take(next: Job): void {
+    const before = this.#job
+    this.#job = next
+    if (next.outputs.length < this.#outputsTold) this.#outputsTold = 0
+    const fresh = next.outputs.slice(this.#outputsTold)
+    this.#outputsTold = next.outputs.length
+    this.#tellRun()
+    const frames = [
+      ...fresh.map((assetId_nodeId_name_type_contentType_sizeBytes) =>
+        this.#toOutputFrame(assetId_nodeId_name_type_contentType_sizeBytes),
+      ),
+    ]
     if (before?.progress !== next.progress && next.progress !== null) frames.push(toProgressFrame(next))
     if (before?.status !== next.status || before.queuePosition !== next.queuePosition) frames.push(toStatusFrame(next))
-    spread(frames)
+    this.#spread(frames)
     if (!isTerminal(next.status)) return
-    for (const stream of streams) stream.end()
+    for (const stream of this.#streams) stream.end()
   }
 
-  function spread(frames: readonly Buffer[]): void {
+  #spread(frames: readonly Buffer[]): void {
     if (frames.length === 0) return
     const pieces = joinSmall(frames)
-    for (const stream of streams) stream.send(...pieces)
+    for (const stream of this.#streams) stream.send(...pieces)
   }
 
-  function toOutputFrame({ assetId, nodeId, name, type, contentType, sizeBytes }: Job['outputs'][number]): Buffer {
+  #toOutputFrame({ assetId, nodeId, name, type, contentType, sizeBytes }: Job['outputs'][number]): Buffer {
     const file = { asset_id: assetId, node_id: nodeId, name, type, content_type: contentType, size_bytes: sizeBytes }
-    return encodeFrame('output', JSON.stringify({ ...file, url: toContentPath(mountPrefix, assetId) }))
+    return encodeFrame('output', JSON.stringify({ ...file, url: toContentPath(this.#deps.mountPrefix, assetId) }))
   }
 
-  function remember({ key, nodes, lines }: LiveRun): void {
-    runKey = key
-    toldNodes = nodes
-    for (const span of nodes) told.set(span.nodeId, span)
-    lastLine = lines.at(-1)?.n ?? lastLine
+  #remember({ key, nodes, lines }: LiveRun): void {
+    this.#runKey = key
+    this.#toldNodes = nodes
+    for (const span of nodes) this.#told.set(span.nodeId, span)
+    this.#lastLine = lines.at(-1)?.n ?? this.#lastLine
   }
 
   /** What nodes did and printed since the last look. */
-  function tellRun(): void {
-    const { key, nodes, lines } = run.now()
-    if (key !== runKey) {
+  #tellRun(): void {
+    const { key, nodes, lines } = this.#run.now()
+    if (key !== this.#runKey) {
       // A new attempt: its nodes and lines start from the beginning.
-      runKey = key
-      told.clear()
-      lastLine = -1
+      this.#runKey = key
+      this.#told.clear()
+      this.#lastLine = -1
     }
     const frames: Buffer[] = []
-    const hasEnded = job !== null && isTerminal(job.status)
+    const hasEnded = this.#job !== null && isTerminal(this.#job.status)
     // How a node stands may change with the end of its job, too.
-    const isEndNew = hasEnded !== toldEnd
-    if (nodes !== toldNodes || isEndNew) {
+    const isEndNew = hasEnded !== this.#toldEnd
+    if (nodes !== this.#toldNodes || isEndNew) {
       for (const span of nodes) {
-        if (told.get(span.nodeId) === span && !isEndNew) continue
-        told.set(span.nodeId, span)
-        frames.push(encodeFrame('node', JSON.stringify(toNodeView(span))))
+        if (this.#told.get(span.nodeId) === span && !isEndNew) continue
+        this.#told.set(span.nodeId, span)
+        frames.push(encodeFrame('node', JSON.stringify(this.#toNodeView(span))))
       }
     }
-    toldNodes = nodes
-    toldEnd = hasEnded
-    const fresh = lines.at(-1)?.n === lastLine ? [] : lines.filter(({ n }) => n > lastLine)
-    frames.push(...fresh.map(toLogFrame))
-    lastLine = fresh.at(-1)?.n ?? lastLine
-    spread(frames)
+    this.#toldNodes = nodes
+    this.#toldEnd = hasEnded
+    const fresh = lines.at(-1)?.n === this.#lastLine ? [] : lines.filter(({ n }) => n > this.#lastLine)
+    frames.push(...fresh.map((line) => this.#toLogFrame(line)))
+    this.#lastLine = fresh.at(-1)?.n ?? this.#lastLine
+    this.#spread(frames)
   }
 
-  function previewFrameOf(preview: Preview): Buffer {
-    if (shown?.preview !== preview) shown = { preview, frame: toPreviewFrame(preview) }
-    return shown.frame
+  #previewFrameOf(preview: Preview): Buffer {
+    if (this.#shown?.preview !== preview) this.#shown = { preview, frame: toPreviewFrame(preview) }
+    return this.#shown.frame
   }
 
-  function toNodeView(span: NodeSpan) {
-    const shownJob = job ?? { status: 'running', error: null, completedAt: null }
+  #toNodeView(span: NodeSpan) {
+    const shownJob = this.#job ?? { status: 'running', error: null, completedAt: null }
     const { nodeId, startedAtMs, step, steps } = span
     return {
-      ...{ id: nodeId, attempt: job?.attempt ?? null, state: stateOf(shownJob, nodeId, span) },
+      ...{ id: nodeId, attempt: this.#job?.attempt ?? null, state: stateOf(shownJob, nodeId, span) },
       ...{ started_at: toTime(startedAtMs), ended_at: toTime(endOf(shownJob, nodeId, span)), step, steps },
     }
   }
 
-  function toLogFrame(line: LogLine): Buffer {
-    return encodeFrame('log', JSON.stringify({ ...toLineView(line), attempt: job?.attempt ?? null }))
+  #toLogFrame(line: LogLine): Buffer {
+    return encodeFrame('log', JSON.stringify({ ...toLineView(line), attempt: this.#job?.attempt ?? null }))
   }
 
-  function greet(stream: EventStream): void {
-    if (job === null) return
-    const { nodes, lines } = run.now()
+  #greet(stream: EventStream): void {
+    if (this.#job === null) return
+    const { nodes, lines } = this.#run.now()
     const frames = [
-      toStatusFrame(job),
-      ...(job.progress === null ? [] : [toProgressFrame(job)]),
-      ...nodes.map((span) => encodeFrame('node', JSON.stringify(toNodeView(span)))),
-      ...job.outputs.map(toOutputFrame),
-      ...(preview === null ? [] : [previewFrameOf(preview)]),
-      ...lines.slice(-FIRST_LINES).map(toLogFrame),
+      toStatusFrame(this.#job),
+      ...(this.#job.progress === null ? [] : [toProgressFrame(this.#job)]),
+      ...nodes.map((span) => encodeFrame('node', JSON.stringify(this.#toNodeView(span)))),
+      ...this.#job.outputs.map((assetId_nodeId_name_type_contentType_sizeBytes) =>
+        this.#toOutputFrame(assetId_nodeId_name_type_contentType_sizeBytes),
+      ),
+      ...(this.#preview === null ? [] : [this.#previewFrameOf(this.#preview)]),
+      ...lines.slice(-FIRST_LINES).map((line) => this.#toLogFrame(line)),
     ]
     const pieces = joinSmall(frames)
-    if (isTerminal(job.status)) stream.end(...pieces)
+    if (isTerminal(this.#job.status)) stream.end(...pieces)
     else stream.send(...pieces)
-  }
-
-  return {
-    ready: begin(),
-    join(stream) {
-      streams.add(stream)
-      greet(stream)
-    },
-    resync: greet,
-    left: (stream) => void streams.delete(stream),
-    tick() {
-      if (job === null || isTerminal(job.status)) return
-      tellRun()
-      if (!isPreviewNew || preview === null || ticker.now() - shownAt < PREVIEW_MS) return
-      isPreviewNew = false
-      shownAt = ticker.now()
-      spread([previewFrameOf(preview)])
-    },
-    close() {
-      isClosed = true
-      stopWatch?.()
-      run.stop()
-    },
   }
 }
 

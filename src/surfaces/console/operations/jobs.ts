@@ -16,7 +16,7 @@ import { createReadPage, readFields } from '../../kit/jobs/job-pages.ts'
 import { toCompactView, toSummaryView } from '../../kit/jobs/job-view.ts'
 import { sendJobArchive, sendJobsArchive } from '../../kit/jobs/outputs-archive.ts'
 import { readParameters, sendJson } from '../../kit/request.ts'
-import { createSummaryFeed } from '../../kit/streams/summary-feed.ts'
+import { SummaryFeed } from '../../kit/streams/summary-feed.ts'
 import { CONSOLE_API, type ConsoleDeps } from '../console-operation.ts'
 import { findLayout, jobIdOf } from './job.ts'
 
@@ -142,7 +142,7 @@ export function getEvents(app: FastifyInstance, deps: ConsoleDeps): void {
       caller,
       key: `account ${accountId}`,
       make: () =>
-        createSummaryFeed({
+        new SummaryFeed({
           ...{ scope: accountId, bus, log, ticker: systemTicker, toView: toSummaryView },
           summaries: parts.summaries,
           buildId: () => files.current()?.id ?? null,

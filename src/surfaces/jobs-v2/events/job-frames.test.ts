@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createFramePacer } from './job-frames.ts'
+import { FramePacer } from './job-frames.ts'
 
 function createPaced() {
   const time = { now: 0 }
   const encoded: string[] = []
-  const pacer = createFramePacer(
+  const pacer = new FramePacer(
     () => time.now,
     (text: string) => {
       encoded.push(text)

@@ -14,141 +14,153 @@ import { isTerminal } from '../../../domain/jobs/transitions.ts'
 import { encodeFrame, toPreviewFrame } from '../../kit/streams/sse.ts'
 import { toJobErrorView, toOutputText, toProgressView, type ViewBase } from '../views/job-view.ts'
 
-interface JobFrames {
-  /** Makes the frames of a snapshot's outputs, of which there may be thousands, before it is taken. */
-  prepare(job: Job): Work<void>
-  /** What a newer snapshot adds, in order; ends with the terminal status when the job has ended. */
-  take(job: Job): readonly Buffer[]
-  /** The record is gone for good: the only end that fits, unless the job had one. */
-  takeGone(): readonly Buffer[]
-  offerPreview(preview: Preview): void
-  /** Frames of progress and preview that are due. */
-  due(): readonly Buffer[]
-  /** When frames that wait are due; null: none wait. */
-  dueInMs(): number | null
-  hasEnded(): boolean
-  /** How many frames about outputs there were: a reader that is up to date has been sent as many. */
-  outputFrameCount(): number
-  /** What brings a reader up to date that was given the first `given` of them. */
-  present(given: number): readonly Buffer[]
-}
-
 const STEP_OUTPUTS = 100
+/** The contract allows two frames of each kind per second. */
+const INTERVAL_MS = 500
 
-export function createJobFrames(base: ViewBase, now: () => number): JobFrames {
-  const outputs = new Map<string, Output>()
+export class JobFrames {
+  readonly #base: ViewBase
+  readonly #outputs = new Map<string, Output>()
   /** By attempt and id of the output, its JSON text, which may be made before its frame is sent. */
-  const texts = new Map<string, string>()
+  readonly #texts = new Map<string, string>()
   /** A reset, where there was one, and the outputs since. */
-  let outputFrames: Buffer[] = []
+  #outputFrames: Buffer[] = []
   /** How many frames came before these, about attempts that were replaced. */
-  let staleFrames = 0
-  let outputsReplaced = 0
-  let steadyUntilMs = base.contentLinks.steadyUntilMs()
-  const progress = createFramePacer(now, toProgressFrame)
-  const preview = createFramePacer(now, toPreviewFrame)
-  let job: Job | null = null
-  let shownValue = Number.NEGATIVE_INFINITY
-  let statusFrame: Buffer | null = null
+  #staleFrames = 0
+  #outputsReplaced = 0
+  #steadyUntilMs: number
+  readonly #progress: FramePacer<Progress>
+  readonly #preview: FramePacer<Preview>
+  #job: Job | null = null
+  #shownValue = Number.NEGATIVE_INFINITY
+  #statusFrame: Buffer | null = null
 
-  function textOf(output: Output, of: Job): string {
+  constructor(base: ViewBase, now: () => number) {
+    this.#base = base
+    this.#progress = new FramePacer(now, toProgressFrame)
+    this.#preview = new FramePacer(now, toPreviewFrame)
+    this.#steadyUntilMs = base.contentLinks.steadyUntilMs()
+  }
+
+  /** What a newer snapshot adds, in order; ends with the terminal status when the job has ended. */
+  take(next: Job): readonly Buffer[] {
+    // An end counts even with a lower version: a crash of the store may have undone progress that was already sent.
+    if (this.hasEnded() || (this.#job !== null && next.version < this.#job.version && !isTerminal(next.status)))
+      return []
+    const before = this.#job
+    this.#job = next
+    const outputs = this.#takeOutputs(next)
+    this.#takeProgress(next, before)
+    if (before?.status === next.status && before.queuePosition === next.queuePosition) return outputs
+    const frame = this.#toStatus(next)
+    this.#statusFrame = frame
+    return isTerminal(next.status) ? [...outputs, ...asList(this.#progress.take()), frame] : [frame, ...outputs]
+  }
+
+  hasEnded(): boolean {
+    return this.#job !== null && isTerminal(this.#job.status)
+  }
+
+  /** Makes the frames of a snapshot's outputs, of which there may be thousands, before it is taken. */
+  *prepare(job: Job): Work<void> {
+    for (const [index, output] of job.outputs.entries()) {
+      this.#textOf(output, job)
+      if (index % STEP_OUTPUTS === STEP_OUTPUTS - 1) yield
+    }
+  }
+
+  /** The record is gone for good: the only end that fits, unless the job had one. */
+  takeGone(): readonly Buffer[] {
+    return this.#job === null ? [] : this.take({ ...this.#job, status: 'expired', queuePosition: null })
+  }
+
+  offerPreview(preview: Preview): void {
+    this.#preview.offer(preview)
+  }
+
+  /** Frames of progress and preview that are due. */
+  due(): readonly Buffer[] {
+    return this.hasEnded() ? [] : [...asList(this.#progress.take()), ...asList(this.#preview.take())]
+  }
+
+  /** When frames that wait are due; null: none wait. */
+  dueInMs(): number | null {
+    const waits = this.hasEnded()
+      ? []
+      : [this.#progress.dueInMs(), this.#preview.dueInMs()].filter((wait) => wait !== null)
+    return waits.length === 0 ? null : Math.min(...waits)
+  }
+
+  /** How many frames about outputs there were: a reader that is up to date has been sent as many. */
+  outputFrameCount(): number {
+    return this.#staleFrames + this.#outputFrames.length
+  }
+
+  /** What brings a reader up to date that was given the first `given` of them. */
+  present(given: number): readonly Buffer[] {
+    this.#renewLinks()
+    const status = asList(this.#statusFrame)
+    const missing = this.#outputFrames.slice(Math.max(0, given - this.#staleFrames))
+    if (this.hasEnded()) return [...missing, ...status]
+    return [...status, ...asList(this.#progress.newest()), ...asList(this.#preview.newest()), ...missing]
+  }
+
+  #textOf(output: Output, of: Job): string {
     // An output that is made again keeps its id.
     const key = `${of.outputsReplaced} ${output.assetId}`
-    const known = texts.get(key)
+    const known = this.#texts.get(key)
     if (known !== undefined) return known
-    const text = toOutputText(output, of, base)
-    texts.set(key, text)
+    const text = toOutputText(output, of, this.#base)
+    this.#texts.set(key, text)
     return text
   }
 
-  function toStatus(of: Job): Buffer {
-    return toStatusFrame(of, isTerminal(of.status) ? of.outputs.map((output) => textOf(output, of)) : [])
+  #toStatus(of: Job): Buffer {
+    return toStatusFrame(of, isTerminal(of.status) ? of.outputs.map((output) => this.#textOf(output, of)) : [])
   }
 
-  function takeOutputs(next: Job): readonly Buffer[] {
-    const reset = takeReset(next)
-    const fresh = next.outputs.filter((output) => !outputs.has(output.assetId))
-    const frames = [...reset, ...fresh.map((output) => toOutputFrame(textOf(output, next)))]
-    for (const output of fresh) outputs.set(output.assetId, output)
-    outputFrames.push(...frames)
+  #takeOutputs(next: Job): readonly Buffer[] {
+    const reset = this.#takeReset(next)
+    const fresh = next.outputs.filter((output) => !this.#outputs.has(output.assetId))
+    const frames = [...reset, ...fresh.map((output) => toOutputFrame(this.#textOf(output, next)))]
+    for (const output of fresh) this.#outputs.set(output.assetId, output)
+    this.#outputFrames.push(...frames)
     return frames
   }
 
-  function takeReset(next: Job): readonly Buffer[] {
-    if (next.outputsReplaced === outputsReplaced) return []
-    outputsReplaced = next.outputsReplaced
-    outputs.clear()
-    staleFrames += outputFrames.length
-    outputFrames = []
+  #takeReset(next: Job): readonly Buffer[] {
+    if (next.outputsReplaced === this.#outputsReplaced) return []
+    this.#outputsReplaced = next.outputsReplaced
+    this.#outputs.clear()
+    this.#staleFrames += this.#outputFrames.length
+    this.#outputFrames = []
     return [toOutputsResetFrame(next)]
   }
 
-  function takeProgress(next: Job, before: Job | null): void {
-    if (next.progress === null || next.progress === before?.progress || next.progress.value < shownValue) return
-    shownValue = next.progress.value
-    progress.offer(next.progress)
-  }
-
-  function take(next: Job): readonly Buffer[] {
-    // An end counts even with a lower version: a crash of the store may have undone progress that was already sent.
-    if (hasEnded() || (job !== null && next.version < job.version && !isTerminal(next.status))) return []
-    const before = job
-    job = next
-    const outputs = takeOutputs(next)
-    takeProgress(next, before)
-    if (before?.status === next.status && before.queuePosition === next.queuePosition) return outputs
-    const frame = toStatus(next)
-    statusFrame = frame
-    return isTerminal(next.status) ? [...outputs, ...asList(progress.take()), frame] : [frame, ...outputs]
+  #takeProgress(next: Job, before: Job | null): void {
+    if (next.progress === null || next.progress === before?.progress || next.progress.value < this.#shownValue) return
+    this.#shownValue = next.progress.value
+    this.#progress.offer(next.progress)
   }
 
   /** Signed addresses expire: a reader that joins a long job late must get fresh ones. */
-  function renewLinks(): void {
-    const untilMs = base.contentLinks.steadyUntilMs()
-    if (job === null || untilMs === steadyUntilMs) return
-    const current = job
-    steadyUntilMs = untilMs
-    texts.clear()
-    const reset = outputsReplaced > 0 ? [toOutputsResetFrame(current)] : []
-    outputFrames = [...reset, ...Array.from(outputs.values(), (output) => toOutputFrame(textOf(output, current)))]
-    if (hasEnded()) statusFrame = toStatus(current)
-  }
-
-  function hasEnded(): boolean {
-    return job !== null && isTerminal(job.status)
-  }
-
-  return {
-    prepare: (next) => makeTexts(next, textOf),
-    take,
-    takeGone: () => (job === null ? [] : take({ ...job, status: 'expired', queuePosition: null })),
-    offerPreview: preview.offer,
-    due: () => (hasEnded() ? [] : [...asList(progress.take()), ...asList(preview.take())]),
-    dueInMs() {
-      const waits = hasEnded() ? [] : [progress.dueInMs(), preview.dueInMs()].filter((wait) => wait !== null)
-      return waits.length === 0 ? null : Math.min(...waits)
-    },
-    hasEnded,
-    outputFrameCount: () => staleFrames + outputFrames.length,
-    present(given) {
-      renewLinks()
-      const status = asList(statusFrame)
-      const missing = outputFrames.slice(Math.max(0, given - staleFrames))
-      if (hasEnded()) return [...missing, ...status]
-      return [...status, ...asList(progress.newest()), ...asList(preview.newest()), ...missing]
-    },
+  #renewLinks(): void {
+    const untilMs = this.#base.contentLinks.steadyUntilMs()
+    if (this.#job === null || untilMs === this.#steadyUntilMs) return
+    const current = this.#job
+    this.#steadyUntilMs = untilMs
+    this.#texts.clear()
+    const reset = this.#outputsReplaced > 0 ? [toOutputsResetFrame(current)] : []
+    this.#outputFrames = [
+      ...reset,
+      ...Array.from(this.#outputs.values(), (output) => toOutputFrame(this.#textOf(output, current))),
+    ]
+    if (this.hasEnded()) this.#statusFrame = this.#toStatus(current)
   }
 }
 
 function asList(frame: Buffer | null): readonly Buffer[] {
   return frame === null ? [] : [frame]
-}
-
-function* makeTexts(job: Job, textOf: (output: Output, of: Job) => string): Work<void> {
-  for (const [index, output] of job.outputs.entries()) {
-    textOf(output, job)
-    if (index % STEP_OUTPUTS === STEP_OUTPUTS - 1) yield
-  }
 }
 
 // Event frames in the words of the wire, each made into bytes once for all its readers. Pure.
@@ -184,46 +196,42 @@ function toOutputFrame(text: string): Buffer {
  * between frames one that came late would hold up all that follow it, for as long as they come twice a second. Only what passes is
  * encoded.
  */
-interface FramePacer<Value> {
-  offer(value: Value): void
-  /** The frame that may go out now, or null. */
-  take(): Buffer | null
-  /** When the frame that waits may go out; null: none waits. */
-  dueInMs(): number | null
-  /** The newest frame, sent or not, for a reader that has seen none. */
-  newest(): Buffer | null
-}
-
-/** The contract allows two of each kind per second. */
-const INTERVAL_MS = 500
-
-export function createFramePacer<Value>(now: () => number, encode: (value: Value) => Buffer): FramePacer<Value> {
-  let unencoded: Value | undefined
-  let frame: Buffer | null = null
-  let waiting = false
+export class FramePacer<Value> {
+  readonly #now: () => number
+  readonly #encode: (value: Value) => Buffer
+  #unencoded: Value | undefined
+  #frame: Buffer | null = null
+  #isWaiting = false
   /** Until when all that passed has used its time. */
-  let usedUntil = Number.NEGATIVE_INFINITY
+  #usedUntil = Number.NEGATIVE_INFINITY
 
-  function newest(): Buffer | null {
-    if (unencoded !== undefined) frame = encode(unencoded)
-    unencoded = undefined
-    return frame
+  constructor(now: () => number, encode: (value: Value) => Buffer) {
+    this.#now = now
+    this.#encode = encode
   }
 
-  const dueInMs = () => (waiting ? Math.max(0, usedUntil - INTERVAL_MS - now()) : null)
+  offer(value: Value): void {
+    this.#unencoded = value
+    this.#isWaiting = true
+  }
 
-  return {
-    offer(value) {
-      unencoded = value
-      waiting = true
-    },
-    take() {
-      if (dueInMs() !== 0) return null
-      waiting = false
-      usedUntil = Math.max(now(), usedUntil) + INTERVAL_MS
-      return newest()
-    },
-    dueInMs,
-    newest,
+  /** The frame that may go out now, or null. */
+  take(): Buffer | null {
+    if (this.dueInMs() !== 0) return null
+    this.#isWaiting = false
+    this.#usedUntil = Math.max(this.#now(), this.#usedUntil) + INTERVAL_MS
+    return this.newest()
+  }
+
+  /** When the frame that waits may go out; null: none waits. */
+  dueInMs(): number | null {
+    return this.#isWaiting ? Math.max(0, this.#usedUntil - INTERVAL_MS - this.#now()) : null
+  }
+
+  /** The newest frame, sent or not, for a reader that has seen none. */
+  newest(): Buffer | null {
+    if (this.#unencoded !== undefined) this.#frame = this.#encode(this.#unencoded)
+    this.#unencoded = undefined
+    return this.#frame
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Event streams with few kinds of readers: sources that their readers share, a bound per account, one timer for everything that happens by
- * time, and the end of a stream within a second of its credential's.
+ * Event streams: sources that their readers share, a bound per account, one timer for everything that happens by time, and the end of a
+ * stream within a second of its credential's. A stream counts against the bound until its socket closes, however that comes about.
  */
 import type { ServerResponse } from 'node:http'
 import { systemTicker, type Ticker } from '../../../../lib/clock.ts'
@@ -14,13 +14,14 @@ export interface SharedSource extends StreamSource {
   readonly ready: Promise<void>
   join(stream: EventStream): void
   /** Called several times a second. */
-  tick(): void
+  tick?(): void
   close(): void
 }
 
-interface StreamsOptions {
+export interface StreamsOptions {
   readonly accountConnections: AccountConnections
   readonly isWelcome: IsWelcome
+  /** Calls the listener when the answer may have changed. */
   readonly onCredentialsChanged: (listener: () => void) => () => void
   readonly ticker?: Ticker
 }
@@ -38,18 +39,7 @@ interface StreamRequest {
   readonly headers: readonly string[]
   /** Readers with the same key share one source. */
   readonly key: string
-  make(): SourceParts
-}
-
-/** A source without what the streams themselves look after. */
-type SourceParts = Omit<SharedSource, 'left'> & { left?(stream: EventStream): void }
-
-export interface SharedStreams {
-  /** Takes the response over. Throws before the first byte. */
-  open(response: ServerResponse, request: StreamRequest): Promise<void>
-  openStreams(): number
-  /** Ends every stream; new ones are refused. `last`: a final frame for each. */
-  close(last?: Buffer): void
+  make(): SharedSource
 }
 
 interface Shared {
@@ -57,110 +47,126 @@ interface Shared {
   readers: number
 }
 
+interface OpenStream {
+  readonly request: StreamRequest
+  readonly shared: Shared
+}
+
 const TICK_MS = 125
 const CHECK_EVERY_TICKS = 4
 
-export function createSharedStreams(options: StreamsOptions): SharedStreams {
-  const { accountConnections, isWelcome, ticker = systemTicker } = options
-  const sources = new Map<string, Shared>()
-  const streams = new Map<EventStream, StreamRequest>()
+export class SharedStreams implements StreamSource {
+  readonly #deps: StreamsOptions
+  readonly #sources = new Map<string, Shared>()
+  readonly #streams = new Map<EventStream, OpenStream>()
   /** Sessions that are being looked at. */
-  const asked = new Set<string>()
-  let stopTicking: (() => void) | null = null
-  let ticks = 0
-  let isClosed = false
-  const stopListening = options.onCredentialsChanged(() => {
-    for (const [stream, { caller }] of streams) if (!isWelcome(caller)) stream.end()
-  })
+  readonly #asked = new Set<string>()
+  #stopTicking: (() => void) | null = null
+  #ticks = 0
+  #isClosed = false
+  readonly #ticker: Ticker
+  readonly #stopListening: () => void
 
-  function tick(): void {
-    for (const { source } of sources.values()) source.tick()
-    ticks += 1
-    if (ticks % CHECK_EVERY_TICKS !== 0) return
-    for (const [stream, request] of streams) check(stream, request)
+  constructor(deps: StreamsOptions) {
+    this.#deps = deps
+    this.#ticker = deps.ticker ?? systemTicker
+    this.#stopListening = deps.onCredentialsChanged(() => {
+      for (const [stream, { request }] of this.#streams) if (!deps.isWelcome(request.caller)) stream.end()
+    })
   }
 
-  function check(stream: EventStream, { caller, session }: StreamRequest): void {
-    if (!isWelcome(caller)) stream.end()
-    else if (session !== undefined && !asked.has(session.text)) askAbout(session)
+  /** Takes the response over. Throws before the first byte. */
+  async open(response: ServerResponse, request: StreamRequest): Promise<void> {
+    if (this.#isClosed) throw tooManyStreams()
+    await this.#deps.accountConnections.take(request.caller.accountId)
+    const shared = this.#share(request)
+    shared.readers += 1
+    try {
+      await shared.source.ready
+      if (this.#isClosed) throw tooManyStreams()
+    } catch (error) {
+      this.#giveBack(request, shared)
+      throw error
+    }
+    const socket = await takeSocket(response)
+    if (socket === null) return this.#giveBack(request, shared)
+    this.#stopTicking ??= this.#ticker.every(TICK_MS, () => this.#tick())
+    socket.cork()
+    socket.write(encodeStreamHead(request.headers))
+    const stream = new EventStream(socket, this, this.#ticker)
+    this.#streams.set(stream, { request, shared })
+    shared.source.join(stream)
+    socket.uncork()
+  }
+
+  resync(stream: EventStream): void {
+    this.#streams.get(stream)?.shared.source.resync(stream)
+  }
+
+  left(stream: EventStream): void {
+    const open = this.#streams.get(stream)
+    if (open === undefined) return
+    open.shared.source.left(stream)
+    this.#streams.delete(stream)
+    this.#giveBack(open.request, open.shared)
+    if (this.#streams.size > 0) return
+    this.#stopTicking?.()
+    this.#stopTicking = null
+  }
+
+  openStreams(): number {
+    return this.#streams.size
+  }
+
+  /** Ends every stream; new ones are refused. `last`: a final frame for each. */
+  close(last?: Buffer): void {
+    this.#isClosed = true
+    this.#stopListening()
+    for (const stream of this.#streams.keys()) {
+      if (last !== undefined) stream.send(last)
+      stream.end()
+    }
+  }
+
+  #tick(): void {
+    for (const { source } of this.#sources.values()) source.tick?.()
+    this.#ticks += 1
+    if (this.#ticks % CHECK_EVERY_TICKS !== 0) return
+    for (const [stream, { request }] of this.#streams) this.#check(stream, request)
+  }
+
+  #check(stream: EventStream, { caller, session }: StreamRequest): void {
+    if (!this.#deps.isWelcome(caller)) stream.end()
+    else if (session !== undefined && !this.#asked.has(session.text)) this.#askAbout(session)
     stream.check()
   }
 
   /** Once for all streams of a session, and not again before the answer is there. */
-  function askAbout({ text, isGood }: StreamSession): void {
-    asked.add(text)
+  #askAbout({ text, isGood }: StreamSession): void {
+    this.#asked.add(text)
     isGood()
       .then(
         (isStillGood) => {
           if (isStillGood) return
-          for (const [stream, { session }] of streams) if (session?.text === text) stream.end()
+          for (const [stream, { request }] of this.#streams) if (request.session?.text === text) stream.end()
         },
         // A store that is away says nothing against anybody.
         () => {},
       )
-      .finally(() => asked.delete(text))
+      .finally(() => this.#asked.delete(text))
   }
 
-  function share({ key, caller, make }: StreamRequest): Shared {
-    const known = sources.get(key)
-    if (known !== undefined) return known
-    const made = make()
-    const source: SharedSource = {
-      ...made,
-      left(stream) {
-        made.left?.(stream)
-        streams.delete(stream)
-        giveBack(key, shared, caller.accountId)
-        if (streams.size > 0) return
-        stopTicking?.()
-        stopTicking = null
-      },
-    }
-    const shared: Shared = { source, readers: 0 }
-    sources.set(key, shared)
+  #share({ key, make }: StreamRequest): Shared {
+    const shared = this.#sources.get(key) ?? { source: make(), readers: 0 }
+    this.#sources.set(key, shared)
     return shared
   }
 
-  function giveBack(key: string, shared: Shared, accountId: string): void {
-    accountConnections.giveBack(accountId)
+  #giveBack({ key, caller }: StreamRequest, shared: Shared): void {
+    this.#deps.accountConnections.giveBack(caller.accountId)
     shared.readers -= 1
     if (shared.readers > 0) return
-    if (sources.get(key) === shared) sources.delete(key)
+    if (this.#sources.get(key) === shared) this.#sources.delete(key)
     shared.source.close()
-  }
-
-  return {
-    async open(response, request) {
-      const { accountId } = request.caller
-      if (isClosed) throw tooManyStreams()
-      await accountConnections.take(accountId)
-      const shared = share(request)
-      shared.readers += 1
-      try {
-        await shared.source.ready
-        if (isClosed) throw tooManyStreams()
-      } catch (error) {
-        giveBack(request.key, shared, accountId)
-        throw error
-      }
-      const socket = await takeSocket(response)
-      if (socket === null) return giveBack(request.key, shared, accountId)
-      stopTicking ??= ticker.every(TICK_MS, tick)
-      socket.cork()
-      socket.write(encodeStreamHead(request.headers))
-      const stream = new EventStream(socket, shared.source, ticker)
-      streams.set(stream, request)
-      shared.source.join(stream)
-      socket.uncork()
-    },
-    openStreams: () => streams.size,
-    close(last) {
-      isClosed = true
-      stopListening()
-      for (const stream of streams.keys()) {
-        if (last !== undefined) stream.send(last)
-        stream.end()
-      }
-    },
   }
 }

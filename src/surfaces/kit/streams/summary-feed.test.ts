@@ -8,7 +8,7 @@ import type { JobChanged } from '../../../domain/events/event-bus.ts'
 import type { JobSummary, SummaryStore } from '../../../domain/jobs/summaries/summary-store.ts'
 import { toSummaryView } from '../jobs/job-view.ts'
 import type { EventStream } from './sse.ts'
-import { createSummaryFeed } from './summary-feed.ts'
+import { SummaryFeed } from './summary-feed.ts'
 
 const START = new Date('2026-01-31T12:00:00Z')
 
@@ -59,7 +59,7 @@ function openFeed(jobs: JobSummary[]) {
       return { queued, running: 0, canceling: 0, succeeded: 0, failed: 0, canceled: 0, expired: 0 }
     },
   }
-  const feed = createSummaryFeed({
+  const feed = new SummaryFeed({
     ...{ scope: 'a', toView: toSummaryView, summaries, buildId: () => null, now: () => START, ticker, log: silentLog },
     bus: {
       hasOthers: false,

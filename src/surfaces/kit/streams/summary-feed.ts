@@ -45,222 +45,254 @@ const MAX_HEAD = 20
 // A burst of changes is read in parts; the rest follows at the next tick.
 const MAX_READ = 200
 
-export function createSummaryFeed(
-  options: FeedOptions,
-): Omit<SharedSource, 'left'> & { left(stream: EventStream): void } {
-  const { scope, bus, summaries, buildId, now, ticker, log } = options
-  const toJobFrame = (summary: JobSummary) => encodeFrame('job', JSON.stringify(options.toView(summary)))
-  const streams = new Set<EventStream>()
+export class SummaryFeed implements SharedSource {
+  readonly ready: Promise<void>
+  readonly #deps: FeedOptions
+  readonly #streams = new Set<EventStream>()
   /** Changed and not told yet. */
-  const dirty = new Set<string>()
+  readonly #dirty = new Set<string>()
   /** What was sent last of the jobs that can still change. */
-  const live = new Map<string, JobSummary>()
-  let counts: unknown = null
-  let areCountsDue = false
-  let countedAt = Number.NEGATIVE_INFINITY
-  let readAt = Number.NEGATIVE_INFINITY
+  readonly #live = new Map<string, JobSummary>()
+  #counts: unknown = null
+  #areCountsDue = false
+  #countedAt = Number.NEGATIVE_INFINITY
+  #readAt = Number.NEGATIVE_INFINITY
   /** When jobs were told last, as far as it matters for their pace. */
-  const toldAt = new Map<string, number>()
-  let readLiveAt = ticker.now()
-  let isEngineNews = false
-  let isReading = false
-  let isBeginDue = false
-  let isBeginning = false
-  let beganAt = Number.NEGATIVE_INFINITY
+  readonly #toldAt = new Map<string, number>()
+  #readLiveAt: number
+  #isEngineNews = false
+  #isReading = false
+  #isBeginDue = false
+  #isBeginning = false
+  #beganAt = Number.NEGATIVE_INFINITY
   /** Jobs that changed while the first list is being read: what the list says of them may be older than what was already sent. */
-  const changedMeanwhile = new Set<string>()
+  readonly #changedMeanwhile = new Set<string>()
   /** Whether more wait than are followed, and whether some that were followed wait no more. */
-  let hasMoreWaiting = false
-  let isHeadShort = false
-  let build = buildId()
+  #hasMoreWaiting = false
+  #isHeadShort = false
+  #build: string | null
+  readonly #stops: readonly (() => void)[]
 
-  const stops = [
-    bus.onChanged((notice) => {
-      if (scope === null || notice.accountId === scope) take(notice)
-    }),
-    bus.onDirectory(({ directory }) => {
-      if (directory === 'engines') isEngineNews = true
-    }),
-    bus.onGap(() => {
-      isBeginDue = true
-      beginAgain()
-    }),
-  ]
+  constructor(deps: FeedOptions) {
+    this.#deps = deps
+    this.#readLiveAt = this.#deps.ticker.now()
+    this.#build = this.#deps.buildId()
+    this.#stops = [
+      this.#deps.bus.onChanged((notice) => {
+        if (this.#deps.scope === null || notice.accountId === this.#deps.scope) this.#take(notice)
+      }),
+      this.#deps.bus.onDirectory(({ directory }) => {
+        if (directory === 'engines') this.#isEngineNews = true
+      }),
+      this.#deps.bus.onGap(() => {
+        this.#isBeginDue = true
+        this.#beginAgain()
+      }),
+    ]
+    this.ready = this.#begin()
+  }
 
-  function take({ jobId, move }: JobChanged): void {
-    dirty.add(jobId)
-    if (isBeginning) changedMeanwhile.add(jobId)
-    if (move !== undefined) areCountsDue = true
+  join(stream: EventStream): void {
+    this.#streams.add(stream)
+    this.#greet(stream)
+  }
+
+  resync(stream: EventStream): void {
+    this.#greet(stream)
+  }
+
+  left(stream: EventStream): void {
+    this.#streams.delete(stream)
+  }
+
+  tick(): void {
+    const nowMs = this.#deps.ticker.now()
+    this.#beginAgain()
+    this.#reRead(nowMs)
+    for (const [jobId, at] of this.#toldAt) if (nowMs - at >= PACE_MS) this.#toldAt.delete(jobId)
+    this.#tell()
+    if (this.#areCountsDue && nowMs - this.#countedAt >= COUNTS_MS)
+      this.#tellCounts().catch((error) => this.#report(error))
+    if (this.#isEngineNews)
+      this.#spread([encodeFrame('engine', JSON.stringify({ now: this.#deps.now().toISOString() }))])
+    this.#isEngineNews = false
+    if (this.#build === this.#deps.buildId()) return
+    this.#build = this.#deps.buildId()
+    this.#spread([encodeFrame('notice', JSON.stringify({ kind: 'build', build: this.#build }))])
+  }
+
+  close(): void {
+    for (const stop of this.#stops) stop()
+  }
+
+  #take({ jobId, move }: JobChanged): void {
+    this.#dirty.add(jobId)
+    if (this.#isBeginning) this.#changedMeanwhile.add(jobId)
+    if (move !== undefined) this.#areCountsDue = true
     // The first of several changes is sent at once.
-    if (ticker.now() - readAt >= READ_MS) tell()
+    if (this.#deps.ticker.now() - this.#readAt >= READ_MS) this.#tell()
   }
 
-  function readLive(statuses: readonly JobStatus[], order: SummaryQuery['order'], limit: number): Promise<SummaryPage> {
-    return summaries.search(scope, { filter: { ...NO_FILTER, statuses }, order, limit, after: null, now: now() })
+  #readLive(statuses: readonly JobStatus[], order: SummaryQuery['order'], limit: number): Promise<SummaryPage> {
+    return this.#deps.summaries.search(this.#deps.scope, {
+      filter: { ...NO_FILTER, statuses },
+      order,
+      limit,
+      after: null,
+      now: this.#deps.now(),
+    })
   }
 
-  async function begin(): Promise<void> {
-    isBeginning = true
-    isBeginDue = false
-    beganAt = ticker.now()
-    changedMeanwhile.clear()
+  async #begin(): Promise<void> {
+    this.#isBeginning = true
+    this.#isBeginDue = false
+    this.#beganAt = this.#deps.ticker.now()
+    this.#changedMeanwhile.clear()
     try {
       const [held, head, counted] = await Promise.all([
-        readLive(HELD, 'newest', MAX_HELD),
-        readLive(['queued'], 'oldest', MAX_HEAD),
-        summaries.count(scope, NO_FILTER, now()),
+        this.#readLive(HELD, 'newest', MAX_HELD),
+        this.#readLive(['queued'], 'oldest', MAX_HEAD),
+        this.#deps.summaries.count(this.#deps.scope, NO_FILTER, this.#deps.now()),
       ])
-      counts = counted
-      hasMoreWaiting = head.next !== null
-      isHeadShort = false
-      const known = new Map(live)
-      live.clear()
+      this.#counts = counted
+      this.#hasMoreWaiting = head.next !== null
+      this.#isHeadShort = false
+      const known = new Map(this.#live)
+      this.#live.clear()
       for (const summary of [...held.summaries, ...head.summaries]) {
         const before = known.get(summary.id)
-        live.set(summary.id, before !== undefined && before.version > summary.version ? before : summary)
+        this.#live.set(summary.id, before !== undefined && before.version > summary.version ? before : summary)
       }
-      for (const jobId of changedMeanwhile) dirty.add(jobId)
-      areCountsDue ||= changedMeanwhile.size > 0
+      for (const jobId of this.#changedMeanwhile) this.#dirty.add(jobId)
+      this.#areCountsDue ||= this.#changedMeanwhile.size > 0
     } catch (error) {
-      isBeginDue = true
+      this.#isBeginDue = true
       throw error
     } finally {
-      isBeginning = false
+      this.#isBeginning = false
     }
-    for (const stream of streams) greet(stream)
+    for (const stream of this.#streams) this.#greet(stream)
   }
 
   /** After a gap. What fails is tried again by the tick, at most once a second. */
-  function beginAgain(): void {
-    if (isBeginDue && !isBeginning && ticker.now() - beganAt >= RE_READ_MS) begin().catch(report)
+  #beginAgain(): void {
+    if (this.#isBeginDue && !this.#isBeginning && this.#deps.ticker.now() - this.#beganAt >= RE_READ_MS)
+      this.#begin().catch((error) => this.#report(error))
   }
 
-  function greet(stream: EventStream): void {
-    const hello = encodeFrame('hello', JSON.stringify({ build, now: now().toISOString(), counts }))
-    stream.send(Buffer.concat([hello, ...[...live.values()].map(toJobFrame)]))
+  #greet(stream: EventStream): void {
+    const hello = encodeFrame(
+      'hello',
+      JSON.stringify({ build: this.#build, now: this.#deps.now().toISOString(), counts: this.#counts }),
+    )
+    stream.send(Buffer.concat([hello, ...[...this.#live.values()].map((summary) => this.#toJobFrame(summary))]))
   }
 
-  function spread(frames: readonly Buffer[]): void {
+  #toJobFrame(summary: JobSummary): Buffer {
+    return encodeFrame('job', JSON.stringify(this.#deps.toView(summary)))
+  }
+
+  #spread(frames: readonly Buffer[]): void {
     if (frames.length === 0) return
     const bytes = Buffer.concat(frames)
-    for (const stream of streams) stream.send(bytes)
+    for (const stream of this.#streams) stream.send(bytes)
   }
 
-  function tell(): void {
-    const nowMs = ticker.now()
-    const isDue = (jobId: string) => nowMs - (toldAt.get(jobId) ?? Number.NEGATIVE_INFINITY) >= PACE_MS
-    const jobIds = isReading ? [] : dirty.values().filter(isDue).take(MAX_READ).toArray()
+  #tell(): void {
+    const nowMs = this.#deps.ticker.now()
+    const isDue = (jobId: string) => nowMs - (this.#toldAt.get(jobId) ?? Number.NEGATIVE_INFINITY) >= PACE_MS
+    const jobIds = this.#isReading ? [] : this.#dirty.values().filter(isDue).take(MAX_READ).toArray()
     if (jobIds.length === 0) return
-    isReading = true
-    readAt = nowMs
+    this.#isReading = true
+    this.#readAt = nowMs
     for (const jobId of jobIds) {
-      dirty.delete(jobId)
-      toldAt.set(jobId, nowMs)
+      this.#dirty.delete(jobId)
+      this.#toldAt.set(jobId, nowMs)
     }
-    readJobs(jobIds)
+    this.#readJobs(jobIds)
       .catch((error) => {
-        for (const jobId of jobIds) dirty.add(jobId)
-        report(error)
+        for (const jobId of jobIds) this.#dirty.add(jobId)
+        this.#report(error)
       })
       .finally(() => {
-        isReading = false
+        this.#isReading = false
       })
   }
 
-  async function readJobs(jobIds: readonly string[]): Promise<void> {
-    const found = new Map((await summaries.findMany(scope, jobIds, now())).map((summary) => [summary.id, summary]))
+  async #readJobs(jobIds: readonly string[]): Promise<void> {
+    const found = new Map(
+      (await this.#deps.summaries.findMany(this.#deps.scope, jobIds, this.#deps.now())).map((summary) => [
+        summary.id,
+        summary,
+      ]),
+    )
     const frames = jobIds.flatMap((jobId) => {
       const summary = found.get(jobId)
       if (summary === undefined) {
-        leave(jobId)
+        this.#leave(jobId)
         return [encodeFrame('gone', JSON.stringify({ id: jobId }))]
       }
-      const before = live.get(jobId)
+      const before = this.#live.get(jobId)
       if (before !== undefined && before.version >= summary.version && !hasMoved(before, summary)) return []
-      if (before?.status !== summary.status) leave(jobId)
-      if (mayFollow(summary)) live.set(jobId, summary)
-      return [toJobFrame(summary)]
+      if (before?.status !== summary.status) this.#leave(jobId)
+      if (this.#mayFollow(summary)) this.#live.set(jobId, summary)
+      return [this.#toJobFrame(summary)]
     })
-    spread(frames)
+    this.#spread(frames)
   }
 
-  function leave(jobId: string): void {
-    isHeadShort ||= live.get(jobId)?.status === 'queued'
-    live.delete(jobId)
+  #leave(jobId: string): void {
+    this.#isHeadShort ||= this.#live.get(jobId)?.status === 'queued'
+    this.#live.delete(jobId)
   }
 
-  function mayFollow({ id, status }: JobSummary): boolean {
+  #mayFollow({ id, status }: JobSummary): boolean {
     if (isTerminal(status)) return false
-    if (live.has(id)) return true
+    if (this.#live.has(id)) return true
     const isWaiting = status === 'queued'
-    const followed = live.values().filter((other) => (other.status === 'queued') === isWaiting)
+    const followed = this.#live.values().filter((other) => (other.status === 'queued') === isWaiting)
     return [...followed].length < (isWaiting ? MAX_HEAD : MAX_HELD)
   }
 
   /** Those that come next, once others have begun to run. */
-  async function fillHead(): Promise<void> {
-    isHeadShort = false
-    const head = await readLive(['queued'], 'oldest', MAX_HEAD)
-    hasMoreWaiting = head.next !== null
-    for (const { id } of head.summaries) if (!live.has(id)) dirty.add(id)
+  async #fillHead(): Promise<void> {
+    this.#isHeadShort = false
+    const head = await this.#readLive(['queued'], 'oldest', MAX_HEAD)
+    this.#hasMoreWaiting = head.next !== null
+    for (const { id } of head.summaries) if (!this.#live.has(id)) this.#dirty.add(id)
   }
 
-  async function tellCounts(): Promise<void> {
-    countedAt = ticker.now()
-    areCountsDue = false
+  async #tellCounts(): Promise<void> {
+    this.#countedAt = this.#deps.ticker.now()
+    this.#areCountsDue = false
     try {
-      counts = await summaries.count(scope, NO_FILTER, now())
+      this.#counts = await this.#deps.summaries.count(this.#deps.scope, NO_FILTER, this.#deps.now())
     } catch (error) {
-      areCountsDue = true
+      this.#areCountsDue = true
       throw error
     }
-    spread([encodeFrame('counts', JSON.stringify(counts))])
+    this.#spread([encodeFrame('counts', JSON.stringify(this.#counts))])
   }
 
   /** An outage is reported by the store itself; what could not be read is read at the next tick. */
-  function report(error: unknown): void {
-    log[isStoreAway(error) ? 'debug' : 'warn'](
+  #report(error: unknown): void {
+    this.#deps.log[isStoreAway(error) ? 'debug' : 'warn'](
       { err: error },
       'jobs of a console could not be read; they are tried again',
     )
   }
 
   /** Positions in the queue change without a notice, and progress in other processes without one that comes here. */
-  function reRead(nowMs: number): void {
-    if (nowMs - readLiveAt < RE_READ_MS) return
-    readLiveAt = nowMs
-    for (const [jobId, { status }] of live) if (status === 'queued' || bus.hasOthers) dirty.add(jobId)
-    if (!isHeadShort || !hasMoreWaiting) return
-    fillHead().catch((error) => {
-      isHeadShort = true
-      report(error)
+  #reRead(nowMs: number): void {
+    if (nowMs - this.#readLiveAt < RE_READ_MS) return
+    this.#readLiveAt = nowMs
+    for (const [jobId, { status }] of this.#live)
+      if (status === 'queued' || this.#deps.bus.hasOthers) this.#dirty.add(jobId)
+    if (!this.#isHeadShort || !this.#hasMoreWaiting) return
+    this.#fillHead().catch((error) => {
+      this.#isHeadShort = true
+      this.#report(error)
     })
-  }
-
-  return {
-    ready: begin(),
-    join(stream) {
-      streams.add(stream)
-      greet(stream)
-    },
-    resync: greet,
-    left: (stream) => void streams.delete(stream),
-    tick() {
-      const nowMs = ticker.now()
-      beginAgain()
-      reRead(nowMs)
-      for (const [jobId, at] of toldAt) if (nowMs - at >= PACE_MS) toldAt.delete(jobId)
-      tell()
-      if (areCountsDue && nowMs - countedAt >= COUNTS_MS) tellCounts().catch(report)
-      if (isEngineNews) spread([encodeFrame('engine', JSON.stringify({ now: now().toISOString() }))])
-      isEngineNews = false
-      if (build === buildId()) return
-      build = buildId()
-      spread([encodeFrame('notice', JSON.stringify({ kind: 'build', build }))])
-    },
-    close() {
-      for (const stop of stops) stop()
-    },
   }
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EventBus, JobLive } from '../../../domain/events/event-bus.ts'
 import type { LiveEvent } from '../../../domain/events/live-event.ts'
-import { createAnnouncedFiles } from './announced-files.ts'
+import { AnnouncedFiles } from './announced-files.ts'
 
 const FILE = { accountId: 'a', folder: 'output', name: 'x.png' }
 
@@ -21,7 +21,7 @@ function openRun() {
       return () => {}
     },
   } as unknown as Pick<EventBus<LiveEvent>, 'onLive' | 'onChanged' | 'hasOthers'>
-  const files = createAnnouncedFiles({ bus, countJobs: async () => null })
+  const files = new AnnouncedFiles({ bus, countJobs: async () => null })
   const tell = (event: unknown) => hear({ jobId: 'j', accountId: 'a', event } as JobLive<LiveEvent>)
   tell({ type: 'node_report', report: { images: [{ kind: 'file', folder: 'output', filename: 'x.png' }] } })
   return { files, changed: () => change({ jobId: 'j' }), ended: () => tell({ type: 'succeeded' }) }

@@ -13,11 +13,6 @@ interface FileName {
   readonly name: string
 }
 
-export interface AnnouncedFiles extends Disposable {
-  /** Looks, and looks again whenever that may help: while a run that announced the file goes on. null: it was not found. */
-  find<Found>(file: FileName, look: () => Promise<Found | null>): Promise<Found | null>
-}
-
 interface AnnouncedDeps {
   readonly bus: Pick<EventBus<LiveEvent>, 'onLive' | 'onChanged' | 'hasOthers'>
   /** Jobs of an account that are running; null: there is no such account. */
@@ -44,119 +39,128 @@ interface Followed {
   timer: NodeJS.Timeout
 }
 
-export function createAnnouncedFiles({ bus, countJobs }: AnnouncedDeps): AnnouncedFiles {
-  const announced = new Map<string, AnnouncedFile>()
-  const byJob = new Map<string, Set<string>>()
-  const followed = new Map<string, Followed>()
+export class AnnouncedFiles implements Disposable {
+  readonly #deps: AnnouncedDeps
+  readonly #announced = new Map<string, AnnouncedFile>()
+  readonly #byJob = new Map<string, Set<string>>()
+  readonly #followed = new Map<string, Followed>()
   /** Requests for files that were not announced yet. */
-  const expected = new Map<string, (() => void)[]>()
+  readonly #expected = new Map<string, (() => void)[]>()
+  readonly #stops: readonly Unsubscribe[]
 
-  function announce(key: string, jobId: string): void {
-    announced.set(key, { jobId, changes: 0, waiting: announced.get(key)?.waiting ?? [] })
-    const keys = byJob.get(jobId) ?? new Set()
-    byJob.set(jobId, keys.add(key))
-    for (const resolve of expected.get(key) ?? []) resolve()
-    // A job whose end is never told would keep its files here: the oldest ones make room.
-    const [oldest] = announced.keys()
-    if (announced.size > MAX_FILES && oldest !== undefined) forget(announced.get(oldest)?.jobId ?? '')
+  constructor(deps: AnnouncedDeps) {
+    this.#deps = deps
+    this.#stops = [
+      this.#deps.bus.onLive('published_here', (notice) => this.#hear(notice)),
+      this.#deps.bus.onChanged(({ jobId }) => this.#wake(jobId)),
+    ]
   }
 
-  function wake(jobId: string): void {
-    for (const key of byJob.get(jobId) ?? []) {
-      const entry = announced.get(key)
+  /** Looks, and looks again whenever that may help: while a run that announced the file goes on. null: it was not found. */
+  async find<Found>({ accountId, folder, name }: FileName, look: () => Promise<Found | null>): Promise<Found | null> {
+    const key = `${accountId}/${folder}/${name}`
+    // What lies in the folder of inputs was uploaded, and no run elsewhere is about to store it.
+    let hasAsked = !this.#deps.bus.hasOthers || folder === 'input'
+    for (;;) {
+      const entry = this.#announced.get(key)
+      const changes = entry?.changes
+      const found = await look()
+      if (found !== null) return found
+      // Its run may have stored it, or ended, while it was looked for.
+      if (this.#announced.get(key) !== entry || entry?.changes !== changes) continue
+      if (entry !== undefined) {
+        if (!(await this.#nextChange(entry))) return null
+      } else if (hasAsked) return null
+      else {
+        await this.#askElsewhere(accountId, key)
+        hasAsked = true
+      }
+    }
+  }
+
+  [Symbol.dispose](): void {
+    for (const stop of this.#stops) stop()
+    for (const accountId of [...this.#followed.keys()]) this.#unfollow(accountId)
+    for (const jobId of this.#byJob.keys()) this.#wake(jobId)
+  }
+
+  #announce(key: string, jobId: string): void {
+    this.#announced.set(key, { jobId, changes: 0, waiting: this.#announced.get(key)?.waiting ?? [] })
+    const keys = this.#byJob.get(jobId) ?? new Set()
+    this.#byJob.set(jobId, keys.add(key))
+    for (const resolve of this.#expected.get(key) ?? []) resolve()
+    // A job whose end is never told would keep its files here: the oldest ones make room.
+    const [oldest] = this.#announced.keys()
+    if (this.#announced.size > MAX_FILES && oldest !== undefined) this.#forget(this.#announced.get(oldest)?.jobId ?? '')
+  }
+
+  #wake(jobId: string): void {
+    for (const key of this.#byJob.get(jobId) ?? []) {
+      const entry = this.#announced.get(key)
       if (entry === undefined) continue
       entry.changes += 1
       for (const resolve of entry.waiting.splice(0)) resolve()
     }
   }
 
-  function forget(jobId: string): void {
-    wake(jobId)
-    for (const key of byJob.get(jobId) ?? []) if (announced.get(key)?.jobId === jobId) announced.delete(key)
-    byJob.delete(jobId)
+  #forget(jobId: string): void {
+    this.#wake(jobId)
+    for (const key of this.#byJob.get(jobId) ?? [])
+      if (this.#announced.get(key)?.jobId === jobId) this.#announced.delete(key)
+    this.#byJob.delete(jobId)
   }
 
-  function hear({ jobId, accountId, event }: JobLive<LiveEvent>): void {
-    if (event.type === 'succeeded' || event.type === 'failed' || event.type === 'interrupted') forget(jobId)
+  #hear({ jobId, accountId, event }: JobLive<LiveEvent>): void {
+    if (event.type === 'succeeded' || event.type === 'failed' || event.type === 'interrupted') this.#forget(jobId)
     if (event.type !== 'node_report') return
     for (const items of Object.values(event.report)) {
       for (const item of items) {
-        if (item.kind === 'file') announce(`${accountId}/${item.folder}/${item.filename}`, jobId)
+        if (item.kind === 'file') this.#announce(`${accountId}/${item.folder}/${item.filename}`, jobId)
       }
     }
   }
 
-  function follow(accountId: string): void {
-    const known = followed.get(accountId)
+  #follow(accountId: string): void {
+    const known = this.#followed.get(accountId)
     if (known !== undefined) clearTimeout(known.timer)
-    const stop = known?.stop ?? bus.onLive({ accountId }, hear)
-    followed.delete(accountId)
-    followed.set(accountId, { stop, timer: setTimeout(() => unfollow(accountId), FOLLOW_MS) })
-    const [oldest] = followed.keys()
-    if (followed.size > MAX_FOLLOWED && oldest !== undefined) unfollow(oldest)
+    const stop = known?.stop ?? this.#deps.bus.onLive({ accountId }, (notice) => this.#hear(notice))
+    this.#followed.delete(accountId)
+    this.#followed.set(accountId, { stop, timer: setTimeout(() => this.#unfollow(accountId), FOLLOW_MS) })
+    const [oldest] = this.#followed.keys()
+    if (this.#followed.size > MAX_FOLLOWED && oldest !== undefined) this.#unfollow(oldest)
   }
 
-  function unfollow(accountId: string): void {
-    const known = followed.get(accountId)
+  #unfollow(accountId: string): void {
+    const known = this.#followed.get(accountId)
     if (known === undefined) return
     clearTimeout(known.timer)
     known.stop()
-    followed.delete(accountId)
+    this.#followed.delete(accountId)
   }
 
   /** Resolves when a run elsewhere has announced the file, or none will. */
-  async function askElsewhere(accountId: string, key: string): Promise<void> {
-    follow(accountId)
-    if (announced.has(key)) return
+  async #askElsewhere(accountId: string, key: string): Promise<void> {
+    this.#follow(accountId)
+    if (this.#announced.has(key)) return
     const { promise, resolve } = Promise.withResolvers<void>()
-    const waiting = expected.get(key) ?? []
-    expected.set(key, waiting)
+    const waiting = this.#expected.get(key) ?? []
+    this.#expected.set(key, waiting)
     waiting.push(resolve)
     const timer = setTimeout(resolve, ELSEWHERE_MS)
-    const isRunning = ((await countJobs(accountId).catch(() => null))?.running ?? 0) > 0
+    const isRunning = ((await this.#deps.countJobs(accountId).catch(() => null))?.running ?? 0) > 0
     if (isRunning) await promise
     clearTimeout(timer)
     waiting.splice(waiting.indexOf(resolve), 1)
-    if (waiting.length === 0) expected.delete(key)
+    if (waiting.length === 0) this.#expected.delete(key)
   }
 
   /** False when time is up. */
-  async function nextChange(entry: AnnouncedFile): Promise<boolean> {
+  async #nextChange(entry: AnnouncedFile): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>()
     const timer = setTimeout(() => resolve(false), WAIT_MS)
     entry.waiting.push(() => resolve(true))
     const isChanged = await promise
     clearTimeout(timer)
     return isChanged
-  }
-
-  const stops = [bus.onLive('published_here', hear), bus.onChanged(({ jobId }) => wake(jobId))]
-
-  return {
-    async find({ accountId, folder, name }, look) {
-      const key = `${accountId}/${folder}/${name}`
-      // What lies in the folder of inputs was uploaded, and no run elsewhere is about to store it.
-      let hasAsked = !bus.hasOthers || folder === 'input'
-      for (;;) {
-        const entry = announced.get(key)
-        const changes = entry?.changes
-        const found = await look()
-        if (found !== null) return found
-        // Its run may have stored it, or ended, while it was looked for.
-        if (announced.get(key) !== entry || entry?.changes !== changes) continue
-        if (entry !== undefined) {
-          if (!(await nextChange(entry))) return null
-        } else if (hasAsked) return null
-        else {
-          await askElsewhere(accountId, key)
-          hasAsked = true
-        }
-      }
-    },
-    [Symbol.dispose]() {
-      for (const stop of stops) stop()
-      for (const accountId of [...followed.keys()]) unfollow(accountId)
-      for (const jobId of byJob.keys()) wake(jobId)
-    },
   }
 }

@@ -44,146 +44,184 @@ const CAUGHT_UP_MS = 50
 const RETURNED =
   'This job was given back to the queue; it is started again as soon as a worker is free. What it has shown until now is replaced.'
 
-interface FollowedJobs {
-  /** The account has its first socket, or none any more: events of its runs are received from all processes, or only from this one. */
-  follow(accountId: string): void
-  unfollow(accountId: string): void
-  stop(): void
-}
-
-export function followJobs(deps: FollowJobsDeps): FollowedJobs {
-  const { bus, runs, ticker, channelOf, jobClients, findJob, listRunning, onCaughtUp, onLog, log } = deps
-  const { listNewest, clock } = deps
-  const news = createClientNews(deps)
+export class FollowedJobs {
+  readonly #deps: FollowJobsDeps
+  readonly #news: ReturnType<typeof createClientNews>
   /** Runs whose last event has not come yet, each with the end of the wait for it. */
-  const endings = new Map<string, () => void>()
-  const catchingUp = new Map<string, NodeJS.Timeout>()
-  const earlyEnds = new BoundedSet<string>(MAX_EARLY_ENDS)
-  const followed = new Map<string, Followed>()
+  readonly #endings = new Map<string, () => void>()
+  readonly #catchingUp = new Map<string, NodeJS.Timeout>()
+  readonly #earlyEnds = new BoundedSet<string>(MAX_EARLY_ENDS)
+  readonly #followed = new Map<string, Followed>()
   /** By job, whether its end was found by looking: the notice may still come. */
-  const ends = new BoundedMap<string, boolean>(MAX_ENDS)
-  const look = createEndLook({ ticker, findJob, isFollowed: (accountId) => followed.has(accountId), onEnd: onFoundEnd })
+  readonly #ends = new BoundedMap<string, boolean>(MAX_ENDS)
+  readonly #look: ReturnType<typeof createEndLook>
+  readonly #moves: Readonly<Record<JobMove, Move>> = {
+    queued: (_key, channel) => enterQueue(channel, 1),
+    taken: (_key, channel) => takeFromQueue(channel),
+    returned: (key, channel) => this.#returned(key, channel),
+    dropped: (key, channel) => this.#dropped(key, channel),
+    ended: (key, channel, isRemote) => this.#ended(key, channel, isRemote),
+  }
+  readonly #stops: readonly Unsubscribe[]
 
-  type Move = (key: RunKey, channel: AccountChannel | undefined, isRemote: boolean) => void
-  const moves: Readonly<Record<JobMove, Move>> = {
-    queued(_key, channel) {
-      if (channel === undefined) return
-      channel.moved(1)
-      channel.waiting++
-      sayStatus(channel)
-    },
-    taken(_key, channel) {
-      if (channel === undefined) return
-      leaveQueue(channel)
-      channel.moved(0)
-      sayStatus(channel)
-    },
-    returned(key, channel) {
-      const { jobId } = key
-      runs.forget(jobId)
-      if (channel === undefined) {
-        news.leave(jobId)
-        return
-      }
-      channel.moved(0)
-      channel.waiting++
-      sayStatus(channel)
-      news.tell(key, { write: (batch) => batch.addText(notificationMessage(jobId, RETURNED)), kind: 'lasting' })
-      news.leave(jobId)
-    },
-    dropped({ jobId }, channel) {
-      jobClients.forget(jobId)
-      if (channel === undefined) return
-      channel.moved(-1)
-      leaveQueue(channel)
-      sayStatus(channel)
-      // ComfyUI sends another status when its queue becomes empty.
-      if (channel.waiting === 0) sayStatus(channel)
-    },
-    ended(key, channel, isRemote) {
-      if (earlyEnds.delete(key.jobId)) return
-      endings.get(key.jobId)?.()
-      endings.delete(key.jobId)
-      // Without a socket its last event does not come here either, and a client that connects later never saw it run.
-      if (isRemote && channel === undefined) {
-        runs.forget(key.jobId)
-        news.leave(key.jobId)
-        jobClients.forget(key.jobId)
-        return
-      }
-      channel?.moved(-1)
-      endings.set(key.jobId, waitForEnd(key, isRemote))
-    },
+  constructor(deps: FollowJobsDeps) {
+    this.#deps = deps
+    this.#news = createClientNews(this.#deps)
+    this.#look = createEndLook({
+      ticker: this.#deps.ticker,
+      findJob: this.#deps.findJob,
+      isFollowed: (accountId) => this.#followed.has(accountId),
+      onEnd: (key) => this.#onFoundEnd(key),
+    })
+    this.#stops = [
+      this.#deps.bus.onChanged((notice) => this.#onChanged(notice)),
+      this.#deps.bus.onLive('published_here', (notice) => this.#onOwn(notice)),
+      this.#deps.bus.onGap(() => void this.#onGap()),
+    ]
   }
 
-  function onChanged({ jobId, accountId, move, isRemote }: JobChanged): void {
+  /** The account has its first socket, or none any more: events of its runs are received from all processes, or only from this one. */
+  follow(accountId: string): void {
+    if (this.#followed.has(accountId)) return
+    this.#followed.set(accountId, {
+      stop: this.#deps.bus.onLive({ accountId }, (notice) => this.#onLive(notice)),
+      since: this.#deps.clock.now(),
+    })
+    if (!this.#deps.bus.hasOthers) return
+    this.#look.start()
+    void this.#noteRunning(accountId)
+  }
+
+  unfollow(accountId: string): void {
+    this.#followed.get(accountId)?.stop()
+    this.#followed.delete(accountId)
+    this.#news.forget(accountId)
+    if (this.#followed.size === 0) this.#look.stop()
+  }
+
+  stop(): void {
+    for (const stop of this.#stops) stop()
+    for (const { stop } of this.#followed.values()) stop()
+    this.#followed.clear()
+    this.#look.stop()
+    for (const stopWaiting of this.#endings.values()) stopWaiting()
+    this.#endings.clear()
+    for (const told of this.#catchingUp.values()) clearTimeout(told)
+    this.#catchingUp.clear()
+    this.#news.clear()
+  }
+
+  #returned(key: RunKey, channel: AccountChannel | undefined): void {
+    const { jobId } = key
+    this.#deps.runs.forget(jobId)
+    if (channel !== undefined) {
+      enterQueue(channel, 0)
+      this.#news.tell(key, { write: (batch) => batch.addText(notificationMessage(jobId, RETURNED)), kind: 'lasting' })
+    }
+    this.#news.leave(jobId)
+  }
+
+  #dropped({ jobId }: RunKey, channel: AccountChannel | undefined): void {
+    this.#deps.jobClients.forget(jobId)
+    if (channel === undefined) return
+    channel.moved(-1)
+    leaveQueue(channel)
+    sayStatus(channel)
+    // ComfyUI sends another status when its queue becomes empty.
+    if (channel.waiting === 0) sayStatus(channel)
+  }
+
+  #ended(key: RunKey, channel: AccountChannel | undefined, isRemote: boolean): void {
+    if (this.#earlyEnds.delete(key.jobId)) return
+    this.#endings.get(key.jobId)?.()
+    this.#endings.delete(key.jobId)
+    // Without a socket its last event does not come here either, and a client that connects later never saw it run.
+    if (isRemote && channel === undefined) {
+      this.#forgetRun(key.jobId)
+      return
+    }
+    channel?.moved(-1)
+    this.#endings.set(key.jobId, this.#waitForEnd(key, isRemote))
+  }
+
+  #forgetRun(jobId: string): void {
+    this.#deps.runs.forget(jobId)
+    this.#news.leave(jobId)
+    this.#deps.jobClients.forget(jobId)
+  }
+
+  #onChanged({ jobId, accountId, move, isRemote }: JobChanged): void {
     // A prompt that this process took would be remembered already, so its job names no client. Another process may have taken
     // it: then the job's record is read once there is news to tell.
-    if (move === 'queued' && isRemote === undefined && !jobClients.has(jobId)) jobClients.remember(jobId, null)
+    if (move === 'queued' && isRemote === undefined && !this.#deps.jobClients.has(jobId))
+      this.#deps.jobClients.remember(jobId, null)
     if (move === undefined) return
     const key = { jobId, accountId }
     if (move !== 'ended' && move !== 'dropped') {
-      ends.delete(jobId)
-      look.note(key, move === 'taken' && isRemote === undefined)
+      this.#ends.delete(jobId)
+      this.#look.note(key, move === 'taken' && isRemote === undefined)
     } else {
-      if (ends.get(jobId) === true) return
-      noteEnd(jobId, false)
+      if (this.#ends.get(jobId) === true) return
+      this.#noteEnd(jobId, false)
     }
-    moves[move](key, channelOf(accountId), isRemote === true)
+    this.#moves[move](key, this.#deps.channelOf(accountId), isRemote === true)
   }
 
-  function noteEnd(jobId: string, isFound: boolean): void {
-    look.forget(jobId)
-    ends.set(jobId, isFound)
+  #noteEnd(jobId: string, isFound: boolean): void {
+    this.#look.forget(jobId)
+    this.#ends.set(jobId, isFound)
   }
 
-  function onFoundEnd(key: RunKey): void {
-    noteEnd(key.jobId, true)
-    moves.ended(key, channelOf(key.accountId), true)
+  #onFoundEnd(key: RunKey): void {
+    this.#noteEnd(key.jobId, true)
+    this.#ended(key, this.#deps.channelOf(key.accountId), true)
   }
 
   /** Runs in this process are followed even without a socket: a client that connects in the middle gets their state. */
-  function onOwn(notice: JobLive<LiveEvent>): void {
-    if (!followed.has(notice.accountId)) onLive(notice)
+  #onOwn(notice: JobLive<LiveEvent>): void {
+    if (!this.#followed.has(notice.accountId)) this.#onLive(notice)
   }
 
-  function onLive({ jobId, accountId, event, isPast }: JobLive<LiveEvent>): void {
+  #onLive({ jobId, accountId, event, isPast }: JobLive<LiveEvent>): void {
     const key = { jobId, accountId }
     // Its end was sent, perhaps from its record: clients would take a later event for the beginning of a new run.
-    if (ends.has(jobId) && !endings.has(jobId)) return
+    if (this.#ends.has(jobId) && !this.#endings.has(jobId)) return
     // Its moves may have come before this process listened.
-    if (followed.has(accountId) && !isEnd(event) && !look.has(jobId)) look.note(key, false)
+    if (this.#followed.has(accountId) && !isEnd(event) && !this.#look.has(jobId)) this.#look.note(key, false)
     if (isPast === true) {
-      catchUp(key, event)
+      this.#catchUp(key, event)
       return
     }
     // Some engines also report a blocked branch as a failure; clients already got a message when it was blocked.
     if (event.type === 'failed' && event.failure.exceptionType === 'ExecutionBlocked') return
-    if (event.type === 'log') onLog(accountId, event.text)
-    if (isEnd(event)) tellEnd(key, event, channelOf(accountId))
-    else runs.take(key, event, (write) => news.tell(key, { write, kind: isPassing(event) ? 'passing' : 'lasting' }))
+    if (event.type === 'log') this.#deps.onLog(accountId, event.text)
+    if (isEnd(event)) this.#tellEnd(key, event, this.#deps.channelOf(accountId))
+    else
+      this.#deps.runs.take(key, event, (write) =>
+        this.#news.tell(key, { write, kind: isPassing(event) ? 'passing' : 'lasting' }),
+      )
   }
 
   /** Events of a run in another process from before this one listened: they update its state and are not sent to clients. */
-  function catchUp(key: RunKey, event: LiveEvent): void {
+  #catchUp(key: RunKey, event: LiveEvent): void {
     if (isEnd(event)) {
-      runs.forget(key.jobId)
+      this.#deps.runs.forget(key.jobId)
       return
     }
-    runs.take(key, event, () => {})
+    this.#deps.runs.take(key, event, () => {})
     const { jobId, accountId } = key
-    clearTimeout(catchingUp.get(jobId))
+    clearTimeout(this.#catchingUp.get(jobId))
     const told = setTimeout(() => {
-      catchingUp.delete(jobId)
-      onCaughtUp(accountId, jobId)
+      this.#catchingUp.delete(jobId)
+      this.#deps.onCaughtUp(accountId, jobId)
     }, CAUGHT_UP_MS)
-    catchingUp.set(jobId, told)
+    this.#catchingUp.set(jobId, told)
   }
 
   /** Returns the end of the wait. */
-  function waitForEnd(key: RunKey, isRemote: boolean): () => void {
+  #waitForEnd(key: RunKey, isRemote: boolean): () => void {
     let isOver = false
-    const tellIt = () => void tellLostEnd(key, () => isOver)
+    const tellIt = () => void this.#tellLostEnd(key, () => isOver)
     const timer = isRemote ? setTimeout(tellIt, REMOTE_END_MS) : null
     const next = isRemote ? null : setImmediate(tellIt)
     return () => {
@@ -193,102 +231,92 @@ export function followJobs(deps: FollowJobsDeps): FollowedJobs {
     }
   }
 
-  function tellEnd(key: RunKey, event: EndEvent, channel: AccountChannel | undefined): void {
-    const stopWaiting = endings.get(key.jobId)
+  #tellEnd(key: RunKey, event: EndEvent, channel: AccountChannel | undefined): void {
+    const stopWaiting = this.#endings.get(key.jobId)
     if (stopWaiting !== undefined) stopWaiting()
-    else noteEarlyEnd(key.jobId, channel)
-    endings.delete(key.jobId)
-    const live = () => channelOf(key.accountId)?.live ?? 0
-    news.tell(key, { write: runs.end(key, event, live), kind: 'last' })
-    jobClients.forget(key.jobId)
+    else this.#noteEarlyEnd(key.jobId, channel)
+    this.#endings.delete(key.jobId)
+    const live = () => this.#deps.channelOf(key.accountId)?.live ?? 0
+    this.#news.tell(key, { write: this.#deps.runs.end(key, event, live), kind: 'last' })
+    this.#deps.jobClients.forget(key.jobId)
   }
 
-  function noteEarlyEnd(jobId: string, channel: AccountChannel | undefined): void {
+  #noteEarlyEnd(jobId: string, channel: AccountChannel | undefined): void {
     channel?.moved(-1)
-    earlyEnds.add(jobId)
+    this.#earlyEnds.add(jobId)
   }
 
-  async function tellLostEnd(key: RunKey, isTold: () => boolean): Promise<void> {
+  async #tellLostEnd(key: RunKey, isTold: () => boolean): Promise<void> {
     try {
-      const job = await findJob(key.accountId, key.jobId)
+      const job = await this.#deps.findJob(key.accountId, key.jobId)
       if (isTold()) return
       const event = toEndEvent(job)
-      const hasRun = runs.has(key.jobId) || job.startedAt !== null
+      const hasRun = this.#deps.runs.has(key.jobId) || job.startedAt !== null
       if (event !== null && (hasRun || job.status === 'expired')) {
-        tellEnd(key, event, channelOf(key.accountId))
+        this.#tellEnd(key, event, this.#deps.channelOf(key.accountId))
         return
       }
     } catch (error) {
-      log.debug({ err: error, jobId: key.jobId }, 'the end of a job could not be read')
+      this.#deps.log.debug({ err: error, jobId: key.jobId }, 'the end of a job could not be read')
       if (isTold()) return
     }
     // No end was sent: the last event may still come.
-    ends.delete(key.jobId)
-    endings.delete(key.jobId)
-    runs.forget(key.jobId)
-    news.leave(key.jobId)
-    jobClients.forget(key.jobId)
-    const channel = channelOf(key.accountId)
+    this.#ends.delete(key.jobId)
+    this.#endings.delete(key.jobId)
+    this.#forgetRun(key.jobId)
+    const channel = this.#deps.channelOf(key.accountId)
     if (channel !== undefined) sayStatus(channel)
   }
 
   /** Jobs that run in other processes and of which no event came: their ends may not come either. */
-  async function noteRunning(accountId: string): Promise<void> {
+  async #noteRunning(accountId: string): Promise<void> {
     try {
-      for (const jobId of await listRunning(accountId))
-        if (!ends.has(jobId) && !look.has(jobId)) look.note({ jobId, accountId }, false)
+      for (const jobId of await this.#deps.listRunning(accountId))
+        if (!this.#ends.has(jobId) && !this.#look.has(jobId)) this.#look.note({ jobId, accountId }, false)
     } catch (error) {
-      log.debug({ err: error }, 'the running jobs of an account could not be listed')
+      this.#deps.log.debug({ err: error }, 'the running jobs of an account could not be listed')
     }
   }
 
   /** Jobs that were submitted while no notices came; some of them may have ended by now. */
-  async function noteMissed([accountId, { since }]: [string, Followed]): Promise<void> {
+  async #noteMissed([accountId, { since }]: [string, Followed]): Promise<void> {
     try {
-      for (const { id: jobId, createdAt } of await listNewest(accountId))
-        if (createdAt >= since && !ends.has(jobId) && !look.has(jobId)) look.note({ jobId, accountId }, false)
+      for (const { id: jobId, createdAt } of await this.#deps.listNewest(accountId))
+        if (createdAt >= since && !this.#ends.has(jobId) && !this.#look.has(jobId))
+          this.#look.note({ jobId, accountId }, false)
     } catch (error) {
-      log.debug({ err: error }, 'the newest jobs of an account could not be listed')
+      this.#deps.log.debug({ err: error }, 'the newest jobs of an account could not be listed')
     }
   }
 
-  async function onGap(): Promise<void> {
-    await Promise.all([...[...followed.keys()].map(noteRunning), ...[...followed].map(noteMissed)])
-    look.lookAtAll()
-  }
-
-  const stops = [bus.onChanged(onChanged), bus.onLive('published_here', onOwn), bus.onGap(() => void onGap())]
-  return {
-    follow(accountId) {
-      if (followed.has(accountId)) return
-      followed.set(accountId, { stop: bus.onLive({ accountId }, onLive), since: clock.now() })
-      if (!bus.hasOthers) return
-      look.start()
-      void noteRunning(accountId)
-    },
-    unfollow(accountId) {
-      followed.get(accountId)?.stop()
-      followed.delete(accountId)
-      news.forget(accountId)
-      if (followed.size === 0) look.stop()
-    },
-    stop() {
-      for (const stop of stops) stop()
-      for (const { stop } of followed.values()) stop()
-      followed.clear()
-      look.stop()
-      for (const stopWaiting of endings.values()) stopWaiting()
-      endings.clear()
-      for (const told of catchingUp.values()) clearTimeout(told)
-      catchingUp.clear()
-      news.clear()
-    },
+  async #onGap(): Promise<void> {
+    await Promise.all([
+      ...[...this.#followed.keys()].map((accountId) => this.#noteRunning(accountId)),
+      ...[...this.#followed].map((accountId_since) => this.#noteMissed(accountId_since)),
+    ])
+    this.#look.lookAtAll()
   }
 }
 
 interface Followed {
   readonly stop: Unsubscribe
   readonly since: Date
+}
+
+type Move = (key: RunKey, channel: AccountChannel | undefined, isRemote: boolean) => void
+
+function enterQueue(channel: AccountChannel | undefined, by: 0 | 1): void {
+  if (channel === undefined) return
+  channel.moved(by)
+  channel.waiting++
+  sayStatus(channel)
+}
+
+function takeFromQueue(channel: AccountChannel | undefined): void {
+  if (channel === undefined) return
+  leaveQueue(channel)
+  channel.moved(0)
+  sayStatus(channel)
 }
 
 function leaveQueue(channel: AccountChannel): void {

@@ -23,10 +23,16 @@ import type { AnswerError, Upgrade, UpgradeRoute } from '../../kit/surface.ts'
 import { AccountChannel } from './account-channel.ts'
 import type { JobClients } from './client-news.ts'
 import { CONNECTION_LIMITS, type ConnectionEvents, type ConnectionLimits, SocketConnection } from './connection.ts'
-import { followJobs } from './follow-jobs.ts'
+import { FollowedJobs } from './follow-jobs.ts'
 import { encodeText } from './frames.ts'
 import { createLogNews, type LogReaders } from './log-news.ts'
-import { createRunMessages, featureFlagsMessage, statusMessage, stillExecutingMessage } from './run-messages.ts'
+import {
+  createRunMessages,
+  featureFlagsMessage,
+  type RunMessages,
+  statusMessage,
+  stillExecutingMessage,
+} from './run-messages.ts'
 
 export interface SocketsOptions {
   readonly gate: Gate
@@ -62,13 +68,6 @@ interface SocketStats {
   readonly readersGivenUp: number
 }
 
-export interface Sockets {
-  readonly upgrades: UpgradeRoute
-  stats(): SocketStats
-  /** Closes every socket; new ones are refused. */
-  close(): void
-}
-
 /** Who asks for a socket, and the channel that it would join. */
 interface Newcomer {
   readonly caller: Caller
@@ -84,141 +83,178 @@ const STATUS_EVERY_MS = 5_000
 const PING_EVERY_MS = 5_000
 const CREDENTIALS_EVERY_MS = 1_000
 
-export function createSockets(options: SocketsOptions): Sockets {
-  const { gate, answerError, bus, clock, ticker, log, countJobs, findJob, listRunning, listNewest } = options
-  const channels = new Map<string, AccountChannel>()
-  const connections = new Map<SocketConnection, Caller>()
-  const limits = { ...CONNECTION_LIMITS, ...options.limits }
-  const runs = createRunMessages({ clock })
-  const counts = { previewsDropped: 0, readersGivenUp: 0 }
-  let stopTicking: (() => void) | null = null
-  let isClosed = false
-
-  const handshakes = new WebSocketServer({
+export class Sockets {
+  readonly upgrades: UpgradeRoute
+  readonly #deps: SocketsOptions
+  readonly #channels = new Map<string, AccountChannel>()
+  readonly #connections = new Map<SocketConnection, Caller>()
+  readonly #limits: ConnectionLimits
+  readonly #runs: RunMessages
+  readonly #counts = { previewsDropped: 0, readersGivenUp: 0 }
+  #stopTicking: (() => void) | null = null
+  #isClosed = false
+  readonly #handshakes = new WebSocketServer({
     noServer: true,
     clientTracking: false,
     perMessageDeflate: false,
     maxPayload: MAX_MESSAGE_BYTES,
     autoPong: false,
   })
-  handshakes.on('headers', (headers) => {
-    const { answerHeaders } = options
-    for (let at = 0; at < answerHeaders.length; at += 2) headers.push(`${answerHeaders[at]}: ${answerHeaders[at + 1]}`)
-  })
-  handshakes.on('wsClientError', (error, socket, request) => {
-    const refusal = new ServiceError('invalid_request', `this is no WebSocket handshake: ${error.message}`)
-    refuseUpgrade({ request, socket: socket as Upgrade['socket'] }, gate, { error: refusal, answerError })
-  })
-  const { jobClients, isPerClient, isOneAtATime, accountConnections } = options
-  const channelOf = (accountId: string) => channels.get(accountId)
-  const stopListening = gate.onCredentialsChanged(dismissUnwelcome)
-  const stored = { findJob, listRunning, listNewest, jobClients, clock }
-  const logNews = createLogNews({ readers: options.logReaders, channelOf, clock })
-  const following = followJobs({
-    ...{ ...stored, bus, runs, ticker, log, channelOf, isPerClient, isOneAtATime, onCaughtUp },
-    onLog: logNews.note,
-  })
+  readonly #stopListening: () => void
+  readonly #logNews: ReturnType<typeof createLogNews>
+  readonly #following: FollowedJobs
 
-  async function hold(accountId: string): Promise<AccountChannel> {
-    await accountConnections.take(accountId)
-    const channel = channels.get(accountId) ?? new AccountChannel({ accountId, countJobs })
-    channels.set(accountId, channel)
-    following.follow(accountId)
+  constructor(deps: SocketsOptions) {
+    const { gate, bus, clock, ticker, log, jobClients, findJob, listRunning, listNewest, isPerClient, isOneAtATime } =
+      deps
+    this.#deps = deps
+    this.#limits = { ...CONNECTION_LIMITS, ...deps.limits }
+    this.#runs = createRunMessages({ clock })
+    this.#handshakes.on('headers', (headers) => {
+      const { answerHeaders } = deps
+      for (let at = 0; at < answerHeaders.length; at += 2)
+        headers.push(`${answerHeaders[at]}: ${answerHeaders[at + 1]}`)
+    })
+    this.#handshakes.on('wsClientError', (error, socket, request) => {
+      const refusal = new ServiceError('invalid_request', `this is no WebSocket handshake: ${error.message}`)
+      refuseUpgrade({ request, socket: socket as Upgrade['socket'] }, gate, {
+        error: refusal,
+        answerError: deps.answerError,
+      })
+    })
+    this.#stopListening = gate.onCredentialsChanged(() => this.#dismissUnwelcome())
+    const channelOf = (accountId: string) => this.#channels.get(accountId)
+    this.#logNews = createLogNews({ readers: deps.logReaders, channelOf, clock })
+    this.#following = new FollowedJobs({
+      ...{ clock, ticker, log, jobClients, channelOf, runs: this.#runs },
+      ...{ bus, findJob, listRunning, listNewest, isPerClient, isOneAtATime },
+      onCaughtUp: (accountId, jobId) => this.#onCaughtUp(accountId, jobId),
+      onLog: this.#logNews.note,
+    })
+    this.upgrades = {
+      right: RIGHT,
+      open: (upgrade) => this.#open(upgrade),
+      answerError: deps.answerError,
+      takes: createTakes(gate.mountPrefix),
+    }
+  }
+
+  stats(): SocketStats {
+    return { open: this.#connections.size, ...this.#counts }
+  }
+
+  /** Closes every socket; new ones are refused. */
+  close(): void {
+    this.#isClosed = true
+    this.#following.stop()
+    this.#logNews.stop()
+    this.#stopListening()
+    for (const channel of this.#channels.values()) channel.flush()
+    for (const connection of this.#connections.keys()) connection.goAway()
+  }
+
+  async #hold(accountId: string): Promise<AccountChannel> {
+    await this.#deps.accountConnections.take(accountId)
+    const channel = this.#channels.get(accountId) ?? new AccountChannel({ accountId, countJobs: this.#deps.countJobs })
+    this.#channels.set(accountId, channel)
+    this.#following.follow(accountId)
     channel.holders++
     return channel
   }
 
-  function release(channel: AccountChannel): void {
+  #release(channel: AccountChannel): void {
     channel.holders--
-    accountConnections.giveBack(channel.accountId)
+    this.#deps.accountConnections.giveBack(channel.accountId)
     if (channel.holders > 0) return
-    channels.delete(channel.accountId)
-    following.unfollow(channel.accountId)
+    this.#channels.delete(channel.accountId)
+    this.#following.unfollow(channel.accountId)
   }
 
-  async function open(upgrade: Upgrade): Promise<void> {
-    refuseWhenClosed()
-    mustNameNoDeployment(gate.addressOf(upgrade.request))
-    const caller = await gate.authenticate(upgrade.request, 'socket')
+  async #open(upgrade: Upgrade): Promise<void> {
+    this.#refuseWhenClosed()
+    mustNameNoDeployment(this.#deps.gate.addressOf(upgrade.request))
+    const caller = await this.#deps.gate.authenticate(upgrade.request, 'socket')
     mustHaveScope(caller, RIGHT)
-    const channel = await hold(caller.accountId)
+    const channel = await this.#hold(caller.accountId)
     let isJoined = false
     try {
       await channel.ready()
       // The clients of running jobs must be known before a new client gets the state of its own runs.
-      for (const { jobId } of runs.ofAccount(caller.accountId)) await jobClients.find(caller.accountId, jobId)
-      refuseWhenClosed()
-      isJoined = completeHandshake(upgrade, { caller, channel })
+      for (const { jobId } of this.#runs.ofAccount(caller.accountId))
+        await this.#deps.jobClients.find(caller.accountId, jobId)
+      this.#refuseWhenClosed()
+      isJoined = this.#completeHandshake(upgrade, { caller, channel })
     } finally {
       // A socket that has joined releases the channel when it closes.
-      if (!isJoined) release(channel)
+      if (!isJoined) this.#release(channel)
     }
   }
 
   /** False when no socket was opened: the peer is gone, or its handshake was malformed and has been refused. */
-  function completeHandshake({ request, socket, head }: Upgrade, { caller, channel }: Newcomer): boolean {
+  #completeHandshake({ request, socket, head }: Upgrade, { caller, channel }: Newcomer): boolean {
     let isJoined = false
     // The library calls back within this call.
-    handshakes.handleUpgrade(request, socket, head, (ws) => {
+    this.#handshakes.handleUpgrade(request, socket, head, (ws) => {
       const given = readClientId(request)
       const clientId = given === '' ? randomBytes(16).toString('hex') : given
       const connection = new SocketConnection({
         ws,
         socket,
         clientId,
-        limits,
-        now: ticker.now,
-        events: eventsOf(channel),
+        limits: this.#limits,
+        now: this.#deps.ticker.now,
+        events: this.#eventsOf(channel),
       })
-      connections.set(connection, caller)
-      stopTicking ??= startTicking()
+      this.#connections.set(connection, caller)
+      this.#stopTicking ??= this.#startTicking()
       channel.join(connection, encodeText(statusMessage(channel.live, clientId)))
-      tellRunning(connection, channel)
+      this.#tellRunning(connection, channel)
       isJoined = true
     })
     return isJoined
   }
 
-  function eventsOf(channel: AccountChannel): ConnectionEvents {
+  #eventsOf(channel: AccountChannel): ConnectionEvents {
     return {
-      onMessage: (connection, text) => hear(connection, channel, text),
-      onPreviewsDropped(count) {
-        counts.previewsDropped += count
+      onMessage: (connection, text) => this.#hear(connection, channel, text),
+      onPreviewsDropped: (count) => {
+        this.#counts.previewsDropped += count
       },
-      onGivenUp() {
-        counts.readersGivenUp++
+      onGivenUp: () => {
+        this.#counts.readersGivenUp++
       },
-      onClosed(connection) {
+      onClosed: (connection) => {
         channel.leave(connection)
-        release(channel)
-        connections.delete(connection)
-        if (connections.size > 0) return
-        stopTicking?.()
-        stopTicking = null
+        this.#release(channel)
+        this.#connections.delete(connection)
+        if (this.#connections.size > 0) return
+        this.#stopTicking?.()
+        this.#stopTicking = null
       },
     }
   }
 
   /** A client that connects in the middle of its own run is told which node is running. */
-  function tellRunning(connection: SocketConnection, channel: AccountChannel): void {
-    for (const run of runs.ofAccount(channel.accountId)) {
-      if (run.lastNode === null || jobClients.find(run.accountId, run.jobId) !== connection.clientId) continue
+  #tellRunning(connection: SocketConnection, channel: AccountChannel): void {
+    for (const run of this.#runs.ofAccount(channel.accountId)) {
+      if (run.lastNode === null || this.#deps.jobClients.find(run.accountId, run.jobId) !== connection.clientId)
+        continue
       channel.tell(connection, encodeText(stillExecutingMessage(run.lastNode)))
     }
   }
 
   /** The same for a run in another process, whose events arrive only after the client has connected. */
-  async function onCaughtUp(accountId: string, jobId: string): Promise<void> {
-    const clientId = await jobClients.find(accountId, jobId)
-    const channel = channelOf(accountId)
-    const run = runs.ofAccount(accountId).find((each) => each.jobId === jobId)
+  async #onCaughtUp(accountId: string, jobId: string): Promise<void> {
+    const clientId = await this.#deps.jobClients.find(accountId, jobId)
+    const channel = this.#channels.get(accountId)
+    const run = this.#runs.ofAccount(accountId).find((each) => each.jobId === jobId)
     if (channel === undefined || run === undefined || run.lastNode === null) return
     for (const connection of channel.readers)
       if (connection.clientId === clientId) channel.tell(connection, encodeText(stillExecutingMessage(run.lastNode)))
   }
 
   /** Only the first message that is JSON counts, and only as feature flags. */
-  function hear(connection: SocketConnection, channel: AccountChannel, text: string): void {
+  #hear(connection: SocketConnection, channel: AccountChannel, text: string): void {
     if (connection.hasSpoken) return
     const message = readMessage(text)
     if (message === null) return
@@ -227,14 +263,14 @@ export function createSockets(options: SocketsOptions): Sockets {
     // Messages gathered so far still belong to the old dialect.
     channel.flush()
     connection.dialect = supportsMetadata(message.data) ? 'metadata' : 'plain'
-    channel.tell(connection, encodeText(featureFlagsMessage(options.features())))
+    channel.tell(connection, encodeText(featureFlagsMessage(this.#deps.features())))
   }
 
-  function startTicking(): () => void {
+  #startTicking(): () => void {
     const stops = [
-      ticker.every(STATUS_EVERY_MS, repeatStatus),
-      ticker.every(PING_EVERY_MS, checkAll),
-      ticker.every(CREDENTIALS_EVERY_MS, dismissUnwelcome),
+      this.#deps.ticker.every(STATUS_EVERY_MS, () => this.#repeatStatus()),
+      this.#deps.ticker.every(PING_EVERY_MS, () => this.#checkAll()),
+      this.#deps.ticker.every(CREDENTIALS_EVERY_MS, () => this.#dismissUnwelcome()),
     ]
     return () => {
       for (const stop of stops) stop()
@@ -242,43 +278,31 @@ export function createSockets(options: SocketsOptions): Sockets {
   }
 
   /** Counts again, because notices may be lost. If nothing runs and nothing has changed, nothing is sent. */
-  function repeatStatus(): void {
-    for (const channel of channels.values()) {
+  #repeatStatus(): void {
+    for (const channel of this.#channels.values()) {
       if (!channel.hasReaders || channel.isCounting) continue
       const before = channel.live
       channel.recount().then(
         () => {
           if (before + channel.live > 0) channel.say((batch) => batch.addText(statusMessage(channel.live)))
         },
-        (error) => log.warn({ err: error }, 'the jobs of an account could not be counted'),
+        (error) => this.#deps.log.warn({ err: error }, 'the jobs of an account could not be counted'),
       )
     }
   }
 
-  function checkAll(): void {
-    for (const connection of connections.keys()) connection.check()
+  #checkAll(): void {
+    for (const connection of this.#connections.keys()) connection.check()
   }
 
   /** Closes the sockets of callers whose credential is no longer valid. */
-  function dismissUnwelcome(): void {
-    for (const [connection, caller] of connections) if (!gate.isWelcome(caller)) connection.dismiss()
+  #dismissUnwelcome(): void {
+    for (const [connection, caller] of this.#connections) if (!this.#deps.gate.isWelcome(caller)) connection.dismiss()
   }
 
-  function refuseWhenClosed(): void {
-    if (isClosed) throw new ServiceError('shutting_down', 'the service is shutting down; connect again in a moment')
-  }
-
-  return {
-    upgrades: { right: RIGHT, open, answerError, takes: createTakes(gate.mountPrefix) },
-    stats: () => ({ open: connections.size, ...counts }),
-    close() {
-      isClosed = true
-      following.stop()
-      logNews.stop()
-      stopListening()
-      for (const channel of channels.values()) channel.flush()
-      for (const connection of connections.keys()) connection.goAway()
-    },
+  #refuseWhenClosed(): void {
+    if (this.#isClosed)
+      throw new ServiceError('shutting_down', 'the service is shutting down; connect again in a moment')
   }
 }
 

@@ -23,7 +23,7 @@ import type { Surface } from '../../../kit/surface.ts'
 import { openServer, type RunningServer } from '../../../server.ts'
 import { createJobClients, type JobClients } from '../../ws/client-news.ts'
 import { createLogReaders, type LogReaders } from '../../ws/log-news.ts'
-import { createSockets, type Sockets, type SocketsOptions } from '../../ws/sockets.ts'
+import { Sockets, type SocketsOptions } from '../../ws/sockets.ts'
 
 export const TEST_FEATURES = { supports_preview_metadata: true, max_upload_size: 1024 }
 
@@ -86,7 +86,7 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
   const jobClients = createJobClients({ lookUp: async (_accountId, jobId) => clients.get(jobId) ?? null })
   const answerError = createAnswerError(silentLog)
   const logReaders = createLogReaders()
-  const sockets = createSockets({
+  const sockets = new Sockets({
     gate,
     answerError,
     bus,
@@ -115,7 +115,7 @@ export async function startSockets(options: TestSocketsOptions = {}): Promise<Te
     register() {},
     allowedMethods: () => [],
     upgrades: sockets.upgrades,
-    drain: sockets.close,
+    drain: () => sockets.close(),
   }
   const server = await openServer({ host: '127.0.0.1', port: 0, gate, answerError, surfaces: [surface] })
   const url = server.url.replace('http', 'ws')
