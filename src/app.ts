@@ -70,15 +70,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
     await openTracing(config.traces, { headers: secrets.traceHeaders, version, log: options.log }),
   )
   const metrics = openMetrics({ version, role, errorTypeOf })
-  const service = await openService(config, secrets, {
-    tracer,
-    log,
-    version,
-    metrics,
-    openingStore,
-    overrides,
-    opening,
-  })
+  const serviceOptions = { tracer, log, version, metrics, openingStore, overrides, opening }
+  const service = await openService(config, secrets, serviceOptions)
   const { base, callers, engines, resident, bus, assets, running, router } = service
   const { store, serviceFile, node, opened, clock } = base
   const { fleet, directory, refreshLists } = engines
@@ -92,19 +85,8 @@ export async function startApp(config: Config, secrets: Secrets, options: AppOpt
   const open = hasSurfaces ? openHttp : openHealthOnly
   const http = opening.use(
     await open(config, {
-      ...{
-        ...service,
-        ...base,
-        ...callers,
-        ...running,
-        secrets,
-        directory,
-        refreshLists,
-        readiness,
-        metrics,
-        overrides,
-        version,
-      },
+      ...{ ...service, ...base, ...callers, ...running },
+      ...{ secrets, directory, refreshLists, readiness, metrics, overrides, version },
       blobs: opened.blobs,
       workerKeys: callers.workerKeys.keys,
       own: node.own,

@@ -17,7 +17,7 @@ import { createEnginePublisher } from '../domain/engine/directory/engine-publish
 import { createFleet, type Fleet } from '../domain/engine/fleet/fleet.ts'
 import { createEngineLeases } from '../domain/engine/fleet/fleet-engine.ts'
 import { ServiceError } from '../domain/errors.ts'
-import { createEngineDrain } from '../domain/jobs/claim/engine-drain.ts'
+import { createEngineDrain, type EngineDrain } from '../domain/jobs/claim/engine-drain.ts'
 import { createStorageWatch } from '../domain/jobs/claim/storage-watch.ts'
 import { createWorker, type Worker } from '../domain/jobs/claim/worker.ts'
 import type { WorkerDeps } from '../domain/jobs/claim/worker-options.ts'
@@ -80,13 +80,8 @@ export async function startJoinedWorker(
   heartbeat.onBeat(service.sampleClock)
   // Processes that watch its jobs must know which one publishes their live events.
   service.bus.onLiveNode(() => void heartbeat.beat())
-  const { fleet, directory, publish } = await openFleet(config, {
-    service,
-    heartbeat,
-    options: { ...options, log },
-    tracer,
-    opening,
-  })
+  const fleetParts = { service, heartbeat, options: { ...options, log }, tracer, opening }
+  const { fleet, directory, publish } = await openFleet(config, fleetParts)
   // It calls no model by itself, so no refusal of one is ever counted here.
   const metrics = openMetrics({ version, role: 'worker', errorTypeOf: (refusal) => refusal })
   const jobs = service.openJobs((engineId) => fleet.describe(engineId))
@@ -103,20 +98,7 @@ export async function startJoinedWorker(
     }),
   )
   opening.defer(() => stopAll(0))
-  const engineDrain = opening.use(
-    createEngineDrain({
-      fleet,
-      evict: async (engineId) => void (await Promise.all(workers.map((worker) => worker.evict(engineId)))),
-      timeoutMs: config.jobs.drainTimeoutMs,
-      log,
-    }),
-  )
-  engines.onWish((engineId, will) => {
-    if (!fleet.status().some(({ id }) => id === engineId)) return
-    if (will === 'draining') engineDrain.drain(engineId)
-    else if (will === 'cordoned') fleet.cordon(engineId)
-    else fleet.resume(engineId)
-  })
+  opening.use(followWishes(engines, { fleet, workers, timeoutMs: config.jobs.drainTimeoutMs, log }))
   const unsubscribe = fleet.onChange(() => jobs.offersChanged(fleet.offers()))
   opening.defer(unsubscribe)
 
@@ -152,6 +134,26 @@ export async function startJoinedWorker(
     drain: () => stopAll(config.jobs.drainTimeoutMs),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
+}
+
+interface WishParts {
+  readonly fleet: Fleet
+  readonly workers: readonly Worker[]
+  readonly timeoutMs: number
+  readonly log: Log
+}
+
+/** What operators of the service want of the engines here. */
+function followWishes(engines: JoinedService['engines'], { fleet, workers, ...rest }: WishParts): EngineDrain {
+  const evict = async (engineId: string) => void (await Promise.all(workers.map((worker) => worker.evict(engineId))))
+  const engineDrain = createEngineDrain({ fleet, evict, ...rest })
+  engines.onWish((engineId, will) => {
+    if (!fleet.status().some(({ id }) => id === engineId)) return
+    if (will === 'draining') engineDrain.drain(engineId)
+    else if (will === 'cordoned') fleet.cordon(engineId)
+    else fleet.resume(engineId)
+  })
+  return engineDrain
 }
 
 /** Throws ConfigError for a pool that the key does not name. */

@@ -15,11 +15,10 @@ import type { HttpParts } from './http-parts.ts'
 // Longer than any call may take, so that an answer in the last moment still finds its connection open.
 export const HOLD_GRACE_MS = 60_000
 
-export function toSurfaceParts(
-  config: Config,
-  gate: Gate,
-  parts: HttpParts & Pick<SurfaceParts, 'accountConnections' | 'poolOf'> & { readonly isEveryoneOperator: boolean },
-): SurfaceParts {
+type OpenParts = HttpParts &
+  Pick<SurfaceParts, 'accountConnections' | 'poolOf'> & { readonly isEveryoneOperator: boolean }
+
+export function toSurfaceParts(config: Config, gate: Gate, parts: OpenParts): SurfaceParts {
   const {
     accountConnections,
     poolOf,
@@ -61,29 +60,7 @@ export function toSurfaceParts(
       servesBytes: config.kind === 'local',
     },
     accountConnections,
-    console: {
-      kind: config.kind,
-      signIn: parts.signIn,
-      isEveryoneOperator: parts.isEveryoneOperator,
-      hasAdmin: parts.isEveryoneOperator || parts.secrets.adminToken !== null,
-      hasRouter: parts.router.models.catalog().size > 0,
-      standingOf: createStandingOf(config, store, shared),
-      summaries: store.summaries,
-      reportUsage: createReportUsage(store.ledger, clock),
-      keys:
-        shared === null
-          ? null
-          : createOwnKeys({ apiKeys: shared.apiKeys, audited: (entry) => store.audited(entry), clock }),
-      models: { access: parts.router.actions.access, calls: store.calls },
-      estimateWait: createEstimateWait({ store: store.summaries, clock }),
-      watchJob: jobs.watching.watchJob,
-      openContent: assets.openContent,
-      liveRuns: jobs.liveRuns,
-      engines: (pool) => directory.status(pool),
-      availability: () => directory.availability(),
-      cursorSecret: parts.router.cursorSecret,
-      contentOrigins: config.blobs.kind === 's3' ? [config.blobs.publicEndpoint] : [],
-    },
+    console: toConsoleParts(config, parts),
     partner: {
       ...parts.partner,
       blobs: parts.blobs,
@@ -96,4 +73,31 @@ export function toSurfaceParts(
     },
   }
   return parts.overrides.surfaceParts?.(given) ?? given
+}
+
+function toConsoleParts(config: Config, parts: OpenParts): SurfaceParts['console'] {
+  const { shared, store, directory, jobs, assets, clock } = parts
+  return {
+    kind: config.kind,
+    signIn: parts.signIn,
+    isEveryoneOperator: parts.isEveryoneOperator,
+    hasAdmin: parts.isEveryoneOperator || parts.secrets.adminToken !== null,
+    hasRouter: parts.router.models.catalog().size > 0,
+    standingOf: createStandingOf(config, store, shared),
+    summaries: store.summaries,
+    reportUsage: createReportUsage(store.ledger, clock),
+    keys:
+      shared === null
+        ? null
+        : createOwnKeys({ apiKeys: shared.apiKeys, audited: (entry) => store.audited(entry), clock }),
+    models: { access: parts.router.actions.access, calls: store.calls },
+    estimateWait: createEstimateWait({ store: store.summaries, clock }),
+    watchJob: jobs.watching.watchJob,
+    openContent: assets.openContent,
+    liveRuns: jobs.liveRuns,
+    engines: (pool) => directory.status(pool),
+    availability: () => directory.availability(),
+    cursorSecret: parts.router.cursorSecret,
+    contentOrigins: config.blobs.kind === 's3' ? [config.blobs.publicEndpoint] : [],
+  }
 }

@@ -23,13 +23,13 @@ import { createTurnKeeper } from '../../domain/jobs/claim/turn-keeper.ts'
 import { createWorker, type Worker } from '../../domain/jobs/claim/worker.ts'
 import { createCancelJob } from '../../domain/jobs/end/cancel-job.ts'
 import { combineObservers, type JobObserver } from '../../domain/jobs/observer.ts'
-import { createJobReader } from '../../domain/jobs/read/job-reader.ts'
+import { createJobReader, type JobReader } from '../../domain/jobs/read/job-reader.ts'
 import { createListJobs } from '../../domain/jobs/read/list-jobs.ts'
 import { createRunRecords } from '../../domain/jobs/read/recorded-jobs.ts'
 import { createLiveRuns, createWatchJob } from '../../domain/jobs/read/watch-job.ts'
 import { createReuse } from '../../domain/jobs/reuse/find-result.ts'
 import { createTrySubmit } from '../../domain/jobs/submit/dry-run.ts'
-import { createExtraDataKeeper } from '../../domain/jobs/submit/extra-data-keeper.ts'
+import { createExtraDataKeeper, type ExtraDataKeeper } from '../../domain/jobs/submit/extra-data-keeper.ts'
 import { createSubmit } from '../../domain/jobs/submit/submit-job.ts'
 import { createSubmitPrompt } from '../../domain/jobs/submit/submit-prompt.ts'
 import { createEngineVerdicts, createRetryEstimate } from '../../domain/jobs/submit/submit-refusals.ts'
@@ -90,7 +90,7 @@ export type CreatePoolWorker = (pool: string, workers: number) => Worker
 export type JobActions = ReturnType<typeof createJobActions>
 
 export function createJobActions(config: JobsConfig, parts: JobParts) {
-  const { store, bus, fleet, directory, rules, turns, tracer, clock, log } = parts
+  const { store, bus, fleet, directory, rules, turns, clock, log } = parts
   const estimate = createRetryEstimate(clock)
   const observer = combineObservers(parts.observer, estimate)
   // What another process ends makes room as well.
@@ -101,12 +101,70 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
   const reader = createJobReader({ store: store.jobs, bus, clock })
   const shared = { store: store.jobs, bus, clock, log, extraData, observer, turns }
   const verdicts = createEngineVerdicts()
-  const poolWorkers = new Map<Worker, string>()
   const storageWatch = createStorageWatch({ fleet, hasRoom: parts.hasRoomFor, log })
-  const createPoolWorker: CreatePoolWorker = (pool, workers) => {
+  const pools = createPoolWorkers(config, parts, { ...shared, reader, verdicts, storageWatch })
+  const worker = pools.create(DEFAULT_POOL, config.workers)
+  const recover = createRecover(shared)
+  const lanes = createLaneKeeper({ ...shared, directory, newId: newUuidV4 })
+  const chores = createChores(config, parts, { ...shared, reader, recover, lanes, pools })
+  const list = createListJobs(shared)
+  const cancel = createCancelJob(shared)
+  return {
+    /** What those that serve joined workers share with the workers of this process. */
+    runTerms: {
+      extraData,
+      observer,
+      maxOvertakes: parts.maxOvertakes,
+      maxRunMs: toRunLimit(config.maxRunMs, rules),
+      mustBeActive: rules?.mustBeActive,
+      onStored: reader.learn,
+    },
+    engineDrain: createEngineDrain({ fleet, evict: pools.evict, timeoutMs: config.drainTimeoutMs, log }),
+    ...createSubmits(config, parts, { ...shared, estimate, verdicts, pools, worker }),
+    records: createRunRecords({ store: store.records, clock }),
+    countJobs: (accountId: string) => store.accounts.findUse(accountId),
+    reader,
+    list,
+    cancel,
+    batches: createBatches({ store: store.batches, cancel, list, clock }),
+    convertFile: createConvertFile({
+      catalog: (pool) => directory.catalog(pool ?? DEFAULT_POOL),
+      random: Math.random,
+      clock,
+      turns,
+    }),
+    // Other processes write here too, and the finest of their notices may be left out.
+    watching: createWatchJob({ reader, bus, log, ...(!store.isExclusive && { liveFreshMs: SHARED_FRESH_MS }) }),
+    liveRuns: createLiveRuns({ bus, clock }),
+    worker,
+    storageWatch,
+    createPoolWorker: pools.create,
+    recover,
+    lanes,
+    housekeeping: createHousekeeping({ tasks: chores, leadership: parts.leadership, log }),
+  }
+}
+
+/** What the operations on jobs have in common. */
+interface SharedParts extends Pick<JobParts, 'bus' | 'clock' | 'log' | 'observer' | 'turns'> {
+  readonly store: Store['jobs']
+  readonly extraData: ExtraDataKeeper
+}
+
+interface WorkerParts extends SharedParts {
+  readonly reader: JobReader
+  readonly verdicts: ReturnType<typeof createEngineVerdicts>
+  readonly storageWatch: ReturnType<typeof createStorageWatch>
+}
+
+/** The workers of this process, one for each pool that has been opened. */
+function createPoolWorkers(config: JobsConfig, parts: JobParts, { reader, verdicts, ...shared }: WorkerParts) {
+  const { store, bus, fleet, directory, rules } = parts
+  const pools = new Map<Worker, string>()
+  const create: CreatePoolWorker = (pool, workers) => {
     const worker = createWorker({
       ...shared,
-      tracer,
+      tracer: parts.tracer,
       bus: toPoolBus(bus, pool),
       onStored: reader.learn,
       mustBeActive: rules?.mustBeActive,
@@ -114,7 +172,6 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       findWeights: (wanted) => directory.findWeights(wanted, pool),
       verdicts: { ...verdicts, withdraw: (lease, now) => store.jobs.withdraw(lease, now) },
       storeBlob: parts.assets.storeBlob,
-      storageWatch,
       blobs: parts.blobs,
       newId: newUuidV4,
       // Whoever sees the job knows which process runs it.
@@ -128,59 +185,77 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
       storageLeft: parts.assets.quota.leftFor,
       cancelGraceMs: config.cancelGraceMs,
     })
-    for (const other of poolWorkers.keys())
-      if (other.stats().isDraining && other.stats().running === 0) poolWorkers.delete(other)
-    poolWorkers.set(worker, pool)
+    for (const other of pools.keys()) if (other.stats().isDraining && other.stats().running === 0) pools.delete(other)
+    pools.set(worker, pool)
     return worker
   }
-  const worker = createPoolWorker(DEFAULT_POOL, config.workers)
-  const recover = createRecover(shared)
+  return {
+    create,
+    all: () => pools.keys(),
+    look(pool: string): void {
+      for (const [worker, of] of pools) if (of === pool) worker.look()
+    },
+    async evict(engineId: string): Promise<void> {
+      await Promise.all([...pools.keys()].map((worker) => worker.evict(engineId)))
+    },
+  }
+}
+
+type PoolWorkers = ReturnType<typeof createPoolWorkers>
+
+interface ChoreParts extends SharedParts {
+  readonly reader: JobReader
+  readonly recover: ReturnType<typeof createRecover>
+  readonly lanes: LaneKeeper
+  readonly pools: PoolWorkers
+}
+
+function createChores(
+  config: JobsConfig,
+  parts: JobParts,
+  { reader, recover, lanes, pools, ...shared }: ChoreParts,
+): Chore[] {
+  const { store, fleet, bus, assets, heartbeat, clock, log } = parts
   const expiry = createExpiry({ ...shared, expiredGraceMs: config.expiredGraceMs })
-  const lanes = createLaneKeeper({ ...shared, directory, newId: newUuidV4 })
-  const turnKeeper = createTurnKeeper({ store: store.jobs, fleet, workers: () => poolWorkers.keys(), clock, log })
+  const turnKeeper = createTurnKeeper({ store: store.jobs, fleet, workers: pools.all, clock, log })
   const collectIdle = createIdleCollection()
   let hasLetGo = false
-  const chores: Chore[] = [
+  async function sweepJobCache(): Promise<void> {
+    if (reader.sweep() >= MANY_JOBS) hasLetGo = true
+  }
+  async function collectWhenIdle(): Promise<void> {
+    if (collectIdle(hasLetGo)) hasLetGo = false
+  }
+  const { jobs, keys, batches, accounts, summaries } = store
+  return [
     ...createJobChores({
-      recover,
-      expiry,
-      keys: store.keys,
-      batches: store.batches,
-      jobs: store.jobs,
-      accounts: store.accounts,
-      summaries: store.summaries,
-      extraData,
-      heartbeat: parts.heartbeat,
-      clock,
-      log,
+      ...{ recover, expiry, keys, batches, jobs, accounts, summaries, heartbeat, clock, log },
+      extraData: shared.extraData,
     }),
     { name: 'keep-turns', runs: 'each', everyMs: TURN_LOOK_MS, run: () => turnKeeper.look() },
-    ...(fleet.hasLanes ? createLaneChores(lanes, { heartbeat: parts.heartbeat, bus }) : []),
-    { name: 'collect-assets', runs: 'once', everyMs: MINUTE_MS, run: (signal) => parts.assets.collect({ signal }) },
-    {
-      name: 'sweep-uploads',
-      runs: 'once',
-      everyMs: MINUTE_MS,
-      run: (signal) => parts.assets.sweepUploads({ signal }),
-    },
-    {
-      name: 'sweep-job-cache',
-      runs: 'each',
-      everyMs: MINUTE_MS,
-      run: async () => {
-        if (reader.sweep() >= MANY_JOBS) hasLetGo = true
-      },
-    },
-    {
-      name: 'idle-collection',
-      runs: 'each',
-      everyMs: IDLE_CHECK_MS,
-      run: async () => {
-        if (collectIdle(hasLetGo)) hasLetGo = false
-      },
-    },
+    ...(fleet.hasLanes ? createLaneChores(lanes, { heartbeat, bus }) : []),
+    { name: 'collect-assets', runs: 'once', everyMs: MINUTE_MS, run: (signal) => assets.collect({ signal }) },
+    { name: 'sweep-uploads', runs: 'once', everyMs: MINUTE_MS, run: (signal) => assets.sweepUploads({ signal }) },
+    { name: 'sweep-job-cache', runs: 'each', everyMs: MINUTE_MS, run: sweepJobCache },
+    { name: 'idle-collection', runs: 'each', everyMs: IDLE_CHECK_MS, run: collectWhenIdle },
     ...parts.chores,
   ]
+}
+
+interface SubmitParts extends SharedParts {
+  readonly estimate: ReturnType<typeof createRetryEstimate>
+  readonly verdicts: ReturnType<typeof createEngineVerdicts>
+  readonly pools: PoolWorkers
+  readonly worker: Worker
+}
+
+/** The ways in which jobs come in. */
+function createSubmits(
+  config: JobsConfig,
+  parts: JobParts,
+  { estimate, verdicts, pools, worker, ...shared }: SubmitParts,
+) {
+  const { store, fleet, directory, rules, turns, tracer, clock } = parts
   const workflows = {
     catalog: directory.catalog,
     assets: store.assets,
@@ -200,15 +275,7 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     // Beside other processes, whatever still reaches this one is taken: another one runs it.
     isClosing: () => store.isExclusive && worker.stats().isDraining,
   }
-  const reuse = createReuse({
-    store: store.jobs,
-    blobs: parts.blobs,
-    catalog: directory.catalog,
-    isCatalogOpen: directory.isCatalogOpen,
-    modeOf: (accountId) => (rules?.limitsOf(accountId).reuseResults === true ? 'exact' : config.reuse),
-    newId: newUuidV4,
-    clock,
-  })
+  const reuse = openReuse(config, parts)
   const newJobId = createUuidV7(() => clock.now().getTime())
   const recording = {
     ...shared,
@@ -219,90 +286,43 @@ export function createJobActions(config: JobsConfig, parts: JobParts) {
     ...(tracer !== undefined && { currentTrace: () => tracer.active()?.context ?? null }),
     refuseClosedPool: parts.refuseClosedPool,
     retentionMs: config.retentionMs,
-    onRecording(pool: string) {
-      for (const [each, of] of poolWorkers) if (of === pool) each.look()
-    },
+    onRecording: pools.look,
   }
-  const submit = traced(
-    tracer,
-    'job.submit',
-    createSubmit({
-      ...recording,
-      store: {
-        submit: timed(tracer, 'job.record', (job, claim) => store.jobs.submit(job, claim)),
-        answerAgain: timed(tracer, 'job.reuse', (job, again, claim) => store.jobs.answerAgain(job, again, claim)),
-      },
-      ...(fleet.hasLanes && { engineCheck: { verdicts, roomFor: (lane) => fleet.roomFor(lane) } }),
-    }),
-  )
-  const list = createListJobs(shared)
-  const cancel = createCancelJob(shared)
-  const engineDrain = createEngineDrain({
-    fleet,
-    evict: async (engineId) => void (await Promise.all([...poolWorkers.keys()].map((each) => each.evict(engineId)))),
-    timeoutMs: config.drainTimeoutMs,
-    log,
-  })
+  const recordJob = {
+    submit: timed(tracer, 'job.record', (job, claim) => store.jobs.submit(job, claim)),
+    answerAgain: timed(tracer, 'job.reuse', (job, again, claim) => store.jobs.answerAgain(job, again, claim)),
+  } satisfies Pick<Store['jobs'], 'submit' | 'answerAgain'>
+  const engineCheck = fleet.hasLanes && { engineCheck: { verdicts, roomFor: (lane: string) => fleet.roomFor(lane) } }
+  const submit = traced(tracer, 'job.submit', createSubmit({ ...recording, store: recordJob, ...engineCheck }))
+  const forBatches = { store: store.batches, keys: store.keys, newBatchId: newJobId }
   return {
-    /** What those that serve joined workers share with the workers of this process. */
-    runTerms: {
-      extraData,
-      observer,
-      maxOvertakes: parts.maxOvertakes,
-      maxRunMs: toRunLimit(config.maxRunMs, rules),
-      mustBeActive: rules?.mustBeActive,
-      onStored: reader.learn,
-    },
-    engineDrain,
     submit,
     trySubmit: createTrySubmit({
-      ...admission,
-      ...workflows,
-      reuse,
-      inspectWorkflow,
-      keys: store.keys,
-      ledger: store.ledger,
-      accounts: store.accounts,
+      ...{ ...admission, ...workflows, reuse, inspectWorkflow },
+      ...{ keys: store.keys, ledger: store.ledger, accounts: store.accounts },
       limitsOf: (accountId) => {
         const limits = rules?.limitsOf(accountId) ?? null
         return { maxRunning: limits?.concurrentJobs ?? null, maxQueued: limits?.queuedJobs ?? config.maxQueued }
       },
     }),
     submitPrompt: createSubmitPrompt({
-      inspectWorkflow,
-      catalog: workflows.catalog,
-      pool: DEFAULT_POOL,
-      submit,
-      turns,
+      ...{ inspectWorkflow, submit, turns, catalog: workflows.catalog, pool: DEFAULT_POOL },
       ...(fleet.hasLanes && { placement: directory }),
     }),
-    records: createRunRecords({ store: store.records, clock }),
-    countJobs: (accountId: string) => store.accounts.findUse(accountId),
-    reader,
-    list,
-    cancel,
-    submitBatch: traced(
-      tracer,
-      'batch.submit',
-      createSubmitBatch({ ...recording, store: store.batches, keys: store.keys, newBatchId: newJobId }),
-    ),
-    batches: createBatches({ store: store.batches, cancel, list, clock }),
-    convertFile: createConvertFile({
-      catalog: (pool) => directory.catalog(pool ?? DEFAULT_POOL),
-      random: Math.random,
-      clock,
-      turns,
-    }),
-    // Other processes write here too, and the finest of their notices may be left out.
-    watching: createWatchJob({ reader, bus, log, ...(!store.isExclusive && { liveFreshMs: SHARED_FRESH_MS }) }),
-    liveRuns: createLiveRuns({ bus, clock }),
-    worker,
-    storageWatch,
-    createPoolWorker,
-    recover,
-    lanes,
-    housekeeping: createHousekeeping({ tasks: chores, leadership: parts.leadership, log }),
+    submitBatch: traced(tracer, 'batch.submit', createSubmitBatch({ ...recording, ...forBatches })),
   }
+}
+
+function openReuse(config: JobsConfig, { store, blobs, directory, rules, clock }: JobParts) {
+  return createReuse({
+    store: store.jobs,
+    blobs,
+    catalog: directory.catalog,
+    isCatalogOpen: directory.isCatalogOpen,
+    modeOf: (accountId) => (rules?.limitsOf(accountId).reuseResults === true ? 'exact' : config.reuse),
+    newId: newUuidV4,
+    clock,
+  })
 }
 
 function toRunLimit(maxRunMs: number | null, rules: AccountRules | null): (accountId: string) => number | null {

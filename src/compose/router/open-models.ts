@@ -166,49 +166,26 @@ function judgeFiles({ files, problems }: FoundFiles, options: JudgeOptions): Rea
   return { ...read, problems: [...problems, ...read.problems] }
 }
 
-export async function openModels(
-  { catalogs, hasSandbox }: Pick<RouterConfig, 'catalogs' | 'hasSandbox'>,
-  parts: ModelsParts,
-): Promise<OpenedModels> {
-  const { clock, log, builtIn, openProvider } = parts
+type CatalogConfig = Pick<RouterConfig, 'catalogs' | 'hasSandbox'>
+
+export async function openModels({ catalogs, hasSandbox }: CatalogConfig, parts: ModelsParts): Promise<OpenedModels> {
+  const { clock, log, builtIn, settings } = parts
   const folders = [BUILT_IN_CATALOG, ...catalogs]
   const compileSchema = createCompileSchema()
   const checks = Object.fromEntries(
     builtIn.map((provider) => [provider.name, (model: Model) => provider.checkModel(model)]),
   )
   const judge = async () => judgeFiles(await readCatalogFolders(folders), { checks, isThorough: false, compileSchema })
-  const watch = createWatch({ list: () => listWatched(catalogs, parts.settings.file), onChanged, clock })
+  const opens = { ...parts, hasSandbox, compileSchema }
+  const watch = createWatch({ list: () => listWatched(catalogs, settings.file), onChanged, clock })
   await watch.note()
-  const first = await readAll()
+  const first = await readAll(settings, judge)
   if ('problems' in first) throw new CatalogError(first.problems)
-  let current = toOpened(first.read, null)
+  let current = openCatalog(first.read, null, opens)
   if (catalogs.length > 0) log.info({ models: current.catalog.size, folders }, 'the model catalogue was read')
   let untilEnded: () => Promise<void> = async () => {}
   const retiring = new Set<Promise<void>>()
   let reloading: Promise<unknown> = Promise.resolve()
-
-  function toOpened(read: ReadCatalog, before: Opened | null): Opened {
-    const providers = new Map<string, OpenedProvider>(
-      builtIn.map((provider) => [provider.name, { provider, rules: '', close: null }]),
-    )
-    for (const rules of read.providers) {
-      const text = JSON.stringify(rules) + parts.settings.of(rules.provider)
-      const same = before?.providers.get(rules.provider)
-      providers.set(rules.provider, same?.rules === text ? same : openOne(rules, text))
-    }
-    const offered = read.models.filter(({ provider }) => hasSandbox || provider !== 'sandbox')
-    const entries = [...offered, ...parts.models].map((model) => ({
-      model,
-      checkInput: createCheckInput(model, compileSchema),
-    }))
-    const routes = createPartnerRoutes(read.routes)
-    return { catalog: createCatalog(entries, clock.now(), routes.models), routes, providers }
-  }
-
-  function openOne(rules: ReadCatalog['providers'][number], text: string): OpenedProvider {
-    const provider = openProvider(rules)
-    return { provider, rules: text, close: async () => provider[Symbol.asyncDispose]() }
-  }
 
   function retire(before: Opened, after: Opened): void {
     const kept = new Set([...after.providers.values()])
@@ -227,26 +204,16 @@ export async function openModels(
     return next
   }
 
-  /** Reads the catalogue and the settings of providers, and uses both when neither has a fault. */
-  async function readAll(): Promise<{ readonly read: ReadCatalog } | { readonly problems: readonly CatalogProblem[] }> {
-    const settings = await parts.settings.read()
-    const read = await judge()
-    if (!('use' in settings)) return { problems: [settings, ...read.problems] }
-    if (read.problems.length > 0) return { problems: read.problems }
-    settings.use()
-    return { read }
-  }
-
   async function exchange(): Promise<ReloadOutcome> {
     const changed = (await watch.note()).slice(0, MAX_LOGGED)
-    const now = await readAll()
+    const now = await readAll(settings, judge)
     if ('problems' in now) {
       const problems = now.problems.slice(0, MAX_LOGGED)
       log.error({ changed, problems }, 'the model catalogue was not reloaded: it has problems')
       return { outcome: 'refused', problems: now.problems }
     }
     const before = current
-    current = toOpened(now.read, before)
+    current = openCatalog(now.read, before, opens)
     retire(before, current)
     log.info({ models: current.catalog.size, folders, changed }, 'the model catalogue was reloaded')
     return { outcome: 'reloaded', models: current.catalog.size }
@@ -263,7 +230,7 @@ export async function openModels(
     hostAssets: parts.hostAssets,
     reload,
     watchFolders() {
-      if (catalogs.length > 0 || parts.settings.file !== null) watch.start()
+      if (catalogs.length > 0 || settings.file !== null) watch.start()
     },
     onReplaced(listener) {
       untilEnded = listener
@@ -275,6 +242,47 @@ export async function openModels(
       for (const { close } of current.providers.values()) await close?.()
     },
   }
+}
+
+interface OpenParts extends ModelsParts {
+  readonly hasSandbox: boolean
+  readonly compileSchema: CompileSchema
+}
+
+function openCatalog(read: ReadCatalog, before: Opened | null, parts: OpenParts): Opened {
+  const { clock, builtIn, openProvider, settings, hasSandbox, compileSchema } = parts
+  const providers = new Map<string, OpenedProvider>(
+    builtIn.map((provider) => [provider.name, { provider, rules: '', close: null }]),
+  )
+  for (const rules of read.providers) {
+    const text = JSON.stringify(rules) + settings.of(rules.provider)
+    const same = before?.providers.get(rules.provider)
+    if (same?.rules === text) providers.set(rules.provider, same)
+    else {
+      const provider = openProvider(rules)
+      providers.set(rules.provider, { provider, rules: text, close: async () => provider[Symbol.asyncDispose]() })
+    }
+  }
+  const offered = read.models.filter(({ provider }) => hasSandbox || provider !== 'sandbox')
+  const entries = [...offered, ...parts.models].map((model) => ({
+    model,
+    checkInput: createCheckInput(model, compileSchema),
+  }))
+  const routes = createPartnerRoutes(read.routes)
+  return { catalog: createCatalog(entries, clock.now(), routes.models), routes, providers }
+}
+
+/** Reads the catalogue and the settings of providers, and uses both when neither has a fault. */
+async function readAll(
+  file: OperatorFile,
+  judge: () => Promise<ReadCatalog>,
+): Promise<{ readonly read: ReadCatalog } | { readonly problems: readonly CatalogProblem[] }> {
+  const settings = await file.read()
+  const read = await judge()
+  if (!('use' in settings)) return { problems: [settings, ...read.problems] }
+  if (read.problems.length > 0) return { problems: read.problems }
+  settings.use()
+  return { read }
 }
 
 /** Reads and checks folders of model files for the command line, without a service: no provider is opened and no call is made. */

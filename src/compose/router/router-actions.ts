@@ -19,7 +19,12 @@ import {
 } from '../../domain/models/access/model-access.ts'
 import { createCallLeases, createFollowedCalls, RENEW_EVERY_MS } from '../../domain/models/calls/call-leases.ts'
 import type { CallStore } from '../../domain/models/calls/call-store.ts'
-import { type CallObserver, createDriveCall, type DriveCall } from '../../domain/models/calls/drive-call.ts'
+import {
+  type CallObserver,
+  createDriveCall,
+  type DriveCall,
+  type DriveDeps,
+} from '../../domain/models/calls/drive-call.ts'
 import { createLiveCalls, type DrivenCall, type SentJournal } from '../../domain/models/calls/live-calls.ts'
 import { createRecoverCalls } from '../../domain/models/calls/recover-calls.ts'
 import { createEstimateModel, createRunModel, type RunModel } from '../../domain/models/calls/run-call.ts'
@@ -67,33 +72,10 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
   const { catalog, providerOf } = models
   const rules = createRules(config, parts.limitsOf)
   const live = createLiveCalls((error, callId) => log.error({ err: error, callId }, 'a model call failed unexpectedly'))
-  const { stopping } = live
   const leases = createCallLeases({ nodeId: parts.nodeId, store: store.calls, live, clock, log })
   const followed = createFollowedCalls({ store: store.calls, live })
-  const bareDrive = createDriveCall({
-    store: store.calls,
-    requests: store.requests,
-    hostAssets: models.hostAssets,
-    storeBlob: parts.assets.storeBlob,
-    quota: parts.assets.quota,
-    clock,
-    log,
-    observer,
-    journal,
-    leases,
-    bus,
-    stopping,
-    submitGraceMs: config.deadlineMs,
-    collectForMs: DAY_MS,
-    limits: {
-      maxResultBytes: config.maxResultBytes,
-      maxReplayBytes: config.maxReplayBytes,
-      foreignUrlMs: FOREIGN_URL_MS,
-      keepQueuedMs: DAY_MS,
-    },
-  })
   const { tracer } = parts
-  const drive = traceDrive(bareDrive, tracer)
+  const drive = traceDrive(openDrive(config, parts, { leases, stopping: live.stopping }), tracer)
   const newCalls = { clock, keyLifeMs: DAY_MS, costlyMicros: COSTLY_MICROS }
   const window = { clock, ruleFor: toRateRule(config) }
   const rate = store.isExclusive ? createRateWindow(window) : createSharedRateWindow({ ...window, store: store.limits })
@@ -161,6 +143,26 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
       await leases.giveBack()
     },
   }
+}
+
+function openDrive(config: RouterConfig, parts: RouterParts, calls: Pick<DriveDeps, 'leases' | 'stopping'>): DriveCall {
+  const { store, models, assets, clock, log, observer, journal, bus } = parts
+  return createDriveCall({
+    ...{ ...calls, clock, log, observer, journal, bus },
+    store: store.calls,
+    requests: store.requests,
+    hostAssets: models.hostAssets,
+    storeBlob: assets.storeBlob,
+    quota: assets.quota,
+    submitGraceMs: config.deadlineMs,
+    collectForMs: DAY_MS,
+    limits: {
+      maxResultBytes: config.maxResultBytes,
+      maxReplayBytes: config.maxReplayBytes,
+      foreignUrlMs: FOREIGN_URL_MS,
+      keepQueuedMs: DAY_MS,
+    },
+  })
 }
 
 function createRules(config: RouterConfig, tierOf: RouterParts['limitsOf']): AccessRules {

@@ -80,7 +80,7 @@ interface OpenedService {
 export async function openService(config: Config, secrets: Secrets, options: ServiceOptions): Promise<OpenedService> {
   const { log, metrics, overrides, opening } = options
   const base = await openBase(config, secrets, options)
-  const { store, node, opened, clock } = base
+  const { store, node, clock } = base
   // The engine runs models for nodes, and models run workflows on the engine, so one of the two is connected later.
   const nodeModels = Promise.withResolvers<NodeModels>()
   const runModel: RunModel = async (request, signals) => (await nodeModels.promise).run(request, signals)
@@ -106,13 +106,9 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   const sealer = openSealer(secrets)
   const assets = createAssetActions(config.assets, { ...base, ...callers, sealer })
   const turns = overrides.turns ?? createTurns()
-  const signingKeys = await openSigningKeys({
-    configured: secrets.signingKeys,
-    kept:
-      store.isExclusive || sealer === null
-        ? { in: 'folder', directory: config.dataDirectory }
-        : { in: 'store', store, sealer },
-  })
+  const inFolder = { in: 'folder', directory: config.dataDirectory } as const
+  const kept = store.isExclusive || sealer === null ? inFolder : ({ in: 'store', store, sealer } as const)
+  const signingKeys = await openSigningKeys({ configured: secrets.signingKeys, kept })
   const webhooks = opening.use(
     await openWebhooks(config, {
       ...{ store, secrets, signingKeys, bus, glance, version: options.version, clock, log },
@@ -128,20 +124,9 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   const signer = createContentSigner(signingKeys, clock)
   const signIn = openSignIn({ ...callers, store, secrets, signingKeys, clock })
   const router = opening.use(
-    await openRouter(config.router, {
-      ...{ ...callers, secrets, bus, store, glance, opened, assets, signer, clock, log },
-      tracer: base.tracer,
-      directory: config.dataDirectory,
-      nodeId: node.heartbeat.nodeId,
-      counts: node.counts,
-      leadership: node.leadership,
-      engine: resident,
-      toHook: webhooks.toHook,
-      brands: config.http.brand,
-      baseUrl: `${config.http.publicUrl ?? ''}${config.http.mountPrefix}`,
-      observer: metrics.callObserver,
-      observeExchange: metrics.observeExchange,
-      overrides: overrides.models ?? {},
+    await openServiceRouter(config, options, {
+      ...{ base, callers, bus, glance, assets, signer, resident, webhooks },
+      secrets,
     }),
   )
   nodeModels.resolve(router.nodeModels)
@@ -153,19 +138,8 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   })
   runTokens.resolve(partner.runs)
   const service = {
-    base,
-    callers,
-    engines,
-    resident,
-    bus,
-    assets,
-    running,
-    router,
-    partner,
-    signer,
-    signIn,
-    turns,
-    webhooks,
+    ...{ base, callers, engines, resident, bus, assets, running, router },
+    ...{ partner, signer, signIn, turns, webhooks },
     async listensAt(url: string) {
       listening.resolve(url)
       await untilLateHeard()
@@ -181,6 +155,35 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   }
   const hasGateway = base.takesWorkers && PARTS_OF[config.role].surfaces
   return { ...service, gateway: hasGateway ? openGateway(service, { runModel, signingKeys }) : null }
+}
+
+interface RouterParts
+  extends Pick<OpenedService, 'base' | 'callers' | 'bus' | 'assets' | 'signer' | 'resident' | 'webhooks'> {
+  readonly secrets: Secrets
+  readonly glance: ReturnType<typeof createDirectories>['latest']
+}
+
+function openServiceRouter(
+  config: Config,
+  { metrics, overrides }: ServiceOptions,
+  parts: RouterParts,
+): Promise<Router> {
+  const { base, callers, secrets, bus, glance, assets, signer, resident, webhooks } = parts
+  const { store, node, opened, clock, log, tracer } = base
+  return openRouter(config.router, {
+    ...{ ...callers, secrets, bus, store, glance, opened, assets, signer, clock, log, tracer },
+    directory: config.dataDirectory,
+    nodeId: node.heartbeat.nodeId,
+    counts: node.counts,
+    leadership: node.leadership,
+    engine: resident,
+    toHook: webhooks.toHook,
+    brands: config.http.brand,
+    baseUrl: `${config.http.publicUrl ?? ''}${config.http.mountPrefix}`,
+    observer: metrics.callObserver,
+    observeExchange: metrics.observeExchange,
+    overrides: overrides.models ?? {},
+  })
 }
 
 function openGateway(

@@ -90,28 +90,6 @@ export function createSurface(parts: SurfaceParts): Surface {
     })
   }
 
-  function registerPage(app: FastifyInstance): void {
-    const policy = toPolicy(parts.console.contentOrigins)
-    const sendPage = (request: FastifyRequest, reply: FastifyReply) => {
-      const address = serviceAddressOf(request)
-      mustNameNoDeployment(address)
-      const build = files.current()
-      if (build === null) throw new ServiceError('not_found', 'the console is not part of this service')
-      const page = renderConsolePage({ build, base: address.mountPrefix, theme: readTheme(request.headers.cookie) })
-      return reply
-        .headers({ ...PAGE_HEADERS, 'Content-Security-Policy': policy, 'Content-Type': 'text/html; charset=utf-8' })
-        .send(page)
-    }
-    app.get(CONSOLE_PATH, PUBLIC_PAGE, sendPage)
-    app.get(`${CONSOLE_PATH}/*`, PUBLIC_PAGE, sendPage)
-    app.get(`${CONSOLE_PATH}/files/:name`, PUBLIC_PAGE, (request, reply) => {
-      const { name } = request.params as { readonly name: string }
-      const file = files.current()?.files.get(name)
-      if (file === undefined) throw new ServiceError('not_found', 'there is no such file')
-      return sendFile(request, reply, { name, file })
-    })
-  }
-
   const allowedMethods = (path: string): readonly string[] => {
     if (!path.startsWith(`${gate.mountPrefix}${CONSOLE_PATH}`)) return []
     const own = path.slice(gate.mountPrefix.length)
@@ -124,7 +102,7 @@ export function createSurface(parts: SurfaceParts): Surface {
       mount(app, gate.mountPrefix, (mounted) => {
         mounted.setErrorHandler((error, request, reply) => sendError(reply, answerError(error, request.id)))
         mount(mounted, '', registerApi)
-        mount(mounted, '', registerPage)
+        mount(mounted, '', (pages) => registerPage(pages, files, toPolicy(parts.console.contentOrigins)))
       }),
     reference: {
       path: '/docs/console',
@@ -138,6 +116,27 @@ export function createSurface(parts: SurfaceParts): Surface {
     answerErrorFor: (path) => (allowedMethods(path).length > 0 ? answerError : null),
     drain: () => streams.close(encodeFrame('notice', JSON.stringify({ kind: 'drain' }))),
   }
+}
+
+function registerPage(app: FastifyInstance, files: ConsoleDeps['files'], policy: string): void {
+  const sendPage = (request: FastifyRequest, reply: FastifyReply) => {
+    const address = serviceAddressOf(request)
+    mustNameNoDeployment(address)
+    const build = files.current()
+    if (build === null) throw new ServiceError('not_found', 'the console is not part of this service')
+    const page = renderConsolePage({ build, base: address.mountPrefix, theme: readTheme(request.headers.cookie) })
+    return reply
+      .headers({ ...PAGE_HEADERS, 'Content-Security-Policy': policy, 'Content-Type': 'text/html; charset=utf-8' })
+      .send(page)
+  }
+  app.get(CONSOLE_PATH, PUBLIC_PAGE, sendPage)
+  app.get(`${CONSOLE_PATH}/*`, PUBLIC_PAGE, sendPage)
+  app.get(`${CONSOLE_PATH}/files/:name`, PUBLIC_PAGE, (request, reply) => {
+    const { name } = request.params as { readonly name: string }
+    const file = files.current()?.files.get(name)
+    if (file === undefined) throw new ServiceError('not_found', 'there is no such file')
+    return sendFile(request, reply, { name, file })
+  })
 }
 
 /** A name contains a digest of the content, so browsers may cache the file forever. */

@@ -37,44 +37,13 @@ interface Asked {
   readonly isDeployment: boolean
 }
 
-export function createSurface({ gate, log, version, poolOf, catalog, pictures }: SurfaceParts): Surface {
+export function createSurface(parts: SurfaceParts): Surface {
+  const { gate, log, poolOf } = parts
   const answerError = createAnswerMcpError(log)
   const calls = createAccountConnections(CALLS_AT_A_TIME)
   const asked = new WeakMap<Request, Asked>()
   const stop = new AbortController()
-  let opening: ReturnType<typeof open> | null = null
-
-  /** The protocol's library is large; a service that no agent comes to never loads it. */
-  async function open() {
-    const { createAgentServers, openAgentHandler } = await import('./agent-server.ts')
-    // Models belong to the account as a whole, and are not at the address of a deployment.
-    const atService = createAgentServers({ version, isOnThisMachine: false, hasModels: true })
-    const atDeployment = createAgentServers({ version, isOnThisMachine: false, hasModels: false })
-    const onError = (err: Error) => log.debug({ err }, 'a request of an agent was refused or broke off')
-    return openAgentHandler(({ requestInfo }) => {
-      const { host, isDeployment } = askedOf(requestInfo)
-      return isDeployment ? atDeployment(host) : atService(host)
-    }, onError)
-  }
-
-  function askedOf(request: Request | undefined): Asked {
-    const known = request === undefined ? undefined : asked.get(request)
-    if (known === undefined) throw new Error('a request of an agent came from nowhere')
-    return known
-  }
-
-  function toHost(request: FastifyRequest, pool: string | null): ToolHost {
-    const { origin, mountPrefix, deploymentId } = serviceAddressOf(request)
-    const api = createServiceApi({
-      baseUrl: ownAddressOf(request) + gate.mountPrefix + toDeploymentPrefix(deploymentId),
-      publicUrl: origin + mountPrefix,
-      credential: readCredential(request.raw, 'api_key'),
-      headers: traceHeadersOf(request),
-    })
-    const onDefect = (err: unknown) =>
-      log.error({ err, requestId: request.id }, 'a tool of an agent failed unexpectedly')
-    return { api, catalog: async () => catalog(pool), pictures, onDefect, openFile: null }
-  }
+  let opening: ReturnType<typeof openHandler> | null = null
 
   const guard = createRouteGuard<Caller>({
     account(request) {
@@ -103,8 +72,8 @@ export function createSurface({ gate, log, version, poolOf, catalog, pictures }:
       headers: toHeaders(request),
       signal,
     })
-    asked.set(message, { host: toHost(request, pool), isDeployment: pool !== null })
-    opening ??= open()
+    asked.set(message, { host: toHost(request, pool, parts), isDeployment: pool !== null })
+    opening ??= openHandler(parts, asked)
     const handler = await opening
     const response = await handler.fetch(message, { parsedBody }).catch((error: unknown) => {
       if (stop.signal.aborted) throw new ServiceError('shutting_down', 'this process is about to stop')
@@ -131,6 +100,36 @@ export function createSurface({ gate, log, version, poolOf, catalog, pictures }:
     // Jobs and calls go on; a client that waited for one asks another process again.
     drain: () => stop.abort(null),
   }
+}
+
+/** The protocol's library is large; a service that no agent comes to never loads it. */
+async function openHandler({ version, log }: SurfaceParts, asked: WeakMap<Request, Asked>) {
+  const { createAgentServers, openAgentHandler } = await import('./agent-server.ts')
+  // Models belong to the account as a whole, and are not at the address of a deployment.
+  const atService = createAgentServers({ version, isOnThisMachine: false, hasModels: true })
+  const atDeployment = createAgentServers({ version, isOnThisMachine: false, hasModels: false })
+  const onError = (err: Error) => log.debug({ err }, 'a request of an agent was refused or broke off')
+  return openAgentHandler(({ requestInfo }) => {
+    const known = requestInfo === undefined ? undefined : asked.get(requestInfo)
+    if (known === undefined) throw new Error('a request of an agent came from nowhere')
+    return known.isDeployment ? atDeployment(known.host) : atService(known.host)
+  }, onError)
+}
+
+function toHost(
+  request: FastifyRequest,
+  pool: string | null,
+  { gate, log, catalog, pictures }: SurfaceParts,
+): ToolHost {
+  const { origin, mountPrefix, deploymentId } = serviceAddressOf(request)
+  const api = createServiceApi({
+    baseUrl: ownAddressOf(request) + gate.mountPrefix + toDeploymentPrefix(deploymentId),
+    publicUrl: origin + mountPrefix,
+    credential: readCredential(request.raw, 'api_key'),
+    headers: traceHeadersOf(request),
+  })
+  const onDefect = (err: unknown) => log.error({ err, requestId: request.id }, 'a tool of an agent failed unexpectedly')
+  return { api, catalog: async () => catalog(pool), pictures, onDefect, openFile: null }
 }
 
 /** The same tools without a listener, for the command that an agent starts. */

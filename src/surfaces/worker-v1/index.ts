@@ -18,7 +18,7 @@ import { type Gate, readCredential } from '../kit/guards/gate.ts'
 import { createRouteGuard, needs, sendError, serviceAddressOf, wrongMethod } from '../kit/guards/routes.ts'
 import { pathOf } from '../kit/request.ts'
 import { mount, type Surface } from '../kit/surface.ts'
-import { createLiveSockets, createWorkerLoad } from './live-sockets.ts'
+import { createWorkerLoad, LiveSockets } from './live-sockets.ts'
 import { offerBlob, putBlob, readInput } from './operations/files.ts'
 import { claimJob, commitRun, releaseLeases, renewLeases, reserveNumbers, runNodeModel } from './operations/runs.ts'
 import {
@@ -82,7 +82,7 @@ export function createWorkerSurface(options: WorkerSurfaceOptions): Surface {
   const spec = openContract({ source: SOURCE, requestSchemas: REQUEST_SCHEMAS, needsCredentials: true })
   const load = createWorkerLoad(() => performance.now())
   const identify = (request: FastifyRequest['raw']) => gateway.keys.identify(readCredential(request, 'bearer'))
-  const live = createLiveSockets({ gate, gateway, identify, answerError, protocolVersions, load, log })
+  const live = new LiveSockets({ gate, gateway, identify, answerError, protocolVersions, load, log })
 
   const guard = createRouteGuard<WorkerIdentity>({
     before: (request) => mustNameNoDeployment(serviceAddressOf(request)),

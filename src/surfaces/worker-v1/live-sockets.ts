@@ -24,12 +24,6 @@ interface LiveSocketsDeps {
   readonly log: Log
 }
 
-interface LiveSockets {
-  readonly upgrades: UpgradeRoute
-  count(): number
-  close(): void
-}
-
 const CHECK_MS = 1000
 const PING_EVERY = 15
 const MAX_WAITING_BYTES = 1024 * 1024
@@ -59,24 +53,44 @@ interface Joining extends Pick<Open, 'worker' | 'wire'> {
   readonly end: () => void
 }
 
-export function createLiveSockets(deps: LiveSocketsDeps): LiveSockets {
-  const { gateway, log } = deps
-  const handshakes = new WebSocketServer({ noServer: true, maxPayload: MAX_FRAME_BYTES, perMessageDeflate: false })
-  const sockets = new Map<WebSocket, Open>()
-  const bytesOf = new Map<string, number>()
-  const path = `${deps.gate.mountPrefix}${WORKER_PATH}/live`
-  let checks = 0
-  let timer: NodeJS.Timeout | null = null
-  let isClosed = false
+export class LiveSockets {
+  readonly upgrades: UpgradeRoute
+  readonly #deps: LiveSocketsDeps
+  readonly #handshakes = new WebSocketServer({ noServer: true, maxPayload: MAX_FRAME_BYTES, perMessageDeflate: false })
+  readonly #sockets = new Map<WebSocket, Open>()
+  readonly #bytesOf = new Map<string, number>()
+  #checks = 0
+  #timer: NodeJS.Timeout | null = null
+  #isClosed = false
 
-  function checkAll(): void {
-    checks++
-    bytesOf.clear()
-    endUnfinished()
-    for (const [socket, open] of sockets) {
+  constructor(deps: LiveSocketsDeps) {
+    this.#deps = deps
+    const path = `${deps.gate.mountPrefix}${WORKER_PATH}/live`
+    this.upgrades = {
+      right: 'worker',
+      takes: (asked) => asked === path,
+      open: (upgrade) => this.#open(upgrade),
+      answerError: deps.answerError,
+    }
+  }
+
+  count(): number {
+    return this.#sockets.size
+  }
+
+  close(): void {
+    this.#isClosed = true
+    for (const socket of this.#sockets.keys()) socket.close(GOING_AWAY)
+  }
+
+  #checkAll(): void {
+    this.#checks++
+    this.#bytesOf.clear()
+    this.#endUnfinished()
+    for (const [socket, open] of this.#sockets) {
       open.frames = 0
-      if (!gateway.keys.isGood(open.worker)) socket.close(UNAUTHORIZED, 'the key is no longer accepted')
-      else if (checks % PING_EVERY === 0) {
+      if (!this.#deps.gateway.keys.isGood(open.worker)) socket.close(UNAUTHORIZED, 'the key is no longer accepted')
+      else if (this.#checks % PING_EVERY === 0) {
         if (!open.isAlive) socket.terminate()
         open.isAlive = false
         socket.ping()
@@ -85,9 +99,9 @@ export function createLiveSockets(deps: LiveSocketsDeps): LiveSockets {
   }
 
   /** Many large messages that never end must not fill the memory. */
-  function endUnfinished(): void {
+  #endUnfinished(): void {
     const unfinishedOf = new Map<string, number>()
-    for (const [socket, { worker, wire, taken }] of sockets) {
+    for (const [socket, { worker, wire, taken }] of this.#sockets) {
       const sum = (unfinishedOf.get(worker.keyId) ?? 0) + Math.max(0, wire.bytesRead - taken)
       if (sum > MAX_UNFINISHED_BYTES) socket.terminate()
       else unfinishedOf.set(worker.keyId, sum)
@@ -95,21 +109,21 @@ export function createLiveSockets(deps: LiveSocketsDeps): LiveSockets {
   }
 
   /** False: the key has told enough in this second. */
-  function count({ keyId }: WorkerIdentity, bytes: number): boolean {
-    const sum = (bytesOf.get(keyId) ?? 0) + bytes
-    bytesOf.set(keyId, sum)
+  #count({ keyId }: WorkerIdentity, bytes: number): boolean {
+    const sum = (this.#bytesOf.get(keyId) ?? 0) + bytes
+    this.#bytesOf.set(keyId, sum)
     return sum <= MAX_BYTES_PER_CHECK
   }
 
-  function join(socket: WebSocket, { worker, wire, end }: Joining): void {
+  #join(socket: WebSocket, { worker, wire, end }: Joining): void {
     const open: Open = { worker, wire, frames: 0, taken: wire.bytesRead, isAlive: true }
-    const session = gateway.live.open(worker, (message) => {
+    const session = this.#deps.gateway.live.open(worker, (message) => {
       if (socket.readyState === socket.OPEN && socket.bufferedAmount < MAX_WAITING_BYTES) {
         socket.send(JSON.stringify(message))
       }
     })
-    sockets.set(socket, open)
-    timer ??= setInterval(checkAll, CHECK_MS)
+    this.#sockets.set(socket, open)
+    this.#timer ??= setInterval(() => this.#checkAll(), CHECK_MS)
     socket.on('pong', () => {
       open.isAlive = true
     })
@@ -117,44 +131,36 @@ export function createLiveSockets(deps: LiveSocketsDeps): LiveSockets {
       open.frames++
       if (open.frames > MAX_FRAMES_PER_CHECK) return socket.close(POLICY, 'too many messages')
       open.taken += data.length + headBytes(data.length)
-      if (!count(worker, data.length) && isBinary) return
+      if (!this.#count(worker, data.length) && isBinary) return
       if (isBinary) session.take(data)
       else if (!session.order(data.toString('utf8'))) socket.close(POLICY, 'a message cannot be understood')
     })
-    socket.on('error', (error) => log.debug({ err: error }, 'a live connection of a worker broke'))
+    socket.on('error', (error) => this.#deps.log.debug({ err: error }, 'a live connection of a worker broke'))
     socket.on('close', () => {
       session.end()
       end()
-      sockets.delete(socket)
-      if (sockets.size > 0 || timer === null) return
-      clearInterval(timer)
-      timer = null
+      this.#sockets.delete(socket)
+      if (this.#sockets.size > 0 || this.#timer === null) return
+      clearInterval(this.#timer)
+      this.#timer = null
     })
   }
 
-  async function open({ request, socket, head }: Upgrade): Promise<void> {
-    if (isClosed) throw new ServiceError('shutting_down', 'the service is shutting down; connect again in a moment')
-    const worker = deps.identify(request)
-    mustSpeak(request, deps.protocolVersions)
-    const others = [...sockets.values()].filter((each) => each.worker.keyId === worker.keyId).length
+  async #open({ request, socket, head }: Upgrade): Promise<void> {
+    if (this.#isClosed)
+      throw new ServiceError('shutting_down', 'the service is shutting down; connect again in a moment')
+    const worker = this.#deps.identify(request)
+    mustSpeak(request, this.#deps.protocolVersions)
+    const others = [...this.#sockets.values()].filter((each) => each.worker.keyId === worker.keyId).length
     if (others >= MAX_SOCKETS) throw new ServiceError('rate_limited', `a key may have ${MAX_SOCKETS} live connections`)
-    const end = deps.load.begin(worker.keyId)
+    const end = this.#deps.load.begin(worker.keyId)
     socket.setTimeout(0)
     let isJoined = false
-    handshakes.handleUpgrade(request, socket, head, (ws) => {
+    this.#handshakes.handleUpgrade(request, socket, head, (ws) => {
       isJoined = true
-      join(ws, { worker, wire: socket, end })
+      this.#join(ws, { worker, wire: socket, end })
     })
     if (!isJoined) end()
-  }
-
-  return {
-    upgrades: { right: 'worker', takes: (asked) => asked === path, open, answerError: deps.answerError },
-    count: () => sockets.size,
-    close() {
-      isClosed = true
-      for (const socket of sockets.keys()) socket.close(GOING_AWAY)
-    },
   }
 }
 

@@ -17,7 +17,7 @@ interface DrainEngineDeps {
   readonly log: Log
 }
 
-interface EngineDrain extends AsyncDisposable {
+export interface EngineDrain extends AsyncDisposable {
   /** Returns at once; the drain goes on in the background. Harmless when called twice. */
   drain(engineId: string): EngineStatus
 }

@@ -42,7 +42,7 @@ export interface CallObserver {
   unresolved(call: { readonly provider: string; readonly model: string; readonly callId: string }): void
 }
 
-interface DriveDeps extends ConcludeDeps {
+export interface DriveDeps extends ConcludeDeps {
   readonly store: Pick<CallStore, 'finish' | 'keepProgress'>
   readonly requests: Pick<RequestStore, 'putBack'>
   readonly observer: CallObserver
