@@ -21,7 +21,7 @@ import { createEngineDrain, type EngineDrain } from '../domain/jobs/claim/engine
 import { createStorageWatch } from '../domain/jobs/claim/storage-watch.ts'
 import { createWorker, type Worker } from '../domain/jobs/claim/worker.ts'
 import type { WorkerDeps } from '../domain/jobs/claim/worker-options.ts'
-import type { RunStore } from '../domain/jobs/job-store.ts'
+import type { Claim } from '../domain/jobs/job-store.ts'
 import { readStoredGraph } from '../domain/jobs/run/run-steps.ts'
 import { openHeartbeat } from '../domain/service-nodes/heartbeat.ts'
 import { createLaneTable } from '../domain/workflows/needs.ts'
@@ -84,13 +84,16 @@ export async function startJoinedWorker(
   const { fleet, directory, publish } = await openFleet(config, fleetParts)
   // It calls no model by itself, so no refusal of one is ever counted here.
   const metrics = openMetrics({ version, role: 'worker', errorTypeOf: (refusal) => refusal })
-  const jobs = service.openJobs((engineId) => fleet.describe(engineId))
+  const jobs = service.openJobs({
+    describe: (engineId) => fleet.describe(engineId),
+    onClaimed: createLearnLane(directory),
+  })
   const storageWatch = opening.use(createStorageWatch({ fleet, hasRoom: service.hasRoomFor, log }))
   const workers = pools.map((pool) =>
     createWorker({
       ...toWorkerDeps(config, { service, fleet }),
       storageWatch,
-      store: withLanes(jobs, directory),
+      store: jobs,
       observer: metrics.observer,
       pool,
       tracer,
@@ -201,16 +204,10 @@ async function openFleet(config: Config, { service, heartbeat, options, tracer, 
 }
 
 /** What a job needs is learnt from its graph when it comes: which weights its engine has loaded afterwards follows from that. */
-function withLanes(jobs: RunStore, directory: Pick<EngineDirectory, 'learnLane'>): RunStore {
+function createLearnLane(directory: Pick<EngineDirectory, 'learnLane'>) {
   const turns = createTurns()
-  return {
-    ...jobs,
-    async claim(request) {
-      const claim = await jobs.claim(request)
-      if (claim !== null && claim.needs !== '')
-        directory.learnLane(claim.needs, await readStoredGraph(claim.workflow, turns), claim.job.pool)
-      return claim
-    },
+  return async function learnLane({ needs, workflow, job }: Claim): Promise<void> {
+    if (needs !== '') directory.learnLane(needs, await readStoredGraph(workflow, turns), job.pool)
   }
 }
 

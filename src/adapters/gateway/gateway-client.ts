@@ -33,21 +33,6 @@ export interface GatewayCall {
   readonly signal?: AbortSignal
 }
 
-export interface GatewayClient extends AsyncDisposable {
-  /** Throws ServiceError. */
-  hello(): Promise<Hello>
-  /** The JSON of the answer; null: it has no content. Throws ServiceError. */
-  call<Answer>(call: GatewayCall): Promise<Answer | null>
-  /** The answer as it streams. Throws ServiceError. */
-  open(call: GatewayCall): Promise<Dispatcher.ResponseData>
-  /** Where the next request goes, and what it shows. */
-  address(): { readonly url: string; readonly headers: Readonly<Record<string, string>> }
-  /** Resolves when this worker can never go on: its key is refused, or nobody speaks its version. */
-  readonly refused: Promise<ServiceError>
-  /** Looks whether the key still counts; called when something other than a request was refused. */
-  confirm(): void
-}
-
 interface GatewayClientOptions {
   /** Of nodes of one service, each `https://host` with an optional path. */
   readonly urls: readonly string[]
@@ -69,38 +54,104 @@ const AWAY: ReadonlySet<string> = new Set(['store_unavailable', 'overloaded', 's
 // Said by whatever stands before the nodes.
 const AWAY_STATUS = new Set([429, 502, 503, 504])
 
-export function openGatewayClient(options: GatewayClientOptions): GatewayClient {
-  const { urls, key, instanceId, log } = options
-  const { Agent, request } = loadUndici()
-  const agent = new Agent({
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    connect: { timeout: 10_000 },
-    pipelining: 1,
-    allowH2: false,
-  })
-  const ended = Promise.withResolvers<ServiceError>()
-  let at = 0
-  let version = Math.max(...options.versions)
-  let isConfirming = false
-  let isClosed = false
+export class GatewayClient implements AsyncDisposable {
+  /** Resolves when this worker can never go on: its key is refused, or nobody speaks its version. */
+  readonly refused: Promise<ServiceError>
+  readonly #deps: GatewayClientOptions
+  readonly #agent: Dispatcher
+  readonly #ended = Promise.withResolvers<ServiceError>()
+  #at = 0
+  #version: number
+  #isConfirming = false
+  #isClosed = false
 
-  const headersNow = () => ({
-    authorization: `Bearer ${key}`,
-    'atelier-worker-version': String(version),
-    'atelier-worker-instance': instanceId,
-  })
+  constructor(deps: GatewayClientOptions) {
+    this.#deps = deps
+    this.refused = this.#ended.promise
+    this.#agent = new (loadUndici().Agent)({
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      connect: { timeout: 10_000 },
+      pipelining: 1,
+      allowH2: false,
+    })
+    this.#version = Math.max(...deps.versions)
+  }
 
-  async function send(call: GatewayCall): Promise<Dispatcher.ResponseData> {
+  /** Throws ServiceError. */
+  async hello(): Promise<Hello> {
+    const response = await this.#send({ method: 'GET', path: '/hello' })
+    const told = (await response.body.json()) as Hello
+    const common = told.protocol_versions.filter((each) => this.#deps.versions.includes(each))
+    if (common.length === 0) {
+      const refused = new ServiceError(
+        'invalid_request',
+        `the service speaks version ${told.protocol_versions.join(' and ')} of the worker protocol, this worker ${this.#deps.versions.join(' and ')}: upgrade the older of the two`,
+      )
+      this.#ended.resolve(refused)
+      throw refused
+    }
+    this.#version = Math.max(...common)
+    return told
+  }
+
+  /** Looks whether the key still counts; called when something other than a request was refused. */
+  confirm(): void {
+    if (this.#isConfirming) return
+    this.#isConfirming = true
+    void this.#confirmNow().finally(() => {
+      this.#isConfirming = false
+    })
+  }
+
+  /** The JSON of the answer; null: it has no content. Throws ServiceError. */
+  async call<Answer>(call: GatewayCall): Promise<Answer | null> {
+    const response = await this.#send(call)
+    try {
+      if (response.statusCode === 204) {
+        await response.body.dump()
+        return null
+      }
+      return (await response.body.json()) as Answer
+    } catch (error) {
+      if (call.signal?.aborted === true) throw error
+      throw storeUnavailable(error)
+    }
+  }
+
+  /** The answer as it streams. Throws ServiceError. */
+  open(call: GatewayCall): Promise<Dispatcher.ResponseData> {
+    return this.#send(call)
+  }
+
+  /** Where the next request goes, and what it shows. */
+  address(): { readonly url: string; readonly headers: Readonly<Record<string, string>> } {
+    return { url: this.#deps.urls[this.#at] ?? '', headers: this.#headersNow() }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true
+    await this.#agent.destroy()
+  }
+
+  #headersNow(): Readonly<Record<string, string>> {
+    return {
+      authorization: `Bearer ${this.#deps.key}`,
+      'atelier-worker-version': String(this.#version),
+      'atelier-worker-instance': this.#deps.instanceId,
+    }
+  }
+
+  async #send(call: GatewayCall): Promise<Dispatcher.ResponseData> {
     const { method, path, json, bytes, range, signal } = call
     const over = AbortSignal.timeout(call.withinMs ?? CALL_MS)
-    const began = at
+    const began = this.#at
     try {
-      const response = await request(`${urls[at]}/worker/v1${path}`, {
-        dispatcher: agent,
+      const response = await loadUndici().request(`${this.#deps.urls[this.#at]}/worker/v1${path}`, {
+        dispatcher: this.#agent,
         method,
         headers: {
           ...call.headers,
-          ...headersNow(),
+          ...this.#headersNow(),
           ...(json !== undefined && { 'content-type': 'application/json' }),
           ...(bytes !== undefined && { 'content-type': 'application/octet-stream' }),
           ...(range !== undefined && { range }),
@@ -111,74 +162,50 @@ export function openGatewayClient(options: GatewayClientOptions): GatewayClient 
         bodyTimeout: IDLE_MS,
       })
       if (response.statusCode < 300) return response
-      throw await toRefusal(response)
+      throw await this.#toRefusal(response)
     } catch (error) {
       if (error instanceof ServiceError) throw error
       if (signal?.aborted === true) throw error
       // Whatever broke, the next node may answer.
-      if (at === began) at = (at + 1) % urls.length
+      if (this.#at === began) this.#at = (this.#at + 1) % this.#deps.urls.length
       throw storeUnavailable(error)
     }
   }
 
-  async function toRefusal(response: Dispatcher.ResponseData): Promise<ServiceError> {
+  async #toRefusal(response: Dispatcher.ResponseData): Promise<ServiceError> {
     const text = await response.body.text()
     const { type, message, details } = readError(text)
     const { statusCode } = response
     if (type === null ? AWAY_STATUS.has(statusCode) : AWAY.has(type)) {
-      at = (at + 1) % urls.length
+      this.#at = (this.#at + 1) % this.#deps.urls.length
       return storeUnavailable(new Error(`${statusCode}: ${message}`))
     }
-    if (statusCode === 401) confirm()
-    if (statusCode === 426) void renegotiate()
+    if (statusCode === 401) this.confirm()
+    if (statusCode === 426) void this.#renegotiate()
     const refusal = (statusCode === 401 ? 'unauthorized' : (type ?? 'invalid_request')) as Refusal
     return new ServiceError(refusal, message, details === null ? {} : { details })
   }
 
-  async function hello(): Promise<Hello> {
-    const response = await send({ method: 'GET', path: '/hello' })
-    const told = (await response.body.json()) as Hello
-    const common = told.protocol_versions.filter((each) => options.versions.includes(each))
-    if (common.length === 0) {
-      const refused = new ServiceError(
-        'invalid_request',
-        `the service speaks version ${told.protocol_versions.join(' and ')} of the worker protocol, this worker ${options.versions.join(' and ')}: upgrade the older of the two`,
-      )
-      ended.resolve(refused)
-      throw refused
-    }
-    version = Math.max(...common)
-    return told
-  }
-
-  function confirm(): void {
-    if (isConfirming) return
-    isConfirming = true
-    void confirmNow().finally(() => {
-      isConfirming = false
-    })
-  }
-
   /** Ends the worker unless some node accepts the key. */
-  async function confirmNow(): Promise<void> {
+  async #confirmNow(): Promise<void> {
     for (const pauseMs of CONFIRM_AFTER_MS) {
       await sleep(pauseMs)
-      if (isClosed) return
-      const answers = await Promise.all(urls.map(askAt))
+      if (this.#isClosed) return
+      const answers = await Promise.all(this.#deps.urls.map((url) => this.#askAt(url)))
       // Whatever else is wrong with it, it is not the key. Nor do those that do not answer say anything about it.
       if (answers.some((status) => status !== null && status !== 401) || !answers.includes(401)) return
     }
-    log.error({}, 'the service refuses the key of this worker: it is wrong, expired or revoked')
-    ended.resolve(
+    this.#deps.log.error({}, 'the service refuses the key of this worker: it is wrong, expired or revoked')
+    this.#ended.resolve(
       new ServiceError('unauthorized', 'the service refuses the key of this worker: it is wrong, expired or revoked'),
     )
   }
 
   /** The status with which a node answers to the key; null: it does not answer. */
-  async function askAt(url: string): Promise<number | null> {
+  async #askAt(url: string): Promise<number | null> {
     try {
-      const { statusCode, body } = await request(`${url}/worker/v1/hello`, {
-        ...{ dispatcher: agent, headers: headersNow(), signal: AbortSignal.timeout(CONFIRM_MS) },
+      const { statusCode, body } = await loadUndici().request(`${url}/worker/v1/hello`, {
+        ...{ dispatcher: this.#agent, headers: this.#headersNow(), signal: AbortSignal.timeout(CONFIRM_MS) },
       })
       await body.dump()
       // Something before the node that cannot reach it knows nothing about the key.
@@ -188,35 +215,10 @@ export function openGatewayClient(options: GatewayClientOptions): GatewayClient 
     }
   }
 
-  async function renegotiate(): Promise<void> {
-    await hello().catch((error: unknown) =>
-      log.warn({ err: error }, 'no version of the worker protocol could be agreed on'),
+  async #renegotiate(): Promise<void> {
+    await this.hello().catch((error: unknown) =>
+      this.#deps.log.warn({ err: error }, 'no version of the worker protocol could be agreed on'),
     )
-  }
-
-  return {
-    hello,
-    async call<Answer>(call: GatewayCall) {
-      const response = await send(call)
-      try {
-        if (response.statusCode === 204) {
-          await response.body.dump()
-          return null
-        }
-        return (await response.body.json()) as Answer
-      } catch (error) {
-        if (call.signal?.aborted === true) throw error
-        throw storeUnavailable(error)
-      }
-    },
-    open: send,
-    address: () => ({ url: urls[at] ?? '', headers: headersNow() }),
-    refused: ended.promise,
-    confirm,
-    async [Symbol.asyncDispose]() {
-      isClosed = true
-      await agent.destroy()
-    },
   }
 }
 

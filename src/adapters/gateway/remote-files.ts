@@ -60,7 +60,9 @@ const TRANSFER_MS = 300_000
 const JOIN_MS = 3_600_000
 const READ_TRIES = 10
 
-export function createRemoteFiles({ client, held, blake3, directory, maxPieceBytes }: RemoteFilesDeps): RemoteFiles {
+export function createRemoteFiles(deps: RemoteFilesDeps): RemoteFiles {
+  const { client, held, blake3, directory, maxPieceBytes } = deps
+
   async function offer(lease: Lease, { whole, pieces, signal }: Offer): Promise<string | null> {
     const answer = await client.call<OfferAnswer>({
       method: 'POST',
@@ -103,42 +105,6 @@ export function createRemoteFiles({ client, held, blake3, directory, maxPieceByt
     return receipt
   }
 
-  /** From `start` on; a connection that breaks is an outage. */
-  async function* readFrom(lease: Lease, hash: string, start: number): AsyncGenerator<Uint8Array> {
-    const path = `/jobs/${lease.jobId}/inputs/${hash}?lease_id=${lease.leaseId}`
-    const range = start === 0 ? {} : { range: `bytes=${start}-` }
-    const { body } = await client.open({ method: 'GET', path, ...range, withinMs: TRANSFER_MS })
-    try {
-      yield* body as AsyncIterable<Uint8Array>
-    } catch (error) {
-      throw storeUnavailable(error)
-    }
-  }
-
-  async function* readInput(hash: string, lease: Lease): AsyncGenerator<Uint8Array> {
-    const sizeBytes = held.mustFindInput(hash)
-    const hasher = blake3.createHasher()
-    const backoff = createBackoff({ firstMs: 250, maxMs: 4000 })
-    let read = 0
-    for (let tries = 1; read < sizeBytes; ) {
-      try {
-        for await (const chunk of readFrom(lease, hash, read)) {
-          read += chunk.byteLength
-          hasher.update(chunk)
-          tries = 1
-          yield chunk
-        }
-        if (read < sizeBytes) throw storeUnavailable(new Error('an input ended early'))
-      } catch (error) {
-        if (!isStoreAway(error) || tries >= READ_TRIES) throw error
-        tries++
-        await sleep(backoff.nextMs())
-      }
-    }
-    if (hasher.digest() !== hash)
-      throw new ServiceError('output_unavailable', 'an input arrived with other bytes than it has')
-  }
-
   return {
     async storeOutput(source, { lease, maxBytes, signal = new AbortController().signal }) {
       await using whole = await spool(source, { directory, blake3, maxBytes, memoryBytes: PIECE_BYTES, signal })
@@ -148,10 +114,56 @@ export function createRemoteFiles({ client, held, blake3, directory, maxPieceByt
       return { hash: whole.hash, sizeBytes: whole.sizeBytes }
     },
     blobs: {
-      open: async (hash, _range, lease) => Readable.from(readInput(hash, lease)),
+      open: async (hash, _range, lease) => Readable.from(readInput(deps, { hash, lease })),
       localPath: () => null,
     },
   }
+}
+
+interface Input {
+  readonly hash: string
+  readonly lease: Lease
+}
+
+/** From `start` on; a connection that breaks is an outage. */
+async function* readFrom(
+  client: RemoteFilesDeps['client'],
+  { lease, hash }: Input,
+  start: number,
+): AsyncGenerator<Uint8Array> {
+  const path = `/jobs/${lease.jobId}/inputs/${hash}?lease_id=${lease.leaseId}`
+  const range = start === 0 ? {} : { range: `bytes=${start}-` }
+  const { body } = await client.open({ method: 'GET', path, ...range, withinMs: TRANSFER_MS })
+  try {
+    yield* body as AsyncIterable<Uint8Array>
+  } catch (error) {
+    throw storeUnavailable(error)
+  }
+}
+
+async function* readInput({ client, held, blake3 }: RemoteFilesDeps, input: Input): AsyncGenerator<Uint8Array> {
+  const { hash } = input
+  const sizeBytes = held.mustFindInput(hash)
+  const hasher = blake3.createHasher()
+  const backoff = createBackoff({ firstMs: 250, maxMs: 4000 })
+  let read = 0
+  for (let tries = 1; read < sizeBytes; ) {
+    try {
+      for await (const chunk of readFrom(client, input, read)) {
+        read += chunk.byteLength
+        hasher.update(chunk)
+        tries = 1
+        yield chunk
+      }
+      if (read < sizeBytes) throw storeUnavailable(new Error('an input ended early'))
+    } catch (error) {
+      if (!isStoreAway(error) || tries >= READ_TRIES) throw error
+      tries++
+      await sleep(backoff.nextMs())
+    }
+  }
+  if (hasher.digest() !== hash)
+    throw new ServiceError('output_unavailable', 'an input arrived with other bytes than it has')
 }
 
 /**

@@ -8,7 +8,7 @@ import type { Fleet } from '../../domain/engine/fleet/fleet.ts'
 import type { EngineOffer } from '../../domain/engine/fleet/lane-offers.ts'
 import type { RunModel } from '../../domain/engine/model-port.ts'
 import { outlastOutage, ServiceError } from '../../domain/errors.ts'
-import type { Claim, ClaimRequest, CommitOutcome, RunStore } from '../../domain/jobs/job-store.ts'
+import type { Claim, ClaimRequest, CommitOutcome, Lease, RunChange, RunStore } from '../../domain/jobs/job-store.ts'
 import type { JobStatus } from '../../domain/jobs/transitions.ts'
 import { type ClaimFields, readClaim } from '../../domain/workers/wire/claim-wire.ts'
 import { writeChange } from '../../domain/workers/wire/run-wire.ts'
@@ -17,154 +17,169 @@ import type { GatewayClient } from './gateway-client.ts'
 import type { HeldJobs } from './held-jobs.ts'
 import type { RemoteBus } from './remote-bus.ts'
 
-interface RemoteJobsDeps {
+export interface RemoteJobsDeps {
   readonly client: Pick<GatewayClient, 'call'>
   readonly held: HeldJobs
   readonly bus: Pick<RemoteBus, 'watch' | 'unwatch' | 'flush' | 'during' | 'ringWork'>
   readonly describe: Fleet['describe']
+  /** Before the claim is handed to a worker. */
+  readonly onClaimed: (claim: Claim) => Promise<void>
   readonly maxWaitMs: number
   readonly log: Log
-}
-
-interface RemoteJobs extends RunStore {
-  /** Takes questions back that wait with engines which are not offered any more. */
-  offersChanged(offers: readonly EngineOffer[]): void
-  /** Asks for nothing more, and gives back what no run has taken. */
-  end(): Promise<void>
 }
 
 // Beyond the time for which the service may hold an answer back.
 const WAIT_GRACE_MS = 15_000
 
-export function createRemoteJobs(deps: RemoteJobsDeps): RemoteJobs {
-  const { client, held, bus } = deps
-  const scouts = new Map<string, ClaimScout>()
+export class RemoteJobs implements RunStore {
+  readonly #deps: RemoteJobsDeps
+  readonly #scouts = new Map<string, ClaimScout>()
 
-  function describeOffers(engines: readonly EngineOffer[]) {
+  constructor(deps: RemoteJobsDeps) {
+    this.#deps = deps
+  }
+
+  async claim(request: ClaimRequest): Promise<Claim | null> {
+    const claim = await this.#scoutOf(request.pool).claim(request)
+    // Other pools wait with the same slots.
+    if (claim === null) return null
+    for (const [pool, scout] of this.#scouts) if (pool !== request.pool) scout.cancel()
+    await this.#deps.onClaimed(claim)
+    return claim
+  }
+
+  async renew(leases: readonly Lease[]): ReturnType<RunStore['renew']> {
+    const json = { leases: leases.map(({ jobId, leaseId }) => ({ job_id: jobId, lease_id: leaseId })) }
+    const answer = await this.#deps.client.call<{ held: readonly { job_id: string; status: JobStatus }[] }>({
+      method: 'POST',
+      path: '/leases',
+      json,
+    })
+    const standing = (answer?.held ?? []).map(({ job_id: jobId, status }) => ({ jobId, status }))
+    const isStanding = new Set(standing.map(({ jobId }) => jobId))
+    for (const { jobId, leaseId } of leases) if (!isStanding.has(jobId)) this.#forget(leaseId)
+    return standing
+  }
+
+  async commit({ jobId, leaseId }: Lease, change: RunChange): Promise<CommitOutcome> {
+    const receipts = this.#deps.held.get(leaseId)?.receipts
+    const fields = writeChange(change, ({ hash }) => receipts?.get(hash) ?? '')
+    // Whoever watches the run hears its last events before its end.
+    if (change.finish !== undefined) await this.#deps.bus.flush()
+    const outcome = await this.#deps.bus.during(jobId, () =>
+      this.#deps.client.call<CommitOutcome>({
+        method: 'POST',
+        path: `/jobs/${jobId}/commits`,
+        json: { lease_id: leaseId, change: fields },
+      }),
+    )
+    if (outcome === null || outcome.outcome === 'lost') {
+      this.#forget(leaseId)
+      return { outcome: 'lost' }
+    }
+    // Its last word is said right after this, and must still be heard as its.
+    if (change.finish !== undefined) setImmediate(() => this.#forget(leaseId))
+    return outcome
+  }
+
+  async release(leases: Parameters<RunStore['release']>[0]): ReturnType<RunStore['release']> {
+    for (const { leaseId } of leases) this.#forget(leaseId)
+    await this.#deps.client.call({
+      method: 'POST',
+      path: '/release',
+      json: {
+        leases: leases.map(({ jobId, leaseId, isSpent = false, isEngineLoss = false }) => ({
+          ...{ job_id: jobId, lease_id: leaseId, is_spent: isSpent, is_engine_loss: isEngineLoss },
+        })),
+      },
+    })
+    // The service tells everybody what became of them.
+    return []
+  }
+
+  async reserveOutputNumbers(
+    _accountId: string,
+    folder: string,
+    prefix: string,
+    count: number,
+    lease: Lease,
+  ): Promise<number> {
+    const answer = await this.#deps.client.call<{ first: number }>({
+      method: 'POST',
+      path: `/jobs/${lease.jobId}/numbers`,
+      json: { lease_id: lease.leaseId, folder, prefix, count },
+    })
+    return answer?.first ?? 1
+  }
+
+  /** Takes questions back that wait with engines which are not offered any more. */
+  offersChanged(offers: readonly EngineOffer[]): void {
+    const now = this.#signatureOf(offers)
+    for (const scout of this.#scouts.values()) scout.cancel(now)
+  }
+
+  /** Asks for nothing more, and gives back what no run has taken. */
+  async end(): Promise<void> {
+    await Promise.all([...this.#scouts.values()].map((scout) => scout.end()))
+  }
+
+  #describeOffers(engines: readonly EngineOffer[]) {
     return engines.map(({ engineId }) => {
-      const { loadedWeights, brokeLatestRun } = deps.describe(engineId)
+      const { loadedWeights, brokeLatestRun } = this.#deps.describe(engineId)
       return { name: engineId, loaded_weights: loadedWeights, broke_latest_run: brokeLatestRun }
     })
   }
 
-  const signatureOf = (engines: readonly EngineOffer[]) => JSON.stringify(describeOffers(engines))
-
-  function forget(leaseId: string): void {
-    const known = held.get(leaseId)
-    held.drop(leaseId)
-    if (known !== null) bus.unwatch(known.lease.jobId)
+  #signatureOf(engines: readonly EngineOffer[]): string {
+    return JSON.stringify(this.#describeOffers(engines))
   }
 
-  async function ask(
+  #forget(leaseId: string): void {
+    const known = this.#deps.held.get(leaseId)
+    this.#deps.held.drop(leaseId)
+    if (known !== null) this.#deps.bus.unwatch(known.lease.jobId)
+  }
+
+  async #ask(
     { pool, engines }: ClaimRequest,
     { leaseId, waitMs, signal }: { leaseId: string; waitMs: number; signal?: AbortSignal },
   ): Promise<Claim | null> {
-    const fields = await client.call<ClaimFields>({
+    const fields = await this.#deps.client.call<ClaimFields>({
       method: 'POST',
       path: '/claims',
-      json: { pool, lease_id: leaseId, wait_ms: waitMs, engines: describeOffers(engines) },
+      json: { pool, lease_id: leaseId, wait_ms: waitMs, engines: this.#describeOffers(engines) },
       withinMs: waitMs + WAIT_GRACE_MS,
       ...(signal && { signal }),
     })
     if (fields === null) return null
     const { claim, terms } = readClaim(fields, leaseId)
-    held.add(claim, terms)
-    bus.watch({ jobId: claim.job.id, leaseId })
+    this.#deps.held.add(claim, terms)
+    this.#deps.bus.watch({ jobId: claim.job.id, leaseId })
     return claim
   }
 
-  async function giveBack(leaseId: string): Promise<void> {
-    forget(leaseId)
+  async #giveBack(leaseId: string): Promise<void> {
+    this.#forget(leaseId)
     try {
-      await client.call({ method: 'POST', path: '/release', json: { leases: [{ lease_id: leaseId }] } })
+      await this.#deps.client.call({ method: 'POST', path: '/release', json: { leases: [{ lease_id: leaseId }] } })
     } catch (error) {
-      deps.log.warn({ err: error }, 'a job could not be given back; its lease runs out by itself')
+      this.#deps.log.warn({ err: error }, 'a job could not be given back; its lease runs out by itself')
     }
   }
 
-  function scoutOf(pool: string): ClaimScout {
+  #scoutOf(pool: string): ClaimScout {
     const scout =
-      scouts.get(pool) ??
+      this.#scouts.get(pool) ??
       new ClaimScout({
-        ask,
-        giveBack,
-        signatureOf: ({ engines }) => signatureOf(engines),
-        ring: () => bus.ringWork(pool),
-        maxWaitMs: deps.maxWaitMs,
-        log: deps.log,
+        ask: (request, options) => this.#ask(request, options),
+        giveBack: (leaseId) => this.#giveBack(leaseId),
+        signatureOf: ({ engines }) => this.#signatureOf(engines),
+        ring: () => this.#deps.bus.ringWork(pool),
+        maxWaitMs: this.#deps.maxWaitMs,
+        log: this.#deps.log,
       })
-    scouts.set(pool, scout)
+    this.#scouts.set(pool, scout)
     return scout
-  }
-
-  return {
-    async claim(request) {
-      const claim = await scoutOf(request.pool).claim(request)
-      // Other pools wait with the same slots.
-      if (claim !== null) for (const [pool, scout] of scouts) if (pool !== request.pool) scout.cancel()
-      return claim
-    },
-    async renew(leases) {
-      const json = { leases: leases.map(({ jobId, leaseId }) => ({ job_id: jobId, lease_id: leaseId })) }
-      const answer = await client.call<{ held: readonly { job_id: string; status: JobStatus }[] }>({
-        method: 'POST',
-        path: '/leases',
-        json,
-      })
-      const standing = (answer?.held ?? []).map(({ job_id: jobId, status }) => ({ jobId, status }))
-      const isStanding = new Set(standing.map(({ jobId }) => jobId))
-      for (const { jobId, leaseId } of leases) if (!isStanding.has(jobId)) forget(leaseId)
-      return standing
-    },
-    async commit({ jobId, leaseId }, change) {
-      const receipts = held.get(leaseId)?.receipts
-      const fields = writeChange(change, ({ hash }) => receipts?.get(hash) ?? '')
-      // Whoever watches the run hears its last events before its end.
-      if (change.finish !== undefined) await bus.flush()
-      const outcome = await bus.during(jobId, () =>
-        client.call<CommitOutcome>({
-          method: 'POST',
-          path: `/jobs/${jobId}/commits`,
-          json: { lease_id: leaseId, change: fields },
-        }),
-      )
-      if (outcome === null || outcome.outcome === 'lost') {
-        forget(leaseId)
-        return { outcome: 'lost' }
-      }
-      // Its last word is said right after this, and must still be heard as its.
-      if (change.finish !== undefined) setImmediate(() => forget(leaseId))
-      return outcome
-    },
-    async release(leases) {
-      for (const { leaseId } of leases) forget(leaseId)
-      await client.call({
-        method: 'POST',
-        path: '/release',
-        json: {
-          leases: leases.map(({ jobId, leaseId, isSpent = false, isEngineLoss = false }) => ({
-            ...{ job_id: jobId, lease_id: leaseId, is_spent: isSpent, is_engine_loss: isEngineLoss },
-          })),
-        },
-      })
-      // The service tells everybody what became of them.
-      return []
-    },
-    async reserveOutputNumbers(_accountId, folder, prefix, count, lease) {
-      const answer = await client.call<{ first: number }>({
-        method: 'POST',
-        path: `/jobs/${lease.jobId}/numbers`,
-        json: { lease_id: lease.leaseId, folder, prefix, count },
-      })
-      return answer?.first ?? 1
-    },
-    offersChanged(offers) {
-      const now = signatureOf(offers)
-      for (const scout of scouts.values()) scout.cancel(now)
-    },
-    async end() {
-      await Promise.all([...scouts.values()].map((scout) => scout.end()))
-    },
   }
 }
 

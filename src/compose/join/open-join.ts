@@ -8,15 +8,14 @@ import { newUuidV4 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
 import type { Tracer } from '../../../lib/tracing/tracer.ts'
 import { createBackoff, sleep } from '../../../lib/waiting/sleep.ts'
-import { type GatewayClient, type Hello, openGatewayClient } from '../../adapters/gateway/gateway-client.ts'
+import { GatewayClient, type Hello } from '../../adapters/gateway/gateway-client.ts'
 import { HeldJobs } from '../../adapters/gateway/held-jobs.ts'
-import { openRemoteBus } from '../../adapters/gateway/remote-bus.ts'
+import { RemoteBus } from '../../adapters/gateway/remote-bus.ts'
 import { createRemoteEngines } from '../../adapters/gateway/remote-engines.ts'
 import { createRemoteFiles } from '../../adapters/gateway/remote-files.ts'
-import { createRemoteJobs, createRemoteModels } from '../../adapters/gateway/remote-jobs.ts'
+import { createRemoteModels, RemoteJobs, type RemoteJobsDeps } from '../../adapters/gateway/remote-jobs.ts'
 import type { JoinConfig } from '../../config/join-config.ts'
 import type { Secret } from '../../config/secrets.ts'
-import type { Fleet } from '../../domain/engine/fleet/fleet.ts'
 import { isStoreAway, ServiceError } from '../../domain/errors.ts'
 import { haveFree } from '../storage/can-write-probe.ts'
 
@@ -44,12 +43,12 @@ export async function openJoin({ urls }: JoinConfig, parts: JoinParts) {
   const { key, log, versions = VERSIONS, signal, tracer } = parts
   await using opening = new AsyncDisposableStack()
   const instanceId = newUuidV4()
-  const client = opening.use(openGatewayClient({ urls, key: key.reveal(), instanceId, versions, log }))
+  const client = opening.use(new GatewayClient({ urls, key: key.reveal(), instanceId, versions, log }))
   const hello = await firstHello(client, { log, signal })
   const clock = createFollowedClock(new Date(hello.time_ms), { maxRoundTripMs: MAX_ROUND_TRIP_MS })
   const held = new HeldJobs()
-  const bus = opening.use(openRemoteBus({ client, held, log }))
-  const engines = createRemoteEngines(client, bus.liveNode)
+  const bus = opening.use(new RemoteBus({ client, held, log }))
+  const engines = createRemoteEngines(client, () => bus.liveNode())
   for (let count = 0; count < FIRST_SAMPLES; count++) await clock.sample(engines.readTime)
   const directory = await mkdtemp(join(tmpdir(), 'atelier-work-'))
   opening.defer(() => rm(directory, { recursive: true, force: true }))
@@ -69,8 +68,8 @@ export async function openJoin({ urls }: JoinConfig, parts: JoinParts) {
     /** Whether outputs of so many bytes find room here on their way to the service. */
     hasRoomFor: (bytes: number) => haveFree([directory], bytes),
     runModel: createRemoteModels(client, held, tracer),
-    openJobs: (describe: Fleet['describe']) =>
-      createRemoteJobs({ client, held, bus, describe, maxWaitMs: hello.max_wait_ms, log }),
+    openJobs: (here: Pick<RemoteJobsDeps, 'describe' | 'onClaimed'>) =>
+      new RemoteJobs({ ...here, client, held, bus, maxWaitMs: hello.max_wait_ms, log }),
     [Symbol.asyncDispose]: () => opened.disposeAsync(),
   }
 }

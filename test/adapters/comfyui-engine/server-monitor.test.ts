@@ -4,14 +4,14 @@ import { test } from 'node:test'
 import { systemClock } from '../../../lib/clock.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { DEFAULT_BOUNDS } from '../../../src/adapters/engines/comfyui/comfy-bounds.ts'
-import { openServerMonitor } from '../../../src/adapters/engines/comfyui/health/server-monitor.ts'
+import { ServerMonitor } from '../../../src/adapters/engines/comfyui/health/server-monitor.ts'
 import { LONG_MS } from '../../support/engines/comfy-test-bounds.ts'
 
 /** A server whose answers to `/object_info` are given by hand. */
 function openMonitored() {
   const asked: PromiseWithResolvers<string>[] = []
   let tellAsked = () => {}
-  const monitor = openServerMonitor({
+  const monitor = new ServerMonitor({
     api: {
       systemStats: async () => null,
       features: async () => null,

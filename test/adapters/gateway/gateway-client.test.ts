@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { test } from 'node:test'
 import { silentLog } from '../../../lib/log.ts'
-import { openGatewayClient } from '../../../src/adapters/gateway/gateway-client.ts'
+import { GatewayClient } from '../../../src/adapters/gateway/gateway-client.ts'
 
 type Answer = readonly [status: number, body: string]
 
@@ -45,7 +45,7 @@ function refusal(type: string): string {
 
 function clientOf(...nodes: readonly Node[]) {
   const urls = nodes.map(({ url }) => url)
-  return openGatewayClient({ urls, key: 'key', instanceId: 'instance', versions: [1], log: silentLog })
+  return new GatewayClient({ urls, key: 'key', instanceId: 'instance', versions: [1], log: silentLog })
 }
 
 test('a limit of what was asked for is told, and only what a node says of itself counts as an outage', async () => {

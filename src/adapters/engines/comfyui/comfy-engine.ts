@@ -21,9 +21,9 @@ import type { WeightFile } from '../../../domain/engine/weights/weight-files.ts'
 import type { WeightStore } from '../../../domain/engine/weights/weight-store.ts'
 import { type ComfyBounds, type ComfyEngineOptions, DEFAULT_BOUNDS, type Equip } from './comfy-bounds.ts'
 import { createRemover, type Remover } from './files/output-cleanup.ts'
-import { createStage, type Stage } from './files/stage-inputs.ts'
+import { Stage } from './files/stage-inputs.ts'
 import { createFitness, type Fitness } from './health/fitness.ts'
-import { createUnusableWarning, openServerMonitor, type ServerMonitor } from './health/server-monitor.ts'
+import { createUnusableWarning, ServerMonitor } from './health/server-monitor.ts'
 import { openSupervisor, type Supervisor } from './launch/supervisor.ts'
 import { createPromptOwner, createRedact, type PromptOwner } from './run/comfy-prompt.ts'
 import { type RunDeps, runOnServer } from './run/run-on-server.ts'
@@ -129,7 +129,7 @@ class ComfyServerEngine implements ComfyEngine {
     const startedIn = options.server.kind === 'supervised' ? (options.server.cwd ?? process.cwd()) : null
     this.#remover = createRemover({ api: this.#api, log: this.#log, startedIn })
     this.#weights = createEngineWeights({ api: this.#api, startedIn })
-    this.#stage = createStage({
+    this.#stage = new Stage({
       api: this.#api,
       bounds,
       remover: this.#remover,
@@ -156,7 +156,7 @@ class ComfyServerEngine implements ComfyEngine {
   }
 
   #openMonitor(clock: Clock): ServerMonitor {
-    return openServerMonitor({
+    return new ServerMonitor({
       api: this.#api,
       bounds: this.#bounds,
       clock,
@@ -179,7 +179,7 @@ class ComfyServerEngine implements ComfyEngine {
         this.#hear(line)
         this.#feed.lines.hearProcess(line)
       },
-      onStart: this.#monitor.askNow,
+      onStart: () => this.#monitor.askNow(),
       onEnd: (reason) => {
         this.#hear(`[${reason}]\n`)
         this.#gone.abort('the process of the engine has ended')
@@ -332,7 +332,7 @@ class ComfyServerEngine implements ComfyEngine {
       catalog: this.#monitor.state().catalog,
       gone: this.#gone.signal,
       printedAfterMs: this.#feed.lines.lagMs(),
-      onUnexpectedRefusal: this.#monitor.refresh,
+      onUnexpectedRefusal: () => this.#monitor.refresh(),
       onForgotten: () => this.#startAnew('it has forgotten a run'),
     }
   }

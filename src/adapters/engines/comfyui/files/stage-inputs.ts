@@ -34,20 +34,6 @@ export class InputTooLargeError extends Error {
   }
 }
 
-export interface Stage {
-  /** The names on the server by the names in the graph. Throws CallError or InputTooLargeError. */
-  upload(inputs: ReadonlyMap<string, EngineInput>, signal: AbortSignal): Promise<ReadonlyMap<string, string>>
-  /** The run no longer needs these files. When there are too many, those used longest ago are removed. */
-  release(staged: ReadonlyMap<string, string>): void
-  /** The server may have lost its files. */
-  forget(): void
-  /**
-   * From now on files go directly into the input folder. Nodes of other authors often accept only files that are listed there,
-   * and do not look into subfolders. This is not the default because thousands of files in these lists make the server slow.
-   */
-  flatten(): void
-}
-
 interface StageDeps {
   readonly api: ComfyApi
   readonly bounds: ComfyBounds
@@ -56,140 +42,154 @@ interface StageDeps {
   maxUploadBytes(): number | null
 }
 
-export function createStage({ api, bounds, remover, maxUploadBytes }: StageDeps): Stage {
+export class Stage {
+  readonly #deps: StageDeps
   /** By name on the server, the one used longest ago first. */
-  const kept = new Map<string, { users: number; path: string | null }>()
-  const removals = new Map<string, Promise<void>>()
-
+  readonly #kept = new Map<string, { users: number; path: string | null }>()
+  readonly #removals = new Map<string, Promise<void>>()
   /** By name on the server; several runs that need the same file wait for one upload. */
-  let uploads = new Map<string, Promise<string>>()
-  let subfolder = FOLDER
+  #uploads = new Map<string, Promise<string>>()
+  #subfolder = FOLDER
+
+  constructor(deps: StageDeps) {
+    this.#deps = deps
+  }
+
+  /** The names on the server by the names in the graph. Throws CallError or InputTooLargeError. */
+  async upload(inputs: ReadonlyMap<string, EngineInput>, signal: AbortSignal): Promise<ReadonlyMap<string, string>> {
+    const wanted = new Map([...inputs].map(([name, input]) => [name, [stagedName(name, input), input] as const]))
+    for (const [filename] of wanted.values()) this.#use(filename)
+    try {
+      return await this.#uploadAll(wanted, signal)
+    } catch (error) {
+      this.#releaseNames([...wanted.values()].map(([filename]) => filename))
+      throw error
+    }
+  }
+
+  /** The run no longer needs these files. When there are too many, those used longest ago are removed. */
+  release(staged: ReadonlyMap<string, string>): void {
+    this.#releaseNames([...staged.values()].map((path) => basename(path)))
+  }
+
+  /** The server may have lost its files. */
+  forget(): void {
+    this.#uploads = new Map()
+  }
+
+  /**
+   * From now on files go directly into the input folder. Nodes of other authors often accept only files that are listed there,
+   * and do not look into subfolders. This is not the default because thousands of files in these lists make the server slow.
+   */
+  flatten(): void {
+    this.#subfolder = ''
+    this.#uploads = new Map()
+  }
 
   /** Uploading a file twice does no harm: its name stands for its content. */
-  async function uploadWithRetries(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
+  async #uploadWithRetries(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
     for (let attempt = 1; ; attempt++) {
       try {
-        return await uploadIfMissing(filename, input, signal)
+        return await this.#uploadIfMissing(filename, input, signal)
       } catch (error) {
         const mayPass = error instanceof CallError && error.fault !== 'aborted' && !signal.aborted
-        if (!mayPass || attempt >= bounds.fileTries) throw error
-        await sleep(bounds.fileRetryMs * 2 ** (attempt - 1), signal)
+        if (!mayPass || attempt >= this.#deps.bounds.fileTries) throw error
+        await sleep(this.#deps.bounds.fileRetryMs * 2 ** (attempt - 1), signal)
       }
     }
   }
 
-  async function uploadIfMissing(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
-    const location = { filename, subfolder, folder: 'input' } as const
-    if (await isThere(location, input, signal)) return toPath(subfolder, filename)
-    const limit = maxUploadBytes()
+  async #uploadIfMissing(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
+    const location = { filename, subfolder: this.#subfolder, folder: 'input' } as const
+    if (await this.#isThere(location, input, signal)) return toPath(this.#subfolder, filename)
+    const limit = this.#deps.maxUploadBytes()
     if (limit !== null && input.sizeBytes > limit) throw new InputTooLargeError(input.sizeBytes, limit)
-    return upload(filename, input, signal)
+    return this.#upload(filename, input, signal)
   }
 
-  async function isThere(location: FileLocation, input: EngineInput, signal: AbortSignal): Promise<boolean> {
-    const { status, headers, body } = await api.head(location, { signal })
+  async #isThere(location: FileLocation, input: EngineInput, signal: AbortSignal): Promise<boolean> {
+    const { status, headers, body } = await this.#deps.api.head(location, { signal })
     body.destroy()
     return status === 200 && Number(headers['content-length']) === input.sizeBytes
   }
 
-  async function upload(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
-    const form = writeUpload({ filename, subfolder, folder: 'input' }, input)
-    const answer = await api.http.json('/upload/image', {
+  async #upload(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
+    const form = writeUpload({ filename, subfolder: this.#subfolder, folder: 'input' }, input)
+    const answer = await this.#deps.api.http.json('/upload/image', {
       method: 'POST',
       headers: form.headers,
       body: form.body,
       // A slow connection must not be cut off while bytes move: a second for every 64 KiB, plus the bound for pauses.
-      deadlineMs: bounds.uploadIdleMs + Math.ceil(input.sizeBytes / 65.536),
-      maxBytes: bounds.maxAnswerBytes,
+      deadlineMs: this.#deps.bounds.uploadIdleMs + Math.ceil(input.sizeBytes / 65.536),
+      maxBytes: this.#deps.bounds.maxAnswerBytes,
       signal,
     })
     if (!isJsonObject(answer) || typeof answer.name !== 'string') {
       throw new CallError('malformed', '/upload/image: the answer names no file')
     }
-    return toPath(typeof answer.subfolder === 'string' ? answer.subfolder : subfolder, answer.name)
+    return toPath(typeof answer.subfolder === 'string' ? answer.subfolder : this.#subfolder, answer.name)
   }
 
   /** Called before anything is awaited, so that a file which is being uploaded is not removed to make room. */
-  function use(filename: string): void {
-    const { users = 0, path = null } = kept.get(filename) ?? {}
-    kept.delete(filename)
-    kept.set(filename, { users: users + 1, path })
+  #use(filename: string): void {
+    const { users = 0, path = null } = this.#kept.get(filename) ?? {}
+    this.#kept.delete(filename)
+    this.#kept.set(filename, { users: users + 1, path })
   }
 
-  function releaseNames(filenames: Iterable<string>): void {
+  #releaseNames(filenames: Iterable<string>): void {
     for (const filename of filenames) {
-      const entry = kept.get(filename)
+      const entry = this.#kept.get(filename)
       if (entry !== undefined) entry.users--
     }
-    for (const [filename, { users, path }] of kept) {
-      if (kept.size <= bounds.maxStagedFiles) return
-      if (users <= 0) remove(filename, path)
+    for (const [filename, { users, path }] of this.#kept) {
+      if (this.#kept.size <= this.#deps.bounds.maxStagedFiles) return
+      if (users <= 0) this.#remove(filename, path)
     }
   }
 
-  function remove(filename: string, path: string | null): void {
-    kept.delete(filename)
-    uploads.delete(filename)
+  #remove(filename: string, path: string | null): void {
+    this.#kept.delete(filename)
+    this.#uploads.delete(filename)
     if (path === null) return
     const folder = path.slice(0, Math.max(0, path.lastIndexOf('/')))
-    const gone = remover
+    const gone = this.#deps.remover
       .removeFile({ filename: basename(path), subfolder: folder, folder: 'input' })
-      .finally(() => removals.delete(filename))
-    removals.set(filename, gone)
+      .finally(() => this.#removals.delete(filename))
+    this.#removals.set(filename, gone)
   }
 
-  async function uploadAll(
+  async #uploadAll(
     wanted: ReadonlyMap<string, readonly [filename: string, input: EngineInput]>,
     signal: AbortSignal,
   ): Promise<Map<string, string>> {
     const staged = new Map<string, string>()
     const taken = new Set<string>()
     for (const [name, [filename, input]] of wanted) {
-      const path = await uploadShared(filename, input, signal).catch((error) => {
+      const path = await this.#uploadShared(filename, input, signal).catch((error) => {
         // Another run had started this upload and was aborted; this run still needs the file.
         if (!(error instanceof CallError) || error.fault !== 'aborted' || signal.aborted) throw error
-        return uploadShared(filename, input, signal)
+        return this.#uploadShared(filename, input, signal)
       })
-      const entry = kept.get(filename)
+      const entry = this.#kept.get(filename)
       if (entry !== undefined) entry.path = path
       staged.set(name, spell(path, name, taken))
     }
     return staged
   }
 
-  function uploadShared(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
-    const known = uploads.get(filename)
+  #uploadShared(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
+    const known = this.#uploads.get(filename)
     if (known !== undefined) return known
-    const current = uploads
-    const gone = removals.get(filename)
+    const current = this.#uploads
+    const gone = this.#removals.get(filename)
     const work =
       gone === undefined
-        ? uploadWithRetries(filename, input, signal)
-        : gone.then(() => uploadWithRetries(filename, input, signal))
+        ? this.#uploadWithRetries(filename, input, signal)
+        : gone.then(() => this.#uploadWithRetries(filename, input, signal))
     current.set(filename, work)
     work.catch(() => current.delete(filename))
     return work
-  }
-
-  return {
-    async upload(inputs, signal) {
-      const wanted = new Map([...inputs].map(([name, input]) => [name, [stagedName(name, input), input] as const]))
-      for (const [filename] of wanted.values()) use(filename)
-      try {
-        return await uploadAll(wanted, signal)
-      } catch (error) {
-        releaseNames([...wanted.values()].map(([filename]) => filename))
-        throw error
-      }
-    },
-    release: (staged) => releaseNames([...staged.values()].map((path) => basename(path))),
-    forget() {
-      uploads = new Map()
-    },
-    flatten() {
-      subfolder = ''
-      uploads = new Map()
-    },
   }
 }
 

@@ -10,7 +10,7 @@ import { catalogOf, type ObjectInfo } from '../../../../../engine/graph/object-i
 import type { Clock } from '../../../../../lib/clock.ts'
 import { isJsonObject } from '../../../../../lib/json/lossless-json.ts'
 import type { Log } from '../../../../../lib/log.ts'
-import { createBackoff, createDoorbell, sleep } from '../../../../../lib/waiting/sleep.ts'
+import { type Backoff, createBackoff, createDoorbell, sleep } from '../../../../../lib/waiting/sleep.ts'
 import type { EngineTrouble } from '../../../../domain/engine/fleet/fleet-engine.ts'
 import type { WeightFile } from '../../../../domain/engine/weights/weight-files.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
@@ -32,21 +32,6 @@ interface ServerState {
   readonly maxUploadBytes: number | null
   /** The same object until they change; null: not told yet, or not at all. */
   readonly weights: readonly WeightFile[] | null
-}
-
-export interface ServerMonitor {
-  state(): ServerState
-  /** Something happened: ask the server now. */
-  askNow(): void
-  /** A message came. If the server did not answer before, ask it now: prompts that were left on it must not run on. */
-  heard(): void
-  /** The node classes may have changed. */
-  refresh(): void
-  /** The weights have changed, and with them what loaders offer. Resolves when both were asked for after this call. */
-  reread(): Promise<void>
-  /** A new server process is, or soon will be, behind the address. */
-  startAnew(reason: string | null): void
-  close(): Promise<void>
 }
 
 interface ServerMonitorOptions {
@@ -74,13 +59,12 @@ const FIRST_RETRY_MS = 250
 const OWN_RETRY_MAX_MS = 1_000
 const EMPTY_CATALOG = catalogOf({})
 
-export function openServerMonitor(options: ServerMonitorOptions): ServerMonitor {
-  const { api, bounds, clock, log } = options
-  const closing = new AbortController()
-  const bell = createDoorbell()
-  const maxMs = options.isOurs ? Math.min(OWN_RETRY_MAX_MS, bounds.probeMaxMs) : bounds.probeMaxMs
-  const backoff = createBackoff({ firstMs: Math.min(FIRST_RETRY_MS, maxMs), maxMs })
-  let state: ServerState = {
+export class ServerMonitor {
+  readonly #deps: ServerMonitorOptions
+  readonly #closing = new AbortController()
+  readonly #bell = createDoorbell()
+  readonly #backoff: Backoff
+  #state: ServerState = {
     state: 'starting',
     incarnation: 1,
     version: null,
@@ -92,155 +76,186 @@ export function openServerMonitor(options: ServerMonitorOptions): ServerMonitor 
     maxUploadBytes: null,
     weights: null,
   }
-  let reading = Promise.resolve()
-  let infoHash = ''
-  let infoReadAt = Number.NEGATIVE_INFINITY
-  let isInfoDue = true
+  #reading = Promise.resolve()
+  #infoHash = ''
+  #infoReadAt = Number.NEGATIVE_INFINITY
+  #isInfoDue = true
   /** Who waits for a reading that begins from now on, however short ago the last one was; null: nobody. */
-  let awaited: PromiseWithResolvers<void> | null = null
-  let failures = 0
-  let wasRefused = false
+  #awaited: PromiseWithResolvers<void> | null = null
+  #failures = 0
+  #wasRefused = false
+  readonly #ended: Promise<void>
 
-  function change(news: Partial<ServerState>): void {
-    state = { ...state, ...news }
-    options.onChange()
+  constructor(deps: ServerMonitorOptions) {
+    this.#deps = deps
+    const maxMs = deps.isOurs ? Math.min(OWN_RETRY_MAX_MS, deps.bounds.probeMaxMs) : deps.bounds.probeMaxMs
+    this.#backoff = createBackoff({ firstMs: Math.min(FIRST_RETRY_MS, maxMs), maxMs })
+    this.#ended = this.#keepAsking()
   }
 
-  function note(message: string): EngineTrouble {
-    return { message, at: clock.now() }
+  state(): ServerState {
+    return this.#state
   }
 
-  async function probe(): Promise<void> {
-    if (state.state !== 'ready') await connect()
-    else if (awaited !== null || sinceInfoMs() >= (isInfoDue ? bounds.catalogMinMs : bounds.catalogEveryMs))
-      await readInfo()
-    else await api.queueRemaining({ signal: closing.signal })
+  /** Something happened: ask the server now. */
+  askNow(): void {
+    this.#bell.ring()
   }
 
-  function sinceInfoMs(): number {
-    return performance.now() - infoReadAt
+  /** A message came. If the server did not answer before, ask it now: prompts that were left on it must not run on. */
+  heard(): void {
+    if (this.#failures > 0) this.#bell.ring()
+  }
+
+  /** The node classes may have changed. */
+  refresh(): void {
+    this.#isInfoDue = true
+    this.#bell.ring()
+  }
+
+  /** The weights have changed, and with them what loaders offer. Resolves when both were asked for after this call. */
+  reread(): Promise<void> {
+    this.#awaited ??= Promise.withResolvers<void>()
+    this.#bell.ring()
+    return this.#awaited.promise
+  }
+
+  /** A new server process is, or soon will be, behind the address. */
+  startAnew(reason: string | null): void {
+    this.#wasRefused = false
+    this.#backoff.reset()
+    this.#change({
+      state: 'starting',
+      incarnation: this.#state.incarnation + 1,
+      ...(reason === null ? {} : { lastError: this.#note(reason) }),
+    })
+    this.#bell.ring()
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    this.#awaited?.resolve()
+    await this.#ended
+    await this.#reading
+  }
+
+  #change(news: Partial<ServerState>): void {
+    this.#state = { ...this.#state, ...news }
+    this.#deps.onChange()
+  }
+
+  #note(message: string): EngineTrouble {
+    return { message, at: this.#deps.clock.now() }
+  }
+
+  async #probe(): Promise<void> {
+    if (this.#state.state !== 'ready') await this.#connect()
+    else if (
+      this.#awaited !== null ||
+      this.#sinceInfoMs() >= (this.#isInfoDue ? this.#deps.bounds.catalogMinMs : this.#deps.bounds.catalogEveryMs)
+    )
+      await this.#readInfo()
+    else await this.#deps.api.queueRemaining({ signal: this.#closing.signal })
+  }
+
+  #sinceInfoMs(): number {
+    return performance.now() - this.#infoReadAt
   }
 
   /** Reads everything from a new server, or from one that has come back. */
-  async function connect(): Promise<void> {
-    const { signal } = closing
-    const stats = await api.systemStats({ signal })
-    const features = await api.features({ signal })
-    await readInfo()
+  async #connect(): Promise<void> {
+    const { signal } = this.#closing
+    const stats = await this.#deps.api.systemStats({ signal })
+    const features = await this.#deps.api.features({ signal })
+    await this.#readInfo()
     const limit = features?.max_upload_size
-    const isAnother = state.state === 'lost' && wasRefused
-    await options.onConnected({ isAnother })
-    wasRefused = false
-    change({
+    const isAnother = this.#state.state === 'lost' && this.#wasRefused
+    await this.#deps.onConnected({ isAnother })
+    this.#wasRefused = false
+    this.#change({
       state: 'ready',
-      incarnation: state.incarnation + (isAnother ? 1 : 0),
+      incarnation: this.#state.incarnation + (isAnother ? 1 : 0),
       version: isJsonObject(stats?.system) ? toText(stats.system.comfyui_version) : null,
       device: stats === null ? null : readDevice(stats),
       maxUploadBytes: typeof limit === 'number' ? limit : null,
     })
-    log.info({ version: state.version, nodeClasses: state.catalog.classTypes().length }, 'an engine is ready')
+    this.#deps.log.info(
+      { version: this.#state.version, nodeClasses: this.#state.catalog.classTypes().length },
+      'an engine is ready',
+    )
   }
 
-  async function readInfo(): Promise<void> {
+  async #readInfo(): Promise<void> {
     // From here on: what changes while the answer is on its way may not be in it.
-    const [wasDue, waiting] = [isInfoDue, awaited]
-    isInfoDue = false
-    awaited = null
+    const [wasDue, waiting] = [this.#isInfoDue, this.#awaited]
+    this.#isInfoDue = false
+    this.#awaited = null
     try {
-      await readClasses()
+      await this.#readClasses()
     } catch (error) {
-      isInfoDue ||= wasDue || waiting !== null
+      this.#isInfoDue ||= wasDue || waiting !== null
       throw error
     } finally {
-      void reading.finally(() => waiting?.resolve())
+      void this.#reading.finally(() => waiting?.resolve())
     }
   }
 
-  async function readClasses(): Promise<void> {
-    const text = await api.objectInfo({ signal: closing.signal })
-    infoReadAt = performance.now()
-    reading = reading.then(readWeights)
+  async #readClasses(): Promise<void> {
+    const text = await this.#deps.api.objectInfo({ signal: this.#closing.signal })
+    this.#infoReadAt = performance.now()
+    this.#reading = this.#reading.then(() => this.#readWeights())
     const hash = createHash('sha256').update(text).digest('base64')
     // An unchanged text keeps the same objects, and with them everything that was derived from them.
-    if (hash === infoHash) return
+    if (hash === this.#infoHash) return
     const objectInfo = readObjectInfo(text)
-    infoHash = hash
-    change({ objectInfo, catalog: catalogOf(objectInfo), catalogAt: clock.now() })
+    this.#infoHash = hash
+    this.#change({ objectInfo, catalog: catalogOf(objectInfo), catalogAt: this.#deps.clock.now() })
   }
 
   /** Beside everything else: which files there are, and how large, decides nothing that a run waits for. */
-  async function readWeights(): Promise<void> {
+  async #readWeights(): Promise<void> {
     try {
-      const weights = await options.readWeights(closing.signal)
-      if (JSON.stringify(weights) !== JSON.stringify(state.weights)) change({ weights })
+      const weights = await this.#deps.readWeights(this.#closing.signal)
+      if (JSON.stringify(weights) !== JSON.stringify(this.#state.weights)) this.#change({ weights })
     } catch (error) {
-      if (!closing.signal.aborted) log.debug({ err: error }, 'the weights of an engine could not be listed')
+      if (!this.#closing.signal.aborted)
+        this.#deps.log.debug({ err: error }, 'the weights of an engine could not be listed')
     }
   }
 
-  function onFailure(error: unknown): void {
-    failures++
+  #onFailure(error: unknown): void {
+    this.#failures++
     const isRefused = error instanceof CallError && error.fault === 'unreachable'
-    wasRefused ||= isNobodyThere(error)
-    const tries = isRefused ? 1 : options.isBusy() ? TRIES_BUSY : TRIES_IDLE
+    this.#wasRefused ||= isNobodyThere(error)
+    const tries = isRefused ? 1 : this.#deps.isBusy() ? TRIES_BUSY : TRIES_IDLE
     const message = error instanceof Error ? error.message : String(error)
-    if (state.state === 'ready' && failures >= tries) {
-      log.warn({ err: error }, 'an engine does not answer any more')
-      change({ state: 'lost', lastError: note(message) })
-    } else if (!(isRefused && options.isOurs) && state.lastError?.message !== message) {
-      change({ lastError: note(message) })
+    if (this.#state.state === 'ready' && this.#failures >= tries) {
+      this.#deps.log.warn({ err: error }, 'an engine does not answer any more')
+      this.#change({ state: 'lost', lastError: this.#note(message) })
+    } else if (!(isRefused && this.#deps.isOurs) && this.#state.lastError?.message !== message) {
+      this.#change({ lastError: this.#note(message) })
     }
   }
 
-  async function keepAsking(): Promise<void> {
-    while (!closing.signal.aborted) {
+  async #keepAsking(): Promise<void> {
+    while (!this.#closing.signal.aborted) {
       try {
-        await probe()
-        const isSoon = await options.onAnswer()
-        failures = 0
-        backoff.reset()
-        await bell.wait(isSoon ? Math.min(bounds.pollMaxMs, bounds.probeEveryMs) : bounds.probeEveryMs, closing.signal)
+        await this.#probe()
+        const isSoon = await this.#deps.onAnswer()
+        this.#failures = 0
+        this.#backoff.reset()
+        await this.#bell.wait(
+          isSoon
+            ? Math.min(this.#deps.bounds.pollMaxMs, this.#deps.bounds.probeEveryMs)
+            : this.#deps.bounds.probeEveryMs,
+          this.#closing.signal,
+        )
       } catch (error) {
-        if (closing.signal.aborted) return
-        onFailure(error)
-        await bell.wait(backoff.nextMs(), closing.signal)
+        if (this.#closing.signal.aborted) return
+        this.#onFailure(error)
+        await this.#bell.wait(this.#backoff.nextMs(), this.#closing.signal)
       }
     }
-  }
-
-  const ended = keepAsking()
-
-  return {
-    state: () => state,
-    askNow: () => bell.ring(),
-    heard() {
-      if (failures > 0) bell.ring()
-    },
-    refresh() {
-      isInfoDue = true
-      bell.ring()
-    },
-    reread() {
-      awaited ??= Promise.withResolvers<void>()
-      bell.ring()
-      return awaited.promise
-    },
-    startAnew(reason) {
-      wasRefused = false
-      backoff.reset()
-      change({
-        state: 'starting',
-        incarnation: state.incarnation + 1,
-        ...(reason === null ? {} : { lastError: note(reason) }),
-      })
-      bell.ring()
-    },
-    async close() {
-      closing.abort()
-      awaited?.resolve()
-      await ended
-      await reading
-    },
   }
 }
 
