@@ -38,11 +38,8 @@ interface WireBusOptions {
 
 export function createWireBus(options: WireBusOptions): EventBus<LiveEvent> & Disposable {
   const { medium, links, log, now = uptimeMs } = options
-  const changed = createSubscriptions<JobChanged>('changed', log)
-  const work = createSubscriptions<{ readonly pool: string | undefined; readonly isRemote: boolean }>('work', log)
-  const directory = createSubscriptions<DirectoryChanged>('directory', log)
-  const call = createSubscriptions<CallMoved>('call', log)
-  const gap = createSubscriptions<undefined>('gap', log)
+  const topics = createTopics(log)
+  const { changed, work, directory, call, gap } = topics
   /** What other processes have sent: later listeners need it too. */
   const heard = new LiveLog()
   const live = createLiveSubscriptions<LiveEvent>(log, {
@@ -57,8 +54,7 @@ export function createWireBus(options: WireBusOptions): EventBus<LiveEvent> & Di
     },
     now,
   })
-  const moves = new MoveOrder({ deliver: (notice) => changed.publish({ ...notice, isRemote: true }) })
-  let heardCount = 0
+  const remote = new RemoteNotices({ topics, live, heard, links, now })
 
   function tellOthers(told: Notice): void {
     if (told.kind === 'changed' || told.kind === 'live') links.publish(told)
@@ -69,39 +65,18 @@ export function createWireBus(options: WireBusOptions): EventBus<LiveEvent> & Di
     else log.debug({ kind: told.kind }, 'a notice could not be sent to other processes')
   }
 
-  function hearMedium(told: Notice, from: string): void {
-    if (told.kind === 'changed') {
-      const { jobId, accountId, move } = told.notice
-      if (move === 'taken') links.noteHolder(jobId, from, accountKey(accountId))
-      const isOpen = () => links.hears(from, [jobKey(jobId), accountKey(accountId)])
-      moves.byMedium(told.notice, isOpen() ? { isOpen, isArriving: () => links.isReceivingFrom(from) } : null)
-    } else if (told.kind === 'work') work.publish({ pool: told.pool, isRemote: true })
-    else if (told.kind === 'directory') directory.publish(told.notice)
-    else if (told.kind === 'call') call.publish(told.notice)
-  }
-
-  function hearLink(told: JobNotice, ageMs: number): void {
-    if (told.kind === 'changed') {
-      moves.byLink(told.notice, ageMs)
-      return
-    }
-    const toldAtMs = now() - ageMs
-    heard.add(new ToldNotice(++heardCount, toldAtMs, told))
-    live.publishRemote(told.notice, toldAtMs)
-  }
-
   medium.connect({
     onNotice(encoded, from) {
       const told = decodeNotice(encoded)
       if (told === null) log.debug({ line: encoded.line.slice(0, 40) }, 'a notice of another process is not understood')
-      else hearMedium(told, from)
+      else remote.byMedium(told, from)
     },
     onGap() {
       links.doubt()
       gap.publish(undefined)
     },
   })
-  links.connect({ onTold: hearLink, onLost: () => moves.release() })
+  links.connect({ onTold: (told, ageMs) => remote.byLink(told, ageMs), onLost: () => remote.release() })
 
   return {
     hasOthers: true,
@@ -131,7 +106,71 @@ export function createWireBus(options: WireBusOptions): EventBus<LiveEvent> & Di
     onDirectory: directory.subscribe,
     onCall: call.subscribe,
     onGap: (listener) => gap.subscribe(() => listener()),
-    [Symbol.dispose]: () => moves[Symbol.dispose](),
+    [Symbol.dispose]: () => remote[Symbol.dispose](),
+  }
+}
+
+type Topics = ReturnType<typeof createTopics>
+
+function createTopics(log: Log) {
+  return {
+    changed: createSubscriptions<JobChanged>('changed', log),
+    work: createSubscriptions<{ readonly pool: string | undefined; readonly isRemote: boolean }>('work', log),
+    directory: createSubscriptions<DirectoryChanged>('directory', log),
+    call: createSubscriptions<CallMoved>('call', log),
+    gap: createSubscriptions<undefined>('gap', log),
+  }
+}
+
+interface RemoteNoticesDeps {
+  readonly topics: Topics
+  readonly live: ReturnType<typeof createLiveSubscriptions<LiveEvent>>
+  readonly heard: LiveLog
+  readonly links: LiveLinks
+  readonly now: () => number
+}
+
+/** What other processes say, to the listeners of this one. */
+class RemoteNotices implements Disposable {
+  readonly #deps: RemoteNoticesDeps
+  readonly #moves: MoveOrder
+  #heardCount = 0
+
+  constructor(deps: RemoteNoticesDeps) {
+    this.#deps = deps
+    this.#moves = new MoveOrder({ deliver: (notice) => deps.topics.changed.publish({ ...notice, isRemote: true }) })
+  }
+
+  byMedium(told: Notice, from: string): void {
+    const { topics, links } = this.#deps
+    if (told.kind === 'changed') {
+      const { jobId, accountId, move } = told.notice
+      if (move === 'taken') links.noteHolder(jobId, from, accountKey(accountId))
+      const isOpen = () => links.hears(from, [jobKey(jobId), accountKey(accountId)])
+      this.#moves.byMedium(told.notice, isOpen() ? { isOpen, isArriving: () => links.isReceivingFrom(from) } : null)
+    } else if (told.kind === 'work') topics.work.publish({ pool: told.pool, isRemote: true })
+    else if (told.kind === 'directory') topics.directory.publish(told.notice)
+    else if (told.kind === 'call') topics.call.publish(told.notice)
+  }
+
+  byLink(told: JobNotice, ageMs: number): void {
+    if (told.kind === 'changed') {
+      this.#moves.byLink(told.notice, ageMs)
+      return
+    }
+    const { heard, live, now } = this.#deps
+    const toldAtMs = now() - ageMs
+    heard.add(new ToldNotice(++this.#heardCount, toldAtMs, told))
+    live.publishRemote(told.notice, toldAtMs)
+  }
+
+  /** A link broke: whatever waited for one is delivered. */
+  release(): void {
+    this.#moves.release()
+  }
+
+  [Symbol.dispose](): void {
+    this.#moves[Symbol.dispose]()
   }
 }
 

@@ -12,7 +12,7 @@ import type { PartialBlobs, PendingBlob } from '../../../domain/assets/blob-stor
 import { tooMuch } from '../../../domain/assets/resumable/upload-store.ts'
 import { createRunningHashes } from '../running-hashes.ts'
 import { type BufferPool, type FileOps, hasCode, toStorageError } from './file-ops.ts'
-import { createWriteBehind, type Received, type Staged, type WriteBudget } from './receive.ts'
+import { type Received, type Staged, WriteBehind, type WriteBudget } from './receive.ts'
 
 interface PartialFilesDeps {
   readonly files: FileOps
@@ -50,7 +50,7 @@ export function createPartialFiles(directory: string, deps: PartialFilesDeps): P
       if (signal.aborted) onAbort()
       const hasher = hashes.take(place, offsetBytes)
       const shared = { files, fd, hasher, buffers, budget, onTransferred, onFailure: steps.interrupt }
-      const writer = createWriteBehind({ ...shared, from: offsetBytes, isOrdered: true })
+      const writer = new WriteBehind({ ...shared, from: offsetBytes, isOrdered: true })
       let takenBytes = offsetBytes
       let failure: unknown = null
       try {

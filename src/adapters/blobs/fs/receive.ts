@@ -95,7 +95,7 @@ async function receiveIntoFile(
   const fd = await files.create(path)
   const hasher = blake3.createHasher()
   const onFailure = steps.interrupt
-  const writer = createWriteBehind({ files, fd, hasher, buffers, budget, onTransferred, onFailure })
+  const writer = new WriteBehind({ files, fd, hasher, buffers, budget, onTransferred, onFailure })
   let sizeBytes = 0
   const take = (chunk: Uint8Array) => {
     sizeBytes += chunk.length
@@ -231,94 +231,101 @@ interface WriteBehindDeps {
   readonly onFailure: (error: unknown) => void
 }
 
-interface WriteBehind {
+export class WriteBehind {
+  readonly #deps: WriteBehindDeps
+  readonly #inFlight = new Set<Promise<void>>()
+  #filling: Buffer
+  #filled = 0
+  #position: number
+  #syncedTo: number
+  #latest: Promise<void> = Promise.resolve()
+  #syncing = false
+  #failure: { readonly error: unknown } | null = null
+  #settled: Promise<void> | null = null
+
+  constructor(deps: WriteBehindDeps) {
+    this.#deps = deps
+    this.#filling = deps.buffers.take()
+    this.#position = deps.from ?? 0
+    this.#syncedTo = this.#position
+  }
+
   /** The chunk may be reused once this has resolved. */
-  push(chunk: Uint8Array): Promise<void>
+  async push(chunk: Uint8Array): Promise<void> {
+    this.#deps.onTransferred(chunk.length)
+    for (let taken = 0; taken < chunk.length; ) {
+      const part = chunk.subarray(taken, taken + this.#filling.length - this.#filled)
+      this.#filling.set(part, this.#filled)
+      this.#filled += part.length
+      taken += part.length
+      if (this.#filled === this.#filling.length) await this.#flush()
+    }
+  }
+
   /** Everything is written when this resolves. */
-  end(): Promise<void>
+  async end(): Promise<void> {
+    if (this.#filled > 0) await this.#flush()
+    await this.#settle()
+    if (this.#failure) throw this.#failure.error
+  }
+
   /** Resolves when nothing is in flight any more. */
-  abandon(): Promise<void>
-}
+  abandon(): Promise<void> {
+    return this.#settle()
+  }
 
-export function createWriteBehind(deps: WriteBehindDeps): WriteBehind {
-  const { files, fd, hasher, buffers, budget, from = 0, isOrdered = false, onTransferred, onFailure } = deps
-  const inFlight = new Set<Promise<void>>()
-  let filling = buffers.take()
-  let filled = 0
-  let position = from
-  let syncedTo = from
-  let latest: Promise<void> = Promise.resolve()
-  let syncing = false
-  let failure: { readonly error: unknown } | null = null
-
-  function start(work: Promise<void>, done: () => void): Promise<void> {
-    const giveBack = budget.takeAnyway()
+  #start(work: Promise<void>, done: () => void): Promise<void> {
+    const giveBack = this.#deps.budget.takeAnyway()
     const tracked = work.then(
       () => {},
       (error: unknown) => {
-        if (failure === null) onFailure(error)
-        failure ??= { error }
+        if (this.#failure === null) this.#deps.onFailure(error)
+        this.#failure ??= { error }
       },
     )
     const ended = tracked.then(() => {
       giveBack()
-      inFlight.delete(ended)
+      this.#inFlight.delete(ended)
       done()
     })
-    inFlight.add(ended)
+    this.#inFlight.add(ended)
     return ended
   }
 
-  const hasRoom = () => inFlight.size === 0 || (inFlight.size < MAX_IN_FLIGHT && budget.free > 0)
-
-  async function waitForRoom(): Promise<void> {
-    while (!hasRoom()) await Promise.race(inFlight)
-    if (failure) throw failure.error
+  #hasRoom(): boolean {
+    return this.#inFlight.size === 0 || (this.#inFlight.size < MAX_IN_FLIGHT && this.#deps.budget.free > 0)
   }
 
-  async function flush(): Promise<void> {
-    if (isOrdered) await latest
-    await waitForRoom()
-    const full = filling
-    const length = filled
-    hasher?.update(full.subarray(0, length))
-    latest = start(files.write(fd, full, { length, position }), () => buffers.giveBack(full))
-    position += length
-    filling = buffers.take()
-    filled = 0
-    if (position - syncedTo < SYNC_EVERY_BYTES || syncing) return
+  async #waitForRoom(): Promise<void> {
+    while (!this.#hasRoom()) await Promise.race(this.#inFlight)
+    if (this.#failure) throw this.#failure.error
+  }
+
+  async #flush(): Promise<void> {
+    if (this.#deps.isOrdered === true) await this.#latest
+    await this.#waitForRoom()
+    const full = this.#filling
+    const length = this.#filled
+    this.#deps.hasher?.update(full.subarray(0, length))
+    this.#latest = this.#start(this.#deps.files.write(this.#deps.fd, full, { length, position: this.#position }), () =>
+      this.#deps.buffers.giveBack(full),
+    )
+    this.#position += length
+    this.#filling = this.#deps.buffers.take()
+    this.#filled = 0
+    if (this.#position - this.#syncedTo < SYNC_EVERY_BYTES || this.#syncing) return
     // A sync counts as one write in flight: further writes go on beside it.
-    await waitForRoom()
-    syncing = true
-    syncedTo = position
-    void start(files.datasync(fd), () => {
-      syncing = false
+    await this.#waitForRoom()
+    this.#syncing = true
+    this.#syncedTo = this.#position
+    void this.#start(this.#deps.files.datasync(this.#deps.fd), () => {
+      this.#syncing = false
     })
   }
 
-  let settled: Promise<void> | null = null
-  function settle(): Promise<void> {
+  #settle(): Promise<void> {
     // Once only: a buffer given back twice would be handed to two uploads.
-    settled ??= Promise.all(inFlight).then(() => buffers.giveBack(filling))
-    return settled
-  }
-
-  return {
-    async push(chunk) {
-      onTransferred(chunk.length)
-      for (let taken = 0; taken < chunk.length; ) {
-        const part = chunk.subarray(taken, taken + filling.length - filled)
-        filling.set(part, filled)
-        filled += part.length
-        taken += part.length
-        if (filled === filling.length) await flush()
-      }
-    },
-    async end() {
-      if (filled > 0) await flush()
-      await settle()
-      if (failure) throw failure.error
-    },
-    abandon: settle,
+    this.#settled ??= Promise.all(this.#inFlight).then(() => this.#deps.buffers.giveBack(this.#filling))
+    return this.#settled
   }
 }

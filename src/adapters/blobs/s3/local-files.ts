@@ -12,14 +12,6 @@ import type { BorrowedFile, ByteRange } from '../../../domain/assets/blob-store.
 import type { FolderUsers } from '../folder-users.ts'
 import type { FileOps } from '../fs/file-ops.ts'
 
-export interface LocalFiles extends AsyncDisposable {
-  /** For unfinished files. */
-  readonly temporaryDirectory: string
-  borrow(hash: string, fetch: FetchFile): Promise<BorrowedFile>
-  /** null when there is no file of it here. */
-  openHere(hash: string, range?: ByteRange): Promise<Readable | null>
-}
-
 interface FetchFile {
   readonly sizeBytes: number
   read(): Promise<Readable>
@@ -43,93 +35,106 @@ interface Entry {
 const READ_BYTES = 256 * 1024
 const ABANDONED_MS = 600_000
 
-export async function openLocalFiles({ directory, maxBytes, users, files }: LocalFilesOptions): Promise<LocalFiles> {
-  const folder = join(directory, users.own)
-  const temporary = join(folder, 'tmp')
-  await removeAbandoned(directory, users)
-  await mkdir(temporary, { recursive: true, mode: 0o700 })
-  // In the order of their last use.
-  const entries = new Map<string, Entry>()
-  let totalBytes = 0
+export async function openLocalFiles(options: LocalFilesOptions): Promise<LocalFiles> {
+  const files = new LocalFiles(options)
+  await removeAbandoned(options.directory, options.users)
+  await mkdir(files.temporaryDirectory, { recursive: true, mode: 0o700 })
+  return files
+}
 
-  function fetchInto(hash: string, { sizeBytes, read }: FetchFile): Entry {
-    const path = join(folder, hash)
-    const entry: Entry = { path, sizeBytes, borrowers: 0, isReady: false, ready: write() }
-    async function write(): Promise<void> {
-      const unfinished = join(temporary, randomUUID())
+export class LocalFiles implements AsyncDisposable {
+  /** For unfinished files. */
+  readonly temporaryDirectory: string
+  readonly #options: LocalFilesOptions
+  readonly #folder: string
+  // In the order of their last use.
+  readonly #entries = new Map<string, Entry>()
+  #totalBytes = 0
+
+  constructor(options: LocalFilesOptions) {
+    this.#options = options
+    this.#folder = join(options.directory, options.users.own)
+    this.temporaryDirectory = join(this.#folder, 'tmp')
+  }
+
+  async borrow(hash: string, fetch: FetchFile): Promise<BorrowedFile> {
+    await this.#forgetMissing(hash)
+    const entry = this.#entries.get(hash) ?? this.#fetchInto(hash, fetch)
+    entry.borrowers++
+    this.#entries.delete(hash)
+    this.#entries.set(hash, entry)
+    let isOut = true
+    const giveBack = async () => {
+      if (!isOut) return
+      isOut = false
+      entry.borrowers--
+      await this.#makeRoom()
+    }
+    try {
+      await entry.ready
+    } catch (error) {
+      if (this.#entries.get(hash) === entry) this.#entries.delete(hash)
+      throw error
+    }
+    await this.#makeRoom()
+    return { path: entry.path, [Symbol.asyncDispose]: giveBack }
+  }
+
+  /** null when there is no file of it here. */
+  async openHere(hash: string, range?: ByteRange): Promise<Readable | null> {
+    const entry = this.#entries.get(hash)
+    if (entry?.isReady !== true) return null
+    const stream = createReadStream(entry.path, { ...range, highWaterMark: READ_BYTES })
+    return new Promise((resolve) => {
+      stream.once('open', () => resolve(stream))
+      stream.once('error', () => resolve(null))
+    })
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.allSettled([...this.#entries.values()].map(({ ready }) => ready))
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+
+  #fetchInto(hash: string, { sizeBytes, read }: FetchFile): Entry {
+    const path = join(this.#folder, hash)
+    const write = async (): Promise<void> => {
+      const unfinished = join(this.temporaryDirectory, randomUUID())
       try {
-        await writeFile(unfinished, await read(), files)
+        await writeFile(unfinished, await read(), this.#options.files)
         await rename(unfinished, path)
         entry.isReady = true
       } catch (error) {
-        if (entries.get(hash) === entry) entries.delete(hash)
-        totalBytes -= sizeBytes
+        if (this.#entries.get(hash) === entry) this.#entries.delete(hash)
+        this.#totalBytes -= sizeBytes
         await unlink(unfinished).catch(() => {})
         throw error
       }
     }
-    totalBytes += sizeBytes
-    entries.set(hash, entry)
+    const entry: Entry = { path, sizeBytes, borrowers: 0, isReady: false, ready: write() }
+    this.#totalBytes += sizeBytes
+    this.#entries.set(hash, entry)
     return entry
   }
 
-  async function makeRoom(): Promise<void> {
-    for (const [hash, { isReady, borrowers, path, sizeBytes }] of entries) {
-      if (totalBytes <= maxBytes) return
+  async #makeRoom(): Promise<void> {
+    for (const [hash, { isReady, borrowers, path, sizeBytes }] of this.#entries) {
+      if (this.#totalBytes <= this.#options.maxBytes) return
       if (!isReady || borrowers > 0) continue
-      entries.delete(hash)
-      totalBytes -= sizeBytes
+      this.#entries.delete(hash)
+      this.#totalBytes -= sizeBytes
       // A process that has it open can read it to its end.
       await unlink(path).catch(() => {})
     }
   }
 
   /** The folder may have been emptied: a missing file is fetched again. */
-  async function forgetMissing(hash: string): Promise<void> {
-    const entry = entries.get(hash)
-    if (entry?.isReady !== true || (await isThere(entry.path)) || entries.get(hash) !== entry) return
-    entries.delete(hash)
-    totalBytes -= entry.sizeBytes
-    await mkdir(temporary, { recursive: true, mode: 0o700 })
-  }
-
-  return {
-    temporaryDirectory: temporary,
-    async borrow(hash, fetch) {
-      await forgetMissing(hash)
-      const entry = entries.get(hash) ?? fetchInto(hash, fetch)
-      entry.borrowers++
-      entries.delete(hash)
-      entries.set(hash, entry)
-      let isOut = true
-      const giveBack = async () => {
-        if (!isOut) return
-        isOut = false
-        entry.borrowers--
-        await makeRoom()
-      }
-      try {
-        await entry.ready
-      } catch (error) {
-        if (entries.get(hash) === entry) entries.delete(hash)
-        throw error
-      }
-      await makeRoom()
-      return { path: entry.path, [Symbol.asyncDispose]: giveBack }
-    },
-    async openHere(hash, range) {
-      const entry = entries.get(hash)
-      if (entry?.isReady !== true) return null
-      const stream = createReadStream(entry.path, { ...range, highWaterMark: READ_BYTES })
-      return new Promise((resolve) => {
-        stream.once('open', () => resolve(stream))
-        stream.once('error', () => resolve(null))
-      })
-    },
-    async [Symbol.asyncDispose]() {
-      await Promise.allSettled([...entries.values()].map(({ ready }) => ready))
-      await rm(folder, { recursive: true, force: true })
-    },
+  async #forgetMissing(hash: string): Promise<void> {
+    const entry = this.#entries.get(hash)
+    if (entry?.isReady !== true || (await isThere(entry.path)) || this.#entries.get(hash) !== entry) return
+    this.#entries.delete(hash)
+    this.#totalBytes -= entry.sizeBytes
+    await mkdir(this.temporaryDirectory, { recursive: true, mode: 0o700 })
   }
 }
 

@@ -33,7 +33,7 @@ export async function openNatsBus(options: NatsBusOptions): Promise<ProcessBus> 
   const { nodeId, directory, log } = options
   const line = new NatsLine(options)
   await line.open()
-  const transport = createNatsTransport(line, nodeId)
+  const transport = new NatsTransport(line, nodeId)
   const links = new LiveLinks({ transport, directory, log })
   const medium = new NatsMedium(line, options)
   const bus = createWireBus({ medium, links, log })
@@ -201,22 +201,74 @@ const MAX_FRAME_BYTES = 512 * 1024
  * its number in it: core NATS may lose messages, and a link in which one is missing is closed, so that its reader
  * comes back for what it lacks.
  */
-function createNatsTransport(line: NatsLine, self: string): Transport {
-  const links = new Map<string, Link>()
-  let open: Parameters<Transport['accept']>[0] | null = null
+class NatsTransport implements Transport {
+  readonly maxFrameBytes: number
+  readonly #line: NatsLine
+  readonly #links = new Map<string, Link>()
+  #open: Parameters<Transport['accept']>[0] | null = null
 
-  function say(to: string, link: string, kind: Message['kind'], number = 0, frame?: Uint8Array): boolean {
-    const head = Buffer.from(`${link} ${kind} ${number}\n`)
-    return line.say(`link.${to}`, frame === undefined ? head : Buffer.concat([head, frame]))
+  constructor(line: NatsLine, self: string) {
+    this.#line = line
+    this.maxFrameBytes = Math.min(MAX_FRAME_BYTES, line.maxPayloadBytes - HEAD_BYTES - 16)
+    line.hear(`link.${self}`, (data, from) => {
+      const message = readMessage(data)
+      if (message !== null) this.#take(message, from)
+    })
+    line.watch({
+      onAway: () => {
+        for (const id of [...this.#links.keys()]) this.#forget(id)
+      },
+      onBack() {},
+    })
   }
 
-  function forget(id: string): void {
-    const link = links.get(id)
-    links.delete(id)
+  reaches(): boolean {
+    return true
+  }
+
+  accept(opened: (channel: Channel, from: string) => ChannelEvents): void {
+    this.#open = opened
+  }
+
+  async dial(
+    { id: peer }: Parameters<Transport['dial']>[0],
+    events: ChannelEvents,
+    signal: AbortSignal,
+  ): Promise<Channel> {
+    const id = newUuidV4()
+    const link = this.#begin(id, peer)
+    try {
+      await new Promise<void>((resolve, reject) => {
+        link.onTaken = resolve
+        const giveUp = () => reject(new Error('the other process does not answer'))
+        link.events = { onFrame() {}, onClosed: giveUp }
+        if (!this.#say(peer, id, 'dial')) giveUp()
+        signal.addEventListener('abort', giveUp, { once: true })
+      })
+    } catch (error) {
+      this.#links.delete(id)
+      throw error
+    }
+    link.events = events
+    return link.channel
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const { channel } of [...this.#links.values()]) channel.close()
+  }
+
+  #say(to: string, link: string, kind: Message['kind'], number = 0, frame?: Uint8Array): boolean {
+    const head = Buffer.from(`${link} ${kind} ${number}\n`)
+    return this.#line.say(`link.${to}`, frame === undefined ? head : Buffer.concat([head, frame]))
+  }
+
+  #forget(id: string): void {
+    const link = this.#links.get(id)
+    this.#links.delete(id)
     link?.events?.onClosed()
   }
 
-  function begin(id: string, peer: string): Link {
+  #begin(id: string, peer: string): Link {
     const link: Link = {
       peer,
       events: null,
@@ -224,73 +276,33 @@ function createNatsTransport(line: NatsLine, self: string): Transport {
       sent: 0,
       received: 0,
       channel: {
-        send(frame) {
-          if (links.has(id) && !say(peer, id, 'frame', ++link.sent, frame)) this.close()
+        send: (frame) => {
+          if (this.#links.has(id) && !this.#say(peer, id, 'frame', ++link.sent, frame)) link.channel.close()
         },
-        close() {
-          if (!links.has(id)) return
-          say(peer, id, 'end')
-          forget(id)
+        close: () => {
+          if (!this.#links.has(id)) return
+          this.#say(peer, id, 'end')
+          this.#forget(id)
         },
       },
     }
-    links.set(id, link)
+    this.#links.set(id, link)
     return link
   }
 
-  function take({ link: id, kind, number, frame }: Message, from: string): void {
-    const link = links.get(id)
-    if (kind === 'dial' && link === undefined && open !== null) {
-      const taken = begin(id, from)
-      taken.events = open(taken.channel, from)
-      say(from, id, 'take')
+  #take({ link: id, kind, number, frame }: Message, from: string): void {
+    const link = this.#links.get(id)
+    if (kind === 'dial' && link === undefined && this.#open !== null) {
+      const taken = this.#begin(id, from)
+      taken.events = this.#open(taken.channel, from)
+      this.#say(from, id, 'take')
     } else if (link === undefined || link.peer !== from) {
       // A link of before this process started, or before the connection was lost.
-      if (kind === 'frame') say(from, id, 'end')
+      if (kind === 'frame') this.#say(from, id, 'end')
     } else if (kind === 'take') link.onTaken?.()
-    else if (kind === 'end') forget(id)
+    else if (kind === 'end') this.#forget(id)
     else if (number !== ++link.received) link.channel.close()
     else link.events?.onFrame(frame)
-  }
-
-  line.hear(`link.${self}`, (data, from) => {
-    const message = readMessage(data)
-    if (message !== null) take(message, from)
-  })
-  line.watch({
-    onAway() {
-      for (const id of [...links.keys()]) forget(id)
-    },
-    onBack() {},
-  })
-
-  return {
-    maxFrameBytes: Math.min(MAX_FRAME_BYTES, line.maxPayloadBytes - HEAD_BYTES - 16),
-    reaches: () => true,
-    accept(opened) {
-      open = opened
-    },
-    async dial({ id: peer }, events, signal) {
-      const id = newUuidV4()
-      const link = begin(id, peer)
-      try {
-        await new Promise<void>((resolve, reject) => {
-          link.onTaken = resolve
-          const giveUp = () => reject(new Error('the other process does not answer'))
-          link.events = { onFrame() {}, onClosed: giveUp }
-          if (!say(peer, id, 'dial')) giveUp()
-          signal.addEventListener('abort', giveUp, { once: true })
-        })
-      } catch (error) {
-        links.delete(id)
-        throw error
-      }
-      link.events = events
-      return link.channel
-    },
-    async [Symbol.asyncDispose]() {
-      for (const { channel } of [...links.values()]) channel.close()
-    },
   }
 }
 

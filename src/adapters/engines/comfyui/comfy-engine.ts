@@ -22,7 +22,7 @@ import type { WeightStore } from '../../../domain/engine/weights/weight-store.ts
 import { type ComfyBounds, type ComfyEngineOptions, DEFAULT_BOUNDS, type Equip } from './comfy-bounds.ts'
 import { createRemover, type Remover } from './files/output-cleanup.ts'
 import { Stage } from './files/stage-inputs.ts'
-import { createFitness, type Fitness } from './health/fitness.ts'
+import { Fitness } from './health/fitness.ts'
 import { createUnusableWarning, ServerMonitor } from './health/server-monitor.ts'
 import { openSupervisor, type Supervisor } from './launch/supervisor.ts'
 import { createPromptOwner, createRedact, type PromptOwner } from './run/comfy-prompt.ts'
@@ -30,7 +30,7 @@ import { type RunDeps, runOnServer } from './run/run-on-server.ts'
 import { createForgetter, createStopper, type Forgetter, type Stopper } from './run/stop-run.ts'
 import { createEngineWeights, type EngineWeights } from './weights/server-weights.ts'
 import { createWeightDisk } from './weights/weight-disk.ts'
-import { type ComfyApi, createComfyApi, type Device } from './wire/comfy-api.ts'
+import { ComfyApi, type Device } from './wire/comfy-api.ts'
 import { type ComfyHttp, credentialsOf, openComfyHttp, withoutCredentials } from './wire/comfy-http.ts'
 import { type LiveFeed, openLiveFeed } from './wire/comfy-socket.ts'
 
@@ -113,7 +113,7 @@ class ComfyServerEngine implements ComfyEngine {
     this.#supervisor = supervisor
     this.#equip = options.equip ?? null
     this.#http = openComfyHttp({ url, headers, connectMs: bounds.callMs, tracer: options.tracer })
-    this.#api = createComfyApi(this.#http, bounds)
+    this.#api = new ComfyApi(this.#http, bounds)
     this.#feed = openLiveFeed({
       ...{ api: this.#api, url, bounds, clock: options.clock, log: this.#log },
       headers: { ...headers, ...credentialsOf(url) },
@@ -194,7 +194,7 @@ class ComfyServerEngine implements ComfyEngine {
   }
 
   #createFitness(): Fitness {
-    return createFitness({
+    return new Fitness({
       api: this.#api,
       bounds: this.#bounds,
       stopper: this.#stopper,

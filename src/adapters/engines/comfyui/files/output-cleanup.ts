@@ -8,17 +8,6 @@ import { dirname, join, resolve } from 'node:path'
 import type { Log } from '../../../../../lib/log.ts'
 import type { ComfyApi, FileLocation } from '../wire/comfy-api.ts'
 
-export interface OutputCleanup {
-  /** A file that is going to be read. */
-  reported(file: ServerFile): void
-  /** Its bytes are kept elsewhere by now, or not wanted. Never rejects. */
-  released(file: ServerFile): Promise<void>
-  /** What is read from now on may be the rest of a removal: a server that cannot remove a file has it emptied. */
-  isRemoved(file: ServerFile): boolean
-  /** The run is over, so nothing more is saved. Never rejects. */
-  runEnded(): Promise<void>
-}
-
 interface OutputCleanupDeps {
   readonly remover: Remover
   /** Within the output folder. Nothing outside of it is removed. */
@@ -31,85 +20,95 @@ interface OutputCleanupDeps {
   readonly closing: AbortSignal
 }
 
-export function createOutputCleanup({
-  remover,
-  folder,
-  removeAfterMs,
-  giveUpAfterMs,
-  closing,
-}: OutputCleanupDeps): OutputCleanup {
-  const own = new Map<string, ServerFile>()
-  const assets = new Map<string, ServerFile>()
+export class OutputCleanup {
+  readonly #deps: OutputCleanupDeps
+  readonly #own = new Map<string, ServerFile>()
+  readonly #assets = new Map<string, ServerFile>()
   /** How often a file was reported and not released yet: two nodes may report the same one. */
-  const unreleased = new Map<string, number>()
-  const removed = new Set<string>()
-  let isOver = false
-  let timer: NodeJS.Timeout | null = null
+  readonly #unreleased = new Map<string, number>()
+  readonly #removed = new Set<string>()
+  #isOver = false
+  #timer: NodeJS.Timeout | null = null
+  readonly #onClosing = () => this.#removeNow()
 
-  function isOwn(file: ServerFile): boolean {
-    return file.folder === 'output' && isWithin(file.subfolder, folder)
+  constructor(deps: OutputCleanupDeps) {
+    this.#deps = deps
   }
 
-  async function removeAssets(): Promise<void> {
-    for (const [key, file] of assets) {
-      if (unreleased.has(key)) continue
-      assets.delete(key)
-      removed.add(key)
-      await remover.removeFile(file)
+  /** A file that is going to be read. */
+  reported(file: ServerFile): void {
+    const key = keyOf(file)
+    if (file.assetId != null) this.#assets.set(key, file)
+    else if (this.#isOwn(file)) this.#own.set(key, file)
+    else return
+    this.#unreleased.set(key, (this.#unreleased.get(key) ?? 0) + 1)
+  }
+
+  /** What is read from now on may be the rest of a removal: a server that cannot remove a file has it emptied. */
+  isRemoved(file: ServerFile): boolean {
+    return this.#removed.has(keyOf(file))
+  }
+
+  /** Its bytes are kept elsewhere by now, or not wanted. Never rejects. */
+  async released(file: ServerFile): Promise<void> {
+    const key = keyOf(file)
+    const left = (this.#unreleased.get(key) ?? 1) - 1
+    if (left > 0) this.#unreleased.set(key, left)
+    else this.#unreleased.delete(key)
+    if (!this.#isOver) return
+    this.#removeLater()
+    await this.#removeAssets()
+  }
+
+  /** The run is over, so nothing more is saved. Never rejects. */
+  async runEnded(): Promise<void> {
+    this.#isOver = true
+    this.#removeLater()
+    await this.#removeAssets()
+  }
+
+  #isOwn(file: ServerFile): boolean {
+    return file.folder === 'output' && isWithin(file.subfolder, this.#deps.folder)
+  }
+
+  async #removeAssets(): Promise<void> {
+    for (const [key, file] of this.#assets) {
+      if (this.#unreleased.has(key)) continue
+      this.#assets.delete(key)
+      this.#removed.add(key)
+      await this.#deps.remover.removeFile(file)
     }
   }
 
-  function removeLater(): void {
-    if (own.size === 0) return
-    stopWaiting()
-    if (closing.aborted) {
-      removeNow()
+  #removeLater(): void {
+    if (this.#own.size === 0) return
+    this.#stopWaiting()
+    if (this.#deps.closing.aborted) {
+      this.#removeNow()
       return
     }
-    closing.addEventListener('abort', removeNow)
-    timer = setTimeout(removeNow, unreleased.size === 0 ? removeAfterMs : giveUpAfterMs)
+    this.#deps.closing.addEventListener('abort', this.#onClosing)
+    this.#timer = setTimeout(
+      () => this.#removeNow(),
+      this.#unreleased.size === 0 ? this.#deps.removeAfterMs : this.#deps.giveUpAfterMs,
+    )
   }
 
-  function stopWaiting(): void {
-    if (timer !== null) clearTimeout(timer)
-    timer = null
-    closing.removeEventListener('abort', removeNow)
+  #stopWaiting(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
+    this.#deps.closing.removeEventListener('abort', this.#onClosing)
   }
 
-  function removeNow(): void {
-    stopWaiting()
+  #removeNow(): void {
+    this.#stopWaiting()
     // When the engine closes, files that are still being read stay.
-    const isDone = unreleased.size === 0 || !closing.aborted
-    if (isDone && own.size > 0) {
-      for (const key of own.keys()) removed.add(key)
-      void remover.removeFolder(folder, [...own.values()])
+    const isDone = this.#unreleased.size === 0 || !this.#deps.closing.aborted
+    if (isDone && this.#own.size > 0) {
+      for (const key of this.#own.keys()) this.#removed.add(key)
+      void this.#deps.remover.removeFolder(this.#deps.folder, [...this.#own.values()])
     }
-    own.clear()
-  }
-
-  return {
-    reported(file) {
-      const key = keyOf(file)
-      if (file.assetId != null) assets.set(key, file)
-      else if (isOwn(file)) own.set(key, file)
-      else return
-      unreleased.set(key, (unreleased.get(key) ?? 0) + 1)
-    },
-    isRemoved: (file) => removed.has(keyOf(file)),
-    async released(file) {
-      const key = keyOf(file)
-      const left = (unreleased.get(key) ?? 1) - 1
-      if (left > 0) unreleased.set(key, left)
-      else unreleased.delete(key)
-      if (!isOver) return
-      removeLater()
-      await removeAssets()
-    },
-    async runEnded() {
-      isOver = true
-      removeLater()
-      await removeAssets()
-    },
+    this.#own.clear()
   }
 }
 

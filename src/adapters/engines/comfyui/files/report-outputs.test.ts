@@ -19,7 +19,7 @@ function openReporter(first: number) {
       return next - count
     },
     folder: FOLDER,
-    cleanup: { reported() {}, async released() {}, isRemoved: () => false, async runEnded() {} },
+    cleanup: { reported() {}, async released() {}, isRemoved: () => false },
     isDoubted: false,
     isSameServer: () => true,
     onUnreadable() {},

@@ -27,7 +27,7 @@ interface ReporterDeps {
   /** The attempt's own folder within the output folder. */
   readonly folder: string
   /** It is told of every file. */
-  readonly cleanup: OutputCleanup
+  readonly cleanup: Pick<OutputCleanup, 'reported' | 'released' | 'isRemoved'>
   /** An earlier attempt failed, perhaps at reading outputs: the server is asked whether a file exists before it is reported. */
   readonly isDoubted: boolean
   /** Whether the server has certainly not been restarted since it got the run: one that was has lost what it had not kept on disk. */
@@ -58,16 +58,14 @@ const SCENE = /\.(?:obj|fbx|gltf|glb|usdz|stl|ply|splat|ksplat|spz)$/i
 const SCENE_KEYS: ReadonlySet<string> = new Set(['3d', 'result'])
 
 export function createReporter(deps: ReporterDeps): ToReport {
-  const { api, bounds, folder, cleanup } = deps
-  const named = new Map<string, ShownName>()
-  /** By the stem of a file on the server: its number here. */
-  const numbers = new Map<string, number>()
+  const { api, bounds, cleanup } = deps
+  const names = new ShownNames(deps)
 
   return async function toReport(output) {
     const report: [string, readonly ReportedItem[]][] = []
     for (const [key, value] of Object.entries(output)) {
       const items = await Promise.all((Array.isArray(value) ? value : [value]).map((item) => readItem(key, item)))
-      await nameFiles(items.filter(isFile))
+      await names.give(items.filter(isFile))
       report.push([key, items.map((item) => (isFile(item) ? toReportedFile(item) : { kind: 'value', value: item }))])
     }
     return Object.fromEntries(report)
@@ -114,42 +112,8 @@ export function createReporter(deps: ReporterDeps): ToReport {
     }
   }
 
-  /** In the order in which they were reported, with one reservation of numbers for all files of one name. */
-  async function nameFiles(files: readonly FoundFile[]): Promise<void> {
-    const fresh = files.filter((file) => !named.has(keyOf(file)))
-    const groups = Map.groupBy(fresh, (file) => {
-      const isOwn = file.folder === 'output' && (file.subfolder === folder || file.subfolder.startsWith(`${folder}/`))
-      const base = isOwn ? NUMBERED.exec(file.filename)?.[1] : undefined
-      return base === undefined ? null : `${file.subfolder}\n${base}`
-    })
-    for (const [group, members] of groups) {
-      const distinct = [...new Map(members.map((file) => [keyOf(file), file])).values()]
-      if (group === null)
-        for (const file of distinct)
-          named.set(keyOf(file), { ...file, subfolder: withoutFolder(file.subfolder, folder) })
-      else await renumber(distinct)
-    }
-  }
-
-  async function renumber(files: readonly FoundFile[]): Promise<void> {
-    const [first] = files
-    if (first === undefined) return
-    const subfolder = withoutFolder(first.subfolder, folder)
-    const base = NUMBERED.exec(first.filename)?.[1] ?? ''
-    const stems = files.map((file) => `${file.subfolder}\n${base}\n${NUMBERED.exec(file.filename)?.[2]}`)
-    const fresh = [...new Set(stems)].filter((stem) => !numbers.has(stem))
-    const name = toGivenName(base)
-    const start = fresh.length === 0 ? 0 : await deps.reserveOutputNumbers(subfolder, name, fresh.length)
-    for (const [index, stem] of fresh.entries()) numbers.set(stem, start + index)
-    for (const [index, file] of files.entries()) {
-      const number = String(numbers.get(stems[index] ?? '')).padStart(5, '0')
-      const ending = NUMBERED.exec(file.filename)?.[3] ?? ''
-      named.set(keyOf(file), { filename: `${name}_${number}${ending}`, subfolder })
-    }
-  }
-
   function toReportedFile(file: FoundFile): ReportedFile {
-    const { filename, subfolder } = named.get(keyOf(file)) ?? file
+    const { filename, subfolder } = names.of(file)
     const { contentType } = file
     cleanup.reported(file)
     const read = () => {
@@ -168,6 +132,59 @@ export function createReporter(deps: ReporterDeps): ToReport {
       contentType,
       read: () => readWatched({ read, mustBeThere, onUnreadable: deps.onUnreadable }),
       release: () => void cleanup.released(file),
+    }
+  }
+}
+
+/** Under which names the files of an attempt are shown. */
+class ShownNames {
+  readonly #folder: string
+  readonly #reserveNumbers: ReporterDeps['reserveOutputNumbers']
+  readonly #named = new Map<string, ShownName>()
+  /** By the stem of a file on the server: its number here. */
+  readonly #numbers = new Map<string, number>()
+
+  constructor({ folder, reserveOutputNumbers }: Pick<ReporterDeps, 'folder' | 'reserveOutputNumbers'>) {
+    this.#folder = folder
+    this.#reserveNumbers = reserveOutputNumbers
+  }
+
+  of(file: FoundFile): ShownName {
+    return this.#named.get(keyOf(file)) ?? file
+  }
+
+  /** In the order in which they were reported, with one reservation of numbers for all files of one name. */
+  async give(files: readonly FoundFile[]): Promise<void> {
+    const folder = this.#folder
+    const fresh = files.filter((file) => !this.#named.has(keyOf(file)))
+    const groups = Map.groupBy(fresh, (file) => {
+      const isOwn = file.folder === 'output' && (file.subfolder === folder || file.subfolder.startsWith(`${folder}/`))
+      const base = isOwn ? NUMBERED.exec(file.filename)?.[1] : undefined
+      return base === undefined ? null : `${file.subfolder}\n${base}`
+    })
+    for (const [group, members] of groups) {
+      const distinct = [...new Map(members.map((file) => [keyOf(file), file])).values()]
+      if (group === null)
+        for (const file of distinct)
+          this.#named.set(keyOf(file), { ...file, subfolder: withoutFolder(file.subfolder, folder) })
+      else await this.#renumber(distinct)
+    }
+  }
+
+  async #renumber(files: readonly FoundFile[]): Promise<void> {
+    const [first] = files
+    if (first === undefined) return
+    const subfolder = withoutFolder(first.subfolder, this.#folder)
+    const base = NUMBERED.exec(first.filename)?.[1] ?? ''
+    const stems = files.map((file) => `${file.subfolder}\n${base}\n${NUMBERED.exec(file.filename)?.[2]}`)
+    const fresh = [...new Set(stems)].filter((stem) => !this.#numbers.has(stem))
+    const name = toGivenName(base)
+    const start = fresh.length === 0 ? 0 : await this.#reserveNumbers(subfolder, name, fresh.length)
+    for (const [index, stem] of fresh.entries()) this.#numbers.set(stem, start + index)
+    for (const [index, file] of files.entries()) {
+      const number = String(this.#numbers.get(stems[index] ?? '')).padStart(5, '0')
+      const ending = NUMBERED.exec(file.filename)?.[3] ?? ''
+      this.#named.set(keyOf(file), { filename: `${name}_${number}${ending}`, subfolder })
     }
   }
 }

@@ -10,22 +10,6 @@ import { positionIn, type Stopper } from '../run/stop-run.ts'
 import type { ComfyApi, Queue, QueueEntry } from '../wire/comfy-api.ts'
 import { CallError } from '../wire/comfy-http.ts'
 
-export interface Fitness {
-  /** The reason, for an operator; null: it may be given work. */
-  unfit(): string | null
-  /** No run follows this prompt any more. It may be on the server, or still arrive there. */
-  abandon(promptId: string): void
-  isAbandoned(promptId: string): boolean
-  /** The queue has not moved for too long: no work until something else runs there. */
-  markStandstill(queue: Queue): void
-  /** A new process is behind the address: it has none of the abandoned prompts. */
-  startAnew(): void
-  /** Counts what an earlier process of this service left on the server as abandoned. Throws CallError. */
-  adoptOrphans(): Promise<void>
-  /** Stops abandoned prompts and sees whether the queue moves. Asks the server only if it is unfit. Throws CallError. */
-  check(): Promise<void>
-}
-
 interface FitnessDeps {
   readonly api: Pick<ComfyApi, 'queue' | 'forgetHistory'>
   readonly bounds: Pick<ComfyBounds, 'vanishedMs' | 'stopGraceMs'>
@@ -47,94 +31,113 @@ interface AbandonedPrompt {
 const ABANDONED = 'a run of ours that was given up is still there'
 const STANDS_STILL = 'its queue stands still: the same prompt runs for too long'
 
-export function createFitness(deps: FitnessDeps): Fitness {
-  const { api, bounds, stopper } = deps
-  const abandoned = new Map<string, AbandonedPrompt>()
+export class Fitness {
+  readonly #deps: FitnessDeps
+  readonly #abandoned = new Map<string, AbandonedPrompt>()
   /** What ran when the queue was found to stand still. */
-  let stuckBehind: string | null = null
-  let isStubborn = false
+  #stuckBehind: string | null = null
+  #isStubborn = false
 
-  function unfit(): string | null {
-    if (abandoned.size > 0) return ABANDONED
-    return stuckBehind === null ? null : STANDS_STILL
+  constructor(deps: FitnessDeps) {
+    this.#deps = deps
+  }
+
+  /** The reason, for an operator; null: it may be given work. */
+  unfit(): string | null {
+    if (this.#abandoned.size > 0) return ABANDONED
+    return this.#stuckBehind === null ? null : STANDS_STILL
+  }
+
+  /** No run follows this prompt any more. It may be on the server, or still arrive there. */
+  abandon(promptId: string): void {
+    this.#changing(() => this.#add(promptId))
+  }
+
+  isAbandoned(promptId: string): boolean {
+    return this.#abandoned.has(promptId)
+  }
+
+  /** The queue has not moved for too long: no work until something else runs there. */
+  markStandstill(queue: Queue): void {
+    this.#changing(() => {
+      this.#stuckBehind = runningIn(queue)
+    })
+  }
+
+  /** A new process is behind the address: it has none of the abandoned prompts. */
+  startAnew(): void {
+    this.#changing(() => {
+      this.#abandoned.clear()
+      this.#stuckBehind = null
+      this.#isStubborn = false
+    })
+  }
+
+  /** Counts what an earlier process of this service left on the server as abandoned. Throws CallError. */
+  async adoptOrphans(): Promise<void> {
+    // The queue first: whoever posts a prompt lives then, and is seen alive behind it.
+    const { running, pending } = await this.#deps.api.queue({})
+    const isOrphan = await this.#deps.findOrphanRule()
+    const orphans = [...running, ...pending].filter(({ clientId }) => clientId !== null && isOrphan(clientId))
+    const found = orphans.filter(({ promptId }) => !this.#abandoned.has(promptId))
+    if (found.length === 0) return
+    this.#changing(() => {
+      for (const { promptId } of found) this.#add(promptId)
+    })
+    this.#deps.onAdopted(found.length)
+  }
+
+  /** Stops abandoned prompts and sees whether the queue moves. Asks the server only if it is unfit. Throws CallError. */
+  async check(): Promise<void> {
+    if (this.unfit() === null) return
+    const queue = await this.#deps.api.queue({})
+    await this.#stopAbandoned(queue)
+    await this.#forgetGone(queue)
   }
 
   /** Reports when the answer to `unfit` has changed. */
-  function changing(act: () => void): void {
-    const before = unfit()
+  #changing(act: () => void): void {
+    const before = this.unfit()
     act()
-    if (unfit() !== before) deps.onChange()
+    if (this.unfit() !== before) this.#deps.onChange()
   }
 
-  function add(promptId: string): void {
-    if (!abandoned.has(promptId)) abandoned.set(promptId, { since: performance.now(), absentSince: null })
+  #add(promptId: string): void {
+    if (!this.#abandoned.has(promptId)) this.#abandoned.set(promptId, { since: performance.now(), absentSince: null })
   }
 
   /** Those that have been absent for long enough. */
-  function findGone(queue: Queue): string[] {
+  #findGone(queue: Queue): string[] {
     const now = performance.now()
-    return [...abandoned].flatMap(([promptId, prompt]) => {
+    return [...this.#abandoned].flatMap(([promptId, prompt]) => {
       if (positionIn(queue, promptId) !== null) prompt.absentSince = null
       else prompt.absentSince ??= now
-      return prompt.absentSince !== null && now - prompt.absentSince >= bounds.vanishedMs ? [promptId] : []
+      return prompt.absentSince !== null && now - prompt.absentSince >= this.#deps.bounds.vanishedMs ? [promptId] : []
     })
   }
 
-  async function forgetGone(queue: Queue): Promise<void> {
-    const gone = findGone(queue)
+  async #forgetGone(queue: Queue): Promise<void> {
+    const gone = this.#findGone(queue)
     // Before anything else runs there: a repeated attempt has the same prompt id, and must not find the end of this one.
-    if (gone.length > 0) await api.forgetHistory(gone)
-    changing(() => {
-      for (const promptId of gone) abandoned.delete(promptId)
-      if (abandoned.size === 0) isStubborn = false
-      if (stuckBehind !== null && stuckBehind !== runningIn(queue)) stuckBehind = null
+    if (gone.length > 0) await this.#deps.api.forgetHistory(gone)
+    this.#changing(() => {
+      for (const promptId of gone) this.#abandoned.delete(promptId)
+      if (this.#abandoned.size === 0) this.#isStubborn = false
+      if (this.#stuckBehind !== null && this.#stuckBehind !== runningIn(queue)) this.#stuckBehind = null
     })
   }
 
-  async function stopAbandoned({ running, pending }: Queue): Promise<void> {
-    const isOurs = ({ promptId }: QueueEntry) => abandoned.has(promptId)
+  async #stopAbandoned({ running, pending }: Queue): Promise<void> {
+    const isOurs = ({ promptId }: QueueEntry) => this.#abandoned.has(promptId)
     // Those that wait first: ending the one that runs would start the next.
-    for (const { promptId } of pending.filter(isOurs)) await stopper.stop(promptId, 'pending')
-    for (const { promptId } of running.filter(isOurs)) await stopper.stop(promptId, 'running')
+    for (const { promptId } of pending.filter(isOurs)) await this.#deps.stopper.stop(promptId, 'pending')
+    for (const { promptId } of running.filter(isOurs)) await this.#deps.stopper.stop(promptId, 'running')
     const now = performance.now()
-    const isLate = ({ promptId }: QueueEntry) => now - (abandoned.get(promptId)?.since ?? now) > bounds.stopGraceMs
-    if (isStubborn || !running.some(isLate)) return
-    isStubborn = true
-    deps.onStubborn()
-  }
-
-  return {
-    unfit,
-    abandon: (promptId) => changing(() => add(promptId)),
-    isAbandoned: (promptId) => abandoned.has(promptId),
-    markStandstill: (queue) =>
-      changing(() => {
-        stuckBehind = runningIn(queue)
-      }),
-    startAnew: () =>
-      changing(() => {
-        abandoned.clear()
-        stuckBehind = null
-        isStubborn = false
-      }),
-    async adoptOrphans() {
-      // The queue first: whoever posts a prompt lives then, and is seen alive behind it.
-      const { running, pending } = await api.queue({})
-      const isOrphan = await deps.findOrphanRule()
-      const orphans = [...running, ...pending].filter(({ clientId }) => clientId !== null && isOrphan(clientId))
-      const found = orphans.filter(({ promptId }) => !abandoned.has(promptId))
-      if (found.length === 0) return
-      changing(() => {
-        for (const { promptId } of found) add(promptId)
-      })
-      deps.onAdopted(found.length)
-    },
-    async check() {
-      if (unfit() === null) return
-      const queue = await api.queue({})
-      await stopAbandoned(queue)
-      await forgetGone(queue)
-    },
+    const isLate = ({ promptId }: QueueEntry) =>
+      now - (this.#abandoned.get(promptId)?.since ?? now) > this.#deps.bounds.stopGraceMs
+    if (this.#isStubborn || !running.some(isLate)) return
+    this.#isStubborn = true
+    this.#deps.onStubborn()
   }
 }
 

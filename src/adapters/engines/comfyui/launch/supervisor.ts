@@ -10,7 +10,7 @@ import type { Readable } from 'node:stream'
 import { StringDecoder } from 'node:string_decoder'
 import { fileURLToPath } from 'node:url'
 import type { Clock } from '../../../../../lib/clock.ts'
-import { createBackoff, settlesWithin, sleep } from '../../../../../lib/waiting/sleep.ts'
+import { type Backoff, createBackoff, settlesWithin, sleep } from '../../../../../lib/waiting/sleep.ts'
 import type { KeeperNews } from './keep-child.ts'
 import { splitCommand, withPort } from './split-command.ts'
 
@@ -29,19 +29,6 @@ export interface LaunchOptions {
   /** The first and the longest pause before it is started again. */
   readonly restartFirstMs?: number
   readonly restartMaxMs?: number
-}
-
-export interface Supervisor {
-  readonly url: URL
-  /** Starts the process, and from then on keeps it running. */
-  start(events: SupervisorEvents): void
-  startedAt(): Date | null
-  memoryBytes(): number | null
-  /** The last lines of the present process, or of the one before it. */
-  lastLines(): readonly string[]
-  /** Ends the process; resolves when it is gone, and a new one is being started. */
-  recycle(): Promise<void>
-  close(): Promise<void>
 }
 
 interface SupervisorEvents {
@@ -69,42 +56,90 @@ const LAST_LINES = 20
 const PIPE_LAG_MS = 250
 
 /** Throws CommandError for a command that cannot be run. */
-export async function openSupervisor(options: LaunchOptions, deps: SupervisorDeps): Promise<Supervisor> {
-  const { killGraceMs = 5_000, restartFirstMs = 1_000, restartMaxMs = 60_000 } = options
+export async function openSupervisor(options: LaunchOptions, { clock }: SupervisorDeps): Promise<Supervisor> {
   const words = splitCommand(options.command)
   const port = options.port ?? (await findFreePort())
-  let args = withPort(words, port)
-  const closing = new AbortController()
-  const backoff = createBackoff({ firstMs: restartFirstMs, maxMs: restartMaxMs })
-  let keeper: ChildProcess | null = null
-  let enginePid: number | null = null
-  let startedAt: Date | null = null
-  let isRecycling = false
-  let lastLines: string[] = []
-  let ended = Promise.resolve()
+  return new Supervisor({ ...options, clock, port, args: withPort(words, port) })
+}
 
-  function startOnce({ onLine, onStart }: SupervisorEvents): Promise<string> {
-    const child = spawn(process.execPath, [KEEPER, String(killGraceMs), ...args], {
-      cwd: options.cwd,
-      env: options.env,
+interface StartOptions extends LaunchOptions, SupervisorDeps {
+  readonly port: number
+  readonly args: readonly string[]
+}
+
+export class Supervisor {
+  readonly url: URL
+  readonly #options: StartOptions
+  readonly #killGraceMs: number
+  readonly #closing = new AbortController()
+  readonly #backoff: Backoff
+  #keeper: ChildProcess | null = null
+  #enginePid: number | null = null
+  #startedAt: Date | null = null
+  #isRecycling = false
+  #lastLines: string[] = []
+  #ended = Promise.resolve()
+
+  constructor(options: StartOptions) {
+    const { killGraceMs = 5_000, restartFirstMs = 1_000, restartMaxMs = 60_000 } = options
+    this.#options = options
+    this.url = new URL(`http://${HOST}:${options.port}`)
+    this.#killGraceMs = killGraceMs
+    this.#backoff = createBackoff({ firstMs: restartFirstMs, maxMs: restartMaxMs })
+  }
+
+  /** Starts the process, and from then on keeps it running. */
+  start(events: SupervisorEvents): void {
+    this.#ended = this.#keepRunning(events)
+  }
+
+  startedAt(): Date | null {
+    return this.#startedAt
+  }
+
+  /** The last lines of the present process, or of the one before it. */
+  lastLines(): readonly string[] {
+    return this.#lastLines
+  }
+
+  memoryBytes(): number | null {
+    return this.#enginePid === null ? null : readMemoryBytes(this.#enginePid)
+  }
+
+  /** Ends the process; resolves when it is gone, and a new one is being started. */
+  async recycle(): Promise<void> {
+    this.#isRecycling = true
+    await this.#stop()
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    await this.#stop()
+    await this.#ended
+  }
+
+  #startOnce(args: readonly string[], { onLine, onStart }: SupervisorEvents): Promise<string> {
+    const child = spawn(process.execPath, [KEEPER, String(this.#killGraceMs), ...args], {
+      cwd: this.#options.cwd,
+      env: this.#options.env,
       // A group of its own: a signal from the terminal is ours to pass on, and one kill ends everything.
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     })
-    keeper = child
-    startedAt = deps.clock.now()
+    this.#keeper = child
+    this.#startedAt = this.#options.clock.now()
     let reason = 'its process ended'
     child.on('message', (news: KeeperNews) => {
-      if (news.type === 'started') enginePid = news.pid
+      if (news.type === 'started') this.#enginePid = news.pid
       else
         reason =
           news.type === 'failed'
             ? `it cannot be started: ${news.message}`
             : `its process ended (${news.signal ?? news.code})`
     })
-    lastLines = []
+    this.#lastLines = []
     const onPrinted = (line: string) => {
-      lastLines = [...lastLines.slice(1 - LAST_LINES), line.trimEnd()]
+      this.#lastLines = [...this.#lastLines.slice(1 - LAST_LINES), line.trimEnd()]
       onLine(line)
     }
     const streams = [child.stdout, child.stderr].filter((stream) => stream !== null)
@@ -120,58 +155,37 @@ export async function openSupervisor(options: LaunchOptions, deps: SupervisorDep
     })
   }
 
-  async function keepRunning(events: SupervisorEvents): Promise<void> {
-    if (options.furtherWords !== undefined) {
-      const words = await unlessAborted(options.furtherWords, closing.signal)
-      args = [...args, ...(words ?? [])]
-    }
-    while (!closing.signal.aborted) {
+  async #keepRunning(events: SupervisorEvents): Promise<void> {
+    const { args, furtherWords } = this.#options
+    const further = furtherWords === undefined ? null : await unlessAborted(furtherWords, this.#closing.signal)
+    while (!this.#closing.signal.aborted) {
       const beganAt = performance.now()
-      const reason = await startOnce(events)
-      keeper = null
-      enginePid = null
-      startedAt = null
-      const wasRecycled = isRecycling
-      isRecycling = false
-      if (closing.signal.aborted) return
+      const reason = await this.#startOnce([...args, ...(further ?? [])], events)
+      this.#keeper = null
+      this.#enginePid = null
+      this.#startedAt = null
+      const wasRecycled = this.#isRecycling
+      this.#isRecycling = false
+      if (this.#closing.signal.aborted) return
       events.onEnd(wasRecycled ? RECYCLED : reason)
-      if (wasRecycled || performance.now() - beganAt > LIVED_MS) backoff.reset()
-      if (!wasRecycled) await sleep(backoff.nextMs(), closing.signal)
+      if (wasRecycled || performance.now() - beganAt > LIVED_MS) this.#backoff.reset()
+      if (!wasRecycled) await sleep(this.#backoff.nextMs(), this.#closing.signal)
     }
   }
 
   /** The keeper process ends the group; should it hang, the group is killed here. */
-  async function stop(): Promise<void> {
-    const child = keeper
+  async #stop(): Promise<void> {
+    const child = this.#keeper
     if (child === null || child.exitCode !== null || child.signalCode !== null) return
     const closed = new Promise<void>((resolve) => child.once('exit', () => resolve()))
     const over = new AbortController()
     if (child.connected) child.disconnect()
-    const late = sleep(killGraceMs + 2_000, over.signal).then(() => {
+    const late = sleep(this.#killGraceMs + 2_000, over.signal).then(() => {
       if (!over.signal.aborted && child.pid !== undefined) killGroup(child.pid)
     })
     await closed
     over.abort()
     await late
-  }
-
-  return {
-    url: new URL(`http://${HOST}:${port}`),
-    start(events) {
-      ended = keepRunning(events)
-    },
-    startedAt: () => startedAt,
-    lastLines: () => lastLines,
-    memoryBytes: () => (enginePid === null ? null : readMemoryBytes(enginePid)),
-    async recycle() {
-      isRecycling = true
-      await stop()
-    },
-    async close() {
-      closing.abort()
-      await stop()
-      await ended
-    },
   }
 }
 

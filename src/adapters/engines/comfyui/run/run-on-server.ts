@@ -13,7 +13,7 @@ import { sleep } from '../../../../../lib/waiting/sleep.ts'
 import { createTurns } from '../../../../../lib/waiting/turns.ts'
 import { EngineLostError } from '../../../../domain/engine/engine-lost-error.ts'
 import type { EngineRun, RunOptions } from '../../../../domain/engine/engine-port.ts'
-import { createOutputCleanup, type OutputCleanup, type Remover } from '../files/output-cleanup.ts'
+import { OutputCleanup, type Remover } from '../files/output-cleanup.ts'
 import { createReporter } from '../files/report-outputs.ts'
 import { InputTooLargeError, RunInputs, type Stage } from '../files/stage-inputs.ts'
 import { type Fitness, silenceError, watchLiveness } from '../health/fitness.ts'
@@ -125,7 +125,7 @@ class Attempt {
     // What another claim of the same attempt saved is not ours to read, and not to remove.
     const folder = `atelier/${jobId}-${attempt}-${markOf(claimId)}`
     this.#folder = folder
-    this.#cleanup = createOutputCleanup({ ...bounds, folder, remover: deps.remover, closing: deps.closing })
+    this.#cleanup = new OutputCleanup({ ...bounds, folder, remover: deps.remover, closing: deps.closing })
     const redact = createRedact(run.extraData)
     this.#failureBounds = { ...bounds, redact }
     const onUnreadable = (error: unknown) => log.warn({ err: error, jobId }, 'an output could not be read')

@@ -36,51 +36,19 @@ const READ_BYTES = 1024 * 1024
 const NO_LINKS = ['EPERM', 'ENOTSUP', 'EMLINK', 'ENOSYS']
 
 export function createWeightDisk({ findFolders, refresh }: WeightDiskDeps): WeightStore {
-  async function known(): Promise<readonly ServerFolder[]> {
-    const folders = await findFolders()
-    if (folders === null) throw invalidField('engine', 'does not tell where its folders of models are')
-    return folders
-  }
-
-  /**
-   * The real paths of a folder; files are put into the first one. A folder that has an older name, too, lists that first
-   * (`diffusion_models` is also `unet`): the path that is named like it comes before.
-   */
-  async function pathsOf(name: string): Promise<readonly [string, ...string[]]> {
-    const told = (await known()).find((folder) => folder.name === name)?.paths ?? []
-    const inOrder = told.toSorted((one, other) => Number(basename(other) === name) - Number(basename(one) === name))
-    const [first, ...more] = await realPaths(inOrder)
-    if (first !== undefined) return [first, ...more]
-    throw invalidField('folder', 'is not on this machine, or does not exist yet; make it first')
-  }
-
-  async function pathIn(folder: string, { name }: WeightPath): Promise<string> {
-    const path = join(folder, name)
-    if (await leadsOut(folder, path)) throw invalidField('name', 'leads out of its folder')
-    return path
-  }
-
-  /** The path of a file that there is; null: there is none. */
-  async function locate(path: WeightPath): Promise<{ readonly folder: string; readonly file: string } | null> {
-    for (const folder of await pathsOf(path.folder)) {
-      const file = await pathIn(folder, path)
-      if ((await lstat(file).catch(nullWhenMissing)) !== null) return { folder, file }
-    }
-    return null
-  }
-
-  const homeOf = async (draft: WeightPath) => ownFolder((await pathsOf(draft.folder))[0])
+  const folders = new ModelFolders(findFolders)
+  const homeOf = async (draft: WeightPath) => ownFolder((await folders.pathsOf(draft.folder))[0])
 
   return {
     refresh,
-    folders: async () => (await known()).map(({ name }) => name),
+    folders: async () => (await folders.known()).map(({ name }) => name),
     async freeBytes(folder) {
-      const { bavail, bsize } = await statfs((await pathsOf(folder))[0])
+      const { bavail, bsize } = await statfs((await folders.pathsOf(folder))[0])
       return bavail * bsize
     },
-    isTaken: async (path) => (await locate(path)) !== null,
+    isTaken: async (path) => (await folders.locate(path)) !== null,
     async create(draft) {
-      await pathIn((await pathsOf(draft.folder))[0], draft)
+      await pathIn((await folders.pathsOf(draft.folder))[0], draft)
       await createPart(await homeOf(draft), draft).catch((error: unknown) => {
         throw toRefusal(error)
       })
@@ -98,7 +66,7 @@ export function createWeightDisk({ findFolders, refresh }: WeightDiskDeps): Weig
       return `${algorithm}:${hasher.digest()}`
     },
     async publish(draft, hash) {
-      const [folder] = await pathsOf(draft.folder)
+      const [folder] = await folders.pathsOf(draft.folder)
       const [own, file] = [await ownFolder(folder), await pathIn(folder, draft)]
       await mkdir(dirname(file), { recursive: true })
       // Only now does the folder exist for certain, so only now is its real path known.
@@ -111,7 +79,7 @@ export function createWeightDisk({ findFolders, refresh }: WeightDiskDeps): Weig
     },
     discard: async (draft: WeightDraft) => removeDraft(await homeOf(draft), draft),
     async remove(path) {
-      const found = await locate(path)
+      const found = await folders.locate(path)
       if (found === null) return false
       const { folder, file } = found
       const about = await lstat(file)
@@ -123,6 +91,48 @@ export function createWeightDisk({ findFolders, refresh }: WeightDiskDeps): Weig
       return true
     },
   }
+}
+
+/** Where the server has its folders, and what is in them. */
+class ModelFolders {
+  readonly #find: WeightDiskDeps['findFolders']
+
+  constructor(find: WeightDiskDeps['findFolders']) {
+    this.#find = find
+  }
+
+  async known(): Promise<readonly ServerFolder[]> {
+    const folders = await this.#find()
+    if (folders === null) throw invalidField('engine', 'does not tell where its folders of models are')
+    return folders
+  }
+
+  /**
+   * The real paths of a folder; files are put into the first one. A folder that has an older name, too, lists that first
+   * (`diffusion_models` is also `unet`): the path that is named like it comes before.
+   */
+  async pathsOf(name: string): Promise<readonly [string, ...string[]]> {
+    const told = (await this.known()).find((folder) => folder.name === name)?.paths ?? []
+    const inOrder = told.toSorted((one, other) => Number(basename(other) === name) - Number(basename(one) === name))
+    const [first, ...more] = await realPaths(inOrder)
+    if (first !== undefined) return [first, ...more]
+    throw invalidField('folder', 'is not on this machine, or does not exist yet; make it first')
+  }
+
+  /** The path of a file that there is; null: there is none. */
+  async locate(path: WeightPath): Promise<{ readonly folder: string; readonly file: string } | null> {
+    for (const folder of await this.pathsOf(path.folder)) {
+      const file = await pathIn(folder, path)
+      if ((await lstat(file).catch(nullWhenMissing)) !== null) return { folder, file }
+    }
+    return null
+  }
+}
+
+async function pathIn(folder: string, { name }: WeightPath): Promise<string> {
+  const path = join(folder, name)
+  if (await leadsOut(folder, path)) throw invalidField('name', 'leads out of its folder')
+  return path
 }
 
 /** Of those that exist. */

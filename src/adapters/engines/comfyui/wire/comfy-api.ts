@@ -38,41 +38,6 @@ export interface FileLocation {
   readonly folder: 'output' | 'temp' | 'input'
 }
 
-export interface ComfyApi {
-  readonly http: ComfyHttp
-  /** The text is sent as it is. */
-  submit(body: string, options: Abortable): Promise<JsonValue>
-  queue(options: Abortable): Promise<Queue>
-  /** null: the server has no such entry, not yet or no longer. */
-  history(promptId: string, options: Abortable): Promise<JsonObject | null>
-  forgetHistory(promptIds: readonly string[]): Promise<void>
-  deletePending(promptId: string): Promise<void>
-  /** Always sent with an id: without one the server would stop whatever runs. */
-  interrupt(promptId: string): Promise<void>
-  /** null: the server does not know such a call. */
-  cancelJob(promptId: string): Promise<boolean | null>
-  free(options: Abortable): Promise<void>
-  queueRemaining(options: Abortable): Promise<number | null>
-  /** null: the server does not say. */
-  systemStats(options: Abortable): Promise<JsonObject | null>
-  /** null: an older server without such a call. */
-  features(options: Abortable): Promise<JsonObject | null>
-  /** As text, so that it can be compared before it is parsed. */
-  objectInfo(options: Abortable): Promise<string>
-  /** Folders of models; null: the server does not list them. */
-  modelFolders(options: Abortable): Promise<readonly JsonValue[] | null>
-  /** Files of one of them; null: it has no such folder. */
-  modelFiles(folder: string, options: Abortable): Promise<readonly JsonValue[] | null>
-  /** False: the server has no such subscription. */
-  subscribeLogs(clientId: string): Promise<boolean>
-  /** The newest pieces of what the server printed, as it words them; null: it keeps no record. */
-  printed(): Promise<JsonValue[] | null>
-  deleteAsset(assetId: string): Promise<void>
-  /** Replaces a file by an empty one. False: the server refuses. */
-  emptyFile(location: FileLocation): Promise<boolean>
-  head(location: FileLocation, options: Abortable): Promise<StreamedAnswer>
-}
-
 export function viewPath({ filename, subfolder, folder }: FileLocation): string {
   return `/view?${new URLSearchParams({ filename, subfolder, type: folder })}`
 }
@@ -111,113 +76,170 @@ function readObject(value: JsonValue, path: string): JsonObject {
   return value
 }
 
-export function createComfyApi(http: ComfyHttp, bounds: ComfyBounds): ComfyApi {
-  const small = { deadlineMs: bounds.callMs, maxBytes: bounds.maxAnswerBytes }
-  const post = (path: string, body: JsonObject, options: Abortable = {}) =>
-    http.json(path, { ...small, ...options, method: 'POST', json: stringifyLosslessJson(body) })
+export class ComfyApi {
+  readonly http: ComfyHttp
+  readonly #small: { readonly deadlineMs: number; readonly maxBytes: number }
+  readonly #bounds: ComfyBounds
+
+  constructor(http: ComfyHttp, bounds: ComfyBounds) {
+    this.#bounds = bounds
+    this.http = http
+    this.#small = { deadlineMs: bounds.callMs, maxBytes: bounds.maxAnswerBytes }
+  }
+
+  /** Folders of models; null: the server does not list them. */
+  modelFolders(options: Abortable): Promise<readonly JsonValue[] | null> {
+    return this.#optionalList('/experiment/models', options)
+  }
+
+  /** Files of one of them; null: it has no such folder. */
+  modelFiles(folder: string, options: Abortable): Promise<readonly JsonValue[] | null> {
+    return this.#optionalList(`/experiment/models/${encodeURIComponent(folder)}`, options)
+  }
+
+  /** The text is sent as it is. */
+  submit(json: string, options: Abortable): Promise<JsonValue> {
+    return this.http.json('/prompt', {
+      ...this.#small,
+      ...options,
+      deadlineMs: this.#bounds.submitMs,
+      method: 'POST',
+      json,
+    })
+  }
+
+  async queue(options: Abortable): Promise<Queue> {
+    const answer = readObject(await this.http.json('/queue', { ...this.#small, ...options }), '/queue')
+    return { running: readEntries(answer.queue_running), pending: readEntries(answer.queue_pending) }
+  }
+
+  /** null: the server has no such entry, not yet or no longer. */
+  async history(promptId: string, options: Abortable): Promise<JsonObject | null> {
+    const answer = readObject(await this.http.json(`/history/${promptId}`, { ...this.#small, ...options }), '/history')
+    const entry = Object.hasOwn(answer, promptId) ? answer[promptId] : null
+    return entry === null ? null : readObject(entry, '/history')
+  }
+
+  async forgetHistory(promptIds: readonly string[]): Promise<void> {
+    await this.#post('/history', { delete: [...promptIds] })
+  }
+
+  async deletePending(promptId: string): Promise<void> {
+    await this.#post('/queue', { delete: [promptId] })
+  }
+
+  /** Always sent with an id: without one the server would stop whatever runs. */
+  async interrupt(promptId: string): Promise<void> {
+    await this.#post('/interrupt', { prompt_id: promptId })
+  }
+
+  /** null: the server does not know such a call. */
+  async cancelJob(promptId: string): Promise<boolean | null> {
+    try {
+      const answer = await this.http.json(`/api/jobs/${promptId}/cancel`, {
+        ...this.#small,
+        method: 'POST',
+        json: '{}',
+      })
+      return isJsonObject(answer) && answer.cancelled === true
+    } catch (error) {
+      if (error instanceof CallError && error.status !== null) return null
+      throw error
+    }
+  }
+
+  async free(options: Abortable): Promise<void> {
+    await this.#post('/free', { unload_models: true, free_memory: true }, options)
+  }
+
+  async queueRemaining(options: Abortable): Promise<number | null> {
+    const answer = await this.#optional('/prompt', options)
+    const info = answer?.exec_info
+    return isJsonObject(info) && typeof info.queue_remaining === 'number' ? info.queue_remaining : null
+  }
+
+  /** null: the server does not say. */
+  systemStats(options: Abortable): Promise<JsonObject | null> {
+    return this.#optional('/system_stats', options)
+  }
+
+  /** null: an older server without such a call. */
+  features(options: Abortable): Promise<JsonObject | null> {
+    return this.#optional('/features', options)
+  }
+
+  /** As text, so that it can be compared before it is parsed. */
+  async objectInfo(options: Abortable): Promise<string> {
+    const { status, text } = await this.http.call('/object_info', {
+      ...options,
+      deadlineMs: this.#bounds.objectInfoMs,
+      maxBytes: this.#bounds.maxObjectInfoBytes,
+    })
+    if (status !== 200) throw new CallError('status', `/object_info answered ${status}`, { status })
+    return text
+  }
+
+  /** False: the server has no such subscription. */
+  async subscribeLogs(clientId: string): Promise<boolean> {
+    const json = stringifyLosslessJson({ clientId, enabled: true })
+    const { status } = await this.http.call('/internal/logs/subscribe', { ...this.#small, method: 'PATCH', json })
+    return status >= 200 && status < 300
+  }
+
+  /** The newest pieces of what the server printed, as it words them; null: it keeps no record. */
+  async printed(): Promise<JsonValue[] | null> {
+    const path = '/internal/logs/raw'
+    const { status, text } = await this.http.call(path, this.#small)
+    if (status >= 500) throw new CallError('status', `${path} answered ${status}`, { status })
+    if (status < 200 || status > 299) return null
+    // It is long, and read often: texts alone, which a plain parse leaves as they are.
+    const answer = JSON.parse(text) as JsonValue
+    return isJsonObject(answer) && Array.isArray(answer.entries) ? answer.entries : null
+  }
+
+  async deleteAsset(assetId: string): Promise<void> {
+    await this.http.call(`/api/assets/${encodeURIComponent(assetId)}`, { ...this.#small, method: 'DELETE' })
+  }
+
+  /** Replaces a file by an empty one. False: the server refuses. */
+  async emptyFile({ filename, subfolder, folder }: FileLocation): Promise<boolean> {
+    const nothing = { contentType: 'application/octet-stream', sizeBytes: 0, read: () => [] }
+    const form = writeUpload({ filename, subfolder, folder }, nothing)
+    const { status } = await this.http.call('/upload/image', { ...this.#small, method: 'POST', ...form })
+    return status === 200
+  }
+
+  head(location: FileLocation, { signal }: Abortable): Promise<StreamedAnswer> {
+    return this.http.stream(viewPath(location), {
+      method: 'HEAD',
+      firstByteMs: this.#bounds.callMs,
+      idleMs: this.#bounds.callMs,
+      signal: signal ?? AbortSignal.timeout(this.#bounds.callMs),
+    })
+  }
+
+  #post(path: string, body: JsonObject, options: Abortable = {}): Promise<JsonValue> {
+    return this.http.json(path, { ...this.#small, ...options, method: 'POST', json: stringifyLosslessJson(body) })
+  }
 
   /** null: the server, or a proxy before it, refuses the question; it answers, so it is there. */
-  async function ask(path: string, options: Abortable & { readonly maxBytes?: number }): Promise<JsonValue> {
+  async #ask(path: string, options: Abortable & { readonly maxBytes?: number }): Promise<JsonValue> {
     try {
-      return await http.json(path, { ...small, ...options })
+      return await this.http.json(path, { ...this.#small, ...options })
     } catch (error) {
       if (error instanceof CallError && error.status !== null && error.status < 500) return null
       throw error
     }
   }
 
-  async function optional(path: string, options: Abortable): Promise<JsonObject | null> {
-    const answer = await ask(path, options)
+  async #optional(path: string, options: Abortable): Promise<JsonObject | null> {
+    const answer = await this.#ask(path, options)
     return answer === null ? null : readObject(answer, path)
   }
 
-  async function optionalList(path: string, options: Abortable): Promise<readonly JsonValue[] | null> {
-    const answer = await ask(path, { ...options, maxBytes: bounds.maxObjectInfoBytes })
+  async #optionalList(path: string, options: Abortable): Promise<readonly JsonValue[] | null> {
+    const answer = await this.#ask(path, { ...options, maxBytes: this.#bounds.maxObjectInfoBytes })
     return Array.isArray(answer) ? answer : null
-  }
-
-  return {
-    http,
-    modelFolders: (options) => optionalList('/experiment/models', options),
-    modelFiles: (folder, options) => optionalList(`/experiment/models/${encodeURIComponent(folder)}`, options),
-    submit: (json, options) =>
-      http.json('/prompt', { ...small, ...options, deadlineMs: bounds.submitMs, method: 'POST', json }),
-    async queue(options) {
-      const answer = readObject(await http.json('/queue', { ...small, ...options }), '/queue')
-      return { running: readEntries(answer.queue_running), pending: readEntries(answer.queue_pending) }
-    },
-    async history(promptId, options) {
-      const answer = readObject(await http.json(`/history/${promptId}`, { ...small, ...options }), '/history')
-      const entry = Object.hasOwn(answer, promptId) ? answer[promptId] : null
-      return entry === null ? null : readObject(entry, '/history')
-    },
-    async forgetHistory(promptIds) {
-      await post('/history', { delete: [...promptIds] })
-    },
-    async deletePending(promptId) {
-      await post('/queue', { delete: [promptId] })
-    },
-    async interrupt(promptId) {
-      await post('/interrupt', { prompt_id: promptId })
-    },
-    async cancelJob(promptId) {
-      try {
-        const answer = await http.json(`/api/jobs/${promptId}/cancel`, { ...small, method: 'POST', json: '{}' })
-        return isJsonObject(answer) && answer.cancelled === true
-      } catch (error) {
-        if (error instanceof CallError && error.status !== null) return null
-        throw error
-      }
-    },
-    async free(options) {
-      await post('/free', { unload_models: true, free_memory: true }, options)
-    },
-    async queueRemaining(options) {
-      const answer = await optional('/prompt', options)
-      const info = answer?.exec_info
-      return isJsonObject(info) && typeof info.queue_remaining === 'number' ? info.queue_remaining : null
-    },
-    systemStats: (options) => optional('/system_stats', options),
-    features: (options) => optional('/features', options),
-    async objectInfo(options) {
-      const { status, text } = await http.call('/object_info', {
-        ...options,
-        deadlineMs: bounds.objectInfoMs,
-        maxBytes: bounds.maxObjectInfoBytes,
-      })
-      if (status !== 200) throw new CallError('status', `/object_info answered ${status}`, { status })
-      return text
-    },
-    async subscribeLogs(clientId) {
-      const json = stringifyLosslessJson({ clientId, enabled: true })
-      const { status } = await http.call('/internal/logs/subscribe', { ...small, method: 'PATCH', json })
-      return status >= 200 && status < 300
-    },
-    async printed() {
-      const path = '/internal/logs/raw'
-      const { status, text } = await http.call(path, small)
-      if (status >= 500) throw new CallError('status', `${path} answered ${status}`, { status })
-      if (status < 200 || status > 299) return null
-      // It is long, and read often: texts alone, which a plain parse leaves as they are.
-      const answer = JSON.parse(text) as JsonValue
-      return isJsonObject(answer) && Array.isArray(answer.entries) ? answer.entries : null
-    },
-    async deleteAsset(assetId) {
-      await http.call(`/api/assets/${encodeURIComponent(assetId)}`, { ...small, method: 'DELETE' })
-    },
-    async emptyFile({ filename, subfolder, folder }) {
-      const nothing = { contentType: 'application/octet-stream', sizeBytes: 0, read: () => [] }
-      const form = writeUpload({ filename, subfolder, folder }, nothing)
-      const { status } = await http.call('/upload/image', { ...small, method: 'POST', ...form })
-      return status === 200
-    },
-    head: (location, { signal }) =>
-      http.stream(viewPath(location), {
-        method: 'HEAD',
-        firstByteMs: bounds.callMs,
-        idleMs: bounds.callMs,
-        signal: signal ?? AbortSignal.timeout(bounds.callMs),
-      }),
   }
 }
 

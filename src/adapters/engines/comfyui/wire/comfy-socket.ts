@@ -9,32 +9,14 @@ import type { Socket } from 'node:net'
 import WebSocket from 'ws'
 import type { Clock } from '../../../../../lib/clock.ts'
 import type { Log } from '../../../../../lib/log.ts'
-import { createBackoff, sleep } from '../../../../../lib/waiting/sleep.ts'
+import { type Backoff, createBackoff, sleep } from '../../../../../lib/waiting/sleep.ts'
 import type { ComfyBounds } from '../comfy-bounds.ts'
 import type { ComfyApi } from './comfy-api.ts'
-import { createMessageDispatcher, type MessageDispatcher } from './message-dispatcher.ts'
+import { MessageDispatcher } from './message-dispatcher.ts'
 import { createLineSource, type LineSource } from './printed-lines.ts'
 import { type EngineMessage, readBinaryFrame, readTextFrame } from './socket-frames.ts'
 
 type SocketState = 'open' | 'connecting' | 'closed'
-
-export interface EngineSocket {
-  /** The id for prompts that are submitted now. */
-  clientId(): string
-  state(): SocketState
-  /** Whether the socket under this id is open and has brought at least one message. */
-  isHeard(clientId: string): boolean
-  reconnects(): number
-  /** Of the present connection, also of a frame that has come in part. */
-  receivedBytes(): number
-  /** Resolves when it is open, at the latest after `ms`. */
-  untilOpen(ms: number): Promise<void>
-  /** The server answers: what was a pause before the next try is over, and runs wait for the socket again. */
-  connectNow(): void
-  /** Ends the present connection, which is taken for dead, and opens another. */
-  renew(): void
-  close(): Promise<void>
-}
 
 interface SocketOptions {
   readonly url: URL
@@ -54,106 +36,132 @@ const FEATURES = JSON.stringify({ type: 'feature_flags', data: { supports_previe
 // After this many failed connections in a row, runs start without waiting for the socket.
 const MAX_FAILURES_TO_WAIT_FOR = 5
 
-function openSocket(options: SocketOptions): EngineSocket {
-  const { bounds, log } = options
-  const closing = new AbortController()
-  const backoff = createBackoff({ firstMs: bounds.reconnectFirstMs, maxMs: bounds.reconnectMaxMs })
-  let clientId = options.newClientId()
-  let socket: WebSocket | null = null
-  let isHeard = false
-  let connections = 0
-  let failuresInARow = 0
-  let onOpened = Promise.withResolvers<void>()
-  let pause = new AbortController()
-  let stream: Socket | null = null
+export class EngineSocket {
+  readonly #deps: SocketOptions
+  readonly #closing = new AbortController()
+  readonly #backoff: Backoff
+  #clientId: string
+  #socket: WebSocket | null = null
+  #isHeard = false
+  #connections = 0
+  #failuresInARow = 0
+  #onOpened = Promise.withResolvers<void>()
+  #pause = new AbortController()
+  #stream: Socket | null = null
+  readonly #ended: Promise<void>
 
-  function connect(): Promise<void> {
-    const opened = new WebSocket(toSocketUrl(options.url, clientId), {
+  constructor(deps: SocketOptions) {
+    this.#deps = deps
+    this.#backoff = createBackoff({ firstMs: deps.bounds.reconnectFirstMs, maxMs: deps.bounds.reconnectMaxMs })
+    this.#clientId = deps.newClientId()
+    this.#ended = this.#keepOpen()
+  }
+
+  /** The id for prompts that are submitted now. */
+  clientId(): string {
+    return this.#clientId
+  }
+
+  state(): SocketState {
+    if (this.#closing.signal.aborted || this.#socket === null) return 'closed'
+    return this.#socket.readyState === WebSocket.OPEN ? 'open' : 'connecting'
+  }
+
+  /** Whether the socket under this id is open and has brought at least one message. */
+  isHeard(id: string): boolean {
+    return id === this.#clientId && this.#isHeard && this.#socket?.readyState === WebSocket.OPEN
+  }
+
+  reconnects(): number {
+    return Math.max(0, this.#connections - 1)
+  }
+
+  /** Of the present connection, also of a frame that has come in part. */
+  receivedBytes(): number {
+    return this.#stream?.bytesRead ?? 0
+  }
+
+  /** Resolves when it is open, at the latest after `ms`. */
+  async untilOpen(ms: number): Promise<void> {
+    if (this.#socket?.readyState === WebSocket.OPEN || this.#failuresInARow > MAX_FAILURES_TO_WAIT_FOR) return
+    const over = new AbortController()
+    await Promise.race([this.#onOpened.promise, sleep(ms, over.signal)])
+    over.abort()
+  }
+
+  /** The server answers: what was a pause before the next try is over, and runs wait for the socket again. */
+  connectNow(): void {
+    if (this.#socket?.readyState === WebSocket.OPEN) return
+    this.#failuresInARow = 0
+    this.#backoff.reset()
+    // A try that is under way may have begun too early: then the pause behind it is the one that is left out.
+    if (!this.#deps.isIdNeeded()) this.#pause.abort(null)
+  }
+
+  /** Ends the present connection, which is taken for dead, and opens another. */
+  renew(): void {
+    this.#socket?.terminate()
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    this.#socket?.terminate()
+    await this.#ended
+  }
+
+  #connect(): Promise<void> {
+    const opened = new WebSocket(toSocketUrl(this.#deps.url, this.#clientId), {
       perMessageDeflate: false,
-      maxPayload: bounds.maxFrameBytes,
-      handshakeTimeout: bounds.socketOpenMs,
-      headers: options.headers,
+      maxPayload: this.#deps.bounds.maxFrameBytes,
+      handshakeTimeout: this.#deps.bounds.socketOpenMs,
+      headers: this.#deps.headers,
     })
-    socket = opened
-    isHeard = false
+    this.#socket = opened
+    this.#isHeard = false
     opened.on('upgrade', (answer) => {
-      stream = answer.socket
+      this.#stream = answer.socket
     })
     opened.on('open', () => {
-      connections++
-      failuresInARow = 0
+      this.#connections++
+      this.#failuresInARow = 0
       opened.send(FEATURES)
-      onOpened.resolve()
-      options.onOpen(clientId)
+      this.#onOpened.resolve()
+      this.#deps.onOpen(this.#clientId)
     })
-    opened.on('message', (data, isBinary) => take(data as Buffer, isBinary))
+    opened.on('message', (data, isBinary) => this.#take(data as Buffer, isBinary))
     return new Promise((resolve) => {
-      opened.on('error', (error) => log.debug({ err: error }, 'the socket to an engine failed'))
+      opened.on('error', (error) => this.#deps.log.debug({ err: error }, 'the socket to an engine failed'))
       opened.on('close', () => resolve())
     })
   }
 
-  function take(data: Buffer, isBinary: boolean): void {
-    isHeard = true
-    backoff.reset()
+  #take(data: Buffer, isBinary: boolean): void {
+    this.#isHeard = true
+    this.#backoff.reset()
     const message = isBinary ? readBinaryFrame(data) : readTextFrame(data.toString('utf8'))
     if (message === null) return
     try {
-      options.onMessage(message)
+      this.#deps.onMessage(message)
     } catch (error) {
-      log.error({ err: error }, 'a message of an engine could not be handled')
+      this.#deps.log.error({ err: error }, 'a message of an engine could not be handled')
     }
   }
 
-  async function keepOpen(): Promise<void> {
-    while (!closing.signal.aborted) {
-      failuresInARow++
-      await connect()
-      onOpened.resolve()
-      onOpened = Promise.withResolvers()
-      socket = null
-      if (closing.signal.aborted) return
-      options.onClose()
-      const isKept = options.isIdNeeded()
-      const over = AbortSignal.any([closing.signal, pause.signal])
-      await sleep(Math.max(backoff.nextMs(), isKept ? bounds.sameIdPauseMs : 0), over)
-      pause = new AbortController()
-      if (!isKept) clientId = options.newClientId()
+  async #keepOpen(): Promise<void> {
+    while (!this.#closing.signal.aborted) {
+      this.#failuresInARow++
+      await this.#connect()
+      this.#onOpened.resolve()
+      this.#onOpened = Promise.withResolvers()
+      this.#socket = null
+      if (this.#closing.signal.aborted) return
+      this.#deps.onClose()
+      const isKept = this.#deps.isIdNeeded()
+      const over = AbortSignal.any([this.#closing.signal, this.#pause.signal])
+      await sleep(Math.max(this.#backoff.nextMs(), isKept ? this.#deps.bounds.sameIdPauseMs : 0), over)
+      this.#pause = new AbortController()
+      if (!isKept) this.#clientId = this.#deps.newClientId()
     }
-  }
-
-  const ended = keepOpen()
-
-  return {
-    clientId: () => clientId,
-    state() {
-      if (closing.signal.aborted || socket === null) return 'closed'
-      return socket.readyState === WebSocket.OPEN ? 'open' : 'connecting'
-    },
-    isHeard: (id) => id === clientId && isHeard && socket?.readyState === WebSocket.OPEN,
-    reconnects: () => Math.max(0, connections - 1),
-    receivedBytes: () => stream?.bytesRead ?? 0,
-    async untilOpen(ms) {
-      if (socket?.readyState === WebSocket.OPEN || failuresInARow > MAX_FAILURES_TO_WAIT_FOR) return
-      const over = new AbortController()
-      await Promise.race([onOpened.promise, sleep(ms, over.signal)])
-      over.abort()
-    },
-    connectNow() {
-      if (socket?.readyState === WebSocket.OPEN) return
-      failuresInARow = 0
-      backoff.reset()
-      // A try that is under way may have begun too early: then the pause behind it is the one that is left out.
-      if (!options.isIdNeeded()) pause.abort(null)
-    },
-    renew() {
-      socket?.terminate()
-    },
-    async close() {
-      closing.abort()
-      socket?.terminate()
-      await ended
-    },
   }
 }
 
@@ -196,9 +204,9 @@ export interface LiveFeed {
 
 export function openLiveFeed(options: LiveFeedOptions): LiveFeed {
   const { api, url, headers, bounds, isOurs, clock, log, newClientId, onHeard, onClose } = options
-  const dispatcher = createMessageDispatcher({ ...bounds, onPrinted: (entries) => lines.printed.hear(entries) })
+  const dispatcher = new MessageDispatcher({ ...bounds, onPrinted: (entries) => lines.printed.hear(entries) })
   const lines = createLineSource({ api, dispatcher, clock, log, isOurs, onPrinted: options.onPrinted })
-  const socket = openSocket({
+  const socket = new EngineSocket({
     ...{ url, headers, bounds, log, newClientId },
     isIdNeeded: () => dispatcher.attached() > 0,
     onMessage(message) {

@@ -27,23 +27,6 @@ interface MessageDispatcherOptions {
   onPrinted(entries: JsonValue | undefined): void
 }
 
-export interface MessageDispatcher {
-  receive(message: EngineMessage): void
-  /**
-   * A line that the server printed, and when, by the server's clock. It belongs to the run that the server was executing then;
-   * without a time, to the one that it is executing or has executed last.
-   */
-  receiveLog(text: string, at?: number | null): void
-  /** When the server began and ended a run, by its own clock. */
-  noteTimes(promptId: string, times: RunTimes): void
-  attach(promptId: string, listener: RunListener): void
-  detach(promptId: string): void
-  attached(): number
-  /** When the last message of the run came, by performance.now(); null: no run is attached under this id. */
-  lastHeardAt(promptId: string): number | null
-  queueRemaining(): number | null
-}
-
 // Times of messages are cut to milliseconds.
 const CLOCK_STEP_MS = 1
 // Colours, cursor moves, titles: meant for a terminal.
@@ -51,104 +34,122 @@ const CLOCK_STEP_MS = 1
 const TERMINAL_CODES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\-_])/g
 const ENDS: ReadonlySet<string> = new Set(['execution_success', 'execution_interrupted'])
 
-export function createMessageDispatcher({ maxLogLineBytes, onPrinted }: MessageDispatcherOptions): MessageDispatcher {
-  const listeners = new Map<string, RunListener>()
-  const times = new Map<string, RunTimes>()
-  const heardAt = new Map<string, number>()
+export class MessageDispatcher {
+  readonly #deps: MessageDispatcherOptions
+  readonly #listeners = new Map<string, RunListener>()
+  readonly #times = new Map<string, RunTimes>()
+  readonly #heardAt = new Map<string, number>()
   /** The prompt that the server is executing, when it is one of ours. */
-  let current: string | null = null
+  #current: string | null = null
   /** The one that it executed last: its printed lines may arrive a moment after its end. */
-  let printing: string | null = null
-  let remaining: number | null = null
+  #printing: string | null = null
+  #remaining: number | null = null
+
+  constructor(deps: MessageDispatcherOptions) {
+    this.#deps = deps
+  }
+
+  /** When the server began and ended a run, by its own clock. */
+  noteTimes(promptId: string, { startedAt, endedAt }: RunTimes): void {
+    const known = this.#times.get(promptId)
+    const both = { startedAt: startedAt ?? known?.startedAt ?? null, endedAt: endedAt ?? known?.endedAt ?? null }
+    this.#times.set(promptId, both)
+  }
+
+  /**
+   * A line that the server printed, and when, by the server's clock. It belongs to the run that the server was executing then;
+   * without a time, to the one that it is executing or has executed last.
+   */
+  receiveLog(text: string, at: number | null = null): void {
+    const listener = this.#listenerOf(at === null || this.#times.size === 0 ? this.#printing : this.#printerAt(at))
+    const shown = withoutCodes(text)
+    if (listener !== undefined && shown !== '')
+      listener.onLog(keepHead(lastState(shown).toWellFormed(), this.#deps.maxLogLineBytes))
+  }
+
+  receive(message: EngineMessage): void {
+    if (message.kind === 'json') this.#onJson(message)
+    else
+      this.#listenerOf(
+        message.kind === 'preview' && message.promptId !== null ? message.promptId : this.#current,
+      )?.onMessage(message)
+  }
+
+  attach(promptId: string, listener: RunListener): void {
+    this.#listeners.set(promptId, listener)
+    this.#heardAt.set(promptId, performance.now())
+  }
+
+  detach(promptId: string): void {
+    this.#listeners.delete(promptId)
+    this.#times.delete(promptId)
+    this.#heardAt.delete(promptId)
+    if (this.#current === promptId) this.#current = null
+    if (this.#printing === promptId) this.#printing = null
+  }
+
+  attached(): number {
+    return this.#listeners.size
+  }
+
+  /** When the last message of the run came, by performance.now(); null: no run is attached under this id. */
+  lastHeardAt(promptId: string): number | null {
+    return this.#heardAt.get(promptId) ?? null
+  }
+
+  queueRemaining(): number | null {
+    return this.#remaining
+  }
 
   /** The listener of a run of which something was just heard. */
-  function listenerOf(promptId: string | null): RunListener | undefined {
-    const listener = promptId === null ? undefined : listeners.get(promptId)
-    if (promptId !== null && listener !== undefined) heardAt.set(promptId, performance.now())
+  #listenerOf(promptId: string | null): RunListener | undefined {
+    const listener = promptId === null ? undefined : this.#listeners.get(promptId)
+    if (promptId !== null && listener !== undefined) this.#heardAt.set(promptId, performance.now())
     return listener
   }
 
-  function onJson(message: JsonMessage): void {
+  #onJson(message: JsonMessage): void {
     const { type, data } = message
-    if (type === 'status') onStatus(data)
-    else if (type === 'logs') onPrinted(data.entries)
-    else onRunMessage(message)
+    if (type === 'status') this.#onStatus(data)
+    else if (type === 'logs') this.#deps.onPrinted(data.entries)
+    else this.#onRunMessage(message)
   }
 
-  function onRunMessage(message: JsonMessage): void {
+  #onRunMessage(message: JsonMessage): void {
     const { type, data } = message
     const told = toText(data.prompt_id)
     // Servers without prompt ids tell progress only to the client whose prompt is executing.
-    const promptId = told ?? (type === 'progress' ? current : null)
+    const promptId = told ?? (type === 'progress' ? this.#current : null)
     const isBegun = type === 'execution_start' || (type === 'executing' && data.node !== null)
-    if (isBegun && told !== null && listeners.has(told)) {
-      current = told
-      printing = told
+    if (isBegun && told !== null && this.#listeners.has(told)) {
+      this.#current = told
+      this.#printing = told
     }
-    if (told !== null && typeof data.timestamp === 'number') noteMoment(told, message, data.timestamp)
-    listenerOf(promptId)?.onMessage(message)
-    if (isEnd(message) && current === promptId) current = null
+    if (told !== null && typeof data.timestamp === 'number') this.#noteMoment(told, message, data.timestamp)
+    this.#listenerOf(promptId)?.onMessage(message)
+    if (isEnd(message) && this.#current === promptId) this.#current = null
   }
 
-  function onStatus(data: JsonObject): void {
+  #onStatus(data: JsonObject): void {
     const info = isJsonObject(data.status) && isJsonObject(data.status.exec_info) ? data.status.exec_info : null
     const count = info?.queue_remaining
-    if (typeof count !== 'number' || count === remaining) return
-    remaining = count
-    for (const listener of new Set(listeners.values())) listener.onQueueChange()
+    if (typeof count !== 'number' || count === this.#remaining) return
+    this.#remaining = count
+    for (const listener of new Set(this.#listeners.values())) listener.onQueueChange()
   }
 
-  function noteMoment(promptId: string, message: JsonMessage, at: number): void {
-    if (!listeners.has(promptId)) return
-    if (message.type === 'execution_start') times.set(promptId, { startedAt: at, endedAt: null })
-    else if (isEnd(message)) noteTimes(promptId, { startedAt: null, endedAt: at })
+  #noteMoment(promptId: string, message: JsonMessage, at: number): void {
+    if (!this.#listeners.has(promptId)) return
+    if (message.type === 'execution_start') this.#times.set(promptId, { startedAt: at, endedAt: null })
+    else if (isEnd(message)) this.noteTimes(promptId, { startedAt: null, endedAt: at })
   }
 
-  function noteTimes(promptId: string, { startedAt, endedAt }: RunTimes): void {
-    const known = times.get(promptId)
-    const both = { startedAt: startedAt ?? known?.startedAt ?? null, endedAt: endedAt ?? known?.endedAt ?? null }
-    times.set(promptId, both)
-  }
-
-  function printerAt(at: number): string | null {
-    for (const [promptId, { startedAt, endedAt }] of times) {
+  #printerAt(at: number): string | null {
+    for (const [promptId, { startedAt, endedAt }] of this.#times) {
       if (startedAt === null) continue
       if (at >= startedAt - CLOCK_STEP_MS && (endedAt === null || at <= endedAt + CLOCK_STEP_MS)) return promptId
     }
     return null
-  }
-
-  function receiveLog(text: string, at: number | null = null): void {
-    const listener = listenerOf(at === null || times.size === 0 ? printing : printerAt(at))
-    const shown = withoutCodes(text)
-    if (listener !== undefined && shown !== '')
-      listener.onLog(keepHead(lastState(shown).toWellFormed(), maxLogLineBytes))
-  }
-
-  return {
-    receive(message) {
-      if (message.kind === 'json') onJson(message)
-      else
-        listenerOf(message.kind === 'preview' && message.promptId !== null ? message.promptId : current)?.onMessage(
-          message,
-        )
-    },
-    receiveLog,
-    noteTimes,
-    attach(promptId, listener) {
-      listeners.set(promptId, listener)
-      heardAt.set(promptId, performance.now())
-    },
-    detach(promptId) {
-      listeners.delete(promptId)
-      times.delete(promptId)
-      heardAt.delete(promptId)
-      if (current === promptId) current = null
-      if (printing === promptId) printing = null
-    },
-    attached: () => listeners.size,
-    lastHeardAt: (promptId) => heardAt.get(promptId) ?? null,
-    queueRemaining: () => remaining,
   }
 }
 

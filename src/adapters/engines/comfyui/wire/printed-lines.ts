@@ -11,19 +11,6 @@ import { settlesWithin, sleep } from '../../../../../lib/waiting/sleep.ts'
 import type { ComfyApi } from './comfy-api.ts'
 import type { MessageDispatcher } from './message-dispatcher.ts'
 
-export interface PrintedLines {
-  /** Skips what was printed before: it belongs to no run of ours. */
-  begin(): Promise<void>
-  /** Takes pieces that came over the socket. */
-  hear(entries: JsonValue | undefined): void
-  /** Tells what was printed since. Never rejects and never takes long, least of all while a run is being stopped. */
-  catchUp(options: { readonly isStopping: boolean }): Promise<void>
-  /** Catches up again and again until the signal is aborted. */
-  keepUp(signal: AbortSignal): Promise<void>
-  /** False: the server has no record, and pieces from the socket are told as they come. */
-  hasRecord(): boolean
-}
-
 interface PrintedLinesDeps {
   readonly api: Pick<ComfyApi, 'printed'>
   readonly clock: Clock
@@ -50,85 +37,101 @@ interface Piece {
   readonly text: string
 }
 
-function createPrintedLines({ api, clock, tell }: PrintedLinesDeps): PrintedLines {
-  const told = new BoundedSet<string>(MAX_REMEMBERED)
-  let waiting: Piece[] = []
-  let hasRecord = true
+export class PrintedLines {
+  readonly #deps: PrintedLinesDeps
+  readonly #told = new BoundedSet<string>(MAX_REMEMBERED)
+  #waiting: Piece[] = []
+  #hasRecord = true
   /** How far the server's local time is ahead of UTC: it gives its times without a zone, so that is inferred. */
-  let zoneMs: number | null = null
-  let readAt = Number.NEGATIVE_INFINITY
-  let underWay: Promise<void> | null = null
-  let planned: Promise<void> | null = null
+  #zoneMs: number | null = null
+  #readAt = Number.NEGATIVE_INFINITY
+  #underWay: Promise<void> | null = null
+  #planned: Promise<void> | null = null
+
+  constructor(deps: PrintedLinesDeps) {
+    this.#deps = deps
+  }
+
+  /** Skips what was printed before: it belongs to no run of ours. */
+  async begin(): Promise<void> {
+    this.#remember(await this.#read().catch(() => []))
+  }
+
+  /** Takes pieces that came over the socket. */
+  hear(entries: JsonValue | undefined): void {
+    const pieces = readPieces(entries)
+    if (this.#hasRecord) this.#waiting.push(...pieces)
+    else this.#tellAll(pieces)
+    if (this.#waiting.length > MAX_WAITING) void this.#shared()
+  }
+
+  /** Tells what was printed since. Never rejects and never takes long, least of all while a run is being stopped. */
+  async catchUp({ isStopping }: { readonly isStopping: boolean }): Promise<void> {
+    this.#planned ??= this.#plan()
+    await settlesWithin(this.#planned, isStopping ? READ_WITHIN_ON_STOP_MS : READ_WITHIN_MS)
+  }
+
+  /** Catches up again and again until the signal is aborted. */
+  async keepUp(signal: AbortSignal): Promise<void> {
+    if (this.#deps.clock.now().getTime() - this.#readAt > FRESH_MS / 2) await this.#shared()
+    while (!signal.aborted) {
+      await sleep(READ_EVERY_MS, signal)
+      if (!signal.aborted && this.#hasRecord) await this.#shared()
+    }
+  }
+
+  /** False: the server has no record, and pieces from the socket are told as they come. */
+  hasRecord(): boolean {
+    return this.#hasRecord
+  }
 
   /** The pieces of the record that were not told yet. */
-  async function read(): Promise<Piece[]> {
-    const entries = await api.printed()
-    hasRecord = entries !== null
-    const fresh = readPieces(entries ?? undefined).filter(({ key }) => !told.has(key))
-    const now = clock.now().getTime()
+  async #read(): Promise<Piece[]> {
+    const entries = await this.#deps.api.printed()
+    this.#hasRecord = entries !== null
+    const fresh = readPieces(entries ?? undefined).filter(({ key }) => !this.#told.has(key))
+    const now = this.#deps.clock.now().getTime()
     const newest = fresh.at(-1)
-    const isRecent = now - readAt < FRESH_MS
-    if (newest !== undefined && isRecent) zoneMs = zoneOf(newest.time, now) ?? zoneMs
-    readAt = now
+    const isRecent = now - this.#readAt < FRESH_MS
+    if (newest !== undefined && isRecent) this.#zoneMs = zoneOf(newest.time, now) ?? this.#zoneMs
+    this.#readAt = now
     return fresh
   }
 
-  function remember(pieces: readonly Piece[]): void {
-    for (const { key } of pieces) told.add(key)
+  #remember(pieces: readonly Piece[]): void {
+    for (const { key } of pieces) this.#told.add(key)
   }
 
-  function tellAll(pieces: readonly Piece[]): void {
-    const once = [...new Map(pieces.map((piece) => [piece.key, piece])).values()].filter(({ key }) => !told.has(key))
+  #tellAll(pieces: readonly Piece[]): void {
+    const once = [...new Map(pieces.map((piece) => [piece.key, piece])).values()].filter(
+      ({ key }) => !this.#told.has(key),
+    )
     for (const { time, text } of joinEnds(once.sort(byTime))) {
       const localMs = Date.parse(`${time}Z`)
-      tell(text, zoneMs === null || Number.isNaN(localMs) ? null : localMs - zoneMs)
+      this.#deps.tell(text, this.#zoneMs === null || Number.isNaN(localMs) ? null : localMs - this.#zoneMs)
     }
-    remember(once)
+    this.#remember(once)
   }
 
-  async function catchUp(): Promise<void> {
-    const fresh = hasRecord ? await read().catch(() => []) : []
-    const heard = waiting
-    waiting = []
-    tellAll([...heard, ...fresh])
+  async #catchUp(): Promise<void> {
+    const fresh = this.#hasRecord ? await this.#read().catch(() => []) : []
+    const heard = this.#waiting
+    this.#waiting = []
+    this.#tellAll([...heard, ...fresh])
   }
 
-  function shared(): Promise<void> {
-    underWay ??= catchUp().finally(() => {
-      underWay = null
+  #shared(): Promise<void> {
+    this.#underWay ??= this.#catchUp().finally(() => {
+      this.#underWay = null
     })
-    return underWay
+    return this.#underWay
   }
 
   /** A reading that begins after this call: one that is under way may have been asked for before the last line was printed. */
-  async function plan(): Promise<void> {
-    await underWay
-    planned = null
-    await shared()
-  }
-
-  return {
-    async begin() {
-      remember(await read().catch(() => []))
-    },
-    hear(entries) {
-      const pieces = readPieces(entries)
-      if (!hasRecord) return tellAll(pieces)
-      waiting.push(...pieces)
-      if (waiting.length > MAX_WAITING) void shared()
-    },
-    async catchUp({ isStopping }) {
-      planned ??= plan()
-      await settlesWithin(planned, isStopping ? READ_WITHIN_ON_STOP_MS : READ_WITHIN_MS)
-    },
-    async keepUp(signal) {
-      if (clock.now().getTime() - readAt > FRESH_MS / 2) await shared()
-      while (!signal.aborted) {
-        await sleep(READ_EVERY_MS, signal)
-        if (!signal.aborted && hasRecord) await shared()
-      }
-    },
-    hasRecord: () => hasRecord,
+  async #plan(): Promise<void> {
+    await this.#underWay
+    this.#planned = null
+    await this.#shared()
   }
 }
 
@@ -197,7 +200,7 @@ interface LineSourceDeps {
 const PIPE_LAG_MS = 50
 
 export function createLineSource({ api, dispatcher, clock, log, isOurs, onPrinted }: LineSourceDeps): LineSource {
-  const printed = createPrintedLines({ api, clock, tell })
+  const printed = new PrintedLines({ api, clock, tell })
   let hearsProcess = false
 
   function tell(text: string, at: number | null): void {
