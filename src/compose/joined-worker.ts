@@ -13,7 +13,7 @@ import { ConfigError } from '../config/config-error.ts'
 import type { JoinConfig } from '../config/join-config.ts'
 import type { Secret } from '../config/secrets.ts'
 import { createEngineDirectory, type EngineDirectory } from '../domain/engine/directory/engine-directory.ts'
-import { createEnginePublisher } from '../domain/engine/directory/engine-publisher.ts'
+import { EnginePublisher } from '../domain/engine/directory/engine-publisher.ts'
 import { createFleet, type Fleet } from '../domain/engine/fleet/fleet.ts'
 import { createEngineLeases } from '../domain/engine/fleet/fleet-engine.ts'
 import { ServiceError } from '../domain/errors.ts'
@@ -193,14 +193,14 @@ async function openFleet(config: Config, { service, heartbeat, options, tracer, 
     ...(overrides.quarantineMs !== undefined && { quarantineMs: overrides.quarantineMs }),
     isServedElsewhere: (lane) => service.held.hasOther(lane),
   })
-  const publisher = createEnginePublisher({ registry: remote.registry, fleet, leases, heartbeat, clock, log })
-  heartbeat.onBeat(publisher.publish)
+  const publisher = new EnginePublisher({ registry: remote.registry, fleet, leases, heartbeat, clock, log })
+  heartbeat.onBeat(() => publisher.publish())
   opening.use(fleet)
   opening.use(publisher)
   await listed?.untilHeard()
   listed?.keep()
   const directory = createEngineDirectory({ fleet, lanes, nodeId: heartbeat.nodeId })
-  return { fleet, directory, publish: publisher.publish }
+  return { fleet, directory, publish: () => publisher.publish() }
 }
 
 /** What a job needs is learnt from its graph when it comes: which weights its engine has loaded afterwards follows from that. */

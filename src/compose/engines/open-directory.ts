@@ -7,7 +7,7 @@ import type { Log } from '../../../lib/log.ts'
 import { readCatalog } from '../../domain/engine/directory/catalog-text.ts'
 import { type CommandEngine, createCommandEngine } from '../../domain/engine/directory/engine-commands.ts'
 import { createEngineDirectory, type EngineDirectory } from '../../domain/engine/directory/engine-directory.ts'
-import { createEnginePublisher } from '../../domain/engine/directory/engine-publisher.ts'
+import { EnginePublisher } from '../../domain/engine/directory/engine-publisher.ts'
 import type { EngineWill } from '../../domain/engine/directory/engine-registry.ts'
 import {
   createFollowedEngines,
@@ -104,9 +104,9 @@ export function claimEngines(parts: DirectoryParts): EngineClaims {
         ...(hasLanes && { remembered: await recallEngines(store.engines, engines) }),
       })
       const publisher = hasLanes
-        ? createEnginePublisher({ registry: store.engines, fleet, leases: contested, heartbeat, clock, log })
+        ? new EnginePublisher({ registry: store.engines, fleet, leases: contested, heartbeat, clock, log })
         : null
-      if (publisher !== null) heartbeat.onBeat(publisher.publishNews)
+      if (publisher !== null) heartbeat.onBeat(() => publisher.publishNews())
       followed?.onChange(() => fleet.announce())
       await followed?.refresh()
       const directory = createEngineDirectory({
@@ -128,7 +128,7 @@ export function claimEngines(parts: DirectoryParts): EngineClaims {
         refreshLists: lists.refresh,
         chores: [
           ...(followed === null ? [] : [toChore('follow-engines', FOLLOW_MS, followed.look)]),
-          ...(publisher === null ? [] : [toChore('publish-engines', PUBLISH_MS, publisher.publish)]),
+          ...(publisher === null ? [] : [toChore('publish-engines', PUBLISH_MS, () => publisher.publish())]),
           ...(publisher === null ? [] : [createForgetChore(parts)]),
         ],
         toCommand(obey) {

@@ -131,7 +131,7 @@ function createJobs(
     heartbeat: node.heartbeat,
     leadership: node.leadership,
     rules: shared,
-    mustTakeJobs: deployments?.mustTakeJobs,
+    ...(deployments !== null && { mustTakeJobs: (pool) => deployments.mustTakeJobs(pool) }),
     async refuseClosedPool(pool) {
       await deployments?.refresh()
       deployments?.mustTakeJobs(pool)

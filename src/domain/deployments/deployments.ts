@@ -23,33 +23,6 @@ interface NewDeployment {
   readonly idleAfterMs: number | null
 }
 
-export interface Deployments {
-  find(id: string): Deployment | null
-  /** Throws not_found, in one wording, unless this account may use it. */
-  findFor(accountId: string, id: string): Deployment
-  list(): readonly Deployment[]
-  /** Throws deployment_not_ready or deployment_stopped when this pool takes no new jobs now. */
-  mustTakeJobs(pool: string): void
-  /** `through`: the store with an audit line bound to its writes. Throws invalid_field. */
-  create(deployment: NewDeployment, through?: DeploymentStore): Promise<Deployment>
-  /** Throws not_found. Each does nothing when it is so already. */
-  start(id: string, through?: DeploymentStore): Promise<Deployment>
-  /** Takes no new jobs and ends when those it has are done; with `now` those that wait stay until it is started again. */
-  stop(id: string, options: { readonly now: boolean }, through?: DeploymentStore): Promise<Deployment>
-  configure(
-    id: string,
-    change: Partial<Pick<Deployment, 'workers' | 'idleAfterMs'>>,
-    through?: DeploymentStore,
-  ): Promise<Deployment>
-  /** For the lifecycle itself; null when it was not possible any more. */
-  move(move: Omit<DeploymentMove, 'at'>): Promise<Deployment | null>
-  /** Of the newest change that is known here. */
-  readonly version: number
-  /** Brings in what others changed in the store. */
-  refresh(): Promise<void>
-  onChange(listener: (deployment: Deployment) => void): void
-}
-
 interface DeploymentsDeps {
   readonly store: DeploymentStore
   readonly clock: Clock
@@ -63,101 +36,143 @@ const MAX_IDLE_MS = 365 * 86_400_000
 const NOT_READY_SECONDS = 5
 
 export async function openDeployments(deps: DeploymentsDeps): Promise<Deployments> {
-  const deployments = createDeployments(deps)
+  const deployments = new Deployments(deps)
   await deployments.refresh()
   return deployments
 }
 
-function createDeployments({ store, clock, announce }: DeploymentsDeps): Deployments {
-  const known = new Map<string, Deployment>()
-  const listeners: ((deployment: Deployment) => void)[] = []
-  const list = new FollowedList<VersionedDeployment>({
-    read: (version, limit) => store.changedAfter(version, limit),
-    take: ({ deployment }) => remember(deployment),
-  })
+export class Deployments {
+  readonly #deps: DeploymentsDeps
+  readonly #known = new Map<string, Deployment>()
+  readonly #listeners: ((deployment: Deployment) => void)[] = []
+  readonly #list: FollowedList<VersionedDeployment>
 
-  function remember(deployment: Deployment): void {
-    const before = known.get(deployment.id)
-    known.set(deployment.id, deployment)
-    // What this process has written is read once more with the next refresh: that is no news.
-    if (before?.state === deployment.state && before.changedAt.getTime() === deployment.changedAt.getTime()) return
-    for (const tell of listeners) tell(deployment)
+  constructor(deps: DeploymentsDeps) {
+    this.#deps = deps
+    this.#list = new FollowedList<VersionedDeployment>({
+      read: (version, limit) => deps.store.changedAfter(version, limit),
+      take: ({ deployment }) => this.#remember(deployment),
+    })
   }
 
-  async function write(act: () => Promise<Deployment | null>): Promise<Deployment | null> {
-    const changed = await list.write(act, (answer) => {
-      if (answer !== null) remember(answer)
-    })
-    if (changed !== null) await announce?.()
+  find(id: string): Deployment | null {
+    return this.#known.get(id) ?? null
+  }
+
+  /** Throws not_found, in one wording, unless this account may use it. */
+  findFor(accountId: string, id: string): Deployment {
+    const found = this.#mustFind(id)
+    if (found.accountId !== null && found.accountId !== accountId) throw noDeployment()
+    return found
+  }
+
+  list(): readonly Deployment[] {
+    return [...this.#known.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
+  }
+
+  /** Throws deployment_not_ready or deployment_stopped when this pool takes no new jobs now. */
+  mustTakeJobs(pool: string): void {
+    if (pool === DEFAULT_POOL) return
+    const { state } = this.#mustFind(pool)
+    if (state !== 'ready') throw REFUSED[state]()
+  }
+
+  /** `through`: the store with an audit line bound to its writes. Throws invalid_field. */
+  async create(
+    { id, accountId, workers, idleAfterMs }: NewDeployment,
+    through = this.#deps.store,
+  ): Promise<Deployment> {
+    if (!isDeploymentId(id))
+      throw invalidField('id', 'must be one DNS label that is not reserved: 1 to 63 small letters, digits or dashes')
+    checkSettings({ workers, idleAfterMs })
+    const now = this.#deps.clock.now()
+    const settings = { accountId, workers, idleAfterMs }
+    const deployment: Deployment = { id, ...settings, state: 'provisioning', createdAt: now, changedAt: now }
+    const made = await this.#write(async () => ((await through.create(deployment)) ? deployment : null))
+    if (made === null) throw invalidField('id', 'is taken')
+    return made
+  }
+
+  /** Throws not_found. Each does nothing when it is so already. */
+  async start(id: string, through = this.#deps.store): Promise<Deployment> {
+    await this.#list.refresh()
+    const { state } = this.#mustFind(id)
+    return state === 'ready' ? this.#mustFind(id) : this.#moveTo(id, 'provisioning', through)
+  }
+
+  /** Takes no new jobs and ends when those it has are done; with `now` those that wait stay until it is started again. */
+  stop(id: string, { now }: { readonly now: boolean }, through = this.#deps.store): Promise<Deployment> {
+    return this.#moveTo(id, now ? 'stopped' : 'draining', through)
+  }
+
+  async configure(
+    id: string,
+    change: Partial<Pick<Deployment, 'workers' | 'idleAfterMs'>>,
+    through = this.#deps.store,
+  ): Promise<Deployment> {
+    await this.#list.refresh()
+    const { workers, idleAfterMs } = { ...this.#mustFind(id), ...change }
+    checkSettings({ workers, idleAfterMs })
+    const settings = { id, workers, idleAfterMs, at: this.#timeOf(this.#mustFind(id)) }
+    const changed = await this.#write(() => through.configure(settings))
+    if (changed === null) throw noDeployment()
     return changed
   }
 
-  function mustFind(id: string): Deployment {
-    const found = known.get(id)
+  /** For the lifecycle itself; null when it was not possible any more. */
+  move(move: Omit<DeploymentMove, 'at'>): Promise<Deployment | null> {
+    return this.#write(() => this.#deps.store.move({ ...move, at: this.#timeOf(this.#mustFind(move.id)) }))
+  }
+
+  /** Of the newest change that is known here. */
+  get version(): number {
+    return this.#list.version
+  }
+
+  /** Brings in what others changed in the store. */
+  refresh(): Promise<void> {
+    return this.#list.refresh()
+  }
+
+  onChange(listener: (deployment: Deployment) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  #remember(deployment: Deployment): void {
+    const before = this.#known.get(deployment.id)
+    this.#known.set(deployment.id, deployment)
+    // What this process has written is read once more with the next refresh: that is no news.
+    if (before?.state === deployment.state && before.changedAt.getTime() === deployment.changedAt.getTime()) return
+    for (const tell of this.#listeners) tell(deployment)
+  }
+
+  async #write(act: () => Promise<Deployment | null>): Promise<Deployment | null> {
+    const changed = await this.#list.write(act, (answer) => {
+      if (answer !== null) this.#remember(answer)
+    })
+    if (changed !== null) await this.#deps.announce?.()
+    return changed
+  }
+
+  #mustFind(id: string): Deployment {
+    const found = this.#known.get(id)
     if (found === undefined) throw noDeployment()
     return found
   }
 
   /** Always later than the last change, so that the newer of two states is known. */
-  function timeOf({ changedAt }: Deployment): Date {
-    return new Date(Math.max(clock.now().getTime(), changedAt.getTime() + 1))
+  #timeOf({ changedAt }: Deployment): Date {
+    return new Date(Math.max(this.#deps.clock.now().getTime(), changedAt.getTime() + 1))
   }
 
-  async function moveTo(id: string, to: DeploymentState, through: DeploymentStore): Promise<Deployment> {
+  async #moveTo(id: string, to: DeploymentState, through: DeploymentStore): Promise<Deployment> {
     // Another process may have moved it: an operator's word counts for what the deployment is, not for an older copy.
-    await list.refresh()
-    const current = mustFind(id)
+    await this.#list.refresh()
+    const current = this.#mustFind(id)
     if (!canMove(current.state, to)) return current
     // From wherever it may be by now: the lifecycle moves it too, and an operator's word must not get lost between.
-    const moved = await write(() => through.move({ id, from: statesBefore(to), to, at: timeOf(current) }))
-    return moved ?? mustFind(id)
-  }
-
-  return {
-    find: (id) => known.get(id) ?? null,
-    findFor(accountId, id) {
-      const found = mustFind(id)
-      if (found.accountId !== null && found.accountId !== accountId) throw noDeployment()
-      return found
-    },
-    list: () => [...known.values()].sort((a, b) => (a.id < b.id ? -1 : 1)),
-    mustTakeJobs(pool) {
-      if (pool === DEFAULT_POOL) return
-      const { state } = mustFind(pool)
-      if (state !== 'ready') throw REFUSED[state]()
-    },
-    async create({ id, accountId, workers, idleAfterMs }, through = store) {
-      if (!isDeploymentId(id))
-        throw invalidField('id', 'must be one DNS label that is not reserved: 1 to 63 small letters, digits or dashes')
-      checkSettings({ workers, idleAfterMs })
-      const now = clock.now()
-      const settings = { accountId, workers, idleAfterMs }
-      const deployment: Deployment = { id, ...settings, state: 'provisioning', createdAt: now, changedAt: now }
-      const made = await write(async () => ((await through.create(deployment)) ? deployment : null))
-      if (made === null) throw invalidField('id', 'is taken')
-      return made
-    },
-    async start(id, through = store) {
-      await list.refresh()
-      const { state } = mustFind(id)
-      return state === 'ready' ? mustFind(id) : moveTo(id, 'provisioning', through)
-    },
-    stop: (id, { now }, through = store) => moveTo(id, now ? 'stopped' : 'draining', through),
-    async configure(id, change, through = store) {
-      await list.refresh()
-      const { workers, idleAfterMs } = { ...mustFind(id), ...change }
-      checkSettings({ workers, idleAfterMs })
-      const settings = { id, workers, idleAfterMs, at: timeOf(mustFind(id)) }
-      const changed = await write(() => through.configure(settings))
-      if (changed === null) throw noDeployment()
-      return changed
-    },
-    move: (move) => write(() => store.move({ ...move, at: timeOf(mustFind(move.id)) })),
-    get version() {
-      return list.version
-    },
-    refresh: () => list.refresh(),
-    onChange: (listener) => void listeners.push(listener),
+    const moved = await this.#write(() => through.move({ id, from: statesBefore(to), to, at: this.#timeOf(current) }))
+    return moved ?? this.#mustFind(id)
   }
 }
 

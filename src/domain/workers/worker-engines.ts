@@ -83,41 +83,10 @@ export function createWorkerEngines(deps: WorkerEnginesDeps): WorkerEngines {
   const turnOf = createKeyedLock()
   const puts = createByteBudget(PUT_BYTES_PER_HOUR, clock)
 
-  async function mustHaveRoom(worker: WorkerIdentity, nodeId: string): Promise<void> {
-    const own = (await nodes.list()).filter(({ id }) => toInstanceId(worker, id) !== null)
-    if (own.length < MAX_PROCESSES || own.some(({ id }) => id === nodeId)) return
-    const gone = own.filter(({ aliveUntil }) => aliveUntil <= clock.now())
-    if (gone.length === 0) throw new ServiceError('forbidden', `a key may have ${MAX_PROCESSES} processes`)
-    for (const { id } of gone) await nodes.leave(id)
-  }
-
-  /** `known`: those of the key that are registered. Those that no process holds any more give way. */
-  async function mustFit(known: readonly EngineRecord[], engines: readonly PublishedEngine[]): Promise<void> {
-    const said = new Map(engines.map(({ status: { id }, catalogHash }) => [id, catalogHash]))
-    const rest = known.filter(({ status: { id } }) => !said.has(id))
-    const now = clock.now()
-    const live = rest.filter(({ heldUntil }) => heldUntil > now)
-    const sizes = await registry.measureCatalogs(hashesOf([...engines, ...rest]))
-    const missing = hashesOf(engines).find((hash) => !sizes.has(hash))
-    if (missing !== undefined) {
-      throw new ServiceError('not_found', 'put what the engine can run first', { details: { catalog_hash: missing } })
-    }
-    const fits = (others: readonly PublishedEngine[]) =>
-      said.size + others.length <= MAX_ENGINES &&
-      hashesOf([...engines, ...others]).reduce((sum, hash) => sum + (sizes.get(hash) ?? 0), 0) <= MAX_CATALOGS_BYTES
-    if (fits(rest)) return
-    if (!fits(live)) {
-      const bound = `${MAX_ENGINES} engines, and ${MAX_CATALOGS_BYTES} bytes of what they can run`
-      throw new ServiceError('forbidden', `a key may have ${bound}`)
-    }
-    const lapsed = rest.filter(({ heldUntil }) => heldUntil <= now).map(({ status: { id } }) => id)
-    await registry.forget({ sharedBefore: NEVER, ownBefore: NEVER, engineIds: lapsed })
-  }
-
   return {
     async beat(worker, { instanceId, version, host, liveNode, workers }) {
       const nodeId = toNodeId(worker, instanceId)
-      await turnOf.run(worker.keyId, () => mustHaveRoom(worker, nodeId))
+      await turnOf.run(worker.keyId, () => mustHaveRoom(deps, worker, nodeId))
       const now = clock.now()
       const own = Object.fromEntries(Object.entries(workers).filter(([pool]) => worker.pools.has(pool)))
       const about = { version, host, role: 'worker' as const, workers: own, via: liveNode ?? deps.heartbeat.nodeId }
@@ -135,7 +104,7 @@ export function createWorkerEngines(deps: WorkerEnginesDeps): WorkerEngines {
         const suffix = toEngineId(worker, '')
         const known = (await registry.list()).filter(({ status: { id } }) => id.endsWith(suffix))
         const engines = fields.map((each) => readEngine(each, toEngineId(worker, each.name)))
-        await mustFit(known, engines)
+        await mustFit(deps, known, engines)
         const now = clock.now()
         const held = await registry.publish({
           ...{ nodeId: toNodeId(worker, instanceId), engines, now, until: until(now) },
@@ -161,6 +130,45 @@ export function createWorkerEngines(deps: WorkerEnginesDeps): WorkerEngines {
       await registry.putCatalog(hash, bytes.toString('utf8'))
     },
   }
+}
+
+async function mustHaveRoom(
+  { nodes, clock }: Pick<WorkerEnginesDeps, 'nodes' | 'clock'>,
+  worker: WorkerIdentity,
+  nodeId: string,
+): Promise<void> {
+  const own = (await nodes.list()).filter(({ id }) => toInstanceId(worker, id) !== null)
+  if (own.length < MAX_PROCESSES || own.some(({ id }) => id === nodeId)) return
+  const gone = own.filter(({ aliveUntil }) => aliveUntil <= clock.now())
+  if (gone.length === 0) throw new ServiceError('forbidden', `a key may have ${MAX_PROCESSES} processes`)
+  for (const { id } of gone) await nodes.leave(id)
+}
+
+/** `known`: those of the key that are registered. Those that no process holds any more give way. */
+async function mustFit(
+  { registry, clock }: Pick<WorkerEnginesDeps, 'registry' | 'clock'>,
+  known: readonly EngineRecord[],
+  engines: readonly PublishedEngine[],
+): Promise<void> {
+  const said = new Map(engines.map(({ status: { id }, catalogHash }) => [id, catalogHash]))
+  const rest = known.filter(({ status: { id } }) => !said.has(id))
+  const now = clock.now()
+  const live = rest.filter(({ heldUntil }) => heldUntil > now)
+  const sizes = await registry.measureCatalogs(hashesOf([...engines, ...rest]))
+  const missing = hashesOf(engines).find((hash) => !sizes.has(hash))
+  if (missing !== undefined) {
+    throw new ServiceError('not_found', 'put what the engine can run first', { details: { catalog_hash: missing } })
+  }
+  const fits = (others: readonly PublishedEngine[]) =>
+    said.size + others.length <= MAX_ENGINES &&
+    hashesOf([...engines, ...others]).reduce((sum, hash) => sum + (sizes.get(hash) ?? 0), 0) <= MAX_CATALOGS_BYTES
+  if (fits(rest)) return
+  if (!fits(live)) {
+    const bound = `${MAX_ENGINES} engines, and ${MAX_CATALOGS_BYTES} bytes of what they can run`
+    throw new ServiceError('forbidden', `a key may have ${bound}`)
+  }
+  const lapsed = rest.filter(({ heldUntil }) => heldUntil <= now).map(({ status: { id } }) => id)
+  await registry.forget({ sharedBefore: NEVER, ownBefore: NEVER, engineIds: lapsed })
 }
 
 const NEVER = new Date(0)

@@ -10,7 +10,7 @@ import {
 import { createWorkerEngines, type WorkerEngines, type WorkerEnginesDeps } from './worker-engines.ts'
 import { createWorkerFiles, MAX_PIECE_BYTES, type WorkerFiles, type WorkerFilesDeps } from './worker-files.ts'
 import type { WorkerKeys } from './worker-keys.ts'
-import { createWorkerLive, type WorkerLive, type WorkerLiveDeps } from './worker-live.ts'
+import { WorkerLive, type WorkerLiveDeps } from './worker-live.ts'
 import { createWorkerRuns, type WorkerRuns, type WorkerRunsDeps } from './worker-runs.ts'
 
 export interface WorkerGateway {
@@ -45,7 +45,7 @@ export function createWorkerGateway(deps: GatewayDeps): WorkerGateway {
     runs: createWorkerRuns({ ...deps, held, leaseMs: LEASE_MS }),
     files: createWorkerFiles({ ...deps, held }),
     engines: createWorkerEngines({ ...deps, holdMs: LEASE_MS }),
-    live: createWorkerLive({ ...deps, held }),
+    live: new WorkerLive({ ...deps, held }),
     runModel: createWorkerModels({ ...deps, held, models: createLeasedModels(deps) }),
   }
 }

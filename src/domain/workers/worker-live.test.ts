@@ -9,7 +9,7 @@ import type { Lease } from '../jobs/job-store.ts'
 import type { HeldClaim } from './held-claims.ts'
 import { encodeFrame } from './wire/live-frame.ts'
 import type { WorkerIdentity } from './worker-keys.ts'
-import { createWorkerLive } from './worker-live.ts'
+import { WorkerLive } from './worker-live.ts'
 
 const WORKER: WorkerIdentity = {
   keyId: 'abcdefghijkl',
@@ -30,7 +30,7 @@ function openRig() {
   let tellChanged: (changed: JobChanged) => void = () => {}
   let isHeld = true
   let looks: Promise<void> = Promise.resolve()
-  const live = createWorkerLive({
+  const live = new WorkerLive({
     bus: {
       publishLive: ({ event }) => void told.push(event.type),
       onChanged(listener) {

@@ -5,7 +5,7 @@
  */
 import { isUuid } from '../../../lib/ids.ts'
 import { isStoreAway } from '../errors.ts'
-import type { EventBus, JobMove } from '../events/event-bus.ts'
+import type { EventBus, JobMove, Unsubscribe } from '../events/event-bus.ts'
 import type { LiveEvent } from '../events/live-event.ts'
 import type { Lease } from '../jobs/job-store.ts'
 import { toBounded } from '../jobs/run/run-steps.ts'
@@ -19,18 +19,6 @@ type LiveMessage =
   | { readonly work: { readonly pool: string | null } }
   | { readonly flushed: number }
   | { readonly node: string }
-
-interface LiveSession {
-  /** One live event. What cannot be understood, or is not the worker's, is dropped. */
-  take(frame: Buffer): void
-  /** A message in words; false: it cannot be understood. */
-  order(text: string): boolean
-  end(): void
-}
-
-export interface WorkerLive {
-  open(worker: WorkerIdentity, send: (message: LiveMessage) => void): LiveSession
-}
 
 export interface WorkerLiveDeps {
   readonly bus: Pick<EventBus<LiveEvent>, 'publishLive' | 'onChanged' | 'onWork'>
@@ -54,118 +42,145 @@ const MAX_HELD = 4096
 const MAX_WAITING = 10_000
 const MAX_WAITING_BYTES = 64 * 1024 * 1024
 
-export function createWorkerLive({ bus, held, heartbeat }: WorkerLiveDeps): WorkerLive {
-  const waitingBytes = new Map<string, number>()
+export class WorkerLive {
+  readonly #deps: WorkerLiveDeps
+  readonly #waitingBytes = new Map<string, number>()
+
+  constructor(deps: WorkerLiveDeps) {
+    this.#deps = deps
+  }
+
+  open(worker: WorkerIdentity, send: (message: LiveMessage) => void): LiveSession {
+    return new LiveSession({ ...this.#deps, worker, send, hold: (bytes) => this.#hold(worker.keyId, bytes) })
+  }
 
   /** False: no more fits. */
-  function hold(keyId: string, bytes: number): boolean {
-    const sum = (waitingBytes.get(keyId) ?? 0) + bytes
+  #hold(keyId: string, bytes: number): boolean {
+    const sum = (this.#waitingBytes.get(keyId) ?? 0) + bytes
     if (sum > MAX_WAITING_BYTES) return false
-    if (sum > 0) waitingBytes.set(keyId, sum)
-    else waitingBytes.delete(keyId)
+    if (sum > 0) this.#waitingBytes.set(keyId, sum)
+    else this.#waitingBytes.delete(keyId)
+    return true
+  }
+}
+
+interface SessionDeps extends WorkerLiveDeps {
+  readonly worker: WorkerIdentity
+  readonly send: (message: LiveMessage) => void
+  /** Of bytes that wait, of all sessions of the key together. False: no more fits. */
+  readonly hold: (bytes: number) => boolean
+}
+
+class LiveSession {
+  readonly #deps: SessionDeps
+  readonly #watched = new Map<string, Watched>()
+  readonly #stops: readonly Unsubscribe[]
+  #waiting = 0
+  #isOver = false
+  #last: Promise<void> = Promise.resolve()
+
+  constructor(deps: SessionDeps) {
+    const { bus, worker, send, heartbeat } = deps
+    this.#deps = deps
+    this.#stops = [
+      bus.onChanged(({ jobId, version, move }) => {
+        const known = this.#watched.get(jobId)
+        if (known === undefined) return
+        send({ changed: { job_id: jobId, version } })
+        if (move !== undefined) this.#hearMove(jobId, known, move)
+      }),
+      bus.onWork((pool) => {
+        if (pool === undefined || worker.pools.has(pool)) send({ work: { pool: pool ?? null } })
+      }),
+    ]
+    send({ node: heartbeat.nodeId })
+  }
+
+  /** One live event. What cannot be understood, or is not the worker's, is dropped. */
+  take(frame: Buffer): void {
+    this.#later(() => this.#publish(frame), frame.length)
+  }
+
+  /** A message in words; false: it cannot be understood. */
+  order(text: string): boolean {
+    const order = readOrder(text)
+    if (order === null) return false
+    for (const lease of order.hold) this.#later(() => this.#watch(lease))
+    this.#later(() => {
+      // A last event that waits for the end is kept even when the worker no longer follows the job.
+      for (const jobId of order.drop) if (this.#watched.get(jobId)?.lastWord === null) this.#watched.delete(jobId)
+    })
+    const { flush } = order
+    if (flush !== null) this.#later(() => this.#deps.send({ flushed: flush }))
     return true
   }
 
-  return {
-    open(worker, send) {
-      const watched = new Map<string, Watched>()
-      let waiting = 0
-      let isOver = false
-      let last: Promise<void> = Promise.resolve()
+  end(): void {
+    this.#isOver = true
+    for (const stop of this.#stops) stop()
+  }
 
-      /** One after the other: an event must not overtake the look at its lease, nor the answer to a flush its events. */
-      function later(act: () => void | Promise<void>, bytes = 0): void {
-        if (waiting >= MAX_WAITING || !hold(worker.keyId, bytes)) return
-        waiting++
-        last = last
-          .then(() => (isOver ? undefined : act()))
-          .catch(() => {})
-          .finally(() => {
-            waiting--
-            hold(worker.keyId, -bytes)
-          })
-      }
+  /** One after the other: an event must not overtake the look at its lease, nor the answer to a flush its events. */
+  #later(act: () => void | Promise<void>, bytes = 0): void {
+    if (this.#waiting >= MAX_WAITING || !this.#deps.hold(bytes)) return
+    this.#waiting++
+    this.#last = this.#last
+      .then(() => (this.#isOver ? undefined : act()))
+      .catch(() => {})
+      .finally(() => {
+        this.#waiting--
+        this.#deps.hold(-bytes)
+      })
+  }
 
-      async function watch(named: Lease): Promise<void> {
-        if (watched.size >= MAX_HELD) {
-          for (const [jobId, { lastWord }] of watched) if (lastWord !== null) watched.delete(jobId)
-        }
-        if (watched.size >= MAX_HELD) return
-        const lease = toLease(worker, named)
-        const { job } = await held.mustFind(lease)
-        watched.set(job.id, { leaseId: lease.leaseId, accountId: job.accountId, isEnded: false, lastWord: null })
-      }
+  async #watch(named: Lease): Promise<void> {
+    const watched = this.#watched
+    if (watched.size >= MAX_HELD) {
+      for (const [jobId, { lastWord }] of watched) if (lastWord !== null) watched.delete(jobId)
+    }
+    if (watched.size >= MAX_HELD) return
+    const lease = toLease(this.#deps.worker, named)
+    const { job } = await this.#deps.held.mustFind(lease)
+    watched.set(job.id, { leaseId: lease.leaseId, accountId: job.accountId, isEnded: false, lastWord: null })
+  }
 
-      async function publish(frame: Buffer): Promise<void> {
-        const decoded = decodeFrame(frame)
-        const event = decoded === null ? null : toBounded(decoded.event)
-        if (decoded === null || event === null) return
-        const { lease } = decoded
-        const { jobId } = lease
-        const known = watched.get(jobId)
-        if (known?.leaseId !== toLeaseId(worker, lease.leaseId)) return
-        const { accountId } = known
-        const isLast = isEnd(event)
-        if (known.isEnded ? isLast : await isHeld({ jobId, leaseId: known.leaseId })) {
-          bus.publishLive({ jobId, accountId, event })
-        } else if (isLast) known.lastWord = event
-        else watched.delete(jobId)
-        if (known.isEnded) watched.delete(jobId)
-      }
+  async #publish(frame: Buffer): Promise<void> {
+    const decoded = decodeFrame(frame)
+    const event = decoded === null ? null : toBounded(decoded.event)
+    if (decoded === null || event === null) return
+    const { lease } = decoded
+    const { jobId } = lease
+    const known = this.#watched.get(jobId)
+    if (known?.leaseId !== toLeaseId(this.#deps.worker, lease.leaseId)) return
+    const { accountId } = known
+    const isLast = isEnd(event)
+    if (known.isEnded ? isLast : await this.#isHeld({ jobId, leaseId: known.leaseId })) {
+      this.#deps.bus.publishLive({ jobId, accountId, event })
+    } else if (isLast) known.lastWord = event
+    else this.#watched.delete(jobId)
+    if (known.isEnded) this.#watched.delete(jobId)
+  }
 
-      /** While the store is away no other worker can take the job. */
-      async function isHeld(lease: Lease): Promise<boolean> {
-        try {
-          await held.mustFind(lease)
-          return true
-        } catch (error) {
-          return isStoreAway(error)
-        }
-      }
+  /** While the store is away no other worker can take the job. */
+  async #isHeld(lease: Lease): Promise<boolean> {
+    try {
+      await this.#deps.held.mustFind(lease)
+      return true
+    } catch (error) {
+      return isStoreAway(error)
+    }
+  }
 
-      function hearMove(jobId: string, known: Watched, move: JobMove): void {
-        // The lease may be over: the next event has to show it.
-        held.forget(known.leaseId)
-        if (move !== 'ended') return
-        known.isEnded = true
-        const { accountId, lastWord } = known
-        if (lastWord === null) return
-        watched.delete(jobId)
-        bus.publishLive({ jobId, accountId, event: lastWord })
-      }
-
-      const stops = [
-        bus.onChanged(({ jobId, version, move }) => {
-          const known = watched.get(jobId)
-          if (known === undefined) return
-          send({ changed: { job_id: jobId, version } })
-          if (move !== undefined) hearMove(jobId, known, move)
-        }),
-        bus.onWork((pool) => {
-          if (pool === undefined || worker.pools.has(pool)) send({ work: { pool: pool ?? null } })
-        }),
-      ]
-      send({ node: heartbeat.nodeId })
-      return {
-        take: (frame) => later(() => publish(frame), frame.length),
-        order(text) {
-          const order = readOrder(text)
-          if (order === null) return false
-          for (const lease of order.hold) later(() => watch(lease))
-          later(() => {
-            // A last event that waits for the end is kept even when the worker no longer follows the job.
-            for (const jobId of order.drop) if (watched.get(jobId)?.lastWord === null) watched.delete(jobId)
-          })
-          const { flush } = order
-          if (flush !== null) later(() => send({ flushed: flush }))
-          return true
-        },
-        end() {
-          isOver = true
-          for (const stop of stops) stop()
-        },
-      }
-    },
+  #hearMove(jobId: string, known: Watched, move: JobMove): void {
+    const { held, bus } = this.#deps
+    // The lease may be over: the next event has to show it.
+    held.forget(known.leaseId)
+    if (move !== 'ended') return
+    known.isEnded = true
+    const { accountId, lastWord } = known
+    if (lastWord === null) return
+    this.#watched.delete(jobId)
+    bus.publishLive({ jobId, accountId, event: lastWord })
   }
 }
 

@@ -66,32 +66,6 @@ export function createSlot(
   const { incarnation } = member
   member.begin(weights)
 
-  /** What the engine needs before its next run; null in the ordinary case. */
-  function findRepair({ isStuck, failureCode }: RunReport): (() => Promise<void>) | null {
-    if (engine.isResident) return null
-    if (isStuck) return () => replace(lossReason ?? 'it ignored an interrupt')
-    if (failureCode === CUDA_FAULT) return restCard
-    return failureCode === OUT_OF_MEMORY ? free : null
-  }
-
-  async function replace(reason: string): Promise<void> {
-    log.error({ engine: id, reason }, 'an engine is taken out of service')
-    if (member.isSupervised) await member.recycle(reason)
-    else member.quarantine(reason)
-  }
-
-  /** One that nobody can stand in for is only paused: a job that breaks cards must not stop everybody's. */
-  async function restCard(): Promise<void> {
-    const reason = 'its graphics card reported a fault'
-    if (member.isSupervised || hasOther()) await replace(reason)
-    else member.pause(reason)
-  }
-
-  async function free(): Promise<void> {
-    member.loaded.clear()
-    await engine.free?.({ signal: AbortSignal.timeout(REPAIR_WITHIN_MS) })
-  }
-
   return {
     engineId: id,
     engine,
@@ -124,9 +98,9 @@ export function createSlot(
       if (isOver) return
       isOver = true
       if (report.failureCode !== null) member.countFailure()
-      const repair = findRepair(report)
-      if (repair !== null) {
-        const repaired = repair().catch((error) =>
+      const repairing = repair(member, report, { hasOther, log, lossReason })
+      if (repairing !== null) {
+        const repaired = repairing.catch((error) =>
           log.error({ err: error, engine: id }, 'an engine could not be repaired'),
         )
         await settlesWithin(repaired, REPAIR_WITHIN_MS)
@@ -138,4 +112,35 @@ export function createSlot(
       onFreed()
     },
   }
+}
+
+interface RepairDeps extends Pick<SlotDeps, 'hasOther' | 'log'> {
+  readonly lossReason: string | null
+}
+
+/** Does what the engine needs before its next run; null in the ordinary case. */
+function repair(member: FleetMember, report: RunReport, deps: RepairDeps): Promise<void> | null {
+  const { isStuck, failureCode } = report
+  if (member.engine.isResident) return null
+  if (isStuck) return replace(member, deps.lossReason ?? 'it ignored an interrupt', deps)
+  if (failureCode === CUDA_FAULT) return restCard(member, deps)
+  return failureCode === OUT_OF_MEMORY ? free(member) : null
+}
+
+async function replace(member: FleetMember, reason: string, { log }: RepairDeps): Promise<void> {
+  log.error({ engine: member.id, reason }, 'an engine is taken out of service')
+  if (member.isSupervised) await member.recycle(reason)
+  else member.quarantine(reason)
+}
+
+/** One that nobody can stand in for is only paused: a job that breaks cards must not stop everybody's. */
+async function restCard(member: FleetMember, deps: RepairDeps): Promise<void> {
+  const reason = 'its graphics card reported a fault'
+  if (member.isSupervised || deps.hasOther()) await replace(member, reason, deps)
+  else member.pause(reason)
+}
+
+async function free({ loaded, engine }: FleetMember): Promise<void> {
+  loaded.clear()
+  await engine.free?.({ signal: AbortSignal.timeout(REPAIR_WITHIN_MS) })
 }

@@ -4,7 +4,7 @@ import { silentLog } from '../../../../lib/log.ts'
 import { type Refusal, ServiceError } from '../../errors.ts'
 import type { Output } from '../job.ts'
 import type { RunChange } from '../job-store.ts'
-import { type CommitPace, createCommitter } from './committer.ts'
+import { type CommitPace, Committer } from './committer.ts'
 
 const PROGRESS = {
   ...{ value: 1, nodesDone: 1, nodesTotal: 1, currentNode: null, currentNodeClass: null },
@@ -18,7 +18,7 @@ const OUTPUT: Output = {
 
 function openCommitter(refusals: readonly Refusal[] = [], pace: Partial<CommitPace> = {}) {
   const sent: RunChange[] = []
-  const committer = createCommitter({
+  const committer = new Committer({
     pace: { progressEveryMs: 1000, firstProgressMs: 1000, outputLingerMs: 1000, ...pace },
     log: silentLog,
     async send(change) {

@@ -34,15 +34,9 @@ interface CommitterDeps {
 
 type Finish = NonNullable<RunChange['finish']>
 
-export interface Committer {
-  addOutput(output: Output): void
-  progressed(): void
-  /** The engine has computed everything: what there is to write waits for the end, unless that takes long. */
-  expectEnd(): void
-  /** Answers with the end that was written: an end that the store will never take is replaced by a failure that says so. */
-  finish(finish: Finish, log: JobLog | null): Promise<{ readonly outcome: CommitOutcome; readonly finish: Finish }>
-  /** From here on nothing is written. */
-  stop(): void
+interface WrittenEnd {
+  readonly outcome: CommitOutcome
+  readonly finish: Finish
 }
 
 type EndChange = RunChange & { readonly finish: Finish }
@@ -62,105 +56,114 @@ const LINGER_MS_PER_OUTPUT = 0.05
 // Large outputs take longer than this to be stored, and those who watch want to see the first of them.
 const END_LINGER_MS = 1000
 
-export function createCommitter(deps: CommitterDeps): Committer {
-  const { pace, log, send, readState, onOutcome } = deps
-  const sendEnd = createSendEnd(deps)
-  let outputs: Output[] = []
-  let writtenOutputs = 0
-  let hasProgress = false
-  let isClosed = false
-  let inFlight: Promise<void> | null = null
-  let timer: NodeJS.Timeout | null = null
-  let timerAtMs = 0
+export class Committer {
+  readonly #deps: CommitterDeps
+  #outputs: Output[] = []
+  #writtenOutputs = 0
+  #hasProgress = false
+  #isClosed = false
+  #inFlight: Promise<void> | null = null
+  #timer: NodeJS.Timeout | null = null
+  #timerAtMs = 0
   /** null: nothing has been heard of the run. */
-  let progressAtMs: number | null = null
-  let endExpectedAtMs = 0
+  #progressAtMs: number | null = null
+  #endExpectedAtMs = 0
 
-  /** Watchers read the whole job after each commit: the more outputs it has, the more of them are written together. */
-  function lingerMs(): number {
-    return pace.outputLingerMs + writtenOutputs * LINGER_MS_PER_OUTPUT
+  constructor(deps: CommitterDeps) {
+    this.#deps = deps
   }
 
-  function schedule(): void {
-    if (isClosed || inFlight !== null || (outputs.length === 0 && !hasProgress)) return
+  addOutput(output: Output): void {
+    this.#outputs.push(output)
+    this.#schedule()
+  }
+
+  progressed(): void {
+    if (this.#hasProgress) return
+    this.#hasProgress = true
+    this.#progressAtMs ??= uptimeMs() + this.#deps.pace.firstProgressMs
+    this.#schedule()
+  }
+
+  /** The engine has computed everything: what there is to write waits for the end, unless that takes long. */
+  expectEnd(): void {
+    this.#endExpectedAtMs = uptimeMs() + END_LINGER_MS
+    if (this.#timer === null) return
+    clearTimeout(this.#timer)
+    this.#timer = null
+    this.#schedule()
+  }
+
+  /** Answers with the end that was written: an end that the store will never take is replaced by a failure that says so. */
+  async finish(finish: Finish, jobLog: JobLog | null): Promise<WrittenEnd> {
+    this.#close()
+    if (this.#inFlight !== null) await this.#inFlight
+    return this.#sendEnd({ ...this.#takeChange(), ...(jobLog !== null && { log: jobLog }), finish })
+  }
+
+  /** From here on nothing is written. */
+  stop(): void {
+    this.#close()
+  }
+
+  /** Watchers read the whole job after each commit: the more outputs it has, the more of them are written together. */
+  #lingerMs(): number {
+    return this.#deps.pace.outputLingerMs + this.#writtenOutputs * LINGER_MS_PER_OUTPUT
+  }
+
+  #schedule(): void {
+    if (this.#isClosed || this.#inFlight !== null || (this.#outputs.length === 0 && !this.#hasProgress)) return
     const nowMs = uptimeMs()
-    const soonMs = outputs.length > 0 ? nowMs + lingerMs() : Math.max(nowMs, progressAtMs ?? nowMs)
-    const dueMs = Math.max(soonMs, endExpectedAtMs)
-    if (timer !== null) {
-      if (timerAtMs <= dueMs) return
-      clearTimeout(timer)
+    const soonMs = this.#outputs.length > 0 ? nowMs + this.#lingerMs() : Math.max(nowMs, this.#progressAtMs ?? nowMs)
+    const dueMs = Math.max(soonMs, this.#endExpectedAtMs)
+    if (this.#timer !== null) {
+      if (this.#timerAtMs <= dueMs) return
+      clearTimeout(this.#timer)
     }
-    timerAtMs = dueMs
-    timer = setTimeout(() => {
-      timer = null
-      inFlight = flush()
+    this.#timerAtMs = dueMs
+    this.#timer = setTimeout(() => {
+      this.#timer = null
+      this.#inFlight = this.#flush()
     }, dueMs - nowMs)
   }
 
-  async function flush(): Promise<void> {
-    const change = takeChange()
+  async #flush(): Promise<void> {
+    const change = this.#takeChange()
     try {
-      onOutcome(await send(change), change.outputs === undefined)
+      this.#deps.onOutcome(await this.#deps.send(change), change.outputs === undefined)
     } catch (error) {
-      log.warn({ err: error }, 'a change of a running job could not be written; it is tried again')
-      outputs = [...(change.outputs ?? []), ...outputs]
-      hasProgress = true
+      this.#deps.log.warn({ err: error }, 'a change of a running job could not be written; it is tried again')
+      this.#outputs = [...(change.outputs ?? []), ...this.#outputs]
+      this.#hasProgress = true
       await sleep(RETRY_MS)
     }
-    inFlight = null
-    schedule()
+    this.#inFlight = null
+    this.#schedule()
   }
 
-  function takeChange(): RunChange {
-    const { progress, outputsReused } = readState()
+  #takeChange(): RunChange {
+    const { progress, outputsReused } = this.#deps.readState()
     const change: RunChange = {
       progress,
       ...(outputsReused && { outputsReused }),
-      ...(outputs.length > 0 && { outputs }),
+      ...(this.#outputs.length > 0 && { outputs: this.#outputs }),
     }
-    writtenOutputs += outputs.length
-    outputs = []
-    hasProgress = false
-    progressAtMs = uptimeMs() + pace.progressEveryMs
+    this.#writtenOutputs += this.#outputs.length
+    this.#outputs = []
+    this.#hasProgress = false
+    this.#progressAtMs = uptimeMs() + this.#deps.pace.progressEveryMs
     return change
   }
 
-  function close(): void {
-    isClosed = true
-    if (timer !== null) clearTimeout(timer)
-    timer = null
+  #close(): void {
+    this.#isClosed = true
+    if (this.#timer !== null) clearTimeout(this.#timer)
+    this.#timer = null
   }
 
-  return {
-    addOutput(output) {
-      outputs.push(output)
-      schedule()
-    },
-    progressed() {
-      if (hasProgress) return
-      hasProgress = true
-      progressAtMs ??= uptimeMs() + pace.firstProgressMs
-      schedule()
-    },
-    expectEnd() {
-      endExpectedAtMs = uptimeMs() + END_LINGER_MS
-      if (timer === null) return
-      clearTimeout(timer)
-      timer = null
-      schedule()
-    },
-    async finish(finish, jobLog) {
-      close()
-      if (inFlight !== null) await inFlight
-      return sendEnd({ ...takeChange(), ...(jobLog !== null && { log: jobLog }), finish })
-    },
-    stop: close,
-  }
-}
-
-/** Sends the end until it is taken, or can no longer be. */
-function createSendEnd({ log, send, mayRetry }: Pick<CommitterDeps, 'log' | 'send' | 'mayRetry'>) {
-  return async (first: EndChange): Promise<{ readonly outcome: CommitOutcome; readonly finish: Finish }> => {
+  /** Sends the end until it is taken, or can no longer be. */
+  async #sendEnd(first: EndChange): Promise<WrittenEnd> {
+    const { log, send, mayRetry } = this.#deps
     let change = first
     for (let tries = 1; ; tries++) {
       try {

@@ -13,7 +13,7 @@ import type { Claim, CommitOutcome, Lease } from '../job-store.ts'
 import { createRunOutputs, type OutputFault, type RunOutputs } from '../outputs/run-outputs.ts'
 import { toResultKey } from '../reuse/result-key.ts'
 import type { RunOutcome } from './apply-engine-event.ts'
-import { type Committer, createCommitter } from './committer.ts'
+import { Committer } from './committer.ts'
 import type { AssignedEngine, RunDeps, RunEnd } from './run-deps.ts'
 import {
   decideEnd,
@@ -71,7 +71,7 @@ export class JobRun {
     this.#trace = trace
     this.#assigned = assigned
     this.#log = deps.log.child({ jobId: claim.job.id, attempt: claim.job.attempt, engine: claim.engineId })
-    this.#committer = createCommitter({
+    this.#committer = new Committer({
       pace: deps.pace,
       log: this.#log,
       send: (change) => deps.store.commit(this.lease, change),
