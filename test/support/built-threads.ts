@@ -7,23 +7,28 @@ import { syncBuiltinESMExports } from 'node:module'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import threads from 'node:worker_threads'
-import { PROGRAM } from './app/program.ts'
 
 const project = fileURLToPath(new URL('../..', import.meta.url))
-const build = path.dirname(PROGRAM)
 
-function toBuilt(script: string | URL): string | URL {
+function toBuilt(build: string, script: string | URL): string | URL {
   if (!(script instanceof URL) || !script.pathname.endsWith('-thread.ts')) return script
   const name = path.relative(project, fileURLToPath(script)).replaceAll(path.sep, '.')
   const built = path.join(build, name.replace(/\.ts$/, '.js'))
   return existsSync(built) ? pathToFileURL(built) : script
 }
 
-if (threads.isMainThread && PROGRAM.endsWith('.js')) {
+function startBuilt(build: string): void {
   threads.Worker = class extends threads.Worker {
     constructor(script: string | URL, options?: threads.WorkerOptions) {
-      super(toBuilt(script), options)
+      // Without the flags of the test runner: a thread would load this file, too.
+      super(toBuilt(build, script), { execArgv: [], ...options })
     }
   }
   syncBuiltinESMExports()
+}
+
+// Not in a thread, where finding the build would take as long as the thread's own start.
+if (threads.isMainThread) {
+  const { PROGRAM } = await import('./app/program.ts')
+  if (PROGRAM.endsWith('.js')) startBuilt(path.dirname(PROGRAM))
 }
