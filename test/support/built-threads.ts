@@ -7,8 +7,11 @@ import { syncBuiltinESMExports } from 'node:module'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import threads from 'node:worker_threads'
+import { WarmThread } from './warm-threads.ts'
 
 const project = fileURLToPath(new URL('../..', import.meta.url))
+const STORE_THREAD = /\/src\.adapters\.store\.sqlite\.threads\.(reader|writer)-thread\.js$/
+const WARM_THREAD = new URL('./warm-thread.ts', import.meta.url)
 
 function toBuilt(build: string, script: string | URL): string | URL {
   if (!(script instanceof URL) || !script.pathname.endsWith('-thread.ts')) return script
@@ -18,12 +21,17 @@ function toBuilt(build: string, script: string | URL): string | URL {
 }
 
 function startBuilt(build: string): void {
-  threads.Worker = class extends threads.Worker {
-    constructor(script: string | URL, options?: threads.WorkerOptions) {
-      // Without the flags of the test runner: a thread would load this file, too.
-      super(toBuilt(build, script), { execArgv: [], ...options })
-    }
-  }
+  const RealWorker = threads.Worker
+  // Without the flags of the test runner: a thread would load this file, too.
+  const start = (script: string | URL, options: threads.WorkerOptions) =>
+    new RealWorker(script, { execArgv: [], ...options })
+  threads.Worker = new Proxy(RealWorker, {
+    construct(_, [script, options = {}]: [string | URL, threads.WorkerOptions?]) {
+      const built = toBuilt(build, script)
+      if (!(built instanceof URL) || !STORE_THREAD.test(built.href)) return start(built, options)
+      return new WarmThread(built, options, () => start(WARM_THREAD, { resourceLimits: options.resourceLimits }))
+    },
+  })
   syncBuiltinESMExports()
 }
 
