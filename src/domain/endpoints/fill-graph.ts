@@ -8,28 +8,19 @@ export function fillGraph(
   inputs: readonly Pick<EndpointInput, 'name' | 'places'>[],
   values: Readonly<Record<string, JsonValue>>,
 ): JsonObject {
-  const changed = new Map<string, JsonObject>()
+  const changed = new Map<string, Map<string, JsonValue>>()
   for (const { name, places } of inputs) {
     if (!Object.hasOwn(values, name)) continue
     for (const { nodeId, input } of places) {
-      const own = changed.get(nodeId) ?? inputsOf(graph, nodeId)
-      if (own === null) continue
-      changed.set(
-        nodeId,
-        Object.fromEntries(Object.entries(own).map(([key, old]) => [key, key === input ? values[name] : old])),
-      )
+      const own = changed.get(nodeId) ?? new Map<string, JsonValue>()
+      changed.set(nodeId, own.set(input, values[name]))
     }
   }
-  if (changed.size === 0) return graph
-  return Object.fromEntries(
-    Object.entries(graph).map(([nodeId, node]) => {
-      const inputsNow = changed.get(nodeId)
-      return [nodeId, inputsNow === undefined || !isJsonObject(node) ? node : { ...node, inputs: inputsNow }]
-    }),
-  )
-}
-
-function inputsOf(graph: JsonObject, nodeId: string): JsonObject | null {
-  const node = Object.hasOwn(graph, nodeId) ? graph[nodeId] : null
-  return isJsonObject(node) && isJsonObject(node['inputs']) ? node['inputs'] : null
+  const fill = ([nodeId, node]: [string, JsonValue]): [string, JsonValue] => {
+    const now = changed.get(nodeId)
+    if (now === undefined || !isJsonObject(node) || !isJsonObject(node['inputs'])) return [nodeId, node]
+    const entries = Object.entries(node['inputs']).map(([key, old]): [string, JsonValue] => [key, now.get(key) ?? old])
+    return [nodeId, { ...node, inputs: Object.fromEntries(entries) }]
+  }
+  return Object.fromEntries(Object.entries(graph).map(fill))
 }

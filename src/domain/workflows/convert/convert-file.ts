@@ -11,7 +11,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/j
 import { createTurns, finishNow, type Turns, type Work } from '../../../../lib/waiting/turns.ts'
 import { asRefusal, refuseConversion } from '../graph-refusals.ts'
 import { findMissing, type Missing } from '../needs.ts'
-import { countValues, loadWorkflowSteps } from './editor/load-workflow.ts'
+import { countValues, type EditorWorkflow, loadWorkflowSteps } from './editor/load-workflow.ts'
 import { findParameters, type Parameter } from './parameters.ts'
 import { type ConvertWarning, type Prompt, type WriteOptions, writePromptSteps } from './prompt/write-prompt.ts'
 import { expandGroups, withUniqueIds } from './saved/expand-groups.ts'
@@ -48,9 +48,8 @@ interface ConvertContext extends Pick<ConvertFileDeps, 'clock' | 'random'> {
 }
 
 function* convertSteps(content: JsonValue, { catalog, clock, random }: ConvertContext): Work<ConvertedFile> {
-  const file = unwrap(content)
-  const isSaved = isJsonObject(file) && Array.isArray(file['nodes'])
-  const { workflow, warnings } = isSaved
+  const file = unwrapFile(content)
+  const { workflow, warnings } = isSaved(file)
     ? yield* convertWorkflowSteps(file, { catalog, now: clock.now(), random })
     : { workflow: readSubmitted(file), warnings: [] }
   yield
@@ -60,8 +59,13 @@ function* convertSteps(content: JsonValue, { catalog, clock, random }: ConvertCo
   return { workflow, warnings, parameters, missing: findMissing(graph, catalog) }
 }
 
+/** As the editor saves it; anything else should be in API format. */
+export function isSaved(file: JsonValue): file is JsonObject {
+  return isJsonObject(file) && Array.isArray(file['nodes'])
+}
+
 /** Also what is sent to submit a job, and what other tools keep: the workflow as a member of something else. */
-function unwrap(content: JsonValue): JsonValue {
+export function unwrapFile(content: JsonValue): JsonValue {
   if (!isJsonObject(content) || Array.isArray(content['nodes'])) return content
   for (const name of ['workflow', 'prompt']) {
     const inner = content[name]
@@ -71,7 +75,7 @@ function unwrap(content: JsonValue): JsonValue {
 }
 
 /** A graph in API format, without the members that are no nodes. */
-function readSubmitted(value: JsonValue): JsonObject {
+export function readSubmitted(value: JsonValue): JsonObject {
   const isNode = (node: JsonValue) => isJsonObject(node) && typeof node['class_type'] === 'string'
   if (!isJsonObject(value) || !Object.values(value).some(isNode)) {
     refuseConversion(
@@ -82,7 +86,7 @@ function readSubmitted(value: JsonValue): JsonObject {
   return value
 }
 
-function* toGraph(workflow: JsonObject): Work<Graph> {
+export function* toGraph(workflow: JsonObject): Work<Graph> {
   try {
     return yield* readGraphSteps(workflow)
   } catch (error) {
@@ -106,12 +110,15 @@ export function convertWorkflow(saved: JsonValue, options: ConvertOptions): Prom
 
 /** The same in steps, so that a large file does not hold up other work on this thread. */
 export function* convertWorkflowSteps(saved: JsonValue, options: ConvertOptions): Work<Prompt> {
-  const { catalog } = options
+  return yield* writePromptSteps(yield* loadSavedSteps(saved, options.catalog), options)
+}
+
+/** A file as it stands in the editor. */
+export function* loadSavedSteps(saved: JsonValue, catalog: NodeCatalog): Work<EditorWorkflow> {
   const read = yield* readSavedSteps(saved)
   const workflow = withUniqueIds(expandGroups(read, (type, converted) => countValues(catalog, type, converted)))
   yield
-  const loaded = yield* loadWorkflowSteps(workflow, catalog)
-  return yield* writePromptSteps(loaded, options)
+  return yield* loadWorkflowSteps(workflow, catalog)
 }
 
 /**

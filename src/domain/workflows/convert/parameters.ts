@@ -79,7 +79,7 @@ function kindOf(input: DeclaredInput, classType: string, files: ReadonlySet<stri
   return classType === 'CustomCombo' && name === 'choice' ? 'choice' : null
 }
 
-type Role = 'positive' | 'negative'
+export type Role = 'positive' | 'negative'
 
 interface Place {
   readonly kind: ParameterKind
@@ -130,7 +130,7 @@ function withFreeNames(parameters: readonly Parameter[]): Parameter[] {
 const MAX_LINKS_FOLLOWED = 200
 
 /** Which of the two inputs of a sampler what a node makes ends up in. */
-function readRoles(graph: Graph): (nodeId: string) => Role | null {
+export function readRoles(graph: Graph): (nodeId: string) => Role | null {
   let found: ReturnType<typeof findUsers> | null = null
   return (start) => {
     found ??= findUsers(graph)
@@ -150,14 +150,26 @@ function readRoles(graph: Graph): (nodeId: string) => Role | null {
   }
 }
 
-function findUsers(graph: Graph): ReadonlyMap<string, readonly { readonly nodeId: string; readonly input: string }[]> {
-  const users = new Map<string, { readonly nodeId: string; readonly input: string }[]>()
+/** An input that takes what a node makes. */
+export interface User {
+  readonly nodeId: string
+  readonly input: string
+  /** Which output it takes. */
+  readonly slot: number
+}
+
+/** By the id of the node that makes it. */
+export type Users = ReadonlyMap<string, readonly User[]>
+
+export function findUsers(graph: Graph): Users {
+  const users = new Map<string, User[]>()
   for (const [nodeId, { inputs }] of graph) {
     for (const [input, value] of Object.entries(inputs)) {
       if (!isLink(value)) continue
+      const user = { nodeId, input, slot: value[1] }
       const list = users.get(value[0])
-      if (list === undefined) users.set(value[0], [{ nodeId, input }])
-      else list.push({ nodeId, input })
+      if (list === undefined) users.set(value[0], [user])
+      else list.push(user)
     }
   }
   return users

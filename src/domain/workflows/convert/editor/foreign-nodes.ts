@@ -156,16 +156,21 @@ function fitNumber(widget: Widget, first: EditorInput, targets: readonly (Target
   }
 }
 
-/** `replaceText`: what the node makes of its value first, when it is set to. */
-export function applyPrimitive(primitive: EditorNode, graph: EditorGraph, replaceText: (text: string) => string): void {
+/** The widgets that got the value. `replaceText`: what the node makes of its value first, when it is set to. */
+export function applyPrimitive(
+  primitive: EditorNode,
+  graph: EditorGraph,
+  replaceText: (text: string) => string,
+): readonly Widget[] {
   const [widget] = primitive.widgets
-  if (widget === undefined) return
+  if (widget === undefined) return []
   const isReplaced = primitive.properties['Run widget replace on values'] === true && typeof widget.value === 'string'
   const value = isReplaced ? replaceText(widget.value as string) : widget.value
-  for (const target of targetsOf(primitive, graph)) {
+  return targetsOf(primitive, graph).flatMap((target) => {
     const theirs = target === null ? undefined : findWidget(target.node, target.slot.widget)
-    if (theirs === undefined) continue
+    if (theirs === undefined) return []
     setWidget(theirs, value)
     if (theirs.settle !== undefined) theirs.value = theirs.settle(theirs.value)
-  }
+    return [theirs]
+  })
 }

@@ -29,6 +29,16 @@ export interface WriteOptions {
   readonly random: () => number
   /** The classes of the engines. */
   readonly catalog: NodeCatalog
+  /** Filled with where each value comes from, for those who ask. */
+  readonly origins?: PromptOrigins
+}
+
+/** Which widget of the editor each value of a prompt comes from. */
+export interface PromptOrigins {
+  /** By the node's id in the prompt, then by the name of the input. */
+  readonly widgets: Map<string, ReadonlyMap<string, Widget>>
+  /** The Primitive node that put its value into a widget. */
+  readonly primitives: Map<Widget, EditorNode>
 }
 
 export interface Prompt {
@@ -43,7 +53,7 @@ const MAX_DEPTH = 100
 // Texts in a subgraph are there once, and in the prompt for every node that shows it.
 const MAX_CHARACTERS = 33_554_432
 
-interface Writing extends Pick<WriteOptions, 'random' | 'catalog'> {
+interface Writing extends Pick<WriteOptions, 'random' | 'catalog' | 'origins'> {
   readonly replaceText: ReplaceText
   readonly resolveInput: ReturnType<typeof createResolveInput>
   /** The ids of all nodes in the prompt. */
@@ -56,7 +66,7 @@ interface Writing extends Pick<WriteOptions, 'random' | 'catalog'> {
 /** In steps, so that a large file does not hold up other work. */
 export function* writePromptSteps(
   { root, subgraphs }: EditorWorkflow,
-  { now, random, catalog }: WriteOptions,
+  { now, random, catalog, origins }: WriteOptions,
 ): Work<Prompt> {
   const places: Placed[] = []
   for (const place of activePlaces(root)) {
@@ -71,13 +81,14 @@ export function* writePromptSteps(
   for (const graph of [root, ...subgraphs.values()]) {
     for (const node of graph.nodes.values()) {
       if (node.kind !== 'primitive') continue
-      applyPrimitive(node, graph, replaceText)
+      const filled = applyPrimitive(node, graph, replaceText)
+      for (const widget of filled) origins?.primitives.set(widget, node)
       yield
     }
   }
   const resolveInput = createResolveInput()
   const written = new Set(places.map(({ id }) => id))
-  const writing: Writing = { random, catalog, replaceText, resolveInput, written, spend, warnings: [] }
+  const writing: Writing = { random, catalog, origins, replaceText, resolveInput, written, spend, warnings: [] }
   const nodes: [id: string, node: JsonObject][] = []
   for (const place of places) {
     const { id, node } = place
@@ -158,16 +169,19 @@ type Inputs = Map<string, JsonValue>
 
 function writeInputs(place: Placed, writing: Writing): Inputs {
   const { node } = place
-  const { resolveInput, written, spend } = writing
+  const { resolveInput, written, spend, origins } = writing
   spend(place.id.length + node.type.length + node.title.length)
   if (node.kind === 'unknown') checkUnknown(place, writing)
   const inputs: Inputs = new Map()
+  const widgets = origins === undefined ? null : new Map<string, Widget>()
+  if (widgets !== null) origins?.widgets.set(place.id, widgets)
   for (const widget of node.widgets) {
     if (widget.name === '' || !widget.isSent) continue
     spend(widget.name.length)
     const value = sendValue(place, widget, writing)
     if (value === undefined) inputs.delete(widget.name)
     else inputs.set(widget.name, wrap(value, widget.kind))
+    widgets?.set(widget.name, widget)
   }
   for (const slot of node.inputs) {
     const source = resolveInput(place, slot)
@@ -178,7 +192,10 @@ function writeInputs(place: Placed, writing: Writing): Inputs {
       if (written.has(source.nodeId)) inputs.set(slot.name, [source.nodeId, source.slot])
       else inputs.delete(slot.name)
     } else if (source.widget.value === undefined) inputs.delete(slot.name)
-    else inputs.set(slot.name, wrap(tidy(source.widget.value, spend), ''))
+    else {
+      inputs.set(slot.name, wrap(tidy(source.widget.value, spend), ''))
+      widgets?.set(slot.name, source.widget)
+    }
   }
   return inputs
 }

@@ -1,0 +1,216 @@
+/** Which values of a graph become inputs, under which names, and which are left as candidates. */
+import type { JsonValue } from '../../../../lib/json/lossless-json.ts'
+import type { Work } from '../../../../lib/waiting/turns.ts'
+import type { Parameter } from '../../workflows/convert/parameters.ts'
+import type { ConvertWarning } from '../../workflows/convert/prompt/write-prompt.ts'
+import type { EndpointInput, Place } from '../endpoint.ts'
+import { toExternalInput } from './external-inputs.ts'
+import type { ExternalInput } from './external-nodes.ts'
+import { type Declared, namesWeights, toInput } from './input-types.ts'
+import { nameSource } from './name-source.ts'
+import { createNameBook, toName, toWords } from './names.ts'
+import type { Purposes } from './purposes.ts'
+import type { Source } from './sources.ts'
+
+// A form with more fields is none; the rest can be declared.
+const MAX_INPUTS = 200
+const MAX_CANDIDATES = 500
+const MAX_DESCRIPTION = 2_000
+
+interface Choosing {
+  readonly sources: readonly Source[]
+  /** Of App mode, in its order. */
+  readonly app: readonly Source[]
+  readonly external: readonly ExternalInput[]
+  readonly parameters: readonly Parameter[]
+  readonly purposes: Purposes
+  readonly warnings: ConvertWarning[]
+}
+
+interface Chosen {
+  readonly inputs: readonly EndpointInput[]
+  readonly candidates: readonly EndpointInput[]
+}
+
+const keyOf = ({ nodeId, input }: Place) => `${nodeId}\0${input}`
+
+export function* chooseInputs({ sources, app, external, parameters, purposes, warnings }: Choosing): Work<Chosen> {
+  const book = createNameBook()
+  const claimed = new Set<string>()
+  const declaredAt = new Map<string, Declared>()
+  for (const { places, declared } of sources) {
+    for (const [index, place] of places.entries()) declaredAt.set(keyOf(place), declared[index])
+  }
+  const mains = findMains(sources, parameters)
+  yield
+  const make = (source: Source): EndpointInput | null => {
+    const isMain = source.holder === 'primitive' || mains.get(source.nodeId) === source
+    const wanted = nameSource(source, { purposes, isMain })
+    const said = isMain ? nameAfterSign(source.title) : ''
+    const described = {
+      name: said || wanted.name,
+      title: said === '' ? wanted.title : toWords(said),
+      description: descriptionOf(source),
+      places: source.places,
+      example: source.value,
+    }
+    const input = toInput(described, source.declared)
+    return input === null ? null : { ...input, name: book.take(described.name, wanted.prefix) }
+  }
+  const inputs: EndpointInput[] = []
+  const add = (input: EndpointInput | null) => {
+    if (input === null || inputs.length === MAX_INPUTS) return
+    for (const place of input.places) claimed.add(keyOf(place))
+    inputs.push(input)
+  }
+  const isFree = ({ places }: Source) => !places.some((place) => claimed.has(keyOf(place)))
+  for (const source of app) add(make(source))
+  for (const each of external) add(addExternal(each, { declaredAt, claimed, take: book.take, warnings }))
+  const isSaid = inputs.length > 0
+  for (const source of sources) {
+    yield
+    if (mains.get(source.nodeId) === source && nameAfterSign(source.title) !== '' && isFree(source)) add(make(source))
+  }
+  if (!isSaid) {
+    const made: EndpointInput[] = []
+    for (const source of usualSources(sources.filter(isFree), { mains, parameters })) {
+      yield
+      const input = made.length < MAX_INPUTS ? make(source) : null
+      if (input !== null) made.push(input)
+    }
+    for (const input of made.sort((one, other) => rankOf(one) - rankOf(other))) add(input)
+  }
+  if (inputs.length === MAX_INPUTS) {
+    const message = `only ${MAX_INPUTS} inputs are proposed; further ones can be declared`
+    warnings.push({ nodeId: inputs[MAX_INPUTS - 1].places[0]?.nodeId ?? '', input: null, message })
+  }
+  const candidates: EndpointInput[] = []
+  for (const source of sources) {
+    if (candidates.length === MAX_CANDIDATES) break
+    yield
+    const candidate = isFree(source) ? make(source) : null
+    if (candidate !== null) candidates.push(candidate)
+  }
+  return { inputs, candidates }
+}
+
+interface AddingExternal {
+  readonly declaredAt: ReadonlyMap<string, Declared>
+  readonly claimed: ReadonlySet<string>
+  readonly take: (name: string) => string
+  readonly warnings: ConvertWarning[]
+}
+
+function addExternal(
+  external: ExternalInput,
+  { declaredAt, claimed, take, warnings }: AddingExternal,
+): EndpointInput | null {
+  const places = external.places.filter((place) => !claimed.has(keyOf(place)))
+  if (places.length === 0) {
+    warnings.push({ nodeId: external.nodeId, input: null, message: 'it declares an input that nothing uses' })
+    return null
+  }
+  const name = toName(external.name) || toName(external.title) || 'setting'
+  const free = take(name)
+  return toExternalInput({ ...external, name: free, title: external.title || toWords(free), places }, (place) =>
+    declaredAt.get(keyOf(place)),
+  )
+}
+
+function descriptionOf({ declared }: Source): string {
+  const { tooltip } = declared[0].input?.options ?? {}
+  return typeof tooltip === 'string' ? tooltip.slice(0, MAX_DESCRIPTION) : ''
+}
+
+/** `$photo` makes an input of the node's main value, and names it. */
+function nameAfterSign(title: string | null): string {
+  const sign = title === null ? null : /^\s*\$([^\s(].*)$/.exec(title)
+  return sign === null ? '' : toName(sign[1])
+}
+
+/** The value of each node that its title is about: the file it loads, its only text, its only value. */
+function findMains(sources: readonly Source[], parameters: readonly Parameter[]): ReadonlyMap<string, Source> {
+  const texts = new Set(parameters.flatMap((each) => (each.kind === 'text' ? [keyOf(each)] : [])))
+  const mains = new Map<string, Source>()
+  for (const [nodeId, own] of Map.groupBy(sources, (each) => (each.holder === 'node' ? each.nodeId : ''))) {
+    if (nodeId === '') continue
+    const files = own.filter(({ declared }) => declared[0].file !== null)
+    const written = own.filter(({ places }) => texts.has(keyOf(places[0])))
+    const isSigned = nameAfterSign(own[0].title) !== ''
+    const valued = own.find(({ input }) => input === 'value' || input === 'choice')
+    const single = [files, written, own].find((list) => list.length === 1)?.[0]
+    const main = valued ?? single ?? (isSigned ? (files[0] ?? written[0] ?? own[0]) : undefined)
+    if (main !== undefined) mains.set(nodeId, main)
+  }
+  return mains
+}
+
+interface Usual {
+  readonly mains: ReadonlyMap<string, Source>
+  readonly parameters: readonly Parameter[]
+}
+
+const TECHNICAL =
+  /^(?:sampler|scheduler|weight_dtype|dtype|precision|device|clip_type|type|interpolation|format|codec|container|crop|channel|control_after_generate|attention|.*(?:_name|_method|_mode|_dtype|_device|_type))$/
+// Texts that are part of how the workflow works.
+const WRITTEN_ONCE =
+  /^(?:filename_prefix|expression|regex_pattern|pattern|find|replace|delimiter|code|script|fragment_shader)$/
+/** Lists that a caller picks from, whatever the class. */
+const PICKED =
+  /^(?:aspect_ratio|ratio|resolution|size|image_size|video_size|duration|quality|voice|language|style|style_preset|background|orientation)$/
+const RANKS: Readonly<Record<EndpointInput['type'], number>> = {
+  text: 0,
+  file: 1,
+  choice: 2,
+  integer: 2,
+  number: 2,
+  boolean: 3,
+  seed: 4,
+}
+
+const rankOf = ({ type, name }: EndpointInput) =>
+  RANKS[type] + (type === 'text' && !name.startsWith('prompt') ? 0.5 : 0)
+
+/** What a caller usually sets. */
+function usualSources(sources: readonly Source[], { mains, parameters }: Usual): Source[] {
+  const kinds = new Map(parameters.map((each) => [keyOf(each), each.kind]))
+  const kindOf = ({ places }: Source) =>
+    places.map((place) => kinds.get(keyOf(place))).find((kind) => kind !== undefined) ?? null
+  const isHidden = ({ isInner, holder }: Source) => isInner && holder !== 'host'
+  const isUsual = (source: Source): boolean => {
+    const kind = kindOf(source)
+    if (kind === 'seed') return !source.declared.every(({ node }) => node.inputs['add_noise'] === 'disable')
+    if (kind === 'file') return true
+    if (source.isInner || isTechnical(source)) return false
+    if (source.holder !== 'node' || kind !== null) return true
+    const isNamed = mains.get(source.nodeId) === source && /^[a-z][a-z0-9_]*$/.test(source.title ?? '')
+    return isNamed || (PICKED.test(lastWord(source.input)) && !/^Save|Preview/.test(source.declared[0].node.classType))
+  }
+  const usual = sources.filter(isUsual)
+  const has = (kind: Parameter['kind']) => usual.some((each) => kindOf(each) === kind && !isHidden(each))
+  // What a subgraph does not show its author did not mean to be set, unless nothing of the kind is shown: an endpoint without a
+  // prompt is no use, and one without a seed makes the same picture for ever.
+  const texts = has('text')
+    ? []
+    : sources.filter((each) => isHidden(each) && kindOf(each) === 'text' && !isTechnical(each))
+  const isShown = (source: Source) => kindOf(source) !== 'seed' || !isHidden(source) || !has('seed')
+  return [...usual.filter(isShown), ...texts]
+}
+
+const lastWord = (path: string) => path.slice(path.lastIndexOf('.') + 1)
+
+/** Names of weights, samplers and the like: an author may offer them, but nobody else would. */
+function isTechnical({ declared, value, input, places }: Source): boolean {
+  const [first] = declared
+  if (first.file !== null) return false
+  if (WRITTEN_ONCE.test(lastWord(places[0].input))) return true
+  if (declared.some((each) => isPicked(each) && namesWeights(each, value))) return true
+  return (
+    isPicked(first) && [input, places[0].input].some((path) => TECHNICAL.test(lastWord(path).replace(/_?\d+$/, '')))
+  )
+}
+
+function isPicked({ input }: Declared): boolean {
+  const type: JsonValue | readonly unknown[] | undefined = input?.type
+  return Array.isArray(type) || type === 'COMBO' || type === 'COMFY_DYNAMICCOMBO_V3'
+}
