@@ -118,7 +118,7 @@ export function createSurface(parts: SurfaceParts): Surface {
   }
 }
 
-function registerPage(app: FastifyInstance, files: ConsoleDeps['files'], policy: string): void {
+function registerPage(pages: FastifyInstance, files: ConsoleDeps['files'], policy: string): void {
   const sendPage = (request: FastifyRequest, reply: FastifyReply) => {
     const address = serviceAddressOf(request)
     mustNameNoDeployment(address)
@@ -129,9 +129,9 @@ function registerPage(app: FastifyInstance, files: ConsoleDeps['files'], policy:
       .headers({ ...PAGE_HEADERS, 'Content-Security-Policy': policy, 'Content-Type': 'text/html; charset=utf-8' })
       .send(page)
   }
-  app.get(CONSOLE_PATH, PUBLIC_PAGE, sendPage)
-  app.get(`${CONSOLE_PATH}/*`, PUBLIC_PAGE, sendPage)
-  app.get(`${CONSOLE_PATH}/files/:name`, PUBLIC_PAGE, (request, reply) => {
+  pages.get(CONSOLE_PATH, PUBLIC_PAGE, sendPage)
+  pages.get(`${CONSOLE_PATH}/*`, PUBLIC_PAGE, sendPage)
+  pages.get(`${CONSOLE_PATH}/files/:name`, PUBLIC_PAGE, (request, reply) => {
     const { name } = request.params as { readonly name: string }
     const file = files.current()?.files.get(name)
     if (file === undefined) throw new ServiceError('not_found', 'there is no such file')
