@@ -19,8 +19,9 @@ export function fillGraph(
   const fill = ([nodeId, node]: [string, JsonValue]): [string, JsonValue] => {
     const now = changed.get(nodeId)
     if (now === undefined || !isJsonObject(node) || !isJsonObject(node['inputs'])) return [nodeId, node]
-    const entries = Object.entries(node['inputs']).map(([key, old]): [string, JsonValue] => [key, now.get(key) ?? old])
-    return [nodeId, { ...node, inputs: Object.fromEntries(entries) }]
+    // An input that the graph leaves empty, such as a loader without a file, comes last; a null leaves it so.
+    const given = [...now].filter(([, value]) => value !== null)
+    return [nodeId, { ...node, inputs: { ...node['inputs'], ...Object.fromEntries(given) } }]
   }
   return Object.fromEntries(Object.entries(graph).map(fill))
 }

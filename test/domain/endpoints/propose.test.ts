@@ -87,15 +87,37 @@ test('a file is required, and its kind and name follow from what loads it and wh
   })
   const files = proposal.inputs.flatMap((each) => (each.type === 'file' ? [`${each.name}: ${each.kind}`] : []))
   assert.deepEqual(files, [
-    'start_image: image',
-    'end_image: image',
-    'mask: mask',
-    'video: video',
-    'audio: audio',
-    'model: model3d',
+    ...['start_image: image', 'mask: mask', 'video: video', 'audio: audio', 'model: model3d', 'end_image: image'],
   ])
   assert.equal(find(proposal, 'start_image', 'file').isRequired, true)
   assert.equal(find(proposal, 'start_image', 'file').example, 'a.png')
+})
+
+test('a loader without a file is an input, too, and the graph stays as it is until a call gives one', async () => {
+  const empty = {
+    '1': { class_type: 'LoadImage', inputs: {} },
+    '2': { class_type: 'LoadAudio', inputs: { audio: '' } },
+  }
+  const { graph, inputs } = await proposed(empty)
+  assert.deepEqual(namesOf(inputs), ['image', 'audio'])
+  assert.deepEqual(fillGraph(graph, inputs, examplesOf(inputs)), empty)
+  const filled = fillGraph(graph, inputs, { image: 'x.png' })
+  assert.deepEqual(filled['1'], { class_type: 'LoadImage', inputs: { image: 'x.png' } })
+})
+
+test('of a class that no engine describes, what the names say is proposed', async () => {
+  const { inputs, candidates, missing } = await proposed({
+    '1': { class_type: 'SomebodysPrompt', inputs: { prompt: 'a fox', seed: 5, strictness: 0.5, fast: true } },
+  })
+  assert.deepEqual(
+    inputs.map(({ name, type }) => `${name}: ${type}`),
+    ['prompt: text', 'seed: seed'],
+  )
+  assert.deepEqual(
+    candidates.map(({ name, type }) => `${name}: ${type}`),
+    ['strictness: number', 'fast: boolean'],
+  )
+  assert.equal(missing.classes[0].classType, 'SomebodysPrompt')
 })
 
 test('the title that its user gave a node is the name of its value', async () => {
@@ -111,6 +133,13 @@ test('the title that its user gave a node is the name of its value', async () =>
   assert.deepEqual(placesOf(find(proposal, 'logo', 'file')), ['2.image'])
   assert.equal(find(proposal, 'frame_count', 'integer').default, 24)
   assert.deepEqual(placesOf(find(proposal, 'variation', 'seed')), ['4.seed'])
+})
+
+test('a title that begins with $ makes an input even where App mode says which inputs there are', async () => {
+  const saved = file([picture(1, 'a.png'), picture(2, 'b.png', { title: '$photo' }), picture(3, 'c.png')], [], {
+    extra: { linearData: { inputs: [[1, 'image']] } },
+  })
+  assert.deepEqual(namesOf((await proposed(saved)).inputs), ['image', 'photo'])
 })
 
 test('titles in other languages keep their words, and the name is by what the value is for', async () => {

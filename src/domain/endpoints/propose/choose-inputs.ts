@@ -44,7 +44,7 @@ export function* chooseInputs({ sources, app, external, parameters, purposes, wa
   const mains = findMains(sources, parameters)
   yield
   const make = (source: Source): EndpointInput | null => {
-    const isMain = source.holder === 'primitive' || mains.get(source.nodeId) === source
+    const isMain = mains.has(source)
     const wanted = nameSource(source, { purposes, isMain })
     const said = isMain ? nameAfterSign(source.title) : ''
     const described = {
@@ -55,7 +55,9 @@ export function* chooseInputs({ sources, app, external, parameters, purposes, wa
       example: source.value,
     }
     const input = toInput(described, source.declared)
-    return input === null ? null : { ...input, name: book.take(described.name, wanted.prefix) }
+    if (input === null) return null
+    const name = book.take(described.name, wanted.prefix)
+    return { ...input, name, title: input.title === toWords(described.name) ? toWords(name) : input.title }
   }
   const inputs: EndpointInput[] = []
   const add = (input: EndpointInput | null) => {
@@ -69,7 +71,7 @@ export function* chooseInputs({ sources, app, external, parameters, purposes, wa
   const isSaid = inputs.length > 0
   for (const source of sources) {
     yield
-    if (mains.get(source.nodeId) === source && nameAfterSign(source.title) !== '' && isFree(source)) add(make(source))
+    if (mains.has(source) && nameAfterSign(source.title) !== '' && isFree(source)) add(make(source))
   }
   if (!isSaid) {
     const made: EndpointInput[] = []
@@ -129,24 +131,25 @@ function nameAfterSign(title: string | null): string {
 }
 
 /** The value of each node that its title is about: the file it loads, its only text, its only value. */
-function findMains(sources: readonly Source[], parameters: readonly Parameter[]): ReadonlyMap<string, Source> {
+function findMains(sources: readonly Source[], parameters: readonly Parameter[]): ReadonlySet<Source> {
   const texts = new Set(parameters.flatMap((each) => (each.kind === 'text' ? [keyOf(each)] : [])))
-  const mains = new Map<string, Source>()
-  for (const [nodeId, own] of Map.groupBy(sources, (each) => (each.holder === 'node' ? each.nodeId : ''))) {
-    if (nodeId === '') continue
+  const mains = new Set<Source>()
+  for (const own of Map.groupBy(sources, ({ nodeId }) => nodeId).values()) {
     const files = own.filter(({ declared }) => declared[0].file !== null)
     const written = own.filter(({ places }) => texts.has(keyOf(places[0])))
-    const isSigned = nameAfterSign(own[0].title) !== ''
-    const valued = own.find(({ input }) => input === 'value' || input === 'choice')
+    const valued = own.find(({ input, holder }) => holder === 'primitive' || input === 'value' || input === 'choice')
     const single = [files, written, own].find((list) => list.length === 1)?.[0]
-    const main = valued ?? single ?? (isSigned ? (files[0] ?? written[0] ?? own[0]) : undefined)
-    if (main !== undefined) mains.set(nodeId, main)
+    // The title of a node that shows a subgraph is about the whole of it, unless it is made to name an input.
+    const plain = own[0].holder === 'host' ? undefined : (valued ?? single)
+    const isSigned = nameAfterSign(own[0].title) !== ''
+    const main = plain ?? (isSigned ? (files[0] ?? written[0] ?? own[0]) : undefined)
+    if (main !== undefined) mains.add(main)
   }
   return mains
 }
 
 interface Usual {
-  readonly mains: ReadonlyMap<string, Source>
+  readonly mains: ReadonlySet<Source>
   readonly parameters: readonly Parameter[]
 }
 
@@ -157,7 +160,9 @@ const WRITTEN_ONCE =
   /^(?:filename_prefix|expression|regex_pattern|pattern|find|replace|delimiter|code|script|fragment_shader)$/
 /** Lists that a caller picks from, whatever the class. */
 const PICKED =
-  /^(?:aspect_ratio|ratio|resolution|size|image_size|video_size|duration|quality|voice|language|style|style_preset|background|orientation)$/
+  /^(?:aspect_ratio|ratio|(?:target_|output_)?resolution|(?:upscale|scale)_factor|scale_by|(?:output_|target_)?language|size|image_size|video_size|duration|quality|voice|style|style_preset|background|orientation)$/
+// Of a class that no engine describes only the names are known.
+const GUESSED = /^(?:prompt|text|positive|negative|(?:positive|negative|user)_prompt|(?:noise_)?seed|width|height)$/
 const RANKS: Readonly<Record<EndpointInput['type'], number>> = {
   text: 0,
   file: 1,
@@ -168,32 +173,35 @@ const RANKS: Readonly<Record<EndpointInput['type'], number>> = {
   seed: 4,
 }
 
-const rankOf = ({ type, name }: EndpointInput) =>
-  RANKS[type] + (type === 'text' && !name.startsWith('prompt') ? 0.5 : 0)
+/** Prompts before other texts; `first_frame` before `last_frame`, `style_1` before `style_2`. */
+function rankOf({ type, name }: EndpointInput): number {
+  const isLater = type === 'text' ? !name.startsWith('prompt') : type === 'file' && /^(?:last|end)_/.test(name)
+  const number = type === 'file' ? Math.min(Number(/(\d{1,2})$/.exec(name)?.[1] ?? 0), 99) : 0
+  return RANKS[type] + (isLater ? 0.5 : 0) + number / 1_000
+}
 
 /** What a caller usually sets. */
 function usualSources(sources: readonly Source[], { mains, parameters }: Usual): Source[] {
   const kinds = new Map(parameters.map((each) => [keyOf(each), each.kind]))
   const kindOf = ({ places }: Source) =>
     places.map((place) => kinds.get(keyOf(place))).find((kind) => kind !== undefined) ?? null
-  const isHidden = ({ isInner, holder }: Source) => isInner && holder !== 'host'
   const isUsual = (source: Source): boolean => {
     const kind = kindOf(source)
     if (kind === 'seed') return !source.declared.every(({ node }) => node.inputs['add_noise'] === 'disable')
-    if (kind === 'file') return true
+    if (source.declared[0].file !== null) return true
     if (source.isInner || isTechnical(source)) return false
     if (source.holder !== 'node' || kind !== null) return true
-    const isNamed = mains.get(source.nodeId) === source && /^[a-z][a-z0-9_]*$/.test(source.title ?? '')
+    if (source.declared[0].input === null) return GUESSED.test(source.input)
+    const isNamed = mains.has(source) && /^[a-z][a-z0-9_]*$/.test(source.title ?? '')
     return isNamed || (PICKED.test(lastWord(source.input)) && !/^Save|Preview/.test(source.declared[0].node.classType))
   }
   const usual = sources.filter(isUsual)
-  const has = (kind: Parameter['kind']) => usual.some((each) => kindOf(each) === kind && !isHidden(each))
+  const has = (kind: Parameter['kind']) => usual.some((each) => kindOf(each) === kind && !each.isInner)
   // What a subgraph does not show its author did not mean to be set, unless nothing of the kind is shown: an endpoint without a
   // prompt is no use, and one without a seed makes the same picture for ever.
-  const texts = has('text')
-    ? []
-    : sources.filter((each) => isHidden(each) && kindOf(each) === 'text' && !isTechnical(each))
-  const isShown = (source: Source) => kindOf(source) !== 'seed' || !isHidden(source) || !has('seed')
+  const isWritten = (each: Source) => each.isInner && kindOf(each) === 'text' && each.value !== '' && !isTechnical(each)
+  const texts = has('text') ? [] : sources.filter(isWritten)
+  const isShown = (source: Source) => kindOf(source) !== 'seed' || !source.isInner || !has('seed')
   return [...usual.filter(isShown), ...texts]
 }
 

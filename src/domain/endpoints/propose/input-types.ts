@@ -16,6 +16,8 @@ type Described = Pick<TextInput, 'name' | 'title' | 'description' | 'places' | '
 /** One value of the graph with its declaration. */
 export interface Declared {
   readonly node: GraphNode
+  /** What its user calls the node; null: what everybody calls it. */
+  readonly title: string | null
   /** null: no engine describes it. */
   readonly input: DeclaredInput | null
   /** What the file is, if the value names one of the caller's. */
@@ -41,7 +43,7 @@ export function toInput(described: Described, all: readonly [Declared, ...Declar
   const { example } = described
   const isRequired = false
   if (first.file !== null) {
-    if (typeof example !== 'string') return null
+    if (typeof example !== 'string' && example !== null) return null
     return { ...described, type: 'file', isRequired: true, kind: first.file, maxBytes: null, maxPixels: null }
   }
   const type = first.input?.type
@@ -73,7 +75,7 @@ function toText(described: Described, declared: readonly Declared[]): TextInput 
   }
 }
 
-const SEED = /^(?:noise_|rand(?:om)?_|variation_)?seed(?:_num)?$/
+const SEED = /^(?:.*_)?seed(?:_num)?$/
 
 /** Of inputs by their last word; a Primitive node says "fixed", and holds any number. */
 function isSeed({ name, type, options }: DeclaredInput): boolean {

@@ -149,10 +149,8 @@ function nameOfValue(source: Source, { purposes }: NameContext): string {
 const lastWord = (path: string) => path.slice(path.lastIndexOf('.') + 1)
 
 /** The title of the inner node that a value ends up in. */
-function titleOfPlace({ declared, holder }: Source): string {
-  const [{ node, input }] = declared
-  if (holder === 'node' || node.title === null || input === null || node.title === node.classType) return ''
-  return toNameOfTitle(node.title, null)
+function titleOfPlace({ declared: [{ title, input }], holder }: Source): string {
+  return holder === 'node' || title === null || input === null ? '' : toNameOfTitle(title, null)
 }
 
 /** `concatenate_string_a`: the last resort. */

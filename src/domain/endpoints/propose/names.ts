@@ -7,51 +7,14 @@ const MAX_NAME = 64
 export const RESERVED: ReadonlySet<string> = new Set(['version', 'webhook', 'wait'])
 
 // What a class or an editor calls a value when nobody gave it a name.
-const GENERIC: ReadonlySet<string> = new Set([
-  ...[
-    'value',
-    'values',
-    'text',
-    'string',
-    'str',
-    'input',
-    'in',
-    'int',
-    'integer',
-    'float',
-    'number',
-    'num',
-    'boolean',
-    'bool',
-  ],
-  ...[
-    'any',
-    'option',
-    'optional',
-    'choice',
-    'combo',
-    'index',
-    'primitive',
-    'switch',
-    'source',
-    'node',
-    'output',
-    'out',
-  ],
-  ...['string_a', 'string_b', 'string_c', 'text_a', 'text_b', 'text_c', 'a', 'b', 'c', 'x', 'y', 'on_true', 'on_false'],
-  ...[
-    'input_text',
-    'input_value',
-    'text_multiline',
-    'string_multiline',
-    'multiline',
-    'anything',
-    'data',
-    'var',
-    'item',
-  ],
-  ...['from_url', 'path', 'step', 'load', 'select', 'upload', 'please_upload', 'here', 'this', 'default', 'untitled'],
-])
+const GENERIC: ReadonlySet<string> = new Set(
+  (
+    'value values text string str input in int integer float number num boolean bool any option optional choice combo index ' +
+    'primitive switch source node output out string_a string_b string_c text_a text_b text_c a b c x y on_true on_false ' +
+    'input_text input_value text_multiline string_multiline multiline anything data var item from_url path step load select ' +
+    'upload here this default untitled'
+  ).split(' '),
+)
 
 /** Whether a name says nothing of what the value is for: `value`, `text_2`, `string_b_1`. */
 export function isGeneric(name: string): boolean {

@@ -23,38 +23,16 @@ export interface Purposes {
 // Between a loader and what it is for lie a few nodes that scale or crop.
 const MAX_FOLLOWED = 60
 
-const MEDIA: ReadonlySet<unknown> = new Set(['IMAGE', 'MASK', 'VIDEO', 'AUDIO', 'FILE_3D', 'MESH'])
+const MEDIA: ReadonlySet<unknown> = new Set(['IMAGE', 'MASK', 'VIDEO', 'AUDIO', 'FILE_3D', 'CLIP_VISION_OUTPUT'])
 const VALUES: ReadonlySet<unknown> = new Set(['STRING', 'INT', 'FLOAT', 'BOOLEAN', 'COMBO'])
 // They say what is taken, and not what for.
-const PLAIN: ReadonlySet<string> = new Set([
-  ...[
-    'image',
-    'images',
-    'pixels',
-    'video',
-    'audio',
-    'samples',
-    'file',
-    'files',
-    'mask',
-    'masks',
-    'alpha',
-    'expression',
-  ],
-  ...[
-    'image_a',
-    'image_b',
-    'batch',
-    'frames',
-    'destination',
-    'model_3d',
-    'model_file',
-    'mesh',
-    'input_image',
-    'input_video',
-  ],
-  ...['delimiter', 'condition', 'bypass', 'exact_match', 'values_a', 'values_b', 'original_image', 'size', 'amount'],
-])
+const PLAIN: ReadonlySet<string> = new Set(
+  (
+    'image images pixels video audio samples file files mask masks alpha expression image_a image_b batch frames destination ' +
+    'model_3d model_file mesh input_image input_video delimiter condition bypass exact_match original_image size amount ' +
+    'clip_vision_output'
+  ).split(' '),
+)
 
 /** What a node that shows a subgraph calls something that it takes. */
 interface HostInput {
@@ -80,7 +58,7 @@ export function createPurposes(graph: Graph, catalog: NodeCatalog, hosts: Readon
         const type = catalog.find(graph.get(each)?.classType ?? '')?.output[slot]
         // What a sampler or an encoder makes of it is something else.
         if (!types.has(type)) continue
-        const name = toName(input.slice(input.lastIndexOf('.') + 1))
+        const name = toName(input.slice(input.lastIndexOf('.') + 1).replace(/^clip_vision_(?!output)/, ''))
         if (!isPlain(name)) return name
         if (!visited.has(nodeId) && types === MEDIA) queue.push(nodeId)
         visited.add(nodeId)

@@ -56,6 +56,9 @@ interface Sources {
   readonly heldBy: (holder: Widget | EditorNode) => Source | undefined
 }
 
+// Few nodes have more than a dozen, and a file may have one with thousands.
+const STEP_INPUTS = 500
+
 /** `editor`: null for a graph in API format. */
 export function* findSources(graph: Graph, catalog: NodeCatalog, editor: EditorState | null): Work<Sources> {
   const holders = editor === null ? null : yield* findHolders(editor, catalog)
@@ -68,16 +71,20 @@ export function* findSources(graph: Graph, catalog: NodeCatalog, editor: EditorS
       definition === null ? [] : declaredInputs(readNodeSpec(definition), node.inputs).map((each) => [each.path, each]),
     )
     const classTitle = definition === null ? null : titleOf(definition)
-    for (const [input, value] of Object.entries(node.inputs)) {
-      if (value === null || Array.isArray(value) || isJsonObject(value)) continue
+    const title = node.title === classTitle || node.title === node.classType ? null : node.title
+    // A loader without a file has no value at all.
+    const absent = [...files.keys()].filter((path) => !Object.hasOwn(node.inputs, path))
+    const entries = [...Object.entries(node.inputs), ...absent.map((path): [string, null] => [path, null])]
+    for (const [index, [input, value]] of entries.entries()) {
+      if (index % STEP_INPUTS === STEP_INPUTS - 1) yield
+      if ((value === null && !files.has(input)) || Array.isArray(value) || isJsonObject(value)) continue
       // What a class does not declare it does not read: buttons of the page, inputs of an older version.
       if (definition !== null && !specs.has(input)) continue
       const noun = files.get(input)
       const file = noun === undefined ? null : fileKindOf(node.classType, { noun, value })
-      const declared: Declared = { node, input: specs.get(input) ?? null, file }
+      const declared: Declared = { node, title, input: specs.get(input) ?? null, file }
       const widget = editor?.origins.widgets.get(nodeId)?.get(input)
       const key = widget === undefined ? {} : (editor?.origins.primitives.get(widget) ?? widget)
-      const title = node.title === classTitle || node.title === node.classType ? null : node.title
       const here = { holder: 'node', isInner: false, nodeId, input, label: null, title, classTitle } as const
       const place = { place: { nodeId, input }, value, declared }
       const group = groups.get(key)

@@ -142,6 +142,8 @@ export function readRoles(graph: Graph): (nodeId: string) => Role | null {
       for (const { nodeId, input } of users.get(each) ?? []) {
         if (input === 'positive' || input === 'negative') return input
         if (++followed > MAX_LINKS_FOLLOWED) return null
+        // It makes an empty text of any, to stand on the other side.
+        if (graph.get(nodeId)?.classType === 'ConditioningZeroOut') continue
         if (!visited.has(nodeId)) queue.push(nodeId)
         visited.add(nodeId)
       }
