@@ -3,6 +3,27 @@ export async function* inOneChunk(bytes: Uint8Array): AsyncGenerator<Uint8Array>
   yield bytes
 }
 
+/** The first bytes, `atLeast` of them unless there are fewer, and the whole source again. */
+export async function readStart(
+  iterator: AsyncIterator<Uint8Array>,
+  atLeast: number,
+): Promise<{ start: Buffer; source: AsyncIterable<Uint8Array> }> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  while (size < atLeast) {
+    const step = await iterator.next()
+    if (step.done) break
+    chunks.push(step.value)
+    size += step.value.length
+  }
+  return { start: Buffer.concat(chunks), source: readOn(chunks, iterator) }
+}
+
+async function* readOn(chunks: readonly Uint8Array[], rest: AsyncIterator<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield* chunks
+  for (let step = await rest.next(); !step.done; step = await rest.next()) yield step.value
+}
+
 /**
  * An iteration that can be given up while the source is silent. A plain `for await` would notice an abort or a failed write
  * only with the next chunk, which a stalled client never sends.

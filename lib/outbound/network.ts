@@ -18,6 +18,7 @@ const NOT_PUBLIC_V4 = [
   ['100.64.0.0', 10], // shared address space of carriers
   ['127.0.0.0', 8], // loopback
   ['169.254.0.0', 16], // link-local, with the metadata services of the clouds
+  ['168.63.129.16', 32], // what one cloud tells its machines
   ['172.16.0.0', 12], // private
   ['192.0.0.0', 24], // protocol assignments
   ['192.0.2.0', 24], // documentation
@@ -53,6 +54,30 @@ export function isPublicAddress(address: string): boolean {
   // An address with a zone belongs to a local link.
   if (family !== 6 || address.includes('%')) return false
   return globalV6.check(address, 'ipv6') && !refused.check(address, 'ipv6')
+}
+
+// Networks of an operator's own. Each family has its list: an IPv4 address inside an IPv6 address counts as neither.
+const innerV4 = new BlockList()
+for (const [net, prefix] of [
+  ['10.0.0.0', 8],
+  ['100.64.0.0', 10],
+  ['127.0.0.0', 8],
+  ['172.16.0.0', 12],
+  ['192.168.0.0', 16],
+] as const)
+  innerV4.addSubnet(net, prefix, 'ipv4')
+const innerV6 = new BlockList()
+innerV6.addAddress('::1', 'ipv6')
+innerV6.addSubnet('fc00::', 7, 'ipv6')
+
+// Where two clouds serve the credentials of a machine, other than link-local.
+const METADATA: ReadonlySet<string> = new Set(['100.100.100.200', 'fd00:ec2::254'])
+
+/** Whether an address belongs to this machine or to a private network, and is none where a cloud serves credentials. */
+export function isInnerAddress(address: string): boolean {
+  const family = isIP(address)
+  if (family === 0 || address.includes('%') || METADATA.has(address)) return false
+  return family === 4 ? innerV4.check(address, 'ipv4') : innerV6.check(address, 'ipv6')
 }
 
 export interface ResolvedAddress {
@@ -115,12 +140,12 @@ const CONNECT_TIMEOUT_MS = 10_000
  * Connections to addresses that were checked, and to no others. The name is resolved once per connection and the socket gets
  * exactly the addresses that passed, so a name that answers differently the second time (DNS rebinding) gains nothing.
  */
-export function createGuardedConnector(network: Network): buildConnector.connector {
+export function createGuardedConnector(network: Network, timeoutMs = CONNECT_TIMEOUT_MS): buildConnector.connector {
   let connect: buildConnector.connector | null = null
   const openConnector = () =>
     loadUndici().buildConnector({
       allowH2: false,
-      timeout: CONNECT_TIMEOUT_MS,
+      timeout: timeoutMs,
       lookup: createGuardedLookup(network),
       // The type asks for a port that each connection brings itself.
     } as buildConnector.BuildOptions)

@@ -5,6 +5,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import { newUuidV4 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
 import { matchesHost, type Network, privateNetwork, publicInternet } from '../../../lib/outbound/network.ts'
+import { openSafeFetcher } from '../../../lib/outbound/safe-fetch.ts'
 import type { Tracer } from '../../../lib/tracing/tracer.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { openDeclarativeProvider } from '../../adapters/providers/declarative/declarative-provider.ts'
@@ -12,7 +13,6 @@ import { compileAuth, type ProviderKey } from '../../adapters/providers/declarat
 import type { ProviderRules } from '../../adapters/providers/declarative/rules/rule-types.ts'
 import { createHostAssets, type DownloadHeaders } from '../../adapters/providers/hosting/host-assets.ts'
 import { createReadHostedMedia } from '../../adapters/providers/hosting/read-hosted-media.ts'
-import { openSafeFetcher } from '../../adapters/providers/outbound/safe-fetch.ts'
 import {
   type OperatorSettings,
   ProviderSettingsError,

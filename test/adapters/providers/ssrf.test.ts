@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { BlockedAddressError, isPublicAddress, matchesHost, type Network } from '../../../lib/outbound/network.ts'
-import { openSafeFetcher, type SafeFetchOptions } from '../../../src/adapters/providers/outbound/safe-fetch.ts'
+import { openSafeFetcher, type SafeFetchOptions } from '../../../lib/outbound/safe-fetch.ts'
 import { startHttpFake } from '../../support/providers/http-fake.ts'
 import { createLoopbackNetwork } from '../../support/providers/loopback-network.ts'
 

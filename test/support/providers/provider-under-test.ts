@@ -8,7 +8,7 @@ import {
   type DeclarativeProvider,
   openDeclarativeProvider,
 } from '../../../src/adapters/providers/declarative/declarative-provider.ts'
-import { openSafeFetcher } from '../../../src/adapters/providers/outbound/safe-fetch.ts'
+import { openSafeFetcher } from '../../../lib/outbound/safe-fetch.ts'
 import { checkSandboxModel } from '../../../src/adapters/providers/sandbox/sandbox-provider.ts'
 import { createCompileSchema } from '../../../src/adapters/schemas/ajv-input.ts'
 import type { Json, JsonRecord, Model } from '../../../src/domain/models/catalog/model.ts'

@@ -10,12 +10,12 @@ import {
   type PhaseLimits,
 } from '../../../../lib/outbound/exchange.ts'
 import { matchesHost } from '../../../../lib/outbound/network.ts'
+import type { SafeFetch } from '../../../../lib/outbound/safe-fetch.ts'
 import type { Tracer } from '../../../../lib/tracing/tracer.ts'
 import type { Semaphore } from '../../../../lib/waiting/semaphore.ts'
 import { MAX_TIMER_MS } from '../../../../lib/waiting/sleep.ts'
 import type { JsonPath, Model } from '../../../domain/models/catalog/model.ts'
 import type { SharedCounts } from '../../../domain/service-nodes/shared-counts.ts'
-import type { SafeFetch } from '../outbound/safe-fetch.ts'
 import type { MediaDeps } from './request/build-request.ts'
 import type { CompiledModel } from './rules/compile-model.ts'
 import { type AuthRule, compileTemplate, type ProviderRules } from './rules/rule-types.ts'

@@ -4,18 +4,18 @@
  */
 import type { Readable } from 'node:stream'
 import type { Clock } from '../../../../lib/clock.ts'
-import { inOneChunk } from '../../../../lib/files/byte-streams.ts'
+import { inOneChunk, readStart } from '../../../../lib/files/byte-streams.ts'
 import { extensionFromType, isActiveType, SNIFF_BYTES, sniffType, toBareType } from '../../../../lib/files/mime.ts'
 import type { NewId } from '../../../../lib/ids.ts'
 import { type JsonValue, parseLosslessJson, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import type { Log } from '../../../../lib/log.ts'
+import type { SafeFetch } from '../../../../lib/outbound/safe-fetch.ts'
 import type { AssetStore } from '../../../domain/assets/asset-store.ts'
 import type { StoreBlob } from '../../../domain/assets/blob-store.ts'
 import type { SignContentUrl } from '../../../domain/assets/signed-url.ts'
 import { type HostAssets, type HostingRequest, mayNameAssets } from '../../../domain/models/calls/conclude-call.ts'
 import { findLeaves, type JsonPath, type Leaf, type Model, readJsonPath } from '../../../domain/models/catalog/model.ts'
 import type { ModelRules } from '../declarative/rules/rule-types.ts'
-import type { SafeFetch } from '../outbound/safe-fetch.ts'
 
 /** The headers for a download from one of a provider's own hosts; empty for every other host. */
 export type DownloadHeaders = (model: Model, accountId: string, url: URL) => Readonly<Record<string, string>>
@@ -181,7 +181,7 @@ async function copyFromUrl(url: string, request: CopyRequest, deps: CopyDeps): P
     throw new Error(`the asset's server answered ${answer.status}`)
   }
   try {
-    const { start, source } = await readStart(body)
+    const { start, source } = await readStart(body.iterator() as AsyncIterator<Buffer>, SNIFF_BYTES)
     const contentType = judgeType(answer.headers['content-type'], start, request.fallbackType)
     return await keep(source, contentType, request, deps)
   } finally {
@@ -210,25 +210,6 @@ async function keep(
   const minted = await assets.mint({ asset: { ...about, createdAt, expiresAt }, keyClaim: null, mustOwnHash: false })
   if (minted.outcome !== 'minted' && minted.outcome !== 'existing') throw new Error('the asset got no record')
   return sign({ accountId, assetId: minted.asset.id, expiresAt })
-}
-
-/** The first bytes, and the whole source again. */
-async function readStart(body: Readable): Promise<{ start: Buffer; source: AsyncIterable<Uint8Array> }> {
-  const iterator = body.iterator() as AsyncIterator<Buffer>
-  const chunks: Buffer[] = []
-  let size = 0
-  while (size < SNIFF_BYTES) {
-    const step = await iterator.next()
-    if (step.done) break
-    chunks.push(step.value)
-    size += step.value.length
-  }
-  return { start: Buffer.concat(chunks), source: readOn(chunks, iterator) }
-}
-
-async function* readOn(chunks: readonly Buffer[], rest: AsyncIterator<Buffer>): AsyncGenerator<Uint8Array> {
-  yield* chunks
-  for (let step = await rest.next(); !step.done; step = await rest.next()) yield step.value
 }
 
 const MEDIA = /^(image|video|audio|model)\//

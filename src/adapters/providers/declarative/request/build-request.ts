@@ -8,11 +8,11 @@ import {
 } from '../../../../../lib/json/lossless-json.ts'
 import { ExchangeError } from '../../../../../lib/outbound/exchange.ts'
 import { BlockedAddressError } from '../../../../../lib/outbound/network.ts'
+import type { SafeFetch } from '../../../../../lib/outbound/safe-fetch.ts'
 import { type FormPart, writeMultipart } from '../../../../../lib/outbound/write-multipart.ts'
 import { findLeaves } from '../../../../domain/models/catalog/model.ts'
 import type { ProviderCall } from '../../../../domain/models/provider.ts'
 import type { ValidationFailure } from '../../../../domain/models/router-error.ts'
-import type { SafeFetch } from '../../outbound/safe-fetch.ts'
 import type { CompiledModel, CompiledOperation } from '../rules/compile-model.ts'
 import type { MediaRule, TemplateValues } from '../rules/rule-types.ts'
 
