@@ -1,5 +1,5 @@
 /**
- * Media types and file extensions, by name only: bytes are never sniffed. The first extension of a row is the one given to
+ * Media types by name, by extension and by first bytes. The first extension of a row is the one given to
  * content that has no name; the first row that lists an extension decides its type.
  */
 const ROWS: ReadonlyArray<readonly [type: string, ...extensions: string[]]> = [
@@ -166,18 +166,32 @@ const SIGNATURES: readonly (readonly [type: string, offset: number, bytes: strin
   ['image/tiff', 0, 'II*\0'],
   ['image/tiff', 0, 'MM\0*'],
   ['image/bmp', 0, 'BM'],
+  ['image/x-exr', 0, '\x76\x2f\x31\x01'],
+  ['image/vnd.radiance', 0, '#?RADIANCE'],
   ['video/quicktime', 4, 'ftypqt'],
   ['audio/mp4', 4, 'ftypM4A'],
   ['video/mp4', 4, 'ftyp'],
   ['video/webm', 0, '\x1a\x45\xdf\xa3'],
+  ['video/x-msvideo', 8, 'AVI '],
   ['audio/wav', 8, 'WAVE'],
   ['audio/mpeg', 0, 'ID3'],
   ['audio/mpeg', 0, '\xff\xfb'],
   ['audio/mpeg', 0, '\xff\xf3'],
+  ['audio/mpeg', 0, '\xff\xf2'],
+  ['audio/aac', 0, '\xff\xf1'],
+  ['audio/aac', 0, '\xff\xf9'],
   ['audio/ogg', 0, 'OggS'],
   ['audio/flac', 0, 'fLaC'],
+  ['model/gltf-binary', 0, 'glTF'],
+  ['model/ply', 0, 'ply\n'],
+  ['model/x-fbx', 0, 'Kaydara FBX Binary'],
   ['application/pdf', 0, '%PDF'],
 ]
+
+/** Whether every file of this type begins with bytes that `sniffType` knows. */
+export function hasSignature(contentType: string): boolean {
+  return SIGNATURES.some(([type]) => type === contentType)
+}
 
 /** How many bytes from the start are enough. */
 export const SNIFF_BYTES = 512
@@ -187,5 +201,7 @@ export function sniffType(start: Uint8Array): string | null {
   const text = Buffer.from(start.buffer, start.byteOffset, Math.min(start.byteLength, SNIFF_BYTES)).toString('latin1')
   const found = SIGNATURES.find(([, offset, bytes]) => text.startsWith(bytes, offset))
   if (found !== undefined) return found[0]
+  if (/^(\xef\xbb\xbf)?\s*(<!--.*?-->\s*)*<(!doctype html|html|head|body|script|title|iframe)[\s>]/is.test(text))
+    return 'text/html'
   return /^\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*<svg[\s>]/is.test(text) ? 'image/svg+xml' : null
 }

@@ -1,5 +1,5 @@
 /** Builds the operations on assets over one store and one blob store. */
-import type { Clock } from '../../lib/clock.ts'
+import { type Clock, systemTicker } from '../../lib/clock.ts'
 import { newUuidV4 } from '../../lib/ids.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Sealer } from '../../lib/sealer.ts'
@@ -15,6 +15,7 @@ import { createDirectUploadActions } from '../domain/assets/create/direct-upload
 import { createUploadAsset } from '../domain/assets/create/upload-asset.ts'
 import { createAdmitFields } from '../domain/assets/create/upload-fields.ts'
 import { createUploadPolicy } from '../domain/assets/create/upload-policy.ts'
+import { createTakeGivenFiles, type FetchInput } from '../domain/assets/given-files.ts'
 import { createNamedFiles } from '../domain/assets/named-files.ts'
 import type { Pictures } from '../domain/assets/pictures.ts'
 import { createFinishUpload } from '../domain/assets/resumable/finish-upload.ts'
@@ -26,6 +27,7 @@ import {
 import { createUploadLeases } from '../domain/assets/resumable/upload-leases.ts'
 import { createStorageQuota } from '../domain/assets/storage-quota.ts'
 import { createModelPlacement } from '../domain/assets/weights/model-placement.ts'
+import { createTakeFiles } from '../domain/endpoints/input-files.ts'
 import type { Store } from '../domain/store.ts'
 import type { OpenedBlobs } from './storage/open-blobs.ts'
 
@@ -37,6 +39,7 @@ interface AssetParts {
   readonly storageLimitOf: (accountId: string) => number | null
   /** null: nothing can be sealed, so nothing goes to the storage directly. */
   readonly sealer: Sealer | null
+  readonly fetchInput: FetchInput
   readonly clock: Clock
   readonly log: Log
 }
@@ -44,7 +47,7 @@ interface AssetParts {
 export type AssetActions = ReturnType<typeof createAssetActions>
 
 export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
-  const { store, opened, maxUploadBytes, sealer, clock, log } = parts
+  const { store, opened, maxUploadBytes, sealer, fetchInput, clock, log } = parts
   const { blobs, modelFiles } = opened
   const { assets, keys } = store
   const quota = createStorageQuota({ assets, uploads: store.uploads, clock, limitOf: parts.storageLimitOf })
@@ -58,10 +61,14 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
   }
   const uploads = createUploadPolicy({ ...shared, quota, maxBytes: maxUploadBytes })
   const uploadAsset = createUploadAsset({ ...shared, uploads, keys })
+  const takeGivenFiles = createTakeGivenFiles({ ...shared, uploads, fetchInput, ticker: systemTicker })
   const { directUploads } = blobs
   return {
     quota,
     uploadAsset,
+    takeGivenFiles,
+    /** Those of a call to an endpoint. */
+    takeFiles: createTakeFiles({ ...shared, takeGivenFiles }),
     /** null: uploads come through this process. */
     directUploads:
       directUploads === undefined || sealer === null

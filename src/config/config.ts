@@ -12,6 +12,7 @@ import { type EngineConfig, toEngineConfig } from './blocks/engine-config.ts'
 import { type FleetConfig, toFleetConfig } from './blocks/fleet-config.ts'
 import { type FrontendConfig, toFrontendConfig } from './blocks/frontend-config.ts'
 import { type HttpConfig, toHttpConfig } from './blocks/http-config.ts'
+import { toInputHeaders, toInputUrlsConfig } from './blocks/input-urls-config.ts'
 import { type JobsConfig, toJobsConfig } from './blocks/jobs-config.ts'
 import type { Role } from './blocks/role-config.ts'
 import { type RouterConfig, toProvidersSecret, toRouterConfig } from './blocks/router-config.ts'
@@ -20,7 +21,7 @@ import { type TracesConfig, toTraceHeaders, toTracesConfig } from './blocks/trac
 import { quote } from './config-error.ts'
 import { refuseContradictions } from './contradictions.ts'
 import { ENV, findUnknownNames, OTHER_ENV } from './env.ts'
-import { isLoopback } from './readers/read-network.ts'
+import { type InputUrls, isLoopback } from './readers/read-network.ts'
 import type { Secrets } from './secrets.ts'
 import type { ConfigWarning, Environment } from './settings/setting.ts'
 import {
@@ -50,6 +51,8 @@ export interface Config {
   readonly http: HttpConfig
   readonly jobs: JobsConfig
   readonly assets: AssetsConfig
+  /** From where files are fetched that callers name by an address. */
+  readonly inputUrls: InputUrls
   /** null: one account, nothing to configure. */
   readonly accounts: AccountsConfig | null
   readonly deployments: DeploymentsConfig | null
@@ -121,6 +124,7 @@ function toSecrets(values: SettingValues, toAbsolute: ToAbsolute): Omit<Secrets,
     signingKeys: values.signingKeys,
     poolHook: values.poolHookSecret,
     providers: toProvidersSecret(values, toAbsolute),
+    inputHeaders: toInputHeaders(values, toAbsolute),
   }
 }
 
@@ -136,6 +140,7 @@ function toConfig(values: SettingValues, toAbsolute: ToAbsolute): Omit<Config, '
     http: toHttpConfig(values),
     jobs: toJobsConfig(values),
     assets: toAssetsConfig(values, toAbsolute),
+    inputUrls: toInputUrlsConfig(values, toAbsolute),
     deployments: values.kind === 'local' ? null : toDeploymentsConfig(values),
     engine: toEngineConfig(values, toAbsolute),
     fleet: toFleetConfig(values),

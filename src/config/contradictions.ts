@@ -20,6 +20,9 @@ export function refuseContradictions(values: SettingValues, origins: SettingOrig
   refuseStoreContradictions(values, origins)
   refuseBusContradictions(values, origins)
   refuseBlobContradictions(values, origins)
+  if (values.inputUrls?.kind === 'inline' && origins.isFlag('inputUrls')) {
+    throw new ConfigError('inputUrls is an object on the command line, which others can see; put it into a file')
+  }
   if (values.adminToken !== null && values.adminToken.reveal() === values.token?.reveal()) {
     throw new ConfigError(
       'adminToken and token are the same; callers that may run jobs must not be able to do everything',

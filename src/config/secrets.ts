@@ -60,6 +60,8 @@ export interface Secrets {
   readonly poolHook: Secret<string> | null
   /** Keys and settings of providers, as JSON; null: none. */
   readonly providers: Secret<string> | null
+  /** By host, the headers for those that files of callers are fetched from, as JSON; null: none. */
+  readonly inputHeaders: Secret<string> | null
   /** Headers for the collector of traces, as JSON; null: none. */
   readonly traceHeaders: Secret<string> | null
 }

@@ -69,6 +69,8 @@ interface JobParts {
   readonly chores: readonly Chore[]
   readonly observer: JobObserver
   readonly toHook: ToHook
+  /** Whether workflows may name files by their address. */
+  readonly takesUrls: boolean
   /** Slices long work on the main thread; all of it shares these slices. */
   readonly turns: Turns
   /** Left out: tracing is off. */
@@ -262,6 +264,7 @@ function createSubmits(
     turns,
     clock,
     nodeRules: rules?.nodeRules,
+    ...(parts.takesUrls && { takeUrls: parts.assets.takeGivenFiles }),
     ...(fleet.hasLanes && { placement: directory, refreshLists: parts.refreshLists }),
   }
   const inspectWorkflow = createInspectWorkflow(workflows)

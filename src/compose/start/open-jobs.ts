@@ -127,6 +127,7 @@ function createJobs(
     blobs: opened.blobs,
     hasRoomFor: opened.hasRoomFor,
     toHook: parts.webhooks.toHook,
+    takesUrls: config.inputUrls.isForJobs,
     maxOvertakes: config.fleet.maxOvertakes,
     heartbeat: node.heartbeat,
     leadership: node.leadership,

@@ -24,6 +24,7 @@ import { type FleetOverrides, openEngines } from '../engines/open-engines.ts'
 import type { Metrics } from '../metrics/open-metrics.ts'
 import { openSignIn } from '../open-accounts.ts'
 import { createDirectories } from '../open-directories.ts'
+import { openInputUrls } from '../open-input-urls.ts'
 import { type OpenedWebhooks, openWebhooks } from '../open-webhooks.ts'
 import { openWorkerGateway } from '../open-worker-gateway.ts'
 import { PARTS_OF } from '../roles.ts'
@@ -104,7 +105,15 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   const { opened: openedEngines, resident, untilLateHeard } = await openEngines(config, fleetParts)
   const engines = opening.use(openedEngines)
   const sealer = openSealer(secrets)
-  const assets = createAssetActions(config.assets, { ...base, ...callers, sealer })
+  const network = overrides.models?.network ?? null
+  const { fetchInput } = opening.use(
+    openInputUrls(config, {
+      ...{ secrets, network, version: options.version },
+      listening: listening.promise,
+      internalUrl: bus.address,
+    }),
+  )
+  const assets = createAssetActions(config.assets, { ...base, ...callers, sealer, fetchInput })
   const turns = overrides.turns ?? createTurns()
   const inFolder = { in: 'folder', directory: config.dataDirectory } as const
   const kept = store.isExclusive || sealer === null ? inFolder : ({ in: 'store', store, sealer } as const)
@@ -113,7 +122,7 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
     await openWebhooks(config, {
       ...{ store, secrets, signingKeys, bus, glance, version: options.version, clock, log },
       observer: metrics.deliveryObserver,
-      network: overrides.models?.network ?? null,
+      network,
     }),
   )
   const running = await openJobs(config, {

@@ -1,6 +1,7 @@
 /** The bounds of the Model Router, the folders of its catalogue, and the keys of its providers. */
-import { loadBlock } from '../readers/read-choice.ts'
-import { GIB, MIB } from '../readers/read-quantity.ts'
+import { ConfigError } from '../config-error.ts'
+import { loadBlock, suggest } from '../readers/read-choice.ts'
+import { GIB, MIB, ROUTER_LIMITS } from '../readers/read-quantity.ts'
 import { Secret } from '../secrets.ts'
 import type { ToAbsolute } from '../settings/setting-sources.ts'
 import type { SettingValues } from '../settings/settings.ts'
@@ -21,15 +22,39 @@ export function toRouterConfig(values: SettingValues, toAbsolute: ToAbsolute) {
     /** A repeated request gets results up to this size again; keeping larger ones would cost more than making them anew. */
     maxReplayBytes: 256 * MIB,
     /** null: no limit but the tier's. */
-    maxCalls: values.routerMaxCalls,
-    spendCeilingMicros: values.routerSpendCeiling,
-    requestsPerMinute: values.routerRate,
+    ...toLimits(loadBlock('routerLimits', values.routerLimits, toAbsolute)),
     /** Queued calls hold no connection: the bounds are only against a client that never stops. */
     maxWaiting: 1000,
     maxWaitMs: 3_600_000,
     /** The rate of the prices that the catalogue was made from. */
     creditsPerUsd: 211,
     hasSandbox: values.sandboxModels,
+  }
+}
+
+function toLimits(block: object | null) {
+  const given = Object.entries(block ?? {})
+  const unknown = given.find(([name]) => !Object.hasOwn(ROUTER_LIMITS, name))?.[0]
+  if (unknown !== undefined)
+    throw new ConfigError(
+      `routerLimits has the unknown member "${unknown}"${suggest(unknown, Object.keys(ROUTER_LIMITS))}`,
+    )
+  const limits = Object.fromEntries(
+    given.map(([name, value]) => [name, readLimit(name as keyof typeof ROUTER_LIMITS, value)]),
+  )
+  return {
+    maxCalls: limits['maxCalls'] ?? null,
+    spendCeilingMicros: limits['spendCeiling'] ?? null,
+    requestsPerMinute: limits['rate'] ?? null,
+  }
+}
+
+/** As on a command line, or as a number. */
+function readLimit(name: keyof typeof ROUTER_LIMITS, value: unknown): number {
+  try {
+    return ROUTER_LIMITS[name](typeof value === 'number' ? String(value) : typeof value === 'string' ? value : '')
+  } catch (error) {
+    throw new ConfigError(`${name} of routerLimits = ${JSON.stringify(value)} ${(error as Error).message}`)
   }
 }
 

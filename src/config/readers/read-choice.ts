@@ -76,7 +76,9 @@ export function suggest(word: string, known: Iterable<string>): string {
   return meant === null ? '' : `; did you mean "${meant}"?`
 }
 
-type Block = { readonly kind: 'inline'; readonly value: object } | { readonly kind: 'file'; readonly path: string }
+export type Block =
+  | { readonly kind: 'inline'; readonly value: object }
+  | { readonly kind: 'file'; readonly path: string }
 
 // Room for ten thousand node names in each of a hundred tiers.
 const MAX_FILE_BYTES = 64 * 2 ** 20

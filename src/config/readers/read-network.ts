@@ -5,6 +5,7 @@
  */
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net'
 import { Secret } from '../secrets.ts'
+import { type Block, readBlock } from './read-choice.ts'
 
 const HOST_NAME = /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$/i
 
@@ -205,6 +206,57 @@ function parseOrigin(text: string): URL | null {
   } catch {
     return null
   }
+}
+
+/** From where files of callers are fetched. */
+export interface InputUrls {
+  readonly isPublic: boolean
+  /** Host names, lower case; with a leading dot everything below them too. */
+  readonly hosts: readonly string[]
+  /** Exact, trusted as they are. */
+  readonly origins: readonly string[]
+  /** Also for workflows that are no endpoints. */
+  readonly isForJobs: boolean
+}
+
+type InputUrlsBlock = { readonly kind: 'list'; readonly from: InputUrls } | Block
+
+/** A list, or where an object with a list and headers stands. */
+export function readInputUrls(text: string): InputUrlsBlock {
+  const isBlock = text.trimStart().startsWith('{') || /^[^,]+\.json$/i.test(text)
+  return isBlock ? readBlock(text) : { kind: 'list', from: readInputHosts(text) }
+}
+
+const MAX_INPUT_HOSTS = 256
+
+export function readInputHosts(text: string): InputUrls {
+  const items = text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '')
+  if (items.length === 0 || items.length > MAX_INPUT_HOSTS)
+    throw new Error(
+      `names no host, or more than ${MAX_INPUT_HOSTS}; give off, public, or hosts such as cdn.example.com`,
+    )
+  if (items.includes('off') && items.length > 1) throw new Error('has off beside other items; give off alone')
+  const named = items.filter((item) => !['off', 'public', 'jobs'].includes(item))
+  if (items.includes('jobs') && items.length === 1) throw new Error('has jobs alone; say from where: public, or hosts')
+  const isOrigin = (item: string) => item.includes('://')
+  return {
+    isPublic: items.includes('public'),
+    hosts: named.filter((item) => !isOrigin(item)).map(readInputHost),
+    origins: named.filter(isOrigin).map(readCorsOrigin),
+    isForJobs: items.includes('jobs'),
+  }
+}
+
+/** A name of the public internet has a dot in it. */
+function readInputHost(text: string): string {
+  const bare = text.startsWith('.') ? text.slice(1) : text
+  if (bare.includes('.') && HOST_NAME.test(bare)) return text.toLowerCase()
+  throw new Error(
+    `has the item ${JSON.stringify(text)}, which is no host; give off, public, jobs, hosts such as cdn.example.com or origins such as http://minio.lan:9000`,
+  )
 }
 
 /** The address of a collector of traces; null: an empty text, which counts as not set. */

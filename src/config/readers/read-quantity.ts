@@ -124,3 +124,10 @@ function readLimit(item: string): Recycling {
   if (DURATION.test(item)) return { ageMs: readRecycleAge(item) }
   throw new Error('has an item that is no number of jobs, size or duration; give for example 500,24GiB,1d')
 }
+
+/** What one account may do with the router. */
+export const ROUTER_LIMITS = {
+  maxCalls: readCount({ min: 1, max: 1_000_000 }),
+  spendCeiling: readUsdMicros,
+  rate: readCount({ min: 1, max: 10_000_000 }),
+} as const

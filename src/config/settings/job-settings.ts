@@ -1,5 +1,6 @@
 /** What a process does, how many jobs run and wait, and how long jobs and files are kept. */
 import { readChoice, readList, readPath, readSwitch, readWordOr } from '../readers/read-choice.ts'
+import { readInputUrls } from '../readers/read-network.ts'
 import { readBytes, readCount, readDurationMs, SECOND, TIB, YEAR } from '../readers/read-quantity.ts'
 import { readSigningKeys } from '../secrets.ts'
 import type { SettingTable } from './setting.ts'
@@ -137,6 +138,15 @@ export const ASSET_SETTINGS = {
     read: readList(readPath),
     help: 'Folders of this machine, comma separated, from which `POST /api/v2/assets/from-path` may import files. Empty: none.',
     who: 'The one user who has files on this machine that need not be uploaded.',
+  },
+  inputUrls: {
+    argument: '<hosts>',
+    fallback: 'auto',
+    read: readWordOr('auto', null, readInputUrls),
+    help: 'From where the service fetches files that callers name by an address: `off`, `public` (any public host, over https), or hosts, comma separated: `cdn.example.com`, `.example.com` with all hosts below it, or whole origins such as `http://minio.lan:9000`, which may be private and without encryption. With `jobs` in the list also for plain workflows, not only for endpoints. A JSON file, or, in the config file, an object, may give headers for hosts as well. `auto`: `off` in the kind `local`, otherwise `public`. See docs/endpoints.md.',
+    who: 'Operators whose callers have their pictures elsewhere, or who do not want their service to call strangers: `off`.',
+    isBlock: true,
+    isSecret: true,
   },
   signingKeys: {
     argument: null,

@@ -7,6 +7,7 @@ import {
   DAY,
   GIB,
   MIB,
+  ROUTER_LIMITS,
   readBytes,
   readCount,
   readDurationMs,
@@ -39,6 +40,11 @@ const inRecycleAfter = (read: Read): Folded => ({
   into: 'recycleAfter',
   member: null,
   check: readWordOr('none', null, read),
+})
+const inRouterLimits = (member: keyof typeof ROUTER_LIMITS): Folded => ({
+  into: 'routerLimits',
+  member,
+  check: readWordOr('none', null, ROUTER_LIMITS[member]),
 })
 const byVariable = (name: string) => `it is read from the environment alone, as ${name}`
 
@@ -109,6 +115,9 @@ export const RETIRED: Readonly<Record<string, string | Bound | Folded>> = {
   routerMaxBody: bound('the largest input of a model is 100 MiB', readSize, 100 * MIB),
   routerMaxResult: bound('the largest result of a provider is 1 GiB', readSize, GIB),
   routerMaxReplay: bound('results of up to 256 MiB are replayed', readSize, 256 * MIB),
+  routerMaxCalls: inRouterLimits('maxCalls'),
+  routerSpendCeiling: inRouterLimits('spendCeiling'),
+  routerRate: inRouterLimits('rate'),
   routerMaxWaiting: bound('an account may have 1,000 queued model calls', readNumber, 1000),
   routerMaxWait: bound('a queued model call waits for an hour at most', readTime, 3_600_000),
   creditsPerUsd: 'one US dollar is 211 credits',

@@ -1,7 +1,7 @@
 /** The Model Router, the log and the traces. */
 import { readBlock, readChoice, readList, readOnOff, readPath, readWordOr } from '../readers/read-choice.ts'
 import { readOtlpUrl } from '../readers/read-network.ts'
-import { DAY, readCount, readDurationMs, readUsdMicros } from '../readers/read-quantity.ts'
+import { DAY, readDurationMs } from '../readers/read-quantity.ts'
 import type { SettingTable } from './setting.ts'
 
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
@@ -37,26 +37,13 @@ export const ROUTER_SETTINGS = {
     help: 'How long a call holds its connection before it gets `deadline_exceeded`; the generation continues. Proxies in front need a timeout that is 60 s longer.',
     who: 'Operators whose proxies cut connections sooner, or whose models take longer than ten minutes.',
   },
-  routerMaxCalls: {
-    argument: '<count>',
+  routerLimits: {
+    argument: '<file>',
     fallback: 'none',
-    read: readWordOr('none', null, readCount({ min: 1, max: 1_000_000 })),
-    help: 'Model calls that one account may have under way; where accounts have tiers, the smaller of both applies. A quarter of it for calls above 5 USD.',
-    who: 'Operators who do not want one account to use up the limits of a provider.',
-  },
-  routerSpendCeiling: {
-    argument: '<usd>',
-    fallback: 'none',
-    read: readWordOr('none', null, readUsdMicros),
-    help: 'What the calls that one account has under way may cost together, in US dollars; where accounts have tiers, the smaller of both applies.',
-    who: 'Whoever pays for the calls of others.',
-  },
-  routerRate: {
-    argument: '<count>',
-    fallback: 'none',
-    read: readWordOr('none', null, readCount({ min: 1, max: 10_000_000 })),
-    help: 'Requests to the router that one account may make per minute, catalogue and queue reads included.',
-    who: 'Operators of a public service.',
+    read: readWordOr('none', null, readBlock),
+    help: 'What one account may do with the router, as a JSON file, or, in the config file, as an object: `maxCalls` (model calls under way; a quarter of it for calls above 5 USD), `spendCeiling` (what those calls may cost together, in US dollars), `rate` (requests per minute, catalogue and queue reads included). Where accounts have tiers, the smaller of both applies. `none`: no limits.',
+    who: 'Whoever pays for the calls of others, or does not want one account to use up the limits of a provider.',
+    isBlock: true,
   },
 } as const satisfies SettingTable
 

@@ -139,10 +139,13 @@ export interface BlobListing {
 /** The bytes of a service. */
 export interface Blobs extends BlobStore, BlobListing {}
 
-interface StoreBlobDeps {
+export interface SettleBlobDeps {
   readonly assets: Pick<AssetStore, 'announceBlob' | 'announceBriefly'>
-  readonly blobs: BlobStore
   readonly clock: Clock
+}
+
+interface StoreBlobDeps extends SettleBlobDeps {
+  readonly blobs: BlobStore
 }
 
 export interface StoredBlob {
@@ -165,7 +168,7 @@ export function createStoreBlob(deps: StoreBlobDeps): StoreBlob {
 }
 
 /** The second half, for callers that look at the hash in between. Whoever refers to the bytes belongs to this process. */
-export async function settleBlob(pending: PendingBlob, { assets, clock }: Omit<StoreBlobDeps, 'blobs'>): Promise<void> {
+export async function settleBlob(pending: PendingBlob, { assets, clock }: SettleBlobDeps): Promise<void> {
   try {
     const announced = [pending.hash, pending.sizeBytes, clock.now()] as const
     if (assets.announceBriefly === undefined) await assets.announceBlob(...announced)

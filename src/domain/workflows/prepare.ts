@@ -14,6 +14,7 @@ import type { Clock } from '../../../lib/clock.ts'
 import type { JsonValue } from '../../../lib/json/lossless-json.ts'
 import { createTurns, type Turns, type Work } from '../../../lib/waiting/turns.ts'
 import type { Asset } from '../assets/asset.ts'
+import { GivenFileError, type GivingRequest, type TakeGivenFiles } from '../assets/given-files.ts'
 import { ServiceError } from '../errors.ts'
 import { asRefusal, refuseWorkflow, toLackRefusal, toRefusal, withoutUnknowns } from './graph-refusals.ts'
 import type { PlacedLack } from './needs.ts'
@@ -26,6 +27,7 @@ import {
   type ResolvedFiles,
   replaceAssetRefs,
   resolveFiles,
+  type UrlRef,
 } from './resolve-files.ts'
 
 /** A file that the graph names, pinned to the bytes it had when the workflow was submitted. */
@@ -78,6 +80,8 @@ interface PrepareDeps {
   readonly placement?: Placement
   /** Asks the engines again what they have; never rejects. Absent: that never changes. */
   readonly refreshLists?: () => Promise<void>
+  /** Makes assets of the files that a workflow names by their address; left out: it may name none. */
+  readonly takeUrls?: TakeGivenFiles
 }
 
 interface InspectOptions {
@@ -87,6 +91,8 @@ interface InspectOptions {
   readonly targets?: readonly string[]
   /** Files are named as by callers who think in subfolders, though names are flat. */
   readonly hasFlatNames?: boolean
+  /** What asks for its files by address; null: none is fetched, and they are not judged. Left out: nobody who could leave. */
+  readonly giving?: GivingRequest | null
   /** Told of what speaks against the graph where the rest of it can be judged all the same; left out: that is thrown. */
   readonly onRefusal?: (refusal: ServiceError) => void
 }
@@ -100,16 +106,19 @@ export type InspectWorkflow = (
 type PrepareWorkflow = (
   accountId: string,
   workflow: JsonValue | undefined,
-  options: Pick<InspectOptions, 'pool'>,
+  options: Pick<InspectOptions, 'pool' | 'giving'>,
 ) => Promise<PreparedWorkflow>
 
 /** Resolves and validates, and leaves it to the caller what a node error means. Refuses only what has no meaning at all. */
 export function createInspectWorkflow(deps: PrepareDeps): InspectWorkflow {
   const { catalog: currentCatalog, assets, clock, nodeRules, turns = createTurns() } = deps
 
-  return async function inspectWorkflow(accountId, workflow, options) {
-    const { pool } = options
+  return async function inspectWorkflow(accountId, workflow, asked) {
+    const { pool } = asked
     const catalog = currentCatalog(pool)
+    // A second look fetches nothing again.
+    const giving = asked.giving === null ? null : { known: new Map(), ...asked.giving }
+    const options = { ...asked, giving }
     const inspected = await inspectOnce(accountId, workflow, { ...options, catalog })
     if (deps.refreshLists === undefined || !isLacking(inspected.result, deps.placement, pool)) return inspected
     await deps.refreshLists()
@@ -120,24 +129,29 @@ export function createInspectWorkflow(deps: PrepareDeps): InspectWorkflow {
   async function inspectOnce(
     accountId: string,
     workflow: JsonValue | undefined,
-    { catalog, targets, hasFlatNames, onRefusal }: InspectOptions & { readonly catalog: NodeCatalog },
+    { catalog, targets, hasFlatNames, giving = {}, onRefusal }: InspectOptions & { readonly catalog: NodeCatalog },
   ): Promise<InspectedWorkflow> {
     const rules = nodeRules?.(accountId) ?? null
     const { submitted, found, named } = await turns.run(readSteps(workflow, catalog, { rules, onRefusal }))
-    const refs = [...found.refs.values()]
+    const refs = [...found.refs.values()].filter(({ kind }) => kind !== 'url')
     const { names, folders } = named
     const query = { accountId, refs, names, folders, now: clock.now(), hasFlatNames }
     const files =
       refs.length + names.size + folders.size === 0
         ? NO_FILES
         : await resolveFiles(assets, query).catch((error: unknown) => goOnWithout(error, onRefusal))
-    if (files === null) {
+    const fetched =
+      files === null
+        ? null
+        : await fetchUrls(accountId, found.urls, giving).catch((error) => goOnWithout(error, onRefusal))
+    if (files === null || fetched === null) {
       // Which of the files are there is not known: they are left out of the judgement.
       const graph = replaceAssetRefs(submitted, found, () => MISSING_FILE)
       return { result: await turns.run(validateSteps(graph, { catalog, ...(targets && { targets }) })), inputs: [] }
     }
-    const graph = replaceAssetRefs(submitted, found, (ref) => nameInGraph(files.assetOf(ref)))
-    const inputs = toInputs(files, refs)
+    const assetOf = (ref: AssetRef) => fetched.get(ref) ?? files.assetOf(ref)
+    const graph = replaceAssetRefs(submitted, found, (ref) => nameInGraph(assetOf(ref)))
+    const inputs = toInputs(files, [...refs.map(assetOf), ...fetched.values()])
     const checkInput = createFileCheck(named, {
       hasFile: (name) => inputs.has(name),
       hasFolder: (folder) => files.byFolder.has(folder),
@@ -146,6 +160,44 @@ export function createInspectWorkflow(deps: PrepareDeps): InspectWorkflow {
     const result = await turns.run(validateSteps(graph, options))
     return { result, inputs: [...inputs.values()] }
   }
+
+  /** null: nothing was to be fetched. Throws invalid_workflow. */
+  async function fetchUrls(
+    accountId: string,
+    urls: readonly UrlRef[],
+    giving: GivingRequest | null,
+  ): Promise<ReadonlyMap<AssetRef, Asset> | null> {
+    if (urls.length === 0) return new Map()
+    if (deps.takeUrls === undefined) throw refuseFiles(urls.map((url) => ({ url, error: NO_ADDRESSES })))
+    if (giving === null) return null
+    const wanted = urls.map(({ url, kind }) => ({ url, kind, maxBytes: null, maxPixels: null }))
+    const taken = await deps.takeUrls(accountId, wanted, giving)
+    const faults = urls.flatMap((url, index) => {
+      const error = taken[index]
+      return error instanceof GivenFileError ? [{ url, error }] : []
+    })
+    if (faults.length > 0) throw refuseFiles(faults)
+    return new Map(urls.map(({ ref }, index) => [ref, taken[index] as Asset]))
+  }
+}
+
+const NO_ADDRESSES = new GivenFileError(
+  'fetch_forbidden',
+  'workflows may not name files by their address here; upload the file and name its asset',
+)
+
+interface FileRefusal {
+  readonly url: UrlRef
+  readonly error: GivenFileError
+}
+
+function refuseFiles(faults: readonly FileRefusal[]): ServiceError {
+  const byNode = Map.groupBy(faults.slice(0, MAX_REPORTED_NODES), ({ url }) => url.nodeId)
+  const toError = ({ url, error }: FileRefusal) => ({ field: url.input, reason: error.fault, message: error.message })
+  const nodeErrors = Object.fromEntries([...byNode].map(([id, found]) => [id, found.map(toError)]))
+  const [{ url, error }] = faults
+  const more = faults.length > 1 ? ` (and ${faults.length - 1} more)` : ''
+  return refuseWorkflow(`Node ${url.nodeId}, input ${url.input}: ${error.message}${more}`, nodeErrors)
 }
 
 /** Something in the graph may only be unknown because it is new on its engine. */
@@ -181,7 +233,7 @@ function* readSteps(
     goOnWithout(error, onRefusal)
   }
   yield
-  const found = findAssetRefs(submitted)
+  const found = findAssetRefs(submitted, catalog)
   yield
   const named = findFileNames(submitted, catalog)
   yield
@@ -212,8 +264,8 @@ function* readGraphOf(workflow: JsonValue | undefined): Work<Graph> {
 export function createPrepareWorkflow(deps: PrepareDeps): PrepareWorkflow {
   const { turns = createTurns() } = deps
   const inspectWorkflow = createInspectWorkflow({ ...deps, turns })
-  return async function prepareWorkflow(accountId, workflow, { pool }) {
-    const { result, inputs } = await inspectWorkflow(accountId, workflow, { pool })
+  return async function prepareWorkflow(accountId, workflow, { pool, giving }) {
+    const { result, inputs } = await inspectWorkflow(accountId, workflow, { pool, giving })
     const { graph, goodOutputs: outputs } = result
     const { placement } = deps
     const refusal = findRefusal(result, placement, pool)
@@ -255,7 +307,7 @@ const NO_FILES: ResolvedFiles = {
   },
 }
 
-function toInputs(files: ResolvedFiles, refs: readonly AssetRef[]): Map<string, ResolvedInput> {
+function toInputs(files: ResolvedFiles, referred: readonly Asset[]): Map<string, ResolvedInput> {
   const inputs = new Map<string, ResolvedInput>()
   const add = (name: string, { hash, sizeBytes, contentType }: Asset) =>
     inputs.set(name, { name, hash, sizeBytes, contentType })
@@ -263,10 +315,7 @@ function toInputs(files: ResolvedFiles, refs: readonly AssetRef[]): Map<string, 
   for (const [folder, members] of files.byFolder) {
     for (const [name, asset] of members) add(`${folder}/${name}`, asset)
   }
-  for (const ref of refs) {
-    const asset = files.assetOf(ref)
-    add(nameInGraph(asset), asset)
-  }
+  for (const asset of referred) add(nameInGraph(asset), asset)
   return inputs
 }
 

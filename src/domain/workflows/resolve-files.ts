@@ -3,12 +3,15 @@
  * either origin, always within one account. An unknown reference refuses the workflow; an unknown bare name does not: the
  * node that loads it says so.
  */
+import { findFileInputs } from '../../../engine/graph/file-inputs.ts'
 import type { Graph, GraphNode } from '../../../engine/graph/graph.ts'
+import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
 import { extensionFromType, extensionOf } from '../../../lib/files/mime.ts'
 import { isUuid } from '../../../lib/ids.ts'
 import { isJsonObject, type JsonObject, type JsonValue, NumberText } from '../../../lib/json/lossless-json.ts'
 import type { Asset } from '../assets/asset.ts'
 import type { AssetOrigin, AssetStore } from '../assets/asset-store.ts'
+import type { MediaKind } from '../assets/given-files.ts'
 import { ServiceError } from '../errors.ts'
 
 export type AssetFinder = Pick<AssetStore, 'findMany' | 'findNewestByPath' | 'findNewestByHash' | 'findInFolders'>
@@ -165,11 +168,24 @@ export type AssetRef =
   | { readonly kind: 'id'; readonly given: string }
   /** `hash` is plain lower-case hex, `given` as it was written. */
   | { readonly kind: 'hash'; readonly given: string; readonly hash: string }
+  /** A file that is not here yet. */
+  | { readonly kind: 'url'; readonly given: string }
   | { readonly kind: 'malformed'; readonly problem: string }
+
+/** A file by its address. */
+export interface UrlRef {
+  readonly ref: AssetRef
+  readonly url: string
+  readonly nodeId: string
+  readonly input: string
+  readonly kind: MediaKind
+}
 
 export interface FoundRefs {
   /** By the very object in the graph, so that replacing needs no second reading. */
   readonly refs: ReadonlyMap<JsonObject, AssetRef>
+  /** Those that are addresses, and where each stands. */
+  readonly urls: readonly UrlRef[]
   readonly nodeIds: ReadonlySet<string>
 }
 
@@ -177,12 +193,23 @@ function isReference(value: JsonObject): boolean {
   return Object.hasOwn(value, '__type') && value.__type === REFERENCE_TYPE
 }
 
+/** What names an asset in a graph, whichever graph it is. */
+export function toReference({ id, hash }: Pick<Asset, 'id' | 'hash'>): JsonObject {
+  return { __type: REFERENCE_TYPE, info: { id, hash: `blake3:${hash}` } }
+}
+
+/** null: the object is no reference. */
+export function readReference(value: JsonObject): AssetRef | null {
+  return isReference(value) ? readAssetRef(value) : null
+}
+
 function readAssetRef(value: JsonObject): AssetRef {
   const info = Object.hasOwn(value, 'info') ? value.info : null
   if (!isJsonObject(info)) return { kind: 'malformed', problem: 'has no `info` object' }
-  const { id, hash } = info
+  const { id, hash, url } = info
   if (typeof id === 'string' && id !== '') return { kind: 'id', given: id }
   if (id !== undefined && id !== null) return { kind: 'malformed', problem: 'has an `info.id` that is no asset id' }
+  if (typeof url === 'string' && url !== '' && hash == null) return { kind: 'url', given: url }
   const hex = typeof hash === 'string' ? HASH.exec(hash) : null
   if (hex === null) return { kind: 'malformed', problem: 'has neither `info.id` nor a valid `info.hash`' }
   return { kind: 'hash', given: hash as string, hash: hex[1].toLowerCase() }
@@ -190,18 +217,41 @@ function readAssetRef(value: JsonObject): AssetRef {
 
 /**
  * References to assets inside a workflow: `{"__type": "core/ASSET", "info": {"id", "hash"?, "file_path"?}}`, at any depth. The
- * id is authoritative; a hash counts only when there is no id; the path is a hint for people. Finding and replacing are pure,
- * looking up is in resolve-files.ts. Depth is bounded by readGraph, so recursion is safe.
+ * id is authoritative; a hash counts only when there is no id, and a `url` when there is neither; the path is a hint for people. An
+ * input that takes a file may also be just `{"url": …}`. Finding and replacing are pure. Depth is bounded by readGraph, so
+ * recursion is safe.
  */
-export function findAssetRefs(graph: Graph): FoundRefs {
+export function findAssetRefs(graph: Graph, catalog: NodeCatalog): FoundRefs {
   const refs = new Map<JsonObject, AssetRef>()
   const nodeIds = new Set<string>()
-  for (const [id, node] of graph) {
+  const urls: UrlRef[] = []
+  for (const [nodeId, node] of graph) {
     const before = refs.size
-    for (const name in node.inputs) collect(node.inputs[name], { id, name }, refs)
-    if (refs.size > before) nodeIds.add(id)
+    const nounOf = (path: string) =>
+      findFileInputs(catalog, node.classType, node.inputs).find((input) => input.path === path)?.noun ?? null
+    for (const input in node.inputs) {
+      const value = node.inputs[input]
+      const add = (found: JsonObject, ref: AssetRef) => {
+        refs.set(found, ref)
+        if (ref.kind === 'url') urls.push({ ref, url: ref.given, nodeId, input, kind: toKind(nounOf(input)) })
+      }
+      const bare = readBareUrl(value)
+      if (bare === null) collect(value, { id: nodeId, name: input }, add)
+      else if (nounOf(input) !== null) add(value as JsonObject, { kind: 'url', given: bare })
+    }
+    if (refs.size > before) nodeIds.add(nodeId)
   }
-  return { refs, nodeIds }
+  return { refs, nodeIds, urls }
+}
+
+function readBareUrl(value: JsonValue): string | null {
+  if (!isJsonObject(value) || !Object.hasOwn(value, 'url') || Object.keys(value).length !== 1) return null
+  return typeof value['url'] === 'string' ? value['url'] : null
+}
+
+/** What an input that loads a file calls it. */
+function toKind(noun: string | null): MediaKind {
+  return noun === 'image' || noun === 'video' || noun === 'audio' ? noun : 'file'
 }
 
 interface InputName {
@@ -209,16 +259,16 @@ interface InputName {
   readonly name: string
 }
 
-function collect(value: JsonValue, input: InputName, into: Map<JsonObject, AssetRef>): void {
+function collect(value: JsonValue, input: InputName, add: (found: JsonObject, ref: AssetRef) => void): void {
   if (typeof value !== 'object' || value === null || value instanceof NumberText) return
   if (Array.isArray(value)) {
-    for (const item of value) collect(item, input, into)
+    for (const item of value) collect(item, input, add)
   } else if (isReference(value)) {
     const ref = readAssetRef(value)
     const where = `Node ${input.id}, input ${input.name}`
-    into.set(value, ref.kind === 'malformed' ? { ...ref, problem: `${where}: the reference ${ref.problem}` } : ref)
+    add(value, ref.kind === 'malformed' ? { ...ref, problem: `${where}: the reference ${ref.problem}` } : ref)
   } else {
-    for (const name in value) collect(value[name], input, into)
+    for (const name in value) collect(value[name], input, add)
   }
 }
 

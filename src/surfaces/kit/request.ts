@@ -142,3 +142,19 @@ export function sendJson(reply: FastifyReply, status: number, body: object | str
 export function idOf(request: FastifyRequest): string {
   return (request.params as { readonly id: string }).id
 }
+
+/**
+ * Aborted when the caller disconnects before the answer was written. One that ends its side of the connection has gone: it waits for
+ * nothing any more, and what is under way for it must not go on.
+ */
+export function untilGone({ raw: { socket } }: FastifyRequest, reply: FastifyReply): AbortSignal {
+  const gone = new AbortController()
+  const leave = () => gone.abort(new ServiceError('invalid_request', 'the caller has gone'))
+  socket.once('end', leave)
+  reply.raw.once('close', () => {
+    socket.off('end', leave)
+    if (!reply.raw.writableFinished) leave()
+  })
+  if (reply.raw.destroyed || socket.readableEnded) leave()
+  return gone.signal
+}

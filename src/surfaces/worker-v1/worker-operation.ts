@@ -1,7 +1,7 @@
 /** What every operation of the worker protocol gets: who asks, and its body, checked against the contract. */
 
 import type { IncomingMessage } from 'node:http'
-import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyRequest } from 'fastify'
 import { isUuid } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
 import { type RefusalDetails, ServiceError } from '../../domain/errors.ts'
@@ -45,22 +45,6 @@ export function leaseOf(request: FastifyRequest): Lease {
   const leaseId = pairs.find(([name]) => name === 'lease_id')?.[1] ?? ''
   if (!isUuid(leaseId)) throw new ServiceError('invalid_request', 'lease_id is missing from the query')
   return { jobId: jobIdOf(request), leaseId }
-}
-
-/**
- * Aborted when the worker disconnects before the answer was written. A worker that ends its side of the connection has gone: it
- * waits for nothing any more, and a job that was found for it must not wait for it either.
- */
-export function untilGone({ raw: { socket } }: FastifyRequest, reply: FastifyReply): AbortSignal {
-  const gone = new AbortController()
-  const leave = () => gone.abort()
-  socket.once('end', leave)
-  reply.raw.once('close', () => {
-    socket.off('end', leave)
-    if (!reply.raw.writableFinished) leave()
-  })
-  if (reply.raw.destroyed || socket.readableEnded) leave()
-  return gone.signal
 }
 
 // Which versions of the worker protocol this program speaks: its own and the one before, so that nodes and workers need not be upgraded at once.

@@ -44,7 +44,7 @@ export type ReadItem = () => Pick<
   'workflow' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse' | 'endpointInputs'
 >
 
-interface BatchRequest extends Pick<SubmitRequest, 'accountId' | 'keyId' | 'pool' | 'idempotencyKey'> {
+interface BatchRequest extends Pick<SubmitRequest, 'accountId' | 'keyId' | 'pool' | 'idempotencyKey' | 'giving'> {
   /** Of the whole request: tells a repetition from another request with the same key. */
   readonly digest: string
   /** All of them or none. */
@@ -248,6 +248,8 @@ function createCheckItems(deps: SubmitBatchDeps) {
       (wanted: SubmitRequest) => toJobHook(deps, wanted),
       ({ webhook }) => webhook ?? null,
     )
+    // All items are one request.
+    const giving = { known: new Map(), ...request.giving }
     let length = 0
     let least: number | null = null
     let next = 0
@@ -257,7 +259,7 @@ function createCheckItems(deps: SubmitBatchDeps) {
       const item: SubmitRequest = { accountId, keyId, pool, ...read(), idempotencyKey: null }
       mustBePriority(item.priority)
       const hook = await hookOf(item)
-      const prepared = await deps.prepareWorkflow(accountId, item.workflow, { pool })
+      const prepared = await deps.prepareWorkflow(accountId, item.workflow, { pool, giving })
       await refuseModels(deps, item, prepared.graph)
       length += prepared.text.length
       // What the first graph shares with all others says how long they are together, before they are made.

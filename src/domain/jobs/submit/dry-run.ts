@@ -101,7 +101,7 @@ export function createTrySubmit(deps: TrySubmitDeps): TrySubmit {
     const price = await attempt(() => deps.admit?.(accountId, pool) ?? null)
     await attempt(() => toJobHook(deps, request))
     const inspected = await attempt(() =>
-      deps.inspectWorkflow(accountId, request.workflow, { pool, onRefusal: complain }),
+      deps.inspectWorkflow(accountId, request.workflow, { pool, giving: null, onRefusal: complain }),
     )
     if (inspected !== null) {
       const refusal = findEveryFault(inspected.result, pool)

@@ -12,6 +12,7 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/j
 import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
 import type { TraceContext } from '../../../../lib/tracing/trace-context.ts'
 import { createTurns, type Turns } from '../../../../lib/waiting/turns.ts'
+import type { GivingRequest } from '../../assets/given-files.ts'
 import type { PoolPrice } from '../../credits/prices.ts'
 import type { ModelWish } from '../../engine/model-port.ts'
 import { invalidField, ServiceError } from '../../errors.ts'
@@ -49,6 +50,8 @@ export interface SubmitRequest {
   readonly idempotencyKey: string | null
   /** Chosen by the caller, who has checked that it is a canonical id. */
   readonly id?: string | null
+  /** What asks for the files that the workflow names by their address. */
+  readonly giving?: GivingRequest
   /** Validated already: `workflow` is not looked at. */
   readonly prepared?: PreparedJob
   readonly submission?: Submission
@@ -95,7 +98,7 @@ export interface SubmitDeps {
   readonly prepareWorkflow: (
     accountId: string,
     workflow: JsonValue | undefined,
-    options: { readonly pool: string },
+    options: { readonly pool: string; readonly giving?: GivingRequest },
   ) => Promise<PreparedJob>
   readonly extraData: Pick<ExtraDataKeeper, 'hold' | 'forget'>
   /** Left out: every job is run. */
@@ -145,7 +148,8 @@ export function createSubmit(deps: SubmitDeps): Submit {
     const pool = request.pool ?? deps.pool
     const price = deps.admit?.(request.accountId, pool) ?? null
     const hook = await toJobHook(deps, request)
-    const prepared = request.prepared ?? (await prepareWorkflow(request.accountId, request.workflow, { pool }))
+    const { accountId, workflow, giving } = request
+    const prepared = request.prepared ?? (await prepareWorkflow(accountId, workflow, { pool, giving }))
     await refuseModels(deps, request, prepared.graph)
     deps.mustTakeJobs?.(pool)
     const id = request.id ?? newJobId()

@@ -22,7 +22,7 @@ import { mustBeObject, parseLosslessBody, readBodyBytes } from '../../kit/bodies
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
 import { needs } from '../../kit/guards/routes.ts'
 import { sendJobsArchive } from '../../kit/jobs/outputs-archive.ts'
-import { idOf, sendJson } from '../../kit/request.ts'
+import { idOf, sendJson, untilGone } from '../../kit/request.ts'
 import { toComplaint } from '../jobs-errors.ts'
 import type { ContextOf } from '../jobs-operation.ts'
 import { API_PATH, type JobLinkStyle, type LinkBase } from '../views/job-view.ts'
@@ -48,7 +48,8 @@ export function postBatch(app: FastifyInstance, deps: PostBatchDeps): void {
     const body = mustBeObject(await parseLosslessBody(request.raw, bytes))
     const { isWhole, items, changes } = readBatchBody(body, check)
     try {
-      const asked = { accountId, keyId, pool, idempotencyKey, digest, isWhole, items, changes }
+      const giving = { signal: untilGone(request, reply) }
+      const asked = { accountId, keyId, pool, idempotencyKey, digest, isWhole, items, changes, giving }
       const batch = await submitBatch(asked)
       return sendJson(reply, 201, toBatchView(batch, { base: context, style: linkStyle }))
     } catch (error) {

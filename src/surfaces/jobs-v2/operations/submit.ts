@@ -18,7 +18,7 @@ import { readJsonObject } from '../../kit/bodies/json-body.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
 import { needs } from '../../kit/guards/routes.ts'
 import { countPlaces, type EngineView, toEngineView } from '../../kit/jobs/job-view.ts'
-import { sendJson } from '../../kit/request.ts'
+import { sendJson, untilGone } from '../../kit/request.ts'
 import type { EngineAvailability } from '../../kit/surface-parts.ts'
 import { toComplaint } from '../jobs-errors.ts'
 import type { ContextOf } from '../jobs-operation.ts'
@@ -42,7 +42,8 @@ export function postJobs(app: FastifyInstance, deps: PostJobsDeps): void {
     const body = await readJsonObject(request, { maxBytes: maxBodyBytes })
     const fields = readSubmitBody(body, check)
     const { accountId, keyId, pool } = context
-    const job = await submit({ accountId, keyId, pool, ...fields, idempotencyKey })
+    const giving = { signal: untilGone(request, reply) }
+    const job = await submit({ accountId, keyId, pool, ...fields, idempotencyKey, giving })
     return sendJson(reply, 201, jobBytes(job, context))
   })
 }

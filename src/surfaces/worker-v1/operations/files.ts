@@ -8,8 +8,8 @@ import type { ProvenPiece } from '../../../domain/workers/worker-files.ts'
 import { DEFECT_MESSAGE } from '../../kit/answer-errors.ts'
 import { readRange } from '../../kit/content/send-content.ts'
 import { needs } from '../../kit/guards/routes.ts'
-import { sendJson } from '../../kit/request.ts'
-import { hashOf, jobIdOf, leaseOf, untilGone, WORKER_PATH, type WorkerKit } from '../worker-operation.ts'
+import { sendJson, untilGone } from '../../kit/request.ts'
+import { hashOf, jobIdOf, leaseOf, WORKER_PATH, type WorkerKit } from '../worker-operation.ts'
 
 interface FileDeps {
   readonly kit: WorkerKit

@@ -5,8 +5,8 @@ import type { Lease } from '../../../domain/jobs/job-store.ts'
 import type { ChangeFields } from '../../../domain/workers/wire/run-wire.ts'
 import type { NamedLease, OutputNumbers } from '../../../domain/workers/worker-runs.ts'
 import { needs } from '../../kit/guards/routes.ts'
-import { sendJson } from '../../kit/request.ts'
-import { jobIdOf, untilGone, WORKER_PATH, type WorkerKit } from '../worker-operation.ts'
+import { sendJson, untilGone } from '../../kit/request.ts'
+import { jobIdOf, WORKER_PATH, type WorkerKit } from '../worker-operation.ts'
 
 interface RunDeps {
   readonly kit: WorkerKit

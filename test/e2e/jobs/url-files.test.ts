@@ -1,0 +1,131 @@
+/** Files that workflows name by an address, through the whole service. */
+import assert from 'node:assert/strict'
+import type { ServerResponse } from 'node:http'
+import { after, before, describe, test } from 'node:test'
+import { loadSharp } from '../../../lib/files/load-sharp.ts'
+import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
+import { CheckedClient, node } from '../../support/clients/checked-client.ts'
+import { type HttpFake, startHttpFake } from '../../support/providers/http-fake.ts'
+import { waitUntil } from '../../support/wait-until.ts'
+
+const showing = (...images: unknown[]) =>
+  Object.fromEntries(
+    images.flatMap((image, index) => [
+      [`load${index}`, node('LoadImage', { image })],
+      [`save${index}`, node('SaveImage', { images: [`load${index}`, 0], filename_prefix: 'made' })],
+    ]),
+  )
+
+describe('a workflow that names files by their address', () => {
+  let source: HttpFake
+  let service: TestApp
+  let client: CheckedClient
+  let asked: string[] = []
+  let held: ServerResponse[] = []
+  before(async () => {
+    const background = { r: 9, g: 9, b: 9 }
+    const png = await loadSharp()({ create: { width: 20, height: 10, channels: 3, background } })
+      .png()
+      .toBuffer()
+    source = await startHttpFake((request, response) => {
+      asked.push(request.url ?? '')
+      if (request.url === '/held.png') return void held.push(response)
+      response.end(request.url === '/page.png' ? '<html>sign in</html>' : png)
+    })
+    service = await startTestApp({ settings: { inputUrls: `${source.url},jobs` } })
+    client = new CheckedClient(service.url)
+  })
+  after(async () => {
+    await service[Symbol.asyncDispose]()
+    await source[Symbol.asyncDispose]()
+  })
+
+  const post = (path: string, body: unknown) => {
+    asked = []
+    held = []
+    return client.call(path, { method: 'POST', body: JSON.stringify(body) })
+  }
+  const untilDone = (id: string) =>
+    waitUntil(async () => {
+      const { json } = await client.call(`/api/v2/jobs/${id}`)
+      return json.completed_at === null ? null : json
+    })
+
+  test('runs with what they were when it was submitted, and never asks again', async () => {
+    const reference = { __type: 'core/ASSET', info: { url: `${source.url}/a.png` } }
+    const made = await post('/api/v2/jobs', { workflow: showing({ url: `${source.url}/a.png` }, reference) })
+    assert.equal(made.status, 201, made.text)
+    assert.deepEqual(asked, ['/a.png'], 'an address that is named twice is asked once')
+    const job = await untilDone(made.json.id)
+    assert.equal(job.status, 'succeeded', JSON.stringify(job.error))
+    const { workflow } = (await client.call(`/api/v2/jobs/${made.json.id}/workflow`)).json
+    assert.match(workflow.load0.inputs.image, /^[0-9a-f]{64}\.png$/)
+    assert.equal(workflow.load1.inputs.image, workflow.load0.inputs.image)
+    assert.deepEqual(asked, ['/a.png'])
+  })
+
+  test('is refused with every file that cannot be taken, by node and input', async () => {
+    const graph = showing(
+      { url: `${source.url}/page.png` },
+      { url: 'https://127.0.0.1/a.png' },
+      { url: `${source.url}/b.png` },
+    )
+    const refused = await post('/api/v2/jobs', { workflow: graph })
+    assert.equal(refused.status, 422, refused.text)
+    const { code, message, details } = refused.json.error
+    assert.equal(code, 'invalid_workflow')
+    assert.match(message, /^Node load0, input image: the file is a web page \(and 1 more\)$/)
+    const [page, inside] = [details.node_errors.load0[0], details.node_errors.load1[0]]
+    assert.deepEqual([page.field, page.reason], ['image', 'unsupported_type'])
+    assert.deepEqual([inside.field, inside.reason], ['image', 'fetch_forbidden'])
+    assert.deepEqual(Object.keys(details.node_errors), ['load0', 'load1'])
+  })
+
+  test('may be one of a batch, which asks once for each address', async () => {
+    const workflow = showing({ url: `${source.url}/c.png` })
+    const product = { 'save0.filename_prefix': ['a', 'b', 'c', 'd', 'e'] }
+    const made = await post('/api/v2/jobs/batch', { workflow, product })
+    assert.equal(made.status, 201, made.text)
+    assert.deepEqual([made.json.accepted, asked], [5, ['/c.png']])
+    const rows = Array.from({ length: 18 }, (_, index) => ({ 'load0.image': { url: `${source.url}/${index}.png` } }))
+    const refused = await post('/api/v2/jobs/batch', { workflow, rows })
+    assert.match(refused.text, /16 addresses at most/)
+    assert.equal(asked.length, 16)
+  })
+
+  test('is taken by the older API as well', async () => {
+    const made = await post('/api/prompt', { prompt: showing({ url: `${source.url}/d.png` }) })
+    assert.equal(made.status, 200, made.text)
+    assert.deepEqual(asked, ['/d.png'])
+  })
+
+  test('is judged by a dry run without a fetch', async () => {
+    const tried = await post('/api/v2/jobs/validate', { workflow: showing({ url: `${source.url}/e.png` }) })
+    assert.deepEqual([tried.status, tried.json.is_accepted, asked], [200, true, []])
+  })
+
+  test('is dropped, with its fetches, when its caller leaves', async () => {
+    const leaving = new AbortController()
+    asked = []
+    held = []
+    const body = JSON.stringify({ workflow: showing({ url: `${source.url}/held.png` }) })
+    const headers = { 'content-type': 'application/json' }
+    const sent = fetch(`${service.url}/api/v2/jobs`, { method: 'POST', headers, body, signal: leaving.signal })
+    const [response] = await waitUntil(() => (held.length > 0 ? held : null))
+    leaving.abort()
+    await assert.rejects(sent)
+    await waitUntil(() => response.destroyed)
+  })
+})
+
+test('no workflow may name an address unless the operator says so, though endpoints may', async () => {
+  for (const inputUrls of ['auto', 'public']) {
+    await using service = await startTestApp({ settings: { inputUrls } })
+    const client = new CheckedClient(service.url)
+    const body = JSON.stringify({ workflow: showing({ url: 'https://files.example/a.png' }) })
+    for (const path of ['/api/v2/jobs', '/api/v2/jobs/validate']) {
+      const refused = await client.call(path, { method: 'POST', body })
+      assert.match(refused.text, /Node load0, input image: workflows may not name files by their address here/)
+    }
+  }
+})
