@@ -11,7 +11,6 @@ import type { Config } from '../config/config.ts'
 import type { PerAccount } from '../domain/accounts/limits/tiers.ts'
 import { refuseInactive } from '../domain/assets/signed-url.ts'
 import type { Deployments } from '../domain/deployments/deployments.ts'
-import type { TakeFiles } from '../domain/endpoints/run-endpoint.ts'
 import { createForeseeWait } from '../domain/jobs/waits/foresee-wait.ts'
 import { createOwnCounts } from '../domain/service-nodes/shared-counts.ts'
 import { createContentSurface } from '../surfaces/content/index.ts'
@@ -149,11 +148,6 @@ async function openWorkerApi(config: Config, parts: HttpParts, gate: Gate): Prom
   return [worker]
 }
 
-const asNamed: TakeFiles = async (_account, files) => ({
-  taken: new Map(files.map(({ input, value }) => [input.name, value])),
-  problems: [],
-})
-
 export async function openHttp(config: Config, parts: HttpParts) {
   const { shared, deployments, readiness, metrics, turns, onTransferred, log } = parts
   const { http } = config
@@ -162,7 +156,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
   const entrance = openEntrance(config, parts, gate)
   const { answerError, accountConnections, guardOperator, needsAdminToken } = entrance
   const spec = loadJobsContract({ brands: http.brand, needsCredentials: gate.hasCredentials, needsAdminToken })
-  const endpoints = openEndpoints({ ...parts, takeFiles: asNamed })
+  const endpoints = openEndpoints(parts)
   const router = openModelRouter(config, parts, gate)
   const createContent = openContent(parts, entrance)
   const operator = createOperatorSurface({

@@ -5,19 +5,20 @@
 import {
   isJsonObject,
   type JsonObject,
-  type JsonValue,
   parseLosslessJson,
   stringifyLosslessJson,
 } from '../../../lib/json/lossless-json.ts'
+import type { GivingRequest } from '../assets/given-files.ts'
 import { ServiceError } from '../errors.ts'
 import type { StoredBatch } from '../jobs/batches/batch.ts'
 import type { ReadItem, SubmitBatch } from '../jobs/batches/submit-batch.ts'
 import type { Job } from '../jobs/job.ts'
 import { toRunLabels } from '../jobs/submit/job-origin.ts'
 import type { Submit, SubmitRequest } from '../jobs/submit/submit-job.ts'
-import { type CheckedInputs, checkInputs, type InputProblem } from './check-inputs.ts'
+import { checkInputs, type InputProblem } from './check-inputs.ts'
 import type { EndpointVersion } from './endpoint.ts'
 import { fillGraph } from './fill-graph.ts'
+import type { TakeFiles } from './input-files.ts'
 import type { Endpoints, Resolved } from './manage-endpoints.ts'
 
 export interface RunRequest
@@ -47,18 +48,6 @@ export interface BatchRunRequest extends Omit<RunRequest, 'inputs'> {
   /** Of the whole request. */
   readonly digest: string
 }
-
-export interface TakenFiles {
-  /** By the name of the input: what stands for the file in a graph. */
-  readonly taken: ReadonlyMap<string, JsonValue>
-  readonly problems: readonly InputProblem[]
-}
-
-export type TakeFiles = (
-  accountId: string,
-  files: CheckedInputs['files'],
-  signal: AbortSignal | null,
-) => Promise<TakenFiles>
 
 interface RunDeps {
   readonly endpoints: Pick<Endpoints, 'resolve'>
@@ -110,9 +99,10 @@ export function createRunEndpoint(deps: RunDeps): RunEndpoint {
       const resolved = await resolve(request)
       const { accountId, keyId = null, pool = null, idempotencyKey } = request
       const ready: ReadItem[] = []
+      const known: GivingRequest['known'] = new Map()
       for (let from = 0; from < items.length; from += AT_ONCE) {
         const slice = items.slice(from, from + AT_ONCE)
-        const made = await Promise.allSettled(slice.map((inputs) => prepare(deps, resolved, request, inputs)))
+        const made = await Promise.allSettled(slice.map((inputs) => prepare(deps, resolved, request, inputs, known)))
         for (const each of made) ready.push(() => mustBeMade(each))
       }
       return submitBatch({
@@ -142,13 +132,18 @@ async function prepare(
   { takeFiles, random }: RunDeps,
   { endpoint, version }: Resolved,
   request: Omit<RunRequest, 'inputs' | 'reference'>,
-  given: JsonObject,
+  asked: JsonObject,
+  known?: GivingRequest['known'],
 ): Promise<PreparedCall> {
   const { accountId, areTexts = false, signal = null, extraData, metadata, priority, webhook, reuse } = request
-  const { values, files, problems } = checkInputs(version.inputs, given, { areTexts, random })
+  const { values, files, problems } = checkInputs(version.inputs, asked, { areTexts, random })
   // Nothing is fetched for a call that is refused anyway.
   if (problems.length > 0) throw invalidInput(problems)
-  const { taken, problems: missing } = files.length === 0 ? NO_FILES : await takeFiles(accountId, files, signal)
+  const given = files.map(({ input, value }) => ({ ...input, value }))
+  const { taken, problems: missing } = await takeFiles(accountId, given, {
+    ...(signal && { signal }),
+    ...(known && { known }),
+  })
   if (missing.length > 0) throw invalidInput(missing)
   const all = new Map([...values, ...taken])
   const inputs = Object.fromEntries(
@@ -161,8 +156,6 @@ async function prepare(
     endpointInputs: toKeptInputs(inputs),
   }
 }
-
-const NO_FILES: TakenFiles = { taken: new Map(), problems: [] }
 
 // Kept with every run.
 const MAX_KEPT_INPUTS = 262_144

@@ -198,6 +198,38 @@ describe('an endpoint', () => {
     assert.deepEqual([refused.status, refused.json.error.code], [422, 'invalid_workflow'])
   })
 
+  test('takes a picture as the id of an asset or as content, and says of which input it takes none', async () => {
+    const file = {
+      '1': node('LoadImage', { image: 'example.png' }),
+      '2': node('ImageScale', {
+        image: ['1', 0],
+        upscale_method: 'nearest-exact',
+        width: 16,
+        height: 8,
+        crop: 'disabled',
+      }),
+      '3': node('SaveImage', { images: ['2', 0], filename_prefix: 'small' }),
+    }
+    const made = await send('POST', '', { name: 'small', file })
+    assert.equal(made.status, 201, made.text)
+    const [photo] = made.json.version.inputs.filter((input: { type: string }) => input.type === 'file')
+    assert.deepEqual([photo.name, photo.kind, photo.required, photo.example], ['image', 'image', true, 'example.png'])
+    const png = await (await fetch((await run('card', { headline: 'x' })).json.results.image[0].url)).arrayBuffer()
+    const content = `data:image/png;base64,${Buffer.from(png).toString('base64')}`
+    const byContent = await run('small', { image: content, width: 24 })
+    assert.deepEqual([byContent.status, byContent.json.status], [200, 'succeeded'], byContent.text)
+    const { id } = await client.uploaded('input/photo.png', new Uint8Array(png))
+    const byId = await run('small', { image: id })
+    assert.deepEqual([byId.status, byId.json.status], [200, 'succeeded'], byId.text)
+    for (const [value, reason] of [
+      ['data:text/html;base64,PGh0bWw+', 'unsupported_type'],
+      ['https://127.0.0.1/a.png', 'fetch_forbidden'],
+      ['nobody-uploaded-this.png', 'not_available'],
+      [7, 'not_a_file'],
+    ] as const)
+      assert.deepEqual(wrong(await run('small', { image: value })), [`image: ${reason}`], String(value))
+  })
+
   test('a preview proposes inputs and stores nothing', async () => {
     const draft = await send('POST', '/preview', { file: card('Hello') })
     assert.equal(draft.status, 200, draft.text)
