@@ -112,7 +112,7 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
 
   async function find(key: EndpointKey): Promise<Endpoint> {
     const endpoint = NAME.test(key.name) ? await store.find(key) : null
-    if (endpoint === null) throw noEndpoint(key.name)
+    if (endpoint === null) throw noEndpoint()
     return endpoint
   }
 
@@ -187,7 +187,7 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
       return change(key, ({ aliases }) => ({ aliases: withAlias(aliases, alias, version) }), null)
     },
     async remove(key) {
-      if (!(NAME.test(key.name) && (await store.remove(key, clock.now())))) throw noEndpoint(key.name)
+      if (!(NAME.test(key.name) && (await store.remove(key, clock.now())))) throw noEndpoint()
     },
     async listVersions(key, page) {
       await find(key)
@@ -303,8 +303,8 @@ function mustNotBreak(name: string, differences: readonly VersionDifference[], i
   )
 }
 
-function noEndpoint(name: string): ServiceError {
-  return new ServiceError('not_found', `there is no endpoint ${JSON.stringify(name.slice(0, 64))}`)
+function noEndpoint(): ServiceError {
+  return new ServiceError('not_found', 'there is no endpoint with this name')
 }
 
 function noVersion(name: string, selector: string): ServiceError {

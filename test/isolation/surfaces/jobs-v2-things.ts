@@ -22,6 +22,7 @@ export interface Things {
   readonly messages: readonly Named[]
   readonly uploads: readonly Named[]
   readonly batches: readonly Named[]
+  readonly endpoints: readonly Named[]
 }
 
 // What a request to an upload must say; others do not mind.
@@ -78,6 +79,9 @@ export async function makeThings({ app, other, deployment }: World): Promise<Thi
   const several = { jobs: [{ workflow: { '1': { class_type: 'FakeSave', inputs: { text: 'one of several' } } } }] }
   const together = { method: 'POST', headers: { 'idempotency-key': 'batch-of-other' }, body: JSON.stringify(several) }
   const batch = mustBe(await other.call(`${API}/jobs/batch`, together), 201).json.id as string
+  const file = { '1': { class_type: 'FakeSave', inputs: { text: 'of an endpoint' } } }
+  const publish = { method: 'POST', body: JSON.stringify({ name: 'theirs', file }) }
+  mustBe(await other.call(`${API}/endpoints`, publish), 201)
   const named = (title: string, foreign: string, unknown: string) => ({ title, foreign, unknown })
   const job = (title: string, id: string) => named(title, id, newJobId())
   return {
@@ -95,6 +99,7 @@ export async function makeThings({ app, other, deployment }: World): Promise<Thi
     webhooks: [named('a webhook', webhook, `whe_${'0'.repeat(32)}`)],
     uploads: [named('an unfinished upload', String(begun.headers.location).slice(-36), crypto.randomUUID())],
     batches: [named('a batch', batch, newJobId())],
+    endpoints: [named('an endpoint', 'theirs', 'nobodys')],
     messages: [named('a message', message, `msg_${'0'.repeat(32)}`)],
     hashes: [
       named('uploaded bytes', uploaded.json.hash, UNKNOWN_HASH),

@@ -14,6 +14,8 @@ export const jobsV2: IsolationSurface = {
   // A webhook and an upload are made of what their caller says, and the common secret is the caller's own.
   harmless: [
     ...['getHealth', 'convertWorkflow', 'createWebhook', 'getWebhookSecret', 'createUpload', 'getUploadProtocol'],
+    // An endpoint is made of what its caller says, under a name of the caller's own.
+    ...['previewEndpoint', 'publishEndpoint'],
     // Refused to every account: weights are the operator's to change.
     ...['beginWeightUpload', 'listWeightUploads', 'deleteWeight'],
   ],
@@ -24,6 +26,8 @@ export const jobsV2: IsolationSurface = {
     { operation: 'getOpenapi', path: `${API}/openapi.json` },
     { operation: 'listWebhooks', path: `${API}/webhooks` },
     { operation: 'listWebhookDeliveries', path: `${API}/webhooks/deliveries` },
+    { operation: 'listEndpoints', path: `${API}/endpoints` },
+    { operation: 'describeEndpoints', path: `${API}/endpoints/openapi.json` },
   ],
   async prepare(world) {
     const things = await makeThings(world)
@@ -45,18 +49,39 @@ function byParameter(operation: Operation, things: Things): IsolationCase[] {
   const [parameter] = /\{\w+\}/.exec(path) ?? []
   if (parameter === undefined) return []
   const kind = parameter === '{hash}' ? things.hashes : kindAt(path, things)
-  const at = (value: string) => path.replace(parameter, encodeURIComponent(value))
+  // Whatever else the path names exists, if the thing itself does.
+  const at = (value: string) =>
+    path
+      .replace(parameter, encodeURIComponent(value))
+      .replace('{version}', '1')
+      .replace(/\{\w+\}/, newJobId())
   return kind.flatMap(({ title, foreign, unknown }) =>
     verbsOf(operation).map((method) => ({
       operation: id,
       title: `${method} ${path} of ${title}`,
-      foreign: { method, path: at(foreign), headers: TUS },
-      unknown: { method, path: at(unknown), headers: TUS },
+      foreign: { method, path: at(foreign), headers: TUS, ...bodyOf(id) },
+      unknown: { method, path: at(unknown), headers: TUS, ...bodyOf(id) },
     })),
   )
 }
 
-function kindAt(path: string, { jobs, assets, webhooks, messages, uploads, batches }: Things): readonly Named[] {
+/** Of operations that look at what they were sent before they look for what it is about. */
+const BODIES: Readonly<Record<string, object>> = {
+  runEndpoint: { inputs: {} },
+  runEndpointBatch: { items: [{}] },
+  updateEndpoint: { title: 'mine now' },
+  putEndpointAlias: { version: 1 },
+}
+
+function bodyOf(operation: string): Pick<IsolationRequest, 'body'> {
+  return operation in BODIES ? { body: JSON.stringify(BODIES[operation]) } : {}
+}
+
+function kindAt(
+  path: string,
+  { jobs, assets, webhooks, messages, uploads, batches, endpoints }: Things,
+): readonly Named[] {
+  if (path.startsWith(`${API}/endpoints/`)) return endpoints
   if (path.startsWith(`${API}/batches/`)) return batches
   if (path.startsWith(`${API}/uploads/`)) return uploads
   if (path.startsWith(`${API}/webhooks/deliveries/`)) return messages

@@ -13,7 +13,10 @@ import { toMarkedText } from '../../text/marks.ts'
 import { AccountTabs } from './account-page.tsx'
 
 /** What a program needs. */
-const WORK = ['jobs:read', 'jobs:write', 'assets:read', 'assets:write', 'models:read', 'models:run'] as const
+const WORK = [
+  ...(['jobs:read', 'jobs:write', 'assets:read', 'assets:write', 'models:read', 'models:run'] as const),
+  ...(['endpoints:read', 'endpoints:write', 'endpoints:run'] as const),
+] as const
 const SCOPES = [...WORK, 'keys:write'] as const
 
 export function KeysPage() {

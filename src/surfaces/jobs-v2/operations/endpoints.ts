@@ -75,8 +75,8 @@ function publishEndpoint(app: FastifyInstance, deps: EndpointDeps): void {
 function publishEndpointVersion(app: FastifyInstance, deps: EndpointDeps): void {
   app.post(`${ENDPOINT_ROUTE}/versions`, needs('endpoints:write'), async (request, reply) => {
     const key = keyOf(request, deps.contextOf(request))
-    const body = await readBody(request, deps, 'EndpointVersionRequest')
     await deps.endpoints.find(key)
+    const body = await readBody(request, deps, 'EndpointVersionRequest')
     return publish(request, reply, deps, key.name, body)
   })
 }
