@@ -35,7 +35,7 @@ import { toGraphError, validateSteps } from './graph/validate/validate.ts'
 import { createCatalog } from './node/define-node.ts'
 import type { ValueLimits } from './node/node-call.ts'
 import { NAME_INPUTS, REPEATABLE } from './nodes/built-in.ts'
-import { openEngineThread, type ReserveOutputNumbers } from './threads/engine-thread-link.ts'
+import { EngineThreadLink, type ReserveOutputNumbers } from './threads/engine-thread-link.ts'
 import { loadNodes } from './threads/load-nodes.ts'
 import type { RunModel } from './threads/model-line.ts'
 
@@ -187,7 +187,7 @@ export async function openEngine(options: EngineOptions = {}): Promise<Engine> {
   const table = await loadNodes(nodeModules, nodes.declarations)
   const data = toThreadData(options, nodes)
   const { environment, restMs = REST_MS } = options
-  const thread = openEngineThread({ data, environment, restMs, log })
+  const thread = new EngineThreadLink({ data, environment, restMs, log })
   // Where its files cannot be read, nothing is promised of its results.
   const build = await readEngineBuild().catch(() => null)
   const catalog = createCatalog(table, {
@@ -249,7 +249,10 @@ async function withAllInputs(checked: CheckedGraph, { files }: GivenInputs): Pro
   return { checked, inputs: new Map(await Promise.all(sources)) }
 }
 
-function toThreadData(options: EngineOptions, nodes: CustomNodes): Parameters<typeof openEngineThread>[0]['data'] {
+function toThreadData(
+  options: EngineOptions,
+  nodes: CustomNodes,
+): ConstructorParameters<typeof EngineThreadLink>[0]['data'] {
   const memoryLimitBytes = options.memoryLimitBytes ?? Math.min(Math.floor(totalmem() / 2), MAX_DEFAULT_MEMORY_BYTES)
   const { timeoutMs = NODE_TIMEOUT_MS, heapBytes = NODE_HEAP_BYTES } = options.customNodes ?? NO_NODE_FOLDERS
   return {

@@ -10,11 +10,11 @@ import { throughBytes } from '../tensor/channels.ts'
 import { filterSeparable, gaussianHalf } from '../tensor/filters/separable-filter.ts'
 import { UPSCALE_METHODS } from '../tensor/resize/resize-rows.ts'
 import { upscale } from '../tensor/resize/upscale.ts'
-import type { PixelWork, Tensor } from '../tensor/tensor.ts'
+import type { PixelWork, ShareRows, Tensor } from '../tensor/tensor.ts'
 import { tensor } from '../test/support/call-node.ts'
 import type { Fate, WatchedHelperData } from '../test/support/watched-helper.ts'
 import { countIdle, createCorePlaces, showBusy, takePlace } from './band-board.ts'
-import { createBandCrew } from './band-crew.ts'
+import { BandCrew } from './band-crew.ts'
 
 const allocate = (shape: readonly number[]) => tensor(shape, () => Number.NaN)
 const alone: PixelWork = { allocate, checkpoint() {} }
@@ -36,7 +36,7 @@ function openCrew(fate: Fate, given: { leastValues?: number; silentMs?: number }
   showBusy(places, 1)
   const begun = new Int32Array(new SharedArrayBuffer(4))
   const opened: Worker[] = []
-  const crew = createBandCrew({
+  const crew = new BandCrew({
     places,
     owner: 1,
     leastValues: 0,
@@ -50,12 +50,13 @@ function openCrew(fate: Fate, given: { leastValues?: number; silentMs?: number }
   })
   return {
     ...{ crew, opened },
+    shareRows: ((job, checkpoint) => crew.shareRows(job, checkpoint)) satisfies ShareRows,
     /** For one operation: the helper has begun a row of it before this thread writes any. */
     work(): PixelWork {
       const before = Atomics.load(begun, 0)
       return {
         allocate,
-        shareRows: crew.shareRows,
+        shareRows: (job, checkpoint) => crew.shareRows(job, checkpoint),
         checkpoint() {
           assert.notEqual(Atomics.wait(begun, 0, before, BEGIN_LIMIT_MS), 'timed-out', 'the helper begins a row')
         },
@@ -166,14 +167,14 @@ test('a helper that dies is replaced, but not for ever', async () => {
     filterSeparable(source, { half }, shared.work())
     await once(shared.opened[round], 'exit')
   }
-  filterSeparable(source, { half }, { ...alone, shareRows: shared.crew.shareRows })
+  filterSeparable(source, { half }, { ...alone, shareRows: shared.shareRows })
   assert.equal(shared.opened.length, 3)
 })
 
 test('small pictures, and pictures of few rows, start no helper', async () => {
   await using shared = openCrew('lives', { leastValues: 30_000 })
   const half = gaussianHalf(1, 1)
-  const work = { ...alone, shareRows: shared.crew.shareRows }
+  const work = { ...alone, shareRows: shared.shareRows }
   filterSeparable(noise([1, 60, 60, 3]), { half }, work)
   upscale(noise([1, 40, 900, 3]), { width: 900, height: 30, method: 'lanczos', crop: 'disabled' }, work)
   assert.equal(shared.opened.length, 0)

@@ -7,7 +7,6 @@ import { Worker } from 'node:worker_threads'
 import { toHeapLimits } from '../../lib/threads/garbage.ts'
 import { NodeError } from '../node/node-error.ts'
 import { openRows, type RowJob } from '../tensor/rows/row-jobs.ts'
-import type { ShareRows } from '../tensor/tensor.ts'
 import {
   BAND,
   type Board,
@@ -27,13 +26,6 @@ import {
   writeBand,
 } from './band-board.ts'
 import type { ToHelper } from './band-thread.ts'
-
-interface BandCrew {
-  readonly shareRows: ShareRows
-  /** Resolves when no helper can write any more into memory of work that is over. */
-  settled(): Promise<unknown>
-  collectGarbage(): void
-}
 
 interface BandCrewDeps {
   readonly places: CorePlaces
@@ -60,31 +52,69 @@ const HEAP_MB = 64
 const openBandThread = () =>
   new Worker(new URL('./band-thread.ts', import.meta.url), { name: 'band', resourceLimits: toHeapLimits(HEAP_MB) })
 
-export function createBandCrew({ places, owner, ...given }: BandCrewDeps): BandCrew {
-  const { openHelper = openBandThread, leastValues = LEAST_VALUES, silentMs = SILENT_MS } = given
-  const helpers = new Set<Worker>()
-  let ending: Promise<unknown> = Promise.resolve()
-  let deaths = 0
+export class BandCrew {
+  readonly #deps: BandCrewDeps
+  readonly #openHelper: () => Worker
+  readonly #leastValues: number
+  readonly #silentMs: number
+  readonly #helpers = new Set<Worker>()
+  #ending: Promise<unknown> = Promise.resolve()
+  #deaths = 0
 
-  function open(): void {
-    const helper = openHelper()
-    helpers.add(helper)
+  constructor(deps: BandCrewDeps) {
+    this.#deps = deps
+    this.#openHelper = deps.openHelper ?? openBandThread
+    this.#leastValues = deps.leastValues ?? LEAST_VALUES
+    this.#silentMs = deps.silentMs ?? SILENT_MS
+  }
+
+  shareRows(job: RowJob, checkpoint: () => void): boolean {
+    const mostBands = Math.floor(job.rows / job.leastRows)
+    if (job.values < this.#leastValues || mostBands < 2) return false
+    const helping = this.#gather()
+    if (helping.length === 0) return false
+    const board = createBoard(job.rows, Math.min(BANDS_EACH * (helping.length + 1), mostBands))
+    this.#callHelpers(helping, job, board)
+    let isWhole: boolean
+    try {
+      isWhole = this.#workOn(job, board, checkpoint)
+    } catch (error) {
+      this.#stopHelpers(board)
+      throw error
+    }
+    if (!isWhole) throw new NodeError('RuntimeError', 'a helper of the compute thread stopped working; it was ended')
+    return true
+  }
+
+  /** Resolves when no helper can write any more into memory of work that is over. */
+  settled(): Promise<unknown> {
+    return this.#ending
+  }
+
+  collectGarbage(): void {
+    for (const helper of this.#helpers) helper.postMessage({ type: 'collect' } satisfies ToHelper)
+  }
+
+  #open(): void {
+    const helper = this.#openHelper()
+    this.#helpers.add(helper)
     // Whatever it died of, it has given its band back; 'exit' follows.
     helper.on('error', () => {})
     helper.on('exit', () => {
-      helpers.delete(helper)
-      freePlace(places, owner)
-      deaths += 1
+      this.#helpers.delete(helper)
+      freePlace(this.#deps.places, this.#deps.owner)
+      this.#deaths += 1
     })
   }
 
-  function gather(): readonly Worker[] {
-    const wanted = countIdle(places)
-    while (helpers.size < wanted && deaths < MAX_DEATHS && takePlace(places, owner)) open()
-    return [...helpers].slice(0, wanted)
+  #gather(): readonly Worker[] {
+    const wanted = countIdle(this.#deps.places)
+    while (this.#helpers.size < wanted && this.#deaths < MAX_DEATHS && takePlace(this.#deps.places, this.#deps.owner))
+      this.#open()
+    return [...this.#helpers].slice(0, wanted)
   }
 
-  function callHelpers(helping: readonly Worker[], job: RowJob, board: Board): void {
+  #callHelpers(helping: readonly Worker[], job: RowJob, board: Board): void {
     for (const [index, helper] of helping.entries()) {
       // Each begins at a place of its own and goes upwards from there.
       const first = Math.floor((bandCount(board) * (index + 1)) / (helping.length + 1))
@@ -93,26 +123,26 @@ export function createBandCrew({ places, owner, ...given }: BandCrewDeps): BandC
   }
 
   /** Waits until no helper has the band in hand. False when the helpers had to be given up. */
-  function awaitBand(board: Board, band: number, look: () => void): boolean {
+  #awaitBand(board: Board, band: number, look: () => void): boolean {
     let [beats, since] = [beatsOf(board), performance.now()]
     while (bandState(board, band) === BAND.helped) {
       look()
       waitForBand(board, band, LOOK_EVERY_MS)
       const now = beatsOf(board)
       if (now !== beats) [beats, since] = [now, performance.now()]
-      else if (performance.now() - since > silentMs) return endHelpers()
+      else if (performance.now() - since > this.#silentMs) return this.#endHelpers()
     }
     return true
   }
 
   /** One might go on after all: the call must not be over, and its memory with others, before they have ended. */
-  function endHelpers(): false {
-    ending = Promise.all([ending, ...[...helpers].map((helper) => helper.terminate())])
+  #endHelpers(): false {
+    this.#ending = Promise.all([this.#ending, ...[...this.#helpers].map((helper) => helper.terminate())])
     return false
   }
 
   /** False when the helpers had to be given up. */
-  function workOn(job: RowJob, board: Board, checkpoint: () => void): boolean {
+  #workOn(job: RowJob, board: Board, checkpoint: () => void): boolean {
     using loop = openRows(job)
     const mayGoOn = () => {
       checkpoint()
@@ -123,39 +153,15 @@ export function createBandCrew({ places, owner, ...given }: BandCrewDeps): BandC
       setBand(board, band, BAND.done)
     }
     for (let band = 0; band < bandCount(board); band++) {
-      if (!awaitBand(board, band, checkpoint)) return false
+      if (!this.#awaitBand(board, band, checkpoint)) return false
       if (moveBand(board, band, BAND.left, BAND.own)) writeBand(board, band, loop, mayGoOn)
     }
     return true
   }
 
   /** After a failure or a cancel: returns once no helper writes any more, unless they had to be given up. */
-  function stopHelpers(board: Board): void {
+  #stopHelpers(board: Board): void {
     closeBoard(board)
-    for (let band = 0; band < bandCount(board); band++) if (!awaitBand(board, band, () => {})) return
-  }
-
-  return {
-    shareRows(job, checkpoint) {
-      const mostBands = Math.floor(job.rows / job.leastRows)
-      if (job.values < leastValues || mostBands < 2) return false
-      const helping = gather()
-      if (helping.length === 0) return false
-      const board = createBoard(job.rows, Math.min(BANDS_EACH * (helping.length + 1), mostBands))
-      callHelpers(helping, job, board)
-      let isWhole: boolean
-      try {
-        isWhole = workOn(job, board, checkpoint)
-      } catch (error) {
-        stopHelpers(board)
-        throw error
-      }
-      if (!isWhole) throw new NodeError('RuntimeError', 'a helper of the compute thread stopped working; it was ended')
-      return true
-    },
-    settled: () => ending,
-    collectGarbage() {
-      for (const helper of helpers) helper.postMessage({ type: 'collect' } satisfies ToHelper)
-    },
+    for (let band = 0; band < bandCount(board); band++) if (!this.#awaitBand(board, band, () => {})) return
   }
 }

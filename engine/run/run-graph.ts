@@ -20,7 +20,7 @@ import {
   type RunState,
   toFailure,
 } from './run-state.ts'
-import { createSchedule, isLinkValue, LiveGraph, type LiveNode } from './schedule.ts'
+import { isLinkValue, LiveGraph, type LiveNode, Schedule } from './schedule.ts'
 
 // Cheap nodes run without leaving the thread; after this long other runs and messages are served.
 const LONGEST_TURN_MS = 4
@@ -70,7 +70,7 @@ function begin(request: RunRequest, deps: RunDeps): RunState {
   const results = createRunResults({ ledger: deps.ledger, values })
   const hits = new Map<string, CacheEntry>()
   const signatures = createSignatures(graph, (live) => changeValue(live, request))
-  const schedule = createSchedule({
+  const schedule = new Schedule({
     producersOf: (id) => graph.firstProducers(id),
     isOutput: (id) => graph.get(id).node.definition.output_node,
     isCached: (id) => results.outputsOf(id) !== null || hits.has(id) || takeHit(id),

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createSchedule, type Schedule } from './schedule.ts'
+import { Schedule } from './schedule.ts'
 
 type Links = Readonly<Record<string, readonly string[]>>
 
 function scheduleOf(links: Links, { outputs, cached = [] }: { outputs: string[]; cached?: string[] }): Schedule {
-  const schedule = createSchedule({
+  const schedule = new Schedule({
     producersOf: (id) => links[id] ?? [],
     isCached: (id) => cached.includes(id),
     isOutput: (id) => outputs.includes(id),

@@ -8,31 +8,11 @@ import type { BuiltNode, Link } from '../node/node-context.ts'
 import { NodeError } from '../node/node-error.ts'
 import type { Value } from '../values/value.ts'
 
-/**
- * In which order nodes run; pure. A node waits for the producers of its links; among the ready ones an output node comes
- * first, then a node that feeds an output node, then one two steps before it, then the rest, each in the order in which
- * they were added. So previews appear as early as they can. Links of lazy inputs are added only when they are asked for.
- */
 interface ScheduleDeps {
   /** Producers over links that count from the start, in the order of the node's inputs. */
   producersOf(nodeId: string): readonly string[]
   isCached(nodeId: string): boolean
   isOutput(nodeId: string): boolean
-}
-
-export interface Schedule {
-  /** Adds nodes with everything they wait for. */
-  add(nodeIds: readonly string[]): void
-  /** Makes `consumer` wait for `producer`, unless that is cached or done. */
-  addLink(producer: string, consumer: string): void
-  /** Takes the next node to run, or null when none is ready. It stays pending until completed or put back. */
-  next(): string | null
-  complete(nodeId: string): void
-  /** The node has more to wait for, or must be looked at again. */
-  putBack(nodeId: string): void
-  isEmpty(): boolean
-  /** Nodes that wait for each other, in order around the loop; empty when there is no loop. */
-  findCycle(): readonly string[]
 }
 
 interface Pending {
@@ -46,116 +26,142 @@ interface Pending {
 
 const RANKS = 4
 
-export function createSchedule({ producersOf, isCached, isOutput }: ScheduleDeps): Schedule {
-  const pending = new Map<string, Pending>()
-  const done = new Set<string>()
-  let sequence = 0
-  let ready = createReadyQueue()
+/**
+ * In which order nodes run; pure. A node waits for the producers of its links; among the ready ones an output node comes
+ * first, then a node that feeds an output node, then one two steps before it, then the rest, each in the order in which
+ * they were added. So previews appear as early as they can. Links of lazy inputs are added only when they are asked for.
+ */
+export class Schedule {
+  readonly #deps: ScheduleDeps
+  readonly #pending = new Map<string, Pending>()
+  readonly #done = new Set<string>()
+  #sequence = 0
+  #ready = createReadyQueue()
 
-  function addPending(id: string): Pending {
+  constructor(deps: ScheduleDeps) {
+    this.#deps = deps
+  }
+
+  /** Adds nodes with everything they wait for. */
+  add(nodeIds: readonly string[]): void {
+    for (const id of nodeIds) this.#addWithProducers(id)
+    this.#rankAnew()
+  }
+
+  /** Makes `consumer` wait for `producer`, unless that is cached or done. */
+  addLink(producer: string, consumer: string): void {
+    if (this.#deps.isCached(producer) || this.#done.has(producer)) return
+    this.#addWithProducers(producer)
+    this.#link(producer, consumer)
+    this.#rankAnew()
+  }
+
+  /** Takes the next node to run, or null when none is ready. It stays pending until completed or put back. */
+  next(): string | null {
+    for (let id = this.#ready.pop(); id !== null; id = this.#ready.pop()) {
+      const node = this.#pending.get(id)
+      // An entry can be out of date: its node got something more to wait for.
+      if (node === undefined || !this.#isReady(node)) continue
+      node.isTaken = true
+      return id
+    }
+    return null
+  }
+
+  complete(nodeId: string): void {
+    const node = this.#pending.get(nodeId)
+    if (node === undefined) return
+    this.#pending.delete(nodeId)
+    this.#done.add(nodeId)
+    for (const id of node.blocks) {
+      const blocked = this.#pending.get(id)
+      if (blocked === undefined) continue
+      blocked.waitsFor -= 1
+      if (this.#isReady(blocked)) this.#ready.push(blocked.sequence, this.#rankOf(blocked), id)
+    }
+  }
+
+  /** The node has more to wait for, or must be looked at again. */
+  putBack(nodeId: string): void {
+    const node = this.#pending.get(nodeId)
+    if (node === undefined) return
+    node.isTaken = false
+    if (this.#isReady(node)) this.#ready.push(node.sequence, this.#rankOf(node), nodeId)
+  }
+
+  isEmpty(): boolean {
+    return this.#pending.size === 0
+  }
+
+  /** Nodes that wait for each other, in order around the loop; empty when there is no loop. */
+  findCycle(): readonly string[] {
+    return findCycle(this.#pending)
+  }
+
+  #addPending(id: string): Pending {
     const node = {
       id,
-      sequence: sequence++,
-      isOutput: isOutput(id),
+      sequence: this.#sequence++,
+      isOutput: this.#deps.isOutput(id),
       blocks: new Set<string>(),
       waitsFor: 0,
       isTaken: false,
     }
-    pending.set(id, node)
+    this.#pending.set(id, node)
     return node
   }
 
-  function rankOf(node: Pending): number {
+  #rankOf(node: Pending): number {
     if (node.isOutput) return 0
     let best = 3
     for (const id of node.blocks) {
-      const blocked = pending.get(id)
+      const blocked = this.#pending.get(id)
       if (blocked?.isOutput) return 1
-      if (best > 2 && blocked !== undefined && blocksOutput(blocked)) best = 2
+      if (best > 2 && blocked !== undefined && this.#blocksOutput(blocked)) best = 2
     }
     return best
   }
 
-  function blocksOutput(node: Pending): boolean {
-    for (const id of node.blocks) if (pending.get(id)?.isOutput) return true
+  #blocksOutput(node: Pending): boolean {
+    for (const id of node.blocks) if (this.#pending.get(id)?.isOutput) return true
     return false
   }
 
-  const isReady = (node: Pending) => node.waitsFor === 0 && !node.isTaken
+  #isReady(node: Pending): boolean {
+    return node.waitsFor === 0 && !node.isTaken
+  }
 
   // A new link can change the rank of nodes up to two steps above it. Links come late only with lazy inputs and expansion,
   // so ranking the few ready nodes anew is cheaper than keeping track.
-  function rankAnew(): void {
-    ready = createReadyQueue()
-    for (const node of pending.values()) if (isReady(node)) ready.push(node.sequence, rankOf(node), node.id)
+  #rankAnew(): void {
+    this.#ready = createReadyQueue()
+    for (const node of this.#pending.values())
+      if (this.#isReady(node)) this.#ready.push(node.sequence, this.#rankOf(node), node.id)
   }
 
-  function link(producer: string, consumer: string): void {
-    const from = pending.get(producer)
-    const to = pending.get(consumer)
+  #link(producer: string, consumer: string): void {
+    const from = this.#pending.get(producer)
+    const to = this.#pending.get(consumer)
     if (from === undefined || to === undefined || from.blocks.has(consumer)) return
     from.blocks.add(consumer)
     to.waitsFor += 1
   }
 
-  function addWithProducers(nodeId: string): void {
+  #addWithProducers(nodeId: string): void {
     const stack = [nodeId]
     const links: [string, string][] = []
     for (let id = stack.pop(); id !== undefined; id = stack.pop()) {
-      if (pending.has(id) || done.has(id)) continue
-      addPending(id)
+      if (this.#pending.has(id) || this.#done.has(id)) continue
+      this.#addPending(id)
       // A cached node only has its old report repeated: what it was made from is not needed.
-      if (isCached(id)) continue
-      for (const producer of producersOf(id)) {
-        if (isCached(producer) || done.has(producer)) continue
+      if (this.#deps.isCached(id)) continue
+      for (const producer of this.#deps.producersOf(id)) {
+        if (this.#deps.isCached(producer) || this.#done.has(producer)) continue
         stack.push(producer)
         links.push([producer, id])
       }
     }
-    for (const [producer, consumer] of links) link(producer, consumer)
-  }
-
-  return {
-    add(nodeIds) {
-      for (const id of nodeIds) addWithProducers(id)
-      rankAnew()
-    },
-    addLink(producer, consumer) {
-      if (isCached(producer) || done.has(producer)) return
-      addWithProducers(producer)
-      link(producer, consumer)
-      rankAnew()
-    },
-    next() {
-      for (let id = ready.pop(); id !== null; id = ready.pop()) {
-        const node = pending.get(id)
-        // An entry can be out of date: its node got something more to wait for.
-        if (node === undefined || !isReady(node)) continue
-        node.isTaken = true
-        return id
-      }
-      return null
-    },
-    complete(nodeId) {
-      const node = pending.get(nodeId)
-      if (node === undefined) return
-      pending.delete(nodeId)
-      done.add(nodeId)
-      for (const id of node.blocks) {
-        const blocked = pending.get(id)
-        if (blocked === undefined) continue
-        blocked.waitsFor -= 1
-        if (isReady(blocked)) ready.push(blocked.sequence, rankOf(blocked), id)
-      }
-    },
-    putBack(nodeId) {
-      const node = pending.get(nodeId)
-      if (node === undefined) return
-      node.isTaken = false
-      if (isReady(node)) ready.push(node.sequence, rankOf(node), nodeId)
-    },
-    isEmpty: () => pending.size === 0,
-    findCycle: () => findCycle(pending),
+    for (const [producer, consumer] of links) this.#link(producer, consumer)
   }
 }
 

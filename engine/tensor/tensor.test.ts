@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createMemoryLedger, type MemoryLedger, sizeClass } from './tensor.ts'
+import { MemoryLedger, sizeClass } from './tensor.ts'
 
 const MIB = 1_048_576
 
@@ -12,7 +12,7 @@ function open(
   const collectGarbage = () => {
     collections += 1
   }
-  return { ledger: createMemoryLedger({ limitBytes, evict, collectGarbage }), collections: () => collections }
+  return { ledger: new MemoryLedger({ limitBytes, evict, collectGarbage }), collections: () => collections }
 }
 
 test('memory counts until its last reader gives it back, and is then used again', () => {
@@ -98,7 +98,7 @@ test('what decoders take counts too: one that does not fit beside others waits f
 })
 
 test('a run has a share of its own, which counts until its memory is free again', () => {
-  const ledger = createMemoryLedger({
+  const ledger = new MemoryLedger({
     limitBytes: 8 * MIB,
     ownerLimitBytes: 4 * MIB,
     evict: () => false,

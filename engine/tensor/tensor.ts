@@ -63,30 +63,6 @@ export function viewOf(tensor: Tensor): ImageView {
 // pool and used again; only what falls out of the pool is left to a collection that we ask for ourselves.
 // Beyond the limit, unneeded cache entries go first; then the node that asked fails with a clear error.
 
-export interface MemoryLedger {
-  /**
-   * A buffer with room for `bytes` after its header, with one reference held by the caller. It counts for `owner` until the last
-   * reference is given back. Throws NodeError beyond the limits.
-   */
-  allocate(bytes: number, owner?: MemoryOwner): SharedArrayBuffer
-  /**
-   * Counts memory that is taken elsewhere: by a decoder, by a file that is kept. Gives back what ends it. Throws NodeError
-   * beyond the limits.
-   */
-  reserve(bytes: number, options?: ReserveOptions): () => void
-  /** The same, but while others hold reservations it waits for them to end, up to a limit. */
-  reserveOrWait(bytes: number, options?: ReserveOptions): Promise<() => void>
-  /**
-   * The buffer as it is known here. A buffer that comes back from another thread is the same memory behind a new object.
-   * Throws NodeError for memory that was not handed out here.
-   */
-  recognise(buffer: SharedArrayBuffer): SharedArrayBuffer
-  retain(buffer: SharedArrayBuffer): void
-  /** Gives one reference back; the last one frees the buffer for others. */
-  release(buffer: SharedArrayBuffer): void
-  liveBytes(): number
-}
-
 /** What memory is counted for: one run. */
 export interface MemoryOwner {
   liveBytes: number
@@ -200,119 +176,145 @@ function unknownMemory(): NodeError {
   return new NodeError('RuntimeError', 'a node returned a tensor that it did not get from `allocate`')
 }
 
-export function createMemoryLedger(deps: MemoryLedgerDeps): MemoryLedger {
-  const { limitBytes, ownerLimitBytes = limitBytes, evict, collectGarbage } = deps
-  const byNumber = new Map<number, SharedArrayBuffer>()
-  let nextNumber = 1
-  const references = new Map<SharedArrayBuffer, number>()
-  const owners = new Map<SharedArrayBuffer, MemoryOwner>()
-  let liveBytes = 0
-  let droppedBytes = 0
-  let reservations = 0
-  let reservationEnded = Promise.withResolvers<void>()
+export class MemoryLedger {
+  readonly #deps: MemoryLedgerDeps
+  readonly #byNumber = new Map<number, SharedArrayBuffer>()
+  #nextNumber = 1
+  readonly #references = new Map<SharedArrayBuffer, number>()
+  readonly #owners = new Map<SharedArrayBuffer, MemoryOwner>()
+  #liveBytes = 0
+  #droppedBytes = 0
+  #reservations = 0
+  #reservationEnded = Promise.withResolvers<void>()
+  readonly #ownerLimitBytes: number
+  readonly #pool: ReturnType<typeof createPool>
 
-  function countDropped(bytes: number): void {
-    droppedBytes += bytes
-    if (droppedBytes < COLLECT_AFTER_BYTES) return
-    droppedBytes = 0
-    collectGarbage()
-  }
-  const pool = createPool(Math.min(MAX_POOL_BYTES, limitBytes / POOL_SHARE), (buffer) => {
-    byNumber.delete(numberOf(buffer))
-    countDropped(buffer.byteLength)
-  })
-
-  function create(bytes: number): SharedArrayBuffer {
-    const buffer = new SharedArrayBuffer(bytes)
-    const header = new Int32Array(buffer, 0, 2)
-    header[0] = HEADER_MARK
-    header[1] = nextNumber
-    byNumber.set(nextNumber, buffer)
-    nextNumber = nextNumber === LAST_NUMBER ? 1 : nextNumber + 1
-    return buffer
+  constructor(deps: MemoryLedgerDeps) {
+    this.#deps = deps
+    this.#ownerLimitBytes = deps.ownerLimitBytes ?? deps.limitBytes
+    this.#pool = createPool(Math.min(MAX_POOL_BYTES, deps.limitBytes / POOL_SHARE), (buffer) => {
+      this.#byNumber.delete(numberOf(buffer))
+      this.#countDropped(buffer.byteLength)
+    })
   }
 
-  /** Throws unless so much is free, or can be made free. */
-  function makeRoom(wanted: number, asked: number, owner: MemoryOwner | undefined): void {
-    const hasShare = owner !== undefined && ownerLimitBytes < limitBytes
-    if (hasShare && owner.liveBytes + wanted > ownerLimitBytes) {
-      throw ownLimitReached(ownerLimitBytes, asked, owner.liveBytes)
-    }
-    while (liveBytes + wanted > limitBytes) {
-      if (wanted > limitBytes || !evict()) throw limitReached(limitBytes, asked, liveBytes)
-    }
-  }
-
-  function book(bytes: number, owner: MemoryOwner | undefined): void {
-    liveBytes += bytes
-    if (owner !== undefined) owner.liveBytes += bytes
-  }
-
-  function reserve(bytes: number, { besideBytes = 0, owner }: ReserveOptions = {}): () => void {
-    makeRoom(bytes + besideBytes, bytes + besideBytes, owner)
+  /**
+   * Counts memory that is taken elsewhere: by a decoder, by a file that is kept. Gives back what ends it. Throws NodeError
+   * beyond the limits.
+   */
+  reserve(bytes: number, { besideBytes = 0, owner }: ReserveOptions = {}): () => void {
+    this.#makeRoom(bytes + besideBytes, bytes + besideBytes, owner)
     // What lies in the pool is memory too, and there must be room for what is about to be taken.
-    pool.shrinkTo(Math.max(0, limitBytes - liveBytes - bytes))
-    book(bytes, owner)
-    reservations += 1
+    this.#pool.shrinkTo(Math.max(0, this.#deps.limitBytes - this.#liveBytes - bytes))
+    this.#book(bytes, owner)
+    this.#reservations += 1
     let isOver = false
     return () => {
       if (isOver) return
       isOver = true
-      reservations -= 1
-      book(-bytes, owner)
-      reservationEnded.resolve()
-      reservationEnded = Promise.withResolvers<void>()
+      this.#reservations -= 1
+      this.#book(-bytes, owner)
+      this.#reservationEnded.resolve()
+      this.#reservationEnded = Promise.withResolvers<void>()
     }
   }
 
-  return {
-    allocate(bytes, owner) {
-      const wanted = sizeClass(bytes + HEADER_BYTES)
-      makeRoom(wanted, bytes, owner)
-      const pooled = pool.take(wanted)
-      if (pooled === null) pool.shrinkTo(Math.max(0, limitBytes - liveBytes - wanted))
-      const buffer = pooled ?? create(wanted)
-      references.set(buffer, 1)
-      if (owner !== undefined) owners.set(buffer, owner)
-      book(wanted, owner)
-      return buffer
-    },
-    reserve,
-    async reserveOrWait(bytes, options) {
-      const deadline = performance.now() + MAX_RESERVE_WAIT_MS
-      const mayEverFit = bytes + (options?.besideBytes ?? 0) <= Math.min(limitBytes, ownerLimitBytes)
-      for (;;) {
-        try {
-          return reserve(bytes, options)
-        } catch (error) {
-          const leftMs = deadline - performance.now()
-          if (!mayEverFit || reservations === 0 || leftMs <= 0) throw error
-          await settlesWithin(reservationEnded.promise, leftMs)
-        }
+  /**
+   * A buffer with room for `bytes` after its header, with one reference held by the caller. It counts for `owner` until the last
+   * reference is given back. Throws NodeError beyond the limits.
+   */
+  allocate(bytes: number, owner?: MemoryOwner): SharedArrayBuffer {
+    const wanted = sizeClass(bytes + HEADER_BYTES)
+    this.#makeRoom(wanted, bytes, owner)
+    const pooled = this.#pool.take(wanted)
+    if (pooled === null) this.#pool.shrinkTo(Math.max(0, this.#deps.limitBytes - this.#liveBytes - wanted))
+    const buffer = pooled ?? this.#create(wanted)
+    this.#references.set(buffer, 1)
+    if (owner !== undefined) this.#owners.set(buffer, owner)
+    this.#book(wanted, owner)
+    return buffer
+  }
+
+  /** The same, but while others hold reservations it waits for them to end, up to a limit. */
+  async reserveOrWait(bytes: number, options?: ReserveOptions): Promise<() => void> {
+    const deadline = performance.now() + MAX_RESERVE_WAIT_MS
+    const mayEverFit = bytes + (options?.besideBytes ?? 0) <= Math.min(this.#deps.limitBytes, this.#ownerLimitBytes)
+    for (;;) {
+      try {
+        return this.reserve(bytes, options)
+      } catch (error) {
+        const leftMs = deadline - performance.now()
+        if (!mayEverFit || this.#reservations === 0 || leftMs <= 0) throw error
+        await settlesWithin(this.#reservationEnded.promise, leftMs)
       }
-    },
-    recognise(buffer) {
-      const known = byNumber.get(numberOf(buffer))
-      if (known === undefined || known.byteLength !== buffer.byteLength) throw unknownMemory()
-      return known
-    },
-    retain(buffer) {
-      const count = references.get(buffer)
-      if (count === undefined) throw unknownMemory()
-      references.set(buffer, count + 1)
-    },
-    release(buffer) {
-      const count = references.get(buffer)
-      if (count === undefined) return
-      if (count > 1) {
-        references.set(buffer, count - 1)
-        return
-      }
-      references.delete(buffer)
-      book(-buffer.byteLength, owners.get(buffer))
-      owners.delete(buffer)
-      pool.put(buffer)
-    },
-    liveBytes: () => liveBytes,
+    }
+  }
+
+  /**
+   * The buffer as it is known here. A buffer that comes back from another thread is the same memory behind a new object.
+   * Throws NodeError for memory that was not handed out here.
+   */
+  recognise(buffer: SharedArrayBuffer): SharedArrayBuffer {
+    const known = this.#byNumber.get(numberOf(buffer))
+    if (known === undefined || known.byteLength !== buffer.byteLength) throw unknownMemory()
+    return known
+  }
+
+  retain(buffer: SharedArrayBuffer): void {
+    const count = this.#references.get(buffer)
+    if (count === undefined) throw unknownMemory()
+    this.#references.set(buffer, count + 1)
+  }
+
+  /** Gives one reference back; the last one frees the buffer for others. */
+  release(buffer: SharedArrayBuffer): void {
+    const count = this.#references.get(buffer)
+    if (count === undefined) return
+    if (count > 1) {
+      this.#references.set(buffer, count - 1)
+      return
+    }
+    this.#references.delete(buffer)
+    this.#book(-buffer.byteLength, this.#owners.get(buffer))
+    this.#owners.delete(buffer)
+    this.#pool.put(buffer)
+  }
+
+  liveBytes(): number {
+    return this.#liveBytes
+  }
+
+  #countDropped(bytes: number): void {
+    this.#droppedBytes += bytes
+    if (this.#droppedBytes < COLLECT_AFTER_BYTES) return
+    this.#droppedBytes = 0
+    this.#deps.collectGarbage()
+  }
+
+  #create(bytes: number): SharedArrayBuffer {
+    const buffer = new SharedArrayBuffer(bytes)
+    const header = new Int32Array(buffer, 0, 2)
+    header[0] = HEADER_MARK
+    header[1] = this.#nextNumber
+    this.#byNumber.set(this.#nextNumber, buffer)
+    this.#nextNumber = this.#nextNumber === LAST_NUMBER ? 1 : this.#nextNumber + 1
+    return buffer
+  }
+
+  /** Throws unless so much is free, or can be made free. */
+  #makeRoom(wanted: number, asked: number, owner: MemoryOwner | undefined): void {
+    const hasShare = owner !== undefined && this.#ownerLimitBytes < this.#deps.limitBytes
+    if (hasShare && owner.liveBytes + wanted > this.#ownerLimitBytes) {
+      throw ownLimitReached(this.#ownerLimitBytes, asked, owner.liveBytes)
+    }
+    while (this.#liveBytes + wanted > this.#deps.limitBytes) {
+      if (wanted > this.#deps.limitBytes || !this.#deps.evict())
+        throw limitReached(this.#deps.limitBytes, asked, this.#liveBytes)
+    }
+  }
+
+  #book(bytes: number, owner: MemoryOwner | undefined): void {
+    this.#liveBytes += bytes
+    if (owner !== undefined) owner.liveBytes += bytes
   }
 }

@@ -5,7 +5,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { loadSharp } from '../../lib/files/load-sharp.ts'
 import { collectGarbage } from '../../lib/threads/garbage.ts'
-import { createBandCrew } from '../bands/band-crew.ts'
+import { BandCrew } from '../bands/band-crew.ts'
 import { type CallHost, performCall, readInputs } from '../node/node-call.ts'
 import { Interrupted, NodeError, toFailureText } from '../node/node-error.ts'
 import { fromWireRecord } from '../values/wire-value.ts'
@@ -27,7 +27,7 @@ loadSharp().cache(false)
 
 const table = await loadNodes(nodeModules)
 const { allocate, reserve } = openMemoryLine(memory)
-const crew = createBandCrew({ places, owner })
+const crew = new BandCrew({ places, owner })
 const waitingForNumbers = new Map<number, PromiseWithResolvers<number>>()
 let nextRequestId = 0
 
@@ -60,7 +60,7 @@ function createHost(cancelFlag: Int32Array): CallHost {
     text: (text) => post({ type: 'text', text: text.slice(0, LOG_LIMIT) }),
     allocate,
     reserve,
-    shareRows: crew.shareRows,
+    shareRows: (job, checkpoint) => crew.shareRows(job, checkpoint),
     reserveNumbers(folder, subfolder, prefix, count) {
       const requestId = nextRequestId++
       const answer = Promise.withResolvers<number>()

@@ -29,13 +29,6 @@ interface ThreadRun extends Omit<RunMessage, 'type' | 'runId' | 'cancelFlag'> {
   readonly signal: AbortSignal
 }
 
-interface EngineThreadLink {
-  run(run: ThreadRun): AsyncGenerator<EngineEvent, void, undefined>
-  /** What its process occupies; 0 while there is none. */
-  memoryBytes(): number
-  close(): Promise<void>
-}
-
 // One for all: an abort without a reason makes an error with a stack, for every run.
 const RUN_OVER = new Error('the run is over')
 // An abort is answered within milliseconds; a thread that takes this long will not answer any more.
@@ -94,58 +87,24 @@ interface EngineThreadOptions {
   readonly log: Log
 }
 
-export function openEngineThread(deps: EngineThreadOptions): EngineThreadLink {
-  const closing = new AbortController()
-  let nextRunId = 0
-  let current: Started | null = null
-  let pause: Promise<void> = Promise.resolve()
-  let rest: NodeJS.Timeout | undefined
+export class EngineThreadLink {
+  readonly #deps: EngineThreadOptions
+  readonly #closing = new AbortController()
+  #nextRunId = 0
+  #current: Started | null = null
+  #pause: Promise<void> = Promise.resolve()
+  #rest: NodeJS.Timeout | undefined
 
-  function ensureThread(): Incarnation {
-    if (current !== null && !current.incarnation.isEnded) return current.incarnation
-    const started = start(deps)
-    current = started
-    void started.ended.then((loss) => onEnded(started, loss))
-    return started.incarnation
+  constructor(deps: EngineThreadOptions) {
+    this.#deps = deps
   }
 
-  function onEnded({ incarnation, startedAt }: Started, loss: Loss): void {
-    const isWanted = closing.signal.aborted || incarnation.isResting
-    settleRuns(incarnation, isWanted ? { ...loss, runAtWork: -1 } : loss)
-    if (isWanted) return
-    deps.log.error({ reason: loss.reason }, 'the engine thread ended; the next run starts another')
-    // A thread that died at once would die again at once.
-    if (performance.now() - startedAt < RESTART_PAUSE_MS) pause = sleep(RESTART_PAUSE_MS, closing.signal)
-  }
-
-  function restLater(incarnation: Incarnation): void {
-    // The timer belongs to the process that is there now, which a late reader of an earlier one has nothing to do with.
-    if (incarnation !== current?.incarnation) return
-    clearTimeout(rest)
-    if (incarnation.runs.size > 0) return
-    const isSettling = performance.now() < incarnation.wasteSeenUntil
-    const rested = () => {
-      if (isSettling && !isLarge(incarnation)) restLater(incarnation)
-      else retire(incarnation)
-    }
-    rest = setTimeout(rested, isSettling ? SETTLE_MS : deps.restMs)
-    rest.unref()
-  }
-
-  function retire(incarnation: Incarnation): void {
-    if (incarnation.runs.size > 0 || incarnation !== current?.incarnation) return
-    // The next run starts another, also while this one is still on its way out.
-    incarnation.isResting = true
-    current = null
-    end(incarnation, 'it has nothing to do')
-  }
-
-  async function* run(threadRun: ThreadRun): AsyncGenerator<EngineEvent, void, undefined> {
-    await pause
-    if (closing.signal.aborted) throw new Error('the engine is closed')
+  async *run(threadRun: ThreadRun): AsyncGenerator<EngineEvent, void, undefined> {
+    await this.#pause
+    if (this.#closing.signal.aborted) throw new Error('the engine is closed')
     const { reserveOutputNumbers, runModel, signal, ...message } = threadRun
-    const incarnation = ensureThread()
-    const runId = nextRunId++
+    const incarnation = this.#ensureThread()
+    const runId = this.#nextRunId++
     const stream = new RunStream((weight) => send(incarnation, { type: 'taken', runId, weight }))
     const over = new AbortController()
     incarnation.runs.set(runId, { stream, reserveOutputNumbers, runModel, over })
@@ -170,19 +129,59 @@ export function openEngineThread(deps: EngineThreadOptions): EngineThreadLink {
       // A reader that leaves early ends the run; after its own end this changes nothing.
       send(incarnation, { type: 'cancel', runId })
       if (!stream.hasSucceeded) incarnation.wasteSeenUntil = performance.now() + WASTE_MS
-      restLater(incarnation)
+      this.#restLater(incarnation)
     }
   }
 
-  return {
-    run,
-    memoryBytes: () => current?.incarnation.memoryBytes ?? 0,
-    async close() {
-      closing.abort()
-      clearTimeout(rest)
-      if (current !== null) end(current.incarnation, 'it was stopped')
-      await current?.ended
-    },
+  /** What its process occupies; 0 while there is none. */
+  memoryBytes(): number {
+    return this.#current?.incarnation.memoryBytes ?? 0
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    clearTimeout(this.#rest)
+    if (this.#current !== null) end(this.#current.incarnation, 'it was stopped')
+    await this.#current?.ended
+  }
+
+  #ensureThread(): Incarnation {
+    if (this.#current !== null && !this.#current.incarnation.isEnded) return this.#current.incarnation
+    const started = start(this.#deps)
+    this.#current = started
+    void started.ended.then((loss) => this.#onEnded(started, loss))
+    return started.incarnation
+  }
+
+  #onEnded({ incarnation, startedAt }: Started, loss: Loss): void {
+    const isWanted = this.#closing.signal.aborted || incarnation.isResting
+    settleRuns(incarnation, isWanted ? { ...loss, runAtWork: -1 } : loss)
+    if (isWanted) return
+    this.#deps.log.error({ reason: loss.reason }, 'the engine thread ended; the next run starts another')
+    // A thread that died at once would die again at once.
+    if (performance.now() - startedAt < RESTART_PAUSE_MS) this.#pause = sleep(RESTART_PAUSE_MS, this.#closing.signal)
+  }
+
+  #restLater(incarnation: Incarnation): void {
+    // The timer belongs to the process that is there now, which a late reader of an earlier one has nothing to do with.
+    if (incarnation !== this.#current?.incarnation) return
+    clearTimeout(this.#rest)
+    if (incarnation.runs.size > 0) return
+    const isSettling = performance.now() < incarnation.wasteSeenUntil
+    const rested = () => {
+      if (isSettling && !isLarge(incarnation)) this.#restLater(incarnation)
+      else this.#retire(incarnation)
+    }
+    this.#rest = setTimeout(rested, isSettling ? SETTLE_MS : this.#deps.restMs)
+    this.#rest.unref()
+  }
+
+  #retire(incarnation: Incarnation): void {
+    if (incarnation.runs.size > 0 || incarnation !== this.#current?.incarnation) return
+    // The next run starts another, also while this one is still on its way out.
+    incarnation.isResting = true
+    this.#current = null
+    end(incarnation, 'it has nothing to do')
   }
 }
 

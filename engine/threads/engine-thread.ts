@@ -13,10 +13,10 @@ import { readGraph } from '../graph/graph-json.ts'
 import { createValueBudget } from '../node/node-call.ts'
 import { NodeError } from '../node/node-error.ts'
 import { createNodeCalls } from '../run/calls/call-node.ts'
-import { createResultCache, type ResultCache } from '../run/results/result-cache.ts'
+import { ResultCache } from '../run/results/result-cache.ts'
 import { runGraph } from '../run/run-graph.ts'
 import { isReplacedBy, type RunDeps, type RunEvent, type RunRequest, weightOf } from '../run/run-state.ts'
-import { createMemoryLedger } from '../tensor/tensor.ts'
+import { MemoryLedger } from '../tensor/tensor.ts'
 import { createComputePool } from './compute-pool.ts'
 import { loadNodes } from './load-nodes.ts'
 import { createModelLine } from './model-line.ts'
@@ -205,7 +205,7 @@ const hasCustomNodes = custom.nodes.declarations.length > 0
 // One node that hangs must not keep all others waiting.
 const nodePoolSize = hasCustomNodes ? Math.max(2, threads) : 0
 const nodePool = createNodePool({ size: nodePoolSize, ...custom, recognise })
-const ledger = createMemoryLedger({
+const ledger = new MemoryLedger({
   limitBytes: memoryLimitBytes,
   ownerLimitBytes: runMemoryBytes,
   evict: () => cache.evictOldest(),
@@ -216,7 +216,7 @@ const ledger = createMemoryLedger({
     nodePool.collectGarbage()
   },
 })
-const cache: ResultCache = createResultCache({
+const cache: ResultCache = new ResultCache({
   budgetBytes: memoryLimitBytes * CACHE_SHARE,
   plainBudgetBytes: valueLimits.totalBytes * PLAIN_CACHE_SHARE,
   ledger,

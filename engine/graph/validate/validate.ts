@@ -20,7 +20,7 @@ import type {
   ValidationResult,
   WorkflowError,
 } from './validation-result.ts'
-import { createGraphWalk, type GraphWalk, judge } from './walk-graph.ts'
+import { GraphWalk, judge } from './walk-graph.ts'
 
 // Finds the outputs that cannot run because of each faulty node: those that depend on it. Every faulty node has at least the
 // output from which it was found. The others are searched within a budget, since the answer could otherwise grow with the
@@ -93,7 +93,7 @@ export function* validateSteps(submitted: Graph, options: ValidateOptions): Work
   const outputs = selectOutputs(graph, classes.rules, targets)
   if (outputs.length === 0) return refused(graph, NO_OUTPUTS)
   yield
-  return yield* judgeOutputs(graph, outputs, createGraphWalk(graph, rulesOf, checkInput ?? null))
+  return yield* judgeOutputs(graph, outputs, new GraphWalk(graph, { rulesOf, checkInput: checkInput ?? null }))
 }
 
 const STEP_OUTPUTS = 1000

@@ -7,7 +7,7 @@
 import { PythonError } from '../../../lib/python/values.ts'
 import type { Work } from '../../../lib/waiting/turns.ts'
 import type { Graph, GraphNode } from '../graph.ts'
-import { advance, type CheckContext, type ClassRules, type NodeFrame, openFrame } from './check-node.ts'
+import { advance, type CheckContext, type NodeFrame, openFrame } from './check-node.ts'
 import type { NodeError } from './validation-result.ts'
 
 // Reports a cycle on every node in it, with the path around it from the node where it was entered.
@@ -41,139 +41,130 @@ interface Verdict {
   readonly errors: readonly NodeError[]
 }
 
-export interface GraphWalk {
-  /** Goes to an output, unless it was validated before. */
-  begin(outputId: string): void
-  /** One step further on the way to the output; false: it and every node before it are validated. */
-  goOn(): boolean
-  /** Whether so many steps were made that others should have their turn. */
-  isPauseDue(): boolean
-  /** The verdict on an output that was validated before. */
-  verdictOf(outputId: string): Verdict
-  readonly verdicts: ReadonlyMap<string, Verdict>
-  /** Nodes with errors of their own, in the order in which they were found. */
-  readonly faulty: readonly string[]
-  /** The links that the walk followed from each node. */
-  readonly followed: ReadonlyMap<string, readonly string[]>
-  /** Nodes whose inputs were converted. */
-  readonly changed: ReadonlyMap<string, GraphNode>
-}
-
 const STEP_NODES = 200
 const VALID: Verdict = { isValid: true, errors: [] }
 
-export function createGraphWalk(
-  graph: Graph,
-  rulesOf: (nodeId: string) => ClassRules | undefined,
-  checkInput: CheckContext['checkInput'],
-): GraphWalk {
-  const context: CheckContext = { rulesOf, checkInput }
-  const verdicts = new Map<string, Verdict>()
-  const faulty: string[] = []
-  const followed = new Map<string, readonly string[]>()
-  const changed = new Map<string, GraphNode>()
-  const path: NodeFrame[] = []
-  const positions = new Map<string, number>()
+export class GraphWalk {
+  readonly #graph: Graph
+  readonly #context: CheckContext
+  readonly verdicts = new Map<string, Verdict>()
+  /** Nodes with errors of their own, in the order in which they were found. */
+  readonly faulty: string[] = []
+  /** The links that the walk followed from each node. */
+  readonly followed = new Map<string, readonly string[]>()
+  /** Nodes whose inputs were converted. */
+  readonly changed = new Map<string, GraphNode>()
+  readonly #path: NodeFrame[] = []
+  readonly #positions = new Map<string, number>()
+  #steps = 0
 
-  function decide(id: string, verdict: Verdict): void {
-    const wasFaulty = (verdicts.get(id)?.errors.length ?? 0) > 0
-    if (!wasFaulty && verdict.errors.length > 0) faulty.push(id)
-    verdicts.set(id, verdict)
+  constructor(graph: Graph, context: CheckContext) {
+    this.#graph = graph
+    this.#context = context
   }
 
-  function enter(id: string): void {
-    const node = graph.get(id)
-    const rules = rulesOf(id)
+  /** Goes to an output, unless it was validated before. */
+  begin(outputId: string): void {
+    if (!this.verdicts.has(outputId)) this.#enter(outputId)
+  }
+
+  /** One step further on the way to the output; false: it and every node before it are validated. */
+  goOn(): boolean {
+    const frame = this.#path.at(-1)
+    if (frame === undefined) return false
+    this.#step(frame)
+    this.#steps++
+    return true
+  }
+
+  /** Whether so many steps were made that others should have their turn. */
+  isPauseDue(): boolean {
+    return this.#steps % STEP_NODES === 0
+  }
+
+  /** The verdict on an output that was validated before. */
+  verdictOf(outputId: string): Verdict {
+    return this.verdicts.get(outputId) ?? VALID
+  }
+
+  #decide(id: string, verdict: Verdict): void {
+    const wasFaulty = (this.verdicts.get(id)?.errors.length ?? 0) > 0
+    if (!wasFaulty && verdict.errors.length > 0) this.faulty.push(id)
+    this.verdicts.set(id, verdict)
+  }
+
+  #enter(id: string): void {
+    const node = this.#graph.get(id)
+    const rules = this.#context.rulesOf(id)
     if (node === undefined || rules === undefined) throw new Error(`node ${id} is not in the graph`)
-    positions.set(id, path.length)
-    path.push(openFrame(id, node, rules))
+    this.#positions.set(id, this.#path.length)
+    this.#path.push(openFrame(id, node, rules))
   }
 
-  function leave(frame: NodeFrame): void {
-    path.pop()
-    positions.delete(frame.id)
-    followed.set(frame.id, frame.followed)
-    if (frame.given !== frame.node.inputs) changed.set(frame.id, { ...frame.node, inputs: frame.given })
+  #leave(frame: NodeFrame): void {
+    this.#path.pop()
+    this.#positions.delete(frame.id)
+    this.followed.set(frame.id, frame.followed)
+    if (frame.given !== frame.node.inputs) this.changed.set(frame.id, { ...frame.node, inputs: frame.given })
   }
 
   /** The frame at the top has checked all inputs. If a cycle has recorded errors for it before, those come first. */
-  function finish(frame: NodeFrame): void {
-    const earlier = verdicts.get(frame.id)?.errors ?? []
+  #finish(frame: NodeFrame): void {
+    const earlier = this.verdicts.get(frame.id)?.errors ?? []
     const errors = earlier.length === 0 ? frame.errors : [...earlier, ...frame.errors]
     const isValid = frame.isValid && errors.length === 0
-    leave(frame)
-    decide(frame.id, isValid ? VALID : { isValid, errors })
+    this.#leave(frame)
+    this.#decide(frame.id, isValid ? VALID : { isValid, errors })
   }
 
   /** The frame at the top raised: its own findings are dropped, and its consumer reports the exception. */
-  function fail(frame: NodeFrame, error: PythonError): void {
-    leave(frame)
-    const consumer = path.at(-1)
+  #fail(frame: NodeFrame, error: PythonError): void {
+    this.#leave(frame)
+    const consumer = this.#path.at(-1)
     const reason = consumer === undefined ? outputException(error) : innerException(error, consumer)
-    decide(frame.id, { isValid: false, errors: [reason] })
+    this.#decide(frame.id, { isValid: false, errors: [reason] })
   }
 
-  function closeCycle(start: number): void {
-    const members = path.slice(start)
+  #closeCycle(start: number): void {
+    const members = this.#path.slice(start)
     const errors = cycleErrors(members)
     for (const member of members) {
       // A node in two cycles keeps the first one found, which also keeps many overlapping cycles cheap.
       if (member.isInCycle) continue
       member.isInCycle = true
-      decide(member.id, { isValid: false, errors: [errors(member.id)] })
+      this.#decide(member.id, { isValid: false, errors: [errors(member.id)] })
     }
   }
 
-  function follow(frame: NodeFrame, linked: string): void {
-    const position = positions.get(linked)
-    if (!verdicts.has(linked) && position !== undefined) closeCycle(position)
-    const verdict = verdicts.get(linked)
-    if (verdict === undefined) enter(linked)
-    else settle(frame, verdict)
+  #follow(frame: NodeFrame, linked: string): void {
+    const position = this.#positions.get(linked)
+    if (!this.verdicts.has(linked) && position !== undefined) this.#closeCycle(position)
+    const verdict = this.verdicts.get(linked)
+    if (verdict === undefined) this.#enter(linked)
+    else this.#settle(frame, verdict)
   }
 
-  function settle(frame: NodeFrame, verdict: Verdict): void {
+  #settle(frame: NodeFrame, verdict: Verdict): void {
     if (!verdict.isValid) frame.isValid = false
     frame.next += 1
   }
 
-  function step(frame: NodeFrame): void {
+  #step(frame: NodeFrame): void {
     try {
-      const linked = advance(frame, context)
+      const linked = advance(frame, this.#context)
       if (linked !== null) {
-        follow(frame, linked)
+        this.#follow(frame, linked)
         return
       }
-      finish(frame)
+      this.#finish(frame)
     } catch (error) {
       if (!(error instanceof PythonError)) throw error
-      fail(frame, error)
+      this.#fail(frame, error)
     }
     // The frame that waited for this node continues after the link that led here.
-    const consumer = path.at(-1)
-    const verdict = verdicts.get(frame.id)
-    if (consumer !== undefined && verdict !== undefined) settle(consumer, verdict)
-  }
-
-  let steps = 0
-
-  return {
-    begin(outputId) {
-      if (!verdicts.has(outputId)) enter(outputId)
-    },
-    goOn() {
-      const frame = path.at(-1)
-      if (frame === undefined) return false
-      step(frame)
-      steps++
-      return true
-    },
-    isPauseDue: () => steps % STEP_NODES === 0,
-    verdictOf: (outputId) => verdicts.get(outputId) ?? VALID,
-    verdicts,
-    faulty,
-    followed,
-    changed,
+    const consumer = this.#path.at(-1)
+    const verdict = this.verdicts.get(frame.id)
+    if (consumer !== undefined && verdict !== undefined) this.#settle(consumer, verdict)
   }
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { defineNode } from '../../node/define-node.ts'
 import type { MadeFile } from '../../node/node-context.ts'
-import { createMemoryLedger } from '../../tensor/tensor.ts'
+import { MemoryLedger } from '../../tensor/tensor.ts'
 import { createNodeCalls } from './call-node.ts'
 
 const LIMIT = 1_048_576
@@ -17,7 +17,7 @@ const file = (bytes: number): MadeFile => ({
 })
 
 function open(bytes: number) {
-  const ledger = createMemoryLedger({ limitBytes: LIMIT, evict: () => false, collectGarbage() {} })
+  const ledger = new MemoryLedger({ limitBytes: LIMIT, evict: () => false, collectGarbage() {} })
   const node = defineNode({
     classType: 'MakesFile',
     displayName: 'Makes a file',

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createMemoryLedger, Tensor } from '../../tensor/tensor.ts'
-import { createResultCache } from './result-cache.ts'
+import { MemoryLedger, Tensor } from '../../tensor/tensor.ts'
+import { ResultCache } from './result-cache.ts'
 
 function open(budgetBytes: number) {
-  const ledger = createMemoryLedger({ limitBytes: 2 ** 30, evict: () => false, collectGarbage: () => {} })
+  const ledger = new MemoryLedger({ limitBytes: 2 ** 30, evict: () => false, collectGarbage: () => {} })
   /** The memory of a finished call: only the cache still holds it. */
   const keep = (signature: string, bytes: number) => {
     const buffer = ledger.allocate(bytes)
@@ -12,7 +12,7 @@ function open(budgetBytes: number) {
     ledger.release(buffer)
     return buffer
   }
-  const cache = createResultCache({ budgetBytes, plainBudgetBytes: budgetBytes, ledger })
+  const cache = new ResultCache({ budgetBytes, plainBudgetBytes: budgetBytes, ledger })
   return { cache, ledger, keep }
 }
 

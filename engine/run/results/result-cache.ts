@@ -17,13 +17,6 @@ export interface CacheEntry {
   readonly report: MadeReport | null
 }
 
-export interface ResultCache {
-  get(owner: string, signature: string): CacheEntry | null
-  set(owner: string, signature: string, entry: CacheEntry): void
-  /** Drops the entry that was unused for longest; false when there is none. */
-  evictOldest(): boolean
-}
-
 // Bookkeeping of an entry beside its values.
 const ENTRY_BYTES = 1024
 // Small results are quick to make again: beyond this many they cost more memory than they save time.
@@ -70,95 +63,108 @@ interface ResultCacheDeps {
   readonly ledger: Pick<MemoryLedger, 'retain' | 'release' | 'reserve'>
 }
 
-export function createResultCache({ budgetBytes, plainBudgetBytes, ledger }: ResultCacheDeps): ResultCache {
+export class ResultCache {
+  readonly #deps: ResultCacheDeps
   // A Map remembers insertion order: re-inserting on use makes its first key the oldest.
-  const entries = new Map<string, Kept>()
+  readonly #entries = new Map<string, Kept>()
   // Entries share buffers (an image that is passed through): each counts once.
-  const users = new Map<SharedArrayBuffer, number>()
-  let usedBytes = 0
-  let usedPlainBytes = 0
+  readonly #users = new Map<SharedArrayBuffer, number>()
+  #usedBytes = 0
+  #usedPlainBytes = 0
 
-  function add(key: string, kept: Kept): void {
-    entries.set(key, kept)
-    usedPlainBytes += kept.plainBytes
-    usedBytes += kept.plainBytes + kept.fileBytes
-    for (const buffer of kept.buffers) {
-      const count = users.get(buffer) ?? 0
-      users.set(buffer, count + 1)
-      if (count > 0) continue
-      usedBytes += buffer.byteLength
-      ledger.retain(buffer)
-    }
+  constructor(deps: ResultCacheDeps) {
+    this.#deps = deps
   }
 
-  function drop(key: string, kept: Kept): void {
-    entries.delete(key)
-    kept.endFiles()
-    usedPlainBytes -= kept.plainBytes
-    usedBytes -= kept.plainBytes + kept.fileBytes
-    for (const buffer of kept.buffers) {
-      const count = (users.get(buffer) ?? 0) - 1
-      if (count > 0) users.set(buffer, count)
-      else {
-        users.delete(buffer)
-        usedBytes -= buffer.byteLength
-        ledger.release(buffer)
-      }
-    }
-  }
-
-  function evictOldest(): boolean {
-    for (const [key, kept] of entries) {
-      drop(key, kept)
+  /** Drops the entry that was unused for longest; false when there is none. */
+  evictOldest(): boolean {
+    for (const [key, kept] of this.#entries) {
+      this.#drop(key, kept)
       return true
     }
     return false
   }
 
-  function weigh(entry: CacheEntry): Weighed {
+  get(owner: string, signature: string): CacheEntry | null {
+    const key = keyOf(owner, signature)
+    const kept = this.#entries.get(key)
+    if (kept === undefined) return null
+    this.#entries.delete(key)
+    this.#entries.set(key, kept)
+    return kept.entry
+  }
+
+  set(owner: string, signature: string, entry: CacheEntry): void {
+    const key = keyOf(owner, signature)
+    const weighed = this.#weigh(entry)
+    let wholeBytes = weighed.plainBytes + weighed.fileBytes
+    for (const buffer of weighed.buffers) wholeBytes += buffer.byteLength
+    if (wholeBytes > this.#deps.budgetBytes || weighed.plainBytes > this.#deps.plainBudgetBytes) return
+    const old = this.#entries.get(key)
+    if (old !== undefined) this.#drop(key, old)
+    const endFiles = this.#reserveFiles(weighed.fileBytes)
+    if (endFiles === null) return
+    this.#add(key, { ...weighed, endFiles })
+    while (this.#isOverfull() && this.evictOldest()) {
+      // until the newest entries fit
+    }
+  }
+
+  #add(key: string, kept: Kept): void {
+    this.#entries.set(key, kept)
+    this.#usedPlainBytes += kept.plainBytes
+    this.#usedBytes += kept.plainBytes + kept.fileBytes
+    for (const buffer of kept.buffers) {
+      const count = this.#users.get(buffer) ?? 0
+      this.#users.set(buffer, count + 1)
+      if (count > 0) continue
+      this.#usedBytes += buffer.byteLength
+      this.#deps.ledger.retain(buffer)
+    }
+  }
+
+  #drop(key: string, kept: Kept): void {
+    this.#entries.delete(key)
+    kept.endFiles()
+    this.#usedPlainBytes -= kept.plainBytes
+    this.#usedBytes -= kept.plainBytes + kept.fileBytes
+    for (const buffer of kept.buffers) {
+      const count = (this.#users.get(buffer) ?? 0) - 1
+      if (count > 0) this.#users.set(buffer, count)
+      else {
+        this.#users.delete(buffer)
+        this.#usedBytes -= buffer.byteLength
+        this.#deps.ledger.release(buffer)
+      }
+    }
+  }
+
+  #weigh(entry: CacheEntry): Weighed {
     const plainBytes = plainBytesOf(entry)
     return { entry, buffers: buffersOf(entry.outputs), plainBytes, fileBytes: fileBytesOf(entry.report) }
   }
 
   /** null when running nodes have taken the memory. */
-  function reserveFiles(bytes: number): (() => void) | null {
+  #reserveFiles(bytes: number): (() => void) | null {
     if (bytes === 0) return () => {}
     try {
-      return ledger.reserve(bytes)
+      return this.#deps.ledger.reserve(bytes)
     } catch {
       return null
     }
   }
 
-  const isOverfull = () => usedBytes > budgetBytes || usedPlainBytes > plainBudgetBytes || entries.size > MAX_ENTRIES
-  const keyOf = (owner: string, signature: string) => `${owner}\n${signature}`
-
-  return {
-    get(owner, signature) {
-      const key = keyOf(owner, signature)
-      const kept = entries.get(key)
-      if (kept === undefined) return null
-      entries.delete(key)
-      entries.set(key, kept)
-      return kept.entry
-    },
-    set(owner, signature, entry) {
-      const key = keyOf(owner, signature)
-      const weighed = weigh(entry)
-      let wholeBytes = weighed.plainBytes + weighed.fileBytes
-      for (const buffer of weighed.buffers) wholeBytes += buffer.byteLength
-      if (wholeBytes > budgetBytes || weighed.plainBytes > plainBudgetBytes) return
-      const old = entries.get(key)
-      if (old !== undefined) drop(key, old)
-      const endFiles = reserveFiles(weighed.fileBytes)
-      if (endFiles === null) return
-      add(key, { ...weighed, endFiles })
-      while (isOverfull() && evictOldest()) {
-        // until the newest entries fit
-      }
-    },
-    evictOldest,
+  #isOverfull(): boolean {
+    return (
+      this.#usedBytes > this.#deps.budgetBytes ||
+      this.#usedPlainBytes > this.#deps.plainBudgetBytes ||
+      this.#entries.size > MAX_ENTRIES
+    )
   }
+}
+
+function keyOf(owner: string, signature: string): string {
+  return `${owner}\n${signature}`
 }
 
 // The key under which a node's result is cached: a digest of its class, its change value, its constants and the signatures
