@@ -9,7 +9,7 @@ import type { Command } from 'commander'
 import { type NodeCatalog, readCatalog } from '../../../engine/index.ts'
 import { type JsonObject, type JsonValue, NumberText } from '../../../lib/json/lossless-json.ts'
 import { convertLocally } from '../../compose/local-run.ts'
-import { createRunClient, RefusedError, UnreachableError } from '../server/client.ts'
+import { RefusedError, RunClient, UnreachableError } from '../server/client.ts'
 import { type Conversion, printFindings, toErrorLines } from '../server/job-answers.ts'
 import { addServerFlags, readServer } from '../server/server-flags.ts'
 import { loadFromCommandLine } from '../setting-flags.ts'
@@ -36,7 +36,7 @@ async function convert(file: string, options: Readonly<Record<string, unknown>>,
     const conversion =
       server === null
         ? await convertHere(content, await readBuiltIn(terminal))
-        : await createRunClient(server).convert(content, AbortSignal.timeout(CONVERT_WITHIN_MS))
+        : await new RunClient(server).convert(content, AbortSignal.timeout(CONVERT_WITHIN_MS))
     await print(conversion, options, terminal)
     return EXIT.ok
   } catch (error) {

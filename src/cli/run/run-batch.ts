@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import type { JsonObject } from '../../../lib/json/lossless-json.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
-import { type ClientOptions, createRunClient, type RunClient } from '../server/client.ts'
+import { type ClientOptions, RunClient } from '../server/client.ts'
 import { toFields } from '../server/job-answers.ts'
 import { prepareWorkflow, type RunContext, type RunRequest } from '../server/request.ts'
 import { CommandError, EXIT, printLine, toPrintable } from '../terminal.ts'
@@ -22,7 +22,7 @@ export async function runBatch(
   context: RunContext,
 ): Promise<number> {
   const { display, signal, terminal } = context
-  const client = createRunClient(server)
+  const client = new RunClient(server)
   const workflow = await prepareWorkflow(request, terminal, {
     toFile: (file) => upload(client, file, context),
     convert: (content) => client.convert(content, signal),

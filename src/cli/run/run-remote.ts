@@ -1,7 +1,7 @@
 /** Runs a workflow on a server: uploads files, submits, waits (Ctrl-C cancels the job), and fetches the outputs. */
 import path from 'node:path'
 import type { JsonValue } from '../../../lib/json/lossless-json.ts'
-import { type ClientOptions, createRunClient, type RunClient, UnreachableError } from '../server/client.ts'
+import { type ClientOptions, RunClient, UnreachableError } from '../server/client.ts'
 import { describeError, type JobView, type OutputView } from '../server/job-answers.ts'
 import { prepareWorkflow, type RunContext, type RunRequest } from '../server/request.ts'
 import { CommandError, EXIT, printLine, type Terminal, toPrintable } from '../terminal.ts'
@@ -11,7 +11,7 @@ import { saveOutput } from './save-outputs.ts'
 /** The whole run on a server; returns the exit code. */
 export async function runRemotely(request: RunRequest, server: ClientOptions, context: RunContext): Promise<number> {
   const { display, signal, terminal } = context
-  const client = createRunClient(server)
+  const client = new RunClient(server)
   const workflow = await prepareWorkflow(request, terminal, {
     toFile: (file) => upload(client, file, context),
     convert: (content) => client.convert(content, signal),

@@ -41,26 +41,6 @@ export class RefusedError extends Error {
   }
 }
 
-export interface RunClient {
-  readonly baseUrl: string
-  /** Uploads a file and returns the reference that stands for it in a workflow. It is named as it is on this machine, if not otherwise. */
-  upload(file: string, signal: AbortSignal, filePath?: string): Promise<JsonObject>
-  submit(workflow: JsonValue, signal: AbortSignal): Promise<JobView>
-  /** Sends what makes something, with a key of its own, until it is taken. */
-  post(link: string, body: JsonObject, signal: AbortSignal): Promise<unknown>
-  /** A workflow as the editor saves it, in the form that `submit` takes. */
-  convert(content: JsonObject, signal: AbortSignal): Promise<Conversion>
-  job(link: string, signal: AbortSignal): Promise<JobView>
-  /** An answer that is neither a job nor a file. */
-  read(link: string, signal: AbortSignal): Promise<unknown>
-  cancel(link: string, signal: AbortSignal): Promise<JobView>
-  /** Resolves to the answer whose body is the event stream; throws refusals. */
-  events(link: string, signal: AbortSignal): Promise<Response>
-  download(url: string, signal: AbortSignal): Promise<Response>
-  /** Any other request, without a limit of time. */
-  call(link: string, init: RequestInit): Promise<Response>
-}
-
 // A poll or a submit without an answer for this long has failed. Uploads and downloads have no such limit.
 const ANSWER_WITHIN_MS = 30_000
 const PASSING: ReadonlySet<number> = new Set([409, 423, 429])
@@ -86,14 +66,25 @@ export function resolveLink(link: string, baseUrl: string): string {
   return `${baseUrl}/api/v2${link.startsWith('/') ? link : `/${link}`}`
 }
 
-export function createRunClient({ baseUrl, token, ...options }: ClientOptions): RunClient {
-  const { resumableFromBytes = RESUMABLE_FROM_BYTES } = options
-  const origin = new URL(baseUrl).origin
+export class RunClient {
+  readonly baseUrl: string
+  readonly #token: string | null
+  readonly #resumableFromBytes: number
+  readonly #origin: string
 
-  async function call(link: string, init: RequestInit): Promise<Response> {
-    const url = resolveLink(link, baseUrl)
+  constructor({ baseUrl, token, resumableFromBytes = RESUMABLE_FROM_BYTES }: ClientOptions) {
+    this.baseUrl = baseUrl
+    this.#token = token
+    this.#resumableFromBytes = resumableFromBytes
+    this.#origin = new URL(baseUrl).origin
+  }
+
+  /** Any other request, without a limit of time. */
+  async call(link: string, init: RequestInit): Promise<Response> {
+    const url = resolveLink(link, this.baseUrl)
     const headers = new Headers(init.headers)
-    if (token !== null && new URL(url).origin === origin) headers.set('Authorization', `Bearer ${token}`)
+    if (this.#token !== null && new URL(url).origin === this.#origin)
+      headers.set('Authorization', `Bearer ${this.#token}`)
     const response = await fetch(url, { ...init, headers }).catch((error: unknown) => {
       if (init.signal?.aborted && !isTimeout(init.signal.reason)) throw error
       throw new UnreachableError(`cannot reach ${url}: ${toReason(error)}`)
@@ -102,23 +93,15 @@ export function createRunClient({ baseUrl, token, ...options }: ClientOptions): 
     throw await toRefusal(response)
   }
 
-  async function callForJson(link: string, init: RequestInit): Promise<unknown> {
-    const timeout = AbortSignal.timeout(ANSWER_WITHIN_MS)
-    const signal = init.signal ? AbortSignal.any([init.signal, timeout]) : timeout
-    const response = await call(link, { ...init, signal })
-    return response.json().catch((error: unknown) => {
-      throw new UnreachableError(`the answer of ${response.url} broke off: ${toReason(error)}`)
-    })
-  }
-
-  async function post(link: string, content: JsonObject, signal: AbortSignal): Promise<unknown> {
+  /** Sends what makes something, with a key of its own, until it is taken. */
+  async post(link: string, content: JsonObject, signal: AbortSignal): Promise<unknown> {
     const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': randomUUID() }
     const body = stringifyLosslessJson(content)
     const giveUpAt = Date.now() + KEEP_SUBMITTING_MS
     while (true) {
       try {
         // Not aborted by the caller's signal: a submit on its way may create the job, and only its answer says which to cancel.
-        return await callForJson(link, { method: 'POST', headers, body })
+        return await this.#callForJson(link, { method: 'POST', headers, body })
       } catch (error) {
         const waitMs =
           error instanceof RefusedError && error.status === 429 ? (error.retryAfterSeconds ?? 2) * 1000 : null
@@ -129,31 +112,19 @@ export function createRunClient({ baseUrl, token, ...options }: ClientOptions): 
     }
   }
 
-  /** null: this server takes every upload in one request. */
-  async function sendInOneOrMore(
-    bytes: Blob,
-    { name, contentType, signal }: { name: string; contentType: string; signal: AbortSignal },
-  ): Promise<string | null> {
-    const metadata = { file_path: name, content_type: contentType }
-    try {
-      return await sendResumable(bytes, { call, metadata, mayPass, signal })
-    } catch (error) {
-      if (error instanceof RefusedError && (error.status === 404 || error.status === 405)) return null
-      throw error
-    }
-  }
-
-  async function upload(file: string, signal: AbortSignal, name = path.basename(file)): Promise<JsonObject> {
+  /** Uploads a file and returns the reference that stands for it in a workflow. It is named as it is on this machine, if not otherwise. */
+  async upload(file: string, signal: AbortSignal, name = path.basename(file)): Promise<JsonObject> {
     const contentType = typeFromName(name) ?? 'application/octet-stream'
     // A blob backed by the file, which is read while it is sent.
     const bytes = await openAsBlob(file, { type: contentType })
-    const assetId = bytes.size > resumableFromBytes ? await sendInOneOrMore(bytes, { name, contentType, signal }) : null
+    const assetId =
+      bytes.size > this.#resumableFromBytes ? await this.#sendInOneOrMore(bytes, { name, contentType, signal }) : null
     if (assetId !== null) return { __type: 'core/ASSET', info: { id: assetId, file_path: name } }
     const form = new FormData()
     form.set('content_type', contentType)
     form.set('file_path', name)
     form.set('file', bytes, path.basename(name))
-    const response = await call('/assets', {
+    const response = await this.call('/assets', {
       method: 'POST',
       headers: { 'Idempotency-Key': randomUUID() },
       body: form,
@@ -166,25 +137,61 @@ export function createRunClient({ baseUrl, token, ...options }: ClientOptions): 
     return { __type: 'core/ASSET', info }
   }
 
-  async function convert(content: JsonObject, signal: AbortSignal): Promise<Conversion> {
+  /** A workflow as the editor saves it, in the form that `submit` takes. */
+  async convert(content: JsonObject, signal: AbortSignal): Promise<Conversion> {
     const headers = { 'Content-Type': 'application/json' }
     const body = stringifyLosslessJson(content)
-    const response = await call('/workflows/convert', { method: 'POST', headers, body, signal })
+    const response = await this.call('/workflows/convert', { method: 'POST', headers, body, signal })
     return readConversion(parseLosslessJson(await response.text()))
   }
 
-  return {
-    baseUrl,
-    upload,
-    submit: async (workflow, signal) => readJob(await post('/jobs', { workflow }, signal)),
-    post,
-    convert,
-    read: (link, signal) => callForJson(link, { signal }),
-    job: async (link, signal) => readJob(await callForJson(link, { signal })),
-    cancel: async (link, signal) => readJob(await callForJson(link, { method: 'POST', signal })),
-    events: (link, signal) => call(link, { headers: { Accept: 'text/event-stream' }, signal }),
-    download: (url, signal) => call(url, { signal }),
-    call,
+  async submit(workflow: JsonValue, signal: AbortSignal): Promise<JobView> {
+    return readJob(await this.post('/jobs', { workflow }, signal))
+  }
+
+  /** An answer that is neither a job nor a file. */
+  read(link: string, signal: AbortSignal): Promise<unknown> {
+    return this.#callForJson(link, { signal })
+  }
+
+  async job(link: string, signal: AbortSignal): Promise<JobView> {
+    return readJob(await this.#callForJson(link, { signal }))
+  }
+
+  async cancel(link: string, signal: AbortSignal): Promise<JobView> {
+    return readJob(await this.#callForJson(link, { method: 'POST', signal }))
+  }
+
+  /** Resolves to the answer whose body is the event stream; throws refusals. */
+  events(link: string, signal: AbortSignal): Promise<Response> {
+    return this.call(link, { headers: { Accept: 'text/event-stream' }, signal })
+  }
+
+  download(url: string, signal: AbortSignal): Promise<Response> {
+    return this.call(url, { signal })
+  }
+
+  async #callForJson(link: string, init: RequestInit): Promise<unknown> {
+    const timeout = AbortSignal.timeout(ANSWER_WITHIN_MS)
+    const signal = init.signal ? AbortSignal.any([init.signal, timeout]) : timeout
+    const response = await this.call(link, { ...init, signal })
+    return response.json().catch((error: unknown) => {
+      throw new UnreachableError(`the answer of ${response.url} broke off: ${toReason(error)}`)
+    })
+  }
+
+  /** null: this server takes every upload in one request. */
+  async #sendInOneOrMore(
+    bytes: Blob,
+    { name, contentType, signal }: { name: string; contentType: string; signal: AbortSignal },
+  ): Promise<string | null> {
+    const metadata = { file_path: name, content_type: contentType }
+    try {
+      return await sendResumable(bytes, { call: (link, init) => this.call(link, init), metadata, mayPass, signal })
+    } catch (error) {
+      if (error instanceof RefusedError && (error.status === 404 || error.status === 405)) return null
+      throw error
+    }
   }
 }
 

@@ -4,14 +4,7 @@ import { findService } from '../../compose/process/service-file.ts'
 import { ENV, OTHER_ENV } from '../../config/env.ts'
 import { loadFromCommandLine } from '../setting-flags.ts'
 import { CommandError, EXIT, printLine, type Terminal } from '../terminal.ts'
-import {
-  type ClientOptions,
-  createRunClient,
-  RefusedError,
-  type RunClient,
-  readBaseUrl,
-  UnreachableError,
-} from './client.ts'
+import { type ClientOptions, RefusedError, RunClient, readBaseUrl, UnreachableError } from './client.ts'
 
 const DEFAULT_BASE_URL = 'http://127.0.0.1:8189'
 const SERVER_FLAGS = { baseUrl: '--base-url', dataDir: '--data-dir', token: '--token' }
@@ -63,7 +56,7 @@ export async function askServer(
   const server = readServer(options, terminal)
   if (server === null) throw new CommandError('this needs a server; name one with --base-url', EXIT.usage)
   try {
-    return await ask(createRunClient(server))
+    return await ask(new RunClient(server))
   } catch (error) {
     if (error instanceof RefusedError) {
       for (const line of error.lines) printLine(terminal.stderr, line)

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import * as tus from 'tus-js-client'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
-import { createRunClient } from '../../../src/cli/server/client.ts'
+import { RunClient } from '../../../src/cli/server/client.ts'
 import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
 import { type Answer, type CallOptions, call } from '../../support/clients/call.ts'
 import { checkAgainstSpec } from '../../support/clients/check-against-spec.ts'
@@ -252,7 +252,7 @@ describe('a resumable upload', () => {
     const file = join(folder, 'weights.bin')
     await writeFile(file, bytes)
     const unfinished = (await readdir(join(app.dataDir, 'blobs', 'uploads'))).length
-    const client = createRunClient({ baseUrl: `http://127.0.0.1:${proxy.port}`, token: null, resumableFromBytes: MIB })
+    const client = new RunClient({ baseUrl: `http://127.0.0.1:${proxy.port}`, token: null, resumableFromBytes: MIB })
     proxy.set({ kind: 'open', delayMs: 1 })
     const sending = client.upload(file, AbortSignal.timeout(GIVE_UP_MS))
     // Once the service has begun to write it down.
