@@ -50,7 +50,7 @@ export interface AccountRow {
   readonly created_at: string
 }
 
-interface AccountDetail extends AccountRow {
+export interface AccountDetail extends AccountRow {
   readonly use: { readonly running: number; readonly queued: number; readonly streams: number }
   readonly balance: { readonly available_usd: string; readonly held_usd: string } | null
   readonly usage: { readonly from: string; readonly to: string; readonly charged_usd: string; readonly settled: number }

@@ -54,12 +54,59 @@ function follow(id: string, handlers: JobLiveHandlers, preview: Signal<string | 
     if (release === null) void begin()
   }, POLL_MS)
 
+  const painter = createPainter(handlers, preview)
+
+  async function begin(): Promise<void> {
+    if (isAskingForSlot) return
+    isAskingForSlot = true
+    const slot = await takeStreamSlot()
+    isAskingForSlot = false
+    if (slot === null) return
+    if (isClosed) return slot()
+    release = slot
+    close = openStream({
+      path: `/console/v1/jobs/${encodeURIComponent(id)}/live`,
+      isOver: () => hasEnded,
+      onState(state) {
+        isLive = state === 'live' || state === 'ended'
+        if (state === 'live' && !isPaused.peek()) handlers.onChange?.()
+      },
+      onFrame({ event, data }) {
+        if (event !== 'status' && event !== 'output') return painter.take(event, data)
+        if (event === 'status') hasEnded = isEnded((JSON.parse(data) as { status: JobStatus }).status)
+        if (!isPaused.peek()) handlers.onChange?.()
+      },
+    })
+  }
+  void begin()
+
+  let wasPaused = false
+  const unpause = isPaused.subscribe((isNowPaused) => {
+    if (isNowPaused) wasPaused = true
+    else if (wasPaused) {
+      wasPaused = false
+      painter.paint()
+      handlers.onChange?.()
+    }
+  })
+  return () => {
+    isClosed = true
+    unpause()
+    clearInterval(poll)
+    painter.stop()
+    close()
+    release?.()
+  }
+}
+
+/** Gathers what comes and hands it on in one go, so that a page is drawn ten times a second at most. */
+function createPainter(handlers: JobLiveHandlers, preview: Signal<string | null>) {
   const nodes = new Map<string, NodeChange>()
   let lines: LogLine[] = []
   let picture: PreviewFrame | null = null
-  let painter: ReturnType<typeof setTimeout> | undefined
+  let planned: ReturnType<typeof setTimeout> | undefined
   function paint(): void {
-    painter = undefined
+    planned = undefined
     // Kept, not lost: it is shown when the pause ends.
     if (isPaused.peek()) return
     if (nodes.size > 0) handlers.onNodes?.([...nodes.values()])
@@ -78,50 +125,9 @@ function follow(id: string, handlers: JobLiveHandlers, preview: Signal<string | 
       if (lines.length >= MAX_LINES) lines = lines.slice(-MAX_LINES / 2)
       lines.push(JSON.parse(data) as LogLine)
     }
-    painter ??= setTimeout(paint, PAINT_MS)
+    planned ??= setTimeout(paint, PAINT_MS)
   }
-
-  async function begin(): Promise<void> {
-    if (isAskingForSlot) return
-    isAskingForSlot = true
-    const slot = await takeStreamSlot()
-    isAskingForSlot = false
-    if (slot === null) return
-    if (isClosed) return slot()
-    release = slot
-    close = openStream({
-      path: `/console/v1/jobs/${encodeURIComponent(id)}/live`,
-      isOver: () => hasEnded,
-      onState(state) {
-        isLive = state === 'live' || state === 'ended'
-        if (state === 'live' && !isPaused.peek()) handlers.onChange?.()
-      },
-      onFrame({ event, data }) {
-        if (event !== 'status' && event !== 'output') return take(event, data)
-        if (event === 'status') hasEnded = isEnded((JSON.parse(data) as { status: JobStatus }).status)
-        if (!isPaused.peek()) handlers.onChange?.()
-      },
-    })
-  }
-  void begin()
-
-  let wasPaused = false
-  const unpause = isPaused.subscribe((isNowPaused) => {
-    if (isNowPaused) wasPaused = true
-    else if (wasPaused) {
-      wasPaused = false
-      paint()
-      handlers.onChange?.()
-    }
-  })
-  return () => {
-    isClosed = true
-    unpause()
-    clearInterval(poll)
-    clearTimeout(painter)
-    close()
-    release?.()
-  }
+  return { paint, take, stop: () => clearTimeout(planned) }
 }
 
 /** Pictures alone: whatever else the type says is not shown. */

@@ -1,5 +1,5 @@
 /** Chooses among the files that the service has: uploads, and what earlier jobs made. */
-import { useSignal } from '@preact/signals'
+import { type Signal, useSignal } from '@preact/signals'
 import { listAssets } from '../../api/assets.ts'
 import { listOutputs } from '../../api/jobs.ts'
 import { type Page, usePages } from '../../state/pages.ts'
@@ -58,20 +58,7 @@ export function AssetPicker({ media, isSeveral, onChoose, onClose }: AssetPicker
   return (
     <Dialog title={isSeveral ? 'Choose files' : 'Choose a file'} size="large" onClose={onClose}>
       <div class="picker-bar">
-        <div class="segments" role="group" aria-label="From">
-          {(Object.entries(ORIGINS) as [Origin, string][]).map(([name, label]) => (
-            <button
-              key={name}
-              type="button"
-              aria-pressed={origin.value === name}
-              onClick={() => {
-                origin.value = name
-              }}
-            >
-              {label}
-            </button>
-          ))}
-        </div>
+        <OriginChoice origin={origin} />
         <input
           type="search"
           aria-label="Find by name"
@@ -125,6 +112,25 @@ export function AssetPicker({ media, isSeveral, onChoose, onClose }: AssetPicker
         </VirtualGrid>
       </div>
     </Dialog>
+  )
+}
+
+function OriginChoice({ origin }: { readonly origin: Signal<Origin> }) {
+  return (
+    <div class="segments" role="group" aria-label="From">
+      {(Object.entries(ORIGINS) as [Origin, string][]).map(([name, label]) => (
+        <button
+          key={name}
+          type="button"
+          aria-pressed={origin.value === name}
+          onClick={() => {
+            origin.value = name
+          }}
+        >
+          {label}
+        </button>
+      ))}
+    </div>
   )
 }
 

@@ -75,28 +75,34 @@ export function Menu({ label, children, items, buttonClass = 'button' }: MenuPro
       </button>
       {isOpen && (
         <div class="menu-list" role="menu" id={id} aria-label={label}>
-          {items.map(({ label: text, onChoose, href, isDownload, isDangerous }) =>
-            href !== undefined ? (
-              <a key={text} role="menuitem" href={href} download={isDownload === true ? '' : undefined} onClick={close}>
-                {text}
-              </a>
-            ) : (
-              <button
-                key={text}
-                type="button"
-                role="menuitem"
-                class={isDangerous === true ? 'dangerous' : ''}
-                onClick={() => {
-                  close()
-                  onChoose?.()
-                }}
-              >
-                {text}
-              </button>
-            ),
-          )}
+          {items.map((item) => (
+            <Item key={item.label} item={item} onClose={close} />
+          ))}
         </div>
       )}
     </div>
+  )
+}
+
+function Item({ item, onClose }: { readonly item: MenuItem; readonly onClose: () => void }) {
+  const { label, onChoose, href, isDownload, isDangerous } = item
+  if (href !== undefined)
+    return (
+      <a role="menuitem" href={href} download={isDownload === true ? '' : undefined} onClick={onClose}>
+        {label}
+      </a>
+    )
+  return (
+    <button
+      type="button"
+      role="menuitem"
+      class={isDangerous === true ? 'dangerous' : ''}
+      onClick={() => {
+        onClose()
+        onChoose?.()
+      }}
+    >
+      {label}
+    </button>
   )
 }

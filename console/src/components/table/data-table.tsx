@@ -79,15 +79,7 @@ export function DataTable(props: DataTableProps) {
       onPointerLeave={() => onPointed?.(false)}
     >
       <div role="table" aria-label={label} aria-rowcount={ids.length + 1} class="table">
-        <div role="rowgroup" class="table-head">
-          <div role="row" aria-rowindex={1} class="table-row">
-            {columns.map(({ name, label: text }) => (
-              <div key={name} role="columnheader" class={`cell cell-${name}`}>
-                {text}
-              </div>
-            ))}
-          </div>
-        </div>
+        <TableHead columns={columns} />
         <div role="rowgroup" class="table-body" style={{ height: `${ids.length * view.rowHeight}px` }}>
           <div class="table-window" role="presentation" style={{ transform: `translateY(${offset}px)` }}>
             {ids.slice(first, last).map((id, index) => (
@@ -107,6 +99,20 @@ export function DataTable(props: DataTableProps) {
         </div>
       </div>
       {props.footer}
+    </div>
+  )
+}
+
+function TableHead({ columns }: Pick<DataTableProps, 'columns'>) {
+  return (
+    <div role="rowgroup" class="table-head">
+      <div role="row" aria-rowindex={1} class="table-row">
+        {columns.map(({ name, label }) => (
+          <div key={name} role="columnheader" class={`cell cell-${name}`}>
+            {label}
+          </div>
+        ))}
+      </div>
     </div>
   )
 }

@@ -5,9 +5,10 @@ import { ApiError } from '../../api/client.ts'
 import { Icon } from '../../components/icon.tsx'
 import { confirm, Dialog, RotateSecret, showSecretOnce } from '../../components/overlay/dialog.tsx'
 import { EmptyState, ErrorBox, Loaded, Skeleton } from '../../components/state.tsx'
-import { Ago, Moment, showToast, Words } from '../../components/text.tsx'
+import { Ago, Moment, Words } from '../../components/text.tsx'
 import { query, setQuery } from '../../routes.ts'
 import { second } from '../../state/clock.ts'
+import { tell } from '../../state/deeds.ts'
 import { useResource } from '../../state/resource.ts'
 import { toMarkedText } from '../../text/marks.ts'
 import { AccountTabs } from './account-page.tsx'
@@ -33,13 +34,10 @@ export function KeysPage() {
       isDangerous: true,
     })
     if (!isMeant) return
-    try {
+    await tell(async () => {
       await revokeKey(key.id)
       resource.reload()
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error
-      showToast(error.message)
-    }
+    })
   }
   const openNew = () => setQuery({ new: '1' })
   return (
@@ -54,12 +52,7 @@ export function KeysPage() {
       <Loaded resource={resource} skeleton={<Skeleton rows={4} />}>
         {({ keys }) =>
           keys.length === 0 ? (
-            <EmptyState title="No keys yet">
-              <p class="dim">A key lets a program, or another browser, act for this account.</p>
-              <button type="button" class="button primary" onClick={openNew}>
-                Make the first one
-              </button>
-            </EmptyState>
+            <NoKeys onNew={openNew} />
           ) : (
             <ul class="plain-list card-list">
               {keys.map((key) => (
@@ -102,6 +95,17 @@ export function KeysPage() {
         />
       )}
     </section>
+  )
+}
+
+function NoKeys({ onNew }: { readonly onNew: () => void }) {
+  return (
+    <EmptyState title="No keys yet">
+      <p class="dim">A key lets a program, or another browser, act for this account.</p>
+      <button type="button" class="button primary" onClick={onNew}>
+        Make the first one
+      </button>
+    </EmptyState>
   )
 }
 

@@ -1,6 +1,5 @@
 /** Files that were uploaded: what they are and how large. */
 import { type AssetRow, listAssets, removeAsset, uploadFile } from '../../api/assets.ts'
-import { ApiError } from '../../api/client.ts'
 import { FileDrop } from '../../components/files/file-buttons.tsx'
 import { Icon } from '../../components/icon.tsx'
 import { downloadUrl, Thumb } from '../../components/media/media.tsx'
@@ -9,6 +8,7 @@ import { EmptyState, ErrorBox, Skeleton } from '../../components/state.tsx'
 import { VirtualGrid } from '../../components/table/virtual-grid.tsx'
 import { Ago, Id, showToast, Words } from '../../components/text.tsx'
 import { query, setQuery } from '../../routes.ts'
+import { tell } from '../../state/deeds.ts'
 import { type Page, usePages } from '../../state/pages.ts'
 import { formatBytes, plural } from '../../text/format.ts'
 import { toMarkedText } from '../../text/marks.ts'
@@ -25,21 +25,16 @@ async function load(cursor: string | null, signal: AbortSignal): Promise<Page<As
 export function AssetsPage() {
   const pages = usePages('assets', load)
   const wanted = query.value.get('q') ?? ''
-  async function tell(deed: () => Promise<unknown>): Promise<void> {
-    try {
+  const change = (deed: () => Promise<unknown>) =>
+    tell(async () => {
       await deed()
       pages.reload()
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error
-      showToast(error.message)
-    }
-  }
-  async function upload(files: readonly File[]): Promise<void> {
-    await tell(async () => {
+    })
+  const upload = (files: readonly File[]) =>
+    change(async () => {
       for (const file of files) await uploadFile(file)
       showToast(files.length === 1 ? `${files[0].name} is uploaded.` : `${plural(files.length, 'file')} are uploaded.`)
     })
-  }
   async function remove(asset: AssetRow): Promise<void> {
     const isMeant = await confirm({
       title: `Remove “${toMarkedText(asset.name)}”?`,
@@ -47,7 +42,7 @@ export function AssetsPage() {
       deed: 'Remove',
       isDangerous: true,
     })
-    if (isMeant) await tell(() => removeAsset(asset.asset_id))
+    if (isMeant) await change(() => removeAsset(asset.asset_id))
   }
   const { items, isWhole, error } = pages
   const found = unique(items.value).filter(({ name }) => name.toLowerCase().includes(wanted.toLowerCase()))

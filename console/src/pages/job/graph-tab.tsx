@@ -1,5 +1,5 @@
 /** The graph of the job, lit by its run, and the same nodes as a table. */
-import { useSignal } from '@preact/signals'
+import { type Signal, useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
 import type { JobDetail, NodeSpan, NodeState } from '../../api/job-detail.ts'
@@ -88,20 +88,7 @@ function Graph({ graph, placed, detail, watched }: GraphProps) {
         <button type="button" class="button small" onClick={() => handle.current?.fit()}>
           Fit
         </button>
-        <div class="segments" role="group" aria-label="Colours show">
-          {(['state', 'time'] as const).map((word) => (
-            <button
-              key={word}
-              type="button"
-              aria-pressed={heat.value === word}
-              onClick={() => {
-                heat.value = word
-              }}
-            >
-              {word === 'state' ? 'State' : 'Time'}
-            </button>
-          ))}
-        </div>
+        <HeatChoice heat={heat} />
         <form role="search" aria-label="Find a node" onSubmit={find}>
           <input
             ref={finder}
@@ -133,6 +120,25 @@ function Graph({ graph, placed, detail, watched }: GraphProps) {
         )}
       </div>
       <NodeTable graph={graph} spans={spans} chosen={chosen} onChoose={choose} />
+    </div>
+  )
+}
+
+function HeatChoice({ heat }: { readonly heat: Signal<Heat> }) {
+  return (
+    <div class="segments" role="group" aria-label="Colours show">
+      {(['state', 'time'] as const).map((word) => (
+        <button
+          key={word}
+          type="button"
+          aria-pressed={heat.value === word}
+          onClick={() => {
+            heat.value = word
+          }}
+        >
+          {word === 'state' ? 'State' : 'Time'}
+        </button>
+      ))}
     </div>
   )
 }

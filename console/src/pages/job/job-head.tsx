@@ -38,21 +38,7 @@ export function JobHead({ detail, zip }: { readonly detail: JobDetail; readonly 
           <a class="button primary" href={hrefOf(`/run?from=${id}`)}>
             <Icon name="again" /> Run again…
           </a>
-          <Menu
-            label="More"
-            buttonClass="button"
-            items={[
-              {
-                label: 'Run again, unchanged',
-                onChoose: () => void rerunOne(id).then((next) => next !== null && navigate(`/jobs/${next}`)),
-              },
-              { label: 'Raw JSON', href: detail.links.raw },
-              { label: 'Workflow as JSON', href: detail.links.workflow },
-              { label: 'Log as text', href: detail.links.log },
-            ]}
-          >
-            <Icon name="dots" />
-          </Menu>
+          <MoreDeeds detail={detail} />
         </div>
       </div>
       <p class="job-line">
@@ -92,6 +78,26 @@ export function JobHead({ detail, zip }: { readonly detail: JobDetail; readonly 
       {detail.error !== null && status === 'failed' && <FailureBox detail={detail} />}
       {status === 'queued' && detail.wait !== null && <WaitBox wait={detail.wait} />}
     </header>
+  )
+}
+
+function MoreDeeds({ detail: { id, links } }: { readonly detail: JobDetail }) {
+  return (
+    <Menu
+      label="More"
+      buttonClass="button"
+      items={[
+        {
+          label: 'Run again, unchanged',
+          onChoose: () => void rerunOne(id).then((next) => next !== null && navigate(`/jobs/${next}`)),
+        },
+        { label: 'Raw JSON', href: links.raw },
+        { label: 'Workflow as JSON', href: links.workflow },
+        { label: 'Log as text', href: links.log },
+      ]}
+    >
+      <Icon name="dots" />
+    </Menu>
   )
 }
 

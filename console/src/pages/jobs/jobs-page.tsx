@@ -1,5 +1,5 @@
 /** Every job of the account: filters in the address, rows that stay in place, one to peek at, many to act on. */
-import { signal } from '@preact/signals'
+import { type Signal, signal } from '@preact/signals'
 import { useCallback, useMemo } from 'preact/hooks'
 import { describeFilter, isEmptyFilter, readFilter, writeFilter } from '../../api/filter.ts'
 import { zipHref } from '../../api/jobs.ts'
@@ -39,9 +39,56 @@ export function JobsPage() {
     [key],
   )
   const peek = query.value.get('peek')
-  const { rows, fresh, stale, cursor } = list.value
+  const { rows, fresh, cursor } = list.value
   rememberList(key, rows)
+  const { toggle, move } = useListKeys(rows, { chosen, current, peek })
 
+  return (
+    <section class={`page jobs ${peek === null ? '' : 'with-peek'}`}>
+      <h1 class="unseen">Jobs</h1>
+      <FilterBar filter={filter} counts={source.counts.value} />
+      {error.value !== null && !isReady.value && <ErrorBox error={error.value} onRetry={source.refresh} />}
+      {error.value !== null && isReady.value && (
+        <p class="stale-line" role="status">
+          <Words text={error.value.message} />: the last answer is shown, and asked again.
+        </p>
+      )}
+      <div class="jobs-body">
+        <div class="jobs-list">
+          {fresh.length > 0 && (
+            <button type="button" class="fresh-pill" onClick={source.showFresh}>
+              {plural(fresh.length, 'new job')}
+            </button>
+          )}
+          {!isReady.value && error.value === null && <Skeleton rows={12} />}
+          {isReady.value && rows.length === 0 && cursor === null && <NoJobs filter={filter} />}
+          {isReady.value && rows.length === 0 && cursor !== null && (
+            <p class="dim" role="status">
+              Looking further back…
+            </p>
+          )}
+          {rows.length > 0 && <JobTable source={source} chosen={chosen} current={current} onChoose={toggle} />}
+        </div>
+        {peek !== null && <PeekPanel id={peek} onMove={move} />}
+      </div>
+      <SelectionBar
+        chosen={[...chosen.value]}
+        onClear={() => {
+          chosen.value = new Set()
+        }}
+        onRerun={rerunOne}
+      />
+    </section>
+  )
+}
+
+interface Selection {
+  readonly chosen: Signal<ReadonlySet<string>>
+  readonly current: Signal<string | null>
+}
+
+/** Keys move the current row and act on it, or on those that were chosen. */
+function useListKeys(rows: readonly string[], { chosen, current, peek }: Selection & { readonly peek: string | null }) {
   const toggle = useCallback(
     (id: string) => {
       const next = new Set(chosen.peek())
@@ -81,64 +128,37 @@ export function JobsPage() {
       return true
     },
   })
-  const loadMore = useCallback(() => source.loadMore(), [source])
+  return { toggle, move }
+}
 
+interface JobTableProps extends Selection {
+  readonly source: ReturnType<typeof useJobList>
+  readonly onChoose: (id: string) => void
+}
+
+function JobTable({ source, chosen, current, onChoose }: JobTableProps) {
+  const { rows, stale } = source.list.value
+  const loadMore = useCallback(() => source.loadMore(), [source])
   return (
-    <section class={`page jobs ${peek === null ? '' : 'with-peek'}`}>
-      <h1 class="unseen">Jobs</h1>
-      <FilterBar filter={filter} counts={source.counts.value} />
-      {error.value !== null && !isReady.value && <ErrorBox error={error.value} onRetry={source.refresh} />}
-      {error.value !== null && isReady.value && (
-        <p class="stale-line" role="status">
-          <Words text={error.value.message} />: the last answer is shown, and asked again.
-        </p>
-      )}
-      <div class="jobs-body">
-        <div class="jobs-list">
-          {fresh.length > 0 && (
-            <button type="button" class="fresh-pill" onClick={source.showFresh}>
-              {plural(fresh.length, 'new job')}
-            </button>
-          )}
-          {!isReady.value && error.value === null && <Skeleton rows={12} />}
-          {isReady.value && rows.length === 0 && cursor === null && <NoJobs filter={filter} />}
-          {isReady.value && rows.length === 0 && cursor !== null && (
-            <p class="dim" role="status">
-              Looking further back…
-            </p>
-          )}
-          {rows.length > 0 && (
-            <DataTable
-              className="jobs-table"
-              label="Jobs"
-              columns={COLUMNS}
-              ids={rows}
-              current={current.value}
-              onCurrent={(id) => {
-                current.value = id
-              }}
-              classOf={(id) => (stale.has(id) ? 'stale' : '')}
-              renderRow={(id) => <JobRow id={id} isChosen={chosen.value.has(id)} onChoose={toggle} />}
-              onEndInSight={loadMore}
-              onTopChange={(isAtTop) => {
-                source.isAtTop.value = isAtTop
-              }}
-              onPointed={(isPointed) => {
-                source.isPointed.value = isPointed
-              }}
-            />
-          )}
-        </div>
-        {peek !== null && <PeekPanel id={peek} onMove={move} />}
-      </div>
-      <SelectionBar
-        chosen={[...chosen.value]}
-        onClear={() => {
-          chosen.value = new Set()
-        }}
-        onRerun={rerunOne}
-      />
-    </section>
+    <DataTable
+      className="jobs-table"
+      label="Jobs"
+      columns={COLUMNS}
+      ids={rows}
+      current={current.value}
+      onCurrent={(id) => {
+        current.value = id
+      }}
+      classOf={(id) => (stale.has(id) ? 'stale' : '')}
+      renderRow={(id) => <JobRow id={id} isChosen={chosen.value.has(id)} onChoose={onChoose} />}
+      onEndInSight={loadMore}
+      onTopChange={(isAtTop) => {
+        source.isAtTop.value = isAtTop
+      }}
+      onPointed={(isPointed) => {
+        source.isPointed.value = isPointed
+      }}
+    />
   )
 }
 

@@ -1,5 +1,6 @@
 /** Accounts, and one of them: what it uses, spent and holds, and its keys. */
 import {
+  type AccountDetail,
   type AccountRow,
   type AdminKey,
   createAccountKey,
@@ -8,12 +9,12 @@ import {
   listAccounts,
   revokeAccountKey,
 } from '../../api/admin.ts'
-import { ApiError } from '../../api/client.ts'
 import { confirm, showSecretOnce } from '../../components/overlay/dialog.tsx'
 import { EmptyState, Loaded, Skeleton } from '../../components/state.tsx'
 import { LoadedTable, type PlainColumn } from '../../components/table/plain-table.tsx'
-import { Ago, KeyValue, Money, showToast, Words } from '../../components/text.tsx'
+import { Ago, KeyValue, Money, Words } from '../../components/text.tsx'
 import { hrefOf } from '../../routes.ts'
+import { tell } from '../../state/deeds.ts'
 import { useResource } from '../../state/resource.ts'
 import { OperatorPage } from './operator-page.tsx'
 
@@ -63,15 +64,11 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
     const [account, { keys }] = await Promise.all([getAccount(id, signal), listAccountKeys(id, signal)])
     return { account, keys }
   })
-  async function tell(deed: () => Promise<unknown>): Promise<void> {
-    try {
+  const change = (deed: () => Promise<unknown>) =>
+    tell(async () => {
       await deed()
       resource.reload()
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error
-      showToast(error.message)
-    }
-  }
+    })
   async function revoke(key: AdminKey): Promise<void> {
     const isMeant = await confirm({
       title: `Revoke “${key.name}”?`,
@@ -79,7 +76,7 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
       deed: 'Revoke',
       isDangerous: true,
     })
-    if (isMeant) await tell(() => revokeAccountKey(key.id))
+    if (isMeant) await change(() => revokeAccountKey(key.id))
   }
   return (
     <section class="page">
@@ -94,25 +91,7 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
               <Words text={account.name} />
             </h1>
             <div class="details">
-              <section class="card" aria-labelledby="one-account">
-                <h2 id="one-account">Account</h2>
-                <KeyValue
-                  pairs={[
-                    ['Id', <code key="id">{account.id}</code>],
-                    ['Tier', account.tier],
-                    ['Status', account.status],
-                    ['Running', String(account.use.running)],
-                    ['Waiting', String(account.use.queued)],
-                    ['Streams', String(account.use.streams)],
-                    [
-                      'Credit',
-                      account.balance === null ? 'not metered' : <Money key="m" usd={account.balance.available_usd} />,
-                    ],
-                    ['Held', account.balance === null ? null : <Money key="h" usd={account.balance.held_usd} />],
-                    ['Spent', <Money key="s" usd={account.usage.charged_usd} />],
-                  ]}
-                />
-              </section>
+              <AccountFacts account={account} />
               <section class="card" aria-labelledby="one-keys">
                 <div class="section-head">
                   <h2 id="one-keys">Keys</h2>
@@ -120,7 +99,7 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
                     type="button"
                     class="button small"
                     onClick={() =>
-                      void tell(async () => {
+                      void change(async () => {
                         showSecretOnce('key', (await createAccountKey(id, 'made in the console')).text)
                       })
                     }
@@ -131,20 +110,7 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
                 {keys.length === 0 && <p class="dim">none</p>}
                 <ul class="plain-list">
                   {keys.map((key) => (
-                    <li key={key.id} class={key.revoked_at === null ? '' : 'revoked'}>
-                      <span class="asset-name">
-                        <Words text={key.name === '' ? key.id : key.name} />
-                        <span class="dim">
-                          {key.scopes === null ? 'everything' : key.scopes.join(', ')}
-                          {key.revoked_at !== null && ' · revoked'}
-                        </span>
-                      </span>
-                      {key.revoked_at === null && (
-                        <button type="button" class="button small danger" onClick={() => void revoke(key)}>
-                          Revoke
-                        </button>
-                      )}
-                    </li>
+                    <OneKey key={key.id} row={key} onRevoke={() => void revoke(key)} />
                   ))}
                 </ul>
               </section>
@@ -153,5 +119,47 @@ export function OneAccountPage({ id = '' }: Readonly<Record<string, string>>) {
         )}
       </Loaded>
     </section>
+  )
+}
+
+function AccountFacts({ account }: { readonly account: AccountDetail }) {
+  const { id, tier, status, use, balance, usage } = account
+  return (
+    <section class="card" aria-labelledby="one-account">
+      <h2 id="one-account">Account</h2>
+      <KeyValue
+        pairs={[
+          ['Id', <code key="id">{id}</code>],
+          ['Tier', tier],
+          ['Status', status],
+          ['Running', String(use.running)],
+          ['Waiting', String(use.queued)],
+          ['Streams', String(use.streams)],
+          ['Credit', balance === null ? 'not metered' : <Money key="m" usd={balance.available_usd} />],
+          ['Held', balance === null ? null : <Money key="h" usd={balance.held_usd} />],
+          ['Spent', <Money key="s" usd={usage.charged_usd} />],
+        ]}
+      />
+    </section>
+  )
+}
+
+function OneKey({ row, onRevoke }: { readonly row: AdminKey; readonly onRevoke: () => void }) {
+  const { id, name, scopes, revoked_at: revokedAt } = row
+  return (
+    <li class={revokedAt === null ? '' : 'revoked'}>
+      <span class="asset-name">
+        <Words text={name === '' ? id : name} />
+        <span class="dim">
+          {scopes === null ? 'everything' : scopes.join(', ')}
+          {revokedAt !== null && ' · revoked'}
+        </span>
+      </span>
+      {revokedAt === null && (
+        <button type="button" class="button small danger" onClick={onRevoke}>
+          Revoke
+        </button>
+      )}
+    </li>
   )
 }

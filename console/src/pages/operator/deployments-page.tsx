@@ -1,9 +1,9 @@
 /** Deployments: their state, what they run, and how to start and stop them. */
 import { type Deployment, listDeployments, tellDeployment } from '../../api/admin.ts'
-import { ApiError } from '../../api/client.ts'
 import { confirm } from '../../components/overlay/dialog.tsx'
 import { EmptyState, Loaded, Skeleton } from '../../components/state.tsx'
-import { showToast, Words } from '../../components/text.tsx'
+import { Words } from '../../components/text.tsx'
+import { tell } from '../../state/deeds.ts'
 import { formatCount, plural } from '../../text/format.ts'
 import { OperatorPage, usePolled } from './operator-page.tsx'
 
@@ -20,13 +20,10 @@ export function DeploymentsPage() {
         isDangerous: true,
       }))
     if (!isMeant) return
-    try {
+    await tell(async () => {
       await tellDeployment(id, deed)
       resource.reload()
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error
-      showToast(error.message)
-    }
+    })
   }
   return (
     <OperatorPage here="deployments" title="Deployments">

@@ -16,26 +16,9 @@ import { open, openFile } from './run-state.ts'
 export function OpenWorkflow() {
   const [problem, setProblem] = useState<ApiError | null>(null)
   const [pasted, setPasted] = useState('')
-  const forms = useResource('forms', listForms)
   async function take(file: Blob, name: string): Promise<void> {
     try {
       await openFile(file, name)
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error
-      setProblem(error)
-    }
-  }
-  async function remove(name: string): Promise<void> {
-    const isMeant = await confirm({
-      title: `Remove “${toMarkedText(name)}”?`,
-      text: 'The saved workflow is removed. Jobs that it ran stay.',
-      deed: 'Remove',
-      isDangerous: true,
-    })
-    if (!isMeant) return
-    try {
-      await removeForm(name)
-      forms.reload()
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
       setProblem(error)
@@ -79,28 +62,51 @@ export function OpenWorkflow() {
           </button>
         </div>
       </form>
-      {(forms.data.value?.forms.length ?? 0) > 0 && (
-        <section aria-labelledby="saved-forms">
-          <h2 id="saved-forms">Saved</h2>
-          <ul class="plain-list">
-            {forms.data.value?.forms.map(({ name }) => (
-              <li key={name}>
-                <a href={hrefOf(`/run/${encodeURIComponent(name)}`)}>
-                  <Words text={name} />
-                </a>
-                <button
-                  type="button"
-                  class="icon-button"
-                  aria-label={`Remove ${toMarkedText(name)}`}
-                  onClick={() => void remove(name)}
-                >
-                  <Icon name="cross" />
-                </button>
-              </li>
-            ))}
-          </ul>
-        </section>
-      )}
+      <SavedForms onProblem={setProblem} />
     </div>
+  )
+}
+
+function SavedForms({ onProblem }: { readonly onProblem: (problem: ApiError) => void }) {
+  const resource = useResource('forms', listForms)
+  const forms = resource.data.value?.forms ?? []
+  async function remove(name: string): Promise<void> {
+    const isMeant = await confirm({
+      title: `Remove “${toMarkedText(name)}”?`,
+      text: 'The saved workflow is removed. Jobs that it ran stay.',
+      deed: 'Remove',
+      isDangerous: true,
+    })
+    if (!isMeant) return
+    try {
+      await removeForm(name)
+      resource.reload()
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      onProblem(error)
+    }
+  }
+  if (forms.length === 0) return null
+  return (
+    <section aria-labelledby="saved-forms">
+      <h2 id="saved-forms">Saved</h2>
+      <ul class="plain-list">
+        {forms.map(({ name }) => (
+          <li key={name}>
+            <a href={hrefOf(`/run/${encodeURIComponent(name)}`)}>
+              <Words text={name} />
+            </a>
+            <button
+              type="button"
+              class="icon-button"
+              aria-label={`Remove ${toMarkedText(name)}`}
+              onClick={() => void remove(name)}
+            >
+              <Icon name="cross" />
+            </button>
+          </li>
+        ))}
+      </ul>
+    </section>
   )
 }

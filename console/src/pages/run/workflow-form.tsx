@@ -59,41 +59,17 @@ function Form({ current }: { readonly current: RunSource }) {
   return (
     <div class="run-body">
       <form class="run-form" onSubmit={(event) => event.preventDefault()}>
-        {current.from !== null && (
-          <p class="dim">
-            As <a href={hrefOf(`/jobs/${current.from}`)}>this job</a>, with what you change here.
-          </p>
-        )}
-        {current.notes.map((note) => (
-          <p key={note} class="warning">
-            <Words text={note} />
-          </p>
-        ))}
-        {isJson ? (
-          <JsonPane
-            label="Workflow as JSON"
-            text={changedText()}
-            onText={(text: string) => {
-              open({ ...current, workflowText: text, from: null })
-              setHash('')
-            }}
-          />
-        ) : (
-          <Groups />
-        )}
+        <Notes current={current} />
+        {isJson ? <WholeText current={current} /> : <Groups />}
         {lists.filter(({ valueTexts }) => valueTexts.length > 1).length > 1 && <WayChoice />}
-        {error !== null && (
-          <>
-            <ErrorBox error={error} />
-            {total > 1 && (
-              <p class="row" role="status">
-                {total - left.length} of {plural(total, 'job')} were submitted.
-                <button type="button" class="button" onClick={() => void resume()}>
-                  Submit the other {left.length}
-                </button>
-              </p>
-            )}
-          </>
+        {error !== null && <ErrorBox error={error} />}
+        {error !== null && total > 1 && (
+          <p class="row" role="status">
+            {total - left.length} of {plural(total, 'job')} were submitted.
+            <button type="button" class="button" onClick={() => void resume()}>
+              Submit the other {left.length}
+            </button>
+          </p>
         )}
         <RunBar
           word={typeof count === 'number' && count > 1 ? `Run ${count} jobs` : 'Run'}
@@ -128,6 +104,36 @@ function Form({ current }: { readonly current: RunSource }) {
         </section>
       </aside>
     </div>
+  )
+}
+
+function Notes({ current: { from, notes } }: { readonly current: RunSource }) {
+  return (
+    <>
+      {from !== null && (
+        <p class="dim">
+          As <a href={hrefOf(`/jobs/${from}`)}>this job</a>, with what you change here.
+        </p>
+      )}
+      {notes.map((note) => (
+        <p key={note} class="warning">
+          <Words text={note} />
+        </p>
+      ))}
+    </>
+  )
+}
+
+function WholeText({ current }: { readonly current: RunSource }) {
+  return (
+    <JsonPane
+      label="Workflow as JSON"
+      text={changedText()}
+      onText={(text: string) => {
+        open({ ...current, workflowText: text, from: null })
+        setHash('')
+      }}
+    />
   )
 }
 

@@ -1,5 +1,5 @@
 /** What a webhook is: its address, and what it is told of. */
-import { useSignal } from '@preact/signals'
+import { type Signal, useSignal } from '@preact/signals'
 import { ApiError } from '../../api/client.ts'
 import type { Delivery, Webhook, WebhookWish } from '../../api/webhooks.ts'
 import { Dialog } from '../../components/overlay/dialog.tsx'
@@ -49,12 +49,6 @@ export function WebhookForm({ webhook, onClose, save }: WebhookFormProps) {
       error.value = thrown
     }
   }
-  function choose(name: string, isChosen: boolean): void {
-    const next = new Set(events.value)
-    if (isChosen) next.add(name)
-    else next.delete(name)
-    events.value = next
-  }
   return (
     <Dialog title={webhook === null ? 'New webhook' : 'Change the webhook'} onClose={onClose}>
       <form class="stack" onSubmit={(event) => void submit(event)}>
@@ -80,21 +74,7 @@ export function WebhookForm({ webhook, onClose, save }: WebhookFormProps) {
             description.value = event.currentTarget.value
           }}
         />
-        <fieldset class="choice choice-column">
-          <legend>Told when</legend>
-          {Object.entries(EVENTS).map(([name, words]) => (
-            <label key={name}>
-              <input
-                type="checkbox"
-                checked={events.value.has(name)}
-                onChange={(event) => choose(name, event.currentTarget.checked)}
-              />
-              <span>
-                {words} <code class="dim">{name}</code>
-              </span>
-            </label>
-          ))}
-        </fieldset>
+        <EventChoice events={events} />
         {events.value.has('credits.low') && (
           <>
             <label for="webhook-low">Credits are low below, in USD</label>
@@ -118,6 +98,32 @@ export function WebhookForm({ webhook, onClose, save }: WebhookFormProps) {
         </div>
       </form>
     </Dialog>
+  )
+}
+
+function EventChoice({ events }: { readonly events: Signal<ReadonlySet<string>> }) {
+  function choose(name: string, isChosen: boolean): void {
+    const next = new Set(events.value)
+    if (isChosen) next.add(name)
+    else next.delete(name)
+    events.value = next
+  }
+  return (
+    <fieldset class="choice choice-column">
+      <legend>Told when</legend>
+      {Object.entries(EVENTS).map(([name, words]) => (
+        <label key={name}>
+          <input
+            type="checkbox"
+            checked={events.value.has(name)}
+            onChange={(event) => choose(name, event.currentTarget.checked)}
+          />
+          <span>
+            {words} <code class="dim">{name}</code>
+          </span>
+        </label>
+      ))}
+    </fieldset>
   )
 }
 

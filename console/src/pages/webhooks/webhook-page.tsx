@@ -1,7 +1,6 @@
 /** One webhook: how it does, what was sent to it, and what can be done about it. */
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { ApiError } from '../../api/client.ts'
 import {
   changeWebhook,
   type Delivery,
@@ -20,6 +19,7 @@ import { LoadedTable, type PlainColumn } from '../../components/table/plain-tabl
 import { StateFilter } from '../../components/tabs/tabs.tsx'
 import { Ago, KeyValue, Moment, showToast, Words } from '../../components/text.tsx'
 import { hrefOf, navigate, query, setQuery } from '../../routes.ts'
+import { tell } from '../../state/deeds.ts'
 import { type Resource, useResource } from '../../state/resource.ts'
 import { DeliveryState, WebhookForm, WebhookState } from './webhook-form.tsx'
 
@@ -42,77 +42,32 @@ export function WebhookPage({ id = '' }: Readonly<Record<string, string>>) {
   )
 }
 
-/** Refusals are told in passing: the page stays as it is. */
-async function told(deed: () => Promise<unknown>): Promise<void> {
-  try {
-    await deed()
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    showToast(error.message)
-  }
-}
-
 interface OneWebhookProps {
   readonly webhook: Webhook
   readonly resource: Resource<Webhook>
 }
 
 function OneWebhook({ webhook, resource }: OneWebhookProps) {
-  const { id, url, description, status } = webhook
+  const { id, url, description } = webhook
   const open = useSignal<'form' | 'rotate' | null>(null)
   const sent = useSignal(0)
   const close = () => {
     open.value = null
   }
-  const change = (next: 'enabled' | 'paused') =>
-    told(async () => {
-      await changeWebhook(id, { status: next })
-      resource.reload()
-    })
-  async function remove(): Promise<void> {
-    const isMeant = await confirm({
-      title: 'Delete the webhook?',
-      text: 'Messages that wait are not sent any more, and what was sent is forgotten.',
-      deed: 'Delete',
-      isDangerous: true,
-    })
-    if (isMeant)
-      await told(async () => {
-        await deleteWebhook(id)
-        navigate('/webhooks')
-      })
-  }
   return (
     <>
       <div class="page-head">
         <WebhookState webhook={webhook} />
-        <span class="head-deeds">
-          <button
-            type="button"
-            class="button"
-            disabled={status !== 'enabled'}
-            onClick={() =>
-              void told(async () => {
-                await testWebhook(id)
-                sent.value += 1
-              })
-            }
-          >
-            Send a test
-          </button>
-          <button type="button" class="button" onClick={() => void change(status === 'enabled' ? 'paused' : 'enabled')}>
-            {status === 'enabled' ? 'Pause' : 'Turn on'}
-          </button>
-          <button type="button" class="button" onClick={() => (open.value = 'form')}>
-            Change…
-          </button>
-          <button type="button" class="button" onClick={() => (open.value = 'rotate')}>
-            Rotate…
-          </button>
-          <button type="button" class="button danger" onClick={() => void remove()}>
-            Delete
-          </button>
-        </span>
+        <Deeds
+          webhook={webhook}
+          onTested={() => {
+            sent.value += 1
+          }}
+          onChanged={resource.reload}
+          onOpen={(dialog) => {
+            open.value = dialog
+          }}
+        />
       </div>
       <Facts webhook={webhook} />
       <Deliveries key={sent.value} webhookId={id} />
@@ -141,6 +96,59 @@ function OneWebhook({ webhook, resource }: OneWebhookProps) {
         />
       )}
     </>
+  )
+}
+
+interface DeedsProps {
+  readonly webhook: Webhook
+  readonly onTested: () => void
+  readonly onChanged: () => void
+  readonly onOpen: (dialog: 'form' | 'rotate') => void
+}
+
+function Deeds({ webhook: { id, status }, onTested, onChanged, onOpen }: DeedsProps) {
+  const isOn = status === 'enabled'
+  const change = () =>
+    tell(async () => {
+      await changeWebhook(id, { status: isOn ? 'paused' : 'enabled' })
+      onChanged()
+    })
+  async function remove(): Promise<void> {
+    const isMeant = await confirm({
+      title: 'Delete the webhook?',
+      text: 'Messages that wait are not sent any more, and what was sent is forgotten.',
+      deed: 'Delete',
+      isDangerous: true,
+    })
+    if (isMeant)
+      await tell(async () => {
+        await deleteWebhook(id)
+        navigate('/webhooks')
+      })
+  }
+  const test = () =>
+    tell(async () => {
+      await testWebhook(id)
+      onTested()
+    })
+  return (
+    <span class="head-deeds">
+      <button type="button" class="button" disabled={!isOn} onClick={() => void test()}>
+        Send a test
+      </button>
+      <button type="button" class="button" onClick={() => void change()}>
+        {isOn ? 'Pause' : 'Turn on'}
+      </button>
+      <button type="button" class="button" onClick={() => onOpen('form')}>
+        Change…
+      </button>
+      <button type="button" class="button" onClick={() => onOpen('rotate')}>
+        Rotate…
+      </button>
+      <button type="button" class="button danger" onClick={() => void remove()}>
+        Delete
+      </button>
+    </span>
   )
 }
 
@@ -251,15 +259,12 @@ interface OneDeliveryProps {
 function OneDelivery({ id, onClose, onReplay }: OneDeliveryProps) {
   const resource = useResource(`delivery ${id}`, (signal) => getDelivery(id, signal))
   async function replay(): Promise<void> {
-    try {
+    await tell(async () => {
       await replayDelivery(id)
       onReplay()
       onClose()
       showToast('It is sent again.')
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error
-      showToast(error.message)
-    }
+    })
   }
   return (
     <Dialog title="Message" size="large" onClose={onClose}>

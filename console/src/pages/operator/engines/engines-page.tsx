@@ -1,10 +1,10 @@
 /** Every engine: how it fares, what it has loaded, and how to take it out of work and back. */
 import { type Engine, type EngineDeed, type EngineState, listEngines, tellEngine } from '../../../api/admin.ts'
-import { ApiError } from '../../../api/client.ts'
 import { confirm } from '../../../components/overlay/dialog.tsx'
 import { EmptyState, Loaded, Skeleton, type StateLook, StatePill } from '../../../components/state.tsx'
-import { Ago, KeyValue, showToast, Words } from '../../../components/text.tsx'
+import { Ago, KeyValue, Words } from '../../../components/text.tsx'
 import { hrefOf } from '../../../routes.ts'
+import { tell } from '../../../state/deeds.ts'
 import { formatBytes, formatCount, plural } from '../../../text/format.ts'
 import { OperatorPage, usePolled } from '../operator-page.tsx'
 
@@ -27,13 +27,10 @@ export function useEngineDeeds(onDone: () => void) {
       const isMeant = await confirm({ ...question(deed, engine), deed: DEEDS[deed], isDangerous: deed === 'drain' })
       if (!isMeant) return
     }
-    try {
+    await tell(async () => {
       await tellEngine(engine.id, deed)
       onDone()
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error
-      showToast(error.message)
-    }
+    })
   }
 }
 

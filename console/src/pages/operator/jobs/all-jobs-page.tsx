@@ -1,6 +1,5 @@
 /** The jobs of all accounts: filters and the place in the list are in the address. */
 import { type AskedJobs, cancelAllWaiting, listAllJobs, type OwnedSummary } from '../../../api/admin.ts'
-import { ApiError } from '../../../api/client.ts'
 import { describeFilter, isEmptyFilter, readFilter, writeFilter } from '../../../api/filter.ts'
 import { Icon } from '../../../components/icon.tsx'
 import { jobName, jobTrail } from '../../../components/jobs/job-parts.tsx'
@@ -10,6 +9,7 @@ import { type PlainColumn, PlainTable } from '../../../components/table/plain-ta
 import { Ago, Duration, showToast, Words } from '../../../components/text.tsx'
 import { hrefOf, query, setQuery } from '../../../routes.ts'
 import { serverNow } from '../../../state/clock.ts'
+import { tell } from '../../../state/deeds.ts'
 import { useResource } from '../../../state/resource.ts'
 import { plural } from '../../../text/format.ts'
 import { toMarkedText } from '../../../text/marks.ts'
@@ -18,7 +18,7 @@ import { OperatorPage, useServiceEvents } from '../operator-page.tsx'
 
 /** Says how many it will hit, and asks, before anything happens. */
 async function cancelWaiting(asked: AskedJobs): Promise<void> {
-  try {
+  await tell(async () => {
     const { count, has_more: hasMore } = await cancelAllWaiting(asked, { now: serverNow(), isDry: true })
     if (count === 0) return showToast('None of these jobs wait')
     const isMeant = await confirm({
@@ -30,10 +30,7 @@ async function cancelWaiting(asked: AskedJobs): Promise<void> {
     if (!isMeant) return
     const done = await cancelAllWaiting(asked, { now: serverNow(), isDry: false })
     showToast(`${plural(done.count, 'job')} canceled${done.has_more ? '; there are more' : ''}`)
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    showToast(error.message)
-  }
+  })
 }
 
 export function AllJobsPage() {

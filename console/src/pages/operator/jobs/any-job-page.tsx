@@ -1,12 +1,12 @@
 /** One job, whoever owns it: how it stands, why it waits or failed, its attempts, and the end of it. */
 import { cancelAnyJob, getAnyJob, type OwnedJob } from '../../../api/admin.ts'
-import { ApiError } from '../../../api/client.ts'
 import { InputFiles, jobName } from '../../../components/jobs/job-parts.tsx'
 import { confirm } from '../../../components/overlay/dialog.tsx'
 import { Loaded, Skeleton, StatusPill } from '../../../components/state.tsx'
 import { type PlainColumn, PlainTable } from '../../../components/table/plain-table.tsx'
-import { Duration, Id, KeyValue, Moment, Money, showToast, Words } from '../../../components/text.tsx'
+import { Duration, Id, KeyValue, Moment, Money, Words } from '../../../components/text.tsx'
 import { hrefOf } from '../../../routes.ts'
+import { tell } from '../../../state/deeds.ts'
 import { useResource } from '../../../state/resource.ts'
 import { session } from '../../../state/session.ts'
 import { WaitBox } from '../../job/wait-box.tsx'
@@ -31,13 +31,10 @@ export function AnyJobPage({ id = '' }: Readonly<Record<string, string>>) {
       isDangerous: true,
     })
     if (!isMeant) return
-    try {
+    await tell(async () => {
       await cancelAnyJob(id)
       resource.reload()
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error
-      showToast(error.message)
-    }
+    })
   }
   return (
     <section class="page">
