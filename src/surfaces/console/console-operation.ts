@@ -7,9 +7,8 @@ import type { Caller } from '../../domain/accounts/caller.ts'
 import type { ContractCheck } from '../kit/contracts/contract.ts'
 import type { SharedStreams } from '../kit/streams/shared-streams.ts'
 import type { SurfaceParts } from '../kit/surface-parts.ts'
-import type { PageFiles } from './console-page.ts'
+import { CONSOLE_PATH, type PageFiles } from './console-page.ts'
 
-export const CONSOLE_PATH = '/console'
 export const CONSOLE_API = `${CONSOLE_PATH}/v1`
 
 export interface ConsoleDeps extends SurfaceParts {

@@ -1,16 +1,22 @@
 /** The one HTML page of the console with its files and refusals, and the policy under which a browser runs it: our own files, nothing inline, no markup from text. */
 import { readFileSync, statSync } from 'node:fs'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { uptimeMs } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
-import type { ServiceError } from '../../domain/errors.ts'
+import { ServiceError } from '../../domain/errors.ts'
 import { createErrorBoundary, DEFECT_MESSAGE, REFUSAL_STATUS, toRetryAfter } from '../kit/answer-errors.ts'
+import { acceptsEncoding, matchesEtag, quoteDigest } from '../kit/content/send-content.ts'
+import { mustNameNoDeployment } from '../kit/guards/addresses.ts'
+import { PUBLIC_PAGE, serviceAddressOf } from '../kit/guards/routes.ts'
 import type { AnswerError, ErrorAnswer } from '../kit/surface.ts'
 
 /** How the page looks; `auto`: as the system does. The choice is a plain cookie, so that the first paint is right already. */
 const THEMES = ['auto', 'light', 'dark'] as const
 type Theme = (typeof THEMES)[number]
 
+export const CONSOLE_PATH = '/console'
 const THEME_COOKIE = 'atelier-theme'
+const FOR_EVER = 'public, max-age=31536000, immutable'
 
 export function toPolicy(contentOrigins: readonly string[]): string {
   const media = ['self', ...contentOrigins].map((source) => (source === 'self' ? "'self'" : source)).join(' ')
@@ -30,13 +36,13 @@ export function toPolicy(contentOrigins: readonly string[]): string {
   ].join('; ')
 }
 
-export const PAGE_HEADERS = {
+const PAGE_HEADERS = {
   'Cross-Origin-Opener-Policy': 'same-origin',
   'Permissions-Policy':
     'accelerometer=(), camera=(), display-capture=(), geolocation=(), gyroscope=(), magnetometer=(), microphone=(), midi=(), payment=(), usb=()',
 } as const
 
-export function readTheme(cookies: string | undefined): Theme {
+function readTheme(cookies: string | undefined): Theme {
   const value = new RegExp(`(?:^|;\\s*)${THEME_COOKIE}=(\\w+)`).exec(cookies ?? '')?.[1]
   return THEMES.find((theme) => theme === value) ?? 'auto'
 }
@@ -45,7 +51,7 @@ export function readTheme(cookies: string | undefined): Theme {
 const FRAME = '<div class="shell" aria-busy="true"><div class="nav"><span class="brand">Atelier</span></div></div>'
 
 /** `base`: what stands before every address of ours, made of letters that need no escape. */
-export function renderConsolePage({ build, base, theme }: { build: PageBuild; base: string; theme: Theme }): string {
+function renderConsolePage({ build, base, theme }: { build: PageBuild; base: string; theme: Theme }): string {
   const at = (name: string) => `${base}/console/files/${name}`
   return `<!doctype html>
 <html lang="en" data-theme="${theme}">
@@ -83,7 +89,7 @@ interface PageBuild {
   readonly files: ReadonlyMap<string, PageFile>
 }
 
-export interface PageFile {
+interface PageFile {
   readonly contentType: string
   readonly plain: Buffer
   readonly gzip: Buffer | null
@@ -151,6 +157,43 @@ function readBuild(directory: URL, manifestUrl: URL): PageBuild {
   })
   const { script, needed, style, icon } = manifest
   return { id: manifest.build, script, needed, style, icon, files: new Map(files) }
+}
+
+export function registerPage(app: FastifyInstance, files: PageFiles, policy: string): void {
+  const sendPage = (request: FastifyRequest, reply: FastifyReply) => {
+    const address = serviceAddressOf(request)
+    mustNameNoDeployment(address)
+    const build = files.current()
+    if (build === null) throw new ServiceError('not_found', 'the console is not part of this service')
+    const page = renderConsolePage({ build, base: address.mountPrefix, theme: readTheme(request.headers.cookie) })
+    return reply
+      .headers({ ...PAGE_HEADERS, 'Content-Security-Policy': policy, 'Content-Type': 'text/html; charset=utf-8' })
+      .send(page)
+  }
+  app.get(CONSOLE_PATH, PUBLIC_PAGE, sendPage)
+  app.get(`${CONSOLE_PATH}/*`, PUBLIC_PAGE, sendPage)
+  app.get(`${CONSOLE_PATH}/files/:name`, PUBLIC_PAGE, (request, reply) => {
+    const { name } = request.params as { readonly name: string }
+    const file = files.current()?.files.get(name)
+    if (file === undefined) throw new ServiceError('not_found', 'there is no such file')
+    return sendFile(request, reply, { name, file })
+  })
+}
+
+/** A name contains a digest of the content, so browsers may cache the file forever. */
+function sendFile(request: FastifyRequest, reply: FastifyReply, { name, file }: { name: string; file: PageFile }) {
+  const etag = quoteDigest(name)
+  reply.headers({ 'Cache-Control': FOR_EVER, ETag: etag, Vary: 'Accept-Encoding', 'Content-Type': file.contentType })
+  if (matchesEtag(request.headers['if-none-match'], etag)) return reply.code(304).send()
+  const { encoding, bytes } = choose(file, request.headers['accept-encoding'])
+  if (encoding !== null) reply.header('Content-Encoding', encoding)
+  return reply.send(bytes)
+}
+
+function choose(file: PageFile, accepted: string | string[] | undefined) {
+  if (file.brotli !== null && acceptsEncoding('br', accepted)) return { encoding: 'br', bytes: file.brotli }
+  if (file.gzip !== null && acceptsEncoding('gzip', accepted)) return { encoding: 'gzip', bytes: file.gzip }
+  return { encoding: null, bytes: file.plain }
 }
 
 /** Refusals in the console's envelope: the service's own words, the field that they are about, and the request's id. */
