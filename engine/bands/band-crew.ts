@@ -108,9 +108,9 @@ export class BandCrew {
   }
 
   #gather(): readonly Worker[] {
-    const wanted = countIdle(this.#deps.places)
-    while (this.#helpers.size < wanted && this.#deaths < MAX_DEATHS && takePlace(this.#deps.places, this.#deps.owner))
-      this.#open()
+    const { places, owner } = this.#deps
+    const wanted = countIdle(places)
+    while (this.#helpers.size < wanted && this.#deaths < MAX_DEATHS && takePlace(places, owner)) this.#open()
     return [...this.#helpers].slice(0, wanted)
   }
 

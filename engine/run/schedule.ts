@@ -148,15 +148,16 @@ export class Schedule {
   }
 
   #addWithProducers(nodeId: string): void {
+    const { isCached, producersOf } = this.#deps
     const stack = [nodeId]
     const links: [string, string][] = []
     for (let id = stack.pop(); id !== undefined; id = stack.pop()) {
       if (this.#pending.has(id) || this.#done.has(id)) continue
       this.#addPending(id)
       // A cached node only has its old report repeated: what it was made from is not needed.
-      if (this.#deps.isCached(id)) continue
-      for (const producer of this.#deps.producersOf(id)) {
-        if (this.#deps.isCached(producer) || this.#done.has(producer)) continue
+      if (isCached(id)) continue
+      for (const producer of producersOf(id)) {
+        if (isCached(producer) || this.#done.has(producer)) continue
         stack.push(producer)
         links.push([producer, id])
       }

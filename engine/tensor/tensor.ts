@@ -303,13 +303,13 @@ export class MemoryLedger {
 
   /** Throws unless so much is free, or can be made free. */
   #makeRoom(wanted: number, asked: number, owner: MemoryOwner | undefined): void {
-    const hasShare = owner !== undefined && this.#ownerLimitBytes < this.#deps.limitBytes
+    const { limitBytes, evict } = this.#deps
+    const hasShare = owner !== undefined && this.#ownerLimitBytes < limitBytes
     if (hasShare && owner.liveBytes + wanted > this.#ownerLimitBytes) {
       throw ownLimitReached(this.#ownerLimitBytes, asked, owner.liveBytes)
     }
-    while (this.#liveBytes + wanted > this.#deps.limitBytes) {
-      if (wanted > this.#deps.limitBytes || !this.#deps.evict())
-        throw limitReached(this.#deps.limitBytes, asked, this.#liveBytes)
+    while (this.#liveBytes + wanted > limitBytes) {
+      if (wanted > limitBytes || !evict()) throw limitReached(limitBytes, asked, this.#liveBytes)
     }
   }
 

@@ -159,8 +159,9 @@ export class RemoteBus implements RunBus, AsyncDisposable {
 
   /** Resolves when the connection is over. */
   #connect(onOpen: () => void): Promise<void> {
+    const { client, held, log } = this.#deps
     const { promise, resolve } = Promise.withResolvers<void>()
-    const { url, headers } = this.#deps.client.address()
+    const { url, headers } = client.address()
     const opened = new WebSocket(`${url.replace(/^http/, 'ws')}/worker/v1/live`, {
       ...{ headers, handshakeTimeout: HANDSHAKE_MS, perMessageDeflate: false, maxPayload: 1024 * 1024 },
     })
@@ -173,7 +174,7 @@ export class RemoteBus implements RunBus, AsyncDisposable {
     opened.on('open', () => {
       this.#socket = opened
       listen()
-      const leases = this.#deps.held.leases()
+      const leases = held.leases()
       if (leases.length > 0) this.#send({ hold: leases.map(toFields) })
       onOpen()
     })
@@ -183,17 +184,17 @@ export class RemoteBus implements RunBus, AsyncDisposable {
       try {
         this.#hear(JSON.parse(data.toString('utf8')) as Heard)
       } catch (error) {
-        this.#deps.log.debug({ err: error }, 'a message of the service cannot be understood')
+        log.debug({ err: error }, 'a message of the service cannot be understood')
       }
     })
     opened.on('unexpected-response', (request, response) => {
-      if (response.statusCode === 401) this.#deps.client.confirm()
+      if (response.statusCode === 401) client.confirm()
       request.destroy()
       opened.terminate()
     })
-    opened.on('error', (error) => this.#deps.log.debug({ err: error }, 'the live connection to the service broke'))
+    opened.on('error', (error) => log.debug({ err: error }, 'the live connection to the service broke'))
     opened.on('close', (code) => {
-      if (code === UNAUTHORIZED) this.#deps.client.confirm()
+      if (code === UNAUTHORIZED) client.confirm()
       this.#ending.signal.removeEventListener('abort', end)
       if (silence !== null) clearTimeout(silence)
       if (this.#socket === opened) this.#socket = null

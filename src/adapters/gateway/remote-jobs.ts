@@ -62,12 +62,13 @@ export class RemoteJobs implements RunStore {
   }
 
   async commit({ jobId, leaseId }: Lease, change: RunChange): Promise<CommitOutcome> {
-    const receipts = this.#deps.held.get(leaseId)?.receipts
+    const { held, bus, client } = this.#deps
+    const receipts = held.get(leaseId)?.receipts
     const fields = writeChange(change, ({ hash }) => receipts?.get(hash) ?? '')
     // Whoever watches the run hears its last events before its end.
-    if (change.finish !== undefined) await this.#deps.bus.flush()
-    const outcome = await this.#deps.bus.during(jobId, () =>
-      this.#deps.client.call<CommitOutcome>({
+    if (change.finish !== undefined) await bus.flush()
+    const outcome = await bus.during(jobId, () =>
+      client.call<CommitOutcome>({
         method: 'POST',
         path: `/jobs/${jobId}/commits`,
         json: { lease_id: leaseId, change: fields },
@@ -135,16 +136,18 @@ export class RemoteJobs implements RunStore {
   }
 
   #forget(leaseId: string): void {
-    const known = this.#deps.held.get(leaseId)
-    this.#deps.held.drop(leaseId)
-    if (known !== null) this.#deps.bus.unwatch(known.lease.jobId)
+    const { held, bus } = this.#deps
+    const known = held.get(leaseId)
+    held.drop(leaseId)
+    if (known !== null) bus.unwatch(known.lease.jobId)
   }
 
   async #ask(
     { pool, engines }: ClaimRequest,
     { leaseId, waitMs, signal }: { leaseId: string; waitMs: number; signal?: AbortSignal },
   ): Promise<Claim | null> {
-    const fields = await this.#deps.client.call<ClaimFields>({
+    const { client, held, bus } = this.#deps
+    const fields = await client.call<ClaimFields>({
       method: 'POST',
       path: '/claims',
       json: { pool, lease_id: leaseId, wait_ms: waitMs, engines: this.#describeOffers(engines) },
@@ -153,8 +156,8 @@ export class RemoteJobs implements RunStore {
     })
     if (fields === null) return null
     const { claim, terms } = readClaim(fields, leaseId)
-    this.#deps.held.add(claim, terms)
-    this.#deps.bus.watch({ jobId: claim.job.id, leaseId })
+    held.add(claim, terms)
+    bus.watch({ jobId: claim.job.id, leaseId })
     return claim
   }
 

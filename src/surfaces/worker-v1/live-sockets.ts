@@ -147,13 +147,14 @@ export class LiveSockets {
   }
 
   async #open({ request, socket, head }: Upgrade): Promise<void> {
+    const { identify, protocolVersions, load } = this.#deps
     if (this.#isClosed)
       throw new ServiceError('shutting_down', 'the service is shutting down; connect again in a moment')
-    const worker = this.#deps.identify(request)
-    mustSpeak(request, this.#deps.protocolVersions)
+    const worker = identify(request)
+    mustSpeak(request, protocolVersions)
     const others = [...this.#sockets.values()].filter((each) => each.worker.keyId === worker.keyId).length
     if (others >= MAX_SOCKETS) throw new ServiceError('rate_limited', `a key may have ${MAX_SOCKETS} live connections`)
-    const end = this.#deps.load.begin(worker.keyId)
+    const end = load.begin(worker.keyId)
     socket.setTimeout(0)
     let isJoined = false
     this.#handshakes.handleUpgrade(request, socket, head, (ws) => {

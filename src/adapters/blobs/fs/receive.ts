@@ -302,23 +302,24 @@ export class WriteBehind {
   }
 
   async #flush(): Promise<void> {
-    if (this.#deps.isOrdered === true) await this.#latest
+    const { isOrdered, hasher, files, fd, buffers } = this.#deps
+    if (isOrdered === true) await this.#latest
     await this.#waitForRoom()
     const full = this.#filling
     const length = this.#filled
-    this.#deps.hasher?.update(full.subarray(0, length))
-    this.#latest = this.#start(this.#deps.files.write(this.#deps.fd, full, { length, position: this.#position }), () =>
-      this.#deps.buffers.giveBack(full),
+    hasher?.update(full.subarray(0, length))
+    this.#latest = this.#start(files.write(fd, full, { length, position: this.#position }), () =>
+      buffers.giveBack(full),
     )
     this.#position += length
-    this.#filling = this.#deps.buffers.take()
+    this.#filling = buffers.take()
     this.#filled = 0
     if (this.#position - this.#syncedTo < SYNC_EVERY_BYTES || this.#syncing) return
     // A sync counts as one write in flight: further writes go on beside it.
     await this.#waitForRoom()
     this.#syncing = true
     this.#syncedTo = this.#position
-    void this.#start(this.#deps.files.datasync(this.#deps.fd), () => {
+    void this.#start(files.datasync(fd), () => {
       this.#syncing = false
     })
   }

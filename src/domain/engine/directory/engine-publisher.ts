@@ -69,14 +69,13 @@ export class EnginePublisher implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    const { leases, registry, heartbeat, log } = this.#deps
     this.#isOver = true
     this.#unsubscribe()
     await this.#latest
-    if (this.#deps.leases === null) return
-    this.#deps.leases.hold([], AT_ONCE)
-    await this.#deps.registry
-      .leave(this.#deps.heartbeat.nodeId)
-      .catch((error) => this.#deps.log.warn({ err: error }, 'engines could not be given up'))
+    if (leases === null) return
+    leases.hold([], AT_ONCE)
+    await registry.leave(heartbeat.nodeId).catch((error) => log.warn({ err: error }, 'engines could not be given up'))
   }
 
   #toText({ own, weights }: Pick<PublishableEngine, 'own' | 'weights'>, info: ObjectInfo): CatalogText {
@@ -95,10 +94,11 @@ export class EnginePublisher implements AsyncDisposable {
   }
 
   async #publishNow({ onlyNews }: { readonly onlyNews: boolean }): Promise<void> {
+    const { fleet, leases, clock, registry, heartbeat } = this.#deps
     if (this.#isOver) return
-    this.#known = this.#deps.fleet.engines().map((engine) => engine.catalog())
+    this.#known = fleet.engines().map((engine) => engine.catalog())
     // Alone, the built-in engine need not be remembered: it is there when the process is.
-    const publishable = this.#deps.fleet.publishable().filter(({ own }) => this.#deps.leases !== null || own === null)
+    const publishable = fleet.publishable().filter(({ own }) => leases !== null || own === null)
     const engines: PublishedEngine[] = []
     for (const engine of publishable) {
       const { isShared, info, status } = engine
@@ -106,38 +106,39 @@ export class EnginePublisher implements AsyncDisposable {
       if (catalog !== null) await this.#putOnce(catalog)
       engines.push({ isShared, status, catalogHash: catalog?.hash ?? null })
     }
-    const now = this.#deps.clock.now()
-    const until = this.#deps.leases === null ? AT_ONCE : new Date(now.getTime() + HOLD_MS)
+    const now = clock.now()
+    const until = leases === null ? AT_ONCE : new Date(now.getTime() + HOLD_MS)
     const words = JSON.stringify(engines)
     const isSaid = this.#said !== null && this.#said.words === words && now.getTime() - this.#said.atMs < SAID_LATELY_MS
-    if (isSaid && onlyNews && engines.every(({ status }) => this.#deps.leases?.isDriven(status.id) ?? true)) return
+    if (isSaid && onlyNews && engines.every(({ status }) => leases?.isDriven(status.id) ?? true)) return
     this.#said = null
-    const held = await this.#deps.registry.publish({
-      nodeId: this.#deps.heartbeat.nodeId,
+    const held = await registry.publish({
+      nodeId: heartbeat.nodeId,
       engines,
       now,
       until,
-      takesLapsed: isSteady(this.#deps.heartbeat),
+      takesLapsed: isSteady(heartbeat),
     })
     this.#said = { words, atMs: now.getTime() }
-    if (this.#deps.leases === null) return
-    const taken = this.#deps.leases.hold(held, until)
+    if (leases === null) return
+    const taken = leases.hold(held, until)
     await Promise.all(
       publishable
         .filter(({ status }) => taken.includes(status.id))
         .map(({ status, takeOver }) => this.#takeOne(status.id, takeOver)),
     )
     // Workers may have gained an engine, or lost one.
-    this.#deps.fleet.announce()
+    fleet.announce()
   }
 
   async #takeOne(engineId: string, takeOver: () => Promise<void>): Promise<void> {
+    const { leases, log } = this.#deps
     try {
       await takeOver()
-      this.#deps.leases?.drive(engineId)
-      this.#deps.log.info({ engine: engineId }, 'this process drives an engine from now on')
+      leases?.drive(engineId)
+      log.info({ engine: engineId }, 'this process drives an engine from now on')
     } catch (error) {
-      this.#deps.log.warn({ err: error, engine: engineId }, 'an engine could not be taken over yet')
+      log.warn({ err: error, engine: engineId }, 'an engine could not be taken over yet')
     }
   }
 

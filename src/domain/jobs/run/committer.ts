@@ -128,11 +128,12 @@ export class Committer {
   }
 
   async #flush(): Promise<void> {
+    const { onOutcome, send, log } = this.#deps
     const change = this.#takeChange()
     try {
-      this.#deps.onOutcome(await this.#deps.send(change), change.outputs === undefined)
+      onOutcome(await send(change), change.outputs === undefined)
     } catch (error) {
-      this.#deps.log.warn({ err: error }, 'a change of a running job could not be written; it is tried again')
+      log.warn({ err: error }, 'a change of a running job could not be written; it is tried again')
       this.#outputs = [...(change.outputs ?? []), ...this.#outputs]
       this.#hasProgress = true
       await sleep(RETRY_MS)

@@ -77,7 +77,7 @@ class JobFeed implements SharedSource {
 
   constructor(deps: JobFeedOptions) {
     this.#deps = deps
-    this.#run = this.#deps.liveRuns.follow(this.#deps.jobId)
+    this.#run = deps.liveRuns.follow(deps.jobId)
     this.ready = this.#begin()
   }
 
@@ -110,14 +110,15 @@ class JobFeed implements SharedSource {
   }
 
   async #begin(): Promise<void> {
-    const watch = await this.#deps.watchJob(this.#deps.accountId, this.#deps.jobId, {
+    const { watchJob, accountId, jobId } = this.#deps
+    const watch = await watchJob(accountId, jobId, {
       onSnapshot: (next) => this.#take(next),
       onPreview: (next) => {
         this.#preview = next
         this.#isPreviewNew = true
       },
       onGone: () => {
-        for (const stream of this.#streams) stream.end(encodeFrame('gone', JSON.stringify({ id: this.#deps.jobId })))
+        for (const stream of this.#streams) stream.end(encodeFrame('gone', JSON.stringify({ id: jobId })))
       },
     })
     if (this.#isClosed) return watch.stop()

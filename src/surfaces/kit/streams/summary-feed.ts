@@ -75,16 +75,16 @@ export class SummaryFeed implements SharedSource {
 
   constructor(deps: FeedOptions) {
     this.#deps = deps
-    this.#readLiveAt = this.#deps.ticker.now()
-    this.#build = this.#deps.buildId()
+    this.#readLiveAt = deps.ticker.now()
+    this.#build = deps.buildId()
     this.#stops = [
-      this.#deps.bus.onChanged((notice) => {
-        if (this.#deps.scope === null || notice.accountId === this.#deps.scope) this.#take(notice)
+      deps.bus.onChanged((notice) => {
+        if (deps.scope === null || notice.accountId === deps.scope) this.#take(notice)
       }),
-      this.#deps.bus.onDirectory(({ directory }) => {
+      deps.bus.onDirectory(({ directory }) => {
         if (directory === 'engines') this.#isEngineNews = true
       }),
-      this.#deps.bus.onGap(() => {
+      deps.bus.onGap(() => {
         this.#isBeginDue = true
         this.#beginAgain()
       }),
@@ -106,7 +106,8 @@ export class SummaryFeed implements SharedSource {
   }
 
   tick(): void {
-    const nowMs = this.#deps.ticker.now()
+    const { ticker, buildId } = this.#deps
+    const nowMs = ticker.now()
     this.#beginAgain()
     this.#reRead(nowMs)
     for (const [jobId, at] of this.#toldAt) if (nowMs - at >= PACE_MS) this.#toldAt.delete(jobId)
@@ -116,8 +117,8 @@ export class SummaryFeed implements SharedSource {
     if (this.#isEngineNews)
       this.#spread([encodeFrame('engine', JSON.stringify({ now: this.#deps.now().toISOString() }))])
     this.#isEngineNews = false
-    if (this.#build === this.#deps.buildId()) return
-    this.#build = this.#deps.buildId()
+    if (this.#build === buildId()) return
+    this.#build = buildId()
     this.#spread([encodeFrame('notice', JSON.stringify({ kind: 'build', build: this.#build }))])
   }
 
@@ -144,15 +145,16 @@ export class SummaryFeed implements SharedSource {
   }
 
   async #begin(): Promise<void> {
+    const { ticker, summaries, scope, now } = this.#deps
     this.#isBeginning = true
     this.#isBeginDue = false
-    this.#beganAt = this.#deps.ticker.now()
+    this.#beganAt = ticker.now()
     this.#changedMeanwhile.clear()
     try {
       const [held, head, counted] = await Promise.all([
         this.#readLive(HELD, 'newest', MAX_HELD),
         this.#readLive(['queued'], 'oldest', MAX_HEAD),
-        this.#deps.summaries.count(this.#deps.scope, NO_FILTER, this.#deps.now()),
+        summaries.count(scope, NO_FILTER, now()),
       ])
       this.#counts = counted
       this.#hasMoreWaiting = head.next !== null
@@ -220,12 +222,8 @@ export class SummaryFeed implements SharedSource {
   }
 
   async #readJobs(jobIds: readonly string[]): Promise<void> {
-    const found = new Map(
-      (await this.#deps.summaries.findMany(this.#deps.scope, jobIds, this.#deps.now())).map((summary) => [
-        summary.id,
-        summary,
-      ]),
-    )
+    const { summaries, scope, now } = this.#deps
+    const found = new Map((await summaries.findMany(scope, jobIds, now())).map((summary) => [summary.id, summary]))
     const frames = jobIds.flatMap((jobId) => {
       const summary = found.get(jobId)
       if (summary === undefined) {
@@ -263,10 +261,11 @@ export class SummaryFeed implements SharedSource {
   }
 
   async #tellCounts(): Promise<void> {
-    this.#countedAt = this.#deps.ticker.now()
+    const { ticker, summaries, scope, now } = this.#deps
+    this.#countedAt = ticker.now()
     this.#areCountsDue = false
     try {
-      this.#counts = await this.#deps.summaries.count(this.#deps.scope, NO_FILTER, this.#deps.now())
+      this.#counts = await summaries.count(scope, NO_FILTER, now())
     } catch (error) {
       this.#areCountsDue = true
       throw error

@@ -51,8 +51,8 @@ export class AnnouncedFiles implements Disposable {
   constructor(deps: AnnouncedDeps) {
     this.#deps = deps
     this.#stops = [
-      this.#deps.bus.onLive('published_here', (notice) => this.#hear(notice)),
-      this.#deps.bus.onChanged(({ jobId }) => this.#wake(jobId)),
+      deps.bus.onLive('published_here', (notice) => this.#hear(notice)),
+      deps.bus.onChanged(({ jobId }) => this.#wake(jobId)),
     ]
   }
 

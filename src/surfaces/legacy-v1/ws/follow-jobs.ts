@@ -68,26 +68,27 @@ export class FollowedJobs {
     this.#deps = deps
     this.#news = createClientNews(this.#deps)
     this.#look = createEndLook({
-      ticker: this.#deps.ticker,
-      findJob: this.#deps.findJob,
+      ticker: deps.ticker,
+      findJob: deps.findJob,
       isFollowed: (accountId) => this.#followed.has(accountId),
       onEnd: (key) => this.#onFoundEnd(key),
     })
     this.#stops = [
-      this.#deps.bus.onChanged((notice) => this.#onChanged(notice)),
-      this.#deps.bus.onLive('published_here', (notice) => this.#onOwn(notice)),
-      this.#deps.bus.onGap(() => void this.#onGap()),
+      deps.bus.onChanged((notice) => this.#onChanged(notice)),
+      deps.bus.onLive('published_here', (notice) => this.#onOwn(notice)),
+      deps.bus.onGap(() => void this.#onGap()),
     ]
   }
 
   /** The account has its first socket, or none any more: events of its runs are received from all processes, or only from this one. */
   follow(accountId: string): void {
+    const { bus, clock } = this.#deps
     if (this.#followed.has(accountId)) return
     this.#followed.set(accountId, {
-      stop: this.#deps.bus.onLive({ accountId }, (notice) => this.#onLive(notice)),
-      since: this.#deps.clock.now(),
+      stop: bus.onLive({ accountId }, (notice) => this.#onLive(notice)),
+      since: clock.now(),
     })
-    if (!this.#deps.bus.hasOthers) return
+    if (!bus.hasOthers) return
     this.#look.start()
     void this.#noteRunning(accountId)
   }
@@ -151,10 +152,10 @@ export class FollowedJobs {
   }
 
   #onChanged({ jobId, accountId, move, isRemote }: JobChanged): void {
+    const { jobClients, channelOf } = this.#deps
     // A prompt that this process took would be remembered already, so its job names no client. Another process may have taken
     // it: then the job's record is read once there is news to tell.
-    if (move === 'queued' && isRemote === undefined && !this.#deps.jobClients.has(jobId))
-      this.#deps.jobClients.remember(jobId, null)
+    if (move === 'queued' && isRemote === undefined && !jobClients.has(jobId)) jobClients.remember(jobId, null)
     if (move === undefined) return
     const key = { jobId, accountId }
     if (move !== 'ended' && move !== 'dropped') {
@@ -164,7 +165,7 @@ export class FollowedJobs {
       if (this.#ends.get(jobId) === true) return
       this.#noteEnd(jobId, false)
     }
-    this.#moves[move](key, this.#deps.channelOf(accountId), isRemote === true)
+    this.#moves[move](key, channelOf(accountId), isRemote === true)
   }
 
   #noteEnd(jobId: string, isFound: boolean): void {
@@ -183,6 +184,7 @@ export class FollowedJobs {
   }
 
   #onLive({ jobId, accountId, event, isPast }: JobLive<LiveEvent>): void {
+    const { onLog, channelOf, runs } = this.#deps
     const key = { jobId, accountId }
     // Its end was sent, perhaps from its record: clients would take a later event for the beginning of a new run.
     if (this.#ends.has(jobId) && !this.#endings.has(jobId)) return
@@ -194,26 +196,25 @@ export class FollowedJobs {
     }
     // Some engines also report a blocked branch as a failure; clients already got a message when it was blocked.
     if (event.type === 'failed' && event.failure.exceptionType === 'ExecutionBlocked') return
-    if (event.type === 'log') this.#deps.onLog(accountId, event.text)
-    if (isEnd(event)) this.#tellEnd(key, event, this.#deps.channelOf(accountId))
+    if (event.type === 'log') onLog(accountId, event.text)
+    if (isEnd(event)) this.#tellEnd(key, event, channelOf(accountId))
     else
-      this.#deps.runs.take(key, event, (write) =>
-        this.#news.tell(key, { write, kind: isPassing(event) ? 'passing' : 'lasting' }),
-      )
+      runs.take(key, event, (write) => this.#news.tell(key, { write, kind: isPassing(event) ? 'passing' : 'lasting' }))
   }
 
   /** Events of a run in another process from before this one listened: they update its state and are not sent to clients. */
   #catchUp(key: RunKey, event: LiveEvent): void {
+    const { runs, onCaughtUp } = this.#deps
     if (isEnd(event)) {
-      this.#deps.runs.forget(key.jobId)
+      runs.forget(key.jobId)
       return
     }
-    this.#deps.runs.take(key, event, () => {})
+    runs.take(key, event, () => {})
     const { jobId, accountId } = key
     clearTimeout(this.#catchingUp.get(jobId))
     const told = setTimeout(() => {
       this.#catchingUp.delete(jobId)
-      this.#deps.onCaughtUp(accountId, jobId)
+      onCaughtUp(accountId, jobId)
     }, CAUGHT_UP_MS)
     this.#catchingUp.set(jobId, told)
   }
@@ -232,13 +233,14 @@ export class FollowedJobs {
   }
 
   #tellEnd(key: RunKey, event: EndEvent, channel: AccountChannel | undefined): void {
+    const { channelOf, runs, jobClients } = this.#deps
     const stopWaiting = this.#endings.get(key.jobId)
     if (stopWaiting !== undefined) stopWaiting()
     else this.#noteEarlyEnd(key.jobId, channel)
     this.#endings.delete(key.jobId)
-    const live = () => this.#deps.channelOf(key.accountId)?.live ?? 0
-    this.#news.tell(key, { write: this.#deps.runs.end(key, event, live), kind: 'last' })
-    this.#deps.jobClients.forget(key.jobId)
+    const live = () => channelOf(key.accountId)?.live ?? 0
+    this.#news.tell(key, { write: runs.end(key, event, live), kind: 'last' })
+    jobClients.forget(key.jobId)
   }
 
   #noteEarlyEnd(jobId: string, channel: AccountChannel | undefined): void {
@@ -247,24 +249,25 @@ export class FollowedJobs {
   }
 
   async #tellLostEnd(key: RunKey, isTold: () => boolean): Promise<void> {
+    const { findJob, runs, channelOf, log } = this.#deps
     try {
-      const job = await this.#deps.findJob(key.accountId, key.jobId)
+      const job = await findJob(key.accountId, key.jobId)
       if (isTold()) return
       const event = toEndEvent(job)
-      const hasRun = this.#deps.runs.has(key.jobId) || job.startedAt !== null
+      const hasRun = runs.has(key.jobId) || job.startedAt !== null
       if (event !== null && (hasRun || job.status === 'expired')) {
-        this.#tellEnd(key, event, this.#deps.channelOf(key.accountId))
+        this.#tellEnd(key, event, channelOf(key.accountId))
         return
       }
     } catch (error) {
-      this.#deps.log.debug({ err: error, jobId: key.jobId }, 'the end of a job could not be read')
+      log.debug({ err: error, jobId: key.jobId }, 'the end of a job could not be read')
       if (isTold()) return
     }
     // No end was sent: the last event may still come.
     this.#ends.delete(key.jobId)
     this.#endings.delete(key.jobId)
     this.#forgetRun(key.jobId)
-    const channel = this.#deps.channelOf(key.accountId)
+    const channel = channelOf(key.accountId)
     if (channel !== undefined) sayStatus(channel)
   }
 

@@ -171,17 +171,17 @@ export class Sockets {
   }
 
   async #open(upgrade: Upgrade): Promise<void> {
+    const { gate, jobClients } = this.#deps
     this.#refuseWhenClosed()
-    mustNameNoDeployment(this.#deps.gate.addressOf(upgrade.request))
-    const caller = await this.#deps.gate.authenticate(upgrade.request, 'socket')
+    mustNameNoDeployment(gate.addressOf(upgrade.request))
+    const caller = await gate.authenticate(upgrade.request, 'socket')
     mustHaveScope(caller, RIGHT)
     const channel = await this.#hold(caller.accountId)
     let isJoined = false
     try {
       await channel.ready()
       // The clients of running jobs must be known before a new client gets the state of its own runs.
-      for (const { jobId } of this.#runs.ofAccount(caller.accountId))
-        await this.#deps.jobClients.find(caller.accountId, jobId)
+      for (const { jobId } of this.#runs.ofAccount(caller.accountId)) await jobClients.find(caller.accountId, jobId)
       this.#refuseWhenClosed()
       isJoined = this.#completeHandshake(upgrade, { caller, channel })
     } finally {
@@ -267,10 +267,11 @@ export class Sockets {
   }
 
   #startTicking(): () => void {
+    const { ticker } = this.#deps
     const stops = [
-      this.#deps.ticker.every(STATUS_EVERY_MS, () => this.#repeatStatus()),
-      this.#deps.ticker.every(PING_EVERY_MS, () => this.#checkAll()),
-      this.#deps.ticker.every(CREDENTIALS_EVERY_MS, () => this.#dismissUnwelcome()),
+      ticker.every(STATUS_EVERY_MS, () => this.#repeatStatus()),
+      ticker.every(PING_EVERY_MS, () => this.#checkAll()),
+      ticker.every(CREDENTIALS_EVERY_MS, () => this.#dismissUnwelcome()),
     ]
     return () => {
       for (const stop of stops) stop()

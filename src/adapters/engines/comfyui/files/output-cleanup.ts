@@ -81,17 +81,15 @@ export class OutputCleanup {
   }
 
   #removeLater(): void {
+    const { closing, removeAfterMs, giveUpAfterMs } = this.#deps
     if (this.#own.size === 0) return
     this.#stopWaiting()
-    if (this.#deps.closing.aborted) {
+    if (closing.aborted) {
       this.#removeNow()
       return
     }
-    this.#deps.closing.addEventListener('abort', this.#onClosing)
-    this.#timer = setTimeout(
-      () => this.#removeNow(),
-      this.#unreleased.size === 0 ? this.#deps.removeAfterMs : this.#deps.giveUpAfterMs,
-    )
+    closing.addEventListener('abort', this.#onClosing)
+    this.#timer = setTimeout(() => this.#removeNow(), this.#unreleased.size === 0 ? removeAfterMs : giveUpAfterMs)
   }
 
   #stopWaiting(): void {
@@ -101,12 +99,13 @@ export class OutputCleanup {
   }
 
   #removeNow(): void {
+    const { closing, remover, folder } = this.#deps
     this.#stopWaiting()
     // When the engine closes, files that are still being read stay.
-    const isDone = this.#unreleased.size === 0 || !this.#deps.closing.aborted
+    const isDone = this.#unreleased.size === 0 || !closing.aborted
     if (isDone && this.#own.size > 0) {
       for (const key of this.#own.keys()) this.#removed.add(key)
-      void this.#deps.remover.removeFolder(this.#deps.folder, [...this.#own.values()])
+      void remover.removeFolder(folder, [...this.#own.values()])
     }
     this.#own.clear()
   }

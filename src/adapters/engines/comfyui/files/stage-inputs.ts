@@ -114,14 +114,15 @@ export class Stage {
   }
 
   async #upload(filename: string, input: EngineInput, signal: AbortSignal): Promise<string> {
+    const { api, bounds } = this.#deps
     const form = writeUpload({ filename, subfolder: this.#subfolder, folder: 'input' }, input)
-    const answer = await this.#deps.api.http.json('/upload/image', {
+    const answer = await api.http.json('/upload/image', {
       method: 'POST',
       headers: form.headers,
       body: form.body,
       // A slow connection must not be cut off while bytes move: a second for every 64 KiB, plus the bound for pauses.
-      deadlineMs: this.#deps.bounds.uploadIdleMs + Math.ceil(input.sizeBytes / 65.536),
-      maxBytes: this.#deps.bounds.maxAnswerBytes,
+      deadlineMs: bounds.uploadIdleMs + Math.ceil(input.sizeBytes / 65.536),
+      maxBytes: bounds.maxAnswerBytes,
       signal,
     })
     if (!isJsonObject(answer) || typeof answer.name !== 'string') {

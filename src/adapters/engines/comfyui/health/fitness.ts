@@ -75,16 +75,17 @@ export class Fitness {
 
   /** Counts what an earlier process of this service left on the server as abandoned. Throws CallError. */
   async adoptOrphans(): Promise<void> {
+    const { api, findOrphanRule, onAdopted } = this.#deps
     // The queue first: whoever posts a prompt lives then, and is seen alive behind it.
-    const { running, pending } = await this.#deps.api.queue({})
-    const isOrphan = await this.#deps.findOrphanRule()
+    const { running, pending } = await api.queue({})
+    const isOrphan = await findOrphanRule()
     const orphans = [...running, ...pending].filter(({ clientId }) => clientId !== null && isOrphan(clientId))
     const found = orphans.filter(({ promptId }) => !this.#abandoned.has(promptId))
     if (found.length === 0) return
     this.#changing(() => {
       for (const { promptId } of found) this.#add(promptId)
     })
-    this.#deps.onAdopted(found.length)
+    onAdopted(found.length)
   }
 
   /** Stops abandoned prompts and sees whether the queue moves. Asks the server only if it is unfit. Throws CallError. */
@@ -128,16 +129,17 @@ export class Fitness {
   }
 
   async #stopAbandoned({ running, pending }: Queue): Promise<void> {
+    const { stopper, bounds, onStubborn } = this.#deps
     const isOurs = ({ promptId }: QueueEntry) => this.#abandoned.has(promptId)
     // Those that wait first: ending the one that runs would start the next.
-    for (const { promptId } of pending.filter(isOurs)) await this.#deps.stopper.stop(promptId, 'pending')
-    for (const { promptId } of running.filter(isOurs)) await this.#deps.stopper.stop(promptId, 'running')
+    for (const { promptId } of pending.filter(isOurs)) await stopper.stop(promptId, 'pending')
+    for (const { promptId } of running.filter(isOurs)) await stopper.stop(promptId, 'running')
     const now = performance.now()
     const isLate = ({ promptId }: QueueEntry) =>
-      now - (this.#abandoned.get(promptId)?.since ?? now) > this.#deps.bounds.stopGraceMs
+      now - (this.#abandoned.get(promptId)?.since ?? now) > bounds.stopGraceMs
     if (this.#isStubborn || !running.some(isLate)) return
     this.#isStubborn = true
-    this.#deps.onStubborn()
+    onStubborn()
   }
 }
 

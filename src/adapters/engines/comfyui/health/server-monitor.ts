@@ -149,13 +149,14 @@ export class ServerMonitor {
   }
 
   async #probe(): Promise<void> {
+    const { bounds, api } = this.#deps
     if (this.#state.state !== 'ready') await this.#connect()
     else if (
       this.#awaited !== null ||
-      this.#sinceInfoMs() >= (this.#isInfoDue ? this.#deps.bounds.catalogMinMs : this.#deps.bounds.catalogEveryMs)
+      this.#sinceInfoMs() >= (this.#isInfoDue ? bounds.catalogMinMs : bounds.catalogEveryMs)
     )
       await this.#readInfo()
-    else await this.#deps.api.queueRemaining({ signal: this.#closing.signal })
+    else await api.queueRemaining({ signal: this.#closing.signal })
   }
 
   #sinceInfoMs(): number {
@@ -164,13 +165,14 @@ export class ServerMonitor {
 
   /** Reads everything from a new server, or from one that has come back. */
   async #connect(): Promise<void> {
+    const { api, onConnected, log } = this.#deps
     const { signal } = this.#closing
-    const stats = await this.#deps.api.systemStats({ signal })
-    const features = await this.#deps.api.features({ signal })
+    const stats = await api.systemStats({ signal })
+    const features = await api.features({ signal })
     await this.#readInfo()
     const limit = features?.max_upload_size
     const isAnother = this.#state.state === 'lost' && this.#wasRefused
-    await this.#deps.onConnected({ isAnother })
+    await onConnected({ isAnother })
     this.#wasRefused = false
     this.#change({
       state: 'ready',
@@ -179,7 +181,7 @@ export class ServerMonitor {
       device: stats === null ? null : readDevice(stats),
       maxUploadBytes: typeof limit === 'number' ? limit : null,
     })
-    this.#deps.log.info(
+    log.info(
       { version: this.#state.version, nodeClasses: this.#state.catalog.classTypes().length },
       'an engine is ready',
     )
@@ -224,30 +226,30 @@ export class ServerMonitor {
   }
 
   #onFailure(error: unknown): void {
+    const { isBusy, log, isOurs } = this.#deps
     this.#failures++
     const isRefused = error instanceof CallError && error.fault === 'unreachable'
     this.#wasRefused ||= isNobodyThere(error)
-    const tries = isRefused ? 1 : this.#deps.isBusy() ? TRIES_BUSY : TRIES_IDLE
+    const tries = isRefused ? 1 : isBusy() ? TRIES_BUSY : TRIES_IDLE
     const message = error instanceof Error ? error.message : String(error)
     if (this.#state.state === 'ready' && this.#failures >= tries) {
-      this.#deps.log.warn({ err: error }, 'an engine does not answer any more')
+      log.warn({ err: error }, 'an engine does not answer any more')
       this.#change({ state: 'lost', lastError: this.#note(message) })
-    } else if (!(isRefused && this.#deps.isOurs) && this.#state.lastError?.message !== message) {
+    } else if (!(isRefused && isOurs) && this.#state.lastError?.message !== message) {
       this.#change({ lastError: this.#note(message) })
     }
   }
 
   async #keepAsking(): Promise<void> {
+    const { onAnswer, bounds } = this.#deps
     while (!this.#closing.signal.aborted) {
       try {
         await this.#probe()
-        const isSoon = await this.#deps.onAnswer()
+        const isSoon = await onAnswer()
         this.#failures = 0
         this.#backoff.reset()
         await this.#bell.wait(
-          isSoon
-            ? Math.min(this.#deps.bounds.pollMaxMs, this.#deps.bounds.probeEveryMs)
-            : this.#deps.bounds.probeEveryMs,
+          isSoon ? Math.min(bounds.pollMaxMs, bounds.probeEveryMs) : bounds.probeEveryMs,
           this.#closing.signal,
         )
       } catch (error) {

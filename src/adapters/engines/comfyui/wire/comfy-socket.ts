@@ -110,10 +110,11 @@ export class EngineSocket {
   }
 
   #connect(): Promise<void> {
-    const opened = new WebSocket(toSocketUrl(this.#deps.url, this.#clientId), {
+    const { url, bounds, onOpen, log } = this.#deps
+    const opened = new WebSocket(toSocketUrl(url, this.#clientId), {
       perMessageDeflate: false,
-      maxPayload: this.#deps.bounds.maxFrameBytes,
-      handshakeTimeout: this.#deps.bounds.socketOpenMs,
+      maxPayload: bounds.maxFrameBytes,
+      handshakeTimeout: bounds.socketOpenMs,
       headers: this.#deps.headers,
     })
     this.#socket = opened
@@ -126,11 +127,11 @@ export class EngineSocket {
       this.#failuresInARow = 0
       opened.send(FEATURES)
       this.#onOpened.resolve()
-      this.#deps.onOpen(this.#clientId)
+      onOpen(this.#clientId)
     })
     opened.on('message', (data, isBinary) => this.#take(data as Buffer, isBinary))
     return new Promise((resolve) => {
-      opened.on('error', (error) => this.#deps.log.debug({ err: error }, 'the socket to an engine failed'))
+      opened.on('error', (error) => log.debug({ err: error }, 'the socket to an engine failed'))
       opened.on('close', () => resolve())
     })
   }
@@ -148,6 +149,7 @@ export class EngineSocket {
   }
 
   async #keepOpen(): Promise<void> {
+    const { onClose, isIdNeeded, bounds, newClientId } = this.#deps
     while (!this.#closing.signal.aborted) {
       this.#failuresInARow++
       await this.#connect()
@@ -155,12 +157,12 @@ export class EngineSocket {
       this.#onOpened = Promise.withResolvers()
       this.#socket = null
       if (this.#closing.signal.aborted) return
-      this.#deps.onClose()
-      const isKept = this.#deps.isIdNeeded()
+      onClose()
+      const isKept = isIdNeeded()
       const over = AbortSignal.any([this.#closing.signal, this.#pause.signal])
-      await sleep(Math.max(this.#backoff.nextMs(), isKept ? this.#deps.bounds.sameIdPauseMs : 0), over)
+      await sleep(Math.max(this.#backoff.nextMs(), isKept ? bounds.sameIdPauseMs : 0), over)
       this.#pause = new AbortController()
-      if (!isKept) this.#clientId = this.#deps.newClientId()
+      if (!isKept) this.#clientId = newClientId()
     }
   }
 }
