@@ -1,7 +1,9 @@
 /**
- * Loaded before the tests: threads run from the build when it was made of these very sources, as they do for users. From the sources
- * each thread of each service under test would load a hundred modules anew, which was most of what the start of a service took.
+ * Loaded before the tests: threads, and the engine's process, run from the build when it was made of these very sources, as they do for
+ * users. From the sources each thread of each service under test would load a hundred modules anew, which was most of what the start of
+ * a service took.
  */
+import processes from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
 import path from 'node:path'
@@ -14,7 +16,7 @@ const STORE_THREAD = /\/src\.adapters\.store\.sqlite\.threads\.(reader|writer)-t
 const WARM_THREAD = new URL('./warm-thread.ts', import.meta.url)
 
 function toBuilt(build: string, script: string | URL): string | URL {
-  if (!(script instanceof URL) || !script.pathname.endsWith('-thread.ts')) return script
+  if (!(script instanceof URL) || !/-(thread|process)\.ts$/.test(script.pathname)) return script
   const name = path.relative(project, fileURLToPath(script)).replaceAll(path.sep, '.')
   const built = path.join(build, name.replace(/\.ts$/, '.js'))
   return existsSync(built) ? pathToFileURL(built) : script
@@ -31,6 +33,11 @@ function startBuilt(build: string): void {
       if (!(built instanceof URL) || !STORE_THREAD.test(built.href)) return start(built, options)
       return new WarmThread(built, options, () => start(WARM_THREAD, { resourceLimits: options.resourceLimits }))
     },
+  })
+  processes.fork = new Proxy(processes.fork, {
+    // Only a service gives its engine an environment. The engine's own tests give it nodes that are written against the sources.
+    apply: (fork, _, [script, options, ...rest]) =>
+      fork(options?.env === undefined ? script : toBuilt(build, script), options, ...rest),
   })
   syncBuiltinESMExports()
 }
