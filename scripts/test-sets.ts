@@ -34,7 +34,7 @@ const LEFT_TO_ALL: readonly (readonly [pattern: string, why: string])[] = [
   ['test/domain/assets/direct-upload.test.ts', 'Postgres'],
   ['test/accounts/limits.test.ts', 'kills processes'],
   ['test/support/**', 'Postgres'],
-  ['test/architecture/left-out.test.ts', 'compiles the service four times'],
+  ['test/architecture/left-out.test.ts', 'starts a copy of the whole from its sources'],
   ['test/cli/**', 'processes'],
   ['src/surfaces/partner-nodes/test/kill.test.ts', 'kills processes'],
 ]

@@ -9,15 +9,14 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { openPostgresStore } from '../../../src/adapters/store/postgres/open-postgres-store.ts'
+import { buildChild } from '../../support/app/built-child.ts'
 import { addPaidAccountTo } from '../../support/app/paid-account.ts'
 import { findCompileCache } from '../../support/cli/compile-cache.ts'
 import { RouterClient } from '../../support/clients/router-client.ts'
 import { createTestDatabase } from '../../support/postgres/test-database.ts'
 import type { CrashStep } from './router-steps.ts'
 
-const CHILD = fileURLToPath(new URL('./router-child.ts', import.meta.url))
 const CREDIT = 10_000_000
 const PRICE = 40_000
 
@@ -57,6 +56,7 @@ test('a process that is killed leaves its calls to another, which answers every 
   await using stack = new AsyncDisposableStack()
   const dataDir = await mkdtemp(join(tmpdir(), 'atelier-crash-'))
   stack.defer(() => rm(dataDir, { recursive: true, force: true }))
+  const { program } = stack.use(await buildChild(new URL('./router-child.ts', import.meta.url)))
   const database = stack.use(await createTestDatabase())
   const store = stack.use(await openPostgresStore({ url: database.url, migrates: false }))
   const provider = await openProvider()
@@ -69,7 +69,7 @@ test('a process that is killed leaves its calls to another, which answers every 
     ATELIER_SECRET_KEY: randomBytes(32).toString('hex'),
   }
   async function startChild(): Promise<Child> {
-    const child = fork(CHILD, [dataDir, provider.url], { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    const child = fork(program, [dataDir, provider.url], { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
     stack.defer(() => void child.kill('SIGKILL'))
     const [url] = (await once(child, 'message')) as [string]
     return { process: child, url }

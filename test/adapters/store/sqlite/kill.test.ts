@@ -3,17 +3,21 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { after, before, test } from 'node:test'
 import { openSqliteStore, type SqliteStore } from '../../../../src/adapters/store/sqlite/open-sqlite-store.ts'
 import { StoreOpenError } from '../../../../src/domain/store.ts'
 import { LOST } from '../../../contracts/store-under-test.ts'
+import { type BuiltChild, buildChild } from '../../../support/app/built-child.ts'
 import { withDirectory } from './temporary-store.ts'
 
-const SCRIPT = fileURLToPath(new URL('./write-load.ts', import.meta.url))
+let built: BuiltChild
+before(async () => {
+  built = await buildChild(new URL('./write-load.ts', import.meta.url))
+})
+after(() => built[Symbol.dispose]())
 
 function startChild(directory: string, mode: 'hold' | 'write'): { child: ChildProcess; lines: AsyncIterator<string> } {
-  const child = spawn(process.execPath, [SCRIPT, directory, mode], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(process.execPath, [built.program, directory, mode], { stdio: ['ignore', 'pipe', 'inherit'] })
   assert.ok(child.stdout !== null)
   return { child, lines: createInterface({ input: child.stdout })[Symbol.asyncIterator]() }
 }
