@@ -12,6 +12,7 @@ import {
 import { ServiceError } from '../../../src/domain/errors.ts'
 import { needsOf } from '../../../src/domain/workflows/needs.ts'
 import { createPrepareWorkflow } from '../../../src/domain/workflows/prepare.ts'
+import { drawnCases } from '../../support/drawn-cases.ts'
 import { recordedCatalog } from '../../support/engines/recorded-catalog.ts'
 
 const catalog = recordedCatalog()
@@ -75,7 +76,7 @@ test('whatever is submitted is either prepared or refused, and its text is JSON'
         stringifyLosslessJson(error.details as JsonValue)
       }
     }),
-    { numRuns: 1_500 },
+    { numRuns: drawnCases(500) },
   )
 })
 
@@ -98,7 +99,7 @@ test('validating its own result changes nothing', () => {
         needsOf(first.graph, [catalog])
       },
     ),
-    { numRuns: 1_500 },
+    { numRuns: drawnCases(500) },
   )
 })
 

@@ -12,9 +12,10 @@ import { type SharedApp, startShared, type Tenant } from '../../support/app/star
 import type { Answer } from '../../support/clients/call.ts'
 import { openEvents } from '../../support/clients/event-reader.ts'
 import { type HeldLease, WorkerClient } from '../../support/clients/worker-client.ts'
+import { drawnCases } from '../../support/drawn-cases.ts'
 import { type SeededRandom, seededRandom } from '../../support/seeded-random.ts'
 
-const STEPS = 400
+const STEPS = drawnCases(200)
 const blake3 = await openBlake3()
 const PRICES = JSON.stringify({ pools: { '*': { perSecondMicros: 1000, minimumMicros: 500, holdMicros: 2000 } } })
 const WORKFLOW = { '1': { class_type: 'FakeSave', inputs: { text: 'x' } } }

@@ -4,13 +4,14 @@ import { readGraph } from '../../../../engine/graph/graph-json.ts'
 import type { JsonObject } from '../../../../lib/json/lossless-json.ts'
 import { ServiceError } from '../../../../src/domain/errors.ts'
 import { convertWorkflow } from '../../../../src/domain/workflows/convert/convert-file.ts'
+import { drawnCases } from '../../../support/drawn-cases.ts'
 import { seededRandom } from '../../../support/seeded-random.ts'
 import { damage } from '../../../support/workflows/damage.ts'
 import { RECORDED_ON, readEditorCatalog, readEditorPairs } from '../../../support/workflows/editor-pairs.ts'
 
 const catalog = readEditorCatalog()
 const pairs = readEditorPairs()
-const TIMES = 10_000
+const TIMES = drawnCases(2_500)
 
 test('a damaged file is refused with a reason, or becomes a graph without dangling links', () => {
   const random = seededRandom(43)
