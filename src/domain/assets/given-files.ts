@@ -268,10 +268,11 @@ async function mustFit(
 
 /** Judges a file that the account has already, as if it came now. Throws GivenFileError. */
 export async function mustFitStored(deps: JudgeDeps, asset: Asset, bounds: FileBounds): Promise<void> {
+  if (bounds.maxBytes !== null && asset.sizeBytes > bounds.maxBytes) throw tooLarge(bounds.maxBytes)
+  if (bounds.kind === 'file') return
   const start = await readRange(deps.blobs, asset, 0, SNIFF_BYTES)
   const claims = { contentType: asset.contentType, name: asset.filePath ?? '' }
   const contentType = judgeType(start, bounds.kind, claims)
-  if (bounds.maxBytes !== null && asset.sizeBytes > bounds.maxBytes) throw tooLarge(bounds.maxBytes)
   await mustFit(deps, { ...asset, contentType }, bounds)
 }
 

@@ -140,20 +140,21 @@ export function createInspectWorkflow(deps: PrepareDeps): InspectWorkflow {
       refs.length + names.size + folders.size === 0
         ? NO_FILES
         : await resolveFiles(assets, query).catch((error: unknown) => goOnWithout(error, onRefusal))
-    const fetched =
-      files === null
-        ? null
-        : await fetchUrls(accountId, found.urls, giving).catch((error) => goOnWithout(error, onRefusal))
-    if (files === null || fetched === null) {
+    if (files === null) {
       // Which of the files are there is not known: they are left out of the judgement.
       const graph = replaceAssetRefs(submitted, found, () => MISSING_FILE)
       return { result: await turns.run(validateSteps(graph, { catalog, ...(targets && { targets }) })), inputs: [] }
     }
-    const assetOf = (ref: AssetRef) => fetched.get(ref) ?? files.assetOf(ref)
-    const graph = replaceAssetRefs(submitted, found, (ref) => nameInGraph(assetOf(ref)))
-    const inputs = toInputs(files, [...refs.map(assetOf), ...fetched.values()])
+    const fetched = await fetchUrls(accountId, found.urls, giving).catch((error) => goOnWithout(error, onRefusal))
+    const nameOf = (ref: AssetRef) => {
+      if (ref.kind !== 'url') return nameInGraph(files.assetOf(ref))
+      const asset = fetched?.get(ref)
+      return asset === undefined ? UNFETCHED_FILE : nameInGraph(asset)
+    }
+    const graph = replaceAssetRefs(submitted, found, nameOf)
+    const inputs = toInputs(files, [...refs.map(files.assetOf), ...(fetched?.values() ?? [])])
     const checkInput = createFileCheck(named, {
-      hasFile: (name) => inputs.has(name),
+      hasFile: (name) => inputs.has(name) || (fetched === null && name === UNFETCHED_FILE),
       hasFolder: (folder) => files.byFolder.has(folder),
     })
     const options = { catalog, checkInput, ...(targets === undefined ? {} : { targets }) }
@@ -241,6 +242,8 @@ function* readSteps(
 }
 
 const MISSING_FILE = 'missing'
+// Stands for every file that a dry run leaves where it is.
+const UNFETCHED_FILE = 'a file by its address'
 
 /** Throws the error, unless it is a refusal that somebody takes. */
 function goOnWithout(error: unknown, onRefusal: InspectOptions['onRefusal']): null {

@@ -2,7 +2,23 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JsonValue } from '../../../lib/json/lossless-json.ts'
-import { asset, hashOf, idOf, loads, nodeErrors, prepareWith, reference, refusalOf } from './prepare-rig.ts'
+import type { Asset } from '../../../src/domain/assets/asset.ts'
+import { GivenFileError, type TakeGivenFiles } from '../../../src/domain/assets/given-files.ts'
+import { createInspectWorkflow, createPrepareWorkflow } from '../../../src/domain/workflows/prepare.ts'
+import {
+  asset,
+  catalog,
+  hashOf,
+  idOf,
+  loads,
+  MINE,
+  NOW,
+  nodeErrors,
+  prepareWith,
+  reference,
+  refusalOf,
+  storeOf,
+} from './prepare-rig.ts'
 
 test('a reference becomes the name of its content, and the job knows its bytes', async () => {
   const { prepare } = prepareWith(asset(1, { filePath: 'photos/Holiday.JPG' }), asset(2, { contentType: 'image/webp' }))
@@ -173,4 +189,70 @@ test('a workflow without files asks no store', async () => {
   const { prepare, store } = prepareWith()
   await prepare({ 1: { class_type: 'PreviewAny', inputs: { source: 1 } } })
   assert.deepEqual(store.calls, [])
+})
+
+/** Files by address, of which each fetch makes an asset; `page.html` cannot be taken. */
+function prepareWithUrls(...assets: Asset[]) {
+  const asked: string[][] = []
+  const takeUrls: TakeGivenFiles = async (_accountId, files) => {
+    asked.push(files.map(({ url, kind }) => `${kind} ${url}`))
+    return files.map(({ url }) =>
+      url.endsWith('.html') ? new GivenFileError('unsupported_type', 'the file is a web page') : asset(3),
+    )
+  }
+  const deps = { catalog: () => catalog, assets: storeOf(...assets), clock: { now: () => NOW }, takeUrls }
+  return { asked, prepare: createPrepareWorkflow(deps), inspect: createInspectWorkflow(deps) }
+}
+
+const POOL = { pool: 'default' }
+
+test('an address stands where a file or a reference may stand, and nowhere else', async () => {
+  const { asked, prepare } = prepareWithUrls(asset(1))
+  const workflow = loads(
+    { url: 'https://a/1' },
+    reference({ url: 'https://a/2' }),
+    reference({ id: idOf(1), url: 'x' }),
+  )
+  const deep = { more: [reference({ url: 'https://a/3', id: null })], url: 'https://a/4' }
+  workflow['show0'] = {
+    class_type: 'PreviewImage',
+    inputs: { images: ['load0', 0], extra: deep, odd: { url: 'https://a/5' } },
+  }
+  const { text, inputs } = await prepare(MINE, workflow, POOL)
+  const graph = JSON.parse(text)
+  const name = `${hashOf('3')}.png`
+  assert.deepEqual(asked, [['image https://a/1', 'file https://a/3', 'image https://a/2']])
+  assert.deepEqual([graph.load0.inputs.image, graph.load1.inputs.image], [name, name])
+  assert.equal(graph.load2.inputs.image, `${hashOf('1')}.png`, 'the id decides')
+  assert.deepEqual(graph.show0.inputs.extra, { more: [name], url: 'https://a/4' })
+  assert.deepEqual(graph.show0.inputs.odd, { url: 'https://a/5' })
+  assert.deepEqual(inputs.map((input) => input.name).sort(), [`${hashOf('1')}.png`, name])
+})
+
+test('addresses whose files cannot be taken are told by node and input', async () => {
+  const { prepare } = prepareWithUrls()
+  const workflow = loads({ url: 'https://a/1' }, { url: 'https://a/page.html' })
+  const error = await refusalOf(prepare(MINE, workflow, POOL))
+  assert.equal(error.message, 'Node load1, input image: the file is a web page')
+  assert.deepEqual(nodeErrors(error), {
+    load1: [{ field: 'image', reason: 'unsupported_type', message: 'the file is a web page' }],
+  })
+  const { prepare: without } = prepareWith()
+  const off = await refusalOf(without(workflow))
+  assert.deepEqual(
+    Object.values(nodeErrors(off))
+      .flat()
+      .map(({ reason }) => reason),
+    ['fetch_forbidden', 'fetch_forbidden'],
+  )
+})
+
+test('a dry run fetches nothing, and still judges all else', async () => {
+  const { asked, inspect } = prepareWithUrls()
+  const dry = { ...POOL, giving: null }
+  const good = await inspect(MINE, loads({ url: 'https://a/1' }), dry)
+  assert.equal(good.result.error, null)
+  const bad = await inspect(MINE, loads({ url: 'https://a/1' }, 'missing.png'), dry)
+  assert.deepEqual(Object.keys(bad.result.nodeErrors), ['load1'])
+  assert.deepEqual(asked, [])
 })
