@@ -21,7 +21,15 @@ export function fillGraph(
     if (now === undefined || !isJsonObject(node) || !isJsonObject(node['inputs'])) return [nodeId, node]
     // An input that the graph leaves empty, such as a loader without a file, comes last; a null leaves it so.
     const given = [...now].filter(([, value]) => value !== null)
-    return [nodeId, { ...node, inputs: { ...node['inputs'], ...Object.fromEntries(given) } }]
+    const inputs = { ...node['inputs'], ...Object.fromEntries(given) }
+    return [nodeId, { ...node, inputs: node['class_type'] === 'CustomCombo' ? withIndex(inputs) : inputs }]
   }
   return Object.fromEntries(Object.entries(graph).map(fill))
+}
+
+/** This class also hands out the place of what is chosen, which the editor's page writes beside it. */
+function withIndex(inputs: JsonObject): JsonObject {
+  if (!Object.hasOwn(inputs, 'index')) return inputs
+  const options = Object.keys(inputs).filter((name) => /^option\d+$/.test(name))
+  return { ...inputs, index: options.findIndex((name) => inputs[name] === inputs['choice']) }
 }

@@ -71,6 +71,17 @@ test('values of calls go to their places, and nothing else changes', async () =>
   assert.equal(text(graph), before)
 })
 
+test('the place of a choice in its own list goes with it', () => {
+  const options = { option1: 'soft', option2: 'hard', option3: '' }
+  const graph = { '1': { class_type: 'CustomCombo', inputs: { choice: 'soft', index: 0, ...options } } }
+  const inputs = [{ name: 'edge', places: [{ nodeId: '1', input: 'choice' }] }]
+  assert.deepEqual(fillGraph(graph, inputs, { edge: 'soft' }), graph)
+  assert.deepEqual((fillGraph(graph, inputs, { edge: 'hard' })['1'] as JsonObject)['inputs'], {
+    ...{ choice: 'hard', index: 1 },
+    ...options,
+  })
+})
+
 test('a file is required, and its kind and name follow from what loads it and where it goes', async () => {
   const proposal = await proposed({
     '1': { class_type: 'LoadImage', inputs: { image: 'a.png' } },
@@ -241,6 +252,18 @@ test('what a subgraph shows are the inputs, by their labels; weights are candida
   assert.equal(find(proposal, 'picture_width', 'integer').default, 512)
   assert.equal(find(proposal, 'checkpoint', 'choice').default, 'base.safetensors')
   assert.ok(namesOf(proposal.candidates).includes('steps'))
+})
+
+test('an inner node may have the label, and what a subgraph hides and names in an old way is found', async () => {
+  const saved = withSubgraph()
+  const [host] = saved['nodes'] as JsonObject[]
+  const [{ nodes }] = (saved['definitions'] as { subgraphs: { nodes: JsonObject[] }[] }).subgraphs
+  host['inputs'] = []
+  nodes[0]['inputs'] = [
+    input('clip', 'CLIP', 4),
+    { ...(input('text', 'STRING', 1, true) as JsonObject), label: 'Mood' },
+  ]
+  assert.deepEqual(namesOf((await proposed(saved)).inputs), ['mood', 'picture_width', 'seed'])
 })
 
 test('the results are what is saved, under the titles of their nodes; previews only if there is nothing else', async () => {

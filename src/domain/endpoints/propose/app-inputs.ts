@@ -82,6 +82,9 @@ interface Shown {
   readonly graph: Subgraph
 }
 
+/** What a Primitive node calls its value, whatever it is connected to. */
+const PRIMITIVE = 'value'
+
 const keyOf = (nodeId: string, name: string) => `${nodeId}\0${name}`
 
 // Subgraphs that lie in each other multiply what is shown.
@@ -92,22 +95,29 @@ const MAX_DEPTH = 100
 function indexShown(root: EditorGraph): ReadonlyMap<string, readonly Shown[]> {
   const index = new Map<string, Shown[]>()
   let count = 0
+  const addTo = (key: string, shown: Shown) => {
+    const list = index.get(key)
+    if (list === undefined) index.set(key, [shown])
+    else if (!list.some(({ slot }) => slot === shown.slot)) list.push(shown)
+  }
   const add = (slot: Slot, { graph, io, depth }: { graph: Subgraph; io: IoSlot | undefined; depth: number }) => {
     for (const id of io?.linkIds ?? []) {
       const link = graph.links.get(id)
       const target = link === undefined ? undefined : graph.nodes.get(link.targetId)
       const inner = target?.inputs.find((each) => each.link === id)
       if (target === undefined || inner === undefined || ++count > MAX_SHOWN) continue
-      const key = keyOf(target.id, inner.widget ?? inner.name)
-      const list = index.get(key)
-      if (list === undefined) index.set(key, [{ slot, graph }])
-      else if (!list.some((each) => each.slot === slot)) list.push({ slot, graph })
+      addTo(keyOf(target.id, inner.widget ?? inner.name), { slot, graph })
       if (target.subgraph !== null && depth < MAX_DEPTH)
         add(slot, { graph: target.subgraph, io: inner.io, depth: depth + 1 })
     }
   }
   for (const { subgraph, inputs } of root.nodes.values()) {
     if (subgraph === null) continue
+    const byIo = new Map(inputs.map((slot) => [slot.io, slot]))
+    for (const { id, shownAs } of subgraph.nodes.values()) {
+      const slot = shownAs === undefined ? undefined : byIo.get(shownAs)
+      if (slot !== undefined && ++count <= MAX_SHOWN) addTo(keyOf(id, PRIMITIVE), { slot, graph: subgraph })
+    }
     for (const slot of inputs) if (slot.promoted !== undefined) add(slot, { graph: subgraph, io: slot.io, depth: 0 })
   }
   return index

@@ -3,8 +3,8 @@ import { isJsonObject, type JsonObject, type JsonValue } from '../../../../lib/j
 import { readId } from '../../workflows/convert/saved/read-saved.ts'
 
 export interface Labels {
-  /** Of an input of a node of the workflow itself. */
-  ofInput(nodeId: string, input: string): string | null
+  /** Of an input of a node; `graphId`: of the subgraph that it is in, null for the workflow itself. */
+  ofInput(graphId: string | null, nodeId: string, input: string): string | null
   /** Of an input of a subgraph. */
   ofIo(subgraphId: string, input: string): string | null
 }
@@ -16,25 +16,33 @@ type LabelMap = Map<string, Map<string, string>>
 export function readLabels(file: JsonObject): Labels {
   const inputs: LabelMap = new Map()
   const ios: LabelMap = new Map()
-  for (const node of listOf(file['nodes'])) addLabels(inputs, node)
+  const addNodes = (graph: JsonObject, graphId: string | null) => {
+    for (const node of listOf(graph['nodes'])) addLabels(inputs, node, (nodeId) => keyOf(graphId, nodeId))
+  }
+  addNodes(file, null)
   // Subgraphs may be defined inside of each other; how deep was judged when the file was loaded.
   const waiting = [file]
   for (let graph = waiting.pop(); graph !== undefined; graph = waiting.pop()) {
     const { definitions } = graph
     for (const subgraph of isJsonObject(definitions) ? listOf(definitions['subgraphs']) : []) {
       addLabels(ios, subgraph)
+      addNodes(subgraph, readId(subgraph['id']))
       waiting.push(subgraph)
     }
   }
-  const find = (map: LabelMap) => (id: string, input: string) => map.get(id)?.get(input) ?? null
-  return { ofInput: find(inputs), ofIo: find(ios) }
+  return {
+    ofInput: (graphId, nodeId, input) => inputs.get(keyOf(graphId, nodeId))?.get(input) ?? null,
+    ofIo: (subgraphId, input) => ios.get(subgraphId)?.get(input) ?? null,
+  }
 }
+
+const keyOf = (graphId: string | null, nodeId: string) => `${graphId ?? ''}\0${nodeId}`
 
 function listOf(value: JsonValue | undefined): JsonObject[] {
   return Array.isArray(value) ? value.filter(isJsonObject) : []
 }
 
-function addLabels(labels: LabelMap, owner: JsonObject): void {
+function addLabels(labels: LabelMap, owner: JsonObject, toKey = (id: string) => id): void {
   const id = readId(owner['id'])
   if (id === null) return
   const own = new Map<string, string>()
@@ -42,7 +50,7 @@ function addLabels(labels: LabelMap, owner: JsonObject): void {
     if (typeof name !== 'string' || typeof label !== 'string' || label.trim() === '') continue
     own.set(name, label.trim().slice(0, MAX_LABEL))
   }
-  if (own.size > 0) labels.set(id, own)
+  if (own.size > 0) labels.set(toKey(id), own)
 }
 
 /** One input of App mode: which node and which of its values, in whatever way the file says it. */

@@ -70,8 +70,10 @@ function* proposeSteps(content: JsonValue, { catalog, clock, random }: ProposeCo
   yield
   const before = yield* toGraph(read.workflow)
   const users = findUsers(before)
+  yield
   const externals = replaceExternals(read.workflow, before, { catalog, users })
-  const workflow = externals.workflow
+  yield
+  const { workflow } = externals
   const graph = workflow === read.workflow ? before : yield* toGraph(workflow)
   const warnings = [...read.warnings, ...externals.warnings]
   const { editor, app } = read

@@ -85,7 +85,7 @@ export function findHostInputs({ root }: EditorWorkflow, labels: Labels): Readon
   for (const host of root.nodes.values()) {
     if (host.subgraph === null) continue
     for (const { name, type, link: id } of host.inputs) {
-      const label = labels.ofInput(host.id, name) ?? labels.ofIo(host.type, name) ?? name
+      const label = labels.ofInput(null, host.id, name) ?? labels.ofIo(host.type, name) ?? name
       let link = id === null ? undefined : root.links.get(id)
       // Reroute nodes on the way; a file may chain many.
       for (let step = 0; step < MAX_FOLLOWED && link !== undefined; step++) {

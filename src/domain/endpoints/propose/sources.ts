@@ -11,6 +11,7 @@ import type { Work } from '../../../../lib/waiting/turns.ts'
 import {
   type EditorGraph,
   type EditorNode,
+  type Slot,
   titleOf,
   VIRTUAL_TITLES,
   type Widget,
@@ -139,7 +140,7 @@ function* findHolders(editor: EditorState, catalog: NodeCatalog): Work<ReadonlyM
   const innerGraphs = new Set<EditorGraph>([...subgraphs.values()].filter(({ hosts }) => hosts.some(isShowing)))
   let order = 0
   for (const graph of [root, ...subgraphs.values()]) {
-    const isRoot = graph === root
+    const graphId = 'id' in graph ? String(graph.id) : null
     const isInner = innerGraphs.has(graph)
     for (const node of graph.nodes.values()) {
       yield
@@ -148,21 +149,32 @@ function* findHolders(editor: EditorState, catalog: NodeCatalog): Work<ReadonlyM
       const common = { isInner, nodeId, title, classTitle }
       for (const slot of node.inputs) {
         if (slot.promoted === undefined) continue
-        const label = (isRoot ? labels.ofInput(nodeId, slot.name) : null) ?? labels.ofIo(node.type, slot.name)
+        const own = labels.ofInput(graphId, nodeId, slot.name) ?? labels.ofIo(node.type, slot.name)
+        const label = own ?? innerLabel(node, slot, labels)
         holders.set(slot.promoted, { ...common, holder: 'host', input: slot.name, label, order: order++ })
       }
-      const ofNode = (input: string) => (isRoot ? labels.ofInput(nodeId, input) : null)
       if (node.kind === 'primitive') {
         holders.set(node, { ...common, holder: 'primitive', input: 'value', label: null, order: order++ })
       } else {
         for (const widget of node.widgets) {
           const { name: input } = widget
-          holders.set(widget, { ...common, holder: 'node', input, label: ofNode(input), order: order++ })
+          const label = labels.ofInput(graphId, nodeId, input)
+          holders.set(widget, { ...common, holder: 'node', input, label, order: order++ })
         }
       }
     }
   }
   return holders
+}
+
+/** What the first inner node that takes the value calls it. */
+function innerLabel({ subgraph }: EditorNode, { io }: Slot, labels: Labels): string | null {
+  const link = io === undefined ? undefined : subgraph?.links.get(io.linkIds[0])
+  const target = link === undefined ? undefined : subgraph?.nodes.get(link.targetId)
+  if (subgraph === null || target === undefined) return null
+  subgraph.spend(target.inputs.length)
+  const inner = target.inputs.find((each) => each.link === link?.id)
+  return inner === undefined ? null : labels.ofInput(subgraph.id, target.id, inner.name)
 }
 
 function titlesOf(node: EditorNode, catalog: NodeCatalog): { title: string | null; classTitle: string | null } {

@@ -93,6 +93,8 @@ export interface EditorNode {
   readonly savedValue: JsonValue | undefined
   /** Of a Primitive node: the links by which it hands out its value. */
   targetLinks?: Set<string>
+  /** Of a Primitive node that gave its place to an input of the subgraph: that input. */
+  shownAs?: IoSlot
 }
 
 interface Link {

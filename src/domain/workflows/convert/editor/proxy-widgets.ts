@@ -274,6 +274,7 @@ function bypassPrimitive(host: EditorNode, adding: Adding, { node, cohort }: Byp
   )
   for (const target of targets) if (target !== null) connect(subgraph, io, target)
   node.targetLinks?.clear()
+  node.shownAs = io
   for (const each of shown) promote(subgraph, each)
   putByName(host, io.name, cohort.find(({ value }) => value !== undefined)?.value)
 }
