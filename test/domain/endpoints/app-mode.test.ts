@@ -141,3 +141,26 @@ test('data that makes no sense is no App mode at all', async () => {
   ]
   for (const data of garbage) assert.deepEqual(namesOf((await proposed(workflow(data))).inputs), usual)
 })
+
+test('a Primitive node inside of a subgraph that an old editor showed outside is found by its bare id', async () => {
+  const saved = workflow({ inputs: [[11, 'value']] })
+  const [, host] = saved['nodes'] as JsonObject[]
+  const [{ nodes, links }] = (saved['definitions'] as { subgraphs: { nodes: JsonObject[]; links: JsonObject[] }[] })
+    .subgraphs
+  nodes.push(node(11, 'PrimitiveNode', { title: 'Tall', outputs: [output('INT', 9)], widgets_values: [300, 'fixed'] }))
+  nodes[0]['inputs'] = [input('image', 'IMAGE', 1), input('width', 'INT', 2, true), input('height', 'INT', 9, true)]
+  links.push({ id: 9, origin_id: 11, origin_slot: 0, target_id: 10, target_slot: 2, type: 'INT' })
+  host['properties'] = {
+    proxyWidgets: [
+      ['10', 'width'],
+      ['11', 'value'],
+    ],
+  }
+  host['widgets_values'] = [640, 200]
+  const { inputs } = await proposed(saved)
+  assert.deepEqual(
+    inputs.map(({ name, example }) => [name, example]),
+    [['tall', 200]],
+  )
+  assert.deepEqual(inputs.flatMap(placesOf), ['2:10.height'])
+})

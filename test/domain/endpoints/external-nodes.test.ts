@@ -109,3 +109,15 @@ test('a declaration that nothing uses is said, and makes no input', async () => 
   assert.ok(!namesOf(inputs).includes('idle'))
   assert.equal(warnings[0].nodeId, '20')
 })
+
+test('two nodes of one id are one input; with another value of their own they are two', async () => {
+  const twice = (value: string) => ({
+    '1': external('Text', { input_id: 'scene', default_value: 'a fox' }),
+    '2': external('Text', { input_id: 'scene', default_value: value }),
+    '3': { class_type: 'CLIPTextEncode', inputs: { text: ['1', 0] } },
+    '4': { class_type: 'CLIPTextEncode', inputs: { text: ['2', 0] } },
+  })
+  const [scene] = (await proposed(twice('a fox'))).inputs
+  assert.deepEqual(placesOf(scene), ['3.text', '4.text'])
+  assert.deepEqual(namesOf((await proposed(twice('a cat'))).inputs), ['scene', 'scene_2'])
+})

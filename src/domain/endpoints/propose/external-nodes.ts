@@ -5,7 +5,13 @@
  */
 import { type Graph, isLink } from '../../../../engine/graph/graph.ts'
 import type { InputSpec, NodeCatalog, NodeDefinition } from '../../../../engine/graph/node-catalog.ts'
-import { isJsonObject, type JsonObject, type JsonValue, parseLosslessJson } from '../../../../lib/json/lossless-json.ts'
+import {
+  isJsonObject,
+  type JsonObject,
+  type JsonValue,
+  parseLosslessJson,
+  stringifyLosslessJson,
+} from '../../../../lib/json/lossless-json.ts'
 import type { User, Users } from '../../workflows/convert/parameters.ts'
 import type { ConvertWarning } from '../../workflows/convert/prompt/write-prompt.ts'
 import type { FileKind, Place } from '../endpoint.ts'
@@ -217,10 +223,20 @@ export function replaceExternals(
   const isThere = ({ nodeId }: Place) => Object.hasOwn(replacing.nodes, nodeId)
   return {
     workflow: replacing.nodes,
-    inputs: inputs.map((each) => ({ ...each, places: each.places.filter(isThere) })),
+    inputs: mergeInputs(inputs.map((each) => ({ ...each, places: each.places.filter(isThere) }))),
     outputs: outputs.map(([nodeId, node]) => ({ nodeId, name: textOf(node.inputs, 'output_id') })),
     warnings: replacing.warnings,
   }
+}
+
+/** Nodes with one id are one input, if they are of one kind and have one value. */
+function mergeInputs(inputs: readonly ExternalInput[]): ExternalInput[] {
+  const keyOf = ({ name, type, value, nodeId }: ExternalInput) =>
+    stringifyLosslessJson([name, type, value, name === '' ? nodeId : ''])
+  return [...Map.groupBy(inputs, keyOf).values()].map((same) => ({
+    ...same[0],
+    places: same.flatMap(({ places }) => places),
+  }))
 }
 
 function textOf(inputs: JsonObject, name: string): string {
@@ -241,12 +257,14 @@ function replaceInput(nodeId: string, known: ExternalClass, replacing: Replacing
   const options = known.type === 'choice' ? readOptions(textOf(inputs, 'options')) : []
   const type = known.type === 'choice' && options.length === 0 ? 'text' : known.type
   const value = hasValue ? given : emptyOf(type, inputs)
+  // The node for seeds explains itself there, in words that no longer hold.
+  const said = textOf(inputs, 'description')
   const boundOf = (name: string) => (Object.hasOwn(inputs, name) && !isLink(inputs[name]) ? inputs[name] : null)
   return {
     nodeId,
     name: textOf(inputs, 'input_id'),
     title: textOf(inputs, 'display_name'),
-    description: known.type === 'seed' ? '' : textOf(inputs, 'description'),
+    description: said.startsWith('For default value:') ? '' : said,
     type,
     value,
     hasValue,
