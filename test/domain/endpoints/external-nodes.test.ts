@@ -44,6 +44,7 @@ test('external nodes declare the inputs, and the graph has the plain values inst
   assert.deepEqual(placesOf(side), ['4.width', '4.height'])
   assert.deepEqual([side.minimum, side.maximum], [256, 16384], 'no wider than the class')
   assert.equal(find(proposal, 'chance', 'seed').maximum, 4_294_967_295)
+  assert.equal(inputsAt(proposal.graph, '5')['seed'], 1, 'a sampler takes no -1')
   assert.equal(find(proposal, 'strictness', 'number').maximum, 12)
   assert.deepEqual(find(proposal, 'method', 'choice').choices, ['euler', 'ddim'])
   assert.equal(find(proposal, 'model', 'choice').isOpen, true)

@@ -212,6 +212,8 @@ function isTechnical({ declared, value, input, places }: Source): boolean {
   const [first] = declared
   if (first.file !== null) return false
   if (WRITTEN_ONCE.test(lastWord(places[0].input))) return true
+  // Not the size of the picture, but what the model is told of it.
+  if (/^CLIPTextEncode/.test(first.node.classType) && typeof value === 'number') return true
   if (declared.some((each) => isPicked(each) && namesWeights(each, value))) return true
   return (
     isPicked(first) && [input, places[0].input].some((path) => TECHNICAL.test(lastWord(path).replace(/_?\d+$/, '')))

@@ -81,6 +81,7 @@ const SIZES =
 const CLASSES: ReadonlyMap<string, ExternalClass> = new Map<string, ExternalClass>([
   [`${IN}Text`, text],
   [`${IN}TextAny`, { ...text, output: '*' }],
+  [`${IN}TextSingleLine`, text],
   [`${IN}TextList`, text],
   [
     `${IN}Boolean`,
@@ -256,10 +257,13 @@ function replaceInput(nodeId: string, known: ExternalClass, replacing: Replacing
   const hasValue = given !== null && !isLink(given)
   const options = known.type === 'choice' ? readOptions(textOf(inputs, 'options')) : []
   const type = known.type === 'choice' && options.length === 0 ? 'text' : known.type
-  const value = hasValue ? given : emptyOf(type, inputs)
   // The node for seeds explains itself there, in words that no longer hold.
   const said = textOf(inputs, 'description')
   const boundOf = (name: string) => (Object.hasOwn(inputs, name) && !isLink(inputs[name]) ? inputs[name] : null)
+  const minimum = boundOf('min_value')
+  // -1 means any, and a graph needs a seed that its sampler takes.
+  const isAny = type === 'seed' && typeof given === 'number' && typeof minimum === 'number' && given < minimum
+  const value = isAny ? minimum : hasValue ? given : emptyOf(type, inputs)
   return {
     nodeId,
     name: textOf(inputs, 'input_id'),
@@ -268,7 +272,7 @@ function replaceInput(nodeId: string, known: ExternalClass, replacing: Replacing
     type,
     value,
     hasValue,
-    minimum: boundOf('min_value'),
+    minimum,
     maximum: boundOf('max_value'),
     choices: options,
     places: isLoaded(type) ? putLoader(nodeId, { type, value }, replacing) : putValue(nodeId, value, replacing),
