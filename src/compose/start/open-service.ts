@@ -97,22 +97,16 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   const runTokens = Promise.withResolvers<OpenedPartnerNodes['runs']>()
   const listening = Promise.withResolvers<string>()
   const apiBase = toApiBase(config, secrets, listening.promise)
-  const partnerAccess =
-    apiBase === null
-      ? {}
-      : { partner: { apiBase, equip: async (run: EngineRun) => (await runTokens.promise).equip(run) } }
+  const equip = async (run: EngineRun) => (await runTokens.promise).equip(run)
+  const partnerAccess = apiBase === null ? {} : { partner: { apiBase, equip } }
   const fleetParts = { ...base, bus, workerKeys, glance, overrides, runModel, ...partnerAccess }
   const { opened: openedEngines, resident, untilLateHeard } = await openEngines(config, fleetParts)
   const engines = opening.use(openedEngines)
   const sealer = openSealer(secrets)
   const network = overrides.models?.network ?? null
-  const { fetchInput } = opening.use(
-    openInputUrls(config, {
-      ...{ secrets, network, version: options.version },
-      listening: listening.promise,
-      internalUrl: bus.address,
-    }),
-  )
+  const addresses = { listening: listening.promise, internalUrl: bus.address }
+  const inputUrls = openInputUrls(config, { ...addresses, secrets, network, version: options.version })
+  const { fetchInput } = opening.use(inputUrls)
   const assets = createAssetActions(config.assets, { ...base, ...callers, sealer, fetchInput })
   const turns = overrides.turns ?? createTurns()
   const inFolder = { in: 'folder', directory: config.dataDirectory } as const
@@ -132,12 +126,8 @@ export async function openService(config: Config, secrets: Secrets, options: Ser
   })
   const signer = createContentSigner(signingKeys, clock)
   const signIn = openSignIn({ ...callers, store, secrets, signingKeys, clock })
-  const router = opening.use(
-    await openServiceRouter(config, options, {
-      ...{ base, callers, bus, glance, assets, signer, resident, webhooks },
-      secrets,
-    }),
-  )
+  const routerParts = { base, callers, bus, glance, assets, signer, resident, webhooks, secrets }
+  const router = opening.use(await openServiceRouter(config, options, routerParts))
   nodeModels.resolve(router.nodeModels)
   const partner = openPartnerNodes({
     ...{ ...callers, router, store, assets, signer, signingKeys, clock },

@@ -101,13 +101,12 @@ const NAME = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 const RESERVED: ReadonlySet<string> = new Set(['preview', 'import', 'openapi', 'runs', 'versions'])
 const ALIAS = /^[a-z](?:[a-z0-9-]{0,30}[a-z0-9])?$/
 const NUMBER = /^[1-9]\d{0,8}$/
-// Two publishes at the same time: the later one is judged anew by what the earlier one has left.
 const TRIES = 5
 
 const DEFAULT_SETTINGS: EndpointSettings = { deployment: null, isTool: true, models: [] }
 
 export function createEndpoints(deps: EndpointsDeps): Endpoints {
-  const { store, clock, draft, limit = MAX_ENDPOINTS } = deps
+  const { store, clock, draft } = deps
   const versions = createVersionReader(store)
 
   async function find(key: EndpointKey): Promise<Endpoint> {
@@ -160,24 +159,7 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
         revision,
       ),
     list: (accountId, page) => store.list(accountId, page),
-    async publish(request) {
-      const { accountId, name } = request
-      mustBeName(name)
-      checkTexts(request)
-      const made = await draft({ ...request, deployment: request.settings?.deployment ?? null })
-      for (let tried = 1; tried <= TRIES; tried++) {
-        const before = await store.find({ accountId, name })
-        const current = before === null ? null : await versions(before, before.currentVersion)
-        const differences = current === null ? [] : compareVersions(current, made)
-        mustNotBreak(name, differences, request.isBreakingMeant)
-        const published = await store.publish(toPublish(request, made, { before, at: clock.now(), limit }))
-        if (published.outcome === 'too_many') throw tooMany(limit)
-        if (published.outcome === 'changed') continue
-        const { endpoint, version, isNew } = published
-        return { endpoint, version, isNew, warnings: made.warnings, missing: made.missing, differences }
-      }
-      throw revisionMismatch(name)
-    },
+    publish: createPublish({ ...deps, limit: deps.limit ?? MAX_ENDPOINTS }, versions),
     async moveAlias(key, alias, version) {
       if (!ALIAS.test(alias) || alias === 'latest')
         throw invalidField(
@@ -197,6 +179,31 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
       const [older, newer] = await Promise.all([from, to].map((each) => resolve(accountId, `${name}@${each}`)))
       return compareVersions(older.version, newer.version)
     },
+  }
+}
+
+/** Judged by the version that is current; where another publish came between, judged anew by what that left. */
+function createPublish(
+  { store, clock, draft, limit }: Required<EndpointsDeps>,
+  versions: FindVersion,
+): Endpoints['publish'] {
+  return async (request) => {
+    const { accountId, name } = request
+    mustBeName(name)
+    checkTexts(request)
+    const made = await draft({ ...request, deployment: request.settings?.deployment ?? null })
+    for (let tried = 1; tried <= TRIES; tried++) {
+      const before = await store.find({ accountId, name })
+      const current = before === null ? null : await versions(before, before.currentVersion)
+      const differences = current === null ? [] : compareVersions(current, made)
+      mustNotBreak(name, differences, request.isBreakingMeant)
+      const published = await store.publish(toPublish(request, made, { before, at: clock.now(), limit }))
+      if (published.outcome === 'too_many') throw tooMany(limit)
+      if (published.outcome === 'changed') continue
+      const { endpoint, version, isNew } = published
+      return { endpoint, version, isNew, warnings: made.warnings, missing: made.missing, differences }
+    }
+    throw revisionMismatch(name)
   }
 }
 
@@ -236,9 +243,11 @@ function toPublish(request: PublishRequest, made: Draft, { before, at, limit }: 
 }
 
 /** Versions never change, so those that are called are kept. */
-function createVersionReader(store: Pick<EndpointStore, 'findVersion'>) {
+type FindVersion = (key: EndpointKey, number: number) => Promise<EndpointVersion | null>
+
+function createVersionReader(store: Pick<EndpointStore, 'findVersion'>): FindVersion {
   const kept = new BoundedMap<string, EndpointVersion>(MAX_KEPT_VERSIONS)
-  return async ({ accountId, name }: EndpointKey, number: number): Promise<EndpointVersion | null> => {
+  return async ({ accountId, name }, number) => {
     const id = JSON.stringify([accountId, name, number])
     const known = kept.get(id)
     if (known !== undefined) return known

@@ -165,7 +165,8 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     for (const register of JOBS_BY_ID) register(app, byId)
     const webhooks = { contextOf, webhooks: options.webhooks, check: spec.check }
     for (const register of [...DELIVERY_OPERATIONS, ...WEBHOOK_OPERATIONS]) register(app, webhooks)
-    registerEndpoints(app)
+    const running = { jobs: reachable, list: jobs.list, jobBytes, contentLinks, linkStyle }
+    registerEndpoints(app, options, { ...submits, ...running })
     listWeights(app, { contextOf, weightsOf: options.weights.listOf, cursorSecret: options.cursorSecret })
     getOpenapi(app, { contextOf, documentFor: spec.textFor })
     const assets = { contextOf, contentLinks, ...options.assets }
@@ -174,16 +175,6 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     const { manager, note } = options.weights
     for (const register of WEIGHT_UPLOADS) register(app, { weights: manager, note, check: spec.check })
     refuseShadowedMethods(app, spec, 'any_scope')
-  }
-
-  function registerEndpoints(app: FastifyInstance): void {
-    const { endpoints, missingOf, runs, originOf, waits } = options.endpoints
-    const common = { contextOf, endpoints, check: spec.check, maxBodyBytes: options.maxBodyBytes }
-    for (const register of ENDPOINT_OPERATIONS)
-      register(app, { ...common, missingOf, needsCredentials: gate.hasCredentials })
-    const cursors = createTimeCursors(options.cursorSecret)
-    const running = { ...common, runs, originOf, wait: waits.wait, list: jobs.list, jobs: reachable, cursors }
-    for (const register of ENDPOINT_RUN_OPERATIONS) register(app, { ...running, jobBytes, contentLinks, linkStyle })
   }
 
   return {
@@ -201,6 +192,18 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
     },
     openStreams: () => hub.openStreams(),
   }
+}
+
+function registerEndpoints(
+  app: FastifyInstance,
+  { gate, cursorSecret, endpoints: parts }: JobsV2Options,
+  deps: Omit<EndpointRunDeps, keyof EndpointParts | 'wait' | 'cursors'>,
+): void {
+  const { endpoints, missingOf, runs, originOf, waits } = parts
+  const needsCredentials = gate.hasCredentials
+  for (const register of ENDPOINT_OPERATIONS) register(app, { ...deps, endpoints, missingOf, needsCredentials })
+  const running = { ...deps, endpoints, runs, originOf, wait: waits.wait, cursors: createTimeCursors(cursorSecret) }
+  for (const register of ENDPOINT_RUN_OPERATIONS) register(app, running)
 }
 
 // What the API says of itself.
