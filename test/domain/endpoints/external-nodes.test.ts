@@ -82,12 +82,20 @@ test('a saved file of comfy-deploy needs none of its nodes on any engine', async
           outputs: [output('STRING', 1)],
           widgets_values: ['input_text', 'a fox', 'Prompt of the day', 'Say it'],
         }),
+        node(3, 'ComfyDeployOutputImage', {
+          inputs: [input('images', 'IMAGE', 2)],
+          widgets_values: ['out', 'webp', 80, 'final'],
+        }),
+        node(4, 'EmptyImage', { outputs: [output('IMAGE', 2)], widgets_values: [8, 8, 1, 0] }),
         node(2, 'CLIPTextEncode', {
           inputs: [input('clip', 'CLIP', null), input('text', 'STRING', 1, true)],
           widgets_values: ['old'],
         }),
       ],
-      [[1, 1, 0, 2, 1]],
+      [
+        [1, 1, 0, 2, 1],
+        [2, 4, 0, 3, 0],
+      ],
     ),
   )
   const [only] = proposal.inputs
@@ -95,6 +103,8 @@ test('a saved file of comfy-deploy needs none of its nodes on any engine', async
     [only.name, only.title, only.description, only.example],
     ['input_text', 'Prompt of the day', 'Say it', 'a fox'],
   )
+  assert.deepEqual(kindsOf(proposal.outputs), ['final: image'])
+  assert.deepEqual(inputsAt(proposal.graph, '3'), { images: ['4', 0], filename_prefix: 'out' })
   assert.deepEqual(proposal.graph['2'], {
     inputs: { text: 'a fox' },
     class_type: 'CLIPTextEncode',
@@ -121,4 +131,21 @@ test('two nodes of one id are one input; with another value of their own they ar
   const [scene] = (await proposed(twice('a fox'))).inputs
   assert.deepEqual(placesOf(scene), ['3.text', '4.text'])
   assert.deepEqual(namesOf((await proposed(twice('a cat'))).inputs), ['scene', 'scene_2'])
+})
+
+test('a default that came over a link, or is of another type, is none: the caller must say the value', async () => {
+  const proposal = await proposed({
+    '1': external('Text', { input_id: 'scene', default_value: ['9', 0] }),
+    '2': external('NumberInt', { input_id: 'side', default_value: 'wide' }),
+    '3': { class_type: 'CLIPTextEncode', inputs: { text: ['1', 0] } },
+    '4': { class_type: 'EmptyLatentImage', inputs: { width: ['2', 0], height: 8, batch_size: 1 } },
+    '9': { class_type: 'PrimitiveString', inputs: { value: 'far away' } },
+  })
+  assert.deepEqual(
+    proposal.inputs.map(({ name, type, isRequired }) => [name, type, isRequired]),
+    [
+      ['scene', 'text', true],
+      ['side', 'integer', true],
+    ],
+  )
 })

@@ -169,6 +169,20 @@ test('titles in other languages keep their words, and the name is by what the va
   assert.equal(find(proposal, 'grosse', 'integer').title, 'Größe')
 })
 
+test('a text that is emptied for the negative side is still the prompt', async () => {
+  const graph = portrait()
+  const { '3': _negative, ...rest } = graph
+  const sampler = graph['5'] as { inputs: JsonObject }
+  Object.assign(sampler.inputs, { positive: ['9', 0], negative: ['8', 0] })
+  const { inputs } = await proposed({
+    ...rest,
+    '8': { class_type: 'ConditioningZeroOut', inputs: { conditioning: ['2', 0] } },
+    '9': { class_type: 'FluxGuidance', inputs: { conditioning: ['10', 0], guidance: 3 } },
+    '10': { class_type: 'ReferenceLatent', inputs: { conditioning: ['2', 0] } },
+  })
+  assert.equal(inputs[0].name, 'prompt')
+})
+
 test('words that a call has for itself are no names, and a second of the same name gets a number', async () => {
   const primitive = (title: string) => ({ class_type: 'PrimitiveString', inputs: { value: title }, _meta: { title } })
   const { inputs } = await proposed({ '1': primitive('version'), '2': primitive('Mood'), '3': primitive('mood') })

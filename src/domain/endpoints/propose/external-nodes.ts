@@ -4,7 +4,7 @@
  * without these nodes, and nothing is fetched by a node.
  */
 import { type Graph, isLink } from '../../../../engine/graph/graph.ts'
-import type { InputSpec, NodeCatalog, NodeDefinition } from '../../../../engine/graph/node-catalog.ts'
+import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import {
   isJsonObject,
   type JsonObject,
@@ -15,8 +15,8 @@ import {
 import type { User, Users } from '../../workflows/convert/parameters.ts'
 import type { ConvertWarning } from '../../workflows/convert/prompt/write-prompt.ts'
 import type { FileKind, Place } from '../endpoint.ts'
-
-type ValueType = 'text' | 'boolean' | 'integer' | 'number' | 'seed' | 'choice' | 'weights'
+import { CLASSES, type ExternalClass, OUT, OUTPUTS, type ValueType } from './external-classes.ts'
+import { isNumber } from './input-types.ts'
 
 export interface ExternalInput {
   readonly nodeId: string
@@ -46,154 +46,6 @@ interface Externals {
   readonly inputs: readonly ExternalInput[]
   readonly outputs: readonly ExternalOutput[]
   readonly warnings: readonly ConvertWarning[]
-}
-
-interface ExternalClass {
-  readonly type: ValueType | FileKind
-  /** Which input has the value of the file. */
-  readonly value: string | null
-  /** Its widgets and sockets in the order of the class: `name:TYPE`, behind the bar the optional ones. */
-  readonly inputs: string
-  /** The type that it makes. */
-  readonly output: string
-}
-
-const SAID = 'display_name:STRING description:STRING'
-const IN = 'ComfyUIDeployExternal'
-const OUT = 'ComfyDeployOutput'
-const text: ExternalClass = {
-  type: 'text',
-  value: 'default_value',
-  inputs: `| default_value:STRING ${SAID}`,
-  output: 'STRING',
-}
-const number = (type: ValueType, word: string, bounds = ''): ExternalClass => ({
-  type,
-  value: 'default_value',
-  inputs: `| default_value:${word} ${bounds} ${SAID}`,
-  output: word,
-})
-const bounds = (word: string) => `min_value:${word} max_value:${word}`
-const picture = (inputs: string): ExternalClass => ({ type: 'image', value: null, inputs, output: 'IMAGE' })
-const SIZES =
-  'force_rate:INT force_size:COMBO custom_width:INT custom_height:INT frame_load_cap:INT skip_first_frames:INT select_every_nth:INT'
-
-const CLASSES: ReadonlyMap<string, ExternalClass> = new Map<string, ExternalClass>([
-  [`${IN}Text`, text],
-  [`${IN}TextAny`, { ...text, output: '*' }],
-  [`${IN}TextSingleLine`, text],
-  [`${IN}TextList`, text],
-  [
-    `${IN}Boolean`,
-    { type: 'boolean', value: 'default_value', inputs: `default_value:BOOLEAN | ${SAID}`, output: 'BOOLEAN' },
-  ],
-  [`${IN}Number`, number('number', 'FLOAT')],
-  [`${IN}NumberInt`, number('integer', 'INT')],
-  [`${IN}NumberSlider`, number('number', 'FLOAT', bounds('FLOAT'))],
-  [`${IN}NumberSliderInt`, number('integer', 'INT', bounds('INT'))],
-  [
-    `${IN}Seed`,
-    { type: 'seed', value: 'default_value', inputs: `default_value:INT ${bounds('INT')} | ${SAID}`, output: 'INT' },
-  ],
-  [
-    `${IN}Enum`,
-    { type: 'choice', value: 'default_value', inputs: `| default_value:STRING options:STRING ${SAID}`, output: '*' },
-  ],
-  [
-    `${IN}Checkpoint`,
-    { type: 'weights', value: 'default_value', inputs: `| default_value:COMBO ${SAID}`, output: '*' },
-  ],
-  [
-    `${IN}Lora`,
-    {
-      type: 'weights',
-      value: 'default_lora_name',
-      inputs: `| default_lora_name:COMBO lora_save_name:STRING ${SAID} lora_url:STRING bearer_token:STRING`,
-      output: '*',
-    },
-  ],
-  [
-    `${IN}FaceModel`,
-    {
-      type: 'weights',
-      value: 'default_face_model_name',
-      inputs: `| default_face_model_name:STRING face_model_save_name:STRING ${SAID} face_model_url:STRING`,
-      output: '*',
-    },
-  ],
-  [`${IN}Image`, picture(`| default_value:IMAGE ${SAID} default_value_url:STRING`)],
-  [`${IN}ImageAlpha`, picture(`| default_value:IMAGE ${SAID}`)],
-  [`${IN}ImageBatch`, picture(`images:STRING | default_value:IMAGE ${SAID}`)],
-  [`${IN}EXR`, picture(`exr_file:STRING tonemap:COMBO | default_image:IMAGE default_mask:MASK ${SAID}`)],
-  [
-    `${IN}Video`,
-    {
-      type: 'video',
-      value: 'default_video',
-      inputs: `${SIZES} | meta_batch:VHS_BatchManager vae:VAE default_video:COMBO ${SAID} default_value_url:STRING`,
-      output: 'IMAGE',
-    },
-  ],
-  [
-    `${IN}Vid`,
-    {
-      type: 'file',
-      value: 'default_value',
-      inputs: '| meta_batch:VHS_BatchManager default_value:COMBO',
-      output: 'STRING',
-    },
-  ],
-  [
-    `${IN}Audio`,
-    { type: 'audio', value: 'audio_file', inputs: `audio_file:STRING | default_value:AUDIO ${SAID}`, output: 'AUDIO' },
-  ],
-  [`${IN}File`, { type: 'file', value: null, inputs: `| ${SAID} file_url:STRING`, output: '*' }],
-])
-
-const OUTPUTS: ReadonlySet<string> = new Set(['Image', 'Text', 'File', 'EXR'].map((kind) => `${OUT}${kind}`))
-
-/** The catalog and, where no engine has them, the declarations of these nodes: files may list values without names. */
-export function withExternalClasses(catalog: NodeCatalog): NodeCatalog {
-  return {
-    ...catalog,
-    find: (classType) => catalog.find(classType) ?? definitionOf(classType),
-  }
-}
-
-const made = new Map<string, NodeDefinition>()
-
-function definitionOf(classType: string): NodeDefinition | null {
-  const known = CLASSES.get(classType)
-  if (known === undefined) return null
-  let definition = made.get(classType)
-  if (definition === undefined) {
-    const [required, optional] = known.inputs.split('|').map(readSpecs)
-    definition = {
-      name: classType,
-      display_name: classType,
-      category: '',
-      input: { required: { input_id: ['STRING', {}], ...required }, optional },
-      input_order: { required: ['input_id', ...Object.keys(required)], optional: Object.keys(optional) },
-      is_input_list: false,
-      output: [known.output],
-      output_is_list: [false],
-      output_name: [known.output],
-      output_node: false,
-      has_intermediate_output: false,
-    }
-    made.set(classType, definition)
-  }
-  return definition
-}
-
-function readSpecs(words: string): Record<string, InputSpec> {
-  const pairs = words
-    .split(' ')
-    .filter(Boolean)
-    .map((word) => word.split(':'))
-  return Object.fromEntries(
-    pairs.map(([name, type]): [string, InputSpec] => [name, type === 'COMBO' ? [type, { options: [] }] : [type, {}]]),
-  )
 }
 
 interface Replacing {
@@ -254,9 +106,9 @@ function replaceInput(nodeId: string, known: ExternalClass, replacing: Replacing
   const { nodes } = replacing
   const inputs = inputsAt(nodes, nodeId)
   const given = known.value !== null && Object.hasOwn(inputs, known.value) ? inputs[known.value] : null
-  const hasValue = given !== null && !isLink(given)
   const options = known.type === 'choice' ? readOptions(textOf(inputs, 'options')) : []
   const type = known.type === 'choice' && options.length === 0 ? 'text' : known.type
+  const hasValue = fits(type, given)
   // The node for seeds explains itself there, in words that no longer hold.
   const said = textOf(inputs, 'description')
   const boundOf = (name: string) => (Object.hasOwn(inputs, name) && !isLink(inputs[name]) ? inputs[name] : null)
@@ -277,6 +129,12 @@ function replaceInput(nodeId: string, known: ExternalClass, replacing: Replacing
     choices: options,
     places: isLoaded(type) ? putLoader(nodeId, { type, value }, replacing) : putValue(nodeId, value, replacing),
   }
+}
+
+/** A link, or a value of another type, is no default. */
+function fits(type: ExternalInput['type'], value: JsonValue): boolean {
+  if (type === 'boolean') return typeof value === 'boolean'
+  return type === 'integer' || type === 'number' || type === 'seed' ? isNumber(value) : typeof value === 'string'
 }
 
 type Loaded = 'image' | 'video' | 'audio'
