@@ -34,8 +34,9 @@ const now = new Date(2026, 0, 2, 3, 4, 5)
 const random = () => 0
 const propose = createPropose({ catalog: () => catalog, clock: { now: () => now }, random })
 
+/** What classes and editors call values that nobody named. */
 const BAD =
-  /^(?:value|text|string|input|int|float|number|boolean|option|choice|switch|index|setting|any|in)(?:_?\d+)?$|^(?:string|text)_[a-c](?:_\d+)?$/
+  /^(?:value|text|string|input|int|float|number|boolean|option|choice|switch|index|setting|any|in|custom_combo)(?:_?\d+)?$|^(?:string|text)_[a-c](?:_\d+)?$|^primitive_|^u_(?:int|float)\d/
 
 const examplesOf = (inputs: readonly EndpointInput[]) =>
   Object.fromEntries(inputs.map(({ name, example }) => [name, example]))
