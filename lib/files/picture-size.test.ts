@@ -2,9 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { loadSharp } from './load-sharp.ts'
 import { sniffType } from './mime.ts'
-import { readPictureSize } from './picture-size.ts'
-
-const readFrom = (file: Buffer) => async (start: number, length: number) => file.subarray(start, start + length)
+import { readFrom, readPictureSize } from './picture-size.ts'
 
 async function sizeOf(file: Buffer): Promise<string | null> {
   const size = await readPictureSize(readFrom(file), sniffType(file) ?? '')

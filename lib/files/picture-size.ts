@@ -3,7 +3,7 @@
  * are few. null: the headers do not say, or contradict themselves.
  */
 
-interface PictureSize {
+export interface PictureSize {
   readonly width: number
   readonly height: number
 }
@@ -12,12 +12,17 @@ interface PictureSize {
 type ReadRange = (start: number, length: number) => Promise<Buffer>
 
 // Holds the headers of nearly every picture, those of a camera with its preview included.
-const FIRST_BYTES = 65_536
+export const PICTURE_HEAD_BYTES = 65_536
+
+/** A file of which only so much is known. */
+export function readFrom(bytes: Buffer): ReadRange {
+  return async (start, length) => bytes.subarray(start, start + length)
+}
 
 export async function readPictureSize(read: ReadRange, contentType: string): Promise<PictureSize | null> {
   const reader = READERS[contentType]
   if (reader === undefined) return null
-  const first = await read(0, FIRST_BYTES)
+  const first = await read(0, PICTURE_HEAD_BYTES)
   try {
     const size = await reader(first, read)
     return size !== null && size.width > 0 && size.height > 0 ? size : null

@@ -61,7 +61,7 @@ export function createAssetActions(config: AssetsConfig, parts: AssetParts) {
   }
   const uploads = createUploadPolicy({ ...shared, quota, maxBytes: maxUploadBytes })
   const uploadAsset = createUploadAsset({ ...shared, uploads, keys })
-  const takeGivenFiles = createTakeGivenFiles({ ...shared, uploads, fetchInput, ticker: systemTicker })
+  const takeGivenFiles = createTakeGivenFiles({ ...shared, uploads, quota, fetchInput, ticker: systemTicker })
   const { directUploads } = blobs
   return {
     quota,

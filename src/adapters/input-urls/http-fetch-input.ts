@@ -78,8 +78,8 @@ export function openFetchInput(options: FetchInputOptions): OpenedFetchInput {
     const toFailure = (error: unknown) => asFailure(error, host, both)
     const late = () => giveUp(`no answer came within ${FIRST_BYTE_MS / 1000} s`)
     let endWait = () => {}
-    try {
-      const answer = await fetcher.fetch(url, {
+    const ask = () =>
+      fetcher.fetch(url, {
         ...{ signal: both, headTimeMs: MAX_TIMER_MS, bodyTimeMs: MAX_TIMER_MS, maxBytes, mayStream: () => true },
         ...{ allowedHosts: null, headersFor },
         check(to, from) {
@@ -87,6 +87,12 @@ export function openFetchInput(options: FetchInputOptions): OpenedFetchInput {
           endWait()
           endWait = ticker.after(FIRST_BYTE_MS, late)
         },
+      })
+    try {
+      const answer = await ask().catch((error: unknown) => {
+        // A connection that was kept may have been closed by its server at that very moment.
+        if (error instanceof ExchangeError && error.fault === 'broken' && error.status === null) return ask()
+        throw error
       })
       // Also while nobody reads it, its end must not be a defect.
       const body = (answer.body as Readable).on('error', () => {})

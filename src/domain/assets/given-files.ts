@@ -6,12 +6,13 @@
 import type { Ticker } from '../../../lib/clock.ts'
 import { inOneChunk, readStart } from '../../../lib/files/byte-streams.ts'
 import { hasSignature, SNIFF_BYTES, sniffType, toBareType, typeFromName } from '../../../lib/files/mime.ts'
-import { readPictureSize } from '../../../lib/files/picture-size.ts'
+import { PICTURE_HEAD_BYTES, type PictureSize, readFrom, readPictureSize } from '../../../lib/files/picture-size.ts'
 import { createSemaphore, type Semaphore } from '../../../lib/waiting/semaphore.ts'
 import { ServiceError } from '../errors.ts'
 import type { Asset } from './asset.ts'
 import { type BlobStore, type SettleBlobDeps, settleBlob } from './blob-store.ts'
 import type { UploadPolicy } from './create/upload-policy.ts'
+import type { StorageQuota } from './storage-quota.ts'
 
 export type MediaKind = 'image' | 'video' | 'audio' | 'model3d' | 'file'
 
@@ -80,6 +81,7 @@ export type TakeGivenFiles = (
 
 interface GivenFilesDeps extends JudgeDeps, SettleBlobDeps {
   readonly uploads: UploadPolicy
+  readonly quota: Pick<StorageQuota, 'noteUnrecorded'>
   readonly fetchInput: FetchInput
   readonly ticker: Ticker
 }
@@ -91,7 +93,7 @@ const PER_ACCOUNT = 4
 const PER_PROCESS = 32
 
 export function createTakeGivenFiles(deps: GivenFilesDeps): TakeGivenFiles {
-  const { uploads, fetchInput, ticker } = deps
+  const { uploads, quota, fetchInput, ticker } = deps
   const room = createRoom()
 
   async function fetchOne(accountId: string, file: GivenFile, signal: AbortSignal): Promise<Asset> {
@@ -110,17 +112,22 @@ export function createTakeGivenFiles(deps: GivenFilesDeps): TakeGivenFiles {
   }
 
   async function keep(accountId: string, file: GivenFile, given: GivenBytes): Promise<Asset> {
-    const { start, source } = await readStart(given.body[Symbol.asyncIterator](), SNIFF_BYTES)
+    const { start, source } = await readStart(given.body[Symbol.asyncIterator](), PICTURE_HEAD_BYTES)
     const contentType = judgeType(start, file.kind, given)
+    const early = isPicture(contentType) ? await readPictureSize(readFrom(start), contentType) : null
+    if (early !== null) mustBeSmall(early, file)
     const { signal } = given
     const admission = await uploads.admit(accountId, cutAt(source, toMaxBytes(file, contentType)), { signal })
     try {
       const { pending } = admission
       const { hash, sizeBytes } = pending
       await settleBlob(pending, deps)
-      await mustFit(deps, { hash, sizeBytes, contentType }, file)
+      if (early === null && isPicture(contentType)) await mustFit(deps, { hash, sizeBytes, contentType }, file)
       const record = { accountId, hash, sizeBytes, contentType, filePath: null, tags: [] }
       return (await uploads.record({ ...record, expiresInSeconds: null, idempotencyKey: null })).asset
+    } catch (error) {
+      if (error instanceof GivenFileError) quota.noteUnrecorded(accountId, admission.pending.sizeBytes)
+      throw error
     } finally {
       admission.end()
     }
@@ -175,18 +182,18 @@ function createRoom() {
     async take(accountId: string, signal: AbortSignal): Promise<() => void> {
       const own = ofAccounts.get(accountId) ?? createSemaphore(PER_ACCOUNT)
       ofAccounts.set(accountId, own)
-      const leave = (giveBack: () => void) => {
-        giveBack()
+      const taken: (() => void)[] = []
+      const leave = () => {
+        for (const giveBack of taken) giveBack()
         if (own.taken + own.waiting === 0) ofAccounts.delete(accountId)
       }
-      const giveOwn = await own.take(signal)
-      const giveCommon = await ofProcess.take(signal).catch((error: unknown) => {
-        leave(giveOwn)
+      try {
+        taken.push(await own.take(signal))
+        taken.push(await ofProcess.take(signal))
+        return leave
+      } catch (error) {
+        leave()
         throw error
-      })
-      return () => {
-        giveCommon()
-        leave(giveOwn)
       }
     },
   }
@@ -249,21 +256,23 @@ interface JudgeDeps {
   readonly blobs: Pick<BlobStore, 'open'>
 }
 
-/** What can only be told of bytes that are stored. Throws GivenFileError. */
+/** For pictures whose first bytes do not tell their size. Throws GivenFileError. */
 async function mustFit(
   { blobs }: JudgeDeps,
   { hash, sizeBytes, contentType }: Pick<Asset, 'hash' | 'sizeBytes' | 'contentType'>,
-  { kind, maxPixels }: FileBounds,
+  bounds: FileBounds,
 ): Promise<void> {
-  if (!isPicture(contentType) || contentType === 'image/svg+xml') return
-  const most = Math.min(PICTURE_PIXELS, maxPixels ?? PICTURE_PIXELS)
   const read = (start: number, length: number) => readRange(blobs, { hash, sizeBytes }, start, length)
   const size = await readPictureSize(read, contentType)
-  if (size === null && kind !== 'image') return
-  if (size === null) throw new GivenFileError('unsupported_type', 'the file does not say how large its picture is')
-  const { width, height } = size
-  if (width * height > most)
-    throw new GivenFileError('file_too_large', `the picture has ${width} x ${height} pixels; at most ${most} are taken`)
+  if (size !== null) mustBeSmall(size, bounds)
+  else if (bounds.kind === 'image')
+    throw new GivenFileError('unsupported_type', 'the file does not say how large its picture is')
+}
+
+function mustBeSmall({ width, height }: PictureSize, { maxPixels }: FileBounds): void {
+  const most = Math.min(PICTURE_PIXELS, maxPixels ?? PICTURE_PIXELS)
+  if (width * height <= most) return
+  throw new GivenFileError('file_too_large', `the picture has ${width} x ${height} pixels; at most ${most} are taken`)
 }
 
 /** Judges a file that the account has already, as if it came now. Throws GivenFileError. */
@@ -273,7 +282,7 @@ export async function mustFitStored(deps: JudgeDeps, asset: Asset, bounds: FileB
   const start = await readRange(deps.blobs, asset, 0, SNIFF_BYTES)
   const claims = { contentType: asset.contentType, name: asset.filePath ?? '' }
   const contentType = judgeType(start, bounds.kind, claims)
-  await mustFit(deps, { ...asset, contentType }, bounds)
+  if (isPicture(contentType)) await mustFit(deps, { ...asset, contentType }, bounds)
 }
 
 async function readRange(

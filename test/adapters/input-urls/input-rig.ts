@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Ticker } from '../../../lib/clock.ts'
 import { openBlake3 } from '../../../lib/files/blake3.ts'
 import { newUuidV4 } from '../../../lib/ids.ts'
 import { silentLog } from '../../../lib/log.ts'
@@ -38,6 +39,15 @@ export const ACCOUNT = 'local'
 /** The fetcher alone. */
 export function openFetchRig(options: InputRigOptions = {}) {
   const ticker = createManualTicker()
+  let bodies = 0
+  const every: Ticker['every'] = (intervalMs, run) => {
+    const end = ticker.every(intervalMs, run)
+    bodies++
+    return () => {
+      end()
+      bodies--
+    }
+  }
   const fetcher = openFetchInput({
     policy: { isPublic: true, hosts: [], origins: [], ...options.policy },
     own: {
@@ -52,13 +62,15 @@ export function openFetchRig(options: InputRigOptions = {}) {
       resolve: async () => [{ address: '127.0.0.1', family: 4 }],
       ...options.network,
     },
-    ticker,
+    ticker: { ...ticker, every },
     version: 'test',
     ports: [443, ...(options.ports ?? [])],
   })
   return {
     ...fetcher,
     ticker,
+    /** How many answers have begun and not ended. */
+    bodies: () => bodies,
     /** `taken`, or what was said instead. */
     async take(url: string): Promise<string> {
       try {
@@ -86,9 +98,10 @@ export async function openInputRig(options: InputRigOptions = {}) {
   const limitOf = () => options.storageLimit ?? null
   const quota = createStorageQuota({ ...shared, uploads: { openBytes: async () => 0 }, limitOf })
   const uploads = createUploadPolicy({ ...shared, quota, maxBytes: 10 ** 10 })
-  const takeGivenFiles = createTakeGivenFiles({ ...shared, uploads, fetchInput, ticker })
+  const takeGivenFiles = createTakeGivenFiles({ ...shared, uploads, quota, fetchInput, ticker })
   return {
     ...{ ticker, store, blobs, clock, takeGivenFiles },
+    bodies: fetcher.bodies,
     /** What became of one file. */
     async take(url: string, file: Partial<GivenFile> = {}, signal?: AbortSignal) {
       const wanted = { kind: 'image' as const, maxBytes: null, maxPixels: null, ...file, url }
