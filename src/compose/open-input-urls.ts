@@ -57,6 +57,6 @@ const NOTHING: OpenedInputUrls = {
 
 /** Its interfaces may change while the service runs. */
 function isOfThisMachine(address: string): boolean {
-  if (address.startsWith('127.')) return true
+  if (address.startsWith('127.') || address === '::1') return true
   return Object.values(networkInterfaces()).some((list) => list?.some((one) => one.address === address) === true)
 }

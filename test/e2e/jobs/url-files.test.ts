@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import { loadSharp } from '../../../lib/files/load-sharp.ts'
 import { startTestApp, type TestApp } from '../../support/app/start-app.ts'
 import { CheckedClient, node } from '../../support/clients/checked-client.ts'
+import { findFreePort } from '../../support/network/free-port.ts'
 import { type HttpFake, startHttpFake } from '../../support/providers/http-fake.ts'
 import { waitUntil } from '../../support/wait-until.ts'
 
@@ -128,4 +129,14 @@ test('no workflow may name an address unless the operator says so, though endpoi
       assert.match(refused.text, /Node load0, input image: workflows may not name files by their address here/)
     }
   }
+})
+
+test('the service never fetches from itself, though its own address be listed', async () => {
+  const port = await findFreePort()
+  const own = `http://127.0.0.1:${port}`
+  await using service = await startTestApp({ settings: { port: String(port), inputUrls: `public,${own},jobs` } })
+  assert.equal(service.url, own)
+  const body = JSON.stringify({ workflow: showing({ url: `${own}/healthz` }) })
+  const refused = await new CheckedClient(service.url).call('/api/v2/jobs', { method: 'POST', body })
+  assert.match(refused.text, /fetch_forbidden/)
 })
