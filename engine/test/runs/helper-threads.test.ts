@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { dumped, type GraphJson, openTestEngine, type TestEngine } from '../support/harness.ts'
 
 const skip = process.platform === 'linux' ? false : 'only Linux shows the names of threads'
@@ -27,7 +27,7 @@ function countHelpers(): number {
 }
 
 async function untilHelpers(count: number): Promise<void> {
-  while (countHelpers() !== count) await nextTurn()
+  while (countHelpers() !== count) await sleep(10)
 }
 
 const invert = (side: number, color = 7): GraphJson => ({

@@ -178,18 +178,18 @@ test('a late reader of a process that is gone does not keep its successor from r
 })
 
 test('a node that blocks the engine thread itself is ended after its time, and fails its own run', async () => {
-  await using engine = await openTestEngine({ nodeTimeoutMs: 5_000 })
+  await using engine = await openTestEngine({ nodeTimeoutMs: 3_000 })
   const events = await engine.run({ 1: { class_type: 'TestBlock', inputs: { where: 'inline' } }, 2: show('1') })
-  assert.match(lastOf(events, 'failed').failure.message, /did not finish within 5 s \(setting nodeTimeout\)/)
+  assert.match(lastOf(events, 'failed').failure.message, /did not finish within 3 s \(setting nodeTimeout\)/)
   assert.deepEqual(texts(await engine.run(HELLO), '2'), ['hello'])
 })
 
 test('a node that blocks a compute thread fails after its time', async () => {
-  await using engine = await openTestEngine({ nodeTimeoutMs: 5_000 })
+  await using engine = await openTestEngine({ nodeTimeoutMs: 3_000 })
   const events = await engine.run({ 1: { class_type: 'TestBlock', inputs: { where: 'compute' } }, 2: show('1') })
   const { failure } = lastOf(events, 'failed')
   assert.deepEqual([failure.exceptionType, failure.nodeId], ['TimeoutError', '1'])
-  assert.match(failure.message, /TestBlock did not finish within 5 s \(setting nodeTimeout\); its thread was ended/)
+  assert.match(failure.message, /TestBlock did not finish within 3 s \(setting nodeTimeout\); its thread was ended/)
   assert.equal((await engine.run({ 1: empty(256), 2: show('1') })).at(-1)?.type, 'succeeded')
 })
 
