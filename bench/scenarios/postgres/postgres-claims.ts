@@ -11,6 +11,8 @@ import { silentLog } from '../../../lib/log.ts'
 import { createClient } from '../../../lib/postgres/driver.ts'
 import { openConnections } from '../../../src/adapters/store/postgres/database/connections.ts'
 import { openPostgresStore } from '../../../src/adapters/store/postgres/open-postgres-store.ts'
+import { postgresOnly, query } from '../../../src/adapters/store/statements/statement.ts'
+import { shape, text, uuid } from '../../../src/adapters/store/tables/table.ts'
 import type { JobStore } from '../../../src/domain/jobs/job-store.ts'
 import type { Store } from '../../../src/domain/store.ts'
 import { type PostgresServer, startPostgres } from '../../../test/support/postgres/postgres-server.ts'
@@ -84,7 +86,10 @@ async function openQueue(server: PostgresServer, queue: Queue, opened: AsyncDisp
   const stores: Store[] = []
   for (let index = 0; index < CLAIMERS; index += 1) stores.push(await openStore())
   const connections = opened.use(openConnections({ url, maxConnections: 4 * CLAIMERS, log: silentLog }))
-  const plain = () => connections.relaxed.get(PLAIN, ['default', Date.now(), randomUUID(), Date.now() + 30_000])
+  const plain = () =>
+    connections.relaxed.get(PLAIN, {
+      ...{ pool: 'default', now: Date.now(), leaseId: randomUUID(), until: Date.now() + 30_000 },
+    })
   const claimers: Claimers = {
     fair: stores.map(
       ({ jobs }) =>
@@ -126,15 +131,16 @@ function ask(jobs: JobStore) {
   })
 }
 
-const PLAIN = {
-  name: 'bench.plain_claim',
-  text: `
-    UPDATE plain_job SET status = 'running', started_at = $2, lease_id = $3, lease_until = $4, attempt = attempt + 1,
+const PLAIN = query(
+  'bench.plainClaim',
+  shape({ id: uuid(), workflow: text() }),
+  postgresOnly(`
+    UPDATE plain_job SET status = 'running', started_at = :now, lease_id = :leaseId, lease_until = :until, attempt = attempt + 1,
       version = version + 1
     WHERE id = (
-      SELECT id FROM plain_job WHERE status = 'queued' AND pool = $1 ORDER BY priority DESC, seq LIMIT 1 FOR UPDATE SKIP LOCKED)
-    RETURNING *, (SELECT workflow FROM job_text WHERE job_id = plain_job.id AND expires_at = plain_job.expires_at)`,
-}
+      SELECT id FROM plain_job WHERE status = 'queued' AND pool = :pool ORDER BY priority DESC, seq LIMIT 1 FOR UPDATE SKIP LOCKED)
+    RETURNING *, (SELECT workflow FROM job_text WHERE job_id = plain_job.id AND expires_at = plain_job.expires_at) AS workflow`),
+)
 
 // Ids ascend in submit order, as those of the service do: jobs that are claimed one after the other lie side by side in its indexes.
 const SUBMITTED = `

@@ -45,7 +45,7 @@ interface Compiled {
 }
 
 export interface Command {
-  /** Unique in the program, such as `jobs.find`. */
+  /** Unique in the program, such as `jobs.find`; empty for one that is made for a single use and not kept prepared on a server. */
   readonly name: string
   /** null: nothing is to be done there. */
   readonly compiled: Readonly<Record<Dialect, Compiled | null>>
@@ -134,6 +134,7 @@ export function query<Fields extends Columns>(
 }
 
 function register<Made extends Command>(made: Made): Made {
+  if (made.name === '') return made
   for (const [dialect, compiled] of Object.entries(made.compiled)) {
     if (compiled === null) continue
     const name = `${dialect} ${made.name}`

@@ -79,7 +79,7 @@ export function omit<Fields extends Columns, Name extends keyof Fields & string>
   ...names: readonly Name[]
 ): Shape<Omit<Fields, Name>> {
   const kept = Object.entries(from.fields).filter(([field]) => !names.includes(field as Name))
-  return shape(Object.fromEntries(kept) as unknown as Omit<Fields, Name> & Columns)
+  return shape<Columns>(Object.fromEntries(kept)) as Shape<Omit<Fields, Name>>
 }
 
 export function columnsOf(fields: Columns): string[] {

@@ -4,12 +4,13 @@ import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { silentLog } from '../../../../lib/log.ts'
 import { type Connections, openConnections } from '../../../../src/adapters/store/postgres/database/connections.ts'
-import { statement } from '../../../../src/adapters/store/postgres/database/statement.ts'
 import { openShared } from '../../../../src/adapters/store/postgres/shared-stores.ts'
 import { createJobCancels } from '../../../../src/adapters/store/postgres/stores/postgres-job-store.ts'
 import { toAuditedParts } from '../../../../src/adapters/store/postgres/stores/store-parts.ts'
+import { command, postgresOnly, query } from '../../../../src/adapters/store/statements/statement.ts'
 import { callSteps, requestSteps } from '../../../../src/adapters/store/stores/calls/call-stores.ts'
 import { uploadStore } from '../../../../src/adapters/store/stores/upload-store.ts'
+import { integer, shape } from '../../../../src/adapters/store/tables/table.ts'
 import type { CallLimits } from '../../../../src/domain/models/calls/call-store.ts'
 import type { Store } from '../../../../src/domain/store.ts'
 import { newUpload } from '../../../contracts/assets/upload-store.ts'
@@ -53,8 +54,9 @@ test('takes of one moment have leases of their own, so that none finds what anot
     const options = { now: START, lease: { owner: 'here', until: at(50) } }
     const taken = await Promise.all([0, 1, 2].map(() => store.requests.take(accountId, LIMITS, options)))
     assert.equal(new Set(taken.map((call) => call?.ref.id)).size, 3)
-    const text = `SELECT count(DISTINCT lease_until)::int FROM router_call WHERE state = 'running'`
-    assert.deepEqual(await read.all({ name: 'test.ends', text }), [[3]])
+    const sql = `SELECT count(DISTINCT lease_until) AS ends FROM router_call WHERE state = 'running'`
+    const ends = query('repeatedWrites.ends', shape({ ends: integer() }), postgresOnly(sql))
+    assert.deepEqual(await read.all(ends), [{ ends: 3 }])
   }))
 
 test('taking over lapsed calls again finds those that were taken', () =>
@@ -100,9 +102,9 @@ test('a cancel with a line of the audit log does not run again, because there wo
     assert.equal((await store.audit.list({ limit: 10, before: null, subject: job.id })).length, 1)
   }))
 
-const PID = statement<[number]>('repeatedWrites.pid', 'SELECT pg_backend_pid()')
+const PID = query('repeatedWrites.pid', shape({ pid: integer() }), postgresOnly('SELECT pg_backend_pid() AS pid'))
 // Returns once the other one is gone.
-const END = statement('repeatedWrites.end', 'SELECT pg_terminate_backend($1::integer, 5000)')
+const END = command('repeatedWrites.end', postgresOnly('SELECT pg_terminate_backend(:pid::integer, 5000)'))
 
 test('taking hold of an upload outlasts a connection that breaks', () =>
   withConnections(async (connections, store) => {
@@ -114,7 +116,7 @@ test('taking hold of an upload outlasts a connection that breaks', () =>
     const transaction: typeof relaxed.transaction = (body, options) =>
       relaxed.transaction(async (tx) => {
         tries += 1
-        if (tries === 1) await chore.run(END, [(await tx.get(PID))?.[0]])
+        if (tries === 1) await chore.run(END, { pid: (await tx.get(PID))?.pid ?? 0 })
         return body(tx)
       }, options)
     const { hold } = openShared(uploadStore, { ...connections, relaxed: { ...relaxed, transaction } })

@@ -3,12 +3,13 @@ import { once } from 'node:events'
 import { settlesWithin } from '../../../../../lib/waiting/sleep.ts'
 import type { NodeAbout } from '../../../../domain/service-nodes/node-store.ts'
 import { loadMigrations } from '../../migration-files.ts'
-import { mustBeSupported } from './migrate-database.ts'
+import { postgresOnly, query } from '../../statements/statement.ts'
+import { bytes, flag, integer, shape, text } from '../../tables/table.ts'
+import { findLiveNodes, mustBeSupported } from './migrate-database.ts'
 import { MIGRATIONS_DIRECTORY, planMigrations, readSchema } from './migrations.ts'
 import { toOpenError } from './open-error.ts'
 import type { ConnectionOptions } from './pool.ts'
 import { openSession, type Session } from './session.ts'
-import { statement } from './statement.ts'
 
 export interface DatabaseFacts {
   readonly version: string
@@ -57,52 +58,61 @@ const SETTINGS = [
   'autovacuum',
 ] as const
 
+const names = shape({ name: text() })
+const number = shape({ value: integer() })
 const READ = {
-  version: statement<[string]>('inspect.version', `SELECT current_setting('server_version')`),
-  settings: statement<[string, string]>(
+  server: query(
+    'inspect.server',
+    shape({ version: text(), mayUse: flag('boolean'), mayCreate: flag('boolean'), connections: integer() }),
+    postgresOnly(`SELECT current_setting('server_version') AS version,
+      has_schema_privilege(current_schema(), 'USAGE') AS may_use, has_schema_privilege(current_schema(), 'CREATE') AS may_create,
+      (SELECT count(*) FROM pg_stat_activity) AS connections`),
+  ),
+  settings: query(
     'inspect.settings',
-    'SELECT name, setting FROM pg_settings WHERE name = ANY($1::text[])',
+    shape({ name: text(), setting: text() }),
+    postgresOnly('SELECT name, setting FROM pg_settings WHERE name = ANY(:names::text[])'),
   ),
-  rights: statement<[boolean, boolean]>(
-    'inspect.rights',
-    `SELECT has_schema_privilege(current_schema(), 'USAGE'), has_schema_privilege(current_schema(), 'CREATE')`,
+  clock: query(
+    'inspect.clock',
+    number,
+    postgresOnly('SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS value'),
   ),
-  connections: statement<[number]>('inspect.connections', 'SELECT count(*) FROM pg_stat_activity'),
-  clock: statement<[number]>('inspect.clock', 'SELECT extract(epoch FROM clock_timestamp())::float8 * 1000'),
-  invalidIndexes: statement<[string]>(
+  invalidIndexes: query(
     'inspect.invalid-indexes',
-    `SELECT indexrelid::regclass::text FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
-     WHERE NOT indisvalid AND relnamespace = current_schema()::regnamespace AND relkind = 'i'`,
+    names,
+    postgresOnly(`SELECT indexrelid::regclass::text AS name FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+      WHERE NOT indisvalid AND relnamespace = current_schema()::regnamespace AND relkind = 'i'`),
   ),
-  halfDetached: statement<[string]>(
+  halfDetached: query(
     'inspect.half-detached',
-    'SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhdetachpending',
+    names,
+    postgresOnly('SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhdetachpending'),
   ),
-  bloated: statement<[string, number, number]>(
+  bloated: query(
     'inspect.bloated',
-    `SELECT relname, n_dead_tup, n_live_tup FROM pg_stat_user_tables
-     WHERE schemaname = current_schema() AND n_dead_tup > 10000 AND n_dead_tup > n_live_tup
-     ORDER BY n_dead_tup DESC LIMIT 10`,
+    shape({ table: text(), dead: integer(), live: integer() }),
+    postgresOnly(`SELECT relname AS table, n_dead_tup AS dead, n_live_tup AS live FROM pg_stat_user_tables
+      WHERE schemaname = current_schema() AND n_dead_tup > 10000 AND n_dead_tup > n_live_tup
+      ORDER BY n_dead_tup DESC LIMIT 10`),
   ),
-  oldestSnapshot: statement<[number]>(
+  oldestSnapshot: query(
     'inspect.oldest-snapshot',
-    `SELECT coalesce(extract(epoch FROM max(clock_timestamp() - xact_start)), 0)::float8 * 1000
-     FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND datname = current_database() AND pid <> pg_backend_pid()`,
+    number,
+    postgresOnly(`SELECT coalesce(extract(epoch FROM max(clock_timestamp() - xact_start)), 0)::float8 * 1000 AS value
+      FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND datname = current_database() AND pid <> pg_backend_pid()`),
   ),
-  hasNodes: statement<[boolean]>('inspect.has-nodes', `SELECT to_regclass('node') IS NOT NULL`),
-  nodes: statement<[string, string]>(
-    'inspect.nodes',
-    `SELECT id, about FROM node WHERE alive_until > extract(epoch FROM clock_timestamp()) * 1000 ORDER BY id`,
-  ),
-  sealed: statement<[context: string, bytes: Uint8Array]>(
+  sealed: query(
     'inspect.sealed',
-    `(SELECT key, decode(value, 'base64') FROM meta WHERE key = 'signing_keys')
-     UNION ALL (SELECT job_id::text, sealed FROM job_secret ORDER BY job_id DESC LIMIT 3)
-     UNION ALL (SELECT job_id::text, sealed FROM job_secret ORDER BY job_id LIMIT 3)`,
+    shape({ context: text(), bytes: bytes() }),
+    postgresOnly(`(SELECT key AS context, decode(value, 'base64') AS bytes FROM meta WHERE key = 'signing_keys')
+      UNION ALL (SELECT job_id::text, sealed FROM job_secret ORDER BY job_id DESC LIMIT 3)
+      UNION ALL (SELECT job_id::text, sealed FROM job_secret ORDER BY job_id LIMIT 3)`),
   ),
-  idleSlots: statement<[string]>(
+  idleSlots: query(
     'inspect.idle-slots',
-    'SELECT slot_name::text FROM pg_replication_slots WHERE NOT active',
+    names,
+    postgresOnly('SELECT slot_name::text AS name FROM pg_replication_slots WHERE NOT active'),
   ),
 }
 
@@ -118,43 +128,35 @@ export async function inspectDatabase(options: Omit<ConnectionOptions, 'log'>): 
 }
 
 async function readFacts(session: Session): Promise<DatabaseFacts> {
-  const texts = async (asked: typeof READ.invalidIndexes) => (await session.all(asked)).map(([text]) => text)
-  const [version = ''] = (await session.get(READ.version)) ?? []
-  const [mayUse, mayCreate] = (await session.get(READ.rights)) ?? [false, false]
-  const [connections = 0] = (await session.get(READ.connections)) ?? []
-  const [oldestSnapshotMs = 0] = (await session.get(READ.oldestSnapshot)) ?? []
-  const bloated = await session.all(READ.bloated)
+  const namesOf = async (asked: typeof READ.invalidIndexes) => (await session.all(asked)).map(({ name }) => name)
+  const server = await session.get(READ.server)
+  const oldestSnapshot = await session.get(READ.oldestSnapshot)
+  const settings = await session.all(READ.settings, { names: SETTINGS })
   const migrations = await readMigrations(session)
-  const sealed = migrations.applied === 0 ? [] : await session.all(READ.sealed)
+  const nodes = await findLiveNodes(session)
   return {
-    version,
-    settings: Object.fromEntries(await session.all(READ.settings, [SETTINGS])),
-    missingRights: [...(mayUse ? [] : ['use']), ...(mayCreate ? [] : ['create tables in'])],
-    connections,
+    version: server?.version ?? '',
+    settings: Object.fromEntries(settings.map(({ name, setting }) => [name, setting])),
+    missingRights: [...(server?.mayUse ? [] : ['use']), ...(server?.mayCreate ? [] : ['create tables in'])],
+    connections: server?.connections ?? 0,
     ...(await compareClocks(session)),
     migrations,
-    invalidIndexes: await texts(READ.invalidIndexes),
-    halfDetached: await texts(READ.halfDetached),
-    bloated: bloated.map(([table, dead, live]) => ({ table, dead, live })),
-    oldestSnapshotMs,
+    invalidIndexes: await namesOf(READ.invalidIndexes),
+    halfDetached: await namesOf(READ.halfDetached),
+    bloated: await session.all(READ.bloated),
+    oldestSnapshotMs: oldestSnapshot?.value ?? 0,
     hearsNotices: await hearNotice(session),
-    nodes: await readNodes(session),
-    idleSlots: await texts(READ.idleSlots),
-    sealed: sealed.map(([context, bytes]) => ({ context, bytes })),
+    nodes: nodes.map(({ id, about }) => ({ id, about: JSON.parse(about) as NodeAbout })),
+    idleSlots: await namesOf(READ.idleSlots),
+    sealed: migrations.applied === 0 ? [] : await session.all(READ.sealed),
   }
-}
-
-async function readNodes(session: Session): Promise<DatabaseFacts['nodes']> {
-  const [hasNodes] = (await session.get(READ.hasNodes)) ?? [false]
-  const rows = hasNodes ? await session.all(READ.nodes) : []
-  return rows.map(([id, about]) => ({ id, about: JSON.parse(about) as NodeAbout }))
 }
 
 /** The second question, whose statement is prepared and whose round trip is therefore as short as it gets. */
 async function compareClocks(session: Session): Promise<Pick<DatabaseFacts, 'clockAheadMs' | 'roundTripMs'>> {
   await session.get(READ.clock)
   const asked = Date.now()
-  const [serverMs = 0] = (await session.get(READ.clock)) ?? []
+  const { value: serverMs } = (await session.get(READ.clock)) ?? { value: 0 }
   const answered = Date.now()
   return { clockAheadMs: Math.round(serverMs - (asked + answered) / 2), roundTripMs: answered - asked }
 }

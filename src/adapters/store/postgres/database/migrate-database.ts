@@ -2,11 +2,13 @@
 import { type Clock, systemClock } from '../../../../../lib/clock.ts'
 import { StoreOpenError } from '../../../../domain/store.ts'
 import { loadMigrations, type Migration } from '../../migration-files.ts'
+import { postgresOnly, query } from '../../statements/statement.ts'
+import { flag, integer, shape, text } from '../../tables/table.ts'
 import { applyMigrations, MIGRATIONS_DIRECTORY, planMigrations, readSchema } from './migrations.ts'
 import { toOpenError } from './open-error.ts'
 import type { ConnectionOptions } from './pool.ts'
 import { openSession } from './session.ts'
-import { type Queryable, statement } from './statement.ts'
+import type { Queryable } from './statement.ts'
 
 interface MigrateOptions extends Omit<ConnectionOptions, 'log'> {
   /** Say what would run and change nothing. */
@@ -58,32 +60,43 @@ export async function mustBeMigrated(db: Queryable, known: readonly Migration[])
 }
 
 const OLDEST_SUPPORTED = 150_000
-const VERSION = statement<[string, string]>(
+const VERSION = query(
   'migrate.version',
-  `SELECT current_setting('server_version_num'), current_setting('server_version')`,
+  shape({ number: integer(), version: text() }),
+  postgresOnly(`SELECT current_setting('server_version_num') AS number, current_setting('server_version') AS version`),
 )
 
 export async function mustBeSupported(db: Queryable): Promise<void> {
-  const [number, version] = (await db.get(VERSION)) ?? ['0', 'unknown']
-  if (Number(number) >= OLDEST_SUPPORTED) return
+  const { number, version } = (await db.get(VERSION)) ?? { number: 0, version: 'unknown' }
+  if (number >= OLDEST_SUPPORTED) return
   throw new StoreOpenError('unusable', `The database server is Postgres ${version}; version 15 or newer is needed.`)
 }
 
-const HAS_NODES = statement<[boolean]>('migrate.has-nodes', `SELECT to_regclass('node') IS NOT NULL`)
-const LIVE_NODES = statement<[string, string]>(
-  'migrate.live-nodes',
-  'SELECT id, about FROM node WHERE alive_until > $1',
+const HAS_NODES = query(
+  'migrate.has-nodes',
+  shape({ hasNodes: flag('boolean') }),
+  postgresOnly(`SELECT to_regclass('node') IS NOT NULL AS has_nodes`),
 )
+const LIVE_NODES = query(
+  'migrate.live-nodes',
+  // As a text: an older process may have told less.
+  shape({ id: text(), about: text() }),
+  postgresOnly(`SELECT id, about FROM node
+    WHERE alive_until > coalesce(:now::bigint, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) ORDER BY id`),
+)
+
+/** The processes that live on the database, by default by the server's clock; none before there is a table of them. */
+export async function findLiveNodes(db: Queryable, now: Date | null = null) {
+  const found = await db.get(HAS_NODES)
+  return found?.hasNodes === true ? db.all(LIVE_NODES, { now }) : []
+}
 
 /** A process that does not say which schema it knows is older than any that does. */
 function mustHaveNoOlderNode(clock: Clock): (db: Queryable, migration: Migration) => Promise<void> {
   return async (db, { number, name }) => {
-    const [hasNodes] = (await db.get(HAS_NODES)) ?? [false]
-    if (!hasNodes) return
-    const nodes = await db.all(LIVE_NODES, [clock.now().getTime()])
-    const older = nodes.filter(([, about]) => schemaOf(about) < number)
+    const older = (await findLiveNodes(db, clock.now())).filter(({ about }) => schemaOf(about) < number)
     if (older.length === 0) return
-    const first = older.map(([id]) => id).join(', ')
+    const first = older.map(({ id }) => id).join(', ')
     throw new StoreOpenError(
       'failed_migration',
       `Migration ${name} takes away what ${older.length} running processes of an older version need (${first}). Replace or stop them first.`,

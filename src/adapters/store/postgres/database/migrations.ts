@@ -8,30 +8,33 @@ import type { Clock } from '../../../../../lib/clock.ts'
 import { sleep } from '../../../../../lib/waiting/sleep.ts'
 import { StoreOpenError } from '../../../../domain/store.ts'
 import { type AppliedMigration, type Migration, mustBeUnchanged } from '../../migration-files.ts'
+import { command, insertInto, postgresOnly, query, selectFrom, upsertInto } from '../../statements/statement.ts'
+import { meta, schemaMigration } from '../../tables/service.ts'
+import { flag, shape } from '../../tables/table.ts'
 import type { Session } from './session.ts'
-import { type Queryable, statement } from './statement.ts'
+import type { Queryable } from './statement.ts'
 
 export const MIGRATIONS_DIRECTORY = fileURLToPath(new URL('../../../../../migrations/postgres', import.meta.url))
 
-const LOCK = statement<[boolean]>('migrations.lock', 'SELECT pg_try_advisory_lock(7267300)')
-const UNLOCK = statement('migrations.unlock', 'SELECT pg_advisory_unlock(7267300)')
-const EXISTS = statement<[boolean]>('migrations.exists', `SELECT to_regclass('schema_migration') IS NOT NULL`)
-const APPLIED = statement<[number, string, string]>(
+const answer = shape({ isSo: flag('boolean') })
+const LOCK = query('migrations.lock', answer, postgresOnly('SELECT pg_try_advisory_lock(7267300) AS is_so'))
+const UNLOCK = command('migrations.unlock', postgresOnly('SELECT pg_advisory_unlock(7267300)'))
+const EXISTS = query(
+  'migrations.exists',
+  answer,
+  postgresOnly(`SELECT to_regclass('schema_migration') IS NOT NULL AS is_so`),
+)
+const APPLIED = query(
   'migrations.applied',
-  'SELECT number, name, checksum FROM schema_migration ORDER BY number',
+  schemaMigration,
+  postgresOnly(selectFrom(schemaMigration, 'ORDER BY number')),
 )
-const ADD = statement(
-  'migrations.add',
-  'INSERT INTO schema_migration (number, name, checksum, applied_at) VALUES ($1, $2, $3, $4)',
-)
+const ADD = command('migrations.add', postgresOnly(insertInto(schemaMigration)))
 const CREATE_TABLE = `CREATE TABLE IF NOT EXISTS schema_migration (
   number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at bigint NOT NULL)`
 // Kept as a value of the service: programs that know fewer migrations than this no longer fit.
-const CONTRACTED = statement<[string]>('migrations.contracted', `SELECT value FROM meta WHERE key = 'contracted_to'`)
-const CONTRACT = statement(
-  'migrations.contract',
-  `INSERT INTO meta (key, value) VALUES ('contracted_to', $1) ON CONFLICT (key) DO UPDATE SET value = excluded.value`,
-)
+const CONTRACTED = query('migrations.contracted', meta, postgresOnly(selectFrom(meta, `WHERE key = 'contracted_to'`)))
+const CONTRACT = command('migrations.contract', postgresOnly(upsertInto(meta)))
 
 const LOOK_EVERY_MS = 100
 const LOCK_GIVE_UP_MS = 600_000
@@ -46,11 +49,11 @@ interface Schema {
 }
 
 export async function readSchema(db: Queryable): Promise<Schema> {
-  const [exists] = (await db.get(EXISTS)) ?? [false]
-  if (!exists) return { applied: [], contractedTo: 0 }
-  const applied = (await db.all(APPLIED)).map(([number, name, checksum]) => ({ number, name, checksum }))
-  const [contracted] = applied.length === 0 ? ['0'] : ((await db.get(CONTRACTED)) ?? ['0'])
-  return { applied, contractedTo: Number(contracted) }
+  const exists = await db.get(EXISTS)
+  if (exists?.isSo !== true) return { applied: [], contractedTo: 0 }
+  const applied = await db.all(APPLIED)
+  const contracted = applied.length === 0 ? undefined : await db.get(CONTRACTED)
+  return { applied, contractedTo: Number(contracted?.value ?? 0) }
 }
 
 interface MigrationPlan {
@@ -96,7 +99,7 @@ export async function applyMigrations(
   if (!isPending(planMigrations(await readSchema(session), known))) return []
   await lock(session)
   try {
-    await session.run({ name: '', text: CREATE_TABLE })
+    await session.client.query(CREATE_TABLE)
     const { expand, contract } = planMigrations(await readSchema(session), known)
     for (const migration of expand) await applyOne(session, migration, clock)
     if (!contracts) return expand.map(({ name }) => name)
@@ -113,8 +116,8 @@ export async function applyMigrations(
 /** By trying: a wait inside the server would hold a transaction open, which an index built beside live traffic waits for. */
 async function lock(session: Session): Promise<void> {
   for (let waitedMs = 0; waitedMs < LOCK_GIVE_UP_MS; waitedMs += LOOK_EVERY_MS) {
-    const [isLocked] = (await session.get(LOCK)) ?? [false]
-    if (isLocked) return
+    const locked = await session.get(LOCK)
+    if (locked?.isSo === true) return
     await sleep(LOOK_EVERY_MS)
   }
   throw new StoreOpenError('locked', 'Another process has been changing the schema of the database for ten minutes.')
@@ -140,12 +143,12 @@ async function applyOne(session: Session, migration: Migration, clock: Clock): P
 
 async function runAndNote(session: Session, migration: Migration, clock: Clock): Promise<void> {
   const { number, name, checksum, sql, phase } = migration
-  for (const command of toCommands(sql)) await session.run({ name: '', text: command })
-  await session.run(ADD, [number, name, checksum, clock.now().getTime()])
-  if (phase === 'contract') await session.run(CONTRACT, [String(number)])
+  for (const text of toCommands(sql)) await session.client.query(text)
+  await session.run(ADD, { number, name, checksum, appliedAt: clock.now() })
+  if (phase === 'contract') await session.run(CONTRACT, { key: 'contracted_to', value: String(number) })
 }
 
-/** A prepared statement holds one command, so the script is split where a line ends with a semicolon outside of a $$ body. */
+/** Each command on its own, so that one that cannot run inside a transaction does not: the script is split where a line ends with a semicolon outside of a $$ body. */
 function toCommands(sql: string): string[] {
   const commands: string[] = []
   let command = ''

@@ -3,9 +3,11 @@
  * made by a chore some days before it is needed, and known to all nodes by the table `job_partition`. Whoever finds a range missing
  * (it was dropped, or the chore did not run) makes it and tries again.
  */
+import { command, insertInto, postgresOnly, query, selectFrom } from '../../statements/statement.ts'
+import { jobPartition } from '../../tables/job-tables.ts'
 import type { Connected } from './connections.ts'
 import { toFault } from './postgres-error.ts'
-import { type Queryable, statement } from './statement.ts'
+import type { Queryable } from './statement.ts'
 
 export const PARTITIONED_TABLES = ['job_done', 'job_text', 'job_log', 'job_label', 'output'] as const
 
@@ -24,10 +26,10 @@ export interface Partitions {
   forget(expiresAt: number): void
 }
 
-const LIST = statement<[number, number]>('partitions.list', 'SELECT lower, upper FROM job_partition ORDER BY lower')
-const ADD = statement('partitions.add', 'INSERT INTO job_partition (lower, upper) VALUES ($1, $2)')
+const LIST = query('partitions.list', jobPartition, postgresOnly(selectFrom(jobPartition, 'ORDER BY lower')))
+const ADD = command('partitions.add', postgresOnly(insertInto(jobPartition)))
 // One number for all nodes; only held for the moment in which partitions are made or dropped.
-const LOCK = statement('partitions.lock', 'SELECT pg_advisory_xact_lock(7267301)')
+const LOCK = command('partitions.lock', postgresOnly('SELECT pg_advisory_xact_lock(7267301)'))
 
 const DAY_MS = 86_400_000
 
@@ -66,7 +68,7 @@ export function openPartitions(connected: Connected, widthMs = DAY_MS): Partitio
         if (ranges.some(({ from, to }) => expiresAt >= from && expiresAt < to)) return ranges
         const range = toRange(expiresAt, widthMs, ranges)
         for (const table of PARTITIONED_TABLES) await addPartition(tx, table, range)
-        await tx.run(ADD, [range.from, range.to])
+        await tx.run(ADD, { lower: range.from, upper: range.to })
         return [...ranges, range]
       },
       { isRepeatable: true },
@@ -104,9 +106,9 @@ async function addPartition(
   range: PartitionRange,
 ): Promise<void> {
   const name = partitionName(parent, range)
-  await tx.run({ name: '', text: `CREATE TABLE ${name} (LIKE ${parent} INCLUDING ALL)` })
+  await tx.run(command('', postgresOnly(`CREATE TABLE ${name} (LIKE ${parent} INCLUDING ALL)`)))
   const bounds = `FROM (${range.from}) TO (${range.to})`
-  await tx.run({ name: '', text: `ALTER TABLE ${parent} ATTACH PARTITION ${name} FOR VALUES ${bounds}` })
+  await tx.run(command('', postgresOnly(`ALTER TABLE ${parent} ATTACH PARTITION ${name} FOR VALUES ${bounds}`)))
 }
 
 /** Until the end of the transaction nobody else makes or drops partitions. */
@@ -115,7 +117,7 @@ export async function lockPartitions(tx: Queryable): Promise<void> {
 }
 
 export async function listPartitions(db: Queryable): Promise<PartitionRange[]> {
-  return (await db.all(LIST)).map(([from, to]) => ({ from, to }))
+  return (await db.all(LIST)).map(({ lower, upper }) => ({ from: lower, to: upper }))
 }
 
 /** Widths may have been other ones before: the new range ends where a neighbour begins. */

@@ -1,16 +1,21 @@
 /** The records of a Postgres database, for a move: on one connection, while no process of the service is alive. */
-import { randomUUID } from 'node:crypto'
 import { silentLog } from '../../../../../lib/log.ts'
-import {
-  MoveError,
-  type MoveProgress,
-  type RecordSource,
-  type RecordTarget,
-} from '../../../../domain/transfer/move-records.ts'
+import { MoveError, type RecordSource, type RecordTarget } from '../../../../domain/transfer/move-records.ts'
 import type { RecordKind, RecordRow, RecordValue } from '../../../../domain/transfer/record-kinds.ts'
 import { loadMigrations } from '../../migration-files.ts'
+import { postgresOnly, query } from '../../statements/statement.ts'
 import { repairAllCounters } from '../../stores/account-store.ts'
 import { releaseLeases } from '../../stores/jobs/leases.ts'
+import { integer, shape, text } from '../../tables/table.ts'
+import {
+  ensureMoveId,
+  findLeases,
+  findState,
+  forgetMove,
+  readOwn,
+  writeOwn,
+  writeProgress,
+} from '../../transfer/move-steps.ts'
 import { RECORD_KINDS } from '../../transfer/record-kinds.ts'
 import { openConnections } from '../database/connections.ts'
 import { mustBeMigrated, mustBeSupported } from '../database/migrate-database.ts'
@@ -19,27 +24,21 @@ import { toOpenError } from '../database/open-error.ts'
 import { openPartitions } from '../database/partitions.ts'
 import type { ConnectionOptions } from '../database/pool.ts'
 import { openSession, type Session } from '../database/session.ts'
-import { statement } from '../database/statement.ts'
 import { runOn } from '../shared-stores.ts'
 import { DERIVE } from './derived-rows.ts'
 import { toSelect, toTableRows } from './record-tables.ts'
 
 interface PostgresRecords extends RecordSource, RecordTarget, AsyncDisposable {}
 
-const READ_META = statement<[string]>('transfer.read-meta', 'SELECT value FROM meta WHERE key = $1')
-const WRITE_META = statement(
-  'transfer.write-meta',
-  'INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value',
+const ALIVE = query(
+  'transfer.alive',
+  shape({ id: text() }),
+  postgresOnly('SELECT id FROM node WHERE alive_until > :now'),
 )
-const ENSURE_META = statement(
-  'transfer.ensure-meta',
-  'INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING',
-)
-const ALIVE = statement<[string]>('transfer.alive', 'SELECT id FROM node WHERE alive_until > $1')
-const CALLS = statement<[number]>('transfer.calls', `SELECT count(*) FROM router_call WHERE state = 'running'`)
-const HELD = statement<[string, string]>(
-  'transfer.held',
-  `SELECT id, lease_id FROM job WHERE status IN ('running', 'canceling') AND lease_id IS NOT NULL`,
+const CALLS = query(
+  'transfer.calls',
+  shape({ calls: integer() }),
+  postgresOnly(`SELECT count(*) AS calls FROM router_call WHERE state = 'running'`),
 )
 
 // The server takes 65,535 parameters in one statement.
@@ -54,45 +53,29 @@ export async function openPostgresRecords(
   const session = opening.use(await prepare(options, now))
   const connections = opening.use(openConnections({ ...options, maxConnections: 4, log: silentLog }))
   const partitions = openPartitions(connections.chore)
-  const readMeta = async (key: string) => (await session.get(READ_META, [key]))?.[0] ?? null
-  const writeMeta = (key: string, value: string) => session.run(WRITE_META, [key, value])
   async function read(kind: RecordKind, after: RecordRow | null, limit: number): Promise<RecordRow[]> {
     const text = toSelect(kind, after !== null)
-    const rows = await session.all<unknown[]>({ name: '', text }, [...(after ?? []), limit])
-    return rows.map((row) => row.map(toValue))
+    const { rows } = await session.client.query<Record<string, unknown>>(text, [...(after ?? []), limit])
+    return rows.map((row) => kind.columns.map((column) => toValue(row[column])))
   }
 
   const open = opening.move()
   return {
     kinds: RECORD_KINDS,
-    readOwn: readMeta,
-    async writeOwn(key, value) {
-      await writeMeta(key, value)
-    },
-    async moveId() {
-      const made = randomUUID()
-      await session.run(ENSURE_META, ['move_id', made])
-      return (await readMeta('move_id')) ?? made
-    },
+    readOwn: (key) => runOn(session, readOwn(key)),
+    writeOwn: (key, value) => runOn(session, writeOwn(key, value)),
+    moveId: () => runOn(session, ensureMoveId()),
     async settle(at) {
-      const [calls = 0] = (await session.get(CALLS)) ?? []
+      const { calls } = (await session.get(CALLS)) ?? { calls: 0 }
       // Which of them were sent is told by the store's own marks, which the other store keeps elsewhere.
       if (calls > 0)
         throw new MoveError(`${calls} calls of models are under way; start the service and let them end first`)
-      const held = await session.all(HELD)
-      const leases = held.map(([jobId, leaseId]) => ({ jobId, leaseId }))
+      const leases = await runOn(session, findLeases())
       if (leases.length > 0) await session.transaction(() => runOn(session, releaseLeases(leases, at, 0)))
     },
-    async retire(movedTo) {
-      await writeMeta('moved_to', movedTo)
-    },
+    retire: (movedTo) => runOn(session, writeOwn('moved_to', movedTo)),
     read,
-    async state() {
-      const progress = await readMeta('move_progress')
-      if (progress !== null) return { state: 'half_moved', progress: JSON.parse(progress) as MoveProgress }
-      for (const kind of RECORD_KINDS) if ((await read(kind, null, 1)).length > 0) return { state: 'used' }
-      return { state: 'empty' }
-    },
+    state: async () => findState(await runOn(session, readOwn('move_progress')), read),
     async write(kind, rows, progress) {
       const expiry = kind.columns.indexOf('expires_at')
       if (['job', 'job_label', 'output'].includes(kind.name)) {
@@ -100,18 +83,16 @@ export async function openPostgresRecords(
       }
       await session.transaction(async () => {
         for (const each of toTableRows(kind, rows)) await insert(session, each)
-        await writeMeta('move_progress', JSON.stringify(progress))
+        await runOn(session, writeProgress(progress))
       })
     },
     async derive() {
       await session.transaction(async () => {
-        for (const text of DERIVE) await session.run({ name: '', text })
+        for (const text of DERIVE) await session.client.query(text)
       })
       await connections.chore.transaction((tx) => runOn(tx, repairAllCounters()))
     },
-    async open() {
-      await session.run({ name: '', text: `DELETE FROM meta WHERE key IN ('move_progress', 'moved_to')` })
-    },
+    open: () => runOn(session, forgetMove()),
     [Symbol.asyncDispose]: () => open.disposeAsync(),
   }
 }
@@ -124,7 +105,7 @@ async function prepare(options: Omit<ConnectionOptions, 'log'>, now: Date): Prom
       await mustBeSupported(session)
       await applyMigrations(session, known, { clock: { now: () => now } })
       await mustBeMigrated(session, known)
-      const alive = await session.all(ALIVE, [now.getTime()])
+      const alive = await session.all(ALIVE, { now })
       if (alive.length === 0) return session
       throw new MoveError(`${alive.length} processes of a service use the database; stop them first`)
     } catch (error) {
@@ -146,7 +127,7 @@ async function insert(session: Session, { table, columns, rows }: TableRows): Pr
       (_, row) => `(${columns.map((_, column) => `$${row * columns.length + column + 1}`).join(', ')})`,
     )
     const text = `INSERT INTO ${table} (${columns.join(', ')}) VALUES ${places.join(', ')}`
-    await session.run({ name: '', text }, part.flat())
+    await session.client.query(text, part.flat())
   }
 }
 

@@ -2,7 +2,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { prepareShared, type SharedOperations } from '../shared-stores.ts'
 import { prepareFindClaim } from './jobs/claim-job.ts'
-import { prepareCheckIntegrity } from './meta.ts'
 
 export function prepareReadOperations(database: DatabaseSync) {
   return {
@@ -13,3 +12,13 @@ export function prepareReadOperations(database: DatabaseSync) {
 }
 
 export type ReadOperations = ReturnType<typeof prepareReadOperations> & SharedOperations
+
+/** Walks the whole database: `ok`, or what is wrong with it. */
+function prepareCheckIntegrity(database: DatabaseSync): (input: null) => string {
+  const check = database.prepare('PRAGMA integrity_check')
+  return () =>
+    check
+      .all()
+      .map((row) => String(row['integrity_check']))
+      .join('\n')
+}

@@ -64,7 +64,8 @@ function mend(database: DatabaseSync): string | null {
 function rebuildIndexes(database: DatabaseSync): void {
   const indexes = database
     .prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL")
-    .all() as unknown as Index[]
+    .all()
+    .map(({ name, sql }): Index => ({ name: String(name), sql: String(sql) }))
   const broken = indexes.filter(({ name }) => !canReindex(database, name))
   // SQLite cannot even drop an index whose pages make no sense: its entry in the schema goes, and the pages it leaves
   // behind go with the next VACUUM.

@@ -7,9 +7,11 @@ import { existsSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import type { Blake3 } from '../../../../../lib/files/blake3.ts'
 import type { Log } from '../../../../../lib/log.ts'
+import { query, sqliteOnly } from '../../statements/statement.ts'
+import { bytes, integer, type RowOf, shape, text } from '../../tables/table.ts'
 import { storeFiles } from '../database/data-directory.ts'
 import { isDamage } from '../database/sqlite-error.ts'
-import { prepareRows } from '../operations/statement.ts'
+import { openStatements, type Statements } from '../statements.ts'
 
 const AT_ONCE = 64
 // A running service holds the database for milliseconds at a time.
@@ -26,17 +28,17 @@ export function openSmallBytes(directory: string, blake3: Blake3): SmallBytes | 
   const opened = openTable(directory, { readOnly: true })
   if (opened === null) return null
   const isWhole = (hash: string, bytes: Uint8Array) => blake3.hash(bytes) === hash
-  const find = prepareRows<[bytes: Uint8Array]>(opened.database, 'SELECT bytes FROM small_bytes WHERE hash = ?')
+  const statements = openStatements(opened.database)
   return {
     *list() {
       for (const rows of opened.pages()) {
-        yield rows.filter(([, hash, bytes]) => isWhole(hash, bytes)).map(([, hash]) => hash)
+        yield rows.filter(({ hash, bytes }) => isWhole(hash, bytes)).map(({ hash }) => hash)
       }
     },
     read(hash) {
       try {
-        const [bytes] = find.get(hash) ?? []
-        return bytes !== undefined && isWhole(hash, bytes) ? bytes : null
+        const found = statements.get(FIND, { hash })
+        return found !== undefined && isWhole(hash, found.bytes) ? found.bytes : null
       } catch (error) {
         if (!isDamage(error)) throw error
         return null
@@ -66,13 +68,13 @@ export async function moveSmallBytes(
     const remove = database.prepare('DELETE FROM small_bytes WHERE rowid = ?')
     let moved = 0
     for (const rows of opened.pages()) {
-      const kept = await Promise.allSettled(rows.map(([, hash, bytes]) => keep(hash, bytes)))
+      const kept = await Promise.allSettled(rows.map(({ hash, bytes }) => keep(hash, bytes)))
       for (const [index, outcome] of kept.entries()) {
         if (outcome.status === 'rejected') throw outcome.reason
-        if (!outcome.value) log.warn({ hash: rows[index]?.[1] }, 'a damaged output of an earlier version was dropped')
+        if (!outcome.value) log.warn({ hash: rows[index]?.hash }, 'a damaged output of an earlier version was dropped')
       }
       database.exec('BEGIN IMMEDIATE')
-      for (const [id] of rows) remove.run(id)
+      for (const { rowid } of rows) remove.run(rowid)
       database.exec('COMMIT')
       moved += rows.length
     }
@@ -82,7 +84,13 @@ export async function moveSmallBytes(
   }
 }
 
-type Row = readonly [id: number, hash: string, bytes: Uint8Array]
+const row = shape({ rowid: integer(), hash: text(), bytes: bytes() })
+const FIND = query('smallBytes.find', row, sqliteOnly('SELECT rowid, hash, bytes FROM small_bytes WHERE hash = :hash'))
+const PAGE = query(
+  'smallBytes.page',
+  row,
+  sqliteOnly('SELECT rowid, hash, bytes FROM small_bytes WHERE rowid > :after ORDER BY rowid LIMIT :limit'),
+)
 
 /** null: nothing lies in it. */
 function openTable(directory: string, options: { readonly readOnly?: boolean; readonly timeout?: number }) {
@@ -91,9 +99,8 @@ function openTable(directory: string, options: { readonly readOnly?: boolean; re
   const database = new DatabaseSync(path, options)
   try {
     if (database.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'small_bytes'`).get() !== undefined) {
-      const sql = 'SELECT rowid, hash, bytes FROM small_bytes WHERE rowid > ? ORDER BY rowid LIMIT ?'
-      const page = prepareRows<Row>(database, sql)
-      if (page.get(0, 1) !== undefined) return { database, pages: () => walk(page) }
+      const statements = openStatements(database)
+      if (statements.get(PAGE, { after: 0, limit: 1 }) !== undefined) return { database, pages: () => walk(statements) }
     }
   } catch (error) {
     if (!isDamage(error)) throw error
@@ -102,9 +109,10 @@ function openTable(directory: string, options: { readonly readOnly?: boolean; re
   return null
 }
 
-function* walk(page: { all(after: number, limit: number): Row[] }): Generator<readonly Row[]> {
-  for (let rows = page.all(0, AT_ONCE); rows.length > 0; ) {
-    yield rows
-    rows = page.all(rows.at(-1)?.[0] ?? 0, AT_ONCE)
+function* walk(statements: Statements): Generator<readonly RowOf<typeof row>[]> {
+  for (let after: number | undefined = 0; after !== undefined; ) {
+    const rows: readonly RowOf<typeof row>[] = statements.all(PAGE, { after, limit: AT_ONCE })
+    if (rows.length > 0) yield rows
+    after = rows.at(-1)?.rowid
   }
 }

@@ -1,18 +1,24 @@
 /** The records of a data folder, for a move: read and written directly, under the folder's lock, so that no service runs on it. */
-import { randomUUID } from 'node:crypto'
 import type { SQLInputValue } from 'node:sqlite'
-import type { MoveProgress, RecordSource, RecordTarget } from '../../../../domain/transfer/move-records.ts'
+import type { RecordSource, RecordTarget } from '../../../../domain/transfer/move-records.ts'
 import type { RecordKind, RecordRow, RecordValue } from '../../../../domain/transfer/record-kinds.ts'
 import { loadMigrations } from '../../migration-files.ts'
 import { repairAllCounters } from '../../stores/account-store.ts'
+import {
+  ensureMoveId,
+  findLeases,
+  findState,
+  forgetMove,
+  readOwn,
+  writeOwn,
+  writeProgress,
+} from '../../transfer/move-steps.ts'
 import { RECORD_KINDS } from '../../transfer/record-kinds.ts'
 import { prepareDataDirectory } from '../database/data-directory.ts'
 import { lockDirectory } from '../database/directory-lock.ts'
 import { applyMigrations, MIGRATIONS_DIRECTORY } from '../database/migrations.ts'
 import { openWriter } from '../database/sqlite-connections.ts'
 import { prepareRelease } from '../operations/jobs/claim-job.ts'
-import { prepareEnsureMeta, prepareReadMeta, prepareWriteMeta } from '../operations/meta.ts'
-import { prepareRows } from '../operations/statement.ts'
 import { runOn } from '../shared-stores.ts'
 import { openStatements } from '../statements.ts'
 import { prepareWrite, toSelect } from './record-tables.ts'
@@ -28,9 +34,7 @@ export function openSqliteRecords(directory: string, now: Date): SqliteRecords {
     opened.close(),
   )
   applyMigrations(database, loadMigrations(MIGRATIONS_DIRECTORY), now)
-  const readMeta = prepareReadMeta(database)
-  const writeMeta = prepareWriteMeta(database)
-  const ensureMeta = prepareEnsureMeta(database)
+  const statements = openStatements(database)
 
   function inTransaction(body: () => void): void {
     database.exec('BEGIN IMMEDIATE')
@@ -44,47 +48,35 @@ export function openSqliteRecords(directory: string, now: Date): SqliteRecords {
   }
 
   async function read(kind: RecordKind, after: RecordRow | null, limit: number): Promise<RecordRow[]> {
-    const rows = prepareRows<RecordValue[]>(database, toSelect(kind, after !== null))
-    return rows.all(...((after ?? []) as SQLInputValue[]), limit).map((row) => row.map(withoutNul))
+    const select = database.prepare(toSelect(kind, after !== null))
+    const rows = select.all(...((after ?? []) as SQLInputValue[]), limit)
+    return rows.map((row) => kind.columns.map((column) => withoutNul(row[column] as RecordValue)))
   }
 
   const open = opening.move()
   return {
     kinds: RECORD_KINDS,
-    readOwn: async (key) => readMeta(key),
-    writeOwn: async (key, value) => writeMeta({ key, value }),
-    moveId: async () => ensureMeta({ key: 'move_id', value: randomUUID() }),
+    readOwn: async (key) => runOn(statements, readOwn(key)),
+    writeOwn: async (key, value) => runOn(statements, writeOwn(key, value)),
+    moveId: async () => runOn(statements, ensureMoveId()),
     async settle(now) {
-      const held = prepareRows<[string, string]>(
-        database,
-        `SELECT id, lease_id FROM job WHERE status IN ('running', 'canceling') AND lease_id IS NOT NULL`,
-      ).all()
-      const leases = held.map(([jobId, leaseId]) => ({ jobId, leaseId }))
+      const leases = runOn(statements, findLeases())
       inTransaction(() => void prepareRelease(database)({ leases, now }))
     },
-    async retire(movedTo) {
-      writeMeta({ key: 'moved_to', value: movedTo })
-    },
+    retire: async (movedTo) => runOn(statements, writeOwn('moved_to', movedTo)),
     read,
-    async state() {
-      const progress = readMeta('move_progress')
-      if (progress !== null) return { state: 'half_moved', progress: JSON.parse(progress) as MoveProgress }
-      for (const kind of RECORD_KINDS) if ((await read(kind, null, 1)).length > 0) return { state: 'used' }
-      return { state: 'empty' }
-    },
+    state: () => findState(runOn(statements, readOwn('move_progress')), read),
     async write(kind, rows, progress) {
       const writeRow = prepareWrite(database, kind)
       inTransaction(() => {
         for (const row of rows) writeRow(row)
-        writeMeta({ key: 'move_progress', value: JSON.stringify(progress) })
+        runOn(statements, writeProgress(progress))
       })
     },
     async derive() {
-      inTransaction(() => void runOn(openStatements(database), repairAllCounters()))
+      inTransaction(() => void runOn(statements, repairAllCounters()))
     },
-    async open() {
-      inTransaction(() => void database.exec(`DELETE FROM meta WHERE key IN ('move_progress', 'moved_to')`))
-    },
+    open: async () => runOn(statements, forgetMove()),
     [Symbol.dispose]: () => open.dispose(),
   }
 }

@@ -21,21 +21,21 @@ const AHEAD = query(
   'queue.ahead',
   shape({ ahead: nullable(integer()) }),
   ({ either }) => `
-    SELECT CASE WHEN asked.must_count
-        OR (SELECT priority FROM job WHERE status = 'queued' AND account_id = asked.account_id AND pool = asked.pool
-            ORDER BY priority, seq DESC LIMIT 1) < asked.priority
-        OR (SELECT pool FROM job WHERE status = 'queued' AND account_id = asked.account_id
-            ORDER BY pool, priority DESC, seq LIMIT 1) <> asked.pool
-        OR (SELECT pool FROM job WHERE status = 'queued' AND account_id = asked.account_id
-            ORDER BY pool DESC, priority, seq DESC LIMIT 1) <> asked.pool
+    SELECT CASE WHEN given.must_count
+        OR (SELECT priority FROM job WHERE status = 'queued' AND account_id = given.account_id AND pool = given.pool
+            ORDER BY priority, seq DESC LIMIT 1) < given.priority
+        OR (SELECT pool FROM job WHERE status = 'queued' AND account_id = given.account_id
+            ORDER BY pool, priority DESC, seq LIMIT 1) <> given.pool
+        OR (SELECT pool FROM job WHERE status = 'queued' AND account_id = given.account_id
+            ORDER BY pool DESC, priority, seq DESC LIMIT 1) <> given.pool
       THEN (SELECT count(*) FROM (
-          SELECT 1 FROM job WHERE status = 'queued' AND account_id = asked.account_id AND pool = asked.pool
-            AND priority >= asked.priority ORDER BY priority DESC, seq LIMIT ${COUNTED}) AS entry)
+          SELECT 1 FROM job WHERE status = 'queued' AND account_id = given.account_id AND pool = given.pool
+            AND priority >= given.priority ORDER BY priority DESC, seq LIMIT ${COUNTED}) AS entry)
       END AS ahead
     FROM ${either(
-      '(SELECT :accountId AS account_id, :pool AS pool, :priority AS priority, false AS must_count) AS asked',
+      '(SELECT :accountId AS account_id, :pool AS pool, :priority AS priority, false AS must_count) AS given',
       `unnest(:accountIds::text[], :pools::text[], :priorities::int[], :mustCount::int[]::boolean[]) WITH ORDINALITY
-         AS asked(account_id, pool, priority, must_count, place) ORDER BY asked.place`,
+         AS given(account_id, pool, priority, must_count, place) ORDER BY given.place`,
     )}`,
 )
 

@@ -5,11 +5,12 @@ import { describe, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { silentLog } from '../../../../../lib/log.ts'
 import { type Connections, openConnections } from '../../../../../src/adapters/store/postgres/database/connections.ts'
-import { statement } from '../../../../../src/adapters/store/postgres/database/statement.ts'
 import { openPostgresStore } from '../../../../../src/adapters/store/postgres/open-postgres-store.ts'
 import { runOn } from '../../../../../src/adapters/store/postgres/shared-stores.ts'
+import { command, postgresOnly, query } from '../../../../../src/adapters/store/statements/statement.ts'
 import { accountDirectory } from '../../../../../src/adapters/store/stores/account-directory.ts'
 import { keyStore } from '../../../../../src/adapters/store/stores/key-store.ts'
+import { integer, shape } from '../../../../../src/adapters/store/tables/table.ts'
 import type { AccountRecord } from '../../../../../src/domain/accounts/account.ts'
 import { digestOf, newKeyId, type StoredKey } from '../../../../../src/domain/accounts/keys/api-key.ts'
 import type { Store } from '../../../../../src/domain/store.ts'
@@ -53,14 +54,17 @@ function newKey(accountId: string): StoredKey {
   }
 }
 
-const WAITING = statement<[number]>(
+const WAITING = query(
   'test.waiting',
-  "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+  shape({ count: integer() }),
+  postgresOnly(
+    "SELECT count(*) AS count FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+  ),
 )
 
 /** Until as many transactions wait for another one. */
 async function untilWaiting({ read }: Connections, count: number): Promise<void> {
-  while (((await read.get(WAITING))?.[0] ?? 0) < count) await nextTurn()
+  while (((await read.get(WAITING))?.count ?? 0) < count) await nextTurn()
 }
 
 /** Begins a transaction, runs the body and commits only when told to. */
@@ -231,8 +235,8 @@ describe('accounts under several processes', () => {
       const { id } = newDeployment()
       await store.deployments.create(newDeployment({ id, state: 'draining' }))
       const begun = beginSlowly(slow, async (tx) => {
-        await tx.run(ENTER, [id])
-        await tx.run(ADD_JOB, [randomUUID(), id])
+        await tx.run(ENTER, { id })
+        await tx.run(ADD_JOB, { jobId: randomUUID(), id })
       })
       await begun.written
       const stopped = store.deployments.move({ id, from: ['draining'], to: 'stopped', at: at(1), onlyWhenEmpty: true })
@@ -258,9 +262,10 @@ describe('accounts under several processes', () => {
     }))
 })
 
-const ENTER = statement('test.enter', 'SELECT 1 FROM deployment WHERE id = $1 FOR KEY SHARE')
-const ADD_JOB = statement(
+const ENTER = command('test.enter', postgresOnly('SELECT 1 FROM deployment WHERE id = :id FOR KEY SHARE'))
+const ADD_JOB = command(
   'test.addJob',
-  `INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, needs_extra_data, input_count)
-   VALUES ($1, 'somebody', $2, 'queued', 0, 0, 0, 0, 0)`,
+  postgresOnly(`
+    INSERT INTO job (id, account_id, pool, status, priority, created_at, expires_at, needs_extra_data, input_count)
+    VALUES (:jobId, 'somebody', :id, 'queued', 0, 0, 0, 0, 0)`),
 )

@@ -7,8 +7,8 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { silentLog } from '../../../../../lib/log.ts'
 import { type Connections, openConnections } from '../../../../../src/adapters/store/postgres/database/connections.ts'
-import { statement } from '../../../../../src/adapters/store/postgres/database/statement.ts'
 import { openShared, runOn } from '../../../../../src/adapters/store/postgres/shared-stores.ts'
+import { command, postgresOnly } from '../../../../../src/adapters/store/statements/statement.ts'
 import {
   type CloseInput,
   closeMany,
@@ -21,7 +21,10 @@ import { NO_LABELS } from '../../../../../src/domain/credits/charges.ts'
 import { createTestDatabase } from '../../../../support/postgres/test-database.ts'
 import { seededRandom } from '../../../../support/seeded-random.ts'
 
-const ADD_PURSE = statement('test.addPurse', 'INSERT INTO credit_account (account_id, floor) VALUES ($1, $2)')
+const ADD_PURSE = command(
+  'test.addPurse',
+  postgresOnly('INSERT INTO credit_account (account_id, floor) VALUES (:accountId, :floor)'),
+)
 
 const NODES = 3
 const AT = new Date(1)
@@ -46,7 +49,7 @@ async function withNodes(
   const nodes = Array.from({ length: NODES }, () => stack.use(openConnections({ url, log: silentLog })))
   const accountIds = Array.from({ length: accounts }, () => randomUUID())
   for (const accountId of accountIds) {
-    await nodes[0].durable.run(ADD_PURSE, [accountId, FLOOR])
+    await nodes[0].durable.run(ADD_PURSE, { accountId, floor: FLOOR })
     await ledgerOf(nodes[0]).grant({ id: randomUUID(), accountId, micros, at: AT, memo: '' })
   }
   await body(nodes, accountIds)

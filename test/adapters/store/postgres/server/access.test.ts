@@ -10,7 +10,8 @@ import { after, before, describe, test } from 'node:test'
 import { silentLog } from '../../../../../lib/log.ts'
 import { createClient } from '../../../../../lib/postgres/driver.ts'
 import { openConnections } from '../../../../../src/adapters/store/postgres/database/connections.ts'
-import { statement } from '../../../../../src/adapters/store/postgres/database/statement.ts'
+import { command, postgresOnly, query } from '../../../../../src/adapters/store/statements/statement.ts'
+import { integer, shape, text } from '../../../../../src/adapters/store/tables/table.ts'
 import { runAtelier } from '../../../../support/cli/atelier.ts'
 import { runInProcess } from '../../../../support/cli/in-process.ts'
 import {
@@ -140,14 +141,13 @@ describe('a password', () => {
     assert.match(doctor.stdout, /ok {4}database +.*sslmode verify-full\n/)
     assert.doesNotMatch(doctor.stdout, /notices/, 'a notice came back')
     await using connections = openConnections({ url: env.ATELIER_DATABASE, password: TEST_PASSWORD, log: silentLog })
-    const one = statement<[number]>('test.one', 'SELECT 1')
+    const one = query('test.one', shape({ one: integer() }), postgresOnly('SELECT 1 AS one'))
     const { durable, relaxed, read, chore } = connections
-    assert.deepEqual(await Promise.all([durable, relaxed, read, chore].map((pool) => pool.get(one))), [
-      [1],
-      [1],
-      [1],
-      [1],
-    ])
+    const answers = await Promise.all([durable, relaxed, read, chore].map((pool) => pool.get(one)))
+    assert.deepEqual(
+      answers.map((answer) => answer?.one),
+      [1, 1, 1, 1],
+    )
   })
 })
 
@@ -236,13 +236,15 @@ describe('TLS', () => {
 })
 
 test('settings and name of the address reach the server, and our own settings win', async () => {
-  const query = `${TRUSTING}&options=${encoded('-c work_mem=5MB -c statement_timeout=1')}&application_name=shop%20one`
-  await using connections = openConnections({ url: address(query), password: TEST_PASSWORD, log: silentLog })
-  const shown = statement<[string, string, string]>(
+  const parameters = `${TRUSTING}&options=${encoded('-c work_mem=5MB -c statement_timeout=1')}&application_name=shop%20one`
+  await using connections = openConnections({ url: address(parameters), password: TEST_PASSWORD, log: silentLog })
+  const shown = query(
     'test.shown',
-    `SELECT current_setting('work_mem'), current_setting('statement_timeout'), current_setting('application_name')`,
+    shape({ memory: text(), timeout: text(), name: text() }),
+    postgresOnly(`SELECT current_setting('work_mem') AS memory, current_setting('statement_timeout') AS timeout,
+      current_setting('application_name') AS name`),
   )
-  assert.deepEqual(await connections.read.get(shown), ['5MB', '10s', 'shop one'])
+  assert.deepEqual(await connections.read.get(shown), { memory: '5MB', timeout: '10s', name: 'shop one' })
 })
 
 test('who is not let in is told why in one line, without the password, and with exit code 2', async () => {
@@ -289,14 +291,14 @@ test('among several hosts the one that takes writes is used, and the next one af
   const { password, search } = new URL(primary.url)
   const url = `postgres://atelier:${password}@127.0.0.1:1,127.0.0.1:${standby.port},127.0.0.1:${primary.port}/postgres${search}`
   await using connections = openConnections({ url, log: silentLog })
-  const portOf = statement<[number]>('test.port', 'SELECT inet_server_port()')
-  const write = statement('test.write-hosts', 'CREATE TABLE IF NOT EXISTS hosts (n integer)')
-  assert.deepEqual(await connections.durable.get(portOf), [primary.port])
+  const portOf = query('test.port', shape({ port: integer() }), postgresOnly('SELECT inet_server_port() AS port'))
+  const write = command('test.write-hosts', postgresOnly('CREATE TABLE IF NOT EXISTS hosts (n integer)'))
+  assert.deepEqual(await connections.durable.get(portOf), { port: primary.port })
   assert.equal(await enter(`${url}&target_session_attrs=primary`), 'atelier over TLS')
   assert.equal(await enter(url, 'wrong'), '28P01', 'a refusal ends the search')
   const onStandby = `${standby.url}&target_session_attrs=read-write`
   assert.equal(await enter(onStandby), '08001', 'one host is asked too')
   await pair.failOver()
   await connections.durable.transaction((tx) => tx.run(write), { isRepeatable: true })
-  assert.deepEqual(await connections.durable.get(portOf), [pair.primary.port])
+  assert.deepEqual(await connections.durable.get(portOf), { port: pair.primary.port })
 })
