@@ -5,6 +5,7 @@
 import { type JsonObject, type JsonValue, keepNumber, NumberText } from '../../../lib/json/lossless-json.ts'
 import { closestWord } from '../../../lib/text/closest-word.ts'
 import type { ChoiceInput, EndpointInput, FileInput, NumberInput, SeedInput, TextInput } from './endpoint.ts'
+import { toMatcher } from './pattern-check.ts'
 
 export type ProblemReason =
   | 'unknown'
@@ -127,7 +128,7 @@ function judgeText({ minLength, maxLength, pattern }: TextInput, value: JsonValu
     return { reason: 'too_long', message: `must have at most ${maxLength} characters`, maximum: maxLength }
   if (value.length < minLength)
     return { reason: 'too_short', message: `must have at least ${minLength} characters`, minimum: minLength }
-  if (pattern !== null && !new RegExp(`^(?:${pattern})$`, 'u').test(value))
+  if (pattern !== null && !toMatcher(pattern).test(value))
     return { reason: 'no_match', message: `must match ${pattern}` }
   return null
 }

@@ -123,13 +123,15 @@ export function* loadSavedSteps(saved: JsonValue, catalog: NodeCatalog): Work<Ed
 
 /**
  * Which of the texts in a media file is the workflow. A file that ComfyUI saved carries both the graph that made it and the
- * workflow of the editor; the graph is exact and needs no conversion, so it comes first.
+ * workflow of the editor. The graph is exact and needs no conversion; the workflow also says what its author calls things.
  */
-const NAMES = ['prompt', 'workflow']
+const NAMES = ['prompt', 'workflow'] as const
 
-/** JSON texts, the better one first; empty when the file carries no workflow. */
-export function carriedTexts(texts: EmbeddedTexts): string[] {
-  return NAMES.flatMap((name) => texts.get(name) ?? []).filter((text) => text.trimStart().startsWith('{'))
+/** JSON texts, `first` before the other; empty when the file carries no workflow. */
+export function carriedTexts(texts: EmbeddedTexts, first: (typeof NAMES)[number] = 'prompt'): string[] {
+  return NAMES.toSorted((a, b) => Number(b === first) - Number(a === first))
+    .flatMap((name) => texts.get(name) ?? [])
+    .filter((text) => text.trimStart().startsWith('{'))
 }
 
 const NOT_A_NUMBER = /(?<![\w"])-?(?:NaN|Infinity)(?![\w"])/g

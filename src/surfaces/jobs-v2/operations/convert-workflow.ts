@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import type { FastifyInstance } from 'fastify'
-import { type EmbeddedTexts, readEmbeddedTexts } from '../../../../lib/files/embedded-texts.ts'
+import { readEmbeddedTexts } from '../../../../lib/files/embedded-texts.ts'
 import { memorySource } from '../../../../lib/files/mp4-boxes.ts'
 import type { JsonObject, JsonValue } from '../../../../lib/json/lossless-json.ts'
 import { writeJsonSteps } from '../../../../lib/json/write-json-steps.ts'
@@ -41,10 +41,14 @@ export function convertWorkflow(app: FastifyInstance, deps: ConvertWorkflowDeps)
   })
 }
 
-/** A workflow as JSON, or a file that carries one. Throws invalid_workflow. */
-export async function readWorkflowFile(request: IncomingMessage, bytes: Buffer): Promise<JsonValue> {
+/** A workflow as JSON, or a file that carries one; `first`: which, if it carries both. Throws invalid_workflow. */
+export async function readWorkflowFile(
+  request: IncomingMessage,
+  bytes: Buffer,
+  first: 'prompt' | 'workflow' = 'prompt',
+): Promise<JsonValue> {
   const texts = readEmbeddedTexts(memorySource(bytes))
-  return texts === null ? parseFile(request, bytes) : parseCarried(request, texts)
+  return texts === null ? parseFile(request, bytes) : parseCarried(request, carriedTexts(texts, first))
 }
 
 /** Not JSON, or nested too deep: a fault of the file, not of the request around it. */
@@ -60,11 +64,11 @@ async function parseFile(request: IncomingMessage, bytes: Buffer): Promise<JsonV
   }
 }
 
-async function parseCarried(request: IncomingMessage, texts: EmbeddedTexts): Promise<JsonValue> {
+async function parseCarried(request: IncomingMessage, texts: readonly string[]): Promise<JsonValue> {
   let last: unknown = new ServiceError('invalid_workflow', 'the file carries neither a workflow nor a prompt', {
     details: { node_errors: {} },
   })
-  for (const text of carriedTexts(texts)) {
+  for (const text of texts) {
     try {
       return await parseFile(request, Buffer.from(withoutOddNumbers(text)))
     } catch (error) {

@@ -108,7 +108,8 @@ async function readFile(request: FastifyRequest, file: JsonValue): Promise<JsonV
   const comma = file.indexOf(',')
   const isBase64 = /^data:[^,]{0,200};base64$/i.test(file.slice(0, Math.max(comma, 0)))
   if (!isBase64) throw invalidField('file', 'must be an object, or a data: address in base64')
-  return readWorkflowFile(request.raw, Buffer.from(file.slice(comma + 1), 'base64'))
+  // With what its author calls things.
+  return readWorkflowFile(request.raw, Buffer.from(file.slice(comma + 1), 'base64'), 'workflow')
 }
 
 /** What is left out stays. */
