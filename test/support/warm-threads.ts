@@ -3,7 +3,7 @@
  * code takes longer than all that most tests do with a store, and tests open a thousand of them. It is a real thread with the code that
  * users run; one that failed, or could not open its store, is never used again.
  */
-import { EventEmitter, once } from 'node:events'
+import { EventEmitter } from 'node:events'
 import { MessageChannel, type MessagePort, type Worker, type WorkerOptions } from 'node:worker_threads'
 import type { Assignment } from './warm-thread.ts'
 
@@ -31,7 +31,9 @@ export class WarmThread extends EventEmitter {
     })
     port1.on('messageerror', (error) => this.emit('messageerror', error))
     // The last messages come before its port closes. A thread that dies closes its port as well, but never says that it ended.
-    void Promise.all([once(this.#host, 'message'), once(port1, 'close')]).then(() => this.#onEnded())
+    const said = new Promise((resolve) => this.#host.once('message', resolve))
+    const closed = new Promise((resolve) => port1.once('close', resolve))
+    void Promise.all([said, closed]).then(() => this.#onEnded())
     const assignment: Assignment = { script: script.href, workerData, parentPort: port2 }
     this.#host.postMessage(assignment, [port2])
   }
