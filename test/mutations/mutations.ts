@@ -366,8 +366,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     area: 'idempotency',
     fault: 'a key that was used makes a second job',
-    in: STORES,
-    find: 'if (holder !== null) return holder',
+    in: 'src/adapters/store/stores/jobs/submit-jobs.ts',
+    find: "if (holder !== null) return { outcome: 'key_reused', holder }",
     replace: '',
     tests: jobStore,
   },
