@@ -231,10 +231,12 @@ export function refuseShadowedMethods(
   { paths, methodsOf }: { readonly paths: readonly PathMethods[]; readonly methodsOf: MethodsOf },
   right: Right,
 ): void {
-  for (const { template } of paths) {
-    if (countParameters(template) > 0) continue
+  const isPlain = ({ template }: PathMethods) => countParameters(template) === 0
+  const [plain, open] = [paths.filter(isPlain), paths.filter((path) => !isPlain(path))]
+  const patterns = open.map(({ template, methods }) => ({ pattern: toPattern(template), methods }))
+  for (const { template } of plain) {
     const own = methodsOf(template)
-    const others = paths.filter((other) => other.template !== template && toPattern(other.template).test(template))
+    const others = patterns.filter(({ pattern }) => pattern.test(template))
     const method = [...new Set(others.flatMap(({ methods }) => methods))].filter((one) => !own.includes(one))
     if (method.length === 0) continue
     app.route({
