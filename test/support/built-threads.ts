@@ -35,9 +35,11 @@ function startBuilt(build: string): void {
     },
   })
   processes.fork = new Proxy(processes.fork, {
-    // Only a service gives its engine an environment. The engine's own tests give it nodes that are written against the sources.
-    apply: (fork, _, [script, options, ...rest]) =>
-      fork(options?.env === undefined ? script : toBuilt(build, script), options, ...rest),
+    // Only a service gives its engine an environment, or else the environment says so (engine/test/support/harness.ts).
+    apply(fork, _, [script, options, ...rest]) {
+      const isOfService = options?.env !== undefined && options.env['ATELIER_TEST_ENGINE'] !== 'sources'
+      return fork(isOfService ? toBuilt(build, script) : script, options, ...rest)
+    },
   })
   syncBuiltinESMExports()
 }

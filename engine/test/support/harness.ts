@@ -46,6 +46,9 @@ export interface TestEngine extends AsyncDisposable {
 
 export const NOON = new Date(2031, 0, 2, 12, 3, 4)
 
+// The test nodes are written against the sources, so the engine must run from these (test/support/built-threads.ts).
+const FROM_SOURCES = { ATELIER_TEST_ENGINE: 'sources' }
+
 export async function openTestEngine(options: EngineOptions = {}): Promise<TestEngine> {
   const engine = await openEngine({
     threads: 1,
@@ -54,6 +57,7 @@ export async function openTestEngine(options: EngineOptions = {}): Promise<TestE
     clock: { now: () => NOON },
     nodeModules: [new URL('./test-nodes.ts', import.meta.url).href],
     ...options,
+    ...(options.environment !== undefined && { environment: { ...options.environment, ...FROM_SOURCES } }),
   })
   return {
     engine,
