@@ -9,24 +9,10 @@ import { loadMigrations } from '../migration-files.ts'
 import { createSummaryStore } from '../search/summary-store.ts'
 import type { OpenStore } from '../statements/operation.ts'
 import { postgresOnly, query } from '../statements/statement.ts'
-import { accountDirectory } from '../stores/account-directory.ts'
-import { createAccountStore } from '../stores/account-store.ts'
-import { auditStore } from '../stores/audit-store.ts'
-import { createBatchStore } from '../stores/batch-store.ts'
-import { createCallStore, createOwnEnds, createRequestStore, createSentJournal } from '../stores/calls/call-stores.ts'
-import { deploymentStore } from '../stores/deployment-store.ts'
-import { endpointStore } from '../stores/endpoint-store.ts'
-import { engineRegistry } from '../stores/engine-registry.ts'
-import { glances } from '../stores/glance.ts'
-import { createIdempotencyStore } from '../stores/idempotency-store.ts'
-import { keyStore } from '../stores/key-store.ts'
-import { ledgerStore } from '../stores/ledger/ledger-store.ts'
-import { createMetaStore } from '../stores/meta-store.ts'
-import { nodeStore, SERVER_TIME } from '../stores/node-store.ts'
+import { createSentJournal } from '../stores/calls/call-stores.ts'
+import { SERVER_TIME } from '../stores/node-store.ts'
 import { createRunRecordStore, recordWrites } from '../stores/run-record-store.ts'
-import { uploadStore } from '../stores/upload-store.ts'
-import { userFileStore } from '../stores/user-file-store.ts'
-import { createWebhookStore } from '../stores/webhook-store.ts'
+import { createOperatorStores, createSharedStores } from '../stores/shared-stores.ts'
 import { moment, shape } from '../tables/table.ts'
 import { openConnections } from './database/connections.ts'
 import { mustBeMigrated, mustBeSupported } from './database/migrate-database.ts'
@@ -67,39 +53,25 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const partitions = openPartitions(connections.durable, options.partitionMs)
   const parts: StoreParts = { ...connections, partitions, clock, log }
   const openStore: OpenStore = (store) => openShared(store, parts)
-  const toOwnEnd = createOwnEnds()
   const open = opening.move()
   return {
+    ...createSharedStores(openStore, { clock, submits: createSubmitSteps(parts) }),
     jobs: createJobStore(parts),
     assets: createAssetStore(parts),
     blobIndex: createBlobIndex(parts),
-    accounts: createAccountStore(openStore),
-    batches: createBatchStore(openStore, createSubmitSteps(parts)),
-    keys: createIdempotencyStore(openStore),
-    calls: createCallStore(openStore, toOwnEnd),
-    requests: createRequestStore(openStore, toOwnEnd),
     sentJournal: createSentJournal(openStore, parts.log),
-    ...createOperatorStores(parts),
+    ...openOperatorStores(parts),
     limits: openStore(limitStore),
-    audit: openStore(auditStore),
-    audited: (entry) => createOperatorStores(toAuditedParts(parts, entry)),
+    audited: (entry) => openOperatorStores(toAuditedParts(parts, entry)),
     records: createRunRecordStore({
       open: openStore,
       reads: openStore(recordReads),
       nextPromptNumber: (accountId) => openStore(recordWrites).reservePromptNumbers(accountId, 1),
     }),
     summaries: createSummaryStore(openStore(summarySteps)),
-    userFiles: openStore(userFileStore),
-    nodes: openStore(nodeStore),
-    engines: openStore(engineRegistry),
-    webhooks: createWebhookStore(openStore),
-    uploads: openStore(uploadStore),
-    endpoints: openStore(endpointStore),
     isExclusive: false,
     readTime: () => readServerTime(connections.read),
     schemaNumber,
-    glance: () => openStore(glances).glance(clock.now()),
-    ...createMetaStore(openStore),
     stats: () => connections.stats(),
     upkeep: createUpkeep({ ...connections, partitions }),
     // The server may come back, so nothing here is for good.
@@ -130,12 +102,7 @@ async function prepareSchema(options: PostgresStoreOptions, clock: Clock): Promi
   }
 }
 
-function createOperatorStores(parts: StoreParts): OperatorStores {
-  return {
-    directory: openShared(accountDirectory, parts),
-    apiKeys: openShared(keyStore, parts),
-    ledger: openShared(ledgerStore, parts),
-    deployments: { ...openShared(deploymentStore, parts), ...openShared(poolDemands, parts) },
-    cancels: createJobCancels(parts),
-  }
+function openOperatorStores(parts: StoreParts): OperatorStores {
+  const open: OpenStore = (store) => openShared(store, parts)
+  return createOperatorStores(open, { cancels: createJobCancels(parts), demands: open(poolDemands) })
 }

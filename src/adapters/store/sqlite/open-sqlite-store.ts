@@ -9,24 +9,8 @@ import type { OperatorStores, Store } from '../../../domain/store.ts'
 import { loadMigrations } from '../migration-files.ts'
 import { createSummaryStore } from '../search/summary-store.ts'
 import type { OpenStore } from '../statements/operation.ts'
-import { accountDirectory } from '../stores/account-directory.ts'
-import { createAccountStore } from '../stores/account-store.ts'
-import { auditStore } from '../stores/audit-store.ts'
-import { createBatchStore } from '../stores/batch-store.ts'
-import { createCallStore, createOwnEnds, createRequestStore } from '../stores/calls/call-stores.ts'
-import { deploymentStore } from '../stores/deployment-store.ts'
-import { endpointStore } from '../stores/endpoint-store.ts'
-import { engineRegistry } from '../stores/engine-registry.ts'
-import { glances } from '../stores/glance.ts'
-import { createIdempotencyStore } from '../stores/idempotency-store.ts'
-import { keyStore } from '../stores/key-store.ts'
-import { ledgerStore } from '../stores/ledger/ledger-store.ts'
-import { createMetaStore } from '../stores/meta-store.ts'
-import { nodeStore } from '../stores/node-store.ts'
 import { createRunRecordStore, recordWrites } from '../stores/run-record-store.ts'
-import { uploadStore } from '../stores/upload-store.ts'
-import { userFileStore } from '../stores/user-file-store.ts'
-import { createWebhookStore } from '../stores/webhook-store.ts'
+import { createOperatorStores, createSharedStores } from '../stores/shared-stores.ts'
 import { prepareDataDirectory, type StoreFiles } from './database/data-directory.ts'
 import { type DirectoryLock, lockDirectory } from './database/directory-lock.ts'
 import { MIGRATIONS_DIRECTORY } from './database/migrations.ts'
@@ -135,14 +119,9 @@ function repairingReads(
   }
 }
 
-function createOperatorStores(channels: StoreChannels): OperatorStores {
-  return {
-    directory: openShared(accountDirectory, channels),
-    apiKeys: openShared(keyStore, channels),
-    ledger: openShared(ledgerStore, channels),
-    deployments: { ...openShared(deploymentStore, channels), ...openShared(poolDemands, channels) },
-    cancels: createJobCancels(channels),
-  }
+function openOperatorStores(channels: StoreChannels): OperatorStores {
+  const open: OpenStore = (store) => openShared(store, channels)
+  return createOperatorStores(open, { cancels: createJobCancels(channels), demands: open(poolDemands) })
 }
 
 interface StoreParts {
@@ -155,40 +134,26 @@ interface StoreParts {
 function createStore(channels: StoreChannels, { clock, lock, failed, schemaNumber }: StoreParts): SqliteStore {
   const { write, read } = channels
   const open: OpenStore = (store) => openShared(store, channels)
-  const toOwnEnd = createOwnEnds()
   return {
+    ...createSharedStores(open, { clock, submits: open(submits) }),
     jobs: createJobStore({ write, read, clock }),
     assets: createAssetStore(channels),
-    accounts: createAccountStore(open),
-    batches: createBatchStore(open, open(submits)),
-    keys: createIdempotencyStore(open),
-    calls: createCallStore(open, toOwnEnd),
-    requests: createRequestStore(open, toOwnEnd),
     blobIndex: null,
     sentJournal: null,
-    ...createOperatorStores(channels),
+    ...openOperatorStores(channels),
     limits: open(limitStore),
-    audit: open(auditStore),
-    audited: (entry) => createOperatorStores(toAuditedChannels(channels, entry)),
+    audited: (entry) => openOperatorStores(toAuditedChannels(channels, entry)),
     records: createRunRecordStore({
       open,
       reads: open(recordReads),
       nextPromptNumber: createPromptNumbers(open(recordWrites).reservePromptNumbers),
     }),
     summaries: createSummaryStore(open(summarySteps)),
-    userFiles: open(userFileStore),
-    nodes: open(nodeStore),
-    engines: open(engineRegistry),
-    webhooks: createWebhookStore(open),
-    uploads: open(uploadStore),
-    endpoints: open(endpointStore),
     // The lock on the folder proves it.
     isExclusive: true,
     upkeep: null,
     readTime: async () => clock.now(),
     schemaNumber,
-    glance: () => open(glances).glance(clock.now()),
-    ...createMetaStore(open),
     stats: () => ({ write: write.stats(), read: read.stats() }),
     checkIntegrity: () => read.call('checkIntegrity', null),
     failed,
