@@ -6,7 +6,7 @@ import type { HoldInput } from '../../stores/ledger/holds.ts'
 import { HAS_CREDENTIALS, HAS_NOTES, HAS_TRACE, KEEPS_RESULT } from './job.ts'
 import { toSubmissionRow } from './recorded-job.ts'
 
-export interface NewRecipe {
+interface NewRecipe {
   readonly key: string
   readonly title: string
   /** null: it is known to be stored for long enough. */

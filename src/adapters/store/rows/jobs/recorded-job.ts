@@ -4,7 +4,7 @@ import type { RecordedJob } from '../../../../domain/jobs/read/recorded-jobs.ts'
 import type { RunRecord } from '../../../../domain/jobs/run/record/run-record.ts'
 
 /** How a job was submitted, as it is kept beside it. */
-export interface SubmissionRow {
+interface SubmissionRow {
   readonly workflowId: string | null
   readonly text: string
 }

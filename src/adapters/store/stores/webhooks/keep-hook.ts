@@ -4,7 +4,7 @@ import { run, type Steps } from '../../statements/operation.ts'
 import { command, toRows } from '../../statements/statement.ts'
 import { toEventsText } from '../../tables/webhooks.ts'
 
-export interface KeptHook {
+interface KeptHook {
   readonly accountId: string
   readonly hook: NewHook
   readonly at: Date
