@@ -23,7 +23,7 @@ import { createWebhookStore } from './webhook-store.ts'
 
 type SharedNames =
   | ('batches' | 'accounts' | 'keys' | 'calls' | 'requests' | 'audit' | 'userFiles' | 'nodes' | 'engines' | 'webhooks')
-  | ('uploads' | 'glance' | 'readMeta' | 'changeMeta' | 'ensureMeta')
+  | ('uploads' | 'endpoints' | 'glance' | 'readMeta' | 'changeMeta' | 'ensureMeta')
 
 interface SharedParts {
   readonly clock: Clock
