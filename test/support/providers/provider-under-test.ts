@@ -2,13 +2,13 @@
 import path from 'node:path'
 import { silentLog } from '../../../lib/log.ts'
 import type { Network } from '../../../lib/outbound/network.ts'
+import { openSafeFetcher } from '../../../lib/outbound/safe-fetch.ts'
 import { readCatalogFiles } from '../../../src/adapters/providers/catalog/catalog-files.ts'
 import { type ReadCatalog, readCatalog } from '../../../src/adapters/providers/catalog/read-catalog.ts'
 import {
   type DeclarativeProvider,
   openDeclarativeProvider,
 } from '../../../src/adapters/providers/declarative/declarative-provider.ts'
-import { openSafeFetcher } from '../../../lib/outbound/safe-fetch.ts'
 import { checkSandboxModel } from '../../../src/adapters/providers/sandbox/sandbox-provider.ts'
 import { createCompileSchema } from '../../../src/adapters/schemas/ajv-input.ts'
 import type { Json, JsonRecord, Model } from '../../../src/domain/models/catalog/model.ts'
