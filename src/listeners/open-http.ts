@@ -173,7 +173,7 @@ export async function openHttp(config: Config, parts: HttpParts) {
     ? [openAdmin(config, { ...adminParts, openStreams, heldBy: accountConnections.count })]
     : []
   const worker = await openWorkerApi(config, parts, gate)
-  const surfaceParts = toSurfaceParts(config, gate, { ...parts, ...entrance })
+  const surfaceParts = toSurfaceParts(config, gate, { ...parts, ...entrance, endpoints })
   const optional = await openOptionalSurfaces(surfaceParts)
   const home = () => optional.map((surface) => surface.home?.() ?? null).find((path) => path !== null) ?? null
   const others = [router, ...optional, ...admin, ...worker].flatMap(({ reference }) => reference ?? [])

@@ -1,6 +1,8 @@
 /** What the surfaces that may be left out receive. */
+import { systemTicker } from '../../lib/clock.ts'
 import { openPictures } from '../compose/asset-actions.ts'
 import { createStandingOf } from '../compose/open-accounts.ts'
+import type { OpenedEndpoints } from '../compose/open-endpoints.ts'
 import type { Config } from '../config/config.ts'
 import { createOwnKeys } from '../domain/accounts/keys/own-keys.ts'
 import { createUserFiles } from '../domain/accounts/user-files.ts'
@@ -16,7 +18,10 @@ import type { HttpParts } from './http-parts.ts'
 export const HOLD_GRACE_MS = 60_000
 
 type OpenParts = HttpParts &
-  Pick<SurfaceParts, 'accountConnections' | 'poolOf'> & { readonly isEveryoneOperator: boolean }
+  Pick<SurfaceParts, 'accountConnections' | 'poolOf'> & {
+    readonly isEveryoneOperator: boolean
+    readonly endpoints: OpenedEndpoints
+  }
 
 export function toSurfaceParts(config: Config, gate: Gate, parts: OpenParts): SurfaceParts {
   const {
@@ -66,6 +71,12 @@ export function toSurfaceParts(config: Config, gate: Gate, parts: OpenParts): Su
       blobs: parts.blobs,
       maxBodyBytes: config.router.maxBodyBytes,
       holdMs: config.router.deadlineMs + HOLD_GRACE_MS,
+    },
+    endpoints: {
+      ...parts.endpoints,
+      watchJob: jobs.watching.watchJob,
+      webhookSecret: parts.webhooks.webhooks.commonSecret,
+      ticker: systemTicker,
     },
     limits: {
       maxBodyBytes: config.http.maxBodyBytes,

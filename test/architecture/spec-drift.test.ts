@@ -41,6 +41,7 @@ const CONTRACTS = [
   ['spec/worker.openapi.json', 'src/surfaces/worker-v1'],
   ['spec/console.openapi.json', 'src/surfaces/console'],
   ['spec/partner-nodes.openapi.json', 'src/surfaces/partner-nodes'],
+  ['spec/images.openapi.json', 'src/surfaces/images-v1'],
 ] as const
 
 for (const [document, folder] of CONTRACTS) {

@@ -6,7 +6,7 @@ import type { Sharp } from 'sharp'
 import { loadSharp } from '../../../lib/files/load-sharp.ts'
 import { PNG_SIGNATURE, readChunks } from '../../../lib/files/png-chunks.ts'
 import { createSemaphore } from '../../../lib/waiting/semaphore.ts'
-import type { Picture, Pictures } from '../../domain/assets/pictures.ts'
+import type { Picture, PictureFormat, Pictures, SizedPicture } from '../../domain/assets/pictures.ts'
 import { ServiceError } from '../../domain/errors.ts'
 
 interface PicturesOptions {
@@ -49,6 +49,8 @@ export function openPictures({ maxPixels }: PicturesOptions): Pictures {
         channel === 'rgb' ? toPng(read(source).toColourspace('srgb').removeAlpha()) : toAlpha(read(source)),
       ),
     replaceAlpha: (original, mask) => decoding(() => replaceAlpha(read, original, mask)),
+    convert: (source, wanted) => decoding(() => convert(read(source), source, wanted)),
+    toMask: (source) => decoding(async () => ((await read(source).metadata()).hasAlpha ? toMask(read(source)) : null)),
   }
 }
 
@@ -80,6 +82,30 @@ async function replaceAlpha(
   for (let at = 3; at < base.data.length; at += 4) base.data[at] = alpha.data[at]
   const { bytes, contentType } = await toPng(fromRgba(base.data, base.info))
   return { bytes: copyTexts(original, bytes), contentType }
+}
+
+async function convert(
+  picture: Sharp,
+  source: Uint8Array,
+  { format, quality }: { readonly format: PictureFormat | null; readonly quality: number | null },
+): Promise<SizedPicture> {
+  const { format: own, width, height } = await picture.metadata()
+  if (format === null || (format === own && (quality === null || format === 'png')))
+    return { bytes: source, contentType: `image/${own}`, width, height }
+  const options = quality === null ? {} : { quality: Math.max(1, quality) }
+  const coded =
+    format === 'png'
+      ? picture.png()
+      : format === 'webp'
+        ? picture.webp(options)
+        : picture.flatten({ background: '#ffffff' }).jpeg(options)
+  return { bytes: await coded.toBuffer(), contentType: `image/${format}`, width, height }
+}
+
+async function toMask(picture: Sharp): Promise<Picture> {
+  const { data, info } = await readRgba(picture)
+  for (let at = 0; at < data.length; at += 4) data.fill(255 - data[at + 3], at, at + 3)
+  return toPng(fromRgba(data, info))
 }
 
 interface Size {

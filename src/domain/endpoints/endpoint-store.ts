@@ -42,11 +42,15 @@ export interface EndpointStore {
   find(key: EndpointKey): Promise<Endpoint | null>
   /** By name, after the given one. */
   list(accountId: string, page: { readonly after: string | null; readonly limit: number }): Promise<readonly Endpoint[]>
+  /** The first by name that has this among the names in its settings under which image clients ask for it. */
+  findByModel(accountId: string, model: string): Promise<Endpoint | null>
   /** null: it is unknown, or no longer at this revision. */
   change(key: EndpointKey, revision: number, change: EndpointChange, at: Date): Promise<Endpoint | null>
   /** The versions go with it. Its name can be published again, and its numbers count on. */
   remove(key: EndpointKey, at: Date): Promise<boolean>
   findVersion(key: EndpointKey, number: number): Promise<EndpointVersion | null>
+  /** The first by name with a version of this content. */
+  findByHash(accountId: string, hash: string): Promise<{ readonly name: string; readonly number: number } | null>
   /** The newest first, below the given number. */
   listVersions(
     key: EndpointKey,

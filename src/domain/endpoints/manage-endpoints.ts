@@ -79,6 +79,10 @@ export interface Endpoints {
   remove(key: EndpointKey): Promise<void>
   /** `reference`: a name, or a name and a version: `portrait`, `portrait@7`, `portrait@stable`, `portrait@latest`. */
   resolve(accountId: string, reference: string): Promise<Resolved>
+  /** Of a further name under which image clients ask for an endpoint; null: nobody's. */
+  findByModel(accountId: string, model: string): Promise<Endpoint | null>
+  /** null: no version has this content. */
+  findByHash: EndpointStore['findByHash']
   listVersions(
     key: EndpointKey,
     page: { readonly before: number | null; readonly limit: number },
@@ -159,6 +163,8 @@ export function createEndpoints(deps: EndpointsDeps): Endpoints {
         revision,
       ),
     list: (accountId, page) => store.list(accountId, page),
+    findByModel: (accountId, model) => store.findByModel(accountId, model),
+    findByHash: (accountId, hash) => store.findByHash(accountId, hash),
     publish: createPublish({ ...deps, limit: deps.limit ?? MAX_ENDPOINTS }, versions),
     async moveAlias(key, alias, version) {
       if (!ALIAS.test(alias) || alias === 'latest')

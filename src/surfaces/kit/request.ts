@@ -132,6 +132,19 @@ export function routeOf(request: IncomingMessage): string {
   return (request as Marked)[ROUTE] ?? ''
 }
 
+const MAX_WAIT_SECONDS = 60
+
+/** Of a header `Prefer`: how many milliseconds the answer may be held; null: not at all. Other preferences are nothing to us. */
+export function readWait(header: string | string[] | undefined): number | null {
+  for (const part of String(header ?? '').split(/[,;]/)) {
+    const found = /^\s*wait(?:\s*=\s*"?(\d{1,6})"?)?\s*$/i.exec(part)
+    if (found === null) continue
+    const seconds = found[1] === undefined ? MAX_WAIT_SECONDS : Number(found[1])
+    return Math.min(Math.max(seconds, 1), MAX_WAIT_SECONDS) * 1000
+  }
+  return null
+}
+
 /** A text or a buffer is JSON already. The media type is exactly this one, because JSON has no charset parameter. */
 export function sendJson(reply: FastifyReply, status: number, body: object | string | Buffer): FastifyReply {
   const bytes = Buffer.isBuffer(body) ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))

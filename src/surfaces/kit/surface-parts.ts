@@ -5,7 +5,7 @@
 
 import type { Readable, Writable } from 'node:stream'
 import type { NodeCatalog } from '../../../engine/graph/node-catalog.ts'
-import type { Clock } from '../../../lib/clock.ts'
+import type { Clock, Ticker } from '../../../lib/clock.ts'
 import type { Log } from '../../../lib/log.ts'
 import type { Micros } from '../../../lib/text/usd.ts'
 import type { Turns } from '../../../lib/waiting/turns.ts'
@@ -21,6 +21,9 @@ import type { Pictures } from '../../domain/assets/pictures.ts'
 import type { SignContentUrl } from '../../domain/assets/signed-url.ts'
 import type { PoolPrice } from '../../domain/credits/prices.ts'
 import type { ReportUsage } from '../../domain/credits/usage-report.ts'
+import type { Endpoints } from '../../domain/endpoints/manage-endpoints.ts'
+import type { RunEndpoint } from '../../domain/endpoints/run-endpoint.ts'
+import type { WaitForRun } from '../../domain/endpoints/wait-for-run.ts'
 import type { ListedEngine } from '../../domain/engine/directory/engine-directory.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { LiveEvent } from '../../domain/events/live-event.ts'
@@ -30,6 +33,7 @@ import type { ListJobs } from '../../domain/jobs/read/list-jobs.ts'
 import type { RunRecords } from '../../domain/jobs/read/recorded-jobs.ts'
 import type { LiveRuns, WatchJob } from '../../domain/jobs/read/watch-job.ts'
 import type { ChooseJobId } from '../../domain/jobs/submit/chosen-id.ts'
+import type { JobOrigin } from '../../domain/jobs/submit/job-origin.ts'
 import type { Submit } from '../../domain/jobs/submit/submit-job.ts'
 import type { SubmitPrompt } from '../../domain/jobs/submit/submit-prompt.ts'
 import type { SummaryStore } from '../../domain/jobs/summaries/summary-store.ts'
@@ -93,6 +97,7 @@ export interface SurfaceParts {
   readonly accountConnections: AccountConnections
   readonly console: ConsoleParts
   readonly partner: PartnerParts
+  readonly endpoints: EndpointParts
   readonly limits: {
     readonly maxBodyBytes: number
     readonly maxUploadBytes: number
@@ -171,6 +176,19 @@ export interface AgentConnection {
 }
 
 export type ServeAgent = (connection: AgentConnection) => Promise<void>
+
+/** What other services' ways to call endpoints are given beside the parts of every optional surface. */
+interface EndpointParts {
+  readonly endpoints: Pick<Endpoints, 'resolve' | 'find' | 'list' | 'findByModel' | 'findByHash'>
+  readonly runs: RunEndpoint
+  readonly waits: Pick<WaitForRun, 'wait'>
+  readonly watchJob: WatchJob
+  /** What is kept of how a job was submitted; null: there is no such job. */
+  readonly originOf: (accountId: string, jobId: string) => Promise<JobOrigin | null>
+  /** What signs the messages about jobs that bring an address along. */
+  readonly webhookSecret: (accountId: string) => Uint8Array
+  readonly ticker: Pick<Ticker, 'after' | 'every'>
+}
 
 /** What the paths of ComfyUI's partner nodes are given beside the parts of every optional surface. */
 export interface PartnerParts {

@@ -121,6 +121,29 @@ export function testEndpointStore(opener: StoreOpener<WholeStoreUnderTest>): voi
       assert.equal(await endpoints().remove(stranger, at(1)), false)
     })
 
+    test('one is found by a further name of it and by the content of a version, the first by name', async () => {
+      const { publish, keyOf, accountId } = await newTenant()
+      await publish('b', 'x')
+      await publish('a', 'x')
+      await publish('a', 'y')
+      const withModels = (models: readonly string[], deployment: string | null = null) => ({
+        settings: { deployment, isTool: true, models },
+      })
+      const nameOf = async (model: string) => (await endpoints().findByModel(accountId, model))?.name ?? null
+      assert.equal(await nameOf('gpt-image-1'), 'a')
+      await endpoints().change(keyOf('a'), 2, withModels(['50%_"off"'], 'gpt-image-1'), at(5))
+      assert.deepEqual([await nameOf('gpt-image-1'), await nameOf('50%_"off"')], ['b', 'a'])
+      assert.deepEqual([await nameOf('gpt-image'), await nameOf('GPT-IMAGE-1')], [null, null])
+      assert.deepEqual(await endpoints().findByHash(accountId, 'x'), { name: 'a', number: 1 })
+      assert.deepEqual(await endpoints().findByHash(accountId, 'y'), { name: 'a', number: 2 })
+      await endpoints().remove(keyOf('a'), at(6))
+      assert.deepEqual(await endpoints().findByHash(accountId, 'x'), { name: 'b', number: 1 })
+      assert.deepEqual([await nameOf('50%_"off"'), await endpoints().findByHash(accountId, 'y')], [null, null])
+      const stranger = randomUUID()
+      assert.equal(await endpoints().findByModel(stranger, 'gpt-image-1'), null)
+      assert.equal(await endpoints().findByHash(stranger, 'x'), null)
+    })
+
     test('an account has no more endpoints than it may', async () => {
       const { publish } = await newTenant()
       await publish('a', 'x', { limit: 2 })

@@ -24,6 +24,14 @@ const LIST = query(
   endpoint,
   selectFrom(endpoint, 'WHERE account_id = :accountId AND is_removed = 0 AND name > :after ORDER BY name LIMIT :limit'),
 )
+// Whether the text is a model or the deployment of the endpoint is decided by whoever reads the row.
+const FIND_BY_MODEL = query('endpoints.findByModel', endpoint, (words) =>
+  selectFrom(
+    endpoint,
+    `WHERE account_id = :accountId AND is_removed = 0
+     AND ${words.either('instr(settings, :quoted)', 'strpos(settings, :quoted)')} > 0 ORDER BY name`,
+  ),
+)
 const PUT = command('endpoints.put', upsertInto(endpoint))
 const FIND_HASH = query(
   'endpoints.findHash',
@@ -34,6 +42,12 @@ const FIND_VERSION = query(
   'endpoints.findVersion',
   endpointVersion,
   selectFrom(endpointVersion, `WHERE ${OWN} AND number = :number`),
+)
+const place = pick(endpointVersion, 'name', 'number')
+const FIND_BY_HASH = query(
+  'endpoints.findByHash',
+  place,
+  selectFrom(endpointVersion, 'WHERE account_id = :accountId AND hash = :hash ORDER BY name LIMIT 1', place),
 )
 const INSERT_VERSION = command('endpoints.insertVersion', insertInto(endpointVersion))
 const summary = pick(endpointVersion, 'number', 'hash', 'note', 'createdAt', 'createdBy')
@@ -94,6 +108,11 @@ export const endpointStore = defineStore<EndpointStore>('endpoints', {
   list: read(function* (accountId, { after, limit }) {
     return (yield* all(LIST, { accountId, after: after ?? '', limit })).map(toEndpoint)
   }),
+  findByModel: read(function* (accountId, model) {
+    const found = yield* all(FIND_BY_MODEL, { accountId, quoted: JSON.stringify(model) })
+    const first = found.find(({ settings }) => settings.models.includes(model))
+    return first === undefined ? null : toEndpoint(first)
+  }),
   change: durable(function* (key, revision, change, at) {
     const before = yield* get(LOCK, { ...key })
     if (before === undefined || before.isRemoved || before.revision !== revision) return null
@@ -115,6 +134,9 @@ export const endpointStore = defineStore<EndpointStore>('endpoints', {
   findVersion: read(function* (key, number) {
     const found = yield* get(FIND_VERSION, { ...key, number })
     return found === undefined ? null : toVersion(found)
+  }),
+  findByHash: read(function* (accountId, hash) {
+    return (yield* get(FIND_BY_HASH, { accountId, hash })) ?? null
   }),
   listVersions: read(function* (key, { before, limit }) {
     return yield* all(LIST_VERSIONS, { ...key, before: before ?? 2_147_483_647, limit })

@@ -22,7 +22,7 @@ import { mustBeObject, parseLosslessBody, readBodyBytes, readJsonObject } from '
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
 import type { TimeCursors } from '../../kit/cursor.ts'
 import { needs } from '../../kit/guards/routes.ts'
-import { readNumber, readParameters, sendJson } from '../../kit/request.ts'
+import { readNumber, readParameters, readWait, sendJson } from '../../kit/request.ts'
 import { type ContextOf, isReachable, type ReachableJobs, type RequestContext } from '../jobs-operation.ts'
 import { ENDPOINTS_PATH, toRunBytes } from '../views/endpoint-view.ts'
 import type { ContentLinks, JobBytes, JobLinkStyle } from '../views/job-view.ts'
@@ -119,19 +119,6 @@ function readInputs(value: JsonValue | undefined): JsonObject {
   if (value === undefined || value === null) return {}
   if (isJsonObject(value)) return value
   throw invalidField('inputs', 'must be an object with a value for each input')
-}
-
-const MAX_WAIT_SECONDS = 60
-
-/** How long the answer may be held; null: not at all. Other preferences are nothing to us. */
-function readWait(header: string | string[] | undefined): number | null {
-  for (const part of String(header ?? '').split(/[,;]/)) {
-    const found = /^\s*wait(?:\s*=\s*"?(\d{1,6})"?)?\s*$/i.exec(part)
-    if (found === null) continue
-    const seconds = found[1] === undefined ? MAX_WAIT_SECONDS : Number(found[1])
-    return Math.min(Math.max(seconds, 1), MAX_WAIT_SECONDS) * 1000
-  }
-  return null
 }
 
 function getEndpointRun(app: FastifyInstance, deps: EndpointRunDeps): void {
