@@ -11,6 +11,8 @@ const DOORS = [
   'src/surfaces/partner-nodes/index.ts',
   'src/surfaces/console/index.ts',
   'src/surfaces/mcp/index.ts',
+  'src/surfaces/images-v1/index.ts',
+  'src/surfaces/replicate-v1/index.ts',
 ]
 
 test('every export is imported by somebody', () => {

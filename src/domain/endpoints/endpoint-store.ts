@@ -49,8 +49,8 @@ export interface EndpointStore {
   /** The versions go with it. Its name can be published again, and its numbers count on. */
   remove(key: EndpointKey, at: Date): Promise<boolean>
   findVersion(key: EndpointKey, number: number): Promise<EndpointVersion | null>
-  /** The first by name with a version of this content. */
-  findByHash(accountId: string, hash: string): Promise<{ readonly name: string; readonly number: number } | null>
+  /** The versions of this content, by the name of their endpoint. */
+  findByHash(accountId: string, hash: string): Promise<readonly { readonly name: string; readonly number: number }[]>
   /** The newest first, below the given number. */
   listVersions(
     key: EndpointKey,

@@ -81,7 +81,7 @@ export interface Endpoints {
   resolve(accountId: string, reference: string): Promise<Resolved>
   /** Of a further name under which image clients ask for an endpoint; null: nobody's. */
   findByModel(accountId: string, model: string): Promise<Endpoint | null>
-  /** null: no version has this content. */
+  /** Equal content may be published under several names. */
   findByHash: EndpointStore['findByHash']
   listVersions(
     key: EndpointKey,

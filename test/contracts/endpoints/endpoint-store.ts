@@ -134,14 +134,17 @@ export function testEndpointStore(opener: StoreOpener<WholeStoreUnderTest>): voi
       await endpoints().change(keyOf('a'), 2, withModels(['50%_"off"'], 'gpt-image-1'), at(5))
       assert.deepEqual([await nameOf('gpt-image-1'), await nameOf('50%_"off"')], ['b', 'a'])
       assert.deepEqual([await nameOf('gpt-image'), await nameOf('GPT-IMAGE-1')], [null, null])
-      assert.deepEqual(await endpoints().findByHash(accountId, 'x'), { name: 'a', number: 1 })
-      assert.deepEqual(await endpoints().findByHash(accountId, 'y'), { name: 'a', number: 2 })
+      assert.deepEqual(await endpoints().findByHash(accountId, 'x'), [
+        { name: 'a', number: 1 },
+        { name: 'b', number: 1 },
+      ])
+      assert.deepEqual(await endpoints().findByHash(accountId, 'y'), [{ name: 'a', number: 2 }])
       await endpoints().remove(keyOf('a'), at(6))
-      assert.deepEqual(await endpoints().findByHash(accountId, 'x'), { name: 'b', number: 1 })
-      assert.deepEqual([await nameOf('50%_"off"'), await endpoints().findByHash(accountId, 'y')], [null, null])
+      assert.deepEqual(await endpoints().findByHash(accountId, 'x'), [{ name: 'b', number: 1 }])
+      assert.deepEqual([await nameOf('50%_"off"'), await endpoints().findByHash(accountId, 'y')], [null, []])
       const stranger = randomUUID()
       assert.equal(await endpoints().findByModel(stranger, 'gpt-image-1'), null)
-      assert.equal(await endpoints().findByHash(stranger, 'x'), null)
+      assert.deepEqual(await endpoints().findByHash(stranger, 'x'), [])
     })
 
     test('an account has no more endpoints than it may', async () => {

@@ -47,7 +47,7 @@ const place = pick(endpointVersion, 'name', 'number')
 const FIND_BY_HASH = query(
   'endpoints.findByHash',
   place,
-  selectFrom(endpointVersion, 'WHERE account_id = :accountId AND hash = :hash ORDER BY name LIMIT 1', place),
+  selectFrom(endpointVersion, 'WHERE account_id = :accountId AND hash = :hash ORDER BY name', place),
 )
 const INSERT_VERSION = command('endpoints.insertVersion', insertInto(endpointVersion))
 const summary = pick(endpointVersion, 'number', 'hash', 'note', 'createdAt', 'createdBy')
@@ -136,7 +136,7 @@ export const endpointStore = defineStore<EndpointStore>('endpoints', {
     return found === undefined ? null : toVersion(found)
   }),
   findByHash: read(function* (accountId, hash) {
-    return (yield* get(FIND_BY_HASH, { accountId, hash })) ?? null
+    return yield* all(FIND_BY_HASH, { accountId, hash })
   }),
   listVersions: read(function* (key, { before, limit }) {
     return yield* all(LIST_VERSIONS, { ...key, before: before ?? 2_147_483_647, limit })

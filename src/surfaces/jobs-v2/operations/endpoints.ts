@@ -9,9 +9,10 @@ import type { Missing } from '../../../domain/workflows/needs.ts'
 import { readJsonObject } from '../../kit/bodies/json-body.ts'
 import type { ContractCheck } from '../../kit/contracts/contract.ts'
 import { needs } from '../../kit/guards/routes.ts'
+import { toInputSchema } from '../../kit/jobs/input-schema.ts'
 import { readNumber, readParameters, sendJson } from '../../kit/request.ts'
 import type { ContextOf, RequestContext } from '../jobs-operation.ts'
-import { toInputSchema, toOpenapi } from '../views/endpoint-contract.ts'
+import { toOpenapi } from '../views/endpoint-contract.ts'
 import {
   ENDPOINTS_PATH,
   toDifferenceView,

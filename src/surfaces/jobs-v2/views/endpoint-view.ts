@@ -13,7 +13,7 @@ import type { VersionDifference } from '../../../domain/endpoints/versions.ts'
 import type { Job } from '../../../domain/jobs/job.ts'
 import type { ConvertWarning } from '../../../domain/workflows/convert/prompt/write-prompt.ts'
 import type { Missing } from '../../../domain/workflows/needs.ts'
-import { toInputSchema } from './endpoint-contract.ts'
+import { toInputSchema } from '../../kit/jobs/input-schema.ts'
 import { API_PATH, type LinkBase, toOutputText, type ViewBase } from './job-view.ts'
 
 export const ENDPOINTS_PATH = `${API_PATH}/endpoints`
