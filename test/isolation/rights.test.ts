@@ -26,12 +26,13 @@ const PUBLIC = [
   // Addresses below that do not exist, and methods that a path lacks.
   ...['ALL /console/v1/*', 'GET /console/v1/jobs/cancel'],
   'GET /proxy/openapi.json',
+  'GET /replicate/v1/openapi.json',
+  'GET /v1/images/openapi.json',
   // The address is the authorisation.
   'PUT /customers/storage/*',
-  ...['', '/admin', '/console', '/legacy-v1', '/partner-nodes', '/router', '/worker'].flatMap((page) => [
-    `GET /docs${page}`,
-    `GET /docs${page}/openapi.json`,
-  ]),
+  ...['', '/admin', '/console', '/images', '/legacy-v1', '/partner-nodes', '/replicate', '/router', '/worker'].flatMap(
+    (page) => [`GET /docs${page}`, `GET /docs${page}/openapi.json`],
+  ),
 ]
 const EDITOR_PUBLIC = [
   ...['GET /', 'GET /index.html', 'GET /*', 'GET /templates/*', 'GET /user.css'],
