@@ -107,6 +107,7 @@ const COMMANDS: readonly CommandModule[] = [
     load: async () => (await import('./serve/background.ts')).addBackground,
   },
   { names: ['run'], load: async () => (await import('./run/run.ts')).addRun },
+  { names: ['endpoints'], load: async () => (await import('./endpoints/endpoints.ts')).addEndpoints },
   { names: ['convert'], load: async () => (await import('./run/convert.ts')).addConvert },
   { names: ['mcp'], load: async () => (await import('./mcp.ts')).addMcp },
   { names: ['trace'], load: async () => (await import('./trace.ts')).addTrace },

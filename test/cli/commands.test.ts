@@ -39,7 +39,7 @@ describe('the command line', () => {
     const cases: [string[], RegExp][] = [
       [['serve', '--prot', '1'], /^atelier: unknown option '--prot' \(Did you mean --port\?\)\n$/],
       [['serv'], /^atelier: unknown command 'serv' \(Did you mean serve\?\)\n$/],
-      [['run'], /^atelier: missing required argument 'workflow.json'\n$/],
+      [['run'], /^atelier: missing required argument 'workflow.json\|endpoint'\n$/],
     ]
     for (const [args, message] of cases) {
       const result = await runAtelier(args)

@@ -21,15 +21,28 @@ export async function runBatch(
   server: ClientOptions,
   context: RunContext,
 ): Promise<number> {
-  const { display, signal, terminal } = context
+  const { signal, terminal } = context
   const client = new RunClient(server)
   const workflow = await prepareWorkflow(request, terminal, {
     toFile: (file) => upload(client, file, context),
     convert: (content) => client.convert(content, signal),
   })
   const rows = await readRows(client, request.batch, workflow, context)
-  const submitted = readBatch(await client.post('/jobs/batch', { workflow, rows }, signal))
-  display.say(`batch ${submitted.id}: ${rows.length} jobs`)
+  const answer = await client.post('/jobs/batch', { workflow, rows }, signal)
+  return finishBatch(client, answer, { ...request, count: rows.length }, context)
+}
+
+/** Waits for the end of a batch that was submitted, and fetches what it made; returns the exit code. */
+export async function finishBatch(
+  client: RunClient,
+  answer: unknown,
+  request: Pick<RunRequest, 'out' | 'json'> & { readonly count: number },
+  context: RunContext,
+): Promise<number> {
+  const { display, signal, terminal } = context
+  const submitted = readBatch(answer)
+  const { count } = request
+  display.say(`batch ${submitted.id}: ${count} jobs`)
   const ended = await followOrCancel(client, submitted, context)
   display.end()
   const { succeeded = 0 } = ended.counts
@@ -38,8 +51,8 @@ export async function runBatch(
   const isFetched = folder !== null && succeeded > 0
   const result = isFetched ? await saveOutput(client, output, folder, signal) : ended.self
   printLine(terminal.stdout, request.json ? JSON.stringify({ ...ended, result }) : toPrintable(result))
-  if (succeeded < rows.length) display.say(`${rows.length - succeeded} of ${rows.length} jobs did not succeed`)
-  return succeeded === rows.length ? EXIT.ok : EXIT.failed
+  if (succeeded < count) display.say(`${count - succeeded} of ${count} jobs did not succeed`)
+  return succeeded === count ? EXIT.ok : EXIT.failed
 }
 
 async function readRows(
@@ -64,7 +77,7 @@ async function readRows(
   return changes
 }
 
-function readFile(file: string, given: string): string {
+export function readFile(file: string, given: string): string {
   try {
     return readFileSync(file, 'utf8')
   } catch (error) {

@@ -1,6 +1,6 @@
 /** Runs a workflow on a server: uploads files, submits, waits (Ctrl-C cancels the job), and fetches the outputs. */
 import path from 'node:path'
-import type { JsonValue } from '../../../lib/json/lossless-json.ts'
+import { type JsonObject, type JsonValue, stringifyLosslessJson } from '../../../lib/json/lossless-json.ts'
 import { type ClientOptions, RunClient, UnreachableError } from '../server/client.ts'
 import { describeError, type JobView, type OutputView } from '../server/job-answers.ts'
 import { prepareWorkflow, type RunContext, type RunRequest } from '../server/request.ts'
@@ -10,18 +10,33 @@ import { saveOutput } from './save-outputs.ts'
 
 /** The whole run on a server; returns the exit code. */
 export async function runRemotely(request: RunRequest, server: ClientOptions, context: RunContext): Promise<number> {
-  const { display, signal, terminal } = context
+  const { signal, terminal } = context
   const client = new RunClient(server)
   const workflow = await prepareWorkflow(request, terminal, {
     toFile: (file) => upload(client, file, context),
     convert: (content) => client.convert(content, signal),
   })
-  const job = await client.submit(workflow, signal)
+  return finishJob(client, await client.submit(workflow, signal), request, context)
+}
+
+interface Finishing extends Pick<RunRequest, 'out' | 'json'> {
+  /** Printed with `--json` beside what every job has. */
+  readonly more?: JsonObject
+}
+
+/** Waits for the end of a job that was submitted, and fetches its outputs; returns the exit code. */
+export async function finishJob(
+  client: RunClient,
+  job: JobView,
+  { out, json, more = {} }: Finishing,
+  context: RunContext,
+): Promise<number> {
+  const { display, terminal } = context
   display.say(`job ${job.id}`)
   const ended = await followOrCancel(client, job, context)
   display.end()
-  const files = ended.status === 'succeeded' ? await fetchOutputs(client, ended, request.out, context) : []
-  report(ended, { files, json: request.json, terminal })
+  const files = ended.status === 'succeeded' ? await fetchOutputs(client, ended, out, context) : []
+  report(ended, { files, json, more, terminal })
   return ended.status === 'succeeded' ? EXIT.ok : EXIT.failed
 }
 
@@ -72,13 +87,11 @@ async function fetchOutputs(
 
 function report(
   job: JobView,
-  { files, json, terminal }: { files: readonly string[]; json: boolean; terminal: Terminal },
+  { files, json, more, terminal }: { files: readonly string[]; json: boolean; more: JsonObject; terminal: Terminal },
 ): void {
-  if (json)
-    printLine(
-      terminal.stdout,
-      JSON.stringify({ id: job.id, status: job.status, outputs: job.outputs, error: job.error, files }),
-    )
+  const { id, status, outputs, error } = job
+  const told = { id, status, ...more, outputs, error, files } as unknown as JsonObject
+  if (json) printLine(terminal.stdout, stringifyLosslessJson(told))
   else for (const file of files) printLine(terminal.stdout, toPrintable(file))
   if (job.status === 'succeeded') return
   printLine(terminal.stderr, toPrintable(`job ${job.id} ${job.status}${describeError(job.error)}`))

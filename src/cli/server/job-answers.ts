@@ -45,6 +45,10 @@ function toText(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null
 }
 
+function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}
+
 function toNumber(value: unknown): number | null {
   return typeof value === 'number' && Number.isFinite(value) ? value : null
 }
@@ -108,12 +112,21 @@ export function toErrorLines(body: unknown, status: number): string[] {
   const lines = [`${code}: ${toText(error['message']) ?? 'the server gave no reason'}`]
   const details = toFields(error['details'])
   for (const [nodeId, items] of Object.entries(toFields(details['node_errors']))) {
-    for (const item of Array.isArray(items) ? items : []) {
+    for (const item of listOf(items)) {
       const { field, reason, message } = toFields(item)
       const where = field ? `node ${nodeId}, input ${field}` : `node ${nodeId}`
       lines.push(`  ${where}: ${toText(message) ?? toText(reason) ?? 'refused'}`)
     }
   }
+  // Of an endpoint: inputs that are wrong, and what of a new version would break its callers.
+  const messages = (member: string) =>
+    listOf(details[member]).flatMap((item) => toText(toFields(item)['message']) ?? [])
+  const wrong = messages('inputs')
+  const breaking = messages('breaking')
+  if (wrong.length > 0) lines[0] = `${code}: ${wrong.length === 1 ? 'an input is' : `${wrong.length} inputs are`} wrong`
+  if (breaking.length > 0)
+    lines[0] = `${code}: this would break those who call it; publish it all the same with --breaking`
+  lines.push(...[...wrong, ...breaking].map((message) => `  ${message}`))
   const missing = details['missing_ids']
   if (Array.isArray(missing)) lines.push(`  missing: ${missing.join(', ')}`)
   if (toText(details['job_id']) !== null) lines.push(`  existing job: ${details['job_id']}`)
