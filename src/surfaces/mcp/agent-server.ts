@@ -5,9 +5,12 @@
 import {
   createMcpHandler,
   fromJsonSchema,
+  type JSONValue,
   type McpHttpHandler,
   McpServer,
   type McpServerFactory,
+  ProtocolError,
+  ProtocolErrorCode,
   ResourceNotFoundError,
   ResourceTemplate,
   type ServerContext,
@@ -16,6 +19,7 @@ import { ServiceError } from '../../domain/errors.ts'
 import { JOB_URI, OUTPUT_URI, toJobFacts } from './job-text.ts'
 import { ApiRefusal, type ServiceApi, toFields } from './service-api.ts'
 import { type Tool, type ToolCall, ToolError, type ToolHost, type ToolInput } from './tool.ts'
+import { findEndpointTool, listEndpointTools } from './tools/endpoints.ts'
 import { fileTools } from './tools/files.ts'
 import { JOB_TOOLS } from './tools/jobs.ts'
 import { MODEL_TOOLS } from './tools/models.ts'
@@ -31,7 +35,7 @@ interface AgentServerOptions {
 }
 
 const JOBS =
-  'To make something with a workflow: submit_workflow, then watch_job, then get_output for its outputs. Jobs go on when this connection ends; list_jobs finds them again. submit_workflow may cost money; validate_workflow costs nothing.'
+  'To make something with a workflow: submit_workflow, then watch_job, then get_output for its outputs. Jobs go on when this connection ends; list_jobs finds them again. submit_workflow may cost money; validate_workflow costs nothing. The tools run_… of endpoints take named inputs and give what they make.'
 const WITH_MODELS = `This service runs ComfyUI workflows as jobs, and models of several providers. ${JOBS} To call a model: find_models, get_model_schema, run_model. Calls go on like jobs. run_model may cost money; estimate_model costs nothing.`
 const WITHOUT_MODELS = `This service runs ComfyUI workflows as jobs. ${JOBS}`
 
@@ -41,20 +45,68 @@ export function createAgentServers(options: AgentServerOptions): (host: ToolHost
   const modelTools = hasModels ? MODEL_TOOLS : []
   const tools = [...NODE_TOOLS, ...modelTools, ...WORKFLOW_TOOLS, ...JOB_TOOLS, ...fileTools(isOnThisMachine)]
   const instructions = hasModels ? WITH_MODELS : WITHOUT_MODELS
-  const prepared = tools.map((tool) => ({ tool, inputSchema: toSchema(tool) }))
+  const prepared = new Map(tools.map((tool) => [tool.name, { tool, inputSchema: toSchema(tool) }]))
+  const listed = tools.map(toListed)
+  const taken = new Set(prepared.keys())
   return (host) => {
     const server = new McpServer({ name: 'atelier', title: 'Atelier', version }, { instructions })
-    for (const { tool, inputSchema } of prepared) {
-      const { name, title, description } = tool
-      server.registerTool(
-        name,
-        { title, description, inputSchema, annotations: toAnnotations(tool) },
-        (input, context) => runTool(tool, input, { ...host, signal: context.mcpReq.signal, tell: createTell(context) }),
-      )
-    }
+    // The library lists what was registered once; the tools of endpoints come and go.
+    server.server.registerCapabilities({ tools: { listChanged: false } })
+    server.server.setRequestHandler('tools/list', async (_request, { mcpReq }) => {
+      const endpoints = await listEndpointTools(host.api, taken, mcpReq.signal)
+      return { tools: [...listed, ...endpoints.map(toListed)] }
+    })
+    server.server.setRequestHandler('tools/call', async ({ params }, context) => {
+      const { name, arguments: input = {} } = params
+      const call = { ...host, signal: context.mcpReq.signal, tell: createTell(context) }
+      const known = prepared.get(name)
+      if (known !== undefined) return callTool(known, input, call)
+      return callEndpoint(name, input, { call, taken })
+    })
     addResources(server, host)
     return server
   }
+}
+
+function toListed(tool: Tool) {
+  const { name, title, description, properties, required = [] } = tool
+  const inputSchema = { type: 'object' as const, properties, required: [...required], additionalProperties: false }
+  return { name, title, description, inputSchema: inputSchema as ListedSchema, annotations: toAnnotations(tool) }
+}
+
+type ListedSchema = { type: 'object'; [member: string]: JSONValue | undefined }
+
+interface PreparedTool {
+  readonly tool: Tool
+  readonly inputSchema: ReturnType<typeof toSchema>
+}
+
+async function callTool({ tool, inputSchema }: PreparedTool, input: object, call: ToolCall) {
+  const checked = await inputSchema['~standard'].validate(input)
+  if (checked.issues === undefined) return runTool(tool, checked.value, call)
+  const said = checked.issues.map(({ message }) => message).join('; ')
+  return toToolError(`Input validation error: Invalid arguments for tool ${tool.name}: ${said}`)
+}
+
+/** The service checks the inputs, and names every one that is wrong. */
+async function callEndpoint(
+  name: string,
+  input: ToolInput,
+  { call, taken }: { readonly call: ToolCall; readonly taken: ReadonlySet<string> },
+) {
+  let tool: Tool | null
+  try {
+    tool = await findEndpointTool(call.api, { name, taken, signal: call.signal })
+  } catch (error) {
+    if (!isExpected(error)) throw error
+    return toToolError(error.message)
+  }
+  if (tool === null) throw new ProtocolError(ProtocolErrorCode.InvalidParams, `Tool ${name} not found`)
+  return runTool(tool, input, call)
+}
+
+function toToolError(said: string) {
+  return { content: [{ type: 'text' as const, text: said }], isError: true }
 }
 
 export function openAgentHandler(factory: McpServerFactory, onerror: (error: Error) => void): McpHttpHandler {
@@ -67,7 +119,7 @@ export function openAgentHandler(factory: McpServerFactory, onerror: (error: Err
   })
 }
 
-// Clients may subscribe to changes of the list of tools. It never changes, so few subscriptions are allowed.
+// Clients may subscribe to changes of lists, and are told of none: the list of tools is made when it is asked for.
 const MAX_SUBSCRIPTIONS = 64
 
 function toSchema({ properties, required = [] }: Tool) {
@@ -90,7 +142,7 @@ async function runTool(tool: Tool, input: ToolInput, call: ToolCall) {
   } catch (error) {
     if (!isExpected(error) && !call.signal.aborted) call.onDefect(error)
     const said = isExpected(error) ? error.message : 'something went wrong on our side'
-    return { content: [{ type: 'text' as const, text: said }], isError: true }
+    return toToolError(said)
   }
 }
 

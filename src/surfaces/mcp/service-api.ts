@@ -158,6 +158,11 @@ function describe(body: Fields, status: number): string {
 
 function describeDetails(details: unknown): string {
   if (details === undefined || details === null) return ''
+  // Inputs of an endpoint: a sentence for each that is wrong.
+  const { inputs } = toFields(details)
+  const wrong = (Array.isArray(inputs) ? inputs : []).flatMap((input) => toFields(input)['message'] ?? [])
+  if (wrong.length > 0)
+    return `\n${wrong.map((message) => `- ${String(message)}`).join('\n')}`.slice(0, MAX_DETAIL_CHARS)
   const text = JSON.stringify(details)
   return `\n${text.length > MAX_DETAIL_CHARS ? `${text.slice(0, MAX_DETAIL_CHARS)} … (cut)` : text}`
 }

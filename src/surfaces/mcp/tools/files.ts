@@ -31,20 +31,34 @@ const getOutput: Tool = {
     const { api, signal } = call
     const path = `/api/v2/assets/${encodeURIComponent(String(input['asset_id']))}`
     const asset = toFields(await (await api.call(path, { signal })).json())
-    const { id, content_type: type, size_bytes: size, file_path: name, url } = asset
-    const link: ToolContent = {
-      ...{ type: 'resource_link', uri: `${OUTPUT_URI}${id}`, name: String(name ?? id) },
-      ...{ mimeType: String(type), size: Number(size) },
-      description: `Download: ${api.toPublicUrl(String(url))}`,
-    }
-    const isText = /^text\/|\bjson\b/.test(String(type))
-    if (Number(size) > (isText ? MAX_TEXT_BYTES : MAX_SOURCE_BYTES)) return [link]
-    if (!isText && !String(type).startsWith('image/')) return [link]
-    const bytes = await api.download(String(id), MAX_SOURCE_BYTES, signal)
-    if (bytes === null) return [link]
-    const shown = isText ? text(bytes.toString('utf8')) : await showPicture(bytes, call.pictures, readPixels(input))
-    return shown === null ? [link] : [shown, link]
+    return showAsset({ ...asset, name: asset['file_path'] }, call, { pixels: readPixels(input) })
   },
+}
+
+interface Showing {
+  readonly pixels?: number
+  /** false: only the link. */
+  readonly isShown?: boolean
+}
+
+/** A picture or a short text to look at, where it is one, and a link to the whole file. */
+export async function showAsset(
+  { id, content_type: type, size_bytes: size, name, url }: Readonly<Record<string, unknown>>,
+  { api, pictures, signal }: ToolCall,
+  { pixels, isShown = true }: Showing,
+): Promise<readonly ToolContent[]> {
+  const link: ToolContent = {
+    ...{ type: 'resource_link', uri: `${OUTPUT_URI}${id}`, name: String(name ?? id) },
+    ...{ mimeType: String(type), size: Number(size) },
+    description: `Download: ${api.toPublicUrl(String(url))}`,
+  }
+  const isText = /^text\/|\bjson\b/.test(String(type))
+  if (!isShown || Number(size) > (isText ? MAX_TEXT_BYTES : MAX_SOURCE_BYTES)) return [link]
+  if (!isText && !String(type).startsWith('image/')) return [link]
+  const bytes = await api.download(String(id), MAX_SOURCE_BYTES, signal)
+  if (bytes === null) return [link]
+  const shown = isText ? text(bytes.toString('utf8')) : await showPicture(bytes, pictures, pixels)
+  return shown === null ? [link] : [shown, link]
 }
 
 function readPixels({ max_pixels: pixels }: ToolInput): number | undefined {

@@ -82,8 +82,8 @@ const POLLS = { firstMs: 1000, maxMs: 8000 }
 // The service sends a sign of life every 15 s.
 const SILENCE_MS = 45_000
 
-/** The job as it is at the end of the wait. `path` is that of the job. */
-async function watchJob(path: string, call: ToolCall, waitMs: number): Promise<unknown> {
+/** The job as it is at the end of the wait. `path` is where it is read; its events are below `eventsOf`. */
+export async function watchJob(path: string, call: ToolCall, waitMs: number, eventsOf = path): Promise<unknown> {
   const { signal } = call
   const over = AbortSignal.timeout(waitMs)
   const watching = AbortSignal.any([signal, over])
@@ -94,7 +94,7 @@ async function watchJob(path: string, call: ToolCall, waitMs: number): Promise<u
     // Sent even for a job that has already ended: a client that asked for progress sees at least how it ended.
     if (job !== null) await tell(call, { status, ...(position !== null && { position }), ...toFields(progress) })
     if (job !== null && (ENDED.has(status) || over.aborted)) return job
-    if (!(await streamToEnd(path, call, watching))) await sleep(polls.nextMs(), watching)
+    if (!(await streamToEnd(eventsOf, call, watching))) await sleep(polls.nextMs(), watching)
     signal.throwIfAborted()
   }
 }
