@@ -3,7 +3,7 @@ import path from 'node:path'
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../lib/json/lossless-json.ts'
 import { askEndpoints, pathOf } from '../endpoints/endpoint-api.ts'
 import { toShown } from '../endpoints/endpoint-text.ts'
-import { type ClientOptions, createRunClient } from '../server/client.ts'
+import { type ClientOptions, RunClient } from '../server/client.ts'
 import { readJob, toFields } from '../server/job-answers.ts'
 import type { RunContext, RunRequest } from '../server/request.ts'
 import { CommandError, EXIT, printLine, toPrintable } from '../terminal.ts'
@@ -34,7 +34,7 @@ export async function runEndpoint(
   if (inName !== null && request.version !== null)
     throw new CommandError(`${reference} names a version already; leave --version out`, EXIT.usage)
   const version = inName ?? request.version
-  const client = createRunClient(server)
+  const client = new RunClient(server)
   const query = version === null ? '' : `?${new URLSearchParams({ version })}`
   const schema = await askEndpoints<JsonObject>(client, `${pathOf(name, 'schema')}${query}`)
   const files = new Map<string, Promise<JsonValue>>()
