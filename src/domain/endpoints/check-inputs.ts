@@ -7,7 +7,7 @@ import { closestWord } from '../../../lib/text/closest-word.ts'
 import type { ChoiceInput, EndpointInput, FileInput, NumberInput, SeedInput, TextInput } from './endpoint.ts'
 import { toMatcher } from './pattern-check.ts'
 
-export type ProblemReason =
+type ProblemReason =
   | 'unknown'
   | 'missing'
   | 'wrong_type'
@@ -34,7 +34,7 @@ export interface InputProblem {
   readonly maximum?: JsonValue
 }
 
-export interface CheckedInputs {
+interface CheckedInputs {
   /** Files excepted. */
   readonly values: ReadonlyMap<string, JsonValue>
   readonly files: readonly { readonly input: FileInput; readonly value: JsonValue }[]

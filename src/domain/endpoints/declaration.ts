@@ -11,7 +11,7 @@ import { checkDefault, narrowInput } from './narrow-input.ts'
 import { NAME, RESERVED } from './propose/names.ts'
 import type { Proposal } from './propose/propose.ts'
 
-export interface DeclaredEndpoint {
+interface DeclaredEndpoint {
   /** null: not said. */
   readonly title: string | null
   readonly description: string | null

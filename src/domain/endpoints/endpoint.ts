@@ -53,7 +53,7 @@ export interface SeedInput extends InputBase {
   readonly maximum: JsonValue
 }
 
-export interface SwitchInput extends InputBase {
+interface SwitchInput extends InputBase {
   readonly type: 'boolean'
   readonly default: boolean
 }

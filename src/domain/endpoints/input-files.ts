@@ -31,7 +31,7 @@ export interface InputFile extends Pick<FileInput, 'name' | 'kind' | 'maxBytes' 
   readonly value: JsonValue
 }
 
-export interface InputProblem {
+interface InputProblem {
   readonly name: string
   readonly reason: FileFault
   readonly message: string

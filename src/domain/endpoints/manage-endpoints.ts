@@ -61,7 +61,7 @@ export interface Resolved {
 }
 
 /** What is left out stays. */
-export interface WantedChange extends Omit<EndpointChange, 'aliases' | 'settings'> {
+interface WantedChange extends Omit<EndpointChange, 'aliases' | 'settings'> {
   readonly settings?: Partial<EndpointSettings>
 }
 
@@ -266,7 +266,7 @@ function createVersionReader(store: Pick<EndpointStore, 'findVersion'>): FindVer
 const MAX_KEPT_VERSIONS = 256
 const MAX_KEPT_LENGTH = 131_072
 
-export function readReference(reference: string): { readonly name: string; readonly selector: string | null } {
+function readReference(reference: string): { readonly name: string; readonly selector: string | null } {
   const at = reference.indexOf('@')
   return at === -1
     ? { name: reference, selector: null }

@@ -21,7 +21,7 @@ import { fillGraph } from './fill-graph.ts'
 import type { TakeFiles } from './input-files.ts'
 import type { Endpoints, Resolved } from './manage-endpoints.ts'
 
-export interface RunRequest
+interface RunRequest
   extends Pick<
     SubmitRequest,
     'accountId' | 'keyId' | 'pool' | 'extraData' | 'metadata' | 'priority' | 'webhook' | 'reuse' | 'idempotencyKey'
@@ -41,7 +41,7 @@ export interface EndpointRun extends Resolved {
   readonly inputs: JsonObject
 }
 
-export interface BatchRunRequest extends Omit<RunRequest, 'inputs'> {
+interface BatchRunRequest extends Omit<RunRequest, 'inputs'> {
   readonly items: readonly JsonObject[]
   /** All of them or none. */
   readonly isWhole: boolean
@@ -166,7 +166,7 @@ function toKeptInputs(inputs: JsonObject): string | null {
   return text.length <= MAX_KEPT_INPUTS ? text : null
 }
 
-export function invalidInput(problems: readonly InputProblem[]): ServiceError {
+function invalidInput(problems: readonly InputProblem[]): ServiceError {
   const [first] = problems
   const more = problems.length > 1 ? ` (and ${problems.length - 1} more)` : ''
   return new ServiceError('invalid_input', `${first?.message}${more}`, { details: { inputs: problems } })

@@ -14,7 +14,7 @@ export interface WaitForRun {
   close(): void
 }
 
-export interface Waited {
+interface Waited {
   readonly job: Job
   readonly hasEnded: boolean
 }

@@ -195,15 +195,15 @@ export function createJobsV2(options: JobsV2Options): JobsV2Surface {
 }
 
 function registerEndpoints(
-  app: FastifyInstance,
+  api: FastifyInstance,
   { gate, cursorSecret, endpoints: parts }: JobsV2Options,
   deps: Omit<EndpointRunDeps, keyof EndpointParts | 'wait' | 'cursors'>,
 ): void {
   const { endpoints, missingOf, runs, originOf, waits } = parts
   const needsCredentials = gate.hasCredentials
-  for (const register of ENDPOINT_OPERATIONS) register(app, { ...deps, endpoints, missingOf, needsCredentials })
+  for (const register of ENDPOINT_OPERATIONS) register(api, { ...deps, endpoints, missingOf, needsCredentials })
   const running = { ...deps, endpoints, runs, originOf, wait: waits.wait, cursors: createTimeCursors(cursorSecret) }
-  for (const register of ENDPOINT_RUN_OPERATIONS) register(app, running)
+  for (const register of ENDPOINT_RUN_OPERATIONS) register(api, running)
 }
 
 // What the API says of itself.

@@ -4,7 +4,7 @@ import type { Endpoint, EndpointVersion } from '../../../domain/endpoints/endpoi
 import { toInputSchema } from '../../kit/jobs/input-schema.ts'
 import { API_PATH, type LinkBase } from './job-view.ts'
 
-export interface Described {
+interface Described {
   readonly endpoint: Endpoint
   readonly version: EndpointVersion
 }

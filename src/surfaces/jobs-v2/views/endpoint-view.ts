@@ -60,7 +60,7 @@ export function toVersionView(version: EndpointVersion): JsonObject {
   }
 }
 
-export function toInputView(input: EndpointInput): JsonObject {
+function toInputView(input: EndpointInput): JsonObject {
   const { name, title, description, isRequired, example, places } = input
   return {
     ...{ name, title, description, type: input.type, required: isRequired, example },
