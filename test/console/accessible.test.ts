@@ -26,6 +26,10 @@ const LOGS = {
   '1': { class_type: 'FakeLog', inputs: { text: 'a line of the log\n', times: 20 } },
   '3': { class_type: 'FakeValue', inputs: { value: 'words', key: 'text', after: ['1', 0] } },
 }
+const CARD = {
+  '1': { class_type: 'FakeValue', inputs: { value: 'words', key: 'text' }, _meta: { title: '$headline' } },
+}
+const ENDPOINT_TABS = ['try', 'runs', 'versions', 'code', 'settings']
 const TABS = ['result', 'graph', 'timeline', 'logs', 'workflow', 'details']
 const PRICES = '{"pools":{"*":{"perSecondMicros":1000,"minimumMicros":500,"holdMicros":500}}}'
 
@@ -71,6 +75,14 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
     const many = JSON.stringify({ mode: 'per_item', jobs })
     batchId = (await tenant.call('/api/v2/jobs/batch', { method: 'POST', body: many })).json.id
     webhookId = (await tenant.call('/api/v2/webhooks', { method: 'POST', body: wish })).json.id
+    for (const value of ['one', 'two']) {
+      const file = { '1': { ...CARD['1'], inputs: { ...CARD['1'].inputs, value } } }
+      const published = await tenant.call('/api/v2/endpoints', {
+        method: 'POST',
+        body: JSON.stringify({ name: 'card', file, note: value }),
+      })
+      assert.equal(published.status, 201, published.text)
+    }
     const [engine] = (await shared.admin('GET', '/engines')).json.engines
     paths = PATTERNS.map((pattern) => fillIn(pattern, engine.id))
   })
@@ -87,6 +99,8 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
       '/jobs/:a/diff/:b': `${ids.failed} ${ids.made}`,
       '/batches/:id': batchId,
       '/run/:saved': 'card',
+      '/endpoints/:name': 'card',
+      '/publish/:name': 'card',
       '/models/:provider/:model': 'sandbox image',
       '/webhooks/:id': webhookId,
       '/operator/jobs/:id': ids.failed,
@@ -118,6 +132,7 @@ describe('the console for everybody', { skip: withoutBrowser }, () => {
     const further = [
       ...TABS.map((tab) => `/jobs/${ids.failed}#${tab}`),
       ...[`/jobs/${ids.made}#logs`, `/jobs/${ids.runs}`, `/jobs/${ids.waits}`, `/jobs?peek=${ids.failed}`],
+      ...ENDPOINT_TABS.map((tab) => `/endpoints/card#${tab}`),
       ...['/jobs?status=failed&q=nothing-like-that', '/nowhere'],
     ]
     assert.deepEqual(await visit(opened, 'full', [...paths, ...further]), [])

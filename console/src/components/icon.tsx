@@ -25,6 +25,7 @@ const PATHS = {
   plus: 'M8 3v10M3 8h10',
   left: 'M10 3 5 8l5 5',
   right: 'M6 3l5 5-5 5',
+  endpoint: 'M2 8h4M10 8h4M6 5.5h4v5H6zM12 6l2 2-2 2',
   dots: 'M3.5 8h.01M8 8h.01M12.5 8h.01',
 } as const
 

@@ -13,6 +13,15 @@ const JobPage = lazy<Parameters>(() => import('./job/job-page.tsx').then((module
 const DiffPage = lazy<Parameters>(() => import('./diff/diff-page.tsx').then((module) => module.DiffPage))
 const BatchPage = lazy<Parameters>(() => import('./batch/batch-page.tsx').then((module) => module.BatchPage))
 const RunPage = lazy<Parameters>(() => import('./run/run-page.tsx').then((module) => module.RunPage))
+const EndpointsPage = lazy<Parameters>(() =>
+  import('./endpoints/endpoints-page.tsx').then((module) => module.EndpointsPage),
+)
+const EndpointPage = lazy<Parameters>(() =>
+  import('./endpoints/endpoint-page.tsx').then((module) => module.EndpointPage),
+)
+const PublishPage = lazy<Parameters>(() =>
+  import('./endpoints/publish/publish-page.tsx').then((module) => module.PublishPage),
+)
 const GalleryPage = lazy<Parameters>(() => import('./gallery/gallery-page.tsx').then((module) => module.GalleryPage))
 const AssetsPage = lazy<Parameters>(() => import('./assets/assets-page.tsx').then((module) => module.AssetsPage))
 const ModelsPage = lazy<Parameters>(() => import('./models/models-page.tsx').then((module) => module.ModelsPage))
@@ -62,6 +71,11 @@ const PAGES: readonly Row[] = [
   ['/batches/:id', 'Batch', BatchPage],
   ['/run', 'Run', RunPage],
   ['/run/:saved', 'Run', RunPage],
+  ['/endpoints', 'Endpoints', EndpointsPage],
+  ['/endpoints/:name', 'Endpoint', EndpointPage],
+  // Beside the endpoints, not below them: an endpoint may have any name.
+  ['/publish', 'Publish', PublishPage],
+  ['/publish/:name', 'New version', PublishPage],
   ['/gallery', 'Gallery', GalleryPage],
   ['/assets', 'Assets', AssetsPage],
   ['/models', 'Models', ModelsPage],

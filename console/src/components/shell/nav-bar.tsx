@@ -7,8 +7,8 @@ export function NavBar() {
   const { value: current } = session
   const [isMoreOpen, setMoreOpen] = useState(false)
   if (current === null) return null
-  const isHere = (to: string) =>
-    to === '/' ? path.value === '/' : path.value === to || path.value.startsWith(`${to}/`)
+  const place = path.value.replace(/^\/publish(?=\/|$)/, '/endpoints')
+  const isHere = (to: string) => (to === '/' ? path.value === '/' : `${place}/`.startsWith(`${to}/`))
   const there = PLACES.filter(({ isThere = () => true }) => isThere(current))
   return (
     <nav class={`nav ${isMoreOpen ? 'more-open' : ''}`} aria-label="Places">
@@ -49,6 +49,7 @@ export const PLACES: readonly NavPlace[] = [
   { to: '/', label: 'Home', icon: 'home', isFirst: true },
   { to: '/jobs', label: 'Jobs', icon: 'list', isThere: hasAccount, isFirst: true },
   { to: '/run', label: 'Run', icon: 'play', isThere: hasAccount, isFirst: true },
+  { to: '/endpoints', label: 'Endpoints', icon: 'endpoint', isThere: hasAccount },
   { to: '/gallery', label: 'Gallery', icon: 'picture', isThere: hasAccount, isFirst: true },
   {
     to: '/models',

@@ -1,26 +1,30 @@
 /** What the runs of this form came to: the newest with its picture, the earlier ones to look back at. */
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { getJob } from '../../api/jobs.ts'
 import { isEnded } from '../../api/summary.ts'
 import { jobTrail, Progress } from '../../components/jobs/job-parts.tsx'
-import { Media, Thumb } from '../../components/media/media.tsx'
+import { downloadUrl, Media, Thumb } from '../../components/media/media.tsx'
 import { EmptyState, Loaded, Skeleton, StatusPill, statusWord } from '../../components/state.tsx'
 import { Duration, Words } from '../../components/text.tsx'
 import { hrefOf } from '../../routes.ts'
 import { useJobLive } from '../../state/job-live.ts'
 import { jobOf, takeSnapshot } from '../../state/live/live.ts'
 import { useResource } from '../../state/resource.ts'
+import { toMarkedText } from '../../text/marks.ts'
 
 interface RunResultProps {
   /** Newest first. */
   readonly ids: readonly string[]
   /** What the jobs of the last run are marked with, where it made several. */
   readonly batch: string | null
+  /** Further words on the one that is shown. */
+  readonly beneath?: (id: string) => ComponentChildren
 }
 
 const SHOWN = 24
 
-export function RunResult({ ids, batch }: RunResultProps) {
+export function RunResult({ ids, batch, beneath }: RunResultProps) {
   const [chosen, setChosen] = useState<string | null>(null)
   if (ids.length === 0)
     return (
@@ -32,6 +36,7 @@ export function RunResult({ ids, batch }: RunResultProps) {
   return (
     <>
       <OneResult key={id} id={id} />
+      {beneath?.(id)}
       {ids.length > 1 && (
         <div class="run-history" role="group" aria-label="Runs of this form">
           {ids.slice(0, SHOWN).map((other, index) => (
@@ -114,7 +119,14 @@ function OneResult({ id }: { readonly id: string }) {
               </p>
             )}
             {detail.outputs_list.map((output) => (
-              <Media key={output.asset_id} item={output} />
+              <figure key={output.asset_id} class="model-file">
+                <Media item={output} />
+                <figcaption class="dim">
+                  <a href={downloadUrl(output.asset_id)} download={toMarkedText(output.name)}>
+                    Download <Words text={output.name} />
+                  </a>
+                </figcaption>
+              </figure>
             ))}
           </div>
         )

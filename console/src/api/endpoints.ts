@@ -1,0 +1,225 @@
+/** Endpoints of the account: workflows with a name, typed inputs and versions. Numbers keep their digits: a seed may have 64 bits. */
+import { isJsonObject, type JsonObject, type JsonValue, parseLosslessJson } from '../../../lib/json/lossless-json.ts'
+import { getJson, getText, request, send } from './client.ts'
+import type { JobStatus } from './summary.ts'
+
+const ENDPOINTS = '/api/v2/endpoints'
+
+export interface Missing {
+  readonly classes: readonly { readonly class_type: string }[]
+  readonly weights: readonly { readonly name: string }[]
+}
+
+export interface Endpoint {
+  readonly name: string
+  readonly title: string
+  readonly description: string
+  readonly state: 'ready' | 'stopped' | 'blocked'
+  readonly current_version: number
+  readonly latest_version: number
+  readonly aliases: Readonly<Record<string, number>>
+  readonly tool: boolean
+  readonly models: readonly string[]
+  readonly missing?: Missing
+  readonly updated_at: string
+  readonly revision: number
+  readonly urls: { readonly runs: string; readonly schema: string; readonly openapi: string }
+}
+
+export type InputType = 'text' | 'integer' | 'number' | 'seed' | 'boolean' | 'choice' | 'file'
+
+/** Members that only some types have are left out of the others. */
+export interface EndpointInput {
+  readonly name: string
+  readonly title: string
+  readonly description: string
+  readonly type: InputType
+  readonly required: boolean
+  readonly example: JsonValue
+  readonly default?: JsonValue
+  readonly minimum?: JsonValue
+  readonly maximum?: JsonValue
+  readonly min_length?: number
+  readonly max_length?: number
+  readonly pattern?: string | null
+  readonly multiline?: boolean
+  readonly choices?: readonly JsonValue[]
+  /** The choices are examples: files that engines have. */
+  readonly open?: boolean
+  readonly kind?: string
+  readonly places: readonly { readonly node_id: string; readonly input: string }[]
+}
+
+export interface EndpointOutput {
+  readonly name: string
+  readonly title: string
+  readonly kind: string
+  readonly node_id: string
+}
+
+export interface VersionSummary {
+  readonly version: number
+  readonly note: string
+  readonly created_at: string
+}
+
+export interface Version extends VersionSummary {
+  readonly inputs: readonly EndpointInput[]
+  readonly outputs: readonly EndpointOutput[]
+  readonly workflow: JsonObject
+}
+
+export interface Draft {
+  readonly title: string | null
+  readonly description: string | null
+  readonly inputs: readonly EndpointInput[]
+  readonly outputs: readonly EndpointOutput[]
+  /** Other values of the graph that could be inputs. */
+  readonly candidates: readonly EndpointInput[]
+  readonly warnings: readonly { readonly node_id: string; readonly input: string | null; readonly message: string }[]
+  readonly missing: Missing
+}
+
+export interface Difference {
+  readonly kind: 'input' | 'output' | 'graph'
+  readonly breaking: boolean
+  readonly message: string
+}
+
+/** What the list of runs has of each. */
+export interface RunRow {
+  readonly id: string
+  readonly status: JobStatus
+  readonly created_at: string
+  readonly started_at: string | null
+  readonly completed_at: string | null
+  readonly outputs: readonly { readonly id: string; readonly type: string }[]
+  readonly endpoint?: { readonly name: string; readonly version: number }
+}
+
+export interface Run {
+  readonly id: string
+  readonly endpoint: { readonly name: string; readonly version: number }
+  /** As they were used, with the seed that was drawn; null: longer than what is kept. */
+  readonly inputs: JsonObject | null
+}
+
+function at(name: string, rest = ''): string {
+  return `${ENDPOINTS}/${encodeURIComponent(name)}${rest}`
+}
+
+/** The shapes are the service's own contract; only the numbers in them are read otherwise. */
+async function getExact<Value>(path: string, signal?: AbortSignal): Promise<Value> {
+  return parseLosslessJson(await getText(path, signal)) as Value
+}
+
+async function sendExact<Value>(path: string, body: string): Promise<Value> {
+  return parseLosslessJson(await (await request(path, { method: 'POST', body })).text()) as Value
+}
+
+export interface EndpointPage {
+  readonly endpoints: readonly Endpoint[]
+  readonly has_more: boolean
+}
+
+/** By name; `after` is the last one of the page before. */
+export function listEndpoints(after: string | null, signal?: AbortSignal): Promise<EndpointPage> {
+  return getJson(`${ENDPOINTS}${after === null ? '' : `?after=${encodeURIComponent(after)}`}`, signal)
+}
+
+export function getEndpoint(name: string, signal?: AbortSignal): Promise<Endpoint> {
+  return getJson(at(name), signal)
+}
+
+/** `selector`: a number, an alias or `latest`. */
+export function getVersion(name: string, selector: string, signal?: AbortSignal): Promise<Version> {
+  return getExact(at(name, `/versions/${encodeURIComponent(selector)}`), signal)
+}
+
+export function listVersions(
+  name: string,
+  before: string | null,
+  signal?: AbortSignal,
+): Promise<{ readonly versions: readonly VersionSummary[]; readonly has_more: boolean }> {
+  return getJson(at(name, `/versions${before === null ? '' : `?before=${encodeURIComponent(before)}`}`), signal)
+}
+
+export async function compareVersions(
+  name: string,
+  from: string,
+  to: string,
+  signal?: AbortSignal,
+): Promise<readonly Difference[]> {
+  const query = new URLSearchParams({ from, to })
+  return (await getJson<{ readonly differences: readonly Difference[] }>(at(name, `/compare?${query}`), signal))
+    .differences
+}
+
+/** `fileText`: the file as JSON text, a picture as a `data:` address in quotes. */
+export function previewEndpoint(fileText: string): Promise<Draft> {
+  return sendExact(`${ENDPOINTS}/preview`, `{"file":${fileText}}`)
+}
+
+export interface Publication {
+  readonly name: string
+  readonly fileText: string
+  /** JSON text. */
+  readonly declaration: string
+  readonly note: string
+  readonly isBreakingMeant: boolean
+}
+
+export function publishEndpoint(wish: Publication): Promise<{ readonly version: Version; readonly is_new: boolean }> {
+  const { name, fileText, declaration, note, isBreakingMeant } = wish
+  const rest = JSON.stringify({ name, note, breaking: isBreakingMeant }).slice(1)
+  return sendExact(ENDPOINTS, `{"file":${fileText},"declaration":${declaration},${rest}`)
+}
+
+export interface EndpointChange {
+  readonly title?: string
+  readonly description?: string
+  readonly state?: 'ready' | 'stopped'
+  readonly tool?: boolean
+  readonly models?: readonly string[]
+  readonly current_version?: number
+}
+
+/** Refused when somebody changed it since `revision`. */
+export async function changeEndpoint(
+  { name, revision }: Pick<Endpoint, 'name' | 'revision'>,
+  change: EndpointChange,
+): Promise<void> {
+  await request(at(name), { method: 'PATCH', body: change, headers: { 'If-Match': `"${revision}"` } })
+}
+
+export function removeEndpoint(name: string): Promise<null> {
+  return send('DELETE', at(name))
+}
+
+export function moveAlias(name: string, alias: string, version: number): Promise<Endpoint> {
+  return send('PUT', at(name, `/aliases/${encodeURIComponent(alias)}`), { version })
+}
+
+export function removeAlias(name: string, alias: string): Promise<Endpoint> {
+  return send('DELETE', at(name, `/aliases/${encodeURIComponent(alias)}`))
+}
+
+/** `inputsText`: JSON text of the object of inputs. */
+export function runEndpoint(name: string, version: number, inputsText: string): Promise<Run> {
+  return sendExact(`${ENDPOINTS}/${encodeURIComponent(name)}@${version}/runs`, `{"inputs":${inputsText}}`)
+}
+
+export function listRuns(
+  name: string,
+  cursor: string | null,
+  signal?: AbortSignal,
+): Promise<{ readonly runs: readonly RunRow[]; readonly next_cursor?: string }> {
+  const query = new URLSearchParams({ limit: '20', ...(cursor !== null && { cursor }) })
+  return getJson(at(name, `/runs?${query}`), signal)
+}
+
+export async function getRun(name: string, id: string, signal?: AbortSignal): Promise<Run> {
+  const run = await getExact<JsonObject>(at(name, `/runs/${encodeURIComponent(id)}`), signal)
+  const { inputs } = run
+  return { ...(run as unknown as Run), inputs: isJsonObject(inputs) ? inputs : null }
+}

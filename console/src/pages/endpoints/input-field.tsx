@@ -1,0 +1,178 @@
+/** One input of an endpoint: drawn by its type, read as JSON text. An empty field is left out of the call. */
+import { useState } from 'preact/hooks'
+import { type JsonValue, stringifyLosslessJson } from '../../../../lib/json/lossless-json.ts'
+import { uploadFile } from '../../api/assets.ts'
+import { ApiError } from '../../api/client.ts'
+import type { EndpointInput } from '../../api/endpoints.ts'
+import { FileButtons } from '../../components/files/file-buttons.tsx'
+import { FieldControl, FieldShell } from '../../form/field-control.tsx'
+import { type Field, type FieldKind, randomSeed, readField } from '../../form/workflow-fields.ts'
+
+export function shownValue(value: JsonValue | undefined): string {
+  if (value === undefined || value === null) return ''
+  return typeof value === 'string' ? value : stringifyLosslessJson(value)
+}
+
+/** What the form begins with: a call without it would have the same; what is needed begins with the example. */
+export function beginText({ type, required, default: preset, example }: EndpointInput): string {
+  if (type === 'seed' || type === 'file') return ''
+  return shownValue(preset ?? (required ? example : undefined))
+}
+
+function toField(input: EndpointInput): Field {
+  const bound = (value: JsonValue | undefined) => (value === undefined || value === null ? null : shownValue(value))
+  return {
+    node: '',
+    input: input.name,
+    kind: kindOf(input),
+    valueText: '""',
+    choices: (input.choices ?? []).map(shownValue),
+    min: bound(input.minimum),
+    max: bound(input.maximum),
+    tooltip: input.description,
+    media: null,
+    isSeed: input.type === 'seed',
+  }
+}
+
+function kindOf({ type, multiline, open: isOpen }: EndpointInput): FieldKind {
+  if (type === 'text') return multiline === true ? 'multiline' : 'text'
+  if (type === 'boolean') return 'switch'
+  if (type === 'choice') return isOpen === true ? 'text' : 'choice'
+  return type === 'seed' ? 'integer' : type
+}
+
+interface Reading {
+  /** JSON text; null: left out. */
+  readonly text: string | null
+  readonly problem: string | null
+}
+
+/** What the service alone can judge (patterns, files) is left to it. */
+export function readText(input: EndpointInput, typed: string): Reading {
+  const fail = (problem: string): Reading => ({ text: null, problem })
+  if (typed === '') return input.required ? fail('needed') : { text: null, problem: null }
+  const choice = input.choices?.find((each) => shownValue(each) === typed)
+  if (choice !== undefined) return { text: stringifyLosslessJson(choice), problem: null }
+  const { length } = [...typed]
+  if (input.max_length !== undefined && length > input.max_length) return fail(`at most ${input.max_length} characters`)
+  if (length < (input.min_length ?? 0)) return fail(`at least ${input.min_length} characters`)
+  const read = readField(toField(input), typed)
+  return 'problem' in read ? fail(read.problem) : { text: read.valueText, problem: null }
+}
+
+interface InputFieldProps {
+  readonly input: EndpointInput
+  readonly text: string
+  readonly problem: string | null
+  readonly onText: (text: string) => void
+}
+
+export function InputField({ input, text, problem, onText }: InputFieldProps) {
+  const { name, title, description, type, required } = input
+  const id = `input-${name}`
+  const field = toField(input)
+  return (
+    <FieldShell
+      id={id}
+      kind={type === 'file' ? 'file' : field.kind}
+      name={title === '' ? name : title}
+      beside={required && <span class="dim needed">needed</span>}
+      problem={problem}
+      about={description === '' ? null : description}
+    >
+      {(about) => {
+        const common = { id, text, onText, about, isWrong: problem !== null }
+        if (type === 'file') return <FileField input={input} {...common} />
+        if (type === 'seed') return <SeedField field={field} {...common} />
+        if (input.open !== true) return <FieldControl field={field} {...common} isOptional={!required} />
+        return (
+          <>
+            <input
+              id={id}
+              type="text"
+              list={`${id}-known`}
+              value={text}
+              aria-invalid={problem !== null}
+              aria-describedby={about}
+              onInput={(event) => onText(event.currentTarget.value)}
+            />
+            <datalist id={`${id}-known`}>
+              {field.choices.map((choice) => (
+                <option key={choice} value={choice} />
+              ))}
+            </datalist>
+          </>
+        )
+      }}
+    </FieldShell>
+  )
+}
+
+interface ControlProps {
+  readonly id: string
+  readonly text: string
+  readonly onText: (text: string) => void
+  readonly about: string | undefined
+  readonly isWrong: boolean
+}
+
+function SeedField({ field, ...common }: ControlProps & { readonly field: Field }) {
+  const isRandom = common.text === ''
+  return (
+    <div class="seed-field">
+      <label class="row">
+        <input
+          id={isRandom ? common.id : undefined}
+          type="checkbox"
+          checked={isRandom}
+          aria-label={`Random ${field.input} for each run`}
+          onChange={({ currentTarget: { checked } }) =>
+            common.onText(checked ? '' : randomSeed(field, crypto.getRandomValues(new BigUint64Array(1))[0] >> 11n))
+          }
+        />
+        random for each run
+      </label>
+      {!isRandom && <FieldControl field={field} {...common} />}
+    </div>
+  )
+}
+
+/** An upload, a file that the service has, or an address that it fetches. */
+function FileField({ input, id, text, onText, about, isWrong }: ControlProps & { readonly input: EndpointInput }) {
+  const [state, setState] = useState<'idle' | 'busy' | string>('idle')
+  const media = input.kind === 'mask' ? 'image' : input.kind
+  async function upload(file: File): Promise<void> {
+    setState('busy')
+    try {
+      onText((await uploadFile(file)).id)
+      setState('idle')
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      setState(error.message)
+    }
+  }
+  return (
+    <>
+      <FileButtons
+        label={input.title === '' ? input.name : input.title}
+        media={media === 'image' || media === 'video' || media === 'audio' ? media : null}
+        isBusy={state === 'busy'}
+        onFiles={([file]) => void upload(file)}
+        onAssets={([asset]) => onText(asset.asset_id)}
+      >
+        <input
+          id={id}
+          type="text"
+          spellcheck={false}
+          placeholder="https://… or a file"
+          aria-invalid={isWrong}
+          aria-describedby={about}
+          value={text}
+          onInput={(event) => onText(event.currentTarget.value)}
+        />
+      </FileButtons>
+      {state !== 'idle' && state !== 'busy' && <p class="failed-text field-note">{state}</p>}
+    </>
+  )
+}

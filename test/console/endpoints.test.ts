@@ -1,0 +1,136 @@
+/** A person publishes a workflow as an endpoint, tries it, changes it and moves back, all in the console. */
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import type { Page } from 'playwright-core'
+import { startTestApp, type TestApp } from '../support/app/start-app.ts'
+import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
+import { type ConsolePage, openConsole } from '../support/browser/console-page.ts'
+import { node } from '../support/clients/checked-client.ts'
+
+const CARD = {
+  '1': node('EmptyImage', { width: 64, height: 32, batch_size: 1, color: 2105376 }),
+  '2': {
+    ...node('TextOverlay', {
+      ...{ images: ['1', 0], text: 'Hello', font_size: 8, color: '#ffffff', position: 'top', align: 'center' },
+      outline: false,
+    }),
+    _meta: { title: '$headline' },
+  },
+  '3': node('SaveImage', { images: ['2', 0], filename_prefix: 'card' }),
+}
+
+describe('endpoints in the console', { skip: withoutBrowser }, () => {
+  let browser: TestBrowser
+  let app: TestApp
+  let opened: ConsolePage
+  let page: Page
+  before(async () => {
+    browser = await launchBrowser()
+    app = await startTestApp({ settings: { workers: '2' } })
+    opened = await openConsole(browser, app.url)
+    page = opened.page
+  })
+  after(async () => {
+    await using _app = app
+    await using _browser = browser
+    await opened?.[Symbol.asyncDispose]()
+  })
+
+  const card = (name: string) => page.getByRole('listitem', { name, exact: true })
+  const stored = async () => (await fetch(`${app.url}/api/v2/endpoints/card`)).json()
+  const result = () => page.getByRole('complementary', { name: 'Result' })
+
+  test('a file that is dropped becomes an address with a form, and the form makes a picture', async () => {
+    await opened.go('/endpoints')
+    await page.getByText('No endpoints yet').waitFor()
+    await page.locator('main input[type=file]').setInputFiles({
+      name: 'Birthday card.json',
+      mimeType: 'application/json',
+      buffer: Buffer.from(JSON.stringify(CARD)),
+    })
+    await page.getByRole('heading', { name: 'Publish a workflow' }).waitFor()
+    await card('headline').getByLabel('Title').fill('What it says')
+    await card('headline').getByText('Description and bounds').click()
+    await card('headline').getByLabel('Most characters').fill('none')
+    await page.getByRole('textbox', { name: 'Name', exact: true }).first().fill('card')
+    await page.getByRole('button', { name: 'Publish', exact: true }).click()
+    await card('headline')
+      .getByText(/max_length must be a whole number/)
+      .waitFor()
+    await card('headline').getByLabel('Most characters').fill('20')
+    await page.getByRole('button', { name: 'Publish', exact: true }).click()
+
+    await page.getByRole('tab', { name: 'Try' }).waitFor()
+    await page.getByLabel('What it says').fill('x'.repeat(21))
+    await page.getByRole('button', { name: 'Run', exact: true }).click()
+    await page.getByText('at most 20 characters').waitFor()
+    await page.getByLabel('What it says').fill('Good morning')
+    await page.getByRole('button', { name: 'Run', exact: true }).click()
+    await result().getByText('Succeeded').waitFor()
+    await result().locator('img.media').waitFor()
+    await result()
+      .getByRole('link', { name: /^Download/ })
+      .waitFor()
+    await result()
+      .getByText(/"headline": "Good morning"/)
+      .waitFor()
+    await page.getByLabel('What it says').fill('something else')
+    await result().getByRole('button', { name: 'Use these inputs again' }).click()
+    assert.equal(await page.getByLabel('What it says').inputValue(), 'Good morning')
+    const json = await stored()
+    assert.equal(json.current_version, 1)
+  })
+
+  test('a call is in the list of runs with its inputs, and can be made again from there', async () => {
+    await opened.go('/endpoints/card#runs')
+    const row = page.getByRole('row', { name: /Good morning/ })
+    await row.getByText('Succeeded').waitFor()
+    await row.getByRole('link', { name: 'Again' }).click()
+    await page.getByRole('tab', { name: 'Try', selected: true }).waitFor()
+    await page.waitForFunction(`document.querySelector('#input-headline')?.value === 'Good morning'`)
+  })
+
+  test('a version that breaks callers is asked about first, and moving back is one deed', async () => {
+    await opened.go('/endpoints/card#versions')
+    await page.getByRole('link', { name: 'New version' }).click()
+    await card('headline').getByText('Description and bounds').click()
+    await card('headline').getByLabel('Most characters').fill('10')
+    await page.getByLabel('Note').fill('short words only')
+    await page.getByRole('button', { name: 'Publish', exact: true }).click()
+    const dialog = page.getByRole('dialog', { name: 'This breaks programs that call it' })
+    await dialog.getByText('headline: maxLength was 20 and is 10').waitFor()
+    await dialog.getByRole('button', { name: 'Publish all the same' }).click()
+    await page.getByText('card, version 2').waitFor()
+    await page.getByRole('tab', { name: 'Versions' }).click()
+    await page.getByRole('row', { name: /short words only/ }).waitFor()
+    await page.getByText('headline: maxLength was 20 and is 10 (breaks callers)').waitFor()
+    await page.getByRole('button', { name: 'Make 1 current' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Make version 1 current' }).click()
+    await page.getByText('card, version 1').waitFor()
+    await page.getByRole('button', { name: 'Make 2 current' }).waitFor()
+    await page.getByLabel('Alias', { exact: true }).fill('stable')
+    await page.getByLabel('Version of the alias').selectOption('1')
+    await page.getByRole('button', { name: 'Set the alias' }).click()
+    await page.getByRole('button', { name: 'Remove the alias stable' }).waitFor()
+    const json = await stored()
+    assert.deepEqual([json.current_version, json.aliases], [1, { stable: 1 }])
+  })
+
+  test('it is stopped and started, offered to agents, shown as code, and deleted after a question', async () => {
+    await opened.go('/endpoints/card#code')
+    await page.getByRole('region', { name: 'curl' }).getByText('/api/v2/endpoints/card/runs').waitFor()
+    await page.getByRole('region', { name: 'Python' }).waitFor()
+    await page.getByRole('tab', { name: 'Settings' }).click()
+    await page.getByLabel('Model names').fill('gpt-image-1')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText('Saved.').waitFor()
+    await page.getByRole('button', { name: 'Stop it' }).click()
+    await page.getByRole('button', { name: 'Start it' }).waitFor()
+    const json = await stored()
+    assert.deepEqual([json.state, json.models], ['stopped', ['gpt-image-1']])
+    await page.getByRole('button', { name: 'Delete…' }).click()
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
+    await page.getByText('No endpoints yet').waitFor()
+    opened.assertClean([/422/, /409/])
+  })
+})
