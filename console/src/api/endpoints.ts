@@ -5,7 +5,7 @@ import type { JobStatus } from './summary.ts'
 
 const ENDPOINTS = '/api/v2/endpoints'
 
-export interface Missing {
+interface Missing {
   readonly classes: readonly { readonly class_type: string }[]
   readonly weights: readonly { readonly name: string }[]
 }
@@ -97,7 +97,7 @@ export interface RunRow {
   readonly endpoint?: { readonly name: string; readonly version: number }
 }
 
-export interface Run {
+interface Run {
   readonly id: string
   readonly endpoint: { readonly name: string; readonly version: number }
   /** As they were used, with the seed that was drawn; null: longer than what is kept. */
@@ -117,7 +117,7 @@ async function sendExact<Value>(path: string, body: string): Promise<Value> {
   return parseLosslessJson(await (await request(path, { method: 'POST', body })).text()) as Value
 }
 
-export interface EndpointPage {
+interface EndpointPage {
   readonly endpoints: readonly Endpoint[]
   readonly has_more: boolean
 }
@@ -160,7 +160,7 @@ export function previewEndpoint(fileText: string): Promise<Draft> {
   return sendExact(`${ENDPOINTS}/preview`, `{"file":${fileText}}`)
 }
 
-export interface Publication {
+interface Publication {
   readonly name: string
   readonly fileText: string
   /** JSON text. */

@@ -6,7 +6,7 @@ import { Words } from '../../components/text.tsx'
 import { hash, hrefOf, query, setHash } from '../../routes.ts'
 import { useResource } from '../../state/resource.ts'
 import { CodeTab } from './code-tab.tsx'
-import { EndpointState, may, NotAllowed } from './endpoints-page.tsx'
+import { EndpointState, may, NotAllowed, type TabProps } from './endpoints-page.tsx'
 import { RunsTab } from './runs-tab.tsx'
 import { SettingsTab } from './settings-tab.tsx'
 import { TryTab } from './try-tab.tsx'
@@ -45,11 +45,6 @@ function Asked({ name }: { readonly name: string }) {
       </Loaded>
     </>
   )
-}
-
-export interface TabProps {
-  readonly endpoint: Endpoint
-  readonly onChanged: () => void
 }
 
 function OneEndpoint({ endpoint, onChanged }: TabProps) {

@@ -21,6 +21,12 @@ export function EndpointState({ state }: { readonly state: Endpoint['state'] }) 
   return <StatePill look={LOOKS[state]} />
 }
 
+/** What the tabs of an endpoint's page are given. */
+export interface TabProps {
+  readonly endpoint: Endpoint
+  readonly onChanged: () => void
+}
+
 /** Whether the key of this session may do it. */
 export function may(scope: 'endpoints:read' | 'endpoints:write' | 'endpoints:run'): boolean {
   return session.value?.scopes?.includes(scope) ?? true

@@ -7,26 +7,22 @@ import type { EndpointInput } from '../../api/endpoints.ts'
 import { FileButtons } from '../../components/files/file-buttons.tsx'
 import { FieldControl, FieldShell } from '../../form/field-control.tsx'
 import { type Field, type FieldKind, randomSeed, readField } from '../../form/workflow-fields.ts'
-
-export function shownValue(value: JsonValue | undefined): string {
-  if (value === undefined || value === null) return ''
-  return typeof value === 'string' ? value : stringifyLosslessJson(value)
-}
+import { shown } from './publish/publish-state.ts'
 
 /** What the form begins with: a call without it would have the same; what is needed begins with the example. */
 export function beginText({ type, required, default: preset, example }: EndpointInput): string {
   if (type === 'seed' || type === 'file') return ''
-  return shownValue(preset ?? (required ? example : undefined))
+  return shown(preset ?? (required ? example : undefined))
 }
 
 function toField(input: EndpointInput): Field {
-  const bound = (value: JsonValue | undefined) => (value === undefined || value === null ? null : shownValue(value))
+  const bound = (value: JsonValue | undefined) => (value === undefined || value === null ? null : shown(value))
   return {
     node: '',
     input: input.name,
     kind: kindOf(input),
     valueText: '""',
-    choices: (input.choices ?? []).map(shownValue),
+    choices: (input.choices ?? []).map(shown),
     min: bound(input.minimum),
     max: bound(input.maximum),
     tooltip: input.description,
@@ -52,7 +48,7 @@ interface Reading {
 export function readText(input: EndpointInput, typed: string): Reading {
   const fail = (problem: string): Reading => ({ text: null, problem })
   if (typed === '') return input.required ? fail('needed') : { text: null, problem: null }
-  const choice = input.choices?.find((each) => shownValue(each) === typed)
+  const choice = input.choices?.find((each) => shown(each) === typed)
   if (choice !== undefined) return { text: stringifyLosslessJson(choice), problem: null }
   const { length } = [...typed]
   if (input.max_length !== undefined && length > input.max_length) return fail(`at most ${input.max_length} characters`)

@@ -7,8 +7,7 @@ import { ErrorBox } from '../../components/state.tsx'
 import { showToast } from '../../components/text.tsx'
 import { navigate } from '../../routes.ts'
 import { tell } from '../../state/deeds.ts'
-import type { TabProps } from './endpoint-page.tsx'
-import { may, NotAllowed } from './endpoints-page.tsx'
+import { may, NotAllowed, type TabProps } from './endpoints-page.tsx'
 import { TextField } from './publish/input-card.tsx'
 
 export function SettingsTab({ endpoint, onChanged }: TabProps) {

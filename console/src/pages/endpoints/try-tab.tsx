@@ -12,7 +12,8 @@ import { plural } from '../../text/format.ts'
 import { indentJson } from '../../text/indent-json.ts'
 import { RunResult } from '../run/run-result.tsx'
 import { may, NotAllowed } from './endpoints-page.tsx'
-import { beginText, InputField, readText, shownValue } from './input-field.tsx'
+import { beginText, InputField, readText } from './input-field.tsx'
+import { shown } from './publish/publish-state.ts'
 
 interface TryTabProps {
   readonly endpoint: Endpoint
@@ -26,7 +27,7 @@ function begin(inputs: readonly EndpointInput[]): Texts {
 }
 
 function ofInputs(inputs: readonly EndpointInput[], given: JsonObject): Texts {
-  return new Map(inputs.map((input) => [input.name, shownValue(given[input.name])]))
+  return new Map(inputs.map((input) => [input.name, shown(given[input.name])]))
 }
 
 export function TryTab({ endpoint, version }: TryTabProps) {

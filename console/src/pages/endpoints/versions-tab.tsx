@@ -17,8 +17,7 @@ import { hrefOf, query, setQuery } from '../../routes.ts'
 import { tell } from '../../state/deeds.ts'
 import { useResource } from '../../state/resource.ts'
 import { plural } from '../../text/format.ts'
-import type { TabProps } from './endpoint-page.tsx'
-import { may } from './endpoints-page.tsx'
+import { may, type TabProps } from './endpoints-page.tsx'
 
 export function VersionsTab({ endpoint, onChanged }: TabProps) {
   const { name, current_version: current } = endpoint

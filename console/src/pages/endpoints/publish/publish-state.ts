@@ -127,7 +127,7 @@ async function openOver(name: string, fileText: string, draft: Draft): Promise<v
 }
 
 /** What the author said of the version before holds for the same values of the new graph. Pure. */
-export function carryOver(draft: Draft, before: Pick<Version, 'inputs' | 'outputs'>) {
+function carryOver(draft: Draft, before: Pick<Version, 'inputs' | 'outputs'>) {
   const placeOf = ({ places: [place] }: EndpointInput) => `${place?.node_id}.${place?.input}`
   const all = new Map([...draft.candidates, ...draft.inputs].map((input) => [placeOf(input), input]))
   const kept = before.inputs.flatMap((input) => {
