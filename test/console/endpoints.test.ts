@@ -37,7 +37,11 @@ describe('endpoints in the console', { skip: withoutBrowser }, () => {
   })
 
   const card = (name: string) => page.getByRole('listitem', { name, exact: true })
-  const stored = async () => (await fetch(`${app.url}/api/v2/endpoints/card`)).json()
+  interface StoredEndpoint {
+    readonly current_version: number
+    readonly aliases: Readonly<Record<string, number>>
+  }
+  const stored = async () => (await (await fetch(`${app.url}/api/v2/endpoints/card`)).json()) as StoredEndpoint
   const result = () => page.getByRole('complementary', { name: 'Result' })
 
   test('a file that is dropped becomes an address with a form, and the form makes a picture', async () => {
