@@ -38,6 +38,8 @@ describe('endpoints in the console', { skip: withoutBrowser }, () => {
 
   const card = (name: string) => page.getByRole('listitem', { name, exact: true })
   interface StoredEndpoint {
+    readonly state: string
+    readonly models: readonly string[]
     readonly current_version: number
     readonly aliases: Readonly<Record<string, number>>
   }
