@@ -79,6 +79,29 @@ async function shoot(page: Page, name: string): Promise<void> {
   console.log(`docs/pictures/${name}.webp: ${Math.ceil(bytes.length / 1024)} KiB`)
 }
 
+/** A workflow on its way to an endpoint, and the endpoint with a picture that it made; also in the dark, on a phone. */
+async function takeEndpoints(opened: ConsolePage): Promise<void> {
+  const { page } = opened
+  await opened.go('/endpoints')
+  const buffer = Buffer.from(JSON.stringify(paint({ seed: 71, palette: 'dawn' }, 'postcard')))
+  await page
+    .locator('main input[type=file]')
+    .setInputFiles({ name: 'Landscape.json', mimeType: 'application/json', buffer })
+  await page.getByRole('heading', { name: 'Publish a workflow' }).waitFor()
+  await page.getByRole('textbox', { name: 'Title', exact: true }).first().fill('A landscape')
+  await shoot(page, 'publish')
+  await page.getByRole('button', { name: 'Publish', exact: true }).click()
+  await page.getByRole('tab', { name: 'Try' }).waitFor()
+  await page.getByRole('button', { name: 'Run', exact: true }).click()
+  const result = page.getByRole('complementary', { name: 'Result' })
+  await result.getByText('Succeeded').waitFor({ timeout: 120_000 })
+  await waitUntil(() => page.evaluate<boolean>(IS_LOADED))
+  await shoot(page, 'endpoint')
+  await page.setViewportSize(PHONE)
+  await page.evaluate(`document.documentElement.dataset.theme = 'dark'; window.scrollTo(0, 0)`)
+  await shoot(page, 'endpoint-phone')
+}
+
 async function takeAll(
   opened: ConsolePage,
   { made, failed }: { readonly made: string; readonly failed: string },
@@ -119,6 +142,10 @@ async function takeAll(
   await take('engines', '/operator/engines', () => page.getByText('Ready').first().waitFor())
   await page.setViewportSize(PHONE)
   await take('phone', '/', previews)
+  await page.setViewportSize(SIZE)
+  await page.evaluate(`document.documentElement.dataset.theme = 'light'`)
+  // Last: its run waits for those that the pictures before show.
+  await takeEndpoints(opened)
 }
 
 mkdirSync(PICTURES, { recursive: true })

@@ -6,6 +6,7 @@ import { startTestApp, type TestApp } from '../support/app/start-app.ts'
 import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
 import { type ConsolePage, openConsole } from '../support/browser/console-page.ts'
 import { node } from '../support/clients/checked-client.ts'
+import { waitUntil } from '../support/wait-until.ts'
 
 const CARD = {
   '1': node('EmptyImage', { width: 64, height: 32, batch_size: 1, color: 2105376 }),
@@ -93,7 +94,7 @@ describe('endpoints in the console', { skip: withoutBrowser }, () => {
     await row.getByText('Succeeded').waitFor()
     await row.getByRole('link', { name: 'Again' }).click()
     await page.getByRole('tab', { name: 'Try', selected: true }).waitFor()
-    await page.waitForFunction(`document.querySelector('#input-headline')?.value === 'Good morning'`)
+    await waitUntil(async () => (await page.getByLabel('What it says').inputValue()) === 'Good morning')
   })
 
   test('a version that breaks callers is asked about first, and moving back is one deed', async () => {
@@ -120,6 +121,24 @@ describe('endpoints in the console', { skip: withoutBrowser }, () => {
     await page.getByRole('button', { name: 'Remove the alias stable' }).waitFor()
     const json = await stored()
     assert.deepEqual([json.current_version, json.aliases], [1, { stable: 1 }])
+  })
+
+  test('nothing of it is wider than a phone', async () => {
+    await page.setViewportSize({ width: 375, height: 720 })
+    for (const path of [
+      '/endpoints',
+      '/publish/card',
+      ...['try', 'runs', 'versions', 'code', 'settings'].map((tab) => `/endpoints/card#${tab}`),
+    ]) {
+      await opened.go(path)
+      await waitUntil(() =>
+        page.evaluate<boolean>(
+          `document.querySelector('main h1') !== null && document.querySelector('main .skeleton, main [aria-busy=true]') === null`,
+        ),
+      )
+      assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 375, path)
+    }
+    await page.setViewportSize({ width: 1440, height: 900 })
   })
 
   test('it is stopped and started, offered to agents, shown as code, and deleted after a question', async () => {

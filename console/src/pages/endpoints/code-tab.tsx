@@ -15,7 +15,7 @@ export function CodeTab({ endpoint, version }: CodeTabProps) {
   const samples = toSamples(endpoint.name, version, query.value.has('version'))
   return (
     <>
-      <p>
+      <p class="long-address">
         As OpenAPI: <a href={endpoint.urls.openapi}>{endpoint.urls.openapi}</a>{' '}
         <CopyButton text={endpoint.urls.openapi} label="Copy the address of the OpenAPI document" />
       </p>
