@@ -5,6 +5,7 @@ import type { Page } from 'playwright-core'
 import { startTestApp, type TestApp } from '../support/app/start-app.ts'
 import { launchBrowser, type TestBrowser, withoutBrowser } from '../support/browser/browser.ts'
 import { type ConsolePage, openConsole } from '../support/browser/console-page.ts'
+import { call } from '../support/clients/call.ts'
 import { node } from '../support/clients/checked-client.ts'
 import { waitUntil } from '../support/wait-until.ts'
 
@@ -38,13 +39,7 @@ describe('endpoints in the console', { skip: withoutBrowser }, () => {
   })
 
   const card = (name: string) => page.getByRole('listitem', { name, exact: true })
-  interface StoredEndpoint {
-    readonly state: string
-    readonly models: readonly string[]
-    readonly current_version: number
-    readonly aliases: Readonly<Record<string, number>>
-  }
-  const stored = async () => (await (await fetch(`${app.url}/api/v2/endpoints/card`)).json()) as StoredEndpoint
+  const stored = async () => (await call(app.url, '/api/v2/endpoints/card')).json
   const result = () => page.getByRole('complementary', { name: 'Result' })
 
   test('a file that is dropped becomes an address with a form, and the form makes a picture', async () => {
