@@ -41,7 +41,8 @@ function toSamples(name: string, { version, inputs }: Version, isPinned: boolean
   const text = stringifyLosslessJson({ inputs: Object.fromEntries(example) })
   const body = indentJson(text)
   const url = serviceAddress() + path
-  const python = `json.loads(r'''${body}''')`
+  // Quotes would end the text of Python; JSON has another word for them.
+  const python = `json.loads(r'''${body.replaceAll("'", '\\u0027')}''')`
   return {
     curl: curlLines(path, body).replace("-H 'Content-Type", "-H 'Prefer: wait=60' -H 'Content-Type"),
     TypeScript: [
