@@ -42,7 +42,7 @@ const GRAPHS = [
  */
 const MALFORMED_JOBS = ['invalid_request', 'invalid_metadata_filter', 'metadata_invalid']
 const EXPLAINED_JOBS =
-  /^cursor |^path |^the URL is too long|^metadata as one text must have at most|^file_path (must have at most|cannot be a models)/
+  /^cursor |^path |^the URL is too long|^metadata as one text must have at most|^items .* in its table$|^file_path (must have at most|cannot be a models)/
 const MALFORMED_PROMPT = ['no_prompt', 'invalid_prompt_id', 'invalid_request']
 const EXPLAINED_LEGACY = /this is not a picture|^original_ref /
 const MALFORMED_ADMIN = ['invalid_request', 'invalid_field']

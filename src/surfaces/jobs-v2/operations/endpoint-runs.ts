@@ -204,6 +204,7 @@ function mustBeItems(items: JsonValue | undefined): JsonObject[] {
 /** Of a table as CSV: a row for each run, with the names of the inputs in the first line. An empty field is left out. */
 function readTable(text: string): JsonObject[] {
   const [names = [], ...rows] = readCsv(text, MAX_BATCH + 1)
+  if (rows.length === 0) throw invalidField('items', 'has no row below the names in its table')
   return rows.map((row) =>
     Object.fromEntries(names.flatMap((name, index) => (row[index] ? [[name.trim(), row[index] as string]] : []))),
   )

@@ -200,7 +200,7 @@ function listEndpointVersions(app: FastifyInstance, { contextOf, endpoints }: En
   app.get(`${ENDPOINT_ROUTE}/versions`, needs('endpoints:read'), async (request, reply) => {
     const parameters = readParameters(request.raw.url ?? '', ['limit', 'before'])
     const limit = readNumber(parameters, 'limit', { fallback: DEFAULT_LIMIT, max: MAX_LIMIT })
-    const before = parameters.has('before') ? readNumber(parameters, 'before', { fallback: 1, max: 2 ** 31 }) : null
+    const before = parameters.has('before') ? readNumber(parameters, 'before', { fallback: 1, max: 2 ** 31 - 1 }) : null
     const found = await endpoints.listVersions(keyOf(request, contextOf(request)), { before, limit: limit + 1 })
     const versions = found.slice(0, limit).map(toVersionSummaryView)
     return sendJson(reply, 200, { versions, has_more: found.length > limit })

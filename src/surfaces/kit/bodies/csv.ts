@@ -8,7 +8,7 @@ export function readCsv(text: string, maxRows: number): string[][] {
   const endRow = () => {
     // A line end behind the last row begins no other.
     if (row.length > 1 || row[0] !== '') rows.push(row)
-    if (rows.length > maxRows) throw invalidField('items', `must have at most ${maxRows - 1} rows`)
+    if (rows.length > maxRows) throw invalidField('items', `has more than ${maxRows - 1} rows in its table`)
     row = []
   }
   for (const field of fieldsOf(text)) {

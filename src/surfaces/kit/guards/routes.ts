@@ -225,23 +225,24 @@ export function compileMethods(paths: readonly PathMethods[]): MethodsOf {
   }
 }
 
-/** Routes that keep a path with parameters from answering for one without. */
+/** Routes that keep a path with parameters from answering for one with fewer: `/runs/{id}` for `/runs/batch`. */
 export function refuseShadowedMethods(
   app: FastifyInstance,
   { paths, methodsOf }: { readonly paths: readonly PathMethods[]; readonly methodsOf: MethodsOf },
   right: Right,
 ): void {
-  const isPlain = ({ template }: PathMethods) => countParameters(template) === 0
-  const [plain, open] = [paths.filter(isPlain), paths.filter((path) => !isPlain(path))]
-  const patterns = open.map(({ template, methods }) => ({ pattern: toPattern(template), methods }))
-  for (const { template } of plain) {
+  const known = paths.map(({ template, methods }) => {
+    const parameters = countParameters(template)
+    return { template, methods, parameters, pattern: toPattern(template) }
+  })
+  for (const { template, parameters: least } of known) {
     const own = methodsOf(template)
-    const others = patterns.filter(({ pattern }) => pattern.test(template))
+    const others = known.filter(({ pattern, parameters }) => parameters > least && pattern.test(template))
     const method = [...new Set(others.flatMap(({ methods }) => methods))].filter((one) => !own.includes(one))
     if (method.length === 0) continue
     app.route({
       method,
-      url: template,
+      url: template.replaceAll(/\{(\w+)\}/g, ':$1'),
       ...needs(right),
       handler(request, reply) {
         reply.header('Allow', own.join(', '))
