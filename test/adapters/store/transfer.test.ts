@@ -84,6 +84,26 @@ const SAMPLES: Readonly<Record<Exclude<RecordName, 'account_storage'>, readonly 
   prompt_number: [{ account_id: 'ann', next: 12 }],
   output_number: [{ account_id: 'ann', folder: '', prefix: 'pic', last: 8 }],
   history_clear: [{ account_id: 'ann', at: 99 }],
+  endpoint: [
+    {
+      ...{ account_id: 'ann', name: 'poster', title: 'Poster', description: '', state: 'ready', current_version: 1 },
+      ...{
+        last_version: 2,
+        aliases: '{"stable":1}',
+        settings: '{}',
+        created_at: 1,
+        updated_at: 2,
+        revision: 3,
+        is_removed: 0,
+      },
+    },
+  ],
+  endpoint_version: [
+    {
+      ...{ account_id: 'ann', name: 'poster', number: 1, hash: 'sha256:00', note: 'the first', created_at: 1 },
+      ...{ created_by: null, graph: '{}', inputs: '[{"maximum":18446744073709551615}]', outputs: '[]', required: '{}' },
+    },
+  ],
   user_file: [
     {
       id: 3,
