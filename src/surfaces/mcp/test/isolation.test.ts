@@ -105,14 +105,16 @@ testIsolation(tools, () => world)
 
 describe('the address of a deployment', () => {
   test('every tool has a case, and those of models are not there', async () => {
-    const { app, other, deployment } = world
-    const names = async (url: string) => {
-      await using agent = await connectAgent({ url, key: other.key, way: 'http' })
+    const { app, caller, other, deployment } = world
+    const names = async (url: string, key = other.key) => {
+      await using agent = await connectAgent({ url, key, way: 'http' })
       return (await agent.client.listTools()).tools.map(({ name }) => name)
     }
     const everywhere = await names(app.url)
+    // An endpoint is a tool of its own account only.
+    assert.ok(everywhere.includes('run_theirs') && !(await names(app.url, caller.key)).includes('run_theirs'))
     assert.deepEqual(
-      everywhere.filter((name) => !asked.includes(name) && !HARMLESS.includes(name)),
+      everywhere.filter((name) => !asked.includes(name) && !HARMLESS.includes(name) && name !== 'run_theirs'),
       [],
     )
     const here = await names(`${app.url}/deployment/${deployment}`)
