@@ -42,12 +42,20 @@ export function createJoinedRuns({
   const runs = new Map<string, JoinedRun>()
   const timers = new Set<() => void>()
 
-  function forgetLater(forget: () => void): void {
+  let isClosed = false
+
+  /** Returns a function that prevents it. */
+  function later(run: () => void): () => void {
+    if (isClosed) return () => {}
     const disarm = ticker.after(KEEP_MS, () => {
       timers.delete(disarm)
-      forget()
+      run()
     })
     timers.add(disarm)
+    return () => {
+      timers.delete(disarm)
+      disarm()
+    }
   }
 
   function begin(key: string, start: () => Promise<StartedRun>): JoinedRun {
@@ -55,14 +63,16 @@ export function createJoinedRuns({
     const ended = started.then(({ jobs }) =>
       Promise.all(jobs.map(async (job) => (await waits.wait(job, WATCH_MS)).job)),
     )
+    let prevent = () => {}
     const forget = () => {
+      prevent()
       if (runs.get(key) === run) runs.delete(key)
     }
     let hasEnded = false
     const run: JoinedRun = { started, ended, delivered: () => void (hasEnded && forget()) }
     ended.then(() => {
       hasEnded = true
-      forgetLater(forget)
+      prevent = later(forget)
     }, forget)
     return run
   }
@@ -76,6 +86,7 @@ export function createJoinedRuns({
       return run
     },
     close() {
+      isClosed = true
       waits.close()
       for (const disarm of timers) disarm()
       timers.clear()
