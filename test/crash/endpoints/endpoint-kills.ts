@@ -100,13 +100,15 @@ async function check(client: ReturnType<typeof createClient>, called: readonly C
   const widths = new Map<number, number>()
   for (const { jobId, version } of called) {
     const run = await client.untilEnded(jobId)
-    assert.equal(run.status, 'succeeded', JSON.stringify(run.error))
+    // A job that ran at three kills in a row is given up, as any other.
+    const isGivenUp = run.status === 'failed' && run.error.code === 'worker_lost'
+    assert.ok(run.status === 'succeeded' || isGivenUp, JSON.stringify(run.error))
     if (version !== null) assert.equal(run.endpoint.version, version)
     const ran = run.endpoint.version
     const width = widths.get(ran) ?? (await client.widthOf(ran))
     widths.set(ran, width)
     assert.equal(await client.executedWidth(jobId), width)
-    assert.equal(await client.pictureWidth(run.results.image[0]?.url ?? ''), width)
+    if (!isGivenUp) assert.equal(await client.pictureWidth(run.results.image[0]?.url ?? ''), width)
   }
   assert.ok(widths.size > 1, 'more than one version ran')
 }
@@ -115,7 +117,7 @@ async function check(client: ReturnType<typeof createClient>, called: readonly C
 interface Wire {
   readonly id: string
   readonly status: string
-  readonly error: { readonly details: { readonly job_id: string } }
+  readonly error: { readonly code: string; readonly details: { readonly job_id: string } }
   readonly endpoint: { readonly version: number }
   readonly version: { readonly workflow: WireGraph }
   readonly workflow: WireGraph
