@@ -33,6 +33,11 @@ export function readChildEnvironment(environment: Environment = process.env): No
   return pick(environment, [...NAME_STARTS, ...ENGINE_NAME_STARTS], NAMES)
 }
 
+/** For whoever makes environments: as engines, and where certificates lie that an operator added. */
+export function readBuilderEnvironment(environment: Environment = process.env): NodeJS.ProcessEnv {
+  return pick(environment, [...NAME_STARTS, 'CUDA', 'NVIDIA_', 'ROCM_', 'HIP_'], new Set([...NAMES, 'GIT_SSL_CAINFO']))
+}
+
 /** For threads of the built-in engine and the programs that they start. The last name lets threads use the compile cache. */
 export function readThreadEnvironment(environment: Environment = process.env): NodeJS.ProcessEnv {
   return pick(environment, NAME_STARTS, new Set([...NAMES, 'NODE_COMPILE_CACHE']))

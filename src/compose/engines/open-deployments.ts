@@ -9,6 +9,7 @@ import type { Deployments } from '../../domain/deployments/deployments.ts'
 import { createLifecycle, type PoolWorkers } from '../../domain/deployments/lifecycle.ts'
 import { type CallHook, createPoolHooks, type PoolHooks } from '../../domain/deployments/pool-hooks.ts'
 import type { PoolSignals } from '../../domain/deployments/pool-signals.ts'
+import { readCopyPool } from '../../domain/engine/copy-pool.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import type { LiveEvent } from '../../domain/events/live-event.ts'
 import type { Worker } from '../../domain/jobs/claim/worker.ts'
@@ -85,7 +86,8 @@ export function openPools(config: DeploymentsConfig, parts: DeploymentParts): Ru
     underway.add(done)
   }
   const stopListening = bus.onWork((pool) => {
-    if (pool !== undefined && pool !== DEFAULT_POOL) inBackground(() => lifecycle.wake(pool))
+    if (pool !== undefined && pool !== DEFAULT_POOL && readCopyPool(pool) === null)
+      inBackground(() => lifecycle.wake(pool))
   })
   return {
     workers,

@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../../lib/clock.ts'
 import { FollowedList } from '../../../lib/waiting/followed-list.ts'
+import { deploymentOf, readCopyPool } from '../engine/copy-pool.ts'
 import { invalidField, ServiceError } from '../errors.ts'
 import {
   canMove,
@@ -44,6 +45,8 @@ export async function openDeployments(deps: DeploymentsDeps): Promise<Deployment
 export class Deployments {
   readonly #deps: DeploymentsDeps
   readonly #known = new Map<string, Deployment>()
+  /** Of deployments on a release, by deployment and pool. */
+  readonly #copies = new Map<string, Map<string, Deployment>>()
   readonly #listeners: ((deployment: Deployment) => void)[] = []
   readonly #list: FollowedList<VersionedDeployment>
 
@@ -59,21 +62,38 @@ export class Deployments {
     return this.#known.get(id) ?? null
   }
 
-  /** Throws not_found, in one wording, unless this account may use it. */
-  findFor(accountId: string, id: string): Deployment {
-    const found = this.#mustFind(id)
-    if (found.accountId !== null && found.accountId !== accountId) throw noDeployment()
-    return found
+  /** The copies of a deployment on a release, as the pools that they are. */
+  copiesOf(deploymentId: string): readonly Deployment[] {
+    return [...(this.#copies.get(deploymentId)?.values() ?? [])]
   }
 
+  /** Where new jobs go that are sent to the deployment of this pool: of one on a release, the pool of the copy that serves. */
+  current(pool: string): string {
+    return this.#servingCopy(deploymentOf(pool))?.id ?? pool
+  }
+
+  /** Throws not_found, in one wording, unless this account may use it. */
+  findFor(accountId: string, id: string): Deployment {
+    if (!this.mayUse(accountId, id)) throw noDeployment()
+    return this.#servingCopy(id) ?? this.#mustFind(id)
+  }
+
+  /** False also for one that does not exist. */
+  mayUse(accountId: string, id: string): boolean {
+    const found = this.#servingCopy(id) ?? this.find(id)
+    return found !== null && (found.accountId === null || found.accountId === accountId)
+  }
+
+  /** Without the copies of those on a release. */
   list(): readonly Deployment[] {
-    return [...this.#known.values()].sort((a, b) => (a.id < b.id ? -1 : 1))
+    const all = [...this.#known.values()].filter(({ id }) => readCopyPool(id) === null)
+    return all.sort((a, b) => (a.id < b.id ? -1 : 1))
   }
 
   /** Throws deployment_not_ready or deployment_stopped when this pool takes no new jobs now. */
   mustTakeJobs(pool: string): void {
     if (pool === DEFAULT_POOL) return
-    const { state } = this.#mustFind(pool)
+    const { state } = this.#servingCopy(deploymentOf(pool)) ?? this.#mustFind(pool)
     if (state !== 'ready') throw REFUSED[state]()
   }
 
@@ -134,6 +154,12 @@ export class Deployments {
     return this.#list.refresh()
   }
 
+  /** Something else than a deployment of this list was changed beside it: others are told to read it again. */
+  async announceChange(): Promise<void> {
+    await this.#list.refresh()
+    await this.#deps.announce?.()
+  }
+
   onChange(listener: (deployment: Deployment) => void): void {
     this.#listeners.push(listener)
   }
@@ -141,6 +167,11 @@ export class Deployments {
   #remember(deployment: Deployment): void {
     const before = this.#known.get(deployment.id)
     this.#known.set(deployment.id, deployment)
+    const copy = readCopyPool(deployment.id)
+    if (copy !== null) {
+      const copies = this.#copies.get(copy.deploymentId) ?? new Map<string, Deployment>()
+      this.#copies.set(copy.deploymentId, copies.set(deployment.id, deployment))
+    }
     // What this process has written is read once more with the next refresh: that is no news.
     if (before?.state === deployment.state && before.changedAt.getTime() === deployment.changedAt.getTime()) return
     for (const tell of this.#listeners) tell(deployment)
@@ -152,6 +183,18 @@ export class Deployments {
     })
     if (changed !== null) await this.#deps.announce?.()
     return changed
+  }
+
+  /** The newest one that takes jobs; where none does, the one that comes nearest. null: the deployment is on no release. */
+  #servingCopy(deploymentId: string): Deployment | null {
+    const copies = this.copiesOf(deploymentId)
+    if (copies.length === 0) return null
+    const rankOf = ({ state }: Deployment) => (state === 'ready' ? 2 : state === 'provisioning' ? 1 : 0)
+    const revisionOf = ({ id }: Deployment) => readCopyPool(id)?.revision ?? 0
+    return copies.reduce((best, copy) => {
+      const isBetter = rankOf(copy) - rankOf(best) || revisionOf(copy) - revisionOf(best)
+      return isBetter > 0 ? copy : best
+    })
   }
 
   #mustFind(id: string): Deployment {

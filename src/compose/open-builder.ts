@@ -1,0 +1,115 @@
+/** The builder of this process, and the loop that makes what is queued with it. */
+import { existsSync, readFileSync } from 'node:fs'
+import type { Clock } from '../../lib/clock.ts'
+import { newUuidV4 } from '../../lib/ids.ts'
+import type { Log } from '../../lib/log.ts'
+import { type Network, publicInternet } from '../../lib/outbound/network.ts'
+import type { SystemUser } from '../../lib/processes/kept-process.ts'
+import { openBuilder } from '../adapters/builders/open-builder.ts'
+import type { BuilderConfig } from '../config/blocks/builder-config.ts'
+import { readBuilderEnvironment } from '../config/child-environment.ts'
+import type { Config } from '../config/config.ts'
+import { ConfigError } from '../config/config-error.ts'
+import type { Secrets } from '../config/secrets.ts'
+import type { BlobStore } from '../domain/assets/blob-store.ts'
+import type { BlobKind } from '../domain/environments/blob.ts'
+import { createBuildLoop } from '../domain/environments/build-loop.ts'
+import { type Builder, BuildFailure } from '../domain/environments/builder.ts'
+import type { BuildTarget } from '../domain/environments/definition.ts'
+import type { Store } from '../domain/store.ts'
+
+interface BuilderParts {
+  readonly secrets: Pick<Secrets, 'builderHeaders'>
+  readonly store: Pick<Store, 'artifacts' | 'buildBlobs' | 'isExclusive'>
+  readonly blobs: Pick<BlobStore, 'open' | 'stat'>
+  readonly builderId: string
+  /** null: the real one. */
+  readonly network: Network | null
+  readonly version: string
+  readonly clock: Clock
+  readonly log: Log
+}
+
+interface OpenedBuilder extends AsyncDisposable {
+  /** null: this process builds nothing, and has no folders of releases. */
+  readonly builder: Builder | null
+  /** Begins to make what is queued. */
+  start(): void
+}
+
+export async function openBuilderOf(
+  config: Pick<Config, 'builder' | 'fleet'>,
+  parts: BuilderParts,
+): Promise<OpenedBuilder> {
+  const { store, clock, log } = parts
+  const given = config.builder
+  if (given === null) return { builder: null, start() {}, async [Symbol.asyncDispose]() {} }
+  const builder = await openBuilder({
+    ...given,
+    packages: given,
+    targets: given.targets?.map(toTarget) ?? targetsOfMachine(),
+    headers: new Map(Object.entries(JSON.parse(parts.secrets.builderHeaders?.reveal() ?? '{}'))),
+    network: parts.network ?? publicInternet,
+    rules: config.fleet.weights,
+    user: findUser(given),
+    env: readBuilderEnvironment(),
+    version: parts.version,
+  })
+  const isRoot = process.getuid?.() === 0
+  if (given.user === null && isRoot)
+    log.warn({}, 'builds run as the administrator of this machine; name another user in "user" of builder')
+  const loop = createBuildLoop({
+    ...{ queue: store.artifacts, builder, builderId: parts.builderId, newId: newUuidV4, clock, log },
+    openBlob: (accountId, blobId, kind) => openBlob(parts, accountId, { blobId, kind }),
+    isAlone: store.isExclusive,
+  })
+  return {
+    builder,
+    start: () => loop.start(),
+    async [Symbol.asyncDispose]() {
+      await loop[Symbol.asyncDispose]()
+      await builder[Symbol.asyncDispose]()
+    },
+  }
+}
+
+async function openBlob(
+  { store, blobs }: BuilderParts,
+  accountId: string,
+  { blobId, kind }: { readonly blobId: string; readonly kind: BlobKind },
+): Promise<NodeJS.ReadableStream> {
+  const found = await store.buildBlobs.find(accountId, blobId)
+  const hash = found?.kind === kind ? found.hash : null
+  if (hash === null || (await blobs.stat(hash)) === null)
+    throw new BuildFailure('freeze', `the uploaded file ${blobId} is gone; upload it again and push the build`)
+  return blobs.open(hash)
+}
+
+function toTarget(text: string): BuildTarget {
+  const [os, gpu] = text.split('/')
+  return { os, gpu } as BuildTarget
+}
+
+/** What environments for this machine are called, that of its graphics card first. */
+function targetsOfMachine(): readonly BuildTarget[] {
+  if (process.platform === 'darwin') return [{ os: 'darwin', gpu: 'apple' }]
+  if (process.platform === 'win32') return [{ os: 'windows', gpu: 'cpu' }]
+  const cpu: BuildTarget = { os: 'linux', gpu: 'cpu' }
+  if (existsSync('/proc/driver/nvidia/version') || existsSync('/dev/nvidiactl'))
+    return [{ os: 'linux', gpu: 'nvidia' }, cpu]
+  return existsSync('/dev/kfd') ? [{ os: 'linux', gpu: 'amd' }, cpu] : [cpu]
+}
+
+/** Throws ConfigError. */
+function findUser({ user }: Pick<BuilderConfig, 'user'>): SystemUser | null {
+  if (user === null) return null
+  if (process.getuid?.() !== 0)
+    throw new ConfigError(
+      '"user" of builder can only be another user when the service is started by root; leave it out',
+    )
+  const lines = existsSync('/etc/passwd') ? readFileSync('/etc/passwd', 'utf8').split('\n') : []
+  const [, , uid, gid] = lines.map((line) => line.split(':')).find(([name]) => name === user) ?? []
+  if (uid === undefined || gid === undefined)
+    throw new ConfigError(`"user" of builder names ${JSON.stringify(user)}, who is no user of this machine`)
+  return { uid: Number(uid), gid: Number(gid) }
+}

@@ -1,0 +1,94 @@
+/** Builds, releases and uploaded files of accounts, and the releases that can be deployed here. */
+import { isIP } from 'node:net'
+import type { Clock } from '../../lib/clock.ts'
+import { createUuidV7 } from '../../lib/ids.ts'
+import { isPublicAddress, toLiteral } from '../../lib/outbound/network.ts'
+import type { BuildsConfig } from '../config/blocks/builds-config.ts'
+import type { SigningKey } from '../domain/assets/signed-url.ts'
+import type { EngineDirectory } from '../domain/engine/directory/engine-directory.ts'
+import { createBlobLinks } from '../domain/environments/blob-links.ts'
+import type { Builder } from '../domain/environments/builder.ts'
+import { targetText } from '../domain/environments/definition.ts'
+import { createManageBlobs } from '../domain/environments/manage-blobs.ts'
+import { createManageBuilds } from '../domain/environments/manage-builds.ts'
+import { createResolveReferences } from '../domain/environments/resolve.ts'
+import type { Store } from '../domain/store.ts'
+import { NO_RELEASES, type ReleasesHere } from './engines/open-released.ts'
+import type { OpenedBlobs } from './storage/open-blobs.ts'
+
+interface BuildParts {
+  readonly store: Pick<Store, 'builds' | 'buildBlobs' | 'artifacts' | 'released' | 'audited' | 'assets'>
+  readonly opened: Pick<OpenedBlobs, 'blobs'>
+  readonly signingKeys: readonly SigningKey[]
+  readonly directory: Pick<EngineDirectory, 'availability'>
+  readonly clock: Clock
+}
+
+export type OpenedBuilds = ReturnType<typeof openBuilds>
+
+export function openBuilds({ allowed, bounds }: BuildsConfig, parts: BuildParts) {
+  const { store, signingKeys, directory, clock } = parts
+  const { blobs } = parts.opened
+  const isKnownClass = (classType: string) => directory.availability().classes.has(classType)
+  const usersOf = async (releaseIds: readonly string[]) => {
+    const uses = await store.released.usesOf(releaseIds)
+    return [...new Set(uses.map(({ name, deploymentId }) => `${name} (${deploymentId})`))]
+  }
+  const mayBuild = createMayBuild(allowed)
+  const links = createBlobLinks(signingKeys, clock)
+  const newId = createUuidV7(() => clock.now().getTime())
+  const common = { mayBuild, newId, clock, audited: (entry: Parameters<Store['audited']>[0]) => store.audited(entry) }
+  return {
+    builds: createManageBuilds({
+      ...{ ...common, store: store.builds, artifacts: store.artifacts, usersOf, whyNotFetched, bounds },
+    }),
+    blobs: createManageBlobs({
+      ...{ ...common, store: store.buildBlobs, blobs, assets: store.assets, links },
+      bounds: bounds.blobs,
+    }),
+    resolve: createResolveReferences({ store: store.builds, mayBuild, isKnownClass }),
+    signRead: (blobId: string, expiresAt: Date) => links.sign(blobId, 'get', expiresAt),
+  }
+}
+
+function createMayBuild(allowed: BuildsConfig['allowed']): (accountId: string) => boolean {
+  return (accountId) => allowed === 'all' || allowed.includes(accountId)
+}
+
+/** What deployments of this process can be made of: the releases that accounts had built, in the folders of its builder. */
+export function openReleasesHere(
+  { allowed }: BuildsConfig,
+  { store, builder }: { readonly store: Pick<Store, 'builds'>; readonly builder: Builder | null },
+): ReleasesHere {
+  if (builder === null || allowed.length === 0) return NO_RELEASES
+  const { targets } = builder
+  const isMadeHere = (name: string) => targets.some((target) => targetText(target) === name)
+  return {
+    source: {
+      async find(accountId, releaseId) {
+        const release = await store.builds.findRelease(accountId, releaseId)
+        if (release === null) return null
+        const { id, buildId, version, artifacts } = release
+        const ready = artifacts.find(({ status, target }) => status === 'ready' && isMadeHere(targetText(target)))
+        return { id, buildId, version, isDeployable: ready !== undefined, sizeBytes: ready?.sizeBytes ?? null }
+      },
+    },
+    async find(releaseId) {
+      for (const target of targets) {
+        const folder = await builder.find(releaseId, target)
+        if (folder !== null) return { ...folder, isForCpu: target.gpu === 'cpu' }
+      }
+      return null
+    },
+    mayDeploy: createMayBuild(allowed),
+    kinds: [...new Set(targets.map(({ gpu }) => gpu))],
+  }
+}
+
+/** What can be told without a lookup; names are looked up when they are fetched. */
+function whyNotFetched(address: string): string | null {
+  const { hostname } = new URL(address)
+  const literal = toLiteral(hostname)
+  const isInner = isIP(literal) !== 0 ? !isPublicAddress(literal) : /(?:^|\.)localhost$/i.test(hostname)
+  return isInner ? 'leads to no public address, and is not fetched; upload the model instead' : null
+}

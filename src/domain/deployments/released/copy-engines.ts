@@ -1,0 +1,30 @@
+/** The engines of copies, as deployments on releases need them. Implemented where engines are started. */
+export interface WantedCopy {
+  readonly pool: string
+  readonly releaseId: string
+  /** How many of its engines are to be up; 0: those that it has sleep, and what they can run stays known. */
+  readonly engines: number
+}
+
+export interface CopyState {
+  /** Processes that were started, whether or not they answer yet. */
+  readonly up: number
+  /** They answer and have said what they can run. */
+  readonly ready: number
+  readonly busy: number
+  /** Why none becomes ready, after it was tried more than once; null: it may still. */
+  readonly failure: string | null
+}
+
+export interface CopyEngines {
+  /** Whether a release can be started on this machine. */
+  canStart(releaseId: string): Promise<boolean>
+  /**
+   * These in this order, as far as there is room; all others end, each when its run does. Resolves when what can be done now is under way,
+   * and never rejects for an engine that cannot be started.
+   */
+  keep(copies: readonly WantedCopy[]): Promise<void>
+  look(pool: string): CopyState
+  /** How many engines of all copies may be up at a time. */
+  readonly room: number
+}

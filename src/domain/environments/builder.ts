@@ -1,0 +1,73 @@
+/** Turns definitions into locks and locks into folders that an engine can be started from. */
+import type { BlobKind } from './blob.ts'
+import type { BuildDefinition, BuildTarget } from './definition.ts'
+import type { ReleaseLock } from './lock.ts'
+
+/** In this order. What fails is told as `<phase>: <cause>`. */
+export type BuildPhase = 'start' | 'freeze' | 'assemble' | 'validate' | 'hash'
+
+/** The release cannot be made; its author reads the text, so it says what to do. Anything else that is thrown is a fault of the service. */
+export class BuildFailure extends Error {
+  readonly phase: BuildPhase
+
+  constructor(phase: BuildPhase, cause: string) {
+    super(`${phase}: ${cause}`)
+    this.phase = phase
+  }
+}
+
+export interface BaseImage {
+  readonly id: string
+  readonly label: string
+  readonly python: string
+  readonly torch: string
+  readonly targets: readonly BuildTarget[]
+  readonly isDefault: boolean
+}
+
+export interface BuildRequest {
+  /** Names the folder; the same release has the same folder. */
+  readonly releaseId: string
+  readonly definition: BuildDefinition
+  readonly target: BuildTarget
+  /** null: it is the first target of the release, and is frozen now. */
+  readonly lock: ReleaseLock | null
+  /** The bytes of an uploaded pack or model of the account. Throws BuildFailure when they are gone. */
+  readonly openBlob: (blobId: string, kind: BlobKind) => Promise<NodeJS.ReadableStream>
+  /** Called as soon as it is known what exactly is made, before it is. */
+  readonly note: (lock: ReleaseLock) => Promise<void>
+  /** A line of the build's log, without credentials. */
+  readonly say: (line: string) => void
+  readonly signal: AbortSignal
+}
+
+export interface BuiltRelease {
+  readonly lock: ReleaseLock
+  /** Of everything in the folder but the models. */
+  readonly archiveSha256: string
+  readonly sizeBytes: number
+  /** Which classes each pack brought, as the import test found them. */
+  readonly classes: Readonly<Record<string, readonly string[]>>
+}
+
+/** Where a finished release lies on this machine, for whoever starts engines from it. */
+export interface ReleaseFolder {
+  /** The interpreter of its environment, absolute. */
+  readonly python: string
+  /** The folder with `main.py`, absolute. */
+  readonly comfyui: string
+}
+
+export interface Builder {
+  readonly targets: readonly BuildTarget[]
+  readonly baseImages: readonly BaseImage[]
+  /** Goes on where an interrupted build of the same release stopped, or starts clean. Throws BuildFailure. */
+  build(request: BuildRequest): Promise<BuiltRelease>
+  /** null: it was not built here, or is gone. */
+  find(releaseId: string, target: BuildTarget): Promise<ReleaseFolder | null>
+  /**
+   * Removes the folders of all other releases that were finished before then, and what builds left behind. Resolves with the bytes
+   * that were freed.
+   */
+  keepOnly(releaseIds: ReadonlySet<string>, finishedBefore: Date): Promise<number>
+}

@@ -1,0 +1,80 @@
+/** Builds whose process is killed, at each of their steps. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import path from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { CPU, openBuildBench, withoutUv } from '../../support/builds/bench.ts'
+import { packFiles, tinyModel, writeWheel, zipOf } from '../../support/builds/packages.ts'
+import { waitUntil } from '../../support/wait-until.ts'
+
+const CHILD = fileURLToPath(new URL('../../support/builds/build-child.ts', import.meta.url))
+// What its log says when it gets there; at the install script and at the start of ComfyUI it stays until it is killed.
+const STEPS = ['== freeze', 'installing 1 packages', 'the script waits', 'To see the GUI', '== hash'] as const
+
+test('a build that is killed leaves no process and nothing that is found, and the next one makes the release', {
+  skip: withoutUv,
+}, async () => {
+  await using bench = await openBuildBench()
+  await writeWheel(bench.wheels, { name: 'lib', version: '1.0' })
+  const pids = path.join(bench.folder, 'pids')
+  const hold = path.join(bench.folder, 'hold')
+  const script = `import os, time
+open(${JSON.stringify(pids)}, "a").write(str(os.getpid()) + "\\n")
+print("the script waits", flush=True)
+while os.path.exists(${JSON.stringify(hold)}):
+    time.sleep(0.05)
+`
+  await writeFile(
+    path.join(bench.folder, 'pack'),
+    zipOf({ ...packFiles('Stubborn', { requirements: 'lib' }), 'install.py': script }),
+  )
+  await writeFile(path.join(bench.folder, 'model'), tinyModel('kept'))
+  const definition = {
+    baseComfyVersion: 'v0.3.40',
+    customNodes: [{ name: 'stubborn', blobId: 'pack' }],
+    models: [{ type: 'vae', filename: 'v.safetensors', blobId: 'model' }],
+  }
+  for (const step of STEPS) {
+    if (step === 'the script waits') await writeFile(hold, '')
+    const child = spawn(process.execPath, [CHILD, bench.folder, JSON.stringify(definition)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    let said = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      said += text
+    })
+    const exited = once(child, 'exit')
+    await waitUntil(
+      () => said.includes(step) || child.exitCode !== null,
+      () => `${step} in ${said}`,
+    )
+    child.kill('SIGKILL')
+    await exited
+    assert.equal(said.includes('built'), false, `${step} was reached in time`)
+    assert.equal(await bench.builder.find('release-1', CPU), null)
+    for (const pid of (await readFile(pids, 'utf8').catch(() => '')).split('\n').filter(Boolean))
+      await waitUntil(() => !isAlive(Number(pid)))
+    if (step === 'the script waits') await rm(hold)
+  }
+  bench.blobs.set('pack', await readFile(path.join(bench.folder, 'pack')))
+  bench.blobs.set('model', tinyModel('kept'))
+  const built = await bench.build(definition)
+  assert.deepEqual(built.classes, { stubborn: ['Stubborn'] })
+  const left = await readdir(path.join(bench.folder, 'builder/releases/release-1/linux-cpu'))
+  assert.equal(left.length, 2, 'the release and its mark are all that there is')
+  await bench.builder.keepOnly(new Set(['release-1']), new Date())
+  assert.deepEqual(await readdir(path.join(bench.folder, 'builder/scratch')), [])
+  assert.ok(await bench.builder.find('release-1', CPU))
+})
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
