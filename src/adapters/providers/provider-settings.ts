@@ -10,6 +10,9 @@
  * Error messages name the field and never its value, since most values here are secrets.
  */
 import { Ajv } from 'ajv'
+import { LISTED } from '../../domain/models/alternates/choose-providers.ts'
+import type { Routing } from '../../domain/models/alternates/serving.ts'
+import { ROUTES } from '../../domain/models/calls/call-plan.ts'
 
 interface OperatorProvider {
   readonly key: string | null
@@ -22,6 +25,8 @@ interface OperatorProvider {
 
 export interface OperatorSettings {
   of(provider: string): OperatorProvider
+  /** How the providers of a model are chosen. */
+  routingOf(modelId: string): Routing
   /** Hosts from which pictures of an input are fetched, besides our own storage. */
   readonly mediaHosts: readonly string[]
   /** For gateways and asset servers inside a closed network: addresses from answers may then be private, over plain http. */
@@ -47,12 +52,28 @@ const ONE = {
     accounts: { type: 'object', additionalProperties: { ...TEXT, pattern: '^[\\x21-\\x7e]+$' } },
   },
 }
+const ROUTING = {
+  type: 'object',
+  additionalProperties: false,
+  properties: {
+    by: { enum: ROUTES },
+    providers: {
+      type: 'array',
+      items: { type: 'string', maxLength: 64 },
+      minItems: 1,
+      maxItems: 16,
+      uniqueItems: true,
+    },
+    weights: { type: 'object', additionalProperties: { type: 'number', minimum: 0, maximum: 1_000_000 } },
+  },
+}
 const ALL = {
   type: 'object',
   additionalProperties: false,
   properties: {
     media_hosts: { type: 'array', items: { type: 'string', pattern: '^\\.?[a-z0-9.-]+$' }, maxItems: 256 },
     allow_private_network: { type: 'boolean' },
+    routing: { type: 'object', additionalProperties: ROUTING, maxProperties: 1000 },
   },
 }
 const SETTINGS = { type: 'object', properties: { '*': ALL }, additionalProperties: ONE }
@@ -65,14 +86,22 @@ interface RawProvider {
   readonly accounts?: Readonly<Record<string, string>>
 }
 
+interface RawEverywhere {
+  readonly media_hosts?: readonly string[]
+  readonly allow_private_network?: boolean
+  readonly routing?: Readonly<Record<string, Partial<Routing>>>
+}
+
 /** null: nothing is configured. Throws ProviderSettingsError. */
 export function readProviderSettings(text: string | null): OperatorSettings {
   const { '*': all = {}, ...providers } = text === null ? {} : parse(text)
-  const everywhere = all as { readonly media_hosts?: readonly string[]; readonly allow_private_network?: boolean }
+  const everywhere = all as RawEverywhere
+  const routing = new Map(Object.entries(everywhere.routing ?? {}).map(([id, raw]) => [id, { ...LISTED, ...raw }]))
   // Needed by every call, so made once.
   const known = new Map(Object.entries(providers).map(([name, raw]) => [name, toOperatorProvider(raw)]))
   return {
     of: (provider) => known.get(provider) ?? NOTHING_SET,
+    routingOf: (modelId) => routing.get(modelId) ?? routing.get('*') ?? LISTED,
     mediaHosts: everywhere.media_hosts ?? [],
     allowsPrivateNetwork: everywhere.allow_private_network ?? false,
   }

@@ -15,13 +15,14 @@ import {
   readCatalogFiles,
 } from '../../adapters/providers/catalog/catalog-files.ts'
 import { type CatalogProblem, type ReadCatalog, readCatalog } from '../../adapters/providers/catalog/read-catalog.ts'
-import { checkLocalModel } from '../../adapters/providers/local/local-rules.ts'
 import { checkSandboxModel } from '../../adapters/providers/sandbox/sandbox-provider.ts'
 import { createCompileSchema } from '../../adapters/schemas/ajv-input.ts'
 import type { EngineConfig } from '../../config/blocks/engine-config.ts'
 import type { RouterConfig } from '../../config/blocks/router-config.ts'
+import { checkLocalModel } from '../../domain/endpoints/local/local-rules.ts'
+import type { Routing } from '../../domain/models/alternates/serving.ts'
 import type { CallStore } from '../../domain/models/calls/call-store.ts'
-import type { HostAssets } from '../../domain/models/calls/conclude-call.ts'
+import type { FetchResultMedia, HostAssets } from '../../domain/models/calls/conclude-call.ts'
 import type { Model } from '../../domain/models/catalog/model.ts'
 import {
   type Catalog,
@@ -66,6 +67,8 @@ interface ModelsParts {
   readonly openProvider: OpenProvider
   readonly settings: OperatorFile
   readonly hostAssets: HostAssets
+  readonly fetchMedia: FetchResultMedia
+  readonly routingOf: (modelId: string) => Routing
   /** Models in addition to those in the folders. */
   readonly models: readonly Model[]
 }
@@ -81,6 +84,9 @@ export interface OpenedModels extends AsyncDisposable {
   routes(): PartnerRoutes
   providerOf(name: string): Provider | null
   readonly hostAssets: HostAssets
+  readonly fetchMedia: FetchResultMedia
+  /** How the operator wants the providers of a model to be chosen. */
+  readonly routingOf: (modelId: string) => Routing
   reload(): Promise<ReloadOutcome>
   /** Reads everything again whenever something in the folders, or in the file of the settings, changes. */
   watchFolders(): void
@@ -228,6 +234,8 @@ export async function openModels({ catalogs, hasSandbox }: CatalogConfig, parts:
     routes: () => current.routes,
     providerOf: (name) => current.providers.get(name)?.provider ?? null,
     hostAssets: parts.hostAssets,
+    fetchMedia: parts.fetchMedia,
+    routingOf: parts.routingOf,
     reload,
     watchFolders() {
       if (catalogs.length > 0 || settings.file !== null) watch.start()

@@ -9,9 +9,13 @@ import { openSafeFetcher } from '../../../lib/outbound/safe-fetch.ts'
 import type { Tracer } from '../../../lib/tracing/tracer.ts'
 import { sleep } from '../../../lib/waiting/sleep.ts'
 import { openDeclarativeProvider } from '../../adapters/providers/declarative/declarative-provider.ts'
-import { compileAuth, type ProviderKey } from '../../adapters/providers/declarative/provider-context.ts'
+import { chooseKey, compileAuth, type ProviderKey } from '../../adapters/providers/declarative/provider-context.ts'
 import type { ProviderRules } from '../../adapters/providers/declarative/rules/rule-types.ts'
-import { createHostAssets, type DownloadHeaders } from '../../adapters/providers/hosting/host-assets.ts'
+import {
+  createFetchMedia,
+  createHostAssets,
+  type DownloadHeaders,
+} from '../../adapters/providers/hosting/host-assets.ts'
 import { createReadHostedMedia } from '../../adapters/providers/hosting/read-hosted-media.ts'
 import {
   type OperatorSettings,
@@ -22,7 +26,9 @@ import { createSandboxProvider } from '../../adapters/providers/sandbox/sandbox-
 import type { Secrets } from '../../config/secrets.ts'
 import type { AssetStore } from '../../domain/assets/asset-store.ts'
 import type { ContentSigner } from '../../domain/assets/signed-url.ts'
-import type { HostAssets } from '../../domain/models/calls/conclude-call.ts'
+import type { ProviderKeyRing } from '../../domain/models/access/provider-keys.ts'
+import type { Routing } from '../../domain/models/alternates/serving.ts'
+import type { FetchResultMedia, HostAssets } from '../../domain/models/calls/conclude-call.ts'
 import type { Provider } from '../../domain/models/provider.ts'
 import type { SharedCounts } from '../../domain/service-nodes/shared-counts.ts'
 import type { AssetActions } from '../asset-actions.ts'
@@ -36,6 +42,8 @@ export interface ProviderContext {
   readonly signer: ContentSigner
   readonly observeExchange: ObserveExchange
   readonly counts: SharedCounts
+  /** Keys that accounts have saved. */
+  readonly accountKeys: Pick<ProviderKeyRing, 'open'>
   readonly tracer?: Tracer
   /** The largest asset that is copied. */
   readonly maxAssetBytes: number
@@ -54,6 +62,8 @@ interface OpenedProviders extends AsyncDisposable {
   readonly builtIn: readonly Provider[]
   readonly open: OpenProvider
   readonly hostAssets: HostAssets
+  readonly fetchMedia: FetchResultMedia
+  readonly routingOf: (modelId: string) => Routing
 }
 
 interface NewSettings {
@@ -76,6 +86,7 @@ export function openProviders(parts: ProviderContext): OpenedProviders {
     readHosted,
   }
   const opened = new Map<string, ProviderRules>()
+  const downloadHeaders = createDownloadHeaders(() => settings, opened, parts)
   return {
     builtIn: [createSandboxProvider({ clock, sleep })],
     readSettings(text) {
@@ -93,10 +104,11 @@ export function openProviders(parts: ProviderContext): OpenedProviders {
     open(rules) {
       opened.set(rules.provider, rules)
       const { baseUrl, concurrency, values } = settings.of(rules.provider)
-      const keyFor = (accountId: string) => keyOf(settings, rules.provider, accountId)
+      const keyFor = (accountId: string, isOwn?: boolean) => keyOf(settings, rules.provider, { accountId, isOwn })
+      const savedKeyFor = (accountId: string) => parts.accountKeys.open(accountId, rules.provider)
       const { observeExchange: observe, tracer } = parts
       const shared = { fetch, media, clock, log, tracer, observe, sleep, counts: parts.counts, random: Math.random }
-      return openDeclarativeProvider(rules, { baseUrl, concurrency, values }, { ...shared, keyFor })
+      return openDeclarativeProvider(rules, { baseUrl, concurrency, values }, { ...shared, keyFor, savedKeyFor })
     },
     hostAssets: createHostAssets({
       fetch,
@@ -108,31 +120,46 @@ export function openProviders(parts: ProviderContext): OpenedProviders {
       log,
       maxBytes: parts.maxAssetBytes,
       storageLeft: assets.quota.leftFor,
-      downloadHeaders: createDownloadHeaders(() => settings, opened, clock),
+      downloadHeaders,
     }),
+    fetchMedia: createFetchMedia({ fetch, downloadHeaders, log }),
+    routingOf: (modelId) => settings.routingOf(modelId),
     [Symbol.asyncDispose]: () => fetcher[Symbol.asyncDispose](),
   }
 }
 
-function keyOf(settings: OperatorSettings, provider: string, accountId: string): ProviderKey | null {
+interface KeyWish {
+  readonly accountId: string
+  readonly isOwn?: boolean
+}
+
+function keyOf(settings: OperatorSettings, provider: string, { accountId, isOwn }: KeyWish): ProviderKey | null {
   const { key, accountKeys } = settings.of(provider)
-  const own = accountKeys.get(accountId)
+  const own = isOwn === false ? undefined : accountKeys.get(accountId)
   if (own !== undefined) return { key: own, isOwn: true }
-  return key === null ? null : { key, isOwn: false }
+  return key === null || isOwn === true ? null : { key, isOwn: false }
 }
 
 /** Results of some models are downloaded from the provider's own API: its hosts get the key, no other host does. */
 function createDownloadHeaders(
   settings: () => OperatorSettings,
   opened: ReadonlyMap<string, ProviderRules>,
-  clock: Clock,
+  { clock, accountKeys }: Pick<ProviderContext, 'clock' | 'accountKeys'>,
 ): DownloadHeaders {
-  return ({ provider, adapter }, accountId, url) => {
-    if (adapter['download_with_key'] !== true) return {}
+  const none = () => ({})
+  return async ({ model: { provider, adapter }, ...whose }) => {
     const rules = opened.get(provider)
-    const access = keyOf(settings(), provider, accountId)
-    if (rules === undefined || access === null || !matchesHost(url.hostname, rules.api_hosts)) return {}
-    return compileAuth(rules.auth, clock)(access.key)
+    if (adapter['download_with_key'] !== true || rules === undefined) return none
+    const access = await chooseKey(
+      {
+        keyFor: (accountId, isOwn) => keyOf(settings(), provider, { accountId, isOwn }),
+        savedKeyFor: (accountId) => accountKeys.open(accountId, provider),
+      },
+      whose,
+    )
+    if (access === null) return none
+    const headers = compileAuth(rules.auth, clock)(access.key)
+    return (url) => (matchesHost(url.hostname, rules.api_hosts) ? headers : {})
   }
 }
 

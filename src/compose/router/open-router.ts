@@ -4,23 +4,25 @@ import { join } from 'node:path'
 import type { Clock } from '../../../lib/clock.ts'
 import { createUuidV7 } from '../../../lib/ids.ts'
 import type { Log } from '../../../lib/log.ts'
+import type { Sealer } from '../../../lib/sealer.ts'
 import { createReadHostedMedia } from '../../adapters/providers/hosting/read-hosted-media.ts'
-import { createLocalProvider } from '../../adapters/providers/local/local-provider.ts'
 import { openSentJournalFile, readBootId } from '../../adapters/sent-journal/file.ts'
 import type { RouterConfig } from '../../config/blocks/router-config.ts'
 import type { Secrets } from '../../config/secrets.ts'
 import type { Authenticate } from '../../domain/accounts/caller.ts'
 import type { ContentSigner } from '../../domain/assets/signed-url.ts'
-import type { Engine } from '../../domain/engine/engine-port.ts'
 import type { NodeModels } from '../../domain/engine/model-port.ts'
 import type { EventBus } from '../../domain/events/event-bus.ts'
 import { createHousekeeping } from '../../domain/jobs/sweeps/housekeeping.ts'
+import { createProviderKeys, type ProviderKeys } from '../../domain/models/access/manage-provider-keys.ts'
+import { createProviderKeyRing } from '../../domain/models/access/provider-keys.ts'
 import { type CallBody, readCallBody } from '../../domain/models/calls/call-store.ts'
 import { createNodeModels } from '../../domain/models/workflows/node-models.ts'
 import type { Leadership } from '../../domain/service-nodes/leadership.ts'
 import type { Store } from '../../domain/store.ts'
 import type { AssetActions } from '../asset-actions.ts'
 import type { SharedAccounts } from '../open-accounts.ts'
+import type { OpenedEndpoints } from '../open-endpoints.ts'
 import type { OpenedBlobs } from '../storage/open-blobs.ts'
 import { type ModelOverrides, type OpenedModels, openModels, type ReloadOutcome } from './open-models.ts'
 import { openOperatorFile, openProviders, type ProviderContext } from './open-providers.ts'
@@ -32,9 +34,11 @@ interface OpenRouterParts extends Pick<ProviderContext, 'signer' | 'observeExcha
   /** Names this process among all that use the store. */
   readonly nodeId: string
   readonly bus: RouterParts['bus'] & Pick<EventBus<never>, 'publishDirectory' | 'onDirectory'>
-  /** The engine in this process, which runs workflows that are published as models; null: such models cannot run. */
-  readonly engine: Engine | null
+  /** Endpoints as models, and the provider that runs workflows. */
+  readonly endpoints: Pick<OpenedEndpoints, 'provider' | 'asModels' | 'offer' | 'whyWithheld'>
   readonly secrets: Pick<Secrets, 'providers'>
+  /** null: there is nothing to seal keys of accounts with. */
+  readonly sealer: Sealer | null
   readonly store: Store
   /** What the store showed a moment ago; null: it was not looked at. */
   readonly glance: RouterParts['glance']
@@ -55,6 +59,8 @@ export interface Router extends AsyncDisposable {
   /** Runs models for nodes of workflows. */
   readonly nodeModels: NodeModels
   readonly models: OpenedModels
+  /** Keys of accounts at providers, in the accounts' own hands. */
+  readonly providerKeys: ProviderKeys
   /** Reads the catalogue again, here and in all other processes. */
   reload(): Promise<ReloadOutcome>
   readonly cursorSecret: Uint8Array
@@ -68,9 +74,11 @@ const SENT_JOURNAL = 'router-sends'
 export async function openRouter(config: RouterConfig, parts: OpenRouterParts): Promise<Router> {
   const { store, clock, log, overrides } = parts
   await using opening = new AsyncDisposableStack()
+  const accountKeys = createProviderKeyRing({ ...parts, store: store.providerKeys, isExclusive: store.isExclusive })
   const providers = opening.use(
     openProviders({
       ...parts,
+      accountKeys,
       assetStore: store.assets,
       maxAssetBytes: config.maxResultBytes,
       network: overrides.network ?? null,
@@ -80,10 +88,11 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
     await openModels(config, {
       clock,
       log,
-      builtIn: [...providers.builtIn, createLocalProvider(parts.engine), ...(overrides.providers ?? [])],
+      builtIn: [...providers.builtIn, parts.endpoints.provider, ...(overrides.providers ?? [])],
       openProvider: providers.open,
       settings: openOperatorFile(config.providersFile, providers),
       hostAssets: overrides.hostAssets ?? providers.hostAssets,
+      ...{ fetchMedia: providers.fetchMedia, routingOf: providers.routingOf },
       models: overrides.models ?? [],
     }),
   )
@@ -98,6 +107,10 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
       calls: overrides.wrapCalls?.(store.calls) ?? store.calls,
     },
     models,
+    meta: store,
+    own: parts.endpoints.asModels,
+    whyWithheld: parts.endpoints.whyWithheld,
+    accountKeys,
     blobs: parts.opened.blobs,
     assets: parts.assets,
     limitsOf: parts.shared === null ? null : parts.shared.limitsOf,
@@ -111,6 +124,7 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
     clock,
     log,
   })
+  parts.endpoints.offer({ models: models.catalog, rules: actions.rules })
   models.onReplaced(() => {
     actions.recovery.collectLeft()
     return actions.live.untilEnded()
@@ -130,11 +144,22 @@ export async function openRouter(config: RouterConfig, parts: OpenRouterParts): 
     actions,
     nodeModels: openNodeModels(parts, actions),
     models,
+    providerKeys: openProviderKeys(parts, { ring: accountKeys, providerOf: models.providerOf }),
     reload: () => reloads.reload(),
     cursorSecret,
     drain: (withinMs) => actions.close(withinMs),
     [Symbol.asyncDispose]: () => running.disposeAsync(),
   }
+}
+
+function openProviderKeys(
+  { store, sealer, clock }: OpenRouterParts,
+  deps: Pick<Parameters<typeof createProviderKeys>[0], 'ring' | 'providerOf'>,
+): ProviderKeys {
+  return createProviderKeys({
+    ...{ ...deps, store: store.providerKeys, sealer, clock },
+    audited: (entry) => store.audited(entry),
+  })
 }
 
 function makeSecret(): string {
@@ -199,7 +224,7 @@ export function toKeyNames(brands: readonly string[]): string[] {
   return brands.map((brand) => `api_key_${brand.toLowerCase()}_org`)
 }
 
-function openNodeModels(parts: MediaParts, { access, runModel, live }: RouterActions): NodeModels {
+function openNodeModels(parts: MediaParts, { nodeAccess: access, runModel, live }: RouterActions): NodeModels {
   const readHosted = createReadHostedMedia({ verify: parts.signer.verify, openContent: parts.assets.openContent })
   return createNodeModels({
     access,

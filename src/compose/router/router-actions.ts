@@ -17,6 +17,9 @@ import {
   createSpendOf,
   type MayUse,
 } from '../../domain/models/access/model-access.ts'
+import { NO_OWN_MODELS, type OwnModels } from '../../domain/models/access/own-models.ts'
+import type { ProviderKeyRing } from '../../domain/models/access/provider-keys.ts'
+import { createProviderHealth } from '../../domain/models/alternates/provider-health.ts'
 import { createCallLeases, createFollowedCalls, RENEW_EVERY_MS } from '../../domain/models/calls/call-leases.ts'
 import type { CallStore } from '../../domain/models/calls/call-store.ts'
 import {
@@ -30,14 +33,21 @@ import { createRecoverCalls } from '../../domain/models/calls/recover-calls.ts'
 import { createEstimateModel, createRunModel, type RunModel } from '../../domain/models/calls/run-call.ts'
 import type { Model } from '../../domain/models/catalog/model.ts'
 import { createModelQueue } from '../../domain/models/queue/model-queue.ts'
-import type { Store, StoreGlance } from '../../domain/store.ts'
+import type { MetaStore, Store, StoreGlance } from '../../domain/store.ts'
 import type { ToHook } from '../../domain/webhooks/job-hooks.ts'
 import type { AssetActions } from '../asset-actions.ts'
 import type { OpenedModels } from './open-models.ts'
 
 export interface RouterParts {
   readonly store: Pick<Store, 'requests' | 'limits' | 'isExclusive'> & { readonly calls: CallStore }
+  /** Where several processes agree on which providers are paused. */
+  readonly meta: Pick<MetaStore, 'readMeta' | 'changeMeta'>
   readonly models: OpenedModels
+  /** Models that belong to one account; left out: there are none. */
+  readonly own?: OwnModels
+  /** Why a model of the catalogue is not called by itself here; left out: all are. */
+  readonly whyWithheld?: (model: Model) => string | null
+  readonly accountKeys: ProviderKeyRing
   readonly blobs: Blobs
   readonly assets: Pick<AssetActions, 'storeBlob' | 'quota'>
   /** null: the local kind, which has no tiers. */
@@ -58,6 +68,7 @@ export interface RouterParts {
 
 const MINUTE_MS = 60_000
 const LOOK_FOR_LAPSED_MS = 5000
+const READ_PAUSES_MS = 2000
 const DAY_MS = 24 * 60 * MINUTE_MS
 // Calls above 5 USD get a quarter of the pool.
 const COSTLY_MICROS = 5_000_000
@@ -68,18 +79,21 @@ const FOREIGN_URL_MS = 5 * MINUTE_MS
 export type RouterActions = ReturnType<typeof createRouterActions>
 
 export function createRouterActions(config: RouterConfig, parts: RouterParts) {
-  const { store, models, clock, log, observer, journal, bus } = parts
+  const { store, models, own = NO_OWN_MODELS, accountKeys, clock, log, observer, journal, bus } = parts
   const { catalog, providerOf } = models
   const rules = createRules(config, parts.limitsOf)
+  const health = createProviderHealth({ store: store.isExclusive ? null : parts.meta, clock, log })
+  const prepare = { health, random: Math.random }
+  const { routingOf } = models
   const live = createLiveCalls((error, callId) => log.error({ err: error, callId }, 'a model call failed unexpectedly'))
   const leases = createCallLeases({ nodeId: parts.nodeId, store: store.calls, live, clock, log })
   const followed = createFollowedCalls({ store: store.calls, live })
   const { tracer } = parts
-  const drive = traceDrive(openDrive(config, parts, { leases, stopping: live.stopping }), tracer)
-  const newCalls = { clock, keyLifeMs: DAY_MS, costlyMicros: COSTLY_MICROS }
+  const drive = traceDrive(openDrive(config, parts, { leases, health, stopping: live.stopping }), tracer)
+  const newCalls = { clock, keyLifeMs: DAY_MS, costlyMicros: COSTLY_MICROS, ...prepare }
   const window = { clock, ruleFor: toRateRule(config) }
   const rate = store.isExclusive ? createRateWindow(window) : createSharedRateWindow({ ...window, store: store.limits })
-  const shared = { rules, catalog, providerOf, live, leases, bus, drive, log }
+  const shared = { rules, catalog, providerOf, own, accountKeys, live, leases, bus, drive, log }
   const queue = createModelQueue({
     ...newCalls,
     ...shared,
@@ -89,9 +103,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     storeBlob: parts.assets.storeBlob,
     blobs: parts.blobs,
     newId: createUuidV7(() => clock.now().getTime()),
-    maxWaiting: config.maxWaiting,
-    maxWaitMs: config.maxWaitMs,
-    maxBodyBytes: config.maxBodyBytes,
+    ...{ maxWaiting: config.maxWaiting, maxWaitMs: config.maxWaitMs, maxBodyBytes: config.maxBodyBytes },
     keepMs: DAY_MS,
     toHook: parts.toHook,
     mayHaveWaiting: () => parts.glance()?.hasWaitingCalls !== false,
@@ -100,11 +112,7 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     ...{ ...shared, store: store.calls, requests: store.requests, journal, clock },
     mayHaveLapsed: () => parts.glance()?.hasLapsedCalls !== false,
   })
-  const chores: Chore[] = [
-    { name: 'sweep-model-calls', runs: 'once', everyMs: 10 * MINUTE_MS, run: () => store.calls.sweep(clock.now()) },
-    { name: 'renew-model-calls', runs: 'each', everyMs: RENEW_EVERY_MS, run: leases.renew },
-    { name: 'take-up-model-calls', runs: 'each', everyMs: LOOK_FOR_LAPSED_MS, run: recovery.look },
-  ]
+  const chores = createChores(parts, { leases, health, recovery })
   /** The write that renews tells which calls are to stop. */
   const renewNow = () => void leases.renew().catch((error) => log.debug({ err: error }, 'renewing failed'))
   const unsubscribe = [
@@ -114,23 +122,20 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
     }),
     bus.onGap(renewNow),
   ]
+  const accessParts = { rules, rate, catalog, providerOf, accountKeys, routingOf }
+  const runParts = { live, leases, followed, access: rules, observer, drive, deadlineMs: config.deadlineMs }
   return {
-    access: createAccess({ rules, rate, catalog, providerOf }),
-    runModel: traceRunModel(
-      tracer,
-      createRunModel({
-        ...newCalls,
-        store: store.calls,
-        live,
-        leases,
-        followed,
-        access: rules,
-        observer,
-        drive,
-        deadlineMs: config.deadlineMs,
-      }),
-    ),
-    estimate: createEstimateModel(store.calls),
+    rules,
+    access: createAccess({ ...accessParts, own, whyWithheld: parts.whyWithheld }),
+    // The job of an endpoint could wait for the place of the very job whose node calls it, or call itself for ever.
+    nodeAccess: createAccess(accessParts),
+    runModel: traceRunModel(tracer, createRunModel({ ...newCalls, ...runParts, store: store.calls })),
+    estimate: createEstimateModel(store.calls, prepare),
+    health,
+    alternatesOf: (modelId: string) =>
+      catalog()
+        .alternatesOf(modelId)
+        .map(({ model }) => model),
     spendOf: createSpendOf({ store: store.calls, rules }),
     queue,
     live,
@@ -145,13 +150,39 @@ export function createRouterActions(config: RouterConfig, parts: RouterParts) {
   }
 }
 
-function openDrive(config: RouterConfig, parts: RouterParts, calls: Pick<DriveDeps, 'leases' | 'stopping'>): DriveCall {
+interface ChoreParts {
+  readonly leases: Pick<ReturnType<typeof createCallLeases>, 'renew'>
+  readonly health: Pick<ReturnType<typeof createProviderHealth>, 'refresh'>
+  readonly recovery: Pick<ReturnType<typeof createRecoverCalls>, 'look'>
+}
+
+function createChores(
+  { store, accountKeys, clock }: Pick<RouterParts, 'store' | 'accountKeys' | 'clock'>,
+  { leases, health, recovery }: ChoreParts,
+): Chore[] {
+  const chores: Chore[] = [
+    { name: 'sweep-model-calls', runs: 'once', everyMs: 10 * MINUTE_MS, run: () => store.calls.sweep(clock.now()) },
+    { name: 'renew-model-calls', runs: 'each', everyMs: RENEW_EVERY_MS, run: leases.renew },
+    { name: 'reseal-provider-keys', runs: 'once', everyMs: 60 * MINUTE_MS, run: accountKeys.renew },
+    { name: 'take-up-model-calls', runs: 'each', everyMs: LOOK_FOR_LAPSED_MS, run: recovery.look },
+  ]
+  if (!store.isExclusive)
+    chores.push({ name: 'read-provider-pauses', runs: 'each', everyMs: READ_PAUSES_MS, run: health.refresh })
+  return chores
+}
+
+function openDrive(
+  config: RouterConfig,
+  parts: RouterParts,
+  calls: Pick<DriveDeps, 'leases' | 'stopping' | 'health'>,
+): DriveCall {
   const { store, models, assets, clock, log, observer, journal, bus } = parts
   return createDriveCall({
     ...{ ...calls, clock, log, observer, journal, bus },
     store: store.calls,
     requests: store.requests,
     hostAssets: models.hostAssets,
+    fetchMedia: models.fetchMedia,
     storeBlob: assets.storeBlob,
     quota: assets.quota,
     submitGraceMs: config.deadlineMs,

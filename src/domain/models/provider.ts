@@ -10,10 +10,10 @@
 import type { Sending } from './calls/live-calls.ts'
 import type { ToldTask } from './calls/told-task.ts'
 import type { Json, JsonRecord, Model } from './catalog/model.ts'
-import type { ValidationFailure } from './router-error.ts'
+import type { RouterRefusal, ValidationFailure } from './router-error.ts'
 
 /** Whose credentials a call would use. `none`: there are none, so its models are not enabled for this account. */
-type ProviderAccess = 'service_key' | 'own_key' | 'none'
+export type ProviderAccess = 'service_key' | 'own_key' | 'none'
 
 export interface ProviderCall {
   readonly model: Model
@@ -26,6 +26,10 @@ export interface ProviderCall {
   readonly body: Buffer
   /** Of the body; left out: JSON. */
   readonly contentType?: string
+  /** The API key that the call came with; left out or null: not known. */
+  readonly keyId?: string | null
+  /** Goes with the account's own key at the provider, or not at all; false: never with that. Left out: as `access` says. */
+  readonly isOwnKey?: boolean
   /** The same, parsed and valid against the model's schema: for decisions, not for forwarding (numbers may have lost digits). */
   readonly input: JsonRecord
 }
@@ -34,6 +38,8 @@ export interface ProviderTask {
   readonly model: Model
   readonly accountId: string
   readonly handle: Json
+  /** It was made with the account's own key, so only that reaches it; false: with another one. Left out: as `access` says. */
+  readonly isOwnKey?: boolean
 }
 
 export interface ProviderOptions {
@@ -46,6 +52,8 @@ export interface ProviderOptions {
 export interface SubmitOptions extends ProviderOptions {
   /** Absent where a second submit makes no second generation, so that it does not matter whether one was sent. */
   readonly sending?: Sending
+  /** Another provider is asked rather than this one tried again, or waited for when it is too busy. */
+  readonly isImpatient?: boolean
 }
 
 /** A finished generation: what the caller gets. */
@@ -88,6 +96,8 @@ export type ProviderRefusal =
   | ({ readonly reason: 'timeout' } & Refused)
   /** Nothing was sent: the circuit is open, or there was no capacity before the deadline. `generation` is `none`. */
   | ({ readonly reason: 'unavailable'; readonly retryAfterSeconds: number | null } & Refused)
+  /** The provider is this service itself, and its own rules refuse the call. `generation` is `none`. */
+  | ({ readonly reason: 'refused'; readonly refusal: RouterRefusal } & Refused)
 
 export type SubmitOutcome =
   | { readonly outcome: 'finished'; readonly result: ProviderResult }
@@ -111,6 +121,15 @@ interface ProviderQuestion {
   readonly path: string
   readonly values: Readonly<Record<string, string>>
   readonly body: Buffer | null
+  /** As of the task. */
+  readonly isOwnKey?: boolean
+}
+
+/** What a provider says to a key. `untestable`: nothing can be asked of it that costs nothing. `unreadable`: the key could not be opened. */
+export interface KeyVerdict {
+  readonly outcome: 'works' | 'refused' | 'unclear' | 'untestable' | 'unreadable'
+  /** null: it was not asked, or did not answer. */
+  readonly upstreamStatus: number | null
 }
 
 export interface ProviderReply {
@@ -125,7 +144,15 @@ export interface ProviderReply {
 export interface Provider {
   /** The first segment of its models' ids. */
   readonly name: string
+  /** By the settings of the operator. */
   access(accountId: string): ProviderAccess
+  /** Accounts may bring keys of their own; left out: it takes none. */
+  readonly ownKeys?: {
+    /** What about a text cannot be a key of this provider; null: nothing. */
+    problemOf(key: string): string | null
+    /** null: nothing can be asked of it that costs nothing. */
+    readonly test: ((key: string, options: ProviderOptions) => Promise<KeyVerdict>) | null
+  }
   /** Why nobody has access to it in this process, in words for callers; left out: it is not set up. */
   readonly absence?: string
   /** What is wrong with the model's `adapter` part; empty when nothing is. */

@@ -6,6 +6,7 @@ import type { Caller } from '../../domain/accounts/caller.ts'
 import type { BlobStore } from '../../domain/assets/blob-store.ts'
 import type { Access, SpendOf } from '../../domain/models/access/model-access.ts'
 import type { EstimateModel, RunModel } from '../../domain/models/calls/run-call.ts'
+import type { Model } from '../../domain/models/catalog/model.ts'
 import type { ModelQueue } from '../../domain/models/queue/model-queue.ts'
 import { RouterError } from '../../domain/models/router-error.ts'
 import { type LoadOptions, loadOpenApi, type ServedDocument } from '../kit/contracts/contract.ts'
@@ -20,6 +21,7 @@ import { createAnswerRouterError, withSpend } from './router-errors.ts'
 import {
   createBrandHeaders,
   createCostHeaders,
+  createServedHeaders,
   MODEL_ROUTE,
   MODELS_PATH,
   type RequestContext,
@@ -33,6 +35,8 @@ interface RouterV2Options {
   readonly access: Access
   readonly runModel: RunModel
   readonly spendOf: SpendOf
+  /** Who may serve a model besides its own provider. */
+  readonly alternatesOf: (modelId: string) => readonly Model[]
   readonly estimate: EstimateModel
   readonly queue: ModelQueue
   readonly blobs: Pick<BlobStore, 'open'>
@@ -50,7 +54,8 @@ export function createRouterV2(options: RouterV2Options): Surface {
   const brand = createBrandHeaders(options.brands)
   const answerError = createAnswerRouterError(options.log, brand)
   const costHeaders = createCostHeaders(brand, options.creditsPerUsd)
-  const serveRun = createServeRun({ ...options, answerError, costHeaders })
+  const servedHeaders = createServedHeaders(brand)
+  const serveRun = createServeRun({ ...options, answerError, costHeaders, servedHeaders })
   const ownPath = `${gate.mountPrefix}${MODELS_PATH}`
 
   const guard = createRouteGuard<Caller>({
@@ -72,12 +77,17 @@ export function createRouterV2(options: RouterV2Options): Surface {
       queue,
       blobs,
       costHeaders,
+      servedHeaders,
       maxBodyBytes,
       estimate: options.estimate,
       pricedAt: options.pricedAt,
       cursors: createListCursors(options.cursorSecret, options.clock),
       documentFor: spec.textFor,
-      documentOf: createModelDocuments({ brands: options.brands, needsCredentials: gate.hasCredentials }),
+      documentOf: createModelDocuments({
+        brands: options.brands,
+        needsCredentials: gate.hasCredentials,
+        alternatesOf: options.alternatesOf,
+      }),
     }
     for (const register of [...MODEL_OPERATIONS, ...CALL_OPERATIONS, ...REQUEST_OPERATIONS]) register(app, deps)
     // Everything else below this path is the id of no model, in this surface's own words.

@@ -2,6 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { MICROS_PER_USD } from '../../../lib/text/usd.ts'
 import type { Caller } from '../../domain/accounts/caller.ts'
+import type { Served } from '../../domain/models/calls/call-plan.ts'
 import type { Spend } from '../../domain/models/router-error.ts'
 import { matchesEtag, toEtag } from '../kit/content/send-content.ts'
 import { sendJson } from '../kit/request.ts'
@@ -45,7 +46,10 @@ export function sendCached(
 
 /** Header names that bear the service's name, once per brand: official clients read only their own. */
 export type BrandHeaders = Readonly<
-  Record<'errorType' | 'upstreamStatus' | 'upstreamDetail' | 'creditsUsed', readonly string[]>
+  Record<
+    'errorType' | 'upstreamStatus' | 'upstreamDetail' | 'creditsUsed' | 'fallbackProvider' | 'droppedParams',
+    readonly string[]
+  >
 >
 
 export function createBrandHeaders(brands: readonly string[]): BrandHeaders {
@@ -55,6 +59,8 @@ export function createBrandHeaders(brands: readonly string[]): BrandHeaders {
     upstreamStatus: named('Upstream-Status'),
     upstreamDetail: named('Upstream-Detail'),
     creditsUsed: named('Credits-Used'),
+    fallbackProvider: named('Router-Fallback-Provider'),
+    droppedParams: named('Router-Dropped-Params'),
   }
 }
 
@@ -72,6 +78,56 @@ export function createCostHeaders(brand: BrandHeaders, creditsPerUsd: number): C
     headers.push('x-litellm-response-cost', String(usd), 'x-litellm-total-tokens', '0')
     return headers
   }
+}
+
+/** Who served a result, where it was not who was asked, and what the translation of its input left out. */
+export type ServedHeaders = (served: Served | null) => readonly string[]
+
+export function createServedHeaders(brand: BrandHeaders): ServedHeaders {
+  return (served) => {
+    if (served === null) return []
+    const { fallbackProvider, dropped } = served
+    const headers = fallbackProvider === null ? [] : brand.fallbackProvider.flatMap((name) => [name, fallbackProvider])
+    if (dropped.length === 0) return headers
+    const value = writeDropped(dropped)
+    return [...headers, ...brand.droppedParams.flatMap((name) => [name, value])]
+  }
+}
+
+const MAX_DROPPED = 64
+const MAX_ENTRY_BYTES = 300
+const MAX_DROPPED_BYTES = 4096
+const REST_BYTES = 40
+
+/** A JSON array of texts in ASCII, within the bounds that clients are promised; the last one says how many more there are. */
+function writeDropped(dropped: readonly string[]): string {
+  const entries: string[] = []
+  let bytes = 2
+  for (const [index, text] of dropped.entries()) {
+    const entry = toAscii(JSON.stringify(cutBytes(text.replace(/(https?:\/\/[^\s?#"']*)[?#][^\s"']*/g, '$1'))))
+    const isLast = index === dropped.length - 1
+    const isFull = entries.length >= MAX_DROPPED - (isLast ? 0 : 1)
+    if (isFull || bytes + entry.length + 1 + (isLast ? 0 : REST_BYTES) > MAX_DROPPED_BYTES) {
+      entries.push(JSON.stringify(`and ${dropped.length - index} more`))
+      break
+    }
+    entries.push(entry)
+    bytes += entry.length + 1
+  }
+  return `[${entries.join(',')}]`
+}
+
+function cutBytes(text: string): string {
+  if (Buffer.byteLength(text) <= MAX_ENTRY_BYTES) return text
+  // A character that was cut in two is left out.
+  return `${Buffer.from(text)
+    .subarray(0, MAX_ENTRY_BYTES - 3)
+    .toString()
+    .replace(/\ufffd+$/, '')}…`
+}
+
+function toAscii(json: string): string {
+  return json.replaceAll(/[^\x20-\x7e]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
 const MICROS_PER_CENT = MICROS_PER_USD / 100

@@ -9,8 +9,11 @@ import { pipeline } from 'node:stream/promises'
 import type { Log } from '../../../lib/log.ts'
 import { type Caller, mustHaveScope } from '../../domain/accounts/caller.ts'
 import type { BlobStore } from '../../domain/assets/blob-store.ts'
+import { readBudgetTag } from '../../domain/credits/budgets/budget.ts'
 import { readIdempotencyKey } from '../../domain/idempotency/idempotency-key.ts'
-import type { Access, OpenedModel, SpendOf } from '../../domain/models/access/model-access.ts'
+import type { Access, SpendOf } from '../../domain/models/access/model-access.ts'
+import type { OpenedModel } from '../../domain/models/access/own-models.ts'
+import { NO_WISH, type ProviderWish } from '../../domain/models/alternates/choose-providers.ts'
 import type { RunAnswer, RunModel } from '../../domain/models/calls/run-call.ts'
 import { isRecord, type JsonRecord, type Model } from '../../domain/models/catalog/model.ts'
 import { RouterError, type ValidationFailure } from '../../domain/models/router-error.ts'
@@ -30,17 +33,19 @@ import {
   MODELS_PATH,
   type ModelParams,
   RUN_RIGHT,
+  type ServedHeaders,
   toSpendHeaders,
 } from './router-operation.ts'
 
 interface ServeRunDeps {
   readonly gate: Gate
-  readonly access: Pick<Access, 'open'>
+  readonly access: Pick<Access, 'open' | 'choose'>
   readonly runModel: RunModel
   readonly spendOf: SpendOf
   readonly blobs: Pick<BlobStore, 'open'>
   readonly answerError: AnswerError
   readonly costHeaders: CostHeaders
+  readonly servedHeaders: ServedHeaders
   readonly maxBodyBytes: number
   /** How long a connection may be silent while its call runs. */
   readonly holdMs: number
@@ -61,7 +66,8 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
   async function run(request: IncomingMessage, response: ServerResponse, call: RunCall): Promise<RunAnswer> {
     const { caller, address } = call
     mustHaveScope(caller, RUN_RIGHT)
-    const opened = openWithQuery(await access.open(caller, call.provider, call.model), request.url)
+    const found = await access.open(caller, call.provider, call.model)
+    const opened = await openWithQuery(found, request.url, (wish) => access.choose(caller, found, wish))
     const key = readKey(request)
     const { body, input } = await readCallInput(request, deps.maxBodyBytes)
     holdOpen(response, deps.holdMs)
@@ -69,6 +75,7 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
       opened,
       accountId: caller.accountId,
       keyId: caller.keyId,
+      tag: readCallTag(request.headers),
       requestId: requestIdOf(request),
       key,
       fingerprint: key === null ? '' : fingerprintOf(request, body),
@@ -85,6 +92,7 @@ export function createServeRun(deps: ServeRunDeps): ServeRun {
     headers.push('Content-Type', result.contentType, 'Content-Length', String(result.sizeBytes))
     if (answer.isReplay) headers.push('Idempotent-Replayed', 'true')
     headers.push(...deps.costHeaders(result.costMicros), ...toSpendHeaders(answer.spend))
+    headers.push(...deps.servedHeaders(result.served ?? null))
     if (result.body.kind === 'inline') {
       response.writeHead(200, headers)
       response.end(result.body.bytes)
@@ -188,6 +196,11 @@ export async function readCallInput(request: IncomingMessage, maxBytes: number):
   return { body, input: await parseModelInput(request, body) }
 }
 
+/** What the caller calls this call, for budgets. */
+export function readCallTag(headers: IncomingMessage['headers']): string | null {
+  return readBudgetTag(headers['x-service-tag'] ?? headers['x-comfy-tag'])
+}
+
 /** Throws malformed. */
 export function readKey(request: IncomingMessage): string | null {
   const header = request.headers['idempotency-key'] as string | undefined
@@ -204,25 +217,30 @@ export function fingerprintOf(request: IncomingMessage, body: Buffer): string {
   return createHash('sha256').update(head).update(body).digest('base64')
 }
 
-// The query of a call. `model_provider` may only name what runs the model anyway. A model has no second provider to fall back
-// to, so `strict_mode` and `fallback_provider` are accepted and change nothing. `reject_unknown_fields=true` refuses top-level
-// fields that the model's schema does not declare. Other parameters are ignored.
+// The query of a call. `model_provider` names who is to serve it, `strict_mode=true` says that the body is in that provider's own
+// form, and only the exact `fallback_provider=false` keeps the call from a second provider. `reject_unknown_fields=true` refuses
+// top-level fields that the schema does not declare. Other parameters are ignored.
 
-/** The model's own provider. */
-const NATIVE: ReadonlySet<string> = new Set(['default', 'comfy', 'comfyui'])
-/** Names that official clients know of others, which serve no model here. */
-const ELSEWHERE: ReadonlySet<string> = new Set(['fal', 'wavespeed', 'runware', 'higgsfield'])
 const SWITCHES = ['strict_mode', 'reject_unknown_fields'] as const
 const SINGLE: readonly string[] = ['model_provider', 'fallback_provider', ...SWITCHES]
 
 /** The model as this query wants it. Throws malformed, unknown_model. */
-export function openWithQuery(opened: OpenedModel, url: string | undefined): OpenedModel {
-  if (url === undefined || !url.includes('?')) return opened
+export async function openWithQuery(
+  found: OpenedModel,
+  url: string | undefined,
+  choose: (wish: ProviderWish) => Promise<OpenedModel>,
+): Promise<OpenedModel> {
+  if (url === undefined || !url.includes('?')) return found.model.isOwn === true ? found : choose(NO_WISH)
   const query = readPairs(url)
-  refuseOtherProvider(query.get('model_provider'), opened.model)
   for (const name of SWITCHES) mustBeSwitch(name, query.get(name))
+  const opened = await choose({
+    provider: query.get('model_provider') ?? null,
+    isStrict: query.get('strict_mode') === 'true',
+    mayFallBack: query.get('fallback_provider') !== 'false',
+  })
   if (query.get('reject_unknown_fields') !== 'true') return opened
-  const known = declaredFields(opened.model)
+  const [first] = opened.serving?.candidates ?? []
+  const known = declaredFields(first?.form === 'own_form' ? first.model : opened.model)
   if (known === null) return opened
   const { checkInput } = opened
   return { ...opened, checkInput: (input) => [...checkInput(input), ...unknownFields(input, known)] }
@@ -234,14 +252,6 @@ function readPairs(url: string): ReadonlyMap<string, string> {
   const repeated = findRepeated(pairs, SINGLE)
   if (repeated !== null) throw new RouterError('malformed', `${repeated} occurs twice in the query`)
   return new Map(pairs)
-}
-
-function refuseOtherProvider(name: string | undefined, { id }: Model): void {
-  if (name === undefined || NATIVE.has(name)) return
-  if (ELSEWHERE.has(name))
-    throw new RouterError('unknown_model', `${id} is not served by ${name}; leave model_provider out`)
-  const known = [...NATIVE, ...ELSEWHERE].join(', ')
-  throw new RouterError('malformed', `model_provider must be one of ${known}`)
 }
 
 function mustBeSwitch(name: string, value: string | undefined): void {

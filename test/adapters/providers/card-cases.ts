@@ -48,7 +48,7 @@ export const CARDS: readonly CardCases[] = [
         'not found': 'failed 200 ended 1',
         'no output': 'failed 200 ended 1',
         arrears: 'failed 402 none 0',
-        down: 'failed 503 none 0',
+        down: 'failed 503 possible 0',
         'odd spelling': FINE,
         'other field': FINE,
         'no poll url': FINE,

@@ -52,14 +52,17 @@ function createBench(served: Readonly<Record<string, Served>>) {
     clock,
     log: silentLog,
     maxBytes: 10_000,
-    downloadHeaders: (_model, _account, url) => keyFor(url.hostname),
+    downloadHeaders: async () => (url) => keyFor(url.hostname),
   }
   const hostAssets = createHostAssets(deps)
   async function host(id: string, document: unknown, inlineParts: string | null = null) {
     const model = await shippedModel(id)
     const body = Buffer.from(typeof document === 'string' ? document : JSON.stringify(document))
     const options = { signal: new AbortController().signal, deadline: new Date(clock.now().getTime() + 60_000) }
-    const hosted = await hostAssets({ model, accountId: 'a', callId: 'c', baseUrl: BASE, body, inlineParts }, options)
+    const hosted = await hostAssets(
+      { model, accountId: 'a', isOwnKey: false, callId: 'c', baseUrl: BASE, body, inlineParts },
+      options,
+    )
     return { ...hosted, sent: body, document: JSON.parse(hosted.body.toString()) }
   }
   return { host, minted, fetched, clock }

@@ -72,7 +72,11 @@ const provider: Provider = {
 
 const { config, secrets } = loadConfig({
   flags: { kind: 'cloud', port: '0', dataDir, workers: runsJobs ? '1' : '0' },
-  env: { ATELIER_SECRET_KEY: process.env['ATELIER_SECRET_KEY'], ATELIER_DATABASE: process.env['ATELIER_DATABASE'] },
+  env: {
+    ATELIER_SECRET_KEY: process.env['ATELIER_SECRET_KEY'],
+    ATELIER_DATABASE: process.env['ATELIER_DATABASE'],
+    ATELIER_PRICES: process.env['ATELIER_PRICES'],
+  },
   cwd: dataDir,
 })
 const models = [

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -78,10 +78,10 @@ async function stop({ process: child }: Child): Promise<void> {
   await left
 }
 
-async function checkCharges(dataDir: string, accountId: string, calls: number): Promise<void> {
+async function checkCharges(dataDir: string, accountId: string, calls: number, price = PRICE): Promise<void> {
   await using store = await openSqliteStore({ directory: dataDir })
   const balance = await store.ledger.balance(accountId)
-  assert.deepEqual([balance?.available, balance?.held], [CREDIT - calls * PRICE, 0])
+  assert.deepEqual([balance?.available, balance?.held], [CREDIT - calls * price, 0])
   const charges = await store.ledger.entries(accountId, { limit: 100, before: null, kinds: ['settle'] })
   assert.equal(charges.length, calls)
   assert.deepEqual((await store.ledger.check()).faults, [])
@@ -167,5 +167,67 @@ test('a job whose model call was cut off by a kill goes on with that very call, 
     provider.server.closeAllConnections()
     provider.server.close()
     await rm(dataDir, { recursive: true, force: true })
+  }
+})
+
+const ENDPOINT_STEPS: readonly CrashStep[] = [
+  'before it is let in',
+  'let in, not dispatched',
+  'accepted, handle not stored',
+  'handle stored',
+  'finished, not settled',
+  'settled, not answered',
+]
+const JOB_PRICE = 500
+const JOB_PRICES = { pools: { '*': { perSecondMicros: 0, minimumMicros: JOB_PRICE, holdMicros: 2000 } } }
+
+test('a call that runs an endpoint is one job, paid once, whenever the process is killed', async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'atelier-crash-'))
+  const provider = await openProvider()
+  const { key: apiKey, accountId } = await addPaidAccount(dataDir, { micros: CREDIT })
+  const headers = { authorization: `Bearer ${apiKey}` }
+  const prices = join(dataDir, 'prices.json')
+  await writeFile(prices, JSON.stringify(JOB_PRICES))
+  const env = { ATELIER_SECRET_KEY: randomBytes(32).toString('hex'), ATELIER_PRICES: prices }
+  const options = { runsJobs: true, env }
+  let child = await startChild(dataDir, provider.url, options)
+  const ask = (path: string, init: RequestInit = {}) =>
+    fetch(`${child.url}/api/v2${path}`, { ...init, headers }).then(async (answer) => {
+      const text = await answer.text()
+      assert.ok(answer.ok, text)
+      return JSON.parse(text)
+    })
+  try {
+    const declaration = { only: true, inputs: { width: '1.width' } }
+    const file = {
+      '1': node('EmptyImage', { width: 8, height: 8, batch_size: 1, color: 0 }),
+      '2': node('SaveImage', { images: ['1', 0], filename_prefix: 'x' }),
+    }
+    await ask('/endpoints', { method: 'POST', body: JSON.stringify({ name: 'square', file, declaration }) })
+    const jobs = new Set<string>()
+    for (const [index, step] of ENDPOINT_STEPS.entries()) {
+      await arm(child, step)
+      const died = once(child.process, 'exit')
+      const run = () =>
+        new RouterClient(child.url, { 'x-api-key': apiKey }).run('local/square', { width: 8 + index }, { key: step })
+      await assert.rejects(run(), step)
+      assert.equal((await died)[1], 'SIGKILL', step)
+      child = await startChild(dataDir, provider.url, options)
+      const answer = await run()
+      assert.equal(answer.status, 200, `${step}: ${answer.text}`)
+      const again = await run()
+      assert.deepEqual([again.bytes, again.headers['idempotent-replayed']], [answer.bytes, 'true'], step)
+      jobs.add(answer.json.job_id)
+      assert.equal((await ask('/jobs?limit=100')).jobs.length, jobs.size, step)
+      assert.equal(Buffer.from(answer.json.files[0].data, 'base64').readUInt32BE(16), 8 + index, step)
+    }
+    assert.equal(jobs.size, ENDPOINT_STEPS.length)
+    await stop(child)
+    await checkCharges(dataDir, accountId, ENDPOINT_STEPS.length, JOB_PRICE)
+  } finally {
+    child.process.kill('SIGKILL')
+    provider.server.closeAllConnections()
+    provider.server.close()
+    await rm(dataDir, { recursive: true, force: true, maxRetries: 10 })
   }
 })

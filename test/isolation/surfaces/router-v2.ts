@@ -32,7 +32,7 @@ export const routerV2: IsolationSurface = {
   ],
   async prepare(world) {
     const things = await makeThings(world)
-    const cases = [...byRequest(things), ...(await byKey(things, world))]
+    const cases = [...byRequest(things), ...(await byKey(things, world)), ...(await byEndpoint(world))]
     const owned = [...things.requests.values()].map((id) => `${MODEL}/requests/${id}/status`)
     return { cases: cases.flatMap((each) => [each, ...atDeployments(each, world)]), owned }
   },
@@ -90,6 +90,30 @@ async function byKey({ keys }: Things, { app }: World): Promise<IsolationCase[]>
     }
   }
   return cases
+}
+
+/** Endpoints of the other account, which are models of that account only. As many letters differ from the models that all have. */
+async function byEndpoint({ other }: World): Promise<IsolationCase[]> {
+  const file = { '1': { class_type: 'FakeSave', inputs: { text: 'of a model' } } }
+  const body = JSON.stringify({ name: 'endpoint-1', file })
+  const made = await other.call('/api/v2/endpoints', { method: 'POST', body })
+  if (made.status !== 201) throw new Error(`${made.status} ${made.text}`)
+  const operations = readOperations(SPEC).filter(
+    ({ path }) => path.includes('{model}') && !path.includes('{request_id}'),
+  )
+  return operations.flatMap((operation) =>
+    ['', '@1', '@latest'].flatMap((version) =>
+      verbsOf(operation).map((method) => {
+        const at = (name: string) => ({
+          method,
+          path: operation.path.replace('{provider}/{model}', `local/${name}${version}`),
+          ...(method === 'POST' && { body: '{}' }),
+        })
+        const title = `${method} ${operation.path} of an endpoint${version}`
+        return { operation: operation.id, title, foreign: at('endpoint-1'), unknown: at('endpoint-2') }
+      }),
+    ),
+  )
 }
 
 async function makeThings({ provider, other, held: toRelease }: World): Promise<Things> {

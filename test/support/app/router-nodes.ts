@@ -9,6 +9,8 @@ import {
   type RouterParts,
 } from '../../../src/compose/router/router-actions.ts'
 import { loadConfig } from '../../../src/config/config.ts'
+import { NO_PROVIDER_KEYS } from '../../../src/domain/models/access/provider-keys.ts'
+import { LISTED } from '../../../src/domain/models/alternates/choose-providers.ts'
 import type { CallStore } from '../../../src/domain/models/calls/call-store.ts'
 import type { SentJournal } from '../../../src/domain/models/calls/live-calls.ts'
 import type { RunAnswer } from '../../../src/domain/models/calls/run-call.ts'
@@ -61,6 +63,7 @@ export function openRouterNode(options: RouterNodeOptions): RouterNode {
   const { config } = loadConfig({ flags: { ...options.settings }, env: {}, cwd: '/' })
   const unused = () => Promise.reject(new Error('no blob is needed here'))
   const actions = createRouterActions(config.router, {
+    meta: { readMeta: async () => null, changeMeta: unused },
     store: {
       calls: options.wrapCalls?.(store.calls) ?? store.calls,
       requests: options.wrapRequests?.(store.requests) ?? store.requests,
@@ -68,12 +71,15 @@ export function openRouterNode(options: RouterNodeOptions): RouterNode {
       limits: { takeRequests: unused, takeWindow: unused },
       isExclusive: true,
     },
+    accountKeys: NO_PROVIDER_KEYS,
     toHook: unused,
     models: {
       catalog: () => catalog,
       routes: () => createPartnerRoutes([]),
       providerOf: () => provider,
       hostAssets: async ({ body }) => ({ body, hasForeignUrls: false }),
+      fetchMedia: async () => null,
+      routingOf: () => LISTED,
       reload: unused,
       watchFolders() {},
       onReplaced() {},
@@ -90,7 +96,8 @@ export function openRouterNode(options: RouterNodeOptions): RouterNode {
       },
     },
     limitsOf: null,
-    observer: { ended() {}, answered() {}, polled() {}, unresolved() {} },
+    observer: { ended() {}, answered() {}, polled() {}, attempted() {}, fellBack() {}, unresolved() {} },
+
     glance: options.glance ?? (() => null),
     journal: options.journal ?? store.sentJournal ?? createMemoryJournal(),
     nodeId: randomUUID(),
@@ -101,7 +108,7 @@ export function openRouterNode(options: RouterNodeOptions): RouterNode {
   const chore = (name: string) => actions.chores.find((task) => task.name === name)?.run(new AbortController().signal)
   const request = async (model: string, input: JsonRecord, key: string | null) => {
     const [name, rest] = model.split('/')
-    const caller = { accountId: ACCOUNT, keyId: null, scopes: null }
+    const caller = { accountId: ACCOUNT, keyId: null, scopes: null, endpoints: null }
     return {
       opened: await actions.access.open(caller, name, rest),
       accountId: ACCOUNT,

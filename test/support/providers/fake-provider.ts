@@ -98,6 +98,7 @@ export function refusedBy(
     failed: {},
     timeout: {},
     unavailable: { retryAfterSeconds: null },
+    refused: { refusal: 'not_enabled' },
   }
   return { outcome: 'refused', refusal: { reason, ...own[reason], ...common } as ProviderRefusal }
 }

@@ -1,6 +1,7 @@
 /** One model to try: a form from its schema, the price before the run, the call to take along. */
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { indentJson } from '../../../../lib/json/indent-json.ts'
 import { ApiError } from '../../api/client.ts'
 import {
   type Estimate,
@@ -21,7 +22,6 @@ import { lazy } from '../../lazy.tsx'
 import { hash, hrefOf, setHash } from '../../routes.ts'
 import { useResource } from '../../state/resource.ts'
 import { formatUsd, plural } from '../../text/format.ts'
-import { indentJson } from '../../text/indent-json.ts'
 import { ModelResult } from './model-result.tsx'
 
 const JsonPane = lazy(() => import('../../form/json-pane.tsx').then((module) => module.JsonPane))

@@ -11,6 +11,7 @@ import type { PartnerRoute } from '../../../domain/models/partner/partner-route.
 import { compileOutcomes, type ProviderRules } from '../declarative/rules/rule-types.ts'
 import { checkAdapterShape, checkModelRules, checkProviderShape } from '../declarative/rules/rules-schema.ts'
 import type { CatalogFile } from './catalog-files.ts'
+import { checkAlternate } from './check-alternates.ts'
 import { readPartnerRoutes } from './read-partner-routes.ts'
 
 export interface CatalogProblem {
@@ -58,6 +59,10 @@ export function readCatalog(files: readonly CatalogFile[], deps: ReadCatalogDeps
     if (ids.indexOf(model.id) !== ids.lastIndexOf(model.id)) note(file, [`id ${model.id} is in several files`])
   }
   const found = models.map(({ model }) => model)
+  const { compileSchema } = deps
+  for (const { file, model } of models) {
+    if (deps.isChecked?.(file) !== true) note(file, checkAlternate(model, { models: found, compileSchema }))
+  }
   const routes = readRoutes(parsed, note, { ...deps, providers, models: found })
   return { providers: [...providers.values()], models: found, routes, problems }
 }

@@ -16,13 +16,24 @@ import {
   type ReadAnswer,
   refusalCost,
   tellAnswer,
+  toKeyRefusal,
   toRefusal,
   toResult,
   unavailable,
 } from './answer/read-answer.ts'
-import { createCallApi, findTask, isFindable, readHandle, sendPatiently, type TaskHandle } from './calls/call-api.ts'
+import {
+  createCallApi,
+  type FetchTarget,
+  findTask,
+  isFindable,
+  readHandle,
+  sendPatiently,
+  type TaskHandle,
+} from './calls/call-api.ts'
+import { createOwnKeys } from './calls/own-keys.ts'
 import { createAsk, createPoll } from './calls/poll-task.ts'
 import {
+  chooseKey,
   compileAuth,
   createCircuitBreaker,
   createTaskSlots,
@@ -34,7 +45,7 @@ import {
 } from './provider-context.ts'
 import { buildRequest, chooseOperation, FieldRefusal } from './request/build-request.ts'
 import { type CompiledModel, type CompiledOperation, compileModel } from './rules/compile-model.ts'
-import { type Meaning, meaningOfStatus, type ProviderRules } from './rules/rule-types.ts'
+import { type Judgement, meaningOfStatus, type ProviderRules } from './rules/rule-types.ts'
 import { checkModelRules } from './rules/rules-schema.ts'
 
 export interface DeclarativeProvider extends Provider, AsyncDisposable {
@@ -86,6 +97,7 @@ export function openDeclarativeProvider(
       if (key === null) return 'none'
       return key.isOwn ? 'own_key' : 'service_key'
     },
+    ownKeys: createOwnKeys(context, deps),
     checkModel: (model) => checkModelRules(model, rules),
     deduplicates(model, input) {
       const compiledModel = context.modelOf(model)
@@ -126,8 +138,8 @@ function createSubmit(context: ProviderContext, deps: DeclarativeDeps): Provider
   const send = createSend(context, deps)
 
   return async function submit(call, options) {
-    const access = deps.keyFor(call.accountId)
-    if (access === null) return refused(unavailable(`no key for ${rules.provider} is configured`, null))
+    const access = await chooseKey(deps, call)
+    if (access === null) return refused(call.isOwnKey === true ? keyIsGone(rules.provider) : noKey(rules.provider))
     const pauseMs = breaker.refuseMs()
     if (pauseMs > 0) return refused(unavailable(`${rules.provider} is not working at the moment`, pauseMs))
     const model = context.modelOf(call.model)
@@ -150,32 +162,26 @@ function createSubmit(context: ProviderContext, deps: DeclarativeDeps): Provider
 function createSend(context: ProviderContext, deps: DeclarativeDeps) {
   const callApi = createCallApi(context, deps)
 
-  function refuse(step: Step, answer: ReadAnswer, meaning: Meaning): SubmitOutcome {
+  function refuse(step: Step, answer: ReadAnswer, { meaning, isStated }: Judgement): SubmitOutcome {
     const isDirect = step.operation.rules.returns !== 'task'
-    // A refusal inside a success: a submit that was not taken leaves nothing; a direct answer was the generation.
-    const inside = isDirect && meaning !== 'wait' ? 'ended' : 'none'
-    const generation = answer.status >= 300 ? generationAfter(answer.status, isDirect) : inside
+    // A refusal inside a success: a submit that was not taken leaves nothing, if the provider says so in words that the rules know; a
+    // direct answer was the generation. An answer that nobody understands says nothing.
+    const inside = isDirect && meaning !== 'wait' ? 'ended' : isStated ? 'none' : 'possible'
+    const outside = meaning === 'not_accepted' ? 'none' : generationAfter(answer.status, isDirect)
+    const generation = answer.status >= 300 ? outside : inside
     if (meaning === 'account' && !step.access.isOwn) {
       deps.log.error({ provider: context.rules.provider, status: answer.status }, 'the provider refuses our account')
     }
     const costMicros = refusalCost(step.call.model, answer.document, step.model)
     const { messages, validationList } = context
-    return {
-      outcome: 'refused',
-      refusal: toRefusal(meaning, {
-        answer,
-        generation,
-        messages,
-        validationList,
-        secret: step.access.key,
-        costMicros,
-      }),
-    }
+    const source = { answer, generation, messages, validationList, secret: step.access.key, costMicros }
+    if (meaning === 'account' && step.access.isOwn) return refused(toKeyRefusal(context.rules.provider, source))
+    return refused(toRefusal(meaning, source))
   }
 
   async function finishBytes(step: Step, answer: ReadAnswer): Promise<SubmitOutcome> {
     const stream = answer.stream === null ? null : await peekStream(answer.stream)
-    if (answer.stream !== null && stream === null) return refuse(step, answer, 'failed')
+    if (answer.stream !== null && stream === null) return refuse(step, answer, { meaning: 'failed', isStated: false })
     return { outcome: 'finished', result: toResult({ ...answer, stream }, step.model) }
   }
 
@@ -206,14 +212,14 @@ function createSend(context: ProviderContext, deps: DeclarativeDeps) {
       kind: 'submit' as const,
       maxBytes: model.rules.max_answer_bytes ?? null,
     }
-    const { answer, meaning } = await sendPatiently(
+    const { answer, judgement } = await sendPatiently(
       () => callApi({ ...request, method: 'POST' }, access.key, { ...about, isBytes }),
       { ...options, judge: (candidate) => judge(step, candidate) },
       deps,
     )
-    if (meaning !== null) {
+    if (judgement !== null) {
       answer.stream?.destroy()
-      return refuse(step, answer, meaning)
+      return refuse(step, answer, judgement)
     }
     return isBytes ? finishBytes(step, answer) : accept(step, answer)
   }
@@ -221,7 +227,12 @@ function createSend(context: ProviderContext, deps: DeclarativeDeps) {
   /** What became of an earlier submit of the same call; null: there was none, so this one is the first. */
   function find({ call, options, access, model, operation }: Step): Promise<SubmitOutcome | null> {
     const about = { ...options, model: call.model, kind: 'poll' as const, maxBytes: null, isBytes: false }
-    const ask = (target: string) => callApi({ method: 'GET', target, headers: {}, body: null }, access.key, about)
+    const ask = ({ method, target, body }: FetchTarget) =>
+      callApi(
+        { method, target, headers: body === null ? {} : { 'content-type': 'application/json' }, body },
+        access.key,
+        about,
+      )
     return findTask({ call, operation, classify: model.classify, settings: context.settings, ask })
   }
 
@@ -275,18 +286,22 @@ function createTakeSlot({ rules, slots, concurrency }: ProviderContext, deps: De
 }
 
 /** What an answer of the provider means where it is not a success; null where it is one. */
-function judge({ model, operation }: Step, answer: ReadAnswer): Meaning | null {
-  if (answer.status >= 300) return model.classify(answer, 'error') ?? meaningOfStatus(answer.status)
+function judge({ model, operation }: Step, answer: ReadAnswer): Judgement | null {
+  if (answer.status >= 300) {
+    const stated = model.classify(answer, 'error')
+    return { meaning: stated ?? meaningOfStatus(answer.status), isStated: stated !== null }
+  }
   const isFinal = operation.rules.returns === 'json'
   const isWhole = isFinal && hasOutput(answer.document, model)
   const found = model.classify(answer, 'ok', isWhole)
-  if (found !== null) return found
+  if (found !== null) return { meaning: found, isStated: true }
+  const failed: Judgement = { meaning: 'failed', isStated: false }
   if (answer.stream !== null) return null
-  if (operation.rules.returns === 'bytes') return answer.bytes.length === 0 || answer.isJson ? 'failed' : null
-  return answer.isJson && isWhole === isFinal ? null : 'failed'
+  if (operation.rules.returns === 'bytes') return answer.bytes.length === 0 || answer.isJson ? failed : null
+  return answer.isJson && isWhole === isFinal ? null : failed
 }
 
-function refused(refusal: Extract<SubmitOutcome, { outcome: 'refused' }>['refusal']): SubmitOutcome {
+function refused(refusal: Refusal): SubmitOutcome {
   return { outcome: 'refused', refusal }
 }
 
@@ -305,7 +320,18 @@ function toInlineParts({ call, model }: Step): { inlineParts?: string } {
   return rule !== undefined && call.input[rule.when] === true ? { inlineParts: rule.parts } : {}
 }
 
-function noOperation(): Extract<SubmitOutcome, { outcome: 'refused' }>['refusal'] {
+type Refusal = Extract<SubmitOutcome, { outcome: 'refused' }>['refusal']
+
+function noKey(provider: string): Refusal {
+  return unavailable(`no key for ${provider} is configured`, null)
+}
+
+function keyIsGone(provider: string): Refusal {
+  const message = `your ${provider} key cannot be used: it was removed meanwhile, or this service cannot open it any more; save it again`
+  return { reason: 'failed', message, upstreamStatus: null, generation: 'none' }
+}
+
+function noOperation(): Refusal {
   const message = 'no operation of this model takes such an input'
   return { reason: 'invalid', message, failures: null, upstreamStatus: null, generation: 'none' }
 }

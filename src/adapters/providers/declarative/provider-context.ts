@@ -46,7 +46,10 @@ export type ObserveExchange = (exchange: {
 }) => void
 
 export interface DeclarativeDeps {
-  readonly keyFor: (accountId: string) => ProviderKey | null
+  /** By the settings of the operator. `isOwn`: only the account's own one, or only another one; left out: whichever there is. */
+  readonly keyFor: (accountId: string, isOwn?: boolean) => ProviderKey | null
+  /** The key that the account has saved itself; left out: accounts save none. */
+  readonly savedKeyFor?: (accountId: string) => Promise<string | null>
   readonly fetch: SafeFetch
   readonly media: MediaDeps
   readonly clock: Clock
@@ -75,6 +78,15 @@ export interface ProviderContext {
   readonly messages: readonly JsonPath[]
   readonly validationList: JsonPath | null
   modelOf(model: Model): CompiledModel
+}
+
+/** The key to go with. A call that was begun with the account's own key never goes with another one, nor the other way round. */
+export async function chooseKey(
+  { keyFor, savedKeyFor }: Pick<DeclarativeDeps, 'keyFor' | 'savedKeyFor'>,
+  { accountId, isOwnKey }: { readonly accountId: string; readonly isOwnKey?: boolean },
+): Promise<ProviderKey | null> {
+  const saved = isOwnKey === true ? ((await savedKeyFor?.(accountId)) ?? null) : null
+  return saved === null ? keyFor(accountId, isOwnKey) : { key: saved, isOwn: true }
 }
 
 interface TaskSlots {

@@ -13,12 +13,19 @@ import type { SafeFetch } from '../../../../lib/outbound/safe-fetch.ts'
 import type { AssetStore } from '../../../domain/assets/asset-store.ts'
 import type { StoreBlob } from '../../../domain/assets/blob-store.ts'
 import type { SignContentUrl } from '../../../domain/assets/signed-url.ts'
-import { type HostAssets, type HostingRequest, mayNameAssets } from '../../../domain/models/calls/conclude-call.ts'
+import {
+  type FetchResultMedia,
+  type HostAssets,
+  type HostingRequest,
+  mayNameAssets,
+} from '../../../domain/models/calls/conclude-call.ts'
 import { findLeaves, type JsonPath, type Leaf, type Model, readJsonPath } from '../../../domain/models/catalog/model.ts'
 import type { ModelRules } from '../declarative/rules/rule-types.ts'
 
 /** The headers for a download from one of a provider's own hosts; empty for every other host. */
-export type DownloadHeaders = (model: Model, accountId: string, url: URL) => Readonly<Record<string, string>>
+export type DownloadHeaders = (
+  of: Pick<HostingRequest, 'model' | 'accountId' | 'isOwnKey'>,
+) => Promise<CopyRequest['headersFor']>
 
 export interface HostAssetsDeps extends CopyDeps {
   readonly downloadHeaders: DownloadHeaders
@@ -43,7 +50,11 @@ export function createHostAssets(deps: HostAssetsDeps): HostAssets {
     return found
   }
 
-  function toCopy(request: HostingRequest, index: number, options: Parameters<HostAssets>[1]): CopyRequest {
+  function toCopy(
+    request: HostingRequest,
+    index: number,
+    options: Parameters<HostAssets>[1] & Pick<CopyRequest, 'headersFor'>,
+  ): CopyRequest {
     const { model, accountId, callId } = request
     const leftMs = options.deadline.getTime() - deps.clock.now().getTime()
     return {
@@ -52,9 +63,8 @@ export function createHostAssets(deps: HostAssetsDeps): HostAssets {
       index,
       lifetimeMs: model.hosting?.lifetimeMs ?? INLINE_LIFETIME_MS,
       fallbackType: model.output.modalities.includes('video') ? 'video/mp4' : 'image/jpeg',
-      signal: options.signal,
+      ...{ signal: options.signal, headersFor: options.headersFor },
       timeMs: Math.max(1, Math.min(COPY_MS, leftMs)),
-      headersFor: (url) => deps.downloadHeaders(model, accountId, url),
     }
   }
 
@@ -84,11 +94,12 @@ export function createHostAssets(deps: HostAssetsDeps): HostAssets {
     return true
   }
 
-  return async function hostAssets(request, options) {
+  return async function hostAssets(request, bounds) {
     const { model, body, inlineParts = null } = request
     const paths = pathsOf(model)
     if (!mayNameAssets(request)) return { body, hasForeignUrls: false }
     const document = parseLosslessJson(body.toString('utf8')) as JsonValue
+    const options = { ...bounds, headersFor: await deps.downloadHeaders(request) }
     const leaves = paths.hosted.flatMap((path) => addressesAt(document, path))
     const parts = inlineParts === null ? [] : findLeaves(document, readJsonPath(inlineParts)).map(({ value }) => value)
     const copied = await Promise.all([
@@ -224,4 +235,35 @@ function judgeType(header: string | undefined, start: Buffer, fallback: string):
   if (seen !== null) return seen
   if (NO_TYPE.has(said)) return fallback
   throw new Error(`the asset is ${said}, which is not an image, video or sound`)
+}
+
+const INLINE_MAX_BYTES = 64 * 1024 * 1024
+
+/** Reads what an answer names into memory, for callers who get it inline. */
+export function createFetchMedia({
+  fetch,
+  downloadHeaders,
+  log,
+}: Pick<HostAssetsDeps, 'fetch' | 'downloadHeaders' | 'log'>): FetchResultMedia {
+  return async function fetchMedia({ model, accountId, isOwnKey, url }, { signal }) {
+    try {
+      const headersFor = await downloadHeaders({ model, accountId, isOwnKey })
+      const limits = {
+        signal,
+        headTimeMs: COPY_MS,
+        bodyTimeMs: COPY_MS,
+        maxBytes: INLINE_MAX_BYTES,
+        allowedHosts: null,
+      }
+      const answer = await fetch(toDownloadUrl(url), { ...limits, headersFor })
+      if (answer.status !== 200 || !Buffer.isBuffer(answer.body))
+        throw new Error(`it was answered with ${answer.status}`)
+      const stated = toBareType(answer.headers['content-type'] ?? '')
+      return { contentType: sniffType(answer.body) ?? stated, bytes: answer.body }
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : 'unknown'
+      log.warn({ model: model.id, reason }, 'media of an answer could not be read; their address is given instead')
+      return null
+    }
+  }
 }

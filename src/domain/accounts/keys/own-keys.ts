@@ -5,7 +5,7 @@
 import type { Clock } from '../../../../lib/clock.ts'
 import { invalidField, ServiceError } from '../../errors.ts'
 import type { AuditEntry } from '../audit.ts'
-import type { Caller } from '../caller.ts'
+import { type Caller, ENDPOINT_SCOPES } from '../caller.ts'
 import type { ApiKey, StoredKey } from './api-key.ts'
 import type { ApiKeys, ShownKey } from './api-keys.ts'
 import type { KeyStore } from './key-store.ts'
@@ -14,6 +14,8 @@ interface NewOwnKey {
   readonly name: string
   /** null: everything that the caller may. */
   readonly scopes: readonly string[] | null
+  /** Left out or null: all endpoints. */
+  readonly endpoints?: readonly string[] | null
   readonly expiresAt: Date | null
 }
 
@@ -60,15 +62,17 @@ export function createOwnKeys({ apiKeys, audited, clock }: OwnKeysDeps): OwnKeys
 
   return {
     list: (accountId) => apiKeys.list(accountId),
-    async create(caller, { name, scopes, expiresAt }) {
+    async create(caller, { name, scopes, endpoints = null, expiresAt }) {
       const { accountId } = caller
-      const given = scopes ?? (caller.scopes === null ? null : [...caller.scopes])
+      const usual = endpoints === null ? caller.scopes : ENDPOINT_SCOPES
+      const given = scopes ?? (usual === null ? null : [...usual])
       refuseMore(caller, given)
       await refuseMany(accountId)
-      const storeFor = (key: string) => through(caller, 'key.create', accountId, { key, name, scopes: given })
+      const storeFor = (key: string) =>
+        through(caller, 'key.create', accountId, { key, name, scopes: given, endpoints })
       // The id of the key is known when it is stored, and belongs into its audit line.
       const store = { ...storeFor(''), insert: (key: StoredKey) => storeFor(key.id).insert(key) }
-      return apiKeys.create({ accountId, name, scopes: given, expiresAt }, store)
+      return apiKeys.create({ accountId, name, scopes: given, endpoints, expiresAt }, store)
     },
     async rotate(caller, keyId, { overlapMs }) {
       await mustOwn(caller, keyId)

@@ -5,15 +5,19 @@
 import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import { type Micros, writeUsd } from '../../../../lib/text/usd.ts'
-import type { Caller } from '../../accounts/caller.ts'
+import type { Caller, Scope } from '../../accounts/caller.ts'
 import type { AccountLimits } from '../../accounts/limits/tiers.ts'
 import type { LimitStore, WindowRate } from '../../credits/rate-limit.ts'
+import { createChooseProviders, type ProviderWish } from '../alternates/choose-providers.ts'
+import type { Routing } from '../alternates/serving.ts'
 import type { CallLimits, CallStore, NewCall, Standing } from '../calls/call-store.ts'
 import { MODEL_MAX_LENGTH, type Model, PROVIDER_MAX_LENGTH } from '../catalog/model.ts'
-import type { Catalog, CheckInput } from '../catalog/model-catalog.ts'
+import type { Catalog } from '../catalog/model-catalog.ts'
 import { toCatalogId } from '../partner/partner-route.ts'
-import type { Provider } from '../provider.ts'
+import type { Provider, ProviderAccess } from '../provider.ts'
 import { RouterError, type Spend } from '../router-error.ts'
+import { createOwnAccess, NO_OWN_MODELS, type OpenedModel, type OwnModel, type OwnModels } from './own-models.ts'
+import { NO_PROVIDER_KEYS, type OpenedKeys, type ProviderKeyRing } from './provider-keys.ts'
 
 export interface AccessRules {
   limitsOf(accountId: string): CallLimits
@@ -23,17 +27,11 @@ export interface AccessRules {
   mayUse(accountId: string, model: Pick<Model, 'id' | 'entitlement'>): boolean
 }
 
-export interface OpenedModel {
-  readonly model: Model
-  readonly checkInput: CheckInput
-  readonly provider: Provider
-  /** The account brings its own key: nothing is held or charged, and no allowance counts. */
-  readonly isOwnKey: boolean
-}
-
 interface VisibleCatalog {
   readonly catalog: Catalog
   readonly isVisible: (model: Model) => boolean
+  /** Those of the catalogue and the caller's own, in the order of their ids, after the given one. */
+  page(after: string | null, limit: number): Promise<{ readonly models: readonly Model[]; readonly hasMore: boolean }>
 }
 
 export interface Access {
@@ -43,10 +41,12 @@ export interface Access {
   find(caller: Caller, provider: string, model: string): Promise<Pick<OpenedModel, 'model' | 'checkInput'>>
   /** The same, for a model that is to run. */
   open(caller: Caller, provider: string, model: string): Promise<OpenedModel>
+  /** With those who may serve the call, as the request wishes. Throws malformed, unknown_model. */
+  choose(caller: Caller, opened: OpenedModel, wish: ProviderWish): Promise<OpenedModel>
   /** The same for a model of partner nodes, which stands in no list. */
   openForNodes(caller: Caller, model: Model): Promise<Omit<OpenedModel, 'checkInput'>>
   /** Why nobody of the account could run this model here, in words; null: it runs. */
-  whyNot(caller: Caller, model: Model): string | null
+  whyNot(caller: Caller, model: Model): Promise<string | null>
   /** Throws forbidden for a model that exists and that this account may not use. Counts no request. */
   mustBeEntitled(caller: Caller, id: string): void
 }
@@ -56,13 +56,25 @@ interface AccessDeps {
   readonly rate: RateWindow
   readonly catalog: () => Catalog
   readonly providerOf: (name: string) => Provider | null
+  /** Left out: only the models of the catalogue are found. */
+  readonly own?: Pick<OwnModels, 'find' | 'list'>
+  /** Why a model of the catalogue is not called by itself here; null: it is. Left out: all are. */
+  readonly whyWithheld?: (model: Model) => string | null
+  /** Left out: no account brings keys of its own. */
+  readonly accountKeys?: Pick<ProviderKeyRing, 'of' | 'now' | 'refresh'>
+  readonly routingOf: (modelId: string) => Routing
 }
 
 const NOT_SET_UP = 'its provider is not set up'
 const SHOWN_LENGTH = PROVIDER_MAX_LENGTH + 1 + MODEL_MAX_LENGTH
 
-export function createAccess({ rules, rate, catalog, providerOf }: AccessDeps): Access {
+export function createAccess(deps: AccessDeps): Access {
+  const { rules, rate, catalog, providerOf, own = NO_OWN_MODELS, whyWithheld = () => null } = deps
+  const { accountKeys = NO_PROVIDER_KEYS } = deps
+  const chooseFor = createChooseFor(createChooseProviders({ ...deps, whyWithheld }), accountKeys)
   const toVisible = (caller: Caller) => (model: Model) => rules.mayUse(caller.accountId, model)
+  const ofOwner = createOwnAccess(own, toVisible)
+  const { chooseKey, toPayer } = createPayers(accountKeys)
 
   function refuseWhenOff({ accountId }: Caller): void {
     if (!rules.isEnabled(accountId)) throw notSwitchedOn()
@@ -73,8 +85,7 @@ export function createAccess({ rules, rate, catalog, providerOf }: AccessDeps): 
   }
 
   function resolve(caller: Caller, provider: string, name: string) {
-    const id = `${provider}/${name}`
-    const current = catalog()
+    const [id, current] = [`${provider}/${name}`, catalog()]
     const found = current.find(id)
     if (found === null) throw unknownModel(id, current.suggest(id, toVisible(caller)))
     if (found.model.state === 'retired') throw retiredModel(found.model)
@@ -82,24 +93,27 @@ export function createAccess({ rules, rate, catalog, providerOf }: AccessDeps): 
     return found
   }
 
-  function whyNot({ accountId }: Caller, model: Model): string | null {
-    const adapter = providerOf(model.provider)
-    if (adapter === null) return NOT_SET_UP
-    if (adapter.access(accountId) === 'none') return adapter.absence ?? NOT_SET_UP
-    return model.state === 'released' ? null : 'it is not released yet'
+  async function findOwn(caller: Caller, id: string, scope: Scope): Promise<OwnModel | null> {
+    const found = await ofOwner.find(caller, id, scope)
+    if (found !== null) refuseUnentitled(caller, { ...found.model, id: found.listedId })
+    return found
   }
 
   return {
-    whyNot,
+    whyNot: createWhyNot(providerOf, whyWithheld, accountKeys),
     async catalogFor(caller) {
       refuseWhenOff(caller)
       await rate.take(caller.accountId)
-      return { catalog: catalog(), isVisible: toVisible(caller) }
+      return {
+        catalog: catalog(),
+        isVisible: toVisible(caller),
+        page: (after, limit) => ofOwner.page(caller, catalog(), { after, limit }),
+      }
     },
     async find(caller, provider, name) {
       refuseWhenOff(caller)
       await rate.take(caller.accountId)
-      return resolve(caller, provider, name)
+      return (await findOwn(caller, `${provider}/${name}`, 'endpoints:read')) ?? resolve(caller, provider, name)
     },
     mustBeEntitled(caller, id) {
       const model = catalog().find(id)?.model ?? null
@@ -108,24 +122,106 @@ export function createAccess({ rules, rate, catalog, providerOf }: AccessDeps): 
     async open(caller, provider, name) {
       refuseWhenOff(caller)
       const adapter = providerOf(provider)
-      const key = adapter?.access(caller.accountId) ?? 'none'
+      const [keys, key] = await chooseKey(caller, adapter)
       if (key !== 'own_key') await rate.take(caller.accountId)
+      const found = await findOwn(caller, `${provider}/${name}`, 'endpoints:run')
+      if (found !== null) return { ...found, isOwnKey: true }
       const { model, checkInput } = resolve(caller, provider, name)
-      if (adapter === null || key === 'none' || model.state !== 'released') throw notHere(model, adapter)
-      return { model, checkInput, provider: adapter, isOwnKey: key === 'own_key' }
+      if (adapter === null || key === 'none' || model.state !== 'released') throw notHere(model, adapter?.absence)
+      const withheld = whyWithheld(model)
+      if (withheld !== null) throw notHere(model, withheld)
+      return { model, checkInput, provider: adapter, ...toPayer(caller, { model, adapter, keys, key }) }
     },
+    choose: chooseFor,
     async openForNodes(caller, model) {
       refuseWhenOff(caller)
       const adapter = providerOf(model.provider)
-      const key = adapter?.access(caller.accountId) ?? 'none'
+      const [keys, key] = await chooseKey(caller, adapter)
       if (key !== 'own_key') await rate.take(caller.accountId)
       // What is said of a model in the limits of an account holds for it wherever it is called from.
       const id = toCatalogId(model.id)
       refuseUnentitled(caller, catalog().find(id)?.model ?? { ...model, id })
-      if (adapter === null || key === 'none') throw notHere(model, adapter)
-      return { model, provider: adapter, isOwnKey: key === 'own_key' }
+      if (adapter === null || key === 'none') throw notHere(model, adapter?.absence)
+      return { model, provider: adapter, ...toPayer(caller, { model, adapter, keys, key }) }
     },
   }
+}
+
+function createChooseFor(
+  choose: ReturnType<typeof createChooseProviders>,
+  accountKeys: NonNullable<AccessDeps['accountKeys']>,
+): Access['choose'] {
+  return async function chooseFor(caller: Caller, opened: OpenedModel, wish: ProviderWish): Promise<OpenedModel> {
+    const { accountId } = caller
+    const account = await accountKeys.of(accountId)
+    const accessTo = (provider: Provider | null) => accessWith(provider, accountId, account)
+    const chosen = choose({ accountId, accessTo }, opened, wish)
+    const { keys } = opened
+    if (keys === undefined) return chosen
+    // Whose key pays decides who may serve, too.
+    const again = async () => {
+      const { isOwnKey, keys: now, serving } = await chooseFor(caller, { ...opened, ...(await keys.again()) }, wish)
+      return { isOwnKey, keys: now, serving }
+    }
+    return { ...chosen, serving: chosen.serving, keys: { ...keys, again } }
+  }
+}
+
+function createWhyNot(
+  providerOf: AccessDeps['providerOf'],
+  whyWithheld: NonNullable<AccessDeps['whyWithheld']>,
+  accountKeys: NonNullable<AccessDeps['accountKeys']>,
+): Access['whyNot'] {
+  return async ({ accountId }, model) => {
+    const adapter = providerOf(model.provider)
+    const access = accessWith(adapter, accountId, await accountKeys.of(accountId))
+    if (access === 'none') return adapter?.absence ?? NOT_SET_UP
+    return whyWithheld(model) ?? (model.state === 'released' ? null : 'it is not released yet')
+  }
+}
+
+/** Which key a call goes with, and so who pays for it. */
+function createPayers(accountKeys: NonNullable<AccessDeps['accountKeys']>) {
+  /** Most accounts have no keys, and are known not to: they wait for nothing. */
+  async function chooseKey({ accountId }: Caller, adapter: Provider | null): Promise<[OpenedKeys, ProviderAccess]> {
+    const known = accountKeys.of(accountId)
+    const keys = known instanceof Promise ? await known : known
+    const access = accessWith(adapter, accountId, keys)
+    if (access !== 'none' || adapter?.ownKeys === undefined) return [keys, access]
+    // A call that is not let in here is not judged where it would be admitted either: the key may be a moment old.
+    const now = await accountKeys.now(accountId)
+    return [now, accessWith(adapter, accountId, now)]
+  }
+
+  function toPayer(caller: Caller, { model, adapter, keys, key }: Chosen): Pick<OpenedModel, 'isOwnKey' | 'keys'> {
+    return {
+      isOwnKey: key === 'own_key',
+      keys: {
+        version: keys.version,
+        async again() {
+          const now = await accountKeys.refresh(caller.accountId)
+          const keyNow = accessWith(adapter, caller.accountId, now)
+          if (keyNow === 'none') throw notHere(model, adapter.absence)
+          return toPayer(caller, { model, adapter, keys: now, key: keyNow })
+        },
+      },
+    }
+  }
+
+  return { chooseKey, toPayer }
+}
+
+interface Chosen {
+  readonly model: Model
+  readonly adapter: Provider
+  readonly keys: OpenedKeys
+  readonly key: ProviderAccess
+}
+
+/** A key that the account saved itself goes before whatever the operator has set up. */
+export function accessWith(adapter: Provider | null, accountId: string, keys: OpenedKeys): ProviderAccess {
+  if (adapter === null) return 'none'
+  return adapter.ownKeys !== undefined && keys.providers.has(adapter.name) ? 'own_key' : adapter.access(accountId)
 }
 
 /** Why an account may not run this model now, whatever it asked for earlier; null: it may. */
@@ -134,8 +230,7 @@ export function refusalNow(rules: AccessRules, accountId: string, model: Model):
   return rules.mayUse(accountId, model) ? null : notIncluded(model)
 }
 
-function notHere({ id }: Model, adapter: Provider | null): RouterError {
-  const why = adapter?.absence ?? NOT_SET_UP
+function notHere({ id }: Model, why: string = NOT_SET_UP): RouterError {
   return new RouterError('not_enabled', `${id} is in the catalogue and cannot be run here: ${why}`)
 }
 

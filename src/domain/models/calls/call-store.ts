@@ -10,10 +10,12 @@
 import type { Micros } from '../../../../lib/text/usd.ts'
 import type { TraceContext } from '../../../../lib/tracing/trace-context.ts'
 import type { BlobStore } from '../../assets/blob-store.ts'
+import type { BudgetExcess } from '../../credits/budgets/budget.ts'
 import type { Json } from '../catalog/model.ts'
 import type { Quote } from '../pricing/pricing.ts'
 import type { RouterRefusal, ValidationFailure } from '../router-error.ts'
 import type { CallListQuery, ListedCall } from './call-list.ts'
+import type { CallPlan, Served } from './call-plan.ts'
 import type { ToldTask } from './told-task.ts'
 
 /** A key within an account, and what the request looked like that used it. */
@@ -36,6 +38,8 @@ export interface NewCall extends CallKey {
   readonly modelId: string
   /** The API key that it came with; what it costs is noted under it. */
   readonly keyId?: string | null
+  /** What its caller called it; left out: nothing. */
+  readonly tag?: string | null
   /** The job that caused it; left out: none is known. */
   readonly jobId?: string | null
   /** What addresses of ours in its result begin with. */
@@ -49,7 +53,17 @@ export interface NewCall extends CallKey {
   readonly isCostly: boolean
   /** Whether an interrupted call of the same key may be submitted again under its old id. */
   readonly mayResubmit: boolean
+  /** Who may serve it; left out or null: the model's own provider alone. */
+  readonly plan?: CallPlan | null
+  /** The models of the plan at which the same holds. */
+  readonly resubmittable?: readonly string[]
+  /** The same call with fewer alternates, and so with less to set aside: tried in order where the account cannot afford the whole. */
+  readonly narrower?: readonly NarrowerCall[]
+  /** The number of the account's keys at providers under which it was opened; left out: they mean nothing for it. */
+  readonly keysVersion?: number
 }
+
+type NarrowerCall = Pick<NewCall, 'holdMicros' | 'spendMicros' | 'isCostly' | 'plan'>
 
 /** The end of a call, for its caller and for requests that repeat its key. */
 export type CallEnd =
@@ -62,6 +76,8 @@ export interface CallResult {
   readonly sizeBytes: number
   /** null: not reported, as for calls with the account's own provider key. */
   readonly costMicros: Micros | null
+  /** Left out or null: the model's own provider, and nothing was lost on the way. */
+  readonly served?: Served | null
 }
 
 /** Small ones inline, others as a blob. */
@@ -130,6 +146,8 @@ export interface ToldCall {
   readonly id: string
   readonly modelId: string
   readonly told: ToldTask
+  /** As in its progress. */
+  readonly isOwnKey: boolean
 }
 
 export interface Standing {
@@ -137,15 +155,31 @@ export interface Standing {
   readonly committedMicros: Micros
 }
 
+/** How far a call is in its plan. */
+export interface AtAttempt {
+  /** null: it has one attempt, at the model's own provider. */
+  readonly plan: CallPlan | null
+  /** Which of its attempts is the present one. */
+  readonly attemptIndex: number
+}
+
+/** `budget`: the one that is used up; left out: the account has not enough credit. */
+export interface NoCredits {
+  readonly outcome: 'no_credits'
+  readonly budget?: BudgetExcess
+}
+
 export type AdmitOutcome =
-  | { readonly outcome: 'admitted'; readonly ref: HeldCall; readonly standing: Standing }
+  | ({ readonly outcome: 'admitted'; readonly ref: HeldCall; readonly standing: Standing } & AtAttempt)
   /** The key was used by a call that has ended: its end is replayed. */
   | { readonly outcome: 'done'; readonly id: string; readonly end: CallEnd; readonly standing: Standing }
   | { readonly outcome: 'running'; readonly ref: CallRef; readonly modelId: string; readonly standing: Standing }
   | { readonly outcome: 'waiting'; readonly ref: CallRef }
   | { readonly outcome: 'other_request' }
   | { readonly outcome: 'unusable' }
-  | { readonly outcome: 'no_credits' }
+  | NoCredits
+  /** The account's keys at providers are others than when the call was opened: it has to be opened again. */
+  | { readonly outcome: 'keys_changed' }
   /** Only the input is wrong, as `isValid` said. */
   | { readonly outcome: 'invalid' }
   | { readonly outcome: 'calls_exhausted' | 'spend_exhausted'; readonly standing: Standing }
@@ -172,7 +206,7 @@ export interface CallFinish {
 }
 
 /** A running call that the node which drove it left in the middle, taken over by another. */
-export interface UnfinishedCall {
+export interface UnfinishedCall extends AtAttempt {
   readonly ref: HeldCall
   readonly modelId: string
   readonly baseUrl: string
@@ -216,6 +250,11 @@ export interface CallStore {
   admit(call: NewCall, limits: CallLimits, options: AdmitOptions): Promise<AdmitOutcome>
   /** Before the first poll. False: the call is not this node's any more, and nothing was written. */
   keepProgress(call: HeldCall, progress: CallProgress): Promise<boolean>
+  /**
+   * Before the next attempt is sent: the row names it from then on. False: the call is not this node's any more, or is at another
+   * attempt, and nothing was written.
+   */
+  beginAttempt(call: HeldCall, at: { readonly plan: CallPlan; readonly attemptIndex: number }): Promise<boolean>
   /** What was charged in the end; null when the call had ended already, or is not this node's any more. */
   finish(call: HeldCall, finish: CallFinish): Promise<{ readonly chargedMicros: Micros | null } | null>
   /** Holds these calls until then. A call that is missing in the answer has ended or is another node's. */

@@ -10,6 +10,7 @@ import { createBackoff, sleep } from '../../../../lib/waiting/sleep.ts'
 import type { StoreBlob } from '../../assets/blob-store.ts'
 import type { StorageQuota } from '../../assets/storage-quota.ts'
 import { isStoreAway, outlastOutage, ServiceError } from '../../errors.ts'
+import { type FetchedMedia, translateAnswer } from '../alternates/translate-answer.ts'
 import { type Model, sourcesOf } from '../catalog/model.ts'
 import { type Consumption, capCost, priceOf } from '../pricing/pricing.ts'
 import type { ProviderRefusal, ProviderResult } from '../provider.ts'
@@ -23,7 +24,7 @@ import {
   type StoredRefusal,
   toChunks,
 } from './call-store.ts'
-import type { DrivenCall } from './live-calls.ts'
+import { type DrivenCall, servingModelOf } from './live-calls.ts'
 
 export interface ConcludeDeps extends KeepResultDeps {
   readonly store: Pick<CallStore, 'finish'>
@@ -56,14 +57,24 @@ type ConcludeRefusal = (call: DrivenCall, refusal: ProviderRefusal) => Promise<C
 export function createConcludeResult(deps: ConcludeDeps): ConcludeResult {
   const { limits, clock } = deps
   const finish = createFinish(deps)
+  const concludeRefusal = createConcludeRefusal(deps)
 
   return async function concludeResult(call, result) {
+    if (call.serving?.alternate != null) {
+      const translated = await translateResult(deps, call, result)
+      if (translated === null) return concludeRefusal(call, UNREADABLE)
+      return conclude(call, { ...translated, consumption: toConsumption(call, result) })
+    }
+    return conclude(call, result)
+  }
+
+  async function conclude(call: DrivenCall, result: TranslatedResult): Promise<Conclusion> {
     // Most results need neither, and are then concluded without waiting for another turn of the event loop.
     const hosting = hostResult(deps, call, result)
     const hosted = hosting instanceof Promise ? await hosting : hosting
     const storing = storeResult(deps, call, hosted.result)
     const stored = storing instanceof Promise ? await storing : storing
-    const chargeMicros = call.isOwnKey ? null : priceOf(call.live.model.price, call.quote, hosted.consumption)
+    const chargeMicros = call.isOwnKey ? null : priceOf(servingModelOf(call).price, call.quote, hosted.consumption)
     warnOfLoss(deps.log, call, { chargeMicros, costMicros: hosted.consumption.costMicros })
     if (stored instanceof RouterError) {
       // The provider did its work: the price is due even where the account has no room for the result.
@@ -74,7 +85,10 @@ export function createConcludeResult(deps: ConcludeDeps): ConcludeResult {
       })
     }
     const { isKept, ...made } = stored
-    const end: CallEnd = { kind: 'result', result: { ...made, costMicros: chargeMicros } }
+    const end: CallEnd = {
+      kind: 'result',
+      result: { ...made, costMicros: chargeMicros, served: call.serving?.served ?? null },
+    }
     const isTooLargeToKeep = !isKept || (stored.sizeBytes > limits.maxReplayBytes && !call.isQueued)
     const fate: CallFate = isTooLargeToKeep ? 'spend' : 'keep'
     const replayUntil = hosted.hasForeignUrls ? untilForgotten(call, limits, clock.now()) : null
@@ -85,12 +99,13 @@ export function createConcludeResult(deps: ConcludeDeps): ConcludeResult {
 /** Nobody is charged more than was set aside. Where a provider's own figure is larger, the rule's hold is too small. */
 function warnOfLoss(
   log: Log,
-  { live }: DrivenCall,
+  call: DrivenCall,
   { chargeMicros, costMicros }: { readonly chargeMicros: number | null; readonly costMicros: number | null },
 ): void {
-  if (live.model.price.kind !== 'reported' || chargeMicros === null || costMicros === null) return
+  const { id, price } = servingModelOf(call)
+  if (price.kind !== 'reported' || chargeMicros === null || costMicros === null) return
   if (costMicros <= chargeMicros) return
-  const about = { callId: live.ref.id, model: live.model.id, chargeMicros, costMicros }
+  const about = { callId: call.live.ref.id, model: id, chargeMicros, costMicros }
   log.warn(about, 'a call cost more than the hold_usd of its price, which is all that was charged')
 }
 
@@ -127,10 +142,11 @@ function toRetryAfter(refusal: ProviderRefusal): Pick<StoredRefusal, 'retryAfter
 
 function toRouterRefusal(refusal: ProviderRefusal): RouterRefusal {
   if (refusal.reason === 'invalid') return refusal.failures === null ? 'provider_refused_input' : 'invalid_fields'
+  if (refusal.reason === 'refused') return refusal.refusal
   return REASONS[refusal.reason]
 }
 
-const REASONS: Readonly<Record<Exclude<ProviderRefusal['reason'], 'invalid'>, RouterRefusal>> = {
+const REASONS: Readonly<Record<Exclude<ProviderRefusal['reason'], 'invalid' | 'refused'>, RouterRefusal>> = {
   policy: 'policy',
   failed: 'provider_failed',
   timeout: 'provider_timeout',
@@ -150,9 +166,10 @@ function fateOf({ reason, generation, upstreamStatus }: ProviderRefusal, isQueue
   return generation === 'ended' ? 'keep' : 'forget'
 }
 
-function chargeFor({ live, isOwnKey, quote }: DrivenCall, refusal: ProviderRefusal): number | null {
+function chargeFor(call: DrivenCall, refusal: ProviderRefusal): number | null {
+  const { isOwnKey, quote } = call
   if (refusal.reason !== 'policy' || isOwnKey) return null
-  const { chargesOnPolicyRejection, price } = live.model
+  const { chargesOnPolicyRejection, price } = servingModelOf(call)
   if (chargesOnPolicyRejection !== 'yes') return capCost(price, quote, refusal.costMicros)
   return priceOf(price, quote, { output: null, usage: null, costMicros: refusal.costMicros })
 }
@@ -242,9 +259,56 @@ export async function writePersistently<Answer>(write: () => Promise<Answer>, st
 // What of a result is kept before its call ends: the assets that it names are copied, and its bytes are stored where they are
 // too many for the record of the call. Most results need neither and are returned at once.
 
+/** null: it cannot be had. */
+export type FetchResultMedia = (
+  request: Pick<HostingRequest, 'model' | 'accountId' | 'isOwnKey'> & { readonly url: string },
+  options: { readonly signal: AbortSignal },
+) => Promise<FetchedMedia | null>
+
+/** What was used is told by the provider's own answer, before it is translated. */
+interface TranslatedResult extends ProviderResult {
+  readonly consumption?: Consumption
+}
+
+const UNREADABLE: ProviderRefusal = {
+  reason: 'failed',
+  message: 'the provider answered, and its answer could not be read; nothing is charged for it',
+  upstreamStatus: null,
+  generation: 'ended',
+}
+
+/** The result in the form of the model that was asked for; null: it cannot be read. */
+async function translateResult(
+  { fetchMedia, log }: KeepResultDeps,
+  call: DrivenCall,
+  result: ProviderResult,
+): Promise<ProviderResult | null> {
+  const { live, serving } = call
+  const about = { callId: live.ref.id, model: servingModelOf(call).id }
+  try {
+    if (serving?.alternate == null || !Buffer.isBuffer(result.body)) throw new Error('The answer is no document.')
+    const { accountId } = live.ref
+    const { model, alternate } = serving
+    const fetchOne = (url: string) =>
+      fetchMedia({ model, accountId, isOwnKey: call.isOwnKey, url }, { signal: live.signal })
+    const body = await translateAnswer(result.body, alternate, fetchOne)
+    return { ...result, body, contentType: 'application/json' }
+  } catch (error) {
+    log.error({ err: error, ...about }, 'an answer could not be put into the form of the model that was asked for')
+    if (!Buffer.isBuffer(result.body)) await result.body[Symbol.asyncIterator]().return?.()
+    return null
+  }
+}
+
+function toConsumption(call: DrivenCall, { body, usage, costMicros }: ProviderResult): Consumption {
+  return { output: Buffer.isBuffer(body) && needsOutput(call) ? parse(body) : null, usage, costMicros }
+}
+
 export interface HostingRequest {
   readonly model: Model
   readonly accountId: string
+  /** It was made with the account's own key. */
+  readonly isOwnKey: boolean
   readonly callId: string
   /** Scheme, authority and mount prefix under which the caller reached us: what our addresses begin with. */
   readonly baseUrl: string
@@ -271,6 +335,8 @@ export type HostAssets = (
 
 interface KeepResultDeps {
   readonly hostAssets: HostAssets
+  /** For answers of providers that give addresses where the model that was asked for gives the media inline. */
+  readonly fetchMedia: FetchResultMedia
   readonly storeBlob: StoreBlob
   readonly quota: Pick<StorageQuota, 'leftFor' | 'noteUnrecorded'>
   readonly clock: Clock
@@ -294,12 +360,12 @@ interface CopiedResult {
 function hostResult(
   deps: KeepResultDeps,
   call: DrivenCall,
-  result: ProviderResult,
+  result: TranslatedResult,
 ): CopiedResult | Promise<CopiedResult> {
   const { body, contentType, usage, costMicros, inlineParts = null } = result
   const isJson = Buffer.isBuffer(body) && toBareType(contentType).endsWith('json')
   const output = isJson && needsOutput(call) ? parse(body) : null
-  const consumption = { output, usage, costMicros }
+  const consumption = result.consumption ?? { output, usage, costMicros }
   if (!isJson || !mayNameAssets({ body, inlineParts })) return { result, hasForeignUrls: false, consumption }
   return copyAssets(deps, call, { result, body, consumption })
 }
@@ -311,14 +377,15 @@ export function mayNameAssets({ body, inlineParts = null }: Pick<HostingRequest,
 
 async function copyAssets(
   { hostAssets, clock, log }: KeepResultDeps,
-  { live, baseUrl }: DrivenCall,
+  call: DrivenCall,
   { result, body, consumption }: { result: ProviderResult; body: Buffer; consumption: Consumption },
 ): Promise<CopiedResult> {
+  const { live, baseUrl } = call
   const { accountId, id: callId } = live.ref
   try {
     const deadline = new Date(clock.now().getTime() + HOSTING_MS)
     const { inlineParts = null } = result
-    const request = { model: live.model, accountId, callId, baseUrl, body, inlineParts }
+    const request = { model: toHosted(call), accountId, isOwnKey: call.isOwnKey, callId, baseUrl, body, inlineParts }
     const hosted = await hostAssets(request, { signal: live.signal, deadline })
     return { result: { ...result, body: hosted.body }, hasForeignUrls: hosted.hasForeignUrls, consumption }
   } catch (error) {
@@ -328,8 +395,17 @@ async function copyAssets(
   }
 }
 
-function needsOutput({ live }: DrivenCall): boolean {
-  return sourcesOf(live.model.price).some(({ from }) => from === 'output')
+/** The assets lie where the model that was asked for has them, and are downloaded as those of the one that was called. */
+function toHosted(call: DrivenCall): Model {
+  const { live } = call
+  const { provider, adapter } = servingModelOf(call)
+  if (call.serving === undefined || call.serving.alternate === null) return servingModelOf(call)
+  const withKey = adapter['download_with_key'] === true
+  return { ...live.model, provider, adapter: { ...live.model.adapter, download_with_key: withKey } }
+}
+
+function needsOutput(call: DrivenCall): boolean {
+  return sourcesOf(servingModelOf(call).price).some(({ from }) => from === 'output')
 }
 
 function parse(body: Buffer): unknown {

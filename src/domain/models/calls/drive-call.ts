@@ -5,7 +5,7 @@
  */
 import { sleep } from '../../../../lib/waiting/sleep.ts'
 import type { EventBus } from '../../events/event-bus.ts'
-import type { Json, JsonRecord } from '../catalog/model.ts'
+import type { Json } from '../catalog/model.ts'
 import type { Provider, ProviderRefusal, ProviderTask, SubmitOutcome } from '../provider.ts'
 import type { RequestStore } from '../queue/request-store.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
@@ -18,11 +18,12 @@ import {
   createConcludeResult,
   writePersistently,
 } from './conclude-call.ts'
-import { createSending, type DrivenCall, type SentJournal, SentJournalError } from './live-calls.ts'
+import { createSending, type DrivenCall, type SentJournal, SentJournalError, servingModelOf } from './live-calls.ts'
 import type { ToldTask } from './told-task.ts'
+import { type AttemptDeps, type AttemptObserver, createTryAttempts, type Dispatch } from './try-attempts.ts'
 
 /** Plain callbacks for metrics and log lines. They are called after the fact, must not throw and must not wait. */
-export interface CallObserver {
+export interface CallObserver extends AttemptObserver {
   /** An admitted call has ended, whether or not its caller still waits. `refusal` is null for a result. */
   ended(call: {
     readonly provider: string
@@ -43,7 +44,8 @@ export interface CallObserver {
 }
 
 export interface DriveDeps extends ConcludeDeps {
-  readonly store: Pick<CallStore, 'finish' | 'keepProgress'>
+  readonly store: Pick<CallStore, 'finish' | 'keepProgress' | 'beginAttempt'>
+  readonly health: AttemptDeps['health']
   readonly requests: Pick<RequestStore, 'putBack'>
   readonly observer: CallObserver
   readonly journal: Pick<SentJournal, 'record' | 'retract' | 'forget'>
@@ -53,19 +55,6 @@ export interface DriveDeps extends ConcludeDeps {
   readonly submitGraceMs: number
   /** How long a generation is asked for before it is given up. */
   readonly collectForMs: number
-}
-
-/** What a first submit needs; gone as soon as the provider has it. */
-export interface Dispatch {
-  readonly body: Buffer
-  /** Left out: JSON. */
-  readonly contentType?: string
-  readonly input: JsonRecord
-  readonly deadlineMs: number
-  /** The call was submitted before, under the same id, and nobody knows what became of it. */
-  readonly isRepeat: boolean
-  /** Called when nobody reads the body any more. */
-  readonly onSent?: () => void
 }
 
 export interface DriveCall {
@@ -90,11 +79,21 @@ export function createDriveCall(deps: DriveDeps): DriveCall {
   const concludeRefusal = createConcludeRefusal(deps)
   const ends = createEnds(deps)
   const submitUntilSent = createSubmitUntilSent(deps, ends)
+  const tryAttempts = createTryAttempts(deps, submitUntilSent)
   const poll = createPoll(deps, ends)
 
-  async function submit(call: DrivenCall, provider: Provider, dispatch: Dispatch): Promise<void> {
+  async function send(admitted: DrivenCall, native: Provider, dispatch: Dispatch, startedAt: Date) {
+    const { planned } = dispatch
+    if (planned !== undefined) return tryAttempts(admitted, { ...dispatch, planned }, startedAt)
+    const outcome = await submitUntilSent(admitted, native, dispatch, startedAt)
+    return { call: admitted, provider: native, outcome }
+  }
+
+  async function submit(admitted: DrivenCall, native: Provider, dispatch: Dispatch): Promise<void> {
     const startedAt = clock.now()
-    const outcome = await submitUntilSent(call, provider, dispatch, startedAt).finally(() => dispatch.onSent?.())
+    const { call, provider, outcome } = await send(admitted, native, dispatch, startedAt).finally(() =>
+      dispatch.onSent?.(),
+    )
     if (outcome === 'left') return
     if (outcome.outcome === 'accepted') {
       const kept = await keepHandle(call, outcome.handle, outcome.told)
@@ -144,7 +143,7 @@ function createPoll(deps: DriveDeps, { leave, end }: Ends) {
     { handle, pollAfterMs, startedAt }: Polling,
   ): Promise<void> {
     const { live } = call
-    const task = { model: live.model, accountId: live.ref.accountId, handle }
+    const task = { model: servingModelOf(call), accountId: live.ref.accountId, handle, isOwnKey: call.isOwnKey }
     const giveUpAt = startedAt.getTime() + deps.collectForMs
     let failures = 0
     let isStopSent = false
@@ -158,7 +157,7 @@ function createPoll(deps: DriveDeps, { leave, end }: Ends) {
         await tryCancel(provider, task, live.signal)
       }
       const outcome = await tryPoll(provider, task, live.signal)
-      observer.polled({ provider: live.model.provider, outcome: outcome.outcome })
+      observer.polled({ provider: task.model.provider, outcome: outcome.outcome })
       if (outcome.outcome === 'finished') return end(call, await concludeResult(call, outcome.result), startedAt)
       if (outcome.outcome === 'refused') return end(call, await concludeRefusal(call, outcome.refusal), startedAt)
       if (clock.now().getTime() >= giveUpAt) return abandon(call, startedAt)
@@ -167,7 +166,7 @@ function createPoll(deps: DriveDeps, { leave, end }: Ends) {
       if (failures >= TOLERATED_POLLS)
         live.discourage(
           'provider_failed',
-          `${live.model.provider} accepted the call and cannot be asked for its result now`,
+          `${task.model.provider} accepted the call and cannot be asked for its result now`,
         )
     }
   }
@@ -216,7 +215,7 @@ function createSubmitUntilSent(deps: DriveDeps, { leave }: Ends) {
     const giveUpAt = startedAt.getTime() + dispatch.deadlineMs
     while (true) {
       const outcome = await trySubmit(call, provider, dispatch, startedAt)
-      const pauseMs = isQueued ? toPauseBeforeSending(outcome) : null
+      const pauseMs = isQueued && dispatch.isImpatient !== true ? toPauseBeforeSending(outcome) : null
       if (pauseMs === null || clock.now().getTime() + pauseMs >= giveUpAt) return outcome
       await sleep(pauseMs, live.signal)
       if (live.isLost) {
@@ -243,26 +242,29 @@ function createSubmitUntilSent(deps: DriveDeps, { leave }: Ends) {
   }
 
   async function trySubmit(
-    { live }: DrivenCall,
+    driven: DrivenCall,
     provider: Provider,
-    { body, contentType, input, deadlineMs, isRepeat }: Dispatch,
+    { body, contentType, keyId, input, deadlineMs, isRepeat, isImpatient }: Dispatch,
     startedAt: Date,
   ): Promise<SubmitOutcome> {
+    const { live } = driven
+    const model = servingModelOf(driven)
     const timer = setTimeout(() => live.interrupt(), deadlineMs + deps.submitGraceMs)
     const { accountId, id: submitKey } = live.ref
     const deadline = new Date(startedAt.getTime() + deadlineMs)
     try {
-      const call = { model: live.model, accountId, submitKey, isRepeat, body, contentType, input }
-      const isHarmless = provider.deduplicates(live.model, null)
+      const about = { model, accountId, submitKey, isRepeat, isOwnKey: driven.isOwnKey }
+      const call = { ...about, body, contentType, keyId, input }
+      const isHarmless = provider.deduplicates(model, null)
       const sending = isHarmless ? undefined : createSending(journal, live.ref, () => live.isLost)
       if (provider.announcesSends !== true) await sending?.begins()
-      return await provider.submit(call, { signal: live.signal, deadline, sending })
+      return await provider.submit(call, { signal: live.signal, deadline, sending, isImpatient })
     } catch (error) {
       if (error instanceof SentJournalError) {
         log.error({ err: error, callId: submitKey }, 'a call could not be recorded as sent, so it was not sent')
         return { outcome: 'refused', refusal: NOT_SENT }
       }
-      log.error({ err: error, callId: submitKey, model: live.model.id }, 'an adapter failed; a generation may exist')
+      log.error({ err: error, callId: submitKey, model: model.id }, 'an adapter failed; a generation may exist')
       return { outcome: 'refused', refusal: UNKNOWN_OUTCOME }
     } finally {
       clearTimeout(timer)
@@ -293,7 +295,9 @@ function createEnds({ clock, observer, journal, leases, bus }: DriveDeps) {
     }
     const refusal =
       ending instanceof RouterError ? ending.refusal : ending.kind === 'refusal' ? ending.refusal.refusal : null
-    const { provider, id: model } = live.model
+    const { provider, isOwn = false, id } = live.model
+    // Accounts choose the names of their own models: of figures there must not be as many.
+    const model = isOwn ? `${provider}/*` : id
     observer.ended({
       provider,
       model,

@@ -4,9 +4,10 @@
  */
 import type { TraceContext } from '../../../../lib/tracing/trace-context.ts'
 import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
-import type { Model } from '../catalog/model.ts'
+import type { Alternate, Model } from '../catalog/model.ts'
 import type { Quote } from '../pricing/pricing.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
+import type { Served } from './call-plan.ts'
 import type { CallEnd, CallResult, HeldCall, UnfinishedCall } from './call-store.ts'
 import type { ToldTask } from './told-task.ts'
 
@@ -221,6 +222,18 @@ export function toToldResult({ answer }: ToldTask): CallResult {
   }
 }
 
+interface ServingModel {
+  readonly model: Model
+  /** null: the answer stays as it is. */
+  readonly alternate: Alternate | null
+  readonly served: Served | null
+}
+
+/** The model that is called for it. */
+export function servingModelOf({ live, serving }: Pick<DrivenCall, 'live' | 'serving'>): Model {
+  return serving?.model ?? live.model
+}
+
 /** What is known of a call that was admitted. */
 export interface DrivenCall {
   readonly live: LiveCall
@@ -229,6 +242,8 @@ export interface DrivenCall {
   readonly isQueued: boolean
   readonly isOwnKey: boolean
   readonly quote: Quote
+  /** At an attempt of a plan: the model that is called, and how its answer becomes one of the model that was asked for. */
+  readonly serving?: ServingModel
   /** The trace that it continues; left out or null: that of whoever waits for it, if any. */
   readonly trace?: TraceContext | null
 }

@@ -6,6 +6,7 @@
  */
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
+import type { OwnModels } from '../access/own-models.ts'
 import type { Model } from '../catalog/model.ts'
 import type { Catalog } from '../catalog/model-catalog.ts'
 import type { Provider } from '../provider.ts'
@@ -13,13 +14,15 @@ import type { RequestStore } from '../queue/request-store.ts'
 import type { CallLeases } from './call-leases.ts'
 import type { CallProgress, CallStore, StoredRefusal, UnfinishedCall } from './call-store.ts'
 import type { DriveCall } from './drive-call.ts'
-import { LiveCall, type LiveCalls, type SentJournal } from './live-calls.ts'
+import { type DrivenCall, LiveCall, type LiveCalls, type SentJournal } from './live-calls.ts'
+import { atAttempt } from './try-attempts.ts'
 
 interface RecoverDeps {
   readonly store: Pick<CallStore, 'takeLapsed' | 'finish'>
   readonly requests: Pick<RequestStore, 'putBack'>
   readonly catalog: () => Catalog
   readonly providerOf: (name: string) => Provider | null
+  readonly own: Pick<OwnModels, 'toCollect'>
   readonly live: LiveCalls
   readonly leases: CallLeases
   readonly drive: DriveCall
@@ -151,15 +154,18 @@ function createLeftCalls(deps: RecoverDeps) {
 
 function tryCollect(deps: RecoverDeps, call: UnfinishedCall): boolean {
   const { progress } = call
-  const { model, provider } = findRunner(deps, call)
-  if (progress === null || model === null || provider === null) return false
-  collect(deps, { call, model, provider, progress })
+  const { model, native, provider } = findRunner(deps, call)
+  if (progress === null || model === null || native === null || provider === null) return false
+  collect(deps, { call, model, native, provider, progress })
   return true
 }
 
-function findRunner({ catalog, providerOf }: RecoverDeps, { modelId }: UnfinishedCall) {
-  const model = catalog().findToRun(modelId)
-  return { model, provider: model === null ? null : providerOf(model.provider) }
+/** Who is asked for it: the provider of the attempt that it is at. */
+function findRunner({ catalog, own, providerOf }: RecoverDeps, { modelId, plan, attemptIndex }: UnfinishedCall) {
+  const native = catalog().findToRun(modelId) ?? own.toCollect(modelId)
+  const servingId = plan?.attempts[attemptIndex]?.modelId ?? modelId
+  const model = servingId === modelId ? native : catalog().findToRun(servingId)
+  return { model, native, provider: model === null ? null : providerOf(model.provider) }
 }
 
 async function recoverWithoutHandle(deps: RecoverDeps, call: UnfinishedCall): Promise<'unsent' | 'interrupted'> {
@@ -182,19 +188,23 @@ async function queueAgain(deps: RecoverDeps, call: UnfinishedCall, isUnsent: boo
 
 interface Collected {
   readonly call: UnfinishedCall
+  /** That is called. */
   readonly model: Model
+  /** That was asked for. */
+  readonly native: Model
   readonly provider: Provider
   readonly progress: CallProgress
 }
 
-function collect({ live, drive }: RecoverDeps, { call, model, provider, progress }: Collected): void {
-  const { ref, baseUrl, isKeyed, isQueued, trace } = call
-  const running = new LiveCall(ref, model, { hasWaiter: false, isCollectable: true, isKeyed })
+function collect({ live, drive }: RecoverDeps, { call, model, native, provider, progress }: Collected): void {
+  const { ref, baseUrl, isKeyed, isQueued, trace, plan, attemptIndex } = call
+  const running = new LiveCall(ref, native, { hasWaiter: false, isCollectable: true, isKeyed })
   if (call.isStopAsked) running.askToStop()
   const { handle, quote, isOwnKey, told } = progress
   if (told !== undefined) running.accept(told)
-  const driven = { live: running, baseUrl, isKeyed, isQueued, isOwnKey, quote, trace }
-  live.track(running, drive.collect(driven, provider, handle))
+  const driven: DrivenCall = { live: running, baseUrl, isKeyed, isQueued, isOwnKey, quote, trace }
+  const at = plan === null ? driven : atAttempt(driven, { model, quote }, { plan, attemptIndex })
+  live.track(running, drive.collect(at, provider, handle))
 }
 
 /** Nothing was sent and no request waits: its hold is released and its key is free. */

@@ -4,12 +4,16 @@
  * call goes on, is recorded and is billed.
  */
 import type { Clock } from '../../../../lib/clock.ts'
-import { type AccessRules, neverFits, type OpenedModel, toNeverFitting, toSpend } from '../access/model-access.ts'
+import { type BudgetExcess, sayBudget } from '../../credits/budgets/budget.ts'
+import { type AccessRules, neverFits, toNeverFitting, toSpend } from '../access/model-access.ts'
+import type { OpenedModel } from '../access/own-models.ts'
+import { type PrepareDeps, type PreparedCall, prepareCall, type ReadyAttempt } from '../alternates/prepare-attempts.ts'
 import type { JsonRecord } from '../catalog/model.ts'
 import { type Estimate, estimatePrice, holdFor, leastPrice, quoteFor } from '../pricing/pricing.ts'
 import { RouterError, type Spend, type ValidationFailure } from '../router-error.ts'
 import type { CallLeases, FollowedCalls } from './call-leases.ts'
-import type { AdmitOutcome, CallEnd, CallLimits, CallRef, CallStore, HeldCall, NewCall } from './call-store.ts'
+import type { PlannedAttempt } from './call-plan.ts'
+import type { AdmitOutcome, CallEnd, CallLimits, CallRef, CallStore, NewCall } from './call-store.ts'
 import type { CallObserver, DriveCall } from './drive-call.ts'
 import { type DrivenCall, type Listener, LiveCall, type LiveCalls, TakenElsewhere, toToldResult } from './live-calls.ts'
 
@@ -18,6 +22,8 @@ interface RunRequest {
   readonly accountId: string
   /** The API key that it came with; left out: none. */
   readonly keyId?: string | null
+  /** What its caller called it, for budgets; left out: nothing. */
+  readonly tag?: string | null
   /** The job that caused it; left out: none is known. */
   readonly jobId?: string | null
   readonly requestId: string
@@ -46,7 +52,7 @@ export interface RunAnswer {
 /** Throws RouterError. */
 export type RunModel = (request: RunRequest) => Promise<RunAnswer>
 
-export interface NewCallDeps {
+export interface NewCallDeps extends PrepareDeps {
   readonly clock: Clock
   readonly keyLifeMs: number
   /** A call that costs more counts against the smaller pool too. */
@@ -76,12 +82,12 @@ export function createRunModel(deps: RunModelDeps): RunModel {
     live.refuseWhenClosing()
     if (moves > MAX_MOVES) throw stillRunning(1)
     if (request.listener.left?.aborted) throw hasLeft()
-    const failures = judge(request)
+    const { failures, isValid, prepared } = judge(deps, request)
     const limits = deps.access.limitsOf(request.accountId)
-    const isValid = failures.length === 0 && !(request.input instanceof RouterError)
-    const call = toNewCall(deps, request, isValid)
+    const call = toNewCall(deps, request, { isValid, prepared })
     const lease = leases.next()
     const outcome = await store.admit(call, limits, { isValid, lease })
+    if (outcome.outcome === 'keys_changed') return run(await openAgain(request), moves + 1)
     try {
       const told = request.followsTask === true ? await findTold(request, outcome) : null
       if (told !== null) return told
@@ -90,7 +96,7 @@ export function createRunModel(deps: RunModelDeps): RunModel {
       // A process that was stopped meanwhile, and goes on, may come too late: nothing has renewed the lease.
       if (deps.clock.now() >= lease.until && !(await leases.confirm(outcome.ref)))
         throw new TakenElsewhere('the call was taken over before it began')
-      const end = await start(request, call, outcome.ref)
+      const end = await start(request, call, outcome, prepared)
       return { end, isReplay: false, spend: toSpend(limits, outcome.standing) }
     } catch (error) {
       // What the record of the key says now.
@@ -99,9 +105,15 @@ export function createRunModel(deps: RunModelDeps): RunModel {
     }
   }
 
-  function start(request: RunRequest, call: NewCall, ref: HeldCall): Promise<CallEnd> {
+  function start(
+    request: RunRequest,
+    call: NewCall,
+    admitted: Extract<AdmitOutcome, { outcome: 'admitted' }>,
+    { ready }: PreparedCall,
+  ): Promise<CallEnd> {
+    const { ref, plan, attemptIndex } = admitted
     const { model, provider, isOwnKey } = request.opened
-    const { body, contentType } = request
+    const { body, contentType, keyId } = request
     const input = request.input as JsonRecord
     const deadlineMs = Math.min(model.deadlineMs ?? deps.deadlineMs, deps.deadlineMs)
     const running = new LiveCall(ref, model, { hasWaiter: true, isCollectable: false, isKeyed: call.key !== null })
@@ -115,7 +127,11 @@ export function createRunModel(deps: RunModelDeps): RunModel {
     }
     const isRepeat = ref.id !== call.id
     const onSent = request.holdBody?.()
-    live.track(running, drive.submit(driven, provider, { body, contentType, input, deadlineMs, isRepeat, onSent }))
+    const planned = plan === null ? undefined : { plan, attemptIndex, native: provider, ready: toFinder(ready) }
+    live.track(
+      running,
+      drive.submit(driven, provider, { body, contentType, keyId, input, deadlineMs, isRepeat, onSent, planned }),
+    )
     return running.wait(request.listener, deadlineMs)
   }
 
@@ -127,6 +143,12 @@ export function createRunModel(deps: RunModelDeps): RunModel {
       }
       throw error
     })
+}
+
+/** With the keys that the account has at providers now. */
+export async function openAgain<Request extends { readonly opened: OpenedModel }>(request: Request): Promise<Request> {
+  const { opened } = request
+  return { ...request, opened: { ...opened, ...(await opened.keys?.again()) } }
 }
 
 /** Answers a request without a call of its own: from what its key stands for, or from what was wrong. */
@@ -143,7 +165,7 @@ function createAnswers(deps: RunModelDeps) {
 
   function answerWithout(
     request: RunRequest,
-    outcome: Exclude<AdmitOutcome, { outcome: 'admitted' | 'running' }>,
+    outcome: Exclude<AdmitOutcome, { outcome: 'admitted' | 'running' | 'keys_changed' }>,
     context: { readonly call: NewCall; readonly failures: readonly ValidationFailure[]; readonly limits: CallLimits },
   ): RunAnswer {
     switch (outcome.outcome) {
@@ -157,7 +179,7 @@ function createAnswers(deps: RunModelDeps) {
       case 'unusable':
         throw keyUnusable(UNTOLD)
       case 'no_credits':
-        throw noCredits()
+        throw noCredits(outcome.budget)
       case 'invalid':
         throw request.input instanceof RouterError ? request.input : toInvalid(context.failures)
       case 'calls_exhausted':
@@ -189,14 +211,34 @@ function createAnswers(deps: RunModelDeps) {
   return { findTold, answerWithout, takeUp }
 }
 
-function judge({ opened, input }: RunRequest): readonly ValidationFailure[] {
-  return input instanceof RouterError ? [] : opened.checkInput(input)
+interface Judged {
+  readonly isValid: boolean
+  readonly failures: readonly ValidationFailure[]
+  readonly prepared: PreparedCall
+}
+
+const UNPREPARED: PreparedCall = { plan: null, ready: [], failures: [] }
+
+/** Whether the input is valid, and for whom of those who may serve the call. */
+export function judge(
+  deps: PrepareDeps,
+  { opened, input, body }: Pick<RunRequest, 'opened' | 'input' | 'body'>,
+): Judged {
+  if (input instanceof RouterError) return { isValid: false, failures: [], prepared: UNPREPARED }
+  const failures = opened.checkInput(input)
+  if (failures.length > 0) return { isValid: false, failures, prepared: UNPREPARED }
+  const prepared = prepareCall(opened, { body, input }, deps)
+  return { isValid: prepared.failures.length === 0, failures: prepared.failures, prepared }
+}
+
+function toFinder(ready: readonly ReadyAttempt[]) {
+  return (modelId: string) => ready.find(({ model }) => model.id === modelId) ?? null
 }
 
 export function toNewCall(
   { clock, keyLifeMs, costlyMicros }: NewCallDeps,
   request: Omit<RunRequest, 'body' | 'listener' | 'holdBody'>,
-  isValid: boolean,
+  { isValid, prepared }: Pick<Judged, 'isValid' | 'prepared'>,
 ): NewCall {
   const { model, provider, isOwnKey } = request.opened
   const createdAt = clock.now()
@@ -210,14 +252,39 @@ export function toNewCall(
     fingerprint: request.fingerprint,
     modelId: model.id,
     keyId: request.keyId ?? null,
+    tag: request.tag ?? null,
     jobId: request.jobId ?? null,
     baseUrl: request.baseUrl,
     createdAt,
     expiresAt: new Date(createdAt.getTime() + keyLifeMs),
-    holdMicros: isFree ? null : micros,
-    spendMicros: isFree ? 0 : micros,
-    isCostly: !isFree && micros > costlyMicros,
+    ...(request.opened.keys !== undefined && { keysVersion: request.opened.keys.version }),
+    ...toAmounts(isFree ? null : micros, costlyMicros),
+    ...toPlanned(prepared, costlyMicros),
     mayResubmit: provider.deduplicates(model, request.input instanceof RouterError ? null : request.input),
+  }
+}
+
+function toAmounts(holdMicros: number | null, costlyMicros: number) {
+  const micros = holdMicros ?? 0
+  return { holdMicros, spendMicros: micros, isCostly: micros > costlyMicros }
+}
+
+/** What any of its providers may cost is held; without the dearer alternates it may be less. */
+function toPlanned({ plan, ready }: PreparedCall, costlyMicros: number): Partial<NewCall> {
+  if (plan === null) return {}
+  const [first, ...others] = plan.attempts
+  const holdOf = ({ holdMicros }: PlannedAttempt) => holdMicros ?? 0
+  const toCall = (attempts: readonly PlannedAttempt[]) => {
+    const isHeld = attempts.some(({ holdMicros }) => holdMicros !== null)
+    const amounts = toAmounts(isHeld ? Math.max(...attempts.map(holdOf)) : null, costlyMicros)
+    return { ...amounts, plan: { ...plan, attempts } }
+  }
+  const levels = [...new Set(others.map(holdOf))].filter((micros) => micros > holdOf(first)).toSorted((a, b) => b - a)
+  const resubmittable = ready.filter(({ provider, model, input }) => provider.deduplicates(model, input))
+  return {
+    ...toCall(plan.attempts),
+    narrower: levels.map((level) => toCall([first, ...others.filter((each) => holdOf(each) < level)])),
+    resubmittable: resubmittable.map(({ model }) => model.id),
   }
 }
 
@@ -225,7 +292,8 @@ export function toInvalid(failures: readonly ValidationFailure[]): RouterError {
   return new RouterError('invalid_fields', 'the input does not match the schema of the model', { failures })
 }
 
-export function noCredits(): RouterError {
+export function noCredits(budget?: BudgetExcess): RouterError {
+  if (budget !== undefined) return new RouterError('no_credits', sayBudget(budget))
   return new RouterError('no_credits', 'there are not enough credits to run this model; add credits and try again')
 }
 
@@ -269,20 +337,42 @@ function toExhausted(
 interface EstimateRequest {
   readonly opened: OpenedModel
   readonly accountId: string
+  readonly body: Buffer
   readonly input: JsonRecord | RouterError
 }
 
 /** What a call would cost, after the same checks as a call; dispatches and charges nothing. Throws RouterError. */
 export type EstimateModel = (request: EstimateRequest) => Promise<Estimate>
 
-export function createEstimateModel(store: Pick<CallStore, 'canPay'>): EstimateModel {
-  return async function estimateModel({ opened, accountId, input }) {
+export function createEstimateModel(store: Pick<CallStore, 'canPay'>, prepare: PrepareDeps): EstimateModel {
+  return async function estimateModel({ opened, accountId, body, input }) {
     const { model, isOwnKey } = opened
     const canPay = isOwnKey || (await store.canPay(accountId, leastPrice(model.price)))
     if (!canPay) throw noCredits()
     if (input instanceof RouterError) throw input
-    const failures = opened.checkInput(input)
+    const { failures, prepared } = judge(prepare, { opened, body, input })
     if (failures.length > 0) throw toInvalid(failures)
+    if (prepared.plan !== null) return estimatePlan(prepared)
+    if (opened.estimate !== undefined) return opened.estimate()
     return isOwnKey ? { source: 'exact', micros: 0 } : estimatePrice(model.price, input)
   }
+}
+
+/** From the least that one of its providers may make of it to the most that another may. */
+function estimatePlan({ plan, ready }: PreparedCall): Estimate {
+  const estimates = ready.map(({ model, input }, index) =>
+    plan?.attempts[index]?.holdMicros == null
+      ? ({ source: 'exact', micros: 0 } as const)
+      : estimatePrice(model.price, input),
+  )
+  const unknown = estimates.find(({ source }) => source === 'unknown')
+  if (unknown !== undefined) return unknown
+  const bounds = estimates.flatMap((each) => {
+    if (each.source === 'unknown') return []
+    return each.source === 'exact' ? [each.micros] : [each.minMicros, each.maxMicros]
+  })
+  const [minMicros, maxMicros] = [Math.min(...bounds), Math.max(...bounds)]
+  return minMicros === maxMicros
+    ? { source: 'exact', micros: minMicros }
+    : { source: 'estimated', minMicros, maxMicros }
 }

@@ -183,6 +183,8 @@ export interface Catalog {
   find(id: string): CataloguedModel | null
   /** The same for a call that is under way, whatever became of its model; also for models of partner nodes, which are in no list. */
   findToRun(id: string): Model | null
+  /** The models that stand in for this one, in the order of their ids. */
+  alternatesOf(id: string): readonly CataloguedModel[]
   /** Models whose ids come after `after`, which need not exist any more. */
   page(after: string | null, limit: number, isVisible: IsVisible): Page
   /** At most three ids that look like the wanted one. */
@@ -204,6 +206,11 @@ export function createCatalog(
   const hidden = new Map(unlisted.map((model) => [model.id, model]))
   const byId = new Map(entries.map((entry) => [entry.model.id, entry]))
   const models = entries.map(({ model }) => model).toSorted((a, b) => compare(a.id, b.id))
+  const alternates = Map.groupBy(
+    entries.toSorted((a, b) => compare(a.model.id, b.model.id)),
+    ({ model }) => model.alternate?.of ?? '',
+  )
+  alternates.delete('')
   const listed = models.filter(({ state }) => state === 'released' || state === 'listed')
   return {
     loadedAt,
@@ -213,6 +220,7 @@ export function createCatalog(
       return found === undefined || found.model.state === 'unreleased' ? null : found
     },
     findToRun: (id) => hidden.get(id) ?? byId.get(id)?.model ?? null,
+    alternatesOf: (id) => alternates.get(id) ?? [],
     page(after, limit, isVisible) {
       const start = after === null ? 0 : firstBehind(listed, after)
       const found: Model[] = []

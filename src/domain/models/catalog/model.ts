@@ -76,6 +76,10 @@ export interface Model {
   readonly hosting: Hosting | null
   /** Read by the provider's adapter alone. */
   readonly adapter: JsonRecord
+  /** How it stands in for another model; left out or null: it does not. */
+  readonly alternate?: Alternate | null
+  /** It belongs to one account and is in no catalogue; left out: it is for all accounts. */
+  readonly isOwn?: true
 }
 
 /** The canonical id of a model, `{provider}/{model}`, as in the path of a request. */
@@ -288,4 +292,54 @@ export function sourcesOf(rule: PriceRule): readonly (Pick<ValueAt, 'from' | 'pa
     ...times.flatMap(({ actual }) => (actual === null ? [] : [actual])),
     ...times.flatMap(({ limits }) => limits.map((limit) => ({ from: 'input' as const, ...limit }))),
   ])
+}
+
+// How one model stands in for another, as its data file says.
+
+/** `first` and `second`: of a text such as `1024x1536`. */
+export const CONVERSIONS = ['number', 'text', 'first', 'second'] as const
+export type Conversion = (typeof CONVERSIONS)[number]
+
+export interface AlternateField {
+  readonly from: JsonPath
+  /** Of several elements only those that hold, at each path, one of these texts; `*`: anything but nothing. */
+  readonly where: readonly { readonly path: JsonPath; readonly is: readonly string[] }[]
+  /** What of an element is taken; empty: the whole. */
+  readonly take: JsonPath
+  /** In place of `take`: a data URI of the media type and the base64 at these two paths. */
+  readonly dataUri: { readonly type: JsonPath; readonly data: JsonPath } | null
+  /** Names joined by dots. */
+  readonly to: readonly string[]
+  readonly as: Conversion | null
+  /** By the text of a value; null: it is left out. A value that is missing here cannot be translated, unless `as` converts it. */
+  readonly values: Readonly<Record<string, Json>> | null
+  /** Several texts become one with this between them; null: there may be one only, but for lists. */
+  readonly join: string | null
+  /** All that is found becomes a list. */
+  readonly isList: boolean
+}
+
+export interface LeftOut {
+  readonly field: JsonPath
+  /** Only these values; null: any. */
+  readonly is: readonly string[] | null
+  readonly reason: string
+}
+
+export interface Alternate {
+  /** The id of the model that it stands in for. */
+  readonly of: string
+  readonly fields: readonly AlternateField[]
+  /** Stands in every translated input, unless a field was put there. */
+  readonly set: JsonRecord
+  /** What is left out, and callers are told why. */
+  readonly drop: readonly LeftOut[]
+  /** What carries nothing for this provider, or says what it does anyway: left out without a word. */
+  readonly ignore: readonly LeftOut[]
+  /** What must not be lost: such an input is not served. */
+  readonly refuse: readonly LeftOut[]
+  /** The other model's answer, with places for what this one's says. */
+  readonly answer: Json
+  /** An answer of this provider, to check `answer` with. */
+  readonly answerExample: JsonRecord | null
 }

@@ -3,6 +3,7 @@
  * once; a file with a mistake gives no model.
  */
 import { isMediaType } from '../../../../lib/files/mime.ts'
+import { readAlternate } from '../alternates/read-alternate.ts'
 import { readPriceRule } from '../pricing/read-price-rule.ts'
 import { FieldReader } from './field-reader.ts'
 import {
@@ -73,6 +74,7 @@ function readFields(file: FieldReader, id: ModelId): Model {
     deadlineMs: deadlineSeconds === null ? null : deadlineSeconds * SECOND_MS,
     hosting: readHosting(file),
     adapter: file.object('adapter') ?? {},
+    alternate: readAlternate(file),
   }
 }
 

@@ -125,7 +125,7 @@ export function createPartnerNodes(deps: PartnerDeps): PartnerNodes {
       const { accountId } = caller
       const sent = route.sendsBody ? (body?.bytes ?? null) : null
       const reply = await provider?.ask?.(
-        { model, accountId, method: route.method, path: route.to, values, body: sent },
+        { model, accountId, isOwnKey: told.isOwnKey, method: route.method, path: route.to, values, body: sent },
         { signal, deadline },
       )
       if (reply === undefined || reply === null) throw unreachable(route)

@@ -6,9 +6,9 @@ import { ServiceError } from '../../errors.ts'
 import { createRunTokens, createSignedClaims } from './run-tokens.ts'
 
 const CALLERS: Readonly<Record<string, Caller>> = {
-  'key of a': { accountId: 'a', keyId: 'k', scopes: null },
-  'key that may run no models': { accountId: 'a', keyId: 'r', scopes: new Set(['jobs:write']) },
-  'key of b': { accountId: 'b', keyId: 'o', scopes: null },
+  'key of a': { accountId: 'a', keyId: 'k', scopes: null, endpoints: null },
+  'key that may run no models': { accountId: 'a', keyId: 'r', scopes: new Set(['jobs:write']), endpoints: null },
+  'key of b': { accountId: 'b', keyId: 'o', scopes: null, endpoints: null },
 }
 
 function open({ hasCredentials = true } = {}) {

@@ -83,7 +83,7 @@ export function createRunTokens(deps: RunTokenDeps): RunTokens {
       const isWhole = typeof account === 'string' && typeof job === 'string' && typeof attempt === 'number'
       if (!isWhole || !(await deps.isRunning(account, job))) throw ended()
       const run = { jobId: job, attempt: String(attempt) }
-      return { accountId: account, keyId: typeof key === 'string' ? key : null, scopes: RIGHTS, run }
+      return { accountId: account, keyId: typeof key === 'string' ? key : null, scopes: RIGHTS, endpoints: null, run }
     },
   }
 }

@@ -13,7 +13,10 @@ import { isStoreAway, ServiceError } from '../../errors.ts'
 import type { CallMoved, EventBus, Unsubscribe } from '../../events/event-bus.ts'
 import type { ToHook } from '../../webhooks/job-hooks.ts'
 import type { NewHook } from '../../webhooks/webhook.ts'
-import { type AccessRules, neverFits, type OpenedModel, refusalNow, toNeverFitting } from '../access/model-access.ts'
+import { type AccessRules, accessWith, neverFits, refusalNow, toNeverFitting } from '../access/model-access.ts'
+import type { OpenedModel, OwnModels } from '../access/own-models.ts'
+import type { ProviderKeyRing } from '../access/provider-keys.ts'
+import { createReadyAgain } from '../alternates/prepare-attempts.ts'
 import type { CallLeases } from '../calls/call-leases.ts'
 import {
   type CallBody,
@@ -23,9 +26,19 @@ import {
   readCallBody,
   toChunks,
 } from '../calls/call-store.ts'
-import type { Dispatch, DriveCall } from '../calls/drive-call.ts'
+import type { DriveCall } from '../calls/drive-call.ts'
 import { LiveCall, type LiveCalls } from '../calls/live-calls.ts'
-import { keyUnusable, type NewCallDeps, noCredits, toInvalid, toNewCall, UNTOLD } from '../calls/run-call.ts'
+import {
+  judge,
+  keyUnusable,
+  type NewCallDeps,
+  noCredits,
+  openAgain,
+  toInvalid,
+  toNewCall,
+  UNTOLD,
+} from '../calls/run-call.ts'
+import type { Dispatch } from '../calls/try-attempts.ts'
 import type { JsonRecord, Model } from '../catalog/model.ts'
 import type { Catalog } from '../catalog/model-catalog.ts'
 import { quoteFor } from '../pricing/pricing.ts'
@@ -34,6 +47,8 @@ import { RouterError } from '../router-error.ts'
 import type { RequestStore, StoredRequest, TakenRequest } from './request-store.ts'
 
 interface QueueRequest {
+  /** What its caller called it, for budgets; left out: nothing. */
+  readonly tag?: string | null
   readonly opened: OpenedModel
   readonly accountId: string
   readonly keyId?: string | null
@@ -68,6 +83,8 @@ interface ModelQueueDeps extends NewCallDeps {
   readonly rules: AccessRules
   readonly catalog: () => Catalog
   readonly providerOf: (name: string) => Provider | null
+  readonly own: Pick<OwnModels, 'find'>
+  readonly accountKeys: Pick<ProviderKeyRing, 'now'>
   readonly live: LiveCalls
   readonly leases: Pick<CallLeases, 'next' | 'confirm' | 'letGo'>
   readonly bus: Pick<EventBus<never>, 'publishCall' | 'onCall'>
@@ -100,10 +117,9 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
 
   async function submit(request: QueueRequest): Promise<Submitted> {
     live.refuseWhenClosing()
-    const failures = request.input instanceof RouterError ? [] : request.opened.checkInput(request.input)
-    const isValid = failures.length === 0 && !(request.input instanceof RouterError)
+    const { failures, isValid, prepared } = judge(deps, request)
     const requestId = deps.newId()
-    const call = toNewCall(deps, { ...request, requestId }, isValid)
+    const call = toNewCall(deps, { ...request, requestId }, { isValid, prepared })
     const limits = deps.rules.limitsOf(request.accountId)
     // It could never be taken out of the queue, and would hold up everything behind it.
     const isTooDear = isValid && neverFits(call, limits)
@@ -114,6 +130,8 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
       { maxWaiting: deps.maxWaiting, isValid: isValid && !isTooDear },
     )
     switch (outcome.outcome) {
+      case 'keys_changed':
+        return submit(await openAgain(request))
       case 'queued':
         loop.wake()
         return { requestId, position: outcome.position, isReplay: false }
@@ -126,7 +144,7 @@ export function createModelQueue(deps: ModelQueueDeps): ModelQueue {
       case 'unusable':
         throw keyUnusable(UNTOLD)
       case 'no_credits':
-        throw noCredits()
+        throw noCredits(outcome.budget)
       case 'invalid':
         if (isTooDear) throw toNeverFitting(call.spendMicros, limits.ceilingMicros, null)
         throw request.input instanceof RouterError ? request.input : toInvalid(failures)
@@ -266,7 +284,8 @@ async function start(deps: ModelQueueDeps, taken: TakenRequest, lease: NewLease)
 
 async function begin(deps: ModelQueueDeps, taken: TakenRequest, lease: NewLease): Promise<boolean> {
   const { live, drive } = deps
-  const found = deps.catalog().find(taken.modelId)
+  const own = await deps.own.find({ accountId: taken.ref.accountId, endpoints: null }, taken.modelId)
+  const found = own ?? deps.catalog().find(taken.modelId)
   const provider = found === null ? null : deps.providerOf(found.model.provider)
   if (taken.isStopAsked) return refuse(deps, taken, new RouterError('cancelled', CALLED_OFF))
   if (found === null || provider === null) {
@@ -276,9 +295,11 @@ async function begin(deps: ModelQueueDeps, taken: TakenRequest, lease: NewLease)
   }
   const { model } = found
   // What the account may do was perhaps changed while its request waited: what counts is now.
-  const isOwnKey = provider.access(taken.ref.accountId) === 'own_key'
+  const { accountId } = taken.ref
+  const isOwnKey = own !== null || accessWith(provider, accountId, await deps.accountKeys.now(accountId)) === 'own_key'
   const isUnpaid = !taken.isPaid && !isOwnKey && model.price.kind !== 'free'
-  const refusal = refusalNow(deps.rules, taken.ref.accountId, model) ?? (isUnpaid ? nobodyPays(model) : null)
+  const listed = own === null ? model : { ...model, id: own.listedId }
+  const refusal = refusalNow(deps.rules, taken.ref.accountId, listed) ?? (isUnpaid ? nobodyPays(model) : null)
   if (refusal !== null) return refuse(deps, taken, refusal)
   const body = await readCallBody(deps.blobs, taken.body)
   const input = JSON.parse(body.toString()) as JsonRecord
@@ -294,7 +315,10 @@ async function begin(deps: ModelQueueDeps, taken: TakenRequest, lease: NewLease)
     quote: quoteFor(model.price, input),
     trace: taken.trace,
   }
-  const work: Dispatch = { body, input, deadlineMs: SUBMIT_MS, isRepeat: false }
+  const { plan, attemptIndex } = taken
+  const ready = createReadyAgain(deps, { native: model, provider, body, input })
+  const planned = plan === null ? undefined : { plan, attemptIndex, native: provider, ready }
+  const work: Dispatch = { body, input, deadlineMs: SUBMIT_MS, isRepeat: false, planned }
   live.track(running, drive.submit(driven, provider, work))
   return true
 }

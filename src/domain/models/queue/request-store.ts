@@ -1,7 +1,16 @@
 /** Where queued calls wait. They become ordinary running calls when there is room for them. */
 import type { TraceContext } from '../../../../lib/tracing/trace-context.ts'
 import type { NewHook } from '../../webhooks/webhook.ts'
-import type { CallBody, CallEnd, CallLimits, HeldCall, NewCall, NewLease } from '../calls/call-store.ts'
+import type {
+  AtAttempt,
+  CallBody,
+  CallEnd,
+  CallLimits,
+  HeldCall,
+  NewCall,
+  NewLease,
+  NoCredits,
+} from '../calls/call-store.ts'
 
 interface NewRequest extends NewCall {
   readonly body: CallBody
@@ -13,10 +22,11 @@ interface NewRequest extends NewCall {
 }
 
 export type EnqueueOutcome =
+  | NoCredits
   | { readonly outcome: 'queued'; readonly position: number }
   /** The same key and request: what it got the first time. */
   | { readonly outcome: 'repeated'; readonly id: string }
-  | { readonly outcome: 'other_request' | 'unusable' | 'no_credits' | 'invalid' | 'backlog_full' }
+  | { readonly outcome: 'other_request' | 'unusable' | 'invalid' | 'backlog_full' | 'keys_changed' }
 
 const REQUEST_STATES = ['waiting', 'running', 'done', 'interrupted', 'unusable', 'canceled', 'gone'] as const
 export type RequestState = (typeof REQUEST_STATES)[number]
@@ -32,7 +42,7 @@ export interface StoredRequest {
   readonly end: CallEnd | null
 }
 
-export interface TakenRequest {
+export interface TakenRequest extends AtAttempt {
   readonly ref: HeldCall
   readonly modelId: string
   readonly baseUrl: string

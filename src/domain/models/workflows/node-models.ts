@@ -15,13 +15,14 @@ import { type Authenticate, type Caller, mustHaveScope } from '../../accounts/ca
 import type { ModelRequest, ModelWish, NodeModels } from '../../engine/model-port.ts'
 import { type Refusal, ServiceError } from '../../errors.ts'
 import type { Access } from '../access/model-access.ts'
+import { NO_WISH } from '../alternates/choose-providers.ts'
 import type { CallBody, CallResult } from '../calls/call-store.ts'
 import type { RunAnswer, RunModel } from '../calls/run-call.ts'
 import { isRecord, type JsonRecord, readModelId } from '../catalog/model.ts'
 import { RouterError, type RouterRefusal } from '../router-error.ts'
 
 interface NodeModelsDeps {
-  readonly access: Pick<Access, 'open' | 'mustBeEntitled'>
+  readonly access: Pick<Access, 'open' | 'choose' | 'mustBeEntitled'>
   readonly runModel: RunModel
   /** True once the service stops: a call may then be left to the next process. */
   readonly isStopping: () => boolean
@@ -49,7 +50,7 @@ export function createNodeModels(deps: NodeModelsDeps): NodeModels {
     const input = placeImages(request.input, request.images)
     const body = Buffer.from(stringifyLosslessJson(input))
     const asked = {
-      opened: await deps.access.open(caller, id.provider, id.model),
+      opened: await deps.access.choose(caller, await deps.access.open(caller, id.provider, id.model), NO_WISH),
       accountId: request.accountId,
       requestId: deps.newRequestId(),
       key: `node:${request.jobId}:${request.key}`,

@@ -1,8 +1,10 @@
 /** Calls of models: answered at once, queued, and what one would cost. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { writeUsd } from '../../../../lib/text/usd.ts'
+import type { Caller } from '../../../domain/accounts/caller.ts'
 import type { BlobStore } from '../../../domain/assets/blob-store.ts'
 import type { Access } from '../../../domain/models/access/model-access.ts'
+import type { OpenedModel } from '../../../domain/models/access/own-models.ts'
 import type { CallResult } from '../../../domain/models/calls/call-store.ts'
 import type { EstimateModel } from '../../../domain/models/calls/run-call.ts'
 import type { Estimate } from '../../../domain/models/pricing/pricing.ts'
@@ -20,12 +22,13 @@ import {
   MODELS_PATH,
   type ModelParams,
   RUN_RIGHT,
+  type ServedHeaders,
 } from '../router-operation.ts'
-import { fingerprintOf, openWithQuery, readCallInput, readKey, type ServeRun } from '../serve-run.ts'
+import { fingerprintOf, openWithQuery, readCallInput, readCallTag, readKey, type ServeRun } from '../serve-run.ts'
 
 interface CallsDeps {
   readonly contextOf: ContextOf
-  readonly access: Pick<Access, 'open'>
+  readonly access: Pick<Access, 'open' | 'choose'>
   readonly serveRun: ServeRun
   readonly estimate: EstimateModel
   /** When the prices in use were read. */
@@ -43,17 +46,22 @@ function runModel(app: FastifyInstance, { contextOf, serveRun }: CallsDeps): voi
   })
 }
 
+async function openFor(
+  request: FastifyRequest<{ Params: ModelParams }>,
+  { access, caller }: Pick<CallsDeps, 'access'> & { readonly caller: Caller },
+): Promise<OpenedModel> {
+  const found = await access.open(caller, request.params.provider, request.params.model)
+  return openWithQuery(found, request.raw.url, (wish) => access.choose(caller, found, wish))
+}
+
 /** What a call would cost. Nothing is dispatched or charged, and no price is promised. */
 function estimateModel(app: FastifyInstance, deps: CallsDeps): void {
   const { contextOf, access, estimate, pricedAt, maxBodyBytes } = deps
   app.post<{ Params: ModelParams }>(`${MODEL_ROUTE}/estimate`, needs('models:run'), async (request, reply) => {
     const { caller } = contextOf(request)
-    const opened = openWithQuery(
-      await access.open(caller, request.params.provider, request.params.model),
-      request.raw.url,
-    )
-    const { input } = await readCallInput(request.raw, maxBodyBytes)
-    const found = await estimate({ opened, accountId: caller.accountId, input })
+    const opened = await openFor(request, { access, caller })
+    const { body, input } = await readCallInput(request.raw, maxBodyBytes)
+    const found = await estimate({ opened, accountId: caller.accountId, body, input })
     const common = { model: opened.model.id, currency: 'USD', pricing_as_of: pricedAt().toISOString() }
     return sendJson(reply, 200, { ...toEstimateView(found), ...common })
   })
@@ -75,10 +83,11 @@ function toEstimateView(estimate: Estimate): object {
 /** Calls that wait in a queue: submitted, watched, collected and canceled as requests. */
 interface RequestsDeps {
   readonly contextOf: ContextOf
-  readonly access: Pick<Access, 'open' | 'catalogFor'>
+  readonly access: Pick<Access, 'open' | 'choose' | 'catalogFor'>
   readonly queue: ModelQueue
   readonly blobs: Pick<BlobStore, 'open'>
   readonly costHeaders: CostHeaders
+  readonly servedHeaders: ServedHeaders
   readonly maxBodyBytes: number
 }
 
@@ -93,16 +102,14 @@ function submitRequest(app: FastifyInstance, deps: RequestsDeps): void {
   const { contextOf, access, queue, maxBodyBytes } = deps
   app.post<{ Params: ModelParams }>(`${MODEL_ROUTE}/requests`, needs('models:run'), async (request, reply) => {
     const { caller, baseUrl } = contextOf(request)
-    const opened = openWithQuery(
-      await access.open(caller, request.params.provider, request.params.model),
-      request.raw.url,
-    )
+    const opened = await openFor(request, { access, caller })
     const key = readKey(request.raw)
     const { body, input } = await readCallInput(request.raw, maxBodyBytes)
     const fingerprint = key === null ? '' : fingerprintOf(request.raw, body)
     const { accountId, keyId } = caller
     const webhook = lenientQueryOf(request.raw.url ?? '').get('webhook')
-    const call = { opened, accountId, keyId, key, fingerprint, body, input, baseUrl, webhook }
+    const tag = readCallTag(request.raw.headers)
+    const call = { opened, accountId, keyId, key, fingerprint, body, input, baseUrl, webhook, tag }
     const { requestId, position, isReplay } = await queue.submit(call)
     if (isReplay) reply.header('idempotent-replayed', 'true')
     return sendJson(reply, 201, {
@@ -124,12 +131,12 @@ function getRequestStatus(app: FastifyInstance, deps: RequestsDeps): void {
 
 /** The result: what the same call would have answered at once, byte for byte; 202 until then. */
 function getRequest(app: FastifyInstance, deps: RequestsDeps): void {
-  const { contextOf, queue, blobs, costHeaders } = deps
+  const { contextOf, queue, blobs, costHeaders, servedHeaders } = deps
 
   async function sendResult(reply: FastifyReply, result: CallResult): Promise<FastifyReply> {
     const { contentType, body, sizeBytes, costMicros } = result
-    const cost = costHeaders(costMicros)
-    for (let at = 0; at < cost.length; at += 2) reply.header(cost[at], cost[at + 1])
+    const told = [...costHeaders(costMicros), ...servedHeaders(result.served ?? null)]
+    for (let at = 0; at < told.length; at += 2) reply.header(told[at], told[at + 1])
     reply.code(200).header('content-type', contentType).header('content-length', sizeBytes)
     return reply.send(body.kind === 'inline' ? Buffer.from(body.bytes) : await blobs.open(body.hash))
   }

@@ -25,10 +25,10 @@ interface ModelsDeps {
 function listModels(app: FastifyInstance, { contextOf, access, cursors }: ModelsDeps): void {
   app.get(MODELS_PATH, needs('models:read'), async (request, reply) => {
     const { caller } = contextOf(request)
-    const { catalog, isVisible } = await access.catalogFor(caller)
+    const { page: readPage } = await access.catalogFor(caller)
     const { limit, cursor } = readListQuery(request.raw.url ?? '')
     const after = cursor === null ? null : cursors.read(cursor)
-    const { models, hasMore } = catalog.page(after, limit, isVisible)
+    const { models, hasMore } = await readPage(after, limit)
     const data = models.map(toModelEntry)
     // The tag covers what the page shows, without the cursor, which is made anew for every answer.
     const page = { data, has_more: hasMore, limit }
@@ -159,6 +159,8 @@ interface DocumentOptions {
   readonly brands: readonly string[]
   /** Whether this service asks for credentials. */
   readonly needsCredentials: boolean
+  /** Who may serve a model besides its own provider. */
+  readonly alternatesOf: (modelId: string) => readonly Model[]
 }
 
 /**
@@ -166,12 +168,15 @@ interface DocumentOptions {
  * bytes and the same tag for everybody.
  */
 export function createModelDocuments(options: DocumentOptions): (model: Model) => ModelDocument {
-  const made = new WeakMap<Model, ModelDocument>()
+  const made = new WeakMap<Model, { readonly document: ModelDocument; readonly alternates: readonly Model[] }>()
   return (model) => {
+    const alternates = options.alternatesOf(model.id)
     const known = made.get(model)
-    if (known !== undefined) return known
+    const isSame =
+      known?.alternates.length === alternates.length && known.alternates.every((one, at) => one === alternates[at])
+    if (known !== undefined && isSame) return known.document
     const document = toDocument(model, options)
-    made.set(model, document)
+    made.set(model, { document, alternates })
     return document
   }
 }
@@ -184,11 +189,12 @@ function toDocument(model: Model, options: DocumentOptions): ModelDocument {
   return { bytes, etag: toEtag(bytes) }
 }
 
-function toContent(model: Model, { brands, needsCredentials }: DocumentOptions): JsonRecord {
+function toContent(model: Model, { brands, needsCredentials, alternatesOf }: DocumentOptions): JsonRecord {
+  const alternates = alternatesOf(model.id).filter(({ state }) => state === 'released')
   return {
     paths: { [`${MODELS_PATH}/${model.id}`]: { post: toOperation(model, needsCredentials) } },
     components: { schemas: {}, securitySchemes: SECURITY_SCHEMES },
-    ...Object.assign({}, ...brands.map((brand) => toExtensions(model, brand.toLowerCase()))),
+    ...Object.assign({}, ...brands.map((brand) => toExtensions(model, alternates, brand.toLowerCase()))),
   }
 }
 
@@ -210,12 +216,20 @@ function toOutput({ schema, mediaType }: Model['output']): JsonRecord {
   return { [mediaType ?? '*/*']: { schema: mediaType === 'application/json' ? {} : BYTES } }
 }
 
-function toExtensions({ id, input, output }: Model, brand: string): Record<string, Json> {
+function toExtensions(model: Model, alternates: readonly Model[], brand: string): Record<string, Json> {
+  const { id, input, output } = model
   return {
     [`x-${brand}-router-model-id`]: id,
     [`x-${brand}-input-schema-authored`]: input.schema !== null,
     [`x-${brand}-output-schema-authored`]: output.schema !== null,
     [`x-${brand}-router-input-modalities`]: input.modalities,
     [`x-${brand}-router-output-modalities`]: output.modalities,
+    ...(alternates.length > 0 && {
+      [`x-${brand}-router-alt-providers`]: alternates.map((one) => ({ provider: one.provider, model_id: one.id })),
+    }),
+    ...(model.alternate != null && {
+      [`x-${brand}-router-alias-of`]: model.alternate.of,
+      [`x-${brand}-router-alias-provider`]: model.provider,
+    }),
   }
 }

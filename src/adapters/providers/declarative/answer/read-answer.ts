@@ -185,6 +185,7 @@ export function toRefusal(meaning: Meaning, source: RefusalSource): ProviderRefu
         message: 'the provider is too busy; nothing was made, and the same call may work later',
         ...about,
       }
+    case 'not_accepted':
     case 'transient':
     case 'failed':
       return {
@@ -193,6 +194,16 @@ export function toRefusal(meaning: Meaning, source: RefusalSource): ProviderRefu
         ...about,
       }
   }
+}
+
+/** The provider refuses the account's own key, its rights or its balance: the account is told so, in the provider's words. */
+export function toKeyRefusal(
+  provider: string,
+  { answer, generation, messages, secret }: Pick<RefusalSource, 'answer' | 'generation' | 'messages' | 'secret'>,
+): ProviderRefusal {
+  const words = readWords(answer.document, messages, secret)
+  const message = `your ${provider} key was refused${words === null ? '' : `: ${words}`}`
+  return { reason: 'failed', message, upstreamStatus: answer.status, generation }
 }
 
 /** The provider's own list where it keeps to the form; null where it gave anything else. */
@@ -212,7 +223,6 @@ function isFailure(item: unknown): item is ValidationFailure {
 export function generationAfter(status: number, isDirect: boolean): Generation {
   // Refused before anything began, by definition of the status.
   if (status < 500 && status !== 408) return 'none'
-  if (status === 503) return 'none'
   // With a 500 the provider itself says that the call is over; a 502 or 504 comes from a gateway, which does not know.
   return status === 500 && isDirect ? 'ended' : 'possible'
 }

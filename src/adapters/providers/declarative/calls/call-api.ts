@@ -16,7 +16,7 @@ import {
   type TaskState,
   toWord,
 } from '../rules/compile-model.ts'
-import { type Answer, type Classify, isEmpty, type Meaning, type TemplateValues } from '../rules/rule-types.ts'
+import { type Answer, type Classify, isEmpty, type Judgement, type TemplateValues } from '../rules/rule-types.ts'
 
 // Ten pictures in base64 are tens of megabytes; a video inline may be more.
 const DOCUMENT_MAX_BYTES = 256 * 1024 * 1024
@@ -101,14 +101,16 @@ interface PatienceOptions {
   readonly signal: AbortSignal
   readonly deadline: Date
   /** What an answer means; null: it is a success. Asked once for each: an answer may be tens of megabytes. */
-  readonly judge: (answer: ReadAnswer) => Meaning | null
+  readonly judge: (answer: ReadAnswer) => Judgement | null
   /** Told before every try, and after one that certainly left nothing at the provider. */
   readonly sending?: Sending
+  /** Nothing is sent again: another provider is asked instead. */
+  readonly isImpatient?: boolean
 }
 
 interface JudgedAnswer {
   readonly answer: ReadAnswer
-  readonly meaning: Meaning | null
+  readonly judgement: Judgement | null
 }
 
 /**
@@ -118,12 +120,12 @@ interface JudgedAnswer {
  */
 export async function sendPatiently(
   send: () => Promise<ReadAnswer>,
-  { signal, deadline, judge, sending }: PatienceOptions,
+  { signal, deadline, judge, sending, isImpatient = false }: PatienceOptions,
   { clock, random, sleep }: PatienceDeps,
 ): Promise<JudgedAnswer> {
   const backoff = createBackoff({ firstMs: FIRST_PAUSE_MS, maxMs: MAX_PAUSE_MS, random })
   const pauseFor = async (ms: number): Promise<boolean> => {
-    if (clock.now().getTime() + ms >= deadline.getTime()) return false
+    if (isImpatient || clock.now().getTime() + ms >= deadline.getTime()) return false
     await sleep(ms, signal)
     return !signal.aborted
   }
@@ -134,13 +136,14 @@ export async function sendPatiently(
     await sending?.begins()
     try {
       const answer = await send()
-      const meaning = judge(answer)
-      if (meaning === 'wait') await sending?.leftNothing()
-      if (meaning !== 'wait' || ++waits >= MAX_WAITS) return { answer, meaning }
+      const judgement = judge(answer)
+      const isBusy = judgement?.meaning === 'wait'
+      if (isBusy) await sending?.leftNothing()
+      if (!isBusy || ++waits >= MAX_WAITS) return { answer, judgement }
       const askedMs = readRetryAfterMs(answer.headers['retry-after'], clock.now().getTime())
       const pauseMs = askedMs === null ? Math.min(backoff.nextMs(), unaskedMs) : Math.max(askedMs, backoff.nextMs())
       if (askedMs === null) unaskedMs -= pauseMs
-      if (pauseMs <= 0 || !(await pauseFor(pauseMs))) return { answer, meaning }
+      if (pauseMs <= 0 || !(await pauseFor(pauseMs))) return { answer, judgement }
     } catch (error) {
       const isUnsent = error instanceof ExchangeError && !error.wasSent
       if (isUnsent) await sending?.leftNothing()
@@ -203,7 +206,7 @@ export function readState(answer: Answer, task: CompiledTask): TaskState | null 
   return null
 }
 
-interface FetchTarget {
+export interface FetchTarget {
   readonly method: CompiledFetch['method']
   readonly target: string
   readonly body: Buffer | null
@@ -225,7 +228,7 @@ interface FindStep {
   readonly operation: CompiledOperation
   readonly classify: Classify
   readonly settings: Readonly<Record<string, string>>
-  readonly ask: (target: string) => Promise<ReadAnswer>
+  readonly ask: (asked: FetchTarget) => Promise<ReadAnswer>
 }
 
 /** Whether every task of this input could be found again. */
@@ -244,7 +247,7 @@ export function isFindable({ operations }: CompiledModel, input: Readonly<Record
 export async function findTask({ call, operation, classify, settings, ask }: FindStep): Promise<SubmitOutcome | null> {
   const { task } = operation
   if (task === null || task.find === null) return null
-  const answer = await ask(toFetchTarget(task.find, toValues(call, settings)).target)
+  const answer = await ask(toFetchTarget(task.find, toValues(call, settings)))
   if (isUnknown(answer, classify)) return null
   const handle = answer.status < 300 ? readHandle(answer, operation.rules.name, task) : null
   // It may have finished long ago, so it is polled at once.

@@ -16,7 +16,7 @@ import type {
   ProviderTask,
 } from '../../../../domain/models/provider.ts'
 import { hasOutput, hideKey, type ReadAnswer, refusalCost, toRefusal, toResult } from '../answer/read-answer.ts'
-import type { DeclarativeDeps, ExchangeKind, ProviderContext } from '../provider-context.ts'
+import { chooseKey, type DeclarativeDeps, type ExchangeKind, type ProviderContext } from '../provider-context.ts'
 import { toValues } from '../request/build-request.ts'
 import type { CompiledFetch, CompiledModel, CompiledTask } from '../rules/compile-model.ts'
 import { compileTemplate, encodeForPath, type Meaning, type TemplateValues } from '../rules/rule-types.ts'
@@ -49,8 +49,8 @@ export function createPoll(
   const fetchOne = createFetchOne(context, deps)
   const askOnce = createAskOnce(context, deps, fetchOne)
 
-  function prepare(subject: ProviderTask, options: ProviderOptions): Step | null {
-    const access = deps.keyFor(subject.accountId)
+  async function prepare(subject: ProviderTask, options: ProviderOptions): Promise<Step | null> {
+    const access = await chooseKey(deps, subject)
     const model = context.modelOf(subject.model)
     if (access === null || !isTaskHandle(subject.handle)) return null
     const handle = subject.handle as unknown as TaskHandle
@@ -66,7 +66,7 @@ export function createPoll(
 
   return {
     async poll(subject, options) {
-      const step = prepare(subject, options)
+      const step = await prepare(subject, options)
       if (step === null) return lostTask()
       const outcome = await askOnce(step).catch((error) => toPollOutcome(error, step.task))
       if (outcome.outcome === 'finished' || outcome.outcome === 'refused')
@@ -74,7 +74,7 @@ export function createPoll(
       return outcome
     },
     async cancel(subject, options) {
-      const step = prepare(subject, options)
+      const step = await prepare(subject, options)
       if (step === null || step.task.cancel === null) return
       await fetchOne(step, step.task.cancel, 'cancel').catch((error) => {
         deps.log.warn({ provider: context.rules.provider, reason: String(error) }, 'a task could not be canceled')
@@ -206,8 +206,8 @@ export function createAsk(context: ProviderContext, deps: DeclarativeDeps): Requ
   const callApi = createCallApi(context, deps)
   const { provider } = context.rules
   const settings = Object.entries(context.settings).map(([name, value]) => [`setting.${name}`, value] as const)
-  return async function ask({ model, accountId, method, path, values, body }, { signal, deadline }) {
-    const access = deps.keyFor(accountId)
+  return async function ask({ model, method, path, values, body, ...whose }, { signal, deadline }) {
+    const access = await chooseKey(deps, whose)
     if (access === null) return null
     const target = compileTemplate(path, encodeForPath)({ ...values, ...Object.fromEntries(settings) })
     const headers: Record<string, string> = body === null ? {} : { 'content-type': 'application/json' }
@@ -218,7 +218,7 @@ export function createAsk(context: ProviderContext, deps: DeclarativeDeps): Requ
       const answer = await callApi({ method, target, headers: { accept: '*/*', ...headers }, body }, access.key, about)
       const contentType = answer.headers['content-type'] ?? 'application/octet-stream'
       if (ACCOUNT_TROUBLE.has(answer.status)) {
-        deps.log.error({ provider, status: answer.status }, 'the provider refuses our account')
+        if (!access.isOwn) deps.log.error({ provider, status: answer.status }, 'the provider refuses our account')
         return null
       }
       const isOver = operations.some(({ task }) => task !== null && readState(answer, task) !== null)

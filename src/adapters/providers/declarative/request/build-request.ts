@@ -147,6 +147,8 @@ export function chooseOperation(
   return model.operations.find(({ fits }) => fits(input, settings))
 }
 
+const LIST_BEGINS = Buffer.from('[')
+const LIST_ENDS = Buffer.from(']')
 const NO_VALUES: TemplateValues = {}
 
 /** At once, but for forms, whose files may have to be fetched. Throws FieldRefusal when a field cannot be sent on. */
@@ -166,7 +168,9 @@ export function buildRequest(
     return { target, headers: { ...headers, 'content-type': contentType }, body: call.body }
   }
   if (operation.rules.encoding !== 'multipart') {
-    return { target, headers: { 'content-type': 'application/json', ...headers }, body: operation.body.toBytes(from) }
+    const bytes = operation.body.toBytes(from)
+    const body = operation.rules.encoding === 'json_list' ? Buffer.concat([LIST_BEGINS, bytes, LIST_ENDS]) : bytes
+    return { target, headers: { 'content-type': 'application/json', ...headers }, body }
   }
   return buildForm(call, operation, { target, headers, fields: operation.body.toFields(from), media, signal })
 }

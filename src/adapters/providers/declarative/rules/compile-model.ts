@@ -140,7 +140,7 @@ function compileTask(rules: TaskRules): CompiledTask {
         ? null
         : { ...compileFetch(result), take: toPaths(result.take), mergeAs: result.merge_as ?? null },
     cancel: rules.cancel === undefined ? null : compileFetch(rules.cancel),
-    find: rules.find === undefined ? null : compileFetch({ path: rules.find.path }),
+    find: rules.find === undefined ? null : compileFetch(rules.find),
   }
 }
 
@@ -148,12 +148,13 @@ function toPaths(names: Readonly<Record<string, string>> = {}): (readonly [strin
   return Object.entries(names).map(([name, path]) => [name, readJsonPath(path)])
 }
 
-function compileFetch({ method = 'GET', url, path, body }: FetchRule): CompiledFetch {
+function compileFetch({ method = 'GET', url, path, body, as_list: isList = false }: FetchRule): CompiledFetch {
+  const write = body === undefined ? null : compileJsonTemplate(body)
   return {
     method,
     urlFrom: url ?? null,
     path: path === undefined ? null : compileTemplate(path, encodeForPath),
-    body: body === undefined ? null : compileJsonTemplate(body),
+    body: write !== null && isList ? (values) => [write(values)] : write,
   }
 }
 

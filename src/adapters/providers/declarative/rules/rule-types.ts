@@ -15,8 +15,13 @@ export interface AuthRule {
   readonly jwt?: { readonly lifetime_seconds: number; readonly early_seconds: number }
 }
 
-/** What an answer means to us. `wait` is a rate limit, `account` a problem of our account with the provider. */
-export const MEANINGS = ['policy', 'invalid', 'wait', 'account', 'transient', 'timeout', 'failed'] as const
+/**
+ * What an answer means to us. `wait` is a rate limit, `account` a problem of our account with the provider, `not_accepted` a failure
+ * of which a document of the provider says that nothing was accepted.
+ */
+export const MEANINGS = [
+  ...(['policy', 'invalid', 'wait', 'account', 'not_accepted', 'transient', 'timeout', 'failed'] as const),
+] as const
 export type Meaning = (typeof MEANINGS)[number]
 
 /** `error`: answers with an HTTP error. `ok`: documents that came with success. `failed`: documents of a task that failed. */
@@ -34,6 +39,8 @@ interface OutcomeRule {
   readonly match?: string
   /** On `ok`: also when there is output. A blurred picture beside a refusal is no result. */
   readonly despite_output?: boolean
+  /** The document that says so, of what is `not_accepted`. */
+  readonly source?: string
   readonly is: Meaning
 }
 
@@ -44,6 +51,8 @@ export interface ProviderRules {
   /** Further hosts of its API: they may be polled and may see the key. A leading dot admits everything below. */
   readonly api_hosts: readonly string[]
   readonly auth: readonly AuthRule[]
+  /** A GET that costs nothing and that the provider answers with 401 or 403 to a key it refuses; left out: it has none. */
+  readonly key_check?: { readonly path: string }
   readonly headers?: Readonly<Record<string, string>>
   /** Generations at a time. */
   readonly concurrency: number
@@ -101,6 +110,8 @@ export interface FetchRule {
   readonly url?: string
   readonly method?: 'GET' | 'POST' | 'PUT' | 'DELETE'
   readonly body?: Readonly<Record<string, unknown>>
+  /** The body is the only element of a list. */
+  readonly as_list?: boolean
 }
 
 export interface TaskRules {
@@ -122,7 +133,7 @@ export interface TaskRules {
   readonly result?: FetchRule & { readonly take?: Readonly<Record<string, string>>; readonly merge_as?: string }
   readonly cancel?: FetchRule
   /** How a task is found whose submit was never answered: `field` of the input takes `{submit_key}`, `path` asks for it. */
-  readonly find?: { readonly field: string; readonly path: string }
+  readonly find?: FetchRule & { readonly field: string; readonly path: string }
 }
 
 export interface OperationRules {
@@ -130,8 +141,8 @@ export interface OperationRules {
   readonly when?: readonly Condition[]
   readonly path: string
   readonly headers?: Readonly<Record<string, string>>
-  /** `as_sent`: the caller's own bytes under its own content type, which may be a form. */
-  readonly encoding?: 'json' | 'multipart' | 'as_sent'
+  /** `as_sent`: the caller's own bytes under its own content type, which may be a form. `json_list`: as the only element of a list. */
+  readonly encoding?: 'json' | 'json_list' | 'multipart' | 'as_sent'
   readonly body?: BodyRules
   readonly media?: readonly MediaRule[]
   readonly refuse?: readonly RefuseRule[]
@@ -267,6 +278,12 @@ const BY_STATUS: Readonly<Record<number, Meaning>> = {
   422: 'invalid',
   429: 'wait',
   504: 'timeout',
+}
+
+/** What an answer means, and whether a rule says so; else its status alone does, or that nobody understands it. */
+export interface Judgement {
+  readonly meaning: Meaning
+  readonly isStated: boolean
 }
 
 /** Where no rule speaks. */

@@ -28,6 +28,7 @@ const OUTCOMES = {
       header: TEXT,
       match: TEXT,
       despite_output: { type: 'boolean' },
+      source: { ...TEXT, pattern: ADDRESS },
       is: { enum: MEANINGS },
     },
     ['is'],
@@ -39,6 +40,7 @@ const FETCH = {
   url: TEXT,
   method: { enum: ['GET', 'POST', 'PUT', 'DELETE'] },
   body: FREE_MAP,
+  as_list: { type: 'boolean' },
 }
 
 const TASK = closed(
@@ -55,7 +57,7 @@ const TASK = closed(
     done_by_output: { type: 'boolean' },
     result: closed({ ...FETCH, take: TEXT_MAP, merge_as: TEXT }),
     cancel: closed(FETCH),
-    find: closed({ field: TEXT, path: TEXT }, ['field', 'path']),
+    find: closed({ ...FETCH, field: TEXT }, ['field', 'path']),
   },
   ['id', 'poll', 'interval_ms', 'state'],
 )
@@ -85,7 +87,7 @@ const OPERATION = closed(
     when: { type: 'array', items: CONDITION, maxItems: 16 },
     path: TEXT,
     headers: TEXT_MAP,
-    encoding: { enum: ['json', 'multipart', 'as_sent'] },
+    encoding: { enum: ['json', 'json_list', 'multipart', 'as_sent'] },
     body: BODY,
     media: { type: 'array', items: MEDIA, maxItems: 16 },
     refuse: {
@@ -136,6 +138,7 @@ const PROVIDER_RULES = closed(
         ['headers'],
       ),
     },
+    key_check: closed({ path: TEXT }, ['path']),
     headers: TEXT_MAP,
     concurrency: { type: 'integer', minimum: 1, maximum: 100_000 },
     settings: TEXT_MAP,

@@ -1,0 +1,6 @@
+-- phase: expand
+-- Which providers may serve a call, in order, as JSON; null: its model's own alone. attempt_index: which of them is tried now.
+ALTER TABLE router_call ADD COLUMN plan text;
+ALTER TABLE router_call ADD COLUMN attempt_index integer NOT NULL DEFAULT 0;
+-- Who served a result where that is to be told, and what the translation left out, as JSON.
+ALTER TABLE router_result ADD COLUMN served text;
