@@ -32,8 +32,6 @@ export function toFleetConfig(values: SettingValues) {
     hasEmbedded: hasEmbedded(values),
     /** Whether workers of other machines may join. */
     joins: values.joins,
-    /** Loading weights takes as long as some ten short jobs: with this bound a job without loaded weights waits for minutes, not hours. */
-    maxOvertakes: 64,
     waitMs: values.engineWait,
     /** Three polls in a row without an answer, and time for a restart of the network in between. */
     lostAfterMs: 15_000,
@@ -43,6 +41,8 @@ export function toFleetConfig(values: SettingValues) {
     idleAfterMs: 30_000,
     /** Somebody else's prompt may be long; waiting for it is better than computing the job twice. */
     queueAfterMs: 600_000,
+    /** Engines of releases: how many may be up at a time on this machine, and for how long without a job beyond a deployment's minimum. */
+    copies: { room: values.releaseEngines, idleMs: values.releaseIdle },
     weights: { allowsPickles: values.weightPickles === 'on' },
     recycle: { maxJobs: jobs ?? null, maxMemoryBytes: memoryBytes ?? null, maxAgeMs: ageMs ?? null },
   }

@@ -6,6 +6,7 @@ import { systemClock } from '../../../lib/clock.ts'
 import { silentLog } from '../../../lib/log.ts'
 import { createEngineDirectory } from '../../../src/domain/engine/directory/engine-directory.ts'
 import { createFleet } from '../../../src/domain/engine/fleet/fleet.ts'
+import { LAST_RANK } from '../../../src/domain/engine/fleet/lane-offers.ts'
 import { createLaneTable } from '../../../src/domain/workflows/needs.ts'
 import { createFakeFleetEngine } from '../../support/engines/fake-fleet-engine.ts'
 import { waitUntil } from '../../support/wait-until.ts'
@@ -85,7 +86,7 @@ test('a job goes to another engine than the one that broke it off, though its we
   const lane = directory.laneOf(readGraph(withWeights('a.safetensors')), 'main')
   const rankOf = (engineId: string) =>
     fleet
-      .offers()
+      .offers('default')
       .find((offer) => offer.engineId === engineId)
       ?.lanes?.find((each) => each.lane === lane)?.rank
   const good = fleet.take('one', { jobId: 'job', lane })
@@ -94,8 +95,8 @@ test('a job goes to another engine than the one that broke it off, though its we
   const broken = fleet.take('one', { jobId: 'job', lane })
   broken.lose('the connection was reset')
   await broken.end({ isStuck: false, failureCode: null, hasSucceeded: false })
-  assert.deepEqual([rankOf('one'), rankOf('two')], [3, 2])
-  assert.equal(fleet.offers()[0]?.engineId, 'two')
+  assert.deepEqual([rankOf('one'), rankOf('two')], [LAST_RANK, 2])
+  assert.equal(fleet.offers('default')[0]?.engineId, 'two')
 })
 
 fleetTest(

@@ -85,19 +85,22 @@ describe('a joined worker', () => {
     fake.release('running')
   })
 
-  test('outlasts a restart of its service: the run goes on, and its end is taken', async () => {
-    const port = await findFreePort()
-    await using app = await startFleetApp({ isJoined: true, servers: [{}], settings: { port: String(port) } })
-    const fake = app.fakes[0]!
-    fake.hold('running')
-    const id = await app.submit(pictureGraph(1))
-    await fake.held('running')
-    await using _restarted = await app.service.restart()
-    fake.release('running')
-    const job = await app.until(id, 'succeeded')
-    assert.equal(job.outputs.length, 1)
-    assert.equal(fake.executions.length, 1)
-  })
+  for (const outage of ['', ' that took longer than its leases'])
+    test(`outlasts a restart of its service${outage}: the run goes on, and its end is taken`, async () => {
+      const port = await findFreePort()
+      await using app = await startFleetApp({ isJoined: true, servers: [{}], settings: { port: String(port) } })
+      const fake = app.fakes[0]!
+      fake.hold('running')
+      const id = await app.submit(pictureGraph(1))
+      await fake.held('running')
+      const { jobs } = app.service.app.store
+      if (outage !== '') await jobs.leave(await jobs.findRuns({}), new Date())
+      await using _restarted = await app.service.restart()
+      fake.release('running')
+      const job = await app.until(id, 'succeeded')
+      assert.equal(job.outputs.length, 1)
+      assert.equal(fake.executions.length, 1)
+    })
 
   test('that speaks no version of the service is told so, and joins nothing', async () => {
     await using app = await startTestApp({

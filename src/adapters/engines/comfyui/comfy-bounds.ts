@@ -20,7 +20,9 @@ export interface ComfyBounds {
 
   /** A run is lost after this time without any answer. Shorter than a lease, so that it ends here before its lease expires. */
   readonly unreachableMs: number
-  /** Connections are refused for this long: the process is gone. */
+  /** The same for one that no other engine could run: it is followed when the server is back, where its prompt has gone on. */
+  readonly cutMs: number
+  /** Connections are refused, and are again after this time: the process is gone. */
   readonly refusedMs: number
   /** A run is forgotten when it is in neither queue nor history for this long: old servers write the history a moment late. */
   readonly vanishedMs: number
@@ -109,7 +111,8 @@ export const DEFAULT_BOUNDS: ComfyBounds = {
   submitMs: 60_000,
   uploadIdleMs: 30_000,
   unreachableMs: 15_000,
-  refusedMs: 3_000,
+  cutMs: 600_000,
+  refusedMs: 300,
   vanishedMs: 2_000,
   pollFirstMs: 100,
   pollMaxMs: 2_000,
@@ -174,11 +177,18 @@ export interface ComfyEngineOptions {
   readonly instanceId?: string
   /** Other processes of this service, whose prompts are not left over while they live; left out: there can be none. */
   readonly siblings?: Siblings
+  /**
+   * The runs of this service that have not ended, and that this server may have: what an earlier process left of them is kept for whoever
+   * adopts them. Left out: runs end with the process that follows them.
+   */
+  readonly findRuns?: () => Promise<readonly ServerRun[]>
   /** How many runs it is given at a time; ComfyUI itself runs one and keeps the others waiting. */
   readonly concurrency?: number
   readonly bounds?: Partial<ComfyBounds>
   /** The credentials that a run's partner nodes get; left out: those of the job. */
   readonly equip?: Equip
+  /** The process that we started has ended, and is started again: why, and what it printed last. */
+  readonly onEnd?: (reason: string, lastLines: readonly string[]) => void
   /** Left out: tracing is off. */
   readonly tracer?: Tracer
   readonly log: Log
@@ -187,6 +197,11 @@ export interface ComfyEngineOptions {
 
 /** `extra_data` of a run, with a credential for the paths of this service that partner nodes call. */
 export type Equip = (run: EngineRun) => Promise<EngineRun['extraData']>
+
+interface ServerRun extends Pick<EngineRun, 'jobId' | 'attempt'> {
+  /** `claimId` of the run when it began. */
+  readonly runId: string
+}
 
 interface Siblings {
   /** The names of the processes that live, this one included. */

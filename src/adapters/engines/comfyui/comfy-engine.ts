@@ -25,7 +25,7 @@ import { Stage } from './files/stage-inputs.ts'
 import { Fitness } from './health/fitness.ts'
 import { createUnusableWarning, ServerMonitor } from './health/server-monitor.ts'
 import { openSupervisor, type Supervisor } from './launch/supervisor.ts'
-import { createPromptOwner, createRedact, type PromptOwner } from './run/comfy-prompt.ts'
+import { createPromptOwner, createRedact, type PromptOwner, roundOf } from './run/comfy-prompt.ts'
 import { type RunDeps, runOnServer } from './run/run-on-server.ts'
 import { createForgetter, createStopper, type Forgetter, type Stopper } from './run/stop-run.ts'
 import { createEngineWeights, type EngineWeights } from './weights/server-weights.ts'
@@ -73,6 +73,7 @@ class ComfyServerEngine implements ComfyEngine {
   readonly concurrency: number
   readonly recycle?: (reason: string) => Promise<void>
   readonly weightStore?: WeightStore
+  readonly keepsRuns?: true
   readonly log: EngineLog
   readonly #bounds: ComfyBounds
   readonly #log: Log
@@ -122,7 +123,10 @@ class ComfyServerEngine implements ComfyEngine {
       onPrinted: (text) => supervisor === null && this.#hear(text),
       newClientId: this.#owner.newClientId,
       onHeard: () => this.#monitor.heard(),
-      onClose: () => this.#monitor.askNow(),
+      onClose: () => {
+        this.#monitor.askNow()
+        this.#feed.dispatcher.wakeAll()
+      },
     })
     this.#stopper = createStopper(this.#api)
     this.#forgetter = createForgetter({ api: this.#api, bounds, log: this.#log })
@@ -135,7 +139,8 @@ class ComfyServerEngine implements ComfyEngine {
       remover: this.#remover,
       maxUploadBytes: () => this.#monitor.state().maxUploadBytes,
     })
-    this.#fitness = this.#createFitness()
+    this.#fitness = this.#createFitness(options.findRuns)
+    if (options.findRuns !== undefined && supervisor === null) this.keepsRuns = true
     this.#monitor = this.#openMonitor(options.clock)
     this.#warnIfUnusable = createUnusableWarning({
       log: this.#log,
@@ -148,7 +153,7 @@ class ComfyServerEngine implements ComfyEngine {
     const recycle = () => supervisor.recycle()
     this.recycle = recycle
     this.weightStore = createWeightDisk({ findFolders: this.#weights.folders, refresh: () => this.#monitor.reread() })
-    this.#supervise(supervisor)
+    this.#supervise(supervisor, options.onEnd)
   }
 
   refreshList(): Promise<void> {
@@ -166,14 +171,14 @@ class ComfyServerEngine implements ComfyEngine {
       onConnected: ({ isAnother }) => this.#prepareServer(isAnother),
       onAnswer: async () => {
         await this.#fitness.check()
-        return this.#fitness.unfit() !== null
+        return this.#fitness.unfit() !== null || this.#fitness.awaited() > 0
       },
       readWeights: (signal) => this.#weights.list(signal),
       onChange: () => this.#onChange(),
     })
   }
 
-  #supervise(supervisor: Supervisor): void {
+  #supervise(supervisor: Supervisor, onProcessEnd: ComfyEngineOptions['onEnd']): void {
     supervisor.start({
       onLine: (line) => {
         this.#hear(line)
@@ -185,6 +190,7 @@ class ComfyServerEngine implements ComfyEngine {
         this.#gone.abort('the process of the engine has ended')
         this.#gone = new AbortController()
         this.#startAnew(reason)
+        onProcessEnd?.(reason, supervisor.lastLines())
       },
     })
   }
@@ -193,8 +199,15 @@ class ComfyServerEngine implements ComfyEngine {
     this.log.hear(this.#redacts.reduce((clean, redact) => redact(clean), text))
   }
 
-  #createFitness(): Fitness {
+  #createFitness(findRuns: ComfyEngineOptions['findRuns']): Fitness {
     return new Fitness({
+      ...(findRuns !== undefined && {
+        async findKept() {
+          const runs = await findRuns()
+          return (promptId: string) =>
+            runs.some(({ runId, ...run }) => roundOf(promptId, { ...run, claimId: runId }) !== null)
+        },
+      }),
       api: this.#api,
       bounds: this.#bounds,
       stopper: this.#stopper,
@@ -249,6 +262,7 @@ class ComfyServerEngine implements ComfyEngine {
       version,
       lastError,
       unfit: this.#fitness.unfit(),
+      awaited: this.#fitness.awaited(),
       reconnects: this.#feed.socket.reconnects(),
       memoryBytes: this.#supervisor?.memoryBytes() ?? null,
       startedAt: this.#supervisor?.startedAt() ?? null,
@@ -264,6 +278,10 @@ class ComfyServerEngine implements ComfyEngine {
       catalogAt,
       device,
     }
+  }
+
+  device(): Device | null {
+    return this.#monitor.state().device
   }
 
   catalog(): NodeCatalog {
@@ -298,7 +316,7 @@ class ComfyServerEngine implements ComfyEngine {
     })
   }
 
-  async *run(engineRun: EngineRun, { signal }: RunOptions): AsyncGenerator<EngineEvent> {
+  async *run(engineRun: EngineRun, options: RunOptions): AsyncGenerator<EngineEvent> {
     if (this.#closing.signal.aborted) throw new EngineLostError('engine_unreachable', 'the engine is closed')
     const ended = Promise.withResolvers<void>()
     this.#runs.add(ended.promise)
@@ -307,7 +325,7 @@ class ComfyServerEngine implements ComfyEngine {
       // Lines of the process are kept nowhere else, so the run waits until they are listened to.
       if (this.#supervisor !== null) await this.#feed.lines.settled()
       const extraData = this.#equip === null ? engineRun.extraData : await this.#equip(engineRun)
-      yield* runOnServer(this.#runDeps(), { ...engineRun, extraData }, { signal })
+      yield* runOnServer(this.#runDeps(), { ...engineRun, extraData }, options)
     } finally {
       this.#runs.delete(ended.promise)
       ended.resolve()
@@ -323,6 +341,7 @@ class ComfyServerEngine implements ComfyEngine {
       remover: this.#remover,
       closing: this.#closing.signal,
       socket: this.#feed.socket,
+      under: this.#feed.under,
       stage: this.#stage,
       stopper: this.#stopper,
       forgetter: this.#forgetter,
@@ -353,7 +372,7 @@ class ComfyServerEngine implements ComfyEngine {
     // Runs that could not be stopped would otherwise ask on, without a connection, until they give up by themselves.
     this.#gone.abort('the engine was closed')
     await this.#monitor.close()
-    await this.#feed.socket.close()
+    await this.#feed.close()
     await settlesWithin(this.#forgetter.close(), FORGET_WITHIN_MS)
     await this.#supervisor?.close()
     await this.#http[Symbol.asyncDispose]()

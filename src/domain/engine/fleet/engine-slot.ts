@@ -22,6 +22,10 @@ export interface EngineSlot {
   readonly engine: Pick<Engine, 'run' | 'catalog'>
   /** It is a part of this process. */
   readonly isResident: boolean
+  /** Its runs go on without this process. */
+  readonly keepsRuns: boolean
+  /** Whether another engine could stand in for it. */
+  hasOther(): boolean
   /** It can free memory after a run had too little. */
   readonly canFree: boolean
   /** The engine broke off, or cannot be reached: it gets no work for a while. */
@@ -46,6 +50,8 @@ interface SlotDeps {
   /** Whether another engine could stand in for this one. */
   hasOther(): boolean
   readonly log: Log
+  /** The engine has computed everything of a good run. */
+  onComputed(): void
   onFreed(): void
 }
 
@@ -54,7 +60,7 @@ const REPAIR_WITHIN_MS = 30_000
 export function createSlot(
   member: FleetMember,
   weights: readonly string[],
-  { lane, jobId, judge, hasOther, log, onFreed }: SlotDeps,
+  { lane, jobId, judge, hasOther, log, onComputed, onFreed }: SlotDeps,
 ): EngineSlot {
   const { id, engine } = member
   const judged = { engineId: id, jobId, lane }
@@ -70,6 +76,8 @@ export function createSlot(
     engineId: id,
     engine,
     isResident: engine.isResident === true,
+    keepsRuns: engine.keepsRuns === true,
+    hasOther,
     canFree: engine.free !== undefined,
     lose(reason) {
       lossReason = reason
@@ -92,6 +100,7 @@ export function createSlot(
       if (isLeaving) member.stay()
       isLeaving = false
       member.vacate()
+      onComputed()
       onFreed()
     },
     async end(report) {
@@ -108,6 +117,7 @@ export function createSlot(
       if (isLeaving) member.stay()
       const hasSucceeded = report.hasSucceeded && lossReason === null
       if (hasSucceeded) judge.succeeded(judged)
+      if (hasSucceeded && !isVacated) onComputed()
       member.end({ isGood: lossReason === null && !report.isStuck && !isDoubted, isVacated, hasSucceeded })
       onFreed()
     },

@@ -20,6 +20,8 @@ export interface EngineHealth {
   /** Counts the processes that were seen behind this engine: with a new one, everything that was loaded is gone. */
   readonly incarnation: number
   readonly lastError: EngineTrouble | null
+  /** Runs of ours on it that nobody follows yet, and that may still be adopted: their slots are taken. Left out: none. */
+  readonly awaited?: number
   /** Why it must not be given work although it answers, as long as that is so; null: it may. */
   readonly unfit: string | null
   /** The version that the engine states, such as `0.33.0`; null when it is not known. */
@@ -32,6 +34,12 @@ export interface EngineHealth {
   readonly startedAt: Date | null
 }
 
+/** The first device of an engine. */
+export interface EngineDevice {
+  readonly name: string
+  readonly vramTotalBytes: number | null
+}
+
 export interface FleetEngine extends Engine {
   /** Stable over restarts of ours, for example its address: what was learnt about it is remembered under this name. */
   readonly id: string
@@ -39,6 +47,10 @@ export interface FleetEngine extends Engine {
   readonly concurrency: number
   /** It is a part of this process, so it is never paused, quarantined or replaced after a run. */
   readonly isResident?: true
+  /** Its runs go on without this process, and can be adopted by another. */
+  readonly keepsRuns?: true
+  /** The pool of the copy whose jobs alone it runs. Absent: it runs those of every pool that is not a copy's. */
+  readonly pool?: string
   health(): EngineHealth
   /** The listener is called after every change of health or of the object info. Returns the end of the subscription. */
   onChange(listener: () => void): () => void
@@ -48,6 +60,8 @@ export interface FleetEngine extends Engine {
   refreshList?(): Promise<void>
   /** The files of weights that it lists, the same object until they change; null: it has not told yet. Absent: it lists none. */
   weightFiles?(): readonly WeightFile[] | null
+  /** What it computes on, as it says; null: it has not said. Absent: it never does. */
+  device?(): EngineDevice | null
   /** Its folders of models, where this process can write them. Absent: it cannot. */
   readonly weightStore?: WeightStore
   /** What it printed lately, without credentials of runs. Absent: nobody listens to it. */

@@ -66,6 +66,11 @@ export class FleetMember {
     return this.engine.id
   }
 
+  /** Of the copy whose jobs alone it runs; null: it is no copy's. */
+  get pool(): string | null {
+    return this.engine.pool ?? null
+  }
+
   get running(): number {
     return this.#running
   }
@@ -148,7 +153,8 @@ export class FleetMember {
   }
 
   #hasRoomBeside(taken: number): boolean {
-    return taken < (this.isOnTrial ? 1 : this.engine.concurrency) && this.isAvailable()
+    const { awaited = 0 } = this.engine.health()
+    return taken + awaited < (this.isOnTrial ? 1 : this.engine.concurrency) && this.isAvailable()
   }
 
   /** It was in quarantine and has not succeeded since. */
@@ -174,6 +180,11 @@ export class FleetMember {
   /** The same without regard to how many runs it has. */
   isAvailable(): boolean {
     return this.state() === 'ready' && this.pausedMs() === 0
+  }
+
+  /** Whether runs on it that were left can be taken on here. */
+  get canAdopt(): boolean {
+    return this.engine.keepsRuns === true && this.#options.isDriven() && this.engine.health().state === 'ready'
   }
 
   /** How long it gets no work, after it broke off a run or because it is in quarantine; 0: it may have some now. */

@@ -6,18 +6,20 @@
 
 import type { NodeCatalog } from '../../../../engine/graph/node-catalog.ts'
 import type { ObjectInfo } from '../../../../engine/graph/object-info.ts'
+import { BoundedMap } from '../../../../lib/bounded-map.ts'
 import type { Clock } from '../../../../lib/clock.ts'
 import type { Log } from '../../../../lib/log.ts'
 import { settlesWithin } from '../../../../lib/waiting/sleep.ts'
 import { ServiceError } from '../../errors.ts'
 import type { LaneTable } from '../../workflows/needs.ts'
+import { mayRun } from '../copy-pool.ts'
 import type { OtherEngine } from '../directory/followed-engines.ts'
 import type { WeightFile } from '../weights/weight-files.ts'
 import type { WeightPlace } from '../weights/weight-store.ts'
 import { createSlot, type EngineSlot } from './engine-slot.ts'
 import type { EngineState, EngineStatus } from './engine-status.ts'
 import { createFairLock } from './fair-lock.ts'
-import type { EngineLog, FleetEngine } from './fleet-engine.ts'
+import type { EngineDevice, EngineLog, FleetEngine } from './fleet-engine.ts'
 import { FleetMember, type RecycleLimits, type RememberedEngine } from './fleet-member.ts'
 import { type DistantEngine, type EngineOffer, offerLanes, servedLanes } from './lane-offers.ts'
 import { RunJudge } from './run-judge.ts'
@@ -73,6 +75,7 @@ export interface PublishableEngine {
 
 export const NEVER_RECYCLE: RecycleLimits = { maxJobs: null, maxMemoryBytes: null, maxAgeMs: null }
 const RECYCLE_WITHIN_MS = 30_000
+const MAX_LEAVING = 256
 /** One that is lost meanwhile answers when it is back. */
 const REFRESH_WITHIN_MS = 30_000
 
@@ -84,14 +87,16 @@ export function createFleet(engines: readonly FleetEngine[], options: FleetOptio
 
 class EngineFleet implements AsyncDisposable {
   readonly #options: FleetOptions
-  readonly #members: readonly FleetMember[]
+  #members: readonly FleetMember[]
   readonly #lanes: LaneTable
   readonly #others: () => readonly OtherEngine[]
   readonly #listeners = new Set<() => void>()
-  readonly #subscriptions: (() => void)[]
+  readonly #subscriptions = new Map<FleetMember, () => void>()
   readonly #recycling = new Set<Promise<void>>()
   readonly #claimLock = createFairLock()
   readonly #judge: RunJudge
+  /** Those that were removed, for the ends of their last runs. */
+  readonly #leaving = new BoundedMap<string, FleetMember>(MAX_LEAVING)
   #held: string | null = null
   #refreshing: Promise<void> | null = null
 
@@ -99,20 +104,8 @@ class EngineFleet implements AsyncDisposable {
     this.#options = options
     this.#lanes = options.lanes
     this.#others = options.others ?? (() => [])
-    const { clock, recycleLimits = NEVER_RECYCLE, retryMs = 1000, quarantineMs = 60_000, remembered } = options
-    const { isDriven = () => true } = options
-    this.#members = engines.map(
-      (engine) =>
-        new FleetMember(engine, {
-          clock,
-          recycleLimits,
-          retryMs,
-          quarantineMs,
-          remembered: remembered?.get(engine.id) ?? null,
-          isDriven: () => isDriven(engine.id),
-          heldReason: () => this.#held,
-        }),
-    )
+    const { clock, remembered } = options
+    this.#members = engines.map((engine) => this.#toMember(engine, remembered?.get(engine.id) ?? null))
     this.#judge = new RunJudge(
       {
         hasOther: (except, lane) => this.hasOther(except, lane),
@@ -133,8 +126,43 @@ class EngineFleet implements AsyncDisposable {
       },
       clock,
     )
-    this.#subscriptions = this.#members.map((member) => member.engine.onChange(() => this.#observe(member)))
-    for (const member of this.#members) this.#observe(member)
+    for (const member of this.#members) this.#follow(member)
+  }
+
+  #toMember(engine: FleetEngine, remembered: RememberedEngine | null): FleetMember {
+    const { clock, recycleLimits = NEVER_RECYCLE, retryMs = 1000, quarantineMs = 60_000 } = this.#options
+    const { isDriven = () => true } = this.#options
+    return new FleetMember(engine, {
+      ...{ clock, recycleLimits, retryMs, quarantineMs, remembered },
+      isDriven: () => isDriven(engine.id),
+      heldReason: () => this.#held,
+    })
+  }
+
+  #follow(member: FleetMember): void {
+    this.#subscriptions.set(
+      member,
+      member.engine.onChange(() => this.#observe(member)),
+    )
+    this.#observe(member)
+  }
+
+  /** One more engine, whose maker closes it after it has removed it. `remembered`: what it could run when it was last seen. */
+  add(engine: FleetEngine, remembered: RememberedEngine | null): void {
+    const member = this.#toMember(engine, remembered)
+    this.#members = [...this.#members, member]
+    this.#follow(member)
+  }
+
+  /** It gets no more work. Harmless for one that is not there. */
+  remove(engineId: string): void {
+    const member = this.#members.find(({ id }) => id === engineId)
+    if (member === undefined) return
+    this.#subscriptions.get(member)?.()
+    this.#subscriptions.delete(member)
+    this.#members = this.#members.filter((other) => other !== member)
+    this.#leaving.set(engineId, member)
+    this.#changed()
   }
 
   /** How many runs all engines together take. */
@@ -147,9 +175,19 @@ class EngineFleet implements AsyncDisposable {
   }
 
   /** What each engine can run, by itself. */
-  engines(): readonly Pick<FleetMember, 'id' | 'catalog' | 'weightFiles'>[] {
+  engines(): readonly Pick<FleetMember, 'id' | 'pool' | 'catalog' | 'weightFiles'>[] {
     for (const member of this.#members) member.observe()
     return this.#members
+  }
+
+  /** What the engines compute on, as far as they say. */
+  devices(): EngineDevice[] {
+    return this.#members.flatMap(({ engine }) => engine.device?.() ?? [])
+  }
+
+  /** No run needs the engine, not even its files. */
+  isUnused(engineId: string): boolean {
+    return this.#find(engineId).isUnused
   }
 
   /** What an engine printed lately; null: there is none with this id, or nobody listens to it. */
@@ -164,17 +202,21 @@ class EngineFleet implements AsyncDisposable {
     )
   }
 
-  /** Engines with a free slot, each with the lanes it serves. Those that would have to unload least come first. */
-  offers(): EngineOffer[] {
+  /** Engines with a free slot for jobs of a pool, each with the lanes it serves. Those that would have to unload least come first. */
+  offers(pool: string): EngineOffer[] {
     for (const member of this.#members) {
       member.observe()
       this.#recycleWhenDue(member)
     }
     if (!this.#options.hasLanes) {
       // How much runs in this process is bounded by the workers of each pool, not by slots.
-      return this.#members.filter((member) => member.isAvailable()).map(({ id }) => ({ engineId: id, lanes: null }))
+      return this.#members
+        .filter((member) => mayRun(member.pool, pool) && member.isAvailable())
+        .map(({ id }) => ({ engineId: id, lanes: null }))
     }
-    const free = this.#members.filter((member) => member.hasRoom() && member.recycleReason() === null)
+    const free = this.#members.filter(
+      (member) => mayRun(member.pool, pool) && member.hasRoom() && member.recycleReason() === null,
+    )
     return offerLanes(free, { all: this.#members, others: this.#others(), lanes: this.#lanes })
   }
 
@@ -192,15 +234,23 @@ class EngineFleet implements AsyncDisposable {
     return pauses.length === 0 ? null : Math.min(...pauses)
   }
 
+  /** Engines on which runs that were left can be taken on by this process. */
+  adoptable(): readonly string[] {
+    return this.#members.filter(({ canAdopt }) => canAdopt).map(({ id }) => id)
+  }
+
   /** Occupies a slot of an engine that was offered. */
   take(engineId: string, job: PlacedJob): EngineSlot {
     return createSlot(this.#find(engineId), this.#lanes.needsOf(job.lane)?.weights ?? [], this.#slotDeps(engineId, job))
   }
 
   #slotDeps(engineId: string, { lane, jobId }: PlacedJob) {
+    const { clock } = this.#options
+    const takenAtMs = clock.now().getTime()
     return {
       ...{ lane, jobId, judge: this.#judge, log: this.#options.log },
       hasOther: () => this.hasOther(new Set([engineId]), lane),
+      onComputed: () => this.#lanes.noteRun(lane, Math.max(0, clock.now().getTime() - takenAtMs)),
       onFreed: () => this.#changed(),
     }
   }
@@ -238,8 +288,11 @@ class EngineFleet implements AsyncDisposable {
   hasOther(except: ReadonlySet<string>, lane: string, states: readonly EngineState[] = ['ready']): boolean {
     const serves = (engine: { catalog(): NodeCatalog | null }) =>
       !this.#options.hasLanes || servedLanes(engine, this.#lanes).includes(lane)
+    // Engines of a copy stand in for each other alone.
+    const pool = this.#members.find(({ id }) => except.has(id))?.pool ?? null
+    const beside = this.#members.filter((member) => member.pool === pool && !except.has(member.id))
     return (
-      this.#members.some((member) => !except.has(member.id) && states.includes(member.state()) && serves(member)) ||
+      beside.some((member) => states.includes(member.state()) && serves(member)) ||
       this.#others().some(
         ({ status, catalog }) =>
           !except.has(status.id) && states.includes(status.state) && serves({ catalog: () => catalog }),
@@ -255,9 +308,9 @@ class EngineFleet implements AsyncDisposable {
   }
 
   /** Whether a job of this lane would be taken at once, or as soon as a run that is over has given back its slot; null: neither. */
-  roomFor(lane: string): 'free' | 'coming' | null {
+  roomFor(lane: string, pool: string): 'free' | 'coming' | null {
     const serving = this.#members.filter(
-      (member) => member.hasRoomSoon() && servedLanes(member, this.#lanes).includes(lane),
+      (member) => mayRun(member.pool, pool) && member.hasRoomSoon() && servedLanes(member, this.#lanes).includes(lane),
     )
     if (serving.length === 0) return null
     return serving.some((member) => member.hasRoom()) ? 'free' : 'coming'
@@ -331,7 +384,7 @@ class EngineFleet implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const end of this.#subscriptions) end()
+    for (const end of this.#subscriptions.values()) end()
     await Promise.all(this.#recycling)
     await Promise.all(this.#members.map(({ engine }) => engine[Symbol.asyncDispose]()))
   }
@@ -344,7 +397,7 @@ class EngineFleet implements AsyncDisposable {
   }
 
   #find(engineId: string): FleetMember {
-    const member = this.#members.find(({ id }) => id === engineId)
+    const member = this.#members.find(({ id }) => id === engineId) ?? this.#leaving.get(engineId)
     if (member === undefined) throw new ServiceError('not_found', 'there is no engine with this id')
     return member
   }

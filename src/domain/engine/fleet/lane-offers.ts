@@ -8,15 +8,20 @@ import type { OtherEngine } from '../directory/followed-engines.ts'
 import type { FleetMember } from './fleet-member.ts'
 
 /**
- * 0: everything the lane needs is loaded here; 1: some of it is; 2: it is loaded nowhere; 3: another engine has it loaded, or
- * this one broke off its latest run.
- * Lower ranks are taken first, within the bound that `maxOvertakes` sets.
+ * 0: everything the lane needs is loaded here; 1: some of it is; from 2 on: nothing is, and `rank - 2` other engines have it all. An
+ * engine that broke off its latest run comes last. Lower ranks are taken first, among accounts that have credit; from 2 on, where
+ * weights must be loaded, the lane for which the most accounts wait, for each engine that would then have them.
  */
-export type LaneRank = 0 | 1 | 2 | 3
+export type LaneRank = number
+
+/** Behind every other engine that could take the job. */
+export const LAST_RANK: LaneRank = 1002
 
 interface LaneOffer {
   readonly lane: string
   readonly rank: LaneRank
+  /** How long a run of the lane takes, as far as is known; left out: nothing is. Its account is charged so much until it has ended. */
+  readonly foreseenMs?: number
 }
 
 export interface EngineOffer {
@@ -44,7 +49,11 @@ export function offerLanes(free: readonly FleetMember[], context: OfferContext):
   )
   return order.map((member) => ({
     engineId: member.id,
-    lanes: servedLanes(member, lanes).map((lane) => ({ lane, rank: rankLane(member, lane, context) })),
+    lanes: servedLanes(member, lanes).map((lane) => ({
+      lane,
+      rank: rankLane(member, lane, context),
+      foreseenMs: lanes.foreseenMs(lane),
+    })),
   }))
 }
 
@@ -70,30 +79,32 @@ export function offerDistant(
   const loaded = new Set(engine.loadedWeights)
   const rankOf = (lane: string): LaneRank => {
     const weights = lanes.needsOf(lane)?.weights ?? []
-    if (engine.brokeLatestRun) return 3
+    if (engine.brokeLatestRun) return LAST_RANK
     if (weights.every((name) => loaded.has(name))) return 0
     if (weights.some((name) => loaded.has(name))) return 1
-    return isLoadedBy(others, weights) ? 3 : 2
+    return 2 + countLoaded(others, weights)
   }
   const served = servedLanes({ catalog: () => engine.catalog }, lanes)
-  return { engineId: engine.id, lanes: served.map((lane) => ({ lane, rank: rankOf(lane) })) }
+  return {
+    engineId: engine.id,
+    lanes: served.map((lane) => ({ lane, rank: rankOf(lane), foreseenMs: lanes.foreseenMs(lane) })),
+  }
 }
 
-function isLoadedBy(others: readonly OtherEngine[], weights: readonly string[]): boolean {
-  return others.some(
+function countLoaded(others: readonly OtherEngine[], weights: readonly string[]): number {
+  return others.filter(
     ({ status }) => status.state === 'ready' && weights.every((name) => status.loadedWeights.includes(name)),
-  )
+  ).length
 }
 
 function rankLane(member: FleetMember, lane: string, { all, others, lanes }: OfferContext): LaneRank {
   const weights = lanes.needsOf(lane)?.weights ?? []
   // What it had loaded may be gone, and the job that it broke off should go to another engine.
-  if (member.brokeLatestRun) return 3
+  if (member.brokeLatestRun) return LAST_RANK
   if (weights.length === 0 || member.loaded.hasAll(weights)) return 0
   if (member.loaded.hasSome(weights)) return 1
-  const isElsewhere =
-    all.some(
-      (other) => other !== member && !other.brokeLatestRun && other.state() === 'ready' && other.loaded.hasAll(weights),
-    ) || isLoadedBy(others, weights)
-  return isElsewhere ? 3 : 2
+  const here = all.filter(
+    (other) => other !== member && !other.brokeLatestRun && other.state() === 'ready' && other.loaded.hasAll(weights),
+  )
+  return 2 + here.length + countLoaded(others, weights)
 }

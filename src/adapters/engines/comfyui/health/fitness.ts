@@ -14,6 +14,8 @@ interface FitnessDeps {
   readonly api: Pick<ComfyApi, 'queue' | 'forgetHistory'>
   readonly bounds: Pick<ComfyBounds, 'vanishedMs' | 'stopGraceMs'>
   readonly stopper: Stopper
+  /** Tells by their ids which prompts belong to runs that have not ended, as the store has them now; left out: none are kept. */
+  findKept?(): Promise<(promptId: string) => boolean>
   /** Tells by the client id that a prompt was posted with whether a process of this service posted it that is gone. */
   findOrphanRule(): Promise<(clientId: string) => boolean>
   onChange(): void
@@ -37,6 +39,8 @@ export class Fitness {
   /** What ran when the queue was found to stand still. */
   #stuckBehind: string | null = null
   #isStubborn = false
+  /** Prompts of ours on the server that nobody follows here, and that may be adopted. */
+  readonly #awaited = new Set<string>()
 
   constructor(deps: FitnessDeps) {
     this.#deps = deps
@@ -46,6 +50,22 @@ export class Fitness {
   unfit(): string | null {
     if (this.#abandoned.size > 0) return ABANDONED
     return this.#stuckBehind === null ? null : STANDS_STILL
+  }
+
+  /** How many prompts of ours are on the server that nobody follows yet. */
+  awaited(): number {
+    return this.#awaited.size
+  }
+
+  /** A run follows this prompt from now on. */
+  follow(promptId: string): void {
+    if (this.#awaited.delete(promptId)) this.#deps.onChange()
+  }
+
+  /** The run that followed this prompt lost it to somebody else, or to nobody: the store knows whether it may go on. */
+  doubt(promptId: string): void {
+    this.#awaited.add(promptId)
+    this.#deps.onChange()
   }
 
   /** No run follows this prompt any more. It may be on the server, or still arrive there. */
@@ -68,19 +88,25 @@ export class Fitness {
   startAnew(): void {
     this.#changing(() => {
       this.#abandoned.clear()
+      this.#awaited.clear()
       this.#stuckBehind = null
       this.#isStubborn = false
     })
   }
 
-  /** Counts what an earlier process of this service left on the server as abandoned. Throws CallError. */
+  /** Counts what an earlier process of this service left on the server, and nobody may adopt, as abandoned. Throws CallError. */
   async adoptOrphans(): Promise<void> {
-    const { api, findOrphanRule, onAdopted } = this.#deps
+    const { api, findOrphanRule, findKept, onAdopted } = this.#deps
     // The queue first: whoever posts a prompt lives then, and is seen alive behind it.
     const { running, pending } = await api.queue({})
     const isOrphan = await findOrphanRule()
     const orphans = [...running, ...pending].filter(({ clientId }) => clientId !== null && isOrphan(clientId))
-    const found = orphans.filter(({ promptId }) => !this.#abandoned.has(promptId))
+    const left = orphans.filter(({ promptId }) => !this.#abandoned.has(promptId))
+    if (left.length === 0) return
+    const isKept = (await findKept?.()) ?? (() => false)
+    for (const { promptId } of left) if (isKept(promptId)) this.#awaited.add(promptId)
+    const found = left.filter(({ promptId }) => !this.#awaited.has(promptId))
+    if (found.length < left.length) this.#deps.onChange()
     if (found.length === 0) return
     this.#changing(() => {
       for (const { promptId } of found) this.#add(promptId)
@@ -90,10 +116,23 @@ export class Fitness {
 
   /** Stops abandoned prompts and sees whether the queue moves. Asks the server only if it is unfit. Throws CallError. */
   async check(): Promise<void> {
-    if (this.unfit() === null) return
+    if (this.unfit() === null && this.#awaited.size === 0) return
     const queue = await this.#deps.api.queue({})
+    await this.#checkAwaited(queue)
     await this.#stopAbandoned(queue)
     await this.#forgetGone(queue)
+  }
+
+  /** Those that have ended are no longer awaited, and those whose runs have ended otherwise are given up. */
+  async #checkAwaited(queue: Queue): Promise<void> {
+    if (this.#awaited.size === 0) return
+    const isKept = (await this.#deps.findKept?.()) ?? (() => false)
+    for (const promptId of [...this.#awaited]) {
+      const isThere = positionIn(queue, promptId) !== null
+      if (isThere && isKept(promptId)) continue
+      this.follow(promptId)
+      if (isThere) this.abandon(promptId)
+    }
   }
 
   /** Reports when the answer to `unfit` has changed. */

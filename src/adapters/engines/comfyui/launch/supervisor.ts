@@ -4,22 +4,22 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { performance } from 'node:perf_hooks'
-import type { Readable } from 'node:stream'
-import { StringDecoder } from 'node:string_decoder'
-import { fileURLToPath } from 'node:url'
 import type { Clock } from '../../../../../lib/clock.ts'
+import type { KeeperNews } from '../../../../../lib/processes/keep-child.ts'
+import { findFreePort, KEEPER, readLines } from '../../../../../lib/processes/kept-process.ts'
 import { type Backoff, createBackoff, settlesWithin, sleep } from '../../../../../lib/waiting/sleep.ts'
-import type { KeeperNews } from './keep-child.ts'
+import { rememberGroup } from './launched-groups.ts'
 import { splitCommand, withPort } from './split-command.ts'
 
 export interface LaunchOptions {
-  /** Words as on a command line; `{port}` stands for the port. */
-  readonly command: string
+  /** Words as on a command line, or each by itself; `{port}` stands for the port. */
+  readonly command: string | readonly [string, ...string[]]
   /** Further words that are known only later: it is first started when they are. */
   readonly furtherWords?: Promise<readonly string[]>
   readonly cwd?: string
+  /** The folder in which its processes are remembered while they live; absent: nowhere. */
+  readonly rememberIn?: string
   /** Of the started process; absent: ours. */
   readonly env?: NodeJS.ProcessEnv
   /** Absent: a free one. */
@@ -45,7 +45,6 @@ interface SupervisorDeps {
 /** The reason that `onEnd` gets after `recycle`. */
 export const RECYCLED = 'it was recycled'
 
-const KEEPER = fileURLToPath(new URL('./keep-child.ts', import.meta.url))
 const HOST = '127.0.0.1'
 const MAX_LINE_LENGTH = 16_384
 // A process that lived this long did start, so the next pause is short again.
@@ -57,7 +56,8 @@ const PIPE_LAG_MS = 250
 
 /** Throws CommandError for a command that cannot be run. */
 export async function openSupervisor(options: LaunchOptions, { clock }: SupervisorDeps): Promise<Supervisor> {
-  const words = splitCommand(options.command)
+  const { command } = options
+  const words = typeof command === 'string' ? splitCommand(command) : command
   const port = options.port ?? (await findFreePort())
   return new Supervisor({ ...options, clock, port, args: withPort(words, port) })
 }
@@ -127,11 +127,15 @@ export class Supervisor {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     })
     this.#keeper = child
+    const { rememberIn } = this.#options
+    const memory = rememberIn === undefined || child.pid === undefined ? null : rememberGroup(rememberIn, child.pid)
     this.#startedAt = this.#options.clock.now()
     let reason = 'its process ended'
     child.on('message', (news: KeeperNews) => {
-      if (news.type === 'started') this.#enginePid = news.pid
-      else
+      if (news.type === 'started') {
+        this.#enginePid = news.pid
+        memory?.started(news.pid)
+      } else
         reason =
           news.type === 'failed'
             ? `it cannot be started: ${news.message}`
@@ -151,7 +155,12 @@ export class Supervisor {
     return new Promise((resolve) => {
       child.on('error', (error) => resolve(`it cannot be started: ${error.message}`))
       // `close` would not come after a disconnect.
-      child.on('exit', () => void settlesWithin(Promise.all(printed), PIPE_LAG_MS).then(() => resolve(reason)))
+      child.on('exit', () => {
+        // One that was killed could not end its group.
+        if (child.pid !== undefined) killGroup(child.pid)
+        memory?.ended()
+        void settlesWithin(Promise.all(printed), PIPE_LAG_MS).then(() => resolve(reason))
+      })
     })
   }
 
@@ -208,38 +217,6 @@ async function unlessAborted<T>(promised: Promise<T>, signal: AbortSignal): Prom
   } finally {
     signal.removeEventListener('abort', onAbort)
   }
-}
-
-function findFreePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.on('error', reject)
-    server.listen(0, HOST, () => {
-      const address = server.address()
-      const port = typeof address === 'object' && address !== null ? address.port : 0
-      server.close(() => resolve(port))
-    })
-  })
-}
-
-/** Tells every line of the stream, each bounded: the rest of a longer line is dropped. */
-function readLines(stream: Readable, maxLength: number, onLine: (line: string) => void): void {
-  const decoder = new StringDecoder('utf8')
-  let rest = ''
-  stream.on('data', (chunk: Buffer) => {
-    const parts = decoder.write(chunk).split('\n')
-    for (const [index, part] of parts.entries()) {
-      if (rest.length < maxLength) rest += part.slice(0, maxLength - rest.length)
-      if (index === parts.length - 1) break
-      onLine(`${rest}\n`)
-      rest = ''
-    }
-  })
-  stream.on('end', () => {
-    if (rest !== '') onLine(`${rest}\n`)
-    rest = ''
-  })
-  stream.on('error', () => {})
 }
 
 const PAGE_BYTES = 4_096

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../../../lib/json/lossless-json.ts'
 import type { EngineRun } from '../../../../domain/engine/engine-port.ts'
 import type { ComfyEngineOptions } from '../comfy-bounds.ts'
 
-interface PromptKey extends Pick<EngineRun, 'jobId' | 'attempt' | 'claimId'> {
+export interface PromptKey extends Pick<EngineRun, 'jobId' | 'attempt' | 'claimId'> {
   /** Counts the submits of one attempt. */
   readonly round: number
 }
@@ -31,6 +31,15 @@ export function readPromptId(
   if (!promptId.startsWith(`${jobPart(jobId)}-8`)) return null
   const attempt = Number.parseInt(promptId.slice(ATTEMPT_AT, ROUND_AT), 16)
   return { attempt, round: Number.parseInt(promptId.slice(ROUND_AT, ROUND_AT + 1), 16) }
+}
+
+/** Which submit of this run a prompt is; null: it is none. */
+export function roundOf(promptId: string, run: Omit<PromptKey, 'round'>): number | null {
+  const first = promptIdOf({ ...run, round: 0 })
+  const isOf =
+    promptId.slice(0, ROUND_AT) === first.slice(0, ROUND_AT) &&
+    promptId.slice(ROUND_AT + 1) === first.slice(ROUND_AT + 1)
+  return isOf ? Number.parseInt(promptId.charAt(ROUND_AT), 16) : null
 }
 
 /** Short, because it becomes part of every name that a node saves. */

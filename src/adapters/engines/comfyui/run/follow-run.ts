@@ -48,6 +48,8 @@ interface Followed {
   isSaidToBeOver(): boolean
   /** Whether the socket may still bring results of the run that exist nowhere else: it has not told its last message. */
   mayHaveMore(): boolean
+  /** Whether another engine could run it now. */
+  hasOther(): boolean
   /** A success that the socket has told in full, for a server that cannot be asked; null: it has not. */
   findToldEnd(): HistoryEntry | null
 }
@@ -115,6 +117,8 @@ export class RunFollower {
         if (end?.kind === 'ended') await this.#drain()
         if (end !== null) return end.kind === 'ended' ? end : (this.#toStopped() ?? end)
         if (this.#isUnrecorded()) return { kind: 'unrecorded' }
+        // A run that was left meanwhile is not ours to stop.
+        if (gone.aborted) continue
         if (this.#isStopping()) await this.#stopAgain()
         else this.#watchSilence()
       }
@@ -151,6 +155,7 @@ export class RunFollower {
 
   #waitMs(): number {
     const { bounds } = this.#deps
+    if (this.#firstRefusalAt !== null) return Math.min(bounds.refusedMs, bounds.pollMaxMs)
     if (this.#absentSince !== null) return bounds.pollFirstMs
     if (this.#isStopping()) return this.#stopSince === null ? 0 : bounds.pollFirstMs
     const waitMs = this.#pollMs
@@ -217,13 +222,15 @@ export class RunFollower {
   }
 
   #judge(error: unknown): void {
-    const { unreachableMs, refusedMs } = this.#deps.bounds
+    const { unreachableMs, refusedMs, cutMs } = this.#deps.bounds
     if (!(error instanceof CallError)) throw error
     const now = performance.now()
     const isRefused = error.fault === 'unreachable'
     this.#firstRefusalAt = isRefused ? (this.#firstRefusalAt ?? now) : null
     const isGone = this.#firstRefusalAt !== null && now - this.#firstRefusalAt >= refusedMs
-    if (!isGone && now - this.#lastAnswerAt < unreachableMs) return
+    // A server that is cut off goes on with what it runs: where nobody else could run it, that is waited for.
+    const mayReturn = !isRefused && !this.#isStopping() && !this.#run.hasOther()
+    if (!isGone && now - this.#lastAnswerAt < (mayReturn ? cutMs : unreachableMs)) return
     throw lostByCall('the engine was lost in the middle of a run', error)
   }
 

@@ -18,9 +18,11 @@ import { createReporter } from '../files/report-outputs.ts'
 import { InputTooLargeError, RunInputs, type Stage } from '../files/stage-inputs.ts'
 import { type Fitness, silenceError, watchLiveness } from '../health/fitness.ts'
 import { CallError, isNobodyThere } from '../wire/comfy-http.ts'
+import type { EngineSocket } from '../wire/comfy-socket.ts'
 import type { MessageDispatcher } from '../wire/message-dispatcher.ts'
 import type { PrintedLines } from '../wire/printed-lines.ts'
 import { createRedact, markOf, promptIdOf, readPromptId, toServerExtraData } from './comfy-prompt.ts'
+import { type FoundRun, findRun } from './find-run.ts'
 import { type FollowDeps, RunFollower } from './follow-run.ts'
 import { toRefusal } from './graph-refusal.ts'
 import { type FailureBounds, toFailure } from './node-failure.ts'
@@ -50,7 +52,9 @@ export interface RunDeps extends FollowDeps {
   readonly remover: Remover
   /** Aborted when the engine closes. */
   readonly closing: AbortSignal
-  readonly fitness: Pick<Fitness, 'isAbandoned' | 'markStandstill' | 'abandon'>
+  readonly fitness: Pick<Fitness, 'isAbandoned' | 'markStandstill' | 'abandon' | 'follow' | 'doubt'>
+  /** The socket of a client that an earlier process was. */
+  under(clientId: string): { readonly socket: EngineSocket } & Disposable
   readonly stage: Stage
   readonly forgetter: Forgetter
   readonly log: Log
@@ -65,11 +69,15 @@ export interface RunDeps extends FollowDeps {
   onForgotten(): void
 }
 
-export async function* runOnServer(deps: RunDeps, run: EngineRun, { signal }: RunOptions): AsyncGenerator<EngineEvent> {
+export async function* runOnServer(
+  deps: RunDeps,
+  run: EngineRun,
+  { signal, leave = NEVER }: RunOptions,
+): AsyncGenerator<EngineEvent> {
   const queue = new EventQueue(deps.bounds.maxWaitingEvents)
   const leaving = new AbortController()
   const stop = AbortSignal.any([signal, deps.closing, leaving.signal])
-  const attempt = new Attempt(deps, run, { stop, emit: (event) => queue.push(event) })
+  const attempt = new Attempt(deps, run, { stop, leave, emit: (event) => queue.push(event) })
   attempt.run().then(
     () => queue.end(),
     (error: unknown) => queue.fail(error),
@@ -77,7 +85,7 @@ export async function* runOnServer(deps: RunDeps, run: EngineRun, { signal }: Ru
   try {
     yield* queue
   } finally {
-    leaving.abort(LEFT)
+    if (!leave.aborted) leaving.abort(LEFT)
     queue.abandon(releaseFiles)
   }
 }
@@ -90,9 +98,13 @@ function releaseFiles(event: EngineEvent): void {
 
 // One for all runs: an abort without a reason would create an error with a stack each time.
 const LEFT = new Error('the reader of the run has left')
+const NEVER = new AbortController().signal
+const WITHHELD = '[withheld: nobody knows the credentials of this job any more]'
 
 interface AttemptOptions {
   readonly stop: AbortSignal
+  /** Aborted to leave the run on the server to whoever adopts it. */
+  readonly leave: AbortSignal
   emit(event: EngineEvent): void
 }
 
@@ -103,6 +115,12 @@ class Attempt {
   readonly #deps: RunDeps
   readonly #run: EngineRun
   readonly #stop: AbortSignal
+  readonly #leave: AbortSignal
+  /** Aborted when the server's process has ended, or the run is left: nothing more is asked of it. */
+  readonly #gone: AbortSignal
+  /** The one that the server tells of the run. */
+  #socket: EngineSocket
+  #promptId: string | null = null
   /** On the server, within its output folder. */
   readonly #folder: string
   readonly #cleanup: OutputCleanup
@@ -115,18 +133,21 @@ class Attempt {
   /** The connection of the socket that was there before the submit; null if there was none. */
   #connection: number | null = null
 
-  constructor(deps: RunDeps, run: EngineRun, { stop, emit }: AttemptOptions) {
+  constructor(deps: RunDeps, run: EngineRun, { stop, leave, emit }: AttemptOptions) {
     const { api, bounds, catalog, log } = deps
     const { graph, jobId, attempt, claimId, reserveOutputNumbers } = run
     this.#deps = deps
     this.#run = run
     this.#stop = stop
+    this.#leave = leave
+    this.#gone = AbortSignal.any([deps.gone, leave])
+    this.#socket = deps.socket
     this.#inputs = new RunInputs(deps, run)
     // What another claim of the same attempt saved is not ours to read, and not to remove.
     const folder = `atelier/${jobId}-${attempt}-${markOf(claimId)}`
     this.#folder = folder
     this.#cleanup = new OutputCleanup({ ...bounds, folder, remover: deps.remover, closing: deps.closing })
-    const redact = createRedact(run.extraData)
+    const redact = run.areCredentialsLost === true ? () => `${WITHHELD}\n` : createRedact(run.extraData)
     this.#failureBounds = { ...bounds, redact }
     const onUnreadable = (error: unknown) => log.warn({ err: error, jobId }, 'an output could not be read')
     const names = () => ({ folder, staged: this.#inputs.names, extraInput: CACHE_BREAKER_INPUT })
@@ -156,17 +177,27 @@ class Attempt {
       await this.#emitter.end(await this.#rounds().catch((error) => this.#toEnd(error)))
     } finally {
       this.#inputs.release()
-      await this.#cleanup.runEnded()
+      if (this.#leave.aborted && this.#promptId !== null) this.#deps.fitness.doubt(this.#promptId)
+      if (this.#run.settled === undefined) await this.#cleanup.runEnded()
+      else this.#whenSettled(() => void this.#cleanup.runEnded())
     }
   }
 
+  /** What the server keeps of the run is removed only when its end is written: until then it may have to be read again. */
+  #whenSettled(act: () => void): void {
+    if (this.#run.settled === undefined) act()
+    else void this.#run.settled.then((isFree) => isFree && act())
+  }
+
   async #rounds(): Promise<EngineEvent> {
-    const isFirst = this.#run.attempt === 1
-    if (!isFirst) await this.#stopEarlier()
+    const { attempt, isAdopted = false } = this.#run
+    const isFirst = attempt === 1
+    if (!isFirst && !isAdopted) await this.#stopEarlier()
     // The server may have outputs of an earlier attempt in its cache whose files are gone, so all outputs are made again.
     let fresh: Pick<FreshOutputs, 'nodeIds'> | null = isFirst ? null : { nodeIds: null }
-    for (let round = 0; ; round++) {
-      const end = await this.#round(round, fresh)
+    const found = isAdopted ? await this.#find() : null
+    for (let round = found?.round ?? 0; ; round++) {
+      const end = round === found?.round ? await this.#resume(found) : await this.#round(round, fresh)
       if (end.type !== 'again') return end
       if (end.why === 'empty') fresh = { nodeIds: new Set(this.#repeated) }
       this.#deps.log.info({ jobId: this.#run.jobId, why: end.why }, 'a run is submitted to its engine once more')
@@ -192,13 +223,50 @@ class Attempt {
     for (const { promptId } of running) if (isEarlier(promptId)) await stopper.stop(promptId, 'running')
   }
 
+  /** Where the server has the run that an earlier process began. Whoever stops it meanwhile stops it there. */
+  async #find(): Promise<FoundRun> {
+    const { jobId, attempt, claimId } = this.#run
+    const found = await findRun({ ...this.#deps, gone: this.#gone }, { jobId, attempt, claimId })
+    const isWhole = found !== null && !this.#sendsResults()
+    if (isWhole) return found
+    // Pictures that only the socket brings were sent to nobody: such a run begins anew.
+    if (found !== null && found.clientId !== null) this.#deps.fitness.abandon(found.promptId)
+    throw new EngineLostError('engine_restarted', 'the engine does not have the run that was left on it', {
+      isBlameless: true,
+    })
+  }
+
+  /** Follows it from where it is: what was told before is in its history at the end. */
+  async #resume({ promptId, clientId }: FoundRun): Promise<RoundEnd> {
+    const { dispatcher, socket, fitness, log, bounds, under } = this.#deps
+    this.#promptId = promptId
+    // Their names stand in what the run saves. They are there as long as the server is.
+    if (!this.#inputs.isEmpty)
+      await this.#inputs.upload(this.#gone).catch((error) => log.debug({ err: error }, 'inputs'))
+    using client = under(clientId ?? socket.clientId())
+    this.#socket = client.socket
+    this.#emitter.beginRound()
+    const listener = new ForwardingListener(this.#emitter)
+    dispatcher.attach(promptId, listener)
+    fitness.follow(promptId)
+    try {
+      await client.socket.untilOpen(bounds.socketWaitMs)
+      return await this.#follow(promptId, { listener, clientId: client.socket.clientId(), wasOver: clientId === null })
+    } finally {
+      this.#socket = socket
+      dispatcher.detach(promptId)
+    }
+  }
+
   async #round(round: number, fresh: Pick<FreshOutputs, 'nodeIds'> | null): Promise<RoundEnd> {
     const { dispatcher, socket, bounds } = this.#deps
     const promptId = promptIdOf({ ...this.#run, round })
+    this.#promptId = promptId
     using life = watchLiveness(this.#deps)
     const { silent } = life
     const graphText = await this.#prepareGraph(fresh === null ? null : { ...fresh, token: promptId }, silent)
     if (this.#stop.aborted) return { type: 'interrupted' }
+    if (this.#leave.aborted) throw new EngineLostError('engine_unreachable', 'the run was left')
     await socket.untilOpen(bounds.socketWaitMs)
     this.#connection = socket.state() === 'open' ? socket.reconnects() : null
     this.#emitter.beginRound()
@@ -259,7 +327,7 @@ class Attempt {
 
   async #follow(
     promptId: string,
-    { listener, clientId }: { listener: ForwardingListener; clientId: string },
+    { listener, clientId, wasOver = false }: { listener: ForwardingListener; clientId: string; wasOver?: boolean },
   ): Promise<RoundEnd> {
     const { dispatcher, prints, printedAfterMs } = this.#deps
     const over = new AbortController()
@@ -271,8 +339,10 @@ class Attempt {
         isSaidToBeOver: () => listener.isSaidToBeOver,
         mayHaveMore: () => !this.#emitter.isRecorded && this.#sendsResults(),
         findToldEnd: () => this.#findToldEnd(),
+        hasOther: () => this.#run.hasOther?.() ?? true,
       }
-      const follower = new RunFollower(this.#deps, { promptId, clientId, stop: this.#stop, ...heard })
+      const deps = { ...this.#deps, socket: this.#socket, gone: this.#gone }
+      const follower = new RunFollower(deps, { promptId, clientId, stop: this.#stop, ...heard })
       listener.wake(follower)
       void prints.keepUp(over.signal)
       const end = await this.#orAbandon(promptId, follower.follow())
@@ -283,12 +353,14 @@ class Attempt {
       if (end.kind !== 'ended') return endForgotten(this.#ending()) ?? this.#forgotten()
       if (follower.isWithdrawn && end.entry.outcome === 'interrupted' && !this.#stop.aborted) throw beganLate()
       dispatcher.noteTimes(promptId, end.entry)
+      const { startedAt, endedAt } = end.entry
+      if (wasOver && startedAt !== null && endedAt !== null) this.#run.onEndedBefore?.(endedAt - startedAt)
       if (end.entry.outcome === 'success' && !this.#mayRepeat(end.entry)) this.#run.onComputed?.()
       const [concluded] = await Promise.all([
         this.#conclude(end.entry, promptId),
         prints.catchUp({ isStopping: this.#stop.aborted }),
       ])
-      this.#deps.forgetter.add(promptId)
+      this.#whenSettled(() => this.#deps.forgetter.add(promptId))
       if (printedAfterMs > 0) await sleep(printedAfterMs, this.#stop)
       return concluded
     } finally {
@@ -304,7 +376,7 @@ class Attempt {
   }
 
   #isSameConnection(): boolean {
-    const { socket } = this.#deps
+    const socket = this.#socket
     return socket.state() === 'open' && socket.reconnects() === this.#connection
   }
 
@@ -317,7 +389,7 @@ class Attempt {
     try {
       return await work
     } catch (error) {
-      const isGone = this.#deps.gone.aborted || (error instanceof EngineLostError && isNobodyThere(error.cause))
+      const isGone = this.#gone.aborted || (error instanceof EngineLostError && isNobodyThere(error.cause))
       if (!isGone) this.#deps.fitness.abandon(promptId)
       throw error
     }

@@ -202,6 +202,16 @@ export interface LiveFeed {
   readonly dispatcher: MessageDispatcher
   readonly lines: LineSource
   readonly socket: EngineSocket
+  /**
+   * The socket of this client. A prompt that an earlier process submitted is told of to that one's client, so it has a socket of its own
+   * until it is given back.
+   */
+  under(clientId: string): FollowedClient
+  close(): Promise<void>
+}
+
+interface FollowedClient extends Disposable {
+  readonly socket: EngineSocket
 }
 
 export function openLiveFeed(options: LiveFeedOptions): LiveFeed {
@@ -221,5 +231,41 @@ export function openLiveFeed(options: LiveFeedOptions): LiveFeed {
       onHeard()
     },
   })
-  return { dispatcher, lines, socket }
+  const others = new Map<string, { readonly socket: EngineSocket; users: number }>()
+
+  function openUnder(clientId: string): EngineSocket {
+    return new EngineSocket({
+      ...{ url, headers, bounds, log },
+      newClientId: () => clientId,
+      isIdNeeded: () => true,
+      onMessage(message) {
+        dispatcher.receive(message)
+        onHeard()
+      },
+      onOpen: onHeard,
+      onClose: () => {},
+    })
+  }
+
+  return {
+    ...{ dispatcher, lines, socket },
+    under(clientId) {
+      if (clientId === socket.clientId()) return { socket, [Symbol.dispose]() {} }
+      const other = others.get(clientId) ?? { socket: openUnder(clientId), users: 0 }
+      others.set(clientId, other)
+      other.users += 1
+      return {
+        socket: other.socket,
+        [Symbol.dispose]() {
+          other.users -= 1
+          if (other.users > 0) return
+          others.delete(clientId)
+          void other.socket.close()
+        },
+      }
+    },
+    async close() {
+      await Promise.all([socket, ...[...others.values()].map((other) => other.socket)].map((each) => each.close()))
+    },
+  }
 }

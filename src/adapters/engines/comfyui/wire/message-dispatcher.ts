@@ -88,6 +88,11 @@ export class MessageDispatcher {
     if (this.#printing === promptId) this.#printing = null
   }
 
+  /** Something may have happened to the server: whoever follows a run there asks soon. */
+  wakeAll(): void {
+    for (const listener of new Set(this.#listeners.values())) listener.onQueueChange()
+  }
+
   attached(): number {
     return this.#listeners.size
   }
